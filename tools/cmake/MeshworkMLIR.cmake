@@ -1,0 +1,20 @@
+# MLIR 22 from its shared libraries, and how our libraries use it.
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+add_definitions(${LLVM_DEFINITIONS})
+
+# A compiler library: meshwork_add_library(NAME sources... DEPENDS tablegen-targets... LIBS libraries...)
+# LLVM has no run-time type information, so neither do the classes derived from its own.
+function(meshwork_add_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;LIBS" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_compile_options(${name} PRIVATE -fno-rtti)
+  target_link_libraries(${name} PUBLIC ${arg_LIBS} MLIR LLVM)
+  if(arg_DEPENDS)
+    add_dependencies(${name} ${arg_DEPENDS})
+  endif()
+endfunction()

@@ -1,0 +1,23 @@
+# Flags of every target: warnings are errors, sanitizers by preset, hardening.
+add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_link_options(-fuse-ld=lld)
+endif()
+add_link_options(-Wl,--as-needed)
+if(MESHWORK_SANITIZE)
+  add_compile_options(-fsanitize=${MESHWORK_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${MESHWORK_SANITIZE})
+else()
+  add_compile_options(-fstack-protector-strong)
+endif()
+
+# A unit test: meshwork_add_test(NAME sources... LIBS libraries...)
+function(meshwork_add_test name)
+  cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
