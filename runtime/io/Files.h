@@ -1,0 +1,98 @@
+// Files as data, never as memory: ranges are read with pread, so a file that
+// shrinks while it is in use is an error with its name in it and not a SIGBUS.
+//
+// Status codes of everything in runtime/io, and the exit code a tool gives them:
+//   kInvalidArgument    a wrong option or call                       64
+//   kDataLoss           the bytes of a file break its format         65
+//   kNotFound           no such file, or it may not be read          66
+//   kFailedPrecondition a file cannot be created there               73
+//   kUnavailable        reading or writing failed on the way         74
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+namespace meshwork::runtime {
+
+/// Checked arithmetic for numbers that come from a file.
+inline std::optional<uint64_t> checkedAdd(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  if (__builtin_add_overflow(a, b, &sum))
+    return std::nullopt;
+  return sum;
+}
+inline std::optional<uint64_t> checkedMultiply(uint64_t a, uint64_t b) {
+  uint64_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    return std::nullopt;
+  return product;
+}
+
+/// A name from a file, in double quotes, escaped and shortened for a terminal.
+std::string quoted(std::string_view name);
+
+/// Owns a file descriptor.
+class FileDescriptor {
+public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) : descriptor(descriptor) {}
+  FileDescriptor(FileDescriptor &&other) noexcept;
+  FileDescriptor &operator=(FileDescriptor &&other) noexcept;
+  ~FileDescriptor();
+  int get() const { return descriptor; }
+  /// Closes now; false (and errno) when the system reports a late write error.
+  bool close();
+
+private:
+  int descriptor = -1;
+};
+
+/// A regular file, opened for reading. Safe to use from several threads.
+class InputFile {
+public:
+  /// Follows symbolic links: the user named this path.
+  static absl::StatusOr<InputFile> open(const std::string &path);
+  /// Opens `name`, which an untrusted file in `folder` named. `name` must be a
+  /// plain file name of a regular file with one link; nothing else of the
+  /// system can be reached through it.
+  static absl::StatusOr<InputFile> openInFolder(const std::string &folder,
+                                                const std::string &name);
+  /// Bytes when opened.
+  uint64_t size() const { return sizeBytes; }
+  const std::string &path() const { return name; }
+  /// Reads exactly `bytes` bytes at `offset`, or says why not.
+  absl::Status readAt(uint64_t offset, void *to, uint64_t bytes) const;
+
+private:
+  static absl::StatusOr<InputFile> fromDescriptor(FileDescriptor descriptor,
+                                                  std::string path,
+                                                  bool refuseHardLinks);
+  FileDescriptor descriptor;
+  std::string name;
+  uint64_t sizeBytes = 0;
+};
+
+/// A file that appears under its name only when it is complete: written beside
+/// the target, synced, renamed, and the folder synced. Without commit() nothing
+/// is left behind.
+class OutputFile {
+public:
+  static absl::StatusOr<OutputFile> create(const std::string &path);
+  OutputFile(OutputFile &&other) noexcept;
+  ~OutputFile();
+  absl::Status write(const void *from, uint64_t bytes);
+  absl::Status commit();
+
+private:
+  OutputFile() = default;
+  absl::Status failed(const char *what) const;
+  FileDescriptor descriptor;
+  std::string target, temporary; // temporary is empty once committed
+};
+
+} // namespace meshwork::runtime

@@ -1,0 +1,31 @@
+// Initial weights: a function of the seed, the tensor's name and the element's
+// index, and of nothing else; not of the mesh, the order of tensors, the number
+// of threads or the machine.
+//
+//   initialize(*parameter, seed, absl::MakeSpan(weights));
+//
+// Block b of tensor t is Philox4x32-10 with key (seed low, seed high) and counter
+// (b low, b high, h low, h high), h = XXH3-64 of the name; its four words give
+// elements 4b .. 4b + 3:
+//   normal   mean + deviation * z; words 0 and 1 give two z by Box and Muller
+//            (Ann. Math. Stat. 29 (1958) 610), words 2 and 3 two more:
+//            sqrt(-2 ln((w0 + 1) / 2^32)) times cos and sin of 2 pi w1 / 2^32,
+//            in f32 without fused multiply-adds; |z| <= 6.66
+//   uniform  low + (high - low) * floor(w / 2^8) / 2^24
+//   constant the value
+#pragma once
+
+#include <cstdint>
+
+#include <absl/types/span.h>
+
+#include "meshwork/Plan/Plan.h"
+
+namespace meshwork::runtime {
+
+/// Writes elements firstElement .. firstElement + out.size() of the parameter's
+/// row-major order. A split at any place gives the same values.
+void initialize(const plan::Parameter &parameter, uint64_t seed,
+                absl::Span<float> out, uint64_t firstElement = 0);
+
+} // namespace meshwork::runtime

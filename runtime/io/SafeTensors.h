@@ -1,0 +1,64 @@
+// Reads and writes weights in the safetensors format.
+//
+//   auto reader = SafeTensorsReader::open("model.safetensors");
+//   if (const TensorInfo *info = reader.value()->find("wte.weight"))
+//     status = reader.value()->read("wte.weight", absl::MakeSpan(weights));
+//
+// A file is 8 bytes header length, little endian, the header (JSON, an object
+// of name -> {dtype, shape, data_offsets}), then the data. Files come from
+// strangers: everything is checked at open, and nothing is allocated by a number
+// from the file before that number is checked against the file's size.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/types/span.h>
+
+namespace meshwork::runtime {
+
+struct TensorInfo {
+  std::string dtype;           // as in the file: "F32", "BF16", "I64" ...
+  std::vector<uint64_t> shape; // row-major; empty is a scalar
+  uint64_t numElements = 0;
+};
+
+/// Immutable once open; any number of threads may read.
+class SafeTensorsReader {
+public:
+  virtual ~SafeTensorsReader() = default;
+  /// `path` is a .safetensors file, or a folder that holds
+  /// model.safetensors.index.json with its files, or model.safetensors.
+  /// Codes as in Files.h.
+  static absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
+  open(const std::string &path);
+
+  /// Null when there is no such tensor. Owned by the reader.
+  virtual const TensorInfo *find(std::string_view name) const = 0;
+
+  /// Converts F32, F16, BF16 or F64 to f32 (to nearest). `out` must hold exactly
+  /// the tensor's elements. kNotFound names the nearest tensor there is.
+  virtual absl::Status read(std::string_view name,
+                            absl::Span<float> out) const = 0;
+
+  /// All names, sorted.
+  virtual std::vector<std::string> names() const = 0;
+};
+
+struct TensorToWrite {
+  std::string name; // not empty, UTF-8, no control characters
+  std::vector<uint64_t> shape;
+  const float *data = nullptr; // row-major, as many as the shape says
+};
+
+/// Writes an F32 file in the order given. The file appears under `path` only when
+/// it is complete; an earlier file of that name stays until then.
+absl::Status writeSafeTensors(const std::string &path,
+                              absl::Span<const TensorToWrite> tensors);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,63 @@
+// Training data as token ids, from the file formats people have.
+//
+//   auto source = TokenSource::open({.path = "train.bin", .vocabulary = 50257,
+//                                    .sequence = 1024});
+//   source.value()->sample(seed, step, index, tokens, targets);
+//
+// Formats, told apart by their first bytes:
+//   llm.c .bin         256 int32 header: magic 20240520, version 1, count, uint16
+//                      ids; or magic 20240801, version 7, uint32 ids
+//   Megatron .bin/.idx index version 1, integer types; either file may be given
+//   raw                little-endian ids without header; the type must be given
+//   text               with tokenizer "bytes": token = byte, vocabulary 256
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/types/span.h>
+
+namespace meshwork::runtime {
+
+struct TokenOptions {
+  std::string path;
+  std::string dataType;    // "" | "u16" | "u32", for raw files
+  std::string tokenizer;   // "" | "bytes", for text
+  uint32_t vocabulary = 0; // every id must be below
+  uint32_t sequence = 0;   // tokens a sample
+};
+
+/// Immutable once open; any number of threads may draw samples.
+class TokenSource {
+public:
+  virtual ~TokenSource() = default;
+  /// Checks the whole file once: structure, size, at least sequence + 1 tokens,
+  /// each id below the vocabulary. Errors name the file, what was found and what
+  /// was expected; codes as in Files.h.
+  static absl::StatusOr<std::unique_ptr<TokenSource>>
+  open(const TokenOptions &options);
+
+  /// Writes sample `index` of optimizer step `step`, a function of the three
+  /// numbers and the file only: with w the sequence + 1 tokens from a start
+  /// drawn uniformly from all places where such a window fits, tokens is
+  /// w[0, sequence) and targets is w[1, sequence]. Documents of an indexed file
+  /// are joined in the order of the index.
+  ///
+  /// The start is floor(r * places / 2^64), where r is the first two words
+  /// (low first) of Philox4x32-10 with key (seed low, seed high) and counter
+  /// (step low, step high, index, 0x6e6b6f74).
+  ///
+  /// Both spans hold `sequence` elements. Fails only when the file was changed
+  /// after it was opened (shrunk, or an id out of the vocabulary) or cannot be
+  /// read any more.
+  virtual absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
+                              absl::Span<int32_t> tokens,
+                              absl::Span<int32_t> targets) const = 0;
+
+  virtual uint64_t numTokens() const = 0;
+};
+
+} // namespace meshwork::runtime
