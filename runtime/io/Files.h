@@ -34,7 +34,7 @@ inline std::optional<uint64_t> checkedMultiply(uint64_t a, uint64_t b) {
 }
 
 /// A name from a file, in double quotes, escaped and shortened for a terminal.
-std::string quoted(std::string_view name);
+std::string quote(std::string_view name);
 
 /// Owns a file descriptor.
 class FileDescriptor {

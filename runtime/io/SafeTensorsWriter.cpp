@@ -1,0 +1,104 @@
+#include <optional>
+
+#include <absl/container/flat_hash_set.h>
+#include <absl/strings/str_cat.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/io/Files.h"
+#include "runtime/io/SafeTensors.h"
+#include "runtime/io/SafeTensorsHeader.h"
+
+namespace meshwork::runtime {
+namespace {
+
+// Readers may map the file and want aligned data.
+constexpr uint64_t alignmentBytes = 8;
+
+absl::StatusOr<uint64_t> bytesOf(const TensorToWrite &tensor) {
+  std::optional<uint64_t> bytes = sizeof(float);
+  for (uint64_t size : tensor.shape)
+    if (bytes)
+      bytes = checkedMultiply(*bytes, size);
+  if (!bytes)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", quote(tensor.name), ": its size does not fit 64 bits"));
+  if (*bytes > 0 && !tensor.data)
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", quote(tensor.name), ": has no data"));
+  return *bytes;
+}
+
+/// The JSON string of `name`; nothing when it is not UTF-8.
+std::optional<std::string> jsonString(const std::string &name) {
+  using nlohmann::json;
+  std::string strict =
+      json(name).dump(-1, ' ', false, json::error_handler_t::ignore);
+  std::string marked =
+      json(name).dump(-1, ' ', false, json::error_handler_t::replace);
+  if (strict != marked) // they differ exactly where a byte is not UTF-8
+    return std::nullopt;
+  return strict;
+}
+
+absl::StatusOr<std::string>
+headerOf(absl::Span<const TensorToWrite> tensors) {
+  // Loaders of the Transformers library want the key "format".
+  std::string header = R"({"__metadata__":{"format":"pt"})";
+  absl::flat_hash_set<std::string_view> names;
+  uint64_t offset = 0;
+  for (const TensorToWrite &tensor : tensors) {
+    std::optional<std::string> name = jsonString(tensor.name);
+    if (!name || !isPrintableName(tensor.name) ||
+        tensor.name == "__metadata__" || !names.insert(tensor.name).second)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot write a tensor named ", quote(tensor.name),
+          ": names must differ, be UTF-8 without control characters, not be "
+          "empty and not be \"__metadata__\""));
+    absl::StatusOr<uint64_t> bytes = bytesOf(tensor);
+    if (!bytes.ok())
+      return bytes.status();
+    std::optional<uint64_t> end = checkedAdd(offset, *bytes);
+    if (!end)
+      return absl::InvalidArgumentError(
+          "the tensors together do not fit 64 bits");
+    std::string shape;
+    for (uint64_t size : tensor.shape)
+      absl::StrAppend(&shape, shape.empty() ? "" : ",", size);
+    absl::StrAppend(&header, ",", *name, R"(:{"dtype":"F32","shape":[)", shape,
+                    R"(],"data_offsets":[)", offset, ",", *end, "]}");
+    offset = *end;
+  }
+  header += '}';
+  header.resize((header.size() + alignmentBytes - 1) / alignmentBytes *
+                    alignmentBytes,
+                ' ');
+  if (header.size() > maxHeaderBytes)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the header takes ", header.size(),
+                     " bytes, the format allows ", maxHeaderBytes));
+  return header;
+}
+
+} // namespace
+
+absl::Status writeSafeTensors(const std::string &path,
+                              absl::Span<const TensorToWrite> tensors) {
+  absl::StatusOr<std::string> header = headerOf(tensors);
+  if (!header.ok())
+    return header.status();
+  absl::StatusOr<OutputFile> file = OutputFile::create(path);
+  if (!file.ok())
+    return file.status();
+  uint64_t length = header->size();
+  if (absl::Status status = file->write(&length, sizeof(length)); !status.ok())
+    return status;
+  if (absl::Status status = file->write(header->data(), length); !status.ok())
+    return status;
+  for (const TensorToWrite &tensor : tensors)
+    if (absl::Status status = file->write(tensor.data, *bytesOf(tensor));
+        !status.ok())
+      return status;
+  return file->commit();
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,207 @@
+#include "runtime/io/Tokens.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <Random123/philox.h>
+#include <absl/strings/str_cat.h>
+
+#include "runtime/io/TokenLayout.h"
+
+namespace meshwork::runtime {
+namespace {
+
+constexpr uint32_t sampleDomain = 0x6e6b6f74; // "tokn"
+constexpr uint64_t scanBytes = uint64_t{1} << 20;
+
+/// Position of the first id outside [0, vocabulary), and the id.
+struct BadToken {
+  uint64_t position;
+  int64_t id;
+};
+
+/// Checks and, when `out` is given, converts `count` ids. Two passes, so that
+/// the first is a plain minimum and maximum, which vectorizes.
+template <typename T>
+std::optional<BadToken> decodeAs(const unsigned char *bytes, uint64_t count,
+                                 uint32_t vocabulary, int32_t *out) {
+  T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::min();
+  for (uint64_t i = 0; i < count; ++i) {
+    T id;
+    std::memcpy(&id, bytes + i * sizeof(T), sizeof(T));
+    low = std::min(low, id);
+    high = std::max(high, id);
+  }
+  auto isBad = [&](int64_t id) { return id < 0 || id >= vocabulary; };
+  bool bad = count > 0 && (isBad(static_cast<int64_t>(low)) ||
+                           isBad(static_cast<int64_t>(high)));
+  for (uint64_t i = 0; (bad || out) && i < count; ++i) {
+    T id;
+    std::memcpy(&id, bytes + i * sizeof(T), sizeof(T));
+    if (bad && isBad(static_cast<int64_t>(id)))
+      return BadToken{i, static_cast<int64_t>(id)};
+    if (out)
+      out[i] = static_cast<int32_t>(id);
+  }
+  return std::nullopt;
+}
+
+std::optional<BadToken> decode(TokenType type, const unsigned char *bytes,
+                               uint64_t count, uint32_t vocabulary,
+                               int32_t *out) {
+  switch (type) {
+  case TokenType::u8:
+    return decodeAs<uint8_t>(bytes, count, vocabulary, out);
+  case TokenType::i8:
+    return decodeAs<int8_t>(bytes, count, vocabulary, out);
+  case TokenType::u16:
+    return decodeAs<uint16_t>(bytes, count, vocabulary, out);
+  case TokenType::i16:
+    return decodeAs<int16_t>(bytes, count, vocabulary, out);
+  case TokenType::u32:
+    return decodeAs<uint32_t>(bytes, count, vocabulary, out);
+  case TokenType::i32:
+    return decodeAs<int32_t>(bytes, count, vocabulary, out);
+  case TokenType::i64:
+    return decodeAs<int64_t>(bytes, count, vocabulary, out);
+  }
+  return std::nullopt;
+}
+
+class FileTokens final : public TokenSource {
+public:
+  FileTokens(TokenLayout layout, uint32_t vocabulary, uint32_t sequence)
+      : layout(std::move(layout)), width(widthOf(this->layout.type)),
+        vocabulary(vocabulary), sequence(sequence) {}
+
+  uint64_t numTokens() const override { return layout.numTokens; }
+
+  absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
+                      absl::Span<int32_t> tokens,
+                      absl::Span<int32_t> targets) const override;
+
+  absl::Status scan() const;
+
+private:
+  /// Reads tokens [first, first + count); `out` may be null to check only.
+  absl::Status read(uint64_t first, uint64_t count,
+                    std::vector<unsigned char> &bytes, int32_t *out) const;
+
+  TokenLayout layout;
+  uint64_t width;
+  uint32_t vocabulary;
+  uint32_t sequence;
+};
+
+absl::Status FileTokens::read(uint64_t first, uint64_t count,
+                              std::vector<unsigned char> &bytes,
+                              int32_t *out) const {
+  bytes.resize(count * width);
+  auto extent = std::upper_bound(
+      layout.extents.begin(), layout.extents.end(), first,
+      [](uint64_t token, const TokenExtent &e) { return token < e.firstToken; });
+  for (uint64_t done = 0; done < count; ++extent) {
+    const TokenExtent &current = *std::prev(extent);
+    uint64_t end = extent == layout.extents.end() ? layout.numTokens
+                                                  : extent->firstToken;
+    uint64_t token = first + done;
+    uint64_t here = std::min(count - done, end - token);
+    if (absl::Status status = layout.file.readAt(
+            current.offset + (token - current.firstToken) * width,
+            bytes.data() + done * width, here * width);
+        !status.ok())
+      return status;
+    done += here;
+  }
+  std::optional<BadToken> bad =
+      decode(layout.type, bytes.data(), count, vocabulary, out);
+  if (!bad)
+    return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      quote(layout.file.path()), ": token ", first + bad->position, " is ",
+      bad->id, ", expected 0 to ", vocabulary - 1,
+      " (the model's vocabulary is ", vocabulary, ")"));
+}
+
+absl::Status FileTokens::scan() const {
+  std::vector<unsigned char> bytes;
+  uint64_t step = scanBytes / width;
+  for (uint64_t first = 0; first < layout.numTokens; first += step) {
+    uint64_t count = std::min(step, layout.numTokens - first);
+    if (absl::Status status = read(first, count, bytes, nullptr); !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileTokens::sample(uint64_t seed, uint64_t step, uint32_t index,
+                                absl::Span<int32_t> tokens,
+                                absl::Span<int32_t> targets) const {
+  if (tokens.size() != sequence || targets.size() != sequence)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sample needs room for ", sequence, " tokens and targets, got ",
+        tokens.size(), " and ", targets.size()));
+  philox4x32_key_t key = {
+      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}};
+  philox4x32_ctr_t counter = {{static_cast<uint32_t>(step),
+                               static_cast<uint32_t>(step >> 32), index,
+                               sampleDomain}};
+  philox4x32_ctr_t random = philox4x32_R(10, counter, key);
+  uint64_t fraction = random.v[0] | uint64_t{random.v[1]} << 32;
+  uint64_t places = layout.numTokens - sequence;
+  uint64_t start = static_cast<uint64_t>(
+      static_cast<unsigned __int128>(fraction) * places >> 64);
+  std::vector<unsigned char> bytes;
+  std::vector<int32_t> window(uint64_t{sequence} + 1);
+  if (absl::Status status = read(start, window.size(), bytes, window.data());
+      !status.ok())
+    return status;
+  std::copy_n(window.begin(), sequence, tokens.begin());
+  std::copy_n(window.begin() + 1, sequence, targets.begin());
+  return absl::OkStatus();
+}
+
+absl::Status checkOptions(const TokenOptions &options) {
+  if (!options.dataType.empty() && options.dataType != "u16" &&
+      options.dataType != "u32")
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data-type ", quote(options.dataType), ", expected u16 or u32"));
+  if (!options.tokenizer.empty() && options.tokenizer != "bytes")
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tokenizer ", quote(options.tokenizer), ", expected bytes"));
+  if (!options.tokenizer.empty() && !options.dataType.empty())
+    return absl::InvalidArgumentError(
+        "--tokenizer and --data-type exclude each other: text or tokens");
+  if (options.vocabulary == 0 || options.vocabulary > (uint32_t{1} << 31))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "vocabulary ", options.vocabulary, ", expected 1 to 2147483648"));
+  if (options.sequence == 0)
+    return absl::InvalidArgumentError("sequence 0, expected at least 1 token");
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<TokenSource>>
+TokenSource::open(const TokenOptions &options) {
+  if (absl::Status status = checkOptions(options); !status.ok())
+    return status;
+  absl::StatusOr<TokenLayout> layout = findTokenLayout(options);
+  if (!layout.ok())
+    return layout.status();
+  if (layout->numTokens <= options.sequence)
+    return absl::DataLossError(absl::StrCat(
+        quote(layout->file.path()), ": holds ", layout->numTokens,
+        " tokens, expected at least ", uint64_t{options.sequence} + 1,
+        " (sequence + 1); give a longer file or a shorter sequence"));
+  auto source = std::make_unique<FileTokens>(
+      *std::move(layout), options.vocabulary, options.sequence);
+  if (absl::Status status = source->scan(); !status.ok())
+    return status;
+  return source;
+}
+
+} // namespace meshwork::runtime
