@@ -1,0 +1,101 @@
+// The transformer dialect: include this one.
+//
+//   auto type = namedType({4, 8}, {"sequence", "embed"}, f32);
+//   DimsAttr names = dimsOf(value);   // empty for scalars
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/transformer/TransformerDialect.h.inc"
+#include "dialects/transformer/TransformerEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/transformer/TransformerAttrs.h.inc"
+
+namespace meshwork::transformer {
+
+/// One loop of an op. `operandDims[i]` and `resultDims[i]` are the dim of
+/// operand or result i that runs along it, or -1.
+struct Factor {
+  enum Kind {
+    parallel,  // independent iterations
+    reduction, // summed, or whatever `Reduction` says, into the results
+    whole      // needs all of it in one place: scans, softmax, rolls
+  };
+  ::llvm::StringRef name;
+  int64_t size;
+  Kind kind;
+  ::llvm::SmallVector<int64_t> operandDims;
+  ::llvm::SmallVector<int64_t> resultDims;
+};
+
+/// Factors of an op whose dims of one name are one loop; names that only
+/// operands have are reductions.
+::llvm::SmallVector<Factor> factorsFromNames(::mlir::Operation *op);
+/// Bytes of all tensor operands and results, each once.
+uint64_t bytesOfValues(::mlir::Operation *op);
+/// Bytes of one tensor type.
+uint64_t bytesOfType(::mlir::Type type);
+
+/// The names of a tensor's dims; empty for a scalar or a tensor without them.
+DimsAttr dimsOf(::mlir::Type type);
+inline DimsAttr dimsOf(::mlir::Value value) { return dimsOf(value.getType()); }
+/// A tensor type; without an encoding when it has no dims.
+::mlir::RankedTensorType namedType(::llvm::ArrayRef<int64_t> shape,
+                                   DimsAttr dims, ::mlir::Type element);
+inline ::mlir::RankedTensorType tensorType(::mlir::Value value) {
+  return ::llvm::cast<::mlir::RankedTensorType>(value.getType());
+}
+/// The same dims and sizes with another element type.
+::mlir::RankedTensorType withElement(::mlir::Type type, ::mlir::Type element);
+/// The type of `full` without the dims named in `without`.
+::mlir::RankedTensorType dropDims(::mlir::RankedTensorType full,
+                                  DimsAttr without, ::mlir::Type element);
+/// Whether every dim of `part` is a dim of `space`, with equal size.
+bool isSubspace(::mlir::RankedTensorType part, ::mlir::RankedTensorType space);
+/// The stream number of counter-based randomness for an op of this name.
+uint32_t randomStream(::llvm::StringRef name);
+
+} // namespace meshwork::transformer
+
+#include "dialects/transformer/TransformerInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/transformer/TransformerOps.h.inc"
+
+namespace meshwork::transformer {
+
+/// The letters of an einsum equation, term by term.
+struct Equation {
+  ::llvm::StringRef lhs, rhs, result;
+  static ::mlir::FailureOr<Equation> parse(::llvm::StringRef text);
+};
+
+/// Sums `value` over the dims that `wanted` lacks; casts nothing.
+::mlir::Value reduceTo(::mlir::OpBuilder &builder, ::mlir::Location loc,
+                       ::mlir::Value value, ::mlir::RankedTensorType wanted);
+/// a + b, elementwise.
+::mlir::Value buildSum(::mlir::OpBuilder &builder, ::mlir::Location loc,
+                       ::mlir::Value a, ::mlir::Value b);
+/// A map with one result.
+::mlir::Value
+buildMap(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Type result,
+         ::mlir::ValueRange inputs,
+         ::llvm::function_ref<::mlir::Value(::mlir::ImplicitLocOpBuilder &,
+                                            ::mlir::ValueRange)>
+             body);
+
+} // namespace meshwork::transformer

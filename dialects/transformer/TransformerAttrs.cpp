@@ -1,0 +1,185 @@
+// Dim names, and what follows from them for types and factors.
+#include "dialects/transformer/Transformer.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/xxhash.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+#include "dialects/transformer/TransformerEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/transformer/TransformerAttrs.cpp.inc"
+
+void TransformerDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/transformer/TransformerAttrs.cpp.inc"
+      >();
+}
+
+//===-- InitAttr ------------------------------------------------------------//
+
+Attribute InitAttr::parse(AsmParser &parser, Type) {
+  StringRef kind;
+  double a = 0, b = 0;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&kind) || parser.parseComma() || parser.parseFloat(a))
+    return {};
+  std::optional<InitKind> known = symbolizeInitKind(kind);
+  if (!known) {
+    parser.emitError(loc) << "init is '" << kind << "', expected constant, normal or uniform";
+    return {};
+  }
+  if ((*known != InitKind::constant && (parser.parseComma() || parser.parseFloat(b))) || parser.parseGreater())
+    return {};
+  Builder builder(parser.getContext());
+  return get(parser.getContext(), *known, builder.getF64FloatAttr(a), builder.getF64FloatAttr(b));
+}
+
+void InitAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stringifyInitKind(getKind()) << ", ";
+  printer.printFloat(getA().getValue());
+  if (getKind() != InitKind::constant) {
+    printer << ", ";
+    printer.printFloat(getB().getValue());
+  }
+  printer << ">";
+}
+
+//===-- DimsAttr ------------------------------------------------------------//
+
+Attribute DimsAttr::parse(AsmParser &parser, Type) {
+  SmallVector<StringAttr> names;
+  auto parseName = [&]() -> ParseResult {
+    StringRef name;
+    if (parser.parseKeyword(&name))
+      return failure();
+    names.push_back(parser.getBuilder().getStringAttr(name));
+    return success();
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseName))
+    return {};
+  return parser.getChecked<DimsAttr>(loc, parser.getContext(), names);
+}
+
+void DimsAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getNames(), printer, [&](StringAttr name) { printer << name.getValue(); });
+  printer << ">";
+}
+
+LogicalResult DimsAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names) {
+  llvm::SmallDenseSet<StringAttr> seen;
+  for (StringAttr name : names)
+    if (!seen.insert(name).second)
+      return emitError() << "dim name '" << name.getValue() << "' occurs twice; names within a tensor are distinct";
+  return success();
+}
+
+LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                       function_ref<InFlightDiagnostic()> emitError) const {
+  if (shape.size() != getNames().size())
+    return emitError() << "tensor has " << shape.size() << " dims but " << getNames().size() << " dim names";
+  return success();
+}
+
+int64_t DimsAttr::find(StringAttr name) const {
+  auto it = llvm::find(getNames(), name);
+  return it == getNames().end() ? -1 : it - getNames().begin();
+}
+
+DimsAttr DimsAttr::get(MLIRContext *context, ArrayRef<StringRef> names) {
+  return get(context, llvm::map_to_vector(names, [&](StringRef name) { return StringAttr::get(context, name); }));
+}
+
+//===-- Types ---------------------------------------------------------------//
+
+namespace meshwork::transformer {
+
+DimsAttr dimsOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (auto dims = dyn_cast_or_null<DimsAttr>(tensor.getEncoding()))
+    return dims;
+  return DimsAttr::get(type.getContext(), ArrayRef<StringAttr>());
+}
+
+RankedTensorType namedType(ArrayRef<int64_t> shape, DimsAttr dims, Type element) {
+  return RankedTensorType::get(shape, element, shape.empty() ? Attribute() : Attribute(dims));
+}
+
+RankedTensorType withElement(Type type, Type element) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), element, tensor.getEncoding());
+}
+
+RankedTensorType dropDims(RankedTensorType full, DimsAttr without, Type element) {
+  SmallVector<int64_t> shape;
+  SmallVector<StringAttr> names;
+  for (auto [size, name] : llvm::zip_equal(full.getShape(), dimsOf(full).getNames()))
+    if (without.find(name) < 0) {
+      shape.push_back(size);
+      names.push_back(name);
+    }
+  return namedType(shape, DimsAttr::get(full.getContext(), names), element);
+}
+
+bool isSubspace(RankedTensorType part, RankedTensorType space) {
+  DimsAttr dims = dimsOf(space);
+  if (part.getRank() > 0 && dimsOf(part).getNames().empty())
+    return false;
+  return llvm::all_of(llvm::zip_equal(part.getShape(), dimsOf(part).getNames()), [&](auto pair) {
+    auto [size, name] = pair;
+    int64_t position = dims.find(name);
+    return position >= 0 && space.getDimSize(position) == size;
+  });
+}
+
+uint32_t randomStream(StringRef name) { return static_cast<uint32_t>(llvm::xxh3_64bits(name)); }
+
+//===-- Factors -------------------------------------------------------------//
+
+SmallVector<Factor> factorsFromNames(Operation *op) {
+  llvm::MapVector<StringRef, Factor> factors;
+  unsigned numOperands = op->getNumOperands(), numResults = op->getNumResults();
+  auto visit = [&](Value value, unsigned index, bool isResult) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type)
+      return;
+    for (auto [position, name] : llvm::enumerate(dimsOf(type).getNames())) {
+      Factor &factor = factors[name.getValue()];
+      if (factor.operandDims.empty() && factor.resultDims.empty())
+        factor = {name.getValue(), type.getDimSize(position), Factor::reduction,
+                  SmallVector<int64_t>(numOperands, -1), SmallVector<int64_t>(numResults, -1)};
+      (isResult ? factor.resultDims : factor.operandDims)[index] = position;
+      if (isResult)
+        factor.kind = Factor::parallel;
+    }
+  };
+  // Results first: their order is the loop nest's.
+  for (auto [i, value] : llvm::enumerate(op->getResults()))
+    visit(value, i, true);
+  for (auto [i, value] : llvm::enumerate(op->getOperands()))
+    visit(value, i, false);
+  return llvm::map_to_vector(factors, [](auto &entry) { return entry.second; });
+}
+
+uint64_t bytesOfType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return 0;
+  return static_cast<uint64_t>(tensor.getNumElements()) * tensor.getElementTypeBitWidth() / 8;
+}
+
+uint64_t bytesOfValues(Operation *op) {
+  uint64_t bytes = 0;
+  for (Type type : op->getOperandTypes())
+    bytes += bytesOfType(type);
+  for (Type type : op->getResultTypes())
+    bytes += bytesOfType(type);
+  return bytes;
+}
+
+} // namespace meshwork::transformer

@@ -1,0 +1,74 @@
+// Attributes and enums of the transformer dialect.
+#ifndef MESHWORK_TRANSFORMER_ATTRS
+#define MESHWORK_TRANSFORMER_ATTRS
+
+include "dialects/transformer/TransformerDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/IR/EnumAttr.td"
+
+class Transformer_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Transformer_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Transformer_DimsAttr : Transformer_Attr<"Dims", "dims", [
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding, ["verifyEncoding"]>]> {
+  let summary = "The logical names of a tensor's dims";
+  let description = [{
+    The encoding of every tensor of this dialect that has dims. Names are
+    distinct within a tensor; `batch` is the dim of samples, the only name with
+    a meaning of its own (`dropout` counts samples along it).
+    ```mlir
+    tensor<4x512x768xf32, #transformer.dims<batch, sequence, embed>>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Position of `name`, or -1.
+    int64_t find(::mlir::StringAttr name) const;
+    static DimsAttr get(::mlir::MLIRContext *context,
+                        ::llvm::ArrayRef<::llvm::StringRef> names);
+  }];
+}
+
+class Transformer_Enum<string name, string summary, list<I32EnumCase> cases>
+    : I32Enum<name, summary, cases> {
+  let cppNamespace = "::meshwork::transformer";
+}
+class Transformer_EnumAttr<EnumInfo info, string mnemonic>
+    : EnumAttr<Transformer_Dialect, info, mnemonic> {
+  let assemblyFormat = "$value";
+}
+
+def Transformer_InitKind : Transformer_Enum<"InitKind", "distribution of initial values", [
+  I32EnumCase<"constant", 0>, I32EnumCase<"normal", 1>, I32EnumCase<"uniform", 2>]>;
+def Transformer_InitAttr : Transformer_Attr<"Init", "init"> {
+  let summary = "Where a parameter's values start";
+  let description = "`constant, value`; `normal, mean, standard deviation`; `uniform, low, high`.";
+  let parameters = (ins EnumParameter<Transformer_InitKind>:$kind, "::mlir::FloatAttr":$a, "::mlir::FloatAttr":$b);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Transformer_Reduction : Transformer_Enum<"Reduction", "how a reduction combines", [
+  I32EnumCase<"add", 0>, I32EnumCase<"max", 1>]>;
+def Transformer_ReductionAttr : Transformer_EnumAttr<Transformer_Reduction, "reduction">;
+
+def Transformer_Activation : Transformer_Enum<"Activation", "elementwise function", [
+  I32EnumCase<"gelu_tanh", 0>, I32EnumCase<"gelu", 1>, I32EnumCase<"silu", 2>, I32EnumCase<"relu", 3>]>;
+def Transformer_ActivationAttr : Transformer_EnumAttr<Transformer_Activation, "activation">;
+
+def Transformer_StateKind : Transformer_Enum<"StateKind", "what is kept between microbatches or steps", [
+  I32EnumCase<"weight", 0>, I32EnumCase<"master", 1>, I32EnumCase<"gradient", 2>,
+  I32EnumCase<"first_moment", 3>, I32EnumCase<"second_moment", 4>, I32EnumCase<"loss", 5>,
+  I32EnumCase<"grad_norm", 6>]>;
+def Transformer_StateKindAttr : Transformer_EnumAttr<Transformer_StateKind, "state">;
+
+def Transformer_StepInput : Transformer_Enum<"StepInput", "a scalar the launcher gives", [
+  I32EnumCase<"learning_rate", 0>, I32EnumCase<"bias_correction1", 1>, I32EnumCase<"bias_correction2", 2>,
+  I32EnumCase<"seed", 3>, I32EnumCase<"step", 4>, I32EnumCase<"first_sample", 5>]>;
+def Transformer_StepInputAttr : Transformer_EnumAttr<Transformer_StepInput, "step_input">;
+
+#endif // MESHWORK_TRANSFORMER_ATTRS

@@ -1,0 +1,238 @@
+// Model ops: verifiers, and what they are made of.
+#include "dialects/transformer/Transformer.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace {
+
+Value constant(ImplicitLocOpBuilder &b, double value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(static_cast<float>(value)));
+}
+
+/// Elements of `type`: those a norm averages over.
+double elementCount(Value value) { return static_cast<double>(tensorType(value).getNumElements()); }
+
+LogicalResult verifySubspace(Operation *op, Value part, Value space, StringRef what) {
+  if (isSubspace(tensorType(part), tensorType(space)))
+    return success();
+  return op->emitOpError() << "(C1) " << what << " " << part.getType() << " has a dim that " << space.getType()
+                           << " lacks or has with another size";
+}
+
+LogicalResult verifyEpsilon(Operation *op, const APFloat &epsilon) {
+  if (epsilon.isNegative() || epsilon.isZero() || !epsilon.isFinite())
+    return op->emitOpError() << "(C2) epsilon is " << epsilon.convertToDouble() << ", expected a positive number";
+  return success();
+}
+} // namespace
+
+//===-- parameter -----------------------------------------------------------//
+
+ArrayRef<int64_t> ParameterOp::getShapeInFile() {
+  return getFileShape() ? *getFileShape() : tensorType(getResult()).getShape();
+}
+
+LogicalResult ParameterOp::verify() {
+  auto type = tensorType(getResult());
+  if (!type.hasStaticShape() || !isa<FloatType>(type.getElementType()) || (type.getRank() && !type.getEncoding()))
+    return emitOpError() << "(C1) is " << type << ", expected a float tensor of static shape with named dims";
+  int64_t elements = 1, inFile = 1;
+  for (int64_t size : type.getShape())
+    if (size <= 0 || llvm::MulOverflow(elements, size, elements))
+      return emitOpError() << "(C1) has an empty dim or more than 2^63 elements: " << type;
+  for (int64_t size : getShapeInFile())
+    if (size <= 0 || llvm::MulOverflow(inFile, size, inFile))
+      return emitOpError() << "(C2) file_shape has an empty dim or more than 2^63 elements";
+  if (elements != inFile)
+    return emitOpError() << "(C2) file_shape has " << inFile << " elements, the parameter " << elements;
+  return success();
+}
+
+//===-- elementwise ---------------------------------------------------------//
+
+template <typename Op>
+static LogicalResult verifyBinary(Op op) {
+  if (failed(verifySubspace(op, op.getLhs(), op.getResult(), "operand")))
+    return failure();
+  return verifySubspace(op, op.getRhs(), op.getResult(), "operand");
+}
+LogicalResult AddOp::verify() { return verifyBinary(*this); }
+LogicalResult SubOp::verify() { return verifyBinary(*this); }
+LogicalResult MulOp::verify() { return verifyBinary(*this); }
+
+template <typename Scalar, typename Op>
+static Value decomposeBinary(Op op, OpBuilder &builder) {
+  return buildMap(builder, op.getLoc(), op.getType(), {op.getLhs(), op.getRhs()},
+                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value { return Scalar::create(b, x[0], x[1]); });
+}
+Value AddOp::decompose(OpBuilder &builder) { return decomposeBinary<arith::AddFOp>(*this, builder); }
+Value SubOp::decompose(OpBuilder &builder) { return decomposeBinary<arith::SubFOp>(*this, builder); }
+Value MulOp::decompose(OpBuilder &builder) { return decomposeBinary<arith::MulFOp>(*this, builder); }
+
+static Value geluTanh(ImplicitLocOpBuilder &b, Value x) {
+  Value cube = arith::MulFOp::create(b, arith::MulFOp::create(b, x, x), x);
+  Value inner = arith::AddFOp::create(b, x, arith::MulFOp::create(b, cube, constant(b, 0.044715)));
+  Value t = math::TanhOp::create(b, arith::MulFOp::create(b, inner, constant(b, std::sqrt(2.0 / M_PI))));
+  Value half = arith::MulFOp::create(b, x, constant(b, 0.5));
+  return arith::MulFOp::create(b, half, arith::AddFOp::create(b, t, constant(b, 1)));
+}
+
+static Value geluExact(ImplicitLocOpBuilder &b, Value x) {
+  Value e = math::ErfOp::create(b, arith::MulFOp::create(b, x, constant(b, std::sqrt(0.5))));
+  Value half = arith::MulFOp::create(b, x, constant(b, 0.5));
+  return arith::MulFOp::create(b, half, arith::AddFOp::create(b, e, constant(b, 1)));
+}
+
+static Value silu(ImplicitLocOpBuilder &b, Value x) {
+  Value e = math::ExpOp::create(b, arith::NegFOp::create(b, x));
+  return arith::DivFOp::create(b, x, arith::AddFOp::create(b, e, constant(b, 1)));
+}
+
+static Value relu(ImplicitLocOpBuilder &b, Value x) {
+  Value positive = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, constant(b, 0));
+  return arith::SelectOp::create(b, positive, x, constant(b, 0));
+}
+
+Value ActivateOp::decompose(OpBuilder &builder) {
+  return buildMap(builder, getLoc(), getType(), getInput(), [&](ImplicitLocOpBuilder &b, ValueRange x) {
+    switch (getFunction()) {
+    case Activation::gelu_tanh: return geluTanh(b, x[0]);
+    case Activation::gelu: return geluExact(b, x[0]);
+    case Activation::silu: return silu(b, x[0]);
+    case Activation::relu: return relu(b, x[0]);
+    }
+    llvm_unreachable("all activations are handled");
+  });
+}
+
+//===-- norms ---------------------------------------------------------------//
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifySubspace(*this, getWeight(), getInput(), "weight")))
+    return failure();
+  return verifyEpsilon(*this, getEpsilon());
+}
+LogicalResult RmsNormOp::verify() {
+  if (failed(verifySubspace(*this, getWeight(), getInput(), "weight")))
+    return failure();
+  return verifyEpsilon(*this, getEpsilon());
+}
+
+/// Sum over the weight's dims of the squares of `x`.
+static Value sumOfSquares(OpBuilder &builder, Location loc, Value x, DimsAttr dims) {
+  Value squares = buildMap(builder, loc, x.getType(), x, [](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
+    return arith::MulFOp::create(b, e[0], e[0]);
+  });
+  return ReduceOp::create(builder, loc, Reduction::add, squares, dims);
+}
+
+/// 1 / sqrt(sum / count + epsilon) * x * weight.
+static Value normalize(ImplicitLocOpBuilder &b, Value x, Value sum, Value weight, double count, double epsilon) {
+  Value mean = arith::MulFOp::create(b, sum, constant(b, 1 / count));
+  Value scale = math::RsqrtOp::create(b, arith::AddFOp::create(b, mean, constant(b, epsilon)));
+  return arith::MulFOp::create(b, arith::MulFOp::create(b, x, scale), weight);
+}
+
+Value LayerNormOp::decompose(OpBuilder &builder) {
+  double count = elementCount(getWeight()), epsilon = getEpsilon().convertToDouble();
+  DimsAttr dims = dimsOf(getWeight());
+  Value sum = ReduceOp::create(builder, getLoc(), Reduction::add, getInput(), dims);
+  Value centered =
+      buildMap(builder, getLoc(), getType(), {getInput(), sum}, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+        return arith::SubFOp::create(b, x[0], arith::MulFOp::create(b, x[1], constant(b, 1 / count)));
+      });
+  Value squares = sumOfSquares(builder, getLoc(), centered, dims);
+  return buildMap(builder, getLoc(), getType(), {centered, squares, getWeight(), getBias()},
+                  [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                    return arith::AddFOp::create(b, normalize(b, x[0], x[1], x[2], count, epsilon), x[3]);
+                  });
+}
+
+Value RmsNormOp::decompose(OpBuilder &builder) {
+  double count = elementCount(getWeight()), epsilon = getEpsilon().convertToDouble();
+  Value squares = sumOfSquares(builder, getLoc(), getInput(), dimsOf(getWeight()));
+  return buildMap(
+      builder, getLoc(), getType(), {getInput(), squares, getWeight()},
+      [&](ImplicitLocOpBuilder &b, ValueRange x) { return normalize(b, x[0], x[1], x[2], count, epsilon); });
+}
+
+//===-- rope ----------------------------------------------------------------//
+
+LogicalResult RopeOp::verify() {
+  auto type = tensorType(getInput());
+  DimsAttr dims = dimsOf(type);
+  MLIRContext *context = getContext();
+  if (dims.find(StringAttr::get(context, "sequence")) < 0 ||
+      dims.find(StringAttr::get(context, "head_dim")) != type.getRank() - 1)
+    return emitOpError() << "(C1) input is " << type << ", expected dims `sequence` and, last, `head_dim`";
+  int64_t headDim = type.getShape().back(), given = getInverseFrequencies().size();
+  if (headDim != 2 * given)
+    return emitOpError() << "(C2) head_dim is " << headDim << " but there are " << given
+                         << " inverse frequencies, expected " << headDim / 2;
+  return success();
+}
+
+Value RopeOp::decompose(OpBuilder &builder) {
+  MLIRContext *context = getContext();
+  auto type = tensorType(getInput());
+  int64_t headDim = type.getShape().back();
+  int64_t sequence = type.getDimSize(dimsOf(type).find(StringAttr::get(context, "sequence")));
+  Type table = namedType({sequence, headDim}, DimsAttr::get(context, {"sequence", "head_dim"}), builder.getF32Type());
+  auto tables = RotaryTableOp::create(builder, getLoc(), table, table, getInverseFrequencies(), getScale());
+  Value rolled = RollOp::create(builder, getLoc(), type, getInput(), headDim / 2);
+  return buildMap(builder, getLoc(), type, {getInput(), rolled, tables.getCosine(), tables.getSine()},
+                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                    return arith::AddFOp::create(b, arith::MulFOp::create(b, x[0], x[2]),
+                                                 arith::MulFOp::create(b, x[1], x[3]));
+                  });
+}
+
+//===-- dropout -------------------------------------------------------------//
+
+static LogicalResult verifyRate(Operation *op, double rate, StringRef label) {
+  if (rate >= 0 && rate < 1)
+    return success();
+  return op->emitOpError() << "(" << label << ") rate is " << rate << ", expected at least 0 and less than 1";
+}
+
+LogicalResult DropoutOp::verify() { return verifyRate(*this, getRate().convertToDouble(), "C1"); }
+
+Value DropoutOp::decompose(OpBuilder &builder) {
+  if (getRate().isZero())
+    return getInput();
+  SmallVector<Value> operands = {getInput()};
+  Type scalar = RankedTensorType::get({}, builder.getI32Type());
+  for (StepInput kind : {StepInput::seed, StepInput::step, StepInput::first_sample})
+    operands.push_back(StepInputOp::create(builder, getLoc(), scalar, kind));
+  uint32_t stream = randomStream(getName());
+  return buildMap(builder, getLoc(), getType(), operands, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+    Value mask = DropoutMaskOp::create(b, b.getF32Type(), x[1], x[2], x[3], b.getI32IntegerAttr(stream), getRateAttr());
+    return arith::MulFOp::create(b, x[0], mask);
+  });
+}
+
+//===-- head_loss -----------------------------------------------------------//
+
+LogicalResult HeadLossOp::verify() {
+  auto hidden = tensorType(getHidden()), weight = tensorType(getWeight()), targets = tensorType(getTargets());
+  if (hidden.getRank() < 2 || weight.getRank() != 2 || !targets.getElementType().isInteger(32))
+    return emitOpError() << "(C1) expected hidden [tokens..., embed], weight [vocab, embed] and i32 targets [tokens...], found "
+                         << hidden << ", " << weight << ", " << targets;
+  auto embed = dimsOf(hidden).getNames().back();
+  auto wanted = dropDims(hidden, DimsAttr::get(getContext(), ArrayRef<StringAttr>(embed)), targets.getElementType());
+  if (wanted != targets)
+    return emitOpError() << "(C1) targets are " << targets << ", expected " << wanted << " to match hidden";
+  if (weight.getDimSize(1) != hidden.getShape().back() || dimsOf(weight).getNames()[1] != embed)
+    return emitOpError() << "(C1) weight " << weight << " does not end in hidden's last dim '" << embed.getValue()
+                         << "' of size " << hidden.getShape().back();
+  return success();
+}
+
+static uint64_t headFlops(Value hidden, Value weight) {
+  auto type = tensorType(hidden);
+  return 2 * static_cast<uint64_t>(type.getNumElements()) * tensorType(weight).getDimSize(0);
+}
+uint64_t HeadLossOp::getFlops() { return headFlops(getHidden(), getWeight()); }
+uint64_t HeadLossGradOp::getFlops() { return 3 * headFlops(getHidden(), getWeight()); }

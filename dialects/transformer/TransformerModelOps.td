@@ -1,0 +1,173 @@
+// Model ops: what people write and `meshwork import` emits.
+#ifndef MESHWORK_TRANSFORMER_MODEL_OPS
+#define MESHWORK_TRANSFORMER_MODEL_OPS
+
+include "dialects/transformer/TransformerAttrs.td"
+include "dialects/transformer/TransformerInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+class Transformer_ModelOp<string mnemonic, list<Trait> traits = []>
+    : Transformer_Op<mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<FactorOpInterface>], traits)>;
+
+class Transformer_CompositeOp<string mnemonic, list<Trait> traits = []>
+    : Transformer_ModelOp<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<DecomposableOpInterface, ["decompose"]>], traits)>;
+
+def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRead]>]> {
+  let summary = "A trained tensor";
+  let description = [{
+    Yields the tensor in the compute type. `name` is its name in Hugging Face
+    files; a file may hold the same elements, row-major, under `file_shape`.
+    Tied weights are one parameter used twice. Weight decay leaves out
+    parameters whose file shape has fewer than two dims.
+    (C1) the result is a float tensor of static shape with named dims.
+    (C2) `file_shape` has as many elements as the result.
+    (C3) `name` is unique in the function.
+    ```mlir
+    %w = transformer.parameter "wte.weight" init <normal, 0.0, 0.02>
+        : tensor<50257x768xf32, #transformer.dims<vocab, embed>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Transformer_InitAttr:$init,
+                       OptionalAttr<DenseI64ArrayAttr>:$file_shape);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$name `init` $init (`file_shape` $file_shape^)? attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2, C3 by the function's gate
+  let extraClassDeclaration = [{
+    /// The shape in files: `file_shape`, or the result's.
+    ::llvm::ArrayRef<int64_t> getShapeInFile();
+  }];
+}
+
+def Transformer_BinaryKind : Transformer_Enum<"BinaryKind", "elementwise arithmetic", [
+  I32EnumCase<"add", 0>, I32EnumCase<"sub", 1>, I32EnumCase<"mul", 2>]>;
+
+class Transformer_BinaryOp<string mnemonic> : Transformer_CompositeOp<mnemonic> {
+  let summary = "Elementwise arithmetic; dims that an operand lacks are broadcast by name";
+  let description = [{
+    (C1) each operand's dims are among the result's, with equal sizes.
+    ```mlir
+    %y = transformer.}] # mnemonic # [{ %x, %bias : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
+        tensor<8xf32, #transformer.dims<embed>> -> tensor<4x8xf32, #transformer.dims<sequence, embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+def Transformer_AddOp : Transformer_BinaryOp<"add">;
+def Transformer_SubOp : Transformer_BinaryOp<"sub">;
+def Transformer_MulOp : Transformer_BinaryOp<"mul">;
+
+def Transformer_ActivateOp : Transformer_CompositeOp<"activate", [SameOperandsAndResultType]> {
+  let summary = "An elementwise activation function";
+  let description = [{
+    `gelu_tanh` is 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), `gelu` the
+    exact one with erf (Hendrycks and Gimpel, arXiv 1606.08415), `silu` is
+    x sigmoid(x).
+    ```mlir
+    %y = transformer.activate gelu_tanh %x : tensor<8xf32, #transformer.dims<ffn>>
+    ```
+  }];
+  let arguments = (ins Transformer_ActivationAttr:$function, AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$function $input attr-dict `:` type($result)";
+}
+
+def Transformer_LayerNormOp : Transformer_CompositeOp<"layer_norm", [
+    AllTypesMatch<["input", "result"]>, AllTypesMatch<["weight", "bias"]>]> {
+  let summary = "(x - mean) / sqrt(variance + epsilon) * weight + bias over the weight's dims";
+  let description = [{
+    Ba et al., arXiv 1607.06450; the variance is the biased one.
+    (C1) the dims of `weight` (and `bias`) are among the input's, with equal sizes.
+    (C2) `epsilon` is positive.
+    ```mlir
+    %y = transformer.layer_norm %x, %w, %b epsilon 1.0e-5 : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
+        tensor<8xf32, #transformer.dims<embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight, AnyRankedTensor:$bias, F64Attr:$epsilon);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `,` $weight `,` $bias `epsilon` $epsilon attr-dict `:` type($input) `,` type($weight)";
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_RmsNormOp : Transformer_CompositeOp<"rms_norm", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "x / sqrt(mean(x^2) + epsilon) * weight over the weight's dims";
+  let description = [{
+    Zhang and Sennrich, arXiv 1910.07467.
+    (C1) the dims of `weight` are among the input's, with equal sizes.
+    (C2) `epsilon` is positive.
+    ```mlir
+    %y = transformer.rms_norm %x, %w epsilon 1.0e-6 : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
+        tensor<8xf32, #transformer.dims<embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight, F64Attr:$epsilon);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `,` $weight `epsilon` $epsilon attr-dict `:` type($input) `,` type($weight)";
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_RopeOp : Transformer_CompositeOp<"rope", [SameOperandsAndResultType]> {
+  let summary = "Rotary position embedding of `head_dim` along `sequence`";
+  let description = [{
+    Su et al., arXiv 2104.09864, in the half-split form of the Llama family:
+    element d of the first half turns with element d of the second by the angle
+    position * inverse_frequencies[d]; `scale` multiplies cosine and sine. Every
+    scaling variant (linear, llama3, yarn) is a choice of these numbers.
+    (C1) the input has dims `sequence` and, last, `head_dim`.
+    (C2) `head_dim` is twice the number of inverse frequencies.
+    ```mlir
+    %y = transformer.rope %x inverse_frequencies [1.0, 0.01] scale 1.0
+        : tensor<1x8x2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_DropoutOp : Transformer_CompositeOp<"dropout", [SameOperandsAndResultType]> {
+  let summary = "Zeroes elements with probability `rate`, scales the others by 1 / (1 - rate)";
+  let description = [{
+    Which elements is a function of the seed, the step, `name` and the element's
+    index in the step's global tensor, of nothing else (Salmon et al., SC'11).
+    (C1) 0 <= rate < 1.
+    ```mlir
+    %y = transformer.dropout %x "h.0.attn.resid" rate 1.0e-1
+        : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, StrAttr:$name, F64Attr:$rate);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input $name `rate` $rate attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_HeadLossOp : Transformer_ModelOp<"head_loss", [
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFlops"]>]> {
+  let summary = "Language-model head fused with cross-entropy: the sum over tokens of -log softmax(hidden . weight)[target]";
+  let description = [{
+    `scale` multiplies the sum; `-transformer-bind` sets it to one over the
+    number of tokens of a step, so that sums over microbatches and ranks give
+    the mean. The logits of a whole microbatch are never held.
+    (C1) `hidden` is [token dims..., embed], `weight` [vocab, embed] and
+         `targets` [token dims...], with equal sizes where names are equal.
+    ```mlir
+    %loss = transformer.head_loss %h, %w, %t scale 1.0 : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>,
+        tensor<16x4xf32, #transformer.dims<vocab, embed>>, tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$hidden, AnyRankedTensor:$weight, AnyRankedTensor:$targets, F64Attr:$scale);
+  let results = (outs AnyRankedTensor:$loss);
+  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss)";
+  let hasVerifier = 1; // C1
+}
+
+#endif // MESHWORK_TRANSFORMER_MODEL_OPS

@@ -1,0 +1,279 @@
+// Primitive ops: what decomposition leaves, and what autodiff, fusion and code
+// generation understand.
+#ifndef MESHWORK_TRANSFORMER_PRIMITIVE_OPS
+#define MESHWORK_TRANSFORMER_PRIMITIVE_OPS
+
+include "dialects/transformer/TransformerAttrs.td"
+include "dialects/transformer/TransformerInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+class Transformer_PrimitiveOp<string mnemonic, list<Trait> traits = []>
+    : Transformer_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<FactorOpInterface>,
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+
+def Transformer_MapOp : Transformer_PrimitiveOp<"map", [
+    SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
+  let summary = "Computes each element of its results from the operands' elements at that place";
+  let description = [{
+    The results' dims are the iteration space; operands are broadcast along the
+    dims that they lack. The body sees scalars: f32 for any float tensor
+    (storage types convert on load and store), i32 for integer ones. It holds
+    `arith` and `math` ops, `transformer.index` and `transformer.dropout_mask`.
+    (C1) all results have equal dims and sizes.
+    (C2) each operand's dims are among the results', with equal sizes.
+    (C3) the body has one f32 or i32 argument per operand and yields one f32 per result.
+    ```mlir
+    %y = transformer.map ins(%x : tensor<8xf32, #transformer.dims<embed>>)
+        -> tensor<8xf32, #transformer.dims<embed>> {
+    ^bb0(%e: f32):
+      %s = arith.mulf %e, %e : f32
+      transformer.yield %s : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
+  let hasVerifier = 1; // C1 C2 C3
+  let hasCanonicalizer = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
+    "::llvm::function_ref<::llvm::SmallVector<::mlir::Value>(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$body)>];
+}
+
+def Transformer_YieldOp : Transformer_Op<"yield", [Pure, Terminator, ReturnLike]> {
+  let summary = "Ends a body";
+  let description = "```mlir\ntransformer.yield %x : f32\n```";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+
+def Transformer_IndexOp : Transformer_Op<"index", [Pure]> {
+  let summary = "Inside a body: the element's position along a dim of the iteration space";
+  let description = "```mlir\n%i = transformer.index vocab : i32\n```";
+  let arguments = (ins StrAttr:$dim);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$dim attr-dict `:` type($result)";
+}
+
+def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure]> {
+  let summary = "Inside a body: 0, or 1 / (1 - rate), drawn for this element";
+  let description = [{
+    Philox4x32-10 with key (seed, stream) and counter (index low, index high,
+    step, 0), where index is the element's row-major position in the iteration
+    space, counted along `batch` from `first_sample`; the first word is kept
+    when it is at least rate * 2^32.
+    ```mlir
+    %m = transformer.dropout_mask %seed, %step, %first stream 7 rate 1.0e-1
+    ```
+  }];
+  let arguments = (ins I32:$seed, I32:$step, I32:$first_sample, I32Attr:$stream, F64Attr:$rate);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$seed `,` $step `,` $first_sample `stream` $stream `rate` $rate attr-dict";
+}
+
+def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce"> {
+  let summary = "Adds up, or takes the maximum of, the elements along some dims";
+  let description = [{
+    The result has the other dims, in the input's order. `max` has no gradient
+    here: it only serves to keep exponentials in range, where its gradient
+    cancels.
+    (C1) the result's dims are the input's less `dims`, with equal sizes; its elements are f32.
+    ```mlir
+    %s = transformer.reduce add %x over [embed] : tensor<4x8xf32, #transformer.dims<sequence, embed>>
+        -> tensor<4xf32, #transformer.dims<sequence>>
+    ```
+  }];
+  let arguments = (ins Transformer_ReductionAttr:$kind, AnyRankedTensor:$input, Transformer_DimsAttr:$dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $input `over` $dims attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1; // C1
+  let builders = [OpBuilder<(ins "Reduction":$kind, "::mlir::Value":$input, "DimsAttr":$dims)>];
+}
+
+def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [SameOperandsAndResultType]> {
+  let summary = "result[i] = input[(i + shift) mod size] along the last dim";
+  let description = [{
+    (C1) 0 <= shift < size of the last dim.
+    ```mlir
+    %y = transformer.roll %x by 2 : tensor<4xf32, #transformer.dims<head_dim>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, I64Attr:$shift);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `by` $shift attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_SliceOp : Transformer_PrimitiveOp<"slice"> {
+  let summary = "A range of one dim, which may take another name or, at size one, go away";
+  let description = [{
+    The result keeps the other dims. Along `dim` it holds the elements from
+    `offset` on, as many as the result's dim at that place has; a result with
+    one dim less holds one element.
+    (C1) the range lies within the input; the other dims are equal.
+    ```mlir
+    %p = transformer.slice %positions dim positions offset 0 : tensor<1024x8xf32, #transformer.dims<positions, embed>>
+        -> tensor<16x8xf32, #transformer.dims<sequence, embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, StrAttr:$dim, I64Attr:$offset);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `dim` $dim `offset` $offset attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1; // C1
+  let extraClassDeclaration = [{
+    /// Position of the sliced dim in the input.
+    int64_t getPosition();
+    /// Whether the result lacks the sliced dim.
+    bool dropsDim();
+  }];
+}
+
+def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {
+  let summary = "The gradient of slices: parts set side by side, zero where no part lies";
+  let description = [{
+    Part i lies along `dim` from `offsets[i]` on, as `slice` would cut it out.
+    (C1) each part is a slice of the result; parts do not overlap.
+    ```mlir
+    %x = transformer.unslice %a, %b dim qkv offsets [0, 1] : tensor<8xf32, #transformer.dims<embed>>,
+        tensor<8xf32, #transformer.dims<embed>> -> tensor<2x8xf32, #transformer.dims<qkv, embed>>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$parts, StrAttr:$dim, DenseI64ArrayAttr:$offsets);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$parts `dim` $dim `offsets` $offsets attr-dict `:` type($parts) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+  let summary = "Every matrix product, as an einsum of two tensors";
+  let description = [{
+    Letters name dims by position: `bse,ehd->bshd`. A letter that the result
+    lacks is summed; sums run in f32.
+    (C1) the equation has the form `ab,bc->ac`: distinct lower-case letters in
+         each term, as many as the tensor has dims, and every letter in two terms at least.
+    (C2) dims under one letter have equal sizes and names.
+    ```mlir
+    %y = transformer.contract "se,ef->sf" %x, %w : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
+        tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$equation, AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$equation $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
+  let summary = "Rows of a table, chosen by ids";
+  let description = [{
+    (C1) `table` is [rows, row dims...], `ids` an i32 tensor, the result [id dims..., row dims...].
+    ```mlir
+    %x = transformer.embedding %table, %ids : tensor<16x4xf32, #transformer.dims<vocab, embed>>,
+        tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$table, AnyRankedTensor:$ids);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {
+  let summary = "The gradient of an embedding table: rows of `gradient` added up by id";
+  let description = [{
+    ```mlir
+    %dt = transformer.embedding_grad %ids, %dx : tensor<1x8xi32, #transformer.dims<batch, sequence>>,
+        tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>> -> tensor<16x4xf32, #transformer.dims<vocab, embed>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$ids, AnyRankedTensor:$gradient);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$ids `,` $gradient attr-dict `:` type($ids) `,` type($gradient) `->` type($result)";
+}
+
+def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+  let summary = "softmax(scale q k^T + mask) v, blockwise";
+  let description = [{
+    Query i sees key j when j <= i (`causal`) and i - j < window (if `window`
+    is positive). `heads` is a multiple of `kv_heads`; query head h reads key
+    head h / (heads / kv_heads). `lse` is each row's log-sum-exp, for the
+    gradient. With `dropout_rate`, probabilities are dropped; the operands
+    `random` are then seed, step and first sample.
+    (C1) q is [batch, sequence, heads, head_dim], k and v [batch, sequence, kv_heads, head_dim]
+         (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads.
+    (C2) 0 <= dropout_rate < 1; `random` has three operands exactly when the rate is positive; window >= 0.
+    ```mlir
+    %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$q, AnyRankedTensor:$k, AnyRankedTensor:$v, Variadic<AnyRankedTensor>:$random,
+    UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
+    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate);
+  let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
+  let assemblyFormat = [{ $q `,` $k `,` $v (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
+    (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)?
+    attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse) }];
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+  let summary = "Gradients of q, k and v; scores are computed again block by block";
+  let description = [{
+    Dao et al., arXiv 2205.14135, algorithm 4.
+    ```mlir
+    %dq, %dk, %dv = transformer.attention_grad %q, %k, %v, %o, %lse, %do causal scale 5.0e-1
+        : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$q, AnyRankedTensor:$k, AnyRankedTensor:$v, AnyRankedTensor:$result,
+    AnyRankedTensor:$lse, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$random,
+    UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
+    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate);
+  let results = (outs AnyRankedTensor:$dq, AnyRankedTensor:$dk, AnyRankedTensor:$dv);
+  let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`random` `(` $random^ `:` type($random) `)`)?
+    (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)?
+    attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
+    `->` type($dq) `,` type($dk) `,` type($dv) }];
+}
+
+def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure,
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFlops"]>]> {
+  let summary = "`head_loss` together with its gradients, in one pass over chunks of tokens";
+  let description = [{
+    Autodiff puts it in the place of `head_loss`: the loss is a seed of the
+    backward pass, so both gradients can follow each chunk of logits at once.
+    `embed_first` says that `hidden`'s last dim is contracted with the weight's last.
+    ```mlir
+    %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : !h, !w, !t -> tensor<f32>, !h, !w
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$hidden, AnyRankedTensor:$weight, AnyRankedTensor:$targets, F64Attr:$scale);
+  let results = (outs AnyRankedTensor:$loss, AnyRankedTensor:$dhidden, AnyRankedTensor:$dweight);
+  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
+}
+
+def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, AllTypesMatch<["cosine", "sine"]>]> {
+  let summary = "Cosine and signed sine of every position's angles, for `rope`";
+  let description = [{
+    [sequence, head_dim]; both halves of head_dim hold the same angles and the
+    first half of the sine is negated, so that
+    rotated = x * cosine + roll(x, head_dim / 2) * sine.
+    ```mlir
+    %c, %s = transformer.rotary_table inverse_frequencies [1.0, 0.01] scale 1.0
+        : tensor<8x4xf32, #transformer.dims<sequence, head_dim>>
+    ```
+  }];
+  let arguments = (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
+  let results = (outs AnyRankedTensor:$cosine, AnyRankedTensor:$sine);
+  let assemblyFormat = "`inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($cosine)";
+}
+
+#endif // MESHWORK_TRANSFORMER_PRIMITIVE_OPS

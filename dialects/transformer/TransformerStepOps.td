@@ -1,0 +1,64 @@
+// Step ops: what turns a model into one training step - state that outlives a
+// microbatch, scalars that the launcher gives - and the clusters of fusion.
+#ifndef MESHWORK_TRANSFORMER_STEP_OPS
+#define MESHWORK_TRANSFORMER_STEP_OPS
+
+include "dialects/transformer/TransformerAttrs.td"
+include "dialects/transformer/TransformerInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+
+def Transformer_StepInputOp : Transformer_Op<"step_input", [Pure]> {
+  let summary = "A scalar that the launcher sets before each step or microbatch";
+  let description = "```mlir\n%lr = transformer.step_input learning_rate : tensor<f32>\n```";
+  let arguments = (ins Transformer_StepInputAttr:$kind);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind attr-dict `:` type($result)";
+}
+
+def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
+  let summary = "Reads what is kept for a parameter, or for the step (empty name)";
+  let description = "```mlir\n%m = transformer.state first_moment \"wte.weight\" : tensor<8xf32, #transformer.dims<embed>>\n```";
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $name attr-dict `:` type($result)";
+}
+
+def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes state";
+  let description = "```mlir\ntransformer.assign first_moment \"wte.weight\", %m : tensor<8xf32, #transformer.dims<embed>>\n```";
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, AnyRankedTensor:$value);
+  let assemblyFormat = "$kind $name `,` $value attr-dict `:` type($value)";
+}
+
+def Transformer_AccumulateOp : Transformer_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Adds to state that a step starts at zero";
+  let description = "```mlir\ntransformer.accumulate gradient \"wte.weight\", %g : tensor<8xf32, #transformer.dims<embed>>\n```";
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, AnyRankedTensor:$value);
+  let assemblyFormat = "$kind $name `,` $value attr-dict `:` type($value)";
+}
+
+def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,
+    SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A cluster of map, reduce and roll that becomes one kernel";
+  let description = [{
+    The kernel walks the `rows` (dims, outermost first) and, within each, the
+    `cols`; every map in the body runs over rows x cols or a part of them. A
+    reduce over all cols gives a value per row, usable at once. A yielded value
+    whose result has the dim `chunk` in front of its own is reduced over rows:
+    rows are split in that many chunks and each writes its part, for a later
+    cluster to add up. That later cluster has no rows, and may reduce an
+    operand over its leading dim `chunk` for each column.
+    (C1) rows and cols are disjoint; the body has one argument per operand, of its type.
+    (C2) a yielded value's type is the result's, or the result's less a leading dim `chunk`,
+         the same number of chunks for all.
+    (C3) the body holds map, reduce and roll only.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, Transformer_DimsAttr:$rows, Transformer_DimsAttr:$cols);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`rows` $rows `cols` $cols (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
+  let hasVerifier = 1; // C1 C2 C3
+}
+
+#endif // MESHWORK_TRANSFORMER_STEP_OPS
