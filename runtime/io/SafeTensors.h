@@ -42,7 +42,7 @@ public:
   virtual const TensorInfo *find(std::string_view name) const = 0;
 
   /// Converts F32, F16, BF16 or F64 to f32 (to nearest). `out` must hold exactly
-  /// the tensor's elements. kNotFound names the nearest tensor there is.
+  /// the tensor's elements. kNotFound when there is no such tensor.
   virtual absl::Status read(std::string_view name,
                             absl::Span<float> out) const = 0;
 

@@ -1,0 +1,215 @@
+#include "runtime/io/Tokens.h"
+
+#include <numeric>
+#include <set>
+
+#include "test/Runtime/io/TestFiles.h"
+
+namespace meshwork::runtime {
+namespace {
+
+using absl::StatusCode;
+
+std::string llmc(int32_t magic, int32_t version, int32_t count,
+                 const std::string &data) {
+  std::vector<int32_t> header(256);
+  header[0] = magic;
+  header[1] = version;
+  header[2] = count;
+  return bytesOf(header) + data;
+}
+
+template <typename T> std::vector<T> counting(size_t count) {
+  std::vector<T> values(count);
+  std::iota(values.begin(), values.end(), T{0});
+  return values;
+}
+
+struct Sample {
+  std::vector<int32_t> tokens, targets;
+  bool operator==(const Sample &) const = default;
+};
+
+class TokensTest : public TemporaryFolder {
+protected:
+  Sample draw(const TokenSource &source, uint64_t seed, uint64_t step,
+              uint32_t index, size_t sequence = 8) const {
+    Sample s{std::vector<int32_t>(sequence, -1),
+             std::vector<int32_t>(sequence, -1)};
+    absl::Status status =
+        source.sample(seed, step, index, absl::MakeSpan(s.tokens),
+                      absl::MakeSpan(s.targets));
+    EXPECT_TRUE(status.ok()) << status;
+    return s;
+  }
+  // Files whose token i is i: a sample shows where it comes from.
+  void expectCounting(const TokenOptions &options, uint64_t numTokens) const {
+    auto source = TokenSource::open(options);
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_EQ((*source)->numTokens(), numTokens);
+    std::set<int32_t> starts;
+    for (uint32_t i = 0; i < 400; ++i) {
+      Sample s = draw(**source, 1, 2, i);
+      starts.insert(s.tokens[0]);
+      for (int32_t j = 0; j < 8; ++j) {
+        EXPECT_EQ(s.tokens[j], s.tokens[0] + j);
+        EXPECT_EQ(s.targets[j], s.tokens[0] + j + 1);
+      }
+    }
+    // 400 draws miss one of 12 places with probability below 1e-14.
+    EXPECT_EQ(starts.size(), numTokens - 8);
+    EXPECT_EQ(*starts.begin(), 0);
+  }
+  void expectRefused(const TokenOptions &options, StatusCode code,
+                     const std::string &part) const {
+    expectError(TokenSource::open(options).status(), code, part);
+  }
+};
+
+TEST_F(TokensTest, ReadsEveryFormat) {
+  auto u16 = bytesOf(counting<uint16_t>(20));
+  auto u32 = bytesOf(counting<uint32_t>(20));
+  expectCounting({write("a.bin", llmc(20240520, 1, 20, u16)), "", "", 20, 8},
+                 20);
+  expectCounting({write("b.bin", llmc(20240801, 7, 20, u32)), "u32", "", 20, 8},
+                 20);
+  expectCounting({write("c.ds", u16), "u16", "", 20, 8}, 20);
+  expectCounting({write("d.ds", u32), "u32", "", 20, 8}, 20);
+  expectCounting(
+      {write("e.txt", bytesOf(counting<uint8_t>(20))), "", "bytes", 256, 8},
+      20);
+}
+
+TEST_F(TokensTest, SampleDependsOnSeedStepAndIndexOnly) {
+  std::string file = write("d", bytesOf(counting<uint16_t>(60000)));
+  auto one = TokenSource::open({file, "u16", "", 60000, 8});
+  auto two = TokenSource::open({file, "u16", "", 65536, 8});
+  ASSERT_TRUE(one.ok() && two.ok());
+  Sample base = draw(**one, 5, 6, 7);
+  EXPECT_EQ(draw(**two, 5, 6, 7), base);
+  EXPECT_NE(draw(**one, 4, 6, 7), base);
+  EXPECT_NE(draw(**one, 5, 5, 7), base);
+  EXPECT_NE(draw(**one, 5, 6, 6), base);
+  EXPECT_NE(draw(**one, 5 + (uint64_t{1} << 32), 6, 7), base);
+  EXPECT_NE(draw(**one, 5, 6 + (uint64_t{1} << 32), 7), base);
+}
+
+TEST_F(TokensTest, StartsAreUniform) {
+  std::string file = write("d", bytesOf(counting<uint16_t>(108)));
+  auto source = TokenSource::open({file, "u16", "", 108, 8});
+  ASSERT_TRUE(source.ok());
+  std::vector<int> hits(100);
+  constexpr int draws = 100000;
+  for (uint32_t i = 0; i < draws; ++i)
+    ++hits[draw(**source, 9, i / 100, i % 100).tokens[0]];
+  double chiSquare = 0;
+  for (int h : hits)
+    chiSquare += (h - draws / 100.0) * (h - draws / 100.0) / (draws / 100.0);
+  // 99 degrees of freedom: mean 99, deviation 14; 5 deviations.
+  EXPECT_LT(chiSquare, 99 + 5 * 14.1);
+  EXPECT_GT(chiSquare, 99 - 5 * 14.1);
+}
+
+TEST_F(TokensTest, ExactlyOneWindowFits) {
+  std::string file = write("d", bytesOf(counting<uint16_t>(9)));
+  auto source = TokenSource::open({file, "u16", "", 9, 8});
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(draw(**source, 1, 1, 1).tokens[0], 0);
+}
+
+TEST_F(TokensTest, RefusesShortAndEmptyFiles) {
+  std::string eight = write("8", bytesOf(counting<uint16_t>(8)));
+  expectRefused({eight, "u16", "", 9, 8}, StatusCode::kDataLoss,
+                "holds 8 tokens, expected at least 9 (sequence + 1)");
+  std::string empty = write("0", "");
+  expectRefused({empty, "u16", "", 9, 8}, StatusCode::kDataLoss,
+                "holds 0 tokens");
+  expectRefused({empty, "", "bytes", 256, 8}, StatusCode::kDataLoss,
+                "holds 0 tokens");
+  expectRefused({empty, "", "", 9, 8}, StatusCode::kInvalidArgument,
+                "neither an llm.c nor a Megatron file");
+}
+
+TEST_F(TokensTest, RefusesTruncatedAndLyingFiles) {
+  auto data = bytesOf(counting<uint16_t>(20));
+  expectRefused({write("a", llmc(20240520, 1, 21, data)), "", "", 20, 8},
+                StatusCode::kDataLoss, "promises 21 tokens of 2 bytes");
+  expectRefused({write("b", llmc(20240520, 1, -1, data)), "", "", 20, 8},
+                StatusCode::kDataLoss, "promises -1 tokens");
+  expectRefused({write("c", llmc(20240520, 2, 20, data)), "", "", 20, 8},
+                StatusCode::kDataLoss, "version 2, expected version 1");
+  expectRefused({write("d", llmc(20240801, 7, 20, data)), "", "", 20, 8},
+                StatusCode::kDataLoss, "promises 20 tokens of 4 bytes");
+  std::string whole = llmc(20240520, 1, 20, data);
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(TokenSource::open({write("cut", whole.substr(0, length)), "",
+                                    "", 20, 8})
+                     .ok())
+        << length;
+  expectRefused({write("e", data + "x"), "u16", "", 20, 8},
+                StatusCode::kDataLoss, "is 41 bytes, expected a multiple of 2");
+}
+
+TEST_F(TokensTest, RefusesTokensOutsideTheVocabulary) {
+  auto values = counting<uint16_t>(20);
+  values[13] = 500;
+  expectRefused({write("a", bytesOf(values)), "u16", "", 500, 8},
+                StatusCode::kDataLoss,
+                "token 13 is 500, expected 0 to 499");
+  // Beyond the first block of the scan, too.
+  std::vector<uint32_t> many(700000, 3);
+  many[650000] = 0xffffffffu;
+  expectRefused({write("b", bytesOf(many)), "u32", "", 500, 8},
+                StatusCode::kDataLoss, "token 650000 is 4294967295");
+  expectRefused({write("c", std::string(20, '\xff')), "", "bytes", 255, 8},
+                StatusCode::kDataLoss, "token 0 is 255");
+}
+
+TEST_F(TokensTest, NeverGuessesAType) {
+  std::string raw = write("raw", bytesOf(counting<uint16_t>(20)));
+  expectRefused({raw, "", "", 20, 8}, StatusCode::kInvalidArgument,
+                "give --data-type u16");
+  expectRefused({raw, "i16", "", 20, 8}, StatusCode::kInvalidArgument,
+                "--data-type \"i16\", expected u16 or u32");
+  expectRefused({raw, "", "gpt2", 20, 8}, StatusCode::kInvalidArgument,
+                "--tokenizer \"gpt2\", expected bytes");
+  expectRefused({raw, "u16", "bytes", 20, 8}, StatusCode::kInvalidArgument,
+                "exclude each other");
+  expectRefused({raw, "u16", "", 0, 8}, StatusCode::kInvalidArgument,
+                "vocabulary 0");
+  expectRefused({raw, "u16", "", 20, 0}, StatusCode::kInvalidArgument,
+                "sequence 0");
+  auto data = bytesOf(counting<uint16_t>(20));
+  std::string known = write("known", llmc(20240520, 1, 20, data));
+  expectRefused({known, "u32", "", 20, 8}, StatusCode::kInvalidArgument,
+                "is an llm.c file of 16-bit tokens, which --data-type u32");
+  expectRefused({known, "", "bytes", 20, 8}, StatusCode::kInvalidArgument,
+                "which --tokenizer bytes contradicts");
+}
+
+TEST_F(TokensTest, AFileChangedInUseIsAnError) {
+  std::string file = write("d", bytesOf(counting<uint16_t>(9)));
+  auto source = TokenSource::open({file, "u16", "", 9, 8});
+  ASSERT_TRUE(source.ok());
+  std::vector<int32_t> a(8), b(8);
+  auto sample = [&] {
+    return (*source)->sample(1, 1, 1, absl::MakeSpan(a), absl::MakeSpan(b));
+  };
+  ASSERT_TRUE(sample().ok());
+  std::fstream(file, std::ios::in | std::ios::out).seekp(2) << "\xff\xff";
+  expectError(sample(), StatusCode::kDataLoss, "token 1 is 65535");
+  std::filesystem::resize_file(file, 10);
+  expectError(sample(), StatusCode::kDataLoss, "d\": ends at byte 10");
+}
+
+TEST_F(TokensTest, SpansMustHoldOneSample) {
+  std::string file = write("d", bytesOf(counting<uint16_t>(20)));
+  auto source = TokenSource::open({file, "u16", "", 20, 8});
+  ASSERT_TRUE(source.ok());
+  std::vector<int32_t> a(8), b(7);
+  expectError((*source)->sample(1, 1, 1, absl::MakeSpan(a), absl::MakeSpan(b)),
+              StatusCode::kInvalidArgument, "needs room for 8");
+}
+
+} // namespace
+} // namespace meshwork::runtime
