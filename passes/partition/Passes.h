@@ -1,0 +1,12 @@
+// Options are in Passes.td.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "dialects/mesh/Mesh.h"
+#include "mlir/Pass/Pass.h"
+
+namespace meshwork::partition {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/partition/Passes.h.inc"
+} // namespace meshwork::partition

@@ -1,0 +1,50 @@
+// Passes that prepare a model: sizes, primitives, precision.
+#ifndef MESHWORK_TRANSFORM_PASSES
+#define MESHWORK_TRANSFORM_PASSES
+include "mlir/Pass/PassBase.td"
+
+def BindPass : Pass<"transformer-bind", "::mlir::ModuleOp"> {
+  let summary = "Gives the open dims `batch` and `sequence` their sizes";
+  let description = [{
+    Before: dims named `batch` and `sequence` may be open (`?`). After: every
+    type is static, and every `head_loss` is scaled to a mean over the step.
+    `tensor<?x?xi32, <batch, sequence>>` becomes `tensor<4x512xi32, ...>`.
+  }];
+  let options = [
+    Option<"batch", "batch", "int64_t", "0", "sequences of one microbatch, over all data-parallel ranks">,
+    Option<"sequence", "sequence", "int64_t", "0", "tokens of one sequence">,
+    Option<"tokensPerStep", "tokens-per-step", "int64_t", "1", "tokens that the loss is the mean of">];
+}
+
+def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
+  let summary = "Replaces model ops by primitive ops";
+  let description = [{
+    Before: any transformer ops. After: `rms_norm`, `layer_norm`, `rope`,
+    `dropout`, `activate`, `add`, `sub` and `mul` are gone; what they were is
+    `map`, `reduce`, `roll` and `rotary_table`.
+  }];
+}
+
+def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
+  let summary = "Stores tensors of @microbatch in the compute type";
+  let description = [{
+    Before: float tensors are f32. After: those with dims are bf16 if `compute`
+    says so, save sums (`reduce`), rotary tables, and log-sum-exps. Bodies still
+    compute in f32. Gradients that are kept have the type `gradients`.
+  }];
+  let options = [
+    Option<"compute", "compute", "std::string", "\"f32\"", "f32 or bf16">,
+    Option<"gradients", "gradients", "std::string", "\"f32\"", "f32 or bf16">];
+}
+
+def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
+  let summary = "Replaces head_loss_grad by chunks of tokens";
+  let description = [{
+    Before: `head_loss_grad`. After: for each chunk of tokens a product, a
+    softmax cross-entropy and two products, so that logits exist for one chunk
+    only.
+  }];
+  let options = [Option<"chunk", "chunk", "int64_t", "256", "tokens of one chunk at most">];
+}
+
+#endif // MESHWORK_TRANSFORM_PASSES

@@ -1,0 +1,60 @@
+// Mixed precision as a change of storage types.
+#include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/Passes.h"
+
+using namespace mlir;
+namespace meshwork::transform {
+#define GEN_PASS_DEF_PRECISIONPASS
+#include "passes/transform/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+/// Whether `result` keeps f32 whatever the compute type: sums, tables, and
+/// the rows' log-sum-exp lose too much.
+bool staysF32(OpResult result) {
+  Operation *op = result.getOwner();
+  if (isa<ReduceOp, RotaryTableOp, StateOp>(op))
+    return true;
+  return isa<AttentionOp>(op) && result.getResultNumber() == 1;
+}
+
+struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
+  using PrecisionPassBase::PrecisionPassBase;
+
+  FailureOr<Type> parseType(StringRef text, StringRef option) {
+    Builder builder(&getContext());
+    if (text == "f32")
+      return Type(builder.getF32Type());
+    if (text == "bf16")
+      return Type(builder.getBF16Type());
+    getOperation().emitError() << option << " is '" << text << "', expected f32 or bf16";
+    return failure();
+  }
+
+  void runOnOperation() override {
+    FailureOr<Type> computeType = parseType(compute, "compute"), gradientType = parseType(gradients, "gradients");
+    if (failed(computeType) || failed(gradientType))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      bool isUpdate = function.getName() == "update";
+      function.walk([&](Operation *op) {
+        if (auto state = dyn_cast<StateOp>(op); state && state.getKind() == StateKind::gradient)
+          setElement(state.getResult(), *gradientType);
+        else if (isa_and_nonnull<FusedOp, MapOp, ReduceOp>(op->getParentOp()) || isUpdate)
+          return;
+        for (OpResult result : op->getResults())
+          if (!staysF32(result))
+            setElement(result, *computeType);
+      });
+    }
+  }
+
+  static void setElement(Value value, Type element) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (type && type.getRank() > 0 && isa<FloatType>(type.getElementType()))
+      value.setType(withElement(type, element));
+  }
+};
+} // namespace
+} // namespace meshwork::transform
