@@ -1,0 +1,60 @@
+// Runs a plan in this process, as `meshwork-run` does.
+//
+//   meshwork::runtime::RunOptions options;
+//   options.plan = "model.mwplan";
+//   options.data = "train.bin";
+//   options.steps = 100;
+//   absl::Status status = meshwork::runtime::run(options);
+#pragma once
+
+#include "absl/status/status.h"
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace meshwork::runtime {
+
+struct LearningRate {
+  enum class Shape { constant, cosine, linear };
+  Shape shape = Shape::constant;
+  double rate = 3e-4;
+  double minimum = 0;       // where a decay ends
+  uint64_t warmupSteps = 0;
+  uint64_t decaySteps = 0;  // step at which a decay ends; 0: the run's last
+};
+
+struct RunOptions {
+  std::string plan;
+  std::string data;          // may be empty when steps is 0
+  std::string dataType;      // "" | "u16" | "u32", for raw token files
+  std::string tokenizer;     // "" | "bytes", for text
+  uint64_t steps = 0;
+  uint32_t ranks = 0;        // 0: as many as the plan has; else must be equal
+  uint32_t seed = 0;
+  LearningRate learningRate;
+  std::string init;          // safetensors to start from; "": from the seed
+  std::string save;          // safetensors to write at the end; "": none
+  std::string saveGradients; // f32 gradients of the last step
+  std::string metrics;       // JSON lines, one a step
+  std::string trace;         // Chrome trace
+  uint64_t traceSteps = 20;  // the first steps of the run that are traced
+  bool profile = false;      // a table of time per instruction, on stdout
+  std::string profileJson;
+  uint64_t logEvery = 1;     // plain lines: one in so many steps
+  double timeoutSeconds = 60; // for a rank that does not arrive
+  int threads = 0;           // per rank; 0: cores divided by ranks
+  bool pin = true;
+  double peakTflops = 0;     // of all ranks together, for mfu; 0: unknown
+  bool measurePeak = false;  // finds it with a matmul on each rank
+  bool validateOnly = false; // check the plan and the machine, run nothing
+  /// When it becomes true, the run ends after the step in progress, saves, and
+  /// is ok. May be null.
+  const std::atomic<bool> *stop = nullptr;
+};
+
+/// Loads, checks, trains, saves. Progress goes to stdout. `exitCodeOf` turns
+/// the result into an exit code. When a rank hangs, its thread is left behind:
+/// a process should then end without waiting for threads (std::_Exit).
+absl::Status run(const RunOptions &options);
+
+} // namespace meshwork::runtime

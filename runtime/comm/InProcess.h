@@ -1,0 +1,47 @@
+// Collectives between ranks that are threads of this process.
+//
+// No staging memory: each rank owns one slice of every piece, reads that slice
+// from all ranks, and writes the result to all of them. Nobody else touches
+// the slice, so two meetings (all are here; all are done) suffice.
+#pragma once
+
+#include "runtime/comm/Mesh.h"
+#include "runtime/comm/Rendezvous.h"
+#include "runtime/comm/Transport.h"
+#include <map>
+
+namespace meshwork::runtime {
+
+struct InProcessOptions {
+  double timeoutSeconds = 60; // to wait for a peer in one collective
+  bool spins = true;          // false where ranks share cores
+};
+
+class InProcessTransport : public Transport {
+public:
+  InProcessTransport(Mesh mesh, const InProcessOptions &options);
+  ~InProcessTransport() override;
+
+  uint32_t numRanks() const override { return mesh.numRanks(); }
+  absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
+                                 const char *what) override;
+  void abort(uint32_t rank, const absl::Status &why) override;
+  absl::Status failure() const override { return firstFailure.status(); }
+
+  /// One group: its meeting place and what each member brought to it.
+  struct Group;
+
+private:
+  Group &groupOf(uint32_t rank, absl::Span<const uint32_t> axes);
+
+  Mesh mesh;
+  InProcessOptions options;
+  Failure firstFailure;
+  std::mutex mutex; // guards `groups`
+  std::map<std::vector<uint32_t>, std::unique_ptr<Group>> groups; // by members
+  std::unique_ptr<Group> world;
+};
+
+} // namespace meshwork::runtime

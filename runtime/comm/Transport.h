@@ -1,0 +1,76 @@
+// How ranks move data. The executor prepares each collective once and runs it
+// every step; a transport (threads of this process now, MPI and NCCL later)
+// decides nothing about what is moved.
+//
+//   auto collective = transport.prepare(rank, {kind, ..., pieces});
+//   absl::Status status = (*collective)->run(parallel, times);
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "meshwork/Plan/Plan.h"
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace meshwork::runtime {
+
+/// Contiguous elements in the caller's memory, which outlives the collective.
+struct Piece {
+  std::byte *data;
+  int64_t elements;
+};
+
+/// One collective of one rank. Pieces are treated one by one (for gather,
+/// scatter and all-to-all each divides into as many parts as the group has
+/// ranks) but travel together.
+struct CollectiveRequest {
+  plan::CollectiveKind kind;
+  plan::Reduction reduction;
+  plan::DType dtype;
+  std::vector<uint32_t> axes; // of the mesh
+  std::vector<Piece> pieces;
+  std::string name;           // for messages
+};
+
+/// Where the time of a collective went, added to what is there.
+struct CommTimes {
+  int64_t waitNs = 0; // for peers to arrive
+  int64_t moveNs = 0; // moving and summing
+};
+
+/// Runs `body` over [0, items) on the caller's threads, in any split.
+using ParallelFor = absl::FunctionRef<void(
+    int64_t items, absl::FunctionRef<void(int64_t begin, int64_t end)> body)>;
+
+class PreparedCollective {
+public:
+  virtual ~PreparedCollective() = default;
+  /// Called by the rank's own thread; every rank of the group must run its
+  /// collectives in the same order. Sums run in the order of group index, in
+  /// f32, rounded once: the same bits on every rank and every transport.
+  /// Errors: deadlineExceeded (names who did not come), aborted (a peer
+  /// failed; names it and repeats its message).
+  virtual absl::Status run(ParallelFor parallel, CommTimes &times) = 0;
+};
+
+class Transport {
+public:
+  virtual ~Transport() = default;
+  virtual uint32_t numRanks() const = 0;
+  /// Called by each rank, in the order in which it will run them.
+  virtual absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(uint32_t rank, CollectiveRequest request) = 0;
+  /// Waits for all ranks and returns the bitwise or of their flags.
+  virtual absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
+                                         const char *what) = 0;
+  /// Wakes every rank that waits, now and later, with an aborted status that
+  /// names `rank`. The first call wins. Any thread.
+  virtual void abort(uint32_t rank, const absl::Status &why) = 0;
+  /// What `abort` was given first, ok before.
+  virtual absl::Status failure() const = 0;
+};
+
+} // namespace meshwork::runtime

@@ -1,0 +1,31 @@
+// Cores: which ones this process may use, who gets which, what they can do.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "meshwork/Plan/Plan.h"
+#include <vector>
+
+namespace meshwork::runtime {
+
+/// CPUs in this process's affinity mask, ascending; at least one.
+std::vector<int> allowedCpus();
+
+/// Cores of one rank.
+struct CoreShare {
+  int threads;
+  std::vector<int> cpus; // to pin to; empty: do not pin
+};
+
+/// Deals `cpus` to `ranks` in contiguous blocks, which keeps a rank's threads
+/// close to each other.
+///   threads  per rank; 0 is all of the rank's block, at least 1
+///   pin      false, or more threads than cores: nobody is pinned
+std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
+                                  int threads, bool pin);
+
+/// failedPrecondition names the features in Plan.cpu_features (LLVM's names)
+/// that this machine lacks, or the device it has not.
+absl::Status checkMachine(const plan::Plan &plan);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,16 @@
+// What a plan must mean, beyond its checksum and its structure. After this
+// every index, size and shape in the plan may be used without another check.
+#pragma once
+
+#include "absl/status/status.h"
+#include "meshwork/Plan/Plan.h"
+
+namespace meshwork::runtime {
+
+/// Checks a structurally valid plan; dataLoss names the program, the
+/// instruction or buffer, what was found and what was expected. Takes time
+/// proportional to the plan (n log n in buffers), and for several programs
+/// also to ranks times collectives.
+absl::Status checkPlan(const plan::Plan &plan);
+
+} // namespace meshwork::runtime

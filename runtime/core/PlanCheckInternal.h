@@ -1,0 +1,60 @@
+// Shared by the files of the plan check; see PlanCheck.h.
+#pragma once
+
+#include "meshwork/Plan/Frame.h"
+#include "runtime/core/Checked.h"
+#include "runtime/core/Operands.h"
+#include "runtime/core/Views.h"
+#include <array>
+
+namespace meshwork::runtime {
+
+using Instructions = flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>>;
+
+/// The four lists of a program in the order in which lives count them.
+struct Section {
+  const char *name;
+  const Instructions *list;
+  uint64_t begin; // index of the first instruction in the whole program
+  uint64_t end() const { return begin + list->size(); }
+};
+
+/// One program while it is checked.
+struct ProgramCheck {
+  const plan::Plan &plan;
+  const plan::Program &program;
+  std::vector<ViewInfo> views;
+  std::array<Section, 4> sections; // once, step, microbatch, update
+
+  const Section &step() const { return sections[1]; }
+  const Section &microbatch() const { return sections[2]; }
+  const Section &update() const { return sections[3]; }
+  const plan::Buffer &bufferOf(const ViewInfo &view) const {
+    return *program.buffers()->Get(view.buffer);
+  }
+};
+
+/// Looks up a view index of an instruction, input, result or parameter.
+absl::StatusOr<const ViewInfo *> findView(const ProgramCheck &check,
+                                          uint32_t index, const char *role);
+
+/// `found` must have this type and shape.
+absl::Status expectView(const ViewInfo &found, const char *role,
+                        plan::DType dtype, absl::Span<const int64_t> shape);
+
+// Each file of the check, in the order in which they run.
+absl::Status checkBuffers(const ProgramCheck &check);
+absl::Status checkOperation(const ProgramCheck &check,
+                            const plan::Instruction &instruction);
+absl::Status checkUses(const ProgramCheck &check);
+absl::Status checkOverlaps(const ProgramCheck &check);
+absl::Status checkState(const ProgramCheck &check);
+absl::Status checkCollective(const ProgramCheck &check,
+                             const plan::Collective &op);
+absl::Status checkCollectiveOrder(const plan::Plan &plan);
+
+/// Ranks in one group over `axes`; the axes must have been checked.
+uint64_t groupSize(const plan::Plan &plan,
+                   const flatbuffers::Vector<uint32_t> &axes);
+
+} // namespace meshwork::runtime

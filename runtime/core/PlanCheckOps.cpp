@@ -1,0 +1,210 @@
+// Operand types and shapes of each operation, as Plan.fbs describes them.
+#include "runtime/core/PlanCheckInternal.h"
+#include <cmath>
+
+namespace meshwork::runtime {
+namespace {
+using Shape = absl::Span<const int64_t>;
+
+bool isFloat(const ViewInfo &view) { return view.dtype != plan::DType::i32; }
+
+absl::Status expectFloat(const ViewInfo &view, const char *role, size_t dims) {
+  if (!isFloat(view) || view.shape.size() != dims)
+    return bad(role, " is ", describe(view), ", expected f32 or bf16 with ",
+               dims, " dims");
+  return absl::OkStatus();
+}
+
+absl::Status checkAccumulate(plan::Accumulate mode) {
+  if (mode > plan::Accumulate::MAX)
+    return bad("unknown accumulate mode ", static_cast<int>(mode));
+  return absl::OkStatus();
+}
+
+absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
+  uint32_t kernels = c.plan.kernels() ? c.plan.kernels()->size() : 0;
+  uint32_t args = op.args() ? op.args()->size() : 0;
+  if (op.kernel() >= kernels)
+    return bad("kernel ", op.kernel(), " does not exist, there are ", kernels);
+  const plan::Kernel &kernel = *c.plan.kernels()->Get(op.kernel());
+  if (args != kernel.num_args())
+    return bad("it has ", args, " args, kernel ", quote(kernel.symbol()),
+               " takes ", kernel.num_args());
+  if (op.num_outputs() == 0 || op.num_outputs() > args)
+    return bad("num_outputs is ", op.num_outputs(), " of ", args, " args");
+  if (op.items() == 0 || op.items() > static_cast<uint64_t>(INT64_MAX))
+    return bad("it has ", op.items(), " work items");
+  return absl::OkStatus();
+}
+
+absl::Status check(const ProgramCheck &c, const plan::Matmul &op) {
+  const ViewInfo &lhs = c.views[op.lhs()], &rhs = c.views[op.rhs()],
+                 &dst = c.views[op.dst()];
+  MESHWORK_RETURN_IF_ERROR(expectFloat(lhs, "lhs", 3));
+  MESHWORK_RETURN_IF_ERROR(expectFloat(rhs, "rhs", 3));
+  MESHWORK_RETURN_IF_ERROR(expectFloat(dst, "dst", 3));
+  MESHWORK_RETURN_IF_ERROR(checkAccumulate(op.accumulate()));
+  int64_t b = lhs.shape[0], m = lhs.shape[1], k = lhs.shape[2],
+          n = rhs.shape[2];
+  MESHWORK_RETURN_IF_ERROR(expectView(rhs, "rhs", lhs.dtype, {b, k, n}));
+  MESHWORK_RETURN_IF_ERROR(expectView(dst, "dst", dst.dtype, {b, m, n}));
+  for (const ViewInfo *view : {&lhs, &rhs, &dst})
+    if (view->strides[1] != 1 && view->strides[2] != 1)
+      return bad(describe(*view), " has inner strides ", view->strides[1],
+                 " and ", view->strides[2], ", expected one of them to be 1");
+  if (op.bias() == plan::noView)
+    return absl::OkStatus();
+  const ViewInfo &bias = c.views[op.bias()];
+  if (!isFloat(bias) || bias.shape != Shape{n})
+    return bad("bias is ", describe(bias), ", expected ", n, " elements");
+  return absl::OkStatus();
+}
+
+absl::Status checkDropout(const ProgramCheck &c, const plan::Dropout *dropout) {
+  if (!dropout)
+    return absl::OkStatus();
+  if (!(dropout->keep_scale() >= 1) || !std::isfinite(dropout->keep_scale()))
+    return bad("dropout has keep_scale ", dropout->keep_scale(),
+               ", expected at least 1");
+  const ViewInfo &random = c.views[dropout->random()];
+  return expectView(random, "dropout.random", plan::DType::i32, {3});
+}
+
+/// What forward and backward share.
+template <typename Op>
+absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
+  const ViewInfo &q = c.views[op.q()], &k = c.views[op.k()];
+  MESHWORK_RETURN_IF_ERROR(expectFloat(q, "q", 4));
+  MESHWORK_RETURN_IF_ERROR(expectFloat(k, "k", 4));
+  int64_t b = q.shape[0], s = q.shape[1], heads = q.shape[2], d = q.shape[3],
+          kvHeads = k.shape[2];
+  MESHWORK_RETURN_IF_ERROR(expectView(k, "k", q.dtype, {b, s, kvHeads, d}));
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.v()], "v", q.dtype, k.shape));
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.out()], "out", q.dtype, q.shape));
+  MESHWORK_RETURN_IF_ERROR(expectView(c.views[op.lse()], "lse",
+                                      plan::DType::f32, {b, heads, s}));
+  if (heads % kvHeads != 0)
+    return bad(heads, " query heads are not a multiple of ", kvHeads,
+               " key heads");
+  if (!std::isfinite(op.scale()))
+    return bad("scale is ", op.scale());
+  if (op.window() < 0)
+    return bad("window is ", op.window(), ", expected 0 or more");
+  return checkDropout(c, op.dropout());
+}
+
+absl::Status check(const ProgramCheck &c, const plan::Attention &op) {
+  return checkAttention(c, op);
+}
+
+absl::Status check(const ProgramCheck &c, const plan::AttentionGrad &op) {
+  MESHWORK_RETURN_IF_ERROR(checkAttention(c, op));
+  const ViewInfo &q = c.views[op.q()], &k = c.views[op.k()];
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.dout()], "dout", q.dtype, q.shape));
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.dq()], "dq", q.dtype, q.shape));
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.dk()], "dk", q.dtype, k.shape));
+  return expectView(c.views[op.dv()], "dv", q.dtype, k.shape);
+}
+
+/// `rows` must be ids' shape followed by the table's without its first dim.
+absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
+                       const ViewInfo &ids, const ViewInfo &rows,
+                       const char *role) {
+  if (ids.dtype != plan::DType::i32)
+    return bad("ids are ", describe(ids), ", expected i32");
+  if (!isFloat(table) || table.shape.size() < 2 || !isFloat(rows))
+    return bad("the table is ", describe(table), " and ", role, " ",
+               describe(rows), ", expected floats and a table of 2 dims or more");
+  std::vector<int64_t> shape(ids.shape.begin(), ids.shape.end());
+  shape.insert(shape.end(), table.shape.begin() + 1, table.shape.end());
+  MESHWORK_RETURN_IF_ERROR(expectView(rows, role, rows.dtype, shape));
+  // Token files are checked against the vocabulary, not against this table.
+  for (const plan::Input *input : orEmpty(c.program.inputs()))
+    if (input->view() < c.views.size() && input->kind() <= plan::InputKind::targets &&
+        c.views[input->view()].buffer == ids.buffer &&
+        table.shape[0] < c.plan.vocabulary())
+      return bad("the table has ", table.shape[0], " rows, the vocabulary ",
+                 c.plan.vocabulary());
+  return absl::OkStatus();
+}
+
+absl::Status check(const ProgramCheck &c, const plan::Embedding &op) {
+  return checkRows(c, c.views[op.table()], c.views[op.ids()], c.views[op.out()],
+                   "out");
+}
+
+absl::Status check(const ProgramCheck &c, const plan::EmbeddingGrad &op) {
+  MESHWORK_RETURN_IF_ERROR(checkAccumulate(op.accumulate()));
+  return checkRows(c, c.views[op.dtable()], c.views[op.ids()],
+                   c.views[op.dout()], "dout");
+}
+
+absl::Status check(const ProgramCheck &c, const plan::RotaryTable &op) {
+  const ViewInfo &cos = c.views[op.cos()], &sin = c.views[op.sin()];
+  uint32_t count = op.inverse_frequencies() ? op.inverse_frequencies()->size() : 0;
+  if (cos.dtype != plan::DType::f32 || cos.shape.size() != 2 ||
+      cos.shape[1] != 2 * int64_t{count} || !cos.contiguous || !sin.contiguous)
+    return bad("cos is ", describe(cos), " for ", count,
+               " frequencies, expected a contiguous f32[sequence,",
+               2 * uint64_t{count}, "]");
+  MESHWORK_RETURN_IF_ERROR(expectView(sin, "sin", plan::DType::f32, cos.shape));
+  bool finite = std::isfinite(op.scale());
+  for (uint32_t i = 0; i < count; ++i)
+    finite &= std::isfinite(op.inverse_frequencies()->Get(i));
+  return finite ? absl::OkStatus() : bad("a frequency or the scale is not finite");
+}
+
+absl::Status check(const ProgramCheck &c, const plan::Fill &op) {
+  const ViewInfo &dst = c.views[op.dst()];
+  float value = op.value();
+  if (!isFloat(dst) && !(value >= -2147483648.0f && value < 2147483648.0f &&
+                         value == std::trunc(value)))
+    return bad("fills ", describe(dst), " with ", value);
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::Status checkOperation(const ProgramCheck &c,
+                            const plan::Instruction &instruction) {
+  if (instruction.op_type() == plan::Operation::NONE ||
+      instruction.op_type() > plan::Operation::MAX || !instruction.op())
+    return bad("unknown or absent operation ",
+               static_cast<int>(instruction.op_type()));
+  absl::Status found;
+  forEachOperand(instruction, [&](const Operand &operand) {
+    if (found.ok())
+      found = findView(c, operand.view, operand.role).status();
+  });
+  MESHWORK_RETURN_IF_ERROR(found);
+  switch (instruction.op_type()) {
+  case plan::Operation::Launch:
+    return check(c, *instruction.op_as_Launch());
+  case plan::Operation::Matmul:
+    return check(c, *instruction.op_as_Matmul());
+  case plan::Operation::Attention:
+    return check(c, *instruction.op_as_Attention());
+  case plan::Operation::AttentionGrad:
+    return check(c, *instruction.op_as_AttentionGrad());
+  case plan::Operation::Embedding:
+    return check(c, *instruction.op_as_Embedding());
+  case plan::Operation::EmbeddingGrad:
+    return check(c, *instruction.op_as_EmbeddingGrad());
+  case plan::Operation::RotaryTable:
+    return check(c, *instruction.op_as_RotaryTable());
+  case plan::Operation::Fill:
+    return check(c, *instruction.op_as_Fill());
+  case plan::Operation::Collective:
+    return checkCollective(c, *instruction.op_as_Collective());
+  case plan::Operation::NONE:
+    break;
+  }
+  return bad("unknown operation");
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,14 @@
+// Learning rate as a function of the step.
+#pragma once
+
+#include "meshwork/Runtime/Run.h"
+
+namespace meshwork::runtime {
+
+/// Rate of step `step`, counted from 0. During warmup it rises in a line and
+/// reaches `rate` with the last warmup step; then it is constant, or falls
+/// to `minimum` at `decaySteps` as a line or as half a cosine wave
+/// (Loshchilov and Hutter, ICLR 2017), and stays there.
+double learningRateAt(const LearningRate &schedule, uint64_t step);
+
+} // namespace meshwork::runtime

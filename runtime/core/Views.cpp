@@ -1,0 +1,112 @@
+#include "runtime/core/Views.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_join.h"
+#include "runtime/core/Checked.h"
+#include <algorithm>
+#include <array>
+
+namespace meshwork::runtime {
+namespace {
+constexpr uint32_t maxDims = 8;
+
+absl::Span<const int64_t> spanOf(const flatbuffers::Vector<int64_t> *vector) {
+  if (!vector)
+    return {};
+  return {vector->data(), vector->size()};
+}
+
+/// Elements and the distance from the first to the last one, checked.
+absl::Status measure(ViewInfo &view) {
+  uint64_t elements = 1, last = 0, step = 0;
+  for (size_t i = 0; i < view.shape.size(); ++i) {
+    if (view.shape[i] < 1 || view.strides[i] < 1)
+      return bad("dim ", i, " has size ", view.shape[i], " and stride ",
+                 view.strides[i], ", expected positive ones");
+    if (!checkedMul(elements, view.shape[i], elements) ||
+        !checkedMul(view.shape[i] - 1, view.strides[i], step) ||
+        !checkedAdd(last, step, last))
+      return bad("its size in elements does not fit 64 bits");
+  }
+  uint64_t bytes = 0;
+  if (!checkedAdd(last, 1, last) ||
+      !checkedMul(last, sizeOf(view.dtype), bytes) || bytes >> 62)
+    return bad("its size in bytes does not fit 62 bits");
+  view.elements = static_cast<int64_t>(elements);
+  view.spanBytes = bytes;
+  view.contiguous = last == elements;
+  return absl::OkStatus();
+}
+
+/// Distinct indices must be distinct bytes: two threads may write them.
+/// Ordered by stride, each dim must step over all of the faster ones; that is
+/// sufficient, and every permuted or sliced dense tensor satisfies it.
+absl::Status checkNoSelfOverlap(ViewInfo &view) {
+  std::array<size_t, maxDims> order;
+  size_t count = 0;
+  for (size_t i = 0; i < view.shape.size(); ++i)
+    if (view.shape[i] > 1)
+      order[count++] = i;
+  std::sort(order.begin(), order.begin() + count, [&](size_t a, size_t b) {
+    return view.strides[a] < view.strides[b];
+  });
+  uint64_t covered = 1;
+  for (size_t i = 0; i < count; ++i) {
+    size_t dim = order[i];
+    if (static_cast<uint64_t>(view.strides[dim]) < covered)
+      return bad("dim ", dim, " has stride ", view.strides[dim],
+                 ", smaller than the ", covered, " elements it steps over");
+    covered += (view.shape[dim] - 1) * view.strides[dim];
+    view.contiguous &= i == 0 || order[i] < order[i - 1];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status decode(const plan::Program &program, const plan::View &from,
+                    ViewInfo &view) {
+  if (from.buffer() >= orEmpty(program.buffers()).size())
+    return bad("buffer ", from.buffer(), " does not exist, there are ",
+               orEmpty(program.buffers()).size());
+  if (from.dtype() > plan::DType::MAX)
+    return bad("unknown element type ", static_cast<int>(from.dtype()));
+  view = {from.buffer(),         from.offset(), from.dtype(),
+          spanOf(from.shape()), spanOf(from.strides()), 0, 0, false};
+  if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
+    return bad("it has ", view.shape.size(), " sizes and ",
+               view.strides.size(), " strides, expected as many, at most ",
+               maxDims);
+  MESHWORK_RETURN_IF_ERROR(measure(view));
+  MESHWORK_RETURN_IF_ERROR(checkNoSelfOverlap(view));
+  const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
+  uint64_t end = 0;
+  if (!checkedAdd(view.offset, view.spanBytes, end) ||
+      end > buffer.size_bytes())
+    return bad(describe(view), " at offset ", view.offset, " needs ",
+               view.spanBytes, " bytes, buffer ", quote(buffer.name()),
+               " has ", buffer.size_bytes());
+  if (view.offset % sizeOf(view.dtype) != 0)
+    return bad("offset ", view.offset, " is not a multiple of its element");
+  return absl::OkStatus();
+}
+} // namespace
+
+absl::StatusOr<std::vector<ViewInfo>>
+decodeViews(const plan::Program &program) {
+  std::vector<ViewInfo> views(orEmpty(program.views()).size());
+  for (uint32_t i = 0; i < views.size(); ++i)
+    if (absl::Status status = decode(program, *program.views()->Get(i), views[i]);
+        !status.ok())
+      return bad("view ", i, ": ", status.message());
+  return views;
+}
+
+std::string describe(const ViewInfo &view) {
+  return absl::StrCat(plan::EnumNameDType(view.dtype), "[",
+                      absl::StrJoin(view.shape, ","), "]");
+}
+
+std::string quote(const flatbuffers::String *text) {
+  std::string cut = text ? text->str().substr(0, 80) : std::string();
+  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(cut), "\"");
+}
+
+} // namespace meshwork::runtime

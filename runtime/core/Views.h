@@ -1,0 +1,46 @@
+// The views of a program, decoded and checked against its buffers.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "meshwork/Plan/Plan.h"
+#include <string>
+#include <vector>
+
+namespace meshwork::runtime {
+
+struct ViewInfo {
+  uint32_t buffer;
+  uint64_t offset;                    // bytes from the start of the buffer
+  plan::DType dtype;
+  absl::Span<const int64_t> shape;    // points into the plan; all positive
+  absl::Span<const int64_t> strides;  // in elements
+  int64_t elements;
+  uint64_t spanBytes;                 // from the first byte to past the last
+  bool contiguous;                    // row-major without gaps
+};
+
+/// 4 for f32 and i32, 2 for bf16.
+inline uint64_t sizeOf(plan::DType dtype) {
+  return dtype == plan::DType::bf16 ? 2 : 4;
+}
+
+/// An empty list may be absent from a FlatBuffer; this is the one to read.
+template <typename T>
+const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
+  // A vector without elements is its length and nothing else.
+  static const flatbuffers::uoffset_t none = 0;
+  return list ? *list : *reinterpret_cast<const flatbuffers::Vector<T> *>(&none);
+}
+
+/// All views of `program`, in order. dataLoss when a view leaves its
+/// buffer, overlaps itself, has an unknown type or more than 8 dims.
+absl::StatusOr<std::vector<ViewInfo>> decodeViews(const plan::Program &program);
+
+/// "f32[4,128]", for messages.
+std::string describe(const ViewInfo &view);
+
+/// `text` in quotes, control characters escaped, cut after 80 bytes.
+std::string quote(const flatbuffers::String *text);
+
+} // namespace meshwork::runtime

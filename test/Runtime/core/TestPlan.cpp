@@ -1,0 +1,244 @@
+#include "TestPlan.h"
+#include "meshwork/Plan/Frame.h"
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+namespace meshwork::runtime::test {
+namespace {
+constexpr int64_t rows = 256, width = 8, micro = 2, sequence = 16;
+constexpr int64_t xElements = micro * sequence * width;
+
+/// Adds buffers one after another, each with one view of its whole.
+struct Builder {
+  plan::PlanT plan;
+  plan::ProgramT &program;
+
+  Builder() : program(addProgram()) {}
+  plan::ProgramT &addProgram() {
+    plan.programs.push_back(std::make_unique<plan::ProgramT>());
+    return *plan.programs.back();
+  }
+
+  uint32_t view(uint32_t buffer, plan::DType dtype, std::vector<int64_t> shape) {
+    auto view = std::make_unique<plan::ViewT>();
+    view->buffer = buffer;
+    view->dtype = dtype;
+    view->strides.assign(shape.size(), 1);
+    for (size_t i = shape.size(); i-- > 1;)
+      view->strides[i - 1] = view->strides[i] * shape[i];
+    view->shape = std::move(shape);
+    program.views.push_back(std::move(view));
+    return static_cast<uint32_t>(program.views.size() - 1);
+  }
+
+  uint32_t tensor(const char *name, plan::BufferKind kind, plan::DType dtype,
+                  std::vector<int64_t> shape, int firstUse = -1, int lastUse = 0) {
+    auto buffer = std::make_unique<plan::BufferT>();
+    buffer->name = name;
+    buffer->kind = kind;
+    buffer->offset = program.arena_bytes;
+    buffer->size_bytes = dtype == plan::DType::bf16 ? 2 : 4;
+    for (int64_t size : shape)
+      buffer->size_bytes *= static_cast<uint64_t>(size);
+    buffer->persistent = firstUse < 0;
+    buffer->first_use = firstUse < 0 ? 0 : static_cast<uint32_t>(firstUse);
+    buffer->last_use = static_cast<uint32_t>(lastUse);
+    program.arena_bytes += (buffer->size_bytes + 63) / 64 * 64;
+    program.buffers.push_back(std::move(buffer));
+    return view(static_cast<uint32_t>(program.buffers.size() - 1), dtype,
+                std::move(shape));
+  }
+
+  template <typename Op>
+  void add(std::vector<std::unique_ptr<plan::InstructionT>> &list,
+           const char *name, Op op) {
+    auto instruction = std::make_unique<plan::InstructionT>();
+    instruction->name = name;
+    instruction->flops = 100;
+    instruction->bytes = 1000;
+    instruction->op.Set(std::move(op));
+    list.push_back(std::move(instruction));
+  }
+};
+
+plan::MatmulT matmul(uint32_t lhs, uint32_t rhs, uint32_t dst,
+                     plan::Accumulate accumulate) {
+  plan::MatmulT op;
+  op.lhs = lhs;
+  op.rhs = rhs;
+  op.dst = dst;
+  op.accumulate = accumulate;
+  return op;
+}
+
+plan::CollectiveT allReduce(uint32_t view) {
+  plan::CollectiveT op;
+  op.axes = {0};
+  op.buffers = {view};
+  op.phase = "update";
+  op.cause = "each rank saw only its part of the batch";
+  return op;
+}
+
+void addTensors(Builder &b) {
+  using plan::BufferKind, plan::DType;
+  b.tensor("wte", BufferKind::weights, DType::f32, {rows, width});
+  b.tensor("wte gradient", BufferKind::gradients, DType::f32, {rows, width});
+  b.tensor("x", BufferKind::activations, DType::f32, {micro, sequence, width}, 2, 3);
+  b.tensor("loss", BufferKind::results, DType::f32, {1});
+  b.tensor("tokens", BufferKind::input, DType::i32, {micro, sequence});
+  b.tensor("targets", BufferKind::input, DType::i32, {micro, sequence});
+  b.tensor("learning rate", BufferKind::input, DType::f32, {1});
+  b.tensor("bias correction 1", BufferKind::input, DType::f32, {1});
+  b.tensor("bias correction 2", BufferKind::input, DType::f32, {1});
+  b.tensor("random", BufferKind::input, DType::i32, {3});
+  b.view(2, DType::f32, {1, 1, xElements});
+  b.tensor("ones", BufferKind::constants, DType::f32, {1, xElements, 1});
+  b.view(10, DType::f32, {micro, sequence, width});
+  b.tensor("cos", BufferKind::constants, DType::f32, {sequence, width});
+  b.tensor("sin", BufferKind::constants, DType::f32, {sequence, width});
+  b.tensor("gradient norm", BufferKind::results, DType::f32, {1});
+  b.view(0, DType::f32, {1, rows * width, 1});
+  b.view(1, DType::f32, {1, rows * width, 1});
+  b.view(1, DType::f32, {1, 1, rows * width});
+  b.view(6, DType::f32, {1, 1, 1});
+  b.view(3, DType::f32, {1, 1, 1});
+  b.view(13, DType::f32, {1, 1, 1});
+}
+
+void addInstructions(Builder &b, float share) {
+  plan::FillT fill;
+  fill.dst = ones;
+  fill.value = share;
+  b.add(b.program.once, "share of a token", fill);
+  plan::RotaryTableT rotary;
+  rotary.cos = cos;
+  rotary.sin = sin;
+  rotary.inverse_frequencies = {1.0f, 0.1f, 0.01f, 0.001f};
+  rotary.scale = 1;
+  b.add(b.program.once, "rotary", rotary);
+  plan::EmbeddingT embedding;
+  embedding.table = weight;
+  embedding.ids = tokens;
+  embedding.out = x;
+  b.add(b.program.microbatch, "wte", embedding);
+  b.add(b.program.microbatch, "mean",
+        matmul(xRow, ones, lossCell, plan::Accumulate::after_first_microbatch));
+  plan::EmbeddingGradT grad;
+  grad.ids = tokens;
+  grad.dout = onesAsX;
+  grad.dtable = gradient;
+  grad.accumulate = plan::Accumulate::after_first_microbatch;
+  b.add(b.program.microbatch, "wte (gradient)", grad);
+  b.add(b.program.update, "loss", allReduce(loss));
+  b.program.loss_ready = 1;
+  b.add(b.program.update, "gradients", allReduce(gradient));
+  b.add(b.program.update, "norm",
+        matmul(gradRow, gradColumn, gradNormCell, plan::Accumulate::no));
+  b.add(b.program.update, "optimizer",
+        matmul(gradColumn, rateCell, weightColumn, plan::Accumulate::yes));
+}
+
+void addState(Builder &b) {
+  const std::pair<plan::InputKind, uint32_t> inputs[] = {
+      {plan::InputKind::tokens, tokens},
+      {plan::InputKind::targets, targets},
+      {plan::InputKind::learning_rate, learningRate},
+      {plan::InputKind::bias_correction1, bias1},
+      {plan::InputKind::bias_correction2, bias2},
+      {plan::InputKind::random, random}};
+  for (auto [kind, view] : inputs) {
+    b.program.inputs.push_back(std::make_unique<plan::InputT>());
+    b.program.inputs.back()->kind = kind;
+    b.program.inputs.back()->view = view;
+  }
+  for (auto [kind, view] : {std::pair{plan::ResultKind::loss, loss},
+                            std::pair{plan::ResultKind::grad_norm, gradNorm}}) {
+    b.program.results.push_back(std::make_unique<plan::ResultT>());
+    b.program.results.back()->kind = kind;
+    b.program.results.back()->view = view;
+  }
+  auto parameter = std::make_unique<plan::ParameterT>();
+  parameter->name = "wte.weight";
+  parameter->file_shape = {rows, width};
+  parameter->init = plan::InitKind::normal;
+  parameter->init_b = 0.02f;
+  parameter->weight = parameter->master = weight;
+  parameter->first_moment = parameter->second_moment = plan::noView;
+  parameter->gradient = gradient;
+  b.program.parameters.push_back(std::move(parameter));
+}
+} // namespace
+
+plan::PlanT tinyPlan(const TinyOptions &options) {
+  Builder b;
+  b.plan.producer = "test";
+  b.plan.arch = "x86-64-v3";
+  b.plan.mesh.push_back(std::make_unique<plan::AxisT>());
+  b.plan.mesh[0]->name = "dp";
+  b.plan.mesh[0]->size = options.ranks;
+  b.plan.program_of_rank = {0};
+  b.plan.batch_axes = {0};
+  b.plan.micro_batch = micro;
+  b.plan.microbatches = options.microbatches;
+  b.plan.global_batch = micro * options.microbatches * options.ranks;
+  b.plan.sequence = sequence;
+  b.plan.vocabulary = rows;
+  b.plan.beta1 = 0.9f;
+  b.plan.beta2 = 0.95f;
+  b.plan.model_flops_per_step = 1000000;
+  b.plan.parameter_count = rows * width;
+  addTensors(b);
+  addInstructions(b, 1.0f / (static_cast<float>(xElements) *
+                             static_cast<float>(options.microbatches * options.ranks)));
+  addState(b);
+  return std::move(b.plan);
+}
+
+std::vector<unsigned char> encode(const plan::PlanT &plan) {
+  flatbuffers::FlatBufferBuilder builder;
+  plan::FinishPlanBuffer(builder, plan::Plan::Pack(builder, &plan));
+  std::vector<unsigned char> file(plan::frameBytes + builder.GetSize());
+  plan::writeFrame(builder.GetBufferPointer(), builder.GetSize(), file.data());
+  std::memcpy(file.data() + plan::frameBytes, builder.GetBufferPointer(),
+              builder.GetSize());
+  return file;
+}
+
+std::string temporary(const std::string &name) {
+  return ::testing::TempDir() + "meshwork-core-" + std::to_string(::getpid()) +
+         "-" + name;
+}
+
+void writeFile(const std::string &path, const void *data, size_t bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes));
+  ASSERT_TRUE(file.flush().good()) << path;
+}
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string writePlan(const plan::PlanT &plan, const std::string &name) {
+  std::vector<unsigned char> bytes = encode(plan);
+  std::string path = temporary(name);
+  writeFile(path, bytes.data(), bytes.size());
+  return path;
+}
+
+std::string writeText(size_t bytes, const std::string &name) {
+  std::string text(bytes, ' ');
+  uint32_t state = 1;
+  for (char &letter : text)
+    letter = static_cast<char>('a' + (state = state * 1664525u + 1013904223u) / 0x10000000u);
+  std::string path = temporary(name);
+  writeFile(path, text.data(), text.size());
+  return path;
+}
+
+} // namespace meshwork::runtime::test

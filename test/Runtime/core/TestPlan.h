@@ -1,0 +1,46 @@
+// A plan small enough to change by hand, complete enough to train.
+//
+// One parameter "wte" [256, 8]. loss = mean over the step's tokens and the 8
+// columns of wte[token]; its gradient goes back through EmbeddingGrad, and
+// weight += learning_rate * gradient (uphill, to need no negative number).
+#pragma once
+
+#include "meshwork/Plan/Plan.h"
+#include <string>
+#include <vector>
+
+namespace meshwork::runtime::test {
+
+struct TinyOptions {
+  uint32_t ranks = 1;
+  uint32_t microbatches = 2;
+};
+
+// Indices of views, in the order in which tinyPlan makes them.
+enum TinyView : uint32_t {
+  weight, gradient, x, loss, tokens, targets, learningRate, bias1, bias2,
+  random, xRow, ones, onesAsX, cos, sin, gradNorm, weightColumn, gradColumn,
+  gradRow, rateCell, lossCell, gradNormCell
+};
+
+plan::PlanT tinyPlan(const TinyOptions &options = {});
+
+/// Frame and payload, as on disk.
+std::vector<unsigned char> encode(const plan::PlanT &plan);
+
+/// The operation of an instruction.
+template <typename Op> Op &opOf(plan::InstructionT &instruction) {
+  return *static_cast<Op *>(instruction.op.value);
+}
+
+/// A path in the test's temporary folder.
+std::string temporary(const std::string &name);
+void writeFile(const std::string &path, const void *data, size_t bytes);
+std::string readFile(const std::string &path);
+
+/// encode(plan) in a file; its path.
+std::string writePlan(const plan::PlanT &plan, const std::string &name);
+/// Text of `bytes` bytes, a function of nothing; its path.
+std::string writeText(size_t bytes, const std::string &name);
+
+} // namespace meshwork::runtime::test
