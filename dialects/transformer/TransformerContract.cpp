@@ -41,6 +41,14 @@ LogicalResult ContractOp::verify() {
                              << "' of size " << dim.first;
     }
   }
+  if (!getBias())
+    return success();
+  auto bias = tensorType(getBias());
+  auto names = dimsOf(getResult()).getNames();
+  if (bias.getRank() > tensorType(getResult()).getRank() ||
+      bias.getShape() != tensorType(getResult()).getShape().take_back(bias.getRank()) ||
+      dimsOf(bias).getNames() != names.take_back(bias.getRank()))
+    return emitOpError() << "(C3) bias is " << bias << ", expected the last dims of " << getType();
   return success();
 }
 
@@ -62,6 +70,8 @@ SmallVector<Factor> ContractOp::getFactors() {
     int64_t at = l >= 0 ? l : r;
     factors.push_back({dimsOf(holder).getNames()[at].getValue(), holder.getDimSize(at),
                        y >= 0 ? Factor::parallel : Factor::reduction, {l, r}, {y}});
+    if (getBias())
+      factors.back().operandDims.push_back(dimsOf(getBias()).find(dimsOf(holder).getNames()[at]));
   }
   return factors;
 }
@@ -75,8 +85,8 @@ uint64_t ContractOp::getFlops() {
 
 FailureOr<SmallVector<Value>> ContractOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
   FailureOr<Equation> equation = Equation::parse(getEquation());
-  if (failed(equation))
-    return failure();
+  if (failed(equation) || getBias())
+    return emitOpError("has no gradient with a bias; fold biases after autodiff");
   auto [l, r, y] = *equation;
   SmallVector<Value> result(2);
   if (needed[0])

@@ -158,15 +158,19 @@ def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [
     (C1) the equation has the form `ab,bc->ac`: distinct lower-case letters in
          each term, as many as the tensor has dims, and every letter in two terms at least.
     (C2) dims under one letter have equal sizes and names.
+    (C3) the dims of `bias`, added to the result, are the result's last ones.
     ```mlir
     %y = transformer.contract "se,ef->sf" %x, %w : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
         tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>
     ```
   }];
-  let arguments = (ins StrAttr:$equation, AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
+  let arguments = (ins StrAttr:$equation, AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, Optional<AnyRankedTensor>:$bias);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$equation $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
-  let hasVerifier = 1; // C1 C2
+  let assemblyFormat = "$equation $lhs `,` $rhs (`bias` $bias^ `:` type($bias))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1; // C1 C2 C3
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::StringAttr":$equation, "::mlir::Value":$lhs, "::mlir::Value":$rhs), [{
+    build($_builder, $_state, result, equation, lhs, rhs, ::mlir::Value());
+  }]>];
 }
 
 def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {

@@ -25,10 +25,19 @@ def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
 }
 
 def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Writes state";
-  let description = "```mlir\ntransformer.assign first_moment \"wte.weight\", %m : tensor<8xf32, #transformer.dims<embed>>\n```";
-  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, AnyRankedTensor:$value);
-  let assemblyFormat = "$kind $name `,` $value attr-dict `:` type($value)";
+  let summary = "Writes state, or the range of it that a slice would cut out";
+  let description = [{
+    ```mlir
+    transformer.assign first_moment "wte.weight", %m : tensor<8xf32, #transformer.dims<embed>>
+    transformer.assign gradient "wpe.weight" dim "positions" offset 0, %g : tensor<4x8xf32, #transformer.dims<sequence, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$dim,
+                       DefaultValuedAttr<I64Attr, "0">:$offset, AnyRankedTensor:$value);
+  let assemblyFormat = "$kind $name (`dim` $dim^ `offset` $offset)? `,` $value attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "StateKind":$kind, "::llvm::StringRef":$name, "::mlir::Value":$value), [{
+    build($_builder, $_state, kind, name, ::mlir::StringAttr(), 0, value);
+  }]>];
 }
 
 def Transformer_AccumulateOp : Transformer_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {

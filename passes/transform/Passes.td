@@ -30,7 +30,8 @@ def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
   let description = [{
     Before: float tensors are f32. After: those with dims are bf16 if `compute`
     says so, save sums (`reduce`), rotary tables, and log-sum-exps. Bodies still
-    compute in f32. Gradients that are kept have the type `gradients`.
+    compute in f32. Gradients that are kept have the type `gradients`, noted on
+    the module as `transformer.gradient_type`.
   }];
   let options = [
     Option<"compute", "compute", "std::string", "\"f32\"", "f32 or bf16">,

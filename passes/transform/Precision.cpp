@@ -36,6 +36,7 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
     FailureOr<Type> computeType = parseType(compute, "compute"), gradientType = parseType(gradients, "gradients");
     if (failed(computeType) || failed(gradientType))
       return signalPassFailure();
+    getOperation()->setAttr("transformer.gradient_type", TypeAttr::get(*gradientType));
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool isUpdate = function.getName() == "update";
       function.walk([&](Operation *op) {

@@ -5,6 +5,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/autodiff/Passes.h"
+#include "passes/fusion/Passes.h"
 #include "passes/partition/Passes.h"
 #include "passes/transform/Passes.h"
 
@@ -15,5 +16,6 @@ int main(int argc, char **argv) {
   meshwork::transform::registerTransformPasses();
   meshwork::autodiff::registerAutodiffPasses();
   meshwork::partition::registerPartitionPasses();
+  meshwork::fusion::registerFusionPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Meshwork optimizer driver\n", registry));
 }

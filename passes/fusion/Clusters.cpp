@@ -1,0 +1,217 @@
+// Which values are stored, and which kernels compute them.
+//
+// A stored value's cone is everything fusible that it is computed from, back to
+// stored values. A value that is not stored is computed again in each cone
+// that needs it: cheap, when the cone loads its operands anyway. So a value is
+// stored when an op outside clusters needs it, or when several users would
+// load two large operands in its place.
+#include "passes/fusion/Clusters.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::fusion {
+
+bool isFusible(Operation *op) { return isa_and_nonnull<MapOp, ReduceOp, RollOp>(op); }
+
+ReductionShape shapeOf(ReduceOp op) {
+  DimsAttr input = dimsOf(op.getInput()), reduced = op.getDims();
+  size_t rank = input.getNames().size(), count = reduced.getNames().size();
+  if (count == 1 && reduced.getNames()[0] == "chunk")
+    return ReductionShape::vertical;
+  auto allReduced = [&](ArrayRef<StringAttr> names) {
+    return llvm::all_of(names, [&](StringAttr name) { return reduced.find(name) >= 0; });
+  };
+  if (count == rank || allReduced(input.getNames().take_front(count)))
+    return ReductionShape::column;
+  return allReduced(input.getNames().take_back(count)) ? ReductionShape::row : ReductionShape::other;
+}
+
+/// The dims over which `op` runs.
+static RankedTensorType spaceOf(Operation *op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return tensorType(shapeOf(reduce) == ReductionShape::vertical ? Value(reduce.getResult()) : Value(reduce.getInput()));
+  return tensorType(op->getResult(0));
+}
+
+/// The columns that `op` demands of its kernel, if it does.
+static std::optional<DimsAttr> columnsOf(Operation *op) {
+  if (isa<RollOp>(op)) {
+    auto names = dimsOf(op->getResult(0)).getNames();
+    return DimsAttr::get(op->getContext(), names.take_back(1));
+  }
+  auto reduce = dyn_cast<ReduceOp>(op);
+  if (!reduce)
+    return std::nullopt;
+  switch (shapeOf(reduce)) {
+  case ReductionShape::row:
+    return reduce.getDims();
+  case ReductionShape::column: // A sum over everything takes any columns.
+    if (tensorType(reduce).getRank() == 0)
+      return std::nullopt;
+    return dimsOf(reduce.getResult());
+  case ReductionShape::vertical:
+    return dimsOf(reduce.getResult());
+  case ReductionShape::other:
+    return std::nullopt;
+  }
+  llvm_unreachable("all shapes are handled");
+}
+
+void Clustering::findStored() {
+  for (Operation &op : block) {
+    if (!isFusible(&op)) {
+      number[&op] = anchors.size();
+      anchors.push_back(&op);
+      continue;
+    }
+    for (OpResult result : op.getResults())
+      if (llvm::any_of(result.getUsers(), [](Operation *user) { return !isFusible(user); }))
+        stored.insert(result);
+    if (isa<MapOp>(op) && worthStoring(&op))
+      for (OpResult result : op.getResults())
+        if (!result.use_empty())
+          stored.insert(result);
+  }
+}
+
+bool Clustering::worthStoring(Operation *op) {
+  llvm::SmallPtrSet<Operation *, 4> users(op->user_begin(), op->user_end());
+  if (users.size() < 2)
+    return false;
+  FailureOr<Cone> cone = trace(op->getResult(0));
+  if (failed(cone))
+    return true;
+  int64_t size = tensorType(op->getResult(0)).getNumElements();
+  auto isLarge = [&](Value leaf) { return tensorType(leaf).getNumElements() * 4 >= size; };
+  return size > 1 && llvm::count_if(cone->leaves, isLarge) >= 2;
+}
+
+/// Adds `op` to the cone unless their spaces or columns do not fit.
+bool Clustering::addMember(Cone &cone, Operation *op) {
+  RankedTensorType space = spaceOf(op);
+  if (!cone.space || isSubspace(cone.space, space))
+    cone.space = space;
+  else if (!isSubspace(space, cone.space))
+    return false;
+  if (std::optional<DimsAttr> columns = columnsOf(op)) {
+    if (cone.columns && *cone.columns != *columns)
+      return false;
+    cone.columns = columns;
+  }
+  cone.members.insert(op);
+  return true;
+}
+
+/// Whether the vertical sums in the cone, which have no rows, fit its space.
+static bool verticalsFit(const Cone &cone) {
+  return llvm::all_of(cone.members, [&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return !reduce || shapeOf(reduce) != ReductionShape::vertical || tensorType(reduce).getRank() == cone.space.getRank();
+  });
+}
+
+/// Follows `root` back to stored values. Where something does not fit in one
+/// kernel, the value at that border is stored, and the tracing starts again.
+FailureOr<Cone> Clustering::trace(Value root) {
+  for (;;) {
+    Cone cone;
+    cone.root = root;
+    SmallVector<Value> work = {root};
+    Value border;
+    while (!work.empty() && !border) {
+      Value value = work.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      bool isLeaf = value != root && (!isFusible(op) || stored.contains(value) || clusterOf.contains(value));
+      if (isLeaf) {
+        cone.leaves.insert(value);
+      } else if (!cone.members.contains(op)) {
+        if (!addMember(cone, op))
+          border = value;
+        else
+          work.append(op->operand_begin(), op->operand_end());
+      }
+    }
+    if (!border && verticalsFit(cone))
+      return cone;
+    if (!border) {
+      for (Operation *op : cone.members)
+        if (auto reduce = dyn_cast<ReduceOp>(op); reduce && shapeOf(reduce) == ReductionShape::vertical && reduce.getResult() != root)
+          border = reduce.getResult();
+    }
+    if (!border || border == root)
+      return failure();
+    stored.insert(border);
+  }
+}
+
+/// Whether the cone may run in `cluster`, the one numbered `index`.
+bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone, int64_t place) {
+  if (cone.space != cluster.space && !(cone.space.getShape() == cluster.space.getShape() && dimsOf(cone.space) == dimsOf(cluster.space)))
+    return false;
+  if (cone.columns && cluster.columns && *cone.columns != *cluster.columns)
+    return false;
+  bool shares = false;
+  for (Value leaf : cone.leaves) {
+    auto known = clusterOf.find(leaf);
+    if (known != clusterOf.end() && known->second > index)
+      return false; // Made by a later kernel.
+    shares |= cluster.leaves.contains(leaf) || (known != clusterOf.end() && known->second == index);
+  }
+  return shares && place <= cluster.place;
+}
+
+LogicalResult Clustering::place(Cone cone) {
+  int64_t at = -1;
+  for (Value leaf : cone.leaves) {
+    if (auto known = clusterOf.find(leaf); known != clusterOf.end())
+      at = std::max(at, clusters[known->second].place);
+    else if (Operation *op = leaf.getDefiningOp())
+      at = std::max(at, number.at(op));
+  }
+  int64_t index = clusters.size();
+  for (int64_t i = index - 1; i >= 0 && i >= index - 16; --i) // Far ones share nothing worth a search.
+    if (join(clusters[i], i, cone, at)) {
+      index = i;
+      break;
+    }
+  if (index == static_cast<int64_t>(clusters.size()))
+    clusters.push_back({{}, {}, {}, cone.space, cone.columns, at});
+  Cluster &cluster = clusters[index];
+  cluster.roots.push_back(cone.root);
+  cluster.members.insert_range(cone.members);
+  for (Value leaf : cone.leaves)
+    if (auto known = clusterOf.find(leaf); known == clusterOf.end() || known->second != index)
+      cluster.leaves.insert(leaf);
+  if (cone.columns)
+    cluster.columns = cone.columns;
+  clusterOf[cone.root] = index;
+  return success();
+}
+
+LogicalResult Clustering::run() {
+  findStored();
+  // Program order, so that operands are placed before users. Tracing may store
+  // more values; they lie before the root that found them, and go first.
+  SmallVector<Operation *> order;
+  for (Operation &op : block)
+    if (isFusible(&op))
+      order.push_back(&op);
+  for (size_t known = 0; known != stored.size();) {
+    known = stored.size();
+    for (Operation *op : order)
+      for (OpResult result : op->getResults())
+        if (stored.contains(result) && failed(trace(result)))
+          return op->emitOpError("has no kernel form: its reduction is over neither leading nor trailing dims");
+  }
+  for (Operation *op : order)
+    for (OpResult result : op->getResults())
+      if (stored.contains(result)) {
+        FailureOr<Cone> cone = trace(result);
+        if (failed(cone) || failed(place(*cone)))
+          return failure();
+      }
+  return success();
+}
+
+} // namespace meshwork::fusion

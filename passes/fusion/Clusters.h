@@ -1,0 +1,65 @@
+// Which computations share a kernel. Fuse.cpp builds what is decided here.
+#pragma once
+
+#include "dialects/transformer/Transformer.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace meshwork::fusion {
+
+/// Whether `op` may be part of a cluster.
+bool isFusible(::mlir::Operation *op);
+
+/// How a reduction lies in its input's dims.
+enum class ReductionShape {
+  row,      // trailing dims go: a value per row, usable within the kernel
+  column,   // leading dims go, or all: partial sums per chunk of rows
+  vertical, // adds up the chunks of an earlier kernel
+  other     // no kernel form
+};
+ReductionShape shapeOf(transformer::ReduceOp op);
+
+/// A computation that ends in one stored value, back to stored operands.
+struct Cone {
+  ::mlir::Value root;
+  ::llvm::SetVector<::mlir::Operation *> members;
+  ::llvm::SetVector<::mlir::Value> leaves;
+  ::mlir::RankedTensorType space;               // iteration space
+  std::optional<transformer::DimsAttr> columns; // what reductions and rolls demand
+};
+
+/// Cones that become one kernel.
+struct Cluster {
+  ::llvm::SmallVector<::mlir::Value> roots;
+  ::llvm::SetVector<::mlir::Operation *> members;
+  ::llvm::SetVector<::mlir::Value> leaves;
+  ::mlir::RankedTensorType space;
+  std::optional<transformer::DimsAttr> columns;
+  int64_t place; // after the op of this number, which makes the last operand
+};
+
+/// Decides, for one block, which values are stored and which kernels compute
+/// them; clusters come in an order in which they can run.
+class Clustering {
+public:
+  explicit Clustering(::mlir::Block &block) : block(block) {}
+  ::mlir::LogicalResult run();
+
+  ::llvm::SmallVector<Cluster> clusters;
+  /// Ops that are not fusible, numbered in program order.
+  ::llvm::SmallVector<::mlir::Operation *> anchors;
+
+private:
+  void findStored();
+  bool worthStoring(::mlir::Operation *op);
+  ::mlir::FailureOr<Cone> trace(::mlir::Value root);
+  bool addMember(Cone &cone, ::mlir::Operation *op);
+  ::mlir::LogicalResult place(Cone cone);
+  bool join(Cluster &cluster, int64_t index, const Cone &cone, int64_t place);
+
+  ::mlir::Block &block;
+  ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
+  ::llvm::SetVector<::mlir::Value> stored;
+  ::llvm::DenseMap<::mlir::Value, int64_t> clusterOf; // stored value -> cluster
+};
+
+} // namespace meshwork::fusion

@@ -1,0 +1,33 @@
+// Passes that form kernels.
+#ifndef MESHWORK_FUSION_PASSES
+#define MESHWORK_FUSION_PASSES
+include "mlir/Pass/PassBase.td"
+
+def FoldBiasPass : Pass<"fusion-fold-bias", "::mlir::ModuleOp"> {
+  let summary = "Adds a bias in the product that it follows";
+  let description = [{
+    Before: `map` that adds a vector of a product's last dims to the product,
+    which nothing else uses. After: `contract ... bias`.
+  }];
+}
+
+def FuseAccumulationsPass : Pass<"fusion-accumulations", "::mlir::ModuleOp"> {
+  let summary = "Makes accumulation of elementwise results part of their computation";
+  let description = [{
+    Before: `accumulate` of any value. After: only of products and of embedding
+    gradients, which add in place by themselves; the others are a `map` of the
+    old state and the value, and an `assign`.
+  }];
+}
+
+def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
+  let summary = "Forms clusters of map, reduce and roll";
+  let description = [{
+    Before: primitive and step ops. After: every map, reduce and roll is inside
+    a `fused`. What is cheap to compute again from a tensor that the cluster
+    reads anyway is computed again rather than stored: norms and activations
+    are not kept for the backward pass.
+  }];
+}
+
+#endif // MESHWORK_FUSION_PASSES
