@@ -1,0 +1,179 @@
+// Attention, forward: for each block of queries, one pass over the blocks of
+// keys it sees, with a running maximum and sum per row (README.md).
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/cpu/AttentionShape.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+struct ForwardOperands {
+  HeadTensor q, k, v, out;
+  RowTensor lse;
+};
+
+/// What one thread holds of one block of queries.
+struct ForwardScratch {
+  float *scores, *sums, *rowMax, *rowSum;
+  Bf16 *probabilities; // with f32 they replace the scores
+  std::byte *gemm;
+};
+
+class AttentionOperation final : public Operation {
+public:
+  AttentionOperation(AttentionShape shape, ForwardOperands ops)
+      : shape(std::move(shape)), ops(std::move(ops)) {}
+
+  absl::Status describe();
+  uint64_t workspaceBytes() const override;
+  absl::Status bind(const PrepareContext &context) override;
+  void run(const StepState &) override;
+
+private:
+  ForwardScratch carve(Carver &carver) const;
+  void attend(int64_t sample, int64_t head, int64_t queryBlock, int thread);
+  void addKeys(ScoreBlock block, const SoftmaxState &state,
+               const ForwardScratch &scratch, const std::byte *q,
+               int64_t sample, int64_t head, int64_t keyBlock, int thread);
+  void finish(const ForwardScratch &scratch, int64_t sample, int64_t head,
+              int64_t queryBlock);
+
+  AttentionShape shape;
+  ForwardOperands ops;
+  GemmGrid scoreGemms, valueGemms;
+  const AttentionKernels &kernels = attentionKernels();
+};
+
+absl::Status AttentionOperation::describe() {
+  MESHWORK_RETURN_IF_ERROR(scoreGemms.describe(
+      shape.queries, shape.keys, [&](int64_t rows, int64_t columns) {
+        return scoreSpec(shape, ops.q, ops.k, rows, columns);
+      }));
+  return valueGemms.describe(
+      shape.queries, shape.keys, [&](int64_t rows, int64_t columns) {
+        return blockTimesSpec(shape, ops.v, shape.d, rows, columns, false);
+      });
+}
+
+ForwardScratch AttentionOperation::carve(Carver &carver) const {
+  int64_t rows = shape.queries.block, area = rows * shape.keys.block;
+  ForwardScratch scratch;
+  scratch.scores = carver.take<float>(area);
+  scratch.sums = carver.take<float>(rows * shape.d);
+  scratch.rowMax = carver.take<float>(rows);
+  scratch.rowSum = carver.take<float>(rows);
+  scratch.probabilities =
+      shape.dtype == DType::bf16 ? carver.take<Bf16>(area) : nullptr;
+  scratch.gemm = carver.take<std::byte>(static_cast<int64_t>(
+      std::max(scoreGemms.scratchBytes(), valueGemms.scratchBytes())));
+  return scratch;
+}
+
+uint64_t AttentionOperation::workspaceBytes() const {
+  Carver carver(nullptr);
+  (void)carve(carver);
+  return carver.used();
+}
+
+absl::Status AttentionOperation::bind(const PrepareContext &context) {
+  MESHWORK_RETURN_IF_ERROR(Operation::bind(context));
+  MESHWORK_RETURN_IF_ERROR(scoreGemms.generate(team->size()));
+  return valueGemms.generate(team->size());
+}
+
+void AttentionOperation::run(const StepState &) {
+  int64_t blocks = shape.queries.count();
+  int64_t items = shape.batch * shape.heads * blocks;
+  team->parallelFor(items, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t item = begin; item < end; ++item) {
+      int64_t pair = item / blocks, turn = item % blocks;
+      // With a causal mask later queries see more keys: taken from both ends
+      // in turn, any contiguous share of the blocks is near the average.
+      int64_t block = turn % 2 ? blocks - 1 - turn / 2 : turn / 2;
+      attend(pair / shape.heads, pair % shape.heads, block, thread);
+    }
+  });
+}
+
+void AttentionOperation::attend(int64_t sample, int64_t head,
+                                int64_t queryBlock, int thread) {
+  Carver carver(workspaceOf(thread));
+  ForwardScratch scratch = carve(carver);
+  SoftmaxState state{scratch.rowMax, scratch.rowSum, scratch.sums, shape.d};
+  std::fill(state.max, state.max + shape.queries.block,
+            -std::numeric_limits<float>::infinity());
+  // Rows that see nothing of the first blocks still take part in products.
+  std::fill(state.out, state.out + shape.queries.block * shape.d, 0.0f);
+  const std::byte *q =
+      ops.q.at(arena, sample, queryBlock * shape.queries.block, head);
+  BlockRange range = shape.keyBlocksFor(queryBlock);
+  for (int64_t keyBlock = range.first; keyBlock < range.end; ++keyBlock)
+    addKeys(shape.scoreBlock(arena, sample, head, queryBlock, keyBlock), state,
+            scratch, q, sample, head, keyBlock, thread);
+  finish(scratch, sample, head, queryBlock);
+}
+
+void AttentionOperation::addKeys(ScoreBlock block, const SoftmaxState &state,
+                                 const ForwardScratch &scratch,
+                                 const std::byte *q, int64_t sample,
+                                 int64_t head, int64_t keyBlock, int thread) {
+  int64_t key = keyBlock * shape.keys.block, kvHead = head / shape.groupSize();
+  bool isBf16 = shape.dtype == DType::bf16;
+  block.scores = scratch.scores;
+  block.probabilities = isBf16 ? static_cast<void *>(scratch.probabilities)
+                               : scratch.scores;
+  scoreGemms.at(block.rows, block.columns)
+      .run(thread, q, ops.k.at(arena, sample, key, kvHead),
+           reinterpret_cast<std::byte *>(scratch.scores), nullptr,
+           scratch.gemm);
+  (isBf16 ? kernels.softmaxBf16 : kernels.softmaxF32)(block, state);
+  valueGemms.at(block.rows, block.columns)
+      .run(thread, static_cast<const std::byte *>(block.probabilities),
+           ops.v.at(arena, sample, key, kvHead),
+           reinterpret_cast<std::byte *>(scratch.sums), nullptr, scratch.gemm);
+}
+
+void AttentionOperation::finish(const ForwardScratch &scratch, int64_t sample,
+                                int64_t head, int64_t queryBlock) {
+  int64_t first = queryBlock * shape.queries.block;
+  int64_t rows = shape.queries.lengthAt(queryBlock);
+  float *lse = ops.lse.at(arena, sample, head, first);
+  for (int64_t row = 0; row < rows; ++row) {
+    lse[row] = scratch.rowMax[row] + std::log(scratch.rowSum[row]);
+    scratch.rowSum[row] = 1.0f / scratch.rowSum[row];
+  }
+  auto *round =
+      shape.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
+  round(scratch.sums, shape.d, scratch.rowSum, rows, shape.d,
+        ops.out.at(arena, sample, first, head), ops.out.ld());
+}
+
+} // namespace
+
+OperationOr makeAttention(const plan::Attention &op,
+                          const plan::Program &program) {
+  AttentionShape shape;
+  MESHWORK_ASSIGN_OR_RETURN(
+      shape,
+      attentionShapeOf(program, op.q(), op.k(),
+                       {op.scale(), op.causal(), op.window(), op.dropout()}));
+  ForwardOperands ops;
+  auto get = [&](HeadTensor &to, uint32_t view, int64_t heads,
+                 const char *role) -> absl::Status {
+    MESHWORK_ASSIGN_OR_RETURN(to,
+                              headTensorOf(program, view, shape, heads, role));
+    return absl::OkStatus();
+  };
+  MESHWORK_RETURN_IF_ERROR(get(ops.q, op.q(), shape.heads, "q"));
+  MESHWORK_RETURN_IF_ERROR(get(ops.k, op.k(), shape.kvHeads, "k"));
+  MESHWORK_RETURN_IF_ERROR(get(ops.v, op.v(), shape.kvHeads, "v"));
+  MESHWORK_RETURN_IF_ERROR(get(ops.out, op.out(), shape.heads, "out"));
+  MESHWORK_ASSIGN_OR_RETURN(ops.lse, rowTensorOf(program, op.lse(), shape));
+  auto attention =
+      std::make_unique<AttentionOperation>(std::move(shape), std::move(ops));
+  MESHWORK_RETURN_IF_ERROR(attention->describe());
+  return attention;
+}
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,184 @@
+// Compiled once per instruction set, with MESHWORK_KERNELS naming the table.
+// See AttentionKernels.h; the mathematics is in README.md.
+#include "runtime/device/cpu/AttentionKernels.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/device/cpu/Simd.h"
+#include "runtime/device/cpu/SimdPhilox.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
+
+struct Columns {
+  int64_t first, end, padded;
+  bool empty() const { return first >= end; }
+  bool partial() const { return first > 0 || end < padded; }
+};
+
+MESHWORK_INLINE Columns seenBy(const ScoreBlock &block, int64_t row) {
+  int64_t padded = (block.columns + numLanes - 1) / numLanes * numLanes;
+  return {std::max<int64_t>(0, row + block.firstSeen),
+          std::min(block.columns, row + block.endSeen), padded};
+}
+
+/// Writes `value` where the row does not look, up to the padded end.
+MESHWORK_INLINE void fillUnseen(float *row, const Columns &seen, float value) {
+  std::fill(row, row + seen.first, value);
+  std::fill(row + seen.end, row + seen.padded, value);
+}
+
+/// The factor of dropout, keep_scale or zero, for sixteen elements.
+MESHWORK_INLINE Floats keepFactors(const BlockDropout &dropout, int64_t row,
+                                   int64_t column) {
+  uint64_t index = dropout.firstIndex + row * dropout.rowStride + column;
+  Words words = philoxWords(dropout.random, index);
+  Ints kept = castTo<Ints>(words >= Words(dropout.threshold));
+  return select(kept, Floats(dropout.keepScale), Floats(0.0f));
+}
+
+MESHWORK_INLINE float rowMaximum(const float *scores, int64_t padded,
+                                 float scale) {
+  Floats largest = Floats(minusInfinity);
+  for (int64_t c = 0; c < padded; c += numLanes)
+    largest = __builtin_elementwise_max(largest, load(scores + c) * scale);
+  return horizontalMax(largest);
+}
+
+/// Moves the row's sums from maximum `old` to `now`.
+MESHWORK_INLINE void rescale(const SoftmaxState &state, int64_t row, float old,
+                             float now) {
+  float *out = state.out + row * state.d;
+  if (old == minusInfinity) { // First keys: what is there is no number yet.
+    state.sum[row] = 0;
+    std::fill(out, out + state.d, 0.0f);
+  } else if (now > old) {
+    float factor = exponential(Floats(old - now)).x;
+    state.sum[row] *= factor;
+    for (int64_t i = 0; i < state.d; ++i)
+      out[i] *= factor;
+  }
+  state.max[row] = now;
+}
+
+template <typename T, bool dropped>
+MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
+                                const SoftmaxState &state, int64_t row) {
+  float *scores = block.scores + row * block.ld;
+  T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
+  Columns seen = seenBy(block, row);
+  if (seen.empty()) {
+    for (int64_t c = 0; c < seen.padded; c += numLanes)
+      store(probabilities + c, Floats(0.0f));
+    return;
+  }
+  if (seen.partial())
+    fillUnseen(scores, seen, minusInfinity * block.scale);
+  float old = state.max[row];
+  float now = std::max(old, rowMaximum(scores, seen.padded, block.scale));
+  rescale(state, row, old, now);
+  Floats sums = Floats(0.0f);
+  for (int64_t c = 0; c < seen.padded; c += numLanes) {
+    Floats p = exponential(fma(load(scores + c), Floats(block.scale),
+                               Floats(-now)));
+    sums += p;
+    if constexpr (dropped)
+      p *= keepFactors(block.dropout, row, c);
+    store(probabilities + c, p);
+  }
+  state.sum[row] += horizontalSum(sums);
+}
+
+template <typename T>
+void softmax(const ScoreBlock &block, const SoftmaxState &state) {
+  for (int64_t row = 0; row < block.rows; ++row)
+    if (block.dropout.active)
+      softmaxRow<T, true>(block, state, row);
+    else
+      softmaxRow<T, false>(block, state, row);
+}
+
+template <typename T, bool dropped>
+MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
+  const ScoreBlock &block = grad.block;
+  float *scores = block.scores + row * block.ld;
+  float *dprob = grad.dprob + row * block.ld;
+  T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
+  T *dscores = static_cast<T *>(grad.dscores) + row * block.ld;
+  Columns seen = seenBy(block, row);
+  if (seen.empty())
+    seen.first = seen.end = seen.padded;
+  if (seen.partial()) {
+    fillUnseen(scores, seen, minusInfinity * block.scale);
+    fillUnseen(dprob, seen, 0);
+  }
+  Floats scale = Floats(block.scale);
+  for (int64_t c = 0; c < seen.padded; c += numLanes) {
+    Floats p = exponential(fma(load(scores + c), scale,
+                               Floats(-grad.lse[row])));
+    Floats dp = load(dprob + c), kept = p;
+    if constexpr (dropped) {
+      Floats keep = keepFactors(block.dropout, row, c);
+      kept *= keep;
+      dp *= keep;
+    }
+    store(probabilities + c, kept);
+    store(dscores + c, p * (dp - grad.delta[row]) * scale);
+  }
+}
+
+template <typename T> void grad(const GradBlock &block) {
+  for (int64_t row = 0; row < block.block.rows; ++row)
+    if (block.block.dropout.active)
+      gradRow<T, true>(block, row);
+    else
+      gradRow<T, false>(block, row);
+}
+
+template <typename T>
+void round(const float *from, int64_t fromLd, const float *factor,
+           int64_t rows, int64_t d, void *to, int64_t toLd) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *source = from + row * fromLd;
+    T *target = static_cast<T *>(to) + row * toLd;
+    float by = factor ? factor[row] : 1.0f;
+    int64_t i = 0;
+    for (; i + numLanes <= d; i += numLanes)
+      store(target + i, load(source + i) * by);
+    for (; i < d; ++i)
+      assign(target[i], source[i] * by);
+  }
+}
+
+template <typename T>
+void rowDot(const void *a, int64_t aLd, const void *b, int64_t bLd,
+            int64_t rows, int64_t d, float *sums) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const T *left = static_cast<const T *>(a) + row * aLd;
+    const T *right = static_cast<const T *>(b) + row * bLd;
+    Floats lanes = Floats(0.0f);
+    int64_t i = 0;
+    for (; i + numLanes <= d; i += numLanes)
+      lanes = fma(load(left + i), load(right + i), lanes);
+    float sum = horizontalSum(lanes);
+    for (; i < d; ++i)
+      sum += toFloat(left[i]) * toFloat(right[i]);
+    sums[row] = sum;
+  }
+}
+
+void exponentials(const float *x, int64_t count, float *result) {
+  for (int64_t i = 0; i < count; ++i)
+    result[i] = exponential(Floats(x[i])).x;
+}
+
+} // namespace
+
+extern const AttentionKernels MESHWORK_KERNELS = {
+    softmax<float>, softmax<Bf16>, grad<float>,   grad<Bf16>,  round<float>,
+    round<Bf16>,    rowDot<float>, rowDot<Bf16>, exponentials};
+
+} // namespace meshwork::runtime::cpu

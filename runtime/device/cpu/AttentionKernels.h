@@ -1,0 +1,82 @@
+// The parts of attention between its matrix products: softmax of one block and
+// its gradient. Compiled for several instruction sets (AttentionKernels.cpp);
+// attentionKernels() gives the best that this machine runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/device/cpu/Philox.h"
+
+namespace meshwork::runtime::cpu {
+
+/// Dropout of probabilities; `active` false means none.
+struct BlockDropout {
+  bool active = false;
+  PhiloxStream random;
+  uint32_t threshold = 0;
+  float keepScale = 1;
+  uint64_t firstIndex = 0; // of the block's first element; see Philox.h
+  uint64_t rowStride = 0;  // from one query to the next: the sequence
+};
+
+/// One block of scores: `rows` queries by `columns` keys, both counted from
+/// the block's own start. Rows are `ld` elements apart; ld is a multiple of 16
+/// and the space up to it is scratch.
+struct ScoreBlock {
+  int64_t rows = 0, columns = 0, ld = 0;
+  float *scores = nullptr; // products of q and k, unscaled; overwritten
+  float scale = 1;
+  /// Row r sees the columns [r + firstSeen, r + endSeen), cut to the block.
+  int64_t firstSeen = 0, endSeen = 0;
+  /// Probabilities in the type of v, same ld; with f32 it may be `scores`.
+  void *probabilities = nullptr;
+  BlockDropout dropout;
+};
+
+/// Running softmax of `rows` queries over their blocks of keys.
+struct SoftmaxState {
+  float *max = nullptr; // [rows], -infinity before the first block
+  float *sum = nullptr; // [rows]
+  float *out = nullptr; // [rows, d], sums of probability times v so far
+  int64_t d = 0;
+};
+
+struct GradBlock {
+  ScoreBlock block;
+  float *dprob = nullptr;       // products of dout and v; overwritten
+  void *dscores = nullptr;      // type of v; with f32 it may be `dprob`
+  const float *lse = nullptr;   // [rows]
+  const float *delta = nullptr; // [rows], sums of dout times out
+};
+
+struct AttentionKernels {
+  /// Turns scores into exp(score - running max), dropped out, and rescales
+  /// `state` to the new maximum.
+  void (*softmaxF32)(const ScoreBlock &, const SoftmaxState &);
+  void (*softmaxBf16)(const ScoreBlock &, const SoftmaxState &);
+  /// Recomputes probabilities (dropped out) and writes gradients of scores.
+  void (*gradF32)(const GradBlock &);
+  void (*gradBf16)(const GradBlock &);
+  /// to[r, :] = from[r, :] * factor[r] (all ones when factor is null).
+  void (*roundF32)(const float *from, int64_t fromLd, const float *factor,
+                   int64_t rows, int64_t d, void *to, int64_t toLd);
+  void (*roundBf16)(const float *from, int64_t fromLd, const float *factor,
+                    int64_t rows, int64_t d, void *to, int64_t toLd);
+  /// sums[r] = sum over d of a[r, :] * b[r, :].
+  void (*rowDotF32)(const void *a, int64_t aLd, const void *b, int64_t bLd,
+                    int64_t rows, int64_t d, float *sums);
+  void (*rowDotBf16)(const void *a, int64_t aLd, const void *b, int64_t bLd,
+                     int64_t rows, int64_t d, float *sums);
+  /// e^x, for tests; see Simd.h.
+  void (*exponential)(const float *x, int64_t count, float *result);
+};
+
+const AttentionKernels &attentionKernels();
+
+// One table per instruction set.
+extern const AttentionKernels attentionKernelsBase;
+extern const AttentionKernels attentionKernelsV3;
+extern const AttentionKernels attentionKernelsV4;
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,188 @@
+#include "runtime/device/cpu/AttentionShape.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+// Chosen by measurement (bench_cpu): larger blocks feed the products no better
+// and waste more on a causal diagonal.
+constexpr int64_t queryBlockRows = 128;
+constexpr int64_t keyBlockColumns = 128;
+/// Further than any key is from any query of its block.
+constexpr int64_t farAway = int64_t{1} << 60;
+constexpr int64_t maxSequence = int64_t{1} << 31;
+
+absl::Status readDropout(const plan::Program &program,
+                         const plan::Dropout *dropout, AttentionShape &shape) {
+  if (!dropout)
+    return absl::OkStatus();
+  shape.hasDropout = true;
+  shape.stream = dropout->stream();
+  shape.threshold = dropout->threshold();
+  shape.keepScale = dropout->keep_scale();
+  MESHWORK_ASSIGN_OR_RETURN(shape.random,
+                            tensorOf(program, dropout->random(), "random"));
+  MESHWORK_RETURN_IF_ERROR(expectType(shape.random, DType::i32, "random"));
+  int64_t count;
+  MESHWORK_ASSIGN_OR_RETURN(count, denseCount(shape.random, "random"));
+  if (count == 3)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "random is ", shape.random.describe(), ", expected 3 elements"));
+}
+
+absl::Status checkAttributes(const AttentionAttributes &attributes) {
+  if (!std::isfinite(attributes.scale) || attributes.scale == 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "scale is ", attributes.scale, ", expected a finite number but zero"));
+  if (attributes.window < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("window is ", attributes.window,
+                     ", expected 0 (unlimited) or more"));
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<AttentionShape>
+attentionShapeOf(const plan::Program &program, uint32_t q, uint32_t k,
+                 const AttentionAttributes &attributes) {
+  MESHWORK_RETURN_IF_ERROR(checkAttributes(attributes));
+  Tensor query, key;
+  MESHWORK_ASSIGN_OR_RETURN(query, tensorOf(program, q, "q"));
+  MESHWORK_ASSIGN_OR_RETURN(key, tensorOf(program, k, "k"));
+  MESHWORK_RETURN_IF_ERROR(expectRank(query, 4, "q"));
+  MESHWORK_RETURN_IF_ERROR(expectRank(key, 4, "k"));
+  AttentionShape shape;
+  shape.batch = query.shape[0];
+  shape.sequence = query.shape[1];
+  shape.heads = query.shape[2];
+  shape.d = query.shape[3];
+  shape.kvHeads = key.shape[2];
+  shape.dtype = query.dtype;
+  if (shape.dtype == DType::i32)
+    return absl::UnimplementedError(
+        absl::StrCat("q is ", query.describe(), ", expected f32 or bf16"));
+  if (shape.heads % shape.kvHeads != 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "q has ", shape.heads, " heads and k ", shape.kvHeads,
+        ", expected a multiple"));
+  if (shape.sequence > maxSequence)
+    return absl::UnimplementedError(absl::StrCat(
+        "the sequence is ", shape.sequence, ", expected at most 2^31"));
+  shape.scale = attributes.scale;
+  shape.causal = attributes.causal;
+  // A window as long as the sequence hides nothing of a causal past.
+  shape.window = std::min(attributes.window, shape.sequence);
+  shape.queries = {shape.sequence, queryBlockRows};
+  shape.keys = {shape.sequence, keyBlockColumns};
+  MESHWORK_RETURN_IF_ERROR(readDropout(program, attributes.dropout, shape));
+  return shape;
+}
+
+BlockRange AttentionShape::keyBlocksFor(int64_t queryBlock) const {
+  int64_t firstQuery = queryBlock * queries.block;
+  int64_t endQuery = firstQuery + queries.lengthAt(queryBlock);
+  int64_t firstKey = window > 0 ? std::max<int64_t>(0, firstQuery - window + 1)
+                                : 0;
+  int64_t endKey = causal ? endQuery : sequence;
+  return {firstKey / keys.block, ceilDiv(endKey, keys.block)};
+}
+
+ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
+                                      int64_t head, int64_t queryBlock,
+                                      int64_t keyBlock) const {
+  int64_t firstQuery = queryBlock * queries.block;
+  int64_t firstKey = keyBlock * keys.block;
+  int64_t ahead = firstQuery - firstKey;
+  ScoreBlock block;
+  block.rows = queries.lengthAt(queryBlock);
+  block.columns = keys.lengthAt(keyBlock);
+  block.ld = keys.block;
+  block.scale = scale;
+  block.firstSeen = window > 0 ? ahead - window + 1 : -farAway;
+  block.endSeen = causal ? ahead + 1 : farAway;
+  if (!hasDropout)
+    return block;
+  const int32_t *state = reinterpret_cast<const int32_t *>(random.in(arena));
+  BlockDropout &dropout = block.dropout;
+  dropout.active = true;
+  dropout.random = {static_cast<uint32_t>(state[0]), stream,
+                    static_cast<uint32_t>(state[1])};
+  dropout.threshold = threshold;
+  dropout.keepScale = keepScale;
+  uint64_t globalSample = static_cast<uint32_t>(state[2]) + sample;
+  uint64_t row = (globalSample * heads + head) * sequence + firstQuery;
+  dropout.firstIndex = row * sequence + firstKey;
+  dropout.rowStride = sequence;
+  return block;
+}
+
+int64_t HeadTensor::ld() const {
+  return tensor.shape[1] == 1 ? tensor.shape[3] : tensor.strides[1];
+}
+
+absl::StatusOr<HeadTensor> headTensorOf(const plan::Program &program,
+                                        uint32_t view,
+                                        const AttentionShape &shape,
+                                        int64_t heads, const char *role) {
+  HeadTensor operand;
+  Tensor &tensor = operand.tensor;
+  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, view, role));
+  MESHWORK_RETURN_IF_ERROR(expectType(tensor, shape.dtype, role));
+  MESHWORK_RETURN_IF_ERROR(expectShape(
+      tensor, {shape.batch, shape.sequence, heads, shape.d}, role));
+  if ((shape.d > 1 && tensor.strides[3] != 1) || operand.ld() < shape.d)
+    return absl::UnimplementedError(absl::StrCat(
+        role, " is ", tensor.describe(),
+        ", expected stride 1 in the last dim and at least ", shape.d,
+        " in the second"));
+  return operand;
+}
+
+absl::StatusOr<RowTensor> rowTensorOf(const plan::Program &program,
+                                      uint32_t view,
+                                      const AttentionShape &shape) {
+  RowTensor rows;
+  MESHWORK_ASSIGN_OR_RETURN(rows.tensor, tensorOf(program, view, "lse"));
+  MESHWORK_RETURN_IF_ERROR(expectType(rows.tensor, DType::f32, "lse"));
+  MESHWORK_RETURN_IF_ERROR(expectShape(
+      rows.tensor, {shape.batch, shape.heads, shape.sequence}, "lse"));
+  if (shape.sequence > 1 && rows.tensor.strides[2] != 1)
+    return absl::UnimplementedError(
+        absl::StrCat("lse is ", rows.tensor.describe(),
+                     ", expected stride 1 in the last dim"));
+  return rows;
+}
+
+GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
+                   const HeadTensor &right, int64_t rows, int64_t columns) {
+  GemmSpec spec{.m = rows, .n = columns, .k = shape.d};
+  spec.type = shape.dtype;
+  spec.rhsTransposed = true;
+  spec.lhsLd = left.ld();
+  spec.rhsLd = right.ld();
+  spec.dstLd = shape.keys.block;
+  return spec;
+}
+
+GemmSpec blockTimesSpec(const AttentionShape &shape, const HeadTensor &right,
+                        int64_t sumsLd, int64_t rows, int64_t columns,
+                        bool transposed) {
+  GemmSpec spec{.m = transposed ? columns : rows,
+                .n = shape.d,
+                .k = transposed ? rows : columns};
+  spec.type = shape.dtype;
+  spec.lhsTransposed = transposed;
+  spec.lhsLd = shape.keys.block;
+  spec.rhsLd = right.ld();
+  spec.dstLd = sumsLd;
+  spec.accumulate = true;
+  return spec;
+}
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,233 @@
+// Rows of a table by index, and the gradient of that.
+//
+// Data sources check that every id is in the vocabulary. Should one slip
+// through, its row becomes NaN, which the step's loss check then reports; the
+// gradient leaves it out. Neither touches memory outside the views.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/Bf16.h"
+#include "runtime/device/cpu/Operation.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+/// `rows` dense rows of `width` elements, `stride` elements apart.
+struct Rows {
+  Tensor tensor;
+  int64_t rows = 0, width = 0, stride = 0;
+
+  template <typename T> T *row(std::byte *arena, int64_t index) const {
+    return reinterpret_cast<T *>(tensor.in(arena)) + index * stride;
+  }
+};
+
+/// Splits `tensor` before dim `split`.
+absl::StatusOr<Rows> rowsOf(Tensor tensor, int64_t split, const char *role) {
+  if (tensor.rank() <= split)
+    return absl::InvalidArgumentError(
+        absl::StrCat(role, " is ", tensor.describe(), ", expected more than ",
+                     split, " dims"));
+  if (tensor.dtype == DType::i32)
+    return absl::UnimplementedError(absl::StrCat(
+        role, " is ", tensor.describe(), ", expected f32 or bf16"));
+  Run outer, inner;
+  MESHWORK_ASSIGN_OR_RETURN(outer, collapse(tensor, 0, split, role));
+  MESHWORK_ASSIGN_OR_RETURN(inner, collapse(tensor, split, tensor.rank(), role));
+  if (inner.count > 1 && inner.stride != 1)
+    return absl::UnimplementedError(absl::StrCat(
+        role, " is ", tensor.describe(), ", expected dense rows"));
+  return Rows{std::move(tensor), outer.count, inner.count, outer.stride};
+}
+
+/// What both directions share: `many` rows picked from, or added to, `table`.
+struct Lookup {
+  Rows table, many;
+  Tensor ids;
+  int64_t numIds = 0;
+
+  const int32_t *idsIn(std::byte *arena) const {
+    return reinterpret_cast<const int32_t *>(ids.in(arena));
+  }
+  bool inTable(int32_t id) const { return id >= 0 && id < table.rows; }
+};
+
+absl::StatusOr<Lookup> lookupOf(const plan::Program &program, uint32_t table,
+                                uint32_t ids, uint32_t many,
+                                const char *tableRole, const char *manyRole) {
+  Lookup lookup;
+  Tensor tensor;
+  MESHWORK_ASSIGN_OR_RETURN(lookup.ids, tensorOf(program, ids, "ids"));
+  MESHWORK_RETURN_IF_ERROR(expectType(lookup.ids, DType::i32, "ids"));
+  MESHWORK_ASSIGN_OR_RETURN(lookup.numIds, denseCount(lookup.ids, "ids"));
+  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, table, tableRole));
+  MESHWORK_ASSIGN_OR_RETURN(lookup.table, rowsOf(tensor, 1, tableRole));
+  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, many, manyRole));
+  MESHWORK_ASSIGN_OR_RETURN(lookup.many,
+                            rowsOf(tensor, lookup.ids.rank(), manyRole));
+  if (lookup.many.rows != lookup.numIds ||
+      lookup.many.width != lookup.table.width)
+    return absl::InvalidArgumentError(absl::StrCat(
+        manyRole, " is ", tensor.describe(), ", expected ", lookup.numIds,
+        " rows of ", lookup.table.width, " elements, as ids and ", tableRole,
+        " have"));
+  return lookup;
+}
+
+/// Calls `function` with a null pointer of each of the two element types.
+template <typename Function>
+void withTypes(DType a, DType b, Function function) {
+  auto second = [&](auto *first) {
+    if (b == DType::bf16)
+      function(first, static_cast<Bf16 *>(nullptr));
+    else
+      function(first, static_cast<float *>(nullptr));
+  };
+  if (a == DType::bf16)
+    second(static_cast<Bf16 *>(nullptr));
+  else
+    second(static_cast<float *>(nullptr));
+}
+
+class EmbeddingOperation final : public Operation {
+public:
+  explicit EmbeddingOperation(Lookup lookup) : lookup(std::move(lookup)) {}
+
+  void run(const StepState &) override {
+    withTypes(lookup.table.tensor.dtype, lookup.many.tensor.dtype,
+              [&](auto *table, auto *out) { pick(table, out); });
+  }
+
+private:
+  template <typename TableT, typename OutT> void pick(TableT *, OutT *) {
+    const int32_t *ids = lookup.idsIn(arena);
+    int64_t width = lookup.table.width;
+    team->parallelFor(lookup.numIds, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        OutT *out = lookup.many.row<OutT>(arena, i);
+        if (!lookup.inTable(ids[i])) {
+          for (int64_t e = 0; e < width; ++e)
+            assign(out[e], std::numeric_limits<float>::quiet_NaN());
+          continue;
+        }
+        const TableT *row = lookup.table.row<TableT>(arena, ids[i]);
+        for (int64_t e = 0; e < width; ++e)
+          assign(out[e], toFloat(row[e]));
+      }
+    });
+  }
+
+  Lookup lookup;
+};
+
+class EmbeddingGradOperation final : public Operation {
+public:
+  EmbeddingGradOperation(Lookup lookup, plan::Accumulate accumulate)
+      : lookup(std::move(lookup)), accumulate(accumulate) {}
+
+  /// The order of ids (in the first thread's part) or one row of sums.
+  uint64_t workspaceBytes() const override {
+    return orderBytes() + static_cast<uint64_t>(lookup.table.width) * 4;
+  }
+
+  void run(const StepState &state) override {
+    if (!accumulates(accumulate, state))
+      clear();
+    int64_t *order = reinterpret_cast<int64_t *>(workspaceOf(0));
+    sortIds(order);
+    withTypes(lookup.table.tensor.dtype, lookup.many.tensor.dtype,
+              [&](auto *table, auto *dout) { scatter(order, table, dout); });
+  }
+
+private:
+  uint64_t orderBytes() const {
+    return alignUp(static_cast<uint64_t>(lookup.numIds) * 8);
+  }
+
+  void clear() {
+    const Rows &table = lookup.table;
+    team->parallelFor(table.rows, [&](int64_t begin, int64_t end, int) {
+      uint64_t rowBytes = table.width * table.tensor.bytes();
+      for (int64_t row = begin; row < end; ++row)
+        std::memset(table.tensor.in(arena) +
+                        row * table.stride * table.tensor.bytes(),
+                    0, rowBytes);
+    });
+  }
+
+  /// Keys (id, position): sorted, equal ids stand together in the order of i.
+  void sortIds(int64_t *order) const {
+    const int32_t *ids = lookup.idsIn(arena);
+    for (int64_t i = 0; i < lookup.numIds; ++i)
+      order[i] = (static_cast<int64_t>(ids[i]) << 32) | i;
+    std::sort(order, order + lookup.numIds);
+  }
+
+  /// Each thread takes the groups of equal ids that start in its range.
+  template <typename TableT, typename DoutT>
+  void scatter(const int64_t *order, TableT *, DoutT *) {
+    int64_t count = lookup.numIds;
+    auto idAt = [&](int64_t i) { return static_cast<int32_t>(order[i] >> 32); };
+    team->parallelFor(count, [&](int64_t begin, int64_t end, int thread) {
+      float *sums =
+          reinterpret_cast<float *>(workspaceOf(thread) + orderBytes());
+      int64_t i = begin;
+      while (i > 0 && i < end && idAt(i) == idAt(i - 1))
+        ++i;
+      while (i < end) {
+        int64_t last = i;
+        while (last + 1 < count && idAt(last + 1) == idAt(i))
+          ++last;
+        if (lookup.inTable(idAt(i)))
+          addGroup<TableT, DoutT>(order, i, last + 1, sums);
+        i = last + 1;
+      }
+    });
+  }
+
+  template <typename TableT, typename DoutT>
+  void addGroup(const int64_t *order, int64_t begin, int64_t end,
+                float *sums) {
+    int64_t width = lookup.table.width;
+    std::fill(sums, sums + width, 0.0f);
+    for (int64_t i = begin; i < end; ++i) {
+      const DoutT *row =
+          lookup.many.row<DoutT>(arena, order[i] & 0xffffffff);
+      for (int64_t e = 0; e < width; ++e)
+        sums[e] += toFloat(row[e]);
+    }
+    TableT *row = lookup.table.row<TableT>(arena, order[begin] >> 32);
+    for (int64_t e = 0; e < width; ++e)
+      assign(row[e], toFloat(row[e]) + sums[e]);
+  }
+
+  Lookup lookup;
+  plan::Accumulate accumulate;
+};
+
+} // namespace
+
+OperationOr makeEmbedding(const plan::Embedding &op,
+                          const plan::Program &program) {
+  Lookup lookup;
+  MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.table(), op.ids(),
+                                             op.out(), "table", "out"));
+  return std::make_unique<EmbeddingOperation>(std::move(lookup));
+}
+
+OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
+                              const plan::Program &program) {
+  Lookup lookup;
+  MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.dtable(), op.ids(),
+                                             op.dout(), "dtable", "dout"));
+  if (lookup.numIds > INT32_MAX)
+    return absl::UnimplementedError(absl::StrCat(
+        "has ", lookup.numIds, " ids, expected at most 2^31 - 1"));
+  return std::make_unique<EmbeddingGradOperation>(std::move(lookup),
+                                                  op.accumulate());
+}
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,18 @@
+// How a matrix product is cut into blocks.
+#pragma once
+
+#include <cstdint>
+
+namespace meshwork::runtime::cpu {
+
+struct MatmulBlocking {
+  int64_t m = 1, n = 1; // of a whole block; the last ones are smaller
+  bool packRhs = false; // each column panel of rhs is packed before its use
+};
+
+/// A function of the problem alone, never of the number of threads: so are the
+/// bits of the result.
+MatmulBlocking chooseMatmulBlocking(int64_t m, int64_t n, int64_t k,
+                                    int64_t elementBytes);
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,81 @@
+// What the operations of this folder have in common.
+#pragma once
+
+#include "runtime/device/cpu/Prepare.h"
+#include "runtime/device/cpu/Tensor.h"
+
+/// Returns the error of a Status expression from the enclosing function.
+#define MESHWORK_RETURN_IF_ERROR(expression)                                   \
+  do {                                                                         \
+    if (absl::Status status_ = (expression); !status_.ok())                    \
+      return status_;                                                          \
+  } while (false)
+
+/// Assigns the value of a StatusOr expression, or returns its error.
+#define MESHWORK_ASSIGN_OR_RETURN(target, expression)                          \
+  do {                                                                         \
+    auto result_ = (expression);                                               \
+    if (!result_.ok())                                                         \
+      return result_.status();                                                 \
+    target = *std::move(result_);                                              \
+  } while (false)
+
+namespace meshwork::runtime::cpu {
+
+/// An instruction in two steps, so that the compiler can ask for the workspace
+/// without an arena: a factory below checks it against the program and settles
+/// its blocking, bind() gives it memory and threads.
+class Operation : public Executable {
+public:
+  /// Scratch of each thread, in bytes.
+  virtual uint64_t workspaceBytes() const { return 0; }
+
+  /// Called once, before the first run.
+  virtual absl::Status bind(const PrepareContext &context) {
+    team = &context.team;
+    arena = context.arena;
+    workspace = context.workspace;
+    workspaceStride = context.workspaceBytesPerThread;
+    return absl::OkStatus();
+  }
+
+protected:
+  std::byte *workspaceOf(int thread) const {
+    return workspace + workspaceStride * static_cast<uint64_t>(thread);
+  }
+
+  ThreadTeam *team = nullptr;
+  std::byte *arena = nullptr;
+
+private:
+  std::byte *workspace = nullptr;
+  uint64_t workspaceStride = 0;
+};
+
+using OperationOr = absl::StatusOr<std::unique_ptr<Operation>>;
+
+inline uint64_t alignUp(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+OperationOr makeLaunch(const plan::Launch &op, const plan::Program &program);
+OperationOr makeMatmul(const plan::Matmul &op, const plan::Program &program);
+OperationOr makeAttention(const plan::Attention &op,
+                          const plan::Program &program);
+OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
+                              const plan::Program &program);
+OperationOr makeEmbedding(const plan::Embedding &op,
+                          const plan::Program &program);
+OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
+                              const plan::Program &program);
+OperationOr makeRotaryTable(const plan::RotaryTable &op,
+                            const plan::Program &program);
+OperationOr makeFill(const plan::Fill &op, const plan::Program &program);
+
+/// Whether this run adds to the destination; see plan::Accumulate.
+inline bool accumulates(plan::Accumulate mode, const StepState &state) {
+  return mode == plan::Accumulate::yes ||
+         (mode == plan::Accumulate::after_first_microbatch &&
+          state.microbatch > 0);
+}
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,99 @@
+#include "runtime/device/cpu/Prepare.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/Operation.h"
+
+namespace meshwork::runtime {
+namespace {
+
+using namespace cpu;
+
+OperationOr make(const plan::Instruction &instruction,
+                 const plan::Program &program) {
+  switch (instruction.op_type()) {
+  case plan::Operation::Launch:
+    return makeLaunch(*instruction.op_as_Launch(), program);
+  case plan::Operation::Matmul:
+    return makeMatmul(*instruction.op_as_Matmul(), program);
+  case plan::Operation::Attention:
+    return makeAttention(*instruction.op_as_Attention(), program);
+  case plan::Operation::AttentionGrad:
+    return makeAttentionGrad(*instruction.op_as_AttentionGrad(), program);
+  case plan::Operation::Embedding:
+    return makeEmbedding(*instruction.op_as_Embedding(), program);
+  case plan::Operation::EmbeddingGrad:
+    return makeEmbeddingGrad(*instruction.op_as_EmbeddingGrad(), program);
+  case plan::Operation::RotaryTable:
+    return makeRotaryTable(*instruction.op_as_RotaryTable(), program);
+  case plan::Operation::Fill:
+    return makeFill(*instruction.op_as_Fill(), program);
+  default:
+    return absl::UnimplementedError("the CPU device does not run this kind");
+  }
+}
+
+absl::Status locate(const absl::Status &status,
+                    const plan::Instruction &instruction) {
+  if (status.ok())
+    return status;
+  const char *name = instruction.name() ? instruction.name()->c_str() : "";
+  return absl::Status(
+      status.code(),
+      absl::StrCat("instruction \"", name, "\" (",
+                   plan::EnumNameOperation(instruction.op_type()), "): ",
+                   status.message()));
+}
+
+absl::Status growWorkspace(
+    const flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>> *list,
+    const plan::Program &program, uint64_t &bytes) {
+  if (!list)
+    return absl::OkStatus();
+  for (const plan::Instruction *instruction : *list) {
+    if (instruction->op_type() == plan::Operation::Collective ||
+        instruction->op_type() == plan::Operation::Launch)
+      continue; // Neither has scratch beside the arena.
+    OperationOr op = make(*instruction, program);
+    if (!op.ok())
+      return locate(op.status(), *instruction);
+    bytes = std::max(bytes, alignUp((*op)->workspaceBytes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Executable>>
+makeBound(const plan::Instruction &instruction, const PrepareContext &context) {
+  std::unique_ptr<cpu::Operation> op;
+  MESHWORK_ASSIGN_OR_RETURN(op, make(instruction, context.program));
+  if (op->workspaceBytes() > context.workspaceBytesPerThread)
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "needs ", op->workspaceBytes(), " bytes of workspace per thread on "
+        "this machine, the plan has ", context.workspaceBytesPerThread,
+        "; compile the plan on this machine"));
+  MESHWORK_RETURN_IF_ERROR(op->bind(context));
+  return op;
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<Executable>>
+prepare(const plan::Instruction &instruction, const PrepareContext &context) {
+  absl::StatusOr<std::unique_ptr<Executable>> op =
+      makeBound(instruction, context);
+  if (!op.ok())
+    return locate(op.status(), instruction);
+  return op;
+}
+
+absl::StatusOr<uint64_t>
+workspaceBytesPerThread(const plan::Program &program) {
+  uint64_t bytes = 0;
+  for (auto *list : {program.once(), program.step(), program.microbatch(),
+                     program.update()})
+    MESHWORK_RETURN_IF_ERROR(growWorkspace(list, program, bytes));
+  return bytes;
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,78 @@
+// The cosine and sine tables of rotary position embeddings.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/Operation.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+class RotaryTableOperation final : public Operation {
+public:
+  RotaryTableOperation(const Tensor &cos, const Tensor &sin,
+                       std::vector<float> frequencies, float scale)
+      : cos(cos), sin(sin), frequencies(std::move(frequencies)), scale(scale) {}
+
+  void run(const StepState &) override {
+    team->parallelFor(cos.shape[0], [&](int64_t begin, int64_t end, int) {
+      for (int64_t position = begin; position < end; ++position)
+        fillRow(position);
+    });
+  }
+
+private:
+  void fillRow(int64_t position) {
+    int64_t half = static_cast<int64_t>(frequencies.size());
+    float *cosRow =
+        reinterpret_cast<float *>(cos.in(arena)) + position * cos.strides[0];
+    float *sinRow =
+        reinterpret_cast<float *>(sin.in(arena)) + position * sin.strides[0];
+    for (int64_t i = 0; i < half; ++i) {
+      // The product is in f32, as the models were trained; the functions are
+      // in f64 so that every C library gives the same f32.
+      double angle = static_cast<float>(position) * frequencies[i];
+      float c = static_cast<float>(std::cos(angle)) * scale;
+      float s = static_cast<float>(std::sin(angle)) * scale;
+      cosRow[i] = cosRow[half + i] = c;
+      sinRow[i] = -s;
+      sinRow[half + i] = s;
+    }
+  }
+
+  Tensor cos, sin;
+  std::vector<float> frequencies;
+  float scale;
+};
+
+absl::Status checkTable(const Tensor &table, const char *role) {
+  MESHWORK_RETURN_IF_ERROR(expectType(table, DType::f32, role));
+  MESHWORK_RETURN_IF_ERROR(expectRank(table, 2, role));
+  if (table.strides[1] == 1)
+    return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(role, " is ", table.describe(), ", expected dense rows"));
+}
+
+} // namespace
+
+OperationOr makeRotaryTable(const plan::RotaryTable &op,
+                            const plan::Program &program) {
+  Tensor cos, sin;
+  MESHWORK_ASSIGN_OR_RETURN(cos, tensorOf(program, op.cos(), "cos"));
+  MESHWORK_ASSIGN_OR_RETURN(sin, tensorOf(program, op.sin(), "sin"));
+  MESHWORK_RETURN_IF_ERROR(checkTable(cos, "cos"));
+  MESHWORK_RETURN_IF_ERROR(checkTable(sin, "sin"));
+  MESHWORK_RETURN_IF_ERROR(expectShape(sin, cos.shape, "sin"));
+  std::vector<float> frequencies;
+  if (op.inverse_frequencies())
+    frequencies.assign(op.inverse_frequencies()->begin(),
+                       op.inverse_frequencies()->end());
+  if (static_cast<int64_t>(frequencies.size()) * 2 != cos.shape[1])
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", frequencies.size(), " frequencies for ",
+                     cos.shape[1], " columns, expected half as many"));
+  return std::make_unique<RotaryTableOperation>(
+      cos, sin, std::move(frequencies), op.scale());
+}
+
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,108 @@
+// Sixteen lanes of arithmetic, for files that are compiled once per instruction
+// set. Lanes and order are fixed, so two machines differ at most in whether a
+// multiply-add rounds once or twice.
+//
+// Everything has internal linkage: were it shared, the linker could keep the
+// copy of the widest instruction set for all.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/device/cpu/Bf16.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+constexpr int64_t numLanes = 16;
+using Floats = float __attribute__((ext_vector_type(16)));
+using Ints = int32_t __attribute__((ext_vector_type(16)));
+using Words = uint32_t __attribute__((ext_vector_type(16)));
+using WideWords = uint64_t __attribute__((ext_vector_type(16)));
+using HalfWords = uint16_t __attribute__((ext_vector_type(16)));
+
+#define MESHWORK_INLINE inline __attribute__((always_inline))
+
+template <typename V> MESHWORK_INLINE V loadAs(const void *from) {
+  V v;
+  std::memcpy(&v, from, sizeof(V));
+  return v;
+}
+template <typename V> MESHWORK_INLINE void storeAs(void *to, V v) {
+  std::memcpy(to, &v, sizeof(V));
+}
+template <typename To, typename From> MESHWORK_INLINE To castTo(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, v);
+}
+
+MESHWORK_INLINE Ints laneIndex() {
+  return Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+}
+/// `mask` lanes are all ones or zero.
+MESHWORK_INLINE Floats select(Ints mask, Floats yes, Floats no) {
+  return castTo<Floats>((castTo<Ints>(yes) & mask) |
+                        (castTo<Ints>(no) & ~mask));
+}
+MESHWORK_INLINE Floats fma(Floats a, Floats b, Floats c) {
+#ifdef __FMA__
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+MESHWORK_INLINE float horizontalSum(Floats v) {
+  auto eight = v.lo + v.hi;
+  auto four = eight.lo + eight.hi;
+  auto two = four.lo + four.hi;
+  return two.x + two.y;
+}
+MESHWORK_INLINE float horizontalMax(Floats v) {
+  auto eight = __builtin_elementwise_max(v.lo, v.hi);
+  auto four = __builtin_elementwise_max(eight.lo, eight.hi);
+  auto two = __builtin_elementwise_max(four.lo, four.hi);
+  return two.x > two.y ? two.x : two.y;
+}
+
+/// e^x for x <= 88, NaN for NaN, zero below the smallest normal number.
+/// x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 in two parts, the first short
+/// enough that n times it is exact. e^r = 1 + r + r^2 q(r), q of degree 4
+/// fitted to the least maximum of the relative error: 3.1e-9, a twentieth of
+/// f32's unit roundoff; with rounding below 1.5 ulp (AttentionTest measures).
+MESHWORK_INLINE Floats exponential(Floats x) {
+  constexpr float lowest = -87.33654f; // ln 2^-126
+  constexpr float rounder = 12582912.0f; // 1.5 * 2^23: adding it rounds
+  Ints underflow = x < lowest;
+  Floats shifted = fma(x, Floats(1.44269504f), Floats(rounder));
+  Floats n = shifted - rounder;
+  Floats r = fma(n, Floats(-0x1.62e4p-1f), x);
+  r = fma(n, Floats(-0x1.7f7d1cp-20f), r);
+  Floats q = fma(Floats(0x1.6a23dp-10f), r, Floats(0x1.123a2p-7f));
+  q = fma(q, r, Floats(0x1.5558f2p-5f));
+  q = fma(q, r, Floats(0x1.555492p-3f));
+  q = fma(q, r, Floats(0x1.fffffcp-2f));
+  Floats power = fma(q, r * r, r) + 1.0f;
+  // The low bits of `shifted` hold n; a product keeps a NaN, which adding to
+  // the exponent might not.
+  Ints scale = (castTo<Ints>(shifted) + 127) << 23;
+  return select(underflow, Floats(0.0f), power * castTo<Floats>(scale));
+}
+
+MESHWORK_INLINE Floats load(const float *from) { return loadAs<Floats>(from); }
+MESHWORK_INLINE Floats load(const Bf16 *from) {
+  Words wide = __builtin_convertvector(loadAs<HalfWords>(from), Words);
+  return castTo<Floats>(wide << 16);
+}
+MESHWORK_INLINE void store(float *to, Floats v) { storeAs(to, v); }
+MESHWORK_INLINE void store(Bf16 *to, Floats v) {
+  Words bits = castTo<Words>(v);
+  Words rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  Ints isNan = v != v;
+  Words result = (rounded & castTo<Words>(~isNan)) |
+                 ((bits | 0x400000) & castTo<Words>(isNan));
+  storeAs(to, __builtin_convertvector(result >> 16, HalfWords));
+}
+
+} // namespace
+} // namespace meshwork::runtime::cpu

@@ -1,0 +1,40 @@
+// Attention as its definition says it, slowly, in double precision.
+#pragma once
+
+#include "test/Runtime/cpu/TestProgram.h"
+
+namespace meshwork::runtime::test {
+
+struct AttentionCase {
+  int64_t b = 1, s = 64, heads = 2, kvHeads = 2, d = 64;
+  bool causal = false;
+  int64_t window = 0;
+  float scale = 0.125f;
+  DType dtype = DType::f32;
+  double rate = 0;         // of dropout
+  int32_t firstSample = 3; // global
+  bool fused = false;      // q, k, v are slices of one [b, s, 3, heads, d]
+  bool empty = false;      // no values are written
+};
+
+struct AttentionReference {
+  Values out, lse, dq, dk, dv;
+};
+
+struct AttentionProblem {
+  explicit AttentionProblem(const AttentionCase &shape);
+  /// Forward and backward from the inputs in the program.
+  AttentionReference reference() const;
+
+  AttentionCase shape;
+  TestProgram program;
+  plan::AttentionT forward;
+  plan::AttentionGradT backward;
+
+private:
+  void addOperands();
+  void addFused();
+  void addDropout();
+};
+
+} // namespace meshwork::runtime::test

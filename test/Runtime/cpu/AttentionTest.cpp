@@ -1,0 +1,223 @@
+// Attention and its gradient against loops in double precision.
+//
+// Tolerance, f32: inputs lie in [-1, 1] and rows of probabilities sum to one,
+// so an output is off by the error of its probabilities: that of a score
+// (d products, d * 2^-24) plus that of exp, times two for the quotient, plus
+// the sum over keys; 64 * d * 2^-24 holds all. Gradients sum s such terms, in
+// groups of heads, and are in proportion to the scale. bf16: probabilities, score gradients and results are
+// rounded to 2^-9 relative; sums of values of at most one are off by a few of
+// these.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "runtime/device/cpu/AttentionKernels.h"
+#include "test/Runtime/cpu/AttentionReference.h"
+
+namespace meshwork::runtime::test {
+namespace {
+
+struct Tolerance {
+  double forward, gradient;
+};
+
+Tolerance toleranceOf(const AttentionCase &c) {
+  double terms = static_cast<double>(c.d);
+  double keep = c.rate > 0 ? 1 / (1 - c.rate) : 1;
+  double group = static_cast<double>(c.heads / c.kvHeads);
+  double scale = std::max(1.0, std::fabs(static_cast<double>(c.scale)));
+  if (c.dtype == DType::f32)
+    return {64 * terms * 0x1p-24 * keep,
+            256 * terms * 0x1p-24 * keep * keep * group * scale};
+  return {4 * 0x1p-9 * keep, 16 * 0x1p-9 * keep * keep * std::sqrt(terms) *
+                                 group};
+}
+
+void expectAttention(const AttentionCase &c) {
+  AttentionProblem problem(c);
+  AttentionReference expected = problem.reference();
+  absl::Status status = problem.program.run(problem.forward);
+  ASSERT_TRUE(status.ok()) << status;
+  Tolerance tolerance = toleranceOf(c);
+  EXPECT_LE(maxDifference(problem.program.read(problem.forward.out),
+                          expected.out),
+            tolerance.forward);
+  EXPECT_LE(maxDifference(problem.program.read(problem.forward.lse),
+                          expected.lse),
+            tolerance.forward);
+  status = problem.program.run(problem.backward);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_LE(maxDifference(problem.program.read(problem.backward.dq),
+                          expected.dq),
+            tolerance.gradient);
+  EXPECT_LE(maxDifference(problem.program.read(problem.backward.dk),
+                          expected.dk),
+            tolerance.gradient);
+  EXPECT_LE(maxDifference(problem.program.read(problem.backward.dv),
+                          expected.dv),
+            tolerance.gradient);
+}
+
+TEST(Attention, LengthsAroundBlocks) {
+  for (int64_t s : {1, 2, 15, 64, 127, 128, 129, 300})
+    for (bool causal : {false, true})
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        SCOPED_TRACE(testing::Message() << "s " << s << " causal " << causal);
+        expectAttention({.s = s, .causal = causal, .dtype = dtype});
+      }
+}
+
+TEST(Attention, HeadSizes) {
+  for (int64_t d : {1, 5, 16, 80, 128})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(testing::Message() << "d " << d);
+      expectAttention({.s = 140, .d = d, .causal = true, .dtype = dtype});
+    }
+}
+
+TEST(Attention, GroupedQueries) {
+  for (int64_t kvHeads : {1, 2, 6})
+    for (DType dtype : {DType::f32, DType::bf16})
+      expectAttention({.b = 2, .s = 150, .heads = 6, .kvHeads = kvHeads,
+                       .causal = true, .dtype = dtype});
+}
+
+TEST(Attention, Windows) {
+  for (int64_t window : {1, 3, 64, 128, 129, 200, 1000})
+    for (bool causal : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "window " << window << " causal "
+                                      << causal);
+      expectAttention({.s = 390, .causal = causal, .window = window});
+    }
+}
+
+TEST(Attention, SlicesOfOneBuffer) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    expectAttention({.b = 2, .s = 200, .heads = 3, .kvHeads = 3, .d = 32,
+                     .causal = true, .dtype = dtype, .fused = true});
+}
+
+TEST(Attention, Dropout) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (int64_t kvHeads : {2, 4})
+      expectAttention({.b = 2, .s = 190, .heads = 4, .kvHeads = kvHeads,
+                       .causal = true, .dtype = dtype, .rate = 0.25});
+}
+
+TEST(Attention, NegativeScale) {
+  expectAttention({.s = 150, .causal = true, .scale = -0.3f});
+}
+
+TEST(Attention, LargeScoresDoNotOverflow) {
+  expectAttention({.s = 200, .d = 16, .causal = true, .scale = 60.0f,
+                   .dtype = DType::f32});
+}
+
+TEST(Attention, BitsDoNotDependOnThreads) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<std::byte> first;
+    for (int threads : {1, 2, 3}) {
+      AttentionProblem problem({.b = 2, .s = 300, .heads = 4, .kvHeads = 2,
+                                .causal = true, .dtype = dtype, .rate = 0.1});
+      ASSERT_TRUE(
+          problem.program.run(problem.forward, {.threads = threads}).ok());
+      ASSERT_TRUE(
+          problem.program.run(problem.backward, {.threads = threads}).ok());
+      if (first.empty())
+        first = problem.program.bytes();
+      EXPECT_TRUE(first == problem.program.bytes()) << threads << " threads";
+    }
+  }
+}
+
+// The mask is a function of the global sample: a shard that starts at sample 1
+// drops what the whole batch drops there.
+TEST(Attention, DropoutFollowsTheGlobalSample) {
+  AttentionCase c{.b = 2, .s = 70, .causal = true, .rate = 0.5};
+  AttentionProblem whole(c);
+  ASSERT_TRUE(whole.program.run(whole.forward).ok());
+  c.b = 1;
+  c.firstSample += 1;
+  AttentionProblem shard(c);
+  for (auto [to, from] : {std::pair{shard.forward.q, whole.forward.q},
+                          std::pair{shard.forward.k, whole.forward.k},
+                          std::pair{shard.forward.v, whole.forward.v}}) {
+    Values all = whole.program.read(from);
+    shard.program.write(to, Values(all.begin() + all.size() / 2, all.end()));
+  }
+  ASSERT_TRUE(shard.program.run(shard.forward).ok());
+  Values all = whole.program.read(whole.forward.out);
+  EXPECT_EQ(Values(all.begin() + all.size() / 2, all.end()),
+            shard.program.read(shard.forward.out));
+}
+
+TEST(Attention, NotANumberReachesTheResult) {
+  AttentionProblem problem({.s = 140, .causal = true});
+  Values k = problem.program.read(problem.forward.k);
+  k[130 * problem.shape.kvHeads * problem.shape.d] = NAN;
+  problem.program.write(problem.forward.k, k);
+  ASSERT_TRUE(problem.program.run(problem.forward).ok());
+  Values out = problem.program.read(problem.forward.out);
+  int64_t width = problem.shape.heads * problem.shape.d;
+  EXPECT_FALSE(std::isnan(out[129 * width]));
+  EXPECT_TRUE(std::isnan(out[130 * width]));
+}
+
+TEST(Attention, WorkspaceDoesNotGrowWithTheSequence) {
+  uint64_t bytes[2];
+  for (int i : {0, 1}) {
+    AttentionProblem problem({.s = i ? 8192 : 512, .heads = 1, .kvHeads = 1,
+                              .causal = true, .empty = true});
+    absl::StatusOr<uint64_t> size =
+        problem.program.workspaceOf(problem.forward);
+    ASSERT_TRUE(size.ok()) << size.status();
+    bytes[i] = *size;
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_LT(bytes[1], uint64_t{1} << 20);
+}
+
+TEST(Attention, RefusesBadShapes) {
+  AttentionProblem problem({.s = 8, .heads = 4, .kvHeads = 4});
+  plan::AttentionT op = problem.forward;
+  op.k = problem.program.add(DType::f32, {1, 8, 3, 64});
+  EXPECT_EQ(problem.program.run(op).message(),
+            "instruction \"under.test\" (Attention): q has 4 heads and k 3, "
+            "expected a multiple");
+  op = problem.forward;
+  op.scale = 0;
+  EXPECT_EQ(problem.program.run(op).message(),
+            "instruction \"under.test\" (Attention): scale is 0, expected a "
+            "finite number but zero");
+  op = problem.forward;
+  op.window = -1;
+  EXPECT_EQ(problem.program.run(op).message(),
+            "instruction \"under.test\" (Attention): window is -1, expected 0 "
+            "(unlimited) or more");
+}
+
+TEST(Attention, ExponentialIsWithinTwoUlp) {
+  std::vector<float> x, y;
+  for (double value = -88; value <= 88; value += 1.0 / 4096)
+    x.push_back(static_cast<float>(value));
+  x.insert(x.end(), {-INFINITY, -1000.0f, NAN});
+  y.resize(x.size());
+  cpu::attentionKernels().exponential(x.data(), x.size(), y.data());
+  double worst = 0;
+  for (size_t i = 0; i + 3 < x.size(); ++i) {
+    double exact = std::exp(static_cast<double>(x[i]));
+    if (exact < 0x1p-126) {
+      EXPECT_EQ(y[i], 0) << x[i];
+      continue;
+    }
+    double ulp = std::ldexp(1.0, std::ilogb(exact) - 23);
+    worst = std::max(worst, std::fabs(y[i] - exact) / ulp);
+  }
+  EXPECT_LE(worst, 1.5);
+  EXPECT_EQ(y[y.size() - 3], 0);
+  EXPECT_EQ(y[y.size() - 2], 0);
+  EXPECT_TRUE(std::isnan(y.back()));
+}
+
+} // namespace
+} // namespace meshwork::runtime::test

@@ -1,0 +1,185 @@
+// Products against loops in double precision.
+//
+// Tolerance: inputs lie in [-1, 1], so each sum of K products with unit
+// roundoff u (2^-24) is off by at most K * K * u in any order, about
+// sqrt(K) * u * sqrt(K) in practice; the tests allow 4 * K * u. A bf16 result
+// adds half its spacing, 2^-9 relative to a value of at most K.
+#include <gtest/gtest.h>
+
+#include "test/Runtime/cpu/TestProgram.h"
+
+namespace meshwork::runtime::test {
+namespace {
+
+struct Case {
+  int64_t b, m, n, k;
+  DType in = DType::f32, out = DType::f32;
+  bool lhsTransposed = false, rhsTransposed = false, dstTransposed = false;
+  bool bias = false;
+  int64_t padding = 0; // extra elements between stored rows
+};
+
+/// A [b, r, c] view whose rows, or columns, are dense.
+uint32_t addMatrix(TestProgram &program, DType dtype, int64_t b, int64_t r,
+                   int64_t c, bool transposed, int64_t padding) {
+  int64_t ld = (transposed ? r : c) + padding;
+  int64_t rows = transposed ? c : r;
+  uint32_t buffer = program.addBuffer(dtype, b * rows * ld);
+  Dims strides = {rows * ld, transposed ? 1 : ld, transposed ? ld : 1};
+  return program.addView(buffer, dtype, {b, r, c}, strides);
+}
+
+struct Problem {
+  TestProgram program;
+  plan::MatmulT op;
+  Values lhs, rhs, bias, before;
+  Case shape;
+
+  explicit Problem(const Case &c)
+      : lhs(randomValues(c.b * c.m * c.k, c.in, 1)),
+        rhs(randomValues(c.b * c.k * c.n, c.in, 2)),
+        bias(randomValues(c.n, c.in, 3)),
+        before(randomValues(c.b * c.m * c.n, c.out, 4)), shape(c) {
+    op.lhs = addMatrix(program, c.in, c.b, c.m, c.k, c.lhsTransposed, c.padding);
+    op.rhs = addMatrix(program, c.in, c.b, c.k, c.n, c.rhsTransposed, c.padding);
+    op.dst =
+        addMatrix(program, c.out, c.b, c.m, c.n, c.dstTransposed, c.padding);
+    program.write(op.lhs, lhs);
+    program.write(op.rhs, rhs);
+    if (c.bias)
+      op.bias = program.add(c.in, {c.n}, bias);
+  }
+
+  Values expected(bool accumulated) const {
+    const auto &[b, m, n, k] = std::tie(shape.b, shape.m, shape.n, shape.k);
+    Values result(b * m * n);
+    for (int64_t i = 0; i < b * m * n; ++i) {
+      int64_t batch = i / (m * n), row = i / n % m, column = i % n;
+      double sum = shape.bias ? bias[column] : 0;
+      for (int64_t j = 0; j < k; ++j)
+        sum += lhs[(batch * m + row) * k + j] * rhs[(batch * k + j) * n + column];
+      result[i] = sum + (accumulated ? before[i] : 0);
+    }
+    return result;
+  }
+
+  double tolerance() const {
+    double f32 = 4 * shape.k * 0x1p-24;
+    return shape.out == DType::bf16 ? f32 + (shape.k + 2) * 0x1p-9 : f32;
+  }
+};
+
+void expectProduct(const Case &shape) {
+  for (plan::Accumulate mode :
+       {plan::Accumulate::no, plan::Accumulate::yes,
+        plan::Accumulate::after_first_microbatch})
+    for (uint32_t microbatch : {0u, 1u}) {
+      Problem problem(shape);
+      problem.op.accumulate = mode;
+      bool accumulated =
+          mode == plan::Accumulate::yes ||
+          (mode == plan::Accumulate::after_first_microbatch && microbatch > 0);
+      if (accumulated) // Otherwise NaN: it must not be read.
+        problem.program.write(problem.op.dst, problem.before);
+      absl::Status status =
+          problem.program.run(problem.op, {.threads = 2, .microbatch = microbatch});
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_LE(maxDifference(problem.program.read(problem.op.dst),
+                              problem.expected(accumulated)),
+                problem.tolerance())
+          << "accumulate " << static_cast<int>(mode) << ", microbatch "
+          << microbatch;
+    }
+}
+
+TEST(Matmul, OddSizes) {
+  for (int64_t m : {1, 5, 67})
+    for (int64_t n : {1, 7, 70})
+      for (int64_t k : {1, 3, 65})
+        expectProduct({.b = 1, .m = m, .n = n, .k = k});
+}
+
+TEST(Matmul, EveryLayout) {
+  for (int layout = 0; layout < 8; ++layout)
+    for (DType dtype : {DType::f32, DType::bf16})
+      expectProduct({.b = 1, .m = 33, .n = 50, .k = 37, .in = dtype,
+                     .out = dtype, .lhsTransposed = (layout & 1) != 0,
+                     .rhsTransposed = (layout & 2) != 0,
+                     .dstTransposed = (layout & 4) != 0, .padding = 3});
+}
+
+TEST(Matmul, BatchesWithTransposes) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    expectProduct({.b = 5, .m = 19, .n = 21, .k = 33, .in = dtype,
+                   .rhsTransposed = true, .padding = 1});
+}
+
+TEST(Matmul, Bias) {
+  for (DType in : {DType::f32, DType::bf16})
+    for (DType out : {DType::f32, in})
+      expectProduct({.b = 1, .m = 40, .n = 130, .k = 64, .in = in, .out = out,
+                     .bias = true});
+}
+
+TEST(Matmul, SeveralBlocksWithLastOnesSmaller) {
+  for (DType in : {DType::f32, DType::bf16})
+    for (bool transposed : {false, true})
+      expectProduct({.b = 1, .m = 1041, .n = 203, .k = 40, .in = in, .out = in,
+                     .lhsTransposed = transposed, .rhsTransposed = transposed,
+                     .bias = true});
+}
+
+TEST(Matmul, DeepSums) {
+  for (DType in : {DType::f32, DType::bf16})
+    expectProduct({.b = 1, .m = 20, .n = 70, .k = 3001, .in = in});
+}
+
+TEST(Matmul, BitsDoNotDependOnThreads) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Case shape{.b = 1, .m = 1100, .n = 300, .k = 257, .in = dtype,
+               .out = dtype, .lhsTransposed = true};
+    std::vector<std::byte> first;
+    for (int threads : {1, 2, 3, 5}) {
+      Problem problem(shape);
+      ASSERT_TRUE(problem.program.run(problem.op, {.threads = threads}).ok());
+      if (first.empty())
+        first = problem.program.bytes();
+      EXPECT_TRUE(first == problem.program.bytes()) << threads << " threads";
+    }
+  }
+}
+
+TEST(Matmul, RefusesWhatItCannotMultiply) {
+  auto messageOf = [](auto change) {
+    Problem problem({.b = 1, .m = 4, .n = 6, .k = 8});
+    change(problem);
+    return std::string(problem.program.run(problem.op).message());
+  };
+  EXPECT_EQ(messageOf([](Problem &p) {
+              p.op.lhs = p.program.add(DType::bf16, {1, 4, 8});
+            }),
+            "instruction \"under.test\" (Matmul): multiplies bf16 by f32 into "
+            "f32, expected f32 by f32 into f32, or bf16 by bf16 into f32 or "
+            "bf16");
+  EXPECT_EQ(messageOf([](Problem &p) {
+              p.op.rhs = p.program.add(DType::f32, {1, 9, 6});
+            }),
+            "instruction \"under.test\" (Matmul): rhs is f32[1, 9, 6] with "
+            "strides [54, 6, 1], expected shape [1, 8, 6]");
+  EXPECT_EQ(messageOf([](Problem &p) {
+              uint32_t buffer = p.program.addBuffer(DType::f32, 100);
+              p.op.lhs = p.program.addView(buffer, DType::f32, {1, 4, 8},
+                                           {64, 16, 2});
+            }),
+            "instruction \"under.test\" (Matmul): lhs is f32[1, 4, 8] with "
+            "strides [64, 16, 2], expected stride 1 in one of the two inner "
+            "dims and the other stride no smaller than that dim");
+  EXPECT_EQ(messageOf([](Problem &p) {
+              p.op.bias = p.program.add(DType::f32, {5});
+            }),
+            "instruction \"under.test\" (Matmul): bias is f32[5] with strides "
+            "[1], expected 6 elements");
+}
+
+} // namespace
+} // namespace meshwork::runtime::test
