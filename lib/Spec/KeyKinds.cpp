@@ -1,0 +1,101 @@
+#include "lib/Spec/KeyKinds.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace meshwork::spec {
+namespace {
+
+std::string tomlNumber(double value) {
+  char digits[32];
+  auto end = std::to_chars(digits, digits + sizeof(digits), value);
+  std::string text(digits, end.ptr);
+  // TOML tells a float from an integer by these.
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+std::string listed(const Strings &choices) {
+  std::string text;
+  for (size_t i = 0; i < choices.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") +
+            tomlString(choices[i]);
+  return text;
+}
+
+} // namespace
+
+Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {
+  Key key{section, name, "a whole number from 1 to 2147483647", {}, {}, true, {}};
+  key.read = [field](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::integer || value.integer < 1 ||
+        value.integer > INT32_MAX)
+      return false;
+    field(spec) = static_cast<uint32_t>(value.integer);
+    return true;
+  };
+  key.print = [field](const Spec &spec) {
+    return std::to_string(field(const_cast<Spec &>(spec)));
+  };
+  return key;
+}
+
+Key number(const char *name, const char *expected, double &(*field)(Spec &),
+           bool (*legal)(double)) {
+  Key key{"optimizer", name, expected, {}, {}, false, {}};
+  key.read = [field, legal](const Value &value, Spec &spec) {
+    bool isNumber = value.kind == Value::Kind::integer ||
+                    value.kind == Value::Kind::number;
+    if (!isNumber || !std::isfinite(value.number) || !legal(value.number))
+      return false;
+    field(spec) = value.number;
+    return true;
+  };
+  key.print = [field](const Spec &spec) {
+    return tomlNumber(field(const_cast<Spec &>(spec)));
+  };
+  return key;
+}
+
+Key choice(const char *section, const char *name, Strings choices,
+           std::function<void(Spec &, const std::string &)> store,
+           std::function<std::string(const Spec &)> show) {
+  Key key{section, name, listed(choices), {}, {}, false, {}};
+  key.read = [choices, store](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::string ||
+        std::find(choices.begin(), choices.end(), value.text) == choices.end())
+      return false;
+    if (store)
+      store(spec, value.text);
+    return true;
+  };
+  if (show)
+    key.print = [show](const Spec &spec) { return tomlString(show(spec)); };
+  return key;
+}
+
+Key onlyOne(const char *section, const char *name, Strings choices,
+            std::string supported) {
+  Key key = choice(section, name, std::move(choices), {},
+                   [supported](const Spec &) { return supported; });
+  key.refusal = [supported](const Value &value) {
+    return value.text == supported ? ""
+                                   : "write " + tomlString(supported) +
+                                         ", or leave the line out";
+  };
+  return key;
+}
+
+Key refused(Key key, const char *instead) {
+  key.refusal = [instead](const Value &) { return std::string(instead); };
+  return key;
+}
+
+Key checked(const char *section, const char *name, const char *expected,
+            bool (*legal)(const Value &)) {
+  Key key{section, name, expected, {}, {}, false, {}};
+  key.read = [legal](const Value &value, Spec &) { return legal(value); };
+  return key;
+}
+
+} // namespace meshwork::spec

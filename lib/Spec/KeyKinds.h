@@ -1,0 +1,33 @@
+// Kinds of keys: what most keys share. Internal to lib/Spec.
+#pragma once
+
+#include "lib/Spec/Keys.h"
+
+namespace meshwork::spec {
+
+using Strings = std::vector<std::string>;
+
+/// A needed whole number from 1 to 2^31 - 1.
+Key count(const char *section, const char *name, uint32_t &(*field)(Spec &));
+
+/// A finite number of [optimizer].
+Key number(const char *name, const char *expected, double &(*field)(Spec &),
+           bool (*legal)(double));
+
+/// One of `choices`; `store` and `show` may be empty for a key without a place.
+Key choice(const char *section, const char *name, Strings choices,
+           std::function<void(Spec &, const std::string &)> store,
+           std::function<std::string(const Spec &)> show);
+
+/// A choice of which this version obeys only `supported`.
+Key onlyOne(const char *section, const char *name, Strings choices,
+            std::string supported);
+
+/// A key that is only checked.
+Key checked(const char *section, const char *name, const char *expected,
+            bool (*legal)(const Value &));
+
+/// `key`, which this version never obeys; `instead` is the way out.
+Key refused(Key key, const char *instead);
+
+} // namespace meshwork::spec

@@ -1,0 +1,248 @@
+#include "lib/Spec/Keys.h"
+
+#include <algorithm>
+
+#include "lib/Spec/KeyKinds.h"
+#include "lib/Spec/Size.h"
+
+namespace meshwork::spec {
+namespace {
+
+Type typeOf(const std::string &text) {
+  return text == "f32" ? Type::f32 : Type::bf16;
+}
+std::string nameOf(Type type) { return type == Type::f32 ? "f32" : "bf16"; }
+
+Key meshAxes() {
+  Key key{"mesh", "axes", R"(an array of axes like ["dp=2"], sizes from 1 to 1048576)",
+          {}, {}, true, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    std::optional<Strings> texts = stringsOf(value);
+    if (!texts)
+      return false;
+    spec.mesh.clear();
+    for (const std::string &text : *texts) {
+      std::optional<Axis> axis = parseAxis(text);
+      if (!axis)
+        return false;
+      spec.mesh.push_back(*axis);
+    }
+    return true;
+  };
+  key.print = [](const Spec &spec) {
+    Strings texts;
+    for (const Axis &axis : spec.mesh)
+      texts.push_back(axis.name + "=" + std::to_string(axis.size));
+    return tomlStrings(texts);
+  };
+  return key;
+}
+
+Key shardRule(const std::string &dim) {
+  Key key{"shard", dim, R"(an array of mesh axes like ["dp"])", {}, {}, false, {}};
+  key.read = [dim](const Value &value, Spec &spec) {
+    std::optional<Strings> axes = stringsOf(value);
+    if (!axes)
+      return false;
+    spec.shard.push_back({dim, *axes});
+    return true;
+  };
+  key.print = [dim](const Spec &spec) -> std::optional<std::string> {
+    for (const ShardRule &rule : spec.shard)
+      if (rule.dim == dim)
+        return tomlStrings(rule.axes);
+    return std::nullopt;
+  };
+  return key;
+}
+
+bool isSchedule(const Value &value) {
+  static const Strings names = {"gpipe", "1f1b",  "interleaved-1f1b",
+                                "zb-h1", "zb-v", "dualpipe-v"};
+  return value.kind == Value::Kind::string &&
+         (value.text.ends_with(".csv") ||
+          std::find(names.begin(), names.end(), value.text) != names.end());
+}
+
+bool isLayerSplit(const Value &value) {
+  if (value.kind == Value::Kind::string)
+    return value.text == "auto";
+  return value.kind == Value::Kind::array && !value.items.empty() &&
+         std::all_of(value.items.begin(), value.items.end(), [](const Value &v) {
+           return v.kind == Value::Kind::integer && v.integer > 0;
+         });
+}
+
+bool isPin(const Value &pin) {
+  // The TOML library keeps keys sorted.
+  return pin.kind == Value::Kind::table && pin.keys == Strings{"dims", "name"} &&
+         pin.items[0].kind == Value::Kind::string &&
+         pin.items[1].kind == Value::Kind::string;
+}
+
+bool isTensorPins(const Value &value) {
+  return value.kind == Value::Kind::array &&
+         std::all_of(value.items.begin(), value.items.end(), isPin);
+}
+
+Key memoryPerRank() {
+  Key key{"expect", "memory_per_rank",
+          R"(a size with its unit like "20 GiB" (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB))",
+          {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::string)
+      return false;
+    spec.memoryPerRankBytes = parseSize(value.text);
+    return spec.memoryPerRankBytes.has_value();
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (!spec.memoryPerRankBytes)
+      return std::nullopt;
+    return tomlString(std::to_string(*spec.memoryPerRankBytes) + " B");
+  };
+  return key;
+}
+
+void addMeshKeys(std::vector<Key> &keys) {
+  keys.push_back(meshAxes());
+  keys.push_back(count("batch", "global",
+                       [](Spec &s) -> uint32_t & { return s.batch.global; }));
+  keys.push_back(count("batch", "micro",
+                       [](Spec &s) -> uint32_t & { return s.batch.micro; }));
+  keys.push_back(count("batch", "sequence",
+                       [](Spec &s) -> uint32_t & { return s.batch.sequence; }));
+  for (const char *dim :
+       {"batch", "sequence", "residual_sequence", "embed", "heads", "kv_heads",
+        "head_dim", "ffn", "vocab", "experts", "layers"})
+    keys.push_back(shardRule(dim));
+  keys.push_back(refused(checked("shard", "tensor",
+                                 "tables of a name and dims, both strings",
+                                 isTensorPins),
+                         "leave [[shard.tensor]] out"));
+}
+
+void addParallelKeys(std::vector<Key> &keys) {
+  Key stage = checked("zero", "stage", "a whole number from 0 to 3",
+                      [](const Value &value) {
+                        return value.kind == Value::Kind::integer &&
+                               value.integer >= 0 && value.integer <= 3;
+                      });
+  stage.print = [](const Spec &) { return "0"; };
+  stage.refusal = [](const Value &value) {
+    return value.integer == 0 ? "" : "write 0, or leave [zero] out";
+  };
+  keys.push_back(stage);
+  keys.push_back(refused(checked("zero", "axes", "an array of mesh axes",
+                                 [](const Value &value) {
+                                   return stringsOf(value).has_value();
+                                 }),
+                         "leave the line out, it has no meaning in stage 0"));
+  const char *noContext = "leave [context] out";
+  keys.push_back(refused(
+      choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),
+      noContext));
+  keys.push_back(
+      refused(choice("context", "layout", {"zigzag", "block"}, {}, {}),
+              noContext));
+  const char *noPipeline = "leave [pipeline] out";
+  keys.push_back(refused(
+      checked("pipeline", "schedule",
+              R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v" or a .csv file)",
+              isSchedule),
+      noPipeline));
+  keys.push_back(refused(checked("pipeline", "virtual_stages",
+                                 "a whole number from 1 to 1024",
+                                 [](const Value &value) {
+                                   return value.kind == Value::Kind::integer &&
+                                          value.integer >= 1 &&
+                                          value.integer <= 1024;
+                                 }),
+                         noPipeline));
+  keys.push_back(refused(checked("pipeline", "layers",
+                                 R"("auto" or an array of layers a stage)",
+                                 isLayerSplit),
+                         noPipeline));
+}
+
+void addStepKeys(std::vector<Key> &keys) {
+  keys.push_back(onlyOne("recompute", "policy",
+                         {"none", "selective", "full", "auto"}, "selective"));
+  keys.push_back(choice(
+      "precision", "compute", {"bf16", "f32"},
+      [](Spec &s, const std::string &t) { s.compute = typeOf(t); },
+      [](const Spec &s) { return nameOf(s.compute); }));
+  keys.push_back(onlyOne("precision", "master", {"f32"}, "f32"));
+  keys.push_back(choice(
+      "precision", "gradients", {"bf16", "f32"},
+      [](Spec &s, const std::string &t) { s.gradients = typeOf(t); },
+      [](const Spec &s) { return nameOf(s.gradients); }));
+  keys.push_back(onlyOne("optimizer", "kind", {"adamw"}, "adamw"));
+  auto fraction = [](double v) { return v >= 0 && v < 1; };
+  auto notNegative = [](double v) { return v >= 0; };
+  keys.push_back(number("beta1", "a number from 0 to below 1",
+                        [](Spec &s) -> double & { return s.optimizer.beta1; },
+                        fraction));
+  keys.push_back(number("beta2", "a number from 0 to below 1",
+                        [](Spec &s) -> double & { return s.optimizer.beta2; },
+                        fraction));
+  // Below f32's normal numbers it would vanish in the update.
+  keys.push_back(number("epsilon", "a number from 1e-30 to 1",
+                        [](Spec &s) -> double & { return s.optimizer.epsilon; },
+                        [](double v) { return v >= 1e-30 && v <= 1; }));
+  keys.push_back(
+      number("weight_decay", "a number from 0",
+             [](Spec &s) -> double & { return s.optimizer.weightDecay; },
+             notNegative));
+  keys.push_back(
+      number("clip_grad_norm", "a number from 0; 0 does not clip",
+             [](Spec &s) -> double & { return s.optimizer.clipGradNorm; },
+             notNegative));
+}
+
+void addTargetKeys(std::vector<Key> &keys) {
+  keys.push_back(onlyOne("target", "device", {"cpu", "cuda"}, "cpu"));
+  Key arch = choice(
+      "target", "arch",
+      {"native", "x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100"},
+      [](Spec &s, const std::string &t) { s.arch = t; },
+      [](const Spec &s) { return s.arch; });
+  arch.refusal = [](const Value &value) {
+    return value.text.starts_with("sm_")
+               ? R"(write "native", "x86-64-v3" or "x86-64-v4")"
+               : "";
+  };
+  keys.push_back(arch);
+  keys.push_back(memoryPerRank());
+  keys.push_back(refused(checked("expect", "collectives", "an array of strings",
+                                 [](const Value &value) {
+                                   return stringsOf(value).has_value();
+                                 }),
+                         "leave the line out"));
+}
+
+} // namespace
+
+const std::vector<Key> &allKeys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all;
+    addMeshKeys(all);
+    addParallelKeys(all);
+    addStepKeys(all);
+    addTargetKeys(all);
+    return all;
+  }();
+  return keys;
+}
+
+const std::vector<std::string> &allSections() {
+  static const std::vector<std::string> sections = [] {
+    std::vector<std::string> all;
+    for (const Key &key : allKeys())
+      if (all.empty() || all.back() != key.section)
+        all.push_back(key.section);
+    return all;
+  }();
+  return sections;
+}
+
+} // namespace meshwork::spec

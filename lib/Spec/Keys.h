@@ -1,0 +1,47 @@
+// Every key of a spec: what it takes, where it goes, how it prints.
+// Internal to lib/Spec.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/Spec/Document.h"
+#include "lib/Spec/Spec.h"
+
+namespace meshwork::spec {
+
+struct Key {
+  std::string section, name;
+  /// For messages: "a whole number from 1 to 2147483647".
+  std::string expected;
+  /// Stores the value; false when it is not what `expected` says. A key without a
+  /// place in Spec only checks.
+  std::function<bool(const Value &, Spec &)> read;
+  /// TOML text of the value; nothing when it should not be printed.
+  std::function<std::optional<std::string>(const Spec &)> print;
+  bool required = false;
+  /// What to do instead when this version cannot obey a value; "" when it can.
+  std::function<std::string(const Value &)> refusal;
+
+  std::string path() const { return section + "." + name; }
+};
+
+/// All keys, in the order they print.
+const std::vector<Key> &allKeys();
+
+/// Sections, each once, in that order.
+const std::vector<std::string> &allSections();
+
+/// A TOML string and a TOML array of strings.
+std::string tomlString(const std::string &text);
+std::string tomlStrings(const std::vector<std::string> &texts);
+
+/// The strings of an array of strings; nothing for anything else.
+std::optional<std::vector<std::string>> stringsOf(const Value &value);
+
+/// Reads "dp=2"; nothing unless a lower-case name, '=', and 1 to 2^20.
+std::optional<Axis> parseAxis(const std::string &text);
+
+} // namespace meshwork::spec

@@ -1,0 +1,169 @@
+#include "lib/Spec/Spec.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "lib/Spec/Document.h"
+#include "lib/Spec/Keys.h"
+#include "lib/Spec/Validate.h"
+
+namespace meshwork::spec {
+namespace {
+
+Diagnostic errorAt(const Location &where, std::string message) {
+  return {Severity::error, where, std::move(message)};
+}
+
+const Key *findKey(const std::string &path) {
+  for (const Key &key : allKeys())
+    if (key.path() == path)
+      return &key;
+  return nullptr;
+}
+
+/// The known name nearest to `path`, among sections for a section, else among the
+/// keys.
+std::string nearest(const std::string &path) {
+  size_t dot = path.find('.');
+  if (dot == std::string::npos)
+    return suggestion(path, allSections());
+  std::string section = path.substr(0, dot + 1);
+  std::vector<std::string> here, elsewhere;
+  for (const Key &key : allKeys())
+    (key.path().starts_with(section) ? here : elsewhere).push_back(key.path());
+  std::string inSection = suggestion(path, here);
+  return inSection.empty() ? suggestion(path, elsewhere) : inSection;
+}
+
+bool isSectionName(const std::string &name) {
+  const std::vector<std::string> &sections = allSections();
+  return std::find(sections.begin(), sections.end(), name) != sections.end();
+}
+
+void checkUnknown(const std::string &path, const Entry &entry,
+                  const Document &document, Diagnostics &diagnostics) {
+  size_t dot = path.rfind('.');
+  if (dot != std::string::npos && document.contains(path.substr(0, dot)) &&
+      !isSectionName(path.substr(0, dot)))
+    return; // the table itself is reported
+  bool isTable = entry.value.kind == Value::Kind::table;
+  bool isSection = isSectionName(path);
+  if (isSection && !isTable)
+    diagnostics.push_back(
+        errorAt(entry.value.where, path + ": found " + entry.value.found() +
+                                       ", expected a table [" + path + "]"));
+  else if (!isSection && !findKey(path))
+    diagnostics.push_back(errorAt(entry.key,
+                                  (isTable ? "unknown table [" : "unknown key ") +
+                                      path + (isTable ? "]" : "") +
+                                      nearest(path)));
+}
+
+void readKey(const Key &key, const std::string &filename,
+             const Document &document, Spec &spec, Diagnostics &diagnostics) {
+  auto entry = document.find(key.path());
+  if (entry == document.end()) {
+    if (key.required)
+      diagnostics.push_back(errorAt({filename, 0, 0},
+                                    key.path() + ": missing, expected " +
+                                        key.expected));
+    return;
+  }
+  const Value &value = entry->second.value;
+  if (!key.read(value, spec)) {
+    diagnostics.push_back(
+        errorAt(value.where, key.path() + ": found " + value.found() +
+                                 ", expected " + key.expected));
+    return;
+  }
+  std::string instead = key.refusal ? key.refusal(value) : "";
+  if (!instead.empty())
+    diagnostics.push_back(errorAt(
+        value.where, key.path() + ": not supported by this version: " +
+                         value.found() + "; " + instead));
+}
+
+/// `printOne` gives the comment of a key.
+std::string printKeys(const Spec &spec,
+                      const std::function<std::string(const Key &)> &comment) {
+  std::string text, section;
+  for (const Key &key : allKeys()) {
+    std::optional<std::string> value =
+        key.print ? key.print(spec) : std::nullopt;
+    if (!value)
+      continue;
+    if (section != key.section)
+      text += (section.empty() ? "[" : "\n[") + key.section + "]\n";
+    section = key.section;
+    text += key.name + " = " + *value + comment(key) + "\n";
+  }
+  return text;
+}
+
+} // namespace
+
+uint32_t Spec::numRanks() const {
+  uint32_t ranks = 1;
+  for (const Axis &axis : mesh)
+    ranks *= axis.size;
+  return ranks;
+}
+
+uint32_t Spec::dataParallel() const {
+  uint32_t ranks = 1;
+  for (const ShardRule &rule : shard)
+    for (const Axis &axis : mesh)
+      if (rule.dim == "batch" &&
+          std::find(rule.axes.begin(), rule.axes.end(), axis.name) !=
+              rule.axes.end())
+        ranks *= axis.size;
+  return ranks;
+}
+
+uint32_t Spec::microbatches() const {
+  return batch.global / (batch.micro * dataParallel());
+}
+
+Result parse(std::string_view text, const std::string &filename,
+             const std::vector<std::string> &overrides) {
+  Result result;
+  Document document =
+      readDocument(text, filename, overrides, result.diagnostics);
+  // After a syntax error what is missing is only what was not read.
+  if (hasErrors(result.diagnostics))
+    return result;
+  for (const auto &[path, entry] : document)
+    checkUnknown(path, entry, document, result.diagnostics);
+  Spec spec;
+  for (const Key &key : allKeys()) {
+    readKey(key, filename, document, spec, result.diagnostics);
+    auto entry = document.find(key.path());
+    result.origins[key.path()] =
+        entry == document.end() ? "default" : entry->second.origin;
+  }
+  // Keys that cannot be read would make checks across keys misleading.
+  if (!hasErrors(result.diagnostics))
+    completeAndValidate(document, filename, spec, result.diagnostics);
+  std::sort(result.diagnostics.begin(), result.diagnostics.end(),
+            [](const Diagnostic &a, const Diagnostic &b) {
+              return std::tie(a.where.line, a.where.column, a.message) <
+                     std::tie(b.where.line, b.where.column, b.message);
+            });
+  if (!hasErrors(result.diagnostics))
+    result.spec = std::move(spec);
+  return result;
+}
+
+std::string print(const Spec &spec) {
+  return printKeys(spec, [](const Key &) { return std::string(); });
+}
+
+std::string printWithOrigins(const Result &result) {
+  if (!result.spec)
+    return "";
+  return printKeys(*result.spec, [&](const Key &key) {
+    return "  # " + result.origins.at(key.path());
+  });
+}
+
+} // namespace meshwork::spec

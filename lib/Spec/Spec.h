@@ -1,0 +1,82 @@
+// The spec: how a model is trained and spread over ranks, as a user writes it in
+// TOML. README.md lists every key.
+//
+//   spec::Result result = spec::parse(text, "spec.toml", {"batch.micro=8"});
+//   if (!result.spec) { print textOf(result.diagnostics); exit 78; }
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/Spec/Diagnostic.h"
+
+namespace meshwork::spec {
+
+enum class Type { f32, bf16 };
+
+struct Axis {
+  std::string name;
+  uint32_t size = 1;
+};
+
+/// A logical dim and the mesh axes that split it, major first.
+struct ShardRule {
+  std::string dim;
+  std::vector<std::string> axes;
+};
+
+struct Batch {
+  uint32_t global = 0;   // sequences per optimizer step
+  uint32_t micro = 0;    // sequences per microbatch and data-parallel rank
+  uint32_t sequence = 0; // tokens
+};
+
+struct Optimizer { // AdamW, decay decoupled
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weightDecay = 0.1;
+  double clipGradNorm = 1.0; // of the global gradient; 0 does not clip
+};
+
+/// A checked spec; every invariant README.md names holds.
+struct Spec {
+  std::vector<Axis> mesh; // outermost first
+  Batch batch;
+  std::vector<ShardRule> shard; // holds "batch" whenever dp is an axis
+  Type compute = Type::bf16;    // weights and activations; masters are f32
+  Type gradients = Type::bf16;  // default: as compute
+  Optimizer optimizer;
+  std::string arch = "native"; // native | x86-64-v3 | x86-64-v4
+  std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
+
+  uint32_t numRanks() const;
+  /// Ranks that split the batch.
+  uint32_t dataParallel() const;
+  /// Per optimizer step: global / (micro * dataParallel()), a whole number.
+  uint32_t microbatches() const;
+};
+
+struct Result {
+  std::optional<Spec> spec; // absent when a diagnostic is an error
+  Diagnostics diagnostics;  // in the order of the text
+  std::map<std::string, std::string> origins; // key -> "spec.toml:3:5", "--set ..."
+};
+
+/// Reads `text`; `filename` is for messages. `overrides` are "section.key=value"
+/// with a TOML value, or a string without its quotes; the last of a key wins.
+/// Finds all mistakes of the text, except that a syntax error hides what follows.
+Result parse(std::string_view text, const std::string &filename,
+             const std::vector<std::string> &overrides = {});
+
+/// The whole spec as TOML, defaults included; parse() gives the same spec back.
+std::string print(const Spec &spec);
+
+/// The same, with a comment at each key that tells where its value comes from.
+std::string printWithOrigins(const Result &result);
+
+} // namespace meshwork::spec

@@ -1,0 +1,50 @@
+#include "lib/Spec/Diagnostic.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/Spec/Size.h"
+
+namespace meshwork {
+namespace {
+
+TEST(Diagnostic, TextNamesThePlace) {
+  Diagnostic d{Severity::error, {"s.toml", 3, 5}, "wrong"};
+  EXPECT_EQ(d.text(), "s.toml:3:5: error: wrong");
+  d.severity = Severity::warning;
+  d.where = {"--set a=b", 0, 0};
+  EXPECT_EQ(d.text(), "--set a=b: warning: wrong");
+  EXPECT_FALSE(hasErrors({d}));
+}
+
+TEST(Diagnostic, SuggestsOnlyWhatIsNear) {
+  std::vector<std::string> names = {"global", "micro", "sequence"};
+  EXPECT_EQ(suggestion("sequnce", names), "; did you mean \"sequence\"?");
+  EXPECT_EQ(suggestion("mirco", names), "; did you mean \"micro\"?");
+  EXPECT_EQ(suggestion("micr", names), "; did you mean \"micro\"?");
+  EXPECT_EQ(suggestion("temperature", names), "");
+  EXPECT_EQ(suggestion("", names), "");
+  EXPECT_EQ(suggestion(std::string(100000, 'x'), names), "");
+}
+
+TEST(Diagnostic, QuotesControlCharacters) {
+  EXPECT_EQ(quote("a\x1b[0m\"\\"), "\"a\\x1b[0m\\\"\\\\\"");
+  EXPECT_EQ(quote(std::string(1000, 'x')).size(), 125u);
+}
+
+TEST(Size, ReadsUnits) {
+  EXPECT_EQ(spec::parseSize("20 GiB"), uint64_t{20} << 30);
+  EXPECT_EQ(spec::parseSize("512MB"), 512000000u);
+  EXPECT_EQ(spec::parseSize("1.5 KiB"), 1536u);
+  EXPECT_EQ(spec::parseSize("4096 B"), 4096u);
+  EXPECT_EQ(spec::parseSize("8388607 TiB"), 8388607ull << 40);
+}
+
+TEST(Size, RefusesTheRest) {
+  for (const char *text : {"", "20", "GiB", "20 gib", "-1 GiB", "0 B", "nan B",
+                           "inf B", "1e3 B", "20 GiBs", "8388608 TiB", "0.5 B",
+                           "0x10 B", "20 GiB "})
+    EXPECT_FALSE(spec::parseSize(text)) << text;
+}
+
+} // namespace
+} // namespace meshwork

@@ -1,0 +1,196 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/Spec/Spec.h"
+
+namespace meshwork::spec {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string good = R"([mesh]
+axes = ["dp=2"]
+[batch]
+global = 16
+micro = 4
+sequence = 128
+)";
+
+std::string errorsOf(const std::string &text,
+                     const std::vector<std::string> &overrides = {}) {
+  Result result = parse(text, "s.toml", overrides);
+  EXPECT_FALSE(result.spec) << "no error in\n" << text;
+  return textOf(result.diagnostics);
+}
+
+void expectError(const std::string &added, const std::string &message) {
+  EXPECT_THAT(errorsOf(good + added), HasSubstr(message)) << added;
+}
+
+void expectSetError(const std::string &setting, const std::string &message) {
+  EXPECT_THAT(errorsOf(good, {setting}),
+              HasSubstr("--set " + setting + ": error: " + message))
+      << setting;
+}
+
+TEST(SpecErrors, AllOfARunAreReported) {
+  std::string errors = errorsOf(R"([mesh]
+axes = "dp=2"
+[batch]
+global = 0
+micor = 4
+sequence = 1.5
+[optimizer]
+beta1 = 1.0
+[precison]
+compute = "f32"
+)");
+  EXPECT_EQ(errors, R"(s.toml: error: batch.micro: missing, expected a whole number from 1 to 2147483647
+s.toml:2:8: error: mesh.axes: found "dp=2", expected an array of axes like ["dp=2"], sizes from 1 to 1048576
+s.toml:4:10: error: batch.global: found 0, expected a whole number from 1 to 2147483647
+s.toml:5:1: error: unknown key batch.micor; did you mean "batch.micro"?
+s.toml:6:12: error: batch.sequence: found 1.5, expected a whole number from 1 to 2147483647
+s.toml:8:9: error: optimizer.beta1: found 1, expected a number from 0 to below 1
+s.toml:9:2: error: unknown table [precison]; did you mean "precision"?
+)");
+}
+
+TEST(SpecErrors, UnknownKeys) {
+  expectError("[target]\ndevcie = \"cpu\"\n", "did you mean \"target.device\"?");
+  expectError("[target]\nmicro = 1\n", "unknown key target.micro");
+  expectError("[nothing]\n", "unknown table [nothing]");
+  expectError("[batch.inner]\nx = 1\n", "[batch.inner]");
+  expectError("[optimizer]\n\"beta1.x\" = 1\n",
+              "unknown key optimizer.\"beta1.x\"");
+  EXPECT_THAT(errorsOf("mesh = 1\n" + good.substr(good.find("[batch]"))),
+              HasSubstr("mesh: found 1, expected a table [mesh]"));
+  expectSetError("batch.mirco=1", "unknown key batch.mirco");
+  expectSetError("steps=1", "unknown key steps");
+}
+
+TEST(SpecErrors, Syntax) {
+  expectError("[target\n", "s.toml:7:");
+  expectError("[=]\n", "s.toml:7:2: error: is not TOML");
+  expectError("[mesh]\naxes = []\n", "is not TOML");
+  expectError("[target]\narch = \"native\"\narch = \"native\"\n", "is not TOML");
+  expectError(std::string("\xff\xfe"), "is not TOML");
+  expectError(std::string("\0", 1), "is not TOML");
+  expectError("a = " + std::string(100000, '['), "is not TOML");
+  expectError(std::string(2 << 20, '#'), "expected a spec of at most 1048576");
+  expectError("a = 99999999999999999999\n", "is not TOML");
+  EXPECT_THAT(errorsOf(""), HasSubstr("mesh.axes: missing"));
+  EXPECT_THAT(errorsOf(good, {"batch.micro"}),
+              HasSubstr("--set batch.micro: error: expected section.key=value"));
+}
+
+TEST(SpecErrors, WrongTypes) {
+  expectSetError("batch.micro=four", "batch.micro: found \"four\", expected");
+  expectSetError("batch.micro=-1", "batch.micro: found -1");
+  expectSetError("batch.micro=2147483648", "batch.micro: found 2147483648");
+  expectSetError("batch.micro=true", "batch.micro: found true");
+  expectSetError("batch.micro=1979-05-27", "batch.micro: found a date");
+  expectSetError("batch.micro={a = 1}", "batch.micro: found a table");
+  EXPECT_THAT(errorsOf(good, {"batch.micro=1\nglobal=2"}),
+              HasSubstr("batch.micro: found \"1\\x0aglobal=2\""));
+  expectSetError("optimizer.beta1=nan", "optimizer.beta1: found nan");
+  expectSetError("optimizer.weight_decay=inf", "optimizer.weight_decay: found");
+  expectSetError("optimizer.weight_decay=-0.1", "optimizer.weight_decay: found");
+  expectSetError("optimizer.epsilon=0", "optimizer.epsilon: found 0");
+  expectSetError("optimizer.kind=sgd", "optimizer.kind: found \"sgd\", expected "
+                                       "\"adamw\"");
+  expectSetError("precision.compute=f16",
+                 "precision.compute: found \"f16\", expected \"bf16\" or \"f32\"");
+  expectSetError("precision.master=bf16", "precision.master: found");
+  expectSetError("target.arch=x86-64-v9", "target.arch: found");
+  expectSetError("recompute.policy=some", "recompute.policy: found \"some\"");
+  expectSetError("expect.memory_per_rank=20", "expect.memory_per_rank: found 20");
+  expectSetError("expect.memory_per_rank=20 gigs", "expect.memory_per_rank: found");
+  expectSetError("zero.stage=4", "zero.stage: found 4");
+  expectSetError("context.method=rnig", "context.method: found");
+  expectSetError("pipeline.schedule=2f2b", "pipeline.schedule: found");
+  expectSetError("shard.batch=dp", "shard.batch: found \"dp\", expected an array");
+  expectSetError("shard.batch=[1]", "shard.batch: found an array");
+  expectSetError("shard.tensor=[{name = \"x\"}]", "shard.tensor: found an array");
+}
+
+TEST(SpecErrors, Axes) {
+  for (const char *axes :
+       {"[\"dp\"]", "[\"dp=0\"]", "[\"=2\"]", "[\"dp=2x\"]", "[\"DP=2\"]",
+        "[\"dp=-2\"]", "[\"dp= 2\"]", "[\"dp=99999999999\"]", "[2]"})
+    expectSetError(std::string("mesh.axes=") + axes, "mesh.axes: found");
+  expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]", "mesh.axes: has axis \"dp\" twice");
+  expectSetError("mesh.axes=[\"dp=2\", \"tp=2\"]",
+                 "mesh.axes: not supported by this version: axis \"tp\" of size 2");
+}
+
+TEST(SpecErrors, ShardRules) {
+  expectSetError("shard.batch=[\"pd\"]",
+                 "shard.batch: found axis \"pd\", expected one of mesh.axes");
+  expectSetError("shard.batch=[\"dp\", \"dp\"]",
+                 "shard.batch: found axis \"dp\" again");
+  expectSetError("shard.batch=[]", "shard.batch: splits nothing over \"dp\"");
+  EXPECT_THAT(errorsOf(good + "[shard]\nbatch = []\nheads = [\"dp\"]\n"),
+              HasSubstr("shard.heads: not supported by this version: splitting "
+                        "\"heads\" over \"dp\""));
+  expectError("[shard]\nhead = [\"dp\"]\n", "did you mean \"shard.heads\"?");
+}
+
+TEST(SpecErrors, NotSupportedNamesTheWayOut) {
+  expectSetError("zero.stage=1", "zero.stage: not supported by this version: 1; "
+                                 "write 0, or leave [zero] out");
+  expectSetError("zero.axes=[\"dp\"]", "zero.axes: not supported");
+  expectSetError("context.method=ring", "context.method: not supported");
+  expectSetError("context.layout=block", "context.layout: not supported");
+  expectSetError("pipeline.schedule=1f1b", "pipeline.schedule: not supported");
+  expectSetError("pipeline.schedule=my.csv", "pipeline.schedule: not supported");
+  expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");
+  expectSetError("pipeline.layers=auto", "pipeline.layers: not supported");
+  expectSetError("pipeline.layers=[3,4]", "pipeline.layers: not supported");
+  expectSetError("recompute.policy=full", "recompute.policy: not supported by "
+                                          "this version: \"full\"; write "
+                                          "\"selective\"");
+  expectSetError("target.device=cuda", "target.device: not supported");
+  expectSetError("target.arch=sm_90a", "target.arch: not supported");
+  expectSetError("expect.collectives=[\"no all_to_all\"]",
+                 "expect.collectives: not supported");
+  expectError("[[shard.tensor]]\nname = \"x\"\ndims = '[{\"tp\"}, {?}]'\n",
+              "shard.tensor: not supported");
+}
+
+TEST(SpecErrors, Batch) {
+  expectSetError("batch.global=20",
+                 "batch.global: found 20, expected a multiple of 8 (batch.micro "
+                 "4 times 2 data-parallel ranks), like 16 or 24");
+  expectSetError("batch.global=7", "batch.global: found 7, expected a multiple "
+                                   "of 8 (batch.micro 4 times 2 data-parallel "
+                                   "ranks), like 8");
+  EXPECT_THAT(errorsOf(good, {"batch.sequence=2147483647"}),
+              HasSubstr("more than 2147483647 tokens a microbatch"));
+}
+
+TEST(SpecErrors, Precision) {
+  EXPECT_THAT(errorsOf(good, {"precision.compute=f32",
+                              "precision.gradients=bf16"}),
+              HasSubstr("precision.gradients: found \"bf16\" with "
+                        "precision.compute \"f32\", expected \"f32\""));
+}
+
+// Every prefix and every single changed byte of a spec ends in a result.
+TEST(SpecErrors, SurvivesDamage) {
+  std::string text = good + "[optimizer]\nbeta1 = 0.9\n[expect]\n"
+                            "memory_per_rank = \"2 GiB\"\n";
+  for (size_t length = 0; length < text.size(); ++length) {
+    Result result = parse(text.substr(0, length), "s.toml");
+    EXPECT_NE(result.spec.has_value(), hasErrors(result.diagnostics));
+  }
+  for (size_t place = 0; place < text.size(); ++place)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = text;
+      changed[place] = static_cast<char>(changed[place] ^ (1 << bit));
+      Result result = parse(changed, "s.toml");
+      EXPECT_NE(result.spec.has_value(), hasErrors(result.diagnostics));
+    }
+}
+
+} // namespace
+} // namespace meshwork::spec

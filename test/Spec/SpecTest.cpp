@@ -1,0 +1,146 @@
+#include "lib/Spec/Spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace meshwork::spec {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string smallest = R"([mesh]
+axes = ["dp=2"]
+[batch]
+global = 16
+micro = 4
+sequence = 128
+)";
+
+Result read(const std::string &text,
+            const std::vector<std::string> &overrides = {}) {
+  Result result = parse(text, "s.toml", overrides);
+  EXPECT_TRUE(result.spec) << textOf(result.diagnostics);
+  return result;
+}
+
+TEST(Spec, MeshAndBatchAreEnough) {
+  Spec spec = *read(smallest).spec;
+  ASSERT_EQ(spec.mesh.size(), 1u);
+  EXPECT_EQ(spec.mesh[0].name, "dp");
+  EXPECT_EQ(spec.numRanks(), 2u);
+  EXPECT_EQ(spec.dataParallel(), 2u);
+  EXPECT_EQ(spec.microbatches(), 2u);
+  EXPECT_EQ(spec.compute, Type::bf16);
+  EXPECT_EQ(spec.gradients, Type::bf16);
+  EXPECT_EQ(spec.optimizer.beta2, 0.95);
+  EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
+  EXPECT_EQ(spec.arch, "native");
+  EXPECT_FALSE(spec.memoryPerRankBytes);
+  ASSERT_EQ(spec.shard.size(), 1u);
+  EXPECT_EQ(spec.shard[0].dim, "batch");
+}
+
+TEST(Spec, EveryKeyOfThisVersionIsRead) {
+  Spec spec = *read(R"(
+[mesh]
+axes = ["pp=1", "dp=2", "cp=1", "tp=1"]
+[batch]
+global = 64
+micro = 4
+sequence = 1024
+[shard]
+batch = ["dp"]
+sequence = ["cp"]
+heads = ["tp"]
+[zero]
+stage = 0
+[recompute]
+policy = "selective"
+[precision]
+compute = "bf16"
+master = "f32"
+gradients = "f32"
+[optimizer]
+kind = "adamw"
+beta1 = 0.8
+beta2 = 0.99
+epsilon = 1e-6
+weight_decay = 0
+clip_grad_norm = 0.5
+[target]
+device = "cpu"
+arch = "x86-64-v3"
+[expect]
+memory_per_rank = "1.5 GiB"
+)")
+                   .spec;
+  EXPECT_EQ(spec.numRanks(), 2u);
+  EXPECT_EQ(spec.microbatches(), 8u);
+  EXPECT_EQ(spec.shard.size(), 3u);
+  EXPECT_EQ(spec.gradients, Type::f32);
+  EXPECT_EQ(spec.compute, Type::bf16);
+  EXPECT_EQ(spec.optimizer.beta1, 0.8);
+  EXPECT_EQ(spec.optimizer.beta2, 0.99);
+  EXPECT_EQ(spec.optimizer.epsilon, 1e-6);
+  EXPECT_EQ(spec.optimizer.weightDecay, 0);
+  EXPECT_EQ(spec.optimizer.clipGradNorm, 0.5);
+  EXPECT_EQ(spec.arch, "x86-64-v3");
+  EXPECT_EQ(spec.memoryPerRankBytes, 3u << 29);
+}
+
+TEST(Spec, GradientsFollowCompute) {
+  Spec spec = *read(smallest + "[precision]\ncompute = \"f32\"\n").spec;
+  EXPECT_EQ(spec.compute, Type::f32);
+  EXPECT_EQ(spec.gradients, Type::f32);
+}
+
+TEST(Spec, CommandLineWinsOverTheFile) {
+  Result result =
+      read(smallest, {"batch.micro=2", "batch.micro=1", "target.arch=x86-64-v4",
+                      "mesh.axes=[\"dp=4\"]", "precision.compute=\"f32\"",
+                      "expect.memory_per_rank=2 GiB"});
+  EXPECT_EQ(result.spec->batch.micro, 1u);
+  EXPECT_EQ(result.spec->numRanks(), 4u);
+  EXPECT_EQ(result.spec->arch, "x86-64-v4");
+  EXPECT_EQ(result.spec->compute, Type::f32);
+  EXPECT_EQ(result.spec->memoryPerRankBytes, uint64_t{2} << 30);
+  EXPECT_EQ(result.origins.at("batch.micro"), "--set batch.micro=1");
+}
+
+TEST(Spec, OriginsAreShown) {
+  std::string text = printWithOrigins(read(smallest, {"batch.micro=1"}));
+  EXPECT_THAT(text, HasSubstr("global = 16  # s.toml:4:10\n"));
+  EXPECT_THAT(text, HasSubstr("micro = 1  # --set batch.micro=1\n"));
+  EXPECT_THAT(text, HasSubstr("beta2 = 0.95  # default\n"));
+  EXPECT_TRUE(parse(text, "again").spec);
+}
+
+// What an override holds cannot become a line of its own.
+TEST(Spec, OriginsStayOneLine) {
+  Result result = parse(smallest, "s.toml", {"target.arch=native\nx=1"});
+  ASSERT_FALSE(result.spec);
+  EXPECT_EQ(result.diagnostics[0].text().find('\n'), std::string::npos);
+}
+
+TEST(Spec, PrintRoundTrips) {
+  Spec spec = *read(smallest, {"optimizer.epsilon=1e-30",
+                               "optimizer.weight_decay=0.1",
+                               "expect.memory_per_rank=1.5 KiB"})
+                   .spec;
+  std::string text = print(spec);
+  EXPECT_THAT(text, HasSubstr("memory_per_rank = \"1536 B\""));
+  EXPECT_THAT(text, HasSubstr("weight_decay = 0.1\n"));
+  EXPECT_THAT(text, HasSubstr("clip_grad_norm = 1.0\n"));
+  EXPECT_THAT(text, HasSubstr("batch = [\"dp\"]"));
+  EXPECT_EQ(print(*read(text).spec), text);
+}
+
+TEST(Spec, NoMeshAxisIsOneRank) {
+  Spec spec = *read(smallest, {"mesh.axes=[]"}).spec;
+  EXPECT_EQ(spec.numRanks(), 1u);
+  EXPECT_EQ(spec.dataParallel(), 1u);
+  EXPECT_EQ(spec.microbatches(), 4u);
+}
+
+} // namespace
+} // namespace meshwork::spec
