@@ -28,7 +28,7 @@ public:
   absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                  const char *what) override;
   void abort(uint32_t rank, const absl::Status &why) override;
-  absl::Status failure() const override { return firstFailure.status(); }
+  absl::Status failure() const override { return firstFailure.cause(); }
 
   /// One group: its meeting place and what each member brought to it.
   struct Group;

@@ -33,6 +33,11 @@ absl::Status Failure::status() const {
       "stopped because rank ", failedRank, " failed: ", first.message()));
 }
 
+absl::Status Failure::cause() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return first;
+}
+
 Rendezvous::Rendezvous(std::vector<uint32_t> members, double timeoutSeconds,
                        bool spins, const Failure &failure)
     : ranks(std::move(members)), counters(new Counter[ranks.size()]),

@@ -20,6 +20,8 @@ public:
   bool isSet() const { return flag.load(std::memory_order_acquire); }
   /// Aborted, names the rank; ok when nothing failed.
   absl::Status status() const;
+  /// What `set` was given.
+  absl::Status cause() const;
 
 private:
   std::atomic<bool> flag{false};

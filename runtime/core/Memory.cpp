@@ -124,7 +124,7 @@ std::string bytesText(uint64_t bytes) {
   int unit = 0;
   for (; value >= 1024 && unit < 4; ++unit)
     value /= 1024;
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return absl::StrFormat("%.*f %s", unit == 0 ? 0 : 1, value, units[unit]);
 }
 
 } // namespace meshwork::runtime

@@ -9,7 +9,6 @@
 
 namespace meshwork::runtime {
 
-using Instructions = flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>>;
 
 /// The four lists of a program in the order in which lives count them.
 struct Section {

@@ -9,6 +9,9 @@
 
 namespace meshwork::runtime {
 
+using Instructions =
+    flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>>;
+
 struct ViewInfo {
   uint32_t buffer;
   uint64_t offset;                    // bytes from the start of the buffer

@@ -1,0 +1,144 @@
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/core/IoStatus.h"
+#include "runtime/core/Json.h"
+#include "runtime/core/Recorder.h"
+#include "runtime/io/Files.h"
+#include <algorithm>
+#include <map>
+
+namespace meshwork::runtime {
+namespace {
+constexpr size_t tableRows = 40;
+
+/// One instruction of one program, over its ranks.
+struct Row {
+  const plan::Instruction *source;
+  const char *phase;
+  double nsPerStep = 0, waitNsPerStep = 0, callsPerStep = 0;
+};
+
+std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
+  const std::pair<Phase, const char *> phases[] = {
+      {Phase::step, "step"}, {Phase::microbatch, "microbatch"}, {Phase::update, "update"}};
+  std::map<const plan::Program *, double> sharers;
+  for (const auto &rank : ranks)
+    ++sharers[&rank->program()];
+  std::vector<Row> rows;
+  std::map<const plan::Instruction *, size_t> rowOf;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    double weight = sharers[&ranks[r]->program()] *
+                    std::max<double>(1, static_cast<double>(recorders[r]->summedSteps()));
+    for (auto [phase, name] : phases)
+      for (uint32_t i = 0; i < ranks[r]->list(phase).size(); ++i) {
+        const plan::Instruction *source = ranks[r]->list(phase)[i].source;
+        auto [at, isNew] = rowOf.try_emplace(source, rows.size());
+        if (isNew)
+          rows.push_back({source, name});
+        const InstructionTotal &total = recorders[r]->total(phase, i);
+        Row &row = rows[at->second];
+        row.nsPerStep += static_cast<double>(total.ns) / weight;
+        row.waitNsPerStep += static_cast<double>(total.waitNs) / weight;
+        row.callsPerStep += static_cast<double>(total.calls) / weight;
+      }
+  }
+  return rows;
+}
+
+/// "h.11.mlp.c_fc" -> "h.*.mlp.c_fc"
+std::string withoutNumbers(const std::string &name) {
+  std::string text;
+  for (size_t i = 0; i < name.size(); ++i) {
+    // A layer's number stands alone between dots; the 1 of "ln_1" does not.
+    size_t end = i;
+    while (end < name.size() && name[end] >= '0' && name[end] <= '9')
+      ++end;
+    bool alone = end > i && (i == 0 || name[i - 1] == '.') &&
+                 (end == name.size() || name[end] == '.');
+    text += alone ? '*' : name[i];
+    i = alone ? end - 1 : i;
+  }
+  return absl::Utf8SafeCHexEscape(text); // It goes to a terminal.
+}
+
+struct Group {
+  std::string name, op;
+  double ns = 0, waitNs = 0, calls = 0, flops = 0, bytes = 0;
+};
+
+std::vector<Group> grouped(const std::vector<Row> &rows) {
+  std::map<std::pair<std::string, std::string>, Group> groups;
+  for (const Row &row : rows) {
+    std::string name = withoutNumbers(row.source->name() ? row.source->name()->str() : "");
+    std::string op = plan::EnumNameOperation(row.source->op_type());
+    Group &group = groups[{name, op}];
+    group.name = name;
+    group.op = op;
+    group.ns += row.nsPerStep;
+    group.waitNs += row.waitNsPerStep;
+    group.calls += row.callsPerStep;
+    group.flops += row.callsPerStep * static_cast<double>(row.source->flops());
+    group.bytes += row.callsPerStep * static_cast<double>(row.source->bytes());
+  }
+  std::vector<Group> sorted;
+  for (auto &[key, group] : groups)
+    sorted.push_back(std::move(group));
+  std::sort(sorted.begin(), sorted.end(), [](const Group &a, const Group &b) {
+    return a.ns != b.ns ? a.ns > b.ns : a.name < b.name;
+  });
+  return sorted;
+}
+
+double rate(double amount, double ns) { return ns > 0 ? amount / ns : 0; }
+} // namespace
+
+std::string profileTable(const Ranks &ranks, const Recorders &recorders) {
+  std::vector<Group> groups = grouped(collect(ranks, recorders));
+  double total = 0;
+  for (const Group &group : groups)
+    total += group.ns;
+  std::string text = absl::StrFormat("%9s %6s %7s %9s %8s %9s  %-14s %s\n", "ms/step",
+                                     "share", "calls", "GFLOP/s", "GB/s",
+                                     "wait ms", "operation", "instruction");
+  for (size_t i = 0; i < std::min(groups.size(), tableRows); ++i) {
+    const Group &g = groups[i];
+    absl::StrAppendFormat(&text, "%9.3f %5.1f%% %7.0f %9.1f %8.1f %9.3f  %-14s %s\n",
+                          g.ns / 1e6, total > 0 ? 100 * g.ns / total : 0, g.calls,
+                          rate(g.flops, g.ns), rate(g.bytes, g.ns),
+                          g.waitNs / 1e6, g.op, g.name);
+  }
+  if (groups.size() > tableRows)
+    absl::StrAppendFormat(&text, "and %d more rows\n", groups.size() - tableRows);
+  absl::StrAppendFormat(&text, "%9.3f ms of instructions a step and rank\n", total / 1e6);
+  return text;
+}
+
+absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
+                              const Recorders &recorders) {
+  std::string json = "{\"instructions\":[";
+  const char *separator = "\n";
+  for (const Row &row : collect(ranks, recorders)) {
+    absl::StrAppendFormat(
+        &json,
+        "%s{\"name\":%s,\"operation\":\"%s\",\"phase\":\"%s\",\"calls_per_step\":%.9g,"
+        "\"ms_per_step\":%.9g,\"wait_ms_per_step\":%.9g,\"flops\":%d,\"bytes\":%d,"
+        "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g}",
+        separator, jsonString(row.source->name()),
+        plan::EnumNameOperation(row.source->op_type()), row.phase,
+        row.callsPerStep, row.nsPerStep / 1e6, row.waitNsPerStep / 1e6,
+        row.source->flops(), row.source->bytes(),
+        rate(row.callsPerStep * static_cast<double>(row.source->flops()), row.nsPerStep),
+        rate(row.callsPerStep * static_cast<double>(row.source->bytes()), row.nsPerStep));
+    separator = ",\n";
+  }
+  json += "\n]}\n";
+  absl::StatusOr<OutputFile> file = OutputFile::create(path);
+  if (!file.ok())
+    return fromIo(file.status());
+  if (absl::Status status = file->write(json.data(), json.size()); !status.ok())
+    return fromIo(status);
+  return fromIo(file->commit());
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,35 @@
+#include "runtime/core/Recorder.h"
+
+namespace meshwork::runtime {
+
+Recorder::Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps)
+    : traceSteps(traceSteps), skipsFirst(steps > 1) {
+  size_t perStep = 0;
+  for (Phase phase : {Phase::step, Phase::microbatch, Phase::update}) {
+    totals[static_cast<size_t>(phase)].resize(rank.list(phase).size());
+    perStep += rank.list(phase).size();
+  }
+  // A start for the list; microbatches multiply it.
+  if (traceSteps > 0)
+    kept.reserve(perStep);
+}
+
+void Recorder::beginStep(uint64_t number) {
+  step = number;
+  sums = !(skipsFirst && number == 0);
+  summed += sums;
+}
+
+void Recorder::after(Phase phase, uint32_t index, uint32_t microbatch,
+                     int64_t beginNs, int64_t endNs, const CommTimes &times) {
+  if (step < traceSteps)
+    kept.push_back({step, beginNs, endNs, times.waitNs, index, microbatch, phase});
+  if (!sums)
+    return;
+  InstructionTotal &total = totals[static_cast<size_t>(phase)][index];
+  total.ns += endNs - beginNs;
+  total.waitNs += times.waitNs;
+  ++total.calls;
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,60 @@
+// Times of instructions, for traces and profiles. One per rank; written by
+// the rank's thread, read when all ranks have ended.
+#pragma once
+
+#include "runtime/core/Rank.h"
+
+namespace meshwork::runtime {
+
+struct TraceEvent {
+  uint64_t step;
+  int64_t beginNs, endNs, waitNs;
+  uint32_t index, microbatch;
+  Phase phase;
+};
+
+struct InstructionTotal {
+  int64_t ns = 0, waitNs = 0;
+  uint64_t calls = 0;
+};
+
+class Recorder : public InstructionObserver {
+public:
+  /// Keeps events of steps below `traceSteps`; sums over all steps but the
+  /// first, which is slower (caches, page tables), unless it is the only one.
+  Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps);
+  void beginStep(uint64_t step);
+  void after(Phase phase, uint32_t index, uint32_t microbatch, int64_t beginNs,
+             int64_t endNs, const CommTimes &times) override;
+
+  const std::vector<TraceEvent> &events() const { return kept; }
+  const InstructionTotal &total(Phase phase, uint32_t index) const {
+    return totals[static_cast<size_t>(phase)][index];
+  }
+  uint64_t summedSteps() const { return summed; }
+
+private:
+  std::vector<TraceEvent> kept;
+  std::array<std::vector<InstructionTotal>, 4> totals;
+  uint64_t traceSteps, step = 0, summed = 0;
+  bool skipsFirst, sums = false;
+};
+
+using Recorders = std::vector<std::unique_ptr<Recorder>>;
+using Ranks = std::vector<std::unique_ptr<Rank>>;
+
+/// A Chrome trace (chrome://tracing, ui.perfetto.dev): a process per rank with
+/// a track for computation and one for communication; times in microseconds
+/// since the first event.
+absl::Status writeTrace(const std::string &path, const Ranks &ranks,
+                        const Recorders &recorders);
+
+/// Time per instruction, mean over the ranks that run the same program.
+absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
+                              const Recorders &recorders);
+
+/// The same as a table, slowest first. Instructions whose names differ only in
+/// numbers (layers) share a row.
+std::string profileTable(const Ranks &ranks, const Recorders &recorders);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,85 @@
+#include "runtime/core/Replay.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/core/Operands.h"
+#include <algorithm>
+#include <cstring>
+
+namespace meshwork::runtime {
+namespace {
+
+/// The exponent bits of f32 and bf16 lie at the same place of the upper half.
+bool isNonFinite(const std::byte *at, bool wide, bool &isNan) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, at, wide ? 4 : 2); // little endian
+  if (!wide)
+    bits <<= 16;
+  isNan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return (bits & 0x7f800000u) == 0x7f800000u;
+}
+
+const char *scan(const ViewInfo &view, const std::byte *data, size_t dim) {
+  bool wide = view.dtype == plan::DType::f32, isNan = false;
+  if (dim == view.shape.size()) {
+    if (!isNonFinite(data, wide, isNan))
+      return nullptr;
+    return isNan ? "NaN" : "infinity";
+  }
+  int64_t step = view.strides[dim] * static_cast<int64_t>(sizeOf(view.dtype));
+  for (int64_t i = 0; i < view.shape[dim]; ++i)
+    if (const char *found = scan(view, data + i * step, dim + 1))
+      return found;
+  return nullptr;
+}
+
+const char *nameOf(Phase phase) {
+  const char *names[] = {"once", "step", "microbatch", "update"};
+  return names[static_cast<int>(phase)];
+}
+} // namespace
+
+const char *nonFiniteIn(const ViewInfo &view, const std::byte *data) {
+  return view.dtype == plan::DType::i32 ? nullptr : scan(view, data, 0);
+}
+
+void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
+                          int64_t, int64_t, const CommTimes &) {
+  if (first)
+    return;
+  const plan::Instruction &source = *rank.list(phase)[index].source;
+  forEachOperand(source, [&](const Operand &operand) {
+    if (first || !operand.written)
+      return;
+    const ViewInfo &view = rank.view(operand.view);
+    const char *found = nonFiniteIn(view, rank.data(operand.view));
+    if (!found)
+      return;
+    const plan::Buffer &buffer = *rank.program().buffers()->Get(view.buffer);
+    first = Finding{false, phase, microbatch, index, rank.rank(), ""};
+    first->text = absl::StrCat(
+        "the first is a", found[0] == 'i' ? "n " : " ", found, " in ",
+        quote(buffer.name()), ", written by instruction ", quote(source.name()),
+        " (", plan::EnumNameOperation(source.op_type()), ", ", nameOf(phase), "[",
+        index, "])", phase == Phase::microbatch
+                         ? absl::StrCat(" in microbatch ", microbatch)
+                         : std::string(),
+        " on rank ", rank.rank());
+  });
+}
+
+std::optional<Finding> scanParameters(const Rank &rank) {
+  uint32_t index = 0;
+  for (const plan::Parameter *parameter : orEmpty(rank.program().parameters())) {
+    for (uint32_t view : {parameter->master(), parameter->weight()})
+      if (const char *found = nonFiniteIn(rank.view(view), rank.data(view))) {
+        Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
+        finding.text = absl::StrCat("parameter ", quote(parameter->name()),
+                                    " of rank ", rank.rank(), " held a", found[0] == 'i' ? "n " : " ", found,
+                                    " before the step");
+        return finding;
+      }
+    ++index;
+  }
+  return std::nullopt;
+}
+
+} // namespace meshwork::runtime

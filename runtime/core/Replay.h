@@ -1,0 +1,44 @@
+// Finds the instruction that first produced a NaN or an infinity, by running
+// the step again and looking at every output. Weights have not changed, so the
+// step computes the same bits again.
+#pragma once
+
+#include "runtime/core/Rank.h"
+#include <tuple>
+
+namespace meshwork::runtime {
+
+struct Finding {
+  bool inParameter = false; // it was there before the step
+  Phase phase = Phase::once;
+  uint32_t microbatch = 0;
+  uint32_t index = 0;       // of the instruction in its list
+  uint32_t rank = 0;
+  std::string text;         // for people
+
+  /// Order in time; of equals the lowest rank.
+  auto key() const {
+    int after = inParameter ? 0 : 1 + static_cast<int>(phase);
+    return std::make_tuple(after, microbatch, index, rank);
+  }
+};
+
+/// Watches a step; `first` is set by the first output that is not finite.
+class NonFiniteScan : public InstructionObserver {
+public:
+  explicit NonFiniteScan(const Rank &rank) : rank(rank) {}
+  void after(Phase phase, uint32_t index, uint32_t microbatch, int64_t beginNs,
+             int64_t endNs, const CommTimes &times) override;
+  std::optional<Finding> first;
+
+private:
+  const Rank &rank;
+};
+
+/// The first parameter that holds a NaN or an infinity.
+std::optional<Finding> scanParameters(const Rank &rank);
+
+/// "NaN", "infinity", or null when all elements of `view` are finite.
+const char *nonFiniteIn(const ViewInfo &view, const std::byte *data);
+
+} // namespace meshwork::runtime

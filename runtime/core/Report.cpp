@@ -1,0 +1,154 @@
+#include "runtime/core/Report.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "runtime/core/Json.h"
+#include "runtime/core/Memory.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace meshwork::runtime {
+namespace {
+constexpr double redrawMs = 100;
+
+std::string rateText(double perSecond) {
+  return perSecond >= 1e4 ? absl::StrFormat("%.1fk", perSecond / 1e3)
+                          : absl::StrFormat("%.0f", perSecond);
+}
+
+std::string durationText(double seconds) {
+  uint64_t s = static_cast<uint64_t>(seconds + 0.5);
+  return s >= 3600 ? absl::StrFormat("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60)
+                   : absl::StrFormat("%d:%02d", s / 60, s % 60);
+}
+
+std::string percentText(std::optional<double> part) {
+  return part ? absl::StrFormat("  mfu %.1f%%", 100 * *part) : std::string();
+}
+} // namespace
+
+Reporter::Reporter(const plan::Plan &plan, ReportOptions given)
+    : options(std::move(given)),
+      tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
+      flopsPerStep(plan.model_flops_per_step()),
+      terminal(::isatty(STDOUT_FILENO) == 1) {}
+
+absl::StatusOr<std::unique_ptr<Reporter>>
+Reporter::create(const plan::Plan &plan, ReportOptions options) {
+  std::unique_ptr<Reporter> reporter(new Reporter(plan, std::move(options)));
+  const std::string &path = reporter->options.metrics;
+  if (path.empty())
+    return reporter;
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return withExitCode(absl::FailedPreconditionError(absl::StrCat(
+                            "cannot create '", path, "': ", std::strerror(errno))),
+                        ExitCode::cannotCreate);
+  reporter->metrics = FileDescriptor(fd);
+  return reporter;
+}
+
+std::optional<double> Reporter::mfu(double stepMs) const {
+  if (options.peakTflops <= 0 || stepMs <= 0)
+    return std::nullopt;
+  return static_cast<double>(flopsPerStep) / (stepMs * 1e9 * options.peakTflops);
+}
+
+absl::Status Reporter::onStep(const StepReport &report) {
+  if (stepsSeen++ == 0) {
+    firstLoss = report.loss;
+    recentMs = report.stepMs;
+  }
+  lastLoss = report.loss;
+  totalMs += report.stepMs;
+  recentMs += 0.2 * (report.stepMs - recentMs);
+  if (metrics.get() >= 0)
+    if (absl::Status status = writeMetrics(report); !status.ok())
+      return status;
+  if (terminal)
+    showBar(report);
+  else if (report.step % options.logEvery == 0 || report.step + 1 == options.steps)
+    showLine(report);
+  return absl::OkStatus();
+}
+
+absl::Status Reporter::writeMetrics(const StepReport &r) {
+  std::optional<double> utilization = mfu(r.stepMs);
+  uint64_t peak = peakResidentBytes();
+  std::string line = absl::StrFormat(
+      "{\"step\":%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
+      "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
+      "\"idle_ms\":%s,\"mfu\":%s,\"memory_peak_bytes\":%d}\n",
+      r.step, jsonNumber(r.loss, 9),
+      r.gradNorm ? jsonNumber(*r.gradNorm, 9) : "null",
+      jsonNumber(r.learningRate, 9), tokensPerStep * stepsSeen,
+      jsonNumber(static_cast<double>(tokensPerStep) / r.stepMs * 1e3, 6),
+      jsonNumber(r.stepMs, 6), jsonNumber(r.computeMs, 6),
+      jsonNumber(r.commMs, 6), jsonNumber(r.idleMs, 6),
+      utilization ? jsonNumber(*utilization, 6) : "null",
+      peak > options.baseBytes ? peak - options.baseBytes : 0);
+  for (size_t done = 0; done < line.size();) {
+    ssize_t wrote = ::write(metrics.get(), line.data() + done, line.size() - done);
+    if (wrote < 0 && errno == EINTR)
+      continue;
+    if (wrote <= 0)
+      return withExitCode(absl::UnavailableError(absl::StrCat(
+                              "cannot write '", options.metrics, "': ", std::strerror(errno))),
+                          ExitCode::inputOutput);
+    done += static_cast<size_t>(wrote);
+  }
+  return absl::OkStatus();
+}
+
+void Reporter::showBar(const StepReport &r) {
+  bool last = r.step + 1 == options.steps;
+  if (!last && totalMs - shownAtMs < redrawMs)
+    return;
+  shownAtMs = totalMs;
+  constexpr uint64_t width = 24;
+  uint64_t filled = (r.step + 1) * width / options.steps;
+  std::string line = absl::StrFormat(
+      "step %d/%d [%s%s] loss %.4f  %s tokens/s%s  %s  eta %s", r.step + 1,
+      options.steps, std::string(filled, '#'), std::string(width - filled, '.'),
+      r.loss, rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
+      percentText(mfu(recentMs)), bytesText(residentBytes()),
+      durationText(recentMs / 1e3 * static_cast<double>(options.steps - r.step - 1)));
+  std::printf("\r%s\x1b[K", line.c_str());
+  std::fflush(stdout);
+  barShown = true;
+}
+
+void Reporter::showLine(const StepReport &r) {
+  std::printf("step %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
+              static_cast<unsigned long long>(r.step),
+              static_cast<unsigned long long>(options.steps),
+              static_cast<double>(r.loss),
+              r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm).c_str() : "",
+              r.learningRate, r.stepMs,
+              rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
+              percentText(mfu(r.stepMs)).c_str());
+  std::fflush(stdout);
+}
+
+void Reporter::finish() {
+  if (barShown)
+    std::printf("\n");
+  uint64_t peak = peakResidentBytes();
+  if (stepsSeen > 0)
+    std::printf("%llu steps in %s, loss %.4f -> %.4f, %s tokens/s%s\n",
+                static_cast<unsigned long long>(stepsSeen),
+                durationText(totalMs / 1e3).c_str(), static_cast<double>(firstLoss),
+                static_cast<double>(lastLoss),
+                rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3).c_str(),
+                percentText(mfu(totalMs / static_cast<double>(stepsSeen))).c_str());
+  std::printf("memory: planned %s, peak growth measured %s\n",
+              bytesText(options.plannedBytes).c_str(),
+              bytesText(peak > options.baseBytes ? peak - options.baseBytes : 0).c_str());
+  std::fflush(stdout);
+}
+
+} // namespace meshwork::runtime

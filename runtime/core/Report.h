@@ -1,0 +1,61 @@
+// What the user sees of a run, and the metrics file.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "meshwork/Plan/Plan.h"
+#include "runtime/io/Files.h"
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace meshwork::runtime {
+
+struct StepReport {
+  uint64_t step;            // from 0
+  float loss;               // mean over the step's global tokens
+  std::optional<float> gradNorm;
+  double learningRate;
+  // Wall time of the step, and its parts as a mean over ranks.
+  double stepMs, computeMs, commMs, idleMs;
+};
+
+struct ReportOptions {
+  std::string metrics;      // path, or none
+  uint64_t steps;
+  uint64_t logEvery;
+  double peakTflops;        // 0: unknown
+  uint64_t baseBytes;       // resident before arenas
+  uint64_t plannedBytes;    // arenas and workspaces of all ranks
+};
+
+/// One step at a time, from any thread.
+class Reporter {
+public:
+  /// Opens the metrics file; 73 when it cannot be created.
+  static absl::StatusOr<std::unique_ptr<Reporter>>
+  create(const plan::Plan &plan, ReportOptions options);
+
+  /// Known only after ranks have started.
+  void setPeakTflops(double tflops) { options.peakTflops = tflops; }
+  /// Metrics line (flushed), then the terminal. 74 when a write fails.
+  absl::Status onStep(const StepReport &report);
+  /// Ends the progress bar and prints the run's sums.
+  void finish();
+
+private:
+  Reporter(const plan::Plan &plan, ReportOptions options);
+  std::optional<double> mfu(double stepMs) const;
+  absl::Status writeMetrics(const StepReport &report);
+  void showBar(const StepReport &report);
+  void showLine(const StepReport &report);
+
+  ReportOptions options;
+  uint64_t tokensPerStep, flopsPerStep;
+  FileDescriptor metrics;
+  bool terminal, barShown = false;
+  uint64_t stepsSeen = 0;
+  double totalMs = 0, recentMs = 0, shownAtMs = -1e9;
+  float firstLoss = 0, lastLoss = 0;
+};
+
+} // namespace meshwork::runtime

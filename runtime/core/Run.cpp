@@ -1,0 +1,170 @@
+// From options to a finished run: everything that can be wrong is found before
+// the first step, the cheapest first.
+#include "meshwork/Runtime/Run.h"
+#include "absl/strings/str_format.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "runtime/core/Checked.h"
+#include "runtime/core/IoStatus.h"
+#include "runtime/core/Trainer.h"
+#include "runtime/core/Weights.h"
+#include <cmath>
+#include <cstdio>
+
+namespace meshwork::runtime {
+namespace {
+/// More threads than this in one process is a mistake, not a machine.
+constexpr uint32_t maxRanks = 1024;
+
+template <typename... Parts> absl::Status usage(const Parts &...parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::Status checkOptions(const RunOptions &o) {
+  const LearningRate &lr = o.learningRate;
+  if (!(lr.rate >= 0) || !std::isfinite(lr.rate) || !(lr.minimum >= 0) ||
+      lr.minimum > lr.rate)
+    return usage("the learning rate ", lr.rate, " and its minimum ", lr.minimum,
+                 " must be finite, 0 or more, and the minimum the smaller one");
+  if (!(o.timeoutSeconds > 0) || o.timeoutSeconds > 1e6)
+    return usage("--timeout is ", o.timeoutSeconds, ", expected 0 to 1000000 seconds");
+  if (o.logEvery == 0)
+    return usage("--log-every is 0, expected 1 or more");
+  if (o.threads < 0 || o.threads > 4096)
+    return usage("--threads is ", o.threads, ", expected 0 to 4096");
+  if (o.steps > INT32_MAX)
+    return usage("--steps is ", o.steps, ", expected at most ", INT32_MAX);
+  if (!(o.peakTflops >= 0) || !std::isfinite(o.peakTflops))
+    return usage("--peak-tflops is ", o.peakTflops, ", expected a positive number");
+  if (o.steps > 0 && o.data.empty() && !o.validateOnly)
+    return usage("--data is needed for ", o.steps, " steps");
+  if (o.steps == 0 && !o.saveGradients.empty())
+    return usage("--save-gradients needs at least one step");
+  return absl::OkStatus();
+}
+
+absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
+                        uint32_t &ranks) {
+  ranks = 1;
+  for (const plan::Axis *axis : *plan.mesh())
+    ranks *= axis->size();
+  if (options.ranks != 0 && options.ranks != ranks)
+    return usage("-n is ", options.ranks, ", the plan is for ", ranks,
+                 " ranks: leave -n out, or compile for another mesh");
+  if (ranks > maxRanks)
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the plan is for ", ranks, " ranks, one process runs at most ", maxRanks));
+  return absl::OkStatus();
+}
+
+/// Everything that ranks will take, against what there is.
+absl::Status checkMemory(const plan::Plan &plan,
+                         const std::vector<CoreShare> &cores, uint64_t &total) {
+  total = 0;
+  const auto &programs = *plan.program_of_rank();
+  std::vector<absl::StatusOr<uint64_t>> needs;
+  for (const plan::Program *program : *plan.programs())
+    needs.push_back(neededBytes(*program, cores[0].threads));
+  for (uint32_t rank = 0; rank < cores.size(); ++rank) {
+    const auto &need = needs[programs.Get(programs.size() == 1 ? 0 : rank)];
+    MESHWORK_RETURN_IF_ERROR(need.status());
+    if (!checkedAdd(total, *need, total))
+      return bad("the memory of all ranks does not fit 64 bits");
+  }
+  uint64_t available = availableBytes();
+  if (total <= available)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the plan needs ", bytesText(total), " (", cores.size(), " ranks of up to ",
+      bytesText(*needs[0]), " each), this process may take ", bytesText(available),
+      ": compile with a smaller micro batch, or use a larger machine"));
+}
+
+/// Creates what will be written at the end and takes it away again.
+absl::Status checkOutputs(const RunOptions &options) {
+  for (const std::string *path : {&options.save, &options.saveGradients,
+                                  &options.trace, &options.profileJson})
+    if (!path->empty())
+      if (auto file = OutputFile::create(*path); !file.ok())
+        return withExitCode(file.status(), ExitCode::cannotCreate);
+  return absl::OkStatus();
+}
+
+absl::Status openInputs(const RunOptions &options, TrainerParts &parts) {
+  const plan::Plan &plan = parts.plan->plan();
+  if (options.steps > 0) {
+    auto tokens = TokenSource::open({options.data, options.dataType, options.tokenizer,
+                                     plan.vocabulary(), plan.sequence()});
+    if (!tokens.ok())
+      return fromIo(tokens.status());
+    parts.tokens = std::move(*tokens);
+  }
+  if (options.init.empty())
+    return absl::OkStatus();
+  auto weights = SafeTensorsReader::open(options.init);
+  if (!weights.ok())
+    return fromIo(weights.status());
+  parts.weights = std::move(*weights);
+  if (absl::Status status = matchWeights(plan, *parts.weights); !status.ok())
+    return absl::Status(status.code(),
+                        absl::StrCat("'", options.init, "': ", status.message()));
+  return absl::OkStatus();
+}
+
+absl::Status writeOutputs(const RunOptions &options, const Trainer &trainer) {
+  if (!options.save.empty())
+    MESHWORK_RETURN_IF_ERROR(saveWeights(options.save, trainer.ranks()));
+  if (!options.saveGradients.empty())
+    MESHWORK_RETURN_IF_ERROR(saveGradients(options.saveGradients, trainer.ranks()));
+  if (!options.trace.empty())
+    MESHWORK_RETURN_IF_ERROR(
+        writeTrace(options.trace, trainer.ranks(), trainer.recorders()));
+  if (!options.profileJson.empty())
+    MESHWORK_RETURN_IF_ERROR(
+        writeProfileJson(options.profileJson, trainer.ranks(), trainer.recorders()));
+  if (options.profile)
+    std::fputs(profileTable(trainer.ranks(), trainer.recorders()).c_str(), stdout);
+  return absl::OkStatus();
+}
+} // namespace
+
+absl::Status run(const RunOptions &given) {
+  RunOptions options = given;
+  if (options.learningRate.decaySteps == 0)
+    options.learningRate.decaySteps = options.steps;
+  MESHWORK_RETURN_IF_ERROR(checkOptions(options));
+  TrainerParts parts;
+  absl::StatusOr<std::unique_ptr<PlanFile>> file = PlanFile::open(options.plan);
+  MESHWORK_RETURN_IF_ERROR(file.status());
+  parts.plan = std::move(*file);
+  const plan::Plan &plan = parts.plan->plan();
+  uint32_t ranks = 0;
+  MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, ranks));
+  MESHWORK_RETURN_IF_ERROR(checkMachine(plan));
+  parts.cores = shareCores(allowedCpus(), ranks, options.threads, options.pin);
+  uint64_t planned = 0;
+  MESHWORK_RETURN_IF_ERROR(checkMemory(plan, parts.cores, planned));
+  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels = KernelLibrary::load(plan);
+  MESHWORK_RETURN_IF_ERROR(kernels.status());
+  parts.kernels = std::move(*kernels);
+  if (options.validateOnly) {
+    absl::PrintF("%s is valid: %d ranks, %d programs, %s for all ranks\n",
+                 options.plan, ranks, plan.programs()->size(), bytesText(planned));
+    return absl::OkStatus();
+  }
+  if (!options.saveGradients.empty())
+    MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
+  MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
+  MESHWORK_RETURN_IF_ERROR(openInputs(options, parts));
+  absl::StatusOr<std::unique_ptr<Reporter>> reporter = Reporter::create(
+      plan, {options.metrics, options.steps, options.logEvery,
+             options.peakTflops, residentBytes(), planned});
+  MESHWORK_RETURN_IF_ERROR(reporter.status());
+  parts.reporter = std::move(*reporter);
+  std::shared_ptr<Reporter> report = parts.reporter;
+  Trainer trainer(std::move(parts), options);
+  absl::Status status = trainer.run();
+  report->finish();
+  return status.ok() ? writeOutputs(options, trainer) : status;
+}
+
+} // namespace meshwork::runtime

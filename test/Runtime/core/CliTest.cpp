@@ -1,0 +1,146 @@
+// meshwork-run as a process: exit codes, signals, and what it is made of.
+#include "TestPlan.h"
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace meshwork::runtime::test {
+namespace {
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string text; // stdout and stderr
+};
+
+Outcome shell(const std::string &command) {
+  std::string out = temporary("cli-output");
+  int status = std::system((command + " > '" + out + "' 2>&1").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), readFile(out)};
+}
+
+Outcome meshworkRun(const std::string &arguments) {
+  return shell(std::string("'") + MESHWORK_RUN + "' " + arguments);
+}
+
+class Cli : public ::testing::Test {
+protected:
+  std::string plan = writePlan(tinyPlan({.ranks = 2}), "cli-plan");
+  std::string data = writeText(5000, "cli-text");
+  std::string train = plan + " --data " + data + " --tokenizer bytes ";
+};
+
+TEST_F(Cli, exitCodes) {
+  EXPECT_EQ(meshworkRun("--help").code, 0);
+  EXPECT_EQ(meshworkRun("").code, 64);
+  EXPECT_EQ(meshworkRun(train + "--steps 1 --frobnicate").code, 64);
+  EXPECT_EQ(meshworkRun(train + "--steps -1").code, 64);
+  EXPECT_EQ(meshworkRun(train + "--steps 1 --schedule zigzag").code, 64);
+  EXPECT_EQ(meshworkRun(train + "--steps 1 -n 4").code, 64);
+  EXPECT_EQ(meshworkRun(train + "--steps 1 --seed 4294967296").code, 64);
+  EXPECT_EQ(meshworkRun(train + "--steps 1 --lr nan").code, 64);
+  EXPECT_EQ(meshworkRun(data + " --steps 1").code, 64); // --data is missing
+  EXPECT_EQ(meshworkRun(data + " --steps 0").code, 65); // not a plan
+  EXPECT_EQ(meshworkRun("/absent --steps 0").code, 66);
+  EXPECT_EQ(meshworkRun(train + "--steps 1 --save /absent/w").code, 73);
+  EXPECT_EQ(meshworkRun(plan + " --validate-only").code, 0);
+}
+
+TEST_F(Cli, aFullDeviceIsAWriteError) {
+  EXPECT_EQ(meshworkRun(train + "--steps 2 --metrics /dev/full").code, 74);
+}
+
+TEST_F(Cli, plainLinesOffATerminal) {
+  Outcome outcome = meshworkRun(train + "--steps 5 --log-every 2 -n 2 --schedule cosine");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("step 0/5"), std::string::npos);
+  EXPECT_EQ(outcome.text.find("step 1/5"), std::string::npos);
+  EXPECT_NE(outcome.text.find("step 4/5"), std::string::npos);
+  EXPECT_EQ(outcome.text.find('\r'), std::string::npos);
+}
+
+pid_t start(const std::vector<std::string> &arguments) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    std::vector<char *> raw = {const_cast<char *>(MESHWORK_RUN)};
+    for (const std::string &argument : arguments)
+      raw.push_back(const_cast<char *>(argument.c_str()));
+    raw.push_back(nullptr);
+    if (!std::freopen("/dev/null", "w", stdout))
+      ::_exit(126);
+    ::execv(MESHWORK_RUN, raw.data());
+    ::_exit(127);
+  }
+  return child;
+}
+
+int exitOf(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Waits until training writes metrics.
+void waitForSteps(const std::string &metrics) {
+  for (int i = 0; i < 1000 && readFile(metrics).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+TEST_F(Cli, signalsEndTheStepAndSave) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    std::string save = temporary("cli-save"), metrics = temporary("cli-metrics");
+    ::unlink(save.c_str());
+    ::unlink(metrics.c_str());
+    pid_t child = start({plan, "--data", data, "--tokenizer", "bytes", "--steps", "100000000",
+                         "--metrics", metrics, "--save", save});
+    waitForSteps(metrics);
+    ::kill(child, signal);
+    EXPECT_EQ(exitOf(child), 0);
+    EXPECT_TRUE(fs::exists(save));
+    std::string text = readFile(metrics);
+    EXPECT_EQ(text.back(), '\n');
+  }
+}
+
+TEST_F(Cli, loadsNoLlvm) {
+  Outcome libraries = shell(std::string("ldd '") + MESHWORK_RUN + "'");
+  ASSERT_EQ(libraries.code, 0);
+  EXPECT_NE(libraries.text.find("libc.so"), std::string::npos);
+  EXPECT_EQ(libraries.text.find("LLVM"), std::string::npos) << libraries.text;
+  EXPECT_EQ(libraries.text.find("MLIR"), std::string::npos) << libraries.text;
+}
+
+/// Lines of the runtime's sources that include a compiler header.
+std::vector<std::string> compilerIncludes(const fs::path &folder) {
+  std::vector<std::string> found;
+  for (const auto &entry : fs::recursive_directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    for (std::string line; entry.is_regular_file() && std::getline(file, line);)
+      if (line.find("#include") == 0)
+        for (const char *part : {"mlir/", "llvm/", "mlir-c/", "dialects/", "passes/", "lib/"})
+          if (line.find(part) != std::string::npos)
+            found.push_back(entry.path().string() + ": " + line);
+  }
+  return found;
+}
+
+TEST_F(Cli, includesNoCompiler) {
+  fs::path root = MESHWORK_SOURCE;
+  for (const char *folder : {"runtime", "include/meshwork/Plan", "include/meshwork/Runtime",
+                             "tools/meshwork-run"})
+    for (const std::string &line : compilerIncludes(root / folder))
+      ADD_FAILURE() << line;
+  // The search itself finds what it looks for.
+  fs::path decoy = temporary("decoy");
+  fs::create_directory(decoy);
+  std::ofstream(decoy / "a.cpp") << "#include \"mlir/IR/Value.h\"\n";
+  EXPECT_EQ(compilerIncludes(decoy).size(), 1u);
+  fs::remove_all(decoy);
+}
+
+} // namespace
+} // namespace meshwork::runtime::test

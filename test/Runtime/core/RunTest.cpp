@@ -1,0 +1,349 @@
+// Whole runs of a small plan, checked against sums done here by hand.
+#include "TestPlan.h"
+#include "meshwork/Plan/Frame.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "meshwork/Runtime/Run.h"
+#include "runtime/core/Cpus.h"
+#include "runtime/core/Schedule.h"
+#include "runtime/io/SafeTensors.h"
+#include "runtime/io/Tokens.h"
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace meshwork::runtime::test {
+namespace {
+using plan::PlanT, plan::ProgramT;
+
+class Run : public ::testing::Test {
+protected:
+  RunOptions options;
+  void SetUp() override {
+    options.data = writeText(5000, "text");
+    options.tokenizer = "bytes";
+    options.steps = 3;
+    options.learningRate.rate = 0.5;
+    options.save = temporary("out.safetensors");
+  }
+  absl::Status runPlan(const PlanT &plan) {
+    options.plan = writePlan(plan, "plan");
+    return run(options);
+  }
+  void expectExit(const PlanT &plan, int code, const std::string &text) {
+    absl::Status status = runPlan(plan);
+    EXPECT_EQ(exitCodeOf(status), code) << status;
+    EXPECT_NE(std::string(status.message()).find(text), std::string::npos)
+        << "expected: " << text << "\nfound: " << status.message();
+  }
+};
+
+std::vector<float> tensor(const std::string &path, const char *name = "wte.weight") {
+  auto reader = SafeTensorsReader::open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  std::vector<float> values((*reader)->find(name)->numElements);
+  EXPECT_TRUE((*reader)->read(name, absl::MakeSpan(values)).ok());
+  return values;
+}
+
+std::vector<nlohmann::json> lines(const std::string &path) {
+  std::vector<nlohmann::json> result;
+  std::istringstream text(readFile(path));
+  for (std::string line; std::getline(text, line);)
+    result.push_back(nlohmann::json::parse(line));
+  return result;
+}
+
+/// What training does, in double and without ranks: 8 samples a step.
+struct ByHand {
+  std::vector<double> losses;
+  std::vector<float> lastGradient;
+  std::vector<double> weights;
+
+  ByHand(const std::string &text, std::vector<float> start, int steps, double rate)
+      : weights(start.begin(), start.end()) {
+    auto source = TokenSource::open({text, "", "bytes", 256, 16});
+    std::vector<int32_t> tokens(16), targets(16);
+    for (int step = 0; step < steps; ++step) {
+      std::vector<double> counts(256);
+      for (uint32_t sample = 0; sample < 8; ++sample) {
+        EXPECT_TRUE((*source)->sample(0, static_cast<uint64_t>(step), sample,
+                                      absl::MakeSpan(tokens), absl::MakeSpan(targets)).ok());
+        for (int32_t token : tokens)
+          ++counts[static_cast<size_t>(token)];
+      }
+      double loss = 0;
+      lastGradient.assign(weights.size(), 0);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        double share = counts[i / 8] / (8 * 16 * 8);
+        loss += share * weights[i];
+        lastGradient[i] = static_cast<float>(share);
+      }
+      for (size_t i = 0; i < weights.size(); ++i)
+        weights[i] += rate * lastGradient[i];
+      losses.push_back(loss);
+    }
+  }
+};
+
+// The same eight samples a step on 1, 2 and 4 ranks.
+TEST_F(Run, oneTwoAndFourRanksComputeWhatIsComputedByHand) {
+  options.steps = 0;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 1, .microbatches = 4})).ok());
+  ByHand expected(options.data, tensor(options.save), 3, 0.5);
+  options.steps = 3;
+  for (uint32_t ranks : {1u, 2u, 4u}) {
+    options.metrics = temporary("metrics");
+    options.saveGradients = temporary("gradients");
+    absl::Status status = runPlan(tinyPlan({.ranks = ranks, .microbatches = 4 / ranks}));
+    ASSERT_TRUE(status.ok()) << status;
+    auto metrics = lines(options.metrics);
+    ASSERT_EQ(metrics.size(), 3u);
+    for (size_t step = 0; step < 3; ++step)
+      EXPECT_NEAR(metrics[step]["loss"].get<double>(), expected.losses[step], 1e-7) << ranks;
+    std::vector<float> weights = tensor(options.save), gradient = tensor(options.saveGradients);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      ASSERT_NEAR(weights[i], expected.weights[i], 1e-7);
+      ASSERT_NEAR(gradient[i], expected.lastGradient[i], 1e-8);
+    }
+  }
+}
+
+TEST_F(Run, initialWeightsDependOnlyOnTheSeed) {
+  options.steps = 0;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 1})).ok());
+  std::string one = readFile(options.save);
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 4})).ok());
+  EXPECT_EQ(readFile(options.save), one);
+  options.seed = 1;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 1})).ok());
+  EXPECT_NE(readFile(options.save), one);
+}
+
+TEST_F(Run, sameInputsSameBits) {
+  for (int threads : {1, 2}) {
+    options.threads = threads;
+    ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+    static std::string first;
+    if (first.empty())
+      first = readFile(options.save);
+    EXPECT_EQ(readFile(options.save), first);
+  }
+}
+
+TEST_F(Run, initReadsWhatSaveWrote) {
+  ASSERT_TRUE(runPlan(tinyPlan()).ok());
+  std::string trained = readFile(options.save);
+  options.init = temporary("init.safetensors");
+  writeFile(options.init, trained.data(), trained.size());
+  options.steps = 0;
+  options.seed = 99;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+  EXPECT_EQ(readFile(options.save), trained);
+}
+
+TEST_F(Run, weightsOfAnotherModelAreListed) {
+  options.init = temporary("other.safetensors");
+  std::vector<float> data(4);
+  std::vector<TensorToWrite> tensors;
+  for (int i = 0; i < 7; ++i)
+    tensors.push_back({"extra" + std::to_string(i), {4}, data.data()});
+  ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
+  expectExit(tinyPlan(), 65, "missing: \"wte.weight\"; not in the plan: \"extra0\", ");
+  expectExit(tinyPlan(), 65, "\"extra4\" and 2 more");
+  tensors = {{"wte.weight", {2, 2}, data.data()}};
+  ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
+  expectExit(tinyPlan(), 65, "is [2,2] in the file, the plan has [256,8]");
+}
+
+TEST_F(Run, bf16WeightsAreRoundedMasters) {
+  PlanT plan = tinyPlan();
+  ProgramT &p = *plan.programs[0];
+  p.buffers.push_back(std::make_unique<plan::BufferT>(*p.buffers[0]));
+  p.buffers.back()->offset = p.arena_bytes;
+  p.buffers.back()->size_bytes /= 2;
+  p.arena_bytes += p.buffers.back()->size_bytes;
+  p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
+  p.views.back()->buffer = static_cast<uint32_t>(p.buffers.size() - 1);
+  p.views.back()->dtype = plan::DType::bf16;
+  uint32_t rounded = static_cast<uint32_t>(p.views.size() - 1);
+  p.parameters[0]->weight = rounded;
+  // Looks up in the rounded weights; the result shows in the gradient view.
+  opOf<plan::EmbeddingT>(*p.microbatch[0]).table = rounded;
+  options.metrics = temporary("metrics");
+  options.steps = 1;
+  absl::Status status = runPlan(plan);
+  ASSERT_TRUE(status.ok()) << status;
+  double inBf16 = lines(options.metrics)[0]["loss"];
+  ASSERT_TRUE(runPlan(tinyPlan()).ok());
+  double inF32 = lines(options.metrics)[0]["loss"];
+  EXPECT_NE(inBf16, inF32);
+  EXPECT_NEAR(inBf16, inF32, 0.1 / 256); // values below 0.1, 8 bits
+}
+
+TEST_F(Run, nanInAWeightStopsBeforeTheOptimizer) {
+  std::vector<float> weights(256 * 8, 0.5f);
+  weights['k' * 8] = NAN;
+  options.init = temporary("nan.safetensors");
+  std::vector<TensorToWrite> tensors = {{"wte.weight", {256, 8}, weights.data()}};
+  ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
+  expectExit(tinyPlan({.ranks = 2}), 65,
+             "the loss of step 0 is nan; all ranks stopped before the optimizer. "
+             "parameter \"wte.weight\" of rank 0 held a NaN before the step");
+}
+
+TEST_F(Run, infinityOnOneRankIsTracedToItsInstruction) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
+  plan.program_of_rank = {0, 0, 1, 0};
+  opOf<plan::FillT>(*plan.programs[1]->once[0]).value = INFINITY;
+  expectExit(plan, 65, "the first is a NaN in \"loss\", written by instruction \"mean\" (Matmul, "
+                       "microbatch[1]) in microbatch 0 on rank 2");
+}
+
+TEST_F(Run, aDivergingRunNamesTheStep) {
+  options.learningRate.rate = 3e38;
+  PlanT plan = tinyPlan();
+  opOf<plan::FillT>(*plan.programs[0]->once[0]).value = 1;
+  expectExit(plan, 65, "the loss of step 1 is inf; all ranks stopped before the optimizer. "
+                       "parameter \"wte.weight\" of rank 0 held an infinity");
+}
+
+TEST_F(Run, stopEndsAfterTheStepAndSaves) {
+  std::atomic<bool> stop{true};
+  options.stop = &stop;
+  options.steps = 1000000;
+  options.metrics = temporary("metrics");
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+  EXPECT_EQ(lines(options.metrics).size(), 1u);
+  EXPECT_EQ(tensor(options.save).size(), 2048u);
+}
+
+TEST_F(Run, metricsHaveTheContractsKeys) {
+  options.metrics = temporary("metrics");
+  options.peakTflops = 1;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+  auto last = lines(options.metrics).back();
+  std::vector<std::string> keys;
+  for (const auto &[key, value] : last.items())
+    keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{
+                      "comm_ms", "compute_ms", "grad_norm", "idle_ms", "loss", "lr", "memory_peak_bytes",
+                      "mfu", "step", "step_ms", "tokens", "tokens_per_s"}));
+  EXPECT_EQ(last["step"], 2);
+  EXPECT_EQ(last["tokens"], 3 * 8 * 16);
+  EXPECT_GT(last["mfu"].get<double>(), 0);
+  EXPECT_NEAR(last["compute_ms"].get<double>() + last["comm_ms"].get<double>() +
+                  last["idle_ms"].get<double>(),
+              last["step_ms"].get<double>(), 0.5);
+}
+
+TEST_F(Run, traceHasATrackPerRankAndStream) {
+  options.trace = temporary("trace");
+  options.traceSteps = 2;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+  auto trace = nlohmann::json::parse(readFile(options.trace));
+  int compute = 0, moves = 0, names = 0;
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "M")
+      names += event["name"] == "thread_name";
+    else
+      (event["tid"] == 1 ? moves : compute) += 1;
+  EXPECT_EQ(names, 4);
+  EXPECT_EQ(moves, 2 * 2 * 2);              // ranks, steps, collectives
+  EXPECT_EQ(compute, 2 * 2 * (3 * 2 + 2));  // three a microbatch, two in update
+}
+
+TEST_F(Run, profileCountsEveryInstruction) {
+  options.profileJson = temporary("profile");
+  options.profile = true;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+  auto rows = nlohmann::json::parse(readFile(options.profileJson))["instructions"];
+  ASSERT_EQ(rows.size(), 7u);
+  for (const auto &row : rows) {
+    EXPECT_EQ(row["calls_per_step"], row["phase"] == "microbatch" ? 2 : 1);
+    EXPECT_GT(row["ms_per_step"].get<double>(), 0);
+  }
+}
+
+TEST_F(Run, refusesWhatCannotWork) {
+  options.save = "/absent/folder/out.safetensors";
+  expectExit(tinyPlan(), 73, "/absent/folder");
+  options.save.clear();
+  options.metrics = "/absent/metrics";
+  expectExit(tinyPlan(), 73, "/absent/metrics");
+  options.metrics.clear();
+  options.ranks = 3;
+  expectExit(tinyPlan(), 64, "-n is 3, the plan is for 1 ranks");
+  options.ranks = 0;
+  options.data = temporary("absent");
+  expectExit(tinyPlan(), 66, "absent");
+  options.data.clear();
+  expectExit(tinyPlan(), 64, "--data is needed");
+  options.steps = 0;
+  options.saveGradients = temporary("g");
+  expectExit(tinyPlan(), 64, "at least one step");
+}
+
+TEST_F(Run, refusesGradientsThatAreNotKept) {
+  options.saveGradients = temporary("g");
+  PlanT plan = tinyPlan();
+  plan.programs[0]->parameters[0]->gradient = plan::noView;
+  expectExit(plan, 65, "does not keep the gradient of \"wte.weight\"");
+}
+
+TEST_F(Run, refusesAnotherMachine) {
+  PlanT plan = tinyPlan();
+  plan.cpu_features = {"sse2", "quantum", "amx-quantum"};
+  expectExit(plan, 69, "lacks \"quantum\", \"amx-quantum\"");
+  plan.cpu_features = {"sse2", "sse3", "cx8", "64bit", "fxsr"};
+  EXPECT_TRUE(runPlan(plan).ok());
+  plan.device = plan::Device::cuda;
+  expectExit(plan, 69, "cuda");
+}
+
+TEST_F(Run, refusesWhatDoesNotFitInMemory) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  plan.programs[0]->arena_bytes = uint64_t{1} << 50;
+  expectExit(plan, 71, "needs 4096.0 TiB (4 ranks of up to 1024.0 TiB each)");
+  plan.programs[0]->arena_bytes = ~uint64_t{0};
+  expectExit(plan, 65, "64 bits");
+}
+
+TEST_F(Run, measuresThePeak) {
+  options.measurePeak = true;
+  options.metrics = temporary("metrics");
+  options.steps = 1;
+  ASSERT_TRUE(runPlan(tinyPlan()).ok());
+  EXPECT_TRUE(lines(options.metrics)[0]["mfu"].is_number());
+}
+
+TEST(Schedule, shapes) {
+  LearningRate lr{LearningRate::Shape::cosine, 1.0, 0.1, 4, 14};
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 0), 0.25);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 3), 1.0);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 4), 1.0);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 9), 0.55);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 14), 0.1);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 0.1);
+  lr.shape = LearningRate::Shape::linear;
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 6), 0.82);
+  lr.shape = LearningRate::Shape::constant;
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 1.0);
+}
+
+TEST(Cores, areDealtInBlocks) {
+  std::vector<int> cpus = {2, 3, 5, 7, 8};
+  auto shares = shareCores(cpus, 2, 0, true);
+  EXPECT_EQ(shares[0].threads, 2);
+  EXPECT_EQ(shares[0].cpus, (std::vector<int>{2, 3}));
+  EXPECT_EQ(shares[1].cpus, (std::vector<int>{5, 7}));
+  EXPECT_TRUE(shareCores(cpus, 2, 0, false)[0].cpus.empty());
+  EXPECT_TRUE(shareCores(cpus, 2, 3, true)[1].cpus.empty());
+  EXPECT_EQ(shareCores(cpus, 9, 0, true)[8].threads, 1);
+  EXPECT_TRUE(shareCores(cpus, 9, 0, true)[8].cpus.empty());
+}
+
+} // namespace
+} // namespace meshwork::runtime::test
