@@ -63,6 +63,14 @@ public:
     return workspaceOfInstruction(std::move(op));
   }
 
+  /// The plan as bytes, for a caller that runs it itself.
+  template <typename OperationT>
+  std::vector<uint8_t> serializeFor(const OperationT &operation) const {
+    plan::OperationUnion op;
+    op.Set(OperationT(operation));
+    return serialize(std::move(op));
+  }
+
   std::vector<plan::KernelT> kernels;
   std::vector<uint8_t> code;
 

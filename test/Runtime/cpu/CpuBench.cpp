@@ -1,0 +1,238 @@
+// bench_cpu: products and attention against what oneDNN reaches in the same
+// run. Prints one line each: GF/s, and the ratio to the peak measured between
+// the repetitions, so that a machine that slows down slows both.
+//
+//   bench_cpu [matmul|attention] [threads]
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "runtime/device/cpu/Gemm.h"
+#include "runtime/device/cpu/Prepare.h"
+#include "test/Runtime/cpu/AttentionReference.h"
+
+namespace meshwork::runtime::test {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Seconds of the fastest run in about a fifth of a second.
+double fastest(const std::function<void()> &run) {
+  run();
+  double best = 1e30, end = now() + 0.2;
+  do {
+    double start = now();
+    run();
+    best = std::min(best, now() - start);
+  } while (now() < end);
+  return best;
+}
+
+/// Zeroed bytes on the heap; the benchmarks' numbers do not matter.
+struct Zeros {
+  explicit Zeros(uint64_t size)
+      : data(static_cast<std::byte *>(
+            std::aligned_alloc(64, (size + 4159) / 64 * 64))) {
+    std::memset(data, 0, (size + 4159) / 64 * 64);
+  }
+  ~Zeros() { std::free(data); }
+  Zeros(const Zeros &) = delete;
+  Zeros &operator=(const Zeros &) = delete;
+  std::byte *data;
+};
+
+/// GF/s of one product that fits the caches, on `threads` threads at once.
+class Peak {
+public:
+  Peak(const cpu::GemmSpec &spec, ThreadTeam &team)
+      : spec(spec), team(team), lhs(spec.m * spec.k * 4),
+        rhs(spec.k * spec.n * 4) {
+    gemm = *cpu::Gemm::create(spec);
+    (void)gemm->generate(team.size());
+    for (int i = 0; i < team.size(); ++i) {
+      scratch.push_back(std::make_unique<Zeros>(gemm->scratchBytes()));
+      packed.push_back(std::make_unique<Zeros>(gemm->packedBytes()));
+      dst.push_back(std::make_unique<Zeros>(spec.m * spec.n * 4));
+    }
+  }
+  double gflops() {
+    double seconds = fastest([&] {
+      team.parallelFor(team.size() * 4, [&](int64_t begin, int64_t end, int t) {
+        for (int64_t i = begin; i < end; ++i)
+          gemm->run(t, lhs.data, spec.packRhs ? packed[t]->data : rhs.data,
+                    dst[t]->data, nullptr, scratch[t]->data);
+      });
+    });
+    return 8e-9 * spec.m * spec.n * spec.k * team.size() / seconds;
+  }
+
+private:
+  cpu::GemmSpec spec;
+  ThreadTeam &team;
+  Zeros lhs, rhs;
+  std::unique_ptr<cpu::Gemm> gemm;
+  std::vector<std::unique_ptr<Zeros>> scratch, packed, dst;
+};
+
+cpu::GemmSpec dense(int64_t m, int64_t n, int64_t k, DType dtype) {
+  cpu::GemmSpec spec;
+  spec.m = m, spec.n = n, spec.k = k;
+  spec.type = spec.dstType = dtype;
+  spec.lhsLd = k, spec.rhsLd = n, spec.dstLd = n;
+  return spec;
+}
+
+/// A prepared instruction with zeroed memory.
+template <typename OperationT> class Runner {
+public:
+  Runner(TestProgram &program, const OperationT &op, ThreadTeam &team)
+      : bytes(program.serializeFor(op)),
+        plan(*flatbuffers::GetRoot<plan::Plan>(bytes.data())),
+        program(*plan.programs()->Get(0)), arena(this->program.arena_bytes()),
+        perThread(*workspaceBytesPerThread(this->program)),
+        workspace(perThread * team.size()),
+        library(*KernelLibrary::load(plan)) {
+    PrepareContext context{plan,      this->program, arena.data, workspace.data,
+                           perThread, team,          *library};
+    double start = now();
+    auto prepared = prepare(*this->program.microbatch()->Get(0), context);
+    prepareMs = 1e3 * (now() - start);
+    if (!prepared.ok()) {
+      std::fprintf(stderr, "%s\n", prepared.status().ToString().c_str());
+      std::exit(1);
+    }
+    executable = *std::move(prepared);
+  }
+  double seconds() {
+    return fastest([&] { executable->run({.microbatch = 1}); });
+  }
+  uint64_t workspaceBytes() const { return perThread; }
+  double prepareMs = 0;
+
+private:
+  std::vector<uint8_t> bytes;
+  const plan::Plan &plan;
+  const plan::Program &program;
+  Zeros arena;
+  uint64_t perThread;
+  Zeros workspace;
+  std::unique_ptr<KernelLibrary> library;
+  std::unique_ptr<Executable> executable;
+};
+
+struct Product {
+  int64_t m, k, n;
+  bool lhsTransposed, rhsTransposed;
+  DType out;
+  plan::Accumulate accumulate;
+};
+
+void benchProduct(const Product &p, DType in, ThreadTeam &team, Peak &peak) {
+  TestProgram program;
+  plan::MatmulT op;
+  auto add = [&](DType dtype, int64_t r, int64_t c, bool transposed) {
+    uint32_t buffer = program.addBuffer(dtype, r * c);
+    return program.addView(buffer, dtype, {1, r, c},
+                           {r * c, transposed ? 1 : c, transposed ? r : 1});
+  };
+  DType out = in == DType::bf16 ? p.out : DType::f32;
+  op.lhs = add(in, p.m, p.k, p.lhsTransposed);
+  op.rhs = add(in, p.k, p.n, p.rhsTransposed);
+  op.dst = add(out, p.m, p.n, false);
+  op.accumulate = p.accumulate;
+  Runner<plan::MatmulT> runner(program, op, team);
+  double before = peak.gflops();
+  double rate = 2e-9 * p.m * p.k * p.n / runner.seconds();
+  double best = std::max(before, peak.gflops());
+  std::printf("%6ld x %5ld x %5ld %s%s%s %-4s -> %-4s %7.1f GF/s  %.3f of "
+              "%.1f  workspace %lu KiB, prepared in %.1f ms\n",
+              long(p.m), long(p.k), long(p.n), p.lhsTransposed ? "T" : "-",
+              p.rhsTransposed ? "T" : "-",
+              p.accumulate == plan::Accumulate::no ? "-" : "+",
+              in == DType::bf16 ? "bf16" : "f32",
+              out == DType::bf16 ? "bf16" : "f32", rate, rate / best, best,
+              (unsigned long)(runner.workspaceBytes() / 1024),
+              runner.prepareMs);
+}
+
+void benchProducts(ThreadTeam &team) {
+  using plan::Accumulate;
+  const Product products[] = {
+      {2048, 768, 3072, false, false, DType::bf16, Accumulate::no},
+      {2048, 3072, 768, false, false, DType::bf16, Accumulate::no},
+      {2048, 768, 2304, false, false, DType::bf16, Accumulate::no},
+      {2048, 3072, 768, false, true, DType::bf16, Accumulate::no},
+      {768, 2048, 3072, true, false, DType::f32, Accumulate::yes},
+      {256, 768, 50257, false, true, DType::f32, Accumulate::no},
+      {256, 768, 50257, false, true, DType::bf16, Accumulate::no},
+      {256, 50257, 768, false, false, DType::bf16, Accumulate::no},
+      {50257, 256, 768, true, false, DType::f32, Accumulate::yes}};
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    cpu::GemmSpec spec = dense(256, 256, 768, dtype);
+    spec.packRhs = true;
+    Peak peak(spec, team);
+    for (const Product &product : products)
+      benchProduct(product, dtype, team, peak);
+  }
+}
+
+/// Blocks that a causal mask leaves, in products of 128 x 128 x d.
+double causalBlocks(int64_t s) {
+  double blocks = (s + 127) / 128;
+  return blocks * (blocks + 1) / 2;
+}
+
+void benchAttention(const AttentionCase &c, ThreadTeam &team) {
+  Peak peak(dense(128, 128, 64, c.dtype), team);
+  AttentionProblem problem(c);
+  double block = 2e-9 * 128 * 128 * c.d * causalBlocks(c.s) * c.b * c.heads;
+  auto report = [&](const char *what, double products, double seconds,
+                    uint64_t workspace) {
+    double floor = products * block / peak.gflops();
+    std::printf("attention %s b %ld h %ld s %ld d %ld %s%s: %.2f ms, %.2f of "
+                "its products' %.2f ms, workspace %lu KiB\n",
+                what, long(c.b), long(c.heads), long(c.s), long(c.d),
+                c.dtype == DType::bf16 ? "bf16" : "f32",
+                c.rate > 0 ? " dropout" : "", 1e3 * seconds, seconds / floor,
+                1e3 * floor, (unsigned long)(workspace / 1024));
+  };
+  Runner<plan::AttentionT> forward(problem.program, problem.forward, team);
+  report("forward ", 2, forward.seconds(), forward.workspaceBytes());
+  Runner<plan::AttentionGradT> backward(problem.program, problem.backward,
+                                        team);
+  report("backward", 5, backward.seconds(), backward.workspaceBytes());
+}
+
+void benchAttentions(ThreadTeam &team) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (double rate : {0.0, 0.1})
+      for (auto [b, s] : {std::pair{4, 512}, std::pair{1, 4096}}) {
+        if (rate > 0 && s > 512)
+          continue;
+        benchAttention({.b = b, .s = s, .heads = 12, .kvHeads = 12, .d = 64,
+                        .causal = true, .dtype = dtype, .rate = rate,
+                        .empty = true},
+                       team);
+      }
+}
+
+} // namespace
+} // namespace meshwork::runtime::test
+
+int main(int argc, char **argv) {
+  using namespace meshwork::runtime;
+  std::string what = argc > 1 ? argv[1] : "";
+  ThreadTeam team(argc > 2 ? std::atoi(argv[2]) : 1, {});
+  if (what != "attention")
+    test::benchProducts(team);
+  if (what != "matmul")
+    test::benchAttentions(team);
+  return 0;
+}
