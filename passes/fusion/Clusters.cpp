@@ -3,8 +3,9 @@
 // A stored value's cone is everything fusible that it is computed from, back to
 // stored values. A value that is not stored is computed again in each cone
 // that needs it: cheap, when the cone loads its operands anyway. So a value is
-// stored when an op outside clusters needs it, or when several users would
-// load two large operands in its place.
+// stored when an op outside clusters needs it, or when several kernels would
+// load two large operands in its place. Which kernels there are shows only
+// when they are formed, so they are formed twice.
 #include "passes/fusion/Clusters.h"
 
 using namespace mlir;
@@ -68,23 +69,38 @@ void Clustering::findStored() {
     for (OpResult result : op.getResults())
       if (llvm::any_of(result.getUsers(), [](Operation *user) { return !isFusible(user); }))
         stored.insert(result);
-    if (isa<MapOp>(op) && worthStoring(&op))
-      for (OpResult result : op.getResults())
-        if (!result.use_empty())
-          stored.insert(result);
   }
 }
 
-bool Clustering::worthStoring(Operation *op) {
-  llvm::SmallPtrSet<Operation *, 4> users(op->user_begin(), op->user_end());
-  if (users.size() < 2)
+/// Whether kernels that differ from its users' would each compute `value` from
+/// two large operands. A value that shares its kernels with all its users is
+/// better stored after them.
+bool Clustering::worthStoring(OpResult value, const DenseMap<Operation *, SmallVector<int64_t>> &kernels) {
+  ArrayRef<int64_t> own = kernels.at(value.getOwner());
+  if (own.size() < 2 || stored.contains(value))
     return false;
-  FailureOr<Cone> cone = trace(op->getResult(0));
+  if (llvm::all_of(value.getUsers(), [&](Operation *user) { return kernels.lookup(user) == own; }))
+    return false;
+  FailureOr<Cone> cone = trace(value);
   if (failed(cone))
     return true;
-  int64_t size = tensorType(op->getResult(0)).getNumElements();
+  int64_t size = tensorType(value).getNumElements();
   auto isLarge = [&](Value leaf) { return tensorType(leaf).getNumElements() * 4 >= size; };
   return size > 1 && llvm::count_if(cone->leaves, isLarge) >= 2;
+}
+
+void Clustering::storeShared(ArrayRef<Operation *> order) {
+  DenseMap<Operation *, SmallVector<int64_t>> kernels;
+  for (auto [index, cluster] : llvm::enumerate(clusters))
+    for (Operation *op : cluster.members)
+      kernels[op].push_back(index);
+  clusters.clear();
+  clusterOf.clear();
+  for (Operation *op : order)
+    if (isa<MapOp>(op) && kernels.contains(op))
+      for (OpResult result : op->getResults())
+        if (worthStoring(result, kernels))
+          stored.insert(result);
 }
 
 /// Adds `op` to the cone unless their spaces or columns do not fit.
@@ -161,7 +177,7 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone, int64_t
   return shares && place <= cluster.place;
 }
 
-LogicalResult Clustering::place(Cone cone) {
+void Clustering::place(const Cone &cone) {
   int64_t at = -1;
   for (Value leaf : cone.leaves) {
     if (auto known = clusterOf.find(leaf); known != clusterOf.end())
@@ -186,17 +202,11 @@ LogicalResult Clustering::place(Cone cone) {
   if (cone.columns)
     cluster.columns = cone.columns;
   clusterOf[cone.root] = index;
-  return success();
 }
 
-LogicalResult Clustering::run() {
-  findStored();
-  // Program order, so that operands are placed before users. Tracing may store
-  // more values; they lie before the root that found them, and go first.
-  SmallVector<Operation *> order;
-  for (Operation &op : block)
-    if (isFusible(&op))
-      order.push_back(&op);
+LogicalResult Clustering::placeAll(ArrayRef<Operation *> order) {
+  // Tracing may store more values. They lie before the root that found them,
+  // so it is done for all before any is placed.
   for (size_t known = 0; known != stored.size();) {
     known = stored.size();
     for (Operation *op : order)
@@ -204,14 +214,28 @@ LogicalResult Clustering::run() {
         if (stored.contains(result) && failed(trace(result)))
           return op->emitOpError("has no kernel form: its reduction is over neither leading nor trailing dims");
   }
+  // Program order, so that operands are placed before users.
   for (Operation *op : order)
     for (OpResult result : op->getResults())
       if (stored.contains(result)) {
         FailureOr<Cone> cone = trace(result);
-        if (failed(cone) || failed(place(*cone)))
+        if (failed(cone))
           return failure();
+        place(*cone);
       }
   return success();
+}
+
+LogicalResult Clustering::run() {
+  findStored();
+  SmallVector<Operation *> order;
+  for (Operation &op : block)
+    if (isFusible(&op))
+      order.push_back(&op);
+  if (failed(placeAll(order)))
+    return failure();
+  storeShared(order);
+  return placeAll(order);
 }
 
 } // namespace meshwork::fusion

@@ -50,10 +50,12 @@ public:
 
 private:
   void findStored();
-  bool worthStoring(::mlir::Operation *op);
+  void storeShared(::llvm::ArrayRef<::mlir::Operation *> order);
+  bool worthStoring(::mlir::OpResult value, const ::llvm::DenseMap<::mlir::Operation *, ::llvm::SmallVector<int64_t>> &kernels);
+  ::mlir::LogicalResult placeAll(::llvm::ArrayRef<::mlir::Operation *> order);
   ::mlir::FailureOr<Cone> trace(::mlir::Value root);
   bool addMember(Cone &cone, ::mlir::Operation *op);
-  ::mlir::LogicalResult place(Cone cone);
+  void place(const Cone &cone);
   bool join(Cluster &cluster, int64_t index, const Cone &cone, int64_t place);
 
   ::mlir::Block &block;

@@ -161,10 +161,26 @@ private:
   DenseMap<Value, Value> &stored;
 };
 
+/// Moves what is there from the start to the front, so that its place in the
+/// text keeps no kernel from running early.
+void hoistSources(Block &block) {
+  Operation *front = nullptr;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isa<ParameterOp, StepInputOp, RotaryTableOp>(op))
+      continue;
+    if (front)
+      op.moveAfter(front);
+    else
+      op.moveBefore(&block, block.begin());
+    front = &op;
+  }
+}
+
 struct FusePass : impl::FusePassBase<FusePass> {
   LogicalResult fuse(func::FuncOp function) {
     splitColumnReductions(function);
     Block &block = function.getBody().front();
+    hoistSources(block);
     Clustering clustering(block);
     if (failed(clustering.run()))
       return failure();

@@ -15,7 +15,7 @@ struct FuseAccumulationsPass : impl::FuseAccumulationsPassBase<FuseAccumulations
     Type gradientType = noted ? noted.getValue() : Type(Float32Type::get(&getContext()));
     SmallVector<AccumulateOp> accumulations;
     getOperation().walk([&](AccumulateOp op) {
-      if (!isa_and_nonnull<ContractOp, EmbeddingGradOp>(op.getValue().getDefiningOp()))
+      if (!isa_and_nonnull<ContractOp, EmbeddingGradOp>(op.getValue().getDefiningOp()) || !op.getValue().hasOneUse())
         accumulations.push_back(op);
     });
     for (AccumulateOp op : accumulations)

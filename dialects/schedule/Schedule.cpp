@@ -1,0 +1,63 @@
+// Registration, verifiers, and what passes ask of instructions.
+#include "dialects/schedule/Schedule.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace meshwork::schedule;
+
+#include "dialects/schedule/ScheduleDialect.cpp.inc"
+#include "dialects/schedule/ScheduleEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/schedule/ScheduleAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/schedule/ScheduleOps.cpp.inc"
+
+void ScheduleDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/schedule/ScheduleOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/schedule/ScheduleAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult ViewOp::verify() {
+  auto type = cast<MemRefType>(getResult().getType());
+  auto buffer = getBuffer().getDefiningOp<BufferOp>();
+  int64_t offset = 0, elementBytes = type.getElementTypeBitWidth() / 8;
+  SmallVector<int64_t> strides;
+  if (!buffer || failed(type.getStridesAndOffset(strides, offset)) || llvm::any_of(strides, [](int64_t s) { return s <= 0; }))
+    return emitOpError() << "(C1) expected positive static strides in a buffer, found " << type;
+  int64_t last = 0;
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
+    last += (size - 1) * stride;
+  int64_t begin = getOffset(), end = begin + (last + 1) * elementBytes;
+  if (begin < 0 || begin % elementBytes || end > buffer.getSizeBytes())
+    return emitOpError() << "(C1) covers bytes " << begin << " to " << end << " of a buffer of " << buffer.getSizeBytes();
+  return success();
+}
+
+namespace meshwork::schedule {
+
+BufferOp bufferOf(Value view) { return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>(); }
+
+bool isInstruction(Operation *op) {
+  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, AllReduceOp>(op);
+}
+
+unsigned countWrites(Operation *instruction) {
+  return llvm::TypeSwitch<Operation *, unsigned>(instruction)
+      .Case([](LaunchOp op) { return op.getNumOutputs(); })
+      .Case([](AllReduceOp op) { return op.getBuffers().size(); })
+      .Case<AttentionOp, RotaryTableOp>([](auto) { return 2; })
+      .Case([](AttentionGradOp) { return 3; })
+      .Default([](Operation *) { return 1; });
+}
+
+SmallVector<PhaseOp> phasesOf(ProgramOp program) { return llvm::to_vector(program.getBody().getOps<PhaseOp>()); }
+
+} // namespace meshwork::schedule

@@ -1,0 +1,169 @@
+// The schedule dialect: one ordered program per class of rank, on buffers.
+#ifndef MESHWORK_SCHEDULE_OPS
+#define MESHWORK_SCHEDULE_OPS
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Schedule_Dialect : Dialect {
+  let name = "schedule";
+  let summary = "What one rank does, in which order, in which bytes";
+  let description = [{
+    A `schedule.program` declares buffers - ranges of one arena - and four
+    phases: `once` after the weights are in place, `step` at the start of each
+    optimizer step, `microbatch` for each microbatch, `update` after the last.
+    Instructions act on views of buffers and are what the runtime executes, one
+    table of the plan each (include/meshwork/Plan/Plan.fbs says what they mean).
+    Each instruction's operands are its reads, then its writes.
+  }];
+  let cppNamespace = "::meshwork::schedule";
+}
+
+class Schedule_Enum<string name, string summary, list<I32EnumCase> cases> : I32Enum<name, summary, cases> {
+  let cppNamespace = "::meshwork::schedule";
+}
+class Schedule_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Schedule_Dialect, info, mnemonic> {
+  let assemblyFormat = "$value";
+}
+
+// The numbers are Plan.fbs's BufferKind.
+def Schedule_BufferKind : Schedule_Enum<"BufferKind", "what bytes are for", [
+  I32EnumCase<"weights", 0>, I32EnumCase<"gradients", 1>, I32EnumCase<"optimizer", 2>, I32EnumCase<"activations", 3>,
+  I32EnumCase<"communication", 4>, I32EnumCase<"workspace", 5>, I32EnumCase<"input", 6>, I32EnumCase<"constants", 7>,
+  I32EnumCase<"results", 8>]>;
+def Schedule_BufferKindAttr : Schedule_EnumAttr<Schedule_BufferKind, "buffer_kind">;
+
+def Schedule_Accumulate : Schedule_Enum<"Accumulate", "whether an instruction adds to its destination", [
+  I32EnumCase<"no", 0>, I32EnumCase<"yes", 1>, I32EnumCase<"after_first_microbatch", 2>]>;
+def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate">;
+
+// The numbers are Plan.fbs's InputKind.
+def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
+  I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction1", 3>,
+  I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>]>;
+def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
+
+def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
+  I32EnumCase<"loss", 0>, I32EnumCase<"grad_norm", 1>]>;
+def Schedule_ResultKindAttr : Schedule_EnumAttr<Schedule_ResultKind, "result_kind">;
+
+class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialect, mnemonic, traits>;
+
+def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlock]> {
+  let summary = "What every rank of one class does";
+  let description = "`arena_bytes` appears with `-memory-plan-arena`.";
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name (`arena` $arena_bytes^)? attr-dict-with-keyword $body";
+}
+
+def Schedule_PhaseOp : Schedule_Op<"phase", [HasParent<"ProgramOp">, NoTerminator, SingleBlock]> {
+  let summary = "Instructions in order";
+  let arguments = (ins StrAttr:$name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$name attr-dict-with-keyword $body";
+}
+
+def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
+  let summary = "A range of the arena";
+  let description = [{
+    A persistent buffer lives from load to exit, another from its first use to
+    its last. `offset` appears with `-memory-plan-arena`.
+    ```mlir
+    %b = schedule.buffer "wte.weight" weights persistent : memref<128xi8>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Schedule_BufferKindAttr:$kind, UnitAttr:$persistent, OptionalAttr<I64Attr>:$offset);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "$name $kind (`persistent` $persistent^)? (`at` $offset^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    int64_t getSizeBytes() { return ::llvm::cast<::mlir::MemRefType>(getResult().getType()).getNumElements(); }
+  }];
+}
+
+def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
+  let summary = "A strided tensor within a buffer; `offset` in bytes";
+  let description = [{
+    (C1) lies within the buffer; strides are positive; the offset is a multiple of the element's size.
+    ```mlir
+    %v = schedule.view %b at 64 : memref<128xi8> to memref<4x4xf32, strided<[4, 1]>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "$buffer `at` $offset attr-dict `:` type($buffer) `to` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Schedule_InputOp : Schedule_Op<"input"> {
+  let summary = "Names a view that the runtime writes";
+  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view);
+  let assemblyFormat = "$kind $view attr-dict `:` type($view)";
+}
+def Schedule_ResultOp : Schedule_Op<"result"> {
+  let summary = "Names a view that the runtime reads after `update`";
+  let arguments = (ins Schedule_ResultKindAttr:$kind, AnyMemRef:$view);
+  let assemblyFormat = "$kind $view attr-dict `:` type($view)";
+}
+def Schedule_ParameterOp : Schedule_Op<"parameter"> {
+  let summary = "Names a trained tensor and its five views";
+  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, AnyAttr:$init, AnyMemRef:$weight, AnyMemRef:$master,
+                       AnyMemRef:$first_moment, AnyMemRef:$second_moment, AnyMemRef:$gradient);
+  let assemblyFormat = "$name $file_shape $init $weight `,` $master `,` $first_moment `,` $second_moment `,` $gradient attr-dict `:` type($weight) `,` type($master) `,` type($first_moment) `,` type($second_moment) `,` type($gradient)";
+}
+
+/// Instructions: `source` says where they come from, flops and bytes what they cost.
+class Schedule_Instruction<string mnemonic, dag operands, string format> : Schedule_Op<mnemonic> {
+  let arguments = !con((ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes), operands);
+  let assemblyFormat = "$source `flops` $flops `bytes` $bytes " # format;
+}
+
+def Schedule_LaunchOp : Schedule_Instruction<"launch",
+    (ins FlatSymbolRefAttr:$kernel, I64Attr:$items, I64Attr:$num_outputs, Variadic<AnyMemRef>:$args),
+    "$kernel `items` $items `outputs` $num_outputs `(` $args `)` attr-dict `:` type($args)"> {
+  let summary = "Runs generated code; the last `num_outputs` args are written";
+}
+def Schedule_MatmulOp : Schedule_Instruction<"matmul",
+    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$lhs, AnyMemRef:$rhs, Optional<AnyMemRef>:$bias, AnyMemRef:$dst),
+    "$accumulate $lhs `,` $rhs (`bias` $bias^ `:` type($bias))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)"> {
+  let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n]";
+}
+def Schedule_AttentionOp : Schedule_Instruction<"attention",
+    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream,
+         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$random, AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
+  let summary = "Blockwise attention";
+}
+def Schedule_AttentionGradOp : Schedule_Instruction<"attention_grad",
+    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream,
+         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$random,
+         AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+  let summary = "Gradients of blockwise attention";
+}
+def Schedule_EmbeddingOp : Schedule_Instruction<"embedding", (ins AnyMemRef:$table, AnyMemRef:$ids, AnyMemRef:$out),
+    "$table `,` $ids `to` $out attr-dict `:` type($table) `,` type($ids) `to` type($out)"> {
+  let summary = "Rows of a table";
+}
+def Schedule_EmbeddingGradOp : Schedule_Instruction<"embedding_grad",
+    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$ids, AnyMemRef:$dout, AnyMemRef:$dtable),
+    "$accumulate $ids `,` $dout `to` $dtable attr-dict `:` type($ids) `,` type($dout) `to` type($dtable)"> {
+  let summary = "Adds rows up by id";
+}
+def Schedule_RotaryTableOp : Schedule_Instruction<"rotary_table",
+    (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale, AnyMemRef:$cosine, AnyMemRef:$sine),
+    "$inverse_frequencies `scale` $scale `to` $cosine `,` $sine attr-dict `:` type($cosine) `,` type($sine)"> {
+  let summary = "Cosine and sine of every position";
+}
+def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value, AnyMemRef:$dst),
+    "$value `to` $dst attr-dict `:` type($dst)"> {
+  let summary = "Sets every element";
+}
+def Schedule_AllReduceOp : Schedule_Instruction<"all_reduce", (ins StrArrayAttr:$axes, StrAttr:$cause, Variadic<AnyMemRef>:$buffers),
+    "$axes `cause` $cause `(` $buffers `)` attr-dict `:` type($buffers)"> {
+  let summary = "Sums one bucket of views in place over mesh axes";
+}
+
+#endif // MESHWORK_SCHEDULE_OPS

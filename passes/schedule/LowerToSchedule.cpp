@@ -1,0 +1,173 @@
+// From the step on tensors to one program on buffers: phases, order, state.
+#include "passes/schedule/LowerToSchedule.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "passes/schedule/Passes.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::schedule {
+
+#define GEN_PASS_DEF_LOWERTOSCHEDULEPASS
+#include "passes/schedule/Passes.h.inc"
+
+Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes)
+    : module(module), program(program), bucketBytes(bucketBytes), builder(program.getContext()), placement(program, module),
+      kernels(module) {
+  builder.setInsertionPointToEnd(&program.getBody().front());
+  for (auto [phase, name] : {std::pair(&once, "once"), std::pair(&step, "step"), std::pair(&microbatch, "microbatch"), std::pair(&update, "update")}) {
+    *phase = PhaseOp::create(builder, program.getLoc(), name);
+    phase->getBody().emplaceBlock();
+  }
+}
+
+LogicalResult Lowering::lower(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](FusedOp op) { return lowerFused(op); })
+      .Case([&](ContractOp op) { return lowerContract(op); })
+      .Case([&](transformer::AttentionOp op) { return lowerAttention(op); })
+      .Case([&](transformer::AttentionGradOp op) { return lowerAttentionGrad(op); })
+      .Case([&](transformer::EmbeddingOp op) { return lowerEmbedding(op); })
+      .Case([&](transformer::EmbeddingGradOp op) { return lowerEmbeddingGrad(op); })
+      .Case([&](transformer::RotaryTableOp op) { return lowerRotaryTable(op); })
+      .Case([&](UnsliceOp op) { return lowerUnslice(op); })
+      .Case([&](AssignOp op) { return lowerAssign(op); })
+      // Views, and sums that products do in place.
+      .Case<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, AccumulateOp, mesh::AllReduceOp, func::ReturnOp>(
+          [](auto) { return success(); })
+      .Default([](Operation *op) { return op->emitOpError("has no instruction; the passes before -schedule-lower remove it"); });
+}
+
+void Lowering::zeroAtStepStart(const Place &place, const Twine &what) {
+  OpBuilder atStep = OpBuilder::atBlockEnd(&step.getBody().front());
+  Place flat = place;
+  int64_t elements = 1;
+  for (int64_t size : place.shape)
+    elements *= size;
+  flat.shape = {elements};
+  flat.strides = {1};
+  Value view = Placement::view(atStep, program.getLoc(), flat);
+  uint64_t bytes = elements * (place.element.getIntOrFloatBitWidth() / 8);
+  FillOp::create(atStep, program.getLoc(), atStep.getStringAttr(what), i64(0), i64(bytes), atStep.getF32FloatAttr(0), view);
+}
+
+LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
+  constexpr StringRef names[] = {"tokens", "targets"};
+  for (auto [argument, name] : llvm::zip_equal(function.getArguments(), names))
+    placement.set(argument, placement.persistent(name, BufferKind::input, tensorType(argument).getShape(), builder.getI32Type()));
+  // State that something other than a first product adds to must start at zero.
+  for (auto state : function.getOps<StateOp>()) {
+    StateKey key(state.getKind(), state.getName());
+    if ((key.first == StateKind::gradient || key.first == StateKind::loss) && zeroed.insert(key).second)
+      zeroAtStepStart(placement.state(key, state.getType()), "zero " + stringifyStateKind(key.first) + " " + key.second);
+  }
+  function.walk([&](AccumulateOp op) {
+    StateKey key(op.getKind(), op.getName());
+    if (!op.getValue().getDefiningOp<ContractOp>() && zeroed.insert(key).second)
+      zeroAtStepStart(placement.state(key, tensorType(op.getValue())), "zero " + stringifyStateKind(key.first) + " " + key.second);
+  });
+  builder.setInsertionPointToEnd(&microbatch.getBody().front());
+  for (Operation &op : function.getBody().front())
+    if (failed(lower(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult Lowering::lowerCollectives(func::FuncOp function) {
+  SmallVector<Value> bucket;
+  int64_t bytes = 0;
+  mesh::AllReduceOp last;
+  auto flush = [&] {
+    if (!bucket.empty())
+      AllReduceOp::create(builder, last.getLoc(), builder.getStringAttr("all_reduce"), i64(0), i64(bytes), last.getAxes(),
+                          last.getCauseAttr(), bucket);
+    bucket.clear();
+    bytes = 0;
+  };
+  auto add = [&](mesh::AllReduceOp op) -> LogicalResult {
+    FailureOr<Place> place = placement.of(op.getInput());
+    if (failed(place))
+      return failure();
+    placement.set(op.getResult(), *place);
+    int64_t size = bytesOfType(op.getType());
+    if (last && (last.getAxes() != op.getAxes() || last.getCause() != op.getCause() || bytes + size > bucketBytes))
+      flush();
+    last = op;
+    bytes += size;
+    bucket.push_back(Placement::view(builder, op.getLoc(), *place));
+    return success();
+  };
+  // The loss first: the runtime looks at it before anything is updated.
+  auto isLoss = [](mesh::AllReduceOp op) { return tensorType(op.getInput()).getRank() == 0; };
+  for (bool loss : {true, false}) {
+    for (auto op : function.getOps<mesh::AllReduceOp>())
+      if (isLoss(op) == loss && failed(add(op)))
+        return failure();
+    flush();
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
+  builder.setInsertionPointToEnd(&update.getBody().front());
+  if (failed(lowerCollectives(function)))
+    return failure();
+  for (Operation &op : function.getBody().front())
+    if (failed(lower(&op)))
+      return failure();
+  return success();
+}
+
+void Lowering::describeState(func::FuncOp function) {
+  builder.setInsertionPoint(once);
+  auto at = [&](const Place &place) { return Placement::view(builder, program.getLoc(), place); };
+  for (auto op : function.getOps<transformer::ParameterOp>()) {
+    auto state = [&](StateKind kind) { return at(placement.state({kind, op.getName()}, op.getType())); };
+    Value weight = state(StateKind::weight), master = state(StateKind::master), first = state(StateKind::first_moment),
+          second = state(StateKind::second_moment), gradient = state(StateKind::gradient);
+    schedule::ParameterOp::create(builder, op.getLoc(), op.getNameAttr(), builder.getDenseI64ArrayAttr(op.getShapeInFile()),
+                                  op.getInit(), weight, master, first, second, gradient);
+  }
+  auto input = [&](InputKind kind, const Place &place) {
+    Value view = at(place);
+    InputOp::create(builder, program.getLoc(), kind, view);
+  };
+  input(InputKind::tokens, *placement.of(function.getArgument(0)));
+  input(InputKind::targets, *placement.of(function.getArgument(1)));
+  input(InputKind::learning_rate, placement.stepInput(StepInput::learning_rate));
+  input(InputKind::bias_correction1, placement.stepInput(StepInput::bias_correction1));
+  input(InputKind::bias_correction2, placement.stepInput(StepInput::bias_correction2));
+  Place random = placement.stepInput(StepInput::seed);
+  random.shape = {3};
+  random.strides = {1};
+  input(InputKind::random, random);
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  Value loss = at(placement.state({StateKind::loss, ""}, scalar)), norm = at(placement.state({StateKind::grad_norm, ""}, scalar));
+  ResultOp::create(builder, program.getLoc(), ResultKind::loss, loss);
+  ResultOp::create(builder, program.getLoc(), ResultKind::grad_norm, norm);
+}
+
+namespace {
+struct LowerToSchedulePass : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
+  using LowerToSchedulePassBase::LowerToSchedulePassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"), update = module.lookupSymbol<func::FuncOp>("update");
+    if (!microbatch || !update || microbatch.getNumArguments() != 2) {
+      module.emitError() << "expected functions @microbatch of tokens and targets, and @update";
+      return signalPassFailure();
+    }
+    auto builder = OpBuilder::atBlockBegin(module.getBody());
+    auto program = ProgramOp::create(builder, module.getLoc(), "rank", IntegerAttr());
+    program.getBody().emplaceBlock();
+    Lowering lowering(module, program, bucketBytes);
+    if (failed(lowering.lowerMicrobatch(microbatch)) || failed(lowering.lowerUpdate(update)))
+      return signalPassFailure();
+    lowering.describeState(microbatch);
+    microbatch.erase();
+    update.erase();
+  }
+};
+} // namespace
+} // namespace meshwork::schedule

@@ -1,0 +1,16 @@
+// An einsum as a matrix product of 3-D views.
+#pragma once
+
+#include "passes/schedule/Placement.h"
+
+namespace meshwork::schedule {
+
+/// [batch, rows, sum] x [batch, sum, columns] -> [batch, rows, columns].
+struct MatmulPlaces {
+  Place lhs, rhs, dst;
+};
+
+/// Fails, with an error at `op`, when its tensors do not lie so.
+::mlir::FailureOr<MatmulPlaces> matmulPlaces(transformer::ContractOp op, const Place &lhs, const Place &rhs, const Place &dst);
+
+} // namespace meshwork::schedule

@@ -1,0 +1,13 @@
+// Options are in Passes.td.
+#pragma once
+
+#include "dialects/schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace meshwork::schedule {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/schedule/Passes.h.inc"
+} // namespace meshwork::schedule

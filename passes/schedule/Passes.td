@@ -1,0 +1,20 @@
+// Passes that order the work and give it memory.
+#ifndef MESHWORK_SCHEDULE_PASSES
+#define MESHWORK_SCHEDULE_PASSES
+include "mlir/Pass/PassBase.td"
+
+def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
+  let summary = "Turns @microbatch and @update into one schedule.program on buffers";
+  let description = [{
+    Before: `@microbatch` and `@update` of `fused`, products, attention,
+    embedding, state and step inputs, all of static shape. After: a
+    `schedule.program` and one function for each distinct kernel, which holds
+    its `fused` and, as `schedule.strides`, how its operands and results lie.
+    Slices and unslices become views; sums into state happen in place.
+  }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">];
+  let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif // MESHWORK_SCHEDULE_PASSES

@@ -1,0 +1,165 @@
+// Where tensors lie.
+#include "passes/schedule/Placement.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::schedule {
+
+static SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+Placement::Placement(ProgramOp program, ModuleOp module)
+    : builder(OpBuilder::atBlockBegin(&program.getBody().front())), loc(program.getLoc()) {
+  auto noted = module->getAttrOfType<TypeAttr>("transformer.gradient_type");
+  gradient = noted ? noted.getValue() : Type(builder.getF32Type());
+  mixed = module.walk([](transformer::ParameterOp op) {
+    return tensorType(op.getResult()).getElementType().isF32() ? WalkResult::advance() : WalkResult::interrupt();
+  }).wasInterrupted();
+}
+
+Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent, ArrayRef<int64_t> shape, Type element) {
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  for (int64_t size : shape)
+    bytes *= size;
+  auto op = BufferOp::create(builder, loc, MemRefType::get({bytes}, builder.getI8Type()), name, kind, isPersistent, IntegerAttr());
+  return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(shape), element};
+}
+
+Place Placement::persistent(StringRef name, BufferKind kind, ArrayRef<int64_t> shape, Type element) {
+  return buffer(name, kind, true, shape, element);
+}
+
+Place Placement::state(StateKey key, RankedTensorType type) {
+  if (key.first == StateKind::weight && !mixed)
+    key.first = StateKind::master;
+  if (auto known = states.find(key); known != states.end())
+    return known->second;
+  BufferKind kind = BufferKind::optimizer;
+  Type element = builder.getF32Type();
+  switch (key.first) {
+  case StateKind::weight:
+    kind = BufferKind::weights;
+    element = builder.getBF16Type();
+    break;
+  case StateKind::gradient:
+    kind = BufferKind::gradients;
+    element = gradient;
+    break;
+  case StateKind::master:
+    kind = mixed ? BufferKind::optimizer : BufferKind::weights;
+    break;
+  case StateKind::loss:
+  case StateKind::grad_norm:
+    kind = BufferKind::results;
+    break;
+  case StateKind::first_moment:
+  case StateKind::second_moment:
+    break;
+  }
+  StringRef name = stringifyStateKind(key.first);
+  std::string full = key.second.empty() ? name.str() : (key.second + " (" + name + ")").str();
+  return states[key] = buffer(full, kind, true, type.getShape(), element);
+}
+
+Place Placement::stepInput(StepInput kind) {
+  auto scalar = [&](const Place &whole, int64_t at) {
+    return Place{whole.buffer, at, {}, {}, whole.element};
+  };
+  switch (kind) {
+  case StepInput::learning_rate:
+  case StepInput::bias_correction1:
+  case StepInput::bias_correction2: {
+    auto [known, isNew] = inputs.try_emplace(static_cast<int32_t>(kind));
+    if (isNew)
+      known->second = buffer(stringifyStepInput(kind), BufferKind::input, true, {}, builder.getF32Type());
+    return known->second;
+  }
+  case StepInput::seed:
+  case StepInput::step:
+  case StepInput::first_sample: {
+    // One buffer of three numbers, under the first one's key.
+    auto [known, isNew] = inputs.try_emplace(static_cast<int32_t>(StepInput::seed));
+    if (isNew)
+      known->second = buffer("random", BufferKind::input, true, {3}, builder.getI32Type());
+    return scalar(known->second, static_cast<int64_t>(kind) - static_cast<int64_t>(StepInput::seed));
+  }
+  }
+  llvm_unreachable("all step inputs are handled");
+}
+
+Place Placement::part(const Place &whole, RankedTensorType wholeType, StringAttr dim, int64_t offset, RankedTensorType part) {
+  int64_t position = dimsOf(wholeType).find(dim);
+  Place result = whole;
+  result.offset += offset * whole.strides[position];
+  result.shape = SmallVector<int64_t>(part.getShape());
+  if (part.getRank() < wholeType.getRank())
+    result.strides.erase(result.strides.begin() + position);
+  return result;
+}
+
+Value Placement::view(OpBuilder &builder, Location loc, const Place &place) {
+  auto layout = StridedLayoutAttr::get(builder.getContext(), 0, place.strides);
+  auto type = MemRefType::get(place.shape, place.element, layout);
+  int64_t bytes = place.offset * (place.element.getIntOrFloatBitWidth() / 8);
+  return ViewOp::create(builder, loc, type, place.buffer, bytes);
+}
+
+FailureOr<Place> Placement::of(Value value) {
+  if (auto known = places.find(value); known != places.end())
+    return known->second;
+  FailureOr<Place> place = find(value);
+  if (succeeded(place))
+    places[value] = *place;
+  return place;
+}
+
+/// The state that `assign` writes, or its part.
+FailureOr<Place> Placement::assigned(Value value, AssignOp assign) {
+  StateKey key(assign.getKind(), assign.getName());
+  if (!assign.getDim())
+    return state(key, tensorType(value));
+  for (auto op : assign->getParentOfType<func::FuncOp>().getOps<StateOp>())
+    if (op.getKind() == assign.getKind() && op.getName() == assign.getName())
+      return part(state(key, op.getType()), op.getType(), assign.getDimAttr(), assign.getOffset(), tensorType(value));
+  return assign.emitOpError("writes part of a state that nothing here reads");
+}
+
+FailureOr<Place> Placement::find(Value value) {
+  auto type = tensorType(value);
+  Operation *op = value.getDefiningOp();
+  if (auto slice = dyn_cast_or_null<SliceOp>(op)) {
+    FailureOr<Place> whole = of(slice.getInput());
+    if (failed(whole))
+      return failure();
+    return part(*whole, tensorType(slice.getInput()), slice.getDimAttr(), slice.getOffset(), type);
+  }
+  if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(op))
+    return state({StateKind::weight, parameter.getName()}, type);
+  if (auto read = dyn_cast_or_null<StateOp>(op))
+    return state({read.getKind(), read.getName()}, type);
+  if (auto input = dyn_cast_or_null<StepInputOp>(op))
+    return stepInput(input.getKind());
+  for (Operation *user : value.getUsers()) {
+    if (auto assign = dyn_cast<AssignOp>(user))
+      return assigned(value, assign);
+    auto unslice = dyn_cast<UnsliceOp>(user);
+    if (!unslice)
+      continue;
+    FailureOr<Place> whole = of(unslice.getResult());
+    if (failed(whole))
+      return failure();
+    for (auto [candidate, offset] : llvm::zip_equal(unslice.getParts(), unslice.getOffsets()))
+      if (candidate == value)
+        return part(*whole, tensorType(unslice.getResult()), unslice.getDimAttr(), offset, type);
+  }
+  bool isScratch = !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
+  return buffer(("t" + Twine(numTemporaries++)).str(), isScratch ? BufferKind::workspace : BufferKind::activations, false,
+                type.getShape(), type.getElementType());
+}
+
+} // namespace meshwork::schedule

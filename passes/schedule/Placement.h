@@ -1,0 +1,62 @@
+// Where tensors lie: each value of the step as a strided part of one buffer.
+#pragma once
+
+#include "dialects/schedule/Schedule.h"
+#include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace meshwork::schedule {
+
+/// A tensor in a buffer. `offset` and `strides` are in elements.
+struct Place {
+  ::mlir::Value buffer;
+  int64_t offset = 0;
+  ::llvm::SmallVector<int64_t> shape, strides;
+  ::mlir::Type element;
+};
+
+/// State of a parameter, by kind and name; the loss and the norm have no name.
+using StateKey = std::pair<transformer::StateKind, ::llvm::StringRef>;
+
+/// Creates buffers at the start of `program` and finds the place of each value.
+class Placement {
+public:
+  Placement(ProgramOp program, ::mlir::ModuleOp module);
+
+  /// The place of `value`, found from what uses it: state that it is assigned
+  /// to, a whole that it is a part of, or else a buffer of its own.
+  ::mlir::FailureOr<Place> of(::mlir::Value value);
+  /// Puts `value` where another one lies.
+  void set(::mlir::Value value, Place place) { places[value] = place; }
+  /// State, made on first use; weights and master are one in f32 training.
+  Place state(StateKey key, ::mlir::RankedTensorType type);
+  bool hasState(StateKey key) const { return states.contains(key); }
+  /// One of the scalars that the runtime sets.
+  Place stepInput(transformer::StepInput kind);
+  /// A persistent buffer with row-major contents.
+  Place persistent(::llvm::StringRef name, BufferKind kind, ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+
+  /// A view op of `place` at `builder`.
+  static ::mlir::Value view(::mlir::OpBuilder &builder, ::mlir::Location loc, const Place &place);
+  /// What `slice` with this dim, offset and part type cuts out of `whole`.
+  static Place part(const Place &whole, ::mlir::RankedTensorType wholeType, ::mlir::StringAttr dim, int64_t offset,
+                    ::mlir::RankedTensorType part);
+  /// The type of kept gradients.
+  ::mlir::Type gradientType() const { return gradient; }
+
+private:
+  Place buffer(::llvm::StringRef name, BufferKind kind, bool isPersistent, ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+  ::mlir::FailureOr<Place> find(::mlir::Value value);
+  ::mlir::FailureOr<Place> assigned(::mlir::Value value, transformer::AssignOp assign);
+
+  ::mlir::OpBuilder builder;
+  ::mlir::Location loc;
+  ::mlir::Type gradient;
+  bool mixed; // weights apart from the master weights
+  ::llvm::DenseMap<::mlir::Value, Place> places;
+  ::llvm::DenseMap<StateKey, Place> states;
+  ::llvm::DenseMap<int32_t, Place> inputs;
+  int64_t numTemporaries = 0;
+};
+
+} // namespace meshwork::schedule
