@@ -1,0 +1,203 @@
+// GPT-2 (Radford et al. 2019), as Hugging Face's GPT2LMHeadModel: learned positions,
+// norms before each block, one matrix for q, k and v, projections stored as
+// [in, out].
+#include <cmath>
+
+#include "lib/Import/Families.h"
+#include "lib/Import/Keys.h"
+#include "lib/Import/ModelText.h"
+
+namespace meshwork::importer {
+namespace {
+
+struct Gpt2 {
+  int64_t vocabulary, positions, embed, layers, heads, headDim, ffn;
+  std::string activation;
+  double residualRate, embeddingRate, attentionRate;
+  double epsilon, deviation;
+  bool scaleScores, scaleByLayer, tied;
+};
+
+Gpt2 read(Config &config) {
+  Gpt2 m;
+  m.vocabulary = config.size("vocab_size");
+  bool oldName = config.isNull("n_positions") &&
+                 !config.isNull("max_position_embeddings");
+  m.positions = config.size(oldName ? "max_position_embeddings" : "n_positions");
+  m.embed = config.size("n_embd");
+  m.layers = config.size("n_layer");
+  m.heads = config.size("n_head");
+  m.ffn = config.sizeOr("n_inner", 4 * m.embed);
+  m.headDim = m.embed / m.heads;
+  m.activation = readActivation(config, "activation_function", "gelu_new");
+  m.residualRate = config.rate("resid_pdrop", 0.1);
+  m.embeddingRate = config.rate("embd_pdrop", 0.1);
+  m.attentionRate = config.rate("attn_pdrop", 0.1);
+  m.epsilon = config.positive("layer_norm_epsilon", 1e-5);
+  m.deviation = config.notNegative("initializer_range", 0.02);
+  m.scaleScores = config.boolean("scale_attn_weights", true);
+  m.scaleByLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
+  m.tied = config.boolean("tie_word_embeddings", true);
+  return m;
+}
+
+void check(Config &config, const Gpt2 &m) {
+  if (m.embed % m.heads != 0)
+    config.error("n_embd", "found " + std::to_string(m.embed) +
+                               ", expected a multiple of n_head, " +
+                               std::to_string(m.heads) + ", like " +
+                               std::to_string((m.embed / m.heads + 1) * m.heads));
+  if (m.layers > maxLayers)
+    config.error("n_layer", "found " + std::to_string(m.layers) +
+                                ", expected at most " +
+                                std::to_string(maxLayers));
+  checkElements(config, "vocab_size", {m.vocabulary, m.embed});
+  checkElements(config, "n_positions", {m.positions, m.embed});
+  checkElements(config, "n_embd", {m.embed, m.embed, 3});
+  checkElements(config, "n_inner", {m.embed, m.ffn});
+}
+
+class Gpt2Text {
+public:
+  explicit Gpt2Text(const Gpt2 &m) : m(m), text("gpt2") {
+    text.alias("hidden", hidden);
+    text.alias("qkv", fused);
+    text.alias("heads", split);
+    text.alias("lse", {batch, {"heads", m.heads}, sequence});
+    text.alias("ffn", inner);
+  }
+
+  std::string run(const std::string &filename) {
+    Value table = text.parameter("wte", "wte.weight", normal(m.deviation),
+                                 {{"vocab", m.vocabulary}, embed});
+    Value x = embeddings(table);
+    for (int64_t layer = 0; layer < m.layers; ++layer)
+      x = block(x, layer);
+    text.comment("head");
+    x = norm("ln_f", "ln_f", x);
+    Value head = m.tied ? table
+                        : text.parameter("lm_head", "lm_head.weight",
+                                         normal(m.deviation),
+                                         {{"vocab", m.vocabulary}, embed});
+    text.headLoss(x, head);
+    return text.finish(
+        {"GPT-2, imported from " + filename + ": " + std::to_string(m.layers) +
+         " layers, " + std::to_string(text.numParameters()) + " parameters."});
+  }
+
+private:
+  static Init normal(double deviation) { return {true, deviation}; }
+  static constexpr Init zero = {false, 0}, one = {false, 1};
+
+  Value embeddings(const Value &table) {
+    Value positions = text.parameter("wpe", "wpe.weight", normal(m.deviation),
+                                     {{"positions", m.positions}, embed});
+    Value x = text.embedding("embedded", table);
+    Value p = text.slice("position", positions, "positions", 0, {sequence, embed});
+    x = text.add("placed", x, p);
+    return text.dropout("start", x, "drop", m.embeddingRate);
+  }
+
+  Value norm(const std::string &ssa, const std::string &name, const Value &x) {
+    Value weight = text.parameter(ssa + "_weight", name + ".weight", one, {embed});
+    Value bias = text.parameter(ssa + "_bias", name + ".bias", zero, {embed});
+    return text.layerNorm(ssa, x, weight, bias, m.epsilon);
+  }
+
+  Value block(const Value &x, int64_t layer) {
+    std::string name = "h." + std::to_string(layer);
+    std::string ssa = "h" + std::to_string(layer) + "_";
+    text.comment("layer " + std::to_string(layer));
+    Value y = attention(norm(ssa + "ln_1", name + ".ln_1", x), layer, name, ssa);
+    y = text.dropout(ssa + "attn_dropped", y, name + ".attn.resid_dropout",
+                     m.residualRate);
+    Value middle = text.add(ssa + "middle", x, y);
+    y = feedForward(norm(ssa + "ln_2", name + ".ln_2", middle), name, ssa);
+    y = text.dropout(ssa + "mlp_dropped", y, name + ".mlp.dropout",
+                     m.residualRate);
+    return text.add(ssa + "out", middle, y);
+  }
+
+  Value attention(const Value &x, int64_t layer, const std::string &name,
+                  const std::string &ssa) {
+    std::string file = name + ".attn.";
+    Dim three = {"qkv", 3};
+    Value w = text.parameter(ssa + "c_attn_weight", file + "c_attn.weight",
+                             normal(m.deviation), {embed, three, heads, headDim},
+                             {m.embed, 3 * m.embed});
+    Value b = text.parameter(ssa + "c_attn_bias", file + "c_attn.bias", zero,
+                             {three, heads, headDim}, {3 * m.embed});
+    Value qkv = text.contract(ssa + "c_attn", "bse,eqhd->bsqhd", x, w, fused);
+    qkv = text.add(ssa + "qkv", qkv, b);
+    Value q = text.slice(ssa + "q", qkv, "qkv", 0, split);
+    Value k = text.slice(ssa + "k", qkv, "qkv", 1, split);
+    Value v = text.slice(ssa + "v", qkv, "qkv", 2, split);
+    Attention how;
+    if (m.scaleScores)
+      how.scale /= std::sqrt(static_cast<double>(m.headDim));
+    if (m.scaleByLayer)
+      how.scale /= static_cast<double>(layer + 1);
+    how.dropoutName = file + "attn_dropout";
+    how.rate = m.attentionRate;
+    Value o = text.attention(ssa + "attn", q, k, v, how);
+    Value pw = text.parameter(ssa + "attn_c_proj_weight", file + "c_proj.weight",
+                              residualInit(), {heads, headDim, embed},
+                              {m.embed, m.embed});
+    Value pb = text.parameter(ssa + "attn_c_proj_bias", file + "c_proj.bias",
+                              zero, {embed});
+    Value y = text.contract(ssa + "attn_c_proj", "bshd,hde->bse", o, pw, hidden);
+    return text.add(ssa + "attn_out", y, pb);
+  }
+
+  Value feedForward(const Value &x, const std::string &name,
+                    const std::string &ssa) {
+    std::string file = name + ".mlp.";
+    Value w = text.parameter(ssa + "c_fc_weight", file + "c_fc.weight",
+                             normal(m.deviation), {embed, ffn});
+    Value b = text.parameter(ssa + "c_fc_bias", file + "c_fc.bias", zero, {ffn});
+    Value y = text.contract(ssa + "c_fc", "bse,ef->bsf", x, w, inner);
+    y = text.add(ssa + "c_fc_out", y, b);
+    y = text.activate(ssa + "act", m.activation, y);
+    Value pw = text.parameter(ssa + "mlp_c_proj_weight", file + "c_proj.weight",
+                              residualInit(), {ffn, embed});
+    Value pb = text.parameter(ssa + "mlp_c_proj_bias", file + "c_proj.bias",
+                              zero, {embed});
+    y = text.contract(ssa + "mlp_c_proj", "bsf,fe->bse", y, pw, hidden);
+    return text.add(ssa + "mlp_out", y, pb);
+  }
+
+  /// What is added to the residual stream starts smaller, so that the stream's
+  /// variance does not grow with depth (the GPT-2 report, section 2.3).
+  Init residualInit() const {
+    return normal(m.deviation /
+                  std::sqrt(2.0 * static_cast<double>(m.layers)));
+  }
+
+  const Gpt2 &m;
+  ModelText text;
+  Dim batch{"batch", Dim::open}, sequence{"sequence", Dim::open};
+  Dim embed{"embed", m.embed}, heads{"heads", m.heads},
+      headDim{"head_dim", m.headDim}, ffn{"ffn", m.ffn};
+  Dims hidden{batch, sequence, embed};
+  Dims fused{batch, sequence, {"qkv", 3}, heads, headDim};
+  Dims split{batch, sequence, heads, headDim};
+  Dims inner{batch, sequence, ffn};
+};
+
+} // namespace
+
+std::optional<std::string> importGpt2(const Source &source, Config &config) {
+  Gpt2 model = read(config);
+  checkOtherKeys(config,
+                 {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head",
+                  "n_inner", "activation_function", "resid_pdrop", "embd_pdrop",
+                  "attn_pdrop", "layer_norm_epsilon", "initializer_range",
+                  "scale_attn_weights", "scale_attn_by_inverse_layer_idx",
+                  "tie_word_embeddings"});
+  check(config, model);
+  if (hasErrors(source.diagnostics))
+    return std::nullopt;
+  return Gpt2Text(model).run(quote(source.filename));
+}
+
+} // namespace meshwork::importer

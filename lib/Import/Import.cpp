@@ -1,0 +1,122 @@
+#include "lib/Import/Import.h"
+
+#include <algorithm>
+
+#include "lib/Import/Config.h"
+#include "lib/Import/Families.h"
+
+namespace meshwork::importer {
+namespace {
+
+const std::vector<std::string> families = {"gpt2", "llama", "mistral", "qwen2",
+                                           "qwen3"};
+
+bool isMixture(const std::string &family) {
+  return family == "mixtral" || family.find("moe") != std::string::npos ||
+         family.starts_with("deepseek");
+}
+
+/// Only language models have the loss we train.
+void checkArchitectures(Config &config) {
+  if (config.isNull("architectures"))
+    return;
+  const Json *names = config.find("architectures");
+  if (names->kind != Json::Kind::array) {
+    config.error("architectures",
+                 "found " + names->found() + ", expected an array of names");
+    return;
+  }
+  for (const Json &name : names->items)
+    if (!name.text.ends_with("ForCausalLM") &&
+        !name.text.ends_with("LMHeadModel"))
+      config.error("architectures", "found " + name.found() +
+                                        ", expected a language model like "
+                                        "\"LlamaForCausalLM\"");
+}
+
+/// The family; empty after an error.
+std::string readFamily(Config &config) {
+  const Json *type = config.find("model_type");
+  std::string supported = "expected gpt2, llama, mistral, qwen2 or qwen3";
+  if (!type) {
+    config.error("model_type", "missing, " + supported);
+    return "";
+  }
+  if (type->kind == Json::Kind::string) {
+    if (std::find(families.begin(), families.end(), type->text) !=
+        families.end())
+      return type->text;
+    if (isMixture(type->text)) {
+      config.error("model_type",
+                   "found " + type->found() +
+                       ", a mixture of experts, not supported by this version; " +
+                       supported);
+      return "";
+    }
+  }
+  config.error("model_type", "found " + type->found() + ", " + supported +
+                                 suggestion(type->text, families));
+  return "";
+}
+
+} // namespace
+
+void checkElements(Config &config, const std::string &key,
+                   std::initializer_list<int64_t> sizes) {
+  int64_t elements = 1;
+  for (int64_t size : sizes)
+    if (__builtin_mul_overflow(elements, size, &elements) ||
+        elements > maxElements) {
+      config.error(key, "makes a weight of more than " +
+                            std::to_string(maxElements) + " elements");
+      return;
+    }
+}
+
+std::string readActivation(Config &config, const std::string &key,
+                           const char *fallback) {
+  struct Known {
+    const char *theirs, *ours;
+  };
+  constexpr Known known[] = {{"gelu_new", "gelu_tanh"},
+                             {"gelu_pytorch_tanh", "gelu_tanh"},
+                             {"gelu", "gelu"},
+                             {"silu", "silu"},
+                             {"swish", "silu"},
+                             {"relu", "relu"}};
+  std::vector<std::string> names = {fallback};
+  for (const Known &k : known)
+    if (names[0] != k.theirs)
+      names.push_back(k.theirs);
+  std::string name = config.choice(key, names);
+  for (const Known &k : known)
+    if (name == k.theirs)
+      return k.ours;
+  return "";
+}
+
+Result importConfig(std::string_view json, const std::string &filename) {
+  Result result;
+  Json root = parseJson(json, filename, result.diagnostics);
+  if (!result.diagnostics.empty())
+    return result;
+  if (root.kind != Json::Kind::object) {
+    result.diagnostics.push_back({Severity::error,
+                                  {filename, 0, 0},
+                                  "found " + root.found() +
+                                      ", expected an object of configuration "
+                                      "keys"});
+    return result;
+  }
+  Config config(root, filename, "", result.diagnostics);
+  std::string family = readFamily(config);
+  if (family.empty())
+    return result;
+  checkArchitectures(config);
+  Source source{root, filename, result.diagnostics};
+  result.model = family == "gpt2" ? importGpt2(source, config)
+                                  : importLlama(source, config, family);
+  return result;
+}
+
+} // namespace meshwork::importer

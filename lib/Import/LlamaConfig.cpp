@@ -1,0 +1,141 @@
+// Defaults of missing keys are those of the families' classes in Hugging Face's
+// Transformers, as their documentation gives them.
+#include "lib/Import/LlamaConfig.h"
+
+namespace meshwork::importer {
+namespace {
+
+constexpr int64_t mistralWindow = 4096, qwenWindow = 4096, qwenFullLayers = 28,
+                  qwen3HeadDim = 128;
+
+void readHeads(Config &config, const std::string &family, Llama &m) {
+  m.heads = config.size("num_attention_heads");
+  m.kvHeads = family == "llama" ? config.sizeOr("num_key_value_heads", m.heads)
+                                : config.size("num_key_value_heads");
+  bool derived = config.isNull("head_dim") &&
+                 (family != "qwen3" || config.find("head_dim"));
+  m.headDim = derived ? m.embed / m.heads
+                      : config.sizeOr("head_dim", qwen3HeadDim);
+  if (m.heads % m.kvHeads != 0)
+    config.error("num_key_value_heads",
+                 "found " + std::to_string(m.kvHeads) +
+                     ", expected a divisor of num_attention_heads, " +
+                     std::to_string(m.heads));
+  if (derived && m.embed % m.heads != 0)
+    config.error("hidden_size",
+                 "found " + std::to_string(m.embed) +
+                     ", expected a multiple of num_attention_heads, " +
+                     std::to_string(m.heads) + ", or a key head_dim");
+  else if (m.headDim % 2 != 0)
+    config.error(derived ? "num_attention_heads" : "head_dim",
+                 "gives heads of " + std::to_string(m.headDim) +
+                     " elements, expected an even number to rotate");
+}
+
+void readBiases(Config &config, const std::string &family, Llama &m) {
+  m.qkNorm = family == "qwen3";
+  if (family == "qwen2") { // always, and never of the output
+    m.qkvBias = true;
+    m.outputBias = false;
+  } else {
+    bool key = family == "llama" || family == "qwen3";
+    m.qkvBias = m.outputBias =
+        key && config.boolean("attention_bias", false);
+  }
+  m.mlpBias = family == "llama" && config.boolean("mlp_bias", false);
+}
+
+/// The window that sliding layers use; 0 when the family or file has none.
+int64_t readWindow(Config &config, const std::string &family) {
+  if (family == "llama")
+    return 0;
+  if (family == "mistral")
+    return config.find("sliding_window") ? config.sizeOr("sliding_window", 0)
+                                         : mistralWindow;
+  int64_t window = config.find("sliding_window")
+                       ? config.sizeOr("sliding_window", 0)
+                       : qwenWindow;
+  return config.boolean("use_sliding_window", false) ? window : 0;
+}
+
+void readLayerTypes(Config &config, const Json &types, int64_t window,
+                    Llama &m) {
+  if (types.kind != Json::Kind::array ||
+      static_cast<int64_t>(types.items.size()) != m.layers) {
+    config.error("layer_types", "expected an array of " +
+                                    std::to_string(m.layers) +
+                                    " names, one for each layer");
+    return;
+  }
+  for (size_t i = 0; i < types.items.size(); ++i) {
+    const Json &type = types.items[i];
+    bool sliding = type.text == "sliding_attention";
+    if (!sliding && type.text != "full_attention")
+      config.error("layer_types", "found " + type.found() + " for layer " +
+                                      std::to_string(i) +
+                                      ", expected \"full_attention\" or "
+                                      "\"sliding_attention\"");
+    else if (sliding && window == 0)
+      config.error("layer_types", "layer " + std::to_string(i) +
+                                      " slides, but there is no sliding_window");
+    m.windows[i] = sliding ? window : 0;
+  }
+}
+
+void readWindows(Config &config, const std::string &family, Llama &m) {
+  int64_t window = readWindow(config, family);
+  int64_t fullLayers = 0;
+  if (family == "qwen2" || family == "qwen3") {
+    const Json *given = config.find("max_window_layers");
+    bool none = given && given->kind == Json::Kind::integer && given->integer == 0;
+    fullLayers = none ? 0 : config.sizeOr("max_window_layers", qwenFullLayers);
+  }
+  for (int64_t layer = 0; layer < m.layers; ++layer)
+    m.windows.push_back(layer >= fullLayers ? window : 0);
+  if (!config.isNull("layer_types"))
+    readLayerTypes(config, *config.find("layer_types"), window, m);
+}
+
+void checkSizes(Config &config, const Llama &m) {
+  checkElements(config, "vocab_size", {m.vocabulary, m.embed});
+  checkElements(config, "intermediate_size", {m.ffn, m.embed});
+  checkElements(config, "num_attention_heads", {m.heads, m.headDim, m.embed});
+}
+
+} // namespace
+
+Llama readLlama(const Source &source, Config &config,
+                const std::string &family) {
+  Llama m;
+  m.vocabulary = config.size("vocab_size");
+  m.embed = config.size("hidden_size");
+  m.ffn = config.size("intermediate_size");
+  m.layers = config.size("num_hidden_layers");
+  if (m.layers > maxLayers) {
+    config.error("num_hidden_layers", "found " + std::to_string(m.layers) +
+                                          ", expected at most " +
+                                          std::to_string(maxLayers));
+    m.layers = 1;
+  }
+  readHeads(config, family, m);
+  readBiases(config, family, m);
+  readWindows(config, family, m);
+  m.activation = readActivation(config, "hidden_act", "silu");
+  m.epsilon = config.positive("rms_norm_eps", 1e-6);
+  m.deviation = config.notNegative("initializer_range", 0.02);
+  m.attentionRate = config.rate("attention_dropout", 0);
+  m.tied = config.boolean("tie_word_embeddings", false);
+  checkSizes(config, m);
+  // Frequencies are a list in the model's text.
+  constexpr int64_t largestHead = 65536;
+  if (m.headDim > largestHead)
+    config.error("head_dim", "found " + std::to_string(m.headDim) +
+                                 ", expected at most " +
+                                 std::to_string(largestHead));
+  else
+    m.rope = readRope(config, source.object, source.filename, m.headDim,
+                      source.diagnostics);
+  return m;
+}
+
+} // namespace meshwork::importer

@@ -1,0 +1,24 @@
+// The numbers of a Llama-style model. Internal to lib/Import.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/Import/Families.h"
+#include "lib/Import/Rope.h"
+
+namespace meshwork::importer {
+
+struct Llama {
+  int64_t vocabulary, embed, ffn, layers, heads, kvHeads, headDim;
+  std::string activation;
+  double epsilon, deviation, attentionRate;
+  bool qkvBias, outputBias, mlpBias, qkNorm, tied;
+  std::vector<int64_t> windows; // of each layer; 0 sees all before
+  Rope rope;
+};
+
+Llama readLlama(const Source &source, Config &config,
+                const std::string &family);
+
+} // namespace meshwork::importer

@@ -1,0 +1,198 @@
+#include "lib/Import/ModelText.h"
+
+#include <charconv>
+
+namespace meshwork::importer {
+namespace {
+
+const Dims tokenDims = {{"batch", Dim::open}, {"sequence", Dim::open}};
+
+std::string tensorText(const Dims &dims, const char *element) {
+  std::string shape, names;
+  for (const Dim &dim : dims) {
+    shape += (dim.size == Dim::open ? "?" : std::to_string(dim.size)) + "x";
+    names += (names.empty() ? "" : ", ") + dim.name;
+  }
+  return "tensor<" + shape + element + ", #transformer.dims<" + names + ">>";
+}
+
+template <typename Float> std::string shortest(Float value) {
+  char digits[64];
+  auto end = std::to_chars(digits, digits + sizeof(digits), value);
+  std::string text(digits, end.ptr);
+  // MLIR takes a float only with a point in it.
+  if (text.find('.') == std::string::npos)
+    text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
+}
+
+} // namespace
+
+std::string mlirFloat(double value) { return shortest(value); }
+std::string mlirFloat(float value) { return shortest(value); }
+
+ModelText::ModelText(std::string moduleName)
+    : moduleName(std::move(moduleName)) {
+  aliases = "!tokens = " + tensorText(tokenDims, "i32") + "\n";
+}
+
+void ModelText::alias(const std::string &name, const Dims &dims) {
+  std::string text = tensorText(dims, "f32");
+  if (aliasOfType.emplace(text, "!" + name).second)
+    aliases += "!" + name + " = " + text + "\n";
+}
+
+void ModelText::comment(const std::string &text) {
+  body += "\n    // " + text + "\n";
+}
+
+std::string ModelText::type(const Dims &dims) const {
+  std::string text = tensorText(dims, "f32");
+  auto found = aliasOfType.find(text);
+  return found == aliasOfType.end() ? text : found->second;
+}
+
+Value ModelText::emit(const std::string &ssa, const Dims &dims,
+                      const std::string &op) {
+  body += "    %" + ssa + " = transformer." + op + "\n";
+  return {ssa, dims};
+}
+
+Value ModelText::parameter(const std::string &ssa, const std::string &fileName,
+                           Init init, const Dims &dims,
+                           const std::vector<int64_t> &fileShape) {
+  std::string shape;
+  for (int64_t size : fileShape)
+    shape += (shape.empty() ? " file_shape [" : ", ") + std::to_string(size);
+  uint64_t elements = 1;
+  for (const Dim &dim : dims)
+    elements *= static_cast<uint64_t>(dim.size); // bounded by the caller
+  parameters += elements;
+  std::string start = init.normal ? "<normal, 0.0, " : "<constant, ";
+  return emit(ssa, dims,
+              "parameter \"" + fileName + "\" init " + start +
+                  mlirFloat(init.value) + ">" +
+                  (shape.empty() ? "" : shape + "]") + " : " + type(dims));
+}
+
+Value ModelText::embedding(const std::string &ssa, const Value &table) {
+  Dims dims = tokenDims;
+  dims.push_back(table.dims.back());
+  return emit(ssa, dims,
+              "embedding %" + table.name + ", %tokens : " + type(table.dims) +
+                  ", !tokens -> " + type(dims));
+}
+
+Value ModelText::add(const std::string &ssa, const Value &lhs,
+                     const Value &rhs) {
+  return emit(ssa, lhs.dims,
+              "add %" + lhs.name + ", %" + rhs.name + " : " + type(lhs.dims) +
+                  ", " + type(rhs.dims) + " -> " + type(lhs.dims));
+}
+
+Value ModelText::multiply(const std::string &ssa, const Value &lhs,
+                          const Value &rhs) {
+  return emit(ssa, lhs.dims,
+              "mul %" + lhs.name + ", %" + rhs.name + " : " + type(lhs.dims) +
+                  ", " + type(rhs.dims) + " -> " + type(lhs.dims));
+}
+
+Value ModelText::contract(const std::string &ssa, const std::string &equation,
+                          const Value &lhs, const Value &rhs,
+                          const Dims &result) {
+  return emit(ssa, result,
+              "contract \"" + equation + "\" %" + lhs.name + ", %" + rhs.name +
+                  " : " + type(lhs.dims) + ", " + type(rhs.dims) + " -> " +
+                  type(result));
+}
+
+Value ModelText::activate(const std::string &ssa, const std::string &function,
+                          const Value &input) {
+  return emit(ssa, input.dims,
+              "activate " + function + " %" + input.name + " : " +
+                  type(input.dims));
+}
+
+Value ModelText::layerNorm(const std::string &ssa, const Value &input,
+                           const Value &weight, const Value &bias,
+                           double epsilon) {
+  return emit(ssa, input.dims,
+              "layer_norm %" + input.name + ", %" + weight.name + ", %" +
+                  bias.name + " epsilon " + mlirFloat(epsilon) + " : " +
+                  type(input.dims) + ", " + type(weight.dims));
+}
+
+Value ModelText::rmsNorm(const std::string &ssa, const Value &input,
+                         const Value &weight, double epsilon) {
+  return emit(ssa, input.dims,
+              "rms_norm %" + input.name + ", %" + weight.name + " epsilon " +
+                  mlirFloat(epsilon) + " : " + type(input.dims) + ", " +
+                  type(weight.dims));
+}
+
+void ModelText::rotary(const std::vector<float> &inverseFrequencies,
+                       float scale) {
+  std::string list;
+  for (float f : inverseFrequencies)
+    list += (list.empty() ? "" : ", ") + mlirFloat(f);
+  ropeText =
+      " inverse_frequencies [" + list + "] scale " + mlirFloat(scale) + " : ";
+}
+
+Value ModelText::rope(const std::string &ssa, const Value &input) {
+  return emit(ssa, input.dims,
+              "rope %" + input.name + ropeText + type(input.dims));
+}
+
+Value ModelText::dropout(const std::string &ssa, const Value &input,
+                         const std::string &name, double rate) {
+  if (rate == 0)
+    return input;
+  return emit(ssa, input.dims,
+              "dropout %" + input.name + " \"" + name + "\" rate " +
+                  mlirFloat(rate) + " : " + type(input.dims));
+}
+
+Value ModelText::slice(const std::string &ssa, const Value &input,
+                       const std::string &dim, int64_t offset,
+                       const Dims &result) {
+  return emit(ssa, result,
+              "slice %" + input.name + " dim \"" + dim + "\" offset " +
+                  std::to_string(offset) + " : " + type(input.dims) + " -> " +
+                  type(result));
+}
+
+Value ModelText::attention(const std::string &ssa, const Value &q,
+                           const Value &k, const Value &v,
+                           const Attention &how) {
+  Dims lse = {q.dims[0], q.dims[2], q.dims[1]};
+  std::string op = "attention %" + q.name + ", %" + k.name + ", %" + v.name +
+                   " causal scale " + mlirFloat(how.scale);
+  if (how.window > 0)
+    op += " window " + std::to_string(how.window);
+  if (how.rate > 0)
+    op += " dropout \"" + how.dropoutName + "\" rate " + mlirFloat(how.rate);
+  op += " : " + type(q.dims) + ", " + type(k.dims) + ", " + type(v.dims) +
+        " -> " + type(q.dims) + ", " + type(lse);
+  emit(ssa + ", %" + ssa + "_lse", q.dims, op);
+  return {ssa, q.dims};
+}
+
+void ModelText::headLoss(const Value &hidden, const Value &weight) {
+  body += "    %loss = transformer.head_loss %" + hidden.name + ", %" +
+          weight.name + ", %targets scale 1.0 : " + type(hidden.dims) + ", " +
+          type(weight.dims) + ", !tokens -> tensor<f32>\n" +
+          "    return %loss : tensor<f32>\n";
+}
+
+std::string ModelText::finish(const std::vector<std::string> &header) const {
+  std::string text;
+  for (const std::string &line : header)
+    text += "// " + line + "\n";
+  return text + aliases + "\nmodule @" + moduleName +
+         " {\n  func.func @loss(%tokens: !tokens, %targets: !tokens) -> "
+         "tensor<f32> {\n" +
+         body + "  }\n}\n";
+}
+
+} // namespace meshwork::importer

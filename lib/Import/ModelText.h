@@ -1,0 +1,94 @@
+// Writes a model in the transformer dialect's text, one op a line. Types follow
+// from the values; the caller names what a reader should see.
+// Internal to lib/Import.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwork::importer {
+
+struct Dim {
+  std::string name;
+  int64_t size; // `open` for batch and sequence
+  static constexpr int64_t open = -1;
+};
+using Dims = std::vector<Dim>;
+
+/// An SSA value of float elements.
+struct Value {
+  std::string name; // without '%'
+  Dims dims;
+};
+
+struct Init {
+  bool normal;
+  double value; // standard deviation, or the constant
+};
+
+struct Attention {
+  double scale = 1;
+  int64_t window = 0;      // 0: all before
+  std::string dropoutName; // used when rate > 0
+  double rate = 0;
+};
+
+class ModelText {
+public:
+  /// `%tokens` and `%targets` are the arguments.
+  explicit ModelText(std::string moduleName);
+
+  /// Gives the type of these dims a short name.
+  void alias(const std::string &name, const Dims &dims);
+  /// A comment line, after an empty line.
+  void comment(const std::string &text);
+
+  /// `fileShape` empty: as `dims`.
+  Value parameter(const std::string &ssa, const std::string &fileName, Init init,
+                  const Dims &dims, const std::vector<int64_t> &fileShape = {});
+  Value embedding(const std::string &ssa, const Value &table);
+  Value add(const std::string &ssa, const Value &lhs, const Value &rhs);
+  Value multiply(const std::string &ssa, const Value &lhs, const Value &rhs);
+  Value contract(const std::string &ssa, const std::string &equation,
+                 const Value &lhs, const Value &rhs, const Dims &result);
+  Value activate(const std::string &ssa, const std::string &function,
+                 const Value &input);
+  Value layerNorm(const std::string &ssa, const Value &input,
+                  const Value &weight, const Value &bias, double epsilon);
+  Value rmsNorm(const std::string &ssa, const Value &input, const Value &weight,
+                double epsilon);
+  /// The frequencies are given once, by name, with rotary().
+  Value rope(const std::string &ssa, const Value &input);
+  void rotary(const std::vector<float> &inverseFrequencies, float scale);
+  /// `input` itself when the rate is 0.
+  Value dropout(const std::string &ssa, const Value &input,
+                const std::string &name, double rate);
+  Value slice(const std::string &ssa, const Value &input,
+              const std::string &dim, int64_t offset, const Dims &result);
+  Value attention(const std::string &ssa, const Value &q, const Value &k,
+                  const Value &v, const Attention &how);
+  /// Ends the function with the loss.
+  void headLoss(const Value &hidden, const Value &weight);
+
+  /// Elements of all parameters.
+  uint64_t numParameters() const { return parameters; }
+  /// The whole text; `header` holds comment lines without "// ".
+  std::string finish(const std::vector<std::string> &header) const;
+
+private:
+  std::string type(const Dims &dims) const;
+  Value emit(const std::string &ssa, const Dims &dims, const std::string &op);
+
+  std::string moduleName, aliases, body, ropeText;
+  std::map<std::string, std::string> aliasOfType;
+  uint64_t parameters = 0;
+};
+
+/// Digits that read back as the same number, in MLIR's form: "1.0e-05", "0.02".
+std::string mlirFloat(double value);
+std::string mlirFloat(float value);
+
+} // namespace meshwork::importer
