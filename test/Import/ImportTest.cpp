@@ -1,0 +1,177 @@
+#include "test/Import/TestConfigs.h"
+
+namespace meshwork::importer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+size_t countOf(const std::string &text, const std::string &part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(ImportGpt2, HasTheParametersOfTheFiles) {
+  std::string model = modelOf(gpt2Keys);
+  for (const char *name :
+       {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias",
+        "h.0.attn.c_attn.weight", "h.0.attn.c_attn.bias",
+        "h.0.attn.c_proj.weight", "h.0.attn.c_proj.bias", "h.0.ln_2.weight",
+        "h.0.ln_2.bias", "h.0.mlp.c_fc.weight", "h.0.mlp.c_fc.bias",
+        "h.0.mlp.c_proj.weight", "h.0.mlp.c_proj.bias", "h.1.mlp.c_proj.bias",
+        "ln_f.weight", "ln_f.bias"})
+    EXPECT_EQ(countOf(model, std::string("parameter \"") + name + "\""), 1u)
+        << name;
+  EXPECT_EQ(countOf(model, "transformer.parameter"), 2u + 2 * 12 + 2);
+  // 100*24 + 32*24 + 2 * (4*24 + 24*72 + 72 + 24*24 + 24 + 24*96 + 96 + 96*24 +
+  // 24) + 2*24.
+  EXPECT_THAT(model, HasSubstr("2 layers, 17664 parameters."));
+}
+
+TEST(ImportGpt2, ComputesWhatGpt2Computes) {
+  std::string model = modelOf(gpt2Keys);
+  EXPECT_THAT(model, HasSubstr("causal scale 0.35355339059327373 :"));
+  EXPECT_THAT(model, HasSubstr("activate gelu_tanh"));
+  EXPECT_THAT(model, HasSubstr("epsilon 1.0e-05"));
+  EXPECT_THAT(model, HasSubstr("slice %wpe dim \"positions\" offset 0"));
+  EXPECT_THAT(model, HasSubstr("head_loss %ln_f, %wte, %targets"));
+  EXPECT_THAT(model, HasSubstr("h.1.attn.c_proj.weight\" init <normal, 0.0, 0.01> "
+                               "file_shape [24, 24]"));
+  EXPECT_THAT(model, HasSubstr("c_attn.weight\" init <normal, 0.0, 0.02> "
+                               "file_shape [24, 72]"));
+  EXPECT_THAT(model, Not(HasSubstr("dropout")));
+}
+
+TEST(ImportGpt2, DropoutStandsWhereGpt2HasIt) {
+  std::string keys = with(with(with(gpt2Keys, "resid_pdrop", "0.1"),
+                               "embd_pdrop", "0.2"),
+                          "n_layer", "1") ;
+  std::string model = modelOf(keys.substr(0, keys.rfind(',')),
+                              "\"attn_pdrop\": 0.3");
+  EXPECT_THAT(model, HasSubstr("dropout %placed \"drop\" rate 0.2 "));
+  EXPECT_THAT(model, HasSubstr("dropout \"h.0.attn.attn_dropout\" rate 0.3 "));
+  EXPECT_THAT(model, HasSubstr("dropout %h0_attn_out \"h.0.attn.resid_dropout\" "
+                               "rate 0.1 "));
+  EXPECT_THAT(model, HasSubstr("dropout %h0_mlp_out \"h.0.mlp.dropout\" rate "
+                               "0.1 "));
+  // Hugging Face's default, when the keys are absent.
+  model = modelOf(gpt2Keys.substr(0, gpt2Keys.find(", \"resid_pdrop\"")));
+  EXPECT_EQ(countOf(model, "rate 0.1 "), 1u + 3 * 2);
+}
+
+TEST(ImportGpt2, ObeysTheOtherKeys) {
+  EXPECT_THAT(modelOf(gpt2Keys, "\"n_inner\": 40"), HasSubstr("24x40xf32"));
+  EXPECT_THAT(modelOf(gpt2Keys, "\"activation_function\": \"gelu\""),
+              HasSubstr("activate gelu %"));
+  EXPECT_THAT(modelOf(gpt2Keys, "\"scale_attn_weights\": false"),
+              HasSubstr("causal scale 1.0 :"));
+  std::string model =
+      modelOf(gpt2Keys, "\"scale_attn_weights\": false, "
+                        "\"scale_attn_by_inverse_layer_idx\": true");
+  EXPECT_THAT(model, HasSubstr("%h0_v causal scale 1.0 :"));
+  EXPECT_THAT(model, HasSubstr("%h1_v causal scale 0.5 :"));
+  model = modelOf(gpt2Keys, "\"tie_word_embeddings\": false");
+  EXPECT_THAT(model, HasSubstr("head_loss %ln_f, %lm_head, %targets"));
+  EXPECT_THAT(modelOf(gpt2Keys, "\"layer_norm_epsilon\": 1e-12"),
+              HasSubstr("epsilon 1.0e-12"));
+}
+
+TEST(ImportLlama, HasTheParametersOfTheFiles) {
+  std::string model = modelOf(llamaKeys("llama"));
+  for (const char *name :
+       {"model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
+        "model.layers.0.self_attn.q_proj.weight",
+        "model.layers.0.self_attn.k_proj.weight",
+        "model.layers.0.self_attn.v_proj.weight",
+        "model.layers.0.self_attn.o_proj.weight",
+        "model.layers.1.post_attention_layernorm.weight",
+        "model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight",
+        "model.layers.1.mlp.down_proj.weight", "model.norm.weight",
+        "lm_head.weight"})
+    EXPECT_EQ(countOf(model, std::string("parameter \"") + name + "\""), 1u)
+        << name;
+  EXPECT_EQ(countOf(model, "transformer.parameter"), 3u + 2 * 9);
+  EXPECT_THAT(model, HasSubstr("k_proj.weight\" init <normal, 0.0, 0.02> "
+                               "file_shape [16, 32] : tensor<2x8x32xf32, "
+                               "#transformer.dims<kv_heads, head_dim, embed>>"));
+  EXPECT_THAT(model, HasSubstr("o_proj.weight\" init <normal, 0.0, 0.02> "
+                               "file_shape [32, 32] : tensor<32x4x8xf32, "
+                               "#transformer.dims<embed, heads, head_dim>>"));
+  EXPECT_THAT(model, HasSubstr("activate silu %l0_gate_proj"));
+  EXPECT_EQ(countOf(model, "transformer.rope"), 4u);
+}
+
+TEST(ImportLlama, ObeysTheOtherKeys) {
+  std::string keys = llamaKeys("llama");
+  std::string model = modelOf(keys, "\"attention_bias\": true");
+  EXPECT_EQ(countOf(model, "_proj.bias\""), 8u);
+  model = modelOf(keys, "\"mlp_bias\": true");
+  EXPECT_EQ(countOf(model, "_proj.bias\""), 6u);
+  model = modelOf(keys, "\"tie_word_embeddings\": true");
+  EXPECT_THAT(model, HasSubstr("head_loss %norm, %embed_tokens"));
+  model = modelOf(keys, "\"attention_dropout\": 0.25");
+  EXPECT_EQ(countOf(model, "attention_dropout\" rate 0.25"), 2u);
+  model = modelOf(with(keys, "num_key_value_heads", "4"));
+  EXPECT_THAT(model, Not(HasSubstr("kv_heads")));
+  model = modelOf(with(with(keys, "head_dim", "null"), "num_attention_heads", "2"));
+  EXPECT_THAT(model, HasSubstr("2x16xf32"));
+}
+
+TEST(ImportLlama, FamiliesDiffer) {
+  std::string qwen2 = modelOf(llamaKeys("qwen2"));
+  EXPECT_EQ(countOf(qwen2, "_proj.bias\""), 6u);
+  EXPECT_THAT(qwen2, Not(HasSubstr("o_proj.bias")));
+  std::string qwen3 = modelOf(llamaKeys("qwen3"));
+  EXPECT_THAT(qwen3, HasSubstr("rms_norm %l0_q_proj, %l0_q_norm_weight"));
+  EXPECT_THAT(qwen3, HasSubstr("rope %l0_q_norm "));
+  EXPECT_THAT(qwen3, Not(HasSubstr("bias")));
+  std::string keys = llamaKeys("qwen3");
+  size_t headDim = keys.find("\"head_dim\"");
+  keys.erase(headDim, keys.find("\"max_position") - headDim);
+  EXPECT_THAT(modelOf(keys), HasSubstr("4x128xf32"));
+  std::string mistral = modelOf(llamaKeys("mistral"));
+  EXPECT_EQ(countOf(mistral, " window 4096 "), 2u);
+}
+
+TEST(ImportLlama, WindowsFollowTheFamily) {
+  auto windows = [](const std::string &family, const std::string &more) {
+    return countOf(modelOf(llamaKeys(family), more), " window 16 ");
+  };
+  EXPECT_EQ(windows("mistral", "\"sliding_window\": 16"), 2u);
+  EXPECT_EQ(windows("mistral", "\"sliding_window\": null"), 0u);
+  EXPECT_EQ(windows("qwen2", "\"sliding_window\": 16"), 0u);
+  std::string use = "\"use_sliding_window\": true, \"sliding_window\": 16";
+  EXPECT_EQ(windows("qwen2", use), 0u); // max_window_layers is 28
+  EXPECT_EQ(windows("qwen2", use + ", \"max_window_layers\": 1"), 1u);
+  EXPECT_EQ(windows("qwen3", use + ", \"max_window_layers\": 0"), 2u);
+  EXPECT_EQ(windows("qwen3", use + ", \"layer_types\": [\"sliding_attention\", "
+                                   "\"full_attention\"]"),
+            1u);
+}
+
+TEST(Import, HarmlessKeysPassUnknownOnesAreNamed) {
+  Result result = importKeys(llamaKeys("llama"),
+                             "\"use_cache\": true, \"torch_dtype\": \"bfloat16\", "
+                             "\"eos_token_id\": [1, 2], \"quantization_config\": "
+                             "null, \"partial_rotary_factor\": 1.0");
+  EXPECT_TRUE(result.model);
+  EXPECT_EQ(textOf(result.diagnostics), "");
+  result = importKeys(llamaKeys("llama"),
+                      "\"rms_norm_epsilon\": 1e-5, \"zzz\": 1");
+  EXPECT_TRUE(result.model);
+  EXPECT_EQ(textOf(result.diagnostics),
+            "config.json: warning: rms_norm_epsilon: unknown key, ignored; did "
+            "you mean \"rms_norm_eps\"?\n"
+            "config.json: warning: zzz: unknown key, ignored\n");
+}
+
+TEST(Import, TheFileNameCannotEndTheComment) {
+  Result result = importConfig("{" + gpt2Keys + "}", "a\nb");
+  EXPECT_THAT(*result.model, HasSubstr("imported from \"a\\x0ab\":"));
+}
+
+} // namespace
+} // namespace meshwork::importer
