@@ -1,0 +1,49 @@
+"""Tiny models with every option on. Sizes are odd on purpose: nothing divides a
+vector, a tile or a cache line."""
+
+GPT2 = {
+    "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 131,
+    "n_positions": 40, "n_embd": 48, "n_layer": 2, "n_head": 3, "n_inner": 104,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+    "initializer_range": 0.02, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+    "resid_pdrop": 0.0, "tie_word_embeddings": True, "torch_dtype": "float32",
+}
+
+_LLAMA = {
+    "vocab_size": 131, "max_position_embeddings": 64, "hidden_size": 48,
+    "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "initializer_range": 0.02, "attention_dropout": 0.0,
+    "torch_dtype": "float32",
+}
+
+LLAMA = {
+    **_LLAMA, "model_type": "llama", "architectures": ["LlamaForCausalLM"],
+    "head_dim": 16, "attention_bias": True, "mlp_bias": True,
+    "tie_word_embeddings": False,
+    "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                     "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
+}
+
+QWEN2 = {
+    **_LLAMA, "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"],
+    "tie_word_embeddings": True, "use_sliding_window": True, "sliding_window": 5,
+    "max_window_layers": 1, "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+}
+
+QWEN3 = {
+    **_LLAMA, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
+    "head_dim": 16, "attention_bias": False, "tie_word_embeddings": True,
+    "use_sliding_window": False, "rope_theta": 1000000.0,
+    "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+                     "original_max_position_embeddings": 16},
+}
+
+MISTRAL = {
+    **_LLAMA, "model_type": "mistral", "architectures": ["MistralForCausalLM"],
+    "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 12,
+    "sliding_window": 7, "tie_word_embeddings": False,
+}
+
+ALL = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
+SEQUENCE, BATCH = 23, 4

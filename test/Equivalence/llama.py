@@ -1,0 +1,111 @@
+"""The Llama family (Touvron et al., arXiv 2302.13971): Llama, Mistral, Qwen2, Qwen3,
+on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
+import math
+
+import rotary
+
+
+def _head_dim(config):
+    return (config.get("head_dim")
+            or config["hidden_size"] // config["num_attention_heads"])
+
+
+def _kv_heads(config):
+    return config.get("num_key_value_heads") or config["num_attention_heads"]
+
+
+def _attention_biases(config):
+    """Projections that have a bias."""
+    if config["model_type"] == "qwen2":
+        return {"q_proj", "k_proj", "v_proj"}
+    if config["model_type"] in ("llama", "qwen3") and config.get("attention_bias"):
+        return {"q_proj", "k_proj", "v_proj", "o_proj"}
+    return set()
+
+
+def _window(config, layer):
+    """Tokens a query sees in this layer, 0 for all."""
+    window = config.get("sliding_window") or 0
+    if config["model_type"] == "mistral":
+        return window
+    if config["model_type"] in ("qwen2", "qwen3") and config.get("use_sliding_window"):
+        return window if layer >= config["max_window_layers"] else 0
+    return 0
+
+
+def parameter_shapes(config):
+    """Name -> shape of every trained tensor; a tied head has none of its own."""
+    embed, inner = config["hidden_size"], config["intermediate_size"]
+    depth, vocab = _head_dim(config), config["vocab_size"]
+    q_width = config["num_attention_heads"] * depth
+    kv_width = _kv_heads(config) * depth
+    shapes = {"model.embed_tokens.weight": (vocab, embed)}
+
+    def projection(name, out, into, bias):
+        shapes[name + ".weight"] = (out, into)
+        if bias:
+            shapes[name + ".bias"] = (out,)
+
+    biases = _attention_biases(config)
+    mlp_bias = bool(config["model_type"] == "llama" and config.get("mlp_bias"))
+    for layer in range(config["num_hidden_layers"]):
+        block = f"model.layers.{layer}."
+        for name, out, into in (("q_proj", q_width, embed), ("k_proj", kv_width, embed),
+                                ("v_proj", kv_width, embed), ("o_proj", embed, q_width)):
+            projection(block + "self_attn." + name, out, into, name in biases)
+        if config["model_type"] == "qwen3":
+            shapes[block + "self_attn.q_norm.weight"] = (depth,)
+            shapes[block + "self_attn.k_norm.weight"] = (depth,)
+        projection(block + "mlp.gate_proj", inner, embed, mlp_bias)
+        projection(block + "mlp.up_proj", inner, embed, mlp_bias)
+        projection(block + "mlp.down_proj", embed, inner, mlp_bias)
+        shapes[block + "input_layernorm.weight"] = (embed,)
+        shapes[block + "post_attention_layernorm.weight"] = (embed,)
+    shapes["model.norm.weight"] = (embed,)
+    if not config.get("tie_word_embeddings", False):
+        shapes["lm_head.weight"] = (vocab, embed)
+    return shapes
+
+
+def _project(weights, name, x):
+    y = x @ weights[name + ".weight"].t()
+    bias = weights.get(name + ".bias")
+    return y if bias is None else y + bias
+
+
+def attention(config, weights, name, layer, x, positions, kernels, drop):
+    batch, length, _ = x.shape
+    depth, epsilon = _head_dim(config), config.get("rms_norm_eps", 1e-6)
+
+    def heads(part, count):
+        y = _project(weights, f"{name}.{part}_proj", x).view(batch, length, count, depth)
+        norm = weights.get(f"{name}.{part}_norm.weight")
+        y = y if norm is None else kernels.rms_norm(y, norm, epsilon)
+        return y.transpose(1, 2)
+
+    q = rotary.rotate(heads("q", config["num_attention_heads"]), *positions)
+    k = rotary.rotate(heads("k", _kv_heads(config)), *positions)
+    v = heads("v", _kv_heads(config))
+    out = kernels.attention(q, k, v, 1 / math.sqrt(depth), _window(config, layer),
+                            drop(config.get("attention_dropout", 0.0)))
+    return _project(weights, name + ".o_proj", out.transpose(1, 2).flatten(2))
+
+
+def logits(config, weights, tokens, kernels, drop, positions=None):
+    """`positions` are rotary.tables of at least the tokens' length, made here when
+    absent."""
+    epsilon = config.get("rms_norm_eps", 1e-6)
+    x = weights["model.embed_tokens.weight"][tokens]
+    if positions is None:
+        positions = rotary.tables(config, _head_dim(config), tokens.shape[1], x.dtype)
+    for layer in range(config["num_hidden_layers"]):
+        block = f"model.layers.{layer}."
+        y = kernels.rms_norm(x, weights[block + "input_layernorm.weight"], epsilon)
+        x = x + attention(config, weights, block + "self_attn", layer, y, positions,
+                          kernels, drop)
+        y = kernels.rms_norm(x, weights[block + "post_attention_layernorm.weight"], epsilon)
+        gate = kernels.silu(_project(weights, block + "mlp.gate_proj", y))
+        y = gate * _project(weights, block + "mlp.up_proj", y)
+        x = x + _project(weights, block + "mlp.down_proj", y)
+    head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"])
+    return kernels.rms_norm(x, weights["model.norm.weight"], epsilon) @ head.t()

@@ -1,0 +1,52 @@
+"""Trains the reference model: same weights, same tokens, in f64 unless told."""
+import numpy as np
+import torch
+
+import models
+import philox
+from adamw import AdamW
+
+
+def windows(ids, batch, sequence, seed, step):
+    """Tokens and targets of one optimizer step, as the runtime draws them."""
+    tokens, targets = philox.batch(np.asarray(ids), seed, step, batch, sequence)
+    return torch.from_numpy(tokens), torch.from_numpy(targets)
+
+
+def gradients(config, weights, tokens, targets, drop=models.no_drop):
+    """(loss, name -> f64 array) of one batch."""
+    for weight in weights.values():
+        weight.grad = None
+    loss = models.loss(config, weights, tokens, targets, drop=drop)
+    loss.backward()
+    return loss.item(), {n: w.grad.double().numpy() for n, w in weights.items()}
+
+
+def train(config, arrays, ids, batch, sequence, rates, seed=0, dtype=torch.float64,
+          **optimizer):
+    """(losses, gradient norms, weights) of len(rates) optimizer steps. In bf16 the
+    model runs on rounded copies of f32 masters, as mixed precision does."""
+    low = dtype == torch.bfloat16
+    masters = models.weights_from(config, arrays, torch.float32 if low else dtype)
+    adamw = AdamW(masters, **optimizer)
+    losses, norms = [], []
+    for step, rate in enumerate(rates):
+        tokens, targets = windows(ids, batch, sequence, seed, step)
+        used = masters
+        if low:
+            used = {n: w.detach().bfloat16().requires_grad_() for n, w in masters.items()}
+        loss = models.loss(config, used, tokens, targets)
+        loss.backward()
+        if low:
+            for name, weight in masters.items():
+                weight.grad = used[name].grad.float()
+        losses.append(loss.item())
+        norms.append(adamw.step(rate))
+    return losses, norms, masters
+
+
+def relative_error(found, expected):
+    """L2 norm of the difference over that of `expected`."""
+    difference = np.linalg.norm(np.asarray(found, np.float64) - expected)
+    size = np.linalg.norm(expected)
+    return difference / size if size else difference
