@@ -1,0 +1,30 @@
+// The steps of compileToSharedObject, each tested through it.
+#pragma once
+
+#include <memory>
+
+#include "lib/Target/CpuTarget.h"
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace llvm {
+class Module;
+class LLVMContext;
+} // namespace llvm
+
+namespace meshwork::target {
+
+/// Rewrites a module of kernels to the LLVM dialect alone.
+mlir::LogicalResult lowerToLlvmDialect(mlir::ModuleOp kernels);
+
+/// Optimizes a module of LLVM IR for `target` and returns a relocatable object.
+/// On failure `error` says why.
+mlir::FailureOr<llvm::SmallVector<char, 0>>
+emitObject(llvm::Module &module, const CpuTarget &target, std::string &error);
+
+/// Links relocatable objects to one shared object that needs nothing else.
+/// On failure `error` holds the linker's words.
+mlir::FailureOr<std::vector<char>>
+linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects, std::string &error);
+
+} // namespace meshwork::target

@@ -1,0 +1,210 @@
+// Values of BodyEmitter: operands, maps, rolls, reductions within a walk.
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/codegen/BodyEmitter.h"
+
+using namespace mlir;
+namespace meshwork::codegen {
+using namespace transformer;
+
+Emitted BodyEmitter::eval(Value value, int64_t rotation) {
+  if (auto known = values.find({value, rotation}); known != values.end())
+    return known->second;
+  Emitted result;
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    result = load(walk.inputs[cast<BlockArgument>(value).getArgNumber()], rotation);
+  else if (auto map = dyn_cast<MapOp>(def))
+    return evalMap(map, cast<OpResult>(value).getResultNumber(), rotation);
+  else if (auto roll = dyn_cast<RollOp>(def))
+    result = eval(roll.getInput(), roll.getShift() ? (rotation + roll.getShift()) % walk.cols.back().size : rotation);
+  else if (auto reduce = cast<ReduceOp>(def); walk.formOf(reduce) == ReduceForm::vertical)
+    result = evalVertical(reduce);
+  else // A value per row does not rotate.
+    result = values.lookup({value, 0});
+  return values[{value, rotation}] = result;
+}
+
+void BodyEmitter::define(Value reduction, Value value) {
+  values[{reduction, 0}] = {value, static_cast<unsigned>(scopes.size() - 1)};
+}
+
+Emitted BodyEmitter::evalMap(MapOp map, unsigned wanted, int64_t rotation) {
+  llvm::DenseMap<Value, Emitted> inner;
+  Block &body = map.getBody().front();
+  for (auto [argument, input] : llvm::zip_equal(body.getArguments(), map.getInputs()))
+    if (!argument.use_empty())
+      inner[argument] = eval(input, rotation);
+  for (Operation &op : body.without_terminator()) {
+    SmallVector<Emitted> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(inner.lookup(operand));
+    inner[op.getResult(0)] = evalInner(&op, operands, rotation);
+  }
+  for (auto [result, yielded] : llvm::zip_equal(map.getResults(), body.getTerminator()->getOperands()))
+    values[{result, rotation}] = inner.lookup(yielded);
+  return values.lookup({map.getResult(wanted), rotation});
+}
+
+/// Multiplications and additions may become one rounding; nothing else moves.
+static void allowFusedMultiplyAdd(Operation *op) {
+  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
+    op->setAttr(fast.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
+}
+
+Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands, int64_t rotation) {
+  if (auto index = dyn_cast<IndexOp>(op))
+    return evalIndex(index.getDimAttr(), rotation);
+  if (auto dropout = dyn_cast<DropoutMaskOp>(op))
+    return evalDropout(dropout, operands, rotation);
+  unsigned scope = 0;
+  bool isVector = false;
+  for (const Emitted &operand : operands) {
+    scope = std::max(scope, operand.scope);
+    isVector |= isa<VectorType>(operand.value.getType());
+  }
+  OpBuilder &b = scopes[scope].builder;
+  IRMapping mapping;
+  for (auto [operand, emitted] : llvm::zip_equal(op->getOperands(), operands))
+    mapping.map(operand, isVector ? splat(b, emitted.value) : emitted.value);
+  Operation *copy = b.insert(op->cloneWithoutRegions(mapping));
+  allowFusedMultiplyAdd(copy);
+  if (isVector)
+    copy->getResult(0).setType(VectorType::get({place.width}, op->getResult(0).getType()));
+  return {copy->getResult(0), scope};
+}
+
+Emitted BodyEmitter::evalIndex(StringAttr dim, int64_t rotation) {
+  unsigned scope = scopeOf(dim);
+  OpBuilder &b = scopes[scope].builder;
+  for (auto &[key, position] : scopes[scope].positions) {
+    if (key != dim)
+      continue;
+    Value at = rotated(b, key, position, rotation);
+    Value index = arith::TruncIOp::create(b, loc(), b.getI32Type(), at);
+    if (dim == walk.vectorKey())
+      index = arith::AddIOp::create(b, loc(), splat(b, index), lanePositions(b, b.getI32Type(), 1));
+    return {index, scope};
+  }
+  OpBuilder &outer = scopes.front().builder; // a dim of size one
+  return {arith::ConstantOp::create(outer, loc(), outer.getI32IntegerAttr(0)), 0};
+}
+
+/// Row-major position in `space` of the current element, with `batch` counted
+/// from `firstSample`; a vector of i64 along the vector loop.
+Emitted BodyEmitter::countPosition(RankedTensorType space, Emitted firstSample, int64_t rotation) {
+  SmallVector<int64_t> strides = rowMajor(space.getShape());
+  OpBuilder &b = scopes.back().builder;
+  Value sum = number(0);
+  bool isVector = false;
+  auto add = [&](Value position, int64_t stride) {
+    Value part = arith::MulIOp::create(b, loc(), position, number(stride));
+    sum = arith::AddIOp::create(b, loc(), sum, part);
+  };
+  int64_t laneStride = 0;
+  for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
+    if (name == "batch")
+      add(arith::ExtUIOp::create(b, loc(), b.getI64Type(), firstSample.value), strides[i]);
+    for (auto &scope : scopes)
+      for (auto &[key, position] : scope.positions)
+        if (key == name && space.getDimSize(i) != 1) {
+          add(rotated(b, key, position, rotation), strides[i]);
+          isVector |= key == walk.vectorKey();
+          laneStride = key == walk.vectorKey() ? strides[i] : laneStride;
+        }
+  }
+  if (isVector)
+    sum = arith::AddIOp::create(b, loc(), splat(b, sum), lanePositions(b, b.getI64Type(), laneStride));
+  return {sum, static_cast<unsigned>(scopes.size() - 1)};
+}
+
+Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands, int64_t rotation) {
+  Emitted position = countPosition(tensorType(op->getParentOp()->getResult(0)), operands[2], rotation);
+  OpBuilder &b = scopes[position.scope].builder;
+  Type words = typeLike(position.value.getType(), b.getI32Type());
+  bool isVector = isa<VectorType>(words);
+  auto spread = [&](Value value) { return isVector ? splat(b, value) : value; };
+  Value shift = constantOf(b, loc(), position.value.getType(), 32);
+  Value low = arith::TruncIOp::create(b, loc(), words, position.value);
+  Value high = arith::TruncIOp::create(b, loc(), words, arith::ShRUIOp::create(b, loc(), position.value, shift));
+  Value stream = constantOf(b, loc(), b.getI32Type(), static_cast<int32_t>(op.getStream()));
+  // Keys stay scalars as long as possible: their sequence is the same for all lanes.
+  Value word = philoxWord(b, loc(), {low, high, spread(operands[1].value), constantOf(b, loc(), words, 0)},
+                          {spread(operands[0].value), spread(stream)});
+  double rate = op.getRate().convertToDouble();
+  auto threshold = static_cast<uint32_t>(rate * 4294967296.0);
+  Value isKept = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word,
+                                       constantOf(b, loc(), words, static_cast<int32_t>(threshold)));
+  auto scalar = [&](double value) -> Value {
+    return spread(arith::ConstantOp::create(b, loc(), b.getF32FloatAttr(static_cast<float>(value))));
+  };
+  return {arith::SelectOp::create(b, loc(), isKept, scalar(1.0 / (1.0 - rate)), scalar(0)), position.scope};
+}
+
+/// The outermost scope that knows all that `value` depends on, loops of
+/// vertical reductions aside.
+unsigned BodyEmitter::scopeOf(Value value) {
+  if (auto known = values.find({value, 0}); known != values.end())
+    return known->second.scope;
+  unsigned scope = 0;
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    for (auto &[key, stride] : walk.inputs[cast<BlockArgument>(value).getArgNumber()].strides)
+      scope = std::max(scope, scopeOf(key));
+  else
+    for (Value operand : def->getOperands())
+      scope = std::max(scope, scopeOf(operand));
+  if (auto map = dyn_cast_or_null<MapOp>(def))
+    map.getBody().walk([&](Operation *inner) {
+      if (auto index = dyn_cast<IndexOp>(inner))
+        scope = std::max(scope, scopeOf(index.getDimAttr()));
+      if (isa<DropoutMaskOp>(inner))
+        scope = scopes.size() - 1;
+    });
+  return scope;
+}
+
+Emitted BodyEmitter::evalVertical(ReduceOp reduce) {
+  unsigned scope = scopeOf(reduce.getInput());
+  SmallVector<Scope, 0> inner(std::make_move_iterator(scopes.begin() + scope + 1), std::make_move_iterator(scopes.end()));
+  scopes.erase(scopes.begin() + scope + 1, scopes.end());
+  auto input = tensorType(reduce.getInput());
+  bool isVector = walk.vectorKey() && llvm::any_of(scopes[scope].positions, [&](auto &p) { return p.first == walk.vectorKey(); });
+  bool isMax = reduce.getKind() == Reduction::max;
+  Value start = identity(builder(), isMax, isVector);
+  SmallVector<StringAttr> dims;
+  for (StringAttr name : dimsOf(input).getNames())
+    if (reduce.getDims().find(name) >= 0 && input.getDimSize(dimsOf(input).find(name)) != 1)
+      dims.push_back(name);
+  auto nest = [&](auto &self, ArrayRef<StringAttr> left, Value carried) -> Value {
+    if (left.empty()) {
+      Value part = eval(reduce.getInput()).value;
+      return combine(builder(), isMax, carried, isVector ? splat(part) : part);
+    }
+    int64_t size = input.getDimSize(dimsOf(input).find(left.front()));
+    return loop(number(0), number(size), 1, carried, [&](Value position, ValueRange values) -> Values {
+      bind(left.front(), position);
+      return {self(self, left.drop_front(), values[0])};
+    })[0];
+  };
+  Emitted result{nest(nest, dims, start), scope};
+  scopes.append(std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+  return result;
+}
+
+Value BodyEmitter::identity(OpBuilder &b, bool isMax, bool isVector) {
+  float value = isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+  Value scalar = arith::ConstantOp::create(b, loc(), b.getF32FloatAttr(value));
+  return isVector ? splat(b, scalar) : scalar;
+}
+
+/// A maximum as the machine's own instruction has it: a NaN does not replace
+/// what was found so far (the exponentials that follow bring it out).
+Value BodyEmitter::combine(OpBuilder &b, bool isMax, Value soFar, Value next) {
+  if (!isMax)
+    return arith::AddFOp::create(b, loc(), soFar, next);
+  Value isLarger = arith::CmpFOp::create(b, loc(), arith::CmpFPredicate::OGT, next, soFar);
+  return arith::SelectOp::create(b, loc(), isLarger, next, soFar);
+}
+
+} // namespace meshwork::codegen

@@ -1,0 +1,118 @@
+// Emits the values of a cluster where a walk needs them. Loops are scopes, from
+// the function (0) inwards; each value is emitted in the outermost scope that
+// knows its position, so what a loop does not change stays outside of it, and
+// is emitted once per scope.
+#pragma once
+
+#include "passes/codegen/Walk.h"
+
+namespace meshwork::codegen {
+
+/// A value of f32, i32 or i1, scalar or vector, and the scope that it lies in.
+struct Emitted {
+  mlir::Value value;
+  unsigned scope = 0;
+};
+
+/// Which columns an innermost body computes.
+struct VectorPlace {
+  int64_t width = 1;  // elements of a vector
+  int64_t active = 1; // of these, the first ones exist; fewer than width in a tail
+  int64_t segment = 0; // first column of the range between two wraps of rolls
+};
+
+class BodyEmitter {
+public:
+  BodyEmitter(const Walk &walk, const CpuTarget &target) : walk(walk), target(target) {}
+
+  using Values = llvm::SmallVector<mlir::Value>;
+  using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
+
+  /// Begins in `function`'s entry block: scope 0.
+  void begin(mlir::OpBuilder builder, mlir::Value args);
+  /// The innermost scope's builder.
+  mlir::OpBuilder &builder() { return scopes.back().builder; }
+  /// A loop over [lower, upper) in the innermost scope; `body` gets the position
+  /// and the values carried, and returns these for the next iteration.
+  Values loop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange carried, LoopBody body);
+  /// Opens a scope in the innermost one's block.
+  void open();
+  void close();
+  /// In the innermost scope, `key` is at `position` (i64).
+  void bind(mlir::StringAttr key, mlir::Value position) { scopes.back().positions.push_back({key, position}); }
+  void setPlace(VectorPlace newPlace) { place = newPlace; }
+
+  /// The cluster's value at the current position. Along the vector loop that is
+  /// a vector, or a scalar where it does not depend on that loop.
+  Emitted eval(mlir::Value value, int64_t rotation = 0);
+  /// Gives a reduction its value in the innermost scope.
+  void define(mlir::Value reduction, mlir::Value value);
+  /// The operand or result's elements here, as f32 or i32; results by `store`.
+  Emitted load(const Access &access, int64_t rotation);
+  void store(const Access &access, mlir::Value value);
+  /// `value` as a vector of the current width, unless it is one.
+  mlir::Value splat(mlir::OpBuilder &b, mlir::Value value);
+  mlir::Value splat(mlir::Value value) { return splat(builder(), value); }
+  /// Which elements of a tail exist; null when all do.
+  mlir::Value activeMask(mlir::OpBuilder &b);
+  mlir::Value number(int64_t value);
+  /// What a reduction starts from, and one step of it.
+  mlir::Value identity(mlir::OpBuilder &b, bool isMax, bool isVector);
+  mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value soFar, mlir::Value next);
+  mlir::Location loc() const { return walk.op->getLoc(); }
+
+private:
+  struct Scope {
+    mlir::OpBuilder builder;
+    llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>> positions;
+  };
+  struct AddressKey {
+    const Access *access;
+    int64_t rotation;
+    unsigned scope;
+    bool operator==(const AddressKey &other) const = default;
+  };
+
+  Emitted evalMap(transformer::MapOp map, unsigned result, int64_t rotation);
+  Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted evalIndex(mlir::StringAttr dim, int64_t rotation);
+  Emitted evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted evalVertical(transformer::ReduceOp reduce);
+  /// Row-major position of the current element in `space`, i64.
+  Emitted countPosition(mlir::RankedTensorType space, Emitted firstSample, int64_t rotation);
+  unsigned scopeOf(mlir::Value value);
+  unsigned scopeOf(mlir::StringAttr key);
+  /// Address of the access's element here (its first one, along vectors).
+  Emitted address(const Access &access, int64_t rotation);
+  mlir::Value rotated(mlir::OpBuilder &b, mlir::StringAttr key, mlir::Value position, int64_t rotation);
+  mlir::Value lanePositions(mlir::OpBuilder &b, mlir::Type element, int64_t step);
+  mlir::Value pointers(mlir::OpBuilder &b, mlir::Value address, mlir::Type storage, int64_t step);
+  mlir::Value loadStorage(mlir::OpBuilder &b, const Access &access, Emitted from, mlir::Type storage);
+
+  const Walk &walk;
+  const CpuTarget &target;
+  mlir::Value args;
+  llvm::SmallVector<Scope, 0> scopes;
+  VectorPlace place;
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, Emitted> values;
+  llvm::SmallVector<std::pair<AddressKey, mlir::Value>, 0> addresses;
+  llvm::DenseMap<int64_t, mlir::Value> numbers;
+  llvm::DenseMap<const Access *, mlir::Value> bases;
+};
+
+/// Storage of a tensor's elements: bf16 is kept as i16.
+mlir::Type storageOf(mlir::RankedTensorType type);
+/// From what is stored to what bodies compute with, and back, rounding to
+/// nearest even. Scalars or vectors.
+mlir::Value fromStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stored, mlir::RankedTensorType type);
+mlir::Value toStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::RankedTensorType type,
+                      const CpuTarget &target);
+/// `element`, or a vector of `width` of them when `like` is a vector.
+mlir::Type typeLike(mlir::Type like, mlir::Type element);
+/// A constant of a scalar or vector type.
+mlir::Value constantOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, int64_t value);
+/// First word of Philox4x32-10; see runtime/device/cpu/Philox.h.
+mlir::Value philoxWord(mlir::OpBuilder &b, mlir::Location loc, std::array<mlir::Value, 4> counter,
+                       std::array<mlir::Value, 2> key);
+
+} // namespace meshwork::codegen
