@@ -59,9 +59,11 @@ public:
     if (absl::Status met = group.rendezvous.arriveAndWait(index, what); !met.ok())
       return met;
     int64_t together = nowNs();
-    absl::Status same = checkSame();
-    if (!same.ok())
-      return same;
+    if (absl::Status same = checkSame(); !same.ok()) {
+      // Every rank finds a difference; none may go while others look.
+      absl::Status met = group.rendezvous.arriveAndWait(index, what);
+      return met.ok() ? same : met;
+    }
     parallel(static_cast<int64_t>(chunks.size()), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         move(chunks[static_cast<size_t>(i)]);

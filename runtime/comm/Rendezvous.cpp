@@ -52,6 +52,9 @@ bool Rendezvous::allArrived(uint64_t target) const {
 
 absl::Status Rendezvous::arriveAndWait(uint32_t index,
                                        const std::string &what) {
+  // A rank that comes late must not touch the memory of peers that gave up.
+  if (failure.isSet())
+    return failure.status();
   // Only this thread writes its counter.
   uint64_t target =
       counters[index].value.load(std::memory_order_relaxed) + 1;

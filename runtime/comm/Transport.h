@@ -45,6 +45,8 @@ struct CommTimes {
 using ParallelFor = absl::FunctionRef<void(
     int64_t items, absl::FunctionRef<void(int64_t begin, int64_t end)> body)>;
 
+/// Peers read it while they run: after an error it must live until all ranks
+/// of its group have ended.
 class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;

@@ -109,6 +109,8 @@ absl::Status checkHeld(const ProgramCheck &check, uint32_t index,
 absl::Status checkParameter(const ProgramCheck &check,
                             const plan::Parameter &parameter) {
   uint64_t elements = 1;
+  if (!isAligned(parameter.file_shape()))
+    return bad("file_shape is not aligned to 8 bytes");
   if (parameter.file_shape())
     for (int64_t size : *parameter.file_shape())
       if (size < 1 || !checkedMul(elements, size, elements))

@@ -15,7 +15,7 @@ struct StepReport {
   float loss;               // mean over the step's global tokens
   std::optional<float> gradNorm;
   double learningRate;
-  // Wall time of the step, and its parts as a mean over ranks.
+  // Means over ranks; the first is the sum of the others.
   double stepMs, computeMs, commMs, idleMs;
 };
 

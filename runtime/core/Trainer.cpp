@@ -61,11 +61,11 @@ private:
   std::vector<std::optional<Finding>> findings;
   struct StepTimes {
     CommTimes comm;
+    int64_t wallNs = 0, endedNs = 0; // of the last step; when it ended
   };
   std::vector<StepTimes> times;
   std::vector<double> peaks;
   std::atomic<uint32_t> stepsEnded{0};
-  int64_t stepBeganNs = 0; // of the rank that reports
 };
 
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
@@ -104,9 +104,8 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
 
 absl::Status Trainer::Job::runRank(uint32_t rank) {
   MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
-  if (rank == 0)
-    stepBeganNs = steadyNs();
-  MESHWORK_RETURN_IF_ERROR(transport.agree(rank, 0, "the first step").status());
+  ranks[rank]->takeTimes(); // of what came before the first step
+  times[rank].endedNs = steadyNs();
   bool stop = false;
   for (uint64_t step = 0; step < options.steps && !stop; ++step)
     MESHWORK_RETURN_IF_ERROR(runStep(rank, step, stop));
@@ -132,6 +131,8 @@ absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
   MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorder));
   times[rank].comm = me.takeTimes();
   times[rank].comm.waitNs += waited;
+  int64_t now = steadyNs();
+  times[rank].wallNs = now - std::exchange(times[rank].endedNs, now);
   stop = *all & stopAfterStep;
   return report(rank, step, rate);
 }
@@ -142,16 +143,15 @@ absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate) {
   uint32_t count = static_cast<uint32_t>(ranks.size());
   if ((stepsEnded.fetch_add(1, std::memory_order_acq_rel) + 1) % count != 0)
     return absl::OkStatus();
-  CommTimes sum;
+  int64_t wallNs = 0, moveNs = 0, waitNs = 0;
   for (const StepTimes &of : times) {
-    sum.moveNs += of.comm.moveNs;
-    sum.waitNs += of.comm.waitNs;
+    wallNs += of.wallNs;
+    moveNs += of.comm.moveNs;
+    waitNs += of.comm.waitNs;
   }
-  int64_t now = steadyNs();
   StepReport report{step, ranks[rank]->loss(), ranks[rank]->gradNorm(), rate,
-                    ms(now - stepBeganNs), 0, ms(sum.moveNs) / count, ms(sum.waitNs) / count};
-  report.computeMs = std::max(0.0, report.stepMs - report.commMs - report.idleMs);
-  stepBeganNs = now;
+                    ms(wallNs) / count, ms(wallNs - moveNs - waitNs) / count,
+                    ms(moveNs) / count, ms(waitNs) / count};
   return parts.reporter->onStep(report);
 }
 

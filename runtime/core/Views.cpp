@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t maxDims = 8;
 
 absl::Span<const int64_t> spanOf(const flatbuffers::Vector<int64_t> *vector) {
-  if (!vector)
+  if (!vector || vector->size() == 0)
     return {};
   return {vector->data(), vector->size()};
 }
@@ -68,6 +68,8 @@ absl::Status decode(const plan::Program &program, const plan::View &from,
                orEmpty(program.buffers()).size());
   if (from.dtype() > plan::DType::MAX)
     return bad("unknown element type ", static_cast<int>(from.dtype()));
+  if (!isAligned(from.shape()) || !isAligned(from.strides()))
+    return bad("its sizes or strides are not aligned to 8 bytes");
   view = {from.buffer(),         from.offset(), from.dtype(),
           spanOf(from.shape()), spanOf(from.strides()), 0, 0, false};
   if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
@@ -88,6 +90,11 @@ absl::Status decode(const plan::Program &program, const plan::View &from,
   return absl::OkStatus();
 }
 } // namespace
+
+bool isAligned(const flatbuffers::Vector<int64_t> *list) {
+  return !list || list->size() == 0 ||
+         reinterpret_cast<uintptr_t>(list->Data()) % alignof(int64_t) == 0;
+}
 
 absl::StatusOr<std::vector<ViewInfo>>
 decodeViews(const plan::Program &program) {

@@ -40,6 +40,9 @@ const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
 /// buffer, overlaps itself, has an unknown type or more than 8 dims.
 absl::StatusOr<std::vector<ViewInfo>> decodeViews(const plan::Program &program);
 
+/// The verifier of FlatBuffers aligns a list by its length, not its elements.
+bool isAligned(const flatbuffers::Vector<int64_t> *list);
+
 /// "f32[4,128]", for messages.
 std::string describe(const ViewInfo &view);
 
