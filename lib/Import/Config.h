@@ -13,8 +13,8 @@
 
 namespace meshwork::importer {
 
-/// Getters report what is wrong and return something legal, so that reading goes
-/// on to the next problem.
+/// Getters report what is wrong and return something legal, so that reading
+/// goes on to the next problem.
 class Config {
 public:
   /// `prefix` is put before keys in messages, as in "rope_scaling.".
@@ -51,7 +51,8 @@ public:
 private:
   double numberOr(const std::string &key, double fallback, const char *expected,
                   bool (*legal)(double));
-  void expected(const std::string &key, const Json &found, const std::string &what);
+  void expected(const std::string &key, const Json &found,
+                const std::string &what);
 
   const Json &object;
   std::string filename, prefix;

@@ -1,6 +1,6 @@
-// GPT-2 (Radford et al. 2019), as Hugging Face's GPT2LMHeadModel: learned positions,
-// norms before each block, one matrix for q, k and v, projections stored as
-// [in, out].
+// GPT-2 (Radford et al. 2019), as Hugging Face's GPT2LMHeadModel: learned
+// positions, norms before each block, one matrix for q, k and v, projections
+// stored as [in, out].
 #include <cmath>
 
 #include "lib/Import/Families.h"
@@ -21,9 +21,10 @@ struct Gpt2 {
 Gpt2 read(Config &config) {
   Gpt2 m;
   m.vocabulary = config.size("vocab_size");
-  bool oldName = config.isNull("n_positions") &&
-                 !config.isNull("max_position_embeddings");
-  m.positions = config.size(oldName ? "max_position_embeddings" : "n_positions");
+  bool oldName =
+      config.isNull("n_positions") && !config.isNull("max_position_embeddings");
+  m.positions =
+      config.size(oldName ? "max_position_embeddings" : "n_positions");
   m.embed = config.size("n_embd");
   m.layers = config.size("n_layer");
   m.heads = config.size("n_head");
@@ -43,10 +44,11 @@ Gpt2 read(Config &config) {
 
 void check(Config &config, const Gpt2 &m) {
   if (m.embed % m.heads != 0)
-    config.error("n_embd", "found " + std::to_string(m.embed) +
-                               ", expected a multiple of n_head, " +
-                               std::to_string(m.heads) + ", like " +
-                               std::to_string((m.embed / m.heads + 1) * m.heads));
+    config.error("n_embd",
+                 "found " + std::to_string(m.embed) +
+                     ", expected a multiple of n_head, " +
+                     std::to_string(m.heads) + ", like " +
+                     std::to_string((m.embed / m.heads + 1) * m.heads));
   if (m.layers > maxLayers)
     config.error("n_layer", "found " + std::to_string(m.layers) +
                                 ", expected at most " +
@@ -80,9 +82,9 @@ public:
                                          normal(m.deviation),
                                          {{"vocab", m.vocabulary}, embed});
     text.headLoss(x, head);
-    return text.finish(
-        {"GPT-2, imported from " + filename + ": " + std::to_string(m.layers) +
-         " layers, " + std::to_string(text.numParameters()) + " parameters."});
+    return text.finish({"GPT-2, imported from " + filename + ": " +
+                        std::to_string(m.layers) + " layers, " +
+                        std::to_string(text.numParameters()) + " parameters."});
   }
 
 private:
@@ -93,13 +95,15 @@ private:
     Value positions = text.parameter("wpe", "wpe.weight", normal(m.deviation),
                                      {{"positions", m.positions}, embed});
     Value x = text.embedding("embedded", table);
-    Value p = text.slice("position", positions, "positions", 0, {sequence, embed});
+    Value p =
+        text.slice("position", positions, "positions", 0, {sequence, embed});
     x = text.add("placed", x, p);
     return text.dropout("start", x, "drop", m.embeddingRate);
   }
 
   Value norm(const std::string &ssa, const std::string &name, const Value &x) {
-    Value weight = text.parameter(ssa + "_weight", name + ".weight", one, {embed});
+    Value weight =
+        text.parameter(ssa + "_weight", name + ".weight", one, {embed});
     Value bias = text.parameter(ssa + "_bias", name + ".bias", zero, {embed});
     return text.layerNorm(ssa, x, weight, bias, m.epsilon);
   }
@@ -108,7 +112,8 @@ private:
     std::string name = "h." + std::to_string(layer);
     std::string ssa = "h" + std::to_string(layer) + "_";
     text.comment("layer " + std::to_string(layer));
-    Value y = attention(norm(ssa + "ln_1", name + ".ln_1", x), layer, name, ssa);
+    Value y =
+        attention(norm(ssa + "ln_1", name + ".ln_1", x), layer, name, ssa);
     y = text.dropout(ssa + "attn_dropped", y, name + ".attn.resid_dropout",
                      m.residualRate);
     Value middle = text.add(ssa + "middle", x, y);
@@ -122,9 +127,9 @@ private:
                   const std::string &ssa) {
     std::string file = name + ".attn.";
     Dim three = {"qkv", 3};
-    Value w = text.parameter(ssa + "c_attn_weight", file + "c_attn.weight",
-                             normal(m.deviation), {embed, three, heads, headDim},
-                             {m.embed, 3 * m.embed});
+    Value w = text.parameter(
+        ssa + "c_attn_weight", file + "c_attn.weight", normal(m.deviation),
+        {embed, three, heads, headDim}, {m.embed, 3 * m.embed});
     Value b = text.parameter(ssa + "c_attn_bias", file + "c_attn.bias", zero,
                              {three, heads, headDim}, {3 * m.embed});
     Value qkv = text.contract(ssa + "c_attn", "bse,eqhd->bsqhd", x, w, fused);
@@ -140,12 +145,13 @@ private:
     how.dropoutName = file + "attn_dropout";
     how.rate = m.attentionRate;
     Value o = text.attention(ssa + "attn", q, k, v, how);
-    Value pw = text.parameter(ssa + "attn_c_proj_weight", file + "c_proj.weight",
-                              residualInit(), {heads, headDim, embed},
-                              {m.embed, m.embed});
+    Value pw = text.parameter(ssa + "attn_c_proj_weight",
+                              file + "c_proj.weight", residualInit(),
+                              {heads, headDim, embed}, {m.embed, m.embed});
     Value pb = text.parameter(ssa + "attn_c_proj_bias", file + "c_proj.bias",
                               zero, {embed});
-    Value y = text.contract(ssa + "attn_c_proj", "bshd,hde->bse", o, pw, hidden);
+    Value y =
+        text.contract(ssa + "attn_c_proj", "bshd,hde->bse", o, pw, hidden);
     return text.add(ssa + "attn_out", y, pb);
   }
 
@@ -154,7 +160,8 @@ private:
     std::string file = name + ".mlp.";
     Value w = text.parameter(ssa + "c_fc_weight", file + "c_fc.weight",
                              normal(m.deviation), {embed, ffn});
-    Value b = text.parameter(ssa + "c_fc_bias", file + "c_fc.bias", zero, {ffn});
+    Value b =
+        text.parameter(ssa + "c_fc_bias", file + "c_fc.bias", zero, {ffn});
     Value y = text.contract(ssa + "c_fc", "bse,ef->bsf", x, w, inner);
     y = text.add(ssa + "c_fc_out", y, b);
     y = text.activate(ssa + "act", m.activation, y);
@@ -169,8 +176,7 @@ private:
   /// What is added to the residual stream starts smaller, so that the stream's
   /// variance does not grow with depth (the GPT-2 report, section 2.3).
   Init residualInit() const {
-    return normal(m.deviation /
-                  std::sqrt(2.0 * static_cast<double>(m.layers)));
+    return normal(m.deviation / std::sqrt(2.0 * static_cast<double>(m.layers)));
   }
 
   const Gpt2 &m;

@@ -47,10 +47,11 @@ std::string readFamily(Config &config) {
         families.end())
       return type->text;
     if (isMixture(type->text)) {
-      config.error("model_type",
-                   "found " + type->found() +
-                       ", a mixture of experts, not supported by this version; " +
-                       supported);
+      config.error(
+          "model_type",
+          "found " + type->found() +
+              ", a mixture of experts, not supported by this version; " +
+              supported);
       return "";
     }
   }
@@ -78,12 +79,10 @@ std::string readActivation(Config &config, const std::string &key,
   struct Known {
     const char *theirs, *ours;
   };
-  constexpr Known known[] = {{"gelu_new", "gelu_tanh"},
-                             {"gelu_pytorch_tanh", "gelu_tanh"},
-                             {"gelu", "gelu"},
-                             {"silu", "silu"},
-                             {"swish", "silu"},
-                             {"relu", "relu"}};
+  constexpr Known known[] = {
+      {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"},
+      {"gelu", "gelu"},          {"silu", "silu"},
+      {"swish", "silu"},         {"relu", "relu"}};
   std::vector<std::string> names = {fallback};
   for (const Known &k : known)
     if (names[0] != k.theirs)

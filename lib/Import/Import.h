@@ -3,9 +3,9 @@
 //   importer::Result result = importer::importConfig(json, "config.json");
 //   if (!result.model) { print textOf(result.diagnostics); exit 65; }
 //
-// Families, by `model_type`: gpt2, llama, mistral, qwen2, qwen3. A key that changes
-// the mathematics and is not supported is an error that names it; keys known to
-// change nothing are ignored; any other key is a warning.
+// Families, by `model_type`: gpt2, llama, mistral, qwen2, qwen3. A key that
+// changes the mathematics and is not supported is an error that names it; keys
+// known to change nothing are ignored; any other key is a warning.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,8 @@
 namespace meshwork::importer {
 
 struct Result {
-  std::optional<std::string> model; // text; absent when a diagnostic is an error
+  std::optional<std::string>
+      model; // text; absent when a diagnostic is an error
   Diagnostics diagnostics;
 };
 

@@ -17,12 +17,14 @@ Location placeOf(std::string_view text, size_t offset,
   size_t lineStart = before.rfind('\n');
   size_t column =
       lineStart == std::string_view::npos ? offset : offset - lineStart - 1;
-  return {filename,
-          static_cast<uint32_t>(std::count(before.begin(), before.end(), '\n')) + 1,
-          static_cast<uint32_t>(column) + 1};
+  return {
+      filename,
+      static_cast<uint32_t>(std::count(before.begin(), before.end(), '\n')) + 1,
+      static_cast<uint32_t>(column) + 1};
 }
 
-/// Builds the tree from nlohmann's events; a callback that returns false ends it.
+/// Builds the tree from nlohmann's events; a callback that returns false ends
+/// it.
 class Builder {
 public:
   using json = nlohmann::json;
@@ -77,8 +79,8 @@ public:
   bool key(std::string &name) {
     std::vector<std::string> &keys = stack.back().keys;
     if (std::find(keys.begin(), keys.end(), name) != keys.end())
-      error({filename, 0, 0}, "has key " + quote(name) +
-                                  " twice in one object; keep one");
+      error({filename, 0, 0},
+            "has key " + quote(name) + " twice in one object; keep one");
     keys.push_back(name);
     return true;
   }
@@ -165,9 +167,10 @@ Json parseJson(std::string_view text, const std::string &filename,
     return Json();
   };
   if (text.size() > maxBytes)
-    return refuse({filename, 0, 0}, "is " + std::to_string(text.size()) +
-                                        " bytes, expected a configuration of at "
-                                        "most 16777216");
+    return refuse({filename, 0, 0},
+                  "is " + std::to_string(text.size()) +
+                      " bytes, expected a configuration of at "
+                      "most 16777216");
   if (text.starts_with("\xef\xbb\xbf"))
     return refuse({filename, 1, 1},
                   "starts with a byte order mark; save it as UTF-8 without");

@@ -7,27 +7,76 @@ namespace {
 
 // Keys of tokenizers, generation, other heads, storage and bookkeeping: none of
 // them changes the training loss as a function of weights and tokens.
-constexpr const char *harmless[] = {
-    "_attn_implementation_autoset", "_commit_hash", "_name_or_path",
-    "auto_map", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
-    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty",
-    "do_sample", "dtype", "early_stopping", "encoder_no_repeat_ngram_size",
-    "eos_token_id", "exponential_decay_length_penalty", "finetuning_task",
-    "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing",
-    "id2label", "is_decoder", "keys_to_ignore_at_inference", "label2id",
-    "length_penalty", "max_length", "max_position_embeddings", "min_length", "n_ctx",
-    "name_or_path", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
-    "num_return_sequences", "output_attentions", "output_hidden_states",
-    "output_past", "output_scores", "pad_token_id", "prefix", "pretraining_tp",
-    "problem_type", "remove_invalid_values", "reorder_and_upcast_attn",
-    "repetition_penalty", "return_dict", "return_dict_in_generate", "sep_token_id",
-    "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
-    "summary_type", "summary_use_proj", "suppress_tokens", "task_specific_params",
-    "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p",
-    "torch_dtype", "torchscript", "transformers_version", "typical_p",
-    "unk_token_id", "use_bfloat16", "use_cache"};
+constexpr const char *harmless[] = {"_attn_implementation_autoset",
+                                    "_commit_hash",
+                                    "_name_or_path",
+                                    "auto_map",
+                                    "begin_suppress_tokens",
+                                    "bos_token_id",
+                                    "chunk_size_feed_forward",
+                                    "cross_attention_hidden_size",
+                                    "decoder_start_token_id",
+                                    "diversity_penalty",
+                                    "do_sample",
+                                    "dtype",
+                                    "early_stopping",
+                                    "encoder_no_repeat_ngram_size",
+                                    "eos_token_id",
+                                    "exponential_decay_length_penalty",
+                                    "finetuning_task",
+                                    "forced_bos_token_id",
+                                    "forced_eos_token_id",
+                                    "gradient_checkpointing",
+                                    "id2label",
+                                    "is_decoder",
+                                    "keys_to_ignore_at_inference",
+                                    "label2id",
+                                    "length_penalty",
+                                    "max_length",
+                                    "max_position_embeddings",
+                                    "min_length",
+                                    "n_ctx",
+                                    "name_or_path",
+                                    "no_repeat_ngram_size",
+                                    "num_beam_groups",
+                                    "num_beams",
+                                    "num_return_sequences",
+                                    "output_attentions",
+                                    "output_hidden_states",
+                                    "output_past",
+                                    "output_scores",
+                                    "pad_token_id",
+                                    "prefix",
+                                    "pretraining_tp",
+                                    "problem_type",
+                                    "remove_invalid_values",
+                                    "reorder_and_upcast_attn",
+                                    "repetition_penalty",
+                                    "return_dict",
+                                    "return_dict_in_generate",
+                                    "sep_token_id",
+                                    "summary_activation",
+                                    "summary_first_dropout",
+                                    "summary_proj_to_labels",
+                                    "summary_type",
+                                    "summary_use_proj",
+                                    "suppress_tokens",
+                                    "task_specific_params",
+                                    "temperature",
+                                    "tf_legacy_loss",
+                                    "tokenizer_class",
+                                    "top_k",
+                                    "top_p",
+                                    "torch_dtype",
+                                    "torchscript",
+                                    "transformers_version",
+                                    "typical_p",
+                                    "unk_token_id",
+                                    "use_bfloat16",
+                                    "use_cache"};
 
-// Keys that change the mathematics, harmless only with a neutral value (or null).
+// Keys that change the mathematics, harmless only with a neutral value (or
+// null).
 struct MathKey {
   const char *name;
   Json::Kind kind; // of the neutral value
@@ -106,7 +155,8 @@ std::string neutralText(const MathKey &key) {
 void checkOtherKeys(Config &config, const std::vector<std::string> &readKeys) {
   for (const std::string &key : config.unread()) {
     auto sameName = [&](const MathKey &known) { return key == known.name; };
-    auto math = std::find_if(std::begin(mathKeys), std::end(mathKeys), sameName);
+    auto math =
+        std::find_if(std::begin(mathKeys), std::end(mathKeys), sameName);
     const Json *value = config.find(key);
     if (math != std::end(mathKeys)) {
       if (!isNeutral(*math, *value))

@@ -1,6 +1,7 @@
-// The Llama family (arXiv 2302.13971) as Hugging Face's *ForCausalLM: RMSNorm, rotary
-// positions, grouped heads, gated feed-forward, projections stored as [out, in].
-// Mistral adds a sliding window, Qwen2 biases of q, k and v, Qwen3 norms of q and k.
+// The Llama family (arXiv 2302.13971) as Hugging Face's *ForCausalLM: RMSNorm,
+// rotary positions, grouped heads, gated feed-forward, projections stored as
+// [out, in]. Mistral adds a sliding window, Qwen2 biases of q, k and v, Qwen3
+// norms of q and k.
 #include <cmath>
 
 #include "lib/Import/Families.h"
@@ -53,7 +54,8 @@ private:
     std::string file = "model.layers." + std::to_string(layer) + ".";
     std::string ssa = "l" + std::to_string(layer) + "_";
     text.comment("layer " + std::to_string(layer));
-    Value y = norm(ssa + "input_norm", file + "input_layernorm.weight", x, embed);
+    Value y =
+        norm(ssa + "input_norm", file + "input_layernorm.weight", x, embed);
     y = attention(y, layer, file + "self_attn.", ssa);
     Value middle = text.add(ssa + "middle", x, y);
     y = norm(ssa + "post_attention_norm",
@@ -95,9 +97,9 @@ private:
     how.dropoutName = file + "attention_dropout";
     how.rate = m.attentionRate;
     Value o = text.attention(ssa + "attn", q, k, v, how);
-    Value w = text.parameter(ssa + "o_weight", file + "o_proj.weight", normal(),
-                             {embed, heads, headDim},
-                             {m.embed, m.heads * m.headDim});
+    Value w =
+        text.parameter(ssa + "o_weight", file + "o_proj.weight", normal(),
+                       {embed, heads, headDim}, {m.embed, m.heads * m.headDim});
     Value y = text.contract(ssa + "o_proj", "bshd,ehd->bse", o, w, hidden);
     if (!m.outputBias)
       return y;
@@ -112,7 +114,8 @@ private:
     std::string name = ssa + which;
     Value w = text.parameter(name + "_weight", file + which + "_proj.weight",
                              normal(), {to, x.dims.back()});
-    Value y = text.contract(name + "_proj", equation, x, w, {batch, sequence, to});
+    Value y =
+        text.contract(name + "_proj", equation, x, w, {batch, sequence, to});
     if (!m.mlpBias)
       return y;
     Value b = text.parameter(name + "_bias", file + which + "_proj.bias",
@@ -147,14 +150,28 @@ private:
 std::optional<std::string> importLlama(const Source &source, Config &config,
                                        const std::string &family) {
   Llama model = readLlama(source, config, family);
-  checkOtherKeys(
-      config,
-      {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
-       "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_act",
-       "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
-       "attention_bias", "mlp_bias", "attention_dropout", "tie_word_embeddings",
-       "initializer_range", "sliding_window", "use_sliding_window",
-       "max_window_layers", "layer_types", "max_position_embeddings"});
+  checkOtherKeys(config, {"vocab_size",
+                          "hidden_size",
+                          "intermediate_size",
+                          "num_hidden_layers",
+                          "num_attention_heads",
+                          "num_key_value_heads",
+                          "head_dim",
+                          "hidden_act",
+                          "rms_norm_eps",
+                          "rope_theta",
+                          "rope_scaling",
+                          "rope_parameters",
+                          "attention_bias",
+                          "mlp_bias",
+                          "attention_dropout",
+                          "tie_word_embeddings",
+                          "initializer_range",
+                          "sliding_window",
+                          "use_sliding_window",
+                          "max_window_layers",
+                          "layer_types",
+                          "max_position_embeddings"});
   if (hasErrors(source.diagnostics))
     return std::nullopt;
   return LlamaText(model, family).run(family, quote(source.filename));

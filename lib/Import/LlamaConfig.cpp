@@ -14,8 +14,8 @@ void readHeads(Config &config, const std::string &family, Llama &m) {
                                 : config.size("num_key_value_heads");
   bool derived = config.isNull("head_dim") &&
                  (family != "qwen3" || config.find("head_dim"));
-  m.headDim = derived ? m.embed / m.heads
-                      : config.sizeOr("head_dim", qwen3HeadDim);
+  m.headDim =
+      derived ? m.embed / m.heads : config.sizeOr("head_dim", qwen3HeadDim);
   if (m.heads % m.kvHeads != 0)
     config.error("num_key_value_heads",
                  "found " + std::to_string(m.kvHeads) +
@@ -39,8 +39,7 @@ void readBiases(Config &config, const std::string &family, Llama &m) {
     m.outputBias = false;
   } else {
     bool key = family == "llama" || family == "qwen3";
-    m.qkvBias = m.outputBias =
-        key && config.boolean("attention_bias", false);
+    m.qkvBias = m.outputBias = key && config.boolean("attention_bias", false);
   }
   m.mlpBias = family == "llama" && config.boolean("mlp_bias", false);
 }
@@ -76,8 +75,9 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
                                       ", expected \"full_attention\" or "
                                       "\"sliding_attention\"");
     else if (sliding && window == 0)
-      config.error("layer_types", "layer " + std::to_string(i) +
-                                      " slides, but there is no sliding_window");
+      config.error("layer_types",
+                   "layer " + std::to_string(i) +
+                       " slides, but there is no sliding_window");
     m.windows[i] = sliding ? window : 0;
   }
 }
@@ -87,7 +87,8 @@ void readWindows(Config &config, const std::string &family, Llama &m) {
   int64_t fullLayers = 0;
   if (family == "qwen2" || family == "qwen3") {
     const Json *given = config.find("max_window_layers");
-    bool none = given && given->kind == Json::Kind::integer && given->integer == 0;
+    bool none =
+        given && given->kind == Json::Kind::integer && given->integer == 0;
     fullLayers = none ? 0 : config.sizeOr("max_window_layers", qwenFullLayers);
   }
   for (int64_t layer = 0; layer < m.layers; ++layer)

@@ -47,8 +47,9 @@ public:
   void comment(const std::string &text);
 
   /// `fileShape` empty: as `dims`.
-  Value parameter(const std::string &ssa, const std::string &fileName, Init init,
-                  const Dims &dims, const std::vector<int64_t> &fileShape = {});
+  Value parameter(const std::string &ssa, const std::string &fileName,
+                  Init init, const Dims &dims,
+                  const std::vector<int64_t> &fileShape = {});
   Value embedding(const std::string &ssa, const Value &table);
   Value add(const std::string &ssa, const Value &lhs, const Value &rhs);
   Value multiply(const std::string &ssa, const Value &lhs, const Value &rhs);

@@ -53,9 +53,9 @@ double yarnGrowth(double factor, double slope) {
 double yarnScale(Config &rope, double factor) {
   double slope = rope.notNegative("mscale", 0);
   double slopeAll = rope.notNegative("mscale_all_dim", 0);
-  double derived = slope > 0 && slopeAll > 0
-                       ? yarnGrowth(factor, slope) / yarnGrowth(factor, slopeAll)
-                       : yarnGrowth(factor, 1);
+  double derived = slope > 0 && slopeAll > 0 ? yarnGrowth(factor, slope) /
+                                                   yarnGrowth(factor, slopeAll)
+                                             : yarnGrowth(factor, 1);
   return rope.positive("attention_factor", derived);
 }
 
@@ -65,13 +65,14 @@ struct YarnOriginal {
   int64_t maxPositions;
 };
 
-/// Peng et al., arXiv 2309.00071: dims that turn more often than beta_fast in the
-/// original context stay, those below beta_slow shrink, with a ramp over the dims
-/// between. Returns the scale.
+/// Peng et al., arXiv 2309.00071: dims that turn more often than beta_fast in
+/// the original context stay, those below beta_slow shrink, with a ramp over
+/// the dims between. Returns the scale.
 double yarn(Config &rope, const YarnOriginal &original,
             Frequencies &frequencies) {
   double factor = rope.positive("factor");
-  double fast = rope.positive("beta_fast", 32), slow = rope.positive("beta_slow", 1);
+  double fast = rope.positive("beta_fast", 32),
+         slow = rope.positive("beta_slow", 1);
   bool whole = rope.boolean("truncate", true);
   int64_t context =
       rope.sizeOr("original_max_position_embeddings", original.maxPositions);
@@ -152,7 +153,8 @@ Rope readRope(Config &config, const Json &object, const std::string &filename,
     scale = yarn(rope, {theta, headDim, config.size("max_position_embeddings")},
                  frequencies);
   if (merged && rope.positive("partial_rotary_factor", 1) != 1)
-    rope.error("partial_rotary_factor", "not supported by this version; expected 1");
+    rope.error("partial_rotary_factor",
+               "not supported by this version; expected 1");
   // Of an unknown variant the keys are unknown too.
   if (!variant.empty() && diagnostics.size() == before)
     for (const std::string &unread : rope.unread())

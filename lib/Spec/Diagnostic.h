@@ -41,7 +41,8 @@ std::string textOf(const Diagnostics &diagnostics);
 std::string suggestion(std::string_view found,
                        const std::vector<std::string> &candidates);
 
-/// In double quotes, without what a terminal would obey, at most about 120 bytes.
+/// In double quotes, without what a terminal would obey, at most about 120
+/// bytes.
 std::string quote(std::string_view text);
 
 } // namespace meshwork

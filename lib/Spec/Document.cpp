@@ -4,8 +4,9 @@
 #include <cctype>
 #include <charconv>
 
-// The library asserts (or, with NDEBUG, assumes) that a table header starts with
-// a key, which "[=" breaks; the code behind the assertion reports it properly.
+// The library asserts (or, with NDEBUG, assumes) that a table header starts
+// with a key, which "[=" breaks; the code behind the assertion reports it
+// properly.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #define TOML_EXCEPTIONS 0
@@ -113,9 +114,8 @@ void applyOverride(const std::string &setting, Document &document,
     argument = "--set " + quote(setting);
   size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {
-    diagnostics.push_back({Severity::error,
-                           {argument, 0, 0},
-                           "expected section.key=value"});
+    diagnostics.push_back(
+        {Severity::error, {argument, 0, 0}, "expected section.key=value"});
     return;
   }
   std::string path = setting.substr(0, equals);

@@ -29,12 +29,12 @@ struct Value {
 
 struct Entry {
   Value value;
-  Location key; // where the key itself stands
+  Location key;       // where the key itself stands
   std::string origin; // "spec.toml:3:5" or "--set batch.micro=8"
 };
 
-/// Dotted path -> value. Tables stand in the map too, with kind table; a part of a
-/// path that is no bare TOML key is in quotes, so it equals no known key.
+/// Dotted path -> value. Tables stand in the map too, with kind table; a part
+/// of a path that is no bare TOML key is in quotes, so it equals no known key.
 using Document = std::map<std::string, Entry>;
 
 /// Appends to `diagnostics` what cannot be read.

@@ -18,7 +18,9 @@ std::string tomlNumber(double value) {
 std::string listed(const Strings &choices) {
   std::string text;
   for (size_t i = 0; i < choices.size(); ++i)
-    text += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") +
+    text += (i == 0                   ? ""
+             : i + 1 < choices.size() ? ", "
+                                      : " or ") +
             tomlString(choices[i]);
   return text;
 }
@@ -26,7 +28,8 @@ std::string listed(const Strings &choices) {
 } // namespace
 
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {
-  Key key{section, name, "a whole number from 1 to 2147483647", {}, {}, true, {}};
+  Key key{section, name, "a whole number from 1 to 2147483647", {}, {},
+          true,    {}};
   key.read = [field](const Value &value, Spec &spec) {
     if (value.kind != Value::Kind::integer || value.integer < 1 ||
         value.integer > INT32_MAX)
@@ -44,8 +47,8 @@ Key number(const char *name, const char *expected, double &(*field)(Spec &),
            bool (*legal)(double)) {
   Key key{"optimizer", name, expected, {}, {}, false, {}};
   key.read = [field, legal](const Value &value, Spec &spec) {
-    bool isNumber = value.kind == Value::Kind::integer ||
-                    value.kind == Value::Kind::number;
+    bool isNumber =
+        value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
     if (!isNumber || !std::isfinite(value.number) || !legal(value.number))
       return false;
     field(spec) = value.number;
@@ -79,9 +82,9 @@ Key onlyOne(const char *section, const char *name, Strings choices,
   Key key = choice(section, name, std::move(choices), {},
                    [supported](const Spec &) { return supported; });
   key.refusal = [supported](const Value &value) {
-    return value.text == supported ? ""
-                                   : "write " + tomlString(supported) +
-                                         ", or leave the line out";
+    return value.text == supported
+               ? ""
+               : "write " + tomlString(supported) + ", or leave the line out";
   };
   return key;
 }

@@ -14,8 +14,13 @@ Type typeOf(const std::string &text) {
 std::string nameOf(Type type) { return type == Type::f32 ? "f32" : "bf16"; }
 
 Key meshAxes() {
-  Key key{"mesh", "axes", R"(an array of axes like ["dp=2"], sizes from 1 to 1048576)",
-          {}, {}, true, {}};
+  Key key{"mesh",
+          "axes",
+          R"(an array of axes like ["dp=2"], sizes from 1 to 1048576)",
+          {},
+          {},
+          true,
+          {}};
   key.read = [](const Value &value, Spec &spec) {
     std::optional<Strings> texts = stringsOf(value);
     if (!texts)
@@ -39,7 +44,8 @@ Key meshAxes() {
 }
 
 Key shardRule(const std::string &dim) {
-  Key key{"shard", dim, R"(an array of mesh axes like ["dp"])", {}, {}, false, {}};
+  Key key{"shard", dim, R"(an array of mesh axes like ["dp"])", {}, {},
+          false,   {}};
   key.read = [dim](const Value &value, Spec &spec) {
     std::optional<Strings> axes = stringsOf(value);
     if (!axes)
@@ -57,7 +63,7 @@ Key shardRule(const std::string &dim) {
 }
 
 bool isSchedule(const Value &value) {
-  static const Strings names = {"gpipe", "1f1b",  "interleaved-1f1b",
+  static const Strings names = {"gpipe", "1f1b", "interleaved-1f1b",
                                 "zb-h1", "zb-v", "dualpipe-v"};
   return value.kind == Value::Kind::string &&
          (value.text.ends_with(".csv") ||
@@ -68,14 +74,16 @@ bool isLayerSplit(const Value &value) {
   if (value.kind == Value::Kind::string)
     return value.text == "auto";
   return value.kind == Value::Kind::array && !value.items.empty() &&
-         std::all_of(value.items.begin(), value.items.end(), [](const Value &v) {
-           return v.kind == Value::Kind::integer && v.integer > 0;
-         });
+         std::all_of(value.items.begin(), value.items.end(),
+                     [](const Value &v) {
+                       return v.kind == Value::Kind::integer && v.integer > 0;
+                     });
 }
 
 bool isPin(const Value &pin) {
   // The TOML library keeps keys sorted.
-  return pin.kind == Value::Kind::table && pin.keys == Strings{"dims", "name"} &&
+  return pin.kind == Value::Kind::table &&
+         pin.keys == Strings{"dims", "name"} &&
          pin.items[0].kind == Value::Kind::string &&
          pin.items[1].kind == Value::Kind::string;
 }
@@ -86,9 +94,14 @@ bool isTensorPins(const Value &value) {
 }
 
 Key memoryPerRank() {
-  Key key{"expect", "memory_per_rank",
-          R"(a size with its unit like "20 GiB" (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB))",
-          {}, {}, false, {}};
+  Key key{
+      "expect",
+      "memory_per_rank",
+      R"(a size with its unit like "20 GiB" (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB))",
+      {},
+      {},
+      false,
+      {}};
   key.read = [](const Value &value, Spec &spec) {
     if (value.kind != Value::Kind::string)
       return false;
@@ -115,10 +128,10 @@ void addMeshKeys(std::vector<Key> &keys) {
        {"batch", "sequence", "residual_sequence", "embed", "heads", "kv_heads",
         "head_dim", "ffn", "vocab", "experts", "layers"})
     keys.push_back(shardRule(dim));
-  keys.push_back(refused(checked("shard", "tensor",
-                                 "tables of a name and dims, both strings",
-                                 isTensorPins),
-                         "leave [[shard.tensor]] out"));
+  keys.push_back(
+      refused(checked("shard", "tensor",
+                      "tables of a name and dims, both strings", isTensorPins),
+              "leave [[shard.tensor]] out"));
 }
 
 void addParallelKeys(std::vector<Key> &keys) {
@@ -132,36 +145,34 @@ void addParallelKeys(std::vector<Key> &keys) {
     return value.integer == 0 ? "" : "write 0, or leave [zero] out";
   };
   keys.push_back(stage);
-  keys.push_back(refused(checked("zero", "axes", "an array of mesh axes",
-                                 [](const Value &value) {
-                                   return stringsOf(value).has_value();
-                                 }),
-                         "leave the line out, it has no meaning in stage 0"));
+  keys.push_back(refused(
+      checked("zero", "axes", "an array of mesh axes",
+              [](const Value &value) { return stringsOf(value).has_value(); }),
+      "leave the line out, it has no meaning in stage 0"));
   const char *noContext = "leave [context] out";
   keys.push_back(refused(
       choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),
       noContext));
-  keys.push_back(
-      refused(choice("context", "layout", {"zigzag", "block"}, {}, {}),
-              noContext));
+  keys.push_back(refused(
+      choice("context", "layout", {"zigzag", "block"}, {}, {}), noContext));
   const char *noPipeline = "leave [pipeline] out";
   keys.push_back(refused(
-      checked("pipeline", "schedule",
-              R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v" or a .csv file)",
-              isSchedule),
+      checked(
+          "pipeline", "schedule",
+          R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v" or a .csv file)",
+          isSchedule),
       noPipeline));
-  keys.push_back(refused(checked("pipeline", "virtual_stages",
-                                 "a whole number from 1 to 1024",
-                                 [](const Value &value) {
-                                   return value.kind == Value::Kind::integer &&
-                                          value.integer >= 1 &&
-                                          value.integer <= 1024;
-                                 }),
-                         noPipeline));
-  keys.push_back(refused(checked("pipeline", "layers",
-                                 R"("auto" or an array of layers a stage)",
-                                 isLayerSplit),
-                         noPipeline));
+  keys.push_back(refused(
+      checked("pipeline", "virtual_stages", "a whole number from 1 to 1024",
+              [](const Value &value) {
+                return value.kind == Value::Kind::integer &&
+                       value.integer >= 1 && value.integer <= 1024;
+              }),
+      noPipeline));
+  keys.push_back(
+      refused(checked("pipeline", "layers",
+                      R"("auto" or an array of layers a stage)", isLayerSplit),
+              noPipeline));
 }
 
 void addStepKeys(std::vector<Key> &keys) {
@@ -179,24 +190,25 @@ void addStepKeys(std::vector<Key> &keys) {
   keys.push_back(onlyOne("optimizer", "kind", {"adamw"}, "adamw"));
   auto fraction = [](double v) { return v >= 0 && v < 1; };
   auto notNegative = [](double v) { return v >= 0; };
-  keys.push_back(number("beta1", "a number from 0 to below 1",
-                        [](Spec &s) -> double & { return s.optimizer.beta1; },
-                        fraction));
-  keys.push_back(number("beta2", "a number from 0 to below 1",
-                        [](Spec &s) -> double & { return s.optimizer.beta2; },
-                        fraction));
+  keys.push_back(number(
+      "beta1", "a number from 0 to below 1",
+      [](Spec &s) -> double & { return s.optimizer.beta1; }, fraction));
+  keys.push_back(number(
+      "beta2", "a number from 0 to below 1",
+      [](Spec &s) -> double & { return s.optimizer.beta2; }, fraction));
   // Below f32's normal numbers it would vanish in the update.
-  keys.push_back(number("epsilon", "a number from 1e-30 to 1",
-                        [](Spec &s) -> double & { return s.optimizer.epsilon; },
-                        [](double v) { return v >= 1e-30 && v <= 1; }));
-  keys.push_back(
-      number("weight_decay", "a number from 0",
-             [](Spec &s) -> double & { return s.optimizer.weightDecay; },
-             notNegative));
-  keys.push_back(
-      number("clip_grad_norm", "a number from 0; 0 does not clip",
-             [](Spec &s) -> double & { return s.optimizer.clipGradNorm; },
-             notNegative));
+  keys.push_back(number(
+      "epsilon", "a number from 1e-30 to 1",
+      [](Spec &s) -> double & { return s.optimizer.epsilon; },
+      [](double v) { return v >= 1e-30 && v <= 1; }));
+  keys.push_back(number(
+      "weight_decay", "a number from 0",
+      [](Spec &s) -> double & { return s.optimizer.weightDecay; },
+      notNegative));
+  keys.push_back(number(
+      "clip_grad_norm", "a number from 0; 0 does not clip",
+      [](Spec &s) -> double & { return s.optimizer.clipGradNorm; },
+      notNegative));
 }
 
 void addTargetKeys(std::vector<Key> &keys) {
@@ -213,11 +225,10 @@ void addTargetKeys(std::vector<Key> &keys) {
   };
   keys.push_back(arch);
   keys.push_back(memoryPerRank());
-  keys.push_back(refused(checked("expect", "collectives", "an array of strings",
-                                 [](const Value &value) {
-                                   return stringsOf(value).has_value();
-                                 }),
-                         "leave the line out"));
+  keys.push_back(refused(
+      checked("expect", "collectives", "an array of strings",
+              [](const Value &value) { return stringsOf(value).has_value(); }),
+      "leave the line out"));
 }
 
 } // namespace

@@ -16,8 +16,8 @@ struct Key {
   std::string section, name;
   /// For messages: "a whole number from 1 to 2147483647".
   std::string expected;
-  /// Stores the value; false when it is not what `expected` says. A key without a
-  /// place in Spec only checks.
+  /// Stores the value; false when it is not what `expected` says. A key without
+  /// a place in Spec only checks.
   std::function<bool(const Value &, Spec &)> read;
   /// TOML text of the value; nothing when it should not be printed.
   std::function<std::optional<std::string>(const Spec &)> print;

@@ -11,9 +11,9 @@ struct Unit {
   double bytes;
 };
 constexpr Unit units[] = {
-    {"B", 1},       {"kB", 1e3},        {"MB", 1e6},
-    {"GB", 1e9},    {"TB", 1e12},       {"KiB", 1024.0},
-    {"MiB", 0x1p20}, {"GiB", 0x1p30},   {"TiB", 0x1p40},
+    {"B", 1},        {"kB", 1e3},     {"MB", 1e6},
+    {"GB", 1e9},     {"TB", 1e12},    {"KiB", 1024.0},
+    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 
 } // namespace
@@ -21,8 +21,8 @@ constexpr Unit units[] = {
 std::optional<uint64_t> parseSize(std::string_view text) {
   double number;
   const char *end = text.data() + text.size();
-  auto [rest, error] = std::from_chars(text.data(), end, number,
-                                       std::chars_format::fixed);
+  auto [rest, error] =
+      std::from_chars(text.data(), end, number, std::chars_format::fixed);
   if (error != std::errc())
     return std::nullopt;
   std::string_view unit(rest, static_cast<size_t>(end - rest));

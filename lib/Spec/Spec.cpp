@@ -21,8 +21,8 @@ const Key *findKey(const std::string &path) {
   return nullptr;
 }
 
-/// The known name nearest to `path`, among sections for a section, else among the
-/// keys.
+/// The known name nearest to `path`, among sections for a section, else among
+/// the keys.
 std::string nearest(const std::string &path) {
   size_t dot = path.find('.');
   if (dot == std::string::npos)
@@ -53,10 +53,9 @@ void checkUnknown(const std::string &path, const Entry &entry,
         errorAt(entry.value.where, path + ": found " + entry.value.found() +
                                        ", expected a table [" + path + "]"));
   else if (!isSection && !findKey(path))
-    diagnostics.push_back(errorAt(entry.key,
-                                  (isTable ? "unknown table [" : "unknown key ") +
-                                      path + (isTable ? "]" : "") +
-                                      nearest(path)));
+    diagnostics.push_back(
+        errorAt(entry.key, (isTable ? "unknown table [" : "unknown key ") +
+                               path + (isTable ? "]" : "") + nearest(path)));
 }
 
 void readKey(const Key &key, const std::string &filename,
@@ -64,9 +63,9 @@ void readKey(const Key &key, const std::string &filename,
   auto entry = document.find(key.path());
   if (entry == document.end()) {
     if (key.required)
-      diagnostics.push_back(errorAt({filename, 0, 0},
-                                    key.path() + ": missing, expected " +
-                                        key.expected));
+      diagnostics.push_back(
+          errorAt({filename, 0, 0},
+                  key.path() + ": missing, expected " + key.expected));
     return;
   }
   const Value &value = entry->second.value;
@@ -78,9 +77,9 @@ void readKey(const Key &key, const std::string &filename,
   }
   std::string instead = key.refusal ? key.refusal(value) : "";
   if (!instead.empty())
-    diagnostics.push_back(errorAt(
-        value.where, key.path() + ": not supported by this version: " +
-                         value.found() + "; " + instead));
+    diagnostics.push_back(
+        errorAt(value.where, key.path() + ": not supported by this version: " +
+                                 value.found() + "; " + instead));
 }
 
 /// `printOne` gives the comment of a key.
@@ -113,9 +112,8 @@ uint32_t Spec::dataParallel() const {
   uint32_t ranks = 1;
   for (const ShardRule &rule : shard)
     for (const Axis &axis : mesh)
-      if (rule.dim == "batch" &&
-          std::find(rule.axes.begin(), rule.axes.end(), axis.name) !=
-              rule.axes.end())
+      if (rule.dim == "batch" && std::find(rule.axes.begin(), rule.axes.end(),
+                                           axis.name) != rule.axes.end())
         ranks *= axis.size;
   return ranks;
 }

@@ -1,5 +1,5 @@
-// The spec: how a model is trained and spread over ranks, as a user writes it in
-// TOML. README.md lists every key.
+// The spec: how a model is trained and spread over ranks, as a user writes it
+// in TOML. README.md lists every key.
 //
 //   spec::Result result = spec::parse(text, "spec.toml", {"batch.micro=8"});
 //   if (!result.spec) { print textOf(result.diagnostics); exit 78; }
@@ -51,7 +51,7 @@ struct Spec {
   Type compute = Type::bf16;    // weights and activations; masters are f32
   Type gradients = Type::bf16;  // default: as compute
   Optimizer optimizer;
-  std::string arch = "native"; // native | x86-64-v3 | x86-64-v4
+  std::string arch = "native";                // native | x86-64-v3 | x86-64-v4
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
 
   uint32_t numRanks() const;
@@ -64,12 +64,14 @@ struct Spec {
 struct Result {
   std::optional<Spec> spec; // absent when a diagnostic is an error
   Diagnostics diagnostics;  // in the order of the text
-  std::map<std::string, std::string> origins; // key -> "spec.toml:3:5", "--set ..."
+  std::map<std::string, std::string>
+      origins; // key -> "spec.toml:3:5", "--set ..."
 };
 
-/// Reads `text`; `filename` is for messages. `overrides` are "section.key=value"
-/// with a TOML value, or a string without its quotes; the last of a key wins.
-/// Finds all mistakes of the text, except that a syntax error hides what follows.
+/// Reads `text`; `filename` is for messages. `overrides` are
+/// "section.key=value" with a TOML value, or a string without its quotes; the
+/// last of a key wins. Finds all mistakes of the text, except that a syntax
+/// error hides what follows.
 Result parse(std::string_view text, const std::string &filename,
              const std::vector<std::string> &overrides = {});
 

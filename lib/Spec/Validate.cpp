@@ -27,8 +27,8 @@ public:
 private:
   void error(const std::string &key, const std::string &message) {
     auto entry = document.find(key);
-    Location where =
-        entry == document.end() ? Location{filename, 0, 0} : entry->second.value.where;
+    Location where = entry == document.end() ? Location{filename, 0, 0}
+                                             : entry->second.value.where;
     diagnostics.push_back({Severity::error, where, key + ": " + message});
   }
 
@@ -49,10 +49,10 @@ private:
       if (!names.insert(axis.name).second)
         error("mesh.axes", "has axis " + quote(axis.name) + " twice");
       if (axis.size > 1 && axis.name != "dp")
-        error("mesh.axes", "not supported by this version: axis " +
-                               quote(axis.name) + " of size " +
-                               std::to_string(axis.size) +
-                               "; give it size 1 and use \"dp\" for more ranks");
+        error("mesh.axes",
+              "not supported by this version: axis " + quote(axis.name) +
+                  " of size " + std::to_string(axis.size) +
+                  "; give it size 1 and use \"dp\" for more ranks");
       if (ranks <= maxRanks)
         ranks *= axis.size; // at most 2^40
     }
@@ -76,8 +76,8 @@ private:
     for (const std::string &name : rule.axes) {
       const Axis *axis = findAxis(name);
       if (!axis)
-        error(key, "found axis " + quote(name) +
-                       ", expected one of mesh.axes" + suggestion(name, names));
+        error(key, "found axis " + quote(name) + ", expected one of mesh.axes" +
+                       suggestion(name, names));
       else if (!used.insert(name).second)
         error(key, "found axis " + quote(name) +
                        " again, expected each axis to split one dim");
@@ -94,7 +94,8 @@ private:
     for (const ShardRule &rule : spec.shard)
       checkRule(rule, used);
     const Axis *dp = findAxis("dp");
-    if (diagnostics.size() == before && dp && dp->size > 1 && !used.contains("dp"))
+    if (diagnostics.size() == before && dp && dp->size > 1 &&
+        !used.contains("dp"))
       error("shard.batch", "splits nothing over \"dp\", whose " +
                                std::to_string(dp->size) +
                                " ranks would repeat each other; write "
@@ -123,10 +124,10 @@ private:
       return;
     uint64_t above = (batch.global / unit + 1) * unit, below = above - unit;
     error("batch.global",
-          "found " + std::to_string(batch.global) + ", expected a multiple of " +
-              std::to_string(unit) + " (batch.micro " +
-              std::to_string(batch.micro) + " times " + std::to_string(ranks) +
-              " data-parallel ranks), like " +
+          "found " + std::to_string(batch.global) +
+              ", expected a multiple of " + std::to_string(unit) +
+              " (batch.micro " + std::to_string(batch.micro) + " times " +
+              std::to_string(ranks) + " data-parallel ranks), like " +
               (below > 0 ? std::to_string(below) + " or " : "") +
               std::to_string(above));
   }

@@ -26,8 +26,8 @@ void fromBf16(const unsigned char *from, uint64_t count, float *to) {
     to[i] = std::bit_cast<float>(uint32_t{load<uint16_t>(from, i)} << 16);
 }
 
-/// Exponent and fraction move to f32's places. What f16 calls exponent 31 is f32's
-/// 255; a zero exponent is fraction * 2^-24, exact in f32.
+/// Exponent and fraction move to f32's places. What f16 calls exponent 31 is
+/// f32's 255; a zero exponent is fraction * 2^-24, exact in f32.
 void fromF16(const unsigned char *from, uint64_t count, float *to) {
   for (uint64_t i = 0; i < count; ++i) {
     uint32_t half = load<uint16_t>(from, i);

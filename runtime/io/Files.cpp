@@ -49,7 +49,8 @@ std::string folderOf(const std::string &path) {
 std::string quote(std::string_view name) {
   constexpr size_t shown = 120;
   bool cut = name.size() > shown;
-  return absl::StrCat("\"", absl::CHexEscape(std::string(name.substr(0, shown))),
+  return absl::StrCat("\"",
+                      absl::CHexEscape(std::string(name.substr(0, shown))),
                       cut ? "...\"" : "\"");
 }
 
@@ -100,7 +101,7 @@ absl::StatusOr<InputFile> InputFile::openInFolder(const std::string &folder,
   if (descriptor < 0 && errno == ELOOP)
     return absl::DataLossError(absl::StrCat(
         quote(path), ": is a symbolic link; only regular files of the folder "
-                      "itself are read, put a copy there"));
+                     "itself are read, put a copy there"));
   if (descriptor < 0)
     return openError(path, errno);
   return fromDescriptor(FileDescriptor(descriptor), path, true);
@@ -132,9 +133,9 @@ absl::Status InputFile::readAt(uint64_t offset, void *to,
                                uint64_t bytes) const {
   char *next = static_cast<char *>(to);
   while (bytes > 0) {
-    ssize_t got = pread(descriptor.get(), next,
-                        std::min(bytes, maxTransferBytes),
-                        static_cast<off_t>(offset));
+    ssize_t got =
+        pread(descriptor.get(), next, std::min(bytes, maxTransferBytes),
+              static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
@@ -172,8 +173,7 @@ absl::StatusOr<OutputFile> OutputFile::create(const std::string &path) {
   if (descriptor < 0)
     return absl::FailedPreconditionError(
         absl::StrCat(quote(path), ": cannot create a file in folder ",
-                     quote(folderOf(file.target)), ": ",
-                     std::strerror(errno)));
+                     quote(folderOf(file.target)), ": ", std::strerror(errno)));
   file.descriptor = FileDescriptor(descriptor);
   file.temporary = temporary;
   mode_t mask = umask(0); // mkostemp gives 0600; others may read what we write
@@ -193,9 +193,8 @@ OutputFile::~OutputFile() {
 }
 
 absl::Status OutputFile::failed(const char *what) const {
-  return absl::UnavailableError(absl::StrCat(quote(target), ": cannot ", what,
-                                             " the file: ",
-                                             std::strerror(errno)));
+  return absl::UnavailableError(absl::StrCat(
+      quote(target), ": cannot ", what, " the file: ", std::strerror(errno)));
 }
 
 absl::Status OutputFile::write(const void *from, uint64_t bytes) {

@@ -1,7 +1,8 @@
 // Files as data, never as memory: ranges are read with pread, so a file that
 // shrinks while it is in use is an error with its name in it and not a SIGBUS.
 //
-// Status codes of everything in runtime/io, and the exit code a tool gives them:
+// Status codes of everything in runtime/io, and the exit code a tool gives
+// them:
 //   kInvalidArgument    a wrong option or call                       64
 //   kDataLoss           the bytes of a file break its format         65
 //   kNotFound           no such file, or it may not be read          66

@@ -12,8 +12,8 @@
 
 // The library's logf, sinf and cosf differ between machines and do not
 // vectorize; those below are sums of exactly rounded operations, so every
-// machine and vector width gives the same bits, as long as the compiler does not
-// fuse a multiply with an add.
+// machine and vector width gives the same bits, as long as the compiler does
+// not fuse a multiply with an add.
 #pragma clang fp contract(off)
 
 namespace meshwork::runtime {
@@ -33,10 +33,10 @@ void fillWords(Stream stream, uint64_t firstBlock, uint32_t *words,
                            static_cast<uint32_t>(stream.seed >> 32)}};
   for (size_t i = 0; i < numBlocks; ++i) {
     uint64_t block = firstBlock + i;
-    philox4x32_ctr_t counter = {
-        {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-         static_cast<uint32_t>(stream.nameHash),
-         static_cast<uint32_t>(stream.nameHash >> 32)}};
+    philox4x32_ctr_t counter = {{static_cast<uint32_t>(block),
+                                 static_cast<uint32_t>(block >> 32),
+                                 static_cast<uint32_t>(stream.nameHash),
+                                 static_cast<uint32_t>(stream.nameHash >> 32)}};
     philox4x32_ctr_t random = philox4x32_R(10, counter, key);
     std::copy_n(random.v, wordsPerBlock, words + i * wordsPerBlock);
   }
@@ -61,7 +61,8 @@ inline float logarithm(float x) {
 /// Two standard normals from two words.
 inline void boxMuller(uint32_t radiusWord, uint32_t angleWord, float &first,
                       float &second) {
-  // Signed conversion is the one every vector unit has: w = 2 (w >> 1) + (w & 1).
+  // Signed conversion is the one every vector unit has: w = 2 (w >> 1) + (w &
+  // 1).
   float u = (static_cast<float>(static_cast<int32_t>(radiusWord >> 1)) * 2.0f +
              static_cast<float>(static_cast<int32_t>(radiusWord & 1)) + 1.0f) *
             0x1p-32f;
@@ -74,13 +75,10 @@ inline void boxMuller(uint32_t radiusWord, uint32_t angleWord, float &first,
             static_cast<float>(std::numbers::pi / 2147483648.0);
   float x2 = x * x;
   float sine =
-      x * (1.0f +
-           x2 * (-1.0f / 6 +
-                 x2 * (1.0f / 120 + x2 * (-1.0f / 5040 + x2 / 362880))));
+      x * (1.0f + x2 * (-1.0f / 6 +
+                        x2 * (1.0f / 120 + x2 * (-1.0f / 5040 + x2 / 362880))));
   float cosine =
-      1.0f +
-      x2 * (-0.5f +
-            x2 * (1.0f / 24 + x2 * (-1.0f / 720 + x2 / 40320)));
+      1.0f + x2 * (-0.5f + x2 * (1.0f / 24 + x2 * (-1.0f / 720 + x2 / 40320)));
   bool odd = quarter & 1;
   float c = odd ? sine : cosine, s = odd ? cosine : sine;
   first = radius * (((quarter + 1) & 2) ? -c : c);
@@ -101,9 +99,9 @@ void uniforms(const uint32_t *words, float *out, size_t count, float low,
               float high) {
   float width = high - low;
   for (size_t i = 0; i < count; ++i)
-    out[i] = low + width * (static_cast<float>(
-                                static_cast<int32_t>(words[i] >> 8)) *
-                            0x1p-24f);
+    out[i] =
+        low + width * (static_cast<float>(static_cast<int32_t>(words[i] >> 8)) *
+                       0x1p-24f);
 }
 
 } // namespace

@@ -4,9 +4,9 @@
 //
 //   initialize(*parameter, seed, absl::MakeSpan(weights));
 //
-// Block b of tensor t is Philox4x32-10 with key (seed low, seed high) and counter
-// (b low, b high, h low, h high), h = XXH3-64 of the name; its four words give
-// elements 4b .. 4b + 3:
+// Block b of tensor t is Philox4x32-10 with key (seed low, seed high) and
+// counter (b low, b high, h low, h high), h = XXH3-64 of the name; its four
+// words give elements 4b .. 4b + 3:
 //   normal   mean + deviation * z; words 0 and 1 give two z by Box and Muller
 //            (Ann. Math. Stat. 29 (1958) 610), words 2 and 3 two more:
 //            sqrt(-2 ln((w0 + 1) / 2^32)) times cos and sin of 2 pi w1 / 2^32,

@@ -1,6 +1,6 @@
-// Reads JSON from strangers as a stream of events (nlohmann's SAX interface): the
-// tree of a hostile text would take many times the memory of the text, and hides
-// duplicate keys. Internal to runtime/io.
+// Reads JSON from strangers as a stream of events (nlohmann's SAX interface):
+// the tree of a hostile text would take many times the memory of the text, and
+// hides duplicate keys. Internal to runtime/io.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 
 namespace meshwork::runtime {
 
-/// What the handlers share: keeps the first error. A callback that returns false
-/// ends the parse.
+/// What the handlers share: keeps the first error. A callback that returns
+/// false ends the parse.
 class JsonHandler {
 public:
   using json = nlohmann::json;
@@ -36,8 +36,8 @@ public:
     size_t detail = text.find("syntax error");
     if (detail != std::string_view::npos)
       text.remove_prefix(detail);
-    return fail(absl::StrCat("is not JSON at byte ", position, ": ",
-                             quote(text)));
+    return fail(
+        absl::StrCat("is not JSON at byte ", position, ": ", quote(text)));
   }
 
 protected:

@@ -1,7 +1,7 @@
 // Megatron's .idx file, little endian:
-//   9 bytes magic, u64 version 1, u8 element type, u64 sequences, u64 documents,
-//   i32 lengths[sequences], i64 byte offsets in .bin[sequences],
-//   i64 first sequence of each document[documents], then i8 modes[sequences] or
+//   9 bytes magic, u64 version 1, u8 element type, u64 sequences, u64
+//   documents, i32 lengths[sequences], i64 byte offsets in .bin[sequences], i64
+//   first sequence of each document[documents], then i8 modes[sequences] or
 //   nothing. Offsets and lengths are trusted by no one: each range is checked
 //   against the .bin file once, here.
 #include "runtime/io/TokenLayout.h"
@@ -87,18 +87,19 @@ absl::StatusOr<Index> readIndex(const InputFile &file) {
     return broken(file, absl::StrCat("has version ", version, ", expected 1"));
   std::optional<TokenType> type = typeOf(code);
   if (!type)
-    return broken(file, absl::StrCat("has element type ", int{code},
-                                     ", expected an integer type: 1 (u8), 2 "
-                                     "(i8), 3 (i16), 4 (i32), 5 (i64), 8 (u16)"));
+    return broken(file,
+                  absl::StrCat("has element type ", int{code},
+                               ", expected an integer type: 1 (u8), 2 "
+                               "(i8), 3 (i16), 4 (i32), 5 (i64), 8 (u16)"));
   std::optional<uint64_t> bytes = bytesWithoutModes(sequences, documents);
   // With modes there is one more byte for each sequence.
   if (!bytes || *bytes > file.size() ||
       (file.size() != *bytes && file.size() - *bytes != sequences))
-    return broken(file, absl::StrCat("promises ", sequences, " sequences and ",
-                                     documents, " documents, which ",
-                                     file.size(),
-                                     " bytes do not hold exactly; it was cut "
-                                     "off or its header is wrong"));
+    return broken(file,
+                  absl::StrCat("promises ", sequences, " sequences and ",
+                               documents, " documents, which ", file.size(),
+                               " bytes do not hold exactly; it was cut "
+                               "off or its header is wrong"));
   Index index;
   index.type = *type;
   uint64_t offset = headerBytes;
@@ -119,9 +120,9 @@ absl::Status checkDocuments(const InputFile &file, const Index &index) {
   for (size_t i = 0; i < index.documents.size(); ++i) {
     int64_t start = index.documents[i];
     if (start < previous || start > sequences)
-      return broken(file, absl::StrCat("starts document ", i, " at sequence ",
-                                       start, ", expected ", previous, " to ",
-                                       sequences));
+      return broken(file,
+                    absl::StrCat("starts document ", i, " at sequence ", start,
+                                 ", expected ", previous, " to ", sequences));
     previous = start;
   }
   return absl::OkStatus();

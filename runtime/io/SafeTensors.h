@@ -6,8 +6,8 @@
 //
 // A file is 8 bytes header length, little endian, the header (JSON, an object
 // of name -> {dtype, shape, data_offsets}), then the data. Files come from
-// strangers: everything is checked at open, and nothing is allocated by a number
-// from the file before that number is checked against the file's size.
+// strangers: everything is checked at open, and nothing is allocated by a
+// number from the file before that number is checked against the file's size.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ public:
   /// Null when there is no such tensor. Owned by the reader.
   virtual const TensorInfo *find(std::string_view name) const = 0;
 
-  /// Converts F32, F16, BF16 or F64 to f32 (to nearest). `out` must hold exactly
-  /// the tensor's elements. kNotFound when there is no such tensor.
+  /// Converts F32, F16, BF16 or F64 to f32 (to nearest). `out` must hold
+  /// exactly the tensor's elements. kNotFound when there is no such tensor.
   virtual absl::Status read(std::string_view name,
                             absl::Span<float> out) const = 0;
 
@@ -56,8 +56,8 @@ struct TensorToWrite {
   const float *data = nullptr; // row-major, as many as the shape says
 };
 
-/// Writes an F32 file in the order given. The file appears under `path` only when
-/// it is complete; an earlier file of that name stays until then.
+/// Writes an F32 file in the order given. The file appears under `path` only
+/// when it is complete; an earlier file of that name stays until then.
 absl::Status writeSafeTensors(const std::string &path,
                               absl::Span<const TensorToWrite> tensors);
 

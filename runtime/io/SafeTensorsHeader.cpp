@@ -63,8 +63,8 @@ public:
     if (place == Place::metadata) {
       if (metadataKeys.insert(name).second)
         return true;
-      return fail(absl::StrCat("has key ", quote(name),
-                               " twice in \"__metadata__\""));
+      return fail(
+          absl::StrCat("has key ", quote(name), " twice in \"__metadata__\""));
     }
     return tensorKey(name);
   }
@@ -93,8 +93,18 @@ public:
 
 private:
   enum class Place {
-    start, root, entry, tensor, dtype, shapeValue, shape, offsetsValue,
-    offsets, metadataValue, metadata, end
+    start,
+    root,
+    entry,
+    tensor,
+    dtype,
+    shapeValue,
+    shape,
+    offsetsValue,
+    offsets,
+    metadataValue,
+    metadata,
+    end
   };
 
   const char *expectedHere() const {
@@ -124,8 +134,8 @@ private:
 
   bool unexpected(std::string found) {
     std::string where;
-    if (place != Place::start && !entries.empty() &&
-        place != Place::metadata && place != Place::metadataValue)
+    if (place != Place::start && !entries.empty() && place != Place::metadata &&
+        place != Place::metadataValue)
       where = absl::StrCat("tensor ", quote(entries.back().name), ": ");
     return fail(
         absl::StrCat(where, "found ", found, ", expected ", expectedHere()));
@@ -190,9 +200,8 @@ private:
 absl::StatusOr<std::vector<TensorEntry>>
 parseSafeTensorsHeader(std::string_view text, uint64_t dataBytes) {
   if (text.empty() || text.front() != '{')
-    return absl::DataLossError(
-        absl::StrCat("starts with ", quote(text.substr(0, 1)),
-                     ", expected '{'"));
+    return absl::DataLossError(absl::StrCat(
+        "starts with ", quote(text.substr(0, 1)), ", expected '{'"));
   HeaderHandler handler;
   if (absl::Status status = parseJson(text, handler); !status.ok())
     return status;

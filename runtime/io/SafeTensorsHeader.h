@@ -1,5 +1,5 @@
-// The header of a safetensors file and the index of a folder of them, checked in
-// full. Internal to runtime/io.
+// The header of a safetensors file and the index of a folder of them, checked
+// in full. Internal to runtime/io.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,15 @@ struct TensorEntry {
 };
 
 /// Parses the JSON of a header; `dataBytes` is what follows it in the file.
-/// The entries come sorted by `begin` and cover the data without hole or overlap.
-/// Messages do not name the file; the caller does.
+/// The entries come sorted by `begin` and cover the data without hole or
+/// overlap. Messages do not name the file; the caller does.
 absl::StatusOr<std::vector<TensorEntry>>
 parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes);
 
-/// Fills numElements, sorts by `begin`, and checks that dtype and shape give the
-/// offsets and that the entries tile [0, dataBytes).
-absl::Status checkEntries(std::vector<TensorEntry> &entries, uint64_t dataBytes);
+/// Fills numElements, sorts by `begin`, and checks that dtype and shape give
+/// the offsets and that the entries tile [0, dataBytes).
+absl::Status checkEntries(std::vector<TensorEntry> &entries,
+                          uint64_t dataBytes);
 
 /// Parses model.safetensors.index.json: pairs of tensor and file name, in the
 /// order of the file, without duplicates. File names are not checked here.

@@ -1,5 +1,5 @@
-// model.safetensors.index.json: an object with weight_map (tensor -> file name);
-// anything may stand beside it.
+// model.safetensors.index.json: an object with weight_map (tensor -> file
+// name); anything may stand beside it.
 #include <absl/container/flat_hash_set.h>
 #include <absl/strings/str_cat.h>
 
@@ -77,8 +77,8 @@ private:
       return fail(absl::StrCat("maps ", quote(map.back().first), " to ", what,
                                ", expected a file name"));
     if (atMap && depth == 1)
-      return fail(absl::StrCat("has ", what,
-                               " as \"weight_map\", expected an object"));
+      return fail(
+          absl::StrCat("has ", what, " as \"weight_map\", expected an object"));
     return true;
   }
 

@@ -19,8 +19,8 @@ constexpr char singleName[] = "model.safetensors";
 constexpr uint64_t chunkBytes = uint64_t{1} << 20;
 
 absl::Status inFile(const InputFile &file, const absl::Status &status) {
-  return absl::Status(status.code(), absl::StrCat(quote(file.path()), ": ",
-                                                  status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat(quote(file.path()), ": ", status.message()));
 }
 
 struct StoredTensor {
@@ -43,10 +43,10 @@ public:
   std::vector<std::string> names() const override;
 
 private:
-  absl::Status checkIndex(
-      const InputFile &index,
-      const std::vector<std::pair<std::string, std::string>> &map,
-      const std::map<std::string, size_t> &fileOfName) const;
+  absl::Status
+  checkIndex(const InputFile &index,
+             const std::vector<std::pair<std::string, std::string>> &map,
+             const std::map<std::string, size_t> &fileOfName) const;
 
   std::vector<InputFile> files;
   std::map<std::string, StoredTensor, std::less<>> tensors;
@@ -76,17 +76,18 @@ absl::Status Reader::addFile(InputFile file) {
   absl::StatusOr<std::vector<TensorEntry>> entries =
       parseSafeTensorsHeader(header, file.size() - dataStart);
   if (!entries.ok())
-    return inFile(file, absl::DataLossError(absl::StrCat(
-                            "safetensors header: ", entries.status().message())));
+    return inFile(
+        file, absl::DataLossError(absl::StrCat("safetensors header: ",
+                                               entries.status().message())));
   for (TensorEntry &entry : *entries) {
     StoredTensor tensor{std::move(entry.info), files.size(),
                         dataStart + entry.begin};
     auto [other, fresh] = tensors.try_emplace(entry.name, std::move(tensor));
     if (!fresh)
-      return absl::DataLossError(absl::StrCat(
-          "tensor ", quote(entry.name), " is in ",
-          quote(files[other->second.file].path()), " and in ",
-          quote(file.path())));
+      return absl::DataLossError(
+          absl::StrCat("tensor ", quote(entry.name), " is in ",
+                       quote(files[other->second.file].path()), " and in ",
+                       quote(file.path())));
   }
   files.push_back(std::move(file));
   return absl::OkStatus();
@@ -111,28 +112,29 @@ absl::Status Reader::addFolder(const std::string &folder,
       continue;
     absl::StatusOr<InputFile> file = InputFile::openInFolder(folder, name);
     if (!file.ok())
-      return inFile(index, absl::Status(file.status().code(),
-                                        absl::StrCat("tensor ", quote(tensor),
-                                                     " is mapped to a file that "
-                                                     "cannot be used: ",
-                                                     file.status().message())));
+      return inFile(index,
+                    absl::Status(file.status().code(),
+                                 absl::StrCat("tensor ", quote(tensor),
+                                              " is mapped to a file that "
+                                              "cannot be used: ",
+                                              file.status().message())));
     if (absl::Status status = addFile(*std::move(file)); !status.ok())
       return status;
   }
   return checkIndex(index, *map, fileOfName);
 }
 
-absl::Status Reader::checkIndex(
-    const InputFile &index,
-    const std::vector<std::pair<std::string, std::string>> &map,
-    const std::map<std::string, size_t> &fileOfName) const {
+absl::Status
+Reader::checkIndex(const InputFile &index,
+                   const std::vector<std::pair<std::string, std::string>> &map,
+                   const std::map<std::string, size_t> &fileOfName) const {
   for (const auto &[name, fileName] : map) {
     auto tensor = tensors.find(name);
     if (tensor == tensors.end() ||
         tensor->second.file != fileOfName.at(fileName))
-      return absl::DataLossError(absl::StrCat(
-          quote(index.path()), ": maps tensor ", quote(name), " to ",
-          quote(fileName), ", which does not hold it"));
+      return absl::DataLossError(
+          absl::StrCat(quote(index.path()), ": maps tensor ", quote(name),
+                       " to ", quote(fileName), ", which does not hold it"));
   }
   if (map.size() == tensors.size())
     return absl::OkStatus();
@@ -159,13 +161,12 @@ absl::Status Reader::read(std::string_view name, absl::Span<float> out) const {
   if (out.size() != tensor.info.numElements)
     return absl::InvalidArgumentError(absl::StrCat(
         quote(file.path()), ": tensor ", quote(name), " has ",
-        plural(tensor.info.numElements, "element"), ", expected ",
-        out.size()));
+        plural(tensor.info.numElements, "element"), ", expected ", out.size()));
   Converter convert = converterToFloat(tensor.info.dtype);
   if (!convert)
-    return absl::DataLossError(absl::StrCat(
-        quote(file.path()), ": tensor ", quote(name), " is ",
-        tensor.info.dtype, ", expected F32, F16, BF16 or F64"));
+    return absl::DataLossError(
+        absl::StrCat(quote(file.path()), ": tensor ", quote(name), " is ",
+                     tensor.info.dtype, ", expected F32, F16, BF16 or F64"));
   if (tensor.info.dtype == "F32")
     return file.readAt(tensor.offset, out.data(), out.size() * sizeof(float));
   uint64_t width = bitsOfDType(tensor.info.dtype) / 8;

@@ -40,8 +40,7 @@ std::optional<std::string> jsonString(const std::string &name) {
   return strict;
 }
 
-absl::StatusOr<std::string>
-headerOf(absl::Span<const TensorToWrite> tensors) {
+absl::StatusOr<std::string> headerOf(absl::Span<const TensorToWrite> tensors) {
   // Loaders of the Transformers library want the key "format".
   std::string header = R"({"__metadata__":{"format":"pt"})";
   absl::flat_hash_set<std::string_view> names;

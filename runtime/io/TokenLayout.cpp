@@ -64,8 +64,7 @@ absl::StatusOr<int32_t> llmcMagicOf(const InputFile &file) {
   int32_t magic = 0;
   if (file.size() < sizeof(magic))
     return 0;
-  if (absl::Status status = file.readAt(0, &magic, sizeof(magic));
-      !status.ok())
+  if (absl::Status status = file.readAt(0, &magic, sizeof(magic)); !status.ok())
     return status;
   return magic == llmcMagic16 || magic == llmcMagic32 ? magic : 0;
 }
@@ -76,7 +75,7 @@ absl::StatusOr<TokenLayout> readMegatron(InputFile file) {
   if (isIndex && !absl::EndsWith(file.path(), ".idx"))
     return absl::DataLossError(absl::StrCat(
         quote(file.path()), ": is a Megatron index, expected its name to end "
-                             "in .idx, to find the .bin file beside it"));
+                            "in .idx, to find the .bin file beside it"));
   absl::StatusOr<InputFile> other =
       InputFile::open(stem + (isIndex ? ".bin" : ".idx"));
   if (!other.ok())
@@ -91,8 +90,8 @@ bool isMegatron(const InputFile &file) {
     return true;
   if (!absl::EndsWith(file.path(), ".bin"))
     return false;
-  absl::StatusOr<InputFile> index = InputFile::open(
-      file.path().substr(0, file.path().size() - 4) + ".idx");
+  absl::StatusOr<InputFile> index =
+      InputFile::open(file.path().substr(0, file.path().size() - 4) + ".idx");
   return index.ok() && isMegatronIndex(*index);
 }
 
@@ -104,7 +103,8 @@ absl::Status unknownFormat(const InputFile &file) {
   return absl::InvalidArgumentError(absl::StrCat(
       quote(file.path()), ": starts with ",
       quote(std::string_view(start, length)),
-      ", which is neither an llm.c nor a Megatron file; give --data-type u16 or "
+      ", which is neither an llm.c nor a Megatron file; give --data-type u16 "
+      "or "
       "u32 for raw little-endian tokens, or --tokenizer bytes for text"));
 }
 

@@ -1,5 +1,5 @@
-// Where the tokens lie in a file, and how one is stored; found by the readers of
-// the formats, used by TokenSource. Internal to runtime/io.
+// Where the tokens lie in a file, and how one is stored; found by the readers
+// of the formats, used by TokenSource. Internal to runtime/io.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,8 @@ struct TokenLayout {
   std::vector<TokenExtent> extents; // by firstToken, the first is 0
 };
 
-/// Recognises the format of `options.path` and checks its structure, not the ids.
+/// Recognises the format of `options.path` and checks its structure, not the
+/// ids.
 absl::StatusOr<TokenLayout> findTokenLayout(const TokenOptions &options);
 
 /// True when the file starts as a Megatron index does.

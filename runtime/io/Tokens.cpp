@@ -100,13 +100,15 @@ absl::Status FileTokens::read(uint64_t first, uint64_t count,
                               std::vector<unsigned char> &bytes,
                               int32_t *out) const {
   bytes.resize(count * width);
-  auto extent = std::upper_bound(
-      layout.extents.begin(), layout.extents.end(), first,
-      [](uint64_t token, const TokenExtent &e) { return token < e.firstToken; });
+  auto extent =
+      std::upper_bound(layout.extents.begin(), layout.extents.end(), first,
+                       [](uint64_t token, const TokenExtent &e) {
+                         return token < e.firstToken;
+                       });
   for (uint64_t done = 0; done < count; ++extent) {
     const TokenExtent &current = *std::prev(extent);
-    uint64_t end = extent == layout.extents.end() ? layout.numTokens
-                                                  : extent->firstToken;
+    uint64_t end =
+        extent == layout.extents.end() ? layout.numTokens : extent->firstToken;
     uint64_t token = first + done;
     uint64_t here = std::min(count - done, end - token);
     if (absl::Status status = layout.file.readAt(
@@ -120,10 +122,10 @@ absl::Status FileTokens::read(uint64_t first, uint64_t count,
       decode(layout.type, bytes.data(), count, vocabulary, out);
   if (!bad)
     return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      quote(layout.file.path()), ": token ", first + bad->position, " is ",
-      bad->id, ", expected 0 to ", vocabulary - 1,
-      " (the model's vocabulary is ", vocabulary, ")"));
+  return absl::DataLossError(
+      absl::StrCat(quote(layout.file.path()), ": token ", first + bad->position,
+                   " is ", bad->id, ", expected 0 to ", vocabulary - 1,
+                   " (the model's vocabulary is ", vocabulary, ")"));
 }
 
 absl::Status FileTokens::scan() const {

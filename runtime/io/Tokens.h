@@ -5,7 +5,8 @@
 //   source.value()->sample(seed, step, index, tokens, targets);
 //
 // Formats, told apart by their first bytes:
-//   llm.c .bin         256 int32 header: magic 20240520, version 1, count, uint16
+//   llm.c .bin         256 int32 header: magic 20240520, version 1, count,
+//   uint16
 //                      ids; or magic 20240801, version 7, uint32 ids
 //   Megatron .bin/.idx index version 1, integer types; either file may be given
 //   raw                little-endian ids without header; the type must be given
@@ -35,8 +36,8 @@ class TokenSource {
 public:
   virtual ~TokenSource() = default;
   /// Checks the whole file once: structure, size, at least sequence + 1 tokens,
-  /// each id below the vocabulary. Errors name the file, what was found and what
-  /// was expected; codes as in Files.h.
+  /// each id below the vocabulary. Errors name the file, what was found and
+  /// what was expected; codes as in Files.h.
   static absl::StatusOr<std::unique_ptr<TokenSource>>
   open(const TokenOptions &options);
 

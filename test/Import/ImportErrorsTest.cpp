@@ -23,10 +23,11 @@ void expectLlama(const std::string &more, const std::string &message,
 }
 
 TEST(ImportErrors, AllAreListedAtOnce) {
-  EXPECT_EQ(errorsOf(R"({"model_type": "gpt2", "vocab_size": "many",
+  EXPECT_EQ(
+      errorsOf(R"({"model_type": "gpt2", "vocab_size": "many",
     "n_positions": 0, "n_embd": 25, "n_layer": 2.0, "n_head": 3,
     "attn_pdrop": 1, "activation_function": "tanh", "add_cross_attention": true})"),
-            R"(config.json: error: vocab_size: found "many", expected a whole number from 1 to 2147483647
+      R"(config.json: error: vocab_size: found "many", expected a whole number from 1 to 2147483647
 config.json: error: n_positions: found 0, expected a whole number from 1 to 2147483647
 config.json: error: n_layer: found 2, expected a whole number from 1 to 2147483647
 config.json: error: activation_function: found "tanh", expected one of "gelu_new", "gelu_pytorch_tanh", "gelu", "silu", "swish", "relu"
@@ -44,12 +45,15 @@ TEST(ImportErrors, Json) {
   expectError("\xef\xbb\xbf{}", "starts with a byte order mark");
   expectError("{\"a\": NaN}", "is not JSON");
   expectError("{\"a\": 1e400}", "is not JSON");
-  expectError("{\"a\": 99999999999999999999}", "has a whole number that does not");
-  expectError("{\"a\": 9223372036854775808}", "has a whole number that does not");
+  expectError("{\"a\": 99999999999999999999}",
+              "has a whole number that does not");
+  expectError("{\"a\": 9223372036854775808}",
+              "has a whole number that does not");
   expectError(std::string("{}\0x", 4), "is not JSON: a zero byte");
   expectError("{\"a\": \"\xff\"}", "is not JSON");
   expectError("{\"a\": " + std::string(1000000, '['), "nests deeper than 64");
-  expectError(std::string(17 << 20, ' '), "is 17825792 bytes, expected a configuration");
+  expectError(std::string(17 << 20, ' '),
+              "is 17825792 bytes, expected a configuration");
   std::string twice = errorsOf(R"({"a": 1, "a": 1, "b": {"c": 1, "c": 2}})");
   EXPECT_THAT(twice, HasSubstr("has key \"a\" twice"));
   EXPECT_THAT(twice, HasSubstr("has key \"c\" twice"));
@@ -58,12 +62,15 @@ TEST(ImportErrors, Json) {
 TEST(ImportErrors, ModelType) {
   expectError("{}", "model_type: missing, expected gpt2, llama");
   expectError(R"({"model_type": 1})", "model_type: found 1, expected gpt2");
-  expectError(R"({"model_type": "lama"})", "model_type: found \"lama\", expected "
-                                           "gpt2, llama, mistral, qwen2 or qwen3; "
-                                           "did you mean \"llama\"?");
-  expectError(R"({"model_type": "mixtral"})",
-              "model_type: found \"mixtral\", a mixture of experts, not supported");
-  expectError(R"({"model_type": "qwen3_moe"})", "model_type: found \"qwen3_moe\"");
+  expectError(R"({"model_type": "lama"})",
+              "model_type: found \"lama\", expected "
+              "gpt2, llama, mistral, qwen2 or qwen3; "
+              "did you mean \"llama\"?");
+  expectError(
+      R"({"model_type": "mixtral"})",
+      "model_type: found \"mixtral\", a mixture of experts, not supported");
+  expectError(R"({"model_type": "qwen3_moe"})",
+              "model_type: found \"qwen3_moe\"");
   expectLlama(R"("architectures": ["LlamaForSequenceClassification"])",
               "architectures: found \"LlamaForSequenceClassification\"");
   expectLlama(R"("architectures": "x")", "architectures: found \"x\"");
@@ -82,32 +89,45 @@ TEST(ImportErrors, Sizes) {
     return "{" + with(llamaKeys("llama"), key, value) + "}";
   };
   expectError(change("vocab_size", "-1"), "vocab_size: found -1");
-  expectError(change("vocab_size", "2147483648"), "vocab_size: found 2147483648");
+  expectError(change("vocab_size", "2147483648"),
+              "vocab_size: found 2147483648");
   expectError(change("vocab_size", "null"), "vocab_size: found null");
   expectError(change("num_key_value_heads", "3"),
               "num_key_value_heads: found 3, expected a divisor of "
               "num_attention_heads, 4");
-  expectError(change("num_key_value_heads", "8"), "num_key_value_heads: found 8");
+  expectError(change("num_key_value_heads", "8"),
+              "num_key_value_heads: found 8");
   expectError(change("head_dim", "7"), "head_dim: gives heads of 7 elements");
-  expectError(change("head_dim", "70000"), "head_dim: found 70000, expected at");
-  expectError("{" + with(with(llamaKeys("llama"), "head_dim", "null"),
-                         "hidden_size", "30") + "}",
-              "hidden_size: found 30, expected a multiple of num_attention_heads");
+  expectError(change("head_dim", "70000"),
+              "head_dim: found 70000, expected at");
+  expectError(
+      "{" +
+          with(with(llamaKeys("llama"), "head_dim", "null"), "hidden_size",
+               "30") +
+          "}",
+      "hidden_size: found 30, expected a multiple of num_attention_heads");
   expectError(change("num_hidden_layers", "5000"),
               "num_hidden_layers: found 5000, expected at most 4096");
-  expectError("{" + with(with(llamaKeys("llama"), "vocab_size", "2147483647"),
-                         "hidden_size", "2147483647") + "}",
+  expectError("{" +
+                  with(with(llamaKeys("llama"), "vocab_size", "2147483647"),
+                       "hidden_size", "2147483647") +
+                  "}",
               "vocab_size: makes a weight of more than 1099511627776 elements");
 }
 
 TEST(ImportErrors, KeysThatChangeTheMathematics) {
-  expectLlama(R"("quantization_config": {"bits": 4})", "quantization_config: found an object");
+  expectLlama(R"("quantization_config": {"bits": 4})",
+              "quantization_config: found an object");
   expectLlama(R"("num_local_experts": 8)", "num_local_experts: found 8");
-  expectLlama(R"("partial_rotary_factor": 0.5)", "partial_rotary_factor: found 0.5");
-  expectLlama(R"("final_logit_softcapping": 30.0)", "final_logit_softcapping: found 30");
-  expectLlama(R"("embedding_multiplier": 12)", "embedding_multiplier: found 12");
+  expectLlama(R"("partial_rotary_factor": 0.5)",
+              "partial_rotary_factor: found 0.5");
+  expectLlama(R"("final_logit_softcapping": 30.0)",
+              "final_logit_softcapping: found 30");
+  expectLlama(R"("embedding_multiplier": 12)",
+              "embedding_multiplier: found 12");
   expectLlama(R"("sliding_window": 16)", "sliding_window: found 16");
-  expectLlama(R"("attention_bias": true)", "attention_bias: found true", "mistral");
+  expectLlama(R"("attention_bias": true)", "attention_bias: found true",
+              "mistral");
   expectLlama(R"("mlp_bias": true)", "mlp_bias: found true", "qwen3");
   expectError("{" + gpt2Keys + R"(, "pruned_heads": {"0": [1]}})",
               "pruned_heads: found an object");
@@ -119,10 +139,12 @@ TEST(ImportErrors, Values) {
   expectLlama(R"("attention_dropout": -0.1)", "attention_dropout: found -0.1");
   expectLlama(R"("rms_norm_eps": 0)", "rms_norm_eps: found 0");
   expectLlama(R"("initializer_range": -1)", "initializer_range: found -1");
-  expectLlama(R"("tie_word_embeddings": "yes")", "tie_word_embeddings: found \"yes\"");
+  expectLlama(R"("tie_word_embeddings": "yes")",
+              "tie_word_embeddings: found \"yes\"");
   expectLlama(R"("hidden_act": "relu2")", "hidden_act: found \"relu2\"");
   expectLlama(R"("rope_theta": 1)", "rope_theta: expected a number above 1");
-  expectLlama(R"("layer_types": ["full_attention"])", "layer_types: expected an array of 2", "qwen3");
+  expectLlama(R"("layer_types": ["full_attention"])",
+              "layer_types: expected an array of 2", "qwen3");
   expectLlama(R"("layer_types": ["full_attention", "linear_attention"])",
               "layer_types: found \"linear_attention\" for layer 1", "qwen3");
   expectLlama(R"("layer_types": ["full_attention", "sliding_attention"])",
@@ -130,15 +152,19 @@ TEST(ImportErrors, Values) {
 }
 
 TEST(ImportErrors, Rope) {
-  auto scaling = [](const std::string &text) { return "\"rope_scaling\": " + text; };
+  auto scaling = [](const std::string &text) {
+    return "\"rope_scaling\": " + text;
+  };
   expectLlama(scaling("7"), "rope_scaling: found 7, expected an object");
   expectLlama(scaling(R"({"type": "dynamic", "factor": 2})"),
               "rope_scaling.type: found \"dynamic\", not supported");
   expectLlama(scaling(R"({"rope_type": "longrope"})"),
               "rope_scaling.rope_type: found \"longrope\", not supported");
-  expectLlama(scaling(R"({"rope_type": 3})"), "rope_scaling.rope_type: found 3");
-  expectLlama(scaling(R"({"rope_type": "linear", "type": "yarn", "factor": 2})"),
-              "rope_scaling.type: found \"yarn\", but rope_type is \"linear\"");
+  expectLlama(scaling(R"({"rope_type": 3})"),
+              "rope_scaling.rope_type: found 3");
+  expectLlama(
+      scaling(R"({"rope_type": "linear", "type": "yarn", "factor": 2})"),
+      "rope_scaling.type: found \"yarn\", but rope_type is \"linear\"");
   expectLlama(scaling(R"({"type": "linear"})"), "rope_scaling.factor: missing");
   expectLlama(scaling(R"({"type": "linear", "factor": 0})"),
               "rope_scaling.factor: found 0");
@@ -148,7 +174,8 @@ TEST(ImportErrors, Rope) {
       "high_freq_factor": 1, "original_max_position_embeddings": 64})"),
               "rope_scaling.high_freq_factor: is not above low_freq_factor");
   expectLlama(scaling(R"({"type": "yarn", "factor": 8, "beta_fast": 1,
-      "beta_slow": 1})"), "rope_scaling.beta_fast: is not above beta_slow");
+      "beta_slow": 1})"),
+              "rope_scaling.beta_fast: is not above beta_slow");
   expectLlama(R"("rope_scaling": {"type": "linear", "factor": 2},
       "rope_parameters": {"rope_type": "default"})",
               "rope_scaling: stands beside rope_parameters");

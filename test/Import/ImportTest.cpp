@@ -38,23 +38,25 @@ TEST(ImportGpt2, ComputesWhatGpt2Computes) {
   EXPECT_THAT(model, HasSubstr("epsilon 1.0e-05"));
   EXPECT_THAT(model, HasSubstr("slice %wpe dim \"positions\" offset 0"));
   EXPECT_THAT(model, HasSubstr("head_loss %ln_f, %wte, %targets"));
-  EXPECT_THAT(model, HasSubstr("h.1.attn.c_proj.weight\" init <normal, 0.0, 0.01> "
-                               "file_shape [24, 24]"));
+  EXPECT_THAT(model,
+              HasSubstr("h.1.attn.c_proj.weight\" init <normal, 0.0, 0.01> "
+                        "file_shape [24, 24]"));
   EXPECT_THAT(model, HasSubstr("c_attn.weight\" init <normal, 0.0, 0.02> "
                                "file_shape [24, 72]"));
   EXPECT_THAT(model, Not(HasSubstr("dropout")));
 }
 
 TEST(ImportGpt2, DropoutStandsWhereGpt2HasIt) {
-  std::string keys = with(with(with(gpt2Keys, "resid_pdrop", "0.1"),
-                               "embd_pdrop", "0.2"),
-                          "n_layer", "1") ;
-  std::string model = modelOf(keys.substr(0, keys.rfind(',')),
-                              "\"attn_pdrop\": 0.3");
+  std::string keys =
+      with(with(with(gpt2Keys, "resid_pdrop", "0.1"), "embd_pdrop", "0.2"),
+           "n_layer", "1");
+  std::string model =
+      modelOf(keys.substr(0, keys.rfind(',')), "\"attn_pdrop\": 0.3");
   EXPECT_THAT(model, HasSubstr("dropout %placed \"drop\" rate 0.2 "));
   EXPECT_THAT(model, HasSubstr("dropout \"h.0.attn.attn_dropout\" rate 0.3 "));
-  EXPECT_THAT(model, HasSubstr("dropout %h0_attn_out \"h.0.attn.resid_dropout\" "
-                               "rate 0.1 "));
+  EXPECT_THAT(model,
+              HasSubstr("dropout %h0_attn_out \"h.0.attn.resid_dropout\" "
+                        "rate 0.1 "));
   EXPECT_THAT(model, HasSubstr("dropout %h0_mlp_out \"h.0.mlp.dropout\" rate "
                                "0.1 "));
   // Hugging Face's default, when the keys are absent.
@@ -88,15 +90,17 @@ TEST(ImportLlama, HasTheParametersOfTheFiles) {
         "model.layers.0.self_attn.v_proj.weight",
         "model.layers.0.self_attn.o_proj.weight",
         "model.layers.1.post_attention_layernorm.weight",
-        "model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight",
+        "model.layers.1.mlp.gate_proj.weight",
+        "model.layers.1.mlp.up_proj.weight",
         "model.layers.1.mlp.down_proj.weight", "model.norm.weight",
         "lm_head.weight"})
     EXPECT_EQ(countOf(model, std::string("parameter \"") + name + "\""), 1u)
         << name;
   EXPECT_EQ(countOf(model, "transformer.parameter"), 3u + 2 * 9);
-  EXPECT_THAT(model, HasSubstr("k_proj.weight\" init <normal, 0.0, 0.02> "
-                               "file_shape [16, 32] : tensor<2x8x32xf32, "
-                               "#transformer.dims<kv_heads, head_dim, embed>>"));
+  EXPECT_THAT(model,
+              HasSubstr("k_proj.weight\" init <normal, 0.0, 0.02> "
+                        "file_shape [16, 32] : tensor<2x8x32xf32, "
+                        "#transformer.dims<kv_heads, head_dim, embed>>"));
   EXPECT_THAT(model, HasSubstr("o_proj.weight\" init <normal, 0.0, 0.02> "
                                "file_shape [32, 32] : tensor<32x4x8xf32, "
                                "#transformer.dims<embed, heads, head_dim>>"));
@@ -116,7 +120,8 @@ TEST(ImportLlama, ObeysTheOtherKeys) {
   EXPECT_EQ(countOf(model, "attention_dropout\" rate 0.25"), 2u);
   model = modelOf(with(keys, "num_key_value_heads", "4"));
   EXPECT_THAT(model, Not(HasSubstr("kv_heads")));
-  model = modelOf(with(with(keys, "head_dim", "null"), "num_attention_heads", "2"));
+  model =
+      modelOf(with(with(keys, "head_dim", "null"), "num_attention_heads", "2"));
   EXPECT_THAT(model, HasSubstr("2x16xf32"));
 }
 
@@ -153,14 +158,14 @@ TEST(ImportLlama, WindowsFollowTheFamily) {
 }
 
 TEST(Import, HarmlessKeysPassUnknownOnesAreNamed) {
-  Result result = importKeys(llamaKeys("llama"),
-                             "\"use_cache\": true, \"torch_dtype\": \"bfloat16\", "
-                             "\"eos_token_id\": [1, 2], \"quantization_config\": "
-                             "null, \"partial_rotary_factor\": 1.0");
+  Result result = importKeys(
+      llamaKeys("llama"), "\"use_cache\": true, \"torch_dtype\": \"bfloat16\", "
+                          "\"eos_token_id\": [1, 2], \"quantization_config\": "
+                          "null, \"partial_rotary_factor\": 1.0");
   EXPECT_TRUE(result.model);
   EXPECT_EQ(textOf(result.diagnostics), "");
-  result = importKeys(llamaKeys("llama"),
-                      "\"rms_norm_epsilon\": 1e-5, \"zzz\": 1");
+  result =
+      importKeys(llamaKeys("llama"), "\"rms_norm_epsilon\": 1e-5, \"zzz\": 1");
   EXPECT_TRUE(result.model);
   EXPECT_EQ(textOf(result.diagnostics),
             "config.json: warning: rms_norm_epsilon: unknown key, ignored; did "

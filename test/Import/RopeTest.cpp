@@ -42,9 +42,10 @@ void expectNear(double found, double expected, size_t i) {
 }
 
 TEST(Rope, Default) {
-  for (const char *more :
-       {"\"rope_theta\": 500000", "\"rope_theta\": 500000.0, \"rope_scaling\": null",
-        "\"rope_parameters\": {\"rope_theta\": 500000, \"rope_type\": \"default\"}"}) {
+  for (const char *more : {"\"rope_theta\": 500000",
+                           "\"rope_theta\": 500000.0, \"rope_scaling\": null",
+                           "\"rope_parameters\": {\"rope_theta\": 500000, "
+                           "\"rope_type\": \"default\"}"}) {
     Found found = ropeOf(more);
     EXPECT_EQ(found.scale, 1);
     for (size_t i = 0; i < 16; ++i)
@@ -107,7 +108,8 @@ TEST(Rope, Yarn) {
 
 TEST(Rope, YarnOptions) {
   auto yarn = [](const std::string &more) {
-    return ropeOf(R"("rope_scaling": {"type": "yarn", "factor": 4)" + more + "}");
+    return ropeOf(R"("rope_scaling": {"type": "yarn", "factor": 4)" + more +
+                  "}");
   };
   EXPECT_NEAR(yarn(", \"attention_factor\": 1.5").scale, 1.5, 1e-7);
   EXPECT_NEAR(yarn(", \"mscale\": 2, \"mscale_all_dim\": 0.5").scale,

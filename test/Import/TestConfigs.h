@@ -25,12 +25,14 @@ inline std::string llamaKeys(const std::string &family) {
 }
 
 /// `more` must not repeat a key of `keys`; see with().
-inline Result importKeys(const std::string &keys, const std::string &more = "") {
+inline Result importKeys(const std::string &keys,
+                         const std::string &more = "") {
   return importConfig("{" + keys + (more.empty() ? "" : ", ") + more + "}",
                       "config.json");
 }
 
-inline std::string modelOf(const std::string &keys, const std::string &more = "") {
+inline std::string modelOf(const std::string &keys,
+                           const std::string &more = "") {
   Result result = importKeys(keys, more);
   EXPECT_TRUE(result.model) << textOf(result.diagnostics);
   return result.model.value_or("");

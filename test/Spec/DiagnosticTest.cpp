@@ -40,9 +40,9 @@ TEST(Size, ReadsUnits) {
 }
 
 TEST(Size, RefusesTheRest) {
-  for (const char *text : {"", "20", "GiB", "20 gib", "-1 GiB", "0 B", "nan B",
-                           "inf B", "1e3 B", "20 GiBs", "8388608 TiB", "0.5 B",
-                           "0x10 B", "20 GiB "})
+  for (const char *text :
+       {"", "20", "GiB", "20 gib", "-1 GiB", "0 B", "nan B", "inf B", "1e3 B",
+        "20 GiBs", "8388608 TiB", "0.5 B", "0x10 B", "20 GiB "})
     EXPECT_FALSE(spec::parseSize(text)) << text;
 }
 

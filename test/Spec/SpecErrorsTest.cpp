@@ -45,7 +45,9 @@ beta1 = 1.0
 [precison]
 compute = "f32"
 )");
-  EXPECT_EQ(errors, R"(s.toml: error: batch.micro: missing, expected a whole number from 1 to 2147483647
+  EXPECT_EQ(
+      errors,
+      R"(s.toml: error: batch.micro: missing, expected a whole number from 1 to 2147483647
 s.toml:2:8: error: mesh.axes: found "dp=2", expected an array of axes like ["dp=2"], sizes from 1 to 1048576
 s.toml:4:10: error: batch.global: found 0, expected a whole number from 1 to 2147483647
 s.toml:5:1: error: unknown key batch.micor; did you mean "batch.micro"?
@@ -56,7 +58,8 @@ s.toml:9:2: error: unknown table [precison]; did you mean "precision"?
 }
 
 TEST(SpecErrors, UnknownKeys) {
-  expectError("[target]\ndevcie = \"cpu\"\n", "did you mean \"target.device\"?");
+  expectError("[target]\ndevcie = \"cpu\"\n",
+              "did you mean \"target.device\"?");
   expectError("[target]\nmicro = 1\n", "unknown key target.micro");
   expectError("[nothing]\n", "unknown table [nothing]");
   expectError("[batch.inner]\nx = 1\n", "[batch.inner]");
@@ -72,15 +75,17 @@ TEST(SpecErrors, Syntax) {
   expectError("[target\n", "s.toml:7:");
   expectError("[=]\n", "s.toml:7:2: error: is not TOML");
   expectError("[mesh]\naxes = []\n", "is not TOML");
-  expectError("[target]\narch = \"native\"\narch = \"native\"\n", "is not TOML");
+  expectError("[target]\narch = \"native\"\narch = \"native\"\n",
+              "is not TOML");
   expectError(std::string("\xff\xfe"), "is not TOML");
   expectError(std::string("\0", 1), "is not TOML");
   expectError("a = " + std::string(100000, '['), "is not TOML");
   expectError(std::string(2 << 20, '#'), "expected a spec of at most 1048576");
   expectError("a = 99999999999999999999\n", "is not TOML");
   EXPECT_THAT(errorsOf(""), HasSubstr("mesh.axes: missing"));
-  EXPECT_THAT(errorsOf(good, {"batch.micro"}),
-              HasSubstr("--set batch.micro: error: expected section.key=value"));
+  EXPECT_THAT(
+      errorsOf(good, {"batch.micro"}),
+      HasSubstr("--set batch.micro: error: expected section.key=value"));
 }
 
 TEST(SpecErrors, WrongTypes) {
@@ -94,23 +99,30 @@ TEST(SpecErrors, WrongTypes) {
               HasSubstr("batch.micro: found \"1\\x0aglobal=2\""));
   expectSetError("optimizer.beta1=nan", "optimizer.beta1: found nan");
   expectSetError("optimizer.weight_decay=inf", "optimizer.weight_decay: found");
-  expectSetError("optimizer.weight_decay=-0.1", "optimizer.weight_decay: found");
+  expectSetError("optimizer.weight_decay=-0.1",
+                 "optimizer.weight_decay: found");
   expectSetError("optimizer.epsilon=0", "optimizer.epsilon: found 0");
-  expectSetError("optimizer.kind=sgd", "optimizer.kind: found \"sgd\", expected "
-                                       "\"adamw\"");
-  expectSetError("precision.compute=f16",
-                 "precision.compute: found \"f16\", expected \"bf16\" or \"f32\"");
+  expectSetError("optimizer.kind=sgd",
+                 "optimizer.kind: found \"sgd\", expected "
+                 "\"adamw\"");
+  expectSetError(
+      "precision.compute=f16",
+      "precision.compute: found \"f16\", expected \"bf16\" or \"f32\"");
   expectSetError("precision.master=bf16", "precision.master: found");
   expectSetError("target.arch=x86-64-v9", "target.arch: found");
   expectSetError("recompute.policy=some", "recompute.policy: found \"some\"");
-  expectSetError("expect.memory_per_rank=20", "expect.memory_per_rank: found 20");
-  expectSetError("expect.memory_per_rank=20 gigs", "expect.memory_per_rank: found");
+  expectSetError("expect.memory_per_rank=20",
+                 "expect.memory_per_rank: found 20");
+  expectSetError("expect.memory_per_rank=20 gigs",
+                 "expect.memory_per_rank: found");
   expectSetError("zero.stage=4", "zero.stage: found 4");
   expectSetError("context.method=rnig", "context.method: found");
   expectSetError("pipeline.schedule=2f2b", "pipeline.schedule: found");
-  expectSetError("shard.batch=dp", "shard.batch: found \"dp\", expected an array");
+  expectSetError("shard.batch=dp",
+                 "shard.batch: found \"dp\", expected an array");
   expectSetError("shard.batch=[1]", "shard.batch: found an array");
-  expectSetError("shard.tensor=[{name = \"x\"}]", "shard.tensor: found an array");
+  expectSetError("shard.tensor=[{name = \"x\"}]",
+                 "shard.tensor: found an array");
 }
 
 TEST(SpecErrors, Axes) {
@@ -118,9 +130,11 @@ TEST(SpecErrors, Axes) {
        {"[\"dp\"]", "[\"dp=0\"]", "[\"=2\"]", "[\"dp=2x\"]", "[\"DP=2\"]",
         "[\"dp=-2\"]", "[\"dp= 2\"]", "[\"dp=99999999999\"]", "[2]"})
     expectSetError(std::string("mesh.axes=") + axes, "mesh.axes: found");
-  expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]", "mesh.axes: has axis \"dp\" twice");
-  expectSetError("mesh.axes=[\"dp=2\", \"tp=2\"]",
-                 "mesh.axes: not supported by this version: axis \"tp\" of size 2");
+  expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]",
+                 "mesh.axes: has axis \"dp\" twice");
+  expectSetError(
+      "mesh.axes=[\"dp=2\", \"tp=2\"]",
+      "mesh.axes: not supported by this version: axis \"tp\" of size 2");
 }
 
 TEST(SpecErrors, ShardRules) {
@@ -136,13 +150,15 @@ TEST(SpecErrors, ShardRules) {
 }
 
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
-  expectSetError("zero.stage=1", "zero.stage: not supported by this version: 1; "
-                                 "write 0, or leave [zero] out");
+  expectSetError("zero.stage=1",
+                 "zero.stage: not supported by this version: 1; "
+                 "write 0, or leave [zero] out");
   expectSetError("zero.axes=[\"dp\"]", "zero.axes: not supported");
   expectSetError("context.method=ring", "context.method: not supported");
   expectSetError("context.layout=block", "context.layout: not supported");
   expectSetError("pipeline.schedule=1f1b", "pipeline.schedule: not supported");
-  expectSetError("pipeline.schedule=my.csv", "pipeline.schedule: not supported");
+  expectSetError("pipeline.schedule=my.csv",
+                 "pipeline.schedule: not supported");
   expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");
   expectSetError("pipeline.layers=auto", "pipeline.layers: not supported");
   expectSetError("pipeline.layers=[3,4]", "pipeline.layers: not supported");
@@ -158,9 +174,10 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
 }
 
 TEST(SpecErrors, Batch) {
-  expectSetError("batch.global=20",
-                 "batch.global: found 20, expected a multiple of 8 (batch.micro "
-                 "4 times 2 data-parallel ranks), like 16 or 24");
+  expectSetError(
+      "batch.global=20",
+      "batch.global: found 20, expected a multiple of 8 (batch.micro "
+      "4 times 2 data-parallel ranks), like 16 or 24");
   expectSetError("batch.global=7", "batch.global: found 7, expected a multiple "
                                    "of 8 (batch.micro 4 times 2 data-parallel "
                                    "ranks), like 8");
@@ -169,10 +186,10 @@ TEST(SpecErrors, Batch) {
 }
 
 TEST(SpecErrors, Precision) {
-  EXPECT_THAT(errorsOf(good, {"precision.compute=f32",
-                              "precision.gradients=bf16"}),
-              HasSubstr("precision.gradients: found \"bf16\" with "
-                        "precision.compute \"f32\", expected \"f32\""));
+  EXPECT_THAT(
+      errorsOf(good, {"precision.compute=f32", "precision.gradients=bf16"}),
+      HasSubstr("precision.gradients: found \"bf16\" with "
+                "precision.compute \"f32\", expected \"f32\""));
 }
 
 // Every prefix and every single changed byte of a spec ends in a result.

@@ -123,10 +123,10 @@ TEST(Spec, OriginsStayOneLine) {
 }
 
 TEST(Spec, PrintRoundTrips) {
-  Spec spec = *read(smallest, {"optimizer.epsilon=1e-30",
-                               "optimizer.weight_decay=0.1",
-                               "expect.memory_per_rank=1.5 KiB"})
-                   .spec;
+  Spec spec =
+      *read(smallest, {"optimizer.epsilon=1e-30", "optimizer.weight_decay=0.1",
+                       "expect.memory_per_rank=1.5 KiB"})
+           .spec;
   std::string text = print(spec);
   EXPECT_THAT(text, HasSubstr("memory_per_rank = \"1536 B\""));
   EXPECT_THAT(text, HasSubstr("weight_decay = 0.1\n"));

@@ -122,7 +122,8 @@ TEST_F(FilesTest, OutputFollowsALinkAndSparesDevices) {
   expectError(OutputFile::create(root).status(),
               StatusCode::kFailedPrecondition, "is a folder");
   expectError(OutputFile::create(path("no/file")).status(),
-              StatusCode::kFailedPrecondition, "cannot create a file in folder");
+              StatusCode::kFailedPrecondition,
+              "cannot create a file in folder");
 }
 
 TEST_F(FilesTest, AWriteThatFailsLeavesNothing) {

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "test/Runtime/io/Philox.h"
+
 namespace meshwork::runtime {
 namespace {
 
@@ -24,9 +26,9 @@ public:
   std::vector<float> values(size_t count, uint64_t seed,
                             uint64_t first = 0) const {
     std::vector<float> out(count, NAN);
-    initialize(*flatbuffers::GetRoot<plan::Parameter>(
-                   builder.GetBufferPointer()),
-               seed, absl::MakeSpan(out), first);
+    initialize(
+        *flatbuffers::GetRoot<plan::Parameter>(builder.GetBufferPointer()),
+        seed, absl::MakeSpan(out), first);
     return out;
   }
 
@@ -66,8 +68,8 @@ TEST(Init, NormalHasTheMomentsOfANormal) {
   EXPECT_NEAR(m.kurtosis, 3, 5 * std::sqrt(24 / n));
 }
 
-// Kolmogorov and Smirnov: sqrt(n) times the largest distance to the distribution
-// is above 1.95 once in a thousand; the seed is fixed.
+// Kolmogorov and Smirnov: sqrt(n) times the largest distance to the
+// distribution is above 1.95 once in a thousand; the seed is fixed.
 TEST(Init, NormalFollowsTheDistributionFunction) {
   std::vector<float> values = normal.values(100000, 3);
   std::sort(values.begin(), values.end());
@@ -75,8 +77,9 @@ TEST(Init, NormalFollowsTheDistributionFunction) {
   for (size_t i = 0; i < values.size(); ++i) {
     double z = (values[i] - 0.5) / 2;
     double expected = 0.5 * std::erfc(-z / std::sqrt(2));
-    distance = std::max({distance, std::abs(expected - static_cast<double>(i) / n),
-                         std::abs(expected - static_cast<double>(i + 1) / n)});
+    distance =
+        std::max({distance, std::abs(expected - static_cast<double>(i) / n),
+                  std::abs(expected - static_cast<double>(i + 1) / n)});
   }
   EXPECT_LT(distance * std::sqrt(n), 1.95);
 }
@@ -134,17 +137,8 @@ TEST(Init, LargeTensorsDoNotRepeat) {
   EXPECT_NE(normal.values(64, 1, uint64_t{1} << 34), normal.values(64, 1));
 }
 
-// Recomputed from the header's formula in double, by a Philox4x32-10 written here.
+// Recomputed from the header's formula in double, by the Philox of the tests.
 TEST(Init, FollowsTheFormula) {
-  auto philox = [](std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
-    for (int round = 0; round < 10; ++round) {
-      uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-      c = {uint32_t(b >> 32) ^ c[1] ^ k[0], uint32_t(b),
-           uint32_t(a >> 32) ^ c[3] ^ k[1], uint32_t(a)};
-      k = {k[0] + 0x9E3779B9, k[1] + 0xBB67AE85};
-    }
-    return c;
-  };
   Rule rule("abc", plan::InitKind::normal, 0, 1);
   std::vector<float> values = rule.values(4000, 0x123456789abcdefull);
   constexpr uint64_t hash = 0x78af5f94892f3950; // XXH3-64 of "abc"

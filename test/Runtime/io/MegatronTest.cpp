@@ -55,10 +55,10 @@ TEST_F(MegatronTest, JoinsSequencesInTheOrderOfTheIndex) {
     EXPECT_EQ((*source)->numTokens(), 20u);
     std::vector<int32_t> tokens(8), targets(8);
     for (uint32_t i = 0; i < 100; ++i) {
-      ASSERT_TRUE((*source)
-                      ->sample(1, 1, i, absl::MakeSpan(tokens),
-                               absl::MakeSpan(targets))
-                      .ok());
+      ASSERT_TRUE(
+          (*source)
+              ->sample(1, 1, i, absl::MakeSpan(tokens), absl::MakeSpan(targets))
+              .ok());
       for (int32_t j = 0; j < 8; ++j) {
         EXPECT_EQ(tokens[j], tokens[0] + j);
         EXPECT_EQ(targets[j], tokens[0] + j + 1);
@@ -67,9 +67,7 @@ TEST_F(MegatronTest, JoinsSequencesInTheOrderOfTheIndex) {
   }
 }
 
-template <typename T>
-void expectReads(const std::string &stem,
-                 uint8_t type) {
+template <typename T> void expectReads(const std::string &stem, uint8_t type) {
   std::vector<T> ids(20, T{19});
   std::ofstream(stem + ".bin", std::ios::binary) << bytesOf(ids);
   Index index;
@@ -102,7 +100,8 @@ TEST_F(MegatronTest, ReadsEveryIntegerType) {
 
 TEST_F(MegatronTest, RefusesAWrongHeader) {
   refuses("has version 2, expected 1", [](Index &i) { i.version = 2; });
-  refuses("has element type 7, expected an integer", [](Index &i) { i.type = 7; });
+  refuses("has element type 7, expected an integer",
+          [](Index &i) { i.type = 7; });
   refuses("has element type 0", [](Index &i) { i.type = 0; });
   refuses("promises 4 sequences", [](Index &i) { i.sequences = 4; });
   refuses("promises 18446744073709551615 sequences",

@@ -41,8 +41,7 @@ TEST_F(SafeTensorsFolderTest, ReadsAcrossFiles) {
           "weight_map":{"one":"a.safetensors","three":"b.safetensors",
                         "two":"a.safetensors"}})");
   ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_THAT((*reader)->names(),
-              testing::ElementsAre("one", "three", "two"));
+  EXPECT_THAT((*reader)->names(), testing::ElementsAre("one", "three", "two"));
   std::vector<float> out(2);
   ASSERT_TRUE((*reader)->read("three", absl::MakeSpan(out)).ok());
   EXPECT_THAT(out, testing::ElementsAre(1, 2));
@@ -100,7 +99,8 @@ TEST_F(SafeTensorsFolderTest, RefusesMalformedIndexes) {
   refuses(R"({"weight_map":{"one":["y"]}})", "maps \"one\" to an array");
   refuses(R"({"weight_map":{"one":null}})", "maps \"one\" to null");
   refuses(R"({"weight_map":{"a":"x","a":"x"}})", "maps \"a\" twice");
-  refuses(R"({"weight_map":{},"weight_map":{}})", "has key \"weight_map\" twice");
+  refuses(R"({"weight_map":{},"weight_map":{}})",
+          "has key \"weight_map\" twice");
   refuses(R"({"metadata":{"weight_map":{}}})", "has no \"weight_map\"");
   refuses(std::string("{\"weight_map\":{}}\0x", 18), "a zero byte");
   std::string deep = R"({"metadata":)" + std::string(100000, '[');

@@ -1,5 +1,5 @@
-// Files that break one rule each. Every one must be refused with the reason, and
-// every prefix and single-byte change of a good file must end in a result.
+// Files that break one rule each. Every one must be refused with the reason,
+// and every prefix and single-byte change of a good file must end in a result.
 #include "runtime/io/SafeTensors.h"
 #include "test/Runtime/io/TestFiles.h"
 
@@ -46,25 +46,25 @@ std::vector<Case> lengthCases() {
 
 std::vector<Case> jsonCases() {
   std::string good = entry("a", "F32", "[1]", "[0,4]");
-  return {
-      {"open brace", fileOf("{"), "is not JSON"},
-      {"two objects", fileOf("{}{}"), "is not JSON"},
-      {"trailing text", fileOf("{} x"), "is not JSON"},
-      {"zero byte after the end", fileOf(std::string("{}\0{", 4)),
-       "a zero byte"},
-      {"trailing comma", fileOf("{" + good + ",}", "1234"), "is not JSON"},
-      {"comment", fileOf("{/**/}"), "is not JSON"},
-      {"single quotes", fileOf("{'a':1}"), "is not JSON"},
-      {"bad UTF-8", fileOf("{" + entry("\xff", "F32", "[1]", "[0,4]") + "}"),
-       "is not JSON"},
-      {"lone surrogate", fileOf(R"({"\ud800":{}})"), "is not JSON"},
-      {"raw control character", fileOf("{\"a\nb\":{}}"), "is not JSON"},
-      {"number too large", fileOf(R"({"a":1e999})"), "is not JSON"},
-      {"NaN", fileOf(R"({"a":NaN})"), "is not JSON"},
-      {"deep arrays", fileOf(R"({"a":)" + std::string(1000000, '[')),
-       "found an array"},
-      {"deep objects", fileOf(R"({"a":{"dtype":{"dtype":{}}}})"),
-       "found an object"}};
+  return {{"open brace", fileOf("{"), "is not JSON"},
+          {"two objects", fileOf("{}{}"), "is not JSON"},
+          {"trailing text", fileOf("{} x"), "is not JSON"},
+          {"zero byte after the end", fileOf(std::string("{}\0{", 4)),
+           "a zero byte"},
+          {"trailing comma", fileOf("{" + good + ",}", "1234"), "is not JSON"},
+          {"comment", fileOf("{/**/}"), "is not JSON"},
+          {"single quotes", fileOf("{'a':1}"), "is not JSON"},
+          {"bad UTF-8",
+           fileOf("{" + entry("\xff", "F32", "[1]", "[0,4]") + "}"),
+           "is not JSON"},
+          {"lone surrogate", fileOf(R"({"\ud800":{}})"), "is not JSON"},
+          {"raw control character", fileOf("{\"a\nb\":{}}"), "is not JSON"},
+          {"number too large", fileOf(R"({"a":1e999})"), "is not JSON"},
+          {"NaN", fileOf(R"({"a":NaN})"), "is not JSON"},
+          {"deep arrays", fileOf(R"({"a":)" + std::string(1000000, '[')),
+           "found an array"},
+          {"deep objects", fileOf(R"({"a":{"dtype":{"dtype":{}}}})"),
+           "found an object"}};
 }
 
 std::vector<Case> grammarCases() {
@@ -96,7 +96,8 @@ std::vector<Case> grammarCases() {
        fileOf("{" + good + "," + entry("\\u0061", "F32", "[1]", "[0,4]") + "}",
               "1234"),
        "has the name \"a\" twice"},
-      {"empty name", fileOf("{" + entry("", "F32", "[1]", "[0,4]") + "}", "1234"),
+      {"empty name",
+       fileOf("{" + entry("", "F32", "[1]", "[0,4]") + "}", "1234"),
        "has a tensor named \"\""},
       {"zero in a name",
        fileOf("{" + entry("\\u0000", "F32", "[1]", "[0,4]") + "}", "1234"),
@@ -109,8 +110,7 @@ std::vector<Case> grammarCases() {
        "expected only strings"},
       {"metadata key twice", fileOf(R"({"__metadata__":{"a":"","a":""}})"),
        "has key \"a\" twice in \"__metadata__\""},
-      {"metadata twice",
-       fileOf(R"({"__metadata__":{},"__metadata__":{}})"),
+      {"metadata twice", fileOf(R"({"__metadata__":{},"__metadata__":{}})"),
        "has the name \"__metadata__\" twice"}};
 }
 
@@ -143,7 +143,8 @@ std::vector<Case> tensorCases() {
       {"span too short", one("F32", "[3]", "[0,8]"),
        "span 8 bytes, expected 12 for 3 elements of F32"},
       {"span too long", one("F32", "[1]", "[0,8]"), "span 8 bytes, expected 4"},
-      {"begin after end", one("F32", "[2]", "[8,0]"), "begins at byte 8, after"},
+      {"begin after end", one("F32", "[2]", "[8,0]"),
+       "begins at byte 8, after"},
       {"offset below zero", one("F32", "[2]", "[-8,0]"), "found the number -8"},
       {"one offset", one("F32", "[2]", "[8]"), "two numbers"},
       {"three offsets", one("F32", "[2]", "[0,8,8]"), "found the number 8"},
@@ -222,8 +223,8 @@ TEST_F(HostileTest, RefusesEveryPrefixAndSurvivesEveryChange) {
 TEST_F(HostileTest, ManyTensorsAreNoProblem) {
   std::string header = "{";
   for (int i = 0; i < 100000; ++i)
-    header += (i ? "," : "") + entry("tensor." + std::to_string(i), "F32",
-                                     "[0]", "[0,0]");
+    header += (i ? "," : "") +
+              entry("tensor." + std::to_string(i), "F32", "[0]", "[0,0]");
   auto reader = SafeTensorsReader::open(write("x", fileOf(header + "}")));
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ((*reader)->names().size(), 100000u);

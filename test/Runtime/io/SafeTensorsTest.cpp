@@ -81,9 +81,8 @@ TEST_F(SafeTensorsTest, ReadsEveryHalf) {
   std::vector<float> got = readOne("F16", 65536, bytesOf(halves));
   for (int i = 0; i < 65536; ++i) {
     int exponent = (i >> 10) & 31, fraction = i & 1023;
-    double value = exponent == 0
-                       ? std::ldexp(fraction, -24)
-                       : std::ldexp(1024 + fraction, exponent - 25);
+    double value = exponent == 0 ? std::ldexp(fraction, -24)
+                                 : std::ldexp(1024 + fraction, exponent - 25);
     if (exponent == 31)
       value = fraction ? NAN : INFINITY;
     if (std::isnan(value))

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "test/Runtime/io/Philox.h"
 #include "test/Runtime/io/TestFiles.h"
 
 namespace meshwork::runtime {
@@ -36,9 +37,8 @@ protected:
               uint32_t index, size_t sequence = 8) const {
     Sample s{std::vector<int32_t>(sequence, -1),
              std::vector<int32_t>(sequence, -1)};
-    absl::Status status =
-        source.sample(seed, step, index, absl::MakeSpan(s.tokens),
-                      absl::MakeSpan(s.targets));
+    absl::Status status = source.sample(
+        seed, step, index, absl::MakeSpan(s.tokens), absl::MakeSpan(s.targets));
     EXPECT_TRUE(status.ok()) << status;
     return s;
   }
@@ -94,6 +94,20 @@ TEST_F(TokensTest, SampleDependsOnSeedStepAndIndexOnly) {
   EXPECT_NE(draw(**one, 5, 6 + (uint64_t{1} << 32), 7), base);
 }
 
+TEST_F(TokensTest, StartsFollowTheFormula) {
+  std::string file = write("d", bytesOf(counting<uint16_t>(60000)));
+  auto source = TokenSource::open({file, "u16", "", 60000, 8});
+  ASSERT_TRUE(source.ok());
+  for (uint32_t i = 0; i < 1000; ++i) {
+    auto words = philox({7, 3, i, 0x6e6b6f74}, {5, 2});
+    // The 64-bit fraction in long double: 64 bits of significand hold it.
+    long double fraction = (words[0] + 0x1p32L * words[1]) / 0x1p64L;
+    Sample s =
+        draw(**source, 5 + (uint64_t{2} << 32), 7 + (uint64_t{3} << 32), i);
+    EXPECT_EQ(s.tokens[0], static_cast<int32_t>(fraction * (60000 - 8)));
+  }
+}
+
 TEST_F(TokensTest, StartsAreUniform) {
   std::string file = write("d", bytesOf(counting<uint16_t>(108)));
   auto source = TokenSource::open({file, "u16", "", 108, 8});
@@ -142,8 +156,8 @@ TEST_F(TokensTest, RefusesTruncatedAndLyingFiles) {
                 StatusCode::kDataLoss, "promises 20 tokens of 4 bytes");
   std::string whole = llmc(20240520, 1, 20, data);
   for (size_t length = 0; length < whole.size(); ++length)
-    EXPECT_FALSE(TokenSource::open({write("cut", whole.substr(0, length)), "",
-                                    "", 20, 8})
+    EXPECT_FALSE(TokenSource::open(
+                     {write("cut", whole.substr(0, length)), "", "", 20, 8})
                      .ok())
         << length;
   expectRefused({write("e", data + "x"), "u16", "", 20, 8},
@@ -154,8 +168,7 @@ TEST_F(TokensTest, RefusesTokensOutsideTheVocabulary) {
   auto values = counting<uint16_t>(20);
   values[13] = 500;
   expectRefused({write("a", bytesOf(values)), "u16", "", 500, 8},
-                StatusCode::kDataLoss,
-                "token 13 is 500, expected 0 to 499");
+                StatusCode::kDataLoss, "token 13 is 500, expected 0 to 499");
   // Beyond the first block of the scan, too.
   std::vector<uint32_t> many(700000, 3);
   many[650000] = 0xffffffffu;
