@@ -1,5 +1,6 @@
 """Tiny models with every option on. Sizes are odd on purpose: nothing divides a
 vector, a tile or a cache line."""
+import numpy as np
 
 GPT2 = {
     "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 131,
@@ -47,3 +48,12 @@ MISTRAL = {
 
 ALL = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
 SEQUENCE, BATCH = 23, 4
+
+
+def corpus(vocabulary=131, length=1500, seed=11):
+    """Ids with a pattern to learn: each mostly follows from the one before."""
+    random = np.random.default_rng(seed)
+    ids = [0]
+    for noise in random.integers(0, vocabulary, length - 1):
+        ids.append(int(noise) if noise % 5 == 0 else (3 * ids[-1] + 7) % vocabulary)
+    return np.array(ids)

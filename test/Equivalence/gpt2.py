@@ -7,22 +7,22 @@ def parameter_shapes(config):
     """Name -> shape of every trained tensor; a tied head has none of its own."""
     embed, vocab = config["n_embd"], config["vocab_size"]
     inner = config.get("n_inner") or 4 * embed
-    shapes = {"transformer.wte.weight": (vocab, embed),
-              "transformer.wpe.weight": (config["n_positions"], embed)}
+    shapes = {"wte.weight": (vocab, embed),
+              "wpe.weight": (config["n_positions"], embed)}
 
     def affine(name, *weight):
         shapes[name + ".weight"] = weight
         shapes[name + ".bias"] = weight[-1:]
 
     for layer in range(config["n_layer"]):
-        block = f"transformer.h.{layer}."
+        block = f"h.{layer}."
         affine(block + "ln_1", embed)
         affine(block + "attn.c_attn", embed, 3 * embed)
         affine(block + "attn.c_proj", embed, embed)
         affine(block + "ln_2", embed)
         affine(block + "mlp.c_fc", embed, inner)
         affine(block + "mlp.c_proj", inner, embed)
-    affine("transformer.ln_f", embed)
+    affine("ln_f", embed)
     if not config.get("tie_word_embeddings", True):
         shapes["lm_head.weight"] = (vocab, embed)
     return shapes
@@ -40,32 +40,34 @@ def attention(config, weights, name, layer, x, kernels, drop):
         scale /= math.sqrt(depth)
     if config.get("scale_attn_by_inverse_layer_idx", False):
         scale /= layer + 1
-    out = kernels.attention(q, k, v, scale, 0, drop(config.get("attn_pdrop", 0.1)))
+    attention_drop = drop(name + ".attn_dropout", config.get("attn_pdrop", 0.1))
+    out = kernels.attention(q, k, v, scale, 0, attention_drop)
     out = out.transpose(1, 2).reshape(batch, length, embed)
     return out @ weights[name + ".c_proj.weight"] + weights[name + ".c_proj.bias"]
 
 
 def logits(config, weights, tokens, kernels, drop):
-    """drop(rate) is the function that zeroes with that rate (or does nothing)."""
+    """drop(name, rate) is the function that zeroes with that rate (or does nothing);
+    the name is that of the module in the original code."""
     epsilon = config.get("layer_norm_epsilon", 1e-5)
-    residual_drop = drop(config.get("resid_pdrop", 0.1))
+    residual_rate = config.get("resid_pdrop", 0.1)
 
     def norm(name, x):
         return kernels.layer_norm(x, weights[name + ".weight"],
                                   weights[name + ".bias"], epsilon)
 
-    x = weights["transformer.wte.weight"][tokens]
-    x = x + weights["transformer.wpe.weight"][:tokens.shape[1]]
-    x = drop(config.get("embd_pdrop", 0.1))(x)
+    x = weights["wte.weight"][tokens]
+    x = x + weights["wpe.weight"][:tokens.shape[1]]
+    x = drop("drop", config.get("embd_pdrop", 0.1))(x)
     for layer in range(config["n_layer"]):
-        block = f"transformer.h.{layer}."
+        block = f"h.{layer}."
         y = attention(config, weights, block + "attn", layer,
                       norm(block + "ln_1", x), kernels, drop)
-        x = x + residual_drop(y)
+        x = x + drop(block + "attn.resid_dropout", residual_rate)(y)
         y = norm(block + "ln_2", x)
         y = y @ weights[block + "mlp.c_fc.weight"] + weights[block + "mlp.c_fc.bias"]
         y = kernels.gelu_tanh(y)
         y = y @ weights[block + "mlp.c_proj.weight"] + weights[block + "mlp.c_proj.bias"]
-        x = x + residual_drop(y)
-    head = weights.get("lm_head.weight", weights["transformer.wte.weight"])
-    return norm("transformer.ln_f", x) @ head.t()
+        x = x + drop(block + "mlp.dropout", residual_rate)(y)
+    head = weights.get("lm_head.weight", weights["wte.weight"])
+    return norm("ln_f", x) @ head.t()

@@ -87,7 +87,8 @@ def attention(config, weights, name, layer, x, positions, kernels, drop):
     k = rotary.rotate(heads("k", _kv_heads(config)), *positions)
     v = heads("v", _kv_heads(config))
     out = kernels.attention(q, k, v, 1 / math.sqrt(depth), _window(config, layer),
-                            drop(config.get("attention_dropout", 0.0)))
+                            drop(name + ".attention_dropout",
+                                 config.get("attention_dropout", 0.0)))
     return _project(weights, name + ".o_proj", out.transpose(1, 2).flatten(2))
 
 

@@ -52,7 +52,7 @@ def random_weights(config, seed, dtype=torch.float32):
     return weights
 
 
-def no_drop(_rate):
+def no_drop(_name, _rate):
     return lambda x: x
 
 

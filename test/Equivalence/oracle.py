@@ -50,3 +50,16 @@ def relative_error(found, expected):
     difference = np.linalg.norm(np.asarray(found, np.float64) - expected)
     size = np.linalg.norm(expected)
     return difference / size if size else difference
+
+
+def dropout(seed, step):
+    """The masks of one optimizer step: a function for `drop` of models.loss, right
+    when the model sees the whole global batch at once."""
+    def drop(name, rate):
+        def apply(x):
+            if rate == 0:
+                return x
+            factors = philox.dropout_factors(name, tuple(x.shape), rate, seed, step)
+            return x * torch.from_numpy(factors).to(x.dtype)
+        return apply
+    return drop

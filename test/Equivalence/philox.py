@@ -1,30 +1,37 @@
 """Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3")
-and the rule by which a training sample is drawn with it (runtime/io/Tokens.h)."""
+and what the runtime draws with it: samples (runtime/io/Tokens.h), initial weights
+(runtime/io/Init.h) and dropout (include/meshwork/Plan/Plan.fbs)."""
 import numpy as np
 
-_M0, _M1 = 0xD2511F53, 0xCD9E8D57
+from xxh3 import xxh3_64
+
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85
 _MASK = 0xFFFFFFFF
+_LOW, _SHIFT = np.uint64(_MASK), np.uint64(32)
 SAMPLE_DOMAIN = 0x6E6B6F74
 
 
 def philox4x32(counter, key):
-    """Four 32-bit words of counter and two of key -> four random words."""
-    c0, c1, c2, c3 = counter
+    """Four counter words (numbers or arrays) and two key words -> four words, u64."""
+    c0, c1, c2, c3 = np.broadcast_arrays(*(np.asarray(c, np.uint64) for c in counter))
     k0, k1 = key
     for _ in range(10):
         p0, p1 = _M0 * c0, _M1 * c2
-        c0, c1, c2, c3 = ((p1 >> 32) ^ c1 ^ k0, p1 & _MASK,
-                          (p0 >> 32) ^ c3 ^ k1, p0 & _MASK)
+        c0, c1, c2, c3 = ((p1 >> _SHIFT) ^ c1 ^ np.uint64(k0), p1 & _LOW,
+                          (p0 >> _SHIFT) ^ c3 ^ np.uint64(k1), p0 & _LOW)
         k0, k1 = (k0 + _W0) & _MASK, (k1 + _W1) & _MASK
     return c0, c1, c2, c3
 
 
+def _split(number):
+    return number & _MASK, number >> 32
+
+
 def sample_start(seed, step, index, places):
     """First token of sample `index` of `step`: uniform over `places` windows."""
-    words = philox4x32((step & _MASK, step >> 32, index, SAMPLE_DOMAIN),
-                       (seed & _MASK, seed >> 32))
-    return (words[0] | words[1] << 32) * places >> 64
+    words = philox4x32((*_split(step), index, SAMPLE_DOMAIN), _split(seed))
+    return (int(words[0]) | int(words[1]) << 32) * places >> 64
 
 
 def batch(data, seed, step, count, sequence):
@@ -33,3 +40,27 @@ def batch(data, seed, step, count, sequence):
     starts = [sample_start(seed, step, i, places) for i in range(count)]
     windows = np.stack([data[s:s + sequence + 1] for s in starts]).astype(np.int64)
     return windows[:, :-1], windows[:, 1:]
+
+
+def normals(name, shape, seed, mean, deviation):
+    """Initial weights, in f64; the runtime's differ by f32 rounding."""
+    count = int(np.prod(shape))
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
+    words = philox4x32((blocks & _LOW, blocks >> _SHIFT, *_split(xxh3_64(name))),
+                       _split(seed))
+    values = []
+    for radius, angle in (words[:2], words[2:]):
+        length = np.sqrt(-2 * np.log((radius.astype(np.float64) + 1) * 2.0 ** -32))
+        turn = 2 * np.pi * angle.astype(np.float64) * 2.0 ** -32
+        values += [length * np.cos(turn), length * np.sin(turn)]
+    flat = np.stack(values, axis=1).reshape(-1)[:count]
+    return mean + deviation * flat.reshape(shape)
+
+
+def dropout_factors(name, shape, rate, seed, step):
+    """0 or 1 / (1 - rate) for each element of the step's global tensor `shape`."""
+    index = np.arange(int(np.prod(shape)), dtype=np.uint64)
+    stream = xxh3_64(name) & _MASK
+    words = philox4x32((index & _LOW, index >> _SHIFT, step, 0), (seed, stream))
+    kept = words[0] >= np.uint64(int(rate * 2 ** 32))
+    return np.where(kept, 1 / (1 - rate), 0.0).reshape(shape)

@@ -15,6 +15,7 @@ import rotary
 import safetensors
 from adamw import AdamW, warmup_cosine
 from kernels import Reference, visible
+from xxh3 import xxh3_64
 
 
 def batch(vocabulary, rows=2, length=7):
@@ -161,11 +162,26 @@ class Optimizer(unittest.TestCase):
 class Files(unittest.TestCase):
     def test_philox_known_answers(self):
         """Vectors of the generator's authors."""
-        self.assertEqual(philox.philox4x32((0, 0, 0, 0), (0, 0)),
+        self.assertEqual(tuple(map(int, philox.philox4x32((0, 0, 0, 0), (0, 0)))),
                          (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8))
         ones = 0xFFFFFFFF
-        self.assertEqual(philox.philox4x32((ones,) * 4, (ones, ones)),
+        self.assertEqual(tuple(map(int, philox.philox4x32((ones,) * 4, (ones, ones)))),
                          (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD))
+
+    def test_xxh3_known_answers(self):
+        """From the specification's reference implementation."""
+        for text, answer in (("drop", 0x2490B07D75BF8F56),
+                             ("h.0.mlp.dropout", 0xB138222FFE288071),
+                             ("h.0.attn.attn_dropout", 0x556517AB0470D780),
+                             ("model.layers.11.self_attn.q_proj.weight",
+                              0x8D5E290980F81E0B)):
+            self.assertEqual(xxh3_64(text), answer, text)
+
+    def test_dropout_rate(self):
+        factors = philox.dropout_factors("drop", (100, 100), 0.25, 7, 0)
+        self.assertEqual(sorted(set(factors.flat)), [0.0, 1 / 0.75])
+        # Binomial: deviation 0.0043, so this is 5 of them.
+        self.assertAlmostEqual((factors == 0).mean(), 0.25, delta=0.022)
 
     def test_safetensors(self):
         arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3),

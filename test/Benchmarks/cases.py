@@ -1,0 +1,26 @@
+"""What is measured: examples/gpt2-124m.json and examples/llama-30m.json without dropout
+(so that frameworks draw no random numbers), 4 sequences of 512 tokens a step."""
+import json
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ("gpt2-124m", "llama-30m")
+PRECISIONS = ("f32", "bf16")
+BATCH, SEQUENCE = 4, 512
+LEARNING_RATE, BETAS, EPSILON = 3e-4, (0.9, 0.95), 1e-8
+WEIGHT_DECAY, CLIP = 0.1, 1.0
+# Step time of PyTorch over ours that the project asks for.
+GOALS = {"f32": 1.2, "bf16": 1.5}
+COMPILE_GOAL_S, LOAD_GOAL_MS, FLOOR_GOAL = 3.0, 50.0, 1.3
+
+
+def config(model):
+    """The parsed configuration of `model`."""
+    text = (ROOT / "examples" / f"{model}.json").read_text()
+    return {key: 0.0 if key.endswith(("pdrop", "dropout")) else value
+            for key, value in json.loads(text).items()}
+
+
+def spec(precision):
+    return (f'[mesh]\naxes = ["dp=1"]\n[batch]\nglobal = {BATCH}\nmicro = {BATCH}\n'
+            f'sequence = {SEQUENCE}\n[precision]\ncompute = "{precision}"\n')

@@ -1,0 +1,41 @@
+"""Where our time goes, instruction by instruction, against what the machine allows."""
+import re
+
+# An instruction's floor is the larger of flops over the matmul peak and bytes over
+# the copy rate. Layers are added up: "h.7.mlp.c_fc" counts as "h.*.mlp.c_fc".
+_LAYER = re.compile(r"(?<=\.)\d+(?=\.)|(?<=\.)\d+$")
+
+
+def table(rows, peak_gflops, copy_gbytes):
+    """Rows of the profile -> groups with ms, floor_ms and ratio, slowest first."""
+    groups = {}
+    for row in rows:
+        key = (_LAYER.sub("*", row["name"]), row["operation"])
+        group = groups.setdefault(key, {"name": key[0], "operation": key[1], "calls": 0.0,
+                                        "ms": 0.0, "floor_ms": 0.0})
+        compute_ms = row["flops"] / peak_gflops / 1e6
+        memory_ms = row["bytes"] / copy_gbytes / 1e6
+        group["calls"] += row["calls_per_step"]
+        group["ms"] += row["ms_per_step"]
+        group["floor_ms"] += row["calls_per_step"] * max(compute_ms, memory_ms)
+    for group in groups.values():
+        group["ratio"] = group["ms"] / group["floor_ms"] if group["floor_ms"] else None
+    return sorted(groups.values(), key=lambda g: -g["ms"])
+
+
+def text(groups, rows=25):
+    total = sum(g["ms"] for g in groups)
+    lines = [f"{'ms/step':>9} {'share':>6} {'calls':>6} {'floor':>8} {'times':>6}  "
+             f"{'operation':<13} instruction"]
+    for g in groups[:rows]:
+        ratio = f"{g['ratio']:6.2f}" if g["ratio"] else "     -"
+        lines.append(f"{g['ms']:9.2f} {g['ms'] / total:6.1%} {g['calls']:6.0f} "
+                     f"{g['floor_ms']:8.2f} {ratio}  {g['operation']:<13} {g['name']}")
+    rest = groups[rows:]
+    if rest:
+        ms, floor = sum(g["ms"] for g in rest), sum(g["floor_ms"] for g in rest)
+        lines.append(f"{ms:9.2f} {ms / total:6.1%} {'':6} {floor:8.2f} {'':6}  "
+                     f"and {len(rest)} more")
+    lines.append(f"{total:9.2f} ms of instructions, floor "
+                 f"{sum(g['floor_ms'] for g in groups):.2f} ms")
+    return "\n".join(lines)
