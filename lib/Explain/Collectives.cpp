@@ -1,0 +1,61 @@
+#include "lib/Explain/Collectives.h"
+#include "lib/Explain/Format.h"
+#include "runtime/core/Views.h"
+#include <algorithm>
+
+namespace meshwork::explain {
+using runtime::orEmpty;
+
+uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op) {
+  uint64_t ranks = 1;
+  for (uint32_t axis : orEmpty(op.axes()))
+    ranks *= plan.mesh()->Get(axis)->size();
+  return ranks;
+}
+
+uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
+  uint64_t total = 0;
+  for (uint32_t index : orEmpty(op.buffers())) {
+    const plan::View &view = *program.views()->Get(index);
+    uint64_t bytes = runtime::sizeOf(view.dtype());
+    for (int64_t size : orEmpty(view.shape()))
+      bytes *= static_cast<uint64_t>(size); // Checked: it lies within its buffer.
+    total = saturatingAdd(total, bytes);
+  }
+  return total;
+}
+
+uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks) {
+  unsigned __int128 factor = kind == plan::CollectiveKind::all_reduce ? 2 : 1;
+  return static_cast<uint64_t>(
+      std::min<unsigned __int128>(factor * (ranks - 1) * bytes / ranks, UINT64_MAX));
+}
+
+std::vector<Traffic> traffic(const plan::Plan &plan, const plan::Program &program,
+                             const Listing &listing) {
+  std::vector<Traffic> list;
+  for (uint64_t i = 0; i < listing.size(); ++i) {
+    const plan::Collective *op = listing[i].op_as_Collective();
+    const Phase &phase = listing.phaseOf(i);
+    if (!op || phase.runs == 0)
+      continue;
+    Traffic one{operationKind(listing[i]), axesText(plan, op->axes()), clean(op->phase(), phase.name),
+                clean(op->cause())};
+    auto same = [&](const Traffic &known) {
+      return std::tie(known.kind, known.axis, known.phase, known.cause) ==
+             std::tie(one.kind, one.axis, one.phase, one.cause);
+    };
+    auto known = std::find_if(list.begin(), list.end(), same);
+    if (known == list.end())
+      known = list.insert(list.end(), std::move(one));
+    uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
+    known->group = static_cast<uint32_t>(ranks);
+    known->count = saturatingAdd(known->count, phase.runs);
+    known->bufferBytes = saturatingAdd(known->bufferBytes, saturatingMul(bytes, phase.runs));
+    known->bytesSentPerRank = saturatingAdd(
+        known->bytesSentPerRank, saturatingMul(bytesSent(op->kind(), bytes, ranks), phase.runs));
+  }
+  return list;
+}
+
+} // namespace meshwork::explain

@@ -1,0 +1,31 @@
+// What moves between ranks in a step, and why.
+#pragma once
+
+#include "lib/Explain/Listing.h"
+
+namespace meshwork::explain {
+
+/// Collectives of one kind, axis, phase and cause, over one optimizer step.
+struct Traffic {
+  std::string kind, axis, phase, cause;
+  uint32_t group = 1;       // ranks that take part in each
+  uint64_t count = 0;       // per step
+  uint64_t bufferBytes = 0; // per step: what the collectives work on
+  uint64_t bytesSentPerRank = 0;
+};
+
+/// In the order of their first instruction.
+std::vector<Traffic> traffic(const plan::Plan &plan, const plan::Program &program,
+                             const Listing &listing);
+
+/// Ranks in one group of `op`.
+uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op);
+/// Bytes of the whole bucket on one rank.
+uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op);
+/// Bytes that each of `ranks` sends when the bucket has `bytes`, as the best
+/// algorithms for large buffers do: 2 (n-1)/n of it for all_reduce, (n-1)/n for
+/// the others, where an all_gather's bucket is the gathered whole.
+/// Source: Patarasuk and Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
+uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks);
+
+} // namespace meshwork::explain

@@ -1,0 +1,39 @@
+// What a plan holds, for people and for programs: memory, work, communication,
+// order, and the story of one value.
+//
+//   auto file = runtime::PlanFile::open("model.mwplan");
+//   std::string tables = explain::text((*file)->plan());
+//   absl::StatusOr<std::string> story = explain::value((*file)->plan(), "wte.weight");
+//
+// Every function needs a plan that `PlanFile` or `checkPlan` has accepted. Texts
+// are UTF-8, end with a line end, and hold no control character from the plan.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "meshwork/Plan/Plan.h"
+#include <string>
+#include <string_view>
+
+namespace meshwork::explain {
+
+struct TextOptions {
+  bool schedule = false; // also each instruction: index, name, operands, cost
+};
+
+/// Tables to read. Memory and work are those of one rank; several programs are
+/// told one after another.
+std::string text(const plan::Plan &plan, const TextOptions &options = {});
+
+/// One JSON object, indented, with the keys of README.md. Memory in bytes per
+/// rank (the rank that needs most), flops of a step over all ranks, collectives
+/// per optimizer step. resourceExhausted when a step has so many microbatches
+/// that the list of actions would not be of use to anyone (above 2^20).
+absl::StatusOr<std::string> json(const plan::Plan &plan);
+
+/// One parameter or buffer: shape, place, split, what moves it and why, and each
+/// instruction that reads or writes it. `name` is the whole name, or the end of
+/// one, or has `*` and `?`; it must mean one value. invalidArgument names the
+/// nearest ones, or those that it could mean.
+absl::StatusOr<std::string> value(const plan::Plan &plan, std::string_view name);
+
+} // namespace meshwork::explain

@@ -1,0 +1,81 @@
+// The machine's form: README.md holds the meaning of each key.
+#include "absl/strings/str_cat.h"
+#include "lib/Explain/Collectives.h"
+#include "lib/Explain/Explain.h"
+#include "lib/Explain/Format.h"
+#include "lib/Explain/Memory.h"
+#include "lib/Explain/Schedule.h"
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace meshwork::explain {
+namespace {
+using Json = nlohmann::ordered_json;
+/// Longer lists of actions are refused: a plan of a few bytes may claim four
+/// thousand million microbatches.
+constexpr uint64_t mostMicrobatches = uint64_t{1} << 20;
+
+/// The most of each over all programs.
+struct Most {
+  std::array<uint64_t, numBufferKinds> ofKind{};
+  uint64_t workspace = 0, peak = 0;
+  void add(const MemoryUse &use) {
+    for (size_t i = 0; i < numBufferKinds; ++i)
+      ofKind[i] = std::max(ofKind[i], use.mostOfKind[i]);
+    peak = std::max(peak, saturatingAdd(use.arenaBytes, use.libraryBytes));
+    // What has no key of its own is scratch as well: inputs, tables, results.
+    uint64_t rest = use.libraryBytes;
+    for (auto kind : {plan::BufferKind::workspace, plan::BufferKind::input,
+                      plan::BufferKind::constants, plan::BufferKind::results})
+      rest = saturatingAdd(rest, use.mostOfKind[static_cast<size_t>(kind)]);
+    workspace = std::max(workspace, rest);
+  }
+};
+
+Json memory(const plan::Plan &plan) {
+  Most most;
+  for (const plan::Program *program : *plan.programs())
+    most.add(measureMemory(plan, *program, Listing(plan, *program)));
+  Json object;
+  for (auto kind : {plan::BufferKind::weights, plan::BufferKind::gradients, plan::BufferKind::optimizer,
+                    plan::BufferKind::activations, plan::BufferKind::communication})
+    object[plan::EnumNameBufferKind(kind)] = most.ofKind[static_cast<size_t>(kind)];
+  object["workspace"] = most.workspace;
+  object["peak"] = most.peak;
+  return object;
+}
+
+/// Those of the first program: all programs of a plan meet in the same
+/// collectives as long as there is one pipeline stage.
+Json collectives(const plan::Plan &plan) {
+  const plan::Program &program = *plan.programs()->Get(0);
+  Json list = Json::array();
+  for (const Traffic &t : traffic(plan, program, Listing(plan, program)))
+    list.push_back({{"kind", t.kind},
+                    {"axis", t.axis},
+                    {"phase", t.phase},
+                    {"count", t.count},
+                    {"bytes_sent_per_rank", t.bytesSentPerRank},
+                    {"cause", t.cause}});
+  return list;
+}
+} // namespace
+
+absl::StatusOr<std::string> json(const plan::Plan &plan) {
+  if (plan.microbatches() > mostMicrobatches)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a step has ", plan.microbatches(), " microbatches; the list of its actions is "
+                     "written for at most ", mostMicrobatches, ": compile with a larger batch.micro"));
+  Json object;
+  object["ranks"] = numRanks(plan);
+  object["programs"] = plan.programs()->size();
+  object["parameters"] = plan.parameter_count();
+  object["flops_per_step"] = plan.model_flops_per_step();
+  object["memory_per_rank_bytes"] = memory(plan);
+  object["collectives"] = collectives(plan);
+  object["schedule"] = actions(plan);
+  object["bubble_fraction"] = bubbleFraction;
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace meshwork::explain

@@ -1,0 +1,94 @@
+#include "lib/Explain/Listing.h"
+#include "absl/strings/str_cat.h"
+#include "lib/Explain/Format.h"
+#include "runtime/core/Views.h"
+#include <algorithm>
+
+namespace meshwork::explain {
+using runtime::orEmpty;
+
+Listing::Listing(const plan::Plan &plan, const plan::Program &program) {
+  const struct {
+    const char *name;
+    const runtime::Instructions *list;
+    uint64_t runs;
+  } sources[] = {{"once", program.once(), 0},
+                 {"step", program.step(), 1},
+                 {"microbatch", program.microbatch(), plan.microbatches()},
+                 {"update", program.update(), 1}};
+  for (size_t i = 0; i < list.size(); ++i) {
+    uint64_t begin = instructions.size();
+    for (const plan::Instruction *instruction : orEmpty(sources[i].list))
+      instructions.push_back(instruction);
+    list[i] = {sources[i].name, begin, instructions.size(), sources[i].runs};
+  }
+}
+
+const Phase &Listing::phaseOf(uint64_t index) const {
+  return *std::find_if(list.begin(), list.end() - 1,
+                       [&](const Phase &phase) { return index < phase.end; });
+}
+
+std::string operationKind(const plan::Instruction &instruction) {
+  switch (instruction.op_type()) {
+  case plan::Operation::Launch:
+    return "launch";
+  case plan::Operation::Matmul:
+    return "matmul";
+  case plan::Operation::Attention:
+    return "attention";
+  case plan::Operation::AttentionGrad:
+    return "attention_grad";
+  case plan::Operation::Embedding:
+    return "embedding";
+  case plan::Operation::EmbeddingGrad:
+    return "embedding_grad";
+  case plan::Operation::RotaryTable:
+    return "rotary_table";
+  case plan::Operation::Fill:
+    return "fill";
+  case plan::Operation::Collective:
+    return plan::EnumNameCollectiveKind(instruction.op_as_Collective()->kind());
+  case plan::Operation::NONE:
+    break;
+  }
+  return "-";
+}
+
+std::string operationText(const plan::Plan &plan, const plan::Instruction &instruction) {
+  const plan::Launch *launch = instruction.op_as_Launch();
+  if (!launch)
+    return operationKind(instruction);
+  return absl::StrCat("launch ", clean(plan.kernels()->Get(launch->kernel())->symbol()));
+}
+
+uint64_t numRanks(const plan::Plan &plan) {
+  uint64_t ranks = 1;
+  for (const plan::Axis *axis : orEmpty(plan.mesh()))
+    ranks *= axis->size();
+  return ranks;
+}
+
+std::string ranksText(const plan::Plan &plan, uint32_t index) {
+  const auto &programs = *plan.program_of_rank();
+  if (programs.size() == 1)
+    return absl::StrCat("all ", numRanks(plan), numRanks(plan) == 1 ? " rank" : " ranks");
+  constexpr uint64_t shown = 8;
+  std::string text;
+  uint64_t count = 0;
+  for (uint32_t rank = 0; rank < programs.size(); ++rank)
+    if (programs.Get(rank) == index && count++ < shown)
+      absl::StrAppend(&text, text.empty() ? "" : ", ", rank);
+  if (count > shown)
+    absl::StrAppend(&text, " and ", count - shown, " more");
+  return count == 0 ? "no rank" : absl::StrCat(count == 1 ? "rank " : "ranks ", text);
+}
+
+std::string axesText(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes) {
+  std::string text;
+  for (uint32_t axis : orEmpty(axes))
+    absl::StrAppend(&text, text.empty() ? "" : ", ", clean(plan.mesh()->Get(axis)->name()));
+  return text.empty() ? "-" : text;
+}
+
+} // namespace meshwork::explain

@@ -1,0 +1,46 @@
+// A program's instructions in the order in which buffer lives count them.
+#pragma once
+
+#include "meshwork/Plan/Plan.h"
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace meshwork::explain {
+
+/// One of the four lists of a program.
+struct Phase {
+  const char *name;    // "once", "step", "microbatch", "update"
+  uint64_t begin, end; // instructions [begin, end) of the whole program
+  uint64_t runs;       // per optimizer step; 0 for `once`
+};
+
+/// All instructions of one program. Borrows the plan.
+class Listing {
+public:
+  Listing(const plan::Plan &plan, const plan::Program &program);
+
+  const std::array<Phase, 4> &phases() const { return list; }
+  uint64_t size() const { return instructions.size(); }
+  const plan::Instruction &operator[](uint64_t index) const { return *instructions[index]; }
+  const Phase &phaseOf(uint64_t index) const;
+
+private:
+  std::array<Phase, 4> list;
+  std::vector<const plan::Instruction *> instructions;
+};
+
+/// "matmul", "attention_grad", "launch rows_3", "all_reduce": what it does.
+std::string operationText(const plan::Plan &plan, const plan::Instruction &instruction);
+/// The same without the kernel: one of few words.
+std::string operationKind(const plan::Instruction &instruction);
+
+/// The ranks that run program `index`: "all 2 ranks", "ranks 0, 1, 4 and 9 more".
+std::string ranksText(const plan::Plan &plan, uint32_t index);
+/// The product of the mesh's axes.
+uint64_t numRanks(const plan::Plan &plan);
+/// "dp", or "dp, tp"; "-" for none.
+std::string axesText(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes);
+
+} // namespace meshwork::explain

@@ -1,0 +1,21 @@
+// In which order a rank works: actions of a step, and each instruction.
+#pragma once
+
+#include "lib/Explain/Listing.h"
+
+namespace meshwork::explain {
+
+/// Part of a step in which a stage waits for another one. A plan has one stage.
+inline constexpr double bubbleFraction = 0;
+
+/// The actions of each stage in order: "0F0", "0B0" for each microbatch, then
+/// "0REDUCE" when gradients are summed over ranks. One string each.
+std::vector<std::vector<std::string>> actions(const plan::Plan &plan);
+/// The same as a line; the middle of a long one is left out.
+std::string actionsText(const plan::Plan &plan);
+
+/// A line for each instruction of `program`, by phase.
+std::string instructionsText(const plan::Plan &plan, const plan::Program &program,
+                             const Listing &listing);
+
+} // namespace meshwork::explain

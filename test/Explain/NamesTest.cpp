@@ -1,0 +1,61 @@
+// Which value a query means.
+#include "lib/Explain/Names.h"
+#include "Loaded.h"
+
+namespace meshwork::explain::test {
+namespace {
+
+Loaded withNames(const std::vector<std::string> &names) {
+  auto plan = runtime::test::tinyPlan();
+  auto &parameters = plan.programs[0]->parameters;
+  parameters[0]->name = names[0];
+  for (size_t i = 1; i < names.size(); ++i) {
+    // A buffer of its own name is enough to be found.
+    plan.programs[0]->buffers.push_back(std::make_unique<plan::BufferT>());
+    plan.programs[0]->buffers.back()->name = names[i];
+    plan.programs[0]->buffers.back()->persistent = true;
+  }
+  return Loaded(plan);
+}
+
+std::string found(const Loaded &file, const char *query) {
+  auto name = findName(file.plan(), query);
+  return name.ok() ? *name : "error: " + std::string(name.status().message());
+}
+
+TEST(Names, globs) {
+  EXPECT_TRUE(matchesGlob("h.*.weight", "h.0.mlp.weight"));
+  EXPECT_TRUE(matchesGlob("*", ""));
+  EXPECT_TRUE(matchesGlob("a?c*", "abc"));
+  EXPECT_FALSE(matchesGlob("a?c", "ac"));
+  EXPECT_FALSE(matchesGlob("h.*.bias", "h.0.mlp.weight"));
+  // Many stars on a long text take no more than length times length.
+  EXPECT_FALSE(matchesGlob("*a*a*a*a*a*a*a*a*b", std::string(20000, 'a')));
+}
+
+TEST(Names, wholeThenEndThenGlob) {
+  Loaded file = withNames({"h.1.c.weight", "h.11.c.weight", "weight", "t7"});
+  EXPECT_EQ(found(file, "weight"), "weight"); // whole, though it ends others
+  EXPECT_EQ(found(file, "1.c.weight"), "h.1.c.weight"); // not h.11
+  EXPECT_EQ(found(file, "11.c.weight"), "h.11.c.weight");
+  EXPECT_EQ(found(file, "h.1.*"), "h.1.c.weight");
+  EXPECT_EQ(found(file, "t?"), "t7");
+}
+
+TEST(Names, parametersComeBeforeBuffers) {
+  Loaded file = withNames({"a.c.weight", "b.c.weight"});
+  EXPECT_EQ(found(file, "c.weight"), "a.c.weight");
+}
+
+TEST(Names, errorsNameWhatIsNear) {
+  Loaded file = withNames({"wte.weight", "t1", "t2", "t3"});
+  EXPECT_HAS(found(file, "wte.wieght"), "did you mean \"wte.weight\"?");
+  EXPECT_HAS(found(file, "te.wei"), "it is part of wte.weight");
+  EXPECT_HAS(found(file, "nothing like it"), "parameters are wte.weight");
+  EXPECT_HAS(found(file, ""), "no parameter or buffer");
+  EXPECT_HAS(found(file, "t?"), "means 3 values: t1, t2, t3");
+  EXPECT_HAS(found(file, "\x1b[2J"), "\\x1b[2J");
+}
+
+} // namespace
+} // namespace meshwork::explain::test
