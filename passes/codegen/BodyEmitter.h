@@ -47,8 +47,10 @@ public:
   Emitted eval(mlir::Value value, int64_t rotation = 0);
   /// Gives a reduction its value in the innermost scope.
   void define(mlir::Value reduction, mlir::Value value);
-  /// The operand or result's elements here, as f32 or i32; results by `store`.
+  /// The operand's elements here, as f32 or i32.
   Emitted load(const Access &access, int64_t rotation);
+  /// The result's elements as they are now.
+  mlir::Value loadWritten(const Access &access);
   void store(const Access &access, mlir::Value value);
   /// `value` as a vector of the current width, unless it is one.
   mlir::Value splat(mlir::OpBuilder &b, mlir::Value value);

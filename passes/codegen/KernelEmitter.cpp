@@ -128,7 +128,7 @@ private:
       return body.eval(yields[i]).value;
     auto reduce = yields[i].getDefiningOp<ReduceOp>();
     Value part = rowSums.lookup(reduce) ? rowSums.lookup(reduce) : body.eval(reduce.getInput()).value;
-    Value sum = body.load(walk.results[i], 0).value;
+    Value sum = body.loadWritten(walk.results[i]);
     if (isa<VectorType>(sum.getType()))
       part = body.splat(part);
     return arith::AddFOp::create(body.builder(), body.loc(), sum, part);

@@ -164,6 +164,12 @@ Emitted BodyEmitter::load(const Access &access, int64_t rotation) {
   return {fromStorage(b, loc(), stored, access.type), from.scope};
 }
 
+Value BodyEmitter::loadWritten(const Access &access) {
+  OpBuilder &b = builder();
+  Value stored = loadStorage(b, access, address(access, 0), storageOf(access.type));
+  return fromStorage(b, loc(), stored, access.type);
+}
+
 void BodyEmitter::store(const Access &access, Value value) {
   OpBuilder &b = builder();
   Value to = address(access, 0).value;
