@@ -70,4 +70,132 @@ TEST(RmsNorm, AgreesWithDoubles) {
     }
 }
 
+// The gradient of LayerNorm: x and the residual's gradient in, both parameters'
+// gradients as chunks.
+constexpr const char *layerNormGrad = R"(
+#d = #transformer.dims<rows, cols>
+#r = #transformer.dims<rows>
+#c = #transformer.dims<cols>
+!x = tensor<$Rx$Cx$T, #d>
+!f = tensor<$Rx$Cxf32, #d>
+!r = tensor<$Rxf32, #r>
+!w = tensor<$Cxf32, #c>
+!k = tensor<$Kx$Cxf32, #transformer.dims<chunk, cols>>
+func.func @f(%x: !x, %dy: !x, %w: !w, %dz: !x) -> (!x, !k, !k) {
+  %0:3 = transformer.fused rows #r cols #c ins(%x, %dy, %w, %dz : !x, !x, !w, !x) -> !x, !k, !k {
+  ^bb0(%a: !x, %b: !x, %g: !w, %z: !x):
+    %s = transformer.reduce add %a over #c : !x -> !r
+    %centred = transformer.map ins(%a, %s : !x, !r) -> !f {
+    ^bb0(%p: f32, %q: f32):
+      %inverse = arith.constant $I : f32
+      %m = arith.mulf %q, %inverse : f32
+      %v = arith.subf %p, %m : f32
+      transformer.yield %v : f32
+    }
+    %squares = transformer.map ins(%centred : !f) -> !f {
+    ^bb0(%p: f32):
+      %v = arith.mulf %p, %p : f32
+      transformer.yield %v : f32
+    }
+    %ss = transformer.reduce add %squares over #c : !f -> !r
+    %hat = transformer.map ins(%centred, %ss : !f, !r) -> !f {
+    ^bb0(%p: f32, %q: f32):
+      %inverse = arith.constant $I : f32
+      %eps = arith.constant 1.0e-5 : f32
+      %m = arith.mulf %q, %inverse : f32
+      %e = arith.addf %m, %eps : f32
+      %root = math.rsqrt %e : f32
+      %v = arith.mulf %p, %root : f32
+      transformer.yield %v : f32
+    }
+    %dhat = transformer.map ins(%b, %g : !x, !w) -> !f {
+    ^bb0(%p: f32, %q: f32):
+      %v = arith.mulf %p, %q : f32
+      transformer.yield %v : f32
+    }
+    %both = transformer.map ins(%dhat, %hat : !f, !f) -> !f {
+    ^bb0(%p: f32, %q: f32):
+      %v = arith.mulf %p, %q : f32
+      transformer.yield %v : f32
+    }
+    %s1 = transformer.reduce add %dhat over #c : !f -> !r
+    %s2 = transformer.reduce add %both over #c : !f -> !r
+    %dx = transformer.map ins(%dhat, %hat, %s1, %s2, %ss, %z : !f, !f, !r, !r, !r, !x) -> !x {
+    ^bb0(%p: f32, %h: f32, %t1: f32, %t2: f32, %q: f32, %u: f32):
+      %inverse = arith.constant $I : f32
+      %eps = arith.constant 1.0e-5 : f32
+      %m = arith.mulf %q, %inverse : f32
+      %e = arith.addf %m, %eps : f32
+      %root = math.rsqrt %e : f32
+      %m1 = arith.mulf %t1, %inverse : f32
+      %m2 = arith.mulf %t2, %inverse : f32
+      %h2 = arith.mulf %h, %m2 : f32
+      %d1 = arith.subf %p, %m1 : f32
+      %d2 = arith.subf %d1, %h2 : f32
+      %d3 = arith.mulf %d2, %root : f32
+      %v = arith.addf %d3, %u : f32
+      transformer.yield %v : f32
+    }
+    %wg = transformer.map ins(%b, %hat : !x, !f) -> !f {
+    ^bb0(%p: f32, %q: f32):
+      %v = arith.mulf %p, %q : f32
+      transformer.yield %v : f32
+    }
+    %dg = transformer.reduce add %wg over #r : !f -> !w
+    %db = transformer.reduce add %b over #r : !x -> !w
+    transformer.yield %dx, %dg, %db : !x, !w, !w
+  }
+  return %0#0, %0#1, %0#2 : !x, !k, !k
+}
+)";
+
+TEST(LayerNormGrad, AgreesWithDoubles) {
+  for (const std::string &arch : runnableArchs())
+    for (auto [rows, cols, chunks] : {std::tuple<int64_t, int64_t, int64_t>{50, 768, 8}, {13, 100, 4}, {6, 37, 32}}) {
+      std::string inverse = std::to_string(1.0 / cols);
+      Kernel kernel(fill(layerNormGrad, {{"R", std::to_string(rows)}, {"C", std::to_string(cols)}, {"K", std::to_string(chunks)}, {"T", "f32"}, {"I", inverse}}), arch);
+      ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+      double scale = std::stof(inverse);
+      auto x = randomFloats(rows * cols), dy = randomFloats(rows * cols, -1, 1, 2), w = randomFloats(cols, 0.5, 1.5, 3), dz = randomFloats(rows * cols, -1, 1, 4);
+      std::vector<float> dx(x.size()), dg(chunks * cols, NAN), db(chunks * cols, NAN), dg2(dg), db2(db);
+      std::vector<double> dgExact(chunks * cols), dbExact(chunks * cols);
+      kernel.run({x.data(), dy.data(), w.data(), dz.data(), dx.data(), dg.data(), db.data()});
+      for (int64_t chunk = 0; chunk < chunks; ++chunk)
+        for (int64_t r = chunk * rows / chunks; r < (chunk + 1) * rows / chunks; ++r) {
+          const float *X = &x[r * cols], *D = &dy[r * cols];
+          double mean = 0, squares = 0, s1 = 0, s2 = 0;
+          for (int64_t c = 0; c < cols; ++c)
+            mean += X[c] * scale;
+          for (int64_t c = 0; c < cols; ++c)
+            squares += (X[c] - mean) * (X[c] - mean);
+          double root = 1 / std::sqrt(squares * scale + 1e-5);
+          for (int64_t c = 0; c < cols; ++c) {
+            s1 += double(D[c]) * w[c] * scale;
+            s2 += double(D[c]) * w[c] * (X[c] - mean) * root * scale;
+            dgExact[chunk * cols + c] += D[c] * (X[c] - mean) * root;
+            dbExact[chunk * cols + c] += D[c];
+          }
+          for (int64_t c = 0; c < cols; ++c) {
+            double hat = (X[c] - mean) * root, exact = (double(D[c]) * w[c] - s1 - hat * s2) * root + dz[r * cols + c];
+            expectNear(dx[r * cols + c], exact, 2e-6, 1, r * cols + c);
+          }
+        }
+      for (size_t i = 0; i < dg.size(); ++i) {
+        expectNear(dg[i], dgExact[i], 2e-6, 1, i);
+        expectNear(db[i], dbExact[i], 2e-6, 1, i);
+      }
+      kernel.run({x.data(), dy.data(), w.data(), dz.data(), dy.data(), dg2.data(), db2.data()}, 3);
+      EXPECT_EQ(dy, dx);
+      EXPECT_EQ(dg, dg2);
+      EXPECT_EQ(db, db2);
+    }
+}
+
+TEST(Code, IsTheSameEachTime) {
+  auto text = fill(rmsNorm, {{"R", "8"}, {"C", "100"}, {"T", "bf16"}, {"I", "0.01"}});
+  Kernel first(text, "x86-64-v3"), second(text, "x86-64-v3");
+  ASSERT_FALSE(first.code().empty()) << first.errors();
+  EXPECT_EQ(first.code(), second.code());
+}
+
 } // namespace
