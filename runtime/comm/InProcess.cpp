@@ -56,7 +56,8 @@ public:
       return absl::OkStatus();
     int64_t start = nowNs();
     group.brought[index] = &request;
-    if (absl::Status met = group.rendezvous.arriveAndWait(index, what); !met.ok())
+    if (absl::Status met = group.rendezvous.arriveAndWait(index, what);
+        !met.ok())
       return met;
     int64_t together = nowNs();
     if (absl::Status same = checkSame(); !same.ok()) {
@@ -64,10 +65,11 @@ public:
       absl::Status met = group.rendezvous.arriveAndWait(index, what);
       return met.ok() ? same : met;
     }
-    parallel(static_cast<int64_t>(chunks.size()), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        move(chunks[static_cast<size_t>(i)]);
-    });
+    parallel(static_cast<int64_t>(chunks.size()),
+             [&](int64_t begin, int64_t end) {
+               for (int64_t i = begin; i < end; ++i)
+                 move(chunks[static_cast<size_t>(i)]);
+             });
     int64_t moved = nowNs();
     absl::Status done = group.rendezvous.arriveAndWait(index, what);
     times.moveNs += moved - together;
@@ -107,9 +109,9 @@ private:
       for (size_t p = 0; same && p < request.pieces.size(); ++p)
         same = other.pieces[p].elements == request.pieces[p].elements;
       if (!same)
-        return absl::InternalError(
-            absl::StrCat(what, " meets \"", other.name, "\" of rank ",
-                         group.rendezvous.rankOf(i), ", which differs from it"));
+        return absl::InternalError(absl::StrCat(
+            what, " meets \"", other.name, "\" of rank ",
+            group.rendezvous.rankOf(i), ", which differs from it"));
     }
     return absl::OkStatus();
   }
@@ -148,8 +150,8 @@ private:
       if (request.kind == Kind::all_reduce || i == index)
         targets.push_back(of(i, chunk.piece));
     }
-    reduceRange(request.dtype, request.reduction, sources, targets,
-                chunk.begin, chunk.end);
+    reduceRange(request.dtype, request.reduction, sources, targets, chunk.begin,
+                chunk.end);
   }
 
   /// Swaps my part `i`, for each later rank i, with its part `index`. `chunk`
@@ -197,11 +199,12 @@ absl::StatusOr<std::unique_ptr<PreparedCollective>>
 InProcessTransport::prepare(uint32_t rank, CollectiveRequest request) {
   uint32_t index = mesh.index(rank, request.axes);
   Group &group = groupOf(rank, request.axes);
-  return std::make_unique<InProcessCollective>(group, index, std::move(request));
+  return std::make_unique<InProcessCollective>(group, index,
+                                               std::move(request));
 }
 
-absl::StatusOr<uint32_t> InProcessTransport::agree(uint32_t rank, uint32_t flags,
-                                                   const char *what) {
+absl::StatusOr<uint32_t>
+InProcessTransport::agree(uint32_t rank, uint32_t flags, const char *what) {
   world->flags[rank] = flags;
   if (absl::Status met = world->rendezvous.arriveAndWait(rank, what); !met.ok())
     return met;

@@ -20,7 +20,8 @@ public:
   /// in its group, or the part of the batch it works on.
   uint32_t index(uint32_t rank, absl::Span<const uint32_t> axes) const;
   /// The ranks that differ from `rank` only along `axes`, by that index.
-  std::vector<uint32_t> group(uint32_t rank, absl::Span<const uint32_t> axes) const;
+  std::vector<uint32_t> group(uint32_t rank,
+                              absl::Span<const uint32_t> axes) const;
 
 private:
   std::vector<uint32_t> sizes, strides;

@@ -76,7 +76,8 @@ void reduceRange(plan::DType dtype, plan::Reduction reduction,
                  absl::Span<const std::byte *const> sources,
                  absl::Span<std::byte *const> targets, int64_t begin,
                  int64_t end) {
-  constexpr plan::Reduction sum = plan::Reduction::sum, max = plan::Reduction::max;
+  constexpr plan::Reduction sum = plan::Reduction::sum,
+                            max = plan::Reduction::max;
   if (dtype == plan::DType::f32)
     reduction == sum ? reduceAll<F32, sum>(sources, targets, begin, end)
                      : reduceAll<F32, max>(sources, targets, begin, end);

@@ -29,8 +29,8 @@ absl::Status Failure::status() const {
   std::lock_guard<std::mutex> lock(mutex);
   if (first.ok())
     return first;
-  return absl::AbortedError(absl::StrCat(
-      "stopped because rank ", failedRank, " failed: ", first.message()));
+  return absl::AbortedError(absl::StrCat("stopped because rank ", failedRank,
+                                         " failed: ", first.message()));
 }
 
 absl::Status Failure::cause() const {
@@ -56,8 +56,7 @@ absl::Status Rendezvous::arriveAndWait(uint32_t index,
   if (failure.isSet())
     return failure.status();
   // Only this thread writes its counter.
-  uint64_t target =
-      counters[index].value.load(std::memory_order_relaxed) + 1;
+  uint64_t target = counters[index].value.load(std::memory_order_relaxed) + 1;
   counters[index].value.store(target, std::memory_order_seq_cst);
   // Sequential consistency on the counter and on `sleepers`: either I see the
   // sleeper here, or it sees my counter before it sleeps.
@@ -77,9 +76,8 @@ absl::Status Rendezvous::block(uint64_t target, const std::string &what) {
                       std::chrono::duration<double>(timeout));
   std::unique_lock<std::mutex> lock(mutex);
   sleepers.fetch_add(1, std::memory_order_seq_cst);
-  bool inTime = condition.wait_until(lock, deadline, [&] {
-    return allArrived(target) || failure.isSet();
-  });
+  bool inTime = condition.wait_until(
+      lock, deadline, [&] { return allArrived(target) || failure.isSet(); });
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
   // A peer that fails after it arrived does not undo this meeting.
   if (allArrived(target))
@@ -100,7 +98,9 @@ absl::Status Rendezvous::late(uint64_t target, const std::string &what) const {
 
 void Rendezvous::wake() {
   // The lock makes sure that nobody is between looking and sleeping.
-  { std::lock_guard<std::mutex> lock(mutex); }
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+  }
   condition.notify_all();
 }
 

@@ -35,8 +35,8 @@ private:
 /// mine, so no counter is ever reset and no member can lap another.
 class Rendezvous {
 public:
-  Rendezvous(std::vector<uint32_t> members, double timeoutSeconds,
-             bool spins, const Failure &failure);
+  Rendezvous(std::vector<uint32_t> members, double timeoutSeconds, bool spins,
+             const Failure &failure);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   uint32_t rankOf(uint32_t index) const { return ranks[index]; }

@@ -32,7 +32,7 @@ struct CollectiveRequest {
   plan::DType dtype;
   std::vector<uint32_t> axes; // of the mesh
   std::vector<Piece> pieces;
-  std::string name;           // for messages
+  std::string name; // for messages
 };
 
 /// Where the time of a collective went, added to what is there.

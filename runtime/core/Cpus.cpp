@@ -16,18 +16,29 @@ namespace {
 /// "amx-bf16" and "amx_bf16", "sse4.2" and "sse4_2".
 std::string plain(std::string name) {
   name.erase(std::remove_if(name.begin(), name.end(),
-                            [](char c) { return c == '-' || c == '_' || c == '.' || c == '+'; }),
+                            [](char c) {
+                              return c == '-' || c == '_' || c == '.' ||
+                                     c == '+';
+                            }),
              name.end());
   return name;
 }
 
 /// Where the two call one feature by different names.
 std::string kernelName(const std::string &name) {
-  static const auto *aliases = new absl::flat_hash_map<std::string, std::string>{
-      {"64bit", "lm"},        {"crc32", "sse42"},     {"lzcnt", "abm"},
-      {"pclmul", "pclmulqdq"}, {"prfchw", "3dnowprefetch"},
-      {"rdrnd", "rdrand"},    {"sahf", "lahflm"},     {"sha", "shani"},
-      {"shstk", "usershstk"}, {"sse3", "pni"},        {"x87", "fpu"}};
+  static const auto *aliases =
+      new absl::flat_hash_map<std::string, std::string>{
+          {"64bit", "lm"},
+          {"crc32", "sse42"},
+          {"lzcnt", "abm"},
+          {"pclmul", "pclmulqdq"},
+          {"prfchw", "3dnowprefetch"},
+          {"rdrnd", "rdrand"},
+          {"sahf", "lahflm"},
+          {"sha", "shani"},
+          {"shstk", "usershstk"},
+          {"sse3", "pni"},
+          {"x87", "fpu"}};
   auto found = aliases->find(name);
   return found == aliases->end() ? name : found->second;
 }
@@ -76,8 +87,9 @@ std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
                         cpus.begin() + begin + share.threads);
     shares.push_back(std::move(share));
   }
-  bool allPinned = std::all_of(shares.begin(), shares.end(),
-                               [](const CoreShare &s) { return !s.cpus.empty(); });
+  bool allPinned =
+      std::all_of(shares.begin(), shares.end(),
+                  [](const CoreShare &s) { return !s.cpus.empty(); });
   for (CoreShare &share : shares)
     if (!allPinned)
       share.cpus.clear();

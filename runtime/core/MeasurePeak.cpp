@@ -40,7 +40,8 @@ plan::PlanT matmulPlan(plan::DType compute) {
 }
 } // namespace
 
-absl::StatusOr<double> measureMatmulTflops(plan::DType compute, ThreadTeam &team) {
+absl::StatusOr<double> measureMatmulTflops(plan::DType compute,
+                                           ThreadTeam &team) {
   flatbuffers::FlatBufferBuilder builder;
   plan::PlanT source = matmulPlan(compute);
   plan::FinishPlanBuffer(builder, plan::Plan::Pack(builder, &source));
@@ -53,7 +54,8 @@ absl::StatusOr<double> measureMatmulTflops(plan::DType compute, ThreadTeam &team
   absl::StatusOr<Arena> workspace =
       Arena::create(*scratch * static_cast<uint64_t>(team.size()));
   MESHWORK_RETURN_IF_ERROR(workspace.status());
-  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels = KernelLibrary::load(plan);
+  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
+      KernelLibrary::load(plan);
   MESHWORK_RETURN_IF_ERROR(kernels.status());
   auto matmul = prepare(*program.step()->Get(0),
                         {plan, program, arena->data(), workspace->data(),
@@ -67,7 +69,8 @@ absl::StatusOr<double> measureMatmulTflops(plan::DType compute, ThreadTeam &team
     best = std::min(best, end - now);
     now = end;
   }
-  return 2.0 * size * size * size / static_cast<double>(std::max<int64_t>(best, 1)) / 1e3;
+  return 2.0 * size * size * size /
+         static_cast<double>(std::max<int64_t>(best, 1)) / 1e3;
 }
 
 } // namespace meshwork::runtime

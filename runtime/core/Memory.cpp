@@ -71,13 +71,15 @@ absl::StatusOr<Arena> Arena::create(uint64_t bytes) {
   if (bytes == 0)
     return arena;
   uint64_t length = (bytes + pageBytes - 1) / pageBytes * pageBytes;
-  void *memory = length > UINT64_MAX - hugePage
-                     ? MAP_FAILED
-                     : ::mmap(nullptr, length + hugePage, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory =
+      length > UINT64_MAX - hugePage
+          ? MAP_FAILED
+          : ::mmap(nullptr, length + hugePage, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the system gives no arena of ", bytesText(bytes), ": ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system gives no arena of ", bytesText(bytes), ": ",
+                     std::strerror(errno)));
   // Mapped larger and cut at both ends, for the alignment.
   uintptr_t from = reinterpret_cast<uintptr_t>(memory);
   uintptr_t start = (from + hugePage - 1) / hugePage * hugePage;
@@ -112,11 +114,15 @@ uint64_t availableBytes() {
                    groupBytes(), addressSpaceBytes()});
 }
 
-uint64_t residentBytes() { return kernelValue("/proc/self/status", "VmRSS", 0); }
+uint64_t residentBytes() {
+  return kernelValue("/proc/self/status", "VmRSS", 0);
+}
 
 uint64_t peakResidentBytes() {
   return kernelValue("/proc/self/status", "VmHWM", 0);
 }
+
+void resetPeakResident() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 std::string bytesText(uint64_t bytes) {
   const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -36,6 +36,8 @@ uint64_t availableBytes();
 /// does not tell.
 uint64_t residentBytes();
 uint64_t peakResidentBytes();
+/// Makes the peak start again from now, where the system can.
+void resetPeakResident();
 
 /// "1.5 GiB", "12 KiB": for people.
 std::string bytesText(uint64_t bytes);

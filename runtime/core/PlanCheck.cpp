@@ -11,7 +11,8 @@ absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
   if (!plan.mesh())
     return bad("it has no mesh");
   if (plan.mesh()->size() > 16)
-    return bad("its mesh has ", plan.mesh()->size(), " axes, expected at most 16");
+    return bad("its mesh has ", plan.mesh()->size(),
+               " axes, expected at most 16");
   for (const plan::Axis *axis : *plan.mesh())
     if (axis->size() == 0 || !checkedMul(ranks, axis->size(), ranks) ||
         ranks > (1u << 24))
@@ -19,7 +20,8 @@ absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
                  " gives a mesh of 0 or more than 2^24 ranks");
   if (!plan.programs() || plan.programs()->size() == 0)
     return bad("it has no programs");
-  uint64_t entries = plan.program_of_rank() ? plan.program_of_rank()->size() : 0;
+  uint64_t entries =
+      plan.program_of_rank() ? plan.program_of_rank()->size() : 0;
   if (entries != 1 && entries != ranks)
     return bad("program_of_rank has ", entries, " entries, expected 1 or ",
                ranks, ", the product of the mesh");
@@ -48,7 +50,8 @@ absl::Status checkBatch(const plan::Plan &plan) {
                plan.vocabulary(), ": expected at least 1 of each");
   if (batch != plan.global_batch())
     return bad("the global batch is ", plan.global_batch(), " sequences, ",
-               "but microbatches times micro batch times batch axes is ", batch);
+               "but microbatches times micro batch times batch axes is ",
+               batch);
   return absl::OkStatus();
 }
 
@@ -107,7 +110,8 @@ absl::Status checkInstructions(const ProgramCheck &check) {
   return absl::OkStatus();
 }
 
-absl::Status checkProgram(const plan::Plan &plan, const plan::Program &program) {
+absl::Status checkProgram(const plan::Plan &plan,
+                          const plan::Program &program) {
   ProgramCheck check{plan, program, {}, {}};
   uint64_t begin = 0;
   const char *names[] = {"once", "step", "microbatch", "update"};

@@ -1,6 +1,6 @@
 // Collectives: each one alone, then that the ranks of every group meet.
-#include "runtime/core/PlanCheckInternal.h"
 #include "absl/container/flat_hash_map.h"
+#include "runtime/core/PlanCheckInternal.h"
 #include <algorithm>
 #include <deque>
 
@@ -36,8 +36,9 @@ uint32_t programOf(const plan::Plan &plan, uint32_t rank) {
 
 /// The rank with the coordinates of `rank`, except 0 along `axes`; it stands
 /// for the group. The bits of the axes tell groups of different axes apart.
-std::pair<uint32_t, uint32_t> groupKey(const plan::Plan &plan, uint32_t rank,
-                                       const flatbuffers::Vector<uint32_t> &axes) {
+std::pair<uint32_t, uint32_t>
+groupKey(const plan::Plan &plan, uint32_t rank,
+         const flatbuffers::Vector<uint32_t> &axes) {
   uint32_t bits = 0;
   for (uint32_t axis : axes)
     bits |= 1u << axis;
@@ -159,7 +160,8 @@ private:
   std::vector<Walker> walkers;
   std::deque<uint32_t> ready;
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Meeting> meetings;
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> waiting;
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>>
+      waiting;
 };
 } // namespace
 
@@ -173,7 +175,8 @@ uint64_t groupSize(const plan::Plan &plan,
 
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op) {
-  if (op.kind() > plan::CollectiveKind::MAX || op.reduction() > plan::Reduction::MAX)
+  if (op.kind() > plan::CollectiveKind::MAX ||
+      op.reduction() > plan::Reduction::MAX)
     return bad("unknown collective ", static_cast<int>(op.kind()),
                " or reduction ", static_cast<int>(op.reduction()));
   if (!op.axes() || op.axes()->size() == 0 || !op.buffers() ||
@@ -220,7 +223,8 @@ absl::Status checkCollectiveOrder(const plan::Plan &plan) {
   const std::pair<const char *, Pick> picks[] = {
       {"once", [](const plan::Program &p) { return &orEmpty(p.once()); }},
       {"step", [](const plan::Program &p) { return &orEmpty(p.step()); }},
-      {"microbatch", [](const plan::Program &p) { return &orEmpty(p.microbatch()); }},
+      {"microbatch",
+       [](const plan::Program &p) { return &orEmpty(p.microbatch()); }},
       {"update", [](const plan::Program &p) { return &orEmpty(p.update()); }}};
   for (const auto &[name, pick] : picks)
     MESHWORK_RETURN_IF_ERROR(Rehearsal(plan, name, pick, ranks).run());

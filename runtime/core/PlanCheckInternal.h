@@ -9,7 +9,6 @@
 
 namespace meshwork::runtime {
 
-
 /// The four lists of a program in the order in which lives count them.
 struct Section {
   const char *name;

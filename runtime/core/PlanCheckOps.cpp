@@ -79,12 +79,11 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
   int64_t b = q.shape[0], s = q.shape[1], heads = q.shape[2], d = q.shape[3],
           kvHeads = k.shape[2];
   MESHWORK_RETURN_IF_ERROR(expectView(k, "k", q.dtype, {b, s, kvHeads, d}));
-  MESHWORK_RETURN_IF_ERROR(
-      expectView(c.views[op.v()], "v", q.dtype, k.shape));
+  MESHWORK_RETURN_IF_ERROR(expectView(c.views[op.v()], "v", q.dtype, k.shape));
   MESHWORK_RETURN_IF_ERROR(
       expectView(c.views[op.out()], "out", q.dtype, q.shape));
-  MESHWORK_RETURN_IF_ERROR(expectView(c.views[op.lse()], "lse",
-                                      plan::DType::f32, {b, heads, s}));
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.lse()], "lse", plan::DType::f32, {b, heads, s}));
   if (heads % kvHeads != 0)
     return bad(heads, " query heads are not a multiple of ", kvHeads,
                " key heads");
@@ -119,13 +118,15 @@ absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
     return bad("ids are ", describe(ids), ", expected i32");
   if (!isFloat(table) || table.shape.size() < 2 || !isFloat(rows))
     return bad("the table is ", describe(table), " and ", role, " ",
-               describe(rows), ", expected floats and a table of 2 dims or more");
+               describe(rows),
+               ", expected floats and a table of 2 dims or more");
   std::vector<int64_t> shape(ids.shape.begin(), ids.shape.end());
   shape.insert(shape.end(), table.shape.begin() + 1, table.shape.end());
   MESHWORK_RETURN_IF_ERROR(expectView(rows, role, rows.dtype, shape));
   // Token files are checked against the vocabulary, not against this table.
   for (const plan::Input *input : orEmpty(c.program.inputs()))
-    if (input->view() < c.views.size() && input->kind() <= plan::InputKind::targets &&
+    if (input->view() < c.views.size() &&
+        input->kind() <= plan::InputKind::targets &&
         c.views[input->view()].buffer == ids.buffer &&
         table.shape[0] < c.plan.vocabulary())
       return bad("the table has ", table.shape[0], " rows, the vocabulary ",
@@ -146,7 +147,8 @@ absl::Status check(const ProgramCheck &c, const plan::EmbeddingGrad &op) {
 
 absl::Status check(const ProgramCheck &c, const plan::RotaryTable &op) {
   const ViewInfo &cos = c.views[op.cos()], &sin = c.views[op.sin()];
-  uint32_t count = op.inverse_frequencies() ? op.inverse_frequencies()->size() : 0;
+  uint32_t count =
+      op.inverse_frequencies() ? op.inverse_frequencies()->size() : 0;
   if (cos.dtype != plan::DType::f32 || cos.shape.size() != 2 ||
       cos.shape[1] != 2 * int64_t{count} || !cos.contiguous || !sin.contiguous)
     return bad("cos is ", describe(cos), " for ", count,
@@ -156,7 +158,8 @@ absl::Status check(const ProgramCheck &c, const plan::RotaryTable &op) {
   bool finite = std::isfinite(op.scale());
   for (uint32_t i = 0; i < count; ++i)
     finite &= std::isfinite(op.inverse_frequencies()->Get(i));
-  return finite ? absl::OkStatus() : bad("a frequency or the scale is not finite");
+  return finite ? absl::OkStatus()
+                : bad("a frequency or the scale is not finite");
 }
 
 absl::Status check(const ProgramCheck &c, const plan::Fill &op) {

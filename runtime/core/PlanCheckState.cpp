@@ -1,6 +1,6 @@
 // Inputs, results and parameters: what the runtime itself reads and writes.
-#include "runtime/core/PlanCheckInternal.h"
 #include "absl/container/flat_hash_set.h"
+#include "runtime/core/PlanCheckInternal.h"
 #include <cmath>
 
 namespace meshwork::runtime {
@@ -67,7 +67,8 @@ absl::Status checkResult(const ProgramCheck &check, const plan::Result &result,
   MESHWORK_RETURN_IF_ERROR(view.status());
   MESHWORK_RETURN_IF_ERROR(expectScalar(**view, name));
   const plan::Buffer &buffer = check.bufferOf(**view);
-  if (!buffer.persistent() && uint64_t{buffer.last_use()} + 1 < check.update().end())
+  if (!buffer.persistent() &&
+      uint64_t{buffer.last_use()} + 1 < check.update().end())
     return bad(name, ": buffer ", quote(buffer.name()),
                " is read after the last instruction but lives only to ",
                buffer.last_use());
@@ -93,7 +94,8 @@ absl::Status checkHeld(const ProgramCheck &check, uint32_t index,
                        bool persistent) {
   auto view = findView(check, index, role);
   MESHWORK_RETURN_IF_ERROR(view.status());
-  if (static_cast<uint64_t>((*view)->elements) != elements || !(*view)->contiguous)
+  if (static_cast<uint64_t>((*view)->elements) != elements ||
+      !(*view)->contiguous)
     return bad(role, " is ", describe(**view), ", expected ", elements,
                " contiguous elements, the product of file_shape");
   if ((*view)->dtype == plan::DType::i32 ||

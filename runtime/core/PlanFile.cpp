@@ -120,8 +120,8 @@ absl::Status PlanFile::check(const unsigned char *frame) {
 absl::StatusOr<std::unique_ptr<PlanFile>>
 PlanFile::fromBytes(absl::Span<const unsigned char> file) {
   if (file.size() < plan::frameBytes)
-    return bad("truncated: it has ", file.size(), " bytes, its frame alone has ",
-               plan::frameBytes);
+    return bad("truncated: it has ", file.size(),
+               " bytes, its frame alone has ", plan::frameBytes);
   uint64_t following = file.size() - plan::frameBytes;
   MESHWORK_RETURN_IF_ERROR(checkFrame(file.data(), following));
   std::unique_ptr<PlanFile> result(new PlanFile);
@@ -136,7 +136,8 @@ PlanFile::open(const std::string &path) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
-    std::string text = absl::StrCat("plan '", path, "': ", std::strerror(errno));
+    std::string text =
+        absl::StrCat("plan '", path, "': ", std::strerror(errno));
     return errno == EACCES || errno == EPERM ? absl::PermissionDeniedError(text)
                                              : absl::NotFoundError(text);
   }

@@ -19,7 +19,8 @@ public:
   /// Errors: notFound, permissionDenied; dataLoss (not a regular file,
   /// not a plan, damaged, another format version, meaning checks of
   /// PlanCheck.h); resourceExhausted.
-  static absl::StatusOr<std::unique_ptr<PlanFile>> open(const std::string &path);
+  static absl::StatusOr<std::unique_ptr<PlanFile>>
+  open(const std::string &path);
 
   /// The same checks on a file's bytes that are in memory already.
   static absl::StatusOr<std::unique_ptr<PlanFile>>

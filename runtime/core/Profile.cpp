@@ -21,15 +21,18 @@ struct Row {
 
 std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
   const std::pair<Phase, const char *> phases[] = {
-      {Phase::step, "step"}, {Phase::microbatch, "microbatch"}, {Phase::update, "update"}};
+      {Phase::step, "step"},
+      {Phase::microbatch, "microbatch"},
+      {Phase::update, "update"}};
   std::map<const plan::Program *, double> sharers;
   for (const auto &rank : ranks)
     ++sharers[&rank->program()];
   std::vector<Row> rows;
   std::map<const plan::Instruction *, size_t> rowOf;
   for (size_t r = 0; r < ranks.size(); ++r) {
-    double weight = sharers[&ranks[r]->program()] *
-                    std::max<double>(1, static_cast<double>(recorders[r]->summedSteps()));
+    double weight =
+        sharers[&ranks[r]->program()] *
+        std::max<double>(1, static_cast<double>(recorders[r]->summedSteps()));
     for (auto [phase, name] : phases)
       for (uint32_t i = 0; i < ranks[r]->list(phase).size(); ++i) {
         const plan::Instruction *source = ranks[r]->list(phase)[i].source;
@@ -70,7 +73,8 @@ struct Group {
 std::vector<Group> grouped(const std::vector<Row> &rows) {
   std::map<std::pair<std::string, std::string>, Group> groups;
   for (const Row &row : rows) {
-    std::string name = withoutNumbers(row.source->name() ? row.source->name()->str() : "");
+    std::string name =
+        withoutNumbers(row.source->name() ? row.source->name()->str() : "");
     std::string op = plan::EnumNameOperation(row.source->op_type());
     Group &group = groups[{name, op}];
     group.name = name;
@@ -98,19 +102,21 @@ std::string profileTable(const Ranks &ranks, const Recorders &recorders) {
   double total = 0;
   for (const Group &group : groups)
     total += group.ns;
-  std::string text = absl::StrFormat("%9s %6s %7s %9s %8s %9s  %-14s %s\n", "ms/step",
-                                     "share", "calls", "GFLOP/s", "GB/s",
-                                     "wait ms", "operation", "instruction");
+  std::string text = absl::StrFormat(
+      "%9s %6s %7s %9s %8s %9s  %-14s %s\n", "ms/step", "share", "calls",
+      "GFLOP/s", "GB/s", "wait ms", "operation", "instruction");
   for (size_t i = 0; i < std::min(groups.size(), tableRows); ++i) {
     const Group &g = groups[i];
-    absl::StrAppendFormat(&text, "%9.3f %5.1f%% %7.0f %9.1f %8.1f %9.3f  %-14s %s\n",
-                          g.ns / 1e6, total > 0 ? 100 * g.ns / total : 0, g.calls,
-                          rate(g.flops, g.ns), rate(g.bytes, g.ns),
-                          g.waitNs / 1e6, g.op, g.name);
+    absl::StrAppendFormat(
+        &text, "%9.3f %5.1f%% %7.0f %9.1f %8.1f %9.3f  %-14s %s\n", g.ns / 1e6,
+        total > 0 ? 100 * g.ns / total : 0, g.calls, rate(g.flops, g.ns),
+        rate(g.bytes, g.ns), g.waitNs / 1e6, g.op, g.name);
   }
   if (groups.size() > tableRows)
-    absl::StrAppendFormat(&text, "and %d more rows\n", groups.size() - tableRows);
-  absl::StrAppendFormat(&text, "%9.3f ms of instructions a step and rank\n", total / 1e6);
+    absl::StrAppendFormat(&text, "and %d more rows\n",
+                          groups.size() - tableRows);
+  absl::StrAppendFormat(&text, "%9.3f ms of instructions a step and rank\n",
+                        total / 1e6);
   return text;
 }
 
@@ -121,15 +127,19 @@ absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
   for (const Row &row : collect(ranks, recorders)) {
     absl::StrAppendFormat(
         &json,
-        "%s{\"name\":%s,\"operation\":\"%s\",\"phase\":\"%s\",\"calls_per_step\":%.9g,"
-        "\"ms_per_step\":%.9g,\"wait_ms_per_step\":%.9g,\"flops\":%d,\"bytes\":%d,"
+        "%s{\"name\":%s,\"operation\":\"%s\",\"phase\":\"%s\",\"calls_per_"
+        "step\":%.9g,"
+        "\"ms_per_step\":%.9g,\"wait_ms_per_step\":%.9g,\"flops\":%d,\"bytes\":"
+        "%d,"
         "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g}",
         separator, jsonString(row.source->name()),
         plan::EnumNameOperation(row.source->op_type()), row.phase,
         row.callsPerStep, row.nsPerStep / 1e6, row.waitNsPerStep / 1e6,
         row.source->flops(), row.source->bytes(),
-        rate(row.callsPerStep * static_cast<double>(row.source->flops()), row.nsPerStep),
-        rate(row.callsPerStep * static_cast<double>(row.source->bytes()), row.nsPerStep));
+        rate(row.callsPerStep * static_cast<double>(row.source->flops()),
+             row.nsPerStep),
+        rate(row.callsPerStep * static_cast<double>(row.source->bytes()),
+             row.nsPerStep));
     separator = ",\n";
   }
   json += "\n]}\n";

@@ -31,7 +31,8 @@ absl::StatusOr<uint64_t> scratchPerThread(const plan::Program &program) {
     return here;
   uint64_t bytes = 0;
   if (!checkedRoundUp(std::max(*here, program.workspace_bytes_per_thread()), 64,
-                      bytes) || bytes > uint64_t{1} << 40)
+                      bytes) ||
+      bytes > uint64_t{1} << 40)
     return bad("its workspace of ", program.workspace_bytes_per_thread(),
                " bytes a thread is more than a tebibyte");
   return bytes;
@@ -44,7 +45,8 @@ int64_t steadyNs() {
       .count();
 }
 
-absl::StatusOr<uint64_t> neededBytes(const plan::Program &program, int threads) {
+absl::StatusOr<uint64_t> neededBytes(const plan::Program &program,
+                                     int threads) {
   absl::StatusOr<uint64_t> scratch = scratchPerThread(program);
   if (!scratch.ok())
     return scratch;
@@ -64,11 +66,15 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
   MESHWORK_RETURN_IF_ERROR(views.status());
   rank->views = std::move(*views);
   MESHWORK_RETURN_IF_ERROR(rank->allocate());
-  PrepareContext context{setup.plan,        rank->ofPlan,
-                         rank->arena.data(), rank->workspace.data(),
-                         rank->workspacePerThread, *rank->threads,
+  PrepareContext context{setup.plan,
+                         rank->ofPlan,
+                         rank->arena.data(),
+                         rank->workspace.data(),
+                         rank->workspacePerThread,
+                         *rank->threads,
                          setup.kernels};
-  for (Phase phase : {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+  for (Phase phase :
+       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
     MESHWORK_RETURN_IF_ERROR(rank->bind(phase, context));
   return rank;
 }
@@ -104,12 +110,13 @@ absl::Status Rank::bind(Phase phase, const PrepareContext &context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BoundInstruction>
-Rank::bindOne(const plan::Instruction &source, const PrepareContext &context) {
+absl::StatusOr<BoundInstruction> Rank::bindOne(const plan::Instruction &source,
+                                               const PrepareContext &context) {
   BoundInstruction bound{&source, nullptr, nullptr};
   const plan::Collective *op = source.op_as_Collective();
   if (!op) {
-    absl::StatusOr<std::unique_ptr<Executable>> compute = prepare(source, context);
+    absl::StatusOr<std::unique_ptr<Executable>> compute =
+        prepare(source, context);
     MESHWORK_RETURN_IF_ERROR(compute.status());
     bound.compute = std::move(*compute);
     return bound;
@@ -131,7 +138,8 @@ Rank::bindOne(const plan::Instruction &source, const PrepareContext &context) {
 
 std::byte *Rank::data(uint32_t view) const {
   const ViewInfo &info = views[view];
-  return arena.data() + ofPlan.buffers()->Get(info.buffer)->offset() + info.offset;
+  return arena.data() + ofPlan.buffers()->Get(info.buffer)->offset() +
+         info.offset;
 }
 
 absl::Status Rank::runList(Phase phase, uint32_t microbatch, uint32_t begin,
@@ -140,13 +148,15 @@ absl::Status Rank::runList(Phase phase, uint32_t microbatch, uint32_t begin,
   end = std::min(end, static_cast<uint32_t>(bound.size()));
   auto parallel = [this](int64_t items,
                          absl::FunctionRef<void(int64_t, int64_t)> body) {
-    threads->parallelFor(items, [&](int64_t from, int64_t to, int) { body(from, to); });
+    threads->parallelFor(
+        items, [&](int64_t from, int64_t to, int) { body(from, to); });
   };
   for (uint32_t i = begin; i < end; ++i) {
     int64_t start = observer ? steadyNs() : 0;
     CommTimes spent;
     if (bound[i].collective) {
-      if (absl::Status status = bound[i].collective->run(parallel, spent); !status.ok())
+      if (absl::Status status = bound[i].collective->run(parallel, spent);
+          !status.ok())
         return status;
       times.waitNs += spent.waitNs;
       times.moveNs += spent.moveNs;
@@ -187,7 +197,8 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
                              orEmpty(plan.batch_axes()).end());
   uint32_t micro = plan.micro_batch();
   uint32_t shards = plan.global_batch() / micro / plan.microbatches();
-  uint32_t first = (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
+  uint32_t first =
+      (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
   if (const plan::Input *random = input(plan::InputKind::random)) {
     uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step), first};
     std::memcpy(data(random->view()), triple, sizeof(triple));
@@ -200,8 +211,9 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
   std::vector<int32_t> unused(tokens && targets ? 0 : length);
   for (uint32_t k = 0; k < micro; ++k) {
     auto row = [&](const plan::Input *to) {
-      int32_t *start = to ? reinterpret_cast<int32_t *>(data(to->view())) + k * length
-                          : unused.data();
+      int32_t *start =
+          to ? reinterpret_cast<int32_t *>(data(to->view())) + k * length
+             : unused.data();
       return absl::Span<int32_t>(start, length);
     };
     absl::Status status = setup.tokens->sample(setup.seed, step, first + k,
@@ -233,7 +245,8 @@ void Rank::writeScalar(plan::InputKind kind, float value) {
 
 float Rank::loss() const {
   float value;
-  std::memcpy(&value, data(result(plan::ResultKind::loss)->view()), sizeof(value));
+  std::memcpy(&value, data(result(plan::ResultKind::loss)->view()),
+              sizeof(value));
   return value;
 }
 

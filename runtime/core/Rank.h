@@ -21,7 +21,7 @@ enum class Phase : uint8_t { once, step, microbatch, update };
 /// One instruction, bound to memory.
 struct BoundInstruction {
   const plan::Instruction *source = nullptr;
-  std::unique_ptr<Executable> compute;            // one of the two is set
+  std::unique_ptr<Executable> compute; // one of the two is set
   std::unique_ptr<PreparedCollective> collective;
 };
 
@@ -32,7 +32,8 @@ public:
   /// Instruction `index` of `phase` ran from `beginNs` to `endNs` (steady
   /// clock). `times` is what a collective spent; zero for others.
   virtual void after(Phase phase, uint32_t index, uint32_t microbatch,
-                     int64_t beginNs, int64_t endNs, const CommTimes &times) = 0;
+                     int64_t beginNs, int64_t endNs,
+                     const CommTimes &times) = 0;
 };
 
 struct RankSetup {
@@ -52,7 +53,9 @@ public:
   static absl::StatusOr<std::unique_ptr<Rank>> create(const RankSetup &setup);
 
   /// The list that comes after weights are in place.
-  absl::Status runOnce() { return runList(Phase::once, 0, 0, UINT32_MAX, nullptr); }
+  absl::Status runOnce() {
+    return runList(Phase::once, 0, 0, UINT32_MAX, nullptr);
+  }
 
   /// Step `step`, counted from 0, up to where the global loss is known.
   absl::Status runToLoss(uint64_t step, double learningRate,

@@ -23,7 +23,8 @@ void Recorder::beginStep(uint64_t number) {
 void Recorder::after(Phase phase, uint32_t index, uint32_t microbatch,
                      int64_t beginNs, int64_t endNs, const CommTimes &times) {
   if (step < traceSteps)
-    kept.push_back({step, beginNs, endNs, times.waitNs, index, microbatch, phase});
+    kept.push_back(
+        {step, beginNs, endNs, times.waitNs, index, microbatch, phase});
   if (!sums)
     return;
   InstructionTotal &total = totals[static_cast<size_t>(phase)][index];

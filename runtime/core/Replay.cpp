@@ -58,23 +58,24 @@ void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
     first->text = absl::StrCat(
         "the first is a", found[0] == 'i' ? "n " : " ", found, " in ",
         quote(buffer.name()), ", written by instruction ", quote(source.name()),
-        " (", plan::EnumNameOperation(source.op_type()), ", ", nameOf(phase), "[",
-        index, "])", phase == Phase::microbatch
-                         ? absl::StrCat(" in microbatch ", microbatch)
-                         : std::string(),
+        " (", plan::EnumNameOperation(source.op_type()), ", ", nameOf(phase),
+        "[", index, "])",
+        phase == Phase::microbatch ? absl::StrCat(" in microbatch ", microbatch)
+                                   : std::string(),
         " on rank ", rank.rank());
   });
 }
 
 std::optional<Finding> scanParameters(const Rank &rank) {
   uint32_t index = 0;
-  for (const plan::Parameter *parameter : orEmpty(rank.program().parameters())) {
+  for (const plan::Parameter *parameter :
+       orEmpty(rank.program().parameters())) {
     for (uint32_t view : {parameter->master(), parameter->weight()})
       if (const char *found = nonFiniteIn(rank.view(view), rank.data(view))) {
         Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
-        finding.text = absl::StrCat("parameter ", quote(parameter->name()),
-                                    " of rank ", rank.rank(), " held a", found[0] == 'i' ? "n " : " ", found,
-                                    " before the step");
+        finding.text = absl::StrCat(
+            "parameter ", quote(parameter->name()), " of rank ", rank.rank(),
+            " held a", found[0] == 'i' ? "n " : " ", found, " before the step");
         return finding;
       }
     ++index;

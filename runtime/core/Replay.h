@@ -12,9 +12,9 @@ struct Finding {
   bool inParameter = false; // it was there before the step
   Phase phase = Phase::once;
   uint32_t microbatch = 0;
-  uint32_t index = 0;       // of the instruction in its list
+  uint32_t index = 0; // of the instruction in its list
   uint32_t rank = 0;
-  std::string text;         // for people
+  std::string text; // for people
 
   /// Order in time; of equals the lowest rank.
   auto key() const {

@@ -22,8 +22,9 @@ std::string rateText(double perSecond) {
 
 std::string durationText(double seconds) {
   uint64_t s = static_cast<uint64_t>(seconds + 0.5);
-  return s >= 3600 ? absl::StrFormat("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60)
-                   : absl::StrFormat("%d:%02d", s / 60, s % 60);
+  return s >= 3600
+             ? absl::StrFormat("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60)
+             : absl::StrFormat("%d:%02d", s / 60, s % 60);
 }
 
 std::string percentText(std::optional<double> part) {
@@ -45,9 +46,10 @@ Reporter::create(const plan::Plan &plan, ReportOptions options) {
     return reporter;
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)
-    return withExitCode(absl::FailedPreconditionError(absl::StrCat(
-                            "cannot create '", path, "': ", std::strerror(errno))),
-                        ExitCode::cannotCreate);
+    return withExitCode(
+        absl::FailedPreconditionError(
+            absl::StrCat("cannot create '", path, "': ", std::strerror(errno))),
+        ExitCode::cannotCreate);
   reporter->metrics = FileDescriptor(fd);
   return reporter;
 }
@@ -55,7 +57,8 @@ Reporter::create(const plan::Plan &plan, ReportOptions options) {
 std::optional<double> Reporter::mfu(double stepMs) const {
   if (options.peakTflops <= 0 || stepMs <= 0)
     return std::nullopt;
-  return static_cast<double>(flopsPerStep) / (stepMs * 1e9 * options.peakTflops);
+  return static_cast<double>(flopsPerStep) /
+         (stepMs * 1e9 * options.peakTflops);
 }
 
 absl::Status Reporter::onStep(const StepReport &report) {
@@ -71,7 +74,8 @@ absl::Status Reporter::onStep(const StepReport &report) {
       return status;
   if (terminal)
     showBar(report);
-  else if (report.step % options.logEvery == 0 || report.step + 1 == options.steps)
+  else if (report.step % options.logEvery == 0 ||
+           report.step + 1 == options.steps)
     showLine(report);
   return absl::OkStatus();
 }
@@ -92,13 +96,15 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       utilization ? jsonNumber(*utilization, 6) : "null",
       peak > options.baseBytes ? peak - options.baseBytes : 0);
   for (size_t done = 0; done < line.size();) {
-    ssize_t wrote = ::write(metrics.get(), line.data() + done, line.size() - done);
+    ssize_t wrote =
+        ::write(metrics.get(), line.data() + done, line.size() - done);
     if (wrote < 0 && errno == EINTR)
       continue;
     if (wrote <= 0)
-      return withExitCode(absl::UnavailableError(absl::StrCat(
-                              "cannot write '", options.metrics, "': ", std::strerror(errno))),
-                          ExitCode::inputOutput);
+      return withExitCode(
+          absl::UnavailableError(absl::StrCat("cannot write '", options.metrics,
+                                              "': ", std::strerror(errno))),
+          ExitCode::inputOutput);
     done += static_cast<size_t>(wrote);
   }
   return absl::OkStatus();
@@ -116,21 +122,23 @@ void Reporter::showBar(const StepReport &r) {
       options.steps, std::string(filled, '#'), std::string(width - filled, '.'),
       r.loss, rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
       percentText(mfu(recentMs)), bytesText(residentBytes()),
-      durationText(recentMs / 1e3 * static_cast<double>(options.steps - r.step - 1)));
+      durationText(recentMs / 1e3 *
+                   static_cast<double>(options.steps - r.step - 1)));
   std::printf("\r%s\x1b[K", line.c_str());
   std::fflush(stdout);
   barShown = true;
 }
 
 void Reporter::showLine(const StepReport &r) {
-  std::printf("step %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
-              static_cast<unsigned long long>(r.step),
-              static_cast<unsigned long long>(options.steps),
-              static_cast<double>(r.loss),
-              r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm).c_str() : "",
-              r.learningRate, r.stepMs,
-              rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
-              percentText(mfu(r.stepMs)).c_str());
+  std::printf(
+      "step %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
+      static_cast<unsigned long long>(r.step),
+      static_cast<unsigned long long>(options.steps),
+      static_cast<double>(r.loss),
+      r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm).c_str() : "",
+      r.learningRate, r.stepMs,
+      rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
+      percentText(mfu(r.stepMs)).c_str());
   std::fflush(stdout);
 }
 
@@ -139,15 +147,18 @@ void Reporter::finish() {
     std::printf("\n");
   uint64_t peak = peakResidentBytes();
   if (stepsSeen > 0)
-    std::printf("%llu steps in %s, loss %.4f -> %.4f, %s tokens/s%s\n",
-                static_cast<unsigned long long>(stepsSeen),
-                durationText(totalMs / 1e3).c_str(), static_cast<double>(firstLoss),
-                static_cast<double>(lastLoss),
-                rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3).c_str(),
-                percentText(mfu(totalMs / static_cast<double>(stepsSeen))).c_str());
+    std::printf(
+        "%llu steps in %s, loss %.4f -> %.4f, %s tokens/s%s\n",
+        static_cast<unsigned long long>(stepsSeen),
+        durationText(totalMs / 1e3).c_str(), static_cast<double>(firstLoss),
+        static_cast<double>(lastLoss),
+        rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3)
+            .c_str(),
+        percentText(mfu(totalMs / static_cast<double>(stepsSeen))).c_str());
   std::printf("memory: planned %s, peak growth measured %s\n",
               bytesText(options.plannedBytes).c_str(),
-              bytesText(peak > options.baseBytes ? peak - options.baseBytes : 0).c_str());
+              bytesText(peak > options.baseBytes ? peak - options.baseBytes : 0)
+                  .c_str());
   std::fflush(stdout);
 }
 

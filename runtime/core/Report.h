@@ -11,8 +11,8 @@
 namespace meshwork::runtime {
 
 struct StepReport {
-  uint64_t step;            // from 0
-  float loss;               // mean over the step's global tokens
+  uint64_t step; // from 0
+  float loss;    // mean over the step's global tokens
   std::optional<float> gradNorm;
   double learningRate;
   // Means over ranks; the first is the sum of the others.
@@ -20,12 +20,12 @@ struct StepReport {
 };
 
 struct ReportOptions {
-  std::string metrics;      // path, or none
+  std::string metrics; // path, or none
   uint64_t steps;
   uint64_t logEvery;
-  double peakTflops;        // 0: unknown
-  uint64_t baseBytes;       // resident before arenas
-  uint64_t plannedBytes;    // arenas and workspaces of all ranks
+  double peakTflops;     // 0: unknown
+  uint64_t baseBytes;    // resident before arenas
+  uint64_t plannedBytes; // arenas and workspaces of all ranks
 };
 
 /// One step at a time, from any thread.

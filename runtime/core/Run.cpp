@@ -26,7 +26,8 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage("the learning rate ", lr.rate, " and its minimum ", lr.minimum,
                  " must be finite, 0 or more, and the minimum the smaller one");
   if (!(o.timeoutSeconds > 0) || o.timeoutSeconds > 1e6)
-    return usage("--timeout is ", o.timeoutSeconds, ", expected 0 to 1000000 seconds");
+    return usage("--timeout is ", o.timeoutSeconds,
+                 ", expected 0 to 1000000 seconds");
   if (o.logEvery == 0)
     return usage("--log-every is 0, expected 1 or more");
   if (o.threads < 0 || o.threads > 4096)
@@ -34,7 +35,8 @@ absl::Status checkOptions(const RunOptions &o) {
   if (o.steps > INT32_MAX)
     return usage("--steps is ", o.steps, ", expected at most ", INT32_MAX);
   if (!(o.peakTflops >= 0) || !std::isfinite(o.peakTflops))
-    return usage("--peak-tflops is ", o.peakTflops, ", expected a positive number");
+    return usage("--peak-tflops is ", o.peakTflops,
+                 ", expected a positive number");
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
     return usage("--data is needed for ", o.steps, " steps");
   if (o.steps == 0 && !o.saveGradients.empty())
@@ -51,8 +53,9 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
     return usage("-n is ", options.ranks, ", the plan is for ", ranks,
                  " ranks: leave -n out, or compile for another mesh");
   if (ranks > maxRanks)
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the plan is for ", ranks, " ranks, one process runs at most ", maxRanks));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the plan is for ", ranks,
+                     " ranks, one process runs at most ", maxRanks));
   return absl::OkStatus();
 }
 
@@ -74,8 +77,9 @@ absl::Status checkMemory(const plan::Plan &plan,
   if (total <= available)
     return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the plan needs ", bytesText(total), " (", cores.size(), " ranks of up to ",
-      bytesText(*needs[0]), " each), this process may take ", bytesText(available),
+      "the plan needs ", bytesText(total), " (", cores.size(),
+      " ranks of up to ", bytesText(*needs[0]),
+      " each), this process may take ", bytesText(available),
       ": compile with a smaller micro batch, or use a larger machine"));
 }
 
@@ -92,8 +96,9 @@ absl::Status checkOutputs(const RunOptions &options) {
 absl::Status openInputs(const RunOptions &options, TrainerParts &parts) {
   const plan::Plan &plan = parts.plan->plan();
   if (options.steps > 0) {
-    auto tokens = TokenSource::open({options.data, options.dataType, options.tokenizer,
-                                     plan.vocabulary(), plan.sequence()});
+    auto tokens =
+        TokenSource::open({options.data, options.dataType, options.tokenizer,
+                           plan.vocabulary(), plan.sequence()});
     if (!tokens.ok())
       return fromIo(tokens.status());
     parts.tokens = std::move(*tokens);
@@ -105,8 +110,8 @@ absl::Status openInputs(const RunOptions &options, TrainerParts &parts) {
     return fromIo(weights.status());
   parts.weights = std::move(*weights);
   if (absl::Status status = matchWeights(plan, *parts.weights); !status.ok())
-    return absl::Status(status.code(),
-                        absl::StrCat("'", options.init, "': ", status.message()));
+    return absl::Status(status.code(), absl::StrCat("'", options.init,
+                                                    "': ", status.message()));
   return absl::OkStatus();
 }
 
@@ -114,15 +119,17 @@ absl::Status writeOutputs(const RunOptions &options, const Trainer &trainer) {
   if (!options.save.empty())
     MESHWORK_RETURN_IF_ERROR(saveWeights(options.save, trainer.ranks()));
   if (!options.saveGradients.empty())
-    MESHWORK_RETURN_IF_ERROR(saveGradients(options.saveGradients, trainer.ranks()));
+    MESHWORK_RETURN_IF_ERROR(
+        saveGradients(options.saveGradients, trainer.ranks()));
   if (!options.trace.empty())
     MESHWORK_RETURN_IF_ERROR(
         writeTrace(options.trace, trainer.ranks(), trainer.recorders()));
   if (!options.profileJson.empty())
-    MESHWORK_RETURN_IF_ERROR(
-        writeProfileJson(options.profileJson, trainer.ranks(), trainer.recorders()));
+    MESHWORK_RETURN_IF_ERROR(writeProfileJson(
+        options.profileJson, trainer.ranks(), trainer.recorders()));
   if (options.profile)
-    std::fputs(profileTable(trainer.ranks(), trainer.recorders()).c_str(), stdout);
+    std::fputs(profileTable(trainer.ranks(), trainer.recorders()).c_str(),
+               stdout);
   return absl::OkStatus();
 }
 } // namespace
@@ -143,21 +150,24 @@ absl::Status run(const RunOptions &given) {
   parts.cores = shareCores(allowedCpus(), ranks, options.threads, options.pin);
   uint64_t planned = 0;
   MESHWORK_RETURN_IF_ERROR(checkMemory(plan, parts.cores, planned));
-  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels = KernelLibrary::load(plan);
+  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
+      KernelLibrary::load(plan);
   MESHWORK_RETURN_IF_ERROR(kernels.status());
   parts.kernels = std::move(*kernels);
   if (options.validateOnly) {
     absl::PrintF("%s is valid: %d ranks, %d programs, %s for all ranks\n",
-                 options.plan, ranks, plan.programs()->size(), bytesText(planned));
+                 options.plan, ranks, plan.programs()->size(),
+                 bytesText(planned));
     return absl::OkStatus();
   }
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
   MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
   MESHWORK_RETURN_IF_ERROR(openInputs(options, parts));
-  absl::StatusOr<std::unique_ptr<Reporter>> reporter = Reporter::create(
-      plan, {options.metrics, options.steps, options.logEvery,
-             options.peakTflops, residentBytes(), planned});
+  resetPeakResident(); // Reading inputs may have taken more for a moment.
+  absl::StatusOr<std::unique_ptr<Reporter>> reporter =
+      Reporter::create(plan, {options.metrics, options.steps, options.logEvery,
+                              options.peakTflops, residentBytes(), planned});
   MESHWORK_RETURN_IF_ERROR(reporter.status());
   parts.reporter = std::move(*reporter);
   std::shared_ptr<Reporter> report = parts.reporter;

@@ -12,8 +12,9 @@ namespace {
 
 void appendTrackNames(std::string &json, uint32_t rank) {
   auto name = [&](const char *kind, int track, const std::string &text) {
-    absl::StrAppend(&json, "{\"ph\":\"M\",\"name\":\"", kind, "\",\"pid\":", rank,
-                    ",\"tid\":", track, ",\"args\":{\"name\":\"", text, "\"}},\n");
+    absl::StrAppend(&json, "{\"ph\":\"M\",\"name\":\"", kind,
+                    "\",\"pid\":", rank, ",\"tid\":", track,
+                    ",\"args\":{\"name\":\"", text, "\"}},\n");
   };
   name("process_name", 0, absl::StrCat("rank ", rank));
   name("thread_name", 0, "computation");
@@ -26,7 +27,8 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
   bool moves = bound.collective != nullptr;
   absl::StrAppendFormat(
       &json,
-      "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%s,"
+      "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
+      "s,"
       "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d",
       rank.rank(), moves ? 1 : 0,
       static_cast<double>(event.beginNs - originNs) / 1e3,
@@ -57,13 +59,15 @@ absl::Status writeTrace(const std::string &path, const Ranks &ranks,
       appendEvent(json, *ranks[r], event, origin);
       if (json.size() < (1u << 20))
         continue;
-      if (absl::Status status = file->write(json.data(), json.size()); !status.ok())
+      if (absl::Status status = file->write(json.data(), json.size());
+          !status.ok())
         return fromIo(status);
       json.clear();
     }
   }
   // The format allows no comma after the last event; this one is a name.
-  json += "{\"ph\":\"M\",\"name\":\"trace_end\",\"pid\":0,\"tid\":0,\"args\":{}}\n]}\n";
+  json += "{\"ph\":\"M\",\"name\":\"trace_end\",\"pid\":0,\"tid\":0,\"args\":{}"
+          "}\n]}\n";
   if (absl::Status status = file->write(json.data(), json.size()); !status.ok())
     return fromIo(status);
   return fromIo(file->commit());

@@ -30,9 +30,10 @@ struct Trainer::Job {
   Job(TrainerParts given, const RunOptions &runOptions, bool spins)
       : parts(std::move(given)), options(runOptions),
         mesh(meshOf(parts.plan->plan())),
-        transport(mesh, {options.timeoutSeconds, spins}), ranks(mesh.numRanks()),
-        recorders(mesh.numRanks()), findings(mesh.numRanks()),
-        times(mesh.numRanks()), peaks(mesh.numRanks()) {}
+        transport(mesh, {options.timeoutSeconds, spins}),
+        ranks(mesh.numRanks()), recorders(mesh.numRanks()),
+        findings(mesh.numRanks()), times(mesh.numRanks()),
+        peaks(mesh.numRanks()) {}
 
   absl::Status runRank(uint32_t rank);
 
@@ -69,14 +70,15 @@ private:
 };
 
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
-  absl::StatusOr<std::unique_ptr<Rank>> made = Rank::create(
-      {parts.plan->plan(), rank, mesh, *parts.kernels, transport,
-       parts.tokens.get(), options.seed, parts.cores[rank]});
+  absl::StatusOr<std::unique_ptr<Rank>> made =
+      Rank::create({parts.plan->plan(), rank, mesh, *parts.kernels, transport,
+                    parts.tokens.get(), options.seed, parts.cores[rank]});
   MESHWORK_RETURN_IF_ERROR(made.status());
   ranks[rank] = std::move(*made);
   if (!options.trace.empty() || options.profile || !options.profileJson.empty())
     recorders[rank] = std::make_unique<Recorder>(
-        *ranks[rank], options.trace.empty() ? 0 : options.traceSteps, options.steps);
+        *ranks[rank], options.trace.empty() ? 0 : options.traceSteps,
+        options.steps);
   MESHWORK_RETURN_IF_ERROR(
       placeWeights(*ranks[rank], parts.weights.get(), options.seed));
   // Nobody computes before everybody has memory and weights.
@@ -92,7 +94,8 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
       measureMatmulTflops(parts.plan->plan().compute(), ranks[rank]->team());
   MESHWORK_RETURN_IF_ERROR(tflops.status());
   peaks[rank] = *tflops;
-  MESHWORK_RETURN_IF_ERROR(transport.agree(rank, 0, "the peak measurement").status());
+  MESHWORK_RETURN_IF_ERROR(
+      transport.agree(rank, 0, "the peak measurement").status());
   if (rank == 0) {
     double sum = 0;
     for (double peak : peaks)
@@ -123,7 +126,8 @@ absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
   if (options.stop && options.stop->load(std::memory_order_relaxed))
     flags |= stopAfterStep;
   int64_t arrived = steadyNs();
-  absl::StatusOr<uint32_t> all = transport.agree(rank, flags, "the end of a step");
+  absl::StatusOr<uint32_t> all =
+      transport.agree(rank, flags, "the end of a step");
   MESHWORK_RETURN_IF_ERROR(all.status());
   int64_t waited = steadyNs() - arrived;
   if (*all & lossIsBad)
@@ -149,9 +153,14 @@ absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate) {
     moveNs += of.comm.moveNs;
     waitNs += of.comm.waitNs;
   }
-  StepReport report{step, ranks[rank]->loss(), ranks[rank]->gradNorm(), rate,
-                    ms(wallNs) / count, ms(wallNs - moveNs - waitNs) / count,
-                    ms(moveNs) / count, ms(waitNs) / count};
+  StepReport report{step,
+                    ranks[rank]->loss(),
+                    ranks[rank]->gradNorm(),
+                    rate,
+                    ms(wallNs) / count,
+                    ms(wallNs - moveNs - waitNs) / count,
+                    ms(moveNs) / count,
+                    ms(waitNs) / count};
   return parts.reporter->onStep(report);
 }
 
@@ -173,10 +182,11 @@ absl::Status Trainer::Job::explainBadLoss(uint32_t rank, uint64_t step,
   for (const std::optional<Finding> &finding : findings)
     if (finding && (!first || finding->key() < first->key()))
       first = &*finding;
-  return bad("the loss of step ", step, " is ", loss,
-             "; all ranks stopped before the optimizer. ",
-             first ? first->text
-                   : std::string("Repeated, every instruction's output was finite"));
+  return bad(
+      "the loss of step ", step, " is ", loss,
+      "; all ranks stopped before the optimizer. ",
+      first ? first->text
+            : std::string("Repeated, every instruction's output was finite"));
 }
 
 Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
@@ -209,7 +219,8 @@ absl::Status Trainer::run() {
     });
   std::unique_lock<std::mutex> lock(job->mutex);
   job->ended.wait(lock, [&] { return job->running == 0 || job->failed; });
-  job->ended.wait_for(lock, std::chrono::seconds(1), [&] { return job->running == 0; });
+  job->ended.wait_for(lock, std::chrono::seconds(1),
+                      [&] { return job->running == 0; });
   std::vector<bool> ended = job->hasEnded;
   lock.unlock();
   for (uint32_t rank = 0; rank < count; ++rank)

@@ -16,10 +16,10 @@ namespace meshwork::runtime {
 struct TrainerParts {
   std::shared_ptr<const PlanFile> plan;
   std::shared_ptr<const KernelLibrary> kernels;
-  std::shared_ptr<const TokenSource> tokens;      // null: no steps
+  std::shared_ptr<const TokenSource> tokens;        // null: no steps
   std::shared_ptr<const SafeTensorsReader> weights; // null: from the seed
   std::shared_ptr<Reporter> reporter;
-  std::vector<CoreShare> cores;                   // one per rank
+  std::vector<CoreShare> cores; // one per rank
 };
 
 class Trainer {

@@ -70,12 +70,17 @@ absl::Status decode(const plan::Program &program, const plan::View &from,
     return bad("unknown element type ", static_cast<int>(from.dtype()));
   if (!isAligned(from.shape()) || !isAligned(from.strides()))
     return bad("its sizes or strides are not aligned to 8 bytes");
-  view = {from.buffer(),         from.offset(), from.dtype(),
-          spanOf(from.shape()), spanOf(from.strides()), 0, 0, false};
+  view = {from.buffer(),
+          from.offset(),
+          from.dtype(),
+          spanOf(from.shape()),
+          spanOf(from.strides()),
+          0,
+          0,
+          false};
   if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
-    return bad("it has ", view.shape.size(), " sizes and ",
-               view.strides.size(), " strides, expected as many, at most ",
-               maxDims);
+    return bad("it has ", view.shape.size(), " sizes and ", view.strides.size(),
+               " strides, expected as many, at most ", maxDims);
   MESHWORK_RETURN_IF_ERROR(measure(view));
   MESHWORK_RETURN_IF_ERROR(checkNoSelfOverlap(view));
   const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
@@ -83,8 +88,8 @@ absl::Status decode(const plan::Program &program, const plan::View &from,
   if (!checkedAdd(view.offset, view.spanBytes, end) ||
       end > buffer.size_bytes())
     return bad(describe(view), " at offset ", view.offset, " needs ",
-               view.spanBytes, " bytes, buffer ", quote(buffer.name()),
-               " has ", buffer.size_bytes());
+               view.spanBytes, " bytes, buffer ", quote(buffer.name()), " has ",
+               buffer.size_bytes());
   if (view.offset % sizeOf(view.dtype) != 0)
     return bad("offset ", view.offset, " is not a multiple of its element");
   return absl::OkStatus();
@@ -100,7 +105,8 @@ absl::StatusOr<std::vector<ViewInfo>>
 decodeViews(const plan::Program &program) {
   std::vector<ViewInfo> views(orEmpty(program.views()).size());
   for (uint32_t i = 0; i < views.size(); ++i)
-    if (absl::Status status = decode(program, *program.views()->Get(i), views[i]);
+    if (absl::Status status =
+            decode(program, *program.views()->Get(i), views[i]);
         !status.ok())
       return bad("view ", i, ": ", status.message());
   return views;

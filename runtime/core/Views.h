@@ -14,13 +14,13 @@ using Instructions =
 
 struct ViewInfo {
   uint32_t buffer;
-  uint64_t offset;                    // bytes from the start of the buffer
+  uint64_t offset; // bytes from the start of the buffer
   plan::DType dtype;
-  absl::Span<const int64_t> shape;    // points into the plan; all positive
-  absl::Span<const int64_t> strides;  // in elements
+  absl::Span<const int64_t> shape;   // points into the plan; all positive
+  absl::Span<const int64_t> strides; // in elements
   int64_t elements;
-  uint64_t spanBytes;                 // from the first byte to past the last
-  bool contiguous;                    // row-major without gaps
+  uint64_t spanBytes; // from the first byte to past the last
+  bool contiguous;    // row-major without gaps
 };
 
 /// 4 for f32 and i32, 2 for bf16.
@@ -33,7 +33,8 @@ template <typename T>
 const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
   // A vector without elements is its length and nothing else.
   static const flatbuffers::uoffset_t none = 0;
-  return list ? *list : *reinterpret_cast<const flatbuffers::Vector<T> *>(&none);
+  return list ? *list
+              : *reinterpret_cast<const flatbuffers::Vector<T> *>(&none);
 }
 
 /// All views of `program`, in order. dataLoss when a view leaves its

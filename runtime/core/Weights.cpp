@@ -18,8 +18,7 @@ constexpr int64_t chunkElements = 1 << 16;
 /// "wte.weight, h.0.ln_1.weight and 7 more".
 std::string some(const std::vector<std::string> &names) {
   size_t shown = std::min(names.size(), namedAtMost);
-  std::string text =
-      absl::StrJoin(names.begin(), names.begin() + shown, ", ");
+  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
   if (names.size() > shown)
     absl::StrAppend(&text, " and ", names.size() - shown, " more");
   return text;
@@ -76,13 +75,15 @@ void forEachParameter(
   absl::flat_hash_set<const plan::Program *> programs;
   for (const std::unique_ptr<Rank> &rank : ranks)
     if (programs.insert(&rank->program()).second)
-      for (const plan::Parameter *parameter : orEmpty(rank->program().parameters()))
+      for (const plan::Parameter *parameter :
+           orEmpty(rank->program().parameters()))
         if (seen.insert(parameter->name()->str()).second)
           body(*rank, *parameter);
 }
 } // namespace
 
-absl::Status matchWeights(const plan::Plan &plan, const SafeTensorsReader &file) {
+absl::Status matchWeights(const plan::Plan &plan,
+                          const SafeTensorsReader &file) {
   std::vector<std::string> missing, extra, reshaped;
   absl::flat_hash_set<std::string> known;
   for (const plan::Program *program : *plan.programs())
@@ -114,12 +115,13 @@ absl::Status matchWeights(const plan::Plan &plan, const SafeTensorsReader &file)
 
 absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
                           uint64_t seed) {
-  for (const plan::Parameter *parameter : orEmpty(rank.program().parameters())) {
+  for (const plan::Parameter *parameter :
+       orEmpty(rank.program().parameters())) {
     int64_t elements = rank.view(parameter->master()).elements;
     float *master = f32At(rank, parameter->master());
     if (file) {
-      absl::Status status = file->read(
-          parameter->name()->str(), {master, static_cast<size_t>(elements)});
+      absl::Status status = file->read(parameter->name()->str(),
+                                       {master, static_cast<size_t>(elements)});
       if (!status.ok())
         return fromIo(status);
     }
@@ -140,25 +142,28 @@ absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
 absl::Status saveWeights(const std::string &path,
                          const std::vector<std::unique_ptr<Rank>> &ranks) {
   std::vector<TensorToWrite> tensors;
-  forEachParameter(ranks, [&](const Rank &rank, const plan::Parameter &parameter) {
-    tensors.push_back({parameter.name()->str(), fileShape(parameter),
-                       f32At(rank, parameter.master())});
-  });
+  forEachParameter(
+      ranks, [&](const Rank &rank, const plan::Parameter &parameter) {
+        tensors.push_back({parameter.name()->str(), fileShape(parameter),
+                           f32At(rank, parameter.master())});
+      });
   return fromIo(writeSafeTensors(path, tensors));
 }
 
 absl::Status checkGradientsKept(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs()) {
     uint64_t end = 0;
-    for (const Instructions *list : {&orEmpty(program->once()), &orEmpty(program->step()),
-                                     &orEmpty(program->microbatch()), &orEmpty(program->update())})
+    for (const Instructions *list :
+         {&orEmpty(program->once()), &orEmpty(program->step()),
+          &orEmpty(program->microbatch()), &orEmpty(program->update())})
       end += list->size();
     for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
       const plan::Buffer *buffer = nullptr;
       if (parameter->gradient() != plan::noView)
         buffer = program->buffers()->Get(
             program->views()->Get(parameter->gradient())->buffer());
-      if (!buffer || (!buffer->persistent() && uint64_t{buffer->last_use()} + 1 < end))
+      if (!buffer ||
+          (!buffer->persistent() && uint64_t{buffer->last_use()} + 1 < end))
         return withExitCode(
             absl::NotFoundError(absl::StrCat(
                 "--save-gradients: the plan does not keep the gradient of ",
@@ -173,7 +178,8 @@ absl::Status saveGradients(const std::string &path,
                            const std::vector<std::unique_ptr<Rank>> &ranks) {
   std::vector<TensorToWrite> tensors;
   std::vector<std::unique_ptr<float[]>> widened;
-  forEachParameter(ranks, [&](const Rank &rank, const plan::Parameter &parameter) {
+  forEachParameter(ranks, [&](const Rank &rank,
+                              const plan::Parameter &parameter) {
     const ViewInfo &view = rank.view(parameter.gradient());
     const float *data = f32At(rank, parameter.gradient());
     if (view.dtype == plan::DType::bf16) {

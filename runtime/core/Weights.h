@@ -11,7 +11,8 @@ namespace meshwork::runtime {
 
 /// Compares the file's tensors with the parameters of all programs: dataLoss
 /// with the first five missing, extra and reshaped ones.
-absl::Status matchWeights(const plan::Plan &plan, const SafeTensorsReader &file);
+absl::Status matchWeights(const plan::Plan &plan,
+                          const SafeTensorsReader &file);
 
 /// Fills masters from `file`, or from the seed when it is null, then rounds
 /// them to the weights. Runs on the rank's threads.

@@ -32,8 +32,11 @@ void handleSignals() {
 
 void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
   static const std::map<std::string, Shape> shapes = {
-      {"constant", Shape::constant}, {"cosine", Shape::cosine}, {"linear", Shape::linear}};
-  app.add_option("--data", o.data, "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or text")
+      {"constant", Shape::constant},
+      {"cosine", Shape::cosine},
+      {"linear", Shape::linear}};
+  app.add_option("--data", o.data,
+                 "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or text")
       ->type_name("FILE");
   app.add_option("--data-type", o.dataType, "Type of raw ids")
       ->check(CLI::IsMember({"u16", "u32"}));
@@ -42,12 +45,15 @@ void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
   app.add_option("--steps", o.steps, "Optimizer steps; 0 only places weights")
       ->required(false);
   app.add_option("--seed", o.seed, "Of initial weights, samples and dropout");
-  app.add_option("--lr", o.learningRate.rate, "Learning rate")->capture_default_str();
+  app.add_option("--lr", o.learningRate.rate, "Learning rate")
+      ->capture_default_str();
   app.add_option("--min-lr", o.learningRate.minimum, "Where a decay ends");
-  app.add_option("--warmup-steps", o.learningRate.warmupSteps, "Steps of linear rise");
+  app.add_option("--warmup-steps", o.learningRate.warmupSteps,
+                 "Steps of linear rise");
   app.add_option("--decay-steps", o.learningRate.decaySteps,
                  "Step at which a decay ends; default: --steps");
-  app.add_option("--schedule", o.learningRate.shape, "constant, cosine or linear")
+  app.add_option("--schedule", o.learningRate.shape,
+                 "constant, cosine or linear")
       ->transform(CLI::CheckedTransformer(shapes));
 }
 
@@ -68,26 +74,31 @@ void addFiles(CLI::App &app, meshwork::runtime::RunOptions &o) {
 void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
   app.add_option("-n,--ranks", o.ranks, "Must be equal to the plan's ranks")
       ->check(CLI::PositiveNumber);
-  app.add_option("--threads", o.threads, "Threads per rank; default: cores / ranks")
+  app.add_option("--threads", o.threads,
+                 "Threads per rank; default: cores / ranks")
       ->check(CLI::PositiveNumber);
   app.add_flag("--no-pin", noPin, "Leave threads to the system's scheduler");
   app.add_option("--timeout", o.timeoutSeconds, "Seconds to wait for a rank")
       ->capture_default_str();
-  app.add_option("--log-every", o.logEvery, "Steps between lines, off a terminal");
+  app.add_option("--log-every", o.logEvery,
+                 "Steps between lines, off a terminal");
   app.add_option("--peak-tflops", o.peakTflops, "Of this machine, for mfu")
       ->check(CLI::PositiveNumber);
   app.add_flag("--measure-peak", o.measurePeak, "Measure it with a matmul")
       ->excludes("--peak-tflops");
   app.add_flag("--profile", o.profile, "Print time per instruction");
-  app.add_flag("--validate-only", o.validateOnly, "Check the plan, run nothing");
+  app.add_flag("--validate-only", o.validateOnly,
+               "Check the plan, run nothing");
 }
 } // namespace
 
 int main(int argc, char **argv) {
   meshwork::runtime::RunOptions options;
   bool noPin = false;
-  CLI::App app("Runs a Meshwork plan: all its ranks, in this process.", "meshwork-run");
-  app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")->required();
+  CLI::App app("Runs a Meshwork plan: all its ranks, in this process.",
+               "meshwork-run");
+  app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")
+      ->required();
   addTraining(app, options);
   addFiles(app, options);
   addMachine(app, options, noPin);

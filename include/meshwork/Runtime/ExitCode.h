@@ -11,21 +11,21 @@ namespace meshwork::runtime {
 enum class ExitCode : int {
   ok = 0,
   usage = 64,
-  badData = 65,        // a plan, weights or tokens that cannot be used
-  noInput = 66,        // a file that is missing or cannot be read
-  unavailable = 69,    // this machine lacks what the plan needs
+  badData = 65,     // a plan, weights or tokens that cannot be used
+  noInput = 66,     // a file that is missing or cannot be read
+  unavailable = 69, // this machine lacks what the plan needs
   internal = 70,
-  noResources = 71,    // memory, threads
-  cannotCreate = 73,   // an output that cannot be opened
-  inputOutput = 74,    // a write that failed later
-  retry = 75,          // a peer failed or did not arrive
+  noResources = 71,  // memory, threads
+  cannotCreate = 73, // an output that cannot be opened
+  inputOutput = 74,  // a write that failed later
+  retry = 75,        // a peer failed or did not arrive
   interrupted = 130
 };
 
 /// The code a process should exit with for `status`: the one attached by
 /// `withExitCode`, else one that follows from the kind of the error
-/// (invalidArgument: 64; dataLoss, outOfRange: 65; notFound, permissionDenied: 66;
-/// failedPrecondition: 69; resourceExhausted: 71; aborted, unavailable,
+/// (invalidArgument: 64; dataLoss, outOfRange: 65; notFound, permissionDenied:
+/// 66; failedPrecondition: 69; resourceExhausted: 71; aborted, unavailable,
 /// deadlineExceeded: 75; everything else: 70).
 int exitCodeOf(const absl::Status &status);
 

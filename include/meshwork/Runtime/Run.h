@@ -18,18 +18,18 @@ struct LearningRate {
   enum class Shape { constant, cosine, linear };
   Shape shape = Shape::constant;
   double rate = 3e-4;
-  double minimum = 0;       // where a decay ends
+  double minimum = 0; // where a decay ends
   uint64_t warmupSteps = 0;
-  uint64_t decaySteps = 0;  // step at which a decay ends; 0: the run's last
+  uint64_t decaySteps = 0; // step at which a decay ends; 0: the run's last
 };
 
 struct RunOptions {
   std::string plan;
-  std::string data;          // may be empty when steps is 0
-  std::string dataType;      // "" | "u16" | "u32", for raw token files
-  std::string tokenizer;     // "" | "bytes", for text
+  std::string data;      // may be empty when steps is 0
+  std::string dataType;  // "" | "u16" | "u32", for raw token files
+  std::string tokenizer; // "" | "bytes", for text
   uint64_t steps = 0;
-  uint32_t ranks = 0;        // 0: as many as the plan has; else must be equal
+  uint32_t ranks = 0; // 0: as many as the plan has; else must be equal
   uint32_t seed = 0;
   LearningRate learningRate;
   std::string init;          // safetensors to start from; "": from the seed
@@ -40,9 +40,9 @@ struct RunOptions {
   uint64_t traceSteps = 20;  // the first steps of the run that are traced
   bool profile = false;      // a table of time per instruction, on stdout
   std::string profileJson;
-  uint64_t logEvery = 1;     // plain lines: one in so many steps
+  uint64_t logEvery = 1;      // plain lines: one in so many steps
   double timeoutSeconds = 60; // for a rank that does not arrive
-  int threads = 0;           // per rank; 0: cores divided by ranks
+  int threads = 0;            // per rank; 0: cores divided by ranks
   bool pin = true;
   double peakTflops = 0;     // of all ranks together, for mfu; 0: unknown
   bool measurePeak = false;  // finds it with a matmul on each rank

@@ -20,7 +20,8 @@ struct Outcome {
 Outcome shell(const std::string &command) {
   std::string out = temporary("cli-output");
   int status = std::system((command + " > '" + out + "' 2>&1").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), readFile(out)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          readFile(out)};
 }
 
 Outcome meshworkRun(const std::string &arguments) {
@@ -55,7 +56,8 @@ TEST_F(Cli, aFullDeviceIsAWriteError) {
 }
 
 TEST_F(Cli, plainLinesOffATerminal) {
-  Outcome outcome = meshworkRun(train + "--steps 5 --log-every 2 -n 2 --schedule cosine");
+  Outcome outcome =
+      meshworkRun(train + "--steps 5 --log-every 2 -n 2 --schedule cosine");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find("step 0/5"), std::string::npos);
   EXPECT_EQ(outcome.text.find("step 1/5"), std::string::npos);
@@ -92,11 +94,13 @@ void waitForSteps(const std::string &metrics) {
 
 TEST_F(Cli, signalsEndTheStepAndSave) {
   for (int signal : {SIGINT, SIGTERM}) {
-    std::string save = temporary("cli-save"), metrics = temporary("cli-metrics");
+    std::string save = temporary("cli-save"),
+                metrics = temporary("cli-metrics");
     ::unlink(save.c_str());
     ::unlink(metrics.c_str());
-    pid_t child = start({plan, "--data", data, "--tokenizer", "bytes", "--steps", "100000000",
-                         "--metrics", metrics, "--save", save});
+    pid_t child =
+        start({plan, "--data", data, "--tokenizer", "bytes", "--steps",
+               "100000000", "--metrics", metrics, "--save", save});
     waitForSteps(metrics);
     ::kill(child, signal);
     EXPECT_EQ(exitOf(child), 0);
@@ -121,7 +125,8 @@ std::vector<std::string> compilerIncludes(const fs::path &folder) {
     std::ifstream file(entry.path());
     for (std::string line; entry.is_regular_file() && std::getline(file, line);)
       if (line.find("#include") == 0)
-        for (const char *part : {"mlir/", "llvm/", "mlir-c/", "dialects/", "passes/", "lib/"})
+        for (const char *part :
+             {"mlir/", "llvm/", "mlir-c/", "dialects/", "passes/", "lib/"})
           if (line.find(part) != std::string::npos)
             found.push_back(entry.path().string() + ": " + line);
   }
@@ -130,8 +135,8 @@ std::vector<std::string> compilerIncludes(const fs::path &folder) {
 
 TEST_F(Cli, includesNoCompiler) {
   fs::path root = MESHWORK_SOURCE;
-  for (const char *folder : {"runtime", "include/meshwork/Plan", "include/meshwork/Runtime",
-                             "tools/meshwork-run"})
+  for (const char *folder : {"runtime", "include/meshwork/Plan",
+                             "include/meshwork/Runtime", "tools/meshwork-run"})
     for (const std::string &line : compilerIncludes(root / folder))
       ADD_FAILURE() << line;
   // The search itself finds what it looks for.

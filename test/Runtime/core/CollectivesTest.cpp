@@ -56,10 +56,14 @@ void runOnce(InProcessTransport &transport, Kind kind, Reduction reduction,
     int64_t half = static_cast<int64_t>(data[rank].size()) / 2;
     int64_t rest = static_cast<int64_t>(data[rank].size()) - half;
     auto collective = transport.prepare(
-        rank, {kind, reduction, dtype, axes,
-               {{bytes(data[rank]), half},
-                {bytes(data[rank]) + half * static_cast<int64_t>(sizeof(T)), rest}},
-               "bucket"});
+        rank,
+        {kind,
+         reduction,
+         dtype,
+         axes,
+         {{bytes(data[rank]), half},
+          {bytes(data[rank]) + half * static_cast<int64_t>(sizeof(T)), rest}},
+         "bucket"});
     ASSERT_TRUE(collective.ok());
     CommTimes times;
     absl::Status status = (*collective)->run(inTwoParts, times);
@@ -86,7 +90,8 @@ TEST(Collectives, allReduceF32IsTheSumInGroupOrder) {
       std::vector<float> expected(size);
       for (uint32_t r = 0; r < ranks; ++r)
         for (size_t i = 0; i < size; ++i)
-          data[r][i] = value(r, i), expected[i] = r ? expected[i] + data[r][i] : data[r][i];
+          data[r][i] = value(r, i),
+          expected[i] = r ? expected[i] + data[r][i] : data[r][i];
       runOnce(transport, Kind::all_reduce, Reduction::sum, DType::f32, data);
       for (uint32_t r = 0; r < ranks; ++r)
         ASSERT_EQ(data[r], expected) << ranks << " ranks, " << size;
@@ -102,7 +107,8 @@ TEST(Collectives, allReduceBf16RoundsOnce) {
   for (size_t i = 0; i < size; ++i) {
     float sum = 0;
     for (uint32_t r = 0; r < ranks; ++r)
-      sum = r ? sum + wide(data[r][i] = bf16(value(r, i))) : wide(data[r][i] = bf16(value(r, i)));
+      sum = r ? sum + wide(data[r][i] = bf16(value(r, i)))
+              : wide(data[r][i] = bf16(value(r, i)));
     expected[i] = bf16(sum);
   }
   runOnce(transport, Kind::all_reduce, Reduction::sum, DType::bf16, data);
@@ -144,9 +150,13 @@ TEST(Collectives, gatherBroadcastAndAllToAll) {
     for (size_t part : {1u, 20000u}) {
       InProcessTransport transport(Mesh({ranks}), {});
       auto at = [&](const std::vector<std::vector<int32_t>> &data, uint32_t r,
-                    uint32_t p) { return data[r][ranks * part + p * part + part - 1]; };
-      auto gathered = numbered(ranks, part), sent = gathered, swapped = gathered;
-      runOnce(transport, Kind::all_gather, Reduction::sum, DType::i32, gathered);
+                    uint32_t p) {
+        return data[r][ranks * part + p * part + part - 1];
+      };
+      auto gathered = numbered(ranks, part), sent = gathered,
+           swapped = gathered;
+      runOnce(transport, Kind::all_gather, Reduction::sum, DType::i32,
+              gathered);
       runOnce(transport, Kind::broadcast, Reduction::sum, DType::i32, sent);
       runOnce(transport, Kind::all_to_all, Reduction::sum, DType::i32, swapped);
       for (uint32_t r = 0; r < ranks; ++r)
@@ -184,14 +194,20 @@ TEST(Collectives, groupsOverSomeAxes) {
 TEST(Collectives, manyRoundsStayInStep) {
   for (bool spins : {true, false}) {
     constexpr uint32_t ranks = 4;
-    InProcessTransport transport(Mesh({ranks}), {.timeoutSeconds = 60, .spins = spins});
+    InProcessTransport transport(Mesh({ranks}),
+                                 {.timeoutSeconds = 60, .spins = spins});
     asRanks(ranks, [&](uint32_t rank) {
       std::vector<float> data(300);
-      auto collective = transport.prepare(
-          rank, {Kind::all_reduce, Reduction::sum, DType::f32, {0}, {{bytes(data), 300}}, "x"});
+      auto collective = transport.prepare(rank, {Kind::all_reduce,
+                                                 Reduction::sum,
+                                                 DType::f32,
+                                                 {0},
+                                                 {{bytes(data), 300}},
+                                                 "x"});
       CommTimes times;
       for (int round = 0; round < 300; ++round) {
-        std::fill(data.begin(), data.end(), static_cast<float>(rank + 1 + round));
+        std::fill(data.begin(), data.end(),
+                  static_cast<float>(rank + 1 + round));
         ASSERT_TRUE((*collective)->run(inTwoParts, times).ok());
         for (float element : data)
           ASSERT_EQ(element, static_cast<float>(10 + ranks * round));
@@ -208,8 +224,12 @@ TEST(Collectives, aFailedRankWakesTheOthers) {
   auto start = std::chrono::steady_clock::now();
   asRanks(3, [&](uint32_t rank) {
     std::vector<float> data(4);
-    auto collective = transport.prepare(
-        rank, {Kind::all_reduce, Reduction::sum, DType::f32, {0}, {{bytes(data), 4}}, "x"});
+    auto collective = transport.prepare(rank, {Kind::all_reduce,
+                                               Reduction::sum,
+                                               DType::f32,
+                                               {0},
+                                               {{bytes(data), 4}},
+                                               "x"});
     if (rank == 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       return transport.abort(2, absl::DataLossError("the file shrank"));
@@ -217,8 +237,10 @@ TEST(Collectives, aFailedRankWakesTheOthers) {
     CommTimes times;
     absl::Status status = (*collective)->run(inTwoParts, times);
     EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-    EXPECT_EQ(status.message(), "stopped because rank 2 failed: the file shrank");
-    EXPECT_EQ((*collective)->run(inTwoParts, times).code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(status.message(),
+              "stopped because rank 2 failed: the file shrank");
+    EXPECT_EQ((*collective)->run(inTwoParts, times).code(),
+              absl::StatusCode::kAborted);
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_EQ(transport.failure().code(), absl::StatusCode::kDataLoss);
@@ -228,13 +250,18 @@ TEST(Collectives, timeoutNamesWhoIsMissingAndWhere) {
   InProcessTransport transport(Mesh({3}), {.timeoutSeconds = 0.1});
   asRanks(2, [&](uint32_t rank) {
     std::vector<float> data(4);
-    auto collective = transport.prepare(
-        rank, {Kind::all_reduce, Reduction::sum, DType::f32, {0}, {{bytes(data), 4}}, "gradients"});
+    auto collective = transport.prepare(rank, {Kind::all_reduce,
+                                               Reduction::sum,
+                                               DType::f32,
+                                               {0},
+                                               {{bytes(data), 4}},
+                                               "gradients"});
     CommTimes times;
     absl::Status status = (*collective)->run(inTwoParts, times);
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_EQ(status.message(), "rank 2 did not arrive at all_reduce \"gradients\" within "
-                                "0.1 s; there were ranks 0, 1");
+    EXPECT_EQ(status.message(),
+              "rank 2 did not arrive at all_reduce \"gradients\" within "
+              "0.1 s; there were ranks 0, 1");
   });
 }
 
@@ -243,10 +270,15 @@ TEST(Collectives, differentRequestsDoNotOverrun) {
   asRanks(2, [&](uint32_t rank) {
     std::vector<float> data(4 + rank);
     auto collective = transport.prepare(
-        rank, {Kind::all_reduce, Reduction::sum, DType::f32, {0},
-               {{bytes(data), static_cast<int64_t>(data.size())}}, "x"});
+        rank, {Kind::all_reduce,
+               Reduction::sum,
+               DType::f32,
+               {0},
+               {{bytes(data), static_cast<int64_t>(data.size())}},
+               "x"});
     CommTimes times;
-    EXPECT_EQ((*collective)->run(inTwoParts, times).code(), absl::StatusCode::kInternal);
+    EXPECT_EQ((*collective)->run(inTwoParts, times).code(),
+              absl::StatusCode::kInternal);
   });
 }
 

@@ -37,8 +37,10 @@ TEST(PlanCheck, meshAndBatch) {
       {"of size 0", [](PlanT &p, ProgramT &) { p.mesh[0]->size = 0; }},
       {"2^24", [](PlanT &p, ProgramT &) { p.mesh[0]->size = 0xffffffff; }},
       {"no programs", [](PlanT &p, ProgramT &) { p.programs.clear(); }},
-      {"program_of_rank has 3", [](PlanT &p, ProgramT &) { p.program_of_rank = {0, 0, 0}; }},
-      {"names program 1", [](PlanT &p, ProgramT &) { p.program_of_rank = {0, 0, 0, 1}; }},
+      {"program_of_rank has 3",
+       [](PlanT &p, ProgramT &) { p.program_of_rank = {0, 0, 0}; }},
+      {"names program 1",
+       [](PlanT &p, ProgramT &) { p.program_of_rank = {0, 0, 0, 1}; }},
       {"global batch is 17", [](PlanT &p, ProgramT &) { p.global_batch = 17; }},
       {"global batch", [](PlanT &p, ProgramT &) { p.batch_axes.clear(); }},
       {"batch axis 0", [](PlanT &p, ProgramT &) { p.batch_axes = {0, 0}; }},
@@ -46,12 +48,18 @@ TEST(PlanCheck, meshAndBatch) {
       {"at least 1 of each", [](PlanT &p, ProgramT &) { p.microbatches = 0; }},
       {"at least 1 of each", [](PlanT &p, ProgramT &) { p.vocabulary = 0; }},
       {"expected i32[2,17]", [](PlanT &p, ProgramT &) { p.sequence = 17; }},
-      {"unknown device", [](PlanT &p, ProgramT &) { p.device = static_cast<plan::Device>(9); }},
-      {"unknown compute", [](PlanT &p, ProgramT &) { p.compute = plan::DType::i32; }},
+      {"unknown device",
+       [](PlanT &p, ProgramT &) { p.device = static_cast<plan::Device>(9); }},
+      {"unknown compute",
+       [](PlanT &p, ProgramT &) { p.compute = plan::DType::i32; }},
       {"beta", [](PlanT &p, ProgramT &) { p.beta1 = NAN; }},
       {"beta 1", [](PlanT &p, ProgramT &) { p.beta2 = 1; }},
-      {"no symbol", [](PlanT &p, ProgramT &) { p.kernels.push_back(std::make_unique<plan::KernelT>()); }},
-      {"no code", [](PlanT &p, ProgramT &) {
+      {"no symbol",
+       [](PlanT &p, ProgramT &) {
+         p.kernels.push_back(std::make_unique<plan::KernelT>());
+       }},
+      {"no code",
+       [](PlanT &p, ProgramT &) {
          p.kernels.push_back(std::make_unique<plan::KernelT>());
          p.kernels[0]->symbol = "k";
        }},
@@ -60,23 +68,42 @@ TEST(PlanCheck, meshAndBatch) {
 
 TEST(PlanCheck, buffers) {
   expectRefused({
-      {"multiple of 64", [](PlanT &, ProgramT &p) { p.buffers[1]->offset += 4; }},
+      {"multiple of 64",
+       [](PlanT &, ProgramT &p) { p.buffers[1]->offset += 4; }},
       {"leaves the arena", [](PlanT &, ProgramT &p) { p.arena_bytes -= 64; }},
-      {"leaves the arena", [](PlanT &, ProgramT &p) { p.buffers[0]->offset = ~63ull; }},
-      {"unknown kind", [](PlanT &, ProgramT &p) { p.buffers[0]->kind = static_cast<plan::BufferKind>(77); }},
-      {"lives from instruction 3 to 2", [](PlanT &, ProgramT &p) { p.buffers[2]->first_use = 3; p.buffers[2]->last_use = 2; }},
-      {"lives from instruction 2 to 99", [](PlanT &, ProgramT &p) { p.buffers[2]->last_use = 99; }},
-      {"share bytes", [](PlanT &, ProgramT &p) { p.buffers[2]->offset = p.buffers[0]->offset; }},
-      {"\"wte gradient\"", [](PlanT &, ProgramT &p) { p.buffers[1]->offset -= 64; }},
-      {"share bytes", [](PlanT &, ProgramT &p) { p.buffers[0]->size_bytes += 1; }},
-      {"at instruction 3, but it lives from 2 to 2", [](PlanT &, ProgramT &p) { p.buffers[2]->last_use = 2; }},
-      {"at instruction 2, but it lives from 3 to 3", [](PlanT &, ProgramT &p) { p.buffers[2]->first_use = 3; }},
-      {"before anything was written", [](PlanT &, ProgramT &p) {
+      {"leaves the arena",
+       [](PlanT &, ProgramT &p) { p.buffers[0]->offset = ~63ull; }},
+      {"unknown kind",
+       [](PlanT &, ProgramT &p) {
+         p.buffers[0]->kind = static_cast<plan::BufferKind>(77);
+       }},
+      {"lives from instruction 3 to 2",
+       [](PlanT &, ProgramT &p) {
+         p.buffers[2]->first_use = 3;
+         p.buffers[2]->last_use = 2;
+       }},
+      {"lives from instruction 2 to 99",
+       [](PlanT &, ProgramT &p) { p.buffers[2]->last_use = 99; }},
+      {"share bytes",
+       [](PlanT &, ProgramT &p) {
+         p.buffers[2]->offset = p.buffers[0]->offset;
+       }},
+      {"\"wte gradient\"",
+       [](PlanT &, ProgramT &p) { p.buffers[1]->offset -= 64; }},
+      {"share bytes",
+       [](PlanT &, ProgramT &p) { p.buffers[0]->size_bytes += 1; }},
+      {"at instruction 3, but it lives from 2 to 2",
+       [](PlanT &, ProgramT &p) { p.buffers[2]->last_use = 2; }},
+      {"at instruction 2, but it lives from 3 to 3",
+       [](PlanT &, ProgramT &p) { p.buffers[2]->first_use = 3; }},
+      {"before anything was written",
+       [](PlanT &, ProgramT &p) {
          std::swap(p.microbatch[0], p.microbatch[1]);
        }},
       // A gradient that shares bytes with x looks free before the third
       // instruction of a microbatch, but the second microbatch adds to it.
-      {"share bytes", [](PlanT &, ProgramT &p) {
+      {"share bytes",
+       [](PlanT &, ProgramT &p) {
          p.buffers[1]->persistent = false;
          p.buffers[1]->first_use = 4;
          p.buffers[1]->last_use = 8;
@@ -98,67 +125,155 @@ TEST(PlanCheck, sharedBytesOfSeparateLivesAreFine) {
 
 TEST(PlanCheck, views) {
   expectRefused({
-      {"buffer 99 does not exist", [](PlanT &, ProgramT &p) { p.views[0]->buffer = 99; }},
-      {"unknown element type", [](PlanT &, ProgramT &p) { p.views[0]->dtype = static_cast<plan::DType>(7); }},
+      {"buffer 99 does not exist",
+       [](PlanT &, ProgramT &p) { p.views[0]->buffer = 99; }},
+      {"unknown element type",
+       [](PlanT &, ProgramT &p) {
+         p.views[0]->dtype = static_cast<plan::DType>(7);
+       }},
       {"8192 bytes", [](PlanT &, ProgramT &p) { p.views[0]->offset = 4; }},
       {"has 8192", [](PlanT &, ProgramT &p) { p.views[0]->offset = ~0ull; }},
-      {"not a multiple of its element", [](PlanT &, ProgramT &p) { p.views[0]->offset = 2; p.views[0]->shape[0] = 1; }},
+      {"not a multiple of its element",
+       [](PlanT &, ProgramT &p) {
+         p.views[0]->offset = 2;
+         p.views[0]->shape[0] = 1;
+       }},
       {"size 0", [](PlanT &, ProgramT &p) { p.views[0]->shape[0] = 0; }},
       {"size -1", [](PlanT &, ProgramT &p) { p.views[0]->shape[0] = -1; }},
       {"stride 0", [](PlanT &, ProgramT &p) { p.views[0]->strides[0] = 0; }},
-      {"64 bits", [](PlanT &, ProgramT &p) { p.views[0]->shape[0] = INT64_MAX; }},
-      {"64 bits", [](PlanT &, ProgramT &p) { p.views[0]->strides[0] = INT64_MAX; }},
-      {"sizes and", [](PlanT &, ProgramT &p) { p.views[0]->strides.pop_back(); }},
-      {"at most 8", [](PlanT &, ProgramT &p) { p.views[0]->shape.assign(9, 1); p.views[0]->strides.assign(9, 1); }},
+      {"64 bits",
+       [](PlanT &, ProgramT &p) { p.views[0]->shape[0] = INT64_MAX; }},
+      {"64 bits",
+       [](PlanT &, ProgramT &p) { p.views[0]->strides[0] = INT64_MAX; }},
+      {"sizes and",
+       [](PlanT &, ProgramT &p) { p.views[0]->strides.pop_back(); }},
+      {"at most 8",
+       [](PlanT &, ProgramT &p) {
+         p.views[0]->shape.assign(9, 1);
+         p.views[0]->strides.assign(9, 1);
+       }},
       {"steps over", [](PlanT &, ProgramT &p) { p.views[0]->strides[0] = 7; }},
   });
 }
 
 TEST(PlanCheck, inputsResultsParameters) {
   expectRefused({
-      {"tokens is view 99", [](PlanT &, ProgramT &p) { p.inputs[0]->view = 99; }},
-      {"tokens is absent", [](PlanT &, ProgramT &p) { p.inputs[0]->view = plan::noView; }},
-      {"tokens is there twice", [](PlanT &, ProgramT &p) { p.inputs[1]->kind = plan::InputKind::tokens; }},
-      {"unknown kind", [](PlanT &, ProgramT &p) { p.inputs[1]->kind = static_cast<plan::InputKind>(50); }},
-      {"expected one f32", [](PlanT &, ProgramT &p) { p.inputs[2]->view = tokens; }},
+      {"tokens is view 99",
+       [](PlanT &, ProgramT &p) { p.inputs[0]->view = 99; }},
+      {"tokens is absent",
+       [](PlanT &, ProgramT &p) { p.inputs[0]->view = plan::noView; }},
+      {"tokens is there twice",
+       [](PlanT &, ProgramT &p) {
+         p.inputs[1]->kind = plan::InputKind::tokens;
+       }},
+      {"unknown kind",
+       [](PlanT &, ProgramT &p) {
+         p.inputs[1]->kind = static_cast<plan::InputKind>(50);
+       }},
+      {"expected one f32",
+       [](PlanT &, ProgramT &p) { p.inputs[2]->view = tokens; }},
       {"random is", [](PlanT &, ProgramT &p) { p.inputs[5]->view = tokens; }},
-      {"there is no loss", [](PlanT &, ProgramT &p) { p.results.erase(p.results.begin()); }},
-      {"loss is there twice", [](PlanT &, ProgramT &p) { p.results[1]->kind = plan::ResultKind::loss; }},
-      {"loss is f32[256,8]", [](PlanT &, ProgramT &p) { p.results[0]->view = weight; }},
+      {"there is no loss",
+       [](PlanT &, ProgramT &p) { p.results.erase(p.results.begin()); }},
+      {"loss is there twice",
+       [](PlanT &, ProgramT &p) {
+         p.results[1]->kind = plan::ResultKind::loss;
+       }},
+      {"loss is f32[256,8]",
+       [](PlanT &, ProgramT &p) { p.results[0]->view = weight; }},
       {"loss_ready is 9", [](PlanT &, ProgramT &p) { p.loss_ready = 9; }},
-      {"read after the last", [](PlanT &, ProgramT &p) { p.buffers[3]->persistent = false; p.buffers[3]->last_use = 5; }},
-      {"lives only from 3", [](PlanT &, ProgramT &p) { p.buffers[4]->persistent = false; p.buffers[4]->first_use = 3; p.buffers[4]->last_use = 8; }},
-      {"name of 0 bytes", [](PlanT &, ProgramT &p) { p.parameters[0]->name = ""; }},
-      {"is there twice", [](PlanT &, ProgramT &p) { p.parameters.push_back(std::make_unique<plan::ParameterT>(*p.parameters[0])); }},
-      {"product of file_shape", [](PlanT &, ProgramT &p) { p.parameters[0]->file_shape = {256, 9}; }},
-      {"file_shape has the size 0", [](PlanT &, ProgramT &p) { p.parameters[0]->file_shape = {0}; }},
-      {"more elements", [](PlanT &, ProgramT &p) { p.parameters[0]->file_shape = {INT64_MAX, INT64_MAX}; }},
-      {"unknown init", [](PlanT &, ProgramT &p) { p.parameters[0]->init = static_cast<plan::InitKind>(9); }},
-      {"init has the numbers", [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = INFINITY; }},
-      {"standard deviation", [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = -1; }},
-      {"master is absent", [](PlanT &, ProgramT &p) { p.parameters[0]->master = plan::noView; }},
-      {"does not persist", [](PlanT &, ProgramT &p) { p.buffers[0]->persistent = false; p.buffers[0]->last_use = 8; }},
-      {"first_moment is i32", [](PlanT &, ProgramT &p) {
+      {"read after the last",
+       [](PlanT &, ProgramT &p) {
+         p.buffers[3]->persistent = false;
+         p.buffers[3]->last_use = 5;
+       }},
+      {"lives only from 3",
+       [](PlanT &, ProgramT &p) {
+         p.buffers[4]->persistent = false;
+         p.buffers[4]->first_use = 3;
+         p.buffers[4]->last_use = 8;
+       }},
+      {"name of 0 bytes",
+       [](PlanT &, ProgramT &p) { p.parameters[0]->name = ""; }},
+      {"is there twice",
+       [](PlanT &, ProgramT &p) {
+         p.parameters.push_back(
+             std::make_unique<plan::ParameterT>(*p.parameters[0]));
+       }},
+      {"product of file_shape",
+       [](PlanT &, ProgramT &p) { p.parameters[0]->file_shape = {256, 9}; }},
+      {"file_shape has the size 0",
+       [](PlanT &, ProgramT &p) { p.parameters[0]->file_shape = {0}; }},
+      {"more elements",
+       [](PlanT &, ProgramT &p) {
+         p.parameters[0]->file_shape = {INT64_MAX, INT64_MAX};
+       }},
+      {"unknown init",
+       [](PlanT &, ProgramT &p) {
+         p.parameters[0]->init = static_cast<plan::InitKind>(9);
+       }},
+      {"init has the numbers",
+       [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = INFINITY; }},
+      {"standard deviation",
+       [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = -1; }},
+      {"master is absent",
+       [](PlanT &, ProgramT &p) { p.parameters[0]->master = plan::noView; }},
+      {"does not persist",
+       [](PlanT &, ProgramT &p) {
+         p.buffers[0]->persistent = false;
+         p.buffers[0]->last_use = 8;
+       }},
+      {"first_moment is i32",
+       [](PlanT &, ProgramT &p) {
          p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
          p.views.back()->dtype = plan::DType::i32;
-         p.parameters[0]->first_moment = static_cast<uint32_t>(p.views.size() - 1);
+         p.parameters[0]->first_moment =
+             static_cast<uint32_t>(p.views.size() - 1);
        }},
   });
 }
 
 TEST(PlanCheck, operations) {
   expectRefused({
-      {"unknown or absent operation", [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Reset(); }},
-      {"\"wte\": table is view 99", [](PlanT &, ProgramT &p) { microbatchOp<plan::EmbeddingT>(p, 0).table = 99; }},
-      {"ids are f32", [](PlanT &, ProgramT &p) { microbatchOp<plan::EmbeddingT>(p, 0).ids = weight; }},
-      {"out is", [](PlanT &, ProgramT &p) { microbatchOp<plan::EmbeddingT>(p, 0).out = weight; }},
-      {"the table is i32", [](PlanT &, ProgramT &p) { microbatchOp<plan::EmbeddingT>(p, 0).table = tokens; }},
-      {"the table has 256 rows, the vocabulary 300", [](PlanT &p, ProgramT &) { p.vocabulary = 300; }},
-      {"rhs is f32[256,8]", [](PlanT &, ProgramT &p) { microbatchOp<plan::MatmulT>(p, 1).rhs = weight; }},
-      {"rhs is f32[1,1,1]", [](PlanT &, ProgramT &p) { microbatchOp<plan::MatmulT>(p, 1).rhs = lossCell; }},
-      {"bias is", [](PlanT &, ProgramT &p) { microbatchOp<plan::MatmulT>(p, 1).bias = random; }},
-      {"unknown accumulate", [](PlanT &, ProgramT &p) { microbatchOp<plan::MatmulT>(p, 1).accumulate = static_cast<plan::Accumulate>(3); }},
-      {"inner strides", [](PlanT &, ProgramT &p) {
+      {"unknown or absent operation",
+       [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Reset(); }},
+      {"\"wte\": table is view 99",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).table = 99;
+       }},
+      {"ids are f32",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).ids = weight;
+       }},
+      {"out is",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).out = weight;
+       }},
+      {"the table is i32",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).table = tokens;
+       }},
+      {"the table has 256 rows, the vocabulary 300",
+       [](PlanT &p, ProgramT &) { p.vocabulary = 300; }},
+      {"rhs is f32[256,8]",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).rhs = weight;
+       }},
+      {"rhs is f32[1,1,1]",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).rhs = lossCell;
+       }},
+      {"bias is",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).bias = random;
+       }},
+      {"unknown accumulate",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).accumulate =
+             static_cast<plan::Accumulate>(3);
+       }},
+      {"inner strides",
+       [](PlanT &, ProgramT &p) {
          p.views[gradRow]->shape = {1, 2, 4};
          p.views[gradRow]->strides = {64, 8, 2};
          p.views[gradColumn]->shape = {1, 4, 1};
@@ -167,12 +282,29 @@ TEST(PlanCheck, operations) {
          p.views[gradNormCell]->strides = {2, 1, 1};
          p.views[gradNormCell]->buffer = 0;
        }},
-      {"unknown accumulate", [](PlanT &, ProgramT &p) { microbatchOp<plan::EmbeddingGradT>(p, 2).accumulate = static_cast<plan::Accumulate>(3); }},
-      {"4 frequencies", [](PlanT &, ProgramT &p) { opOf<plan::RotaryTableT>(*p.once[1]).cos = weightColumn; }},
-      {"sin is", [](PlanT &, ProgramT &p) { opOf<plan::RotaryTableT>(*p.once[1]).sin = weight; }},
-      {"not finite", [](PlanT &, ProgramT &p) { opOf<plan::RotaryTableT>(*p.once[1]).scale = NAN; }},
-      {"fills i32", [](PlanT &, ProgramT &p) { opOf<plan::FillT>(*p.once[0]).dst = tokens; }},
-      {"kernel 0 does not exist", [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Set(plan::LaunchT()); }},
+      {"unknown accumulate",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingGradT>(p, 2).accumulate =
+             static_cast<plan::Accumulate>(3);
+       }},
+      {"4 frequencies",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::RotaryTableT>(*p.once[1]).cos = weightColumn;
+       }},
+      {"sin is",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::RotaryTableT>(*p.once[1]).sin = weight;
+       }},
+      {"not finite",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::RotaryTableT>(*p.once[1]).scale = NAN;
+       }},
+      {"fills i32",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::FillT>(*p.once[0]).dst = tokens;
+       }},
+      {"kernel 0 does not exist",
+       [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Set(plan::LaunchT()); }},
   });
 }
 
@@ -195,17 +327,29 @@ TEST(PlanCheck, launches) {
   addLaunch(good, *good.programs[0], {weight, ones}, 1, 4);
   EXPECT_TRUE(PlanFile::fromBytes(encode(good)).ok());
   expectRefused({
-      {"takes 2", [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight}, 1, 4); }},
-      {"num_outputs is 3", [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight, ones}, 3, 4); }},
-      {"num_outputs is 0", [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight, ones}, 0, 4); }},
-      {"work items", [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight, ones}, 1, 0); }},
-      {"view 77", [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight, 77}, 1, 4); }},
+      {"takes 2",
+       [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight}, 1, 4); }},
+      {"num_outputs is 3",
+       [](PlanT &plan, ProgramT &p) {
+         addLaunch(plan, p, {weight, ones}, 3, 4);
+       }},
+      {"num_outputs is 0",
+       [](PlanT &plan, ProgramT &p) {
+         addLaunch(plan, p, {weight, ones}, 0, 4);
+       }},
+      {"work items",
+       [](PlanT &plan, ProgramT &p) {
+         addLaunch(plan, p, {weight, ones}, 1, 0);
+       }},
+      {"view 77", [](PlanT &plan,
+                     ProgramT &p) { addLaunch(plan, p, {weight, 77}, 1, 4); }},
   });
 }
 
 /// Attention over x seen as [2, 16, heads, 4]; returns the operation.
 plan::AttentionT &addAttention(ProgramT &p) {
-  auto add = [&](uint32_t like, std::vector<int64_t> shape, std::vector<int64_t> strides) {
+  auto add = [&](uint32_t like, std::vector<int64_t> shape,
+                 std::vector<int64_t> strides) {
     p.views.push_back(std::make_unique<plan::ViewT>(*p.views[like]));
     p.views.back()->shape = std::move(shape);
     p.views.back()->strides = std::move(strides);
@@ -228,10 +372,17 @@ TEST(PlanCheck, attention) {
   EXPECT_TRUE(file.ok()) << file.status();
   expectRefused({
       {"lse is", [](PlanT &, ProgramT &p) { addAttention(p).lse = loss; }},
-      {"v is", [](PlanT &, ProgramT &p) { auto &op = addAttention(p); op.v = op.q; }},
-      {"window is -1", [](PlanT &, ProgramT &p) { addAttention(p).window = -1; }},
-      {"scale is", [](PlanT &, ProgramT &p) { addAttention(p).scale = INFINITY; }},
-      {"not a multiple of 2 key heads", [](PlanT &, ProgramT &p) {
+      {"v is",
+       [](PlanT &, ProgramT &p) {
+         auto &op = addAttention(p);
+         op.v = op.q;
+       }},
+      {"window is -1",
+       [](PlanT &, ProgramT &p) { addAttention(p).window = -1; }},
+      {"scale is",
+       [](PlanT &, ProgramT &p) { addAttention(p).scale = INFINITY; }},
+      {"not a multiple of 2 key heads",
+       [](PlanT &, ProgramT &p) {
          auto &op = addAttention(p);
          p.views[op.k]->shape[2] = 2;
          for (uint32_t view : {op.q, op.out}) {
@@ -242,12 +393,14 @@ TEST(PlanCheck, attention) {
          p.views[op.lse]->shape[1] = 3;
          p.views[op.lse]->strides[0] = 48;
        }},
-      {"keep_scale", [](PlanT &, ProgramT &p) {
+      {"keep_scale",
+       [](PlanT &, ProgramT &p) {
          auto &op = addAttention(p);
          op.dropout = std::make_unique<plan::DropoutT>();
          op.dropout->random = random;
        }},
-      {"dropout.random", [](PlanT &, ProgramT &p) {
+      {"dropout.random",
+       [](PlanT &, ProgramT &p) {
          auto &op = addAttention(p);
          op.dropout = std::make_unique<plan::DropoutT>();
          op.dropout->keep_scale = 2;
@@ -262,15 +415,32 @@ plan::CollectiveT &collective(ProgramT &p) {
 
 TEST(PlanCheck, collectivesAlone) {
   expectRefused({
-      {"unknown collective", [](PlanT &, ProgramT &p) { collective(p).kind = static_cast<plan::CollectiveKind>(8); }},
-      {"needs an axis", [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
-      {"needs an axis and a buffer", [](PlanT &, ProgramT &p) { collective(p).buffers.clear(); }},
+      {"unknown collective",
+       [](PlanT &, ProgramT &p) {
+         collective(p).kind = static_cast<plan::CollectiveKind>(8);
+       }},
+      {"needs an axis",
+       [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
+      {"needs an axis and a buffer",
+       [](PlanT &, ProgramT &p) { collective(p).buffers.clear(); }},
       {"axis 1 is not", [](PlanT &, ProgramT &p) { collective(p).axes = {1}; }},
-      {"named twice", [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
-      {"share bytes", [](PlanT &, ProgramT &p) { collective(p).buffers = {gradient, gradient}; }},
-      {"integers", [](PlanT &, ProgramT &p) { collective(p).buffers = {tokens}; }},
-      {"not contiguous", [](PlanT &, ProgramT &p) { collective(p).buffers = {gradient, tokens}; }},
-      {"4 equal parts", [](PlanT &, ProgramT &p) { collective(p).kind = plan::CollectiveKind::all_gather; collective(p).buffers = {loss}; }},
+      {"named twice",
+       [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
+      {"share bytes",
+       [](PlanT &, ProgramT &p) {
+         collective(p).buffers = {gradient, gradient};
+       }},
+      {"integers",
+       [](PlanT &, ProgramT &p) { collective(p).buffers = {tokens}; }},
+      {"not contiguous",
+       [](PlanT &, ProgramT &p) {
+         collective(p).buffers = {gradient, tokens};
+       }},
+      {"4 equal parts",
+       [](PlanT &, ProgramT &p) {
+         collective(p).kind = plan::CollectiveKind::all_gather;
+         collective(p).buffers = {loss};
+       }},
   });
 }
 
@@ -287,13 +457,36 @@ TEST(PlanCheck, collectivesMeet) {
   auto file = PlanFile::fromBytes(encode(good));
   EXPECT_TRUE(file.ok()) << file.status();
   expectRefused({
-      {"do not match", [](PlanT &p, ProgramT &) { auto &q = lastRank(p); std::swap(q.update[0], q.update[1]); }},
-      {"ranks 0 (update[0] \"loss\") and 3", [](PlanT &p, ProgramT &) { auto &q = lastRank(p); q.update.erase(q.update.begin()); q.loss_ready = 0; }},
-      {"would wait forever", [](PlanT &p, ProgramT &) { auto &q = lastRank(p); q.update.erase(q.update.begin() + 1); }},
-      {"do not match", [](PlanT &p, ProgramT &) { collective(lastRank(p)).kind = plan::CollectiveKind::broadcast; }},
-      {"do not match", [](PlanT &p, ProgramT &) { collective(lastRank(p)).reduction = plan::Reduction::max; }},
-      {"elements of", [](PlanT &p, ProgramT &) { collective(lastRank(p)).buffers = {ones}; }},
-      {"one has 1 buffers", [](PlanT &p, ProgramT &) { collective(lastRank(p)).buffers = {gradient, ones}; }},
+      {"do not match",
+       [](PlanT &p, ProgramT &) {
+         auto &q = lastRank(p);
+         std::swap(q.update[0], q.update[1]);
+       }},
+      {"ranks 0 (update[0] \"loss\") and 3",
+       [](PlanT &p, ProgramT &) {
+         auto &q = lastRank(p);
+         q.update.erase(q.update.begin());
+         q.loss_ready = 0;
+       }},
+      {"would wait forever",
+       [](PlanT &p, ProgramT &) {
+         auto &q = lastRank(p);
+         q.update.erase(q.update.begin() + 1);
+       }},
+      {"do not match",
+       [](PlanT &p, ProgramT &) {
+         collective(lastRank(p)).kind = plan::CollectiveKind::broadcast;
+       }},
+      {"do not match",
+       [](PlanT &p, ProgramT &) {
+         collective(lastRank(p)).reduction = plan::Reduction::max;
+       }},
+      {"elements of",
+       [](PlanT &p, ProgramT &) { collective(lastRank(p)).buffers = {ones}; }},
+      {"one has 1 buffers",
+       [](PlanT &p, ProgramT &) {
+         collective(lastRank(p)).buffers = {gradient, ones};
+       }},
   });
 }
 
@@ -317,7 +510,8 @@ TEST(PlanCheck, circularWaitIsFound) {
   std::swap(columnFirst.update[0], columnFirst.update[1]);
   auto file = PlanFile::fromBytes(encode(plan));
   ASSERT_FALSE(file.ok());
-  EXPECT_NE(std::string(file.status().message()).find("wait forever"), std::string::npos)
+  EXPECT_NE(std::string(file.status().message()).find("wait forever"),
+            std::string::npos)
       << file.status();
 }
 

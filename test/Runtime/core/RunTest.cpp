@@ -1,8 +1,8 @@
 // Whole runs of a small plan, checked against sums done here by hand.
+#include "meshwork/Runtime/Run.h"
 #include "TestPlan.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
-#include "meshwork/Runtime/Run.h"
 #include "runtime/core/Cpus.h"
 #include "runtime/core/Schedule.h"
 #include "runtime/io/SafeTensors.h"
@@ -39,7 +39,8 @@ protected:
   }
 };
 
-std::vector<float> tensor(const std::string &path, const char *name = "wte.weight") {
+std::vector<float> tensor(const std::string &path,
+                          const char *name = "wte.weight") {
   auto reader = SafeTensorsReader::open(path);
   EXPECT_TRUE(reader.ok()) << reader.status();
   std::vector<float> values((*reader)->find(name)->numElements);
@@ -61,15 +62,19 @@ struct ByHand {
   std::vector<float> lastGradient;
   std::vector<double> weights;
 
-  ByHand(const std::string &text, std::vector<float> start, int steps, double rate)
+  ByHand(const std::string &text, std::vector<float> start, int steps,
+         double rate)
       : weights(start.begin(), start.end()) {
     auto source = TokenSource::open({text, "", "bytes", 256, 16});
     std::vector<int32_t> tokens(16), targets(16);
     for (int step = 0; step < steps; ++step) {
       std::vector<double> counts(256);
       for (uint32_t sample = 0; sample < 8; ++sample) {
-        EXPECT_TRUE((*source)->sample(0, static_cast<uint64_t>(step), sample,
-                                      absl::MakeSpan(tokens), absl::MakeSpan(targets)).ok());
+        EXPECT_TRUE((*source)
+                        ->sample(0, static_cast<uint64_t>(step), sample,
+                                 absl::MakeSpan(tokens),
+                                 absl::MakeSpan(targets))
+                        .ok());
         for (int32_t token : tokens)
           ++counts[static_cast<size_t>(token)];
       }
@@ -96,13 +101,17 @@ TEST_F(Run, oneTwoAndFourRanksComputeWhatIsComputedByHand) {
   for (uint32_t ranks : {1u, 2u, 4u}) {
     options.metrics = temporary("metrics");
     options.saveGradients = temporary("gradients");
-    absl::Status status = runPlan(tinyPlan({.ranks = ranks, .microbatches = 4 / ranks}));
+    absl::Status status =
+        runPlan(tinyPlan({.ranks = ranks, .microbatches = 4 / ranks}));
     ASSERT_TRUE(status.ok()) << status;
     auto metrics = lines(options.metrics);
     ASSERT_EQ(metrics.size(), 3u);
     for (size_t step = 0; step < 3; ++step)
-      EXPECT_NEAR(metrics[step]["loss"].get<double>(), expected.losses[step], 1e-7) << ranks;
-    std::vector<float> weights = tensor(options.save), gradient = tensor(options.saveGradients);
+      EXPECT_NEAR(metrics[step]["loss"].get<double>(), expected.losses[step],
+                  1e-7)
+          << ranks;
+    std::vector<float> weights = tensor(options.save),
+                       gradient = tensor(options.saveGradients);
     for (size_t i = 0; i < weights.size(); ++i) {
       ASSERT_NEAR(weights[i], expected.weights[i], 1e-7);
       ASSERT_NEAR(gradient[i], expected.lastGradient[i], 1e-8);
@@ -150,7 +159,8 @@ TEST_F(Run, weightsOfAnotherModelAreListed) {
   for (int i = 0; i < 7; ++i)
     tensors.push_back({"extra" + std::to_string(i), {4}, data.data()});
   ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
-  expectExit(tinyPlan(), 65, "missing: \"wte.weight\"; not in the plan: \"extra0\", ");
+  expectExit(tinyPlan(), 65,
+             "missing: \"wte.weight\"; not in the plan: \"extra0\", ");
   expectExit(tinyPlan(), 65, "\"extra4\" and 2 more");
   tensors = {{"wte.weight", {2, 2}, data.data()}};
   ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
@@ -186,11 +196,13 @@ TEST_F(Run, nanInAWeightStopsBeforeTheOptimizer) {
   std::vector<float> weights(256 * 8, 0.5f);
   weights['k' * 8] = NAN;
   options.init = temporary("nan.safetensors");
-  std::vector<TensorToWrite> tensors = {{"wte.weight", {256, 8}, weights.data()}};
+  std::vector<TensorToWrite> tensors = {
+      {"wte.weight", {256, 8}, weights.data()}};
   ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
-  expectExit(tinyPlan({.ranks = 2}), 65,
-             "the loss of step 0 is nan; all ranks stopped before the optimizer. "
-             "parameter \"wte.weight\" of rank 0 held a NaN before the step");
+  expectExit(
+      tinyPlan({.ranks = 2}), 65,
+      "the loss of step 0 is nan; all ranks stopped before the optimizer. "
+      "parameter \"wte.weight\" of rank 0 held a NaN before the step");
 }
 
 TEST_F(Run, infinityOnOneRankIsTracedToItsInstruction) {
@@ -198,16 +210,20 @@ TEST_F(Run, infinityOnOneRankIsTracedToItsInstruction) {
   plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
   plan.program_of_rank = {0, 0, 1, 0};
   opOf<plan::FillT>(*plan.programs[1]->once[0]).value = INFINITY;
-  expectExit(plan, 65, "the first is a NaN in \"loss\", written by instruction \"mean\" (Matmul, "
-                       "microbatch[1]) in microbatch 0 on rank 2");
+  expectExit(plan, 65,
+             "the first is a NaN in \"loss\", written by instruction \"mean\" "
+             "(Matmul, "
+             "microbatch[1]) in microbatch 0 on rank 2");
 }
 
 TEST_F(Run, aDivergingRunNamesTheStep) {
   options.learningRate.rate = 3e38;
   PlanT plan = tinyPlan();
   opOf<plan::FillT>(*plan.programs[0]->once[0]).value = 1;
-  expectExit(plan, 65, "the loss of step 1 is inf; all ranks stopped before the optimizer. "
-                       "parameter \"wte.weight\" of rank 0 held an infinity");
+  expectExit(
+      plan, 65,
+      "the loss of step 1 is inf; all ranks stopped before the optimizer. "
+      "parameter \"wte.weight\" of rank 0 held an infinity");
 }
 
 TEST_F(Run, stopEndsAfterTheStepAndSaves) {
@@ -229,14 +245,16 @@ TEST_F(Run, metricsHaveTheContractsKeys) {
   for (const auto &[key, value] : last.items())
     keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{
-                      "comm_ms", "compute_ms", "grad_norm", "idle_ms", "loss", "lr", "memory_peak_bytes",
-                      "mfu", "step", "step_ms", "tokens", "tokens_per_s"}));
+                      "comm_ms", "compute_ms", "grad_norm", "idle_ms", "loss",
+                      "lr", "memory_peak_bytes", "mfu", "step", "step_ms",
+                      "tokens", "tokens_per_s"}));
   EXPECT_EQ(last["step"], 2);
   EXPECT_EQ(last["tokens"], 3 * 8 * 16);
   EXPECT_GT(last["mfu"].get<double>(), 0);
   EXPECT_NEAR(last["compute_ms"].get<double>() + last["comm_ms"].get<double>() +
                   last["idle_ms"].get<double>(),
-              last["step_ms"].get<double>(), 1e-4 * last["step_ms"].get<double>());
+              last["step_ms"].get<double>(),
+              1e-4 * last["step_ms"].get<double>());
 }
 
 TEST_F(Run, traceHasATrackPerRankAndStream) {
@@ -251,15 +269,16 @@ TEST_F(Run, traceHasATrackPerRankAndStream) {
     else
       (event["tid"] == 1 ? moves : compute) += 1;
   EXPECT_EQ(names, 4);
-  EXPECT_EQ(moves, 2 * 2 * 2);              // ranks, steps, collectives
-  EXPECT_EQ(compute, 2 * 2 * (3 * 2 + 2));  // three a microbatch, two in update
+  EXPECT_EQ(moves, 2 * 2 * 2);             // ranks, steps, collectives
+  EXPECT_EQ(compute, 2 * 2 * (3 * 2 + 2)); // three a microbatch, two in update
 }
 
 TEST_F(Run, profileCountsEveryInstruction) {
   options.profileJson = temporary("profile");
   options.profile = true;
   ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
-  auto rows = nlohmann::json::parse(readFile(options.profileJson))["instructions"];
+  auto rows =
+      nlohmann::json::parse(readFile(options.profileJson))["instructions"];
   ASSERT_EQ(rows.size(), 7u);
   for (const auto &row : rows) {
     EXPECT_EQ(row["calls_per_step"], row["phase"] == "microbatch" ? 2 : 1);
@@ -309,6 +328,21 @@ TEST_F(Run, refusesWhatDoesNotFitInMemory) {
   expectExit(plan, 71, "needs 4096.0 TiB (4 ranks of up to 1024.0 TiB each)");
   plan.programs[0]->arena_bytes = ~uint64_t{0};
   expectExit(plan, 65, "64 bits");
+}
+
+TEST_F(Run, growsByWhatWasPlanned) {
+  PlanT plan = tinyPlan({.ranks = 2});
+  plan.programs[0]->arena_bytes = 128u << 20;
+  options.metrics = temporary("metrics");
+  absl::Status status = runPlan(plan);
+  ASSERT_TRUE(status.ok()) << status;
+  double planned = 2.0 * (128u << 20);
+  double first = lines(options.metrics).front()["memory_peak_bytes"];
+  double last = lines(options.metrics).back()["memory_peak_bytes"];
+  EXPECT_GE(last, planned);
+  // Threads' stacks and the allocator, not training: the first step has it all.
+  EXPECT_LT(last, planned + (16u << 20));
+  EXPECT_LT(last - first, 1u << 20);
 }
 
 TEST_F(Run, measuresThePeak) {

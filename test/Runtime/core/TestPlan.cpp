@@ -1,8 +1,11 @@
 #include "TestPlan.h"
 #include "meshwork/Plan/Frame.h"
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
+#include <unistd.h>
 
 namespace meshwork::runtime::test {
 namespace {
@@ -20,7 +23,8 @@ struct Builder {
     return *plan.programs.back();
   }
 
-  uint32_t view(uint32_t buffer, plan::DType dtype, std::vector<int64_t> shape) {
+  uint32_t view(uint32_t buffer, plan::DType dtype,
+                std::vector<int64_t> shape) {
     auto view = std::make_unique<plan::ViewT>();
     view->buffer = buffer;
     view->dtype = dtype;
@@ -33,7 +37,8 @@ struct Builder {
   }
 
   uint32_t tensor(const char *name, plan::BufferKind kind, plan::DType dtype,
-                  std::vector<int64_t> shape, int firstUse = -1, int lastUse = 0) {
+                  std::vector<int64_t> shape, int firstUse = -1,
+                  int lastUse = 0) {
     auto buffer = std::make_unique<plan::BufferT>();
     buffer->name = name;
     buffer->kind = kind;
@@ -85,7 +90,8 @@ void addTensors(Builder &b) {
   using plan::BufferKind, plan::DType;
   b.tensor("wte", BufferKind::weights, DType::f32, {rows, width});
   b.tensor("wte gradient", BufferKind::gradients, DType::f32, {rows, width});
-  b.tensor("x", BufferKind::activations, DType::f32, {micro, sequence, width}, 2, 3);
+  b.tensor("x", BufferKind::activations, DType::f32, {micro, sequence, width},
+           2, 3);
   b.tensor("loss", BufferKind::results, DType::f32, {1});
   b.tensor("tokens", BufferKind::input, DType::i32, {micro, sequence});
   b.tensor("targets", BufferKind::input, DType::i32, {micro, sequence});
@@ -190,8 +196,9 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   b.plan.model_flops_per_step = 1000000;
   b.plan.parameter_count = rows * width;
   addTensors(b);
-  addInstructions(b, 1.0f / (static_cast<float>(xElements) *
-                             static_cast<float>(options.microbatches * options.ranks)));
+  addInstructions(
+      b, 1.0f / (static_cast<float>(xElements) *
+                 static_cast<float>(options.microbatches * options.ranks)));
   addState(b);
   return std::move(b.plan);
 }
@@ -207,13 +214,22 @@ std::vector<unsigned char> encode(const plan::PlanT &plan) {
 }
 
 std::string temporary(const std::string &name) {
-  return ::testing::TempDir() + "meshwork-core-" + std::to_string(::getpid()) +
-         "-" + name;
+  struct Folder {
+    std::string path = ::testing::TempDir() + "meshwork-core-XXXXXX";
+    Folder() {
+      if (!::mkdtemp(path.data()))
+        std::abort();
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+  };
+  static const Folder folder;
+  return folder.path + "/" + name;
 }
 
 void writeFile(const std::string &path, const void *data, size_t bytes) {
   std::ofstream file(path, std::ios::binary);
-  file.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes));
+  file.write(static_cast<const char *>(data),
+             static_cast<std::streamsize>(bytes));
   ASSERT_TRUE(file.flush().good()) << path;
 }
 
@@ -235,7 +251,8 @@ std::string writeText(size_t bytes, const std::string &name) {
   std::string text(bytes, ' ');
   uint32_t state = 1;
   for (char &letter : text)
-    letter = static_cast<char>('a' + (state = state * 1664525u + 1013904223u) / 0x10000000u);
+    letter = static_cast<char>('a' + (state = state * 1664525u + 1013904223u) /
+                                         0x10000000u);
   std::string path = temporary(name);
   writeFile(path, text.data(), text.size());
   return path;

@@ -18,9 +18,28 @@ struct TinyOptions {
 
 // Indices of views, in the order in which tinyPlan makes them.
 enum TinyView : uint32_t {
-  weight, gradient, x, loss, tokens, targets, learningRate, bias1, bias2,
-  random, xRow, ones, onesAsX, cos, sin, gradNorm, weightColumn, gradColumn,
-  gradRow, rateCell, lossCell, gradNormCell
+  weight,
+  gradient,
+  x,
+  loss,
+  tokens,
+  targets,
+  learningRate,
+  bias1,
+  bias2,
+  random,
+  xRow,
+  ones,
+  onesAsX,
+  cos,
+  sin,
+  gradNorm,
+  weightColumn,
+  gradColumn,
+  gradRow,
+  rateCell,
+  lossCell,
+  gradNormCell
 };
 
 plan::PlanT tinyPlan(const TinyOptions &options = {});
