@@ -101,6 +101,7 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
     for (double peak : peaks)
       sum += peak;
     parts.reporter->setPeakTflops(sum);
+    resetPeakResident(); // All matrices of the measurement are gone.
   }
   return absl::OkStatus();
 }
