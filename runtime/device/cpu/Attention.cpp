@@ -103,7 +103,7 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
   SoftmaxState state{scratch.rowMax, scratch.rowSum, scratch.sums, shape.d};
   std::fill(state.max, state.max + shape.queries.block,
             -std::numeric_limits<float>::infinity());
-  // Rows that see nothing of the first blocks still take part in products.
+  std::fill(state.sum, state.sum + shape.queries.block, 0.0f);
   std::fill(state.out, state.out + shape.queries.block * shape.d, 0.0f);
   const std::byte *q =
       ops.q.at(arena, sample, queryBlock * shape.queries.block, head);

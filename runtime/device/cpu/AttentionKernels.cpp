@@ -48,42 +48,51 @@ MESHWORK_INLINE float rowMaximum(const float *scores, int64_t padded,
   return horizontalMax(largest);
 }
 
-/// Moves the row's sums from maximum `old` to `now`.
-MESHWORK_INLINE void rescale(const SoftmaxState &state, int64_t row, float old,
-                             float now) {
-  float *out = state.out + row * state.d;
-  if (old == minusInfinity) { // First keys: what is there is no number yet.
-    state.sum[row] = 0;
-    std::fill(out, out + state.d, 0.0f);
-  } else if (now > old) {
-    float factor = exponential(Floats(old - now)).x;
-    state.sum[row] *= factor;
-    for (int64_t i = 0; i < state.d; ++i)
-      out[i] *= factor;
+/// Rows that softmax takes together, so that the latencies of one row's
+/// reductions hide behind the others' work.
+constexpr int64_t rowsAtOnce = numLanes;
+
+/// Maxima of up to sixteen rows, the running ones included.
+MESHWORK_INLINE Floats newMaxima(const ScoreBlock &block, Floats old,
+                                 int64_t first, int64_t count) {
+  Floats now = old;
+  for (int64_t r = 0; r < count; ++r) {
+    float *scores = block.scores + (first + r) * block.ld;
+    Columns seen = seenBy(block, first + r);
+    if (seen.empty())
+      continue;
+    if (seen.partial())
+      fillUnseen(scores, seen, minusInfinity * block.scale);
+    float largest = rowMaximum(scores, seen.padded, block.scale);
+    now[r] = largest > now[r] ? largest : now[r];
   }
-  state.max[row] = now;
+  return now;
+}
+
+/// Moves a row's sums to a maximum that is larger by -ln `factor`.
+MESHWORK_INLINE void rescale(const SoftmaxState &state, int64_t row,
+                             float factor) {
+  float *out = state.out + row * state.d;
+  state.sum[row] *= factor;
+  for (int64_t i = 0; i < state.d; ++i)
+    out[i] *= factor;
 }
 
 template <typename T, bool dropped>
 MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
                                 const SoftmaxState &state, int64_t row) {
-  float *scores = block.scores + row * block.ld;
+  const float *scores = block.scores + row * block.ld;
   T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
   Columns seen = seenBy(block, row);
+  Floats sums = Floats(0.0f);
   if (seen.empty()) {
     for (int64_t c = 0; c < seen.padded; c += numLanes)
-      store(probabilities + c, Floats(0.0f));
+      store(probabilities + c, sums);
     return;
   }
-  if (seen.partial())
-    fillUnseen(scores, seen, minusInfinity * block.scale);
-  float old = state.max[row];
-  float now = std::max(old, rowMaximum(scores, seen.padded, block.scale));
-  rescale(state, row, old, now);
-  Floats sums = Floats(0.0f);
+  Floats scale = Floats(block.scale), shift = Floats(-state.max[row]);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
-    Floats p = exponential(fma(load(scores + c), Floats(block.scale),
-                               Floats(-now)));
+    Floats p = exponential(fma(load(scores + c), scale, shift));
     sums += p;
     if constexpr (dropped)
       p *= keepFactors(block.dropout, row, c);
@@ -92,13 +101,32 @@ MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
   state.sum[row] += horizontalSum(sums);
 }
 
+template <typename T, bool dropped>
+MESHWORK_INLINE void softmaxRows(const ScoreBlock &block,
+                                 const SoftmaxState &state, int64_t first,
+                                 int64_t count) {
+  Floats old = Floats(0.0f);
+  std::memcpy(&old, state.max + first, count * sizeof(float));
+  Floats now = newMaxima(block, old, first, count);
+  std::memcpy(state.max + first, &now, count * sizeof(float));
+  // Before a row's first keys its sums are zero, and any factor will do.
+  Floats factors = exponential(old - now);
+  for (int64_t r = 0; r < count; ++r)
+    if (now[r] > old[r])
+      rescale(state, first + r, old[r] == minusInfinity ? 0 : factors[r]);
+  for (int64_t r = 0; r < count; ++r)
+    softmaxRow<T, dropped>(block, state, first + r);
+}
+
 template <typename T>
 void softmax(const ScoreBlock &block, const SoftmaxState &state) {
-  for (int64_t row = 0; row < block.rows; ++row)
+  for (int64_t row = 0; row < block.rows; row += rowsAtOnce) {
+    int64_t count = std::min(rowsAtOnce, block.rows - row);
     if (block.dropout.active)
-      softmaxRow<T, true>(block, state, row);
+      softmaxRows<T, true>(block, state, row, count);
     else
-      softmaxRow<T, false>(block, state, row);
+      softmaxRows<T, false>(block, state, row, count);
+  }
 }
 
 template <typename T, bool dropped>

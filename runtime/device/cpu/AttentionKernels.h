@@ -34,9 +34,10 @@ struct ScoreBlock {
   BlockDropout dropout;
 };
 
-/// Running softmax of `rows` queries over their blocks of keys.
+/// Running softmax of `rows` queries over their blocks of keys. Starts with
+/// maxima of -infinity and sums of zero.
 struct SoftmaxState {
-  float *max = nullptr; // [rows], -infinity before the first block
+  float *max = nullptr; // [rows]
   float *sum = nullptr; // [rows]
   float *out = nullptr; // [rows, d], sums of probability times v so far
   int64_t d = 0;
@@ -78,5 +79,6 @@ const AttentionKernels &attentionKernels();
 extern const AttentionKernels attentionKernelsBase;
 extern const AttentionKernels attentionKernelsV3;
 extern const AttentionKernels attentionKernelsV4;
+extern const AttentionKernels attentionKernelsV4Bf16;
 
 } // namespace meshwork::runtime::cpu

@@ -3,11 +3,20 @@
 
 namespace meshwork::runtime::cpu {
 
+namespace {
+
+const AttentionKernels &choose() {
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return __builtin_cpu_supports("avx512bf16") ? attentionKernelsV4Bf16
+                                                : attentionKernelsV4;
+  return __builtin_cpu_supports("x86-64-v3") ? attentionKernelsV3
+                                             : attentionKernelsBase;
+}
+
+} // namespace
+
 const AttentionKernels &attentionKernels() {
-  static const AttentionKernels &best =
-      __builtin_cpu_supports("x86-64-v4")   ? attentionKernelsV4
-      : __builtin_cpu_supports("x86-64-v3") ? attentionKernelsV3
-                                            : attentionKernelsBase;
+  static const AttentionKernels &best = choose();
   return best;
 }
 

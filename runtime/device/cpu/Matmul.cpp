@@ -162,7 +162,8 @@ private:
 
 absl::Status MatmulOperation::describe() {
   MatmulBlocking blocking =
-      chooseMatmulBlocking(ops.m(), ops.n(), ops.k(), ops.lhs.bytes());
+      chooseMatmulBlocking({ops.m(), ops.n(), ops.k(), ops.lhs.bytes(),
+                            ops.lhsMatrix.transposed});
   rows = {ops.m(), blocking.m};
   columns = {ops.n(), blocking.n};
   if (accumulate != plan::Accumulate::yes)

@@ -5,6 +5,12 @@
 
 namespace meshwork::runtime::cpu {
 
+struct MatmulShape {
+  int64_t m, n, k;
+  int64_t elementBytes; // of lhs and rhs
+  bool lhsTransposed;
+};
+
 struct MatmulBlocking {
   int64_t m = 1, n = 1; // of a whole block; the last ones are smaller
   bool packRhs = false; // each column panel of rhs is packed before its use
@@ -12,7 +18,6 @@ struct MatmulBlocking {
 
 /// A function of the problem alone, never of the number of threads: so are the
 /// bits of the result.
-MatmulBlocking chooseMatmulBlocking(int64_t m, int64_t n, int64_t k,
-                                    int64_t elementBytes);
+MatmulBlocking chooseMatmulBlocking(const MatmulShape &shape);
 
 } // namespace meshwork::runtime::cpu

@@ -18,7 +18,7 @@ constexpr int64_t numLanes = 16;
 using Floats = float __attribute__((ext_vector_type(16)));
 using Ints = int32_t __attribute__((ext_vector_type(16)));
 using Words = uint32_t __attribute__((ext_vector_type(16)));
-using WideWords = uint64_t __attribute__((ext_vector_type(16)));
+using WideWords = uint64_t __attribute__((ext_vector_type(8)));
 using HalfWords = uint16_t __attribute__((ext_vector_type(16)));
 
 #define MESHWORK_INLINE inline __attribute__((always_inline))
@@ -96,12 +96,18 @@ MESHWORK_INLINE Floats load(const Bf16 *from) {
 }
 MESHWORK_INLINE void store(float *to, Floats v) { storeAs(to, v); }
 MESHWORK_INLINE void store(Bf16 *to, Floats v) {
+#ifdef __AVX512BF16__
+  // One instruction. It takes subnormal numbers for zero, the code below not.
+  using Halves = __bf16 __attribute__((ext_vector_type(16)));
+  storeAs(to, __builtin_convertvector(v, Halves));
+#else
   Words bits = castTo<Words>(v);
   Words rounded = bits + 0x7fff + ((bits >> 16) & 1);
   Ints isNan = v != v;
   Words result = (rounded & castTo<Words>(~isNan)) |
                  ((bits | 0x400000) & castTo<Words>(isNan));
   storeAs(to, __builtin_convertvector(result >> 16, HalfWords));
+#endif
 }
 
 } // namespace

@@ -7,35 +7,37 @@
 namespace meshwork::runtime::cpu {
 namespace {
 
-struct WordPair {
-  Words high, low;
+/// Four counter words of eight elements. Words are the low halves of their
+/// lanes; the high halves hold remains, which multiplication does not read.
+struct PhiloxLanes {
+  WideWords c0, c1, c2, c3;
 };
 
-MESHWORK_INLINE WordPair multiplyWide(Words a, uint32_t b) {
-  WideWords product = __builtin_convertvector(a, WideWords) * uint64_t{b};
-  return {__builtin_convertvector(product >> 32, Words),
-          __builtin_convertvector(product, Words)};
+MESHWORK_INLINE void philoxRound(PhiloxLanes &lanes, uint32_t k0, uint32_t k1) {
+  constexpr uint64_t lowHalf = 0xffffffffu;
+  WideWords a = (lanes.c0 & lowHalf) * uint64_t{0xD2511F53u};
+  WideWords b = (lanes.c2 & lowHalf) * uint64_t{0xCD9E8D57u};
+  lanes = {(b >> 32) ^ lanes.c1 ^ uint64_t{k0}, b,
+           (a >> 32) ^ lanes.c3 ^ uint64_t{k1}, a};
 }
 
-/// Words of the elements index, index + 1, ... index + 15.
+/// Words of the elements index, index + 1, ... index + 15. Even and odd
+/// elements go apart, since processors multiply 32 by 32 bits in lanes of 64.
 MESHWORK_INLINE Words philoxWords(const PhiloxStream &stream, uint64_t index) {
-  uint32_t low = static_cast<uint32_t>(index);
-  Words c0 = castTo<Words>(laneIndex()) + low;
-  Words carry = castTo<Words>(c0 < Words(low)) & 1;
-  Words c1 = carry + static_cast<uint32_t>(index >> 32);
-  Words c2 = Words(stream.step), c3 = Words(0u);
+  WideWords evenIndex = WideWords{0, 2, 4, 6, 8, 10, 12, 14} + index;
+  WideWords oddIndex = evenIndex + 1;
+  WideWords step = WideWords(uint64_t{stream.step});
+  WideWords zero = WideWords(uint64_t{0});
+  PhiloxLanes even = {evenIndex, evenIndex >> 32, step, zero};
+  PhiloxLanes odd = {oddIndex, oddIndex >> 32, step, zero};
   uint32_t k0 = stream.seed, k1 = stream.stream;
   for (int round = 0; round < 10; ++round) {
-    WordPair a = multiplyWide(c0, 0xD2511F53u);
-    WordPair b = multiplyWide(c2, 0xCD9E8D57u);
-    c0 = b.high ^ c1 ^ k0;
-    c1 = b.low;
-    c2 = a.high ^ c3 ^ k1;
-    c3 = a.low;
+    philoxRound(even, k0, k1);
+    philoxRound(odd, k0, k1);
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return c0;
+  return castTo<Words>((even.c0 & uint64_t{0xffffffffu}) | (odd.c0 << 32));
 }
 
 } // namespace
