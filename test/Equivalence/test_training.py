@@ -97,7 +97,7 @@ class Training(unittest.TestCase):
                                        init=self.space.save_weights(weights))
                 exact = {n: w.detach().double() for n, w in weights.items()}
                 for tensor, gradient in run.gradients.items():
-                    exact[tensor].grad = torch.from_numpy(gradient).double()
+                    exact[tensor].grad = torch.tensor(gradient, dtype=torch.float64)
                 AdamW(exact, 0.8, 0.9, 1e-6, decay, clip).step(rate)
                 for tensor, found in run.weights.items():
                     # A handful of roundings of a value near the weight, and as
