@@ -38,10 +38,11 @@ def call(command):
     timer.start()
     try:
         lines = []
-        for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            lines.append(line)
+        with process.stdout as output:
+            for line in output:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+                lines.append(line)
         return process.wait(), "".join(lines)
     finally:
         timer.cancel()
@@ -105,9 +106,10 @@ def lit():
 
 def unittests(folder):
     code, text = call([PYTHON, "-m", "unittest", "discover", "-v", "-s", folder])
-    ran = re.search(r"^Ran (\d+) tests? in", text, re.M)
-    if not ran:
+    runs = list(re.finditer(r"^Ran (\d+) tests? in", text, re.M))
+    if not runs:
         return BROKEN
+    ran = runs[-1]  # A test may have printed another one before.
     result = text[ran.end():]
 
     def number(word):

@@ -1,0 +1,126 @@
+"""`meshwork explain` against numbers worked out from the configuration."""
+import json
+import random
+import unittest
+
+import shell
+
+CONFIG = json.loads((shell.ROOT / "examples/gpt2-tiny.json").read_text())
+KINDS = {"weights", "gradients", "optimizer", "activations", "communication", "workspace",
+         "peak"}
+
+
+def gpt2_parameters(config):
+    width, inner = config["n_embd"], config["n_inner"] or 4 * config["n_embd"]
+    block = (width * 3 * width + 3 * width) + (width * width + width) + 4 * width
+    block += (width * inner + inner) + (inner * width + width)
+    return (config["vocab_size"] + config["n_positions"]) * width \
+        + config["n_layer"] * block + 2 * width
+
+
+class Explain(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.space = shell.Shell()
+        cls.addClassCleanup(cls.space.close)
+        for name, compute in (("bf16.mwplan", "bf16"), ("f32.mwplan", "f32")):
+            cls.space.must("meshwork", "compile", "examples/gpt2-tiny.json", "--spec",
+                           "examples/dp2.toml", "--set", f"precision.compute={compute}",
+                           "--set", "batch.global=16", "-o", name)
+
+    def explain(self, *arguments):
+        return self.space.must("meshwork", "explain", *arguments).stdout
+
+    def json(self, plan):
+        return json.loads(self.explain(plan, "--json"))
+
+    def test_json_has_the_keys_of_the_contract(self):
+        told = self.json("bf16.mwplan")
+        self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
+                                     "memory_per_rank_bytes", "collectives", "schedule",
+                                     "bubble_fraction"})
+        self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
+        self.assertEqual((told["ranks"], told["programs"], told["bubble_fraction"]), (2, 1, 0))
+
+    def test_model_state_is_sixteen_bytes_a_parameter(self):
+        count = gpt2_parameters(CONFIG)
+        mixed, single = self.json("bf16.mwplan"), self.json("f32.mwplan")
+        self.assertEqual(mixed["parameters"], count)
+        memory = mixed["memory_per_rank_bytes"]
+        self.assertEqual([memory[k] for k in ("weights", "gradients", "optimizer")],
+                         [2 * count, 2 * count, 12 * count])
+        memory = single["memory_per_rank_bytes"]
+        self.assertEqual([memory[k] for k in ("weights", "gradients", "optimizer")],
+                         [4 * count, 4 * count, 8 * count])
+        self.assertGreater(memory["peak"], 16 * count)
+
+    def test_schedule_has_each_microbatch(self):
+        # 16 sequences over 2 ranks, 4 at a time.
+        self.assertEqual(self.json("f32.mwplan")["schedule"],
+                         [["0F0", "0B0", "0F1", "0B1", "0REDUCE"]])
+
+    def test_gradients_cross_the_mesh_once_a_step(self):
+        told = self.json("f32.mwplan")
+        sent = sum(c["bytes_sent_per_rank"] for c in told["collectives"])
+        # Over two ranks an all_reduce sends its buffer once: gradients and the loss.
+        self.assertEqual(sent, 4 * told["parameters"] + 4)
+        for collective in told["collectives"]:
+            self.assertEqual((collective["kind"], collective["axis"], collective["phase"]),
+                             ("all_reduce", "dp", "update"))
+            self.assertTrue(collective["cause"])
+
+    def test_flops_are_those_of_the_matmuls(self):
+        """Six flops a weight of a matmul and token, and the attention, within a tenth:
+        norms and activations are counted too, and are small."""
+        told = self.json("f32.mwplan")
+        tokens, width, sequence = 16 * 64, CONFIG["n_embd"], 64
+        matmul = CONFIG["n_layer"] * 12 * width * width + CONFIG["vocab_size"] * width
+        attention = CONFIG["n_layer"] * 2 * sequence * width
+        low = 6 * tokens * matmul
+        high = 1.1 * 6 * tokens * (matmul + attention)
+        self.assertGreater(told["flops_per_step"], low)
+        self.assertLess(told["flops_per_step"], high)
+
+    def test_text_and_schedule(self):
+        text = self.explain("bf16.mwplan")
+        for fact in ("2 ranks, batch split over dp", "weights", "optimizer", "all_reduce",
+                     "microbatch", "0F0,0B0,0F1,0B1,0REDUCE"):
+            self.assertIn(fact, text)
+        longer = self.explain("bf16.mwplan", "--schedule")
+        self.assertTrue(longer.startswith(text))
+        self.assertGreater(longer.count("matmul"), 12 * CONFIG["n_layer"])
+
+    def test_the_story_of_a_weight(self):
+        name = "h.0.mlp.c_fc.weight"
+        text = self.explain("bf16.mwplan", name)
+        for fact in ("a parameter, [64,256] in files", "bf16[64,256]", "f32[64,256]", "always",
+                     "gradient: partial over dp", "all_reduce", "matmul"):
+            self.assertIn(fact, text)
+        self.assertEqual(text, self.explain("bf16.mwplan", "h.0.*c_fc.weight"))
+        self.assertEqual(text, self.explain("bf16.mwplan", "0.mlp.c_fc.weight"))
+
+    def test_names_that_are_not_there(self):
+        self.space.refuse(shell.USAGE, ["h.0.mlp.c_fc.weight"], "meshwork", "explain",
+                          "f32.mwplan", "h.0.mlp.c_fc.wieght")
+        self.space.refuse(shell.USAGE, ["means 2 values"], "meshwork", "explain", "f32.mwplan",
+                          "mlp.c_fc.weight")
+
+    def test_damaged_plans(self):
+        whole = (self.space.path / "f32.mwplan").read_bytes()
+        choose = random.Random(7)
+        broken = [whole[:n] for n in (0, 1, 63, 64, 65, len(whole) // 2, len(whole) - 1)]
+        for place in [choose.randrange(len(whole)) for _ in range(60)]:
+            flipped = bytearray(whole)
+            flipped[place] ^= 1 << choose.randrange(8)
+            broken.append(bytes(flipped))
+        for content in broken:
+            self.space.write("broken.mwplan", content)
+            done = self.space.refuse(shell.DATA, ["broken.mwplan"], "meshwork", "explain",
+                                     "broken.mwplan", "--json")
+            self.assertEqual(done.stdout, "")
+        self.space.refuse(shell.NO_INPUT, ["absent"], "meshwork", "explain", "absent")
+        self.space.refuse(shell.DATA, [], "meshwork", "explain", "README.md")
+
+
+if __name__ == "__main__":
+    unittest.main()

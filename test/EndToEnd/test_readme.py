@@ -1,0 +1,63 @@
+"""The README is true: its commands run, its files and links exist."""
+import re
+import unittest
+
+import shell
+
+TEXTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
+
+
+def shell_lines(text):
+    """Commands of all ```sh blocks, in order, without comments."""
+    lines = []
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
+        lines += [re.sub(r"\s+#.*", "", line) for line in block.splitlines() if line]
+    return lines
+
+
+class Readme(unittest.TestCase):
+    def setUp(self):
+        self.text = (shell.ROOT / "README.md").read_text()
+
+    def test_commands_run_as_they_stand(self):
+        lines = shell_lines(self.text)
+        usage = shell.Shell().run(str(shell.ROOT / "dev"), "help").stdout
+        space = shell.Shell()
+        self.addCleanup(space.close)
+        ran = 0
+        for line in lines:
+            if line.startswith("./dev "):
+                self.assertRegex(usage, rf"(?m)^  {line.split()[1]}\b", line)
+                continue
+            self.assertTrue(line.startswith("build/bin/"), f"who runs this? {line}")
+            with self.subTest(line):
+                done = space.run(line)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            ran += 1
+        self.assertGreaterEqual(ran, 10)
+        for name in ("tiny.mwplan", "one.mwplan", "metrics.jsonl", "weights.safetensors",
+                     "schedule.mlir", "trace.json"):
+            self.assertTrue((space.path / name).stat().st_size > 0, name)
+
+    def test_every_tool_and_exit_code_is_told(self):
+        for tool in shell.BIN.iterdir():
+            if tool.name.startswith("meshwork"):
+                self.assertIn(tool.name, self.text)
+        header = (shell.ROOT / "include/meshwork/Runtime/ExitCode.h").read_text()
+        codes = re.findall(r"^  \w+ = (\d+)", header, re.M)
+        self.assertGreater(len(codes), 8)
+        for code in codes:
+            self.assertRegex(self.text, rf"(?m)^\| (\d+, )*{code}[ ,]", code)
+
+    def test_links_lead_somewhere(self):
+        links = 0
+        for name in TEXTS:
+            path = shell.ROOT / name
+            for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
+                links += 1
+                self.assertTrue((path.parent / target).exists(), f"{name}: {target}")
+        self.assertGreater(links, 15)
+
+
+if __name__ == "__main__":
+    unittest.main()
