@@ -93,16 +93,17 @@ GemmSpec blockTimesSpec(const AttentionShape &shape, const HeadTensor &right,
 /// Hands out parts of a thread's workspace, or counts them from null.
 class Carver {
 public:
-  explicit Carver(std::byte *base) : start(base), next(base) {}
+  explicit Carver(std::byte *base) : base(base) {}
   template <typename T> T *take(int64_t count) {
-    T *part = reinterpret_cast<T *>(next);
-    next += alignUp(static_cast<uint64_t>(count) * sizeof(T));
-    return part;
+    std::byte *part = base ? base + bytes : nullptr;
+    bytes += alignUp(static_cast<uint64_t>(count) * sizeof(T));
+    return reinterpret_cast<T *>(part);
   }
-  uint64_t used() const { return static_cast<uint64_t>(next - start); }
+  uint64_t used() const { return bytes; }
 
 private:
-  std::byte *start, *next;
+  std::byte *base;
+  uint64_t bytes = 0;
 };
 
 } // namespace meshwork::runtime::cpu

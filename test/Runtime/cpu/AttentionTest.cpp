@@ -177,6 +177,57 @@ TEST(Attention, WorkspaceDoesNotGrowWithTheSequence) {
   EXPECT_LT(bytes[1], uint64_t{1} << 20);
 }
 
+// bf16 sums dk and dv of one key head in f32, and nothing else grows.
+TEST(Attention, BackwardWorkspaceIsAtMostLinear) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    uint64_t bytes[2];
+    for (int i : {0, 1}) {
+      AttentionProblem problem({.s = i ? 8192 : 512, .heads = 4, .kvHeads = 1,
+                                .causal = true, .dtype = dtype,
+                                .empty = true});
+      absl::StatusOr<uint64_t> size =
+          problem.program.workspaceOf(problem.backward);
+      ASSERT_TRUE(size.ok()) << size.status();
+      bytes[i] = *size;
+    }
+    uint64_t sums = dtype == DType::bf16 ? 8 * 64 * (8192 - 512) : 0;
+    EXPECT_EQ(bytes[1] - bytes[0], sums);
+  }
+}
+
+TEST(Attention, LongSequence) {
+  AttentionCase c{.s = 8192, .heads = 1, .kvHeads = 1, .d = 16,
+                  .causal = true};
+  AttentionProblem problem(c);
+  ASSERT_TRUE(problem.program.run(problem.forward).ok());
+  Values q = problem.program.read(problem.forward.q);
+  Values k = problem.program.read(problem.forward.k);
+  Values v = problem.program.read(problem.forward.v);
+  Values out = problem.program.read(problem.forward.out);
+  for (int64_t i : {0, 1, 4095, 4096, 8191}) {
+    double sum = 0, first = 0; // of the row's first element
+    for (int64_t j = 0; j <= i; ++j) {
+      double score = 0;
+      for (int64_t e = 0; e < c.d; ++e)
+        score += q[i * c.d + e] * k[j * c.d + e];
+      double weight = std::exp(score * c.scale);
+      sum += weight;
+      first += weight * v[j * c.d];
+    }
+    EXPECT_NEAR(out[i * c.d], first / sum, toleranceOf(c).forward) << i;
+  }
+  ASSERT_TRUE(problem.program.run(problem.backward).ok());
+  // Rows of probabilities sum to one, so dv's sum over keys is dout's.
+  Values dv = problem.program.read(problem.backward.dv);
+  Values dout = problem.program.read(problem.backward.dout);
+  double dvSum = 0, doutSum = 0;
+  for (int64_t j = 0; j < c.s; ++j) {
+    dvSum += dv[j * c.d];
+    doutSum += dout[j * c.d];
+  }
+  EXPECT_NEAR(dvSum, doutSum, 8192 * 0x1p-20);
+}
+
 TEST(Attention, RefusesBadShapes) {
   AttentionProblem problem({.s = 8, .heads = 4, .kvHeads = 4});
   plan::AttentionT op = problem.forward;
