@@ -19,7 +19,8 @@ uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
     const plan::View &view = *program.views()->Get(index);
     uint64_t bytes = runtime::sizeOf(view.dtype());
     for (int64_t size : orEmpty(view.shape()))
-      bytes *= static_cast<uint64_t>(size); // Checked: it lies within its buffer.
+      bytes *=
+          static_cast<uint64_t>(size); // Checked: it lies within its buffer.
     total = saturatingAdd(total, bytes);
   }
   return total;
@@ -27,11 +28,12 @@ uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
 
 uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks) {
   unsigned __int128 factor = kind == plan::CollectiveKind::all_reduce ? 2 : 1;
-  return static_cast<uint64_t>(
-      std::min<unsigned __int128>(factor * (ranks - 1) * bytes / ranks, UINT64_MAX));
+  return static_cast<uint64_t>(std::min<unsigned __int128>(
+      factor * (ranks - 1) * bytes / ranks, UINT64_MAX));
 }
 
-std::vector<Traffic> traffic(const plan::Plan &plan, const plan::Program &program,
+std::vector<Traffic> traffic(const plan::Plan &plan,
+                             const plan::Program &program,
                              const Listing &listing) {
   std::vector<Traffic> list;
   for (uint64_t i = 0; i < listing.size(); ++i) {
@@ -39,8 +41,8 @@ std::vector<Traffic> traffic(const plan::Plan &plan, const plan::Program &progra
     const Phase &phase = listing.phaseOf(i);
     if (!op || phase.runs == 0)
       continue;
-    Traffic one{operationKind(listing[i]), axesText(plan, op->axes()), clean(op->phase(), phase.name),
-                clean(op->cause())};
+    Traffic one{operationKind(listing[i]), axesText(plan, op->axes()),
+                clean(op->phase(), phase.name), clean(op->cause())};
     auto same = [&](const Traffic &known) {
       return std::tie(known.kind, known.axis, known.phase, known.cause) ==
              std::tie(one.kind, one.axis, one.phase, one.cause);
@@ -51,9 +53,11 @@ std::vector<Traffic> traffic(const plan::Plan &plan, const plan::Program &progra
     uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
     known->group = static_cast<uint32_t>(ranks);
     known->count = saturatingAdd(known->count, phase.runs);
-    known->bufferBytes = saturatingAdd(known->bufferBytes, saturatingMul(bytes, phase.runs));
+    known->bufferBytes =
+        saturatingAdd(known->bufferBytes, saturatingMul(bytes, phase.runs));
     known->bytesSentPerRank = saturatingAdd(
-        known->bytesSentPerRank, saturatingMul(bytesSent(op->kind(), bytes, ranks), phase.runs));
+        known->bytesSentPerRank,
+        saturatingMul(bytesSent(op->kind(), bytes, ranks), phase.runs));
   }
   return list;
 }

@@ -15,7 +15,8 @@ struct Traffic {
 };
 
 /// In the order of their first instruction.
-std::vector<Traffic> traffic(const plan::Plan &plan, const plan::Program &program,
+std::vector<Traffic> traffic(const plan::Plan &plan,
+                             const plan::Program &program,
                              const Listing &listing);
 
 /// Ranks in one group of `op`.

@@ -3,10 +3,12 @@
 //
 //   auto file = runtime::PlanFile::open("model.mwplan");
 //   std::string tables = explain::text((*file)->plan());
-//   absl::StatusOr<std::string> story = explain::value((*file)->plan(), "wte.weight");
+//   absl::StatusOr<std::string> story = explain::value((*file)->plan(),
+//   "wte.weight");
 //
-// Every function needs a plan that `PlanFile` or `checkPlan` has accepted. Texts
-// are UTF-8, end with a line end, and hold no control character from the plan.
+// Every function needs a plan that `PlanFile` or `checkPlan` has accepted.
+// Texts are UTF-8, end with a line end, and hold no control character from the
+// plan.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -30,10 +32,11 @@ std::string text(const plan::Plan &plan, const TextOptions &options = {});
 /// that the list of actions would not be of use to anyone (above 2^20).
 absl::StatusOr<std::string> json(const plan::Plan &plan);
 
-/// One parameter or buffer: shape, place, split, what moves it and why, and each
-/// instruction that reads or writes it. `name` is the whole name, or the end of
-/// one, or has `*` and `?`; it must mean one value. invalidArgument names the
-/// nearest ones, or those that it could mean.
-absl::StatusOr<std::string> value(const plan::Plan &plan, std::string_view name);
+/// One parameter or buffer: shape, place, split, what moves it and why, and
+/// each instruction that reads or writes it. `name` is the whole name, or the
+/// end of one, or has `*` and `?`; it must mean one value. invalidArgument
+/// names the nearest ones, or those that it could mean.
+absl::StatusOr<std::string> value(const plan::Plan &plan,
+                                  std::string_view name);
 
 } // namespace meshwork::explain

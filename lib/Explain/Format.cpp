@@ -7,8 +7,10 @@
 
 namespace meshwork::explain {
 namespace {
-/// Three digits that count, with the largest unit that keeps the number above 1.
-std::string scaled(uint64_t value, double base, absl::Span<const char *const> units) {
+/// Three digits that count, with the largest unit that keeps the number
+/// above 1.
+std::string scaled(uint64_t value, double base,
+                   absl::Span<const char *const> units) {
   double number = static_cast<double>(value);
   size_t unit = 0;
   while (number >= base && unit + 1 < units.size()) {
@@ -17,12 +19,17 @@ std::string scaled(uint64_t value, double base, absl::Span<const char *const> un
   }
   if (unit == 0)
     return absl::StrCat(value, *units[0] ? " " : "", units[0]);
-  return absl::StrFormat("%.*f %s", number < 10 ? 2 : number < 100 ? 1 : 0, number, units[unit]);
+  return absl::StrFormat("%.*f %s",
+                         number < 10    ? 2
+                         : number < 100 ? 1
+                                        : 0,
+                         number, units[unit]);
 }
 } // namespace
 
 std::string bytesText(uint64_t bytes) {
-  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  static constexpr const char *units[] = {"B",   "KiB", "MiB",
+                                          "GiB", "TiB", "PiB"};
   return scaled(bytes, 1024, units);
 }
 
@@ -34,22 +41,26 @@ std::string countText(uint64_t count) {
 std::string percentText(uint64_t part, uint64_t whole) {
   if (whole == 0)
     return "-";
-  return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part) /
+                                        static_cast<double>(whole));
 }
 
 std::string clean(std::string_view text) {
   constexpr size_t longest = 400;
-  std::string result = absl::Utf8SafeCHexEscape(std::string(text.substr(0, longest)));
+  std::string result =
+      absl::Utf8SafeCHexEscape(std::string(text.substr(0, longest)));
   return text.size() > longest ? result + "..." : result;
 }
 
 std::string clean(const flatbuffers::String *text, std::string_view missing) {
-  return text && text->size() > 0 ? clean(std::string_view(text->c_str(), text->size()))
-                                  : std::string(missing);
+  return text && text->size() > 0
+             ? clean(std::string_view(text->c_str(), text->size()))
+             : std::string(missing);
 }
 
 std::string typeText(plan::DType dtype, absl::Span<const int64_t> shape) {
-  return absl::StrCat(plan::EnumNameDType(dtype), "[", absl::StrJoin(shape, ","), "]");
+  return absl::StrCat(plan::EnumNameDType(dtype), "[",
+                      absl::StrJoin(shape, ","), "]");
 }
 
 Table::Table(std::vector<std::string> titles) {
@@ -59,7 +70,9 @@ Table::Table(std::vector<std::string> titles) {
   }
 }
 
-void Table::add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
+void Table::add(std::vector<std::string> row) {
+  rows.push_back(std::move(row));
+}
 
 std::string Table::render() const {
   std::vector<size_t> widths(head.size());
@@ -75,7 +88,8 @@ std::string Table::render() const {
     std::string text;
     for (size_t i = 0; i < widths.size(); ++i) {
       std::string space(widths[i] - row[i].size(), ' ');
-      absl::StrAppend(&text, "  ", right[i] ? space : "", row[i], right[i] ? "" : space);
+      absl::StrAppend(&text, "  ", right[i] ? space : "", row[i],
+                      right[i] ? "" : space);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     absl::StrAppend(&result, text, "\n");

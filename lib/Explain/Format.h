@@ -16,15 +16,17 @@ std::string bytesText(uint64_t bytes);
 std::string countText(uint64_t count);
 /// "42.0 %"; "-" of nothing.
 std::string percentText(uint64_t part, uint64_t whole);
-/// A string of the plan, made safe for a terminal; `missing` when there is none.
-std::string clean(const flatbuffers::String *text, std::string_view missing = "-");
+/// A string of the plan, made safe for a terminal; `missing` when there is
+/// none.
+std::string clean(const flatbuffers::String *text,
+                  std::string_view missing = "-");
 std::string clean(std::string_view text);
 
 /// "f32[4,128]"
 std::string typeText(plan::DType dtype, absl::Span<const int64_t> shape);
 
-/// a + b, or the largest number when that does not fit: costs in a plan are what
-/// its writer says, and no sum of them may wrap around.
+/// a + b, or the largest number when that does not fit: costs in a plan are
+/// what its writer says, and no sum of them may wrap around.
 inline uint64_t saturatingAdd(uint64_t a, uint64_t b) {
   uint64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;

@@ -37,9 +37,11 @@ Json memory(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs())
     most.add(measureMemory(plan, *program, Listing(plan, *program)));
   Json object;
-  for (auto kind : {plan::BufferKind::weights, plan::BufferKind::gradients, plan::BufferKind::optimizer,
-                    plan::BufferKind::activations, plan::BufferKind::communication})
-    object[plan::EnumNameBufferKind(kind)] = most.ofKind[static_cast<size_t>(kind)];
+  for (auto kind : {plan::BufferKind::weights, plan::BufferKind::gradients,
+                    plan::BufferKind::optimizer, plan::BufferKind::activations,
+                    plan::BufferKind::communication})
+    object[plan::EnumNameBufferKind(kind)] =
+        most.ofKind[static_cast<size_t>(kind)];
   object["workspace"] = most.workspace;
   object["peak"] = most.peak;
   return object;
@@ -64,8 +66,10 @@ Json collectives(const plan::Plan &plan) {
 absl::StatusOr<std::string> json(const plan::Plan &plan) {
   if (plan.microbatches() > mostMicrobatches)
     return absl::ResourceExhaustedError(
-        absl::StrCat("a step has ", plan.microbatches(), " microbatches; the list of its actions is "
-                     "written for at most ", mostMicrobatches, ": compile with a larger batch.micro"));
+        absl::StrCat("a step has ", plan.microbatches(),
+                     " microbatches; the list of its actions is "
+                     "written for at most ",
+                     mostMicrobatches, ": compile with a larger batch.micro"));
   Json object;
   object["ranks"] = numRanks(plan);
   object["programs"] = plan.programs()->size();

@@ -55,11 +55,13 @@ std::string operationKind(const plan::Instruction &instruction) {
   return "-";
 }
 
-std::string operationText(const plan::Plan &plan, const plan::Instruction &instruction) {
+std::string operationText(const plan::Plan &plan,
+                          const plan::Instruction &instruction) {
   const plan::Launch *launch = instruction.op_as_Launch();
   if (!launch)
     return operationKind(instruction);
-  return absl::StrCat("launch ", clean(plan.kernels()->Get(launch->kernel())->symbol()));
+  return absl::StrCat("launch ",
+                      clean(plan.kernels()->Get(launch->kernel())->symbol()));
 }
 
 uint64_t numRanks(const plan::Plan &plan) {
@@ -72,7 +74,8 @@ uint64_t numRanks(const plan::Plan &plan) {
 std::string ranksText(const plan::Plan &plan, uint32_t index) {
   const auto &programs = *plan.program_of_rank();
   if (programs.size() == 1)
-    return absl::StrCat("all ", numRanks(plan), numRanks(plan) == 1 ? " rank" : " ranks");
+    return absl::StrCat("all ", numRanks(plan),
+                        numRanks(plan) == 1 ? " rank" : " ranks");
   constexpr uint64_t shown = 8;
   std::string text;
   uint64_t count = 0;
@@ -81,13 +84,16 @@ std::string ranksText(const plan::Plan &plan, uint32_t index) {
       absl::StrAppend(&text, text.empty() ? "" : ", ", rank);
   if (count > shown)
     absl::StrAppend(&text, " and ", count - shown, " more");
-  return count == 0 ? "no rank" : absl::StrCat(count == 1 ? "rank " : "ranks ", text);
+  return count == 0 ? "no rank"
+                    : absl::StrCat(count == 1 ? "rank " : "ranks ", text);
 }
 
-std::string axesText(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes) {
+std::string axesText(const plan::Plan &plan,
+                     const flatbuffers::Vector<uint32_t> *axes) {
   std::string text;
   for (uint32_t axis : orEmpty(axes))
-    absl::StrAppend(&text, text.empty() ? "" : ", ", clean(plan.mesh()->Get(axis)->name()));
+    absl::StrAppend(&text, text.empty() ? "" : ", ",
+                    clean(plan.mesh()->Get(axis)->name()));
   return text.empty() ? "-" : text;
 }
 

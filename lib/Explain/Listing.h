@@ -23,7 +23,9 @@ public:
 
   const std::array<Phase, 4> &phases() const { return list; }
   uint64_t size() const { return instructions.size(); }
-  const plan::Instruction &operator[](uint64_t index) const { return *instructions[index]; }
+  const plan::Instruction &operator[](uint64_t index) const {
+    return *instructions[index];
+  }
   const Phase &phaseOf(uint64_t index) const;
 
 private:
@@ -32,15 +34,18 @@ private:
 };
 
 /// "matmul", "attention_grad", "launch rows_3", "all_reduce": what it does.
-std::string operationText(const plan::Plan &plan, const plan::Instruction &instruction);
+std::string operationText(const plan::Plan &plan,
+                          const plan::Instruction &instruction);
 /// The same without the kernel: one of few words.
 std::string operationKind(const plan::Instruction &instruction);
 
-/// The ranks that run program `index`: "all 2 ranks", "ranks 0, 1, 4 and 9 more".
+/// The ranks that run program `index`: "all 2 ranks", "ranks 0, 1, 4 and 9
+/// more".
 std::string ranksText(const plan::Plan &plan, uint32_t index);
 /// The product of the mesh's axes.
 uint64_t numRanks(const plan::Plan &plan);
 /// "dp", or "dp, tp"; "-" for none.
-std::string axesText(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes);
+std::string axesText(const plan::Plan &plan,
+                     const flatbuffers::Vector<uint32_t> *axes);
 
 } // namespace meshwork::explain

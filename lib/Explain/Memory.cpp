@@ -6,7 +6,8 @@
 namespace meshwork::explain {
 using runtime::orEmpty;
 
-Life lifeOf(const Listing &listing, const plan::Plan &plan, const plan::Buffer &buffer) {
+Life lifeOf(const Listing &listing, const plan::Plan &plan,
+            const plan::Buffer &buffer) {
   uint64_t end = std::max<uint64_t>(listing.size(), 1) - 1;
   if (buffer.persistent())
     return {0, end};
@@ -24,9 +25,9 @@ Life lifeOf(const Listing &listing, const plan::Plan &plan, const plan::Buffer &
 }
 
 namespace {
-/// Sums of live bytes over time. `change[t]` is what starts at t less what ended
-/// before; unsigned numbers wrap and come back, and no sum of live buffers
-/// exceeds the arena.
+/// Sums of live bytes over time. `change[t]` is what starts at t less what
+/// ended before; unsigned numbers wrap and come back, and no sum of live
+/// buffers exceeds the arena.
 class Timeline {
 public:
   explicit Timeline(uint64_t length) : change(length + 1) {}
@@ -73,13 +74,16 @@ MemoryUse measureMemory(const plan::Plan &plan, const plan::Program &program,
   std::tie(use.fullestAt, use.fullestBytes) = all.fullest();
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     Life life = lifeOf(listing, plan, *buffers.Get(i));
-    if (!buffers.Get(i)->persistent() && life.first <= use.fullestAt && use.fullestAt <= life.last)
+    if (!buffers.Get(i)->persistent() && life.first <= use.fullestAt &&
+        use.fullestAt <= life.last)
       use.liveAtFullest.push_back(i);
   }
-  std::sort(use.liveAtFullest.begin(), use.liveAtFullest.end(), [&](uint32_t a, uint32_t b) {
-    uint64_t bytesOfA = buffers.Get(a)->size_bytes(), bytesOfB = buffers.Get(b)->size_bytes();
-    return bytesOfA != bytesOfB ? bytesOfA > bytesOfB : a < b;
-  });
+  std::sort(use.liveAtFullest.begin(), use.liveAtFullest.end(),
+            [&](uint32_t a, uint32_t b) {
+              uint64_t bytesOfA = buffers.Get(a)->size_bytes(),
+                       bytesOfB = buffers.Get(b)->size_bytes();
+              return bytesOfA != bytesOfB ? bytesOfA > bytesOfB : a < b;
+            });
   return use;
 }
 

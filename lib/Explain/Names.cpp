@@ -56,29 +56,34 @@ std::string listText(const std::vector<std::string> &names) {
   return text;
 }
 
-absl::Status unknown(const NameSet &parameters, const NameSet &buffers, std::string_view query) {
+absl::Status unknown(const NameSet &parameters, const NameSet &buffers,
+                     std::string_view query) {
   std::vector<std::string> all(parameters.begin(), parameters.end()), similar;
   all.insert(all.end(), buffers.begin(), buffers.end());
   for (const std::string &name : all)
     if (!query.empty() && name.find(query) != std::string::npos)
       similar.push_back(name);
-  std::string hint = similar.empty() ? suggestion(query, all)
-                                     : absl::StrCat("; it is part of ", listText(similar));
+  std::string hint = similar.empty()
+                         ? suggestion(query, all)
+                         : absl::StrCat("; it is part of ", listText(similar));
   if (hint.empty())
-    hint = absl::StrCat("; parameters are ", listText({parameters.begin(), parameters.end()}));
+    hint = absl::StrCat("; parameters are ",
+                        listText({parameters.begin(), parameters.end()}));
   return absl::InvalidArgumentError(
       absl::StrCat("no parameter or buffer is called ", quote(query), hint));
 }
 } // namespace
 
 bool matchesGlob(std::string_view pattern, std::string_view name) {
-  // On a mismatch the last '*' takes one character more; earlier ones never need to.
+  // On a mismatch the last '*' takes one character more; earlier ones never
+  // need to.
   size_t p = 0, n = 0, star = std::string_view::npos, taken = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       taken = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+    } else if (p < pattern.size() &&
+               (pattern[p] == '?' || pattern[p] == name[n])) {
       ++p;
       ++n;
     } else if (star != std::string_view::npos) {
@@ -91,7 +96,8 @@ bool matchesGlob(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-absl::StatusOr<std::string> findName(const plan::Plan &plan, std::string_view query) {
+absl::StatusOr<std::string> findName(const plan::Plan &plan,
+                                     std::string_view query) {
   NameSet parameters = parameterNames(plan), buffers = bufferNames(plan);
   std::string whole(query);
   if (!whole.empty() && (parameters.count(whole) || buffers.count(whole)))
@@ -103,8 +109,9 @@ absl::StatusOr<std::string> findName(const plan::Plan &plan, std::string_view qu
     return found[0];
   if (found.empty())
     return unknown(parameters, buffers, query);
-  return absl::InvalidArgumentError(absl::StrCat(
-      quote(query), " means ", found.size(), " values: ", listText(found), "; name one of them"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(quote(query), " means ", found.size(),
+                   " values: ", listText(found), "; name one of them"));
 }
 
 } // namespace meshwork::explain

@@ -12,9 +12,11 @@ namespace meshwork::explain {
 /// any one.
 bool matchesGlob(std::string_view pattern, std::string_view name);
 
-/// The full name of the one parameter or buffer that `query` means: a whole name;
-/// or the end of names, from a '.' or the start of a word on; or a glob. Parameters
-/// come before buffers. invalidArgument when there is none, or more than one.
-absl::StatusOr<std::string> findName(const plan::Plan &plan, std::string_view query);
+/// The full name of the one parameter or buffer that `query` means: a whole
+/// name; or the end of names, from a '.' or the start of a word on; or a glob.
+/// Parameters come before buffers. invalidArgument when there is none, or more
+/// than one.
+absl::StatusOr<std::string> findName(const plan::Plan &plan,
+                                     std::string_view query);
 
 } // namespace meshwork::explain

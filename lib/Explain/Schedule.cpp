@@ -15,7 +15,8 @@ bool reducesGradients(const plan::Program &program) {
     if (const plan::Collective *op = instruction->op_as_Collective())
       for (uint32_t view : orEmpty(op->buffers())) {
         uint32_t buffer = program.views()->Get(view)->buffer();
-        if (program.buffers()->Get(buffer)->kind() == plan::BufferKind::gradients)
+        if (program.buffers()->Get(buffer)->kind() ==
+            plan::BufferKind::gradients)
           return true;
       }
   return false;
@@ -32,11 +33,13 @@ std::string operandsText(const std::vector<runtime::ViewInfo> &views,
       return;
     const runtime::ViewInfo &view = views[operand.view];
     std::string &list = operand.written ? writes : reads;
-    absl::StrAppend(&list, list.empty() ? "" : ", ", typeText(view.dtype, view.shape));
+    absl::StrAppend(&list, list.empty() ? "" : ", ",
+                    typeText(view.dtype, view.shape));
   });
   if (count > shown)
     absl::StrAppend(&writes, " and ", count - shown, " more");
-  return absl::StrCat(reads, reads.empty() ? "-> " : " -> ", writes.empty() ? "-" : writes);
+  return absl::StrCat(reads, reads.empty() ? "-> " : " -> ",
+                      writes.empty() ? "-" : writes);
 }
 } // namespace
 
@@ -55,13 +58,15 @@ std::string actionsText(const plan::Plan &plan) {
   uint32_t count = plan.microbatches();
   std::string text = "0F0,0B0";
   if (count > 1)
-    absl::StrAppend(&text, count > 2 ? ",..." : "", ",0F", count - 1, ",0B", count - 1);
+    absl::StrAppend(&text, count > 2 ? ",..." : "", ",0F", count - 1, ",0B",
+                    count - 1);
   if (reducesGradients(*plan.programs()->Get(0)))
     text += ",0REDUCE";
   return text;
 }
 
-std::string instructionsText(const plan::Plan &plan, const plan::Program &program,
+std::string instructionsText(const plan::Plan &plan,
+                             const plan::Program &program,
                              const Listing &listing) {
   auto views = runtime::decodeViews(program);
   if (!views.ok()) // Not for a plan that was checked.
@@ -71,11 +76,13 @@ std::string instructionsText(const plan::Plan &plan, const plan::Program &progra
     if (phase.begin == phase.end)
       continue;
     absl::StrAppend(&text, "\n", phase.name, "\n");
-    Table table({">#", "name", "operation", "reads -> writes", ">flops", ">bytes"});
+    Table table(
+        {">#", "name", "operation", "reads -> writes", ">flops", ">bytes"});
     for (uint64_t i = phase.begin; i < phase.end; ++i)
-      table.add({absl::StrCat(i), clean(listing[i].name()), operationText(plan, listing[i]),
-                 operandsText(*views, listing[i]), countText(listing[i].flops()),
-                 bytesText(listing[i].bytes())});
+      table.add({absl::StrCat(i), clean(listing[i].name()),
+                 operationText(plan, listing[i]),
+                 operandsText(*views, listing[i]),
+                 countText(listing[i].flops()), bytesText(listing[i].bytes())});
     text += table.render();
   }
   return text;

@@ -15,7 +15,8 @@ std::vector<std::vector<std::string>> actions(const plan::Plan &plan);
 std::string actionsText(const plan::Plan &plan);
 
 /// A line for each instruction of `program`, by phase.
-std::string instructionsText(const plan::Plan &plan, const plan::Program &program,
+std::string instructionsText(const plan::Plan &plan,
+                             const plan::Program &program,
                              const Listing &listing);
 
 } // namespace meshwork::explain

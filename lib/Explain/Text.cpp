@@ -15,45 +15,61 @@ using runtime::orEmpty;
 constexpr size_t shownBuffers = 10;
 
 constexpr const char *meaning[numBufferKinds] = {
-    "what matmuls read", "sums of a step", "f32 masters (mixed precision) and moments",
-    "kept for the backward pass, and passed on", "staging of collectives", "scratch of an instruction",
-    "tokens, targets, scalars of a step", "tables filled once", "loss, gradient norm"};
+    "what matmuls read",
+    "sums of a step",
+    "f32 masters (mixed precision) and moments",
+    "kept for the backward pass, and passed on",
+    "staging of collectives",
+    "scratch of an instruction",
+    "tokens, targets, scalars of a step",
+    "tables filled once",
+    "loss, gradient norm"};
 
 std::string meshText(const plan::Plan &plan) {
   std::string text;
   for (const plan::Axis *axis : orEmpty(plan.mesh()))
-    absl::StrAppend(&text, text.empty() ? "" : " x ", clean(axis->name()), "=", axis->size());
+    absl::StrAppend(&text, text.empty() ? "" : " x ", clean(axis->name()), "=",
+                    axis->size());
   uint64_t ranks = numRanks(plan);
-  return absl::StrCat(text.empty() ? "no axes" : text, ": ", ranks, ranks == 1 ? " rank" : " ranks",
-                      ", batch split over ", axesText(plan, plan.batch_axes()));
+  return absl::StrCat(text.empty() ? "no axes" : text, ": ", ranks,
+                      ranks == 1 ? " rank" : " ranks", ", batch split over ",
+                      axesText(plan, plan.batch_axes()));
 }
 
 std::string header(const plan::Plan &plan) {
   uint64_t tokens = uint64_t{plan.global_batch()} * plan.sequence();
   return absl::StrCat(
-      clean(plan.source_name(), "a model"), ": ", countText(plan.parameter_count()), " parameters, ",
-      plan::EnumNameDType(plan.compute()), ", ", plan::EnumNameDevice(plan.device()), " ",
-      clean(plan.arch()), "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
-      " sequences of ", plan.sequence(), " tokens = ", tokens, " tokens; on each rank ",
-      plan.microbatches(), plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
-      plan.micro_batch(), "\n  flops   ", countText(plan.model_flops_per_step()),
-      " a step over all ranks: ", countText(plan.model_flops_per_step() / tokens),
-      " a token\n  made by ", clean(plan.producer()), ", source ", clean(plan.source_hash()), "\n");
+      clean(plan.source_name(), "a model"), ": ",
+      countText(plan.parameter_count()), " parameters, ",
+      plan::EnumNameDType(plan.compute()), ", ",
+      plan::EnumNameDevice(plan.device()), " ", clean(plan.arch()),
+      "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
+      " sequences of ", plan.sequence(), " tokens = ", tokens,
+      " tokens; on each rank ", plan.microbatches(),
+      plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
+      plan.micro_batch(), "\n  flops   ",
+      countText(plan.model_flops_per_step()), " a step over all ranks: ",
+      countText(plan.model_flops_per_step() / tokens), " a token\n  made by ",
+      clean(plan.producer()), ", source ", clean(plan.source_hash()), "\n");
 }
 
 std::string where(const Listing &listing, uint64_t index) {
   if (index >= listing.size())
     return "before the first instruction";
-  return absl::StrCat("instruction ", index, ", ", clean(listing[index].name()), " (",
-                      operationKind(listing[index]), ", ", listing.phaseOf(index).name, ")");
+  return absl::StrCat("instruction ", index, ", ", clean(listing[index].name()),
+                      " (", operationKind(listing[index]), ", ",
+                      listing.phaseOf(index).name, ")");
 }
 
 /// The first instruction that writes `buffer`.
-std::string writerOf(const plan::Program &program, const Listing &listing, uint32_t buffer) {
-  for (uint64_t i = program.buffers()->Get(buffer)->first_use(); i < listing.size(); ++i) {
+std::string writerOf(const plan::Program &program, const Listing &listing,
+                     uint32_t buffer) {
+  for (uint64_t i = program.buffers()->Get(buffer)->first_use();
+       i < listing.size(); ++i) {
     bool found = false;
     runtime::forEachOperand(listing[i], [&](const runtime::Operand &operand) {
-      found |= operand.written && program.views()->Get(operand.view)->buffer() == buffer;
+      found |= operand.written &&
+               program.views()->Get(operand.view)->buffer() == buffer;
     });
     if (found)
       return clean(listing[i].name());
@@ -61,10 +77,12 @@ std::string writerOf(const plan::Program &program, const Listing &listing, uint3
   return "-";
 }
 
-std::string liveText(const plan::Program &program, const Listing &listing, const MemoryUse &use) {
-  std::string text = absl::StrCat("\nMost is live at ", where(listing, use.fullestAt), ": ",
-                                  bytesText(use.fullestBytes), ", of which ",
-                                  bytesText(use.persistentBytes), " always.");
+std::string liveText(const plan::Program &program, const Listing &listing,
+                     const MemoryUse &use) {
+  std::string text =
+      absl::StrCat("\nMost is live at ", where(listing, use.fullestAt), ": ",
+                   bytesText(use.fullestBytes), ", of which ",
+                   bytesText(use.persistentBytes), " always.");
   if (use.liveAtFullest.empty())
     return text + "\n";
   text += " The others:\n";
@@ -72,11 +90,13 @@ std::string liveText(const plan::Program &program, const Listing &listing, const
   for (size_t i = 0; i < use.liveAtFullest.size() && i < shownBuffers; ++i) {
     const plan::Buffer &buffer = *program.buffers()->Get(use.liveAtFullest[i]);
     table.add({clean(buffer.name()), plan::EnumNameBufferKind(buffer.kind()),
-               bytesText(buffer.size_bytes()), writerOf(program, listing, use.liveAtFullest[i])});
+               bytesText(buffer.size_bytes()),
+               writerOf(program, listing, use.liveAtFullest[i])});
   }
   text += table.render();
   if (use.liveAtFullest.size() > shownBuffers)
-    absl::StrAppend(&text, "  and ", use.liveAtFullest.size() - shownBuffers, " smaller ones\n");
+    absl::StrAppend(&text, "  and ", use.liveAtFullest.size() - shownBuffers,
+                    " smaller ones\n");
   return text;
 }
 
@@ -88,13 +108,16 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
   for (size_t kind = 0; kind < numBufferKinds; ++kind)
     if (use.mostOfKind[kind] > 0)
       table.add({plan::EnumNameBufferKind(static_cast<plan::BufferKind>(kind)),
-                 bytesText(use.mostOfKind[kind]), percentText(use.mostOfKind[kind], peak),
-                 meaning[kind]});
+                 bytesText(use.mostOfKind[kind]),
+                 percentText(use.mostOfKind[kind], peak), meaning[kind]});
   if (use.libraryBytes > 0)
-    table.add({"libraries", bytesText(use.libraryBytes), percentText(use.libraryBytes, peak),
-               "scratch of library calls, for one thread a rank; each further thread takes as much"});
-  return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ", use.arenaBytes,
-                      " bytes)\n", table.render(), liveText(program, listing, use));
+    table.add({"libraries", bytesText(use.libraryBytes),
+               percentText(use.libraryBytes, peak),
+               "scratch of library calls, for one thread a rank; each further "
+               "thread takes as much"});
+  return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ",
+                      use.arenaBytes, " bytes)\n", table.render(),
+                      liveText(program, listing, use));
 }
 
 std::string workText(const Listing &listing) {
@@ -102,11 +125,14 @@ std::string workText(const Listing &listing) {
   uint64_t flops = 0;
   for (const Work &work : kinds)
     flops = saturatingAdd(flops, work.flops);
-  Table table({"operation", ">instructions", ">runs", ">flops", ">of all", ">least traffic"});
+  Table table({"operation", ">instructions", ">runs", ">flops", ">of all",
+               ">least traffic"});
   for (const Work &work : kinds)
-    table.add({work.kind, absl::StrCat(work.instructions), absl::StrCat(work.runs),
-               countText(work.flops), percentText(work.flops, flops), bytesText(work.bytes)});
-  return absl::StrCat("\nWork of a rank in a step: ", countText(flops), " flops\n", table.render());
+    table.add({work.kind, absl::StrCat(work.instructions),
+               absl::StrCat(work.runs), countText(work.flops),
+               percentText(work.flops, flops), bytesText(work.bytes)});
+  return absl::StrCat("\nWork of a rank in a step: ", countText(flops),
+                      " flops\n", table.render());
 }
 
 std::string trafficText(const plan::Plan &plan, const plan::Program &program,
@@ -114,21 +140,27 @@ std::string trafficText(const plan::Plan &plan, const plan::Program &program,
   std::vector<Traffic> list = traffic(plan, program, listing);
   if (list.empty())
     return "\nNothing moves between ranks.\n";
-  Table table({"collective", "axis", ">ranks", "phase", ">count", ">buffers", ">sent by a rank", "cause"});
+  Table table({"collective", "axis", ">ranks", "phase", ">count", ">buffers",
+               ">sent by a rank", "cause"});
   for (const Traffic &t : list)
-    table.add({t.kind, t.axis, absl::StrCat(t.group), t.phase, absl::StrCat(t.count),
-               bytesText(t.bufferBytes), bytesText(t.bytesSentPerRank), t.cause});
+    table.add({t.kind, t.axis, absl::StrCat(t.group), t.phase,
+               absl::StrCat(t.count), bytesText(t.bufferBytes),
+               bytesText(t.bytesSentPerRank), t.cause});
   return absl::StrCat("\nWhat moves between ranks in a step\n", table.render());
 }
 
 std::string phasesText(const plan::Plan &plan, const Listing &listing) {
-  Table table({"phase", ">runs a step", ">instructions", ">flops of a run", ">least traffic"});
+  Table table({"phase", ">runs a step", ">instructions", ">flops of a run",
+               ">least traffic"});
   for (const Phase &phase : listing.phases()) {
     Work work = workOfPhase(listing, phase);
-    table.add({phase.name, phase.runs == 0 ? "at start" : absl::StrCat(phase.runs),
-               absl::StrCat(work.instructions), countText(work.flops), bytesText(work.bytes)});
+    table.add({phase.name,
+               phase.runs == 0 ? "at start" : absl::StrCat(phase.runs),
+               absl::StrCat(work.instructions), countText(work.flops),
+               bytesText(work.bytes)});
   }
-  return absl::StrCat("\nPhases\n", table.render(), "\nActions of a step: ", actionsText(plan), "\n");
+  return absl::StrCat("\nPhases\n", table.render(),
+                      "\nActions of a step: ", actionsText(plan), "\n");
 }
 } // namespace
 
@@ -138,9 +170,11 @@ std::string text(const plan::Plan &plan, const TextOptions &options) {
     const plan::Program &program = *plan.programs()->Get(i);
     Listing listing(plan, program);
     if (plan.programs()->size() > 1)
-      absl::StrAppend(&text, "\n== Program ", i, ", ", ranksText(plan, i), "\n");
-    absl::StrAppend(&text, memoryText(plan, program, listing), workText(listing),
-                    trafficText(plan, program, listing), phasesText(plan, listing));
+      absl::StrAppend(&text, "\n== Program ", i, ", ", ranksText(plan, i),
+                      "\n");
+    absl::StrAppend(&text, memoryText(plan, program, listing),
+                    workText(listing), trafficText(plan, program, listing),
+                    phasesText(plan, listing));
     if (options.schedule)
       text += instructionsText(plan, program, listing);
   }

@@ -8,8 +8,10 @@ namespace {
 void count(Work &work, const plan::Instruction &instruction, uint64_t runs) {
   ++work.instructions;
   work.runs = saturatingAdd(work.runs, runs);
-  work.flops = saturatingAdd(work.flops, saturatingMul(instruction.flops(), runs));
-  work.bytes = saturatingAdd(work.bytes, saturatingMul(instruction.bytes(), runs));
+  work.flops =
+      saturatingAdd(work.flops, saturatingMul(instruction.flops(), runs));
+  work.bytes =
+      saturatingAdd(work.bytes, saturatingMul(instruction.bytes(), runs));
 }
 } // namespace
 
@@ -25,7 +27,8 @@ std::vector<Work> workByKind(const Listing &listing) {
     list.push_back(work);
   }
   std::sort(list.begin(), list.end(), [](const Work &a, const Work &b) {
-    return std::tie(b.flops, b.bytes, a.kind) < std::tie(a.flops, a.bytes, b.kind);
+    return std::tie(b.flops, b.bytes, a.kind) <
+           std::tie(a.flops, a.bytes, b.kind);
   });
   return list;
 }

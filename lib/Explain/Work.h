@@ -15,7 +15,8 @@ struct Work {
   uint64_t bytes = 0;
 };
 
-/// All kinds of the phases that run in a step, most flops first, then most bytes.
+/// All kinds of the phases that run in a step, most flops first, then most
+/// bytes.
 std::vector<Work> workByKind(const Listing &listing);
 /// One phase, once; `kind` is its name.
 Work workOfPhase(const Listing &listing, const Phase &phase);

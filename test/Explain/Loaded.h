@@ -23,12 +23,15 @@ private:
 };
 
 inline Loaded tiny(uint32_t ranks, uint32_t microbatches = 2) {
-  return Loaded(runtime::test::tinyPlan({.ranks = ranks, .microbatches = microbatches}));
+  return Loaded(
+      runtime::test::tinyPlan({.ranks = ranks, .microbatches = microbatches}));
 }
 
 #define EXPECT_HAS(text, part)                                                 \
-  EXPECT_NE((text).find(part), std::string::npos) << part << "\nis not in\n" << (text)
+  EXPECT_NE((text).find(part), std::string::npos) << part << "\nis not in\n"   \
+                                                  << (text)
 #define EXPECT_LACKS(text, part)                                               \
-  EXPECT_EQ((text).find(part), std::string::npos) << part << "\nis in\n" << (text)
+  EXPECT_EQ((text).find(part), std::string::npos) << part << "\nis in\n"       \
+                                                  << (text)
 
 } // namespace meshwork::explain::test

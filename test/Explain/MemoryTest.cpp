@@ -1,8 +1,8 @@
 // Live bytes over time, work and traffic, against numbers worked out by hand.
+#include "lib/Explain/Memory.h"
 #include "Loaded.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Format.h"
-#include "lib/Explain/Memory.h"
 #include "lib/Explain/Work.h"
 
 namespace meshwork::explain::test {
@@ -13,8 +13,9 @@ uint64_t most(const MemoryUse &use, BufferKind kind) {
   return use.mostOfKind[static_cast<size_t>(kind)];
 }
 
-std::unique_ptr<plan::BufferT> buffer(const char *name, uint64_t offset, uint64_t bytes,
-                                      uint32_t first, uint32_t last) {
+std::unique_ptr<plan::BufferT> buffer(const char *name, uint64_t offset,
+                                      uint64_t bytes, uint32_t first,
+                                      uint32_t last) {
   auto result = std::make_unique<plan::BufferT>();
   result->name = name;
   result->kind = BufferKind::activations;
@@ -28,7 +29,8 @@ std::unique_ptr<plan::BufferT> buffer(const char *name, uint64_t offset, uint64_
 /// The tiny plan's table is 256 x 8 floats; x is 2 x 16 x 8, live in 2..3.
 TEST(Memory, kindsAreLargestSumsOfLiveBuffers) {
   Loaded file = tiny(2);
-  MemoryUse use = measureMemory(file.plan(), file.program(), Listing(file.plan(), file.program()));
+  MemoryUse use = measureMemory(file.plan(), file.program(),
+                                Listing(file.plan(), file.program()));
   EXPECT_EQ(most(use, BufferKind::weights), 256u * 8 * 4);
   EXPECT_EQ(most(use, BufferKind::gradients), 256u * 8 * 4);
   EXPECT_EQ(most(use, BufferKind::activations), 2u * 16 * 8 * 4);
@@ -44,11 +46,13 @@ TEST(Memory, buffersThatNeverMeetDoNotAddUp) {
   auto &program = *plan.programs[0];
   uint64_t end = program.arena_bytes;
   program.buffers.push_back(buffer("early", end, 640, 4, 4));
-  program.buffers.push_back(buffer("late", end, 1280, 6, 7)); // the same bytes, later
+  program.buffers.push_back(
+      buffer("late", end, 1280, 6, 7)); // the same bytes, later
   program.arena_bytes += 1280;
   program.workspace_bytes_per_thread = 100;
   Loaded file(plan);
-  MemoryUse use = measureMemory(file.plan(), file.program(), Listing(file.plan(), file.program()));
+  MemoryUse use = measureMemory(file.plan(), file.program(),
+                                Listing(file.plan(), file.program()));
   EXPECT_EQ(most(use, BufferKind::activations), 1280u);
   EXPECT_EQ(use.fullestAt, 6u);
   EXPECT_EQ(use.peakBytes(), program.arena_bytes + 100);
@@ -59,11 +63,14 @@ TEST(Memory, whatCrossesIntoMicrobatchesLivesThroughThem) {
     Loaded file = tiny(1, microbatches);
     Listing listing(file.plan(), file.program());
     flatbuffers::FlatBufferBuilder builder;
-    plan::BufferT before = *buffer("b", 0, 64, 1, 2), after = *buffer("a", 0, 64, 4, 6);
+    plan::BufferT before = *buffer("b", 0, 64, 1, 2),
+                  after = *buffer("a", 0, 64, 4, 6);
     auto life = [&](const plan::BufferT &from) {
       builder.Clear();
       builder.Finish(plan::Buffer::Pack(builder, &from));
-      return lifeOf(listing, file.plan(), *flatbuffers::GetRoot<plan::Buffer>(builder.GetBufferPointer()));
+      return lifeOf(
+          listing, file.plan(),
+          *flatbuffers::GetRoot<plan::Buffer>(builder.GetBufferPointer()));
     };
     // Instructions 2, 3 and 4 are the microbatch.
     EXPECT_EQ(life(before).last, microbatches == 1 ? 2u : 4u);
@@ -93,7 +100,8 @@ TEST(Work, hugeCostsStayHuge) {
   auto plan = runtime::test::tinyPlan();
   plan.programs[0]->microbatch[1]->flops = UINT64_MAX / 2 + 1;
   Loaded file(plan);
-  EXPECT_EQ(workByKind(Listing(file.plan(), file.program()))[0].flops, UINT64_MAX);
+  EXPECT_EQ(workByKind(Listing(file.plan(), file.program()))[0].flops,
+            UINT64_MAX);
 }
 
 TEST(Collectives, bytesSentByTheBestAlgorithms) {
@@ -103,15 +111,18 @@ TEST(Collectives, bytesSentByTheBestAlgorithms) {
   EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, 8192, 4), 12288u);
   EXPECT_EQ(bytesSent(CollectiveKind::reduce_scatter, 8192, 4), 6144u);
   EXPECT_EQ(bytesSent(CollectiveKind::all_gather, 8192, 4), 6144u);
-  EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, UINT64_MAX, 1 << 24), UINT64_MAX);
+  EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, UINT64_MAX, 1 << 24),
+            UINT64_MAX);
 }
 
 TEST(Collectives, areGroupedByCause) {
   auto plan = runtime::test::tinyPlan({.ranks = 4});
-  auto &loss = runtime::test::opOf<plan::CollectiveT>(*plan.programs[0]->update[0]);
+  auto &loss =
+      runtime::test::opOf<plan::CollectiveT>(*plan.programs[0]->update[0]);
   loss.cause = "the mean over all ranks";
   Loaded file(plan);
-  auto list = traffic(file.plan(), file.program(), Listing(file.plan(), file.program()));
+  auto list = traffic(file.plan(), file.program(),
+                      Listing(file.plan(), file.program()));
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].cause, "the mean over all ranks");
   EXPECT_EQ(list[0].bytesSentPerRank, 6u); // 2 * 3/4 of one float

@@ -9,7 +9,8 @@ namespace meshwork::explain::test {
 namespace {
 
 TEST(Mutants, whatTheCheckAcceptsIsToldWithoutACrash) {
-  const std::vector<unsigned char> good = runtime::test::encode(runtime::test::tinyPlan({.ranks = 2}));
+  const std::vector<unsigned char> good =
+      runtime::test::encode(runtime::test::tinyPlan({.ranks = 2}));
   std::mt19937 random(5);
   size_t accepted = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -17,14 +18,16 @@ TEST(Mutants, whatTheCheckAcceptsIsToldWithoutACrash) {
     for (uint32_t changes = 1 + random() % 3; changes > 0; --changes)
       file[plan::frameBytes + random() % (file.size() - plan::frameBytes)] =
           static_cast<unsigned char>(random());
-    plan::writeFrame(file.data() + plan::frameBytes, file.size() - plan::frameBytes, file.data());
+    plan::writeFrame(file.data() + plan::frameBytes,
+                     file.size() - plan::frameBytes, file.data());
     auto opened = runtime::PlanFile::fromBytes(file);
     if (!opened.ok())
       continue;
     ++accepted;
     const plan::Plan &plan = (*opened)->plan();
     EXPECT_FALSE(text(plan, {.schedule = true}).empty());
-    if (plan.microbatches() < 10000) // A long list of actions takes long, no more.
+    if (plan.microbatches() <
+        10000) // A long list of actions takes long, no more.
       EXPECT_TRUE(json(plan).ok());
     for (const char *name : {"wte.weight", "x", "*"})
       EXPECT_FALSE(value(plan, name).ok() && value(plan, name)->empty());

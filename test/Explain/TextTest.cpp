@@ -14,8 +14,10 @@ std::string story(const Loaded &file, const char *name) {
 TEST(Text, tellsModelMemoryWorkTrafficAndPhases) {
   std::string tables = text(tiny(2).plan());
   EXPECT_HAS(tables, "dp=2: 2 ranks, batch split over dp");
-  EXPECT_HAS(tables, "8 sequences of 16 tokens = 128 tokens; on each rank 2 microbatches of 2");
-  EXPECT_HAS(tables, "Most is live at instruction 2, wte (embedding, microbatch)");
+  EXPECT_HAS(tables, "8 sequences of 16 tokens = 128 tokens; on each rank 2 "
+                     "microbatches of 2");
+  EXPECT_HAS(tables,
+             "Most is live at instruction 2, wte (embedding, microbatch)");
   EXPECT_HAS(tables, "x       activations  1.00 KiB  wte");
   EXPECT_HAS(tables, "each rank saw only its part of the batch");
   EXPECT_HAS(tables, "0F0,0B0,0F1,0B1,0REDUCE");
@@ -27,7 +29,8 @@ TEST(Text, scheduleListsEveryInstruction) {
   std::string tables = text(file.plan(), {.schedule = true});
   EXPECT_HAS(tables, "f32[256,8], i32[2,16] -> f32[2,16,8]");
   EXPECT_HAS(tables, "f32[1,1,256], f32[1,256,1] -> f32[1,1,1]");
-  for (const char *name : {"share of a token", "rotary", "wte (gradient)", "optimizer"})
+  for (const char *name :
+       {"share of a token", "rotary", "wte (gradient)", "optimizer"})
     EXPECT_HAS(tables, name);
 }
 
@@ -65,7 +68,9 @@ TEST(Value, aParameter) {
   EXPECT_HAS(text, "normal of mean 0 and standard deviation 0.02");
   EXPECT_HAS(text, "weight, master  f32[256,8]");
   EXPECT_HAS(text, "weight, master: replicated");
-  EXPECT_HAS(text, "gradient: partial over dp: a sum over the rank's own 1/4 of the batch");
+  EXPECT_HAS(
+      text,
+      "gradient: partial over dp: a sum over the rank's own 1/4 of the batch");
   EXPECT_HAS(text, "each rank saw only its part of the batch");
   EXPECT_HAS(text, "reads weight, master as table");
   EXPECT_HAS(text, "writes gradient as dtable");
@@ -77,7 +82,9 @@ TEST(Value, aBuffer) {
   EXPECT_HAS(text, "x: a buffer of 1024 bytes");
   EXPECT_HAS(text, "f32[2,16,8]");
   EXPECT_HAS(text, "2 to 3");
-  EXPECT_HAS(text, "split over dp: every rank has its own 2 sequences of each microbatch");
+  EXPECT_HAS(
+      text,
+      "split over dp: every rank has its own 2 sequences of each microbatch");
   EXPECT_HAS(text, "No collective touches it.");
   EXPECT_LACKS(text, "optimizer");
 }

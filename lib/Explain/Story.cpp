@@ -1,0 +1,141 @@
+// Where a value lies, how it is split, what moves it, who uses it.
+#include "lib/Explain/Story.h"
+#include "absl/strings/str_cat.h"
+#include "lib/Explain/Collectives.h"
+#include "lib/Explain/Format.h"
+#include "runtime/core/Operands.h"
+
+namespace meshwork::explain {
+using runtime::orEmpty;
+using runtime::ViewInfo;
+
+namespace {
+std::string lifeText(const Listing &listing, const plan::Plan &plan,
+                     const plan::Buffer &buffer) {
+  if (buffer.persistent())
+    return "always";
+  Life life = lifeOf(listing, plan, buffer);
+  return absl::StrCat(life.first, " to ", life.last);
+}
+} // namespace
+
+std::string Story::tell() const {
+  return absl::StrCat(head, places(), "\nHow it is split\n", split(), moves(),
+                      uses());
+}
+
+const Part *Story::partOf(uint32_t view) const {
+  const ViewInfo &info = views[view];
+  for (const Part &part : parts)
+    if (part.buffer == info.buffer && info.offset < part.end &&
+        part.begin < info.offset + info.spanBytes)
+      return &part;
+  return nullptr;
+}
+
+std::string Story::places() const {
+  Table table({"part", "type", ">bytes", "kind", "in the arena", "lives"});
+  for (const Part &part : parts) {
+    const plan::Buffer &buffer = *program.buffers()->Get(part.buffer);
+    uint64_t at = buffer.offset() + part.begin;
+    table.add({part.role.empty() ? "buffer" : part.role, part.type,
+               bytesText(part.end - part.begin),
+               plan::EnumNameBufferKind(buffer.kind()),
+               absl::StrCat(at, " to ", buffer.offset() + part.end),
+               lifeText(listing, plan, buffer)});
+  }
+  return absl::StrCat("\nWhere it lies on each rank\n", table.render());
+}
+
+std::string Story::splitOf(plan::BufferKind kind) const {
+  uint64_t shares = 1;
+  for (uint32_t axis : orEmpty(plan.batch_axes()))
+    shares *= plan.mesh()->Get(axis)->size();
+  std::string axes = axesText(plan, plan.batch_axes());
+  switch (kind) {
+  case plan::BufferKind::weights:
+  case plan::BufferKind::optimizer:
+  case plan::BufferKind::constants:
+    return "replicated: every rank holds all of it, with the same bits";
+  case plan::BufferKind::gradients:
+    return shares == 1
+               ? "whole: the batch is not split"
+               : absl::StrCat("partial over ", axes,
+                              ": a sum over the rank's own 1/", shares,
+                              " of the batch, until a collective adds them up");
+  case plan::BufferKind::results:
+    return "partial until a collective of the update adds it up, then the same "
+           "on every rank";
+  default:
+    return shares == 1
+               ? "whole: the batch is not split"
+               : absl::StrCat("split over ", axes, ": every rank has its own ",
+                              plan.micro_batch(),
+                              " sequences of each microbatch");
+  }
+}
+
+std::string Story::split() const {
+  if (numRanks(plan) == 1)
+    return "  not at all: there is one rank\n";
+  std::string text;
+  for (const Part &part : parts)
+    absl::StrAppend(&text, "  ", part.role, part.role.empty() ? "" : ": ",
+                    splitOf(program.buffers()->Get(part.buffer)->kind()), "\n");
+  return text;
+}
+
+std::string Story::moves() const {
+  Table table(
+      {">#", "collective", "axis", "phase", "part", ">bucket", "cause"});
+  for (uint64_t i = 0; i < listing.size(); ++i) {
+    const plan::Collective *op = listing[i].op_as_Collective();
+    if (!op)
+      continue;
+    for (uint32_t view : orEmpty(op->buffers()))
+      if (const Part *part = partOf(view)) {
+        table.add(
+            {absl::StrCat(i), operationKind(listing[i]),
+             axesText(plan, op->axes()), listing.phaseOf(i).name,
+             part->role.empty() ? "all" : part->role,
+             absl::StrCat(op->buffers()->size(),
+                          op->buffers()->size() == 1 ? " view, " : " views, ",
+                          bytesText(bucketBytes(program, *op))),
+             clean(op->cause())});
+        break;
+      }
+  }
+  return table.empty()
+             ? "\nNo collective touches it.\n"
+             : absl::StrCat("\nWhat moves it between ranks, and why\n",
+                            table.render());
+}
+
+std::string Story::uses() const {
+  constexpr uint64_t shown = 50;
+  Table table({">#", "phase", "instruction", "operation", "how"});
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < listing.size(); ++i) {
+    std::string how;
+    runtime::forEachOperand(listing[i], [&](const runtime::Operand &operand) {
+      if (const Part *part = partOf(operand.view))
+        absl::StrAppend(&how, how.empty() ? "" : "; ",
+                        operand.read && operand.written ? "updates"
+                        : operand.written               ? "writes"
+                                                        : "reads",
+                        part->role.empty() ? "" : " ", part->role, " as ",
+                        operand.role);
+    });
+    if (!how.empty() && count++ < shown)
+      table.add({absl::StrCat(i), listing.phaseOf(i).name,
+                 clean(listing[i].name()), operationText(plan, listing[i]),
+                 how});
+  }
+  std::string more = count > shown
+                         ? absl::StrCat("  and ", count - shown, " more\n")
+                         : std::string();
+  return table.empty() ? "\nNo instruction uses it.\n"
+                       : absl::StrCat("\nWho uses it\n", table.render(), more);
+}
+
+} // namespace meshwork::explain
