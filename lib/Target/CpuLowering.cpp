@@ -34,6 +34,7 @@ LogicalResult approximateMath(ModuleOp kernels) {
            name == math::Log1pOp::getOperationName() || name == math::ExpM1Op::getOperationName() ||
            name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
   });
+  populateMathExpansion(patterns);
   FrozenRewritePatternSet frozen(std::move(patterns));
   for (int round = 0; round < 2; ++round)
     walkAndApplyPatterns(kernels, frozen);
@@ -58,8 +59,7 @@ LogicalResult lowerToLlvmDialect(ModuleOp kernels) {
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns);
-  // Horizontal sums may be taken as a tree: the tree is fixed by the vector's length.
-  populateVectorToLLVMConversionPatterns(converter, patterns, /*reassociateFPReductions=*/true);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp>();
   return applyFullConversion(kernels, target, std::move(patterns));

@@ -7,12 +7,18 @@
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinOps.h"
 
+namespace mlir {
+class RewritePatternSet;
+}
 namespace llvm {
 class Module;
 class LLVMContext;
 } // namespace llvm
 
 namespace meshwork::target {
+
+/// Own code for functions of math, preferred to upstream's polynomials.
+void populateMathExpansion(mlir::RewritePatternSet &patterns);
 
 /// Rewrites a module of kernels to the LLVM dialect alone.
 mlir::LogicalResult lowerToLlvmDialect(mlir::ModuleOp kernels);

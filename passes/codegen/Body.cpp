@@ -63,6 +63,8 @@ Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands, int64_
     scope = std::max(scope, operand.scope);
     isVector |= isa<VectorType>(operand.value.getType());
   }
+  if (isa<arith::DivFOp>(op) && isVector && !isa<VectorType>(operands[1].value.getType()))
+    return multiplyByInverse(operands[0], operands[1]);
   OpBuilder &b = scopes[scope].builder;
   IRMapping mapping;
   for (auto [operand, emitted] : llvm::zip_equal(op->getOperands(), operands))
@@ -72,6 +74,19 @@ Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands, int64_
   if (isVector)
     copy->getResult(0).setType(VectorType::get({place.width}, op->getResult(0).getType()));
   return {copy->getResult(0), scope};
+}
+
+/// A division by what is the same for a whole row costs a multiplication; its
+/// result may differ in the last place.
+Emitted BodyEmitter::multiplyByInverse(Emitted value, Emitted divisor) {
+  OpBuilder &outer = scopes[divisor.scope].builder;
+  Value one = arith::ConstantOp::create(outer, loc(), outer.getF32FloatAttr(1));
+  Value inverse = arith::DivFOp::create(outer, loc(), one, divisor.value);
+  unsigned scope = std::max(value.scope, divisor.scope);
+  OpBuilder &b = scopes[scope].builder;
+  Value product = arith::MulFOp::create(b, loc(), value.value, splat(b, inverse));
+  allowFusedMultiplyAdd(product.getDefiningOp());
+  return {product, scope};
 }
 
 Emitted BodyEmitter::evalIndex(StringAttr dim, int64_t rotation) {

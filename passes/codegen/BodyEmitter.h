@@ -77,6 +77,7 @@ private:
 
   Emitted evalMap(transformer::MapOp map, unsigned result, int64_t rotation);
   Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted multiplyByInverse(Emitted value, Emitted divisor);
   Emitted evalIndex(mlir::StringAttr dim, int64_t rotation);
   Emitted evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
   Emitted evalVertical(transformer::ReduceOp reduce);

@@ -1,6 +1,8 @@
 // The loops of a kernel: items, rows, passes over the row's columns.
 #include "passes/codegen/KernelEmitter.h"
 
+#include <numeric>
+
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -40,13 +42,9 @@ using Values = BodyEmitter::Values;
 
 class KernelBuilder {
 public:
-  KernelBuilder(const Walk &walk, const CpuTarget &target) : walk(walk), body(walk, target), width(chooseWidth(walk, target)) {
+  KernelBuilder(const Walk &walk, const CpuTarget &target) : walk(walk), target(target), body(walk, target), segments(segmentEnds(walk)) {
     auto yield = cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
     yields.append(yield.operand_begin(), yield.operand_end());
-    for (int64_t rotation : llvm::reverse(rotationsOf(walk)))
-      segments.push_back(walk.cols.back().size - rotation);
-    if (!walk.cols.empty())
-      segments.push_back(walk.cols.back().size);
   }
 
   void build(LLVM::LLVMFuncOp function) {
@@ -140,8 +138,20 @@ private:
     return pass < walk.passes.size() ? ArrayRef<ReduceOp>(walk.passes[pass]) : ArrayRef<ReduceOp>();
   }
 
+  /// The values that a pass computes at each column decide its vectors' length.
+  int64_t widthOf(unsigned pass) {
+    SmallVector<Value> roots;
+    for (ReduceOp reduce : reductionsOf(pass))
+      roots.push_back(reduce.getInput());
+    for (auto [access, value] : llvm::zip_equal(walk.results, yields))
+      if (pass == walk.storePass && walk.hasCols(access))
+        roots.push_back(value);
+    return chooseWidth(walk, target, roots);
+  }
+
   void emitPass(unsigned pass) {
     Values sums;
+    width = widthOf(pass);
     body.setPlace({width, width, 0});
     for (ReduceOp reduce : reductionsOf(pass))
       sums.push_back(body.identity(body.builder(), isMax(reduce), !walk.cols.empty()));
@@ -149,13 +159,26 @@ private:
     for (auto [i, sum] : llvm::enumerate(sums)) {
       ReduceOp reduce = reductionsOf(pass)[i];
       if (!walk.cols.empty())
-        sum = vector::ReductionOp::create(body.builder(), body.loc(),
-                                          isMax(reduce) ? vector::CombiningKind::MAXNUMF : vector::CombiningKind::ADD, sum);
+        sum = combineLanes(reduce, sum);
       if (walk.formOf(reduce) == ReduceForm::rows)
         rowSums[reduce] = sum;
       else
         body.define(reduce, sum);
     }
+  }
+
+  /// One value of a vector of partial ones: halves upon halves.
+  Value combineLanes(ReduceOp reduce, Value lanes) {
+    OpBuilder &b = body.builder();
+    for (int64_t half = width / 2; half > 0; half /= 2) {
+      SmallVector<int64_t> low(half), high(half);
+      std::iota(low.begin(), low.end(), 0);
+      std::iota(high.begin(), high.end(), half);
+      Value first = vector::ShuffleOp::create(b, body.loc(), lanes, lanes, low);
+      Value second = vector::ShuffleOp::create(b, body.loc(), lanes, lanes, high);
+      lanes = body.combine(b, isMax(reduce), first, second);
+    }
+    return vector::ExtractOp::create(b, body.loc(), lanes, 0);
   }
 
   static bool isMax(ReduceOp reduce) { return reduce.getKind() == Reduction::max; }
@@ -205,6 +228,7 @@ private:
 
   /// Blocks of columns of a cluster without rows; the last one may end in a tail.
   void emitColumnRange(Value lower, Value upper) {
+    width = widthOf(walk.storePass);
     int64_t whole = walk.numCols / width * width;
     body.setPlace({width, width, 0});
     body.loop(lower, least(upper, whole), width, {}, [&](Value position, ValueRange) {
@@ -259,6 +283,7 @@ private:
   void clearChunks() {
     SmallVector<LoopDim> dims(walk.rows);
     dims.append(walk.cols);
+    width = chooseWidth(walk, target, {});
     for (unsigned i = 0; i < walk.results.size(); ++i)
       if (walk.isChunked(i))
         clear(walk.results[i], dims);
@@ -293,11 +318,12 @@ private:
   }
 
   const Walk &walk;
+  const CpuTarget &target;
   BodyEmitter body;
-  int64_t width;
+  SmallVector<int64_t> segments; // their ends
+  int64_t width = 1;             // of the current pass
   Value begin, end;
   SmallVector<Value> yields;
-  SmallVector<int64_t> segments; // ends of the ranges of columns without a wrap
   DenseMap<Operation *, Value> rowSums; // this row's part of sums over rows and cols
 };
 } // namespace

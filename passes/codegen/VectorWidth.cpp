@@ -6,9 +6,10 @@
 using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
+namespace {
 
 /// Instructions of one op, roughly.
-static int64_t costOf(Operation *op) {
+int64_t costOf(Operation *op) {
   if (isa<math::ExpOp, math::LogOp>(op))
     return 16;
   if (isa<math::TanhOp, math::ErfOp>(op))
@@ -18,14 +19,45 @@ static int64_t costOf(Operation *op) {
   return 1;
 }
 
-int64_t chooseWidth(const Walk &walk, const CpuTarget &target) {
+/// Ops that computing `value` at one place takes; a value per row is there.
+int64_t costOf(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operation *> &seen) {
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    return 1;
+  auto reduce = dyn_cast<ReduceOp>(def);
+  if ((reduce && walk.formOf(reduce) == ReduceForm::columns) || !seen.insert(def).second)
+    return 0;
+  int64_t cost = 0;
+  if (auto map = dyn_cast<MapOp>(def))
+    map.getBody().walk([&](Operation *op) { cost += costOf(op); });
+  for (Value operand : def->getOperands())
+    cost += costOf(walk, operand, seen);
+  return cost;
+}
+} // namespace
+
+SmallVector<int64_t> segmentEnds(const Walk &walk) {
+  SmallVector<int64_t> ends;
+  if (walk.cols.empty())
+    return ends;
+  int64_t size = walk.cols.back().size;
+  for (int64_t rotation : llvm::reverse(rotationsOf(walk)))
+    ends.push_back(size - rotation);
+  ends.push_back(size);
+  return ends;
+}
+
+int64_t chooseWidth(const Walk &walk, const CpuTarget &target, ArrayRef<Value> roots) {
   if (walk.cols.empty())
     return 1;
-  int64_t cost = 0;
-  FusedOp(walk.op).getBody().walk([&](Operation *op) { cost += costOf(op); });
-  int64_t length = walk.cols.back().size, lanes = target.lanes();
-  for (int64_t cut : rotationsOf(walk))
-    length = std::min({length, cut, walk.cols.back().size - cut});
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  int64_t cost = 0, length = INT64_MAX, begin = 0, lanes = target.lanes();
+  for (Value root : roots)
+    cost += costOf(walk, root, seen);
+  for (int64_t end : segmentEnds(walk)) {
+    length = std::min(length, end - begin);
+    begin = end;
+  }
   int64_t registers = cost <= 24 ? 4 : cost <= 48 ? 2 : 1;
   // No more than the columns fill, to within a tenth.
   while (registers > 1 && llvm::alignTo(length, lanes * registers) * 10 > llvm::alignTo(length, lanes) * 11)

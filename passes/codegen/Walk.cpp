@@ -48,7 +48,7 @@ public:
 
   FailureOr<Walk> run() {
     walk.chunkKey = StringAttr::get(op->getContext(), "chunk of results");
-    if (failed(noteSizes()) || failed(checkPositions()) || failed(checkReductions()) || failed(checkResults()) || failed(makeAccesses()))
+    if (failed(noteSizes()) || failed(checkRolls()) || failed(checkReductions()) || failed(checkResults()) || failed(makeAccesses()))
       return failure();
     pinDims();
     walk.rows = join(op.getRows());
@@ -93,12 +93,9 @@ private:
     return success();
   }
 
-  LogicalResult checkPositions() {
+  LogicalResult checkRolls() {
     ArrayRef<StringAttr> cols = op.getCols().getNames();
     WalkResult result = op.getBody().walk([&](Operation *inner) -> WalkResult {
-      if (auto index = dyn_cast<IndexOp>(inner))
-        if (auto space = tensorType(index->getParentOp()->getResult(0)); dimsOf(space).find(index.getDimAttr()) < 0)
-          return index.emitOpError() << "asks for the position along '" << index.getDim() << "', which " << space << " lacks";
       if (auto roll = dyn_cast<RollOp>(inner))
         if (StringAttr dim = dimsOf(roll.getResult()).getNames().back(); cols.empty() || cols.back() != dim)
           return roll.emitOpError() << "rolls '" << dim.getValue() << "', expected the last of the cluster's cols";

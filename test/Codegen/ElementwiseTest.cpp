@@ -3,6 +3,7 @@
 #include <Random123/philox.h>
 
 #include "runtime/device/cpu/Philox.h"
+#include "test/Codegen/Clusters.h"
 #include "test/Codegen/Kernel.h"
 
 using namespace meshwork::codegen::test;
@@ -52,28 +53,6 @@ TEST(Rope, RollsWithinEachHead) {
         }
     }
 }
-
-constexpr const char *swiglu = R"(
-#x = #transformer.dims<rows, ffn>
-!x = tensor<$Rx$Cxbf16, #x>
-func.func @f(%g: !x, %u: !x) -> !x {
-  %r = transformer.fused rows <> cols #x ins(%g, %u : !x, !x) -> !x {
-  ^bb0(%a: !x, %b: !x):
-    %y = transformer.map ins(%a, %b : !x, !x) -> !x {
-    ^bb0(%p: f32, %q: f32):
-      %one = arith.constant 1.0 : f32
-      %0 = arith.negf %p : f32
-      %1 = math.exp %0 : f32
-      %2 = arith.addf %1, %one : f32
-      %3 = arith.divf %p, %2 : f32
-      %4 = arith.mulf %3, %q : f32
-      transformer.yield %4 : f32
-    }
-    transformer.yield %y : !x
-  }
-  return %r : !x
-}
-)";
 
 /// Whether `actual` is one of the two bf16 numbers around `exact`, or nearest.
 void expectRounded(uint16_t actual, double exact, size_t index) {
@@ -126,47 +105,6 @@ TEST(Bf16, RoundsToNearestEven) {
       EXPECT_EQ(y[i], toBf16(x[i])) << x[i] << " on " << arch;
   }
 }
-
-constexpr const char *adamw = R"(
-#d = #transformer.dims<embed, ffn>
-!p = tensor<$Rx$Cxf32, #d>
-!w = tensor<$Rx$Cxbf16, #d>
-!s = tensor<f32>
-func.func @f(%p: !p, %m: !p, %v: !p, %g: !p, %lr: !s, %b1: !s, %b2: !s, %clip: !s) -> (!p, !p, !p, !w) {
-  %r:4 = transformer.fused rows <> cols #d ins(%p, %m, %v, %g, %lr, %b1, %b2, %clip : !p, !p, !p, !p, !s, !s, !s, !s) -> !p, !p, !p, !w {
-  ^bb0(%a: !p, %b: !p, %c: !p, %d: !p, %e: !s, %f: !s, %h: !s, %i: !s):
-    %y:4 = transformer.map ins(%a, %b, %c, %d, %e, %f, %h, %i : !p, !p, !p, !p, !s, !s, !s, !s) -> !p, !p, !p, !w {
-    ^bb0(%P: f32, %M: f32, %V: f32, %G: f32, %L: f32, %B1: f32, %B2: f32, %C: f32):
-      %beta1 = arith.constant 0.9 : f32
-      %rest1 = arith.constant 0.1 : f32
-      %beta2 = arith.constant 0.95 : f32
-      %rest2 = arith.constant 0.05 : f32
-      %eps = arith.constant 1.0e-8 : f32
-      %decay = arith.constant 0.1 : f32
-      %gr = arith.mulf %G, %C : f32
-      %m0 = arith.mulf %M, %beta1 : f32
-      %m1 = arith.mulf %gr, %rest1 : f32
-      %m2 = arith.addf %m0, %m1 : f32
-      %v0 = arith.mulf %V, %beta2 : f32
-      %gg = arith.mulf %gr, %gr : f32
-      %v1 = arith.mulf %gg, %rest2 : f32
-      %v2 = arith.addf %v0, %v1 : f32
-      %mh = arith.divf %m2, %B1 : f32
-      %vh = arith.divf %v2, %B2 : f32
-      %root = math.sqrt %vh : f32
-      %den = arith.addf %root, %eps : f32
-      %u = arith.divf %mh, %den : f32
-      %wd = arith.mulf %P, %decay : f32
-      %step = arith.addf %u, %wd : f32
-      %move = arith.mulf %step, %L : f32
-      %new = arith.subf %P, %move : f32
-      transformer.yield %new, %m2, %v2, %new : f32, f32, f32, f32
-    }
-    transformer.yield %y#0, %y#1, %y#2, %y#3 : !p, !p, !p, !w
-  }
-  return %r#0, %r#1, %r#2, %r#3 : !p, !p, !p, !w
-}
-)";
 
 TEST(AdamW, UpdatesInPlace) {
   for (const std::string &arch : runnableArchs())

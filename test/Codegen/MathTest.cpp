@@ -65,7 +65,7 @@ TEST_P(MathTest, RelativeErrorIsSmall) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Functions, MathTest,
-                         testing::Values(Case{"exp", std::exp, -87.3f, 88.7f, false, 3e-7},
+                         testing::Values(Case{"exp", std::exp, -87.3f, 88.37f, false, 3e-7},
                                          Case{"exp", std::exp, -1e-3f, 1e-3f, false, 1.2e-7},
                                          Case{"log", std::log, 1.2e-38f, 3.4e38f, true, 2e-7},
                                          Case{"log", std::log, 0.5f, 2.0f, false, 3e-7},
@@ -83,7 +83,7 @@ TEST(MathLimits, InfinityAndNanGoThrough) {
     for (auto [name, exact] : {std::pair<const char *, double (*)(double)>{"exp", std::exp}, {"log", std::log}, {"tanh", std::tanh}, {"erf", std::erf}}) {
       Kernel kernel(fill(apply, {{"N", "8"}, {"F", name}}), arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
-      std::vector<float> x = {0.0f, inf, -inf, NAN, 1000, -1000, 100, -104}, y(8);
+      std::vector<float> x = {0.0f, inf, -inf, NAN, 1000, -1000, 100, std::bit_cast<float>(0x7f800001u)}, y(8);
       kernel.run({x.data(), y.data()});
       for (int i = 0; i < 8; ++i) {
         float expected = static_cast<float>(exact(x[i]));

@@ -1,47 +1,9 @@
 // Row reductions: residual add, RMSNorm and LayerNorm with two results.
+#include "test/Codegen/Clusters.h"
 #include "test/Codegen/Kernel.h"
 
 using namespace meshwork::codegen::test;
 namespace {
-
-constexpr const char *rmsNorm = R"(
-#d = #transformer.dims<rows, cols>
-#r = #transformer.dims<rows>
-#c = #transformer.dims<cols>
-!x = tensor<$Rx$Cx$T, #d>
-!f = tensor<$Rx$Cxf32, #d>
-!r = tensor<$Rxf32, #r>
-!w = tensor<$Cxf32, #c>
-func.func @f(%x: !x, %y: !x, %w: !w) -> (!x, !x) {
-  %sum, %norm = transformer.fused rows #r cols #c ins(%x, %y, %w : !x, !x, !w) -> !x, !x {
-  ^bb0(%a: !x, %b: !x, %g: !w):
-    %s = transformer.map ins(%a, %b : !x, !x) -> !x {
-    ^bb0(%p: f32, %q: f32):
-      %0 = arith.addf %p, %q : f32
-      transformer.yield %0 : f32
-    }
-    %sq = transformer.map ins(%s : !x) -> !f {
-    ^bb0(%p: f32):
-      %0 = arith.mulf %p, %p : f32
-      transformer.yield %0 : f32
-    }
-    %ss = transformer.reduce add %sq over #c : !f -> !r
-    %n = transformer.map ins(%s, %ss, %g : !x, !r, !w) -> !x {
-    ^bb0(%p: f32, %t: f32, %h: f32):
-      %inverse = arith.constant $I : f32
-      %eps = arith.constant 1.0e-5 : f32
-      %m = arith.mulf %t, %inverse : f32
-      %e = arith.addf %m, %eps : f32
-      %i = math.rsqrt %e : f32
-      %1 = arith.mulf %p, %i : f32
-      %2 = arith.mulf %1, %h : f32
-      transformer.yield %2 : f32
-    }
-    transformer.yield %s, %n : !x, !x
-  }
-  return %sum, %norm : !x, !x
-}
-)";
 
 TEST(RmsNorm, AgreesWithDoubles) {
   for (const std::string &arch : runnableArchs())
@@ -69,85 +31,6 @@ TEST(RmsNorm, AgreesWithDoubles) {
       EXPECT_EQ(again, norm);
     }
 }
-
-// The gradient of LayerNorm: x and the residual's gradient in, both parameters'
-// gradients as chunks.
-constexpr const char *layerNormGrad = R"(
-#d = #transformer.dims<rows, cols>
-#r = #transformer.dims<rows>
-#c = #transformer.dims<cols>
-!x = tensor<$Rx$Cx$T, #d>
-!f = tensor<$Rx$Cxf32, #d>
-!r = tensor<$Rxf32, #r>
-!w = tensor<$Cxf32, #c>
-!k = tensor<$Kx$Cxf32, #transformer.dims<chunk, cols>>
-func.func @f(%x: !x, %dy: !x, %w: !w, %dz: !x) -> (!x, !k, !k) {
-  %0:3 = transformer.fused rows #r cols #c ins(%x, %dy, %w, %dz : !x, !x, !w, !x) -> !x, !k, !k {
-  ^bb0(%a: !x, %b: !x, %g: !w, %z: !x):
-    %s = transformer.reduce add %a over #c : !x -> !r
-    %centred = transformer.map ins(%a, %s : !x, !r) -> !f {
-    ^bb0(%p: f32, %q: f32):
-      %inverse = arith.constant $I : f32
-      %m = arith.mulf %q, %inverse : f32
-      %v = arith.subf %p, %m : f32
-      transformer.yield %v : f32
-    }
-    %squares = transformer.map ins(%centred : !f) -> !f {
-    ^bb0(%p: f32):
-      %v = arith.mulf %p, %p : f32
-      transformer.yield %v : f32
-    }
-    %ss = transformer.reduce add %squares over #c : !f -> !r
-    %hat = transformer.map ins(%centred, %ss : !f, !r) -> !f {
-    ^bb0(%p: f32, %q: f32):
-      %inverse = arith.constant $I : f32
-      %eps = arith.constant 1.0e-5 : f32
-      %m = arith.mulf %q, %inverse : f32
-      %e = arith.addf %m, %eps : f32
-      %root = math.rsqrt %e : f32
-      %v = arith.mulf %p, %root : f32
-      transformer.yield %v : f32
-    }
-    %dhat = transformer.map ins(%b, %g : !x, !w) -> !f {
-    ^bb0(%p: f32, %q: f32):
-      %v = arith.mulf %p, %q : f32
-      transformer.yield %v : f32
-    }
-    %both = transformer.map ins(%dhat, %hat : !f, !f) -> !f {
-    ^bb0(%p: f32, %q: f32):
-      %v = arith.mulf %p, %q : f32
-      transformer.yield %v : f32
-    }
-    %s1 = transformer.reduce add %dhat over #c : !f -> !r
-    %s2 = transformer.reduce add %both over #c : !f -> !r
-    %dx = transformer.map ins(%dhat, %hat, %s1, %s2, %ss, %z : !f, !f, !r, !r, !r, !x) -> !x {
-    ^bb0(%p: f32, %h: f32, %t1: f32, %t2: f32, %q: f32, %u: f32):
-      %inverse = arith.constant $I : f32
-      %eps = arith.constant 1.0e-5 : f32
-      %m = arith.mulf %q, %inverse : f32
-      %e = arith.addf %m, %eps : f32
-      %root = math.rsqrt %e : f32
-      %m1 = arith.mulf %t1, %inverse : f32
-      %m2 = arith.mulf %t2, %inverse : f32
-      %h2 = arith.mulf %h, %m2 : f32
-      %d1 = arith.subf %p, %m1 : f32
-      %d2 = arith.subf %d1, %h2 : f32
-      %d3 = arith.mulf %d2, %root : f32
-      %v = arith.addf %d3, %u : f32
-      transformer.yield %v : f32
-    }
-    %wg = transformer.map ins(%b, %hat : !x, !f) -> !f {
-    ^bb0(%p: f32, %q: f32):
-      %v = arith.mulf %p, %q : f32
-      transformer.yield %v : f32
-    }
-    %dg = transformer.reduce add %wg over #r : !f -> !w
-    %db = transformer.reduce add %b over #r : !x -> !w
-    transformer.yield %dx, %dg, %db : !x, !w, !w
-  }
-  return %0#0, %0#1, %0#2 : !x, !k, !k
-}
-)";
 
 TEST(LayerNormGrad, AgreesWithDoubles) {
   for (const std::string &arch : runnableArchs())

@@ -1,64 +1,9 @@
 // Softmax cross-entropy and its gradient: maximum, sum of exponentials, store.
+#include "test/Codegen/Clusters.h"
 #include "test/Codegen/Kernel.h"
 
 using namespace meshwork::codegen::test;
 namespace {
-
-constexpr const char *crossEntropy = R"(
-#r = #transformer.dims<rows>
-#v = #transformer.dims<vocab>
-#rv = #transformer.dims<rows, vocab>
-!x = tensor<$Rx$Vx$T, #rv>
-!f = tensor<$Rx$Vxf32, #rv>
-!r = tensor<$Rxf32, #r>
-!i = tensor<$Rxi32, #r>
-!k = tensor<$Kxf32, #transformer.dims<chunk>>
-func.func @f(%x: !x, %t: !i) -> (!x, !k) {
-  %g, %l = transformer.fused rows #r cols #v ins(%x, %t : !x, !i) -> !x, !k {
-  ^bb0(%a: !x, %b: !i):
-    %m = transformer.reduce max %a over #v : !x -> !r
-    %e = transformer.map ins(%a, %m : !x, !r) -> !f {
-    ^bb0(%p: f32, %q: f32):
-      %0 = arith.subf %p, %q : f32
-      %1 = math.exp %0 : f32
-      transformer.yield %1 : f32
-    }
-    %s = transformer.reduce add %e over #v : !f -> !r
-    %hit = transformer.map ins(%a, %b : !x, !i) -> !f {
-    ^bb0(%p: f32, %q: i32):
-      %c = transformer.index "vocab" : i32
-      %zero = arith.constant 0.0 : f32
-      %0 = arith.cmpi eq, %c, %q : i32
-      %1 = arith.select %0, %p, %zero : f32
-      transformer.yield %1 : f32
-    }
-    %z = transformer.reduce add %hit over #v : !f -> !r
-    %loss = transformer.map ins(%m, %s, %z : !r, !r, !r) -> !r {
-    ^bb0(%p: f32, %q: f32, %h: f32):
-      %0 = math.log %q : f32
-      %1 = arith.addf %0, %p : f32
-      %2 = arith.subf %1, %h : f32
-      transformer.yield %2 : f32
-    }
-    %total = transformer.reduce add %loss over #r : !r -> tensor<f32>
-    %g = transformer.map ins(%e, %s, %b : !f, !r, !i) -> !x {
-    ^bb0(%p: f32, %q: f32, %h: i32):
-      %c = transformer.index "vocab" : i32
-      %one = arith.constant 1.0 : f32
-      %zero = arith.constant 0.0 : f32
-      %scale = arith.constant 0.125 : f32
-      %0 = arith.divf %p, %q : f32
-      %1 = arith.cmpi eq, %c, %h : i32
-      %2 = arith.select %1, %one, %zero : f32
-      %3 = arith.subf %0, %2 : f32
-      %4 = arith.mulf %3, %scale : f32
-      transformer.yield %4 : f32
-    }
-    transformer.yield %g, %total : !x, tensor<f32>
-  }
-  return %g, %l : !x, !k
-}
-)";
 
 std::string textFor(int64_t rows, int64_t vocab, int64_t chunks, const char *type) {
   return fill(crossEntropy, {{"R", std::to_string(rows)}, {"V", std::to_string(vocab)}, {"K", std::to_string(chunks)}, {"T", type}});
