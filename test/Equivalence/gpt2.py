@@ -50,6 +50,7 @@ def logits(config, weights, tokens, kernels, drop):
     """drop(name, rate) is the function that zeroes with that rate (or does nothing);
     the name is that of the module in the original code."""
     epsilon = config.get("layer_norm_epsilon", 1e-5)
+    activation = kernels.activation(config.get("activation_function", "gelu_new"))
     residual_rate = config.get("resid_pdrop", 0.1)
 
     def norm(name, x):
@@ -66,7 +67,7 @@ def logits(config, weights, tokens, kernels, drop):
         x = x + drop(block + "attn.resid_dropout", residual_rate)(y)
         y = norm(block + "ln_2", x)
         y = y @ weights[block + "mlp.c_fc.weight"] + weights[block + "mlp.c_fc.bias"]
-        y = kernels.gelu_tanh(y)
+        y = activation(y)
         y = y @ weights[block + "mlp.c_proj.weight"] + weights[block + "mlp.c_proj.bias"]
         x = x + drop(block + "mlp.dropout", residual_rate)(y)
     head = weights.get("lm_head.weight", weights["wte.weight"])

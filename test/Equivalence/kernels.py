@@ -46,6 +46,12 @@ class Reference:
     def silu(self, x):
         return x * torch.sigmoid(x)
 
+    def activation(self, name):
+        """The function a configuration's `name` stands for."""
+        return {"gelu_new": self.gelu_tanh, "gelu_pytorch_tanh": self.gelu_tanh,
+                "gelu": lambda x: 0.5 * x * (1 + torch.erf(x / 2 ** 0.5)),
+                "relu": torch.relu, "silu": self.silu}[name]
+
     def cross_entropy(self, logits, targets):
         """Mean over all tokens of -log softmax(logits)[target]."""
         logits, targets = logits.flatten(0, -2), targets.flatten()

@@ -97,6 +97,7 @@ def logits(config, weights, tokens, kernels, drop, positions=None):
     absent."""
     epsilon = config.get("rms_norm_eps", 1e-6)
     x = weights["model.embed_tokens.weight"][tokens]
+    activation = kernels.activation(config.get("hidden_act", "silu"))
     if positions is None:
         positions = rotary.tables(config, _head_dim(config), tokens.shape[1], x.dtype)
     for layer in range(config["num_hidden_layers"]):
@@ -105,7 +106,7 @@ def logits(config, weights, tokens, kernels, drop, positions=None):
         x = x + attention(config, weights, block + "self_attn", layer, y, positions,
                           kernels, drop)
         y = kernels.rms_norm(x, weights[block + "post_attention_layernorm.weight"], epsilon)
-        gate = kernels.silu(_project(weights, block + "mlp.gate_proj", y))
+        gate = activation(_project(weights, block + "mlp.gate_proj", y))
         y = gate * _project(weights, block + "mlp.up_proj", y)
         x = x + _project(weights, block + "mlp.down_proj", y)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"])

@@ -145,7 +145,7 @@ class BadInput(unittest.TestCase):
         for config, needles in (
                 (text[:-1] + ', "n_embd": 48}', ["n_embd"]),
                 (json.dumps({**self.config, "n_head": 5}), ["5", "48"]),
-                (json.dumps({**self.config, "activation_function": "relu"}),
+                (json.dumps({**self.config, "activation_function": "mish"}),
                  ["activation_function"]),
                 (json.dumps({**self.config, "model_type": "mamba"}), ["mamba"]),
                 (json.dumps({**self.config, "n_layer": "two"}), ["n_layer"]),

@@ -67,6 +67,19 @@ class Training(unittest.TestCase):
             with self.subTest(name):
                 self.check_gradients(config)
 
+    def test_gradients_of_other_options(self):
+        for base, keys in (("gpt2", {"activation_function": "relu"}),
+                           ("gpt2", {"activation_function": "gelu", "n_inner": None}),
+                           ("gpt2", {"scale_attn_by_inverse_layer_idx": True,
+                                     "tie_word_embeddings": False}),
+                           ("gpt2", {"scale_attn_weights": False}),
+                           ("llama", {"rope_scaling": None, "attention_bias": False}),
+                           ("llama", {"num_key_value_heads": 1, "tie_word_embeddings": True}),
+                           ("qwen3", {"attention_bias": True}),
+                           ("mistral", {"sliding_window": None})):
+            with self.subTest(base, **keys):
+                self.check_gradients({**configs.ALL[base], **keys})
+
     def check_gradients(self, config):
         ids = configs.corpus(config["vocab_size"])
         weights = models.random_weights(config, 17)
