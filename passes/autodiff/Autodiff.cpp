@@ -55,6 +55,10 @@ public:
         return failure();
     AccumulateOp::create(builder, loss.getLoc(), StateKind::loss, "", terminator.getOperand(0));
     terminator->setOperands({});
+    // A fused gradient op may have taken the place of its forward op.
+    for (Operation *op : llvm::reverse(forward))
+      if (isOpTriviallyDead(op))
+        op->erase();
     function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), {}));
     function.setName("microbatch");
     return success();

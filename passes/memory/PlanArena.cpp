@@ -38,8 +38,7 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
     OpBuilder builder(&getContext());
     int64_t base = 0;
     SmallVector<std::pair<BufferOp, Life>> persistent, temporary;
-    // Buffers were made last first; the program's order reads better.
-    for (auto &[buffer, life] : llvm::reverse(lives))
+    for (auto &[buffer, life] : lives)
       (buffer.getPersistent() ? persistent : temporary).emplace_back(buffer, life);
     for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind(); ++kind)
       for (auto &[buffer, life] : persistent)

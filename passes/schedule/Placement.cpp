@@ -14,7 +14,7 @@ static SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
 }
 
 Placement::Placement(ProgramOp program, ModuleOp module)
-    : builder(OpBuilder::atBlockBegin(&program.getBody().front())), loc(program.getLoc()) {
+    : program(program), builder(program.getContext()), loc(program.getLoc()) {
   auto noted = module->getAttrOfType<TypeAttr>("transformer.gradient_type");
   gradient = noted ? noted.getValue() : Type(builder.getF32Type());
   mixed = module.walk([](transformer::ParameterOp op) {
@@ -26,6 +26,7 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent, Arra
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   for (int64_t size : shape)
     bytes *= size;
+  builder.setInsertionPoint(*program.getBody().getOps<PhaseOp>().begin());
   auto op = BufferOp::create(builder, loc, MemRefType::get({bytes}, builder.getI8Type()), name, kind, isPersistent, IntegerAttr());
   return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(shape), element};
 }

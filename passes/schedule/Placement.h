@@ -18,7 +18,7 @@ struct Place {
 /// State of a parameter, by kind and name; the loss and the norm have no name.
 using StateKey = std::pair<transformer::StateKind, ::llvm::StringRef>;
 
-/// Creates buffers at the start of `program` and finds the place of each value.
+/// Creates buffers before the phases of `program` and finds the place of each value.
 class Placement {
 public:
   Placement(ProgramOp program, ::mlir::ModuleOp module);
@@ -49,7 +49,8 @@ private:
   ::mlir::FailureOr<Place> find(::mlir::Value value);
   ::mlir::FailureOr<Place> assigned(::mlir::Value value, transformer::AssignOp assign);
 
-  ::mlir::OpBuilder builder;
+  ProgramOp program;
+  ::mlir::OpBuilder builder; // before the first phase
   ::mlir::Location loc;
   ::mlir::Type gradient;
   bool mixed; // weights apart from the master weights

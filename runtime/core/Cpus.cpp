@@ -32,6 +32,7 @@ std::string kernelName(const std::string &name) {
           {"crc32", "sse42"},
           {"lzcnt", "abm"},
           {"pclmul", "pclmulqdq"},
+          {"bmi", "bmi1"},
           {"prfchw", "3dnowprefetch"},
           {"rdrnd", "rdrand"},
           {"sahf", "lahflm"},

@@ -1,0 +1,185 @@
+// `meshwork compile` and `meshwork import`.
+#include "lib/Driver/Compile.h"
+
+#include <chrono>
+
+#include "dialects/transformer/Transformer.h"
+#include "lib/Driver/Files.h"
+#include "lib/Driver/Model.h"
+#include "lib/Import/Import.h"
+#include "lib/Pipelines/Pipelines.h"
+#include "lib/Target/PlanWriter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/Pass.h"
+#include "passes/memory/Liveness.h"
+
+using namespace mlir;
+
+namespace meshwork::driver {
+namespace {
+
+constexpr uint64_t maxTextBytes = uint64_t{64} << 20;
+
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return text;
+}
+
+/// One run of `meshwork compile`.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options) {}
+
+  int run() {
+    if (!options.compileTo.empty() && !isPhase(options.compileTo)) {
+      llvm::errs() << "meshwork: error: --compile-to is '" << options.compileTo << "', expected ";
+      llvm::interleave(pipelines::phases(), llvm::errs(), [](const pipelines::Phase &p) { llvm::errs() << p.name; }, ", ");
+      llvm::errs() << "\n";
+      return usage;
+    }
+    if (int code = readSpec(); code != ok || options.printConfig)
+      return code;
+    if (int code = model.read(options.model, maxTextBytes); code != ok)
+      return code;
+    if (int code = runPhases(); code != ok)
+      return code;
+    if (!options.compileTo.empty()) {
+      std::string text = textOf(model.module());
+      return writeFile(options.output.empty() ? "-" : options.output, text.data(), text.size());
+    }
+    if (int code = checkBudget(); code != ok)
+      return code;
+    return emitPlan();
+  }
+
+private:
+  static bool isPhase(StringRef name) {
+    return llvm::any_of(pipelines::phases(), [&](const pipelines::Phase &p) { return p.name == name; });
+  }
+
+  int readSpec() {
+    int code = ok;
+    std::optional<std::string> text = readFile(options.spec, maxTextBytes, code);
+    if (!text)
+      return code;
+    spec::Result result = spec::parse(*text, options.spec, options.overrides);
+    llvm::errs() << meshwork::textOf(result.diagnostics);
+    if (!result.spec)
+      return badSpec;
+    if (options.printConfig)
+      llvm::outs() << spec::printWithOrigins(result);
+    spec = *result.spec;
+    return ok;
+  }
+
+  std::string reproducerPath() const {
+    if (!options.reproducer.empty())
+      return options.reproducer;
+    return (options.output.empty() || options.output == "-" ? std::string("meshwork") : options.output) + ".reproducer.mlir";
+  }
+
+  int runPhases() {
+    for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
+      auto start = std::chrono::steady_clock::now();
+      PassManager passes(model.module()->getContext());
+      passes.enableCrashReproducerGeneration(reproducerPath());
+      phase.build(passes, spec);
+      passes.addPass(pipelines::createGatePass(phase.name));
+      if (options.dumpPassPipeline) {
+        llvm::errs() << phase.name << ": ";
+        passes.printAsTextualPipeline(llvm::errs());
+        llvm::errs() << "\n";
+      }
+      if (failed(passes.run(model.module()))) {
+        llvm::errs() << "meshwork: error: " << options.model << " does not compile (phase '" << phase.name
+                     << "'); repeat with: meshwork-opt --run-reproducer " << reproducerPath() << "\n";
+        return badData;
+      }
+      noteTime(phase.name, start);
+      if (int code = dump(number, phase.name); code != ok)
+        return code;
+      if (phase.name == options.compileTo)
+        break;
+    }
+    return ok;
+  }
+
+  void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {
+    if (options.timing)
+      llvm::errs() << llvm::format("%-10s %7.1f ms\n", what.str().c_str(),
+                                   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+
+  int dump(size_t number, StringRef phase) {
+    if (options.dumpPhases.empty())
+      return ok;
+    if (std::error_code ec = llvm::sys::fs::create_directories(options.dumpPhases)) {
+      llvm::errs() << "meshwork: error: cannot create " << options.dumpPhases << ": " << ec.message() << "\n";
+      return cannotCreate;
+    }
+    SmallString<128> path(options.dumpPhases);
+    llvm::sys::path::append(path, llvm::formatv("{0}-{1}.mlir", number, phase).str());
+    std::string text = textOf(model.module());
+    return writeFile(path.str().str(), text.data(), text.size());
+  }
+
+  /// The largest buffers alive when memory peaks help more than the total.
+  int checkBudget() {
+    if (!spec.memoryPerRankBytes)
+      return ok;
+    for (auto program : model.module().getOps<schedule::ProgramOp>()) {
+      uint64_t arena = *program.getArenaBytes();
+      if (arena <= *spec.memoryPerRankBytes)
+        continue;
+      llvm::errs() << "meshwork: error: each rank needs " << arena << " bytes, expect.memory_per_rank is " << *spec.memoryPerRankBytes
+                   << ". Largest:\n";
+      SmallVector<schedule::BufferOp> buffers(program.getBody().getOps<schedule::BufferOp>());
+      llvm::sort(buffers, [](schedule::BufferOp a, schedule::BufferOp b) { return a.getSizeBytes() > b.getSizeBytes(); });
+      for (schedule::BufferOp buffer : ArrayRef(buffers).take_front(5))
+        llvm::errs() << "  " << buffer.getSizeBytes() << " bytes  " << stringifyBufferKind(buffer.getKind()) << "  " << buffer.getName() << "\n";
+      llvm::errs() << (spec.batch.micro > 1 ? "try a smaller batch.micro: activations shrink with it\n"
+                                            : "try a shorter batch.sequence, or a smaller model\n");
+      return badSpec;
+    }
+    return ok;
+  }
+
+  int emitPlan() {
+    auto start = std::chrono::steady_clock::now();
+    ModuleOp module = model.module();
+    FailureOr<target::CpuTarget> cpu = target::resolveCpuTarget(spec.arch, [&] { return module.emitError(); });
+    if (failed(cpu))
+      return badSpec;
+    FailureOr<std::vector<char>> plan = target::writePlan(module, spec, *cpu, {options.model, model.text(), model.vocabulary()});
+    if (failed(plan))
+      return internal;
+    noteTime("plan", start);
+    return writeFile(options.output, plan->data(), plan->size());
+  }
+
+  const CompileOptions &options;
+  spec::Spec spec;
+  Model model;
+};
+} // namespace
+
+int compile(const CompileOptions &options) { return Compilation(options).run(); }
+
+int importModel(const std::string &config, const std::string &output) {
+  int code = ok;
+  std::optional<std::string> json = readFile(config, maxTextBytes, code);
+  if (!json)
+    return code;
+  importer::Result result = importer::importConfig(*json, config);
+  llvm::errs() << meshwork::textOf(result.diagnostics);
+  if (!result.model)
+    return badData;
+  return writeFile(output.empty() ? "-" : output, result.model->data(), result.model->size());
+}
+
+} // namespace meshwork::driver

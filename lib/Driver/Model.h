@@ -1,0 +1,39 @@
+// A model as the compiler holds it: read, checked, parsed.
+#pragma once
+
+#include <string>
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/Support/SourceMgr.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace meshwork::driver {
+
+class Model {
+public:
+  Model();
+  /// Reads a `.mlir`, or imports a `.json`. Returns an exit code.
+  int read(const std::string &path, uint64_t maxBytes);
+
+  mlir::ModuleOp module() { return *parsed; }
+  /// The model as text in the transformer dialect.
+  const std::string &text() const { return source; }
+  /// Rows of the table that tokens choose from, the fewer of it and the head's.
+  uint32_t vocabulary() const { return numTokens; }
+
+private:
+  int parse(const std::string &path);
+  void findVocabulary();
+
+  mlir::MLIRContext context;
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler;
+  mlir::OwningOpRef<mlir::ModuleOp> parsed;
+  std::string source;
+  uint32_t numTokens = 0;
+};
+
+} // namespace meshwork::driver

@@ -1,0 +1,107 @@
+// Gates between phases.
+#include "dialects/mesh/Mesh.h"
+#include "dialects/schedule/Schedule.h"
+#include "dialects/transformer/Transformer.h"
+#include "lib/Pipelines/Pipelines.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::pipelines {
+namespace {
+
+/// A model as users may write it: one function, parameters of distinct names.
+LogicalResult checkInput(ModuleOp module) {
+  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  if (!loss || loss.isExternal() || loss.getNumArguments() != 2 || !llvm::hasSingleElement(loss.getBody()))
+    return module.emitError() << "expected a model: a function @loss of %tokens and %targets with one block";
+  for (BlockArgument argument : loss.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || type.getRank() != 2 || !type.getElementType().isInteger(32) ||
+        dimsOf(type) != DimsAttr::get(module.getContext(), {"batch", "sequence"}))
+      return loss.emitError() << "argument " << argument.getArgNumber() << " of @loss is " << argument.getType()
+                              << ", expected an i32 tensor of dims <batch, sequence>";
+  }
+  llvm::StringMap<mlir::Location> names;
+  bool fine = true;
+  loss.walk([&](transformer::ParameterOp op) {
+    auto [known, isNew] = names.try_emplace(op.getName(), op.getLoc());
+    if (isNew)
+      return;
+    InFlightDiagnostic diag = op.emitOpError() << "(C3) name \"" << op.getName() << "\" is taken; tied weights are one parameter used twice";
+    diag.attachNote(known->second) << "by this one";
+    fine = false;
+  });
+  for (Operation &op : loss.getBody().front())
+    if (!isa<TransformerDialect, func::FuncDialect>(op.getDialect())) {
+      op.emitOpError("stands in a model; models consist of transformer ops");
+      fine = false;
+    }
+  return success(fine);
+}
+
+/// Reports each op for which `isLeft` holds.
+LogicalResult checkGone(ModuleOp module, llvm::function_ref<bool(Operation *)> isLeft, StringRef phase) {
+  bool fine = true;
+  module.walk([&](Operation *op) {
+    if (!isLeft(op))
+      return;
+    op->emitOpError() << "is left after the phase '" << phase << "'";
+    fine = false;
+  });
+  return success(fine);
+}
+
+bool hasOpenDim(Operation *op) {
+  return llvm::any_of(op->getResultTypes(), [](Type type) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    return shaped && !shaped.hasStaticShape();
+  });
+}
+
+struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GatePass)
+  GatePass() = default;
+  explicit GatePass(StringRef name) { phase = name.str(); }
+  GatePass(const GatePass &other) : PassWrapper(other) { phase = other.phase.getValue(); }
+
+  StringRef getArgument() const override { return "meshwork-gate"; }
+  StringRef getDescription() const override { return "Reports what a phase should have removed; changes nothing"; }
+
+  LogicalResult check(ModuleOp module) {
+    StringRef name = phase.getValue();
+    if (name == "input")
+      return checkInput(module);
+    if (name == "step" || name == "partition")
+      return checkGone(module, [](Operation *op) { return isa<DecomposableOpInterface, HeadLossOp>(op) || hasOpenDim(op); }, name);
+    if (name == "fuse")
+      return checkGone(module, [](Operation *op) {
+        return isa<HeadLossGradOp>(op) || (isa<MapOp, ReduceOp, RollOp>(op) && !isa<FusedOp>(op->getParentOp()));
+      }, name);
+    if (name == "schedule")
+      return checkGone(module, [](Operation *op) {
+        return isa<TransformerDialect, mesh::MeshDialect>(op->getDialect()) && !op->getParentOfType<FusedOp>() && !isa<FusedOp>(op);
+      }, name);
+    if (name == "memory")
+      return checkGone(module, [](Operation *op) {
+        auto buffer = dyn_cast<schedule::BufferOp>(op);
+        return buffer && !buffer.getOffset();
+      }, name);
+    return module.emitError() << "no phase is named '" << name << "'";
+  }
+
+  void runOnOperation() override {
+    if (failed(check(getOperation())))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  Option<std::string> phase{*this, "phase", llvm::cl::desc("the phase that has just ended")};
+};
+} // namespace
+
+std::unique_ptr<Pass> createGatePass(StringRef phase) { return std::make_unique<GatePass>(phase); }
+
+} // namespace meshwork::pipelines

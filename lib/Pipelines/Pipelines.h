@@ -1,0 +1,30 @@
+// The phases of a compilation, in order. Each ends with a gate that changes
+// nothing and reports what should no longer be there.
+#pragma once
+
+#include "lib/Spec/Spec.h"
+#include "llvm/ADT/StringRef.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace meshwork::pipelines {
+
+struct Phase {
+  llvm::StringLiteral name;
+  llvm::StringLiteral summary;
+  void (*build)(mlir::OpPassManager &passes, const spec::Spec &spec);
+};
+
+/// input, step, partition, fuse, schedule, memory.
+llvm::ArrayRef<Phase> phases();
+
+/// Changes nothing; fails when something stands in the module that `phase`
+/// should have removed.
+std::unique_ptr<mlir::Pass> createGatePass(llvm::StringRef phase = "");
+
+/// Loads every dialect that a model or a phase may use.
+void registerDialects(mlir::DialectRegistry &registry);
+/// Every pass, and each phase as a pipeline `meshwork-<phase>` with the options
+/// `spec` (a file) and `set` (overrides).
+void registerPassesAndPipelines();
+
+} // namespace meshwork::pipelines

@@ -1,0 +1,157 @@
+// Writes a plan.
+#include "lib/Target/PlanWriter.h"
+
+#include "lib/Target/CpuObject.h"
+#include "lib/Target/ProgramTables.h"
+#include "meshwork/Plan/Frame.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/codegen/KernelEmitter.h"
+#include "runtime/device/cpu/Prepare.h"
+
+using namespace mlir;
+
+namespace meshwork::target {
+namespace {
+
+constexpr StringRef producer = "meshwork 0.1.0";
+
+/// The clusters of the module's kernel functions, to be emitted by name.
+SmallVector<codegen::KernelSpec> kernelSpecs(ModuleOp module) {
+  SmallVector<codegen::KernelSpec> specs;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto strides = function->getAttrOfType<ArrayAttr>("schedule.strides");
+    auto fused = llvm::to_vector(function.getOps<transformer::FusedOp>());
+    if (!strides || fused.size() != 1)
+      continue;
+    codegen::KernelSpec spec{fused[0], {}, {}, function.getName().str()};
+    for (auto [i, attr] : llvm::enumerate(strides)) {
+      codegen::Layout layout{SmallVector<int64_t>(cast<DenseI64ArrayAttr>(attr).asArrayRef())};
+      (i < fused[0].getInputs().size() ? spec.inputs : spec.results).push_back(layout);
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+class Writer {
+public:
+  Writer(ModuleOp module, const spec::Spec &spec, const CpuTarget &target, const PlanSource &source)
+      : module(module), spec(spec), target(target), source(source) {}
+
+  FailureOr<std::vector<char>> run() {
+    for (auto [i, axis] : llvm::enumerate(spec.mesh)) {
+      axes[axis.name] = i;
+      auto entry = std::make_unique<plan::AxisT>();
+      entry->name = axis.name;
+      entry->size = axis.size;
+      plan.mesh.push_back(std::move(entry));
+    }
+    if (failed(addKernels()) || failed(addPrograms()))
+      return failure();
+    describe();
+    return pack();
+  }
+
+private:
+  LogicalResult addKernels() {
+    codegen::loadKernelDialects(*module.getContext());
+    OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
+    for (codegen::KernelSpec &kernel : kernelSpecs(module)) {
+      if (failed(codegen::emitKernel(kernel, *code, target)))
+        return failure();
+      auto entry = std::make_unique<plan::KernelT>();
+      entry->symbol = kernel.symbol;
+      entry->num_args = kernel.inputs.size() + kernel.results.size();
+      kernels[kernel.symbol] = plan.kernels.size();
+      plan.kernels.push_back(std::move(entry));
+    }
+    FailureOr<std::vector<char>> object = compileToSharedObject(*code, target);
+    if (failed(object))
+      return failure();
+    plan.code.assign(object->begin(), object->end());
+    return success();
+  }
+
+  LogicalResult addPrograms() {
+    for (auto program : module.getOps<schedule::ProgramOp>()) {
+      if (!program.getArenaBytes())
+        return program.emitOpError("has no arena; run -memory-plan-arena");
+      plan.programs.push_back(ProgramTables(program, kernels, axes).build());
+      for (schedule::PhaseOp phase : schedule::phasesOf(program))
+        for (Operation &op : phase.getBody().front())
+          if (phase.getName() == "microbatch" && schedule::isInstruction(&op))
+            microbatchFlops += op.getAttrOfType<IntegerAttr>("flops").getInt();
+    }
+    plan.program_of_rank.push_back(0);
+    return success();
+  }
+
+  void describe() {
+    plan.producer = producer;
+    plan.device = plan::Device::cpu;
+    plan.arch = target.arch;
+    plan.cpu_features = target.requiredFeatures;
+    plan.global_batch = spec.batch.global;
+    plan.micro_batch = spec.batch.micro;
+    plan.sequence = spec.batch.sequence;
+    plan.microbatches = spec.microbatches();
+    for (const spec::ShardRule &rule : spec.shard)
+      if (rule.dim == "batch")
+        for (const std::string &axis : rule.axes)
+          plan.batch_axes.push_back(axes.at(axis));
+    plan.vocabulary = source.vocabulary;
+    plan.compute = spec.compute == spec::Type::bf16 ? plan::DType::bf16 : plan::DType::f32;
+    plan.beta1 = static_cast<float>(spec.optimizer.beta1);
+    plan.beta2 = static_cast<float>(spec.optimizer.beta2);
+    plan.model_flops_per_step = microbatchFlops * spec.microbatches() * spec.dataParallel();
+    for (auto &parameter : plan.programs[0]->parameters) {
+      uint64_t elements = 1;
+      for (int64_t size : parameter->file_shape)
+        elements *= size;
+      plan.parameter_count += elements;
+    }
+    plan.source_name = source.name;
+    plan.source_ir = source.ir;
+    plan.spec = spec::print(spec);
+    std::string both = plan.source_ir + plan.spec;
+    XXH128_canonical_t digest;
+    XXH128_canonicalFromHash(&digest, XXH3_128bits(both.data(), both.size()));
+    plan.source_hash = llvm::toHex(ArrayRef<uint8_t>(digest.digest), /*LowerCase=*/true);
+  }
+
+  FailureOr<std::vector<char>> pack() {
+    flatbuffers::FlatBufferBuilder builder(1 << 20);
+    builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
+    // What the libraries need shows only in the finished plan.
+    const plan::Plan *packed = plan::GetPlan(builder.GetBufferPointer());
+    for (auto [i, program] : llvm::enumerate(plan.programs)) {
+      absl::StatusOr<uint64_t> bytes = runtime::workspaceBytesPerThread(*packed->programs()->Get(i));
+      if (!bytes.ok())
+        return module.emitError() << std::string(bytes.status().message());
+      program->workspace_bytes_per_thread = *bytes;
+    }
+    builder.Clear();
+    builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
+    if (builder.GetSize() > plan::maxPayloadBytes)
+      return module.emitError() << "the plan has " << builder.GetSize() << " bytes, at most " << plan::maxPayloadBytes << " are possible";
+    std::vector<char> file(plan::frameBytes + builder.GetSize());
+    plan::writeFrame(builder.GetBufferPointer(), builder.GetSize(), reinterpret_cast<unsigned char *>(file.data()));
+    std::memcpy(file.data() + plan::frameBytes, builder.GetBufferPointer(), builder.GetSize());
+    return file;
+  }
+
+  ModuleOp module;
+  const spec::Spec &spec;
+  const CpuTarget &target;
+  const PlanSource &source;
+  plan::PlanT plan;
+  llvm::StringMap<uint32_t> kernels, axes;
+  uint64_t microbatchFlops = 0; // of one rank and microbatch
+};
+} // namespace
+
+FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec, const CpuTarget &target, const PlanSource &source) {
+  return Writer(module, spec, target, source).run();
+}
+
+} // namespace meshwork::target

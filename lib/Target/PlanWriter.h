@@ -1,0 +1,28 @@
+// Writes a plan: the schedule, table by table, and the kernels' machine code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dialects/schedule/Schedule.h"
+#include "lib/Spec/Spec.h"
+#include "lib/Target/CpuTarget.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace meshwork::target {
+
+/// What a plan says of its origin.
+struct PlanSource {
+  std::string name; // the model's file
+  std::string ir;   // the model as text
+  uint32_t vocabulary = 0;
+};
+
+/// The bytes of a plan file, frame included, for a module with one scheduled
+/// program and its kernel functions. Kernels are compiled for `target`.
+/// Errors, as diagnostics: a program without an arena, a kernel that has no
+/// code, a plan above 2 GiB.
+mlir::FailureOr<std::vector<char>> writePlan(mlir::ModuleOp module, const spec::Spec &spec, const CpuTarget &target,
+                                             const PlanSource &source);
+
+} // namespace meshwork::target

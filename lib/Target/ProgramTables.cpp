@@ -1,0 +1,231 @@
+// A schedule.program as the tables of the plan: one to one.
+#include "lib/Target/ProgramTables.h"
+
+#include "dialects/transformer/Transformer.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "meshwork/Plan/Frame.h"
+#include "passes/memory/Liveness.h"
+
+using namespace mlir;
+
+namespace meshwork::target {
+
+std::unique_ptr<plan::ProgramT> ProgramTables::build() {
+  table = std::make_unique<plan::ProgramT>();
+  table->arena_bytes = *program.getArenaBytes();
+  addBuffers();
+  for (Operation &op : program.getBody().front())
+    if (auto phase = dyn_cast<schedule::PhaseOp>(op))
+      addPhase(phase);
+    else
+      addDeclaration(&op);
+  return std::move(table);
+}
+
+void ProgramTables::addBuffers() {
+  for (auto &[op, life] : memory::livesOf(program)) {
+    schedule::BufferOp buffer = op;
+    auto entry = std::make_unique<plan::BufferT>();
+    entry->name = buffer.getName();
+    entry->kind = static_cast<plan::BufferKind>(buffer.getKind());
+    entry->offset = *buffer.getOffset();
+    entry->size_bytes = buffer.getSizeBytes();
+    entry->persistent = buffer.getPersistent();
+    entry->first_use = life.first;
+    entry->last_use = life.last;
+    buffers[buffer.getResult()] = table->buffers.size();
+    table->buffers.push_back(std::move(entry));
+  }
+}
+
+uint32_t ProgramTables::view(Value value) {
+  if (!value)
+    return plan::noView;
+  auto op = value.getDefiningOp<schedule::ViewOp>();
+  auto type = cast<MemRefType>(value.getType());
+  auto entry = std::make_unique<plan::ViewT>();
+  int64_t unused;
+  SmallVector<int64_t> strides;
+  if (failed(type.getStridesAndOffset(strides, unused)))
+    llvm_unreachable("verified by schedule.view");
+  entry->buffer = buffers.at(op.getBuffer());
+  entry->offset = op.getOffset();
+  entry->dtype = type.getElementType().isBF16() ? plan::DType::bf16 : type.getElementType().isF32() ? plan::DType::f32 : plan::DType::i32;
+  entry->shape.assign(type.getShape().begin(), type.getShape().end());
+  entry->strides.assign(strides.begin(), strides.end());
+  std::vector<int64_t> key = {entry->buffer, static_cast<int64_t>(entry->offset), static_cast<int64_t>(entry->dtype)};
+  key.insert(key.end(), entry->shape.begin(), entry->shape.end());
+  key.push_back(-1);
+  key.insert(key.end(), strides.begin(), strides.end());
+  auto [known, isNew] = views.try_emplace(key, table->views.size());
+  if (isNew)
+    table->views.push_back(std::move(entry));
+  return known->second;
+}
+
+void ProgramTables::addDeclaration(Operation *op) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](schedule::InputOp op) {
+        auto entry = std::make_unique<plan::InputT>();
+        entry->kind = static_cast<plan::InputKind>(op.getKind());
+        entry->view = view(op.getView());
+        table->inputs.push_back(std::move(entry));
+      })
+      .Case([&](schedule::ResultOp op) {
+        auto entry = std::make_unique<plan::ResultT>();
+        entry->kind = static_cast<plan::ResultKind>(op.getKind());
+        entry->view = view(op.getView());
+        table->results.push_back(std::move(entry));
+      })
+      .Case([&](schedule::ParameterOp op) {
+        auto entry = std::make_unique<plan::ParameterT>();
+        auto init = cast<transformer::InitAttr>(op.getInit());
+        entry->name = op.getName();
+        entry->file_shape.assign(op.getFileShape().begin(), op.getFileShape().end());
+        entry->init = static_cast<plan::InitKind>(init.getKind());
+        entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
+        entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
+        entry->weight = view(op.getWeight());
+        entry->master = view(op.getMaster());
+        entry->first_moment = view(op.getFirstMoment());
+        entry->second_moment = view(op.getSecondMoment());
+        entry->gradient = view(op.getGradient());
+        table->parameters.push_back(std::move(entry));
+      });
+}
+
+template <typename Op>
+std::unique_ptr<plan::DropoutT> ProgramTables::dropout(Op op) {
+  double rate = op.getRate().convertToDouble();
+  if (rate == 0)
+    return nullptr;
+  auto entry = std::make_unique<plan::DropoutT>();
+  entry->stream = op.getStream();
+  entry->threshold = static_cast<uint32_t>(rate * 4294967296.0);
+  entry->keep_scale = static_cast<float>(1.0 / (1.0 - rate));
+  entry->random = view(op.getRandom());
+  return entry;
+}
+
+plan::OperationUnion ProgramTables::operation(Operation *op) {
+  plan::OperationUnion result;
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](schedule::LaunchOp op) {
+        plan::LaunchT entry;
+        entry.kernel = kernels.at(op.getKernel());
+        for (Value arg : op.getArgs())
+          entry.args.push_back(view(arg));
+        entry.num_outputs = op.getNumOutputs();
+        entry.items = op.getItems();
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::MatmulOp op) {
+        plan::MatmulT entry;
+        entry.lhs = view(op.getLhs());
+        entry.rhs = view(op.getRhs());
+        entry.dst = view(op.getDst());
+        entry.bias = view(op.getBias());
+        entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::AttentionOp op) {
+        plan::AttentionT entry;
+        entry.q = view(op.getQ());
+        entry.k = view(op.getK());
+        entry.v = view(op.getV());
+        entry.out = view(op.getOut());
+        entry.lse = view(op.getLse());
+        entry.scale = static_cast<float>(op.getScale().convertToDouble());
+        entry.causal = op.getCausal();
+        entry.window = op.getWindow();
+        entry.dropout = dropout(op);
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::AttentionGradOp op) {
+        plan::AttentionGradT entry;
+        entry.q = view(op.getQ());
+        entry.k = view(op.getK());
+        entry.v = view(op.getV());
+        entry.out = view(op.getOut());
+        entry.lse = view(op.getLse());
+        entry.dout = view(op.getDout());
+        entry.dq = view(op.getDq());
+        entry.dk = view(op.getDk());
+        entry.dv = view(op.getDv());
+        entry.scale = static_cast<float>(op.getScale().convertToDouble());
+        entry.causal = op.getCausal();
+        entry.window = op.getWindow();
+        entry.dropout = dropout(op);
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::EmbeddingOp op) {
+        plan::EmbeddingT entry;
+        entry.table = view(op.getTable());
+        entry.ids = view(op.getIds());
+        entry.out = view(op.getOut());
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::EmbeddingGradOp op) {
+        plan::EmbeddingGradT entry;
+        entry.ids = view(op.getIds());
+        entry.dout = view(op.getDout());
+        entry.dtable = view(op.getDtable());
+        entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::RotaryTableOp op) {
+        plan::RotaryTableT entry;
+        entry.cos = view(op.getCosine());
+        entry.sin = view(op.getSine());
+        entry.inverse_frequencies.assign(op.getInverseFrequencies().begin(), op.getInverseFrequencies().end());
+        entry.scale = op.getScale().convertToFloat();
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::FillOp op) {
+        plan::FillT entry;
+        entry.dst = view(op.getDst());
+        entry.value = op.getValue().convertToFloat();
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::AllReduceOp op) {
+        plan::CollectiveT entry;
+        entry.kind = plan::CollectiveKind::all_reduce;
+        entry.reduction = plan::Reduction::sum;
+        for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
+          entry.axes.push_back(axes.at(axis));
+        for (Value buffer : op.getBuffers())
+          entry.buffers.push_back(view(buffer));
+        entry.phase = op->getParentOfType<schedule::PhaseOp>().getName();
+        entry.cause = op.getCause();
+        result.Set(std::move(entry));
+      });
+  return result;
+}
+
+std::unique_ptr<plan::InstructionT> ProgramTables::instruction(Operation *op) {
+  auto entry = std::make_unique<plan::InstructionT>();
+  entry->name = op->getAttrOfType<StringAttr>("source").getValue();
+  entry->flops = op->getAttrOfType<IntegerAttr>("flops").getInt();
+  entry->bytes = op->getAttrOfType<IntegerAttr>("bytes").getInt();
+  entry->op = operation(op);
+  return entry;
+}
+
+void ProgramTables::addPhase(schedule::PhaseOp phase) {
+  auto *instructions = llvm::StringSwitch<std::vector<std::unique_ptr<plan::InstructionT>> *>(phase.getName())
+                           .Case("once", &table->once)
+                           .Case("step", &table->step)
+                           .Case("microbatch", &table->microbatch)
+                           .Default(&table->update);
+  for (Operation &op : phase.getBody().front()) {
+    if (!schedule::isInstruction(&op))
+      continue;
+    instructions->push_back(instruction(&op));
+    // The loss is reduced first, in a collective of its own scalar.
+    auto reduce = dyn_cast<schedule::AllReduceOp>(op);
+    if (reduce && phase.getName() == "update" && cast<MemRefType>(reduce.getBuffers()[0].getType()).getRank() == 0)
+      table->loss_ready = instructions->size();
+  }
+}
+
+} // namespace meshwork::target

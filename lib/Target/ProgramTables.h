@@ -1,0 +1,35 @@
+// A schedule.program as the tables of the plan.
+#pragma once
+
+#include "dialects/schedule/Schedule.h"
+#include "llvm/ADT/StringMap.h"
+#include "meshwork/Plan/Plan.h"
+
+namespace meshwork::target {
+
+/// Converts one program. `kernels` and `axes` number what instructions name.
+class ProgramTables {
+public:
+  ProgramTables(schedule::ProgramOp program, const llvm::StringMap<uint32_t> &kernels, const llvm::StringMap<uint32_t> &axes)
+      : program(program), kernels(kernels), axes(axes) {}
+
+  std::unique_ptr<plan::ProgramT> build();
+
+private:
+  void addBuffers();
+  uint32_t view(mlir::Value value);
+  std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);
+  plan::OperationUnion operation(mlir::Operation *op);
+  void addPhase(schedule::PhaseOp phase);
+  void addDeclaration(mlir::Operation *op);
+  template <typename Op>
+  std::unique_ptr<plan::DropoutT> dropout(Op op);
+
+  schedule::ProgramOp program;
+  const llvm::StringMap<uint32_t> &kernels, &axes;
+  std::unique_ptr<plan::ProgramT> table;
+  llvm::DenseMap<mlir::Value, uint32_t> buffers;
+  std::map<std::vector<int64_t>, uint32_t> views; // by what they say
+};
+
+} // namespace meshwork::target

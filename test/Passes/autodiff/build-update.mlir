@@ -1,0 +1,21 @@
+// RUN: meshwork-opt %s -transformer-build-update="compute=bf16 weight-decay=0.5" | FileCheck %s
+// RUN: meshwork-opt %s -transformer-build-update | FileCheck %s --check-prefix=F32
+
+func.func @microbatch() {
+  %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #transformer.dims<a, b>>
+  return
+}
+
+// CHECK-LABEL: func.func @update
+// CHECK: %[[G:.*]] = transformer.state{{ +}}gradient "w"
+// CHECK: transformer.assign{{ +}}grad_norm "", %[[NORM:.*]] : tensor<f32>
+// CHECK: arith.minimumf
+// CHECK: %[[NEW:.*]]:4 = transformer.map ins(%[[G]],
+// CHECK-SAME: tensor<4x8xbf16
+// CHECK: transformer.assign{{ +}}master "w", %[[NEW]]#0
+// CHECK: transformer.assign{{ +}}first_moment "w", %[[NEW]]#1
+// CHECK: transformer.assign{{ +}}second_moment "w", %[[NEW]]#2
+// CHECK: transformer.assign{{ +}}weight "w", %[[NEW]]#3
+// In f32 the master weight is the weight.
+// F32: transformer.assign{{ +}}second_moment
+// F32-NOT: transformer.assign{{ +}}weight

@@ -1,0 +1,54 @@
+// RUN: meshwork-opt %s -split-input-file -transformer-decompose -fusion-accumulations -fusion-fuse | FileCheck %s
+
+#se = #transformer.dims<sequence, embed>
+#e = #transformer.dims<embed>
+!x = tensor<64x32xf32, #se>
+
+// Residual sum and norm are one kernel with two results: the sum is needed again.
+// CHECK-LABEL: func.func @residual_norm
+func.func @residual_norm(%x: !x, %y: !x, %w: tensor<32xf32, #e>) -> (!x, !x) {
+  // CHECK: %[[F:.*]]:2 = transformer.fused rows #{{.*}} cols #{{.*}} ins(
+  // CHECK-NOT: transformer.fused
+  %h = transformer.add %x, %y : !x, !x -> !x
+  %n = transformer.rms_norm %h, %w epsilon 1.0e-6 : !x, tensor<32xf32, #e>
+  return %h, %n : !x, !x
+}
+
+// -----
+
+#se = #transformer.dims<sequence, embed>
+#e = #transformer.dims<embed>
+
+// A sum over rows leaves its kernel as one part per chunk of rows; a second
+// kernel adds the chunks to the old state.
+// CHECK-LABEL: func.func @column_sum
+func.func @column_sum(%x: tensor<64x32xf32, #se>) {
+  // CHECK: %[[PARTS:.*]] = transformer.fused rows #{{.*}} cols #{{.*}} -> tensor<32x32xf32, #{{.*}}chunk
+  // CHECK: %[[OLD:.*]] = transformer.state
+  // CHECK: %[[SUM:.*]] = transformer.fused rows <> cols #{{.*}} ins(%[[PARTS]], %[[OLD]]
+  // CHECK: transformer.assign{{ +}}gradient "b", %[[SUM]]
+  %g = transformer.reduce add %x over #transformer.dims<sequence> : tensor<64x32xf32, #se> -> tensor<32xf32, #e>
+  transformer.accumulate gradient "b", %g : tensor<32xf32, #e>
+  return
+}
+
+// -----
+
+#sf = #transformer.dims<sequence, ffn>
+
+// The activation is computed again from the product that both kernels read.
+// CHECK-LABEL: func.func @recomputes
+func.func @recomputes(%a: tensor<64x32xf32, #sf>, %w: tensor<32x8xf32, #transformer.dims<ffn, out>>) -> (tensor<64x8xf32, #transformer.dims<sequence, out>>, tensor<64x32xf32, #sf>) {
+  // CHECK: %[[G:.*]] = transformer.fused {{.*}} ins(%[[A:.*]] : tensor<64x32xf32
+  // CHECK: math.tanh
+  // CHECK: %[[Y:.*]] = transformer.contract "sf,fo->so" %[[G]]
+  // CHECK: transformer.contract "so,fo->sf"
+  // CHECK: transformer.fused {{.*}} tensor<64x32xf32
+  // CHECK: math.tanh
+  %g = transformer.activate gelu_tanh %a : tensor<64x32xf32, #sf>
+  %y = transformer.contract "sf,fo->so" %g, %w : tensor<64x32xf32, #sf>, tensor<32x8xf32, #transformer.dims<ffn, out>> -> tensor<64x8xf32, #transformer.dims<sequence, out>>
+  %dg = transformer.contract "so,fo->sf" %y, %w : tensor<64x8xf32, #transformer.dims<sequence, out>>, tensor<32x8xf32, #transformer.dims<ffn, out>> -> tensor<64x32xf32, #sf>
+  %h = transformer.activate gelu_tanh %a : tensor<64x32xf32, #sf>
+  %z = transformer.mul %dg, %h : tensor<64x32xf32, #sf>, tensor<64x32xf32, #sf> -> tensor<64x32xf32, #sf>
+  return %y, %z : tensor<64x8xf32, #transformer.dims<sequence, out>>, tensor<64x32xf32, #sf>
+}
