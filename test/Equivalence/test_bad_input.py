@@ -197,7 +197,8 @@ class BadInput(unittest.TestCase):
                            "--data", self.data, "--data-type", "u16", "--steps", 50,
                            "--lr", "1e25", "--save", save, "--metrics", metrics)
         self.assertFalse(os.path.exists(save))
-        steps = [json.loads(line)["step"] for line in open(metrics)]
+        lines = pathlib.Path(metrics).read_text().splitlines()
+        steps = [json.loads(line)["step"] for line in lines]
         self.assertIn(f"step {len(steps)}", done.stderr)
 
 
