@@ -4,6 +4,7 @@
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Format.h"
 #include "runtime/core/Operands.h"
+#include <algorithm>
 
 namespace meshwork::explain {
 using runtime::orEmpty;
@@ -111,21 +112,38 @@ std::string Story::moves() const {
                             table.render());
 }
 
+/// "reads weight as rhs; writes gradient": what an instruction does to the
+/// value, "" when nothing.
+std::string Story::useOf(const plan::Instruction &instruction) const {
+  std::vector<std::pair<std::string_view, std::string>> verbs;
+  runtime::forEachOperand(instruction, [&](const runtime::Operand &operand) {
+    const Part *part = partOf(operand.view);
+    if (!part)
+      return;
+    std::string_view verb = operand.read && operand.written ? "updates"
+                            : operand.written               ? "writes"
+                                                            : "reads";
+    auto known = std::find_if(verbs.begin(), verbs.end(),
+                              [&](auto &entry) { return entry.first == verb; });
+    if (known == verbs.end())
+      known = verbs.insert(verbs.end(), {verb, ""});
+    absl::StrAppend(&known->second, known->second.empty() ? "" : ",",
+                    part->role.empty() ? "" : " ", part->role);
+    if (!instruction.op_as_Launch()) // Arguments of a kernel have no names.
+      absl::StrAppend(&known->second, " as ", operand.role);
+  });
+  std::string text;
+  for (const auto &[verb, what] : verbs)
+    absl::StrAppend(&text, text.empty() ? "" : "; ", std::string(verb), what);
+  return text;
+}
+
 std::string Story::uses() const {
   constexpr uint64_t shown = 50;
   Table table({">#", "phase", "instruction", "operation", "how"});
   uint64_t count = 0;
   for (uint64_t i = 0; i < listing.size(); ++i) {
-    std::string how;
-    runtime::forEachOperand(listing[i], [&](const runtime::Operand &operand) {
-      if (const Part *part = partOf(operand.view))
-        absl::StrAppend(&how, how.empty() ? "" : "; ",
-                        operand.read && operand.written ? "updates"
-                        : operand.written               ? "writes"
-                                                        : "reads",
-                        part->role.empty() ? "" : " ", part->role, " as ",
-                        operand.role);
-    });
+    std::string how = useOf(listing[i]);
     if (!how.empty() && count++ < shown)
       table.add({absl::StrCat(i), listing.phaseOf(i).name,
                  clean(listing[i].name()), operationText(plan, listing[i]),

@@ -34,6 +34,7 @@ private:
   std::string places() const;
   std::string split() const;
   std::string moves() const;
+  std::string useOf(const plan::Instruction &instruction) const;
   std::string uses() const;
   std::string splitOf(plan::BufferKind kind) const;
 
