@@ -1,0 +1,20 @@
+// `meshwork explain` and `meshwork verify`: what a plan says.
+#pragma once
+
+#include <string>
+
+namespace meshwork::driver {
+
+struct ExplainOptions {
+  std::string plan;
+  std::string value;     // a parameter or buffer; "" tells of the whole plan
+  bool json = false;     // one object, for programs
+  bool schedule = false; // each instruction too
+};
+
+/// Both print to stdout, errors to stderr, and return the exit code.
+int explainPlan(const ExplainOptions &options);
+/// Runs every check that the launcher runs, and says what holds.
+int verifyPlan(const std::string &path);
+
+} // namespace meshwork::driver
