@@ -50,6 +50,9 @@ uint64_t bytesOfValues(::mlir::Operation *op);
 /// Bytes of one tensor type.
 uint64_t bytesOfType(::mlir::Type type);
 
+/// Whether `type` is a tensor of this dialect: each dim has a name, elements are
+/// f32, bf16 or i32.
+bool isNamedTensor(::mlir::Type type);
 /// The names of a tensor's dims; empty for a scalar or a tensor without them.
 DimsAttr dimsOf(::mlir::Type type);
 inline DimsAttr dimsOf(::mlir::Value value) { return dimsOf(value.getType()); }
@@ -84,7 +87,8 @@ struct Equation {
   static ::mlir::FailureOr<Equation> parse(::llvm::StringRef text);
 };
 
-/// Sums `value` over the dims that `wanted` lacks; casts nothing.
+/// Sums `value` over the dims that `wanted` lacks and puts the others in its
+/// order; casts nothing.
 ::mlir::Value reduceTo(::mlir::OpBuilder &builder, ::mlir::Location loc,
                        ::mlir::Value value, ::mlir::RankedTensorType wanted);
 /// a + b, elementwise.

@@ -83,6 +83,12 @@ LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                        function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getNames().size())
     return emitError() << "tensor has " << shape.size() << " dims but " << getNames().size() << " dim names";
+  if (shape.empty())
+    return emitError() << "tensor without dims has dim names, expected `tensor<f32>` or `tensor<i32>`";
+  int64_t bytes = 8; // Enough for any element.
+  for (int64_t size : shape)
+    if (!ShapedType::isDynamic(size) && (size == 0 || llvm::MulOverflow(bytes, size, bytes)))
+      return emitError() << "tensor of shape [" << shape << "] " << (size == 0 ? "is empty" : "has 2^63 bytes or more");
   return success();
 }
 
@@ -98,6 +104,15 @@ DimsAttr DimsAttr::get(MLIRContext *context, ArrayRef<StringRef> names) {
 //===-- Types ---------------------------------------------------------------//
 
 namespace meshwork::transformer {
+
+bool isNamedTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return false;
+  Type element = tensor.getElementType();
+  bool isKnown = element.isF32() || element.isBF16() || element.isInteger(32);
+  return isKnown && (tensor.getRank() == 0 ? !tensor.getEncoding() : isa_and_nonnull<DimsAttr>(tensor.getEncoding()));
+}
 
 DimsAttr dimsOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);

@@ -34,6 +34,16 @@ def Transformer_DimsAttr : Transformer_Attr<"Dims", "dims", [
   }];
 }
 
+// Tensors of this dialect. Scalars (`tensor<f32>`) have no dims to name.
+class Transformer_TensorType<string elements, string predicate>
+    : Type<And<[CPred<"::meshwork::transformer::isNamedTensor($_self)">, CPred<predicate>]>,
+           "tensor of " # elements # " whose dims have names", "::mlir::RankedTensorType">;
+def Transformer_Tensor : Transformer_TensorType<"f32, bf16 or i32", "true">;
+def Transformer_FloatTensor : Transformer_TensorType<"f32 or bf16",
+    "::llvm::isa<::mlir::FloatType>(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
+def Transformer_IdTensor : Transformer_TensorType<"i32",
+    "::llvm::cast<::mlir::RankedTensorType>($_self).getElementType().isInteger(32)">;
+
 class Transformer_Enum<string name, string summary, list<I32EnumCase> cases>
     : I32Enum<name, summary, cases> {
   let cppNamespace = "::meshwork::transformer";

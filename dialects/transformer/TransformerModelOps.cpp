@@ -34,20 +34,32 @@ ArrayRef<int64_t> ParameterOp::getShapeInFile() {
   return getFileShape() ? *getFileShape() : tensorType(getResult()).getShape();
 }
 
+/// Whether initial values can be drawn; label C4.
+static LogicalResult verifyInit(ParameterOp op) {
+  InitAttr init = op.getInit();
+  double a = init.getA().getValueAsDouble(), b = init.getB().getValueAsDouble();
+  if (!std::isfinite(a) || !std::isfinite(b))
+    return op.emitOpError() << "(C4) init " << init << " is not finite";
+  if (init.getKind() == InitKind::normal && b < 0)
+    return op.emitOpError() << "(C4) init has standard deviation " << b << ", expected at least 0";
+  if (init.getKind() == InitKind::uniform && a > b)
+    return op.emitOpError() << "(C4) init is uniform from " << a << " to " << b << ", expected low before high";
+  return success();
+}
+
 LogicalResult ParameterOp::verify() {
   auto type = tensorType(getResult());
-  if (!type.hasStaticShape() || !isa<FloatType>(type.getElementType()) || (type.getRank() && !type.getEncoding()))
-    return emitOpError() << "(C1) is " << type << ", expected a float tensor of static shape with named dims";
-  int64_t elements = 1, inFile = 1;
-  for (int64_t size : type.getShape())
-    if (size <= 0 || llvm::MulOverflow(elements, size, elements))
-      return emitOpError() << "(C1) has an empty dim or more than 2^63 elements: " << type;
+  if (!type.hasStaticShape())
+    return emitOpError() << "(C1) is " << type << ", expected a static shape";
+  if (getName().empty())
+    return emitOpError() << "(C3) has an empty name";
+  int64_t elements = type.getNumElements(), inFile = 1;
   for (int64_t size : getShapeInFile())
     if (size <= 0 || llvm::MulOverflow(inFile, size, inFile))
-      return emitOpError() << "(C2) file_shape has an empty dim or more than 2^63 elements";
+      return emitOpError() << "(C2) file_shape [" << getShapeInFile() << "] has an empty dim or 2^63 elements or more";
   if (elements != inFile)
     return emitOpError() << "(C2) file_shape has " << inFile << " elements, the parameter " << elements;
-  return success();
+  return verifyInit(*this);
 }
 
 //===-- elementwise ---------------------------------------------------------//
@@ -109,16 +121,16 @@ Value ActivateOp::decompose(OpBuilder &builder) {
 
 //===-- norms ---------------------------------------------------------------//
 
-LogicalResult LayerNormOp::verify() {
-  if (failed(verifySubspace(*this, getWeight(), getInput(), "weight")))
+template <typename Op>
+static LogicalResult verifyNorm(Op op) {
+  if (failed(verifySubspace(op, op.getWeight(), op.getInput(), "weight")))
     return failure();
-  return verifyEpsilon(*this, getEpsilon());
+  if (!tensorType(op.getWeight()).hasStaticShape())
+    return op.emitOpError() << "(C1) weight is " << op.getWeight().getType() << ", expected a static shape";
+  return verifyEpsilon(op, op.getEpsilon());
 }
-LogicalResult RmsNormOp::verify() {
-  if (failed(verifySubspace(*this, getWeight(), getInput(), "weight")))
-    return failure();
-  return verifyEpsilon(*this, getEpsilon());
-}
+LogicalResult LayerNormOp::verify() { return verifyNorm(*this); }
+LogicalResult RmsNormOp::verify() { return verifyNorm(*this); }
 
 /// Sum over the weight's dims of the squares of `x`.
 static Value sumOfSquares(OpBuilder &builder, Location loc, Value x, DimsAttr dims) {
@@ -191,14 +203,6 @@ Value RopeOp::decompose(OpBuilder &builder) {
 
 //===-- dropout -------------------------------------------------------------//
 
-static LogicalResult verifyRate(Operation *op, double rate, StringRef label) {
-  if (rate >= 0 && rate < 1)
-    return success();
-  return op->emitOpError() << "(" << label << ") rate is " << rate << ", expected at least 0 and less than 1";
-}
-
-LogicalResult DropoutOp::verify() { return verifyRate(*this, getRate().convertToDouble(), "C1"); }
-
 Value DropoutOp::decompose(OpBuilder &builder) {
   if (getRate().isZero())
     return getInput();
@@ -214,21 +218,6 @@ Value DropoutOp::decompose(OpBuilder &builder) {
 }
 
 //===-- head_loss -----------------------------------------------------------//
-
-LogicalResult HeadLossOp::verify() {
-  auto hidden = tensorType(getHidden()), weight = tensorType(getWeight()), targets = tensorType(getTargets());
-  if (hidden.getRank() < 2 || weight.getRank() != 2 || !targets.getElementType().isInteger(32))
-    return emitOpError() << "(C1) expected hidden [tokens..., embed], weight [vocab, embed] and i32 targets [tokens...], found "
-                         << hidden << ", " << weight << ", " << targets;
-  auto embed = dimsOf(hidden).getNames().back();
-  auto wanted = dropDims(hidden, DimsAttr::get(getContext(), ArrayRef<StringAttr>(embed)), targets.getElementType());
-  if (wanted != targets)
-    return emitOpError() << "(C1) targets are " << targets << ", expected " << wanted << " to match hidden";
-  if (weight.getDimSize(1) != hidden.getShape().back() || dimsOf(weight).getNames()[1] != embed)
-    return emitOpError() << "(C1) weight " << weight << " does not end in hidden's last dim '" << embed.getValue()
-                         << "' of size " << hidden.getShape().back();
-  return success();
-}
 
 static uint64_t headFlops(Value hidden, Value weight) {
   auto type = tensorType(hidden);

@@ -22,9 +22,10 @@ def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRea
     files; a file may hold the same elements, row-major, under `file_shape`.
     Tied weights are one parameter used twice. Weight decay leaves out
     parameters whose file shape has fewer than two dims.
-    (C1) the result is a float tensor of static shape with named dims.
+    (C1) the result has a static shape.
     (C2) `file_shape` has as many elements as the result.
-    (C3) `name` is unique in the function.
+    (C3) `name` is unique in the function, and not empty.
+    (C4) numbers of `init` are finite, the standard deviation is not negative, low is not above high.
     ```mlir
     %w = transformer.parameter "wte.weight" init <normal, 0.0, 0.02>
         : tensor<50257x768xf32, #transformer.dims<vocab, embed>>
@@ -32,9 +33,9 @@ def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRea
   }];
   let arguments = (ins StrAttr:$name, Transformer_InitAttr:$init,
                        OptionalAttr<DenseI64ArrayAttr>:$file_shape);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$name `init` $init (`file_shape` $file_shape^)? attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1 C2, C3 by the function's gate
+  let hasVerifier = 1; // C1 C2 C3 C4; that names differ, by the function's gate
   let extraClassDeclaration = [{
     /// The shape in files: `file_shape`, or the result's.
     ::llvm::ArrayRef<int64_t> getShapeInFile();
@@ -53,8 +54,8 @@ class Transformer_BinaryOp<string mnemonic> : Transformer_CompositeOp<mnemonic> 
         tensor<8xf32, #transformer.dims<embed>> -> tensor<4x8xf32, #transformer.dims<sequence, embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
   let hasVerifier = 1; // C1
 }
@@ -72,8 +73,8 @@ def Transformer_ActivateOp : Transformer_CompositeOp<"activate", [SameOperandsAn
     %y = transformer.activate gelu_tanh %x : tensor<8xf32, #transformer.dims<ffn>>
     ```
   }];
-  let arguments = (ins Transformer_ActivationAttr:$function, AnyRankedTensor:$input);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$function $input attr-dict `:` type($result)";
 }
 
@@ -82,15 +83,15 @@ def Transformer_LayerNormOp : Transformer_CompositeOp<"layer_norm", [
   let summary = "(x - mean) / sqrt(variance + epsilon) * weight + bias over the weight's dims";
   let description = [{
     Ba et al., arXiv 1607.06450; the variance is the biased one.
-    (C1) the dims of `weight` (and `bias`) are among the input's, with equal sizes.
+    (C1) the dims of `weight` (and `bias`) are among the input's, with equal sizes, all known.
     (C2) `epsilon` is positive.
     ```mlir
     %y = transformer.layer_norm %x, %w, %b epsilon 1.0e-5 : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
         tensor<8xf32, #transformer.dims<embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight, AnyRankedTensor:$bias, F64Attr:$epsilon);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$input, Transformer_FloatTensor:$weight, Transformer_FloatTensor:$bias, F64Attr:$epsilon);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$input `,` $weight `,` $bias `epsilon` $epsilon attr-dict `:` type($input) `,` type($weight)";
   let hasVerifier = 1; // C1 C2
 }
@@ -99,15 +100,15 @@ def Transformer_RmsNormOp : Transformer_CompositeOp<"rms_norm", [AllTypesMatch<[
   let summary = "x / sqrt(mean(x^2) + epsilon) * weight over the weight's dims";
   let description = [{
     Zhang and Sennrich, arXiv 1910.07467.
-    (C1) the dims of `weight` are among the input's, with equal sizes.
+    (C1) the dims of `weight` are among the input's, with equal sizes, all known.
     (C2) `epsilon` is positive.
     ```mlir
     %y = transformer.rms_norm %x, %w epsilon 1.0e-6 : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
         tensor<8xf32, #transformer.dims<embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$weight, F64Attr:$epsilon);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$input, Transformer_FloatTensor:$weight, F64Attr:$epsilon);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$input `,` $weight `epsilon` $epsilon attr-dict `:` type($input) `,` type($weight)";
   let hasVerifier = 1; // C1 C2
 }
@@ -126,8 +127,8 @@ def Transformer_RopeOp : Transformer_CompositeOp<"rope", [SameOperandsAndResultT
         : tensor<1x8x2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$input, DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$input `inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($result)";
   let hasVerifier = 1; // C1 C2
 }
@@ -143,8 +144,8 @@ def Transformer_DropoutOp : Transformer_CompositeOp<"dropout", [SameOperandsAndR
         : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, StrAttr:$name, F64Attr:$rate);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$input, StrAttr:$name, F64Attr:$rate);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$input $name `rate` $rate attr-dict `:` type($result)";
   let hasVerifier = 1; // C1
 }
@@ -158,16 +159,17 @@ def Transformer_HeadLossOp : Transformer_ModelOp<"head_loss", [
     number of tokens of a step, so that sums over microbatches and ranks give
     the mean. The logits of a whole microbatch are never held.
     (C1) `hidden` is [token dims..., embed], `weight` [vocab, embed] and
-         `targets` [token dims...], with equal sizes where names are equal.
+         `targets` [token dims...], with equal sizes where names are equal; the loss is a `tensor<f32>`.
+    (C2) `scale` is finite.
     ```mlir
     %loss = transformer.head_loss %h, %w, %t scale 1.0 : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<16x4xf32, #transformer.dims<vocab, embed>>, tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<f32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$hidden, AnyRankedTensor:$weight, AnyRankedTensor:$targets, F64Attr:$scale);
-  let results = (outs AnyRankedTensor:$loss);
+  let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets, F64Attr:$scale);
+  let results = (outs Transformer_FloatTensor:$loss);
   let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss)";
-  let hasVerifier = 1; // C1
+  let hasVerifier = 1; // C1 C2
 }
 
 #endif // MESHWORK_TRANSFORMER_MODEL_OPS

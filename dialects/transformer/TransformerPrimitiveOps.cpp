@@ -50,6 +50,10 @@ LogicalResult MapOp::verify() {
   if (yield.getNumOperands() != getNumResults() ||
       llvm::any_of(yield.getOperandTypes(), [](Type type) { return !type.isF32(); }))
     return emitOpError() << "(C3) body must yield one f32 for each of the " << getNumResults() << " results";
+  for (Operation &op : block.without_terminator())
+    if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) && !isa<IndexOp, DropoutMaskOp>(op))
+      return emitOpError() << "(C4) body holds " << op.getName()
+                           << ", expected ops of arith and math, transformer.index and transformer.dropout_mask";
   return success();
 }
 
@@ -142,9 +146,13 @@ Value reduceTo(OpBuilder &builder, Location loc, Value value, RankedTensorType w
   for (StringAttr name : dimsOf(value).getNames())
     if (dimsOf(wanted).find(name) < 0)
       extra.push_back(name);
-  if (extra.empty())
+  if (!extra.empty())
+    value = ReduceOp::create(builder, loc, Reduction::add, value, DimsAttr::get(builder.getContext(), extra));
+  // An operand may have its dims in another order than the space it is read in.
+  if (dimsOf(value) == dimsOf(wanted))
     return value;
-  return ReduceOp::create(builder, loc, Reduction::add, value, DimsAttr::get(builder.getContext(), extra));
+  return buildMap(builder, loc, withElement(wanted, tensorType(value).getElementType()), value,
+                  [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
 }
 } // namespace meshwork::transformer
 
@@ -187,9 +195,13 @@ static LogicalResult verifySlice(Operation *op, RankedTensorType whole, RankedTe
     return op->emitOpError() << "(C1) " << part << " is no slice of " << whole;
   int64_t size = drops ? 1 : part.getDimSize(position), total = whole.getDimSize(position);
   bool bounded = ShapedType::isDynamic(size) || ShapedType::isDynamic(total) || offset <= total - size;
-  if (offset < 0 || !bounded)
-    return op->emitOpError() << "(C1) elements " << offset << " to " << offset + size << " of dim '" << dim.getValue()
+  if (offset < 0 || !bounded) {
+    int64_t end;
+    if (llvm::AddOverflow(offset, size, end))
+      end = std::numeric_limits<int64_t>::max();
+    return op->emitOpError() << "(C1) elements " << offset << " to " << end << " of dim '" << dim.getValue()
                              << "' do not exist, its size is " << total;
+  }
   for (int64_t i = 0; i < whole.getRank(); ++i) {
     if (i == position)
       continue;
@@ -220,43 +232,7 @@ LogicalResult UnsliceOp::verify() {
   return success();
 }
 
-//===-- embedding -----------------------------------------------------------//
-
-LogicalResult EmbeddingOp::verify() {
-  auto table = tensorType(getTable()), ids = tensorType(getIds()), result = tensorType(getResult());
-  auto dims = llvm::to_vector(dimsOf(ids).getNames());
-  auto shape = llvm::to_vector(ids.getShape());
-  if (table.getRank() >= 1) {
-    llvm::append_range(dims, dimsOf(table).getNames().drop_front());
-    llvm::append_range(shape, table.getShape().drop_front());
-  }
-  if (table.getRank() < 1 || !ids.getElementType().isInteger(32) || result.getShape() != ArrayRef(shape) ||
-      dimsOf(result).getNames() != ArrayRef(dims))
-    return emitOpError() << "(C1) expected table [rows, row dims...], i32 ids and result [id dims..., row dims...], found "
-                         << table << ", " << ids << " -> " << result;
-  return success();
-}
-
 //===-- attention -----------------------------------------------------------//
-
-LogicalResult AttentionOp::verify() {
-  auto q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV());
-  if (q.getRank() != 4 || k != v || k.getRank() != 4 || q.getShape().take_front(2) != k.getShape().take_front(2) ||
-      q.getDimSize(3) != k.getDimSize(3) || getResult().getType() != getQ().getType())
-    return emitOpError() << "(C1) expected q, result [batch, sequence, heads, head_dim] and k, v [batch, sequence, kv_heads, head_dim], found "
-                         << q << ", " << k << ", " << v << " -> " << getResult().getType();
-  int64_t heads = q.getDimSize(2), kvHeads = k.getDimSize(2);
-  if (kvHeads <= 0 || heads % kvHeads)
-    return emitOpError() << "(C1) " << heads << " heads are not divisible by " << kvHeads << " kv_heads";
-  double rate = getDropoutRate().convertToDouble();
-  if (!(rate >= 0 && rate < 1))
-    return emitOpError() << "(C2) dropout_rate is " << rate << ", expected at least 0 and less than 1";
-  if (getRandom().size() != (rate > 0 ? 3u : 0u) && !(getRandom().empty()))
-    return emitOpError() << "(C2) has " << getRandom().size() << " random operands at rate " << rate;
-  if (static_cast<int64_t>(getWindow()) < 0)
-    return emitOpError() << "(C2) window is negative";
-  return success();
-}
 
 /// Pairs of query and key that the mask leaves, times 4 flops per element of
 /// head_dim (q k^T and p v).
@@ -270,8 +246,8 @@ static uint64_t attentionFlops(Op op) {
   return 4 * q.getDimSize(0) * q.getDimSize(2) * pairs * q.getDimSize(3);
 }
 uint64_t AttentionOp::getFlops() { return attentionFlops(*this); }
-/// dv, dp, dq, dk, and the scores again: 5 products for the forward's 2.
-uint64_t AttentionGradOp::getFlops() { return attentionFlops(*this) / 2 * 5; }
+/// dv, dp, dq and dk; that the scores are computed again is no model flop.
+uint64_t AttentionGradOp::getFlops() { return attentionFlops(*this) * 2; }
 
 /// batch and heads split freely; a sequence and head_dim stay whole.
 static SmallVector<Factor> attentionFactors(Operation *op) {

@@ -13,7 +13,7 @@ class Transformer_PrimitiveOp<string mnemonic, list<Trait> traits = []>
     : Transformer_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<FactorOpInterface>,
         DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
 
-def Transformer_MapOp : Transformer_PrimitiveOp<"map", [
+def Transformer_MapOp : Transformer_PrimitiveOp<"map", [IsolatedFromAbove,
     SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
   let summary = "Computes each element of its results from the operands' elements at that place";
   let description = [{
@@ -24,6 +24,7 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", [
     (C1) all results have equal dims and sizes.
     (C2) each operand's dims are among the results', with equal sizes.
     (C3) the body has one f32 or i32 argument per operand and yields one f32 per result.
+    (C4) the body holds nothing but the ops named above.
     ```mlir
     %y = transformer.map ins(%x : tensor<8xf32, #transformer.dims<embed>>)
         -> tensor<8xf32, #transformer.dims<embed>> {
@@ -33,18 +34,18 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", [
     }
     ```
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let arguments = (ins Variadic<Transformer_Tensor>:$inputs);
+  let results = (outs Variadic<Transformer_FloatTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
-  let hasVerifier = 1; // C1 C2 C3
+  let hasVerifier = 1; // C1 C2 C3 C4
   let hasCanonicalizer = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
     "::llvm::function_ref<::llvm::SmallVector<::mlir::Value>(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$body)>];
 }
 
-def Transformer_YieldOp : Transformer_Op<"yield", [Pure, Terminator, ReturnLike]> {
+def Transformer_YieldOp : Transformer_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["MapOp", "FusedOp"]>]> {
   let summary = "Ends a body";
   let description = "```mlir\ntransformer.yield %x : f32\n```";
   let arguments = (ins Variadic<AnyType>:$values);
@@ -52,21 +53,28 @@ def Transformer_YieldOp : Transformer_Op<"yield", [Pure, Terminator, ReturnLike]
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Transformer_IndexOp : Transformer_Op<"index", [Pure]> {
+def Transformer_IndexOp : Transformer_Op<"index", [Pure, HasParent<"MapOp">]> {
   let summary = "Inside a body: the element's position along a dim of the iteration space";
-  let description = "```mlir\n%i = transformer.index vocab : i32\n```";
+  let description = [{
+    (C1) the results of the `map` around it have the dim.
+    ```mlir
+    %i = transformer.index "vocab" : i32
+    ```
+  }];
   let arguments = (ins StrAttr:$dim);
   let results = (outs I32:$result);
   let assemblyFormat = "$dim attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
 }
 
-def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure]> {
+def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure, HasParent<"MapOp">]> {
   let summary = "Inside a body: 0, or 1 / (1 - rate), drawn for this element";
   let description = [{
     Philox4x32-10 with key (seed, stream) and counter (index low, index high,
     step, 0), where index is the element's row-major position in the iteration
     space, counted along `batch` from `first_sample`; the first word is kept
     when it is at least rate * 2^32.
+    (C1) 0 <= rate < 1.
     ```mlir
     %m = transformer.dropout_mask %seed, %step, %first stream 7 rate 1.0e-1
     ```
@@ -74,6 +82,7 @@ def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure]> {
   let arguments = (ins I32:$seed, I32:$step, I32:$first_sample, I32Attr:$stream, F64Attr:$rate);
   let results = (outs F32:$result);
   let assemblyFormat = "$seed `,` $step `,` $first_sample `stream` $stream `rate` $rate attr-dict";
+  let hasVerifier = 1; // C1
 }
 
 def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce"> {
@@ -84,12 +93,12 @@ def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce"> {
     cancels.
     (C1) the result's dims are the input's less `dims`, with equal sizes; its elements are f32.
     ```mlir
-    %s = transformer.reduce add %x over [embed] : tensor<4x8xf32, #transformer.dims<sequence, embed>>
+    %s = transformer.reduce add %x over <embed> : tensor<4x8xf32, #transformer.dims<sequence, embed>>
         -> tensor<4xf32, #transformer.dims<sequence>>
     ```
   }];
-  let arguments = (ins Transformer_ReductionAttr:$kind, AnyRankedTensor:$input, Transformer_DimsAttr:$dims);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_ReductionAttr:$kind, Transformer_FloatTensor:$input, Transformer_DimsAttr:$dims);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$kind $input `over` $dims attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1; // C1
   let builders = [OpBuilder<(ins "Reduction":$kind, "::mlir::Value":$input, "DimsAttr":$dims)>];
@@ -103,8 +112,8 @@ def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [SameOperandsAndResultT
     %y = transformer.roll %x by 2 : tensor<4xf32, #transformer.dims<head_dim>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, I64Attr:$shift);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$input, I64Attr:$shift);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$input `by` $shift attr-dict `:` type($result)";
   let hasVerifier = 1; // C1
 }
@@ -117,12 +126,12 @@ def Transformer_SliceOp : Transformer_PrimitiveOp<"slice"> {
     one dim less holds one element.
     (C1) the range lies within the input; the other dims are equal.
     ```mlir
-    %p = transformer.slice %positions dim positions offset 0 : tensor<1024x8xf32, #transformer.dims<positions, embed>>
+    %p = transformer.slice %positions dim "positions" offset 0 : tensor<1024x8xf32, #transformer.dims<positions, embed>>
         -> tensor<16x8xf32, #transformer.dims<sequence, embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, StrAttr:$dim, I64Attr:$offset);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_Tensor:$input, StrAttr:$dim, I64Attr:$offset);
+  let results = (outs Transformer_Tensor:$result);
   let assemblyFormat = "$input `dim` $dim `offset` $offset attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1; // C1
   let extraClassDeclaration = [{
@@ -139,12 +148,12 @@ def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceM
     Part i lies along `dim` from `offsets[i]` on, as `slice` would cut it out.
     (C1) each part is a slice of the result; parts do not overlap.
     ```mlir
-    %x = transformer.unslice %a, %b dim qkv offsets [0, 1] : tensor<8xf32, #transformer.dims<embed>>,
+    %x = transformer.unslice %a, %b dim "qkv" offsets [0, 1] : tensor<8xf32, #transformer.dims<embed>>,
         tensor<8xf32, #transformer.dims<embed>> -> tensor<2x8xf32, #transformer.dims<qkv, embed>>
     ```
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$parts, StrAttr:$dim, DenseI64ArrayAttr:$offsets);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Variadic<Transformer_Tensor>:$parts, StrAttr:$dim, DenseI64ArrayAttr:$offsets);
+  let results = (outs Transformer_Tensor:$result);
   let assemblyFormat = "$parts `dim` $dim `offsets` $offsets attr-dict `:` type($parts) `->` type($result)";
   let hasVerifier = 1; // C1
 }
@@ -164,8 +173,8 @@ def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [
         tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>
     ```
   }];
-  let arguments = (ins StrAttr:$equation, AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, Optional<AnyRankedTensor>:$bias);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins StrAttr:$equation, Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Optional<Transformer_FloatTensor>:$bias);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$equation $lhs `,` $rhs (`bias` $bias^ `:` type($bias))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
   let hasVerifier = 1; // C1 C2 C3
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::StringAttr":$equation, "::mlir::Value":$lhs, "::mlir::Value":$rhs), [{
@@ -182,8 +191,8 @@ def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
         tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$table, AnyRankedTensor:$ids);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$ids);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids) `->` type($result)";
   let hasVerifier = 1; // C1
 }
@@ -191,14 +200,16 @@ def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
 def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {
   let summary = "The gradient of an embedding table: rows of `gradient` added up by id";
   let description = [{
+    (C1) shapes as in `embedding`, whose table is the result here.
     ```mlir
     %dt = transformer.embedding_grad %ids, %dx : tensor<1x8xi32, #transformer.dims<batch, sequence>>,
         tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>> -> tensor<16x4xf32, #transformer.dims<vocab, embed>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$ids, AnyRankedTensor:$gradient);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Transformer_IdTensor:$ids, Transformer_FloatTensor:$gradient);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$ids `,` $gradient attr-dict `:` type($ids) `,` type($gradient) `->` type($result)";
+  let hasVerifier = 1; // C1
 }
 
 def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [
@@ -211,16 +222,18 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [
     gradient. With `dropout_rate`, probabilities are dropped; the operands
     `random` are then seed, step and first sample.
     (C1) q is [batch, sequence, heads, head_dim], k and v [batch, sequence, kv_heads, head_dim]
-         (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads.
-    (C2) 0 <= dropout_rate < 1; `random` has three operands exactly when the rate is positive; window >= 0.
+         (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads;
+         `lse` is an f32 tensor [batch, heads, sequence].
+    (C2) 0 <= dropout_rate < 1; `random` has three `tensor<i32>` operands when the rate is positive, or
+         none in a model that is not decomposed yet; window >= 0; `scale` is finite.
     ```mlir
     %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$q, AnyRankedTensor:$k, AnyRankedTensor:$v, Variadic<AnyRankedTensor>:$random,
+  let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate);
-  let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$lse);
+  let results = (outs Transformer_FloatTensor:$result, Transformer_FloatTensor:$lse);
   let assemblyFormat = [{ $q `,` $k `,` $v (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
     (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse) }];
@@ -232,20 +245,23 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
   let summary = "Gradients of q, k and v; scores are computed again block by block";
   let description = [{
     Dao et al., arXiv 2205.14135, algorithm 4.
+    (C1) types and options as in `attention`; a gradient has the type of what it is the gradient of.
+    (C2) as in `attention`, but `random` is always there when the rate is positive.
     ```mlir
     %dq, %dk, %dv = transformer.attention_grad %q, %k, %v, %o, %lse, %do causal scale 5.0e-1
         : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$q, AnyRankedTensor:$k, AnyRankedTensor:$v, AnyRankedTensor:$result,
-    AnyRankedTensor:$lse, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$random,
+  let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Transformer_FloatTensor:$result,
+    Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate);
-  let results = (outs AnyRankedTensor:$dq, AnyRankedTensor:$dk, AnyRankedTensor:$dv);
+  let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
   let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`random` `(` $random^ `:` type($random) `)`)?
     (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
     `->` type($dq) `,` type($dk) `,` type($dv) }];
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure,
@@ -254,14 +270,15 @@ def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure,
   let description = [{
     Autodiff puts it in the place of `head_loss`: the loss is a seed of the
     backward pass, so both gradients can follow each chunk of logits at once.
-    `embed_first` says that `hidden`'s last dim is contracted with the weight's last.
+    (C1) (C2) as in `head_loss`; gradients have the types of `hidden` and `weight`.
     ```mlir
     %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : !h, !w, !t -> tensor<f32>, !h, !w
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$hidden, AnyRankedTensor:$weight, AnyRankedTensor:$targets, F64Attr:$scale);
-  let results = (outs AnyRankedTensor:$loss, AnyRankedTensor:$dhidden, AnyRankedTensor:$dweight);
+  let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets, F64Attr:$scale);
+  let results = (outs Transformer_FloatTensor:$loss, Transformer_FloatTensor:$dhidden, Transformer_FloatTensor:$dweight);
   let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, AllTypesMatch<["cosine", "sine"]>]> {
@@ -270,14 +287,17 @@ def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, AllTypesMa
     [sequence, head_dim]; both halves of head_dim hold the same angles and the
     first half of the sine is negated, so that
     rotated = x * cosine + roll(x, head_dim / 2) * sine.
+    (C1) the results are f32 tensors [sequence, head_dim].
+    (C2) `head_dim` is twice the number of inverse frequencies.
     ```mlir
     %c, %s = transformer.rotary_table inverse_frequencies [1.0, 0.01] scale 1.0
         : tensor<8x4xf32, #transformer.dims<sequence, head_dim>>
     ```
   }];
   let arguments = (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
-  let results = (outs AnyRankedTensor:$cosine, AnyRankedTensor:$sine);
+  let results = (outs Transformer_FloatTensor:$cosine, Transformer_FloatTensor:$sine);
   let assemblyFormat = "`inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($cosine)";
+  let hasVerifier = 1; // C1 C2
 }
 
 #endif // MESHWORK_TRANSFORMER_PRIMITIVE_OPS

@@ -10,17 +10,23 @@ include "mlir/IR/RegionKindInterface.td"
 
 def Transformer_StepInputOp : Transformer_Op<"step_input", [Pure]> {
   let summary = "A scalar that the launcher sets before each step or microbatch";
-  let description = "```mlir\n%lr = transformer.step_input learning_rate : tensor<f32>\n```";
+  let description = [{
+    (C1) `seed`, `step` and `first_sample` are `tensor<i32>`, the others `tensor<f32>`.
+    ```mlir
+    %lr = transformer.step_input learning_rate : tensor<f32>
+    ```
+  }];
   let arguments = (ins Transformer_StepInputAttr:$kind);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs Transformer_Tensor:$result);
   let assemblyFormat = "$kind attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
 }
 
 def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
   let summary = "Reads what is kept for a parameter, or for the step (empty name)";
   let description = "```mlir\n%m = transformer.state first_moment \"wte.weight\" : tensor<8xf32, #transformer.dims<embed>>\n```";
   let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs Transformer_FloatTensor:$result);
   let assemblyFormat = "$kind $name attr-dict `:` type($result)";
 }
 
@@ -33,7 +39,7 @@ def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]>
     ```
   }];
   let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$dim,
-                       DefaultValuedAttr<I64Attr, "0">:$offset, AnyRankedTensor:$value);
+                       DefaultValuedAttr<I64Attr, "0">:$offset, Transformer_FloatTensor:$value);
   let assemblyFormat = "$kind $name (`dim` $dim^ `offset` $offset)? `,` $value attr-dict `:` type($value)";
   let builders = [OpBuilder<(ins "StateKind":$kind, "::llvm::StringRef":$name, "::mlir::Value":$value), [{
     build($_builder, $_state, kind, name, ::mlir::StringAttr(), 0, value);
@@ -43,7 +49,7 @@ def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]>
 def Transformer_AccumulateOp : Transformer_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds to state that a step starts at zero";
   let description = "```mlir\ntransformer.accumulate gradient \"wte.weight\", %g : tensor<8xf32, #transformer.dims<embed>>\n```";
-  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, AnyRankedTensor:$value);
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, Transformer_FloatTensor:$value);
   let assemblyFormat = "$kind $name `,` $value attr-dict `:` type($value)";
 }
 
@@ -63,8 +69,8 @@ def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,
          the same number of chunks for all.
     (C3) the body holds map, reduce and roll only.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, Transformer_DimsAttr:$rows, Transformer_DimsAttr:$cols);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let arguments = (ins Variadic<Transformer_Tensor>:$inputs, Transformer_DimsAttr:$rows, Transformer_DimsAttr:$cols);
+  let results = (outs Variadic<Transformer_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`rows` $rows `cols` $cols (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
   let hasVerifier = 1; // C1 C2 C3
