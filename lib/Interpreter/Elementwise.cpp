@@ -1,0 +1,86 @@
+// map, reduce and roll, and the randomness of dropout.
+#include "lib/Interpreter/Evaluate.h"
+#include "lib/Interpreter/ScalarProgram.h"
+
+#include <Random123/philox.h>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+
+double dropoutFactor(RandomInputs random, uint32_t stream, double rate,
+                     uint64_t index) {
+  auto word = [](double value) {
+    return static_cast<uint32_t>(static_cast<int32_t>(value));
+  };
+  philox4x32_key_t key = {{word(random.seed), stream}};
+  philox4x32_ctr_t counter = {{static_cast<uint32_t>(index),
+                               static_cast<uint32_t>(index >> 32),
+                               word(random.step), 0}};
+  uint32_t drawn = philox4x32_R(10, counter, key).v[0];
+  return drawn >= rate * 0x1p32 ? 1 / (1 - rate) : 0;
+}
+
+Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
+  FailureOr<ScalarProgram> program = ScalarProgram::compile(op);
+  if (failed(program))
+    return failure();
+  auto space = tensorType(op.getResult(0));
+  SmallVector<SmallVector<int64_t>> strides;
+  for (Value input : op.getInputs())
+    strides.push_back(stridesWithin(tensorType(input), space));
+  Tensors results(op.getNumResults(), Tensor::zeros(space));
+  int64_t position = 0;
+  SmallVector<double> arguments(operands.size());
+  forEachIndex(space.getShape(), [&](ArrayRef<int64_t> index) {
+    for (size_t i = 0; i < operands.size(); ++i)
+      arguments[i] = operands[i][positionOf(index, strides[i])];
+    SmallVector<double> values = program->run(arguments, index);
+    for (auto [result, value] : llvm::zip_equal(results, values))
+      result[position] = value;
+    ++position;
+  });
+  return results;
+}
+
+Tensor reduceElements(Reduction kind, RankedTensorType type,
+                      const Tensor &input, RankedTensorType result,
+                      function_ref<bool(ArrayRef<int64_t>)> counts) {
+  bool adds = kind == Reduction::add;
+  Tensor combined(result.getShape().vec(),
+                  adds ? 0 : -std::numeric_limits<double>::infinity());
+  SmallVector<int64_t> strides = stridesWithin(result, type);
+  int64_t position = 0;
+  forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
+    double value = input[position++];
+    if (!counts(index))
+      return;
+    double &into = combined[positionOf(index, strides)];
+    if (adds)
+      into += value;
+    else if (!(value <= into)) // A NaN takes over and stays.
+      into = std::isnan(into) ? into : value;
+  });
+  return combined;
+}
+
+Results evaluate(ReduceOp op, ArrayRef<Tensor> operands) {
+  return Tensors{reduceElements(op.getKind(), tensorType(op.getInput()),
+                                operands[0], tensorType(op.getResult()),
+                                [](ArrayRef<int64_t>) { return true; })};
+}
+
+Results evaluate(RollOp op, ArrayRef<Tensor> operands) {
+  Tensor result = Tensor::zeros(op.getType());
+  int64_t size = result.getShape().back(), shift = op.getShift();
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t row = i / size * size, within = i % size;
+    result[i] = operands[0][row + (within + shift) % size];
+  }
+  return Tensors{result};
+}
+
+} // namespace meshwork::interpreter

@@ -1,0 +1,144 @@
+// contract, and the ops that move elements: slice, unslice, embedding; and the
+// tables of rope.
+#include "lib/Interpreter/Evaluate.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+
+//===-- contract ------------------------------------------------------------//
+
+Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
+  FailureOr<Equation> equation = Equation::parse(op.getEquation());
+  if (failed(equation))
+    return failure();
+  std::string letters; // one loop each
+  SmallVector<int64_t> sizes;
+  auto addLetters = [&](StringRef term, const Tensor &tensor) {
+    for (auto [i, letter] : llvm::enumerate(term))
+      if (letters.find(letter) == std::string::npos) {
+        letters.push_back(letter);
+        sizes.push_back(tensor.getDimSize(i));
+      }
+  };
+  addLetters(equation->lhs, operands[0]);
+  addLetters(equation->rhs, operands[1]);
+  auto stridesOf = [&](StringRef term, const Tensor &tensor) {
+    SmallVector<int64_t> strides(letters.size(), 0);
+    for (auto [letter, stride] : llvm::zip_equal(term, tensor.getStrides()))
+      strides[letters.find(letter)] = stride;
+    return strides;
+  };
+  Tensor result = Tensor::zeros(op.getType());
+  SmallVector<int64_t> l = stridesOf(equation->lhs, operands[0]),
+                       r = stridesOf(equation->rhs, operands[1]),
+                       y = stridesOf(equation->result, result);
+  forEachIndex(sizes, [&](ArrayRef<int64_t> index) {
+    result[positionOf(index, y)] +=
+        operands[0][positionOf(index, l)] * operands[1][positionOf(index, r)];
+  });
+  if (op.getBias()) // over the result's last dims
+    for (int64_t i = 0; i < result.size(); ++i)
+      result[i] += operands[2][i % operands[2].size()];
+  return Tensors{result};
+}
+
+//===-- slice, unslice ------------------------------------------------------//
+
+/// Where element `index` of a part lies in the whole that it was cut from.
+static SmallVector<int64_t> indexInWhole(ArrayRef<int64_t> index,
+                                         int64_t position, bool dropsDim,
+                                         int64_t offset) {
+  SmallVector<int64_t> whole(index);
+  if (dropsDim)
+    whole.insert(whole.begin() + position, offset);
+  else
+    whole[position] += offset;
+  return whole;
+}
+
+Results evaluate(SliceOp op, ArrayRef<Tensor> operands) {
+  Tensor result = Tensor::zeros(op.getType());
+  forEachIndex(result.getShape(), [&](ArrayRef<int64_t> index) {
+    result.at(index) = operands[0].at(indexInWhole(
+        index, op.getPosition(), op.dropsDim(), op.getOffset()));
+  });
+  return Tensors{result};
+}
+
+void writeSlice(Tensor &whole, const Tensor &part, int64_t position,
+                int64_t offset) {
+  bool dropsDim = part.getShape().size() < whole.getShape().size();
+  forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
+    whole.at(indexInWhole(index, position, dropsDim, offset)) = part.at(index);
+  });
+}
+
+Results evaluate(UnsliceOp op, ArrayRef<Tensor> operands) {
+  Tensor result = Tensor::zeros(op.getType());
+  int64_t position = dimsOf(op.getType()).find(op.getDimAttr());
+  for (auto [part, offset] : llvm::zip_equal(operands, op.getOffsets()))
+    writeSlice(result, part, position, offset);
+  return Tensors{result};
+}
+
+//===-- embedding -----------------------------------------------------------//
+
+/// The row that `id` names; fails at `op` when there is none.
+static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows) {
+  if (id >= 0 && id < static_cast<double>(rows))
+    return static_cast<int64_t>(id);
+  return op->emitOpError("id ") << id << " is outside the table of " << rows << " rows";
+}
+
+Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
+  const Tensor &table = operands[0], &ids = operands[1];
+  Tensor result = Tensor::zeros(op.getType());
+  int64_t width = table.size() / table.getDimSize(0);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    FailureOr<int64_t> row = rowOf(op, ids[i], table.getDimSize(0));
+    if (failed(row))
+      return failure();
+    for (int64_t j = 0; j < width; ++j)
+      result[i * width + j] = table[*row * width + j];
+  }
+  return Tensors{result};
+}
+
+Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
+  const Tensor &ids = operands[0], &gradient = operands[1];
+  Tensor result = Tensor::zeros(op.getType());
+  int64_t width = result.size() / result.getDimSize(0);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    FailureOr<int64_t> row = rowOf(op, ids[i], result.getDimSize(0));
+    if (failed(row))
+      return failure();
+    for (int64_t j = 0; j < width; ++j)
+      result[*row * width + j] += gradient[i * width + j];
+  }
+  return Tensors{result};
+}
+
+//===-- rotary_table --------------------------------------------------------//
+
+Results evaluate(RotaryTableOp op) {
+  Tensor cosine = Tensor::zeros(op.getCosine().getType()), sine = cosine;
+  int64_t sequence = cosine.getDimSize(0), headDim = cosine.getDimSize(1);
+  int64_t half = headDim / 2;
+  double scale = op.getScale().convertToDouble();
+  for (int64_t p = 0; p < sequence; ++p)
+    for (int64_t d = 0; d < headDim; ++d) {
+      // The angle is a float by definition, here as in every framework: at
+      // position p its rounding moves it by up to p * 2^-24 radians.
+      float angle = static_cast<float>(p) * op.getInverseFrequencies()[d % half];
+      double sign = d < half ? -1 : 1;
+      cosine.at({p, d}) = scale * std::cos(static_cast<double>(angle));
+      sine.at({p, d}) = sign * scale * std::sin(static_cast<double>(angle));
+    }
+  return Tensors{cosine, sine};
+}
+
+} // namespace meshwork::interpreter
