@@ -28,7 +28,21 @@ void BodyEmitter::define(Value reduction, Value value) {
   values[{reduction, 0}] = {value, static_cast<unsigned>(scopes.size() - 1)};
 }
 
+/// Stores a value that later passes need. One that turns out to be the same for
+/// the whole row is at hand anyway.
+Emitted BodyEmitter::keep(Value value, Emitted emitted) {
+  auto entry = keptValues.find(value.getAsOpaquePointer());
+  if (entry == keptValues.end() || !isa<VectorType>(emitted.value.getType()) || emitted.scope + 1 != scopes.size())
+    return emitted;
+  store(entry->second.access, emitted.value);
+  entry->second.pass = pass;
+  return emitted;
+}
+
 Emitted BodyEmitter::evalMap(MapOp map, unsigned wanted, int64_t rotation) {
+  auto entry = keptValues.find(map.getResult(wanted).getAsOpaquePointer());
+  if (entry != keptValues.end() && entry->second.pass && *entry->second.pass < pass)
+    return values[{map.getResult(wanted), rotation}] = load(entry->second.access, rotation);
   llvm::DenseMap<Value, Emitted> inner;
   Block &body = map.getBody().front();
   for (auto [argument, input] : llvm::zip_equal(body.getArguments(), map.getInputs()))
@@ -41,7 +55,7 @@ Emitted BodyEmitter::evalMap(MapOp map, unsigned wanted, int64_t rotation) {
     inner[op.getResult(0)] = evalInner(&op, operands, rotation);
   }
   for (auto [result, yielded] : llvm::zip_equal(map.getResults(), body.getTerminator()->getOperands()))
-    values[{result, rotation}] = inner.lookup(yielded);
+    values[{result, rotation}] = keep(result, inner.lookup(yielded));
   return values.lookup({map.getResult(wanted), rotation});
 }
 
@@ -143,7 +157,6 @@ Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands, i
   Value low = arith::TruncIOp::create(b, loc(), words, position.value);
   Value high = arith::TruncIOp::create(b, loc(), words, arith::ShRUIOp::create(b, loc(), position.value, shift));
   Value stream = constantOf(b, loc(), b.getI32Type(), static_cast<int32_t>(op.getStream()));
-  // Keys stay scalars as long as possible: their sequence is the same for all lanes.
   Value word = philoxWord(b, loc(), {low, high, spread(operands[1].value), constantOf(b, loc(), words, 0)},
                           {spread(operands[0].value), spread(stream)});
   double rate = op.getRate().convertToDouble();

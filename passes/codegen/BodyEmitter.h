@@ -4,6 +4,9 @@
 // is emitted once per scope.
 #pragma once
 
+#include <map>
+#include <optional>
+
 #include "passes/codegen/Walk.h"
 
 namespace meshwork::codegen {
@@ -28,8 +31,11 @@ public:
   using Values = llvm::SmallVector<mlir::Value>;
   using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
 
-  /// Begins in `function`'s entry block: scope 0.
-  void begin(mlir::OpBuilder builder, mlir::Value args);
+  /// Begins in a function's entry block: scope 0. `kept` are values that the
+  /// first pass that computes them stores, laid out as `scratch`, for the others.
+  void begin(mlir::OpBuilder builder, mlir::Value args, llvm::ArrayRef<mlir::Value> kept, const Access &scratch);
+  /// What follows belongs to this pass over the row.
+  void beginPass(unsigned number) { pass = number; }
   /// The innermost scope's builder.
   mlir::OpBuilder &builder() { return scopes.back().builder; }
   /// A loop over [lower, upper) in the innermost scope; `body` gets the position
@@ -75,6 +81,12 @@ private:
     bool operator==(const AddressKey &other) const = default;
   };
 
+  struct Kept {
+    Access access;
+    std::optional<unsigned> pass; // that stored it
+  };
+
+  Emitted keep(mlir::Value value, Emitted emitted);
   Emitted evalMap(transformer::MapOp map, unsigned result, int64_t rotation);
   Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
   Emitted multiplyByInverse(Emitted value, Emitted divisor);
@@ -97,6 +109,8 @@ private:
   mlir::Value args;
   llvm::SmallVector<Scope, 0> scopes;
   VectorPlace place;
+  unsigned pass = 0;
+  std::map<void *, Kept> keptValues; // by opaque value; elements stay in place
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, Emitted> values;
   llvm::SmallVector<std::pair<AddressKey, mlir::Value>, 0> addresses;
   llvm::DenseMap<int64_t, mlir::Value> numbers;

@@ -49,7 +49,7 @@ public:
 
   void build(LLVM::LLVMFuncOp function) {
     Block *entry = function.addEntryBlock(*getBuilder(function));
-    body.begin(OpBuilder::atBlockEnd(entry), entry->getArgument(0));
+    body.begin(OpBuilder::atBlockEnd(entry), entry->getArgument(0), scratchValues(walk), scratchAccess(walk));
     begin = entry->getArgument(1);
     end = entry->getArgument(2);
     emitItems();
@@ -152,6 +152,7 @@ private:
   void emitPass(unsigned pass) {
     Values sums;
     width = widthOf(pass);
+    body.beginPass(pass);
     body.setPlace({width, width, 0});
     for (ReduceOp reduce : reductionsOf(pass))
       sums.push_back(body.identity(body.builder(), isMax(reduce), !walk.cols.empty()));

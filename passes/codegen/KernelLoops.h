@@ -14,4 +14,11 @@ llvm::SmallVector<int64_t> segmentEnds(const Walk &walk);
 /// without zero.
 llvm::SmallVector<int64_t> rotationsOf(const Walk &walk);
 
+/// Instructions of one op of a map's body, roughly.
+int64_t costOf(mlir::Operation *op);
+/// Results of maps that are kept for the row once computed, as scratchAccess lays out.
+llvm::SmallVector<mlir::Value> scratchValues(const Walk &walk);
+/// One row of f32, along the cols.
+Access scratchAccess(const Walk &walk);
+
 } // namespace meshwork::codegen

@@ -7,7 +7,7 @@
 using namespace mlir;
 namespace meshwork::codegen {
 
-void BodyEmitter::begin(OpBuilder builder, Value pointerArray) {
+void BodyEmitter::begin(OpBuilder builder, Value pointerArray, ArrayRef<Value> kept, const Access &scratch) {
   args = pointerArray;
   scopes.push_back({builder, {}});
   Type pointer = args.getType();
@@ -15,6 +15,12 @@ void BodyEmitter::begin(OpBuilder builder, Value pointerArray) {
   for (const Access &access : llvm::concat<const Access>(walk.inputs, walk.results)) {
     Value slot = LLVM::GEPOp::create(builder, loc(), pointer, pointer, args, LLVM::GEPArg(static_cast<int32_t>(position++)));
     bases[&access] = LLVM::LoadOp::create(builder, loc(), pointer, slot, /*alignment=*/8);
+  }
+  for (Value value : kept) {
+    Kept &entry = keptValues[value.getAsOpaquePointer()];
+    entry.access = scratch;
+    bases[&entry.access] = LLVM::AllocaOp::create(builder, loc(), pointer, scratch.type.getElementType(),
+                                                  number(scratch.type.getNumElements()), /*alignment=*/64);
   }
 }
 

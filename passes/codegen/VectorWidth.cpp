@@ -6,9 +6,7 @@
 using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
-namespace {
 
-/// Instructions of one op, roughly.
 int64_t costOf(Operation *op) {
   if (isa<math::ExpOp, math::LogOp>(op))
     return 16;
@@ -19,8 +17,10 @@ int64_t costOf(Operation *op) {
   return 1;
 }
 
+namespace {
+
 /// Ops that computing `value` at one place takes; a value per row is there.
-int64_t costOf(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operation *> &seen) {
+int64_t costAtColumn(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operation *> &seen) {
   Operation *def = value.getDefiningOp();
   if (!def)
     return 1;
@@ -31,7 +31,7 @@ int64_t costOf(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operation *>
   if (auto map = dyn_cast<MapOp>(def))
     map.getBody().walk([&](Operation *op) { cost += costOf(op); });
   for (Value operand : def->getOperands())
-    cost += costOf(walk, operand, seen);
+    cost += costAtColumn(walk, operand, seen);
   return cost;
 }
 } // namespace
@@ -53,7 +53,7 @@ int64_t chooseWidth(const Walk &walk, const CpuTarget &target, ArrayRef<Value> r
   llvm::SmallPtrSet<Operation *, 16> seen;
   int64_t cost = 0, length = INT64_MAX, begin = 0, lanes = target.lanes();
   for (Value root : roots)
-    cost += costOf(walk, root, seen);
+    cost += costAtColumn(walk, root, seen);
   for (int64_t end : segmentEnds(walk)) {
     length = std::min(length, end - begin);
     begin = end;
