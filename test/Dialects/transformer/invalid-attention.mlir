@@ -1,0 +1,75 @@
+// What attention and its gradient refuse.
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!kv = tensor<1x6x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %k: !kv) {
+  // expected-error@+1 {{'transformer.attention' op (C1) expected q, result [batch, sequence, heads, head_dim] and k, v}}
+  %0:2 = transformer.attention %q, %k, %k scale 0.5 : !q, !kv, !kv -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!kv = tensor<1x8x3x2xf32, #transformer.dims<batch, sequence, kv_heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %k: !kv) {
+  // expected-error@+1 {{(C1) 4 heads are not divisible by 3 kv_heads}}
+  %0:2 = transformer.attention %q, %k, %k scale 0.5 : !q, !kv, !kv -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x8x4xf32, #transformer.dims<batch, sequence, heads>>
+func.func @f(%q: !q) {
+  // expected-error@+1 {{(C1) lse is 'tensor<1x8x4xf32, #transformer.dims<batch, sequence, heads>>', expected 'tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>'}}
+  %0:2 = transformer.attention %q, %q, %q scale 0.5 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q) {
+  // expected-error@+1 {{'transformer.attention' op (C2) dropout rate is 1.500000e+00, expected at least 0 and less than 1}}
+  %0:2 = transformer.attention %q, %q, %q scale 0.5 dropout "a" rate 1.5 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %s: tensor<i32>) {
+  // expected-error@+1 {{(C2) has 1 random operands at rate 5.000000e-01, expected 3}}
+  %0:2 = transformer.attention %q, %q, %q random(%s : tensor<i32>) scale 0.5 dropout "a" rate 0.5 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q) {
+  // expected-error@+1 {{(C2) window is -1, expected at least 0}}
+  %0:2 = transformer.attention %q, %q, %q scale 0.5 window -1 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %l: !lse) {
+  // expected-error@+1 {{'transformer.attention_grad' op (C1) gradient is 'tensor<1x4x8xf32}}
+  %0:3 = transformer.attention_grad %q, %q, %q, %q, %l, %q scale 0.5 : !q, !q, !q, !q, !lse, !q -> !q, !lse, !q
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %l: !lse) {
+  // expected-error@+1 {{'transformer.attention_grad' op (C2) has 0 random operands at rate 5.000000e-01, expected 3}}
+  %0:3 = transformer.attention_grad %q, %q, %q, %q, %l, %q scale 0.5 dropout "a" rate 0.5 : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  return
+}

@@ -1,0 +1,188 @@
+// What the verifiers of model ops refuse, by the labels of the descriptions.
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C1) is 'tensor<?xf32, #transformer.dims<embed>>', expected a static shape}}
+  %0 = transformer.parameter "w" init <constant, 1.0> : tensor<?xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C2) file_shape has 6 elements, the parameter 4}}
+  %0 = transformer.parameter "w" init <constant, 1.0> file_shape [2, 3] : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{(C2) file_shape [-2, -2] has an empty dim}}
+  %0 = transformer.parameter "w" init <constant, 1.0> file_shape [-2, -2] : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{(C2) file_shape [4294967296, 4294967296] has an empty dim or 2^63 elements or more}}
+  %0 = transformer.parameter "w" init <constant, 1.0> file_shape [4294967296, 4294967296] : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C3) has an empty name}}
+  %0 = transformer.parameter "" init <constant, 1.0> : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C4) init has standard deviation -1.000000e+00, expected at least 0}}
+  %0 = transformer.parameter "w" init <normal, 0.0, -1.0> : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{(C4) init is uniform from 2.000000e+00 to 1.000000e+00, expected low before high}}
+  %0 = transformer.parameter "w" init <uniform, 2.0, 1.0> : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{init is 'gauss', expected constant, normal or uniform}}
+  %0 = transformer.parameter "w" init <gauss, 2.0, 1.0> : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+#se = #transformer.dims<sequence, embed>
+func.func @f(%x: tensor<4x8xf32, #se>, %y: tensor<7xf32, #e>) {
+  // expected-error@+1 {{'transformer.add' op (C1) operand 'tensor<7xf32, #transformer.dims<embed>>' has a dim that}}
+  %0 = transformer.add %x, %y : tensor<4x8xf32, #se>, tensor<7xf32, #e> -> tensor<4x8xf32, #se>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+#f = #transformer.dims<ffn>
+func.func @f(%x: tensor<8xf32, #e>, %y: tensor<8xf32, #f>) {
+  // expected-error@+1 {{'transformer.sub' op (C1) operand 'tensor<8xf32, #transformer.dims<ffn>>' has a dim that}}
+  %0 = transformer.sub %x, %y : tensor<8xf32, #e>, tensor<8xf32, #f> -> tensor<8xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+#f = #transformer.dims<ffn>
+func.func @f(%x: tensor<8xf32, #f>, %y: tensor<8xf32, #e>) {
+  // expected-error@+1 {{'transformer.mul' op (C1) operand 'tensor<8xf32, #transformer.dims<ffn>>' has a dim that}}
+  %0 = transformer.mul %x, %y : tensor<8xf32, #f>, tensor<8xf32, #e> -> tensor<8xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<8xi32, #e>) {
+  // expected-error@+1 {{operand #0 must be tensor of f32 or bf16 whose dims have names, but got 'tensor<8xi32}}
+  %0 = transformer.activate silu %x : tensor<8xi32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+#s = #transformer.dims<sequence>
+func.func @f(%x: tensor<8xf32, #s>, %w: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.layer_norm' op (C1) weight 'tensor<4xf32, #transformer.dims<embed>>' has a dim that}}
+  %0 = transformer.layer_norm %x, %w, %w epsilon 1.0e-5 : tensor<8xf32, #s>, tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.layer_norm' op (C2) epsilon is 0.000000e+00, expected a positive number}}
+  %0 = transformer.layer_norm %x, %x, %x epsilon 0.0 : tensor<4xf32, #e>, tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<?xf32, #e>) {
+  // expected-error@+1 {{'transformer.rms_norm' op (C1) weight is 'tensor<?xf32, #transformer.dims<embed>>', expected a static shape}}
+  %0 = transformer.rms_norm %x, %x epsilon 1.0e-5 : tensor<?xf32, #e>, tensor<?xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.rms_norm' op (C2) epsilon is -1.000000e-05, expected a positive number}}
+  %0 = transformer.rms_norm %x, %x epsilon -1.0e-5 : tensor<4xf32, #e>, tensor<4xf32, #e>
+  return
+}
+
+// -----
+#hd = #transformer.dims<heads, head_dim>
+func.func @f(%x: tensor<2x4xf32, #hd>) {
+  // expected-error@+1 {{'transformer.rope' op (C1) input is 'tensor<2x4xf32, #transformer.dims<heads, head_dim>>', expected dims `sequence` and, last, `head_dim`}}
+  %0 = transformer.rope %x inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<2x4xf32, #hd>
+  return
+}
+
+// -----
+#sd = #transformer.dims<sequence, head_dim>
+func.func @f(%x: tensor<2x4xf32, #sd>) {
+  // expected-error@+1 {{'transformer.rope' op (C2) head_dim is 4 but there are 1 inverse frequencies, expected 2}}
+  %0 = transformer.rope %x inverse_frequencies [1.0] scale 1.0 : tensor<2x4xf32, #sd>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.dropout' op (C1) rate is 1.000000e+00, expected at least 0 and less than 1}}
+  %0 = transformer.dropout %x "d" rate 1.0 : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#s = #transformer.dims<sequence>
+#b = #transformer.dims<batch>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi32, #b>) {
+  // expected-error@+1 {{'transformer.head_loss' op (C1) targets are 'tensor<3xi32, #transformer.dims<batch>>', expected 'tensor<3xi32, #transformer.dims<sequence>>' to match hidden}}
+  %0 = transformer.head_loss %h, %w, %t scale 1.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #b> -> tensor<f32>
+  return
+}
+
+// -----
+#s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x5xf32, #ve>, %t: tensor<3xi32, #s>) {
+  // expected-error@+1 {{does not end in hidden's last dim 'embed' of size 4}}
+  %0 = transformer.head_loss %h, %w, %t scale 1.0 : tensor<3x4xf32, #se>, tensor<8x5xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
+  return
+}
+
+// -----
+#s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi32, #s>) {
+  // expected-error@+1 {{'transformer.head_loss' op (C2) scale is not finite}}
+  %0 = transformer.head_loss %h, %w, %t scale 0x7FF0000000000000 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
+  return
+}

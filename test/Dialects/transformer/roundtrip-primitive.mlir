@@ -1,0 +1,133 @@
+// Primitive and step ops: what is printed reads back as the same.
+// RUN: meshwork-opt %s | meshwork-opt | FileCheck %s
+// RUN: meshwork-opt %s --mlir-print-op-generic | meshwork-opt | FileCheck %s
+// RUN: meshwork-opt %s --emit-bytecode | meshwork-opt | FileCheck %s
+
+#e = #transformer.dims<embed>
+#c = #transformer.dims<chunk>
+#s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#sv = #transformer.dims<sequence, vocab>
+#ve = #transformer.dims<vocab, embed>
+#ce = #transformer.dims<chunk, embed>
+#sd = #transformer.dims<sequence, head_dim>
+#q = #transformer.dims<batch, sequence, heads, head_dim>
+#kv = #transformer.dims<batch, sequence, kv_heads, head_dim>
+#lse = #transformer.dims<batch, heads, sequence>
+!q = tensor<1x8x4x2xf32, #q>
+!kv = tensor<1x8x2x2xf32, #kv>
+!lse = tensor<1x4x8xf32, #lse>
+
+// CHECK-LABEL: func.func @elementwise
+func.func @elementwise(%x: tensor<4x8xf32, #se>, %id: tensor<4xi32, #s>, %n: tensor<i32>) {
+  // CHECK: transformer.map ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<4x8xf32, #{{.*}}>, tensor<4xi32, #{{.*}}>, tensor<i32>) -> tensor<4x8xf32, #{{.*}}>, tensor<4x8xbf16, #{{.*}}> {
+  // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %[[I:.*]]: i32, %[[N:.*]]: i32):
+  %0:2 = transformer.map ins(%x, %id, %n : tensor<4x8xf32, #se>, tensor<4xi32, #s>, tensor<i32>)
+      -> tensor<4x8xf32, #se>, tensor<4x8xbf16, #se> {
+  ^bb0(%e: f32, %i: i32, %c: i32):
+    // CHECK: transformer.dropout_mask %[[N]], %[[N]], %[[I]] stream 7 rate 1.000000e-01
+    %m = transformer.dropout_mask %c, %c, %i stream 7 rate 0.1
+    // CHECK: transformer.index "embed" : i32
+    %at = transformer.index "embed" : i32
+    %f = arith.sitofp %at : i32 to f32
+    %y = arith.mulf %m, %f : f32
+    // CHECK: transformer.yield %{{.*}}, %[[E]] : f32, f32
+    transformer.yield %y, %e : f32, f32
+  }
+  // An operand may stay away.
+  // CHECK: transformer.map -> tensor<f32>
+  %1 = transformer.map -> tensor<f32> {
+    %one = arith.constant 1.0 : f32
+    transformer.yield %one : f32
+  }
+  // CHECK: transformer.reduce{{ +}}add %{{.*}} over {{.*}} : tensor<4x8xf32, #{{.*}}> -> tensor<4xf32
+  %2 = transformer.reduce add %x over <embed> : tensor<4x8xf32, #se> -> tensor<4xf32, #s>
+  // CHECK: transformer.reduce{{ +}}max %{{.*}} over {{.*}} : tensor<4x8xf32, #{{.*}}> -> tensor<f32>
+  %3 = transformer.reduce max %x over <sequence, embed> : tensor<4x8xf32, #se> -> tensor<f32>
+  // CHECK: transformer.roll %{{.*}} by 2 : tensor<4x8xf32
+  %4 = transformer.roll %x by 2 : tensor<4x8xf32, #se>
+  return
+}
+
+// CHECK-LABEL: func.func @movement
+func.func @movement(%t: tensor<8x4xf32, #ve>, %ids: tensor<3xi32, #s>) {
+  // CHECK: transformer.slice %{{.*}} dim "vocab" offset 1 : tensor<8x4xf32, #{{.*}}> -> tensor<4xf32
+  %0 = transformer.slice %t dim "vocab" offset 1 : tensor<8x4xf32, #ve> -> tensor<4xf32, #e>
+  // CHECK: transformer.slice %{{.*}} dim "vocab" offset 2 : tensor<8x4xf32, #{{.*}}> -> tensor<3x4xf32
+  %1 = transformer.slice %t dim "vocab" offset 2 : tensor<8x4xf32, #ve> -> tensor<3x4xf32, #se>
+  // CHECK: transformer.unslice %{{.*}}, %{{.*}} dim "vocab" offsets [1, 2]
+  %2 = transformer.unslice %0, %1 dim "vocab" offsets [1, 2] : tensor<4xf32, #e>, tensor<3x4xf32, #se> -> tensor<8x4xf32, #ve>
+  // CHECK: transformer.embedding %{{.*}}, %{{.*}} : tensor<8x4xf32, #{{.*}}>, tensor<3xi32, #{{.*}}> -> tensor<3x4xf32
+  %3 = transformer.embedding %t, %ids : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
+  // CHECK: transformer.embedding_grad
+  %4 = transformer.embedding_grad %ids, %3 : tensor<3xi32, #s>, tensor<3x4xf32, #se> -> tensor<8x4xf32, #ve>
+  return
+}
+
+// CHECK-LABEL: func.func @products
+func.func @products(%x: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %b: tensor<8xf32, #transformer.dims<vocab>>, %t: tensor<3xi32, #s>) {
+  // CHECK: transformer.contract "se,ve->sv" %{{.*}}, %{{.*}} : tensor<3x4xf32
+  %0 = transformer.contract "se,ve->sv" %x, %w : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve> -> tensor<3x8xf32, #sv>
+  // CHECK: transformer.contract "se,ve->sv" %{{.*}}, %{{.*}} bias %{{.*}} : tensor<8xf32
+  %1 = transformer.contract "se,ve->sv" %x, %w bias %b : tensor<8xf32, #transformer.dims<vocab>> : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve> -> tensor<3x8xf32, #sv>
+  // CHECK: transformer.head_loss_grad %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00
+  %2:3 = transformer.head_loss_grad %x, %w, %t scale 1.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s>
+      -> tensor<f32>, tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>
+  return
+}
+
+// CHECK-LABEL: func.func @attention
+func.func @attention(%q: !q, %k: !kv, %v: !kv) {
+  // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 : tensor<1x8x4x2xf32
+  %0:2 = transformer.attention %q, %k, %v scale 0.5 : !q, !kv, !kv -> !q, !lse
+  // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 5.000000e-01 window 4 dropout "a" rate 1.000000e-01 : tensor
+  %1:2 = transformer.attention %q, %k, %v causal scale 0.5 window 4 dropout "a" rate 0.1 : !q, !kv, !kv -> !q, !lse
+  // CHECK: %[[SEED:.*]] = transformer.step_input{{ +}}seed : tensor<i32>
+  %seed = transformer.step_input seed : tensor<i32>
+  // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} random(%[[SEED]], %[[SEED]], %[[SEED]] : tensor<i32>, tensor<i32>, tensor<i32>) causal
+  %2:2 = transformer.attention %q, %k, %v random(%seed, %seed, %seed : tensor<i32>, tensor<i32>, tensor<i32>) causal scale 0.5
+      dropout "a" rate 0.1 : !q, !kv, !kv -> !q, !lse
+  // CHECK: transformer.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} causal scale 5.000000e-01 : tensor
+  %3:3 = transformer.attention_grad %q, %k, %v, %0#0, %0#1, %q causal scale 0.5 : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
+  // CHECK: transformer.attention_grad {{.*}} random(%[[SEED]], {{.*}} scale 5.000000e-01 window 4 dropout "a" rate 1.000000e-01
+  %4:3 = transformer.attention_grad %q, %k, %v, %2#0, %2#1, %q random(%seed, %seed, %seed : tensor<i32>, tensor<i32>, tensor<i32>)
+      scale 0.5 window 4 dropout "a" rate 0.1 : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
+  // CHECK: transformer.rotary_table inverse_frequencies [1.000000e+00, 5.000000e-01] scale 1.000000e+00 : tensor<8x4xf32
+  %5:2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<8x4xf32, #sd>
+  return
+}
+
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<8x4xf32, #ve>, %part: tensor<3x4xf32, #se>) {
+  // CHECK: transformer.step_input{{ +}}learning_rate : tensor<f32>
+  %0 = transformer.step_input learning_rate : tensor<f32>
+  // CHECK: transformer.state{{ +}}first_moment "w" : tensor<8x4xf32
+  %1 = transformer.state first_moment "w" : tensor<8x4xf32, #ve>
+  // CHECK: transformer.assign{{ +}}master "w", %{{.*}} : tensor<8x4xf32
+  transformer.assign master "w", %x : tensor<8x4xf32, #ve>
+  // CHECK: transformer.assign{{ +}}gradient "w" dim "vocab" offset 2, %{{.*}} : tensor<3x4xf32
+  transformer.assign gradient "w" dim "vocab" offset 2, %part : tensor<3x4xf32, #se>
+  // CHECK: transformer.accumulate{{ +}}gradient "w", %{{.*}} : tensor<8x4xf32
+  transformer.accumulate gradient "w", %x : tensor<8x4xf32, #ve>
+  return
+}
+
+// CHECK-LABEL: func.func @clusters
+func.func @clusters(%x: tensor<4x8xf32, #se>) {
+  // CHECK: transformer.fused rows #{{.*}} cols #{{.*}} ins(%{{.*}} : tensor<4x8xf32, #{{.*}}>) -> tensor<4xf32, #{{.*}}>, tensor<2x8xf32, #{{.*}}> {
+  %0:2 = transformer.fused rows <sequence> cols <embed> ins(%x : tensor<4x8xf32, #se>) -> tensor<4xf32, #s>, tensor<2x8xf32, #ce> {
+  ^bb0(%y: tensor<4x8xf32, #se>):
+    %rows = transformer.reduce add %y over <embed> : tensor<4x8xf32, #se> -> tensor<4xf32, #s>
+    %cols = transformer.reduce add %y over <sequence> : tensor<4x8xf32, #se> -> tensor<8xf32, #e>
+    // CHECK: transformer.yield %{{.*}}, %{{.*}} : tensor<4xf32, #{{.*}}>, tensor<8xf32, #{{.*}}>
+    transformer.yield %rows, %cols : tensor<4xf32, #s>, tensor<8xf32, #e>
+  }
+  // The chunks are added up in a cluster without rows.
+  // CHECK: transformer.fused rows <> cols #{{.*}}
+  %1 = transformer.fused rows <> cols <embed> ins(%0#1 : tensor<2x8xf32, #ce>) -> tensor<8xf32, #e> {
+  ^bb0(%parts: tensor<2x8xf32, #ce>):
+    %sum = transformer.reduce add %parts over <chunk> : tensor<2x8xf32, #ce> -> tensor<8xf32, #e>
+    transformer.yield %sum : tensor<8xf32, #e>
+  }
+  return
+}
