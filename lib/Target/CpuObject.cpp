@@ -11,6 +11,7 @@ using namespace mlir;
 namespace meshwork::target {
 
 FailureOr<std::vector<char>> compileToSharedObject(ModuleOp kernels, const CpuTarget &target) {
+  mergeEqualFunctions(kernels);
   if (failed(lowerToLlvmDialect(kernels)))
     return failure();
   registerBuiltinDialectTranslation(*kernels.getContext());

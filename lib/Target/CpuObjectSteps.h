@@ -17,6 +17,9 @@ class LLVMContext;
 
 namespace meshwork::target {
 
+/// Leaves one of each set of internal functions that are equal but for names.
+void mergeEqualFunctions(mlir::ModuleOp kernels);
+
 /// Own code for functions of math, preferred to upstream's polynomials.
 void populateMathExpansion(mlir::RewritePatternSet &patterns);
 

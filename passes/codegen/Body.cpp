@@ -156,9 +156,8 @@ Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands, i
   Value shift = constantOf(b, loc(), position.value.getType(), 32);
   Value low = arith::TruncIOp::create(b, loc(), words, position.value);
   Value high = arith::TruncIOp::create(b, loc(), words, arith::ShRUIOp::create(b, loc(), position.value, shift));
-  Value stream = constantOf(b, loc(), b.getI32Type(), static_cast<int32_t>(op.getStream()));
   Value word = philoxWord(b, loc(), {low, high, spread(operands[1].value), constantOf(b, loc(), words, 0)},
-                          {spread(operands[0].value), spread(stream)});
+                          {spread(operands[0].value), spread(streams.lookup(op))});
   double rate = op.getRate().convertToDouble();
   auto threshold = static_cast<uint32_t>(rate * 4294967296.0);
   Value isKept = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word,

@@ -34,6 +34,8 @@ public:
   /// Begins in a function's entry block: scope 0. `kept` are values that the
   /// first pass that computes them stores, laid out as `scratch`, for the others.
   void begin(mlir::OpBuilder builder, mlir::Value args, llvm::ArrayRef<mlir::Value> kept, const Access &scratch);
+  /// The stream that a dropout draws from, i32.
+  void setStream(mlir::Operation *dropout, mlir::Value stream) { streams[dropout] = stream; }
   /// What follows belongs to this pass over the row.
   void beginPass(unsigned number) { pass = number; }
   /// The innermost scope's builder.
@@ -115,6 +117,7 @@ private:
   llvm::SmallVector<std::pair<AddressKey, mlir::Value>, 0> addresses;
   llvm::DenseMap<int64_t, mlir::Value> numbers;
   llvm::DenseMap<const Access *, mlir::Value> bases;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };
 
 /// Storage of a tensor's elements: bf16 is kept as i16.

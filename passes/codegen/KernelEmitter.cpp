@@ -47,8 +47,12 @@ public:
     yields.append(yield.operand_begin(), yield.operand_end());
   }
 
-  void build(LLVM::LLVMFuncOp function) {
-    Block *entry = function.addEntryBlock(*getBuilder(function));
+  /// `function` takes the streams of `dropouts` after the ABI's arguments.
+  void build(LLVM::LLVMFuncOp function, ArrayRef<DropoutMaskOp> dropouts) {
+    OpBuilder builder(function.getContext());
+    Block *entry = function.addEntryBlock(builder);
+    for (auto [dropout, stream] : llvm::zip_equal(dropouts, entry->getArguments().drop_front(3)))
+      body.setStream(dropout, stream);
     body.begin(OpBuilder::atBlockEnd(entry), entry->getArgument(0), scratchValues(walk), scratchAccess(walk));
     begin = entry->getArgument(1);
     end = entry->getArgument(2);
@@ -57,8 +61,6 @@ public:
   }
 
 private:
-  static std::unique_ptr<OpBuilder> getBuilder(Operation *op) { return std::make_unique<OpBuilder>(op->getContext()); }
-
   Value mul(Value a, int64_t b) { return arith::MulIOp::create(body.builder(), body.loc(), a, body.number(b)); }
   Value div(Value a, int64_t b) { return arith::DivUIOp::create(body.builder(), body.loc(), a, body.number(b)); }
   Value least(Value a, int64_t b) { return arith::MinSIOp::create(body.builder(), body.loc(), a, body.number(b)); }
@@ -334,17 +336,45 @@ void loadKernelDialects(MLIRContext &context) {
                       vector::VectorDialect>();
 }
 
+namespace {
+using Dropouts = SmallVector<DropoutMaskOp>;
+
+LLVM::LLVMFuncOp addFunction(ModuleOp module, Location loc, const std::string &name, unsigned numStreams) {
+  MLIRContext *context = module.getContext();
+  auto i64 = IntegerType::get(context, 64);
+  SmallVector<Type> types = {LLVM::LLVMPointerType::get(context), i64, i64};
+  types.append(numStreams, IntegerType::get(context, 32));
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  return LLVM::LLVMFuncOp::create(builder, loc, name, type);
+}
+
+/// The kernel as a call of `body` with its dropouts' streams.
+void addCall(LLVM::LLVMFuncOp kernel, LLVM::LLVMFuncOp body, Dropouts &dropouts) {
+  OpBuilder builder(kernel.getContext());
+  Block *entry = kernel.addEntryBlock(builder);
+  builder.setInsertionPointToEnd(entry);
+  SmallVector<Value> arguments(entry->getArguments());
+  for (DropoutMaskOp dropout : dropouts)
+    arguments.push_back(constantOf(builder, kernel.getLoc(), builder.getI32Type(), static_cast<int32_t>(dropout.getStream())));
+  LLVM::CallOp::create(builder, kernel.getLoc(), body, arguments);
+  LLVM::ReturnOp::create(builder, kernel.getLoc(), ValueRange());
+}
+} // namespace
+
 LogicalResult emitKernel(const KernelSpec &spec, ModuleOp module, const CpuTarget &target) {
   FailureOr<Walk> walk = planWalk(spec);
   if (failed(walk))
     return failure();
-  MLIRContext *context = module.getContext();
-  auto pointer = LLVM::LLVMPointerType::get(context);
-  auto i64 = IntegerType::get(context, 64);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer, i64, i64});
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function = LLVM::LLVMFuncOp::create(builder, walk->op.getLoc(), spec.symbol, type);
-  KernelBuilder(*walk, target).build(function);
+  Dropouts dropouts;
+  walk->op.getBody().walk([&](DropoutMaskOp dropout) { dropouts.push_back(dropout); });
+  LLVM::LLVMFuncOp kernel = addFunction(module, walk->op.getLoc(), spec.symbol, 0), body = kernel;
+  if (!dropouts.empty()) {
+    body = addFunction(module, walk->op.getLoc(), spec.symbol + ".body", dropouts.size());
+    body.setLinkage(LLVM::Linkage::Internal);
+    addCall(kernel, body, dropouts);
+  }
+  KernelBuilder(*walk, target).build(body, dropouts);
   return success();
 }
 
