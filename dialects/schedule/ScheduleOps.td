@@ -19,6 +19,7 @@ def Schedule_Dialect : Dialect {
     Each instruction's operands are its reads, then its writes.
   }];
   let cppNamespace = "::meshwork::schedule";
+  let useDefaultAttributePrinterParser = 1;
 }
 
 class Schedule_Enum<string name, string summary, list<I32EnumCase> cases> : I32Enum<name, summary, cases> {

@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/autodiff/Passes.h"
+#include "passes/codegen/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/memory/Passes.h"
 #include "passes/partition/Passes.h"
@@ -143,6 +144,7 @@ void registerPassesAndPipelines() {
   fusion::registerFusionPasses();
   schedule::registerSchedulePasses();
   memory::registerMemoryPasses();
+  codegen::registerCodegenPasses();
   PassRegistration<NoteMeshPass>();
   registerPass([] { return createGatePass(); });
   static SmallVector<std::unique_ptr<PassPipelineRegistration<SpecOptions>>> pipelines;

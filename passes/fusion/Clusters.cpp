@@ -105,6 +105,8 @@ void Clustering::storeShared(ArrayRef<Operation *> order) {
 
 /// Adds `op` to the cone unless their spaces or columns do not fit.
 bool Clustering::addMember(Cone &cone, Operation *op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op); reduce && shapeOf(reduce) == ReductionShape::other)
+    return false;
   RankedTensorType space = spaceOf(op);
   if (!cone.space || isSubspace(cone.space, space))
     cone.space = space;

@@ -7,7 +7,7 @@
 module attributes {transformer.gradient_type = bf16} {
   // CHECK-LABEL: func.func @sum
   func.func @sum(%x: tensor<4x8xf32, #se>) {
-    %g = transformer.reduce add %x over #transformer.dims<sequence> : tensor<4x8xf32, #se> -> tensor<8xf32, #e>
+    %g = transformer.reduce add %x over <sequence> : tensor<4x8xf32, #se> -> tensor<8xf32, #e>
     // CHECK: %[[OLD:.*]] = transformer.state{{ +}}gradient "w" : tensor<8xbf16
     // CHECK: %[[NEW:.*]] = transformer.map ins(%[[OLD]],
     // CHECK: transformer.assign{{ +}}gradient "w", %[[NEW]]

@@ -27,7 +27,7 @@ func.func @column_sum(%x: tensor<64x32xf32, #se>) {
   // CHECK: %[[OLD:.*]] = transformer.state
   // CHECK: %[[SUM:.*]] = transformer.fused rows <> cols #{{.*}} ins(%[[PARTS]], %[[OLD]]
   // CHECK: transformer.assign{{ +}}gradient "b", %[[SUM]]
-  %g = transformer.reduce add %x over #transformer.dims<sequence> : tensor<64x32xf32, #se> -> tensor<32xf32, #e>
+  %g = transformer.reduce add %x over <sequence> : tensor<64x32xf32, #se> -> tensor<32xf32, #e>
   transformer.accumulate gradient "b", %g : tensor<32xf32, #e>
   return
 }

@@ -6,7 +6,7 @@
 module attributes {mesh.axes = {dp = 2 : i64}} {
   func.func @microbatch(%x: tensor<8x8xf32, #b>) {
     // expected-note@+1 {{summed here}}
-    %s = transformer.reduce add %x over #transformer.dims<batch> : tensor<8x8xf32, #b> -> tensor<8xf32, #e>
+    %s = transformer.reduce add %x over <batch> : tensor<8x8xf32, #b> -> tensor<8xf32, #e>
     // expected-error@+1 {{needs a value that is partial}}
     %y = transformer.map ins(%s : tensor<8xf32, #e>) -> tensor<8xf32, #e> {
     ^bb0(%a: f32):

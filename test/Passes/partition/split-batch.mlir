@@ -10,7 +10,7 @@ module attributes {mesh.axes = {dp = 2 : i64}} {
   // CHECK-SAME: tensor<4x8xf32
   func.func @microbatch(%x: tensor<8x8xf32, #b>) {
     // CHECK: transformer.reduce {{.*}} tensor<4x8xf32, {{.*}} -> tensor<8xf32
-    %g = transformer.reduce add %x over #transformer.dims<batch> : tensor<8x8xf32, #b> -> tensor<8xf32, #e>
+    %g = transformer.reduce add %x over <batch> : tensor<8x8xf32, #b> -> tensor<8xf32, #e>
     transformer.accumulate gradient "w", %g : tensor<8xf32, #e>
     return
   }

@@ -12,7 +12,7 @@ func.func @microbatch() {
   // CHECK: transformer.parameter "w" {{.*}} : tensor<4x8xbf16
   %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #se>
   // CHECK: transformer.reduce {{.*}} tensor<4x8xbf16, #{{.*}}> -> tensor<4xf32
-  %s = transformer.reduce add %w over #transformer.dims<embed> : tensor<4x8xf32, #se> -> tensor<4xf32, #transformer.dims<sequence>>
+  %s = transformer.reduce add %w over <embed> : tensor<4x8xf32, #se> -> tensor<4xf32, #transformer.dims<sequence>>
   return
 }
 

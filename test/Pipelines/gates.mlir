@@ -1,0 +1,30 @@
+// RUN: meshwork-opt %s -split-input-file -meshwork-gate="phase=input" -verify-diagnostics
+
+// expected-error@+1 {{expected a model: a function @loss of %tokens and %targets with one block}}
+module {
+}
+
+// -----
+
+#bs = #transformer.dims<batch, sequence>
+module {
+  func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
+    // expected-note@+1 {{by this one}}
+    %a = transformer.parameter "w" init <constant, 1.0> : tensor<4xf32, #transformer.dims<embed>>
+    // expected-error@+1 {{(C3) name "w" is taken; tied weights are one parameter used twice}}
+    %b = transformer.parameter "w" init <constant, 1.0> : tensor<4xf32, #transformer.dims<embed>>
+    // expected-error@+1 {{stands in a model; models consist of transformer ops}}
+    %c = arith.constant dense<0.0> : tensor<f32>
+    return %c : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error@+1 {{argument 0 of @loss is 'tensor<4xi32>', expected an i32 tensor of dims <batch, sequence>}}
+  func.func @loss(%tokens: tensor<4xi32>, %targets: tensor<4xi32>) -> tensor<f32> {
+    %l = transformer.parameter "w" init <constant, 1.0> : tensor<f32>
+    return %l : tensor<f32>
+  }
+}
