@@ -1,6 +1,7 @@
 """What `meshwork compile` offers beside a plan."""
 import hashlib
 import pathlib
+import re
 import unittest
 
 import shell
@@ -59,14 +60,21 @@ class Compile(unittest.TestCase):
         whole = self.compile("--compile-to=memory").stdout
         self.assertEqual(self.space.read("phases/5-memory.mlir"), whole)
 
-    def test_pass_pipeline_and_timing(self):
+    def test_the_dumped_pipeline_repeats_each_phase(self):
         done = self.compile("--dump-pass-pipeline", "--timing", "-o", "timed.mwplan")
-        for phase in PHASES:
-            self.assertRegex(done.stderr, rf"(?m)^{phase}: builtin.module\(")
+        self.compile("--dump-phases=repeat", "-o", "timed.mwplan")
+        for number, phase in enumerate(PHASES):
             self.assertRegex(done.stderr, rf"(?m)^{phase} +[0-9.]+ ms$")
+            passes = re.search(rf"(?m)^{phase}: (.*)$", done.stderr)[1]
+            if number == 0:
+                continue
+            again = self.space.must("meshwork-opt", f"--pass-pipeline={passes}",
+                                    f"repeat/{number - 1}-{PHASES[number - 1]}.mlir")
+            self.assertEqual(again.stdout.strip(),
+                             self.space.read(f"repeat/{number}-{phase}.mlir").strip(), phase)
 
     def test_a_failed_phase_leaves_a_reproducer(self):
-        # 65 tokens for a model whose positions end at 64.
+        # More tokens than the model has positions.
         self.space.must("meshwork", "import", MODEL, "-o", "good.mlir")
         done = self.space.refuse(
             shell.DATA, ["meshwork-opt --run-reproducer again.mlir"], "meshwork", "compile",

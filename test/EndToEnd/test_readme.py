@@ -21,9 +21,9 @@ class Readme(unittest.TestCase):
 
     def test_commands_run_as_they_stand(self):
         lines = shell_lines(self.text)
-        usage = shell.Shell().run(str(shell.ROOT / "dev"), "help").stdout
         space = shell.Shell()
         self.addCleanup(space.close)
+        usage = space.must(str(shell.ROOT / "dev"), "help").stdout
         ran = 0
         for line in lines:
             if line.startswith("./dev "):
