@@ -53,14 +53,21 @@ class Training(unittest.TestCase):
         ids = configs.corpus(config["vocab_size"])
         initial = self.space.initial_weights(plan, seed=3)
         run = self.space.train(plan, ids, STEPS, lr=3e-3, seed=3, init=initial)
-        losses, norms, _ = oracle.train(config, safetensors.read(initial), ids,
-                                        configs.BATCH, configs.SEQUENCE,
-                                        [3e-3] * STEPS, seed=3)
+        (losses, norms, _), (_, rounded, _) = (
+            oracle.train(config, safetensors.read(initial), ids, configs.BATCH,
+                         configs.SEQUENCE, [3e-3] * STEPS, seed=3, dtype=dtype)
+            for dtype in (torch.float64, torch.float32))
         self.assertEqual(len(run.losses), STEPS)
         self.assertLess(losses[-1], losses[0] - 0.1, "the model must learn")
         np.testing.assert_allclose(run.losses, losses, rtol=F32)
         found = [line["grad_norm"] for line in run.metrics]
-        np.testing.assert_allclose(found, norms, rtol=F32)
+        self.assertAlmostEqual(found[0] / norms[0], 1, delta=F32)
+        # AdamW takes a full step along an element whose gradient is rounding noise,
+        # so later norms part faster than losses. By how much in f32, PyTorch's own
+        # f32 run tells; two such runs are alike to a small factor.
+        noise = np.abs(np.divide(rounded, norms) - 1).max()
+        self.assertLess(noise, 1e-4, "too loose to tell")
+        np.testing.assert_allclose(found, norms, rtol=max(F32, 4 * noise))
 
     def test_gradient_of_every_weight(self):
         for name, config in configs.ALL.items():
