@@ -9,54 +9,46 @@ using namespace transformer;
 Emitted BodyEmitter::eval(Value value, int64_t rotation) {
   if (auto known = values.find({value, rotation}); known != values.end())
     return known->second;
-  Emitted result;
-  Operation *def = value.getDefiningOp();
-  if (!def)
-    result = load(walk.inputs[cast<BlockArgument>(value).getArgNumber()], rotation);
-  else if (auto map = dyn_cast<MapOp>(def))
-    return evalMap(map, cast<OpResult>(value).getResultNumber(), rotation);
-  else if (auto roll = dyn_cast<RollOp>(def))
-    result = eval(roll.getInput(), roll.getShift() ? (rotation + roll.getShift()) % walk.cols.back().size : rotation);
-  else if (auto reduce = cast<ReduceOp>(def); walk.formOf(reduce) == ReduceForm::vertical)
-    result = evalVertical(reduce);
-  else // A value per row does not rotate.
-    result = values.lookup({value, 0});
+  Emitted result = compute(value, rotation);
   return values[{value, rotation}] = result;
+}
+
+Emitted BodyEmitter::compute(Value value, int64_t rotation) {
+  Operation *def = value.getDefiningOp();
+  if (!def) {
+    auto argument = cast<BlockArgument>(value);
+    if (auto map = dyn_cast<MapOp>(argument.getOwner()->getParentOp()))
+      return eval(map.getInputs()[argument.getArgNumber()], rotation);
+    return load(walk.inputs[argument.getArgNumber()], rotation);
+  }
+  if (auto map = dyn_cast<MapOp>(def))
+    return eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), rotation);
+  if (auto roll = dyn_cast<RollOp>(def))
+    return eval(roll.getInput(), roll.getShift() ? (rotation + roll.getShift()) % walk.cols.back().size : rotation);
+  if (auto reduce = dyn_cast<ReduceOp>(def)) // A value per row does not rotate.
+    return walk.formOf(reduce) == ReduceForm::vertical ? evalVertical(reduce) : values.lookup({value, 0});
+  return computeInBody(def, rotation);
+}
+
+/// An op of a map's body; one that is kept is computed in the first pass only.
+/// One that turns out to be the same for the whole row is at hand anyway.
+Emitted BodyEmitter::computeInBody(Operation *op, int64_t rotation) {
+  Kept *kept = keptValues.lookup(op->getResult(0));
+  if (kept && kept->pass && *kept->pass < pass)
+    return load(kept->access, rotation);
+  SmallVector<Emitted> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(eval(operand, rotation));
+  Emitted result = evalInner(op, operands, rotation);
+  if (kept && isa<VectorType>(result.value.getType()) && result.scope + 1 == scopes.size()) {
+    store(kept->access, result.value);
+    kept->pass = pass;
+  }
+  return result;
 }
 
 void BodyEmitter::define(Value reduction, Value value) {
   values[{reduction, 0}] = {value, static_cast<unsigned>(scopes.size() - 1)};
-}
-
-/// Stores a value that later passes need. One that turns out to be the same for
-/// the whole row is at hand anyway.
-Emitted BodyEmitter::keep(Value value, Emitted emitted) {
-  auto entry = keptValues.find(value.getAsOpaquePointer());
-  if (entry == keptValues.end() || !isa<VectorType>(emitted.value.getType()) || emitted.scope + 1 != scopes.size())
-    return emitted;
-  store(entry->second.access, emitted.value);
-  entry->second.pass = pass;
-  return emitted;
-}
-
-Emitted BodyEmitter::evalMap(MapOp map, unsigned wanted, int64_t rotation) {
-  auto entry = keptValues.find(map.getResult(wanted).getAsOpaquePointer());
-  if (entry != keptValues.end() && entry->second.pass && *entry->second.pass < pass)
-    return values[{map.getResult(wanted), rotation}] = load(entry->second.access, rotation);
-  llvm::DenseMap<Value, Emitted> inner;
-  Block &body = map.getBody().front();
-  for (auto [argument, input] : llvm::zip_equal(body.getArguments(), map.getInputs()))
-    if (!argument.use_empty())
-      inner[argument] = eval(input, rotation);
-  for (Operation &op : body.without_terminator()) {
-    SmallVector<Emitted> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(inner.lookup(operand));
-    inner[op.getResult(0)] = evalInner(&op, operands, rotation);
-  }
-  for (auto [result, yielded] : llvm::zip_equal(map.getResults(), body.getTerminator()->getOperands()))
-    values[{result, rotation}] = keep(result, inner.lookup(yielded));
-  return values.lookup({map.getResult(wanted), rotation});
 }
 
 /// Multiplications and additions may become one rounding; nothing else moves.

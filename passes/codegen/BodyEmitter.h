@@ -32,8 +32,10 @@ public:
   using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
 
   /// Begins in a function's entry block: scope 0. `kept` are values that the
-  /// first pass that computes them stores, laid out as `scratch`, for the others.
-  void begin(mlir::OpBuilder builder, mlir::Value args, llvm::ArrayRef<mlir::Value> kept, const Access &scratch);
+  /// first pass that computes them stores for the others, in rows laid out as
+  /// `scratch`.
+  void begin(mlir::OpBuilder builder, mlir::Value args, const llvm::DenseMap<mlir::Value, unsigned> &kept,
+             const Access &scratch);
   /// The stream that a dropout draws from, i32.
   void setStream(mlir::Operation *dropout, mlir::Value stream) { streams[dropout] = stream; }
   /// What follows belongs to this pass over the row.
@@ -50,7 +52,7 @@ public:
   void bind(mlir::StringAttr key, mlir::Value position) { scopes.back().positions.push_back({key, position}); }
   void setPlace(VectorPlace newPlace) { place = newPlace; }
 
-  /// The cluster's value at the current position. Along the vector loop that is
+  /// A tensor of the cluster, or a value in one of its maps, at the current position. Along the vector loop that is
   /// a vector, or a scalar where it does not depend on that loop.
   Emitted eval(mlir::Value value, int64_t rotation = 0);
   /// Gives a reduction its value in the innermost scope.
@@ -88,8 +90,8 @@ private:
     std::optional<unsigned> pass; // that stored it
   };
 
-  Emitted keep(mlir::Value value, Emitted emitted);
-  Emitted evalMap(transformer::MapOp map, unsigned result, int64_t rotation);
+  Emitted compute(mlir::Value value, int64_t rotation);
+  Emitted computeInBody(mlir::Operation *op, int64_t rotation);
   Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
   Emitted multiplyByInverse(Emitted value, Emitted divisor);
   Emitted evalIndex(mlir::StringAttr dim, int64_t rotation);
@@ -112,7 +114,8 @@ private:
   llvm::SmallVector<Scope, 0> scopes;
   VectorPlace place;
   unsigned pass = 0;
-  std::map<void *, Kept> keptValues; // by opaque value; elements stay in place
+  std::map<unsigned, Kept> rows; // of scratch; elements stay in place
+  llvm::DenseMap<mlir::Value, Kept *> keptValues;
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, Emitted> values;
   llvm::SmallVector<std::pair<AddressKey, mlir::Value>, 0> addresses;
   llvm::DenseMap<int64_t, mlir::Value> numbers;

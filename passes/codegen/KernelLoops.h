@@ -16,8 +16,9 @@ llvm::SmallVector<int64_t> rotationsOf(const Walk &walk);
 
 /// Instructions of one op of a map's body, roughly.
 int64_t costOf(mlir::Operation *op);
-/// Results of maps that are kept for the row once computed, as scratchAccess lays out.
-llvm::SmallVector<mlir::Value> scratchValues(const Walk &walk);
+/// Values of map bodies that are kept for the row once computed, and in which
+/// row of scratch; each row is laid out as scratchAccess.
+llvm::DenseMap<mlir::Value, unsigned> scratchValues(const Walk &walk);
 /// One row of f32, along the cols.
 Access scratchAccess(const Walk &walk);
 

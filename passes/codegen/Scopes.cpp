@@ -7,7 +7,7 @@
 using namespace mlir;
 namespace meshwork::codegen {
 
-void BodyEmitter::begin(OpBuilder builder, Value pointerArray, ArrayRef<Value> kept, const Access &scratch) {
+void BodyEmitter::begin(OpBuilder builder, Value pointerArray, const DenseMap<Value, unsigned> &kept, const Access &scratch) {
   args = pointerArray;
   scopes.push_back({builder, {}});
   Type pointer = args.getType();
@@ -16,12 +16,13 @@ void BodyEmitter::begin(OpBuilder builder, Value pointerArray, ArrayRef<Value> k
     Value slot = LLVM::GEPOp::create(builder, loc(), pointer, pointer, args, LLVM::GEPArg(static_cast<int32_t>(position++)));
     bases[&access] = LLVM::LoadOp::create(builder, loc(), pointer, slot, /*alignment=*/8);
   }
-  for (Value value : kept) {
-    Kept &entry = keptValues[value.getAsOpaquePointer()];
-    entry.access = scratch;
+  for (auto [value, row] : kept) {
+    rows[row].access = scratch;
+    keptValues[value] = &rows[row];
+  }
+  for (auto &[row, entry] : rows)
     bases[&entry.access] = LLVM::AllocaOp::create(builder, loc(), pointer, scratch.type.getElementType(),
                                                   number(scratch.type.getNumElements()), /*alignment=*/64);
-  }
 }
 
 Value BodyEmitter::number(int64_t value) {
