@@ -9,43 +9,59 @@ using namespace meshwork::transformer;
 //===-- embedding -----------------------------------------------------------//
 
 /// `rows` is [id dims..., row dims...] for a table [rows, row dims...].
-static LogicalResult verifyEmbedding(Operation *op, RankedTensorType table, RankedTensorType ids, RankedTensorType rows) {
+static LogicalResult verifyEmbedding(Operation *op, RankedTensorType table,
+                                     RankedTensorType ids,
+                                     RankedTensorType rows) {
   auto dims = llvm::to_vector(dimsOf(ids).getNames());
   auto shape = llvm::to_vector(ids.getShape());
   if (table.getRank() >= 1) {
     llvm::append_range(dims, dimsOf(table).getNames().drop_front());
     llvm::append_range(shape, table.getShape().drop_front());
   }
-  if (table.getRank() < 1 || rows.getShape() != ArrayRef(shape) || dimsOf(rows).getNames() != ArrayRef(dims))
-    return op->emitOpError() << "(C1) expected a table [rows, row dims...], ids and [id dims..., row dims...], found " << table
-                             << ", " << ids << ", " << rows;
+  if (table.getRank() < 1 || rows.getShape() != ArrayRef(shape) ||
+      dimsOf(rows).getNames() != ArrayRef(dims))
+    return op->emitOpError() << "(C1) expected a table [rows, row dims...], "
+                                "ids and [id dims..., row dims...], found "
+                             << table << ", " << ids << ", " << rows;
   return success();
 }
 
 LogicalResult EmbeddingOp::verify() {
-  return verifyEmbedding(*this, tensorType(getTable()), tensorType(getIds()), tensorType(getResult()));
+  return verifyEmbedding(*this, tensorType(getTable()), tensorType(getIds()),
+                         tensorType(getResult()));
 }
 LogicalResult EmbeddingGradOp::verify() {
-  return verifyEmbedding(*this, tensorType(getResult()), tensorType(getIds()), tensorType(getGradient()));
+  return verifyEmbedding(*this, tensorType(getResult()), tensorType(getIds()),
+                         tensorType(getGradient()));
 }
 
 //===-- attention -----------------------------------------------------------//
 
-template <typename Op>
-static LogicalResult verifyHeads(Op op) {
-  auto q = tensorType(op.getQ()), k = tensorType(op.getK()), v = tensorType(op.getV());
-  if (q.getRank() != 4 || k != v || k.getRank() != 4 || q.getShape().take_front(2) != k.getShape().take_front(2) ||
+template <typename Op> static LogicalResult verifyHeads(Op op) {
+  auto q = tensorType(op.getQ()), k = tensorType(op.getK()),
+       v = tensorType(op.getV());
+  if (q.getRank() != 4 || k != v || k.getRank() != 4 ||
+      q.getShape().take_front(2) != k.getShape().take_front(2) ||
       q.getDimSize(3) != k.getDimSize(3) || op.getResult().getType() != q)
-    return op.emitOpError() << "(C1) expected q, result [batch, sequence, heads, head_dim] and k, v [batch, sequence, kv_heads, "
-                               "head_dim], found " << q << ", " << k << ", " << v << ", " << op.getResult().getType();
+    return op.emitOpError()
+           << "(C1) expected q, result [batch, sequence, heads, head_dim] and "
+              "k, v [batch, sequence, kv_heads, "
+              "head_dim], found "
+           << q << ", " << k << ", " << v << ", " << op.getResult().getType();
   int64_t heads = q.getDimSize(2), kvHeads = k.getDimSize(2);
   if (kvHeads <= 0 || heads <= 0 || heads % kvHeads)
-    return op.emitOpError() << "(C1) " << heads << " heads are not divisible by " << kvHeads << " kv_heads";
+    return op.emitOpError()
+           << "(C1) " << heads << " heads are not divisible by " << kvHeads
+           << " kv_heads";
   ArrayRef<StringAttr> names = dimsOf(q).getNames();
-  auto wanted = namedType({q.getDimSize(0), heads, q.getDimSize(1)}, DimsAttr::get(op.getContext(), ArrayRef<StringAttr>{names[0], names[2], names[1]}),
-                          Float32Type::get(op.getContext()));
+  auto wanted = namedType(
+      {q.getDimSize(0), heads, q.getDimSize(1)},
+      DimsAttr::get(op.getContext(),
+                    ArrayRef<StringAttr>{names[0], names[2], names[1]}),
+      Float32Type::get(op.getContext()));
   if (op.getLse().getType() != wanted)
-    return op.emitOpError() << "(C1) lse is " << op.getLse().getType() << ", expected " << wanted;
+    return op.emitOpError() << "(C1) lse is " << op.getLse().getType()
+                            << ", expected " << wanted;
   return success();
 }
 
@@ -55,48 +71,69 @@ static LogicalResult verifyAttention(Op op, bool mayLackRandom) {
     return failure();
   double rate = op.getDropoutRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))
-    return op.emitOpError() << "(C2) dropout rate is " << rate << ", expected at least 0 and less than 1";
+    return op.emitOpError() << "(C2) dropout rate is " << rate
+                            << ", expected at least 0 and less than 1";
   size_t wanted = rate > 0 ? 3 : 0, given = op.getRandom().size();
   if (given != wanted && !(given == 0 && mayLackRandom))
-    return op.emitOpError() << "(C2) has " << given << " random operands at rate " << rate << ", expected " << wanted;
+    return op.emitOpError()
+           << "(C2) has " << given << " random operands at rate " << rate
+           << ", expected " << wanted;
   for (Value random : op.getRandom())
     if (tensorType(random).getRank() != 0)
-      return op.emitOpError() << "(C2) random operand is " << random.getType() << ", expected tensor<i32>";
+      return op.emitOpError() << "(C2) random operand is " << random.getType()
+                              << ", expected tensor<i32>";
   if (static_cast<int64_t>(op.getWindow()) < 0)
-    return op.emitOpError() << "(C2) window is " << static_cast<int64_t>(op.getWindow()) << ", expected at least 0";
+    return op.emitOpError()
+           << "(C2) window is " << static_cast<int64_t>(op.getWindow())
+           << ", expected at least 0";
   if (!op.getScale().isFinite())
     return op.emitOpError() << "(C2) scale is not finite";
   return success();
 }
 
-LogicalResult AttentionOp::verify() { return verifyAttention(*this, /*mayLackRandom=*/true); }
+LogicalResult AttentionOp::verify() {
+  return verifyAttention(*this, /*mayLackRandom=*/true);
+}
 
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this, /*mayLackRandom=*/false)))
     return failure();
-  std::pair<Value, Value> pairs[] = {{getGradient(), getQ()}, {getDq(), getQ()}, {getDk(), getK()}, {getDv(), getV()}};
+  std::pair<Value, Value> pairs[] = {{getGradient(), getQ()},
+                                     {getDq(), getQ()},
+                                     {getDk(), getK()},
+                                     {getDv(), getV()}};
   for (auto [gradient, of] : pairs)
     if (gradient.getType() != of.getType())
-      return emitOpError() << "(C1) gradient is " << gradient.getType() << ", expected " << of.getType();
+      return emitOpError() << "(C1) gradient is " << gradient.getType()
+                           << ", expected " << of.getType();
   return success();
 }
 
 //===-- head_loss -----------------------------------------------------------//
 
-template <typename Op>
-static LogicalResult verifyHead(Op op) {
-  auto hidden = tensorType(op.getHidden()), weight = tensorType(op.getWeight()), targets = tensorType(op.getTargets());
+template <typename Op> static LogicalResult verifyHead(Op op) {
+  auto hidden = tensorType(op.getHidden()), weight = tensorType(op.getWeight()),
+       targets = tensorType(op.getTargets());
   if (hidden.getRank() < 2 || weight.getRank() != 2)
-    return op.emitOpError() << "(C1) expected hidden [tokens..., embed] and weight [vocab, embed], found " << hidden << " and " << weight;
+    return op.emitOpError() << "(C1) expected hidden [tokens..., embed] and "
+                               "weight [vocab, embed], found "
+                            << hidden << " and " << weight;
   auto embed = dimsOf(hidden).getNames().back();
-  auto wanted = dropDims(hidden, DimsAttr::get(op.getContext(), ArrayRef<StringAttr>(embed)), targets.getElementType());
+  auto wanted = dropDims(
+      hidden, DimsAttr::get(op.getContext(), ArrayRef<StringAttr>(embed)),
+      targets.getElementType());
   if (wanted != targets)
-    return op.emitOpError() << "(C1) targets are " << targets << ", expected " << wanted << " to match hidden";
-  if (weight.getDimSize(1) != hidden.getShape().back() || dimsOf(weight).getNames()[1] != embed)
-    return op.emitOpError() << "(C1) weight " << weight << " does not end in hidden's last dim '" << embed.getValue()
-                            << "' of size " << hidden.getShape().back();
-  if (op.getLoss().getType() != RankedTensorType::get({}, Float32Type::get(op.getContext())))
-    return op.emitOpError() << "(C1) loss is " << op.getLoss().getType() << ", expected tensor<f32>";
+    return op.emitOpError() << "(C1) targets are " << targets << ", expected "
+                            << wanted << " to match hidden";
+  if (weight.getDimSize(1) != hidden.getShape().back() ||
+      dimsOf(weight).getNames()[1] != embed)
+    return op.emitOpError()
+           << "(C1) weight " << weight << " does not end in hidden's last dim '"
+           << embed.getValue() << "' of size " << hidden.getShape().back();
+  if (op.getLoss().getType() !=
+      RankedTensorType::get({}, Float32Type::get(op.getContext())))
+    return op.emitOpError() << "(C1) loss is " << op.getLoss().getType()
+                            << ", expected tensor<f32>";
   if (!op.getScale().isFinite())
     return op.emitOpError() << "(C2) scale is not finite";
   return success();
@@ -107,9 +144,12 @@ LogicalResult HeadLossOp::verify() { return verifyHead(*this); }
 LogicalResult HeadLossGradOp::verify() {
   if (failed(verifyHead(*this)))
     return failure();
-  if (getDhidden().getType() != getHidden().getType() || getDweight().getType() != getWeight().getType())
-    return emitOpError() << "(C1) gradients are " << getDhidden().getType() << " and " << getDweight().getType() << ", expected "
-                         << getHidden().getType() << " and " << getWeight().getType();
+  if (getDhidden().getType() != getHidden().getType() ||
+      getDweight().getType() != getWeight().getType())
+    return emitOpError() << "(C1) gradients are " << getDhidden().getType()
+                         << " and " << getDweight().getType() << ", expected "
+                         << getHidden().getType() << " and "
+                         << getWeight().getType();
   return success();
 }
 
@@ -119,10 +159,13 @@ LogicalResult RotaryTableOp::verify() {
   auto type = tensorType(getCosine());
   auto wanted = DimsAttr::get(getContext(), {"sequence", "head_dim"});
   if (dimsOf(type) != wanted || !type.getElementType().isF32())
-    return emitOpError() << "(C1) is " << type << ", expected an f32 tensor of " << wanted;
+    return emitOpError() << "(C1) is " << type << ", expected an f32 tensor of "
+                         << wanted;
   int64_t given = getInverseFrequencies().size();
   if (type.getDimSize(1) != 2 * given)
-    return emitOpError() << "(C2) head_dim is " << type.getDimSize(1) << " but there are " << given << " inverse frequencies";
+    return emitOpError() << "(C2) head_dim is " << type.getDimSize(1)
+                         << " but there are " << given
+                         << " inverse frequencies";
   return success();
 }
 
@@ -130,7 +173,8 @@ static LogicalResult verifyRate(Operation *op, const APFloat &given) {
   double rate = given.convertToDouble();
   if (rate >= 0 && rate < 1)
     return success();
-  return op->emitOpError() << "(C1) rate is " << rate << ", expected at least 0 and less than 1";
+  return op->emitOpError() << "(C1) rate is " << rate
+                           << ", expected at least 0 and less than 1";
 }
 LogicalResult DropoutOp::verify() { return verifyRate(*this, getRate()); }
 LogicalResult DropoutMaskOp::verify() { return verifyRate(*this, getRate()); }
@@ -138,15 +182,19 @@ LogicalResult DropoutMaskOp::verify() { return verifyRate(*this, getRate()); }
 LogicalResult IndexOp::verify() {
   // Verified before the map around it: that may lack results still.
   auto map = cast<MapOp>((*this)->getParentOp());
-  if (map.getNumResults() > 0 && dimsOf(map.getResult(0)).find(getDimAttr()) < 0)
-    return emitOpError() << "(C1) names dim '" << getDim() << "', which " << map.getResult(0).getType() << " lacks";
+  if (map.getNumResults() > 0 &&
+      dimsOf(map.getResult(0)).find(getDimAttr()) < 0)
+    return emitOpError() << "(C1) names dim '" << getDim() << "', which "
+                         << map.getResult(0).getType() << " lacks";
   return success();
 }
 
 LogicalResult StepInputOp::verify() {
-  bool counts = getKind() == StepInput::seed || getKind() == StepInput::step || getKind() == StepInput::first_sample;
+  bool counts = getKind() == StepInput::seed || getKind() == StepInput::step ||
+                getKind() == StepInput::first_sample;
   Builder builder(getContext());
-  auto wanted = RankedTensorType::get({}, counts ? Type(builder.getI32Type()) : Type(builder.getF32Type()));
+  auto wanted = RankedTensorType::get({}, counts ? Type(builder.getI32Type())
+                                                 : Type(builder.getF32Type()));
   if (getType() != wanted)
     return emitOpError() << "(C1) is " << getType() << ", expected " << wanted;
   return success();

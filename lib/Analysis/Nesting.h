@@ -1,5 +1,5 @@
-// How deep IR text nests. The parser calls itself for each level, so a text of a
-// few hundred kilobytes can end a process by the size of its stack alone.
+// How deep IR text nests. The parser calls itself for each level, so a text of
+// a few hundred kilobytes can end a process by the size of its stack alone.
 //
 //   if (nestsDeeperThan(text, maxNesting)) // refuse it before parsing
 #pragma once

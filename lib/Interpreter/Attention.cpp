@@ -43,14 +43,16 @@ public:
              std::array<int64_t, 3> there) const {
     double sum = 0;
     for (int64_t d = 0; d < headDim; ++d)
-      sum += x.at({at[0], at[1], at[2], d}) * y.at({there[0], there[1], there[2], d});
+      sum += x.at({at[0], at[1], at[2], d}) *
+             y.at({there[0], there[1], there[2], d});
     return sum;
   }
   /// x[at] += factor * y[there], over head_dim.
   void addTo(Tensor &x, std::array<int64_t, 3> at, double factor,
              const Tensor &y, std::array<int64_t, 3> there) const {
     for (int64_t d = 0; d < headDim; ++d)
-      x.at({at[0], at[1], at[2], d}) += factor * y.at({there[0], there[1], there[2], d});
+      x.at({at[0], at[1], at[2], d}) +=
+          factor * y.at({there[0], there[1], there[2], d});
   }
 
   const Tensor &q, &k;
@@ -62,7 +64,8 @@ public:
 };
 } // namespace
 
-Results evaluate(AttentionOp op, ArrayRef<Tensor> operands, RandomInputs random) {
+Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
+                 RandomInputs random) {
   const Tensor &v = operands[2];
   Pairs pairs(op, operands[0], operands[1], random);
   Tensor out = Tensor::zeros(op.getResult().getType());
@@ -80,7 +83,8 @@ Results evaluate(AttentionOp op, ArrayRef<Tensor> operands, RandomInputs random)
     for (int64_t j = 0; j < pairs.sequence; ++j)
       if (pairs.sees(i, j)) {
         double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));
-        pairs.addTo(out, {b, i, h}, p * pairs.kept(b, h, i, j), v, {b, j, h / pairs.group});
+        pairs.addTo(out, {b, i, h}, p * pairs.kept(b, h, i, j), v,
+                    {b, j, h / pairs.group});
       }
   });
   return Tensors{out, lse};
@@ -90,7 +94,8 @@ Results evaluate(AttentionOp op, ArrayRef<Tensor> operands, RandomInputs random)
 // gradient: dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
 // dq = scale ds k, dk = scale ds^T q. The row sum of p dp is that of g o, since
 // o = (m p) v.
-Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands, RandomInputs random) {
+Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
+                 RandomInputs random) {
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
   const Tensor &out = operands[3], &lse = operands[4], &gradient = operands[5];
   Pairs pairs(op, q, k, random);

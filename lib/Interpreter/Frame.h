@@ -20,15 +20,19 @@ public:
   /// Evaluates an op whose operands have values.
   mlir::LogicalResult visit(mlir::Operation &op);
 
-  void set(mlir::Value value, Tensor tensor) { values[value] = std::move(tensor); }
+  void set(mlir::Value value, Tensor tensor) {
+    values[value] = std::move(tensor);
+  }
   const Tensor &get(mlir::Value value) const { return values.at(value); }
   Tensors get(mlir::ValueRange range) const {
-    return llvm::map_to_vector(range, [&](mlir::Value value) { return values.at(value); });
+    return llvm::map_to_vector(
+        range, [&](mlir::Value value) { return values.at(value); });
   }
 
 private:
   Results evaluateOp(mlir::Operation *op, const Tensors &x);
-  Results readState(mlir::Operation *op, transformer::StateKind kind, mlir::StringRef name);
+  Results readState(mlir::Operation *op, transformer::StateKind kind,
+                    mlir::StringRef name);
   Results readParameter(transformer::ParameterOp op);
   Results readInput(mlir::Operation *op, transformer::StepInput kind);
   Results assign(transformer::AssignOp op, const Tensor &value);

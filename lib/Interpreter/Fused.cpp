@@ -36,7 +36,8 @@ Results chunkParts(FusedOp op, ReduceOp reduce, const Tensor &input,
   for (StringAttr name : op.getRows().getNames()) {
     int64_t position = dimsOf(type).find(name);
     if (position < 0 || reduce.getDims().find(name) < 0)
-      return reduce.emitOpError("yields chunks, expected it to reduce over row dim '")
+      return reduce.emitOpError(
+                 "yields chunks, expected it to reduce over row dim '")
              << name.getValue() << "'";
     rows.positions.push_back(position);
     rows.sizes.push_back(type.getDimSize(position));
@@ -45,12 +46,12 @@ Results chunkParts(FusedOp op, ReduceOp reduce, const Tensor &input,
   Tensor all = Tensor::zeros(result);
   for (int64_t c = 0; c < chunks; ++c) {
     int64_t begin = c * count / chunks, end = (c + 1) * count / chunks;
-    Tensor part = reduceElements(
-        reduce.getKind(), type, input, tensorType(reduce.getResult()),
-        [&](ArrayRef<int64_t> index) {
-          int64_t row = rows.of(index);
-          return begin <= row && row < end;
-        });
+    Tensor part = reduceElements(reduce.getKind(), type, input,
+                                 tensorType(reduce.getResult()),
+                                 [&](ArrayRef<int64_t> index) {
+                                   int64_t row = rows.of(index);
+                                   return begin <= row && row < end;
+                                 });
     for (int64_t i = 0; i < part.size(); ++i)
       all[c * part.size() + i] = part[i];
   }
@@ -61,7 +62,8 @@ Results chunkParts(FusedOp op, ReduceOp reduce, const Tensor &input,
 Results evaluate(FusedOp op, ArrayRef<Tensor> operands) {
   DenseMap<Value, Tensor> values;
   Block &body = op.getBody().front();
-  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), operands))
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), operands))
     values[argument] = operand;
   for (Operation &inner : body.without_terminator()) {
     Tensors inputs;
@@ -81,16 +83,19 @@ Results evaluate(FusedOp op, ArrayRef<Tensor> operands) {
   }
   Tensors results;
   Operation *yield = body.getTerminator();
-  for (auto [value, result] : llvm::zip_equal(yield->getOperands(), op.getResults())) {
+  for (auto [value, result] :
+       llvm::zip_equal(yield->getOperands(), op.getResults())) {
     if (value.getType() == result.getType()) {
       results.push_back(values.at(value));
       continue;
     }
     auto reduce = value.getDefiningOp<ReduceOp>();
     if (!reduce)
-      return op.emitOpError("result ") << result.getType()
+      return op.emitOpError("result ")
+             << result.getType()
              << " has chunks, expected a reduce to yield it";
-    Results parts = chunkParts(op, reduce, values.at(reduce.getInput()), tensorType(result));
+    Results parts = chunkParts(op, reduce, values.at(reduce.getInput()),
+                               tensorType(result));
     if (failed(parts))
       return failure();
     results.push_back(parts->front());

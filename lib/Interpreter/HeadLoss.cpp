@@ -11,7 +11,8 @@ namespace meshwork::interpreter {
 namespace {
 
 /// The logits of token `t`, turned into log-probabilities.
-std::vector<double> logProbabilities(const Tensor &hidden, const Tensor &weight, int64_t t) {
+std::vector<double> logProbabilities(const Tensor &hidden, const Tensor &weight,
+                                     int64_t t) {
   int64_t vocab = weight.getDimSize(0), embed = weight.getDimSize(1);
   std::vector<double> logits(vocab, 0.0);
   for (int64_t w = 0; w < vocab; ++w)
@@ -25,27 +26,32 @@ std::vector<double> logProbabilities(const Tensor &hidden, const Tensor &weight,
   return logits;
 }
 
-LogicalResult checkTargets(Operation *op, const Tensor &targets, int64_t vocab) {
+LogicalResult checkTargets(Operation *op, const Tensor &targets,
+                           int64_t vocab) {
   for (double target : targets.getElements())
     if (target < 0 || target >= static_cast<double>(vocab))
-      return op->emitOpError("target ") << target << " is outside the vocabulary of " << vocab;
+      return op->emitOpError("target ")
+             << target << " is outside the vocabulary of " << vocab;
   return success();
 }
 } // namespace
 
 Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
-  const Tensor &hidden = operands[0], &weight = operands[1], &targets = operands[2];
+  const Tensor &hidden = operands[0], &weight = operands[1],
+               &targets = operands[2];
   if (failed(checkTargets(op, targets, weight.getDimSize(0))))
     return failure();
   double loss = 0;
   for (int64_t t = 0; t < targets.size(); ++t)
-    loss -= logProbabilities(hidden, weight, t)[static_cast<size_t>(targets[t])];
+    loss -=
+        logProbabilities(hidden, weight, t)[static_cast<size_t>(targets[t])];
   return Tensors{Tensor::scalar(op.getScale().convertToDouble() * loss)};
 }
 
 // d loss / d logit = scale (probability - 1 at the target).
 Results evaluate(HeadLossGradOp op, ArrayRef<Tensor> operands) {
-  const Tensor &hidden = operands[0], &weight = operands[1], &targets = operands[2];
+  const Tensor &hidden = operands[0], &weight = operands[1],
+               &targets = operands[2];
   int64_t vocab = weight.getDimSize(0), embed = weight.getDimSize(1);
   if (failed(checkTargets(op, targets, vocab)))
     return failure();

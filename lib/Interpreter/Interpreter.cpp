@@ -17,12 +17,15 @@ struct MeshAxes {
   static FailureOr<MeshAxes> of(func::FuncOp func) {
     MeshAxes mesh;
     auto module = func->getParentOfType<ModuleOp>();
-    auto list = module ? module->getAttrOfType<DictionaryAttr>("mesh.axes") : DictionaryAttr();
-    for (NamedAttribute axis : list ? list.getValue() : ArrayRef<NamedAttribute>()) {
+    auto list = module ? module->getAttrOfType<DictionaryAttr>("mesh.axes")
+                       : DictionaryAttr();
+    for (NamedAttribute axis :
+         list ? list.getValue() : ArrayRef<NamedAttribute>()) {
       auto size = dyn_cast<IntegerAttr>(axis.getValue());
       if (!size || !size.getType().isSignlessInteger(64) || size.getInt() < 1)
-        return module.emitError() << "mesh axis '" << axis.getName().getValue() << "' has size " << axis.getValue()
-                                  << ", expected a positive 64-bit integer";
+        return module.emitError()
+               << "mesh axis '" << axis.getName().getValue() << "' has size "
+               << axis.getValue() << ", expected a positive 64-bit integer";
       mesh.axes.emplace_back(axis.getName().getValue(), size.getInt());
     }
     return mesh;
@@ -46,20 +49,24 @@ struct MeshAxes {
       if (llvm::MulOverflow(product, size, product))
         return op.emitOpError("is on a mesh of more than 2^63 ranks");
     if (product != static_cast<int64_t>(numRanks))
-      return op.emitOpError("is on a mesh of ") << product << " ranks, but " << numRanks << " run";
+      return op.emitOpError("is on a mesh of ")
+             << product << " ranks, but " << numRanks << " run";
     for (StringRef name : op.getAxes().getAsValueRange<StringAttr>())
       if (!llvm::is_contained(llvm::make_first_range(axes), name))
-        return op.emitOpError("names axis '") << name << "', which is not in `mesh.axes`";
+        return op.emitOpError("names axis '")
+               << name << "', which is not in `mesh.axes`";
     return success();
   }
 };
 
 /// Sums over each group, in the order of ranks.
-void allReduce(mesh::AllReduceOp op, const MeshAxes &mesh, MutableArrayRef<Frame> frames) {
+void allReduce(mesh::AllReduceOp op, const MeshAxes &mesh,
+               MutableArrayRef<Frame> frames) {
   std::map<int64_t, Tensor> sums;
   for (auto [rank, frame] : llvm::enumerate(frames)) {
     const Tensor &part = frame.get(op.getInput());
-    auto [entry, isNew] = sums.try_emplace(mesh.groupOf(rank, op.getAxes()), part);
+    auto [entry, isNew] =
+        sums.try_emplace(mesh.groupOf(rank, op.getAxes()), part);
     for (int64_t i = 0; !isNew && i < part.size(); ++i)
       entry->second[i] += part[i];
   }
@@ -67,14 +74,19 @@ void allReduce(mesh::AllReduceOp op, const MeshAxes &mesh, MutableArrayRef<Frame
     frame.set(op.getResult(), sums.at(mesh.groupOf(rank, op.getAxes())));
 }
 
-LogicalResult setArguments(func::FuncOp original, func::FuncOp func, Frame &frame, ArrayRef<Tensor> arguments) {
+LogicalResult setArguments(func::FuncOp original, func::FuncOp func,
+                           Frame &frame, ArrayRef<Tensor> arguments) {
   if (func.getNumArguments() != arguments.size())
-    return original.emitOpError("takes ") << func.getNumArguments() << " arguments, found " << arguments.size();
-  for (auto [i, argument, tensor] : llvm::enumerate(func.getArguments(), arguments)) {
+    return original.emitOpError("takes ")
+           << func.getNumArguments() << " arguments, found "
+           << arguments.size();
+  for (auto [i, argument, tensor] :
+       llvm::enumerate(func.getArguments(), arguments)) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     ArrayRef<int64_t> wanted = type ? type.getShape() : ArrayRef<int64_t>();
     if (wanted != tensor.getShape())
-      return original.emitOpError("argument #") << i << " has shape " << shapeText(tensor.getShape())
+      return original.emitOpError("argument #")
+             << i << " has shape " << shapeText(tensor.getShape())
              << ", expected " << shapeText(wanted);
     frame.set(argument, tensor);
   }
@@ -84,11 +96,14 @@ LogicalResult setArguments(func::FuncOp original, func::FuncOp func, Frame &fram
 /// What holds whatever the values: known sizes, one block.
 LogicalResult checkFunction(func::FuncOp func) {
   if (func.isExternal() || !func.getBody().hasOneBlock())
-    return func.emitOpError("cannot be interpreted: expected a body of one block");
+    return func.emitOpError(
+        "cannot be interpreted: expected a body of one block");
   if (failed(checkTypes(func, func.getArgumentTypes())))
     return failure();
   // Before model ops are decomposed, since norms count elements.
-  WalkResult sizes = func.walk([](Operation *op) { return WalkResult(checkTypes(op, op->getResultTypes())); });
+  WalkResult sizes = func.walk([](Operation *op) {
+    return WalkResult(checkTypes(op, op->getResultTypes()));
+  });
   return failure(sizes.wasInterrupted());
 }
 } // namespace
@@ -105,24 +120,29 @@ void decomposeModelOps(func::FuncOp func) {
 
 void Interpreter::startStep() {
   std::erase_if(state, [](const auto &entry) {
-    return entry.first.first == StateKind::gradient || entry.first.first == StateKind::loss;
+    return entry.first.first == StateKind::gradient ||
+           entry.first.first == StateKind::loss;
   });
 }
 
-FailureOr<SmallVector<Tensor>> Interpreter::run(func::FuncOp func, ArrayRef<Tensor> arguments) {
-  auto results = runRanks(func, MutableArrayRef(this, 1), SmallVector<Tensor>(arguments));
+FailureOr<SmallVector<Tensor>> Interpreter::run(func::FuncOp func,
+                                                ArrayRef<Tensor> arguments) {
+  auto results =
+      runRanks(func, MutableArrayRef(this, 1), SmallVector<Tensor>(arguments));
   if (failed(results))
     return failure();
   return results->front();
 }
 
 FailureOr<std::vector<SmallVector<Tensor>>>
-runRanks(func::FuncOp func, MutableArrayRef<Interpreter> ranks, ArrayRef<SmallVector<Tensor>> arguments) {
+runRanks(func::FuncOp func, MutableArrayRef<Interpreter> ranks,
+         ArrayRef<SmallVector<Tensor>> arguments) {
   FailureOr<MeshAxes> mesh = MeshAxes::of(func);
   if (failed(mesh) || failed(checkFunction(func)))
     return failure();
   if (ranks.size() != arguments.size())
-    return func.emitOpError("runs on ") << ranks.size() << " ranks with arguments for " << arguments.size();
+    return func.emitOpError("runs on ")
+           << ranks.size() << " ranks with arguments for " << arguments.size();
   OwningOpRef<func::FuncOp> copy = func.clone();
   decomposeModelOps(*copy);
   std::vector<Frame> frames(ranks.begin(), ranks.end());

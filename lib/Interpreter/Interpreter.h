@@ -6,7 +6,8 @@
 //   Interpreter interpreter;
 //   interpreter.state[{StateKind::weight, "wte.weight"}] = table;
 //   interpreter.inputs[StepInput::seed] = 7;
-//   FailureOr<SmallVector<Tensor>> results = interpreter.run(func, {tokens, targets});
+//   FailureOr<SmallVector<Tensor>> results = interpreter.run(func, {tokens,
+//   targets});
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
@@ -28,8 +29,8 @@ public:
   using StateKey = std::pair<transformer::StateKind, std::string>;
 
   /// Kept between runs, in the shapes of the ops' types (not `file_shape`).
-  /// `parameter` reads kind `weight` and, where there is none, `master`: without
-  /// mixed precision both are one.
+  /// `parameter` reads kind `weight` and, where there is none, `master`:
+  /// without mixed precision both are one.
   std::map<StateKey, Tensor> state;
 
   /// What `step_input` reads. Reading one that is not here is an error.
@@ -56,8 +57,8 @@ public:
 
 /// Runs `func` on every rank of its module's `mesh.axes` in step, op by op, so
 /// that collectives see all their parts. `ranks` and `arguments` are indexed by
-/// rank, the innermost axis fastest; so are the results. Fails as `run` does, and
-/// at a collective when there are not as many ranks as the mesh has.
+/// rank, the innermost axis fastest; so are the results. Fails as `run` does,
+/// and at a collective when there are not as many ranks as the mesh has.
 mlir::FailureOr<std::vector<mlir::SmallVector<Tensor>>>
 runRanks(mlir::func::FuncOp func, mlir::MutableArrayRef<Interpreter> ranks,
          mlir::ArrayRef<mlir::SmallVector<Tensor>> arguments);

@@ -63,8 +63,8 @@ static SmallVector<int64_t> indexInWhole(ArrayRef<int64_t> index,
 Results evaluate(SliceOp op, ArrayRef<Tensor> operands) {
   Tensor result = Tensor::zeros(op.getType());
   forEachIndex(result.getShape(), [&](ArrayRef<int64_t> index) {
-    result.at(index) = operands[0].at(indexInWhole(
-        index, op.getPosition(), op.dropsDim(), op.getOffset()));
+    result.at(index) = operands[0].at(
+        indexInWhole(index, op.getPosition(), op.dropsDim(), op.getOffset()));
   });
   return Tensors{result};
 }
@@ -91,7 +91,8 @@ Results evaluate(UnsliceOp op, ArrayRef<Tensor> operands) {
 static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows) {
   if (id >= 0 && id < static_cast<double>(rows))
     return static_cast<int64_t>(id);
-  return op->emitOpError("id ") << id << " is outside the table of " << rows << " rows";
+  return op->emitOpError("id ")
+         << id << " is outside the table of " << rows << " rows";
 }
 
 Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
@@ -133,7 +134,8 @@ Results evaluate(RotaryTableOp op) {
     for (int64_t d = 0; d < headDim; ++d) {
       // The angle is a float by definition, here as in every framework: at
       // position p its rounding moves it by up to p * 2^-24 radians.
-      float angle = static_cast<float>(p) * op.getInverseFrequencies()[d % half];
+      float angle =
+          static_cast<float>(p) * op.getInverseFrequencies()[d % half];
       double sign = d < half ? -1 : 1;
       cosine.at({p, d}) = scale * std::cos(static_cast<double>(angle));
       sine.at({p, d}) = sign * scale * std::sin(static_cast<double>(angle));

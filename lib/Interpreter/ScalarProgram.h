@@ -8,6 +8,14 @@
 
 namespace meshwork::interpreter {
 
+/// Computes one op's result for the element at `index` of the iteration space.
+using ScalarRule = std::function<double(mlir::ArrayRef<double> operands,
+                                        mlir::ArrayRef<int64_t> index)>;
+
+/// The rule of an op in the body of a map over `space`; empty when there is
+/// none.
+ScalarRule ruleOf(mlir::Operation *op, mlir::RankedTensorType space);
+
 /// A body as a list of steps over numbered slots. Integers are held as doubles
 /// and wrap at 32 bits; truth values are 0 and 1.
 class ScalarProgram {
@@ -20,15 +28,11 @@ public:
                                 mlir::ArrayRef<int64_t> index) const;
 
 private:
-  using Rule = std::function<double(mlir::ArrayRef<double> operands,
-                                    mlir::ArrayRef<int64_t> index)>;
   struct Step {
-    Rule rule;
+    ScalarRule rule;
     mlir::SmallVector<unsigned> operands;
     unsigned result;
   };
-
-  static Rule ruleOf(mlir::Operation *op, mlir::RankedTensorType space);
 
   unsigned numSlots = 0;
   std::vector<Step> steps;

@@ -28,7 +28,8 @@ Tensor::Tensor(std::vector<int64_t> shape, double value)
 
 Tensor::Tensor(std::vector<int64_t> shape, std::vector<double> elements)
     : shape(std::move(shape)), elements(std::move(elements)) {
-  assert(product(this->shape) == size() && "as many elements as the shape says");
+  assert(product(this->shape) == size() &&
+         "as many elements as the shape says");
 }
 
 Tensor Tensor::zeros(Type type) {

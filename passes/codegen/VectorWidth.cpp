@@ -36,6 +36,30 @@ int64_t costAtColumn(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operat
 }
 } // namespace
 
+SmallVector<int64_t> rotationsOf(const Walk &walk) {
+  DenseMap<Value, llvm::SmallSetVector<int64_t, 4>> below; // of operands that a value reads
+  auto of = [&](Value value) {
+    auto known = below.find(value);
+    llvm::SmallSetVector<int64_t, 4> zero;
+    zero.insert(0);
+    return known == below.end() ? zero : known->second;
+  };
+  llvm::SmallSetVector<int64_t, 4> all;
+  for (Operation &op : FusedOp(walk.op).getBody().front().without_terminator()) {
+    auto roll = dyn_cast<RollOp>(op);
+    llvm::SmallSetVector<int64_t, 4> sums;
+    for (Value operand : op.getOperands())
+      for (int64_t sum : of(operand))
+        sums.insert(roll && roll.getShift() ? (sum + static_cast<int64_t>(roll.getShift())) % walk.cols.back().size : sum);
+    for (Value result : op.getResults())
+      below[result] = sums;
+    all.insert_range(sums);
+  }
+  SmallVector<int64_t> rotations(llvm::make_filter_range(all, [](int64_t sum) { return sum != 0; }));
+  llvm::sort(rotations);
+  return rotations;
+}
+
 SmallVector<int64_t> segmentEnds(const Walk &walk) {
   SmallVector<int64_t> ends;
   if (walk.cols.empty())

@@ -55,7 +55,8 @@ public:
     walk.cols = join(op.getCols());
     if (failed(countElements()))
       return failure();
-    splitItems();
+    if (failed(splitItems()))
+      return failure();
     orderPasses();
     return std::move(walk);
   }
@@ -117,6 +118,8 @@ private:
                                     << " cols of its cluster, expected all or none";
       if (others && rows + cols)
         return reduce.emitOpError() << "reduces dims of the cluster's walk together with others, expected one kind";
+      if (!isa<FloatType>(tensorType(reduce.getInput()).getElementType()))
+        return reduce.emitOpError() << "reduces " << reduce.getInput().getType() << ", expected floats";
       if (rows && reduce.getKind() == Reduction::max)
         return reduce.emitOpError() << "takes a maximum over rows, expected a sum";
       if (rows)
@@ -220,22 +223,30 @@ private:
     return success();
   }
 
-  /// Columns that are several loops have no blocks; their outer loops are then
-  /// the rows, shared evenly.
-  void splitItems() {
+  /// Columns that are several loops, or that wrap around, have no blocks; their
+  /// outer loops are then the rows, shared evenly.
+  LogicalResult splitItems() {
     ItemCount count = countWalkItems(op);
     walk.split = count.split;
     walk.items = count.items;
     walk.rowsPerItem = count.rowsPerItem;
-    if (walk.split != Split::columnBlocks || walk.cols.size() == 1)
-      return;
-    walk.split = Split::rowShares;
-    while (walk.cols.size() > 1) {
-      walk.rows.push_back(walk.cols.front());
-      walk.numRows *= walk.cols.front().size;
-      walk.numCols /= walk.cols.front().size;
-      walk.cols.erase(walk.cols.begin());
+    if (walk.split == Split::columnBlocks && (walk.cols.size() != 1 || rolls())) {
+      walk.split = Split::rowShares;
+      while (walk.cols.size() > 1) {
+        walk.rows.push_back(walk.cols.front());
+        walk.numRows *= walk.cols.front().size;
+        walk.numCols /= walk.cols.front().size;
+        walk.cols.erase(walk.cols.begin());
+      }
     }
+    int64_t product; // of an item's number and the rows, when these are shared
+    if (llvm::MulOverflow(walk.items, walk.numRows, product) && walk.split != Split::rowBlocks)
+      return op.emitOpError() << "shares " << walk.numRows << " rows among " << walk.items << " items, too many to count";
+    return success();
+  }
+
+  bool rolls() {
+    return llvm::any_of(op.getBody().front().getOps<RollOp>(), [](RollOp roll) { return roll.getShift() != 0; });
   }
 
   /// Number of passes over the row that must end before `value` is known.

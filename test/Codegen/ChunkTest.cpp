@@ -40,9 +40,9 @@ struct Shape {
   int64_t batch, sequence, embed, chunks;
 };
 
-class ChunkTest : public testing::TestWithParam<Shape> {};
+class ChunkShapes : public testing::TestWithParam<Shape> {};
 
-TEST_P(ChunkTest, SumsOfRowsAgreeWithDoubles) {
+TEST_P(ChunkShapes, SumsOfRowsAgreeWithDoubles) {
   auto [batch, sequence, embed, chunks] = GetParam();
   int64_t rows = batch * sequence;
   for (const std::string &arch : runnableArchs()) {
@@ -74,8 +74,45 @@ TEST_P(ChunkTest, SumsOfRowsAgreeWithDoubles) {
     EXPECT_EQ(total, total2);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Shapes, ChunkTest, testing::Values(Shape{2, 19, 100, 8}, Shape{1, 5, 768, 8}, Shape{4, 32, 64, 16},
+INSTANTIATE_TEST_SUITE_P(Shapes, ChunkShapes, testing::Values(Shape{2, 19, 100, 8}, Shape{1, 5, 768, 8}, Shape{4, 32, 64, 16},
                                                             Shape{3, 7, 1, 4}, Shape{2, 2, 12, 1}, Shape{1, 1, 300, 2}));
+
+// Rows alone: the sum of squares of a vector.
+constexpr const char *vectorSum = R"(
+#d = #transformer.dims<embed>
+!x = tensor<$Nxbf16, #d>
+!f = tensor<$Nxf32, #d>
+!t = tensor<$Kxf32, #transformer.dims<chunk>>
+func.func @f(%x: !x) -> !t {
+  %r = transformer.fused rows #d cols <> ins(%x : !x) -> !t {
+  ^bb0(%a: !x):
+    %sq = transformer.map ins(%a : !x) -> !f {
+    ^bb0(%p: f32):
+      %0 = arith.mulf %p, %p : f32
+      transformer.yield %0 : f32
+    }
+    %s = transformer.reduce add %sq over #d : !f -> tensor<f32>
+    transformer.yield %s : tensor<f32>
+  }
+  return %r : !t
+}
+)";
+
+TEST(ChunkTest, SumsRowsWithoutColumns) {
+  for (auto [size, chunks] : {std::pair<int64_t, int64_t>{768, 32}, {7, 3}, {3, 8}}) {
+    Kernel kernel(fill(vectorSum, {{"N", std::to_string(size)}, {"K", std::to_string(chunks)}}), "native");
+    ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+    auto x = toBf16(randomFloats(size));
+    std::vector<float> sums(chunks, NAN);
+    kernel.run({x.data(), sums.data()}, 1);
+    for (int64_t c = 0; c < chunks; ++c) {
+      double exact = 0;
+      for (int64_t i = c * size / chunks; i < (c + 1) * size / chunks; ++i)
+        exact += std::pow(double(fromBf16(x[i])), 2);
+      expectNear(sums[c], exact, 1e-6, 1e-6, c);
+    }
+  }
+}
 
 // The second half: sums over chunks, per column, with what uses them.
 constexpr const char *finish = R"(

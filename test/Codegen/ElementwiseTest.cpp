@@ -54,6 +54,33 @@ TEST(Rope, RollsWithinEachHead) {
     }
 }
 
+constexpr const char *rollAlone = R"(
+#c = #transformer.dims<$Z>
+!c = tensor<$Sxf32, #c>
+func.func @f(%x: !c) -> !c {
+  %r = transformer.fused rows <> cols #c ins(%x : !c) -> !c {
+  ^bb0(%a: !c):
+    %t = transformer.roll %a by 3 : !c
+    transformer.yield %t : !c
+  }
+  return %r : !c
+}
+)";
+
+TEST(Rope, RollsWithoutRows) {
+  for (auto [names, shape, rows, cols] : {std::tuple<const char *, const char *, int64_t, int64_t>{"head_dim", "37", 1, 37},
+                                          {"sequence, head_dim", "301x16", 301, 16}, {"head_dim", "10000", 1, 10000}}) {
+    Kernel kernel(fill(rollAlone, {{"Z", names}, {"S", shape}}), "native");
+    ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+    auto x = randomFloats(rows * cols);
+    std::vector<float> y(x.size());
+    kernel.run({x.data(), y.data()}, 1);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < cols; ++c)
+        ASSERT_EQ(y[r * cols + c], x[r * cols + (c + 3) % cols]) << r << " " << c;
+  }
+}
+
 /// Whether `actual` is one of the two bf16 numbers around `exact`, or nearest.
 void expectRounded(uint16_t actual, double exact, size_t index) {
   expectNear(fromBf16(actual), exact, 1.0 / 256 * (1 + 1e-3), 1e-30, index);

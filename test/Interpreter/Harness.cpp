@@ -47,11 +47,15 @@ void registerPasses() {
   (void)once;
 }
 
-bool isFloat(Value value) { return isa<FloatType>(tensorType(value).getElementType()); }
+bool isFloat(Value value) {
+  return isa<FloatType>(tensorType(value).getElementType());
+}
 } // namespace
 
-Program::Program(const std::string &text) : context(MLIRContext::Threading::DISABLED) {
-  context.loadDialect<TransformerDialect, mesh::MeshDialect, func::FuncDialect>();
+Program::Program(const std::string &text)
+    : context(MLIRContext::Threading::DISABLED) {
+  context
+      .loadDialect<TransformerDialect, mesh::MeshDialect, func::FuncDialect>();
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     diagnostics += diagnostic.str() + "\n";
     return success();
@@ -78,15 +82,18 @@ SmallVector<Tensor> Program::run(ArrayRef<Tensor> arguments, StringRef name) {
 void Program::transform(const std::string &pipeline) {
   registerPasses();
   PassManager passes(&context, ModuleOp::getOperationName());
-  ASSERT_TRUE(succeeded(parsePassPipeline(pipeline, passes, llvm::errs()))) << pipeline;
+  ASSERT_TRUE(succeeded(parsePassPipeline(pipeline, passes, llvm::errs())))
+      << pipeline;
   ASSERT_TRUE(succeeded(passes.run(*owned))) << diagnostics;
 }
 
-Tensor randomTensor(std::vector<int64_t> shape, unsigned seed, double low, double high) {
+Tensor randomTensor(std::vector<int64_t> shape, unsigned seed, double low,
+                    double high) {
   Tensor tensor(std::move(shape));
   std::mt19937_64 generator(seed);
   for (int64_t i = 0; i < tensor.size(); ++i)
-    tensor[i] = low + (high - low) * static_cast<double>(generator() >> 11) * 0x1p-53;
+    tensor[i] =
+        low + (high - low) * static_cast<double>(generator() >> 11) * 0x1p-53;
   return tensor;
 }
 
@@ -122,8 +129,10 @@ void buildGradient(Program &program) {
     forward.push_back(&op);
   for (Operation *op : llvm::reverse(forward)) {
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    auto known = llvm::map_to_vector(op->getResults(), [&](Value value) { return sums.lookup(value); });
-    if (!differentiable || llvm::none_of(known, [](Value value) { return !!value; }))
+    auto known = llvm::map_to_vector(
+        op->getResults(), [&](Value value) { return sums.lookup(value); });
+    if (!differentiable ||
+        llvm::none_of(known, [](Value value) { return !!value; }))
       continue;
     auto needed = llvm::map_to_vector(op->getOperands(), isFloat);
     auto gradients = differentiable.buildGradients(builder, known, needed);
@@ -139,11 +148,13 @@ void buildGradient(Program &program) {
       wanted.push_back(sums[argument]);
     }
   terminator->setOperands(wanted);
-  gradient.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), ValueRange(wanted).getTypes()));
+  gradient.setFunctionType(builder.getFunctionType(
+      body.getArgumentTypes(), ValueRange(wanted).getTypes()));
   ASSERT_TRUE(succeeded(mlir::verify(program.module()))) << program.diagnostics;
 }
 
-Tensor finiteDifferences(function_ref<double(const Tensor &)> function, const Tensor &at) {
+Tensor finiteDifferences(function_ref<double(const Tensor &)> function,
+                         const Tensor &at) {
   Tensor moved = at, differences(at.getShape().vec());
   for (int64_t i = 0; i < at.size(); ++i) {
     // The error of central differences is least near the cube root of the
@@ -158,16 +169,19 @@ Tensor finiteDifferences(function_ref<double(const Tensor &)> function, const Te
   return differences;
 }
 
-void checkGradient(Program &program, ArrayRef<Tensor> arguments, double tolerance) {
+void checkGradient(Program &program, ArrayRef<Tensor> arguments,
+                   double tolerance) {
   ASSERT_NO_FATAL_FAILURE(buildGradient(program));
   SmallVector<Tensor> weights, extended(arguments);
   for (Type type : program.function().getResultTypes()) {
-    weights.push_back(randomTensor(cast<RankedTensorType>(type).getShape().vec(), 77 + weights.size()));
+    weights.push_back(randomTensor(
+        cast<RankedTensorType>(type).getShape().vec(), 77 + weights.size()));
     extended.push_back(weights.back());
   }
   SmallVector<Tensor> found = program.run(extended, "gradient");
   unsigned next = 0;
-  for (auto [i, argument] : llvm::enumerate(program.function().getArguments())) {
+  for (auto [i, argument] :
+       llvm::enumerate(program.function().getArguments())) {
     if (!isFloat(argument))
       continue;
     SmallVector<Tensor> moved(arguments);
@@ -183,8 +197,10 @@ void checkGradient(Program &program, ArrayRef<Tensor> arguments, double toleranc
     double size = 0;
     for (double element : expected.getElements())
       size += std::abs(element);
-    EXPECT_GT(size, 1e-3) << "argument #" << i << " does not matter: nothing is tested";
-    EXPECT_LT(relativeError(found[next++], expected), tolerance) << "argument #" << i;
+    EXPECT_GT(size, 1e-3) << "argument #" << i
+                          << " does not matter: nothing is tested";
+    EXPECT_LT(relativeError(found[next++], expected), tolerance)
+        << "argument #" << i;
   }
 }
 

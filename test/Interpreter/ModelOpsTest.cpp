@@ -22,23 +22,29 @@ TEST_P(Activations, MatchFormulaAndDifferences) {
   auto [name, formula] = GetParam();
   Program program(std::string(R"(
     func.func @f(%x: tensor<3x8xf32, #se>) -> tensor<3x8xf32, #se> {
-      %0 = transformer.activate )") + name + R"( %x : tensor<3x8xf32, #se>
+      %0 = transformer.activate )") +
+                  name + R"( %x : tensor<3x8xf32, #se>
       return %0 : tensor<3x8xf32, #se>
     })");
-  Tensor x = randomTensor({3, 8}, 1, -4, 4), y = program.run({x})[0], expected = x;
+  Tensor x = randomTensor({3, 8}, 1, -4, 4), y = program.run({x})[0],
+         expected = x;
   for (int64_t i = 0; i < x.size(); ++i)
     expected[i] = formula(x[i]);
   EXPECT_LT(relativeError(y, expected), tolerance);
   checkGradient(program, {x});
 }
 double geluTanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  return 0.5 * x *
+         (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
+                        (x + 0.044715 * x * x * x)));
 }
 double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double silu(double x) { return x / (1 + std::exp(-x)); }
 double relu(double x) { return x > 0 ? x : 0; }
-INSTANTIATE_TEST_SUITE_P(Functions, Activations, testing::Values(
-    Unary{"gelu_tanh", geluTanh}, Unary{"gelu", gelu}, Unary{"silu", silu}, Unary{"relu", relu}),
+INSTANTIATE_TEST_SUITE_P(
+    Functions, Activations,
+    testing::Values(Unary{"gelu_tanh", geluTanh}, Unary{"gelu", gelu},
+                    Unary{"silu", silu}, Unary{"relu", relu}),
     [](const auto &info) { return std::string(info.param.name); });
 
 struct Binary {
@@ -49,23 +55,28 @@ void PrintTo(const Binary &binary, std::ostream *os) { *os << binary.name; }
 class Binaries : public testing::TestWithParam<Binary> {};
 TEST_P(Binaries, BroadcastByName) {
   auto [name, formula] = GetParam();
-  Program program(std::string(R"(
+  Program program(
+      std::string(R"(
     func.func @f(%a: tensor<3xf32, #s>, %b: tensor<4x2xf32, #transformer.dims<embed, batch>>) -> tensor<2x3x4xf32, #bse> {
-      %0 = transformer.)") + name + R"( %a, %b : tensor<3xf32, #s>, tensor<4x2xf32, #transformer.dims<embed, batch>>
+      %0 = transformer.)") +
+      name +
+      R"( %a, %b : tensor<3xf32, #s>, tensor<4x2xf32, #transformer.dims<embed, batch>>
           -> tensor<2x3x4xf32, #bse>
       return %0 : tensor<2x3x4xf32, #bse>
     })");
-  Tensor a = randomTensor({3}, 1), b = randomTensor({4, 2}, 2), y = program.run({a, b})[0];
+  Tensor a = randomTensor({3}, 1), b = randomTensor({4, 2}, 2),
+         y = program.run({a, b})[0];
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t j = 0; j < 3; ++j)
       for (int64_t k = 0; k < 4; ++k)
         EXPECT_EQ(y[(i * 3 + j) * 4 + k], formula(a[j], b[k * 2 + i]));
   checkGradient(program, {a, b});
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, Binaries, testing::Values(
-    Binary{"add", [](double x, double y) { return x + y; }},
-    Binary{"sub", [](double x, double y) { return x - y; }},
-    Binary{"mul", [](double x, double y) { return x * y; }}),
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Binaries,
+    testing::Values(Binary{"add", [](double x, double y) { return x + y; }},
+                    Binary{"sub", [](double x, double y) { return x - y; }},
+                    Binary{"mul", [](double x, double y) { return x * y; }}),
     [](const auto &info) { return std::string(info.param.name); });
 
 TEST(ModelOps, LayerNorm) {
@@ -74,7 +85,8 @@ TEST(ModelOps, LayerNorm) {
       %0 = transformer.layer_norm %x, %w, %b epsilon 1.0e-2 : tensor<2x3x8xf32, #bse>, tensor<8xf32, #e>
       return %0 : tensor<2x3x8xf32, #bse>
     })");
-  Tensor x = randomTensor({2, 3, 8}, 1), w = randomTensor({8}, 2), b = randomTensor({8}, 3), expected = x;
+  Tensor x = randomTensor({2, 3, 8}, 1), w = randomTensor({8}, 2),
+         b = randomTensor({8}, 3), expected = x;
   for (int64_t row = 0; row < 6; ++row) {
     double mean = 0, variance = 0;
     for (int64_t i = 0; i < 8; ++i)
@@ -82,7 +94,8 @@ TEST(ModelOps, LayerNorm) {
     for (int64_t i = 0; i < 8; ++i)
       variance += std::pow(x[row * 8 + i] - mean, 2) / 8;
     for (int64_t i = 0; i < 8; ++i)
-      expected[row * 8 + i] = (x[row * 8 + i] - mean) / std::sqrt(variance + 1e-2) * w[i] + b[i];
+      expected[row * 8 + i] =
+          (x[row * 8 + i] - mean) / std::sqrt(variance + 1e-2) * w[i] + b[i];
   }
   EXPECT_LT(relativeError(program.run({x, w, b})[0], expected), tolerance);
   checkGradient(program, {x, w, b});
@@ -98,7 +111,8 @@ TEST(ModelOps, RmsNorm) {
           : tensor<3x2x4xf32, #transformer.dims<sequence, heads, head_dim>>, tensor<2x4xf32, #transformer.dims<heads, head_dim>>
       return %0 : tensor<3x2x4xf32, #transformer.dims<sequence, heads, head_dim>>
     })");
-  Tensor x = randomTensor({3, 2, 4}, 1), w = randomTensor({2, 4}, 2), expected = x;
+  Tensor x = randomTensor({3, 2, 4}, 1), w = randomTensor({2, 4}, 2),
+         expected = x;
   for (int64_t row = 0; row < 3; ++row) {
     double square = 0;
     for (int64_t i = 0; i < 8; ++i)
@@ -122,8 +136,10 @@ TEST(ModelOps, Rope) {
     for (int64_t d = 0; d < 2; ++d) {
       double angle = static_cast<double>(row / 2 % 3) * (d == 0 ? 1.0 : 0.25);
       double first = x[row * 4 + d], second = x[row * 4 + d + 2];
-      expected[row * 4 + d] = 1.5 * (first * std::cos(angle) - second * std::sin(angle));
-      expected[row * 4 + d + 2] = 1.5 * (second * std::cos(angle) + first * std::sin(angle));
+      expected[row * 4 + d] =
+          1.5 * (first * std::cos(angle) - second * std::sin(angle));
+      expected[row * 4 + d + 2] =
+          1.5 * (second * std::cos(angle) + first * std::sin(angle));
     }
   EXPECT_LT(relativeError(program.run({x})[0], expected), tolerance);
   checkGradient(program, {x});
@@ -136,7 +152,8 @@ TEST(ModelOps, Dropout) {
       return %0 : tensor<8x16x8xf32, #bse>
     })");
   using meshwork::transformer::StepInput;
-  program.interpreter.inputs = {{StepInput::seed, 1}, {StepInput::step, 2}, {StepInput::first_sample, 0}};
+  program.interpreter.inputs = {
+      {StepInput::seed, 1}, {StepInput::step, 2}, {StepInput::first_sample, 0}};
   Tensor x = randomTensor({8, 16, 8}, 1, 0.5, 1), y = program.run({x})[0];
   int64_t kept = 0;
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -152,7 +169,8 @@ TEST(ModelOps, Dropout) {
   for (int64_t i = 0; i < 4 * 128; ++i)
     EXPECT_EQ(shifted[i] != 0, y[4 * 128 + i] != 0);
   program.interpreter.inputs[StepInput::step] = 3;
-  EXPECT_GT(relativeError(program.run({x})[0], shifted), 0.1) << "another step drops others";
+  EXPECT_GT(relativeError(program.run({x})[0], shifted), 0.1)
+      << "another step drops others";
 }
 
 TEST(ModelOps, DropoutOfRateZeroIsNothing) {

@@ -11,9 +11,12 @@ namespace {
 /// First word, from the paper's definition: ten rounds of two multiplications.
 uint32_t philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
-    uint64_t first = uint64_t{0xD2511F53} * counter[0], second = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(second >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(second),
-               static_cast<uint32_t>(first >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(first)};
+    uint64_t first = uint64_t{0xD2511F53} * counter[0],
+             second = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(second >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(second),
+               static_cast<uint32_t>(first >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(first)};
     key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
   }
   return counter[0];
@@ -31,12 +34,18 @@ TEST(Random, MaskIsPhiloxOfSeedStreamStepAndIndex) {
   for (uint32_t seed : {0u, 7u, 0xffffffffu})
     for (uint32_t stream : {0u, 0x89abcdefu})
       for (uint32_t step : {0u, 1u, 0x80000000u})
-        for (uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{5} << 32, (uint64_t{1} << 40) + 3}) {
-          uint32_t word = philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), step, 0}, {seed, stream});
+        for (uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{5} << 32,
+                               (uint64_t{1} << 40) + 3}) {
+          uint32_t word = philox({static_cast<uint32_t>(index),
+                                  static_cast<uint32_t>(index >> 32), step, 0},
+                                 {seed, stream});
           // Step inputs are i32: large ones arrive as negative numbers.
-          RandomInputs random{static_cast<double>(static_cast<int32_t>(seed)), static_cast<double>(static_cast<int32_t>(step)), 0};
+          RandomInputs random{static_cast<double>(static_cast<int32_t>(seed)),
+                              static_cast<double>(static_cast<int32_t>(step)),
+                              0};
           double expected = word >= 0.4 * 4294967296.0 ? 1 / 0.6 : 0;
-          EXPECT_DOUBLE_EQ(dropoutFactor(random, stream, rate, index), expected);
+          EXPECT_DOUBLE_EQ(dropoutFactor(random, stream, rate, index),
+                           expected);
           dropped += expected == 0;
         }
   EXPECT_GT(dropped, 10);
@@ -45,7 +54,8 @@ TEST(Random, MaskIsPhiloxOfSeedStreamStepAndIndex) {
 
 /// The word is compared with rate * 2^32, no more and no less.
 TEST(Random, KeepsAtTheThreshold) {
-  double at = 0x6627e8d5u / 4294967296.0, above = (0x6627e8d5u + 1) / 4294967296.0;
+  double at = 0x6627e8d5u / 4294967296.0,
+         above = (0x6627e8d5u + 1) / 4294967296.0;
   EXPECT_GT(dropoutFactor({0, 0, 0}, 0, at, 0), 1);
   EXPECT_EQ(dropoutFactor({0, 0, 0}, 0, above, 0), 0);
 }
@@ -61,9 +71,11 @@ TEST(Random, MaskCountsSamplesFromTheFirst) {
       }
       return %0 : tensor<2x3x4xf32, #bse>
     })");
-  Tensor mask = program.run({Tensor::scalar(3), Tensor::scalar(4), Tensor::scalar(10)})[0];
+  Tensor mask = program.run(
+      {Tensor::scalar(3), Tensor::scalar(4), Tensor::scalar(10)})[0];
   for (int64_t i = 0; i < mask.size(); ++i) {
-    uint32_t word = philox({static_cast<uint32_t>(10 * 12 + i), 0, 4, 0}, {3, 9});
+    uint32_t word =
+        philox({static_cast<uint32_t>(10 * 12 + i), 0, 4, 0}, {3, 9});
     EXPECT_EQ(mask[i], word >= 0x80000000u ? 2 : 0) << i;
   }
 }
@@ -78,7 +90,9 @@ TEST(Random, AttentionDropsByPair) {
       return %o : tensor<1x2x3x1xf32, #bshd>
     })");
   // Queries of zero see both keys alike: probability 1/2, doubled when kept.
-  Tensor out = program.run({Tensor({1, 2, 3, 1}), Tensor({1, 2, 3, 1}, {1, 10, 100, 2, 20, 200}), Tensor::scalar(6)})[0];
+  Tensor out = program.run({Tensor({1, 2, 3, 1}),
+                            Tensor({1, 2, 3, 1}, {1, 10, 100, 2, 20, 200}),
+                            Tensor::scalar(6)})[0];
   uint32_t stream = meshwork::transformer::randomStream("att");
   for (uint32_t query = 0; query < 2; ++query)
     for (uint32_t head = 0; head < 3; ++head) {

@@ -17,9 +17,12 @@ TEST(State, IsReadAssignedAndKept) {
       transformer.assign first_moment "w", %x : tensor<2xf32, #e>
       return %old : tensor<2xf32, #e>
     })");
-  program.interpreter.state[{StateKind::first_moment, "w"}] = Tensor({2}, Elements{1, 2});
-  EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{3, 4})})[0]), Elements({1, 2}));
-  EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{5, 6})})[0]), Elements({3, 4}));
+  program.interpreter.state[{StateKind::first_moment, "w"}] =
+      Tensor({2}, Elements{1, 2});
+  EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{3, 4})})[0]),
+            Elements({1, 2}));
+  EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{5, 6})})[0]),
+            Elements({3, 4}));
 }
 
 TEST(State, AccumulatesFromZeroInEachStep) {
@@ -61,7 +64,8 @@ TEST(State, RangesAreWrittenInPlace) {
       return %new : tensor<4x2xf32, #ve>
     })");
   Tensor x({2, 2}, Elements{1, 2, 3, 4}), y({2}, Elements{5, 6});
-  EXPECT_EQ(elementsOf(program.run({x, y})[0]), Elements({0, 0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(elementsOf(program.run({x, y})[0]),
+            Elements({0, 0, 1, 2, 3, 4, 5, 6}));
 }
 
 TEST(State, ParametersAreWeightsOrElseMasters) {
@@ -70,9 +74,11 @@ TEST(State, ParametersAreWeightsOrElseMasters) {
       %w = transformer.parameter "w" init <normal, 0.0, 1.0> : tensor<2xf32, #e>
       return %w : tensor<2xf32, #e>
     })");
-  program.interpreter.state[{StateKind::master, "w"}] = Tensor({2}, Elements{1, 2});
+  program.interpreter.state[{StateKind::master, "w"}] =
+      Tensor({2}, Elements{1, 2});
   EXPECT_EQ(elementsOf(program.run({})[0]), Elements({1, 2}));
-  program.interpreter.state[{StateKind::weight, "w"}] = Tensor({2}, Elements{3, 4});
+  program.interpreter.state[{StateKind::weight, "w"}] =
+      Tensor({2}, Elements{3, 4});
   EXPECT_EQ(elementsOf(program.run({})[0]), Elements({3, 4}));
 }
 
@@ -109,8 +115,11 @@ TEST(Ranks, AllReduceAddsAlongTheNamedAxes) {
     EXPECT_EQ((*results)[rank][1][0], alongY[rank]);
     EXPECT_EQ((*results)[rank][2][0], 1111);
   }
-  EXPECT_TRUE(failed(program.interpreter.run(program.function(), arguments[0])));
-  EXPECT_NE(program.diagnostics.find("on a mesh of 4 ranks, but 1 run"), std::string::npos) << program.diagnostics;
+  EXPECT_TRUE(
+      failed(program.interpreter.run(program.function(), arguments[0])));
+  EXPECT_NE(program.diagnostics.find("on a mesh of 4 ranks, but 1 run"),
+            std::string::npos)
+      << program.diagnostics;
 }
 
 } // namespace

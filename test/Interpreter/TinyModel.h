@@ -3,7 +3,30 @@
 // each place, all activations, a tied head.
 #pragma once
 
+#include "Harness.h"
+
+/// The fusion phase, as it follows whatever rewrites products and gradients.
+#define MESHWORK_FUSION_PASSES                                                 \
+  "canonicalize,fusion-fold-bias,fusion-accumulations,canonicalize,"           \
+  "fusion-fuse,cse"
+
 namespace meshwork::interpreter {
+
+/// Sizes that `pipeline` binds the model to.
+inline constexpr int64_t batch = 4, sequence = 4;
+
+/// `passes` after binding the model.
+std::string pipeline(const std::string &passes);
+
+/// Token ids, a function of `seed` alone: [batch, sequence].
+Tensor ids(unsigned seed);
+
+/// Random weights for every parameter of @`function`, the same for all
+/// programs, and step inputs.
+void setWeights(Program &program, mlir::StringRef function);
+
+/// Runs @microbatch twice, on other tokens, as a step of two microbatches does.
+void runMicrobatches(Program &program);
 
 inline constexpr const char *tinyModel = R"(
 #ff = #transformer.dims<ffn>

@@ -25,11 +25,14 @@ TEST(Values, Reduce) {
       %2 = transformer.reduce max %a over <embed, sequence> : tensor<2x3xf32, #se> -> tensor<f32>
       return %0, %1, %2 : tensor<3xf32, #e>, tensor<2xf32, #s>, tensor<f32>
     })");
-  auto results = program.run({Tensor({2, 3}, Elements{-1, -2, -3, -5, -4, -6})});
+  auto results =
+      program.run({Tensor({2, 3}, Elements{-1, -2, -3, -5, -4, -6})});
   EXPECT_EQ(elementsOf(results[0]), Elements({-6, -6, -9}));
   EXPECT_EQ(elementsOf(results[1]), Elements({-1, -4}));
   EXPECT_EQ(elementsOf(results[2]), Elements({-1}));
-  EXPECT_TRUE(std::isnan(program.run({Tensor({2, 3}, Elements{1, NAN, 3, 4, 5, 6})})[1][0])) << "NaN is not lost";
+  EXPECT_TRUE(std::isnan(
+      program.run({Tensor({2, 3}, Elements{1, NAN, 3, 4, 5, 6})})[1][0]))
+      << "NaN is not lost";
 }
 
 TEST(Values, RollAndRotaryTable) {
@@ -45,7 +48,8 @@ TEST(Values, RollAndRotaryTable) {
     })");
   auto results = program.run({counting({2, 4})});
   EXPECT_EQ(elementsOf(results[0]), Elements({1, 2, 3, 0, 5, 6, 7, 4}));
-  double c0 = 3 * std::cos(2.0), c1 = 3 * std::cos(0.5), s0 = 3 * std::sin(2.0), s1 = 3 * std::sin(0.5);
+  double c0 = 3 * std::cos(2.0), c1 = 3 * std::cos(0.5), s0 = 3 * std::sin(2.0),
+         s1 = 3 * std::sin(0.5);
   EXPECT_EQ(elementsOf(results[1]), Elements({3, 3, 3, 3, c0, c1, c0, c1}));
   EXPECT_EQ(elementsOf(results[2]), Elements({0, 0, 0, 0, -s0, -s1, s0, s1}));
 }
@@ -71,7 +75,8 @@ TEST(Values, ContractWithBias) {
           -> tensor<2x2xf32, #transformer.dims<sequence, vocab>>
       return %0 : tensor<2x2xf32, #transformer.dims<sequence, vocab>>
     })");
-  Tensor result = program.run({counting({2, 3}), counting({2, 3}), Tensor({2}, Elements{100, 200})})[0];
+  Tensor result = program.run(
+      {counting({2, 3}), counting({2, 3}), Tensor({2}, Elements{100, 200})})[0];
   EXPECT_EQ(elementsOf(result), Elements({105, 214, 114, 250}));
 }
 
@@ -82,7 +87,8 @@ TEST(Values, EmbeddingAndItsGradient) {
       %1 = transformer.embedding_grad %i, %0 : tensor<1x3xi32, #bs>, tensor<1x3x2xf32, #bse> -> tensor<3x2xf32, #ve>
       return %0, %1 : tensor<1x3x2xf32, #bse>, tensor<3x2xf32, #ve>
     })");
-  auto results = program.run({counting({3, 2}), Tensor({1, 3}, Elements{2, 0, 2})});
+  auto results =
+      program.run({counting({3, 2}), Tensor({1, 3}, Elements{2, 0, 2})});
   EXPECT_EQ(elementsOf(results[0]), Elements({4, 5, 0, 1, 4, 5}));
   EXPECT_EQ(elementsOf(results[1]), Elements({0, 1, 0, 0, 8, 10}));
 }
@@ -96,12 +102,14 @@ TEST(Values, AttentionIsMaskedSoftmax) {
           tensor<1x4x1x3xf32, #bskd>, tensor<1x4x1x3xf32, #bskd> -> tensor<1x4x2x3xf32, #bshd>, tensor<1x2x4xf32, #bhs>
       return %o, %l : tensor<1x4x2x3xf32, #bshd>, tensor<1x2x4xf32, #bhs>
     })");
-  Tensor q = randomTensor({1, 4, 2, 3}, 1), k = randomTensor({1, 4, 1, 3}, 2), v = randomTensor({1, 4, 1, 3}, 3);
+  Tensor q = randomTensor({1, 4, 2, 3}, 1), k = randomTensor({1, 4, 1, 3}, 2),
+         v = randomTensor({1, 4, 1, 3}, 3);
   auto results = program.run({q, k, v});
   for (int64_t h = 0; h < 2; ++h)
     for (int64_t i = 0; i < 4; ++i) {
       double sum = 0, out[3] = {};
-      for (int64_t j = std::max<int64_t>(0, i - 1); j <= i; ++j) { // Itself and the one before.
+      for (int64_t j = std::max<int64_t>(0, i - 1); j <= i;
+           ++j) { // Itself and the one before.
         double score = 0;
         for (int64_t d = 0; d < 3; ++d)
           score += 0.5 * q[(i * 2 + h) * 3 + d] * k[j * 3 + d];
@@ -122,7 +130,9 @@ TEST(Values, HeadLossIsCrossEntropyAlsoOfLargeLogits) {
       return %0 : tensor<f32>
     })");
   // Logits are (1, 2) and (1000, 2000).
-  Tensor loss = program.run({Tensor({2, 1}, Elements{1, 1000}), Tensor({2, 1}, Elements{1, 2}), Tensor({2}, Elements{1, 0})})[0];
+  Tensor loss = program.run({Tensor({2, 1}, Elements{1, 1000}),
+                             Tensor({2, 1}, Elements{1, 2}),
+                             Tensor({2}, Elements{1, 0})})[0];
   EXPECT_NEAR(loss[0], 0.5 * (std::log(1 + std::exp(-1)) + 1000), 1e-12);
 }
 
@@ -147,7 +157,8 @@ TEST(Values, FusedSplitsRowsIntoChunks) {
       return %0#0, %0#1, %0#2 : tensor<5x2xf32, #se>, tensor<2x2xf32, #transformer.dims<chunk, embed>>, tensor<2xf32, #transformer.dims<chunk>>
     })");
   auto results = program.run({counting({5, 2})});
-  EXPECT_EQ(elementsOf(results[0]), Elements({2, 0, 6, 4, 10, 8, 14, 12, 18, 16}));
+  EXPECT_EQ(elementsOf(results[0]),
+            Elements({2, 0, 6, 4, 10, 8, 14, 12, 18, 16}));
   EXPECT_EQ(elementsOf(results[1]), Elements({4, 8, 36, 42}));
   EXPECT_EQ(elementsOf(results[2]), Elements({12, 78}));
 }
@@ -166,7 +177,8 @@ TEST(Values, IntegersInBodiesWrapAtThirtyTwoBits) {
       }
       return %0 : tensor<2xf32, #e>
     })");
-  EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{2147483647, 5})})[0]), Elements({-2, 11}));
+  EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{2147483647, 5})})[0]),
+            Elements({-2, 11}));
 }
 
 } // namespace

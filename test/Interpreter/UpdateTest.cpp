@@ -1,0 +1,135 @@
+// Whole optimizer steps of one model: AdamW against its formula, and several
+// ranks against one.
+#include "Harness.h"
+#include "TinyModel.h"
+
+#include <cmath>
+
+using namespace meshwork::interpreter;
+using meshwork::transformer::ParameterOp;
+using meshwork::transformer::StateKind;
+using meshwork::transformer::StepInput;
+
+namespace {
+
+/// AdamW and clipping, written out for each element.
+TEST(Passes, UpdateIsAdamW) {
+  Program program(tinyModel);
+  program.transform(
+      pipeline("transformer-decompose,transformer-autodiff,transformer-build-"
+               "update{beta1=0.9 beta2=0.95 "
+               "epsilon=1e-4 weight-decay=0.1 clip-grad-norm=0.05}"));
+  runMicrobatches(program);
+  auto &state = program.interpreter.state;
+  unsigned seed = 500;
+  program.function("microbatch").walk([&](ParameterOp op) {
+    auto shape =
+        state.at({StateKind::master, op.getName().str()}).getShape().vec();
+    state[{StateKind::first_moment, op.getName().str()}] =
+        randomTensor(shape, seed++, -0.1, 0.1);
+    state[{StateKind::second_moment, op.getName().str()}] =
+        randomTensor(shape, seed++, 0, 0.1);
+  });
+  double rate = 0.01, correction1 = 1 - std::pow(0.9, 3),
+         correction2 = 1 - std::pow(0.95, 3), square = 0;
+  program.interpreter.inputs[StepInput::learning_rate] = rate;
+  program.interpreter.inputs[StepInput::bias_correction1] = correction1;
+  program.interpreter.inputs[StepInput::bias_correction2] = correction2;
+  auto before = state;
+  for (const auto &[key, value] : before)
+    if (key.first == StateKind::gradient)
+      for (double element : value.getElements())
+        square += element * element;
+  ASSERT_GT(std::sqrt(square), 0.05) << "else nothing is clipped";
+  program.run({}, "update");
+  EXPECT_NEAR(state.at({StateKind::grad_norm, ""})[0], std::sqrt(square),
+              1e-12);
+  program.function("microbatch").walk([&](ParameterOp op) {
+    auto at = [&](StateKind kind) {
+      return before.at({kind, op.getName().str()});
+    };
+    Tensor w = at(StateKind::master), m = at(StateKind::first_moment),
+           v = at(StateKind::second_moment), g = at(StateKind::gradient);
+    bool decays = op.getShapeInFile().size() >= 2;
+    for (int64_t i = 0; i < w.size(); ++i) {
+      double gradient = g[i] * 0.05 / (std::sqrt(square) + 1e-6);
+      m[i] = 0.9 * m[i] + 0.1 * gradient;
+      v[i] = 0.95 * v[i] + 0.05 * gradient * gradient;
+      w[i] -= decays ? rate * 0.1 * w[i] : 0;
+      w[i] -=
+          rate * (m[i] / correction1) / (std::sqrt(v[i] / correction2) + 1e-4);
+    }
+    auto name = op.getName().str();
+    EXPECT_LT(relativeError(state.at({StateKind::master, name}), w), 1e-7)
+        << name;
+    EXPECT_LT(relativeError(state.at({StateKind::first_moment, name}), m), 1e-6)
+        << name;
+    EXPECT_LT(relativeError(state.at({StateKind::second_moment, name}), v),
+              1e-6)
+        << name;
+  });
+}
+
+/// Rank r has samples [r, r + 1) * batch / numRanks of each microbatch.
+void runStep(Program &program, mlir::MutableArrayRef<Interpreter> ranks) {
+  int64_t local = batch / static_cast<int64_t>(ranks.size());
+  setWeights(program, "microbatch");
+  auto part = [&](const Tensor &whole, int64_t rank) {
+    auto own =
+        whole.getElements().slice(rank * local * sequence, local * sequence);
+    return Tensor({local, sequence},
+                  std::vector<double>(own.begin(), own.end()));
+  };
+  for (Interpreter &rank : ranks) {
+    rank = program.interpreter;
+    for (const auto &[key, value] : program.interpreter.state) {
+      rank.state[{StateKind::first_moment, key.second}] =
+          Tensor(value.getShape().vec());
+      rank.state[{StateKind::second_moment, key.second}] =
+          Tensor(value.getShape().vec());
+    }
+    rank.inputs[StepInput::learning_rate] = 0.1;
+    rank.inputs[StepInput::bias_correction1] = 0.1;
+    rank.inputs[StepInput::bias_correction2] = 0.05;
+  }
+  for (unsigned i : {0, 1}) {
+    std::vector<mlir::SmallVector<Tensor>> arguments;
+    for (auto [r, rank] : llvm::enumerate(ranks)) {
+      rank.inputs[StepInput::first_sample] =
+          static_cast<double>(8 + batch * i + r * local);
+      arguments.push_back({part(ids(1 + i), r), part(ids(3 + i), r)});
+    }
+    ASSERT_TRUE(
+        succeeded(runRanks(program.function("microbatch"), ranks, arguments)))
+        << program.diagnostics;
+  }
+  std::vector<mlir::SmallVector<Tensor>> none(ranks.size());
+  ASSERT_TRUE(succeeded(runRanks(program.function("update"), ranks, none)))
+      << program.diagnostics;
+}
+
+class Splits : public testing::TestWithParam<int> {};
+TEST_P(Splits, EveryRankEndsWithTheWeightsOfOne) {
+  std::string start =
+      "transformer-decompose,cse,transformer-autodiff,transformer-build-update";
+  Program one(tinyModel), many(tinyModel);
+  one.transform(pipeline(start));
+  std::vector<Interpreter> single(1), ranks(GetParam());
+  ASSERT_NO_FATAL_FAILURE(runStep(one, single));
+  mlir::Builder builder(many.module().getContext());
+  many.module()->setAttr("mesh.axes",
+                         builder.getDictionaryAttr(builder.getNamedAttr(
+                             "dp", builder.getI64IntegerAttr(GetParam()))));
+  many.transform(pipeline(
+      start + ",partition-split-batch{axes=dp},transformer-expand-"
+              "head{chunk=3},canonicalize,cse," MESHWORK_FUSION_PASSES));
+  ASSERT_NO_FATAL_FAILURE(runStep(many, ranks));
+  for (const Interpreter &rank : ranks)
+    for (const auto &[key, value] : single[0].state)
+      if (key.first == StateKind::master || key.first == StateKind::loss ||
+          key.first == StateKind::grad_norm)
+        EXPECT_LT(relativeError(rank.state.at(key), value), 1e-6) << key.second;
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Splits, testing::Values(1, 2, 4));
+
+} // namespace
