@@ -15,8 +15,10 @@ uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op) {
 
 uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
   uint64_t total = 0;
-  for (uint32_t index : orEmpty(op.buffers())) {
-    const plan::View &view = *program.views()->Get(index);
+  bool gathers = op.kind() == plan::CollectiveKind::all_gather;
+  for (const plan::Transfer *part : *op.parts()) {
+    const plan::View &view =
+        *program.views()->Get(gathers ? part->dst() : part->src());
     uint64_t bytes = runtime::sizeOf(view.dtype());
     for (int64_t size : orEmpty(view.shape()))
       bytes *=
@@ -27,6 +29,8 @@ uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
 }
 
 uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks) {
+  if (kind == plan::CollectiveKind::permute)
+    return bytes;
   unsigned __int128 factor = kind == plan::CollectiveKind::all_reduce ? 2 : 1;
   return static_cast<uint64_t>(std::min<unsigned __int128>(
       factor * (ranks - 1) * bytes / ranks, UINT64_MAX));

@@ -49,6 +49,8 @@ std::string operationKind(const plan::Instruction &instruction) {
     return "fill";
   case plan::Operation::Collective:
     return plan::EnumNameCollectiveKind(instruction.op_as_Collective()->kind());
+  case plan::Operation::Wait:
+    return "wait";
   case plan::Operation::NONE:
     break;
   }

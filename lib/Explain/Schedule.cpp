@@ -13,8 +13,8 @@ using runtime::orEmpty;
 bool reducesGradients(const plan::Program &program) {
   for (const plan::Instruction *instruction : orEmpty(program.update()))
     if (const plan::Collective *op = instruction->op_as_Collective())
-      for (uint32_t view : orEmpty(op->buffers())) {
-        uint32_t buffer = program.views()->Get(view)->buffer();
+      for (const plan::Transfer *part : *op->parts()) {
+        uint32_t buffer = program.views()->Get(part->src())->buffer();
         if (program.buffers()->Get(buffer)->kind() ==
             plan::BufferKind::gradients)
           return true;
@@ -68,7 +68,7 @@ std::string actionsText(const plan::Plan &plan) {
 std::string instructionsText(const plan::Plan &plan,
                              const plan::Program &program,
                              const Listing &listing) {
-  auto views = runtime::decodeViews(program);
+  auto views = runtime::decodeViews(plan, program);
   if (!views.ok()) // Not for a plan that was checked.
     return absl::StrCat("  ", views.status().message(), "\n");
   std::string text;

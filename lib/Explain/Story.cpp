@@ -93,18 +93,22 @@ std::string Story::moves() const {
     const plan::Collective *op = listing[i].op_as_Collective();
     if (!op)
       continue;
-    for (uint32_t view : orEmpty(op->buffers()))
-      if (const Part *part = partOf(view)) {
+    for (const plan::Transfer *transfer : *op->parts()) {
+      const Part *part = partOf(transfer->src());
+      if (!part)
+        part = partOf(transfer->dst());
+      if (part) {
         table.add(
             {absl::StrCat(i), operationKind(listing[i]),
              axesText(plan, op->axes()), listing.phaseOf(i).name,
              part->role.empty() ? "all" : part->role,
-             absl::StrCat(op->buffers()->size(),
-                          op->buffers()->size() == 1 ? " view, " : " views, ",
+             absl::StrCat(op->parts()->size(),
+                          op->parts()->size() == 1 ? " view, " : " views, ",
                           bytesText(bucketBytes(program, *op))),
              clean(op->cause())});
         break;
       }
+    }
   }
   return table.empty()
              ? "\nNo collective touches it.\n"

@@ -6,11 +6,13 @@
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Names.h"
 #include "lib/Explain/Story.h"
+#include "runtime/core/Shards.h"
 #include <algorithm>
 
 namespace meshwork::explain {
 using runtime::orEmpty;
 using runtime::ViewInfo;
+using runtime::viewOf;
 
 namespace {
 std::string initText(const plan::Parameter &p) {
@@ -51,11 +53,11 @@ void Story::addParameter(const plan::Parameter &p) {
   head =
       absl::StrCat(clean(p.name()), ": a parameter, [", shape, "] in files, ",
                    elements, " elements\n  starts as ", initText(p), "\n");
-  addPart("weight", p.weight());
-  addPart("master", p.master());
-  addPart("first moment", p.first_moment());
-  addPart("second moment", p.second_moment());
-  addPart("gradient", p.gradient());
+  addPart("weight", viewOf(p.weight()));
+  addPart("master", viewOf(p.master()));
+  addPart("first moment", viewOf(p.first_moment()));
+  addPart("second moment", viewOf(p.second_moment()));
+  addPart("gradient", viewOf(p.gradient()));
 }
 
 void Story::addBuffer(uint32_t index) {
@@ -82,7 +84,7 @@ bool isCalled(const flatbuffers::String *found, const std::string &name) {
 absl::StatusOr<std::string> tell(const plan::Plan &plan,
                                  const plan::Program &program,
                                  const std::string &name) {
-  auto views = runtime::decodeViews(program);
+  auto views = runtime::decodeViews(plan, program);
   if (!views.ok())
     return views.status();
   Story story(plan, program, *std::move(views));

@@ -63,6 +63,19 @@ uint32_t ProgramTables::view(Value value) {
   return known->second;
 }
 
+/// A part of a parameter that every rank holds as a whole.
+std::unique_ptr<plan::ShardedT> ProgramTables::whole(Value value) {
+  auto entry = std::make_unique<plan::ShardedT>();
+  entry->view = view(value);
+  return entry;
+}
+
+static std::unique_ptr<plan::TransferT> inPlace(uint32_t view) {
+  auto entry = std::make_unique<plan::TransferT>();
+  entry->src = entry->dst = view;
+  return entry;
+}
+
 void ProgramTables::addDeclaration(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](schedule::InputOp op) {
@@ -85,11 +98,13 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->init = static_cast<plan::InitKind>(init.getKind());
         entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
         entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
-        entry->weight = view(op.getWeight());
-        entry->master = view(op.getMaster());
-        entry->first_moment = view(op.getFirstMoment());
-        entry->second_moment = view(op.getSecondMoment());
-        entry->gradient = view(op.getGradient());
+        auto shape = cast<MemRefType>(op.getWeight().getType()).getShape();
+        entry->shape.assign(shape.begin(), shape.end());
+        entry->weight = whole(op.getWeight());
+        entry->master = whole(op.getMaster());
+        entry->first_moment = whole(op.getFirstMoment());
+        entry->second_moment = whole(op.getSecondMoment());
+        entry->gradient = whole(op.getGradient());
         table->parameters.push_back(std::move(entry));
       });
 }
@@ -194,7 +209,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
           entry.axes.push_back(axes.at(axis));
         for (Value buffer : op.getBuffers())
-          entry.buffers.push_back(view(buffer));
+          entry.parts.push_back(inPlace(view(buffer)));
         entry.phase = op->getParentOfType<schedule::PhaseOp>().getName();
         entry.cause = op.getCause();
         result.Set(std::move(entry));

@@ -18,6 +18,7 @@ public:
 private:
   void addBuffers();
   uint32_t view(mlir::Value value);
+  std::unique_ptr<plan::ShardedT> whole(mlir::Value value);
   std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);
   plan::OperationUnion operation(mlir::Operation *op);
   void addPhase(schedule::PhaseOp phase);

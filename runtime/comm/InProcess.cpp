@@ -89,8 +89,6 @@ private:
   /// For all_to_all the parts are swapped in pairs by the lower index, and a
   /// chunk is the other's index.
   std::pair<int64_t, int64_t> share(int64_t n) const {
-    if (request.kind == Kind::broadcast)
-      return {0, index == 0 ? 0 : n};
     if (request.kind == Kind::all_to_all || request.kind == Kind::all_gather ||
         request.kind == Kind::reduce_scatter)
       return {n / ranks * index, n / ranks * (index + 1)};
@@ -133,12 +131,10 @@ private:
           std::memcpy(of(i, chunk.piece) + chunk.begin * bytes,
                       of(index, chunk.piece) + chunk.begin * bytes, length);
       return;
-    case Kind::broadcast:
-      std::memcpy(of(index, chunk.piece) + chunk.begin * bytes,
-                  of(0, chunk.piece) + chunk.begin * bytes, length);
-      return;
     case Kind::all_to_all:
       return exchange(chunk, bytes);
+    case Kind::permute:
+      return; // Refused by prepare.
     }
   }
 
@@ -197,6 +193,8 @@ InProcessTransport::groupOf(uint32_t rank, absl::Span<const uint32_t> axes) {
 
 absl::StatusOr<std::unique_ptr<PreparedCollective>>
 InProcessTransport::prepare(uint32_t rank, CollectiveRequest request) {
+  if (request.kind == Kind::permute)
+    return absl::UnimplementedError("permute is not run by this version");
   uint32_t index = mesh.index(rank, request.axes);
   Group &group = groupOf(rank, request.axes);
   return std::make_unique<InProcessCollective>(group, index,

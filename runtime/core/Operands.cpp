@@ -20,6 +20,8 @@ void accumulated(Visit visit, uint32_t view, const char *role,
 void dropout(Visit visit, const plan::Dropout *dropout) {
   if (dropout)
     in(visit, dropout->random(), "dropout.random");
+  if (dropout && dropout->first_head() != plan::noView)
+    in(visit, dropout->first_head(), "dropout.first_head");
 }
 
 void visitLaunch(const plan::Launch &op, Visit visit) {
@@ -57,6 +59,18 @@ void visitAttentionGrad(const plan::AttentionGrad &op, Visit visit) {
   out(visit, op.dk(), "dk");
   out(visit, op.dv(), "dv");
 }
+void visitCollective(const plan::Collective &op, Visit visit) {
+  if (!op.parts())
+    return;
+  for (const plan::Transfer *part : *op.parts()) {
+    if (part->src() == part->dst()) {
+      visit({part->src(), "src and dst", true, true});
+      continue;
+    }
+    in(visit, part->src(), "src");
+    out(visit, part->dst(), "dst");
+  }
+}
 } // namespace
 
 void forEachOperand(const plan::Instruction &instruction, Visit visit) {
@@ -75,12 +89,16 @@ void forEachOperand(const plan::Instruction &instruction, Visit visit) {
     const plan::Embedding &op = *instruction.op_as_Embedding();
     in(visit, op.table(), "table");
     in(visit, op.ids(), "ids");
+    if (op.first_row() != plan::noView)
+      in(visit, op.first_row(), "first_row");
     return out(visit, op.out(), "out");
   }
   case plan::Operation::EmbeddingGrad: {
     const plan::EmbeddingGrad &op = *instruction.op_as_EmbeddingGrad();
     in(visit, op.ids(), "ids");
     in(visit, op.dout(), "dout");
+    if (op.first_row() != plan::noView)
+      in(visit, op.first_row(), "first_row");
     return accumulated(visit, op.dtable(), "dtable", op.accumulate());
   }
   case plan::Operation::RotaryTable: {
@@ -91,9 +109,8 @@ void forEachOperand(const plan::Instruction &instruction, Visit visit) {
   case plan::Operation::Fill:
     return out(visit, instruction.op_as_Fill()->dst(), "dst");
   case plan::Operation::Collective:
-    if (const auto *buffers = instruction.op_as_Collective()->buffers())
-      for (uint32_t view : *buffers)
-        visit({view, "buffers", true, true});
+    return visitCollective(*instruction.op_as_Collective(), visit);
+  case plan::Operation::Wait:
     return;
   }
 }

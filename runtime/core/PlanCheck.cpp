@@ -91,7 +91,8 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
         if (const plan::Launch *op = at.op_as_Launch())
           enough = spend(op->args());
         else if (const plan::Collective *op = at.op_as_Collective())
-          enough = spend(op->buffers()) && spend(op->axes());
+          enough =
+              spend(op->parts()) && spend(op->axes()) && spend(op->sources());
         else if (const plan::RotaryTable *op = at.op_as_RotaryTable())
           enough = spend(op->inverse_frequencies());
       }
@@ -126,12 +127,13 @@ absl::Status checkProgram(const plan::Plan &plan,
     return bad("loss_ready is ", program.loss_ready(), ", update has ",
                check.update().list->size(), " instructions");
   MESHWORK_RETURN_IF_ERROR(checkBuffers(check));
-  absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(program);
+  absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(plan, program);
   MESHWORK_RETURN_IF_ERROR(views.status());
   check.views = std::move(*views);
   MESHWORK_RETURN_IF_ERROR(checkInstructions(check));
   MESHWORK_RETURN_IF_ERROR(checkState(check));
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
+  MESHWORK_RETURN_IF_ERROR(checkAsync(check));
   return checkOverlaps(check);
 }
 } // namespace

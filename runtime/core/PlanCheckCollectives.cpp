@@ -1,234 +1,229 @@
-// Collectives: each one alone, then that the ranks of every group meet.
-#include "absl/container/flat_hash_map.h"
+// Each collective alone: its parts have the shapes of its kind and share no
+// bytes but where Plan.fbs says so.
+#include "runtime/core/Overlap.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include <algorithm>
-#include <deque>
 
 namespace meshwork::runtime {
 namespace {
+using Kind = plan::CollectiveKind;
 
-bool reduces(plan::CollectiveKind kind) {
-  return kind == plan::CollectiveKind::all_reduce ||
-         kind == plan::CollectiveKind::reduce_scatter;
-}
-bool splits(plan::CollectiveKind kind) {
-  return kind == plan::CollectiveKind::all_gather ||
-         kind == plan::CollectiveKind::reduce_scatter ||
-         kind == plan::CollectiveKind::all_to_all;
+bool reduces(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::reduce_scatter;
 }
 
-/// One rank on its way through one list of its program.
-struct Walker {
-  const Instructions *list;
-  uint32_t next = 0;
+/// One collective while its parts are looked at.
+struct Site {
+  const ProgramCheck &check;
+  const plan::Collective &op;
+  int64_t ranks; // of a group
 };
 
-/// Where the first rank of a group waits, and how many have come.
-struct Meeting {
-  uint32_t arrived = 0;
-  uint32_t firstRank = 0;
+struct Pair {
+  const ViewInfo &src, &dst;
+  const plan::Transfer &part;
 };
 
-uint32_t programOf(const plan::Plan &plan, uint32_t rank) {
-  const auto &list = *plan.program_of_rank();
-  return list.Get(list.size() == 1 ? 0 : rank);
+int64_t blockSize(int64_t size, int64_t ranks) {
+  return (size - 1) / ranks + 1;
 }
 
-/// The rank with the coordinates of `rank`, except 0 along `axes`; it stands
-/// for the group. The bits of the axes tell groups of different axes apart.
-std::pair<uint32_t, uint32_t>
-groupKey(const plan::Plan &plan, uint32_t rank,
-         const flatbuffers::Vector<uint32_t> &axes) {
-  uint32_t bits = 0;
-  for (uint32_t axis : axes)
-    bits |= 1u << axis;
-  uint32_t stride = 1, first = rank;
-  for (uint32_t i = plan.mesh()->size(); i-- > 0;) {
-    uint32_t size = plan.mesh()->Get(i)->size();
-    if (bits >> i & 1)
-      first -= (rank / stride % size) * stride;
-    stride *= size;
-  }
-  return {bits, first};
+absl::Status checkDim(int32_t dim, const char *field, const ViewInfo &view) {
+  if (dim >= 0 && static_cast<size_t>(dim) < view.shape.size())
+    return absl::OkStatus();
+  return bad(field, " is ", dim, ", src is ", describe(view));
 }
 
-absl::Status compare(const plan::Program &a, const plan::Collective &x,
-                     const plan::Program &b, const plan::Collective &y) {
-  auto list = [](const flatbuffers::Vector<uint32_t> &values) {
-    return absl::Span<const uint32_t>(values.data(), values.size());
-  };
-  if (x.kind() != y.kind() || x.reduction() != y.reduction() ||
-      list(*x.axes()) != list(*y.axes()))
-    return bad("one is ", plan::EnumNameCollectiveKind(x.kind()),
-               ", the other ", plan::EnumNameCollectiveKind(y.kind()),
-               ", or their reductions or the order of their axes differ");
-  if (x.buffers()->size() != y.buffers()->size())
-    return bad("one has ", x.buffers()->size(), " buffers, the other ",
-               y.buffers()->size());
-  auto elements = [](const plan::View &view) {
-    int64_t count = 1;
-    if (view.shape())
-      for (int64_t size : *view.shape())
-        count *= size;
-    return count;
-  };
-  for (uint32_t i = 0; i < x.buffers()->size(); ++i) {
-    const plan::View &u = *a.views()->Get(x.buffers()->Get(i));
-    const plan::View &v = *b.views()->Get(y.buffers()->Get(i));
-    if (u.dtype() != v.dtype() || elements(u) != elements(v))
-      return bad("buffer ", i, " has ", elements(u), " elements of ",
-                 plan::EnumNameDType(u.dtype()), " in one, ", elements(v),
-                 " of ", plan::EnumNameDType(v.dtype()), " in the other");
+/// `block` is `whole`, but for `dim`, which has the size of a block of it.
+absl::Status expectBlock(const Site &site, const ViewInfo &block,
+                         const ViewInfo &whole, size_t dim) {
+  std::vector<int64_t> shape(whole.shape.begin(), whole.shape.end());
+  shape[dim] = blockSize(shape[dim], site.ranks);
+  if (block.shape == absl::MakeSpan(shape))
+    return absl::OkStatus();
+  ViewInfo expected = block;
+  expected.shape = shape;
+  return bad("one block is ", describe(block), ", expected ",
+             describe(expected), ", 1/", site.ranks, " of dim ", dim, " of ",
+             describe(whole));
+}
+
+absl::Status checkAllToAll(const Site &site, const Pair &pair) {
+  MESHWORK_RETURN_IF_ERROR(checkDim(pair.part.to_dim(), "to_dim", pair.src));
+  size_t dim = static_cast<size_t>(pair.part.dim());
+  size_t toDim = static_cast<size_t>(pair.part.to_dim());
+  if (dim == toDim) {
+    if (pair.src.shape == pair.dst.shape &&
+        pair.src.shape[dim] % site.ranks == 0)
+      return absl::OkStatus();
+    return bad("src is ", describe(pair.src), ", dst ", describe(pair.dst),
+               ", expected one shape that ", site.ranks, " divides in dim ",
+               dim);
   }
+  // What both would be with each split undone.
+  std::vector<int64_t> whole(pair.src.shape.begin(), pair.src.shape.end());
+  whole[dim] = pair.dst.shape[dim];
+  ViewInfo both = pair.src;
+  both.shape = whole;
+  MESHWORK_RETURN_IF_ERROR(expectBlock(site, pair.src, both, dim));
+  return expectBlock(site, pair.dst, both, toDim);
+}
+
+absl::Status checkShapes(const Site &site, const Pair &pair) {
+  Kind kind = site.op.kind();
+  if (pair.src.dtype != pair.dst.dtype)
+    return bad("src is ", describe(pair.src), ", dst ", describe(pair.dst),
+               ", expected one element type");
+  if (reduces(kind) && pair.src.dtype == plan::DType::i32)
+    return bad("integers cannot be reduced");
+  if (pair.src.shape.size() != pair.dst.shape.size())
+    return bad("src is ", describe(pair.src), ", dst ", describe(pair.dst),
+               ", expected as many dims");
+  if (kind != Kind::all_to_all && pair.part.to_dim() != 0)
+    return bad("to_dim is ", pair.part.to_dim(), ", only all_to_all has one");
+  if (kind == Kind::all_reduce || kind == Kind::permute) {
+    if (pair.part.dim() != 0)
+      return bad("dim is ", pair.part.dim(), ", this kind has none");
+    return expectView(pair.dst, "dst", pair.src.dtype, pair.src.shape);
+  }
+  MESHWORK_RETURN_IF_ERROR(checkDim(pair.part.dim(), "dim", pair.src));
+  size_t dim = static_cast<size_t>(pair.part.dim());
+  if (kind == Kind::all_gather)
+    return expectBlock(site, pair.src, pair.dst, dim);
+  if (kind == Kind::reduce_scatter)
+    return expectBlock(site, pair.dst, pair.src, dim);
+  return checkAllToAll(site, pair);
+}
+
+/// `block` is the part of `whole` that belongs to the rank itself.
+bool isOwnBlock(const Site &site, const ViewInfo &whole, const ViewInfo &block,
+                size_t dim) {
+  uint32_t before = whole.shifts ? whole.shifts->size() : 0;
+  if (whole.buffer != block.buffer || whole.offset != block.offset ||
+      whole.strides != block.strides || !block.shifts ||
+      block.shifts->size() != before + 1)
+    return false;
+  for (uint32_t i = 0; i <= before; ++i) {
+    const plan::Shift &found = *block.shifts->Get(i);
+    const auto &axes = orEmpty(found.axes()),
+               &expected = i < before ? orEmpty(whole.shifts->Get(i)->axes())
+                                      : *site.op.axes();
+    uint64_t bytes = i < before
+                         ? whole.shifts->Get(i)->bytes()
+                         : static_cast<uint64_t>(block.shape[dim]) *
+                               static_cast<uint64_t>(whole.strides[dim]) *
+                               sizeOf(whole.dtype);
+    if (found.bytes() != bytes ||
+        !std::equal(axes.begin(), axes.end(), expected.begin(), expected.end()))
+      return false;
+  }
+  // The padding of the last block must not be another block's elements.
+  bool outermost = whole.contiguous;
+  for (size_t i = 0; i < dim; ++i)
+    outermost &= whole.shape[i] == 1;
+  return outermost || whole.shape[dim] == block.shape[dim] * site.ranks;
+}
+
+bool mayAlias(const Site &site, const Pair &pair) {
+  size_t dim = static_cast<size_t>(pair.part.dim());
+  switch (site.op.kind()) {
+  case Kind::all_reduce:
+    return isSameView(pair.src, pair.dst);
+  case Kind::reduce_scatter:
+    return isOwnBlock(site, pair.src, pair.dst, dim);
+  case Kind::all_gather:
+    return isOwnBlock(site, pair.dst, pair.src, dim);
+  default:
+    return false;
+  }
+}
+
+/// Where a part may touch its buffer, on any rank.
+struct Touch {
+  uint32_t buffer;
+  uint64_t begin, end;
+  uint32_t part;
+  const ViewInfo *view;
+  bool written;
+};
+
+/// No part writes what another one touches.
+absl::Status checkApart(std::vector<Touch> &touches) {
+  std::sort(touches.begin(), touches.end(), [](auto &a, auto &b) {
+    return std::tie(a.buffer, a.begin) < std::tie(b.buffer, b.begin);
+  });
+  for (size_t i = 0; i < touches.size(); ++i)
+    for (size_t k = i + 1;
+         k < touches.size() && touches[k].buffer == touches[i].buffer &&
+         touches[k].begin < touches[i].end;
+         ++k) {
+      const Touch &a = touches[i], &b = touches[k];
+      if (a.part != b.part && (a.written || b.written) &&
+          mayShareBytes(*a.view, *b.view))
+        return bad("parts ", std::min(a.part, b.part), " and ",
+                   std::max(a.part, b.part),
+                   " share bytes that one of them writes");
+    }
   return absl::OkStatus();
 }
 
-/// Walks all ranks through one list, each waiting at a collective until its
-/// whole group is there. Every order of arrival ends the same way, so one
-/// walk proves that no rank waits forever.
-class Rehearsal {
-public:
-  Rehearsal(const plan::Plan &plan, const char *section,
-            absl::FunctionRef<const Instructions *(const plan::Program &)> pick,
-            uint32_t ranks)
-      : plan(plan), section(section), walkers(ranks) {
-    for (uint32_t rank = 0; rank < ranks; ++rank)
-      walkers[rank].list = pick(*plan.programs()->Get(programOf(plan, rank)));
-  }
-
-  absl::Status run() {
-    for (uint32_t rank = 0; rank < walkers.size(); ++rank)
-      ready.push_back(rank);
-    while (!ready.empty()) {
-      uint32_t rank = ready.front();
-      ready.pop_front();
-      MESHWORK_RETURN_IF_ERROR(advance(rank));
+absl::Status checkParts(const Site &site) {
+  std::vector<Touch> touches;
+  uint32_t index = 0;
+  for (const plan::Transfer *part : *site.op.parts()) {
+    Pair pair{site.check.views[part->src()], site.check.views[part->dst()],
+              *part};
+    absl::Status status = checkShapes(site, pair);
+    if (status.ok() && mayShareBytes(pair.src, pair.dst) &&
+        !mayAlias(site, pair))
+      status =
+          bad("src ", describe(pair.src), " and dst ", describe(pair.dst),
+              " share bytes in a way that ",
+              plan::EnumNameCollectiveKind(site.op.kind()), " does not allow");
+    if (!status.ok())
+      return bad("part ", index, ": ", status.message());
+    for (bool written : {false, true}) {
+      const ViewInfo &view = written ? pair.dst : pair.src;
+      touches.push_back({view.buffer, view.offset,
+                         view.offset + view.reach + view.spanBytes, index,
+                         &view, written});
     }
-    if (meetings.empty())
-      return absl::OkStatus();
-    uint32_t rank = meetings.begin()->second.firstRank;
-    return bad("rank ", rank, " would wait forever at ", where(rank),
-               ": the ranks of its group do not all come there");
+    ++index;
   }
-
-private:
-  const plan::Collective *current(uint32_t rank) const {
-    const Walker &walker = walkers[rank];
-    return walker.list->Get(walker.next)->op_as_Collective();
-  }
-  std::string where(uint32_t rank) const {
-    const Walker &walker = walkers[rank];
-    return absl::StrCat(section, "[", walker.next, "] ",
-                        quote(walker.list->Get(walker.next)->name()));
-  }
-
-  absl::Status advance(uint32_t rank) {
-    Walker &walker = walkers[rank];
-    while (walker.next < walker.list->size() && !current(rank))
-      ++walker.next;
-    if (walker.next == walker.list->size())
-      return absl::OkStatus();
-    const plan::Collective &op = *current(rank);
-    auto key = groupKey(plan, rank, *op.axes());
-    Meeting &meeting = meetings[key];
-    if (meeting.arrived++ == 0)
-      meeting.firstRank = rank;
-    uint32_t other = meeting.firstRank;
-    absl::Status same =
-        compare(*plan.programs()->Get(programOf(plan, other)), *current(other),
-                *plan.programs()->Get(programOf(plan, rank)), op);
-    if (!same.ok())
-      return bad("collectives of ranks ", other, " (", where(other), ") and ",
-                 rank, " (", where(rank), ") do not match: ", same.message());
-    waiting[key].push_back(rank);
-    if (meeting.arrived == groupSize(plan, *op.axes()))
-      release(key);
-    return absl::OkStatus();
-  }
-
-  void release(std::pair<uint32_t, uint32_t> key) {
-    for (uint32_t rank : waiting[key]) {
-      ++walkers[rank].next;
-      ready.push_back(rank);
-    }
-    waiting.erase(key);
-    meetings.erase(key);
-  }
-
-  const plan::Plan &plan;
-  const char *section;
-  std::vector<Walker> walkers;
-  std::deque<uint32_t> ready;
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Meeting> meetings;
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>>
-      waiting;
-};
-} // namespace
-
-uint64_t groupSize(const plan::Plan &plan,
-                   const flatbuffers::Vector<uint32_t> &axes) {
-  uint64_t size = 1;
-  for (uint32_t axis : axes)
-    size *= plan.mesh()->Get(axis)->size();
-  return size;
+  return checkApart(touches);
 }
+
+absl::Status checkSources(const Site &site) {
+  uint32_t count = orEmpty(site.op.sources()).size();
+  if (site.op.kind() != Kind::permute)
+    return count == 0 ? absl::OkStatus()
+                      : bad("only permute has sources, it has ", count);
+  if (count != site.ranks)
+    return bad("permute has ", count, " sources for groups of ", site.ranks);
+  for (uint32_t source : *site.op.sources())
+    if (source >= site.ranks)
+      return bad("permute has the source ", source, " in groups of ",
+                 site.ranks);
+  return absl::OkStatus();
+}
+} // namespace
 
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op) {
-  if (op.kind() > plan::CollectiveKind::MAX ||
-      op.reduction() > plan::Reduction::MAX)
+  if (op.kind() > Kind::MAX || op.reduction() > plan::Reduction::MAX)
     return bad("unknown collective ", static_cast<int>(op.kind()),
                " or reduction ", static_cast<int>(op.reduction()));
-  if (!op.axes() || op.axes()->size() == 0 || !op.buffers() ||
-      op.buffers()->size() == 0)
-    return bad("a collective needs an axis and a buffer");
-  uint32_t seen = 0;
-  for (uint32_t axis : *op.axes()) {
-    if (axis >= check.plan.mesh()->size() || (seen >> axis & 1))
-      return bad("axis ", axis, " is not one of ", check.plan.mesh()->size(),
-                 " mesh axes, or is named twice");
-    seen |= 1u << axis;
-  }
-  int64_t ranks = static_cast<int64_t>(groupSize(check.plan, *op.axes()));
-  std::vector<std::pair<uint64_t, uint64_t>> ranges; // in the arena
-  plan::DType dtype = check.views[op.buffers()->Get(0)].dtype;
-  for (uint32_t index : *op.buffers()) {
-    const ViewInfo &view = check.views[index];
-    if (!view.contiguous || view.dtype != dtype)
-      return bad("buffer ", describe(view), " is not contiguous, or not ",
-                 plan::EnumNameDType(dtype), " as the first one");
-    if (reduces(op.kind()) && dtype == plan::DType::i32)
-      return bad("integers cannot be reduced");
-    if (splits(op.kind()) && view.elements % ranks != 0)
-      return bad("buffer ", describe(view), " does not divide into ", ranks,
-                 " equal parts");
-    uint64_t begin = check.bufferOf(view).offset() + view.offset;
-    ranges.push_back({begin, begin + view.spanBytes});
-  }
-  std::sort(ranges.begin(), ranges.end());
-  for (size_t i = 1; i < ranges.size(); ++i)
-    if (ranges[i].first < ranges[i - 1].second)
-      return bad("two of its buffers share bytes");
-  return absl::OkStatus();
-}
-
-absl::Status checkCollectiveOrder(const plan::Plan &plan) {
-  const auto &list = *plan.program_of_rank();
-  bool allSame = std::all_of(list.begin(), list.end(),
-                             [&](uint32_t p) { return p == list.Get(0); });
-  if (allSame) // The same program meets itself.
-    return absl::OkStatus();
-  uint32_t ranks = list.size();
-  using Pick = const Instructions *(*)(const plan::Program &);
-  const std::pair<const char *, Pick> picks[] = {
-      {"once", [](const plan::Program &p) { return &orEmpty(p.once()); }},
-      {"step", [](const plan::Program &p) { return &orEmpty(p.step()); }},
-      {"microbatch",
-       [](const plan::Program &p) { return &orEmpty(p.microbatch()); }},
-      {"update", [](const plan::Program &p) { return &orEmpty(p.update()); }}};
-  for (const auto &[name, pick] : picks)
-    MESHWORK_RETURN_IF_ERROR(Rehearsal(plan, name, pick, ranks).run());
-  return absl::OkStatus();
+  if (!reduces(op.kind()) && op.reduction() != plan::Reduction::sum)
+    return bad(plan::EnumNameCollectiveKind(op.kind()), " reduces nothing");
+  if (!op.axes() || op.axes()->size() == 0 || !op.parts() ||
+      op.parts()->size() == 0)
+    return bad("a collective needs an axis and a part");
+  if (op.channel() > maxChannels)
+    return bad("channel ", op.channel(), ", expected at most ", maxChannels);
+  MESHWORK_RETURN_IF_ERROR(checkAxes(check.plan, op.axes()));
+  Site site{check, op, static_cast<int64_t>(groupSize(check.plan, op.axes()))};
+  MESHWORK_RETURN_IF_ERROR(checkSources(site));
+  return checkParts(site);
 }
 
 } // namespace meshwork::runtime

@@ -2,12 +2,16 @@
 #pragma once
 
 #include "meshwork/Plan/Frame.h"
+#include "runtime/core/Axes.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
 #include <array>
 
 namespace meshwork::runtime {
+
+/// Communication threads of one rank; see plan::Collective.
+inline constexpr uint32_t maxChannels = 8;
 
 /// The four lists of a program in the order in which lives count them.
 struct Section {
@@ -47,12 +51,10 @@ absl::Status checkOperation(const ProgramCheck &check,
 absl::Status checkUses(const ProgramCheck &check);
 absl::Status checkOverlaps(const ProgramCheck &check);
 absl::Status checkState(const ProgramCheck &check);
+absl::Status checkParameters(const ProgramCheck &check);
+absl::Status checkAsync(const ProgramCheck &check);
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op);
 absl::Status checkCollectiveOrder(const plan::Plan &plan);
-
-/// Ranks in one group over `axes`; the axes must have been checked.
-uint64_t groupSize(const plan::Plan &plan,
-                   const flatbuffers::Vector<uint32_t> &axes);
 
 } // namespace meshwork::runtime

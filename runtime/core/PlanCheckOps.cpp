@@ -60,14 +60,29 @@ absl::Status check(const ProgramCheck &c, const plan::Matmul &op) {
   return absl::OkStatus();
 }
 
-absl::Status checkDropout(const ProgramCheck &c, const plan::Dropout *dropout) {
+/// One i32 that says where a shard begins; may be absent.
+absl::Status checkIndex(const ProgramCheck &c, uint32_t view,
+                        const char *role) {
+  if (view == plan::noView ||
+      (c.views[view].dtype == plan::DType::i32 && c.views[view].elements == 1))
+    return absl::OkStatus();
+  return bad(role, " is ", describe(c.views[view]), ", expected one i32");
+}
+
+absl::Status checkDropout(const ProgramCheck &c, const plan::Dropout *dropout,
+                          int64_t heads) {
   if (!dropout)
     return absl::OkStatus();
   if (!(dropout->keep_scale() >= 1) || !std::isfinite(dropout->keep_scale()))
     return bad("dropout has keep_scale ", dropout->keep_scale(),
                ", expected at least 1");
   const ViewInfo &random = c.views[dropout->random()];
-  return expectView(random, "dropout.random", plan::DType::i32, {3});
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(random, "dropout.random", plan::DType::i32, {3}));
+  if (dropout->heads() != 0 && dropout->heads() < heads)
+    return bad("dropout is over ", dropout->heads(), " heads, q alone has ",
+               heads);
+  return checkIndex(c, dropout->first_head(), "dropout.first_head");
 }
 
 /// What forward and backward share.
@@ -91,7 +106,7 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
     return bad("scale is ", op.scale());
   if (op.window() < 0)
     return bad("window is ", op.window(), ", expected 0 or more");
-  return checkDropout(c, op.dropout());
+  return checkDropout(c, op.dropout(), heads);
 }
 
 absl::Status check(const ProgramCheck &c, const plan::Attention &op) {
@@ -113,7 +128,7 @@ absl::Status check(const ProgramCheck &c, const plan::AttentionGrad &op) {
 /// `rows` must be ids' shape followed by the table's without its first dim.
 absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
                        const ViewInfo &ids, const ViewInfo &rows,
-                       const char *role) {
+                       const char *role, uint32_t firstRow) {
   if (ids.dtype != plan::DType::i32)
     return bad("ids are ", describe(ids), ", expected i32");
   if (!isFloat(table) || table.shape.size() < 2 || !isFloat(rows))
@@ -123,6 +138,8 @@ absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
   std::vector<int64_t> shape(ids.shape.begin(), ids.shape.end());
   shape.insert(shape.end(), table.shape.begin() + 1, table.shape.end());
   MESHWORK_RETURN_IF_ERROR(expectView(rows, role, rows.dtype, shape));
+  if (firstRow != plan::noView) // Other ranks hold the other rows.
+    return checkIndex(c, firstRow, "first_row");
   // Token files are checked against the vocabulary, not against this table.
   for (const plan::Input *input : orEmpty(c.program.inputs()))
     if (input->view() < c.views.size() &&
@@ -136,13 +153,13 @@ absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
 
 absl::Status check(const ProgramCheck &c, const plan::Embedding &op) {
   return checkRows(c, c.views[op.table()], c.views[op.ids()], c.views[op.out()],
-                   "out");
+                   "out", op.first_row());
 }
 
 absl::Status check(const ProgramCheck &c, const plan::EmbeddingGrad &op) {
   MESHWORK_RETURN_IF_ERROR(checkAccumulate(op.accumulate()));
   return checkRows(c, c.views[op.dtable()], c.views[op.ids()],
-                   c.views[op.dout()], "dout");
+                   c.views[op.dout()], "dout", op.first_row());
 }
 
 absl::Status check(const ProgramCheck &c, const plan::RotaryTable &op) {
@@ -204,6 +221,8 @@ absl::Status checkOperation(const ProgramCheck &c,
     return check(c, *instruction.op_as_Fill());
   case plan::Operation::Collective:
     return checkCollective(c, *instruction.op_as_Collective());
+  case plan::Operation::Wait: // See checkAsync: it depends on what is before.
+    return absl::OkStatus();
   case plan::Operation::NONE:
     break;
   }

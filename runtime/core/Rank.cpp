@@ -57,14 +57,44 @@ absl::StatusOr<uint64_t> neededBytes(const plan::Program &program,
   return bytes;
 }
 
+absl::Status expectWhole(const plan::Parameter &parameter) {
+  for (const plan::Sharded *part :
+       {parameter.weight(), parameter.master(), parameter.first_moment(),
+        parameter.second_moment(), parameter.gradient()})
+    if (part && part->dims())
+      for (const plan::AxisList *axes : *part->dims())
+        if (orEmpty(axes->axes()).size() > 0)
+          return absl::UnimplementedError(
+              absl::StrCat("parameter ", quote(parameter.name()),
+                           " is sharded, which this version does not run"));
+  return absl::OkStatus();
+}
+
+/// What the schema says and this version does not do yet.
+absl::Status checkExecutable(const plan::Program &program) {
+  for (const plan::View *view : orEmpty(program.views()))
+    if (orEmpty(view->shifts()).size() > 0)
+      return absl::UnimplementedError(
+          "a view is shifted, which this version does not run");
+  for (const plan::Input *input : orEmpty(program.inputs()))
+    if (input->kind() == plan::InputKind::coordinate)
+      return absl::UnimplementedError(
+          "an input is a coordinate, which this version does not write");
+  for (const plan::Parameter *parameter : orEmpty(program.parameters()))
+    MESHWORK_RETURN_IF_ERROR(expectWhole(*parameter));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
   const auto &programs = *setup.plan.program_of_rank();
   uint32_t index = programs.Get(programs.size() == 1 ? 0 : setup.rank);
   std::unique_ptr<Rank> rank(
       new Rank(setup, *setup.plan.programs()->Get(index)));
-  absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(rank->ofPlan);
+  absl::StatusOr<std::vector<ViewInfo>> views =
+      decodeViews(setup.plan, rank->ofPlan);
   MESHWORK_RETURN_IF_ERROR(views.status());
   rank->views = std::move(*views);
+  MESHWORK_RETURN_IF_ERROR(checkExecutable(rank->ofPlan));
   MESHWORK_RETURN_IF_ERROR(rank->allocate());
   PrepareContext context{setup.plan,
                          rank->ofPlan,
@@ -124,10 +154,18 @@ absl::StatusOr<BoundInstruction> Rank::bindOne(const plan::Instruction &source,
   CollectiveRequest request;
   request.kind = op->kind();
   request.reduction = op->reduction();
-  request.dtype = views[op->buffers()->Get(0)].dtype;
+  request.dtype = views[op->parts()->Get(0)->src()].dtype;
   request.axes.assign(op->axes()->begin(), op->axes()->end());
-  for (uint32_t view : *op->buffers())
-    request.pieces.push_back({data(view), views[view].elements});
+  for (const plan::Transfer *part : *op->parts()) {
+    const ViewInfo &view = views[part->src()];
+    if (op->kind() != plan::CollectiveKind::all_reduce || op->channel() != 0 ||
+        part->src() != part->dst() || !view.contiguous ||
+        view.dtype != request.dtype)
+      return absl::UnimplementedError(
+          "this version runs all_reduce in place, over contiguous views of one "
+          "type, on channel 0");
+    request.pieces.push_back({data(part->src()), view.elements});
+  }
   request.name = source.name() ? source.name()->str() : std::string();
   absl::StatusOr<std::unique_ptr<PreparedCollective>> collective =
       setup.transport.prepare(setup.rank, std::move(request));

@@ -1,6 +1,7 @@
 #include "runtime/core/Replay.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/core/Operands.h"
+#include "runtime/core/Shards.h"
 #include <algorithm>
 #include <cstring>
 
@@ -70,7 +71,7 @@ std::optional<Finding> scanParameters(const Rank &rank) {
   uint32_t index = 0;
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    for (uint32_t view : {parameter->master(), parameter->weight()})
+    for (uint32_t view : {masterOf(*parameter).view(), weightView(*parameter)})
       if (const char *found = nonFiniteIn(rank.view(view), rank.data(view))) {
         Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
         finding.text = absl::StrCat(

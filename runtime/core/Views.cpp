@@ -1,13 +1,14 @@
 #include "runtime/core/Views.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+#include "runtime/core/Axes.h"
 #include "runtime/core/Checked.h"
 #include <algorithm>
 #include <array>
 
 namespace meshwork::runtime {
 namespace {
-constexpr uint32_t maxDims = 8;
+constexpr uint32_t maxDims = 8, maxShifts = 16;
 
 absl::Span<const int64_t> spanOf(const flatbuffers::Vector<int64_t> *vector) {
   if (!vector || vector->size() == 0)
@@ -61,8 +62,29 @@ absl::Status checkNoSelfOverlap(ViewInfo &view) {
   return absl::OkStatus();
 }
 
-absl::Status decode(const plan::Program &program, const plan::View &from,
-                    ViewInfo &view) {
+/// The largest coordinates give the largest sum: shifts are not negative.
+absl::Status measureShifts(const plan::Plan &plan, ViewInfo &view) {
+  if (!view.shifts)
+    return absl::OkStatus();
+  if (view.shifts->size() > maxShifts)
+    return bad("it has ", view.shifts->size(), " shifts, expected at most ",
+               maxShifts);
+  for (const plan::Shift *shift : *view.shifts) {
+    MESHWORK_RETURN_IF_ERROR(checkAxes(plan, shift->axes()));
+    if (shift->bytes() % sizeOf(view.dtype) != 0)
+      return bad("it is shifted by ", shift->bytes(),
+                 " bytes, expected a multiple of its element");
+    uint64_t furthest = 0;
+    if (!checkedMul(groupSize(plan, shift->axes()) - 1, shift->bytes(),
+                    furthest) ||
+        !checkedAdd(view.reach, furthest, view.reach))
+      return bad("its shifts do not fit 64 bits");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status decode(const plan::Plan &plan, const plan::Program &program,
+                    const plan::View &from, ViewInfo &view) {
   if (from.buffer() >= orEmpty(program.buffers()).size())
     return bad("buffer ", from.buffer(), " does not exist, there are ",
                orEmpty(program.buffers()).size());
@@ -77,19 +99,25 @@ absl::Status decode(const plan::Program &program, const plan::View &from,
           spanOf(from.strides()),
           0,
           0,
-          false};
+          false,
+          from.shifts() && from.shifts()->size() > 0 ? from.shifts() : nullptr,
+          0};
   if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
     return bad("it has ", view.shape.size(), " sizes and ", view.strides.size(),
                " strides, expected as many, at most ", maxDims);
   MESHWORK_RETURN_IF_ERROR(measure(view));
   MESHWORK_RETURN_IF_ERROR(checkNoSelfOverlap(view));
+  MESHWORK_RETURN_IF_ERROR(measureShifts(plan, view));
   const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
   uint64_t end = 0;
   if (!checkedAdd(view.offset, view.spanBytes, end) ||
-      end > buffer.size_bytes())
-    return bad(describe(view), " at offset ", view.offset, " needs ",
-               view.spanBytes, " bytes, buffer ", quote(buffer.name()), " has ",
-               buffer.size_bytes());
+      !checkedAdd(end, view.reach, end) || end > buffer.size_bytes())
+    return bad(describe(view), " at offset ", view.offset,
+               view.reach > 0
+                   ? absl::StrCat(", shifted by up to ", view.reach, ",")
+                   : std::string(),
+               " needs ", view.spanBytes, " bytes, buffer ",
+               quote(buffer.name()), " has ", buffer.size_bytes());
   if (view.offset % sizeOf(view.dtype) != 0)
     return bad("offset ", view.offset, " is not a multiple of its element");
   return absl::OkStatus();
@@ -102,11 +130,11 @@ bool isAligned(const flatbuffers::Vector<int64_t> *list) {
 }
 
 absl::StatusOr<std::vector<ViewInfo>>
-decodeViews(const plan::Program &program) {
+decodeViews(const plan::Plan &plan, const plan::Program &program) {
   std::vector<ViewInfo> views(orEmpty(program.views()).size());
   for (uint32_t i = 0; i < views.size(); ++i)
     if (absl::Status status =
-            decode(program, *program.views()->Get(i), views[i]);
+            decode(plan, program, *program.views()->Get(i), views[i]);
         !status.ok())
       return bad("view ", i, ": ", status.message());
   return views;

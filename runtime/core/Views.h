@@ -12,15 +12,19 @@ namespace meshwork::runtime {
 using Instructions =
     flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>>;
 
+using Shifts = flatbuffers::Vector<flatbuffers::Offset<plan::Shift>>;
+
 struct ViewInfo {
   uint32_t buffer;
-  uint64_t offset; // bytes from the start of the buffer
+  uint64_t offset; // bytes from the start of the buffer, before shifts
   plan::DType dtype;
   absl::Span<const int64_t> shape;   // points into the plan; all positive
   absl::Span<const int64_t> strides; // in elements
   int64_t elements;
-  uint64_t spanBytes; // from the first byte to past the last
-  bool contiguous;    // row-major without gaps
+  uint64_t spanBytes;   // from the first byte to past the last
+  bool contiguous;      // row-major without gaps
+  const Shifts *shifts; // null: none
+  uint64_t reach;       // bytes of the largest sum of shifts on any rank
 };
 
 /// 4 for f32 and i32, 2 for bf16.
@@ -37,9 +41,11 @@ const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
               : *reinterpret_cast<const flatbuffers::Vector<T> *>(&none);
 }
 
-/// All views of `program`, in order. dataLoss when a view leaves its
-/// buffer, overlaps itself, has an unknown type or more than 8 dims.
-absl::StatusOr<std::vector<ViewInfo>> decodeViews(const plan::Program &program);
+/// All views of `program`, in order. dataLoss when a view leaves its buffer on
+/// some rank, overlaps itself, has an unknown type, more than 8 dims or a shift
+/// along what is no axis. The mesh of `plan` has been checked.
+absl::StatusOr<std::vector<ViewInfo>> decodeViews(const plan::Plan &plan,
+                                                  const plan::Program &program);
 
 /// The verifier of FlatBuffers aligns a list by its length, not its elements.
 bool isAligned(const flatbuffers::Vector<int64_t> *list);

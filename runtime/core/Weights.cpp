@@ -5,6 +5,7 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/core/Shards.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/Init.h"
 #include <algorithm>
@@ -55,9 +56,9 @@ float fromBf16(uint16_t value) {
 /// weight = master in the weight's type, over elements [begin, end).
 void roundMaster(const Rank &rank, const plan::Parameter &parameter,
                  int64_t begin, int64_t end) {
-  const float *master = f32At(rank, parameter.master());
-  std::byte *weight = rank.data(parameter.weight());
-  if (rank.view(parameter.weight()).dtype == plan::DType::bf16) {
+  const float *master = f32At(rank, masterOf(parameter).view());
+  std::byte *weight = rank.data(weightView(parameter));
+  if (rank.view(weightView(parameter)).dtype == plan::DType::bf16) {
     uint16_t *to = reinterpret_cast<uint16_t *>(weight);
     for (int64_t i = begin; i < end; ++i)
       to[i] = toBf16(master[i]);
@@ -117,8 +118,8 @@ absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
                           uint64_t seed) {
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    int64_t elements = rank.view(parameter->master()).elements;
-    float *master = f32At(rank, parameter->master());
+    int64_t elements = rank.view(masterOf(*parameter).view()).elements;
+    float *master = f32At(rank, masterOf(*parameter).view());
     if (file) {
       absl::Status status = file->read(parameter->name()->str(),
                                        {master, static_cast<size_t>(elements)});
@@ -145,7 +146,7 @@ absl::Status saveWeights(const std::string &path,
   forEachParameter(
       ranks, [&](const Rank &rank, const plan::Parameter &parameter) {
         tensors.push_back({parameter.name()->str(), fileShape(parameter),
-                           f32At(rank, parameter.master())});
+                           f32At(rank, masterOf(parameter).view())});
       });
   return fromIo(writeSafeTensors(path, tensors));
 }
@@ -159,9 +160,9 @@ absl::Status checkGradientsKept(const plan::Plan &plan) {
       end += list->size();
     for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
       const plan::Buffer *buffer = nullptr;
-      if (parameter->gradient() != plan::noView)
+      if (viewOf(parameter->gradient()) != plan::noView)
         buffer = program->buffers()->Get(
-            program->views()->Get(parameter->gradient())->buffer());
+            program->views()->Get(viewOf(parameter->gradient()))->buffer());
       if (!buffer ||
           (!buffer->persistent() && uint64_t{buffer->last_use()} + 1 < end))
         return withExitCode(
@@ -180,8 +181,8 @@ absl::Status saveGradients(const std::string &path,
   std::vector<std::unique_ptr<float[]>> widened;
   forEachParameter(ranks, [&](const Rank &rank,
                               const plan::Parameter &parameter) {
-    const ViewInfo &view = rank.view(parameter.gradient());
-    const float *data = f32At(rank, parameter.gradient());
+    const ViewInfo &view = rank.view(viewOf(parameter.gradient()));
+    const float *data = f32At(rank, viewOf(parameter.gradient()));
     if (view.dtype == plan::DType::bf16) {
       size_t count = static_cast<size_t>(view.elements);
       auto *from = reinterpret_cast<const uint16_t *>(data);

@@ -74,7 +74,7 @@ TEST(Value, aParameter) {
   EXPECT_HAS(text, "each rank saw only its part of the batch");
   EXPECT_HAS(text, "reads weight, master as table");
   EXPECT_HAS(text, "writes gradient as dtable");
-  EXPECT_HAS(text, "updates gradient as buffers");
+  EXPECT_HAS(text, "updates gradient as src and dst");
 }
 
 TEST(Value, aBuffer) {

@@ -20,6 +20,8 @@ absl::Status readDropout(const plan::Program &program,
                          const plan::Dropout *dropout, AttentionShape &shape) {
   if (!dropout)
     return absl::OkStatus();
+  if (dropout->first_head() != 0xffffffffu || dropout->heads() != 0)
+    return absl::UnimplementedError("sharded heads are not run by this version");
   shape.hasDropout = true;
   shape.stream = dropout->stream();
   shape.threshold = dropout->threshold();

@@ -212,6 +212,8 @@ private:
 
 OperationOr makeEmbedding(const plan::Embedding &op,
                           const plan::Program &program) {
+  if (op.first_row() != 0xffffffffu)
+    return absl::UnimplementedError("first_row is not run by this version");
   Lookup lookup;
   MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.table(), op.ids(),
                                              op.out(), "table", "out"));
@@ -220,6 +222,8 @@ OperationOr makeEmbedding(const plan::Embedding &op,
 
 OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
                               const plan::Program &program) {
+  if (op.first_row() != 0xffffffffu)
+    return absl::UnimplementedError("first_row is not run by this version");
   Lookup lookup;
   MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.dtable(), op.ids(),
                                              op.dout(), "dtable", "dout"));

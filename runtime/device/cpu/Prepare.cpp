@@ -53,6 +53,7 @@ absl::Status growWorkspace(
     return absl::OkStatus();
   for (const plan::Instruction *instruction : *list) {
     if (instruction->op_type() == plan::Operation::Collective ||
+        instruction->op_type() == plan::Operation::Wait ||
         instruction->op_type() == plan::Operation::Launch)
       continue; // Neither has scratch beside the arena.
     OperationOr op = make(*instruction, program);

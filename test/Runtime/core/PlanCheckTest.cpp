@@ -217,7 +217,13 @@ TEST(PlanCheck, inputsResultsParameters) {
       {"standard deviation",
        [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = -1; }},
       {"master is absent",
-       [](PlanT &, ProgramT &p) { p.parameters[0]->master = plan::noView; }},
+       [](PlanT &, ProgramT &p) {
+         p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
+         p.views.back()->dtype = plan::DType::bf16;
+         p.parameters[0]->weight->view =
+             static_cast<uint32_t>(p.views.size() - 1);
+         p.parameters[0]->master = nullptr;
+       }},
       {"does not persist",
        [](PlanT &, ProgramT &p) {
          p.buffers[0]->persistent = false;
@@ -228,7 +234,7 @@ TEST(PlanCheck, inputsResultsParameters) {
          p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
          p.views.back()->dtype = plan::DType::i32;
          p.parameters[0]->first_moment =
-             static_cast<uint32_t>(p.views.size() - 1);
+             whole(static_cast<uint32_t>(p.views.size() - 1));
        }},
   });
 }
@@ -413,6 +419,16 @@ plan::CollectiveT &collective(ProgramT &p) {
   return opOf<plan::CollectiveT>(*p.update[1]);
 }
 
+void addPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
+             int32_t toDim = 0) {
+  collective(p).parts.push_back(transfer(src, dst, dim, toDim));
+}
+void setPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
+             int32_t toDim = 0) {
+  collective(p).parts.clear();
+  addPart(p, src, dst, dim, toDim);
+}
+
 TEST(PlanCheck, collectivesAlone) {
   expectRefused({
       {"unknown collective",
@@ -421,26 +437,21 @@ TEST(PlanCheck, collectivesAlone) {
        }},
       {"needs an axis",
        [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
-      {"needs an axis and a buffer",
-       [](PlanT &, ProgramT &p) { collective(p).buffers.clear(); }},
+      {"needs an axis and a part",
+       [](PlanT &, ProgramT &p) { collective(p).parts.clear(); }},
       {"axis 1 is not", [](PlanT &, ProgramT &p) { collective(p).axes = {1}; }},
       {"named twice",
        [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
       {"share bytes",
        [](PlanT &, ProgramT &p) {
-         collective(p).buffers = {gradient, gradient};
+         addPart(p, gradient, gradient);
        }},
       {"integers",
-       [](PlanT &, ProgramT &p) { collective(p).buffers = {tokens}; }},
-      {"not contiguous",
-       [](PlanT &, ProgramT &p) {
-         collective(p).buffers = {gradient, tokens};
-       }},
-      {"4 equal parts",
-       [](PlanT &, ProgramT &p) {
-         collective(p).kind = plan::CollectiveKind::all_gather;
-         collective(p).buffers = {loss};
-       }},
+       [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
+      {"one element type",
+       [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
+      {"expected as many dims",
+       [](PlanT &, ProgramT &p) { setPart(p, gradient, loss); }},
   });
 }
 
@@ -475,17 +486,20 @@ TEST(PlanCheck, collectivesMeet) {
        }},
       {"do not match",
        [](PlanT &p, ProgramT &) {
-         collective(lastRank(p)).kind = plan::CollectiveKind::broadcast;
+         ProgramT &q = lastRank(p);
+         setPart(q, cos, sin);
+         collective(q).kind = plan::CollectiveKind::permute;
+         collective(q).sources = {1, 2, 3, 0};
        }},
       {"do not match",
        [](PlanT &p, ProgramT &) {
          collective(lastRank(p)).reduction = plan::Reduction::max;
        }},
-      {"elements of",
-       [](PlanT &p, ProgramT &) { collective(lastRank(p)).buffers = {ones}; }},
-      {"one has 1 buffers",
+      {"part 0 has another type",
+       [](PlanT &p, ProgramT &) { setPart(lastRank(p), ones, ones); }},
+      {"one has 1 parts",
        [](PlanT &p, ProgramT &) {
-         collective(lastRank(p)).buffers = {gradient, ones};
+         addPart(lastRank(p), ones, ones);
        }},
   });
 }

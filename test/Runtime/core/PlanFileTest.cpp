@@ -81,7 +81,7 @@ TEST(PlanFile, survivesFlipsWithARightChecksum) {
 TEST(PlanFile, namesTheVersion) {
   Bytes bytes = encode(tinyPlan());
   bytes[8] = 3;
-  refuse(reframed(bytes), "made by format v3, this runtime reads v1");
+  refuse(reframed(bytes), "made by format v3, this runtime reads v2");
 }
 
 TEST(PlanFile, namesWhatIsWrongWithTheFrame) {

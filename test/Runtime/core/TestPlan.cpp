@@ -80,7 +80,7 @@ plan::MatmulT matmul(uint32_t lhs, uint32_t rhs, uint32_t dst,
 plan::CollectiveT allReduce(uint32_t view) {
   plan::CollectiveT op;
   op.axes = {0};
-  op.buffers = {view};
+  op.parts.push_back(transfer(view, view));
   op.phase = "update";
   op.cause = "each rank saw only its part of the batch";
   return op;
@@ -170,12 +170,29 @@ void addState(Builder &b) {
   parameter->file_shape = {rows, width};
   parameter->init = plan::InitKind::normal;
   parameter->init_b = 0.02f;
-  parameter->weight = parameter->master = weight;
-  parameter->first_moment = parameter->second_moment = plan::noView;
-  parameter->gradient = gradient;
+  parameter->shape = {rows, width};
+  parameter->weight = whole(weight);
+  parameter->master = whole(weight);
+  parameter->gradient = whole(gradient);
   b.program.parameters.push_back(std::move(parameter));
 }
 } // namespace
+
+std::unique_ptr<plan::ShardedT> whole(uint32_t view) {
+  auto sharded = std::make_unique<plan::ShardedT>();
+  sharded->view = view;
+  return sharded;
+}
+
+std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
+                                          int32_t dim, int32_t toDim) {
+  auto part = std::make_unique<plan::TransferT>();
+  part->src = src;
+  part->dst = dst;
+  part->dim = dim;
+  part->to_dim = toDim;
+  return part;
+}
 
 plan::PlanT tinyPlan(const TinyOptions &options) {
   Builder b;

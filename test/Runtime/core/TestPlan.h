@@ -52,6 +52,11 @@ template <typename Op> Op &opOf(plan::InstructionT &instruction) {
   return *static_cast<Op *>(instruction.op.value);
 }
 
+/// A part of a parameter that every rank holds as a whole.
+std::unique_ptr<plan::ShardedT> whole(uint32_t view);
+std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
+                                          int32_t dim = 0, int32_t toDim = 0);
+
 /// A path in the test's temporary folder.
 std::string temporary(const std::string &name);
 void writeFile(const std::string &path, const void *data, size_t bytes);

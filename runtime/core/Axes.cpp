@@ -1,0 +1,25 @@
+#include "runtime/core/Axes.h"
+#include "runtime/core/Checked.h"
+
+namespace meshwork::runtime {
+
+absl::Status checkAxes(const plan::Plan &plan, const AxisIndices *axes) {
+  uint32_t seen = 0;
+  for (uint32_t i = 0; axes && i < axes->size(); ++i) {
+    uint32_t axis = axes->Get(i);
+    if (axis >= plan.mesh()->size() || (seen >> axis & 1))
+      return bad("axis ", axis, " is not one of ", plan.mesh()->size(),
+                 " mesh axes, or is named twice");
+    seen |= 1u << axis;
+  }
+  return absl::OkStatus();
+}
+
+uint64_t groupSize(const plan::Plan &plan, const AxisIndices *axes) {
+  uint64_t size = 1;
+  for (uint32_t i = 0; axes && i < axes->size(); ++i)
+    size *= plan.mesh()->Get(axes->Get(i))->size();
+  return size;
+}
+
+} // namespace meshwork::runtime

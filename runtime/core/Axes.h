@@ -1,0 +1,17 @@
+// Lists of mesh axes as a plan names them: groups, shifts, shardings.
+#pragma once
+
+#include "absl/status/status.h"
+#include "meshwork/Plan/Plan.h"
+
+namespace meshwork::runtime {
+
+using AxisIndices = flatbuffers::Vector<uint32_t>;
+
+/// Each is an axis of the plan's mesh and named once. No list is fine.
+absl::Status checkAxes(const plan::Plan &plan, const AxisIndices *axes);
+
+/// Ranks that differ only along `axes`, which have been checked; 1 for none.
+uint64_t groupSize(const plan::Plan &plan, const AxisIndices *axes);
+
+} // namespace meshwork::runtime
