@@ -1,13 +1,11 @@
-// A* over shardings. What is left to send is at least what the local tensor has
-// to grow: no step enlarges it by more bytes than it sends. That bound is
-// consistent, so a state's first visit is its cheapest.
+// A* over shardings.
 #include "lib/Sharding/Search.h"
 
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "lib/Sharding/Bound.h"
 #include "lib/Sharding/Moves.h"
 
 namespace meshwork::sharding {
@@ -18,6 +16,7 @@ constexpr uint32_t none = UINT32_MAX;
 struct Node {
   Move move; // that led here; its `after` is the state
   int64_t elements;
+  int64_t left; // bytes that are at least still to be sent
   int64_t bytes;
   int32_t steps;
   uint32_t parent;
@@ -39,8 +38,7 @@ struct Entry {
 class Search {
 public:
   explicit Search(const Problem &problem)
-      : problem(problem), moves(problem),
-        wanted(Layout(problem, problem.to).elements()) {}
+      : problem(problem), moves(problem), bound(problem) {}
 
   std::optional<std::vector<Move>> run() {
     Move start;
@@ -70,11 +68,15 @@ private:
     permute(node, index);
   }
 
-  /// All members of a class cost the same to go to from any of them, and the
-  /// first one visited was the cheapest to reach.
+  /// A permute costs the same from all members of a class, so only a member
+  /// that was reached more cheaply than those before leads anywhere new.
   void permute(const Node &node, uint32_t index) {
-    if (!permuted.insert(moves.permuteClass(node.move.after)).second)
+    std::pair<int64_t, int32_t> cost{node.bytes, node.steps};
+    auto [it, isNew] =
+        permuted.try_emplace(moves.permuteClass(node.move.after), cost);
+    if (!isNew && it->second <= cost)
       return;
+    it->second = cost;
     int64_t bytes = node.elements * problem.elementBytes;
     for (State target : moves.permuteTargets(node.move.after))
       reach({{Step::Kind::permute, -1, -1, bytes, target}, node.elements},
@@ -86,17 +88,20 @@ private:
     auto [it, isNew] = known.try_emplace(candidate.move.after.bits,
                                          static_cast<uint32_t>(nodes.size()));
     if (isNew) {
-      nodes.push_back(
-          {candidate.move, candidate.elements, bytes, steps, parent, false});
+      Layout layout(problem, candidate.move.after);
+      nodes.push_back({candidate.move, candidate.elements,
+                       bound.elements(layout) * problem.elementBytes, bytes,
+                       steps, parent, false});
     } else {
       Node &node = nodes[it->second];
       if (node.done || bytes > node.bytes ||
           (bytes == node.bytes && steps >= node.steps))
         return;
-      node = {candidate.move, candidate.elements, bytes, steps, parent, false};
+      node = {
+          candidate.move, candidate.elements, node.left, bytes, steps, parent,
+          false};
     }
-    int64_t growth = std::max<int64_t>(0, wanted - candidate.elements);
-    queue.push({bytes + growth * problem.elementBytes, steps, it->second});
+    queue.push({bytes + nodes[it->second].left, steps, it->second});
   }
 
   std::vector<Move> pathTo(uint32_t index) const {
@@ -109,10 +114,11 @@ private:
 
   const Problem &problem;
   Moves moves;
-  int64_t wanted; // elements of the goal's local tensor
+  Bound bound;
   std::vector<Node> nodes;
   std::unordered_map<uint64_t, uint32_t> known;
-  std::unordered_set<std::string> permuted;
+  /// The cheapest member visited of each class.
+  std::unordered_map<std::string, std::pair<int64_t, int32_t>> permuted;
   std::priority_queue<Entry> queue;
   size_t visited = 0;
 };
