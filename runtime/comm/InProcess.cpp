@@ -1,5 +1,7 @@
 #include "runtime/comm/InProcess.h"
 #include "absl/strings/str_cat.h"
+#include "absl/container/inlined_vector.h"
+#include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduce.h"
 #include <algorithm>
 #include <chrono>
@@ -20,9 +22,9 @@ int64_t nowNs() {
       .count();
 }
 
-/// Elements [begin, end) of one piece.
+/// Elements [begin, end) of one move's box.
 struct Chunk {
-  uint32_t piece;
+  uint32_t move;
   int64_t begin, end;
 };
 } // namespace
@@ -44,21 +46,19 @@ public:
   InProcessCollective(InProcessTransport::Group &group, uint32_t index,
                       CollectiveRequest mine)
       : group(group), index(index), request(std::move(mine)),
-        what(absl::StrCat(plan::EnumNameCollectiveKind(request.kind), " \"",
-                          request.name, "\"")) {
-    ranks = group.rendezvous.size();
-    for (uint32_t i = 0; i < request.pieces.size(); ++i)
+        what(request.describe()), ranks(group.rendezvous.size()),
+        moves(movesOf(request, index, ranks)) {
+    for (uint32_t i = 0; i < moves.size(); ++i)
       addChunks(i);
   }
 
   absl::Status run(ParallelFor parallel, CommTimes &times) override {
-    if (ranks == 1)
-      return absl::OkStatus();
     int64_t start = nowNs();
     group.brought[index] = &request;
-    if (absl::Status met = group.rendezvous.arriveAndWait(index, what);
-        !met.ok())
-      return met;
+    if (ranks > 1)
+      if (absl::Status met = group.rendezvous.arriveAndWait(index, what);
+          !met.ok())
+        return met;
     int64_t together = nowNs();
     if (absl::Status same = checkSame(); !same.ok()) {
       // Every rank finds a difference; none may go while others look.
@@ -68,30 +68,34 @@ public:
     parallel(static_cast<int64_t>(chunks.size()),
              [&](int64_t begin, int64_t end) {
                for (int64_t i = begin; i < end; ++i)
-                 move(chunks[static_cast<size_t>(i)]);
+                 run(chunks[static_cast<size_t>(i)]);
              });
     int64_t moved = nowNs();
-    absl::Status done = group.rendezvous.arriveAndWait(index, what);
+    absl::Status done = ranks > 1
+                            ? group.rendezvous.arriveAndWait(index, what)
+                            : absl::OkStatus();
     times.moveNs += moved - together;
     times.waitNs += together - start + nowNs() - moved;
     return done;
   }
 
 private:
-  void addChunks(uint32_t piece) {
-    int64_t n = request.pieces[piece].elements;
-    auto [begin, end] = share(n);
+  void addChunks(uint32_t i) {
+    const Move &move = moves[i];
+    const TransferRequest &part = request.parts[move.part];
+    if (move.kind == Move::Kind::copy && move.source == index &&
+        move.box.isInPlace(part.src.data, part.dst.data, part.src.width()))
+      return;
+    auto [begin, end] = share(move.box.elements());
     for (int64_t at = begin; at < end; at += chunkElements)
-      chunks.push_back({piece, at, std::min(end, at + chunkElements)});
+      chunks.push_back({i, at, std::min(end, at + chunkElements)});
   }
 
-  /// What this rank works on: its slice, or for broadcast its whole copy.
-  /// For all_to_all the parts are swapped in pairs by the lower index, and a
-  /// chunk is the other's index.
+  /// An all_reduce is shared out by elements, each rank writes its share to
+  /// all; of the others every rank fills its own destination.
   std::pair<int64_t, int64_t> share(int64_t n) const {
-    if (request.kind == Kind::all_to_all || request.kind == Kind::all_gather ||
-        request.kind == Kind::reduce_scatter)
-      return {n / ranks * index, n / ranks * (index + 1)};
+    if (request.kind != Kind::all_reduce)
+      return {0, n};
     auto cut = [&](int64_t i) {
       return i == ranks ? n : n * i / ranks / sliceUnit * sliceUnit;
     };
@@ -102,10 +106,11 @@ private:
   absl::Status checkSame() const {
     for (uint32_t i = 0; i < ranks; ++i) {
       const CollectiveRequest &other = *group.brought[i];
-      bool same = other.kind == request.kind && other.dtype == request.dtype &&
-                  other.pieces.size() == request.pieces.size();
-      for (size_t p = 0; same && p < request.pieces.size(); ++p)
-        same = other.pieces[p].elements == request.pieces[p].elements;
+      bool same = other.kind == request.kind &&
+                  other.sources == request.sources &&
+                  other.parts.size() == request.parts.size();
+      for (size_t p = 0; same && p < request.parts.size(); ++p)
+        same = isAlike(other.parts[p], request.parts[p]);
       if (!same)
         return absl::InternalError(absl::StrCat(
             what, " meets \"", other.name, "\" of rank ",
@@ -114,58 +119,57 @@ private:
     return absl::OkStatus();
   }
 
-  std::byte *of(uint32_t member, uint32_t piece) const {
-    return group.brought[member]->pieces[piece].data;
+  static bool isAlike(const TransferRequest &a, const TransferRequest &b) {
+    auto alike = [](const Strided &x, const Strided &y) {
+      return x.dtype == y.dtype && x.shape == y.shape && x.strides == y.strides;
+    };
+    return a.dim == b.dim && a.toDim == b.toDim && alike(a.src, b.src) &&
+           alike(a.dst, b.dst);
   }
 
-  void move(const Chunk &chunk) const {
-    int64_t bytes = request.dtype == plan::DType::bf16 ? 2 : 4;
-    size_t length = static_cast<size_t>((chunk.end - chunk.begin) * bytes);
-    switch (request.kind) {
-    case Kind::all_reduce:
-    case Kind::reduce_scatter:
-      return reduce(chunk);
-    case Kind::all_gather:
+  const TransferRequest &of(uint32_t member, uint32_t part) const {
+    return group.brought[member]->parts[part];
+  }
+
+  void run(const Chunk &chunk) const {
+    const Move &move = moves[chunk.move];
+    const Strided &mine = request.parts[move.part].dst;
+    int64_t width = mine.width();
+    if (move.kind == Move::Kind::reduce)
+      return reduce(chunk, move);
+    const std::byte *from = of(move.source, move.part).src.data;
+    move.box.forEachRun(chunk.begin, chunk.end, [&](const Run &run) {
+      std::byte *to = mine.data + run.dst * width;
+      if (move.kind == Move::Kind::zero)
+        zeroRun(to, run.dstStride, run.count, width);
+      else
+        copyRun(from + run.src * width, run.srcStride, to, run.dstStride,
+                run.count, width);
+    });
+  }
+
+  void reduce(const Chunk &chunk, const Move &move) const {
+    bool toAll = request.kind == Kind::all_reduce;
+    const Strided &mine = request.parts[move.part].dst;
+    absl::InlinedVector<const std::byte *, 16> sources(ranks);
+    absl::InlinedVector<std::byte *, 16> targets(toAll ? ranks : 1);
+    move.box.forEachRun(chunk.begin, chunk.end, [&](const Run &run) {
       for (uint32_t i = 0; i < ranks; ++i)
-        if (i != index)
-          std::memcpy(of(i, chunk.piece) + chunk.begin * bytes,
-                      of(index, chunk.piece) + chunk.begin * bytes, length);
-      return;
-    case Kind::all_to_all:
-      return exchange(chunk, bytes);
-    case Kind::permute:
-      return; // Refused by prepare.
-    }
-  }
-
-  void reduce(const Chunk &chunk) const {
-    std::vector<const std::byte *> sources(ranks);
-    std::vector<std::byte *> targets;
-    for (uint32_t i = 0; i < ranks; ++i) {
-      sources[i] = of(i, chunk.piece);
-      if (request.kind == Kind::all_reduce || i == index)
-        targets.push_back(of(i, chunk.piece));
-    }
-    reduceRange(request.dtype, request.reduction, sources, targets, chunk.begin,
-                chunk.end);
-  }
-
-  /// Swaps my part `i`, for each later rank i, with its part `index`. `chunk`
-  /// lies in my own part and gives the range within a part.
-  void exchange(const Chunk &chunk, int64_t bytes) const {
-    int64_t part = request.pieces[chunk.piece].elements / ranks;
-    int64_t begin = chunk.begin - part * index, end = chunk.end - part * index;
-    for (uint32_t i = index + 1; i < ranks; ++i) {
-      std::byte *mine = of(index, chunk.piece) + (part * i + begin) * bytes;
-      std::byte *theirs = of(i, chunk.piece) + (part * index + begin) * bytes;
-      std::swap_ranges(mine, mine + (end - begin) * bytes, theirs);
-    }
+        sources[i] = of(i, move.part).src.data + run.src * mine.width();
+      for (uint32_t i = 0; i < targets.size(); ++i)
+        targets[i] = of(toAll ? i : index, move.part).dst.data +
+                     run.dst * mine.width();
+      reduceRun(mine.dtype, request.reduction, sources, run.srcStride,
+                absl::MakeSpan(targets), run.dstStride, run.count);
+    });
   }
 
   InProcessTransport::Group &group;
-  uint32_t index, ranks = 0;
+  uint32_t index;
   CollectiveRequest request;
   std::string what;
+  uint32_t ranks;
+  std::vector<Move> moves;
   std::vector<Chunk> chunks;
 };
 } // namespace
@@ -182,21 +186,23 @@ InProcessTransport::InProcessTransport(Mesh ofRanks,
 InProcessTransport::~InProcessTransport() = default;
 
 InProcessTransport::Group &
-InProcessTransport::groupOf(uint32_t rank, absl::Span<const uint32_t> axes) {
-  std::vector<uint32_t> members = mesh.group(rank, axes);
+InProcessTransport::groupOf(uint32_t rank, absl::Span<const uint32_t> axes,
+                            uint32_t channel) {
+  std::vector<uint32_t> key = mesh.group(rank, axes);
+  InProcessOptions ofGroup = options;
+  // A communication thread that spins takes a core from computation.
+  ofGroup.spins &= channel == 0;
   std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Group> &group = groups[members];
+  std::unique_ptr<Group> &group = groups[{channel, key}];
   if (!group)
-    group = std::make_unique<Group>(members, options, firstFailure);
+    group = std::make_unique<Group>(key, ofGroup, firstFailure);
   return *group;
 }
 
 absl::StatusOr<std::unique_ptr<PreparedCollective>>
 InProcessTransport::prepare(uint32_t rank, CollectiveRequest request) {
-  if (request.kind == Kind::permute)
-    return absl::UnimplementedError("permute is not run by this version");
   uint32_t index = mesh.index(rank, request.axes);
-  Group &group = groupOf(rank, request.axes);
+  Group &group = groupOf(rank, request.axes, request.channel);
   return std::make_unique<InProcessCollective>(group, index,
                                                std::move(request));
 }
@@ -219,7 +225,7 @@ void InProcessTransport::abort(uint32_t rank, const absl::Status &why) {
   if (!firstFailure.set(rank, why))
     return;
   std::lock_guard<std::mutex> lock(mutex);
-  for (auto &[members, group] : groups)
+  for (auto &[key, group] : groups)
     group->rendezvous.wake();
   world->rendezvous.wake();
 }

@@ -1,8 +1,9 @@
 // Collectives between ranks that are threads of this process.
 //
-// No staging memory: each rank owns one slice of every piece, reads that slice
-// from all ranks, and writes the result to all of them. Nobody else touches
-// the slice, so two meetings (all are here; all are done) suffice.
+// No staging memory: between two meetings (all are here; all are done) every
+// rank reads what it needs where its peers have it, and fills its own
+// destinations. An all_reduce is shared out: each rank owns one slice, reads it
+// from all and writes it to all, and nobody else touches it.
 #pragma once
 
 #include "runtime/comm/Mesh.h"
@@ -34,13 +35,16 @@ public:
   struct Group;
 
 private:
-  Group &groupOf(uint32_t rank, absl::Span<const uint32_t> axes);
+  Group &groupOf(uint32_t rank, absl::Span<const uint32_t> axes,
+                 uint32_t channel);
 
   Mesh mesh;
   InProcessOptions options;
   Failure firstFailure;
   std::mutex mutex; // guards `groups`
-  std::map<std::vector<uint32_t>, std::unique_ptr<Group>> groups; // by members
+  // By channel and members.
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::unique_ptr<Group>>
+      groups;
   std::unique_ptr<Group> world;
 };
 

@@ -1,4 +1,5 @@
 #include "runtime/comm/Reduce.h"
+#include "runtime/comm/Strided.h"
 #include <algorithm>
 #include <cstring>
 
@@ -33,57 +34,76 @@ struct Bf16 {
 };
 
 template <typename Format, plan::Reduction reduction>
-void reduceBlock(absl::Span<const std::byte *const> sources,
-                 absl::Span<std::byte *const> targets, int64_t begin,
-                 int64_t count) {
+void addTo(float *sum, float value) {
+  if constexpr (reduction == plan::Reduction::sum)
+    *sum += value;
+  else
+    *sum = value > *sum || value != value ? value : *sum;
+}
+
+/// Calls `body(i, place)` for each element; the common stride is a constant,
+/// so that the loop becomes vector code.
+template <typename Body>
+void forEachElement(int64_t count, int64_t stride, Body body) {
+  if (stride == 1)
+    for (int64_t i = 0; i < count; ++i)
+      body(i, i);
+  else
+    for (int64_t i = 0; i < count; ++i)
+      body(i, i * stride);
+}
+
+template <typename Format, plan::Reduction reduction>
+void reduceBlock(absl::Span<const std::byte *const> sources, int64_t srcStride,
+                 absl::Span<std::byte *const> targets, int64_t dstStride,
+                 int64_t begin, int64_t count) {
   using Stored = typename Format::Stored;
-  auto at = [begin](const std::byte *base) {
-    return reinterpret_cast<const Stored *>(base) + begin;
+  auto at = [=](const std::byte *base) {
+    return reinterpret_cast<const Stored *>(base) + begin * srcStride;
   };
   float sum[blockElements];
   const Stored *first = at(sources[0]);
-  for (int64_t i = 0; i < count; ++i)
-    sum[i] = Format::load(first[i]);
+  forEachElement(count, srcStride, [&](int64_t i, int64_t place) {
+    sum[i] = Format::load(first[place]);
+  });
   for (const std::byte *source : sources.subspan(1)) {
     const Stored *next = at(source);
-    for (int64_t i = 0; i < count; ++i) {
-      float value = Format::load(next[i]);
-      if constexpr (reduction == plan::Reduction::sum)
-        sum[i] += value;
-      else
-        sum[i] = value > sum[i] || value != value ? value : sum[i];
-    }
+    forEachElement(count, srcStride, [&](int64_t i, int64_t place) {
+      addTo<Format, reduction>(&sum[i], Format::load(next[place]));
+    });
   }
   Stored result[blockElements];
   for (int64_t i = 0; i < count; ++i)
     result[i] = Format::store(sum[i]);
   for (std::byte *target : targets)
-    std::memcpy(reinterpret_cast<Stored *>(target) + begin, result,
-                static_cast<size_t>(count) * sizeof(Stored));
+    copyRun(reinterpret_cast<const std::byte *>(result), 1,
+            target + begin * dstStride * static_cast<int64_t>(sizeof(Stored)),
+            dstStride, count, sizeof(Stored));
 }
 
 template <typename Format, plan::Reduction reduction>
-void reduceAll(absl::Span<const std::byte *const> sources,
-               absl::Span<std::byte *const> targets, int64_t begin,
-               int64_t end) {
-  for (int64_t at = begin; at < end; at += blockElements)
-    reduceBlock<Format, reduction>(sources, targets, at,
-                                   std::min(blockElements, end - at));
+void reduceAll(absl::Span<const std::byte *const> sources, int64_t srcStride,
+               absl::Span<std::byte *const> targets, int64_t dstStride,
+               int64_t count) {
+  for (int64_t at = 0; at < count; at += blockElements)
+    reduceBlock<Format, reduction>(sources, srcStride, targets, dstStride, at,
+                                   std::min(blockElements, count - at));
 }
 } // namespace
 
-void reduceRange(plan::DType dtype, plan::Reduction reduction,
-                 absl::Span<const std::byte *const> sources,
-                 absl::Span<std::byte *const> targets, int64_t begin,
-                 int64_t end) {
+void reduceRun(plan::DType dtype, plan::Reduction reduction,
+               absl::Span<const std::byte *const> sources, int64_t srcStride,
+               absl::Span<std::byte *const> targets, int64_t dstStride,
+               int64_t count) {
   constexpr plan::Reduction sum = plan::Reduction::sum,
                             max = plan::Reduction::max;
+  auto with = [&](auto reduce) {
+    reduce(sources, srcStride, targets, dstStride, count);
+  };
   if (dtype == plan::DType::f32)
-    reduction == sum ? reduceAll<F32, sum>(sources, targets, begin, end)
-                     : reduceAll<F32, max>(sources, targets, begin, end);
+    reduction == sum ? with(reduceAll<F32, sum>) : with(reduceAll<F32, max>);
   else
-    reduction == sum ? reduceAll<Bf16, sum>(sources, targets, begin, end)
-                     : reduceAll<Bf16, max>(sources, targets, begin, end);
+    reduction == sum ? with(reduceAll<Bf16, sum>) : with(reduceAll<Bf16, max>);
 }
 
 } // namespace meshwork::runtime

@@ -8,13 +8,14 @@
 
 namespace meshwork::runtime {
 
-/// Reduces elements [begin, end) of `sources` in their order, in f32, and
-/// writes the result, rounded once to `dtype` (nearest, ties to even), to the
-/// same elements of each of `targets`, which may be among the sources. A NaN
-/// in any source gives NaN. `dtype` is f32 or bf16.
-void reduceRange(plan::DType dtype, plan::Reduction reduction,
-                 absl::Span<const std::byte *const> sources,
-                 absl::Span<std::byte *const> targets, int64_t begin,
-                 int64_t end);
+/// Reduces `count` elements, `srcStride` elements apart from each of `sources`
+/// on, in the order of sources, in f32, and writes the result, rounded once to
+/// `dtype` (nearest, ties to even), `dstStride` apart from each of `targets`
+/// on. A target may be a source with the same stride. A NaN in any source gives
+/// NaN. `dtype` is f32 or bf16.
+void reduceRun(plan::DType dtype, plan::Reduction reduction,
+               absl::Span<const std::byte *const> sources, int64_t srcStride,
+               absl::Span<std::byte *const> targets, int64_t dstStride,
+               int64_t count);
 
 } // namespace meshwork::runtime

@@ -2,14 +2,15 @@
 // every step; a transport (threads of this process now, MPI and NCCL later)
 // decides nothing about what is moved.
 //
-//   auto collective = transport.prepare(rank, {kind, ..., pieces});
+//   auto collective = transport.prepare(rank, {kind, ..., parts});
 //   absl::Status status = (*collective)->run(parallel, times);
 #pragma once
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "meshwork/Plan/Plan.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/comm/Strided.h"
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -17,22 +18,28 @@
 
 namespace meshwork::runtime {
 
-/// Contiguous elements in the caller's memory, which outlives the collective.
-struct Piece {
-  std::byte *data;
-  int64_t elements;
+/// One tensor of a collective, in the caller's memory, which outlives it. One
+/// element type; what overlaps is what Plan.fbs allows.
+struct TransferRequest {
+  Strided src, dst;
+  size_t dim = 0, toDim = 0;
 };
 
-/// One collective of one rank. Pieces are treated one by one (for gather,
-/// scatter and all-to-all each divides into as many parts as the group has
-/// ranks) but travel together.
+/// One collective of one rank; the fields mean what plan::Collective says.
+/// Parts are treated one by one but travel together.
 struct CollectiveRequest {
   plan::CollectiveKind kind;
   plan::Reduction reduction;
-  plan::DType dtype;
   std::vector<uint32_t> axes; // of the mesh
-  std::vector<Piece> pieces;
-  std::string name; // for messages
+  std::vector<TransferRequest> parts;
+  std::string name;                   // for messages
+  std::vector<uint32_t> sources = {}; // of permute
+  uint32_t channel = 0; // collectives of one channel meet in order
+
+  /// `all_reduce "gradients"`, for messages.
+  std::string describe() const {
+    return absl::StrCat(plan::EnumNameCollectiveKind(kind), " \"", name, "\"");
+  }
 };
 
 /// Where the time of a collective went, added to what is there.
@@ -50,8 +57,8 @@ using ParallelFor = absl::FunctionRef<void(
 class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;
-  /// Called by the rank's own thread; every rank of the group must run its
-  /// collectives in the same order. Sums run in the order of group index, in
+  /// One thread at a time per rank and channel; every rank of the group must
+  /// run the collectives of a channel in the same order. Sums run in the order of group index, in
   /// f32, rounded once: the same bits on every rank and every transport.
   /// Errors: deadlineExceeded (names who did not come), aborted (a peer
   /// failed; names it and repeats its message).

@@ -65,8 +65,18 @@ std::string withoutNumbers(const std::string &name) {
   return absl::Utf8SafeCHexEscape(text); // It goes to a terminal.
 }
 
+/// "Matmul", "Collective (channel 2)".
+std::string operationOf(const plan::Instruction &source) {
+  std::string text = plan::EnumNameOperation(source.op_type());
+  const plan::Collective *op = source.op_as_Collective();
+  if (op && op->channel() > 0)
+    absl::StrAppend(&text, " (channel ", op->channel(), ")");
+  return text;
+}
+
 struct Group {
   std::string name, op;
+  bool hidden = false; // on a communication thread, beside the others
   double ns = 0, waitNs = 0, calls = 0, flops = 0, bytes = 0;
 };
 
@@ -75,10 +85,11 @@ std::vector<Group> grouped(const std::vector<Row> &rows) {
   for (const Row &row : rows) {
     std::string name =
         withoutNumbers(row.source->name() ? row.source->name()->str() : "");
-    std::string op = plan::EnumNameOperation(row.source->op_type());
+    std::string op = operationOf(*row.source);
     Group &group = groups[{name, op}];
     group.name = name;
     group.op = op;
+    group.hidden = op.ends_with(')');
     group.ns += row.nsPerStep;
     group.waitNs += row.waitNsPerStep;
     group.calls += row.callsPerStep;
@@ -101,7 +112,7 @@ std::string profileTable(const Ranks &ranks, const Recorders &recorders) {
   std::vector<Group> groups = grouped(collect(ranks, recorders));
   double total = 0;
   for (const Group &group : groups)
-    total += group.ns;
+    total += group.hidden ? 0 : group.ns;
   std::string text = absl::StrFormat(
       "%9s %6s %7s %9s %8s %9s  %-14s %s\n", "ms/step", "share", "calls",
       "GFLOP/s", "GB/s", "wait ms", "operation", "instruction");
@@ -109,7 +120,7 @@ std::string profileTable(const Ranks &ranks, const Recorders &recorders) {
     const Group &g = groups[i];
     absl::StrAppendFormat(
         &text, "%9.3f %5.1f%% %7.0f %9.1f %8.1f %9.3f  %-14s %s\n", g.ns / 1e6,
-        total > 0 ? 100 * g.ns / total : 0, g.calls, rate(g.flops, g.ns),
+        total > 0 && !g.hidden ? 100 * g.ns / total : 0, g.calls, rate(g.flops, g.ns),
         rate(g.bytes, g.ns), g.waitNs / 1e6, g.op, g.name);
   }
   if (groups.size() > tableRows)
@@ -133,7 +144,7 @@ absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
         "%d,"
         "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g}",
         separator, jsonString(row.source->name()),
-        plan::EnumNameOperation(row.source->op_type()), row.phase,
+        operationOf(*row.source), row.phase,
         row.callsPerStep, row.nsPerStep / 1e6, row.waitNsPerStep / 1e6,
         row.source->flops(), row.source->bytes(),
         rate(row.callsPerStep * static_cast<double>(row.source->flops()),

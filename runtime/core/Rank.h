@@ -5,8 +5,11 @@
 #include "absl/functional/function_ref.h"
 #include "runtime/comm/Mesh.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/core/Channel.h"
+#include "runtime/core/Clock.h"
 #include "runtime/core/Cpus.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/Shards.h"
 #include "runtime/core/Views.h"
 #include "runtime/device/cpu/Prepare.h"
 #include "runtime/io/Tokens.h"
@@ -21,8 +24,11 @@ enum class Phase : uint8_t { once, step, microbatch, update };
 /// One instruction, bound to memory.
 struct BoundInstruction {
   const plan::Instruction *source = nullptr;
-  std::unique_ptr<Executable> compute; // one of the two is set
+  // One of the three is set.
+  std::unique_ptr<Executable> compute;
   std::unique_ptr<PreparedCollective> collective;
+  const plan::Wait *wait = nullptr;
+  uint32_t channel = 0; // of a collective
 };
 
 /// Told about instructions as they end; see Recorder.h and Replay.h.
@@ -30,7 +36,9 @@ class InstructionObserver {
 public:
   virtual ~InstructionObserver() = default;
   /// Instruction `index` of `phase` ran from `beginNs` to `endNs` (steady
-  /// clock). `times` is what a collective spent; zero for others.
+  /// clock). `times` is what a collective spent; zero for others. Called on the
+  /// rank's own thread; for a collective of a channel once a Wait has seen it
+  /// end.
   virtual void after(Phase phase, uint32_t index, uint32_t microbatch,
                      int64_t beginNs, int64_t endNs,
                      const CommTimes &times) = 0;
@@ -70,8 +78,16 @@ public:
   const plan::Program &program() const { return ofPlan; }
   const ViewInfo &view(uint32_t index) const { return views[index]; }
   std::byte *data(uint32_t view) const;
+  Strided strided(uint32_t view) const;
+  /// The block of a parameter that this rank holds.
+  Block block(const plan::Parameter &parameter,
+              const plan::Sharded &part) const;
   const std::vector<BoundInstruction> &list(Phase phase) const {
     return lists[static_cast<size_t>(phase)];
+  }
+  /// Communication threads; some may have nothing to do.
+  uint32_t numChannels() const {
+    return static_cast<uint32_t>(channels.size());
   }
   ThreadTeam &team() { return *threads; }
   /// Waiting and moving since the last call.
@@ -82,11 +98,19 @@ private:
   Rank(const RankSetup &setup, const plan::Program &program)
       : setup(setup), ofPlan(program) {}
   absl::Status allocate();
+  void placeViews();
+  void writeCoordinates();
   absl::Status bind(Phase phase, const PrepareContext &context);
   absl::StatusOr<BoundInstruction> bindOne(const plan::Instruction &source,
                                            const PrepareContext &context);
+  absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  bindCollective(const plan::Instruction &source);
+  Channel &channel(uint32_t number);
   absl::Status runList(Phase phase, uint32_t microbatch, uint32_t begin,
                        uint32_t end, InstructionObserver *observer);
+  absl::Status runInline(PreparedCollective &collective, CommTimes &spent);
+  absl::Status runWait(const plan::Wait &wait, Phase phase, uint32_t microbatch,
+                       InstructionObserver *observer);
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);
   void writeScalar(plan::InputKind kind, float value);
   const plan::Input *input(plan::InputKind kind) const;
@@ -95,17 +119,16 @@ private:
   RankSetup setup;
   const plan::Program &ofPlan;
   std::vector<ViewInfo> views;
+  std::vector<uint64_t> shifts; // bytes, by view
   Arena arena, workspace;
   uint64_t workspacePerThread = 0;
   std::unique_ptr<ThreadTeam> threads;
   std::array<std::vector<BoundInstruction>, 4> lists;
+  std::vector<std::unique_ptr<Channel>> channels; // by number less one
   CommTimes times;
 };
 
 /// Arena and workspace of `program` on `threads` threads, in bytes.
 absl::StatusOr<uint64_t> neededBytes(const plan::Program &program, int threads);
-
-/// Steady clock, in nanoseconds.
-int64_t steadyNs();
 
 } // namespace meshwork::runtime

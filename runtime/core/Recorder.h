@@ -44,8 +44,8 @@ using Recorders = std::vector<std::unique_ptr<Recorder>>;
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
 /// A Chrome trace (chrome://tracing, ui.perfetto.dev): a process per rank with
-/// a track for computation and one for communication; times in microseconds
-/// since the first event.
+/// a track for computation, one for communication that computation waits for,
+/// and one per channel; times in microseconds since the first event.
 absl::Status writeTrace(const std::string &path, const Ranks &ranks,
                         const Recorders &recorders);
 

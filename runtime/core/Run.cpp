@@ -115,12 +115,13 @@ absl::Status openInputs(const RunOptions &options, TrainerParts &parts) {
   return absl::OkStatus();
 }
 
-absl::Status writeOutputs(const RunOptions &options, const Trainer &trainer) {
+absl::Status writeOutputs(const RunOptions &options, Trainer &trainer) {
   if (!options.save.empty())
-    MESHWORK_RETURN_IF_ERROR(saveWeights(options.save, trainer.ranks()));
+    MESHWORK_RETURN_IF_ERROR(
+        trainer.saveState(options.save, StatePart::master));
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(
-        saveGradients(options.saveGradients, trainer.ranks()));
+        trainer.saveState(options.saveGradients, StatePart::gradient));
   if (!options.trace.empty())
     MESHWORK_RETURN_IF_ERROR(
         writeTrace(options.trace, trainer.ranks(), trainer.recorders()));

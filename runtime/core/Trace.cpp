@@ -10,7 +10,7 @@
 namespace meshwork::runtime {
 namespace {
 
-void appendTrackNames(std::string &json, uint32_t rank) {
+void appendTrackNames(std::string &json, uint32_t rank, uint32_t channels) {
   auto name = [&](const char *kind, int track, const std::string &text) {
     absl::StrAppend(&json, "{\"ph\":\"M\",\"name\":\"", kind,
                     "\",\"pid\":", rank, ",\"tid\":", track,
@@ -19,6 +19,9 @@ void appendTrackNames(std::string &json, uint32_t rank) {
   name("process_name", 0, absl::StrCat("rank ", rank));
   name("thread_name", 0, "computation");
   name("thread_name", 1, "communication");
+  for (uint32_t channel = 1; channel <= channels; ++channel)
+    name("thread_name", 1 + static_cast<int>(channel),
+         absl::StrCat("channel ", channel));
 }
 
 void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
@@ -30,7 +33,7 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
       "s,"
       "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d",
-      rank.rank(), moves ? 1 : 0,
+      rank.rank(), moves ? 1 + bound.channel : 0,
       static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
       jsonString(bound.source->name()),
@@ -54,7 +57,7 @@ absl::Status writeTrace(const std::string &path, const Ranks &ranks,
       origin = std::min(origin, recorder->events().front().beginNs);
   std::string json = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   for (size_t r = 0; r < ranks.size(); ++r) {
-    appendTrackNames(json, ranks[r]->rank());
+    appendTrackNames(json, ranks[r]->rank(), ranks[r]->numChannels());
     for (const TraceEvent &event : recorders[r]->events()) {
       appendEvent(json, *ranks[r], event, origin);
       if (json.size() < (1u << 20))

@@ -200,6 +200,10 @@ Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
 }
 
 const Ranks &Trainer::ranks() const { return job->ranks; }
+absl::Status Trainer::saveState(const std::string &path, StatePart part) {
+  return runtime::saveState(path, part, job->parts.plan->plan(), job->mesh,
+                            job->ranks, nullptr);
+}
 const Recorders &Trainer::recorders() const { return job->recorders; }
 
 absl::Status Trainer::run() {

@@ -2,13 +2,14 @@
 //
 //   Trainer trainer(plan, tokens, weights, reporter, options);
 //   absl::Status status = trainer.run();
-//   if (status.ok()) saveWeights(path, trainer.ranks());
+//   if (status.ok()) status = trainer.saveState(path, StatePart::master);
 #pragma once
 
 #include "meshwork/Runtime/Run.h"
 #include "runtime/core/PlanFile.h"
 #include "runtime/core/Recorder.h"
 #include "runtime/core/Report.h"
+#include "runtime/core/Weights.h"
 #include "runtime/io/SafeTensors.h"
 
 namespace meshwork::runtime {
@@ -30,6 +31,9 @@ public:
   /// rank stops all and is returned; ranks that do not stop within a second
   /// of it are left behind (their threads and memory stay).
   absl::Status run();
+
+  /// After an ok `run`; see saveState in Weights.h.
+  absl::Status saveState(const std::string &path, StatePart part);
 
   /// After an ok `run`.
   const Ranks &ranks() const;

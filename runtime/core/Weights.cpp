@@ -5,16 +5,12 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
-#include "runtime/core/Shards.h"
 #include "runtime/io/Files.h"
-#include "runtime/io/Init.h"
 #include <algorithm>
-#include <cstring>
 
 namespace meshwork::runtime {
 namespace {
 constexpr size_t namedAtMost = 5;
-constexpr int64_t chunkElements = 1 << 16;
 
 /// "wte.weight, h.0.ln_1.weight and 7 more".
 std::string some(const std::vector<std::string> &names) {
@@ -34,52 +30,18 @@ std::string shapeText(const std::vector<uint64_t> &shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
 
-float *f32At(const Rank &rank, uint32_t view) {
-  return reinterpret_cast<float *>(rank.data(view));
-}
-
-uint16_t toBf16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return static_cast<uint16_t>(bits >> 16 | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-
-float fromBf16(uint16_t value) {
-  uint32_t bits = uint32_t{value} << 16;
-  float wide;
-  std::memcpy(&wide, &bits, sizeof(wide));
-  return wide;
-}
-
-/// weight = master in the weight's type, over elements [begin, end).
-void roundMaster(const Rank &rank, const plan::Parameter &parameter,
-                 int64_t begin, int64_t end) {
-  const float *master = f32At(rank, masterOf(parameter).view());
-  std::byte *weight = rank.data(weightView(parameter));
-  if (rank.view(weightView(parameter)).dtype == plan::DType::bf16) {
-    uint16_t *to = reinterpret_cast<uint16_t *>(weight);
-    for (int64_t i = begin; i < end; ++i)
-      to[i] = toBf16(master[i]);
-  } else if (weight != reinterpret_cast<const std::byte *>(master)) {
-    std::memcpy(weight + begin * 4, master + begin,
-                static_cast<size_t>(end - begin) * 4);
-  }
-}
-
-/// Calls `body(rank, parameter)` for the first rank that holds each name.
-void forEachParameter(
-    const std::vector<std::unique_ptr<Rank>> &ranks,
-    absl::FunctionRef<void(const Rank &, const plan::Parameter &)> body) {
-  absl::flat_hash_set<std::string> seen;
-  absl::flat_hash_set<const plan::Program *> programs;
-  for (const std::unique_ptr<Rank> &rank : ranks)
-    if (programs.insert(&rank->program()).second)
-      for (const plan::Parameter *parameter :
-           orEmpty(rank->program().parameters()))
-        if (seen.insert(parameter->name()->str()).second)
-          body(*rank, *parameter);
+/// Values that one rank holds as they stand in the file.
+const float *asInFile(const GlobalTensor &tensor, StatePart part,
+                      LocalRanks ranks) {
+  if (tensor.holders.size() != 1 || !ranks[tensor.holders[0].rank])
+    return nullptr;
+  const Rank &rank = *ranks[tensor.holders[0].rank];
+  uint32_t view = partOf(*tensor.parameter, part).view();
+  const ViewInfo &info = rank.view(view);
+  bool same = &rank.program() == tensor.program && info.contiguous &&
+              info.dtype == plan::DType::f32 &&
+              tensor.holders[0].block.shape == tensor.holders[0].block.extent;
+  return same ? reinterpret_cast<const float *>(rank.data(view)) : nullptr;
 }
 } // namespace
 
@@ -114,41 +76,24 @@ absl::Status matchWeights(const plan::Plan &plan,
   return bad("the weights are of another model; ", absl::StrJoin(parts, "; "));
 }
 
-absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
-                          uint64_t seed) {
-  for (const plan::Parameter *parameter :
-       orEmpty(rank.program().parameters())) {
-    int64_t elements = rank.view(masterOf(*parameter).view()).elements;
-    float *master = f32At(rank, masterOf(*parameter).view());
-    if (file) {
-      absl::Status status = file->read(parameter->name()->str(),
-                                       {master, static_cast<size_t>(elements)});
-      if (!status.ok())
-        return fromIo(status);
-    }
-    int64_t chunks = (elements + chunkElements - 1) / chunkElements;
-    rank.team().parallelFor(chunks, [&](int64_t first, int64_t last, int) {
-      int64_t begin = first * chunkElements;
-      int64_t end = std::min(elements, last * chunkElements);
-      if (!file)
-        initialize(*parameter, seed,
-                   {master + begin, static_cast<size_t>(end - begin)},
-                   static_cast<uint64_t>(begin));
-      roundMaster(rank, *parameter, begin, end);
-    });
+absl::Status saveState(const std::string &path, StatePart part,
+                       const plan::Plan &plan, const Mesh &mesh,
+                       LocalRanks ranks, BlockExchange *exchange) {
+  std::vector<GlobalTensor> tensors = globalTensors(plan, mesh, part);
+  if (!ranks[0]) {
+    for (const GlobalTensor &tensor : tensors)
+      MESHWORK_RETURN_IF_ERROR(assemble(tensor, part, ranks, exchange, {}));
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
-
-absl::Status saveWeights(const std::string &path,
-                         const std::vector<std::unique_ptr<Rank>> &ranks) {
-  std::vector<TensorToWrite> tensors;
-  forEachParameter(
-      ranks, [&](const Rank &rank, const plan::Parameter &parameter) {
-        tensors.push_back({parameter.name()->str(), fileShape(parameter),
-                           f32At(rank, masterOf(parameter).view())});
-      });
-  return fromIo(writeSafeTensors(path, tensors));
+  std::vector<TensorToWrite> writes;
+  for (const GlobalTensor &tensor : tensors)
+    writes.push_back({tensor.parameter->name()->str(),
+                      fileShape(*tensor.parameter),
+                      asInFile(tensor, part, ranks),
+                      [&, at = &tensor](absl::Span<float> out) {
+                        return assemble(*at, part, ranks, exchange, out);
+                      }});
+  return fromIo(writeSafeTensors(path, writes));
 }
 
 absl::Status checkGradientsKept(const plan::Plan &plan) {
@@ -173,26 +118,6 @@ absl::Status checkGradientsKept(const plan::Plan &plan) {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status saveGradients(const std::string &path,
-                           const std::vector<std::unique_ptr<Rank>> &ranks) {
-  std::vector<TensorToWrite> tensors;
-  std::vector<std::unique_ptr<float[]>> widened;
-  forEachParameter(ranks, [&](const Rank &rank,
-                              const plan::Parameter &parameter) {
-    const ViewInfo &view = rank.view(viewOf(parameter.gradient()));
-    const float *data = f32At(rank, viewOf(parameter.gradient()));
-    if (view.dtype == plan::DType::bf16) {
-      size_t count = static_cast<size_t>(view.elements);
-      auto *from = reinterpret_cast<const uint16_t *>(data);
-      widened.push_back(std::make_unique<float[]>(count));
-      std::transform(from, from + count, widened.back().get(), fromBf16);
-      data = widened.back().get();
-    }
-    tensors.push_back({parameter.name()->str(), fileShape(parameter), data});
-  });
-  return fromIo(writeSafeTensors(path, tensors));
 }
 
 } // namespace meshwork::runtime

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,6 +47,11 @@ public:
   virtual absl::Status read(std::string_view name,
                             absl::Span<float> out) const = 0;
 
+  /// The same for elements [first, first + out.size()) of its row-major order;
+  /// kInvalidArgument when they are not all there.
+  virtual absl::Status readRange(std::string_view name, uint64_t first,
+                                 absl::Span<float> out) const = 0;
+
   /// All names, sorted.
   virtual std::vector<std::string> names() const = 0;
 };
@@ -54,6 +60,9 @@ struct TensorToWrite {
   std::string name; // not empty, UTF-8, no control characters
   std::vector<uint64_t> shape;
   const float *data = nullptr; // row-major, as many as the shape says
+  /// In place of `data`: fills a buffer of the tensor's size when its turn has
+  /// come, so that only one tensor at a time needs memory beside the model's.
+  std::function<absl::Status(absl::Span<float>)> produce = nullptr;
 };
 
 /// Writes an F32 file in the order given. The file appears under `path` only

@@ -40,9 +40,12 @@ public:
   }
   absl::Status read(std::string_view name,
                     absl::Span<float> out) const override;
+  absl::Status readRange(std::string_view name, uint64_t first,
+                         absl::Span<float> out) const override;
   std::vector<std::string> names() const override;
 
 private:
+  absl::StatusOr<const StoredTensor *> get(std::string_view name) const;
   absl::Status
   checkIndex(const InputFile &index,
              const std::vector<std::pair<std::string, std::string>> &map,
@@ -149,34 +152,57 @@ Reader::checkIndex(const InputFile &index,
   return absl::OkStatus();
 }
 
-absl::Status Reader::read(std::string_view name, absl::Span<float> out) const {
+absl::StatusOr<const StoredTensor *> Reader::get(std::string_view name) const {
   auto found = tensors.find(name);
-  if (found == tensors.end())
-    return absl::NotFoundError(absl::StrCat(
-        "there is no tensor ", quote(name), " among the ",
-        plural(tensors.size(), "tensor"), " of ",
-        files.empty() ? "the index" : quote(files.front().path())));
-  const StoredTensor &tensor = found->second;
+  if (found != tensors.end())
+    return &found->second;
+  return absl::NotFoundError(absl::StrCat(
+      "there is no tensor ", quote(name), " among the ",
+      plural(tensors.size(), "tensor"), " of ",
+      files.empty() ? "the index" : quote(files.front().path())));
+}
+
+absl::Status Reader::read(std::string_view name, absl::Span<float> out) const {
+  absl::StatusOr<const StoredTensor *> tensor = get(name);
+  if (!tensor.ok())
+    return tensor.status();
+  if (out.size() != (*tensor)->info.numElements)
+    return absl::InvalidArgumentError(absl::StrCat(
+        quote(files[(*tensor)->file].path()), ": tensor ", quote(name), " has ",
+        plural((*tensor)->info.numElements, "element"), ", expected ",
+        out.size()));
+  return readRange(name, 0, out);
+}
+
+absl::Status Reader::readRange(std::string_view name, uint64_t begin,
+                               absl::Span<float> out) const {
+  absl::StatusOr<const StoredTensor *> found = get(name);
+  if (!found.ok())
+    return found.status();
+  const StoredTensor &tensor = **found;
   const InputFile &file = files[tensor.file];
-  if (out.size() != tensor.info.numElements)
+  if (begin > tensor.info.numElements ||
+      out.size() > tensor.info.numElements - begin)
     return absl::InvalidArgumentError(absl::StrCat(
         quote(file.path()), ": tensor ", quote(name), " has ",
-        plural(tensor.info.numElements, "element"), ", expected ", out.size()));
+        plural(tensor.info.numElements, "element"), ", expected ", out.size(),
+        " from ", begin, " on"));
   Converter convert = converterToFloat(tensor.info.dtype);
   if (!convert)
     return absl::DataLossError(
         absl::StrCat(quote(file.path()), ": tensor ", quote(name), " is ",
                      tensor.info.dtype, ", expected F32, F16, BF16 or F64"));
-  if (tensor.info.dtype == "F32")
-    return file.readAt(tensor.offset, out.data(), out.size() * sizeof(float));
   uint64_t width = bitsOfDType(tensor.info.dtype) / 8;
+  uint64_t offset = tensor.offset + begin * width;
+  if (tensor.info.dtype == "F32")
+    return file.readAt(offset, out.data(), out.size() * sizeof(float));
   uint64_t step = chunkBytes / width;
   std::vector<unsigned char> bytes(std::min<uint64_t>(step, out.size()) *
                                    width);
   for (uint64_t first = 0; first < out.size(); first += step) {
     uint64_t count = std::min<uint64_t>(step, out.size() - first);
-    if (absl::Status status = file.readAt(tensor.offset + first * width,
-                                          bytes.data(), count * width);
+    if (absl::Status status =
+            file.readAt(offset + first * width, bytes.data(), count * width);
         !status.ok())
       return status;
     convert(bytes.data(), count, out.data() + first);

@@ -22,7 +22,7 @@ absl::StatusOr<uint64_t> bytesOf(const TensorToWrite &tensor) {
   if (!bytes)
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor ", quote(tensor.name), ": its size does not fit 64 bits"));
-  if (*bytes > 0 && !tensor.data)
+  if (*bytes > 0 && !tensor.data && !tensor.produce)
     return absl::InvalidArgumentError(
         absl::StrCat("tensor ", quote(tensor.name), ": has no data"));
   return *bytes;
@@ -78,6 +78,17 @@ absl::StatusOr<std::string> headerOf(absl::Span<const TensorToWrite> tensors) {
   return header;
 }
 
+absl::Status writeTensor(const TensorToWrite &tensor, OutputFile &file) {
+  uint64_t bytes = *bytesOf(tensor);
+  if (tensor.data || bytes == 0)
+    return file.write(tensor.data, bytes);
+  std::vector<float> values(bytes / sizeof(float));
+  if (absl::Status status = tensor.produce(absl::MakeSpan(values));
+      !status.ok())
+    return status;
+  return file.write(values.data(), bytes);
+}
+
 } // namespace
 
 absl::Status writeSafeTensors(const std::string &path,
@@ -94,8 +105,7 @@ absl::Status writeSafeTensors(const std::string &path,
   if (absl::Status status = file->write(header->data(), length); !status.ok())
     return status;
   for (const TensorToWrite &tensor : tensors)
-    if (absl::Status status = file->write(tensor.data, *bytesOf(tensor));
-        !status.ok())
+    if (absl::Status status = writeTensor(tensor, *file); !status.ok())
       return status;
   return file->commit();
 }

@@ -152,7 +152,7 @@ void AttentionOperation::finish(const ForwardScratch &scratch, int64_t sample,
 } // namespace
 
 OperationOr makeAttention(const plan::Attention &op,
-                          const plan::Program &program) {
+                          const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
       shape,

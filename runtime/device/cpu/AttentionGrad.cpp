@@ -219,7 +219,7 @@ void AttentionGradOperation::roundSums(const Sums &sums, int64_t sample,
 } // namespace
 
 OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
-                              const plan::Program &program) {
+                              const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
       shape,

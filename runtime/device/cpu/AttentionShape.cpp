@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "meshwork/Plan/Frame.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
@@ -16,12 +17,10 @@ constexpr int64_t keyBlockColumns = 128;
 constexpr int64_t farAway = int64_t{1} << 60;
 constexpr int64_t maxSequence = int64_t{1} << 31;
 
-absl::Status readDropout(const plan::Program &program,
+absl::Status readDropout(const ProgramOnRank &program,
                          const plan::Dropout *dropout, AttentionShape &shape) {
   if (!dropout)
     return absl::OkStatus();
-  if (dropout->first_head() != 0xffffffffu || dropout->heads() != 0)
-    return absl::UnimplementedError("sharded heads are not run by this version");
   shape.hasDropout = true;
   shape.stream = dropout->stream();
   shape.threshold = dropout->threshold();
@@ -31,10 +30,18 @@ absl::Status readDropout(const plan::Program &program,
   MESHWORK_RETURN_IF_ERROR(expectType(shape.random, DType::i32, "random"));
   int64_t count;
   MESHWORK_ASSIGN_OR_RETURN(count, denseCount(shape.random, "random"));
-  if (count == 3)
+  if (count != 3)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "random is ", shape.random.describe(), ", expected 3 elements"));
+  shape.globalHeads = dropout->heads() == 0 ? shape.heads : dropout->heads();
+  if (dropout->first_head() == plan::noView)
     return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "random is ", shape.random.describe(), ", expected 3 elements"));
+  Tensor first;
+  MESHWORK_ASSIGN_OR_RETURN(
+      first, tensorOf(program, dropout->first_head(), "first_head"));
+  MESHWORK_RETURN_IF_ERROR(expectType(first, DType::i32, "first_head"));
+  shape.firstHead = std::move(first);
+  return absl::OkStatus();
 }
 
 absl::Status checkAttributes(const AttentionAttributes &attributes) {
@@ -51,7 +58,7 @@ absl::Status checkAttributes(const AttentionAttributes &attributes) {
 } // namespace
 
 absl::StatusOr<AttentionShape>
-attentionShapeOf(const plan::Program &program, uint32_t q, uint32_t k,
+attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
                  const AttentionAttributes &attributes) {
   MESHWORK_RETURN_IF_ERROR(checkAttributes(attributes));
   Tensor query, key;
@@ -118,7 +125,11 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
   dropout.threshold = threshold;
   dropout.keepScale = keepScale;
   uint64_t globalSample = static_cast<uint32_t>(state[2]) + sample;
-  uint64_t row = (globalSample * heads + head) * sequence + firstQuery;
+  uint64_t globalHead = static_cast<uint64_t>(head);
+  if (firstHead)
+    globalHead += *reinterpret_cast<const uint32_t *>(firstHead->in(arena));
+  uint64_t row =
+      (globalSample * globalHeads + globalHead) * sequence + firstQuery;
   dropout.firstIndex = row * sequence + firstKey;
   dropout.rowStride = sequence;
   return block;
@@ -128,7 +139,7 @@ int64_t HeadTensor::ld() const {
   return tensor.shape[1] == 1 ? tensor.shape[3] : tensor.strides[1];
 }
 
-absl::StatusOr<HeadTensor> headTensorOf(const plan::Program &program,
+absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
                                         uint32_t view,
                                         const AttentionShape &shape,
                                         int64_t heads, const char *role) {
@@ -146,7 +157,7 @@ absl::StatusOr<HeadTensor> headTensorOf(const plan::Program &program,
   return operand;
 }
 
-absl::StatusOr<RowTensor> rowTensorOf(const plan::Program &program,
+absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape) {
   RowTensor rows;

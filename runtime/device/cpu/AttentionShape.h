@@ -1,6 +1,8 @@
 // What attention and its gradient share: operands, blocks, visibility.
 #pragma once
 
+#include <optional>
+
 #include "runtime/device/cpu/AttentionKernels.h"
 #include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/GemmGrid.h"
@@ -25,6 +27,8 @@ struct AttentionShape {
   uint32_t stream = 0, threshold = 0;
   float keepScale = 1;
   Tensor random;
+  int64_t globalHeads = 0;         // of which this rank has some
+  std::optional<Tensor> firstHead; // absent: 0
 
   int64_t groupSize() const { return heads / kvHeads; }
   int64_t bytes() const { return bytesOf(dtype); }
@@ -45,7 +49,7 @@ struct AttentionAttributes {
 
 /// Settles the shape from q and k; checks attributes.
 absl::StatusOr<AttentionShape>
-attentionShapeOf(const plan::Program &program, uint32_t q, uint32_t k,
+attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
                  const AttentionAttributes &attributes);
 
 /// A [batch, sequence, heads, d] operand with dense d.
@@ -62,7 +66,7 @@ struct HeadTensor {
   }
 };
 
-absl::StatusOr<HeadTensor> headTensorOf(const plan::Program &program,
+absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
                                         uint32_t view,
                                         const AttentionShape &shape,
                                         int64_t heads, const char *role);
@@ -77,7 +81,7 @@ struct RowTensor {
   }
 };
 
-absl::StatusOr<RowTensor> rowTensorOf(const plan::Program &program,
+absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape);
 

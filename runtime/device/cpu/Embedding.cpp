@@ -2,13 +2,16 @@
 //
 // Data sources check that every id is in the vocabulary. Should one slip
 // through, its row becomes NaN, which the step's loss check then reports; the
-// gradient leaves it out. Neither touches memory outside the views.
+// gradient leaves it out. Neither touches memory outside the views. A table
+// that is a shard gives zeros instead: another rank holds the row.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/Operation.h"
 
@@ -48,15 +51,20 @@ struct Lookup {
   Rows table, many;
   Tensor ids;
   int64_t numIds = 0;
+  std::optional<Tensor> firstRow; // of a shard
 
   const int32_t *idsIn(std::byte *arena) const {
     return reinterpret_cast<const int32_t *>(ids.in(arena));
   }
-  bool inTable(int32_t id) const { return id >= 0 && id < table.rows; }
+  int64_t firstIn(std::byte *arena) const {
+    return firstRow ? *reinterpret_cast<const int32_t *>(firstRow->in(arena))
+                    : 0;
+  }
+  bool inTable(int64_t row) const { return row >= 0 && row < table.rows; }
 };
 
-absl::StatusOr<Lookup> lookupOf(const plan::Program &program, uint32_t table,
-                                uint32_t ids, uint32_t many,
+absl::StatusOr<Lookup> lookupOf(const ProgramOnRank &program, uint32_t table,
+                                uint32_t ids, uint32_t many, uint32_t firstRow,
                                 const char *tableRole, const char *manyRole) {
   Lookup lookup;
   Tensor tensor;
@@ -74,6 +82,11 @@ absl::StatusOr<Lookup> lookupOf(const plan::Program &program, uint32_t table,
         manyRole, " is ", tensor.describe(), ", expected ", lookup.numIds,
         " rows of ", lookup.table.width, " elements, as ids and ", tableRole,
         " have"));
+  if (firstRow == plan::noView)
+    return lookup;
+  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, firstRow, "first_row"));
+  MESHWORK_RETURN_IF_ERROR(expectType(tensor, DType::i32, "first_row"));
+  lookup.firstRow = std::move(tensor);
   return lookup;
 }
 
@@ -104,16 +117,18 @@ public:
 private:
   template <typename TableT, typename OutT> void pick(TableT *, OutT *) {
     const int32_t *ids = lookup.idsIn(arena);
-    int64_t width = lookup.table.width;
+    int64_t width = lookup.table.width, first = lookup.firstIn(arena);
+    float absent = lookup.firstRow ? 0.0f
+                                   : std::numeric_limits<float>::quiet_NaN();
     team->parallelFor(lookup.numIds, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         OutT *out = lookup.many.row<OutT>(arena, i);
-        if (!lookup.inTable(ids[i])) {
+        if (!lookup.inTable(ids[i] - first)) {
           for (int64_t e = 0; e < width; ++e)
-            assign(out[e], std::numeric_limits<float>::quiet_NaN());
+            assign(out[e], absent);
           continue;
         }
-        const TableT *row = lookup.table.row<TableT>(arena, ids[i]);
+        const TableT *row = lookup.table.row<TableT>(arena, ids[i] - first);
         for (int64_t e = 0; e < width; ++e)
           assign(out[e], toFloat(row[e]));
       }
@@ -169,7 +184,7 @@ private:
   /// Each thread takes the groups of equal ids that start in its range.
   template <typename TableT, typename DoutT>
   void scatter(const int64_t *order, TableT *, DoutT *) {
-    int64_t count = lookup.numIds;
+    int64_t count = lookup.numIds, first = lookup.firstIn(arena);
     auto idAt = [&](int64_t i) { return static_cast<int32_t>(order[i] >> 32); };
     team->parallelFor(count, [&](int64_t begin, int64_t end, int thread) {
       float *sums =
@@ -181,8 +196,8 @@ private:
         int64_t last = i;
         while (last + 1 < count && idAt(last + 1) == idAt(i))
           ++last;
-        if (lookup.inTable(idAt(i)))
-          addGroup<TableT, DoutT>(order, i, last + 1, sums);
+        if (lookup.inTable(idAt(i) - first))
+          addGroup<TableT, DoutT>(order, i, last + 1, idAt(i) - first, sums);
         i = last + 1;
       }
     });
@@ -190,7 +205,7 @@ private:
 
   template <typename TableT, typename DoutT>
   void addGroup(const int64_t *order, int64_t begin, int64_t end,
-                float *sums) {
+                int64_t index, float *sums) {
     int64_t width = lookup.table.width;
     std::fill(sums, sums + width, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
@@ -199,7 +214,7 @@ private:
       for (int64_t e = 0; e < width; ++e)
         sums[e] += toFloat(row[e]);
     }
-    TableT *row = lookup.table.row<TableT>(arena, order[begin] >> 32);
+    TableT *row = lookup.table.row<TableT>(arena, index);
     for (int64_t e = 0; e < width; ++e)
       assign(row[e], toFloat(row[e]) + sums[e]);
   }
@@ -211,22 +226,19 @@ private:
 } // namespace
 
 OperationOr makeEmbedding(const plan::Embedding &op,
-                          const plan::Program &program) {
-  if (op.first_row() != 0xffffffffu)
-    return absl::UnimplementedError("first_row is not run by this version");
+                          const ProgramOnRank &program) {
   Lookup lookup;
   MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.table(), op.ids(),
-                                             op.out(), "table", "out"));
+                                             op.out(), op.first_row(), "table", "out"));
   return std::make_unique<EmbeddingOperation>(std::move(lookup));
 }
 
 OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
-                              const plan::Program &program) {
-  if (op.first_row() != 0xffffffffu)
-    return absl::UnimplementedError("first_row is not run by this version");
+                              const ProgramOnRank &program) {
   Lookup lookup;
   MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.dtable(), op.ids(),
-                                             op.dout(), "dtable", "dout"));
+                                             op.dout(), op.first_row(), "dtable",
+                                             "dout"));
   if (lookup.numIds > INT32_MAX)
     return absl::UnimplementedError(absl::StrCat(
         "has ", lookup.numIds, " ids, expected at most 2^31 - 1"));

@@ -92,7 +92,7 @@ void transposeAll(Operands &ops) {
 }
 
 absl::StatusOr<Operands> operandsOf(const plan::Matmul &op,
-                                    const plan::Program &program) {
+                                    const ProgramOnRank &program) {
   Operands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops.lhs, tensorOf(program, op.lhs(), "lhs"));
   MESHWORK_ASSIGN_OR_RETURN(ops.rhs, tensorOf(program, op.rhs(), "rhs"));
@@ -229,7 +229,7 @@ void MatmulOperation::runBlocks(GemmGrid &grid, int64_t begin, int64_t end,
 
 } // namespace
 
-OperationOr makeMatmul(const plan::Matmul &op, const plan::Program &program) {
+OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program) {
   Operands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops, operandsOf(op, program));
   auto matmul = std::make_unique<MatmulOperation>(std::move(ops),

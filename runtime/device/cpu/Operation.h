@@ -57,19 +57,19 @@ using OperationOr = absl::StatusOr<std::unique_ptr<Operation>>;
 inline uint64_t alignUp(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-OperationOr makeLaunch(const plan::Launch &op, const plan::Program &program);
-OperationOr makeMatmul(const plan::Matmul &op, const plan::Program &program);
+OperationOr makeLaunch(const plan::Launch &op, const ProgramOnRank &program);
+OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program);
 OperationOr makeAttention(const plan::Attention &op,
-                          const plan::Program &program);
+                          const ProgramOnRank &program);
 OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
-                              const plan::Program &program);
+                              const ProgramOnRank &program);
 OperationOr makeEmbedding(const plan::Embedding &op,
-                          const plan::Program &program);
+                          const ProgramOnRank &program);
 OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
-                              const plan::Program &program);
+                              const ProgramOnRank &program);
 OperationOr makeRotaryTable(const plan::RotaryTable &op,
-                            const plan::Program &program);
-OperationOr makeFill(const plan::Fill &op, const plan::Program &program);
+                            const ProgramOnRank &program);
+OperationOr makeFill(const plan::Fill &op, const ProgramOnRank &program);
 
 /// Whether this run adds to the destination; see plan::Accumulate.
 inline bool accumulates(plan::Accumulate mode, const StepState &state) {

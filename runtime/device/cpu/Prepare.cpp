@@ -11,7 +11,7 @@ namespace {
 using namespace cpu;
 
 OperationOr make(const plan::Instruction &instruction,
-                 const plan::Program &program) {
+                 const ProgramOnRank &program) {
   switch (instruction.op_type()) {
   case plan::Operation::Launch:
     return makeLaunch(*instruction.op_as_Launch(), program);
@@ -48,7 +48,7 @@ absl::Status locate(const absl::Status &status,
 
 absl::Status growWorkspace(
     const flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>> *list,
-    const plan::Program &program, uint64_t &bytes) {
+    const ProgramOnRank &program, uint64_t &bytes) {
   if (!list)
     return absl::OkStatus();
   for (const plan::Instruction *instruction : *list) {
@@ -67,7 +67,7 @@ absl::Status growWorkspace(
 absl::StatusOr<std::unique_ptr<Executable>>
 makeBound(const plan::Instruction &instruction, const PrepareContext &context) {
   std::unique_ptr<cpu::Operation> op;
-  MESHWORK_ASSIGN_OR_RETURN(op, make(instruction, context.program));
+  MESHWORK_ASSIGN_OR_RETURN(op, make(instruction, {context.program, context.shifts}));
   if (op->workspaceBytes() > context.workspaceBytesPerThread)
     return absl::ResourceExhaustedError(absl::StrCat(
         "needs ", op->workspaceBytes(), " bytes of workspace per thread on "
@@ -93,7 +93,7 @@ workspaceBytesPerThread(const plan::Program &program) {
   uint64_t bytes = 0;
   for (auto *list : {program.once(), program.step(), program.microbatch(),
                      program.update()})
-    MESHWORK_RETURN_IF_ERROR(growWorkspace(list, program, bytes));
+    MESHWORK_RETURN_IF_ERROR(growWorkspace(list, {program, {}}, bytes));
   return bytes;
 }
 

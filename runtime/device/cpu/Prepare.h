@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "meshwork/Plan/Plan.h"
 #include "runtime/device/cpu/KernelLibrary.h"
 #include "runtime/device/cpu/ThreadTeam.h"
@@ -24,6 +25,14 @@ struct StepState {
   uint32_t microbatch = 0; // within the optimizer step, from 0
 };
 
+/// A program, and where one rank finds its views.
+struct ProgramOnRank {
+  const plan::Program &program;
+  /// Bytes that each view's shifts come to; empty: of no rank, as for questions
+  /// whose answer is the same on all.
+  absl::Span<const uint64_t> shifts;
+};
+
 /// Where a program runs. All of it outlives the executables made from it.
 struct PrepareContext {
   const plan::Plan &plan;
@@ -33,6 +42,7 @@ struct PrepareContext {
   uint64_t workspaceBytesPerThread; // a multiple of 64
   ThreadTeam &team;
   const KernelLibrary &kernels;
+  absl::Span<const uint64_t> shifts = {}; // see ProgramOnRank
 };
 
 /// One instruction, ready to run. run() is called by the thread that made the

@@ -22,8 +22,9 @@ std::string Tensor::describe() const {
                       "] with strides [", absl::StrJoin(strides, ", "), "]");
 }
 
-absl::StatusOr<Tensor> tensorOf(const plan::Program &program, uint32_t index,
+absl::StatusOr<Tensor> tensorOf(const ProgramOnRank &onRank, uint32_t index,
                                 const char *role) {
+  const plan::Program &program = onRank.program;
   if (!program.views() || index >= program.views()->size())
     return absl::InvalidArgumentError(
         absl::StrCat(role, ": view ", index, " does not exist"));
@@ -36,6 +37,8 @@ absl::StatusOr<Tensor> tensorOf(const plan::Program &program, uint32_t index,
   tensor.dtype = view.dtype();
   tensor.offset =
       program.buffers()->Get(view.buffer())->offset() + view.offset();
+  if (!onRank.shifts.empty())
+    tensor.offset += onRank.shifts[index];
   if (view.shape())
     tensor.shape.assign(view.shape()->begin(), view.shape()->end());
   if (view.strides())

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "meshwork/Plan/Plan.h"
+#include "runtime/device/cpu/Prepare.h"
 
 namespace meshwork::runtime::cpu {
 
@@ -37,8 +38,8 @@ struct Run {
   int64_t stride = 1;
 };
 
-/// View `index` of the program. `role` names it in messages.
-absl::StatusOr<Tensor> tensorOf(const plan::Program &program, uint32_t index,
+/// View `index` of the program, where the rank has it. `role` names it in messages.
+absl::StatusOr<Tensor> tensorOf(const ProgramOnRank &program, uint32_t index,
                                 const char *role);
 
 /// Dims [first, last) as one run, or an error when their strides do not nest.

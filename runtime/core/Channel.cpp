@@ -1,0 +1,84 @@
+#include "runtime/core/Channel.h"
+#include "runtime/core/Clock.h"
+#include <pthread.h>
+#include <sched.h>
+
+namespace meshwork::runtime {
+namespace {
+
+/// The thread that makes this one may be pinned to a single core, which
+/// computes. Pinning is for speed alone, so a refusal is no error.
+void runOn(const std::vector<int> &cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus)
+    CPU_SET(cpu, &set);
+  if (!cpus.empty())
+    (void)::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set);
+}
+
+void alone(int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  body(0, items);
+}
+} // namespace
+
+Channel::Channel(std::vector<int> cpus)
+    : thread([this, cpus = std::move(cpus)] { work(cpus); }) {}
+
+Channel::~Channel() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Channel::start(PreparedCollective &collective, uint32_t index) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    tasks.push_back({&collective, index});
+  }
+  changed.notify_all();
+}
+
+void Channel::restart() {
+  std::lock_guard<std::mutex> lock(mutex);
+  finished = 0;
+}
+
+absl::Status Channel::wait(uint32_t count) {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return finished >= count || !failure.ok(); });
+  return finished >= count ? absl::OkStatus() : failure;
+}
+
+std::vector<Channel::Ended> Channel::takeEnded() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(ended, {});
+}
+
+void Channel::work(const std::vector<int> &cpus) {
+  runOn(cpus);
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    changed.wait(lock, [&] { return stopping || !tasks.empty(); });
+    if (tasks.empty() || !failure.ok())
+      return;
+    Task task = tasks.front();
+    tasks.pop_front();
+    lock.unlock();
+    Ended one{task.index, steadyNs(), 0, {}};
+    absl::Status status = task.collective->run(alone, one.times);
+    one.endNs = steadyNs();
+    lock.lock();
+    if (status.ok()) {
+      ended.push_back(one);
+      ++finished;
+    }
+    failure = status;
+    changed.notify_all();
+  }
+}
+
+} // namespace meshwork::runtime

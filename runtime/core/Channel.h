@@ -1,0 +1,56 @@
+// A communication thread of one rank: runs collectives in the order in which
+// they are started, beside the rank's own thread.
+#pragma once
+
+#include "runtime/comm/Transport.h"
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace meshwork::runtime {
+
+class Channel {
+public:
+  /// A collective that has run; `index` is what `start` was given.
+  struct Ended {
+    uint32_t index;
+    int64_t beginNs, endNs;
+    CommTimes times;
+  };
+
+  /// `cpus` to run on; empty: anywhere.
+  explicit Channel(std::vector<int> cpus);
+  /// Waits for what was started. After a failure of any rank that is short.
+  ~Channel();
+  Channel(const Channel &) = delete;
+  Channel &operator=(const Channel &) = delete;
+
+  // All from the rank's own thread.
+  void start(PreparedCollective &collective, uint32_t index);
+  /// Counts from here; everything started has been waited for.
+  void restart();
+  /// Until the first `count` since `restart` have ended. After a failure the
+  /// others are not run, and every wait returns it.
+  absl::Status wait(uint32_t count);
+  /// What has ended since the last call.
+  std::vector<Ended> takeEnded();
+
+private:
+  struct Task {
+    PreparedCollective *collective;
+    uint32_t index;
+  };
+  void work(const std::vector<int> &cpus);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Task> tasks;
+  std::vector<Ended> ended;
+  uint32_t finished = 0;
+  bool stopping = false;
+  absl::Status failure;
+  std::thread thread;
+};
+
+} // namespace meshwork::runtime

@@ -1,0 +1,146 @@
+#include "runtime/core/GlobalTensors.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "runtime/core/Bf16.h"
+#include "runtime/core/Checked.h"
+#include <set>
+
+namespace meshwork::runtime {
+namespace {
+
+const plan::Parameter *find(const plan::Program &program,
+                            const std::string &name) {
+  for (const plan::Parameter *parameter : orEmpty(program.parameters()))
+    if (parameter->name()->str() == name)
+      return parameter;
+  return nullptr;
+}
+
+bool isEmpty(const Block &block) {
+  for (int64_t size : block.extent)
+    if (size == 0)
+      return true;
+  return false;
+}
+
+/// Copies a box into f32.
+void copyAsF32(const Strided &from, const Box &box, float *to) {
+  box.forEachRun(0, box.elements(), [&](const Run &run) {
+    const std::byte *src = from.data + run.src * from.width();
+    std::byte *dst = reinterpret_cast<std::byte *>(to + run.dst);
+    if (from.dtype == plan::DType::f32)
+      return copyRun(src, run.srcStride, dst, run.dstStride, run.count, 4);
+    auto *bits = reinterpret_cast<const uint16_t *>(src);
+    for (int64_t i = 0; i < run.count; ++i)
+      to[run.dst + i * run.dstStride] = fromBf16(bits[i * run.srcStride]);
+  });
+}
+
+/// The block as `rank` holds it.
+Strided held(const Rank &rank, const Holder &holder, const std::string &name,
+             StatePart part) {
+  const plan::Sharded &sharded = partOf(*find(rank.program(), name), part);
+  return inBlockShape(rank.strided(sharded.view()), holder.block,
+                      rank.view(sharded.view()).contiguous);
+}
+
+int64_t offsetIn(const std::vector<int64_t> &strides, const Block &block) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < strides.size(); ++i)
+    offset += strides[i] * block.begin[i];
+  return offset;
+}
+
+std::vector<float> packed(const Strided &from, const Block &block) {
+  Box box(block.extent, from.strides, rowMajor(block.extent), 0, 0);
+  std::vector<float> values(static_cast<size_t>(box.elements()));
+  copyAsF32(from, box, values.data());
+  return values;
+}
+} // namespace
+
+const plan::Sharded &partOf(const plan::Parameter &parameter, StatePart part) {
+  return part == StatePart::master ? masterOf(parameter)
+                                   : *parameter.gradient();
+}
+
+std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+Strided inBlockShape(Strided view, const Block &block, bool contiguous) {
+  if (contiguous)
+    view.strides = rowMajor(block.shape);
+  view.shape = block.shape;
+  return view;
+}
+
+Block blockOn(const plan::Plan &plan, const Mesh &mesh, uint32_t rank,
+              const plan::Parameter &parameter, const plan::Sharded &part) {
+  return blockOf(plan, parameter.shape(), part,
+                 [&](uint32_t axis) { return mesh.coordinate(rank, axis); });
+}
+
+std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
+                                        const Mesh &mesh, StatePart part) {
+  std::vector<GlobalTensor> tensors;
+  absl::flat_hash_map<std::string, size_t> known;
+  std::vector<std::set<std::vector<int64_t>>> seen; // where blocks begin
+  const auto &programs = *plan.program_of_rank();
+  for (uint32_t rank = 0; rank < mesh.numRanks(); ++rank) {
+    uint32_t program = programs.Get(programs.size() == 1 ? 0 : rank);
+    for (const plan::Parameter *parameter :
+         orEmpty(plan.programs()->Get(program)->parameters())) {
+      auto [at, isNew] =
+          known.try_emplace(parameter->name()->str(), tensors.size());
+      if (isNew) {
+        tensors.push_back({plan.programs()->Get(program), parameter, {}});
+        seen.emplace_back();
+      }
+      Block block =
+          blockOn(plan, mesh, rank, *parameter, partOf(*parameter, part));
+      if (!isEmpty(block) && seen[at->second].insert(block.begin).second)
+        tensors[at->second].holders.push_back({rank, std::move(block)});
+    }
+  }
+  return tensors;
+}
+
+absl::Status assemble(const GlobalTensor &tensor, StatePart part,
+                      LocalRanks ranks, BlockExchange *exchange,
+                      absl::Span<float> out) {
+  const auto &shape = orEmpty(tensor.parameter->shape());
+  std::vector<int64_t> strides = rowMajor({shape.begin(), shape.end()});
+  std::string name = tensor.parameter->name()->str();
+  for (const Holder &holder : tensor.holders) {
+    const Rank *rank = ranks[holder.rank].get();
+    if (rank && ranks[0]) {
+      Strided from = held(*rank, holder, name, part);
+      copyAsF32(from,
+                Box(holder.block.extent, from.strides, strides, 0,
+                    offsetIn(strides, holder.block)),
+                out.data());
+      continue;
+    }
+    if (!rank && !ranks[0])
+      continue; // Between two other processes.
+    std::vector<int64_t> order = rowMajor(holder.block.extent);
+    Box box(holder.block.extent, order, strides, 0,
+            offsetIn(strides, holder.block));
+    std::vector<float> values(static_cast<size_t>(box.elements()));
+    if (rank)
+      values = packed(held(*rank, holder, name, part), holder.block);
+    MESHWORK_RETURN_IF_ERROR(
+        exchange->toRoot(holder.rank, absl::MakeSpan(values)));
+    if (!rank)
+      copyAsF32({reinterpret_cast<std::byte *>(values.data()),
+                 plan::DType::f32, holder.block.extent, order},
+                box, out.data());
+  }
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,131 @@
+// Values of parameters, from a file or from the seed, into the blocks that a
+// rank holds. What is past a tensor's end stays zero, as the arena starts.
+#include "meshwork/Plan/Frame.h"
+#include "runtime/core/Bf16.h"
+#include "runtime/core/Checked.h"
+#include "runtime/core/GlobalTensors.h"
+#include "runtime/core/IoStatus.h"
+#include "runtime/core/Weights.h"
+#include "runtime/io/Init.h"
+#include <algorithm>
+
+namespace meshwork::runtime {
+namespace {
+constexpr int64_t chunkElements = 1 << 16;
+constexpr int64_t bufferElements = 4096; // on a thread's stack
+
+/// Values of global elements in row-major order.
+using Source = absl::FunctionRef<absl::Status(uint64_t first,
+                                              absl::Span<float> out)>;
+
+/// Reads ahead: rows of a shard may be short and close together.
+class FileSource {
+public:
+  FileSource(const SafeTensorsReader &file, const plan::Parameter &parameter)
+      : file(file), name(parameter.name()->str()),
+        elements(file.find(name)->numElements) {}
+
+  absl::Status read(uint64_t begin, absl::Span<float> out) {
+    if (begin < first || begin + out.size() > first + window.size()) {
+      first = begin;
+      window.resize(
+          std::min<uint64_t>(elements - begin,
+                             std::max<uint64_t>(out.size(), chunkElements)));
+      absl::Status status =
+          file.readRange(name, begin, absl::MakeSpan(window));
+      MESHWORK_RETURN_IF_ERROR(fromIo(status));
+    }
+    std::copy_n(window.begin() + static_cast<int64_t>(begin - first),
+                out.size(), out.begin());
+    return absl::OkStatus();
+  }
+
+private:
+  const SafeTensorsReader &file;
+  std::string name;
+  uint64_t elements, first = 0;
+  std::vector<float> window;
+};
+
+void store(const float *values, const Strided &to, const Run &run) {
+  if (to.dtype == plan::DType::f32)
+    return copyRun(reinterpret_cast<const std::byte *>(values), 1,
+                   to.data + run.dst * 4, run.dstStride, run.count, 4);
+  uint16_t *bits = reinterpret_cast<uint16_t *>(to.data) + run.dst;
+  for (int64_t i = 0; i < run.count; ++i)
+    bits[i * run.dstStride] = toBf16(values[i]);
+}
+
+/// Elements [begin, end) of the box, whose source is the global tensor.
+absl::Status fill(const Box &box, int64_t begin, int64_t end, const Strided &to,
+                  Source source) {
+  absl::Status status;
+  float values[bufferElements];
+  box.forEachRun(begin, end, [&](const Run &whole) {
+    for (int64_t at = 0; at < whole.count && status.ok();
+         at += bufferElements) {
+      Run run = whole;
+      run.count = std::min(bufferElements, whole.count - at);
+      run.src += at * whole.srcStride;
+      run.dst += at * whole.dstStride;
+      if (run.srcStride == 1)
+        status = source(static_cast<uint64_t>(run.src),
+                        {values, static_cast<size_t>(run.count)});
+      else
+        for (int64_t i = 0; i < run.count && status.ok(); ++i)
+          status = source(static_cast<uint64_t>(run.src + i * run.srcStride),
+                          {values + i, 1});
+      if (status.ok())
+        store(values, to, run);
+    }
+  });
+  return status;
+}
+
+absl::Status place(Rank &rank, const plan::Parameter &parameter,
+                   const plan::Sharded &part, const SafeTensorsReader *file,
+                   uint64_t seed) {
+  Block block = rank.block(parameter, part);
+  Strided to = inBlockShape(rank.strided(part.view()), block,
+                            rank.view(part.view()).contiguous);
+  const auto &shape = orEmpty(parameter.shape());
+  std::vector<int64_t> strides = rowMajor({shape.begin(), shape.end()});
+  int64_t first = 0;
+  for (size_t i = 0; i < strides.size(); ++i)
+    first += strides[i] * block.begin[i];
+  Box box(block.extent, strides, to.strides, first, 0);
+  if (file) {
+    FileSource source(*file, parameter);
+    return fill(box, 0, box.elements(), to,
+                [&](uint64_t at, absl::Span<float> out) {
+                  return source.read(at, out);
+                });
+  }
+  int64_t chunks = (box.elements() + chunkElements - 1) / chunkElements;
+  rank.team().parallelFor(chunks, [&](int64_t begin, int64_t end, int) {
+    // The seed's values cannot fail.
+    (void)fill(box, begin * chunkElements,
+               std::min(box.elements(), end * chunkElements), to,
+               [&](uint64_t at, absl::Span<float> out) {
+                 initialize(parameter, seed, out, at);
+                 return absl::OkStatus();
+               });
+  });
+  return absl::OkStatus();
+}
+} // namespace
+
+absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
+                          uint64_t seed) {
+  for (const plan::Parameter *parameter :
+       orEmpty(rank.program().parameters())) {
+    const plan::Sharded &master = masterOf(*parameter);
+    MESHWORK_RETURN_IF_ERROR(place(rank, *parameter, master, file, seed));
+    if (weightView(*parameter) != master.view())
+      MESHWORK_RETURN_IF_ERROR(
+          place(rank, *parameter, *parameter->weight(), file, seed));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime
