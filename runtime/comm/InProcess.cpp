@@ -1,6 +1,6 @@
 #include "runtime/comm/InProcess.h"
-#include "absl/strings/str_cat.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduce.h"
 #include <algorithm>
@@ -71,9 +71,8 @@ public:
                  run(chunks[static_cast<size_t>(i)]);
              });
     int64_t moved = nowNs();
-    absl::Status done = ranks > 1
-                            ? group.rendezvous.arriveAndWait(index, what)
-                            : absl::OkStatus();
+    absl::Status done = ranks > 1 ? group.rendezvous.arriveAndWait(index, what)
+                                  : absl::OkStatus();
     times.moveNs += moved - together;
     times.waitNs += together - start + nowNs() - moved;
     return done;
@@ -157,8 +156,8 @@ private:
       for (uint32_t i = 0; i < ranks; ++i)
         sources[i] = of(i, move.part).src.data + run.src * mine.width();
       for (uint32_t i = 0; i < targets.size(); ++i)
-        targets[i] = of(toAll ? i : index, move.part).dst.data +
-                     run.dst * mine.width();
+        targets[i] =
+            of(toAll ? i : index, move.part).dst.data + run.dst * mine.width();
       reduceRun(mine.dtype, request.reduction, sources, run.srcStride,
                 absl::MakeSpan(targets), run.dstStride, run.count);
     });

@@ -8,8 +8,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "runtime/comm/Strided.h"
 #include <cstddef>
 #include <memory>
@@ -58,10 +58,10 @@ class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;
   /// One thread at a time per rank and channel; every rank of the group must
-  /// run the collectives of a channel in the same order. Sums run in the order of group index, in
-  /// f32, rounded once: the same bits on every rank and every transport.
-  /// Errors: deadlineExceeded (names who did not come), aborted (a peer
-  /// failed; names it and repeats its message).
+  /// run the collectives of a channel in the same order. Sums run in the order
+  /// of group index, in f32, rounded once: the same bits on every rank and
+  /// every transport. Errors: deadlineExceeded (names who did not come),
+  /// aborted (a peer failed; names it and repeats its message).
   virtual absl::Status run(ParallelFor parallel, CommTimes &times) = 0;
 };
 

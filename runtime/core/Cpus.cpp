@@ -28,18 +28,12 @@ std::string plain(std::string name) {
 std::string kernelName(const std::string &name) {
   static const auto *aliases =
       new absl::flat_hash_map<std::string, std::string>{
-          {"64bit", "lm"},
-          {"crc32", "sse42"},
-          {"lzcnt", "abm"},
-          {"pclmul", "pclmulqdq"},
-          {"bmi", "bmi1"},
-          {"prfchw", "3dnowprefetch"},
-          {"rdrnd", "rdrand"},
-          {"sahf", "lahflm"},
-          {"sha", "shani"},
-          {"shstk", "usershstk"},
-          {"sse3", "pni"},
-          {"x87", "fpu"}};
+          {"64bit", "lm"},     {"crc32", "sse42"},
+          {"lzcnt", "abm"},    {"pclmul", "pclmulqdq"},
+          {"bmi", "bmi1"},     {"prfchw", "3dnowprefetch"},
+          {"rdrnd", "rdrand"}, {"sahf", "lahflm"},
+          {"sha", "shani"},    {"shstk", "usershstk"},
+          {"sse3", "pni"},     {"x87", "fpu"}};
   auto found = aliases->find(name);
   return found == aliases->end() ? name : found->second;
 }

@@ -136,8 +136,8 @@ absl::Status assemble(const GlobalTensor &tensor, StatePart part,
     MESHWORK_RETURN_IF_ERROR(
         exchange->toRoot(holder.rank, absl::MakeSpan(values)));
     if (!rank)
-      copyAsF32({reinterpret_cast<std::byte *>(values.data()),
-                 plan::DType::f32, holder.block.extent, order},
+      copyAsF32({reinterpret_cast<std::byte *>(values.data()), plan::DType::f32,
+                 holder.block.extent, order},
                 box, out.data());
   }
   return absl::OkStatus();

@@ -24,7 +24,7 @@ struct Holder {
 struct GlobalTensor {
   const plan::Program *program; // the first that has it
   const plan::Parameter *parameter;
-  std::vector<Holder> holders;      // of each block once
+  std::vector<Holder> holders; // of each block once
 };
 
 /// All parameters in the order of programs, as every rank finds it.
@@ -53,8 +53,8 @@ public:
 using LocalRanks = absl::Span<const std::unique_ptr<Rank>>;
 
 /// Fills `out` with the whole tensor, in f32 and row-major, where rank 0 is.
-/// Elsewhere `out` is empty and blocks are sent. `exchange` may be null when all
-/// ranks are here.
+/// Elsewhere `out` is empty and blocks are sent. `exchange` may be null when
+/// all ranks are here.
 absl::Status assemble(const GlobalTensor &tensor, StatePart part,
                       LocalRanks ranks, BlockExchange *exchange,
                       absl::Span<float> out);

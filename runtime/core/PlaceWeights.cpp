@@ -15,8 +15,8 @@ constexpr int64_t chunkElements = 1 << 16;
 constexpr int64_t bufferElements = 4096; // on a thread's stack
 
 /// Values of global elements in row-major order.
-using Source = absl::FunctionRef<absl::Status(uint64_t first,
-                                              absl::Span<float> out)>;
+using Source =
+    absl::FunctionRef<absl::Status(uint64_t first, absl::Span<float> out)>;
 
 /// Reads ahead: rows of a shard may be short and close together.
 class FileSource {
@@ -28,11 +28,9 @@ public:
   absl::Status read(uint64_t begin, absl::Span<float> out) {
     if (begin < first || begin + out.size() > first + window.size()) {
       first = begin;
-      window.resize(
-          std::min<uint64_t>(elements - begin,
-                             std::max<uint64_t>(out.size(), chunkElements)));
-      absl::Status status =
-          file.readRange(name, begin, absl::MakeSpan(window));
+      window.resize(std::min<uint64_t>(
+          elements - begin, std::max<uint64_t>(out.size(), chunkElements)));
+      absl::Status status = file.readRange(name, begin, absl::MakeSpan(window));
       MESHWORK_RETURN_IF_ERROR(fromIo(status));
     }
     std::copy_n(window.begin() + static_cast<int64_t>(begin - first),

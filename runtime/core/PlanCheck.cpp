@@ -167,6 +167,7 @@ absl::Status checkPlan(const plan::Plan &plan) {
     if (absl::Status status = checkProgram(plan, *plan.programs()->Get(i));
         !status.ok())
       return bad("program ", i, ": ", status.message());
+  MESHWORK_RETURN_IF_ERROR(checkSharedParameters(plan));
   return checkCollectiveOrder(plan);
 }
 

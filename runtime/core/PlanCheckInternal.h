@@ -52,6 +52,8 @@ absl::Status checkUses(const ProgramCheck &check);
 absl::Status checkOverlaps(const ProgramCheck &check);
 absl::Status checkState(const ProgramCheck &check);
 absl::Status checkParameters(const ProgramCheck &check);
+/// Programs that have the same parameter agree on it, and ranks hold all of it.
+absl::Status checkSharedParameters(const plan::Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op);

@@ -74,11 +74,12 @@ absl::Status checkPart(const ProgramCheck &check,
   int64_t elements = 1;
   for (int64_t size : shape)
     elements *= size;
-  bool fits = (*view)->contiguous ? (*view)->elements == elements
-                                  : (*view)->shape == absl::MakeSpan(shape);
+  bool fits = (*view)->shape.size() == shape.size()
+                  ? (*view)->shape == absl::MakeSpan(shape)
+                  : (*view)->contiguous && (*view)->elements == elements;
   if (!fits)
     return bad(role, " is ", describe(**view), ", expected its block [",
-               absl::StrJoin(shape, ","), "], or ", elements,
+               absl::StrJoin(shape, ","), "], or in other dims ", elements,
                " contiguous elements");
   if ((*view)->dtype == plan::DType::i32 ||
       (isF32 && (*view)->dtype != plan::DType::f32))

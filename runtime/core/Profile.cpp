@@ -120,8 +120,8 @@ std::string profileTable(const Ranks &ranks, const Recorders &recorders) {
     const Group &g = groups[i];
     absl::StrAppendFormat(
         &text, "%9.3f %5.1f%% %7.0f %9.1f %8.1f %9.3f  %-14s %s\n", g.ns / 1e6,
-        total > 0 && !g.hidden ? 100 * g.ns / total : 0, g.calls, rate(g.flops, g.ns),
-        rate(g.bytes, g.ns), g.waitNs / 1e6, g.op, g.name);
+        total > 0 && !g.hidden ? 100 * g.ns / total : 0, g.calls,
+        rate(g.flops, g.ns), rate(g.bytes, g.ns), g.waitNs / 1e6, g.op, g.name);
   }
   if (groups.size() > tableRows)
     absl::StrAppendFormat(&text, "and %d more rows\n",
@@ -143,10 +143,9 @@ absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
         "\"ms_per_step\":%.9g,\"wait_ms_per_step\":%.9g,\"flops\":%d,\"bytes\":"
         "%d,"
         "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g}",
-        separator, jsonString(row.source->name()),
-        operationOf(*row.source), row.phase,
-        row.callsPerStep, row.nsPerStep / 1e6, row.waitNsPerStep / 1e6,
-        row.source->flops(), row.source->bytes(),
+        separator, jsonString(row.source->name()), operationOf(*row.source),
+        row.phase, row.callsPerStep, row.nsPerStep / 1e6,
+        row.waitNsPerStep / 1e6, row.source->flops(), row.source->bytes(),
         rate(row.callsPerStep * static_cast<double>(row.source->flops()),
              row.nsPerStep),
         rate(row.callsPerStep * static_cast<double>(row.source->bytes()),

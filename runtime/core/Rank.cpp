@@ -76,8 +76,7 @@ absl::Status Rank::allocate() {
   return absl::OkStatus();
 }
 
-absl::Status Rank::runInline(PreparedCollective &collective,
-                             CommTimes &spent) {
+absl::Status Rank::runInline(PreparedCollective &collective, CommTimes &spent) {
   auto parallel = [this](int64_t items,
                          absl::FunctionRef<void(int64_t, int64_t)> body) {
     threads->parallelFor(
@@ -122,8 +121,7 @@ absl::Status Rank::runList(Phase phase, uint32_t microbatch, uint32_t begin,
     if (one.collective)
       MESHWORK_RETURN_IF_ERROR(runInline(*one.collective, spent));
     else if (one.wait)
-      MESHWORK_RETURN_IF_ERROR(
-          runWait(*one.wait, phase, microbatch, observer));
+      MESHWORK_RETURN_IF_ERROR(runWait(*one.wait, phase, microbatch, observer));
     else
       one.compute->run({microbatch});
     if (observer)

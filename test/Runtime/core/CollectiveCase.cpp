@@ -62,7 +62,8 @@ void TestTensor::set(const Index &index, double value) {
 CollectiveCase::CollectiveCase(Kind kind, uint32_t seed)
     : kind(kind), random(seed * 5 + static_cast<uint32_t>(kind)) {
   chooseGroup();
-  inPlace = kind != Kind::all_to_all && kind != Kind::permute && pick(0, 2) == 0;
+  inPlace =
+      kind != Kind::all_to_all && kind != Kind::permute && pick(0, 2) == 0;
   parts.resize(static_cast<size_t>(pick(1, 3)));
   for (Part &part : parts) {
     chooseShapes(part);
@@ -73,8 +74,8 @@ CollectiveCase::CollectiveCase(Kind kind, uint32_t seed)
 }
 
 int64_t CollectiveCase::pick(int64_t low, int64_t high) {
-  return low + static_cast<int64_t>(random() %
-                                    static_cast<uint64_t>(high - low + 1));
+  return low +
+         static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
 }
 
 void CollectiveCase::chooseGroup() {
@@ -273,11 +274,11 @@ void CollectiveCase::work(Part &part) {
 }
 
 CollectiveRequest CollectiveCase::request(uint32_t rank) const {
-  CollectiveRequest request{kind, plan::Reduction::sum, axes, {}, "case",
+  CollectiveRequest request{kind,   plan::Reduction::sum, axes, {}, "case",
                             sources};
   for (const Part &part : parts)
-    request.parts.push_back({part.srcs[rank].view, part.dsts[rank].view,
-                             part.dim, part.toDim});
+    request.parts.push_back(
+        {part.srcs[rank].view, part.dsts[rank].view, part.dim, part.toDim});
   return request;
 }
 
@@ -303,10 +304,9 @@ std::string CollectiveCase::firstDifference() const {
 }
 
 std::string CollectiveCase::describe() const {
-  std::string text =
-      absl::StrCat(plan::EnumNameCollectiveKind(kind), " mesh ",
-                   absl::StrJoin(mesh, "x"), " axes ", absl::StrJoin(axes, ","),
-                   inPlace ? " in place" : "");
+  std::string text = absl::StrCat(
+      plan::EnumNameCollectiveKind(kind), " mesh ", absl::StrJoin(mesh, "x"),
+      " axes ", absl::StrJoin(axes, ","), inPlace ? " in place" : "");
   for (const Part &part : parts)
     absl::StrAppend(&text, "; ", plan::EnumNameDType(part.dtype), "[",
                     absl::StrJoin(part.src, ","), "] -> [",

@@ -38,7 +38,7 @@ private:
   struct Part {
     plan::DType dtype;
     size_t dim = 0, toDim = 0;
-    std::vector<int64_t> src, dst; // shapes
+    std::vector<int64_t> src, dst;                // shapes
     std::vector<TestTensor> srcs, dsts, expected; // by rank
   };
   int64_t pick(int64_t low, int64_t high);

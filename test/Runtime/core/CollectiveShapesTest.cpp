@@ -42,18 +42,19 @@ TEST_P(Shapes, areWhatLoopsGive) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     CollectiveCase one(GetParam(), seed);
     runOnThreads(one);
-    ASSERT_EQ(one.firstDifference(), "") << "seed " << seed << ", "
-                                         << one.describe();
+    ASSERT_EQ(one.firstDifference(), "")
+        << "seed " << seed << ", " << one.describe();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Collectives, Shapes,
-    ::testing::Values(Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
-                      Kind::all_to_all, Kind::permute),
-    [](const auto &info) {
-      return std::string(plan::EnumNameCollectiveKind(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Collectives, Shapes,
+                         ::testing::Values(Kind::all_reduce, Kind::all_gather,
+                                           Kind::reduce_scatter,
+                                           Kind::all_to_all, Kind::permute),
+                         [](const auto &info) {
+                           return std::string(
+                               plan::EnumNameCollectiveKind(info.param));
+                         });
 
 } // namespace
 } // namespace meshwork::runtime::test

@@ -58,8 +58,11 @@ Strided row(std::vector<T> &values, DType dtype, size_t begin, size_t end) {
 TransferRequest inPlace(const Strided &tensor) { return {tensor, tensor}; }
 
 CollectiveRequest sumOf(std::vector<float> &data, const char *name = "x") {
-  return {Kind::all_reduce, Reduction::sum, {0},
-          {inPlace(row(data, DType::f32, 0, data.size()))}, name};
+  return {Kind::all_reduce,
+          Reduction::sum,
+          {0},
+          {inPlace(row(data, DType::f32, 0, data.size()))},
+          name};
 }
 
 /// An all_reduce in two parts, in place, on every rank of `mesh`.
@@ -70,11 +73,12 @@ void runOnce(InProcessTransport &transport, Kind kind, Reduction reduction,
   asRanks(transport.numRanks(), [&](uint32_t rank) {
     size_t half = data[rank].size() / 2;
     auto collective = transport.prepare(
-        rank,
-        {kind, reduction, axes,
-         {inPlace(row(data[rank], dtype, 0, half)),
-          inPlace(row(data[rank], dtype, half, data[rank].size()))},
-         "bucket"});
+        rank, {kind,
+               reduction,
+               axes,
+               {inPlace(row(data[rank], dtype, 0, half)),
+                inPlace(row(data[rank], dtype, half, data[rank].size()))},
+               "bucket"});
     ASSERT_TRUE(collective.ok());
     CommTimes times;
     absl::Status status = (*collective)->run(inTwoParts, times);

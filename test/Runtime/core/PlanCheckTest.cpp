@@ -443,11 +443,8 @@ TEST(PlanCheck, collectivesAlone) {
       {"named twice",
        [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
       {"share bytes",
-       [](PlanT &, ProgramT &p) {
-         addPart(p, gradient, gradient);
-       }},
-      {"integers",
-       [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
+       [](PlanT &, ProgramT &p) { addPart(p, gradient, gradient); }},
+      {"integers", [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
       {"one element type",
        [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
       {"expected as many dims",
@@ -498,9 +495,7 @@ TEST(PlanCheck, collectivesMeet) {
       {"part 0 has another type",
        [](PlanT &p, ProgramT &) { setPart(lastRank(p), ones, ones); }},
       {"one has 1 parts",
-       [](PlanT &p, ProgramT &) {
-         addPart(lastRank(p), ones, ones);
-       }},
+       [](PlanT &p, ProgramT &) { addPart(lastRank(p), ones, ones); }},
   });
 }
 

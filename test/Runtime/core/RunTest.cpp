@@ -1,8 +1,6 @@
 // Whole runs of a small plan, checked against sums done here by hand.
-#include "meshwork/Runtime/Run.h"
-#include "TestPlan.h"
+#include "RunCase.h"
 #include "meshwork/Plan/Frame.h"
-#include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Cpus.h"
 #include "runtime/core/Schedule.h"
 #include "runtime/io/SafeTensors.h"
@@ -17,27 +15,7 @@ namespace meshwork::runtime::test {
 namespace {
 using plan::PlanT, plan::ProgramT;
 
-class Run : public ::testing::Test {
-protected:
-  RunOptions options;
-  void SetUp() override {
-    options.data = writeText(5000, "text");
-    options.tokenizer = "bytes";
-    options.steps = 3;
-    options.learningRate.rate = 0.5;
-    options.save = temporary("out.safetensors");
-  }
-  absl::Status runPlan(const PlanT &plan) {
-    options.plan = writePlan(plan, "plan");
-    return run(options);
-  }
-  void expectExit(const PlanT &plan, int code, const std::string &text) {
-    absl::Status status = runPlan(plan);
-    EXPECT_EQ(exitCodeOf(status), code) << status;
-    EXPECT_NE(std::string(status.message()).find(text), std::string::npos)
-        << "expected: " << text << "\nfound: " << status.message();
-  }
-};
+class Run : public RunCase {};
 
 std::vector<float> tensor(const std::string &path,
                           const char *name = "wte.weight") {

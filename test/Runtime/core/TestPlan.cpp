@@ -184,6 +184,61 @@ std::unique_ptr<plan::ShardedT> whole(uint32_t view) {
   return sharded;
 }
 
+std::unique_ptr<plan::ShardedT>
+sharded(uint32_t view, std::vector<std::vector<uint32_t>> dims) {
+  auto part = whole(view);
+  for (std::vector<uint32_t> &axes : dims) {
+    part->dims.push_back(std::make_unique<plan::AxisListT>());
+    part->dims.back()->axes = std::move(axes);
+  }
+  return part;
+}
+
+void addAxis(plan::PlanT &plan, const char *name, uint32_t size) {
+  plan.mesh.push_back(std::make_unique<plan::AxisT>());
+  plan.mesh.back()->name = name;
+  plan.mesh.back()->size = size;
+}
+
+uint32_t addView(plan::ProgramT &program, uint32_t buffer, plan::DType dtype,
+                 std::vector<int64_t> shape, uint64_t offset) {
+  auto view = std::make_unique<plan::ViewT>();
+  view->buffer = buffer;
+  view->offset = offset;
+  view->dtype = dtype;
+  view->strides.assign(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    view->strides[i - 1] = view->strides[i] * shape[i];
+  view->shape = std::move(shape);
+  program.views.push_back(std::move(view));
+  return static_cast<uint32_t>(program.views.size() - 1);
+}
+
+uint32_t addTensor(plan::ProgramT &program, const char *name,
+                   plan::BufferKind kind, plan::DType dtype,
+                   std::vector<int64_t> shape) {
+  auto buffer = std::make_unique<plan::BufferT>();
+  buffer->name = name;
+  buffer->kind = kind;
+  buffer->offset = (program.arena_bytes + 63) / 64 * 64;
+  buffer->size_bytes = dtype == plan::DType::bf16 ? 2 : 4;
+  for (int64_t size : shape)
+    buffer->size_bytes *= static_cast<uint64_t>(size);
+  buffer->persistent = true;
+  program.arena_bytes = buffer->offset + (buffer->size_bytes + 63) / 64 * 64;
+  program.buffers.push_back(std::move(buffer));
+  return addView(program, static_cast<uint32_t>(program.buffers.size() - 1),
+                 dtype, std::move(shape));
+}
+
+void shift(plan::ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
+           uint64_t bytes) {
+  auto one = std::make_unique<plan::ShiftT>();
+  one->axes = std::move(axes);
+  one->bytes = bytes;
+  program.views[view]->shifts.push_back(std::move(one));
+}
+
 std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
                                           int32_t dim, int32_t toDim) {
   auto part = std::make_unique<plan::TransferT>();

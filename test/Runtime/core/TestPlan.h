@@ -54,6 +54,32 @@ template <typename Op> Op &opOf(plan::InstructionT &instruction) {
 
 /// A part of a parameter that every rank holds as a whole.
 std::unique_ptr<plan::ShardedT> whole(uint32_t view);
+/// A part whose dim d is split over dims[d].
+std::unique_ptr<plan::ShardedT>
+sharded(uint32_t view, std::vector<std::vector<uint32_t>> dims);
+/// One more axis, the innermost, which does not split the batch.
+void addAxis(plan::PlanT &plan, const char *name, uint32_t size);
+/// A tensor in a buffer of its own that always lives; its view.
+uint32_t addTensor(plan::ProgramT &program, const char *name,
+                   plan::BufferKind kind, plan::DType dtype,
+                   std::vector<int64_t> shape);
+/// A row-major view of a buffer, `offset` bytes from its start.
+uint32_t addView(plan::ProgramT &program, uint32_t buffer, plan::DType dtype,
+                 std::vector<int64_t> shape, uint64_t offset = 0);
+/// Moves a view by the index along `axes`.
+void shift(plan::ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
+           uint64_t bytes);
+/// An instruction at `at` of a list.
+template <typename Op>
+plan::InstructionT &
+insert(std::vector<std::unique_ptr<plan::InstructionT>> &list, size_t at,
+       const char *name, Op op) {
+  auto instruction = std::make_unique<plan::InstructionT>();
+  instruction->name = name;
+  instruction->op.Set(std::move(op));
+  return **list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
+                       std::move(instruction));
+}
 std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
                                           int32_t dim = 0, int32_t toDim = 0);
 

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/AttentionKernels.h"
 #include "test/Runtime/cpu/AttentionReference.h"
 
@@ -149,6 +150,51 @@ TEST(Attention, DropoutFollowsTheGlobalSample) {
   Values all = whole.program.read(whole.forward.out);
   EXPECT_EQ(Values(all.begin() + all.size() / 2, all.end()),
             shard.program.read(shard.forward.out));
+}
+
+/// Heads [first, first + count) of a [b, s, heads, d] tensor.
+Values headsOf(const Values &all, int64_t heads, int64_t d, int64_t first,
+               int64_t count) {
+  Values part;
+  for (size_t row = 0; row < all.size() / (heads * d); ++row)
+    part.insert(part.end(), all.begin() + (row * heads + first) * d,
+                all.begin() + (row * heads + first + count) * d);
+  return part;
+}
+
+// A rank that has heads 2 and 3 of 4 drops what the whole drops there.
+TEST(Attention, DropoutFollowsTheGlobalHead) {
+  AttentionCase c{.b = 2, .s = 70, .heads = 4, .kvHeads = 4, .causal = true,
+                  .rate = 0.5};
+  AttentionProblem whole(c);
+  c.heads = c.kvHeads = 2;
+  AttentionProblem shard(c);
+  for (auto *op : {&shard.forward.dropout, &shard.backward.dropout}) {
+    (*op)->heads = 4;
+    (*op)->first_head = shard.program.add(DType::i32, {1}, {2});
+  }
+  auto part = [&](uint32_t view) {
+    return headsOf(whole.program.read(view), 4, whole.shape.d, 2, 2);
+  };
+  for (auto [to, from] :
+       {std::pair{shard.forward.q, whole.forward.q},
+        std::pair{shard.forward.k, whole.forward.k},
+        std::pair{shard.forward.v, whole.forward.v},
+        std::pair{shard.backward.dout, whole.backward.dout}})
+    shard.program.write(to, part(from));
+  for (AttentionProblem *problem : {&whole, &shard}) {
+    ASSERT_TRUE(problem->program.run(problem->forward).ok());
+    ASSERT_TRUE(problem->program.run(problem->backward).ok());
+  }
+  for (auto [of, like] : {std::pair{shard.forward.out, whole.forward.out},
+                          std::pair{shard.backward.dq, whole.backward.dq},
+                          std::pair{shard.backward.dk, whole.backward.dk},
+                          std::pair{shard.backward.dv, whole.backward.dv}})
+    EXPECT_EQ(shard.program.read(of), part(like));
+  // Counted from its own first head it would drop something else.
+  shard.forward.dropout->first_head = plan::noView;
+  ASSERT_TRUE(shard.program.run(shard.forward).ok());
+  EXPECT_NE(shard.program.read(shard.forward.out), part(whole.forward.out));
 }
 
 TEST(Attention, NotANumberReachesTheResult) {

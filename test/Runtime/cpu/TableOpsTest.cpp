@@ -55,6 +55,29 @@ TEST(Embedding, AnIdOutsideTheTableGivesNaNs) {
   EXPECT_EQ(out[4], 1);
 }
 
+// Two shards of a table of seven rows, the second one row short: their results
+// add up to the whole table's.
+TEST(Embedding, ShardsAddUpToTheWhole) {
+  Values table = randomValues(8 * 33, DType::f32, 1), sum(10 * 33, 0);
+  for (int first : {0, 4}) {
+    TestProgram program;
+    plan::EmbeddingT op;
+    op.table = program.add(DType::f32, {4, 33},
+                           Values(table.begin() + first * 33,
+                                  table.begin() + (first + 4) * 33));
+    op.ids = program.add(DType::i32, {10}, someIds);
+    op.out = program.add(DType::f32, {10, 33});
+    op.first_row = program.add(DType::i32, {1}, {double(first)});
+    ASSERT_TRUE(program.run(op, {.threads = 3}).ok());
+    Values out = program.read(op.out);
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] += out[i];
+  }
+  for (int i = 0; i < 10; ++i)
+    for (int e = 0; e < 33; ++e)
+      EXPECT_EQ(sum[i * 33 + e], table[int(someIds[i]) * 33 + e]);
+}
+
 /// Sums of one microbatch in f32 and in order, one rounding per row.
 Values expectedGradient(const Values &ids, const Values &dout,
                         const Values &before, int64_t width, DType dtype) {
@@ -99,6 +122,27 @@ TEST(EmbeddingGrad, SumsInOrder) {
                   expectedGradient(someIds, dout, before, width, dtype))
             << threads << " threads";
       }
+}
+
+TEST(EmbeddingGrad, AShardTakesItsRowsOnly) {
+  Values dout = randomValues(10 * 5, DType::f32, 5), whole, shards;
+  auto gradient = [&](int rows, int first) {
+    TestProgram program;
+    plan::EmbeddingGradT op;
+    op.ids = program.add(DType::i32, {10}, someIds);
+    op.dout = program.add(DType::f32, {10, 5}, dout);
+    op.dtable = program.add(DType::f32, {rows, 5});
+    if (rows < 8)
+      op.first_row = program.add(DType::i32, {}, {double(first)});
+    EXPECT_TRUE(program.run(op).ok());
+    return program.read(op.dtable);
+  };
+  whole = gradient(8, 0);
+  for (int first : {0, 4}) {
+    Values part = gradient(4, first);
+    shards.insert(shards.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(shards, whole);
 }
 
 TEST(EmbeddingGrad, LeavesOutIdsOutsideTheTable) {

@@ -1,0 +1,74 @@
+// Collectives on communication threads: the same bits as without, and what
+// traces and metrics tell of them.
+#include "RunCase.h"
+#include <nlohmann/json.hpp>
+
+namespace meshwork::runtime::test {
+namespace {
+using plan::PlanT, plan::ProgramT;
+
+class Async : public RunCase {};
+
+plan::WaitT waitFor(uint32_t channel, uint32_t count) {
+  plan::WaitT wait;
+  wait.channel = channel;
+  wait.count = count;
+  return wait;
+}
+
+/// The gradient's all_reduce in two halves, the second one on `channel`.
+PlanT halves(uint32_t first, uint32_t second) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  ProgramT &p = *plan.programs[0];
+  uint32_t buffer = p.views[gradient]->buffer;
+  uint32_t low = addView(p, buffer, plan::DType::f32, {128, 8});
+  uint32_t high = addView(p, buffer, plan::DType::f32, {128, 8}, 128 * 8 * 4);
+  auto &reduce = opOf<plan::CollectiveT>(*p.update[1]);
+  plan::CollectiveT other = reduce;
+  reduce.parts[0] = transfer(low, low);
+  reduce.channel = first;
+  other.parts[0] = transfer(high, high);
+  other.channel = second;
+  insert(p.update, 2, "gradients, second half", other);
+  size_t at = 3;
+  if (first == second)
+    insert(p.update, at, "wait", waitFor(first, 2));
+  else {
+    insert(p.update, at++, "wait 1", waitFor(first, 1));
+    insert(p.update, at, "wait 2", waitFor(second, 1));
+  }
+  return plan;
+}
+
+TEST_F(Async, givesTheSameBits) {
+  std::string expected = saved(tinyPlan({.ranks = 4}));
+  for (auto [first, second] : {std::pair{1u, 1u}, {1u, 2u}, {8u, 3u}})
+    EXPECT_TRUE(saved(halves(first, second)) == expected)
+        << first << ", " << second;
+}
+
+TEST_F(Async, hasATrackPerChannel) {
+  options.trace = temporary("trace");
+  options.traceSteps = 2;
+  options.profile = true;
+  (void)saved(halves(1, 2));
+  auto trace = nlohmann::json::parse(readFile(options.trace));
+  std::map<int, int> events;
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "X")
+      ++events[event["tid"].get<int>()];
+  EXPECT_EQ(events[1], 4 * 2); // the loss, on four ranks in two steps
+  EXPECT_EQ(events[2], 4 * 2);
+  EXPECT_EQ(events[3], 4 * 2);
+}
+
+TEST_F(Async, aRankThatFailsEndsTheRun) {
+  PlanT plan = halves(1, 2);
+  plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
+  plan.program_of_rank = {0, 0, 1, 0};
+  opOf<plan::FillT>(*plan.programs[1]->once[0]).value = INFINITY;
+  expectExit(plan, 65, "written by instruction \"mean\"");
+}
+
+} // namespace
+} // namespace meshwork::runtime::test

@@ -1,0 +1,331 @@
+// Bad plans, continued: shifts, shards, shapes of collectives, channels.
+#include "TestPlan.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/core/PlanFile.h"
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace meshwork::runtime::test {
+namespace {
+using plan::BufferKind, plan::DType, plan::PlanT, plan::ProgramT;
+using Kind = plan::CollectiveKind;
+
+absl::Status check(const PlanT &plan) {
+  return PlanFile::fromBytes(encode(plan)).status();
+}
+
+void expectText(const PlanT &plan, const std::string &expected) {
+  absl::Status status = check(plan);
+  EXPECT_FALSE(status.ok()) << "accepted: " << expected;
+  EXPECT_NE(std::string(status.message()).find(expected), std::string::npos)
+      << "expected: " << expected << "\nfound: " << status;
+}
+
+TEST(PlanCheck, shifts) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  ProgramT &p = *plan.programs[0];
+  uint32_t own = addView(p, 0, DType::f32, {64, 8});
+  shift(p, own, {0}, 64 * 8 * 4);
+  EXPECT_TRUE(check(plan).ok()) << check(plan);
+  p.views[own]->shifts[0]->bytes += 4;
+  expectText(plan, "f32[64,8] at offset 0, shifted by up to 6156, needs 2048");
+  p.views[own]->shifts[0]->bytes = 6;
+  expectText(plan, "multiple of its element");
+  p.views[own]->shifts[0]->bytes = uint64_t{1} << 63;
+  expectText(plan, "64 bits");
+  p.views[own]->shifts[0]->axes = {1};
+  expectText(plan, "axis 1 is not one of 1");
+}
+
+TEST(PlanCheck, shards) {
+  PlanT good = tinyPlan({.ranks = 4});
+  uint32_t own = addTensor(*good.programs[0], "own", BufferKind::optimizer,
+                           DType::f32, {64, 8});
+  good.programs[0]->parameters[0]->first_moment = sharded(own, {{0}, {}});
+  EXPECT_TRUE(check(good).ok()) << check(good);
+  auto refuse = [&](std::vector<std::vector<uint32_t>> dims,
+                    const char *expected) {
+    PlanT plan = good;
+    plan.programs[0]->parameters[0]->first_moment = sharded(own, dims);
+    expectText(plan, expected);
+  };
+  refuse({{}, {0}}, "first_moment is f32[64,8], expected its block [256,2]");
+  refuse({}, "first_moment is f32[64,8], expected its block [256,8]");
+  refuse({{0}}, "names axes for 1 dims, the shape has 2");
+  refuse({{0}, {0}}, "split over axis 0 in two dims");
+  refuse({{3}, {}}, "axis 3 is not");
+  good.programs[0]->parameters[0]->shape = {256, 9};
+  expectText(good,
+             "its shape has 2304 elements, the product of file_shape is 2048");
+}
+
+TEST(PlanCheck, coordinates) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  ProgramT &p = *plan.programs[0];
+  auto add = [&](const char *name) {
+    p.inputs.push_back(std::make_unique<plan::InputT>());
+    p.inputs.back()->kind = plan::InputKind::coordinate;
+    p.inputs.back()->axes = {0};
+    p.inputs.back()->block = 64;
+    return p.inputs.back()->view =
+               addTensor(p, name, BufferKind::input, DType::i32, {1});
+  };
+  add("first");
+  uint32_t second = add("second");
+  EXPECT_TRUE(check(plan).ok()) << check(plan);
+  auto &embedding = opOf<plan::EmbeddingT>(*p.microbatch[0]);
+  plan.vocabulary = 300; // A shard of the table need not hold it.
+  embedding.first_row = second;
+  EXPECT_TRUE(check(plan).ok() ||
+              check(plan).message().find("the table has") != std::string::npos);
+  opOf<plan::EmbeddingGradT>(*p.microbatch[2]).first_row = second;
+  EXPECT_TRUE(check(plan).ok()) << check(plan);
+  embedding.first_row = tokens;
+  expectText(plan, "first_row is i32[2,16], expected one i32");
+  embedding.first_row = 999;
+  expectText(plan, "first_row is view 999");
+  embedding.first_row = second;
+  p.inputs.back()->block = -1;
+  expectText(plan, "has the block -1");
+  p.inputs.back()->block = INT32_MAX;
+  expectText(plan, "expected 0 to 2^31 - 1");
+  p.inputs.back()->block = 1;
+  p.inputs[0]->block = 1;
+  expectText(plan, "tokens has axes or a block");
+  p.inputs[0]->block = 0;
+  p.buffers.back()->persistent = false;
+  expectText(plan, "does not persist, but is written only once");
+}
+
+/// A plan with one more collective at the start of the update, over 4 ranks.
+struct WithCollective {
+  PlanT plan = tinyPlan({.ranks = 4});
+  ProgramT &p = *plan.programs[0];
+  uint32_t big = tensor({10, 6}), small = tensor({3, 6});
+
+  uint32_t tensor(std::vector<int64_t> shape) {
+    return addTensor(p, "t", BufferKind::communication, DType::f32, shape);
+  }
+  plan::CollectiveT &add(Kind kind, uint32_t src, uint32_t dst, int dim = 0,
+                         int toDim = 0) {
+    plan::CollectiveT op;
+    op.kind = kind;
+    op.axes = {0};
+    op.parts.push_back(transfer(src, dst, dim, toDim));
+    p.loss_ready = 2;
+    return opOf<plan::CollectiveT>(insert(p.update, 0, "moved", op));
+  }
+};
+
+TEST(PlanCheck, shapesOfCollectives) {
+  auto accept = [](Kind kind, std::vector<int64_t> src,
+                   std::vector<int64_t> dst, int dim, int toDim) {
+    WithCollective w;
+    w.add(kind, w.tensor(src), w.tensor(dst), dim, toDim);
+    EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+  };
+  accept(Kind::all_gather, {3, 6}, {10, 6}, 0, 0);
+  accept(Kind::all_gather, {3, 6}, {12, 6}, 0, 0);
+  accept(Kind::reduce_scatter, {10, 6}, {10, 2}, 1, 0);
+  accept(Kind::all_to_all, {3, 6}, {10, 2}, 0, 1);
+  accept(Kind::all_to_all, {8, 6}, {8, 6}, 0, 0);
+  auto refuse = [](Kind kind, std::vector<int64_t> src,
+                   std::vector<int64_t> dst, int dim, int toDim,
+                   const char *expected) {
+    WithCollective w;
+    w.add(kind, w.tensor(src), w.tensor(dst), dim, toDim);
+    expectText(w.plan, expected);
+  };
+  refuse(Kind::all_gather, {3, 6}, {13, 6}, 0, 0,
+         "one block is f32[3,6], expected f32[4,6], 1/4 of dim 0 of f32[13,6]");
+  refuse(Kind::all_gather, {3, 6}, {10, 6}, 2, 0, "dim is 2");
+  refuse(Kind::all_gather, {3, 6}, {10, 6}, -1, 0, "dim is -1");
+  refuse(Kind::all_gather, {3, 6}, {10, 6}, 0, 1, "to_dim is 1");
+  refuse(Kind::reduce_scatter, {10, 6}, {2, 6}, 0, 0, "expected f32[3,6]");
+  refuse(Kind::all_to_all, {3, 6}, {10, 3}, 0, 1, "expected f32[10,2]");
+  refuse(Kind::all_to_all, {6, 6}, {6, 6}, 0, 0, "one shape that 4 divides");
+  refuse(Kind::all_reduce, {3, 6}, {3, 6}, 1, 0, "this kind has none");
+  refuse(Kind::permute, {3, 6}, {3, 6}, 0, 0, "0 sources for groups of 4");
+}
+
+TEST(PlanCheck, fieldsOfCollectives) {
+  auto refuse = [](std::function<void(plan::CollectiveT &)> change,
+                   const char *expected) {
+    WithCollective w;
+    change(w.add(Kind::all_gather, w.small, w.big));
+    expectText(w.plan, expected);
+  };
+  refuse([](auto &op) { op.sources = {0}; }, "only permute has sources");
+  refuse([](auto &op) { op.reduction = plan::Reduction::max; },
+         "reduces nothing");
+  refuse([](auto &op) { op.channel = 9; }, "channel 9");
+  WithCollective w;
+  auto &op = w.add(Kind::permute, w.small, w.tensor({3, 6}));
+  op.sources = {1, 2, 3, 0};
+  EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+  op.sources = {1, 2, 3, 4};
+  expectText(w.plan, "the source 4 in groups of 4");
+}
+
+TEST(PlanCheck, sharedBytesOfCollectives) {
+  // In place: the block is the rank's own part of the whole.
+  for (Kind kind : {Kind::all_gather, Kind::reduce_scatter}) {
+    WithCollective w;
+    uint32_t whole = w.tensor({12, 6});
+    uint32_t buffer = w.p.views[whole]->buffer;
+    uint32_t block = addView(w.p, buffer, DType::f32, {3, 6});
+    bool gathers = kind == Kind::all_gather;
+    w.add(kind, gathers ? block : whole, gathers ? whole : block);
+    expectText(w.plan, "share bytes in a way");
+    shift(w.p, block, {0}, 3 * 6 * 4);
+    EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+    // Ten rows: the last block ends past them, but still in the buffer.
+    w.p.views[whole]->shape = {10, 6};
+    EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+    w.p.views[whole]->shape = {12, 6};
+    w.p.views[block]->shifts[0]->bytes = 2 * 6 * 4;
+    expectText(w.plan, "share bytes in a way");
+  }
+  // Along an inner dim an uneven last block would end in the next row.
+  WithCollective w;
+  uint32_t whole = w.tensor({6, 12});
+  uint32_t block = addView(w.p, w.p.views[whole]->buffer, DType::f32, {6, 3});
+  w.p.views[block]->strides = {12, 1};
+  shift(w.p, block, {0}, 3 * 4);
+  w.add(Kind::all_gather, block, whole, 1);
+  EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+  w.p.views[whole]->shape = {6, 10};
+  expectText(w.plan, "share bytes in a way");
+}
+
+TEST(PlanCheck, partsOfOneBucketMayInterleave) {
+  WithCollective w;
+  uint32_t whole = w.tensor({6, 12});
+  auto columns = [&](int64_t first) {
+    uint32_t view = addView(w.p, w.p.views[whole]->buffer, DType::f32, {6, 4},
+                            static_cast<uint64_t>(first) * 4);
+    w.p.views[view]->strides = {12, 1};
+    return view;
+  };
+  uint32_t a = columns(0), b = columns(4), c = columns(7);
+  auto &op = w.add(Kind::all_reduce, a, a);
+  op.parts.push_back(transfer(b, b));
+  EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+  op.parts.push_back(transfer(c, c));
+  expectText(w.plan, "parts 1 and 2 share bytes");
+}
+
+plan::WaitT waitFor(uint32_t channel, uint32_t count) {
+  plan::WaitT wait;
+  wait.channel = channel;
+  wait.count = count;
+  return wait;
+}
+
+TEST(PlanCheck, waits) {
+  WithCollective w;
+  auto &op = w.add(Kind::all_gather, w.small, w.big);
+  op.channel = 2;
+  expectText(w.plan, "update[0] \"moved\" is not waited for before loss_ready");
+  w.p.loss_ready = 0;
+  expectText(w.plan, "is not waited for before the end of its list");
+  auto &wait = opOf<plan::WaitT>(insert(w.p.update, 1, "wait", waitFor(2, 1)));
+  EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+  w.p.loss_ready = 1;
+  expectText(w.plan, "before loss_ready");
+  w.p.loss_ready = 3;
+  wait.count = 2;
+  expectText(w.plan,
+             "waits for collective 2 of channel 2, which has started 1");
+  wait.count = 0;
+  expectText(w.plan, "waits for collective 0");
+  wait = waitFor(1, 1);
+  expectText(w.plan, "waits for collective 1 of channel 1");
+  wait = waitFor(0, 1);
+  expectText(w.plan, "waits for channel 0");
+}
+
+// Between start and Wait: reading the source is fine, all else is not.
+TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
+  auto plan = [](auto op) {
+    WithCollective w;
+    w.add(Kind::all_gather, w.small, w.big).channel = 1;
+    insert(w.p.update, 1, "between", op(w));
+    insert(w.p.update, 2, "wait", waitFor(1, 1));
+    w.p.loss_ready = 4;
+    return std::move(w.plan);
+  };
+  auto copy = [](WithCollective &w, uint32_t from, uint32_t to) {
+    plan::CollectiveT op;
+    op.kind = Kind::permute;
+    op.axes = {0};
+    op.sources = {0, 1, 2, 3};
+    op.parts.push_back(transfer(from, to));
+    return op;
+  };
+  PlanT reads =
+      plan([&](auto &w) { return copy(w, w.small, w.tensor({3, 6})); });
+  EXPECT_TRUE(check(reads).ok()) << check(reads);
+  expectText(plan([&](auto &w) { return copy(w, w.tensor({3, 6}), w.small); }),
+             "dst writes buffer \"t\", which update[0] \"moved\" still reads; "
+             "expected a Wait for channel 1, count 1, before");
+  expectText(plan([&](auto &w) { return copy(w, w.big, w.tensor({10, 6})); }),
+             "src reads buffer \"t\", which update[0] \"moved\" still writes");
+  expectText(plan([](auto &w) {
+               plan::FillT fill;
+               fill.dst = w.big;
+               return fill;
+             }),
+             "dst writes buffer");
+}
+
+TEST(PlanCheck, buffersLiveToTheWait) {
+  WithCollective w;
+  w.add(Kind::all_gather, w.small, w.big).channel = 1;
+  insert(w.p.update, 1, "wait", waitFor(1, 1));
+  w.p.loss_ready = 3;
+  uint32_t begin =
+      static_cast<uint32_t>(w.p.once.size() + w.p.microbatch.size());
+  plan::BufferT &big = *w.p.buffers[w.p.views[w.big]->buffer];
+  big.persistent = false;
+  big.first_use = begin;
+  big.last_use = begin + 1;
+  EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
+  big.last_use = begin;
+  expectText(w.plan, "only here update[0] \"moved\" is known to be done with");
+}
+
+// Two classes of ranks start the same collectives on two channels; a channel
+// keeps its own order, so it does not matter which one is started first.
+TEST(PlanCheck, channelsAreRehearsed) {
+  auto make = [](uint32_t first, uint32_t second) {
+    WithCollective w;
+    auto &a = w.add(Kind::all_gather, w.small, w.big);
+    uint32_t src = w.tensor({2, 2}), dst = w.tensor({8, 2});
+    auto &b = w.add(Kind::all_gather, src, dst);
+    a.channel = 1;
+    b.channel = 2;
+    insert(w.p.update, 2, "wait 1", waitFor(1, 1));
+    insert(w.p.update, 3, "wait 2", waitFor(2, 1));
+    w.p.loss_ready = 5;
+    w.plan.programs.push_back(std::make_unique<ProgramT>(w.p));
+    w.plan.program_of_rank = {0, 1, 0, 1};
+    ProgramT &q = *w.plan.programs[1];
+    std::swap(q.update[0], q.update[1]);
+    opOf<plan::CollectiveT>(*q.update[0]).channel = first;
+    opOf<plan::CollectiveT>(*q.update[1]).channel = second;
+    return std::move(w.plan);
+  };
+  EXPECT_TRUE(check(make(1, 2)).ok()) << check(make(1, 2));
+  expectText(make(2, 1), "do not match");
+  PlanT inline_ = make(1, 2);
+  ProgramT &q = *inline_.programs[1];
+  q.update.erase(q.update.begin() + 2, q.update.begin() + 4);
+  for (size_t i : {0, 1})
+    opOf<plan::CollectiveT>(*q.update[i]).channel = 0;
+  q.loss_ready = 3;
+  expectText(inline_, "would wait forever");
+}
+
+} // namespace
+} // namespace meshwork::runtime::test

@@ -1,0 +1,40 @@
+// Whole runs of plans that a test made.
+#pragma once
+
+#include "TestPlan.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "meshwork/Runtime/Run.h"
+#include <gtest/gtest.h>
+
+namespace meshwork::runtime::test {
+
+/// A run of the tiny plan over a small text.
+class RunCase : public ::testing::Test {
+protected:
+  RunOptions options;
+  void SetUp() override {
+    options.data = writeText(5000, "text");
+    options.tokenizer = "bytes";
+    options.steps = 3;
+    options.learningRate.rate = 0.5;
+    options.save = temporary("out.safetensors");
+  }
+  absl::Status runPlan(const plan::PlanT &plan) {
+    options.plan = writePlan(plan, "plan");
+    return run(options);
+  }
+  /// The bytes of the weights after a run.
+  std::string saved(const plan::PlanT &plan) {
+    absl::Status status = runPlan(plan);
+    EXPECT_TRUE(status.ok()) << status;
+    return readFile(options.save);
+  }
+  void expectExit(const plan::PlanT &plan, int code, const std::string &text) {
+    absl::Status status = runPlan(plan);
+    EXPECT_EQ(exitCodeOf(status), code) << status;
+    EXPECT_NE(std::string(status.message()).find(text), std::string::npos)
+        << "expected: " << text << "\nfound: " << status.message();
+  }
+};
+
+} // namespace meshwork::runtime::test
