@@ -1,4 +1,7 @@
 // The mesh dialect: include this one.
+//
+//   MeshAttr mesh = meshOf(op);                     // of the module around it
+//   ShardingAttr sharding = shardingOf(value);      // null: none is set
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -11,6 +14,28 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/mesh/MeshDialect.h.inc"
+#include "dialects/mesh/MeshEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/mesh/MeshAttrs.h.inc"
+
+#include "dialects/mesh/MeshInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/mesh/MeshOps.h.inc"
+
+namespace meshwork::mesh {
+
+/// The mesh of the module around `op`; null where there is none.
+MeshAttr meshOf(::mlir::Operation *op);
+/// The sharding of a result or a function argument; null where none is set.
+ShardingAttr shardingOf(::mlir::Value value);
+void setSharding(::mlir::Value value, ShardingAttr sharding);
+/// Parses `[{"tp"}, {?}]`, or the full form, after an error at `onError`.
+::mlir::FailureOr<ShardingAttr>
+parseSharding(::llvm::StringRef text, ::mlir::MLIRContext *context,
+              ::llvm::function_ref<::mlir::InFlightDiagnostic()> onError);
+/// "tp" of "tp:(1)2": the axis as the user named it.
+::llvm::StringRef wholeAxis(::llvm::StringRef part);
+
+} // namespace meshwork::mesh

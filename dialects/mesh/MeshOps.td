@@ -1,34 +1,127 @@
-// The mesh dialect: what moves between ranks, on named axes.
+// What moves between ranks, on named axes.
 #ifndef MESHWORK_MESH_OPS
 #define MESHWORK_MESH_OPS
 
-include "mlir/IR/OpBase.td"
+include "dialects/mesh/MeshAttrs.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Mesh_Dialect : Dialect {
-  let name = "mesh";
-  let summary = "Communication between ranks, along named mesh axes";
-  let description = [{
-    The axes themselves are a `mesh.axes` attribute of the module, outermost
-    first: `mesh.axes = {dp = 2 : i64}`. Collectives name axes and say why they
-    are there.
-  }];
-  let cppNamespace = "::meshwork::mesh";
-}
+class Mesh_Op<string mnemonic, list<Trait> traits = []> : Op<Mesh_Dialect, mnemonic, !listconcat([Pure], traits)>;
 
-def Mesh_AllReduceOp : Op<Mesh_Dialect, "all_reduce", [Pure, SameOperandsAndResultType]> {
-  let summary = "Adds up partial values over mesh axes; every rank gets the sum";
+def Mesh_ReshardOp : Mesh_Op<"reshard", [SameOperandsAndResultType]> {
+  let summary = "Moves a whole tensor from one sharding to another";
   let description = [{
-    Sums run in f32 in the order of ranks along the axes.
-    (C1) names at least one axis, each once.
+    Values and global shape stay; only which rank holds which part changes.
+    Gone after `-partition-localize`.
+    (C1) both shardings have an entry for each dim, name axes of the mesh, and each axis once.
     ```mlir
-    %y = mesh.all_reduce %x over ["dp"] cause "gradients are partial over dp" : tensor<8xf32>
+    %y = mesh.reshard %x from <[{"dp"}, {"tp"} ]> to <[{"dp"}, {} ]> cause "w needs dim 1 whole" : tensor<4x8xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, StrArrayAttr:$axes, StrAttr:$cause);
+  let arguments = (ins AnyRankedTensor:$input, Mesh_ShardingAttr:$source, Mesh_ShardingAttr:$target, StrAttr:$cause);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$input `over` $axes `cause` $cause attr-dict `:` type($result)";
+  let assemblyFormat = "$input `from` $source `to` $target `cause` $cause attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::meshwork::mesh";
+  let description = [{
+    Communication between the ranks that differ only along `axes`.
+    (C1) names at least one axis of the mesh, each once.
+  }];
+  let methods = [
+    InterfaceMethod<"The axes, major first.", "::mlir::ArrayAttr", "getAxes">,
+    InterfaceMethod<"Why it is there.", "::llvm::StringRef", "getCause">,
+    InterfaceMethod<[{
+      Bytes each rank sends on a ring of `ranks` ranks. Source: Patarasuk and
+      Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
+      }], "uint64_t", "getBytesSent", (ins "int64_t":$ranks)>
+  ];
+}
+
+/// A collective on local tensors.
+class Mesh_Collective<string mnemonic, dag operands, string format, list<Trait> traits = []>
+    : Mesh_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>], traits)> {
+  let arguments = !con((ins AnyRankedTensor:$input), operands, (ins StrArrayAttr:$axes, StrAttr:$cause));
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input " # format # " `over` $axes `cause` $cause attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1; // C1 and what the op adds
+}
+
+def Mesh_AllReduceOp : Mesh_Collective<"all_reduce", (ins Mesh_ReductionAttr:$reduction), "$reduction", [SameOperandsAndResultType]> {
+  let summary = "Combines partial values; every rank gets the result";
+  let description = [{
+    Sums run in f32 in the order of ranks along the axes.
+    ```mlir
+    %y = mesh.all_reduce %x sum over ["dp"] cause "gradients are partial over dp" : tensor<8xf32> -> tensor<8xf32>
+    ```
+  }];
+}
+
+def Mesh_AllGatherOp : Mesh_Collective<"all_gather", (ins I64Attr:$dim), "`dim` $dim"> {
+  let summary = "Puts the ranks' blocks of a dim side by side, on every rank";
+  let description = [{
+    (C2) the input's dim is ceil(result's dim / ranks); the other dims are equal.
+    ```mlir
+    %y = mesh.all_gather %x dim 0 over ["tp"] cause "..." : tensor<4x8xf32> -> tensor<8x8xf32>
+    ```
+  }];
+}
+
+def Mesh_ReduceScatterOp : Mesh_Collective<"reduce_scatter", (ins Mesh_ReductionAttr:$reduction, I64Attr:$dim), "$reduction `dim` $dim"> {
+  let summary = "Combines partial values; each rank gets its block of a dim";
+  let description = [{
+    Elements beyond the input's are zero.
+    (C2) the result's dim is ceil(input's dim / ranks); the other dims are equal.
+    ```mlir
+    %y = mesh.reduce_scatter %x sum dim 0 over ["tp"] cause "..." : tensor<8x8xf32> -> tensor<4x8xf32>
+    ```
+  }];
+}
+
+def Mesh_AllToAllOp : Mesh_Collective<"all_to_all", (ins I64Attr:$gather_dim, I64Attr:$split_dim), "`gather` $gather_dim `split` $split_dim"> {
+  let summary = "Moves axes from one dim to another";
+  let description = [{
+    (C2) `gather_dim` grows as in `all_gather`, `split_dim` shrinks as in `slice`; they differ.
+    ```mlir
+    %y = mesh.all_to_all %x gather 0 split 1 over ["tp"] cause "..." : tensor<4x8xf32> -> tensor<8x4xf32>
+    ```
+  }];
+}
+
+def Mesh_PermuteOp : Mesh_Collective<"permute", (ins DenseI64ArrayAttr:$sources), "`sources` $sources", [SameOperandsAndResultType]> {
+  let summary = "Each rank receives the tensor of another rank of its group";
+  let description = [{
+    (C2) `sources` is a permutation of the group's indices.
+    ```mlir
+    %y = mesh.permute %x sources [0, 2, 1, 3] over ["a", "b"] cause "..." : tensor<4xf32> -> tensor<4xf32>
+    ```
+  }];
+}
+
+def Mesh_SliceOp : Mesh_Collective<"slice", (ins I64Attr:$dim), "`dim` $dim"> {
+  let summary = "Keeps this rank's block of a dim; nothing is sent";
+  let description = [{
+    Elements beyond the input's are zero.
+    (C2) the result's dim is ceil(input's dim / ranks); the other dims are equal.
+    ```mlir
+    %y = mesh.slice %x dim 1 over ["tp"] cause "..." : tensor<8x8xf32> -> tensor<8x4xf32>
+    ```
+  }];
+}
+
+def Mesh_CoordinateOp : Mesh_Op<"coordinate"> {
+  let summary = "This rank's index along axes, times a block size: where its block begins";
+  let description = [{
+    (C1) names at least one axis of the mesh, each once; the block is positive.
+    ```mlir
+    %c = mesh.coordinate over ["tp"] times 128 : tensor<i32>
+    ```
+  }];
+  let arguments = (ins StrArrayAttr:$axes, I64Attr:$block);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "`over` $axes `times` $block attr-dict `:` type($result)";
   let hasVerifier = 1; // C1
 }
 

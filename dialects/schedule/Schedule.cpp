@@ -46,13 +46,13 @@ namespace meshwork::schedule {
 BufferOp bufferOf(Value view) { return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>(); }
 
 bool isInstruction(Operation *op) {
-  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, AllReduceOp>(op);
+  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, CollectiveOp>(op);
 }
 
 unsigned countWrites(Operation *instruction) {
   return llvm::TypeSwitch<Operation *, unsigned>(instruction)
       .Case([](LaunchOp op) { return op.getNumOutputs(); })
-      .Case([](AllReduceOp op) { return op.getBuffers().size(); })
+      .Case([](CollectiveOp op) { return op.getOutputs().size(); })
       .Case<AttentionOp, RotaryTableOp>([](auto) { return 2; })
       .Case([](AttentionGradOp) { return 3; })
       .Default([](Operation *) { return 1; });

@@ -2,6 +2,7 @@
 #ifndef MESHWORK_SCHEDULE_OPS
 #define MESHWORK_SCHEDULE_OPS
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -43,12 +44,27 @@ def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate
 // The numbers are Plan.fbs's InputKind.
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
   I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction1", 3>,
-  I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>]>;
+  I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>, I32EnumCase<"coordinate", 6>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
   I32EnumCase<"loss", 0>, I32EnumCase<"grad_norm", 1>]>;
 def Schedule_ResultKindAttr : Schedule_EnumAttr<Schedule_ResultKind, "result_kind">;
+
+// The numbers are Plan.fbs's CollectiveKind.
+def Schedule_CollectiveKind : Schedule_Enum<"CollectiveKind", "what moves", [
+  I32EnumCase<"all_reduce", 0>, I32EnumCase<"all_gather", 1>, I32EnumCase<"reduce_scatter", 2>, I32EnumCase<"all_to_all", 3>,
+  I32EnumCase<"permute", 4>]>;
+def Schedule_CollectiveKindAttr : Schedule_EnumAttr<Schedule_CollectiveKind, "collective_kind">;
+def Schedule_Reduction : Schedule_Enum<"Reduction", "how partial values combine", [I32EnumCase<"sum", 0>, I32EnumCase<"max", 1>]>;
+def Schedule_ReductionAttr : Schedule_EnumAttr<Schedule_Reduction, "reduction">;
+
+def Schedule_ShiftAttr : AttrDef<Schedule_Dialect, "Shift"> {
+  let mnemonic = "shift";
+  let summary = "Bytes that a rank's index along axes, major first, moves a view by";
+  let parameters = (ins "::mlir::ArrayAttr":$axes, "int64_t":$bytes);
+  let assemblyFormat = "`<` $axes `,` $bytes `>`";
+}
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialect, mnemonic, traits>;
 
@@ -87,21 +103,22 @@ def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
 def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
   let summary = "A strided tensor within a buffer; `offset` in bytes";
   let description = [{
-    (C1) lies within the buffer; strides are positive; the offset is a multiple of the element's size.
+    On a rank it begins at `offset` and the sum of its `shifts` there.
+    (C1) lies within the buffer on the first rank; strides are positive; the offset is a multiple of the element's size.
     ```mlir
     %v = schedule.view %b at 64 : memref<128xi8> to memref<4x4xf32, strided<[4, 1]>>
     ```
   }];
-  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset);
+  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset, OptionalAttr<ArrayAttr>:$shifts);
   let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "$buffer `at` $offset attr-dict `:` type($buffer) `to` type($result)";
+  let assemblyFormat = "$buffer `at` $offset (`shifted` $shifts^)? attr-dict `:` type($buffer) `to` type($result)";
   let hasVerifier = 1; // C1
 }
 
 def Schedule_InputOp : Schedule_Op<"input"> {
-  let summary = "Names a view that the runtime writes";
-  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view);
-  let assemblyFormat = "$kind $view attr-dict `:` type($view)";
+  let summary = "Names a view that the runtime writes; a coordinate is the rank's index along `axes`, times `block`";
+  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$block);
+  let assemblyFormat = "$kind $view (`over` $axes^ `times` $block)? attr-dict `:` type($view)";
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";
@@ -109,14 +126,14 @@ def Schedule_ResultOp : Schedule_Op<"result"> {
   let assemblyFormat = "$kind $view attr-dict `:` type($view)";
 }
 def Schedule_ParameterOp : Schedule_Op<"parameter"> {
-  let summary = "Names a trained tensor and its five views";
-  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, AnyAttr:$init, AnyMemRef:$weight, AnyMemRef:$master,
+  let summary = "Names a trained tensor of `shape` and its five views, each a rank's part as its sharding says";
+  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, DenseI64ArrayAttr:$shape, AnyAttr:$init, ArrayAttr:$shardings, AnyMemRef:$weight, AnyMemRef:$master,
                        AnyMemRef:$first_moment, AnyMemRef:$second_moment, AnyMemRef:$gradient);
-  let assemblyFormat = "$name $file_shape $init $weight `,` $master `,` $first_moment `,` $second_moment `,` $gradient attr-dict `:` type($weight) `,` type($master) `,` type($first_moment) `,` type($second_moment) `,` type($gradient)";
+  let assemblyFormat = "$name $file_shape `of` $shape $init $shardings $weight `,` $master `,` $first_moment `,` $second_moment `,` $gradient attr-dict `:` type($weight) `,` type($master) `,` type($first_moment) `,` type($second_moment) `,` type($gradient)";
 }
 
 /// Instructions: `source` says where they come from, flops and bytes what they cost.
-class Schedule_Instruction<string mnemonic, dag operands, string format> : Schedule_Op<mnemonic> {
+class Schedule_Instruction<string mnemonic, dag operands, string format, list<Trait> traits = []> : Schedule_Op<mnemonic, traits> {
   let arguments = !con((ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes), operands);
   let assemblyFormat = "$source `flops` $flops `bytes` $bytes " # format;
 }
@@ -132,25 +149,25 @@ def Schedule_MatmulOp : Schedule_Instruction<"matmul",
   let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n]";
 }
 def Schedule_AttentionOp : Schedule_Instruction<"attention",
-    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream,
-         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$random, AnyMemRef:$out, AnyMemRef:$lse),
-    "$q `,` $k `,` $v (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
+    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads,
+         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Variadic<AnyMemRef>:$random, AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
   let summary = "Blockwise attention";
 }
 def Schedule_AttentionGradOp : Schedule_Instruction<"attention_grad",
-    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream,
-         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$random,
+    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads,
+         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Variadic<AnyMemRef>:$random,
          AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
   let summary = "Gradients of blockwise attention";
 }
-def Schedule_EmbeddingOp : Schedule_Instruction<"embedding", (ins AnyMemRef:$table, AnyMemRef:$ids, AnyMemRef:$out),
-    "$table `,` $ids `to` $out attr-dict `:` type($table) `,` type($ids) `to` type($out)"> {
+def Schedule_EmbeddingOp : Schedule_Instruction<"embedding", (ins AnyMemRef:$table, AnyMemRef:$ids, Optional<AnyMemRef>:$first_row, AnyMemRef:$out),
+    "$table `,` $ids (`from` $first_row^ `:` type($first_row))? `to` $out attr-dict `:` type($table) `,` type($ids) `to` type($out)"> {
   let summary = "Rows of a table";
 }
 def Schedule_EmbeddingGradOp : Schedule_Instruction<"embedding_grad",
-    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$ids, AnyMemRef:$dout, AnyMemRef:$dtable),
-    "$accumulate $ids `,` $dout `to` $dtable attr-dict `:` type($ids) `,` type($dout) `to` type($dtable)"> {
+    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$ids, AnyMemRef:$dout, Optional<AnyMemRef>:$first_row, AnyMemRef:$dtable),
+    "$accumulate $ids `,` $dout (`from` $first_row^ `:` type($first_row))? `to` $dtable attr-dict `:` type($ids) `,` type($dout) `to` type($dtable)"> {
   let summary = "Adds rows up by id";
 }
 def Schedule_RotaryTableOp : Schedule_Instruction<"rotary_table",
@@ -162,9 +179,12 @@ def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value, AnyMemRe
     "$value `to` $dst attr-dict `:` type($dst)"> {
   let summary = "Sets every element";
 }
-def Schedule_AllReduceOp : Schedule_Instruction<"all_reduce", (ins StrArrayAttr:$axes, StrAttr:$cause, Variadic<AnyMemRef>:$buffers),
-    "$axes `cause` $cause `(` $buffers `)` attr-dict `:` type($buffers)"> {
-  let summary = "Sums one bucket of views in place over mesh axes";
+def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
+    StrArrayAttr:$axes, StrAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
+    Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
+    "$kind $reduction `over` $axes `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
+    [AttrSizedOperandSegments]> {
+  let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
 }
 
 #endif // MESHWORK_SCHEDULE_OPS

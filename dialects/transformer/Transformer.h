@@ -28,18 +28,22 @@
 namespace meshwork::transformer {
 
 /// One loop of an op. `operandDims[i]` and `resultDims[i]` are the dim of
-/// operand or result i that runs along it, or -1.
+/// operand or result i that runs along it, `absent`, or `complete`. A dim along
+/// which several factors run is their product, the earlier factor major.
 struct Factor {
   enum Kind {
     parallel,  // independent iterations
-    reduction, // summed, or whatever `Reduction` says, into the results
+    reduction, // combined into all results
     whole      // needs all of it in one place: scans, softmax, rolls
   };
+  static constexpr int64_t absent = -1;   // a result: combined into it
+  static constexpr int64_t complete = -2; // a result: combined by the op itself, over ranks too
   ::llvm::StringRef name;
   int64_t size;
   Kind kind;
   ::llvm::SmallVector<int64_t> operandDims;
   ::llvm::SmallVector<int64_t> resultDims;
+  Reduction combine = Reduction::add;
 };
 
 /// Factors of an op whose dims of one name are one loop; names that only

@@ -31,9 +31,9 @@ Gradients SliceOp::buildGradients(OpBuilder &builder, ValueRange gradients, Arra
 }
 
 Gradients EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
-  SmallVector<Value> result(2);
+  SmallVector<Value> result(getNumOperands());
   if (needed[0])
-    result[0] = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(), getIds(), gradients[0]);
+    result[0] = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(), getIds(), gradients[0], getFirstRow());
   return result;
 }
 
@@ -42,7 +42,7 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients, 
     return emitOpError("has no gradient through its log-sum-exp");
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(), getQ(), getK(),
                                       getV(), getResult(), getLse(), gradients[0], getRandom(), getCausalAttr(),
-                                      getScaleAttr(), getWindowAttr(), getDropoutNameAttr(), getDropoutRateAttr());
+                                      getScaleAttr(), getWindowAttr(), getDropoutNameAttr(), getDropoutRateAttr(), getTotalHeadsAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();
@@ -62,7 +62,8 @@ static bool isOne(Value value) {
 
 Gradients HeadLossOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
   auto fused = HeadLossGradOp::create(builder, getLoc(), getLoss().getType(), getHidden().getType(), getWeight().getType(),
-                                      getHidden(), getWeight(), getTargets(), getScaleAttr());
+                                      getHidden(), getWeight(), getTargets(), Value(), getScaleAttr(),
+                                      builder.getI64IntegerAttr(0), ArrayAttr());
   // One op computes the loss and its gradients; uses before this point keep
   // the plain op.
   getLoss().replaceUsesWithIf(fused.getLoss(), [&](OpOperand &use) {

@@ -30,9 +30,10 @@ LogicalResult verifyEpsilon(Operation *op, const APFloat &epsilon) {
 
 //===-- parameter -----------------------------------------------------------//
 
-ArrayRef<int64_t> ParameterOp::getShapeInFile() {
-  return getFileShape() ? *getFileShape() : tensorType(getResult()).getShape();
+ArrayRef<int64_t> ParameterOp::getWholeShape() {
+  return getGlobalShape() ? *getGlobalShape() : tensorType(getResult()).getShape();
 }
+ArrayRef<int64_t> ParameterOp::getShapeInFile() { return getFileShape() ? *getFileShape() : getWholeShape(); }
 
 /// Whether initial values can be drawn; label C4.
 static LogicalResult verifyInit(ParameterOp op) {
@@ -53,10 +54,11 @@ LogicalResult ParameterOp::verify() {
     return emitOpError() << "(C1) is " << type << ", expected a static shape";
   if (getName().empty())
     return emitOpError() << "(C3) has an empty name";
-  int64_t elements = type.getNumElements(), inFile = 1;
-  for (int64_t size : getShapeInFile())
-    if (size <= 0 || llvm::MulOverflow(inFile, size, inFile))
-      return emitOpError() << "(C2) file_shape [" << getShapeInFile() << "] has an empty dim or 2^63 elements or more";
+  int64_t elements = 1, inFile = 1;
+  for (auto [shape, count] : {std::pair(getShapeInFile(), &inFile), std::pair(getWholeShape(), &elements)})
+    for (int64_t size : shape)
+      if (size <= 0 || llvm::MulOverflow(*count, size, *count))
+        return emitOpError() << "(C2) shape [" << shape << "] has an empty dim or 2^63 elements or more";
   if (elements != inFile)
     return emitOpError() << "(C2) file_shape has " << inFile << " elements, the parameter " << elements;
   return verifyInit(*this);
@@ -212,7 +214,8 @@ Value DropoutOp::decompose(OpBuilder &builder) {
     operands.push_back(StepInputOp::create(builder, getLoc(), scalar, kind));
   uint32_t stream = randomStream(getName());
   return buildMap(builder, getLoc(), getType(), operands, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-    Value mask = DropoutMaskOp::create(b, b.getF32Type(), x[1], x[2], x[3], b.getI32IntegerAttr(stream), getRateAttr());
+    Value mask = DropoutMaskOp::create(b, b.getF32Type(), x[1], x[2], x[3], ValueRange(), b.getI32IntegerAttr(stream), getRateAttr(),
+                                       DenseI64ArrayAttr(), ArrayAttr());
     return arith::MulFOp::create(b, x[0], mask);
   });
 }

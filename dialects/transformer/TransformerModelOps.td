@@ -23,7 +23,8 @@ def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRea
     Tied weights are one parameter used twice. Weight decay leaves out
     parameters whose file shape has fewer than two dims.
     (C1) the result has a static shape.
-    (C2) `file_shape` has as many elements as the result.
+    Where the result is one rank's part, `global_shape` is the whole's.
+    (C2) `file_shape` has as many elements as the whole.
     (C3) `name` is unique in the function, and not empty.
     (C4) numbers of `init` are finite, the standard deviation is not negative, low is not above high.
     ```mlir
@@ -32,12 +33,14 @@ def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRea
     ```
   }];
   let arguments = (ins StrAttr:$name, Transformer_InitAttr:$init,
-                       OptionalAttr<DenseI64ArrayAttr>:$file_shape);
+                       OptionalAttr<DenseI64ArrayAttr>:$file_shape, OptionalAttr<DenseI64ArrayAttr>:$global_shape);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$name `init` $init (`file_shape` $file_shape^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name `init` $init (`file_shape` $file_shape^)? (`of` $global_shape^)? attr-dict `:` type($result)";
   let hasVerifier = 1; // C1 C2 C3 C4; that names differ, by the function's gate
   let extraClassDeclaration = [{
-    /// The shape in files: `file_shape`, or the result's.
+    /// The shape of the whole parameter.
+    ::llvm::ArrayRef<int64_t> getWholeShape();
+    /// The shape in files: `file_shape`, or the whole's.
     ::llvm::ArrayRef<int64_t> getShapeInFile();
   }];
 }

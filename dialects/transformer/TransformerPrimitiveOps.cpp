@@ -249,17 +249,6 @@ uint64_t AttentionOp::getFlops() { return attentionFlops(*this); }
 /// dv, dp, dq and dk; that the scores are computed again is no model flop.
 uint64_t AttentionGradOp::getFlops() { return attentionFlops(*this) * 2; }
 
-/// batch and heads split freely; a sequence and head_dim stay whole.
-static SmallVector<Factor> attentionFactors(Operation *op) {
-  SmallVector<Factor> factors = factorsFromNames(op);
-  for (Factor &factor : factors)
-    if (factor.name != "batch" && factor.name != "heads" && factor.name != "kv_heads")
-      factor.kind = Factor::whole;
-  return factors;
-}
-SmallVector<Factor> AttentionOp::getFactors() { return attentionFactors(*this); }
-SmallVector<Factor> AttentionGradOp::getFactors() { return attentionFactors(*this); }
-
 //===-- fused ---------------------------------------------------------------//
 
 LogicalResult FusedOp::verify() {

@@ -13,7 +13,7 @@ class Transformer_PrimitiveOp<string mnemonic, list<Trait> traits = []>
     : Transformer_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<FactorOpInterface>,
         DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
 
-def Transformer_MapOp : Transformer_PrimitiveOp<"map", [IsolatedFromAbove,
+def Transformer_MapOp : Transformer_PrimitiveOp<"map", [DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, IsolatedFromAbove,
     SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
   let summary = "Computes each element of its results from the operands' elements at that place";
   let description = [{
@@ -73,19 +73,23 @@ def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure, HasParent<
     Philox4x32-10 with key (seed, stream) and counter (index low, index high,
     step, 0), where index is the element's row-major position in the iteration
     space, counted along `batch` from `first_sample`; the first word is kept
-    when it is at least rate * 2^32.
+    when it is at least rate * 2^32. In a rank's part of a space, `space` has the
+    sizes of the whole and `offsets` say where the part begins along `dims`.
     (C1) 0 <= rate < 1.
+    (C2) `space` has a size for each dim of the space, not below its own; `dims` name some of them, one for each offset.
     ```mlir
     %m = transformer.dropout_mask %seed, %step, %first stream 7 rate 1.0e-1
     ```
   }];
-  let arguments = (ins I32:$seed, I32:$step, I32:$first_sample, I32Attr:$stream, F64Attr:$rate);
+  let arguments = (ins I32:$seed, I32:$step, I32:$first_sample, Variadic<I32>:$offsets, I32Attr:$stream, F64Attr:$rate,
+                       OptionalAttr<DenseI64ArrayAttr>:$space, OptionalAttr<StrArrayAttr>:$dims);
   let results = (outs F32:$result);
-  let assemblyFormat = "$seed `,` $step `,` $first_sample `stream` $stream `rate` $rate attr-dict";
-  let hasVerifier = 1; // C1
+  let assemblyFormat = "$seed `,` $step `,` $first_sample `stream` $stream `rate` $rate (`of` $space^ `at` $dims $offsets)? attr-dict";
+  let hasVerifier = 1; // C1 C2
 }
 
-def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce"> {
+def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", [
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>]> {
   let summary = "Adds up, or takes the maximum of, the elements along some dims";
   let description = [{
     The result has the other dims, in the input's order. `max` has no gradient
@@ -104,7 +108,7 @@ def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce"> {
   let builders = [OpBuilder<(ins "Reduction":$kind, "::mlir::Value":$input, "DimsAttr":$dims)>];
 }
 
-def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [SameOperandsAndResultType]> {
+def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, SameOperandsAndResultType]> {
   let summary = "result[i] = input[(i + shift) mod size] along the last dim";
   let description = [{
     (C1) 0 <= shift < size of the last dim.
@@ -118,7 +122,8 @@ def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [SameOperandsAndResultT
   let hasVerifier = 1; // C1
 }
 
-def Transformer_SliceOp : Transformer_PrimitiveOp<"slice"> {
+def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", [
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>]> {
   let summary = "A range of one dim, which may take another name or, at size one, go away";
   let description = [{
     The result keeps the other dims. Along `dim` it holds the elements from
@@ -142,7 +147,7 @@ def Transformer_SliceOp : Transformer_PrimitiveOp<"slice"> {
   }];
 }
 
-def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {
+def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>]> {
   let summary = "The gradient of slices: parts set side by side, zero where no part lies";
   let description = [{
     Part i lies along `dim` from `offsets[i]` on, as `slice` would cut it out.
@@ -185,30 +190,33 @@ def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [
 def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
   let summary = "Rows of a table, chosen by ids";
   let description = [{
-    (C1) `table` is [rows, row dims...], `ids` an i32 tensor, the result [id dims..., row dims...].
+    A rank's part of a table begins at `first_row` of the whole; ids of other rows give zeros.
+    (C1) `table` is [rows, row dims...], `ids` an i32 tensor, the result [id dims..., row dims...];
+         `first_row` is a `tensor<i32>`.
     ```mlir
     %x = transformer.embedding %table, %ids : tensor<16x4xf32, #transformer.dims<vocab, embed>>,
         tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$ids);
+  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$ids, Optional<Transformer_IdTensor>:$first_row);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids) `->` type($result)";
+  let assemblyFormat = "$table `,` $ids (`from` $first_row^ `:` type($first_row))? attr-dict `:` type($table) `,` type($ids) `->` type($result)";
   let hasVerifier = 1; // C1
 }
 
 def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {
   let summary = "The gradient of an embedding table: rows of `gradient` added up by id";
   let description = [{
+    Ids of rows that a rank's part, from `first_row` on, does not have are passed over.
     (C1) shapes as in `embedding`, whose table is the result here.
     ```mlir
     %dt = transformer.embedding_grad %ids, %dx : tensor<1x8xi32, #transformer.dims<batch, sequence>>,
         tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>> -> tensor<16x4xf32, #transformer.dims<vocab, embed>>
     ```
   }];
-  let arguments = (ins Transformer_IdTensor:$ids, Transformer_FloatTensor:$gradient);
+  let arguments = (ins Transformer_IdTensor:$ids, Transformer_FloatTensor:$gradient, Optional<Transformer_IdTensor>:$first_row);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$ids `,` $gradient attr-dict `:` type($ids) `,` type($gradient) `->` type($result)";
+  let assemblyFormat = "$ids `,` $gradient (`from` $first_row^ `:` type($first_row))? attr-dict `:` type($ids) `,` type($gradient) `->` type($result)";
   let hasVerifier = 1; // C1
 }
 
@@ -220,22 +228,24 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [
     is positive). `heads` is a multiple of `kv_heads`; query head h reads key
     head h / (heads / kv_heads). `lse` is each row's log-sum-exp, for the
     gradient. With `dropout_rate`, probabilities are dropped; the operands
-    `random` are then seed, step and first sample.
+    `random` are then seed, step and first sample. On a rank with some of the
+    heads, the first one's number follows, and `total_heads` counts all.
     (C1) q is [batch, sequence, heads, head_dim], k and v [batch, sequence, kv_heads, head_dim]
          (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads;
          `lse` is an f32 tensor [batch, heads, sequence].
-    (C2) 0 <= dropout_rate < 1; `random` has three `tensor<i32>` operands when the rate is positive, or
-         none in a model that is not decomposed yet; window >= 0; `scale` is finite.
+    (C2) 0 <= dropout_rate < 1; `random` has three `tensor<i32>` operands when the rate is positive, four with
+         `total_heads`, or none in a model that is not decomposed yet; window >= 0; `scale` is finite.
     ```mlir
     %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
-    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate);
+    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
+    DefaultValuedAttr<I64Attr, "0">:$total_heads);
   let results = (outs Transformer_FloatTensor:$result, Transformer_FloatTensor:$lse);
   let assemblyFormat = [{ $q `,` $k `,` $v (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
-    (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)?
+    (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse) }];
   let hasVerifier = 1; // C1 C2
 }
@@ -255,33 +265,40 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
   let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Transformer_FloatTensor:$result,
     Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
-    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate);
+    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
+    DefaultValuedAttr<I64Attr, "0">:$total_heads);
   let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
   let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`random` `(` $random^ `:` type($random) `)`)?
-    (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)?
+    (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
     `->` type($dq) `,` type($dk) `,` type($dv) }];
   let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure,
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFlops"]>]> {
+    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
   let summary = "`head_loss` together with its gradients, in one pass over chunks of tokens";
   let description = [{
     Autodiff puts it in the place of `head_loss`: the loss is a seed of the
     backward pass, so both gradients can follow each chunk of logits at once.
+    A rank with some rows of `weight`, from `first_row` of `vocabulary` on,
+    combines each token's maximum, sum of exponentials and target logit over
+    `vocab_axes`; its `dhidden` is partial over them.
     (C1) (C2) as in `head_loss`; gradients have the types of `hidden` and `weight`.
+    (C3) `first_row`, a `tensor<i32>`, `vocabulary` and `vocab_axes` are there together.
     ```mlir
     %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : !h, !w, !t -> tensor<f32>, !h, !w
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets, F64Attr:$scale);
+  let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets,
+    Optional<Transformer_IdTensor>:$first_row, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
+    OptionalAttr<StrArrayAttr>:$vocab_axes);
   let results = (outs Transformer_FloatTensor:$loss, Transformer_FloatTensor:$dhidden, Transformer_FloatTensor:$dweight);
-  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
-  let hasVerifier = 1; // C1 C2
+  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
+  let hasVerifier = 1; // C1 C2 C3
 }
 
-def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, AllTypesMatch<["cosine", "sine"]>]> {
+def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, AllTypesMatch<["cosine", "sine"]>]> {
   let summary = "Cosine and signed sine of every position's angles, for `rope`";
   let description = [{
     [sequence, head_dim]; both halves of head_dim hold the same angles and the

@@ -73,7 +73,7 @@ static LogicalResult verifyAttention(Op op, bool mayLackRandom) {
   if (!(rate >= 0 && rate < 1))
     return op.emitOpError() << "(C2) dropout rate is " << rate
                             << ", expected at least 0 and less than 1";
-  size_t wanted = rate > 0 ? 3 : 0, given = op.getRandom().size();
+  size_t wanted = rate > 0 ? (op.getTotalHeads() ? 4 : 3) : 0, given = op.getRandom().size();
   if (given != wanted && !(given == 0 && mayLackRandom))
     return op.emitOpError()
            << "(C2) has " << given << " random operands at rate " << rate
@@ -150,6 +150,9 @@ LogicalResult HeadLossGradOp::verify() {
                          << " and " << getDweight().getType() << ", expected "
                          << getHidden().getType() << " and "
                          << getWeight().getType();
+  bool isPart = static_cast<bool>(getFirstRow());
+  if (isPart != getVocabAxes().has_value() || isPart != (getVocabulary() > 0))
+    return emitOpError() << "(C3) has some of first_row, vocabulary and vocab_axes, expected all or none";
   return success();
 }
 
@@ -177,7 +180,26 @@ static LogicalResult verifyRate(Operation *op, const APFloat &given) {
                            << ", expected at least 0 and less than 1";
 }
 LogicalResult DropoutOp::verify() { return verifyRate(*this, getRate()); }
-LogicalResult DropoutMaskOp::verify() { return verifyRate(*this, getRate()); }
+LogicalResult DropoutMaskOp::verify() {
+  if (failed(verifyRate(*this, getRate())))
+    return failure();
+  size_t named = getDims() ? getDims()->size() : 0;
+  if (named != getOffsets().size() || getSpace().has_value() != getDims().has_value())
+    return emitOpError() << "(C2) has " << getOffsets().size() << " offsets for " << named << " dims";
+  auto map = cast<MapOp>((*this)->getParentOp());
+  if (!getSpace() || map.getNumResults() == 0)
+    return success();
+  auto part = tensorType(map.getResult(0));
+  if (static_cast<int64_t>(getSpace()->size()) != part.getRank())
+    return emitOpError() << "(C2) space has " << getSpace()->size() << " dims, expected " << part.getRank();
+  for (auto [whole, own] : llvm::zip_equal(*getSpace(), part.getShape()))
+    if (whole < own)
+      return emitOpError() << "(C2) space has a dim of " << whole << " elements, its part " << own;
+  for (StringAttr name : getDims()->getAsRange<StringAttr>())
+    if (dimsOf(part).find(name) < 0)
+      return emitOpError() << "(C2) names dim " << name << ", which " << part << " lacks";
+  return success();
+}
 
 LogicalResult IndexOp::verify() {
   // Verified before the map around it: that may lack results still.

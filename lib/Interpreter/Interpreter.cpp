@@ -16,18 +16,9 @@ struct MeshAxes {
 
   static FailureOr<MeshAxes> of(func::FuncOp func) {
     MeshAxes mesh;
-    auto module = func->getParentOfType<ModuleOp>();
-    auto list = module ? module->getAttrOfType<DictionaryAttr>("mesh.axes")
-                       : DictionaryAttr();
-    for (NamedAttribute axis :
-         list ? list.getValue() : ArrayRef<NamedAttribute>()) {
-      auto size = dyn_cast<IntegerAttr>(axis.getValue());
-      if (!size || !size.getType().isSignlessInteger(64) || size.getInt() < 1)
-        return module.emitError()
-               << "mesh axis '" << axis.getName().getValue() << "' has size "
-               << axis.getValue() << ", expected a positive 64-bit integer";
-      mesh.axes.emplace_back(axis.getName().getValue(), size.getInt());
-    }
+    if (mesh::MeshAttr attr = mesh::meshOf(func))
+      for (auto [name, size] : llvm::zip_equal(attr.getNames(), attr.getSizes()))
+        mesh.axes.emplace_back(name.getValue(), size);
     return mesh;
   }
 

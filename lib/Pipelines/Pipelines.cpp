@@ -14,6 +14,7 @@
 #include "passes/memory/Passes.h"
 #include "passes/partition/Passes.h"
 #include "passes/schedule/Passes.h"
+#include "passes/sharding/Passes.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -22,34 +23,6 @@ namespace meshwork::pipelines {
 namespace {
 
 StringRef nameOf(spec::Type type) { return type == spec::Type::bf16 ? "bf16" : "f32"; }
-
-/// The mesh as an attribute, so that what follows needs no spec.
-struct NoteMeshPass : PassWrapper<NoteMeshPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NoteMeshPass)
-  NoteMeshPass() = default;
-  explicit NoteMeshPass(const spec::Spec &spec) {
-    for (const spec::Axis &axis : spec.mesh)
-      axes.push_back(axis.name + "=" + std::to_string(axis.size));
-  }
-  NoteMeshPass(const NoteMeshPass &other) : PassWrapper(other) { axes = other.axes; }
-  StringRef getArgument() const override { return "meshwork-note-mesh"; }
-  StringRef getDescription() const override { return "Sets mesh.axes on the module"; }
-  void runOnOperation() override {
-    Builder builder(&getContext());
-    SmallVector<NamedAttribute> entries;
-    for (const std::string &axis : axes) {
-      auto [name, size] = StringRef(axis).split('=');
-      int64_t number = 0;
-      if (size.getAsInteger(10, number) || number < 1) {
-        getOperation().emitError() << "axis is '" << axis << "', expected a form like dp=2";
-        return signalPassFailure();
-      }
-      entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(number)));
-    }
-    getOperation()->setAttr("mesh.axes", builder.getDictionaryAttr(entries));
-  }
-  ListOption<std::string> axes{*this, "axes", llvm::cl::desc("name=size, outermost first")};
-};
 
 void buildInput(OpPassManager &, const spec::Spec &) {}
 
@@ -78,13 +51,31 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(transform::createPrecisionPass(precision));
 }
 
-void buildPartition(OpPassManager &passes, const spec::Spec &spec) {
-  passes.addPass(std::make_unique<NoteMeshPass>(spec));
-  partition::SplitBatchPassOptions split;
+sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
+  sharding::AnnotatePassOptions options;
+  for (const spec::Axis &axis : spec.mesh)
+    options.axes.push_back(axis.name + "=" + std::to_string(axis.size));
   for (const spec::ShardRule &rule : spec.shard)
-    if (rule.dim == "batch")
-      split.axes.append(rule.axes.begin(), rule.axes.end());
-  passes.addPass(partition::createSplitBatchPass(split));
+    options.rules.push_back(rule.dim + "=" + llvm::join(rule.axes, "/"));
+  for (const spec::TensorPin &pin : spec.pins)
+    options.pins.push_back(pin.name + " " + pin.dims);
+  return options;
+}
+
+void buildShard(OpPassManager &passes, const spec::Spec &spec) {
+  passes.addPass(sharding::createAnnotatePass(annotations(spec)));
+  passes.addPass(sharding::createPropagatePass());
+  sharding::ShardStatesPassOptions states;
+  states.stage = spec.zero.stage;
+  states.axes.assign(spec.zero.axes.begin(), spec.zero.axes.end());
+  passes.addPass(sharding::createShardStatesPass(states));
+  // The optimizer works on state, so it comes after state has its shardings.
+  passes.addPass(sharding::createPropagatePass({/*function=*/"update"}));
+}
+
+void buildPartition(OpPassManager &passes, const spec::Spec &) {
+  passes.addPass(partition::createInsertReshardsPass());
+  passes.addPass(partition::createLocalizePass());
 }
 
 void buildFuse(OpPassManager &passes, const spec::Spec &) {
@@ -106,6 +97,7 @@ void buildMemory(OpPassManager &passes, const spec::Spec &) { passes.addPass(mem
 constexpr Phase allPhases[] = {
     {"input", "the model as given, checked", buildInput},
     {"step", "one training step on whole tensors", buildStep},
+    {"shard", "who holds what", buildShard},
     {"partition", "each rank's part", buildPartition},
     {"fuse", "kernels, products and what else runs", buildFuse},
     {"schedule", "one program on buffers", buildSchedule},
@@ -140,12 +132,12 @@ void registerPassesAndPipelines() {
   registerTransformsPasses();
   transform::registerTransformPasses();
   autodiff::registerAutodiffPasses();
+  sharding::registerShardingPasses();
   partition::registerPartitionPasses();
   fusion::registerFusionPasses();
   schedule::registerSchedulePasses();
   memory::registerMemoryPasses();
   codegen::registerCodegenPasses();
-  PassRegistration<NoteMeshPass>();
   registerPass([] { return createGatePass(); });
   static SmallVector<std::unique_ptr<PassPipelineRegistration<SpecOptions>>> pipelines;
   for (const Phase &phase : phases())

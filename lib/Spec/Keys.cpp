@@ -62,6 +62,15 @@ Key shardRule(const std::string &dim) {
   return key;
 }
 
+std::string tomlPins(const std::vector<TensorPin> &pins) {
+  std::string text = "[";
+  for (const TensorPin &pin : pins)
+    text += (text.size() > 1 ? ", " : "") +
+            ("{name = " + tomlString(pin.name)) +
+            ", dims = " + tomlString(pin.dims) + "}";
+  return text + "]";
+}
+
 bool isSchedule(const Value &value) {
   static const Strings names = {"gpipe", "1f1b", "interleaved-1f1b",
                                 "zb-h1", "zb-v", "dualpipe-v"};
@@ -91,6 +100,53 @@ bool isPin(const Value &pin) {
 bool isTensorPins(const Value &value) {
   return value.kind == Value::Kind::array &&
          std::all_of(value.items.begin(), value.items.end(), isPin);
+}
+
+Key tensorPins() {
+  Key key = checked("shard", "tensor",
+                    "tables of a name and dims, both strings", isTensorPins);
+  key.read = [](const Value &value, Spec &spec) {
+    if (!isTensorPins(value))
+      return false;
+    for (const Value &pin : value.items) // keys are sorted: dims, name
+      spec.pins.push_back({pin.items[1].text, pin.items[0].text});
+    return true;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pins.empty())
+      return std::nullopt;
+    return tomlPins(spec.pins);
+  };
+  return key;
+}
+
+Key zeroStage() {
+  Key key{"zero", "stage", "a whole number from 0 to 3", {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::integer || value.integer < 0 ||
+        value.integer > 3)
+      return false;
+    spec.zero.stage = static_cast<uint32_t>(value.integer);
+    return true;
+  };
+  key.print = [](const Spec &spec) { return std::to_string(spec.zero.stage); };
+  return key;
+}
+
+Key zeroAxes() {
+  Key key{"zero", "axes", "an array of mesh axes", {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    std::optional<Strings> axes = stringsOf(value);
+    if (axes)
+      spec.zero.axes = *axes;
+    return axes.has_value();
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.zero.stage == 0)
+      return std::nullopt;
+    return tomlStrings(spec.zero.axes);
+  };
+  return key;
 }
 
 Key memoryPerRank() {
@@ -128,27 +184,12 @@ void addMeshKeys(std::vector<Key> &keys) {
        {"batch", "sequence", "residual_sequence", "embed", "heads", "kv_heads",
         "head_dim", "ffn", "vocab", "experts", "layers"})
     keys.push_back(shardRule(dim));
-  keys.push_back(
-      refused(checked("shard", "tensor",
-                      "tables of a name and dims, both strings", isTensorPins),
-              "leave [[shard.tensor]] out"));
+  keys.push_back(tensorPins());
 }
 
 void addParallelKeys(std::vector<Key> &keys) {
-  Key stage = checked("zero", "stage", "a whole number from 0 to 3",
-                      [](const Value &value) {
-                        return value.kind == Value::Kind::integer &&
-                               value.integer >= 0 && value.integer <= 3;
-                      });
-  stage.print = [](const Spec &) { return "0"; };
-  stage.refusal = [](const Value &value) {
-    return value.integer == 0 ? "" : "write 0, or leave [zero] out";
-  };
-  keys.push_back(stage);
-  keys.push_back(refused(
-      checked("zero", "axes", "an array of mesh axes",
-              [](const Value &value) { return stringsOf(value).has_value(); }),
-      "leave the line out, it has no meaning in stage 0"));
+  keys.push_back(zeroStage());
+  keys.push_back(zeroAxes());
   const char *noContext = "leave [context] out";
   keys.push_back(refused(
       choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),

@@ -29,6 +29,18 @@ struct ShardRule {
   std::vector<std::string> axes;
 };
 
+/// The sharding of one parameter, or of all that a glob matches.
+struct TensorPin {
+  std::string name; // may hold * ? [..]
+  std::string dims; // as Shardy writes it: [{"tp"}, {?}]
+};
+
+/// How far state is split over ranks that would hold copies.
+struct Zero {
+  uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
+  std::vector<std::string> axes; // empty in stage 0 only
+};
+
 struct Batch {
   uint32_t global = 0;   // sequences per optimizer step
   uint32_t micro = 0;    // sequences per microbatch and data-parallel rank
@@ -47,7 +59,9 @@ struct Optimizer { // AdamW, decay decoupled
 struct Spec {
   std::vector<Axis> mesh; // outermost first
   Batch batch;
-  std::vector<ShardRule> shard; // holds "batch" whenever dp is an axis
+  std::vector<ShardRule> shard; // defaults included
+  std::vector<TensorPin> pins;
+  Zero zero;
   Type compute = Type::bf16;    // weights and activations; masters are f32
   Type gradients = Type::bf16;  // default: as compute
   Optimizer optimizer;

@@ -48,11 +48,11 @@ private:
     for (const Axis &axis : spec.mesh) {
       if (!names.insert(axis.name).second)
         error("mesh.axes", "has axis " + quote(axis.name) + " twice");
-      if (axis.size > 1 && axis.name != "dp")
+      if (axis.size > 1 && (axis.name == "pp" || axis.name == "ep"))
         error("mesh.axes",
               "not supported by this version: axis " + quote(axis.name) +
                   " of size " + std::to_string(axis.size) +
-                  "; give it size 1 and use \"dp\" for more ranks");
+                  "; give it size 1 and use dp, fsdp or tp for more ranks");
       if (ranks <= maxRanks)
         ranks *= axis.size; // at most 2^40
     }
@@ -62,44 +62,116 @@ private:
     return diagnostics.size() == before;
   }
 
-  void completeShard() {
-    if (given("shard.batch") || !findAxis("dp"))
-      return;
-    spec.shard.insert(spec.shard.begin(), {"batch", {"dp"}});
+  bool hasRule(const std::string &dim) const {
+    return std::any_of(spec.shard.begin(), spec.shard.end(),
+                       [&](const ShardRule &rule) { return rule.dim == dim; });
   }
 
-  void checkRule(const ShardRule &rule, std::set<std::string> &used) {
-    std::string key = "shard." + rule.dim;
+  /// The usual placement (Shoeybi et al., arXiv 1909.08053): samples over the
+  /// data-parallel axes; heads, ffn and vocabulary over "tp".
+  void completeShard() {
+    std::vector<std::string> data;
+    for (const char *name : {"dp", "fsdp"})
+      if (findAxis(name))
+        data.push_back(name);
+    auto complete = [&](const char *dim, const std::vector<std::string> &axes) {
+      if (!hasRule(dim) && !axes.empty())
+        spec.shard.push_back({dim, axes});
+    };
+    complete("batch", data);
+    if (findAxis("tp"))
+      for (const char *dim : {"heads", "ffn", "vocab"})
+        complete(dim, {"tp"});
+    for (const ShardRule &rule : std::vector<ShardRule>(spec.shard))
+      if (rule.dim == "heads")
+        complete("kv_heads", rule.axes);
+    if (spec.zero.stage > 0 && !given("zero.axes") && !data.empty())
+      spec.zero.axes = {data.back()};
+  }
+
+  /// Names of mesh axes, each once; adds what they name to `used`.
+  void checkAxes(const std::string &key, const std::vector<std::string> &list) {
     std::vector<std::string> names;
     for (const Axis &axis : spec.mesh)
       names.push_back(axis.name);
-    for (const std::string &name : rule.axes) {
-      const Axis *axis = findAxis(name);
-      if (!axis)
+    std::set<std::string> here;
+    for (const std::string &name : list)
+      if (!findAxis(name))
         error(key, "found axis " + quote(name) + ", expected one of mesh.axes" +
                        suggestion(name, names));
-      else if (!used.insert(name).second)
+      else if (!here.insert(name).second)
         error(key, "found axis " + quote(name) +
-                       " again, expected each axis to split one dim");
-      else if (axis->size > 1 && rule.dim != "batch")
-        error(key, "not supported by this version: splitting " +
-                       quote(rule.dim) + " over " + quote(name) +
-                       "; write shard.batch = [\"dp\"] instead");
-    }
+                       " again, expected each axis once");
+      else
+        used.insert(name);
+  }
+
+  std::vector<std::string> axesOf(const std::string &dim) const {
+    for (const ShardRule &rule : spec.shard)
+      if (rule.dim == dim)
+        return rule.axes;
+    return {};
+  }
+
+  /// Dims that stand in one tensor cannot both be split over one axis.
+  void checkApart(const std::string &dim, const std::string &other) {
+    for (const std::string &axis : axesOf(dim))
+      for (const std::string &same : axesOf(other))
+        if (axis == same && findAxis(axis) && findAxis(axis)->size > 1)
+          error("shard." + dim, "found axis " + quote(axis) +
+                                    ", which splits " + quote(other) +
+                                    " too; some tensor has both dims, and an "
+                                    "axis splits one dim of a tensor");
   }
 
   void checkShard() {
     size_t before = diagnostics.size();
-    std::set<std::string> used;
     for (const ShardRule &rule : spec.shard)
-      checkRule(rule, used);
-    const Axis *dp = findAxis("dp");
-    if (diagnostics.size() == before && dp && dp->size > 1 &&
-        !used.contains("dp"))
-      error("shard.batch", "splits nothing over \"dp\", whose " +
-                               std::to_string(dp->size) +
-                               " ranks would repeat each other; write "
-                               "[\"dp\"], or leave the line out");
+      checkAxes("shard." + rule.dim, rule.axes);
+    checkAxes("zero.axes", spec.zero.axes);
+    for (const char *dim : {"sequence", "heads", "kv_heads", "ffn", "vocab",
+                            "residual_sequence", "embed", "head_dim"})
+      checkApart("batch", dim);
+    for (const char *dim : {"heads", "kv_heads", "ffn", "vocab"}) {
+      checkApart("sequence", dim);
+      checkApart("embed", dim);
+    }
+    checkApart("embed", "residual_sequence");
+    for (const char *dim : {"sequence", "experts", "layers", "head_dim"})
+      for (const std::string &name : axesOf(dim))
+        if (findAxis(name) && findAxis(name)->size > 1)
+          error(std::string("shard.") + dim,
+                "not supported by this version: splitting " + quote(dim) +
+                    " over " + quote(name) + "; leave the line out");
+    checkZero();
+    if (diagnostics.size() == before)
+      checkAllUsed();
+  }
+
+  void checkZero() {
+    if (spec.zero.stage == 0 && given("zero.axes"))
+      error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
+                         "or 3, or leave the line out");
+    if (spec.zero.stage > 0 && spec.zero.axes.empty())
+      error(given("zero.axes") ? "zero.axes" : "zero.stage",
+            "splits state over no axis; write zero.axes = [\"dp\"], say");
+    std::vector<std::string> data = axesOf("batch");
+    for (const std::string &axis : spec.zero.axes)
+      if (findAxis(axis) && findAxis(axis)->size > 1 &&
+          std::find(data.begin(), data.end(), axis) == data.end())
+        error("zero.axes", "found axis " + quote(axis) +
+                               ", expected axes that split the batch "
+                               "(shard.batch)");
+  }
+
+  void checkAllUsed() {
+    for (const Axis &axis : spec.mesh)
+      if (axis.size > 1 && !used.contains(axis.name) && spec.pins.empty())
+        error("mesh.axes", "axis " + quote(axis.name) + " splits nothing; its " +
+                               std::to_string(axis.size) +
+                               " ranks would repeat each other. Name it in "
+                               "[shard], like batch = [" +
+                               quote(axis.name) + "]");
   }
 
   void checkPrecision() {
@@ -136,6 +208,7 @@ private:
   const std::string &filename;
   Spec &spec;
   Diagnostics &diagnostics;
+  std::set<std::string> used; // axes that some rule names
 };
 
 } // namespace

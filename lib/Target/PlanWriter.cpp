@@ -3,6 +3,7 @@
 
 #include "lib/Target/CpuObject.h"
 #include "lib/Target/ProgramTables.h"
+#include "dialects/mesh/Mesh.h"
 #include "meshwork/Plan/Frame.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/codegen/KernelEmitter.h"
@@ -39,11 +40,12 @@ public:
       : module(module), spec(spec), target(target), source(source) {}
 
   FailureOr<std::vector<char>> run() {
-    for (auto [i, axis] : llvm::enumerate(spec.mesh)) {
-      axes[axis.name] = i;
+    mesh::MeshAttr mesh = mesh::meshOf(module);
+    for (auto [i, name, size] : llvm::enumerate(mesh.getNames(), mesh.getSizes())) {
+      axes[name.getValue()] = i;
       auto entry = std::make_unique<plan::AxisT>();
-      entry->name = axis.name;
-      entry->size = axis.size;
+      entry->name = name.str();
+      entry->size = size;
       plan.mesh.push_back(std::move(entry));
     }
     if (failed(addKernels()) || failed(addPrograms()))
@@ -98,12 +100,14 @@ private:
     for (const spec::ShardRule &rule : spec.shard)
       if (rule.dim == "batch")
         for (const std::string &axis : rule.axes)
-          plan.batch_axes.push_back(axes.at(axis));
+          for (auto [i, part] : llvm::enumerate(mesh::meshOf(module).getNames()))
+            if (mesh::wholeAxis(part.getValue()) == axis)
+              plan.batch_axes.push_back(i);
     plan.vocabulary = source.vocabulary;
     plan.compute = spec.compute == spec::Type::bf16 ? plan::DType::bf16 : plan::DType::f32;
     plan.beta1 = static_cast<float>(spec.optimizer.beta1);
     plan.beta2 = static_cast<float>(spec.optimizer.beta2);
-    plan.model_flops_per_step = microbatchFlops * spec.microbatches() * spec.dataParallel();
+    plan.model_flops_per_step = microbatchFlops * spec.microbatches() * spec.numRanks();
     for (auto &parameter : plan.programs[0]->parameters) {
       uint64_t elements = 1;
       for (int64_t size : parameter->file_shape)

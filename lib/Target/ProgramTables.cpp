@@ -1,6 +1,7 @@
 // A schedule.program as the tables of the plan: one to one.
 #include "lib/Target/ProgramTables.h"
 
+#include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "meshwork/Plan/Frame.h"
@@ -53,26 +54,44 @@ uint32_t ProgramTables::view(Value value) {
   entry->dtype = type.getElementType().isBF16() ? plan::DType::bf16 : type.getElementType().isF32() ? plan::DType::f32 : plan::DType::i32;
   entry->shape.assign(type.getShape().begin(), type.getShape().end());
   entry->strides.assign(strides.begin(), strides.end());
+  if (op.getShifts())
+    for (auto shift : op.getShifts()->getAsRange<schedule::ShiftAttr>()) {
+      auto moved = std::make_unique<plan::ShiftT>();
+      moved->axes = numbersOf(shift.getAxes());
+      moved->bytes = shift.getBytes();
+      entry->shifts.push_back(std::move(moved));
+    }
   std::vector<int64_t> key = {entry->buffer, static_cast<int64_t>(entry->offset), static_cast<int64_t>(entry->dtype)};
   key.insert(key.end(), entry->shape.begin(), entry->shape.end());
   key.push_back(-1);
   key.insert(key.end(), strides.begin(), strides.end());
+  for (const auto &shift : entry->shifts) {
+    key.push_back(-1 - static_cast<int64_t>(shift->bytes));
+    key.insert(key.end(), shift->axes.begin(), shift->axes.end());
+  }
   auto [known, isNew] = views.try_emplace(key, table->views.size());
   if (isNew)
     table->views.push_back(std::move(entry));
   return known->second;
 }
 
-/// A part of a parameter that every rank holds as a whole.
-std::unique_ptr<plan::ShardedT> ProgramTables::whole(Value value) {
-  auto entry = std::make_unique<plan::ShardedT>();
-  entry->view = view(value);
-  return entry;
+std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
+  std::vector<uint32_t> numbers;
+  for (StringRef axis : names.getAsValueRange<StringAttr>())
+    numbers.push_back(axes.at(axis));
+  return numbers;
 }
 
-static std::unique_ptr<plan::TransferT> inPlace(uint32_t view) {
-  auto entry = std::make_unique<plan::TransferT>();
-  entry->src = entry->dst = view;
+std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value, Attribute sharding) {
+  auto entry = std::make_unique<plan::ShardedT>();
+  entry->view = view(value);
+  if (auto split = dyn_cast<mesh::ShardingAttr>(sharding))
+    for (mesh::DimShardingAttr dim : split.getDims()) {
+      auto list = std::make_unique<plan::AxisListT>();
+      for (StringAttr axis : dim.getAxes())
+        list->axes.push_back(axes.at(axis.getValue()));
+      entry->dims.push_back(std::move(list));
+    }
   return entry;
 }
 
@@ -82,6 +101,9 @@ void ProgramTables::addDeclaration(Operation *op) {
         auto entry = std::make_unique<plan::InputT>();
         entry->kind = static_cast<plan::InputKind>(op.getKind());
         entry->view = view(op.getView());
+        if (op.getAxes())
+          entry->axes = numbersOf(*op.getAxes());
+        entry->block = static_cast<int32_t>(op.getBlock());
         table->inputs.push_back(std::move(entry));
       })
       .Case([&](schedule::ResultOp op) {
@@ -98,13 +120,13 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->init = static_cast<plan::InitKind>(init.getKind());
         entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
         entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
-        auto shape = cast<MemRefType>(op.getWeight().getType()).getShape();
-        entry->shape.assign(shape.begin(), shape.end());
-        entry->weight = whole(op.getWeight());
-        entry->master = whole(op.getMaster());
-        entry->first_moment = whole(op.getFirstMoment());
-        entry->second_moment = whole(op.getSecondMoment());
-        entry->gradient = whole(op.getGradient());
+        entry->shape.assign(op.getShape().begin(), op.getShape().end());
+        ArrayAttr shardings = op.getShardings();
+        entry->weight = sharded(op.getWeight(), shardings[0]);
+        entry->master = sharded(op.getMaster(), shardings[1]);
+        entry->first_moment = sharded(op.getFirstMoment(), shardings[2]);
+        entry->second_moment = sharded(op.getSecondMoment(), shardings[3]);
+        entry->gradient = sharded(op.getGradient(), shardings[4]);
         table->parameters.push_back(std::move(entry));
       });
 }
@@ -118,7 +140,10 @@ std::unique_ptr<plan::DropoutT> ProgramTables::dropout(Op op) {
   entry->stream = op.getStream();
   entry->threshold = static_cast<uint32_t>(rate * 4294967296.0);
   entry->keep_scale = static_cast<float>(1.0 / (1.0 - rate));
-  entry->random = view(op.getRandom());
+  entry->random = view(op.getRandom()[0]);
+  if (op.getRandom().size() > 1)
+    entry->first_head = view(op.getRandom()[1]);
+  entry->heads = op.getHeads();
   return entry;
 }
 
@@ -177,6 +202,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         plan::EmbeddingT entry;
         entry.table = view(op.getTable());
         entry.ids = view(op.getIds());
+        entry.first_row = view(op.getFirstRow());
         entry.out = view(op.getOut());
         result.Set(std::move(entry));
       })
@@ -185,6 +211,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.ids = view(op.getIds());
         entry.dout = view(op.getDout());
         entry.dtable = view(op.getDtable());
+        entry.first_row = view(op.getFirstRow());
         entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
         result.Set(std::move(entry));
       })
@@ -202,14 +229,20 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.value = op.getValue().convertToFloat();
         result.Set(std::move(entry));
       })
-      .Case([&](schedule::AllReduceOp op) {
+      .Case([&](schedule::CollectiveOp op) {
         plan::CollectiveT entry;
-        entry.kind = plan::CollectiveKind::all_reduce;
-        entry.reduction = plan::Reduction::sum;
-        for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-          entry.axes.push_back(axes.at(axis));
-        for (Value buffer : op.getBuffers())
-          entry.parts.push_back(inPlace(view(buffer)));
+        entry.kind = static_cast<plan::CollectiveKind>(op.getKind());
+        entry.reduction = static_cast<plan::Reduction>(op.getReduction());
+        entry.axes = numbersOf(op.getAxes());
+        for (size_t i = 0; i < op.getInputs().size(); ++i) {
+          auto part = std::make_unique<plan::TransferT>();
+          part->src = view(op.getInputs()[i]);
+          part->dst = view(op.getOutputs()[i]);
+          part->dim = static_cast<int32_t>(op.getDims()[i]);
+          part->to_dim = static_cast<int32_t>(op.getToDims()[i]);
+          entry.parts.push_back(std::move(part));
+        }
+        entry.sources.assign(op.getSources().begin(), op.getSources().end());
         entry.phase = op->getParentOfType<schedule::PhaseOp>().getName();
         entry.cause = op.getCause();
         result.Set(std::move(entry));
@@ -236,9 +269,9 @@ void ProgramTables::addPhase(schedule::PhaseOp phase) {
     if (!schedule::isInstruction(&op))
       continue;
     instructions->push_back(instruction(&op));
-    // The loss is reduced first, in a collective of its own scalar.
-    auto reduce = dyn_cast<schedule::AllReduceOp>(op);
-    if (reduce && phase.getName() == "update" && cast<MemRefType>(reduce.getBuffers()[0].getType()).getRank() == 0)
+    // The loss is reduced first, in a collective of its own.
+    auto collective = dyn_cast<schedule::CollectiveOp>(op);
+    if (collective && phase.getName() == "update" && collective.getSource() == "loss")
       table->loss_ready = instructions->size();
   }
 }

@@ -18,7 +18,8 @@ public:
 private:
   void addBuffers();
   uint32_t view(mlir::Value value);
-  std::unique_ptr<plan::ShardedT> whole(mlir::Value value);
+  std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
+  std::unique_ptr<plan::ShardedT> sharded(mlir::Value value, mlir::Attribute sharding);
   std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);
   plan::OperationUnion operation(mlir::Operation *op);
   void addPhase(schedule::PhaseOp phase);

@@ -55,6 +55,10 @@ public:
         return failure();
     AccumulateOp::create(builder, loss.getLoc(), StateKind::loss, "", terminator.getOperand(0));
     terminator->setOperands({});
+    llvm::SmallDenseSet<Operation *> isForward(forward.begin(), forward.end());
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (!isForward.contains(&op))
+        op.setAttr("transformer.backward", builder.getUnitAttr());
     // A fused gradient op may have taken the place of its forward op.
     for (Operation *op : llvm::reverse(forward))
       if (isOpTriviallyDead(op))

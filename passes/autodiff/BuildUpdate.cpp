@@ -109,6 +109,9 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     constexpr StateKind kinds[] = {StateKind::master, StateKind::first_moment, StateKind::second_moment, StateKind::weight};
     for (auto [kind, value] : llvm::zip(kinds, map.getResults()))
       AssignOp::create(b, kind, name, value);
+    // One and the same in f32, unless ranks hold parts of the master alone.
+    if (!mixed)
+      AssignOp::create(b, StateKind::weight, name, map.getResult(0));
   }
 };
 } // namespace

@@ -111,10 +111,11 @@ Emitted BodyEmitter::evalIndex(StringAttr dim, int64_t rotation) {
   return {arith::ConstantOp::create(outer, loc(), outer.getI32IntegerAttr(0)), 0};
 }
 
-/// Row-major position in `space` of the current element, with `batch` counted
-/// from `firstSample`; a vector of i64 along the vector loop.
-Emitted BodyEmitter::countPosition(RankedTensorType space, Emitted firstSample, int64_t rotation) {
-  SmallVector<int64_t> strides = rowMajor(space.getShape());
+/// Row-major position in the whole space of the current element, with `batch`
+/// counted from the first sample and other dims from their offsets; a vector of i64 along the vector loop.
+Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands, int64_t rotation) {
+  auto space = tensorType(op->getParentOp()->getResult(0));
+  SmallVector<int64_t> strides = rowMajor(op.getSpace().value_or(space.getShape()));
   OpBuilder &b = scopes.back().builder;
   Value sum = number(0);
   bool isVector = false;
@@ -123,9 +124,13 @@ Emitted BodyEmitter::countPosition(RankedTensorType space, Emitted firstSample, 
     sum = arith::AddIOp::create(b, loc(), sum, part);
   };
   int64_t laneStride = 0;
+  auto wide = [&](Value position) { return arith::ExtUIOp::create(b, loc(), b.getI64Type(), position); };
+  if (op.getDims())
+    for (auto [offset, name] : llvm::zip_equal(operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
+      add(wide(offset.value), strides[dimsOf(space).find(name)]);
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
     if (name == "batch")
-      add(arith::ExtUIOp::create(b, loc(), b.getI64Type(), firstSample.value), strides[i]);
+      add(wide(operands[2].value), strides[i]);
     for (auto &scope : scopes)
       for (auto &[key, position] : scope.positions)
         if (key == name && space.getDimSize(i) != 1) {
@@ -140,7 +145,7 @@ Emitted BodyEmitter::countPosition(RankedTensorType space, Emitted firstSample, 
 }
 
 Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands, int64_t rotation) {
-  Emitted position = countPosition(tensorType(op->getParentOp()->getResult(0)), operands[2], rotation);
+  Emitted position = countPosition(op, operands, rotation);
   OpBuilder &b = scopes[position.scope].builder;
   Type words = typeLike(position.value.getType(), b.getI32Type());
   bool isVector = isa<VectorType>(words);

@@ -98,7 +98,7 @@ private:
   Emitted evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
   Emitted evalVertical(transformer::ReduceOp reduce);
   /// Row-major position of the current element in `space`, i64.
-  Emitted countPosition(mlir::RankedTensorType space, Emitted firstSample, int64_t rotation);
+  Emitted countPosition(transformer::DropoutMaskOp op, ::llvm::ArrayRef<Emitted> operands, int64_t rotation);
   unsigned scopeOf(mlir::Value value);
   unsigned scopeOf(mlir::StringAttr key);
   /// Address of the access's element here (its first one, along vectors).

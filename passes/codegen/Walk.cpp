@@ -184,9 +184,9 @@ private:
         pinned.insert(index.getDimAttr());
       if (auto roll = dyn_cast<RollOp>(inner); roll && !dimsOf(roll.getResult()).getNames().empty())
         pinned.insert(dimsOf(roll.getResult()).getNames().back());
-      if (isa<DropoutMaskOp>(inner)) {
+      if (auto dropout = dyn_cast<DropoutMaskOp>(inner)) {
         auto space = tensorType(inner->getParentOp()->getResult(0));
-        counted.push_back(makeAccess(space, rowMajor(space.getShape()), false));
+        counted.push_back(makeAccess(space, rowMajor(dropout.getSpace().value_or(space.getShape())), false));
       }
     });
   }

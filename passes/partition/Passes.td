@@ -3,16 +3,27 @@
 #define MESHWORK_PARTITION_PASSES
 include "mlir/Pass/PassBase.td"
 
-def SplitBatchPass : Pass<"partition-split-batch", "::mlir::ModuleOp"> {
-  let summary = "Splits the dim `batch` over mesh axes";
+def InsertReshardsPass : Pass<"partition-insert-reshards", "::mlir::ModuleOp"> {
+  let summary = "Gives every operand the sharding that its user needs";
   let description = [{
-    Before: whole tensors; the module has `mesh.axes`. After: dims named `batch`
-    have their local size, and what sums over the batch (gradients and loss) is
-    added up over the axes where `@update` reads it.
-    An op that needs the whole batch for anything but an accumulated sum is an
-    error.
+    Before: every value has a sharding (-sharding-propagate), every state
+    `mesh.stored` (-sharding-shard-states). After: each op's operands agree on
+    its factors; what did not has a `mesh.reshard` that says why. A value's
+    `mesh.shardings` is then how it is computed: partial where its op sums over
+    a split dim. Sums of partial values are added up before they are reduced,
+    and gradients stay partial in their state until `@update` reads them.
   }];
-  let options = [ListOption<"axes", "axes", "std::string", "mesh axes that split the batch, major first">];
+  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
+}
+
+def LocalizePass : Pass<"partition-localize", "::mlir::ModuleOp"> {
+  let summary = "Turns whole tensors into one rank's parts, and reshards into collectives";
+  let description = [{
+    Before: `mesh.shardings` on every value. After: types are local; the steps of
+    the reshard planner stand where `mesh.reshard` was; positions that ops count
+    (rows of a split table, heads, dropout) start at the rank's own.
+    `mesh.shardings` and `mesh.global_shape` stay on state.
+  }];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
 

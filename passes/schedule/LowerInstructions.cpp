@@ -96,13 +96,16 @@ LogicalResult Lowering::lowerContract(ContractOp op) {
   return success();
 }
 
-Value Lowering::randomView(ValueRange random) {
+SmallVector<Value> Lowering::randomViews(ValueRange random) {
   if (random.empty())
     return {};
   Place place = placement.stepInput(StepInput::seed); // The three lie side by side.
   place.shape = {3};
   place.strides = {1};
-  return Placement::view(builder, random[0].getLoc(), place);
+  SmallVector<Value> views = {Placement::view(builder, random[0].getLoc(), place)};
+  for (Value firstHead : random.drop_front(3))
+    views.push_back(Placement::view(builder, firstHead.getLoc(), *placement.of(firstHead)));
+  return views;
 }
 
 LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
@@ -113,8 +116,8 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
   VIEW_OR_FAIL(lse, op.getLse());
   schedule::AttentionOp::create(builder, op.getLoc(), sourceOf(op), i64(op.getFlops()), i64(bytesOfValues(op)), op.getScaleAttr(),
                                 op.getCausalAttr(), op.getWindowAttr(), op.getDropoutRateAttr(),
-                                builder.getI32IntegerAttr(randomStream(op.getDropoutName())), *q, *k, *v,
-                                randomView(op.getRandom()), *out, *lse);
+                                builder.getI32IntegerAttr(randomStream(op.getDropoutName())), op.getTotalHeadsAttr(), *q, *k, *v,
+                                randomViews(op.getRandom()), *out, *lse);
   return success();
 }
 
@@ -130,16 +133,21 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
   VIEW_OR_FAIL(dv, op.getDv());
   schedule::AttentionGradOp::create(builder, op.getLoc(), sourceOf(op), i64(op.getFlops()), i64(bytesOfValues(op)),
                                     op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(), op.getDropoutRateAttr(),
-                                    builder.getI32IntegerAttr(randomStream(op.getDropoutName())), *q, *k, *v, *out, *lse, *dout,
-                                    randomView(op.getRandom()), *dq, *dk, *dv);
+                                    builder.getI32IntegerAttr(randomStream(op.getDropoutName())), op.getTotalHeadsAttr(), *q, *k, *v, *out, *lse, *dout,
+                                    randomViews(op.getRandom()), *dq, *dk, *dv);
   return success();
+}
+
+Value Lowering::viewOrNone(Value scalar) {
+  return scalar ? Placement::view(builder, scalar.getLoc(), *placement.of(scalar)) : Value();
 }
 
 LogicalResult Lowering::lowerEmbedding(transformer::EmbeddingOp op) {
   VIEW_OR_FAIL(table, op.getTable());
   VIEW_OR_FAIL(ids, op.getIds());
   VIEW_OR_FAIL(out, op.getResult());
-  schedule::EmbeddingOp::create(builder, op.getLoc(), sourceOf(op), i64(0), i64(2 * bytesOfType(op.getType())), *table, *ids, *out);
+  schedule::EmbeddingOp::create(builder, op.getLoc(), sourceOf(op), i64(0), i64(2 * bytesOfType(op.getType())), *table, *ids,
+                                  viewOrNone(op.getFirstRow()), *out);
   return success();
 }
 
@@ -151,7 +159,8 @@ LogicalResult Lowering::lowerEmbeddingGrad(transformer::EmbeddingGradOp op) {
     return failure();
   Value table = Placement::view(builder, op.getLoc(), destination->place);
   schedule::EmbeddingGradOp::create(builder, op.getLoc(), sourceOf(op), i64(0), i64(3 * bytesOfType(op.getGradient().getType())),
-                                    AccumulateAttr::get(builder.getContext(), destination->accumulate), *ids, *gradient, table);
+                                    AccumulateAttr::get(builder.getContext(), destination->accumulate), *ids, *gradient,
+                                      viewOrNone(op.getFirstRow()), table);
   return success();
 }
 

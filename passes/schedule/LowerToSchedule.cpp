@@ -21,7 +21,20 @@ Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes)
   }
 }
 
+/// Ops that stand for views, or for sums that products do in place.
+static bool isView(Operation *op) {
+  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, AccumulateOp, func::ReturnOp>(op);
+}
+
 LogicalResult Lowering::lower(Operation *op) {
+  if (isView(op))
+    return success();
+  if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
+    return lowerCollective(collective);
+  if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
+    return lowerCoordinate(coordinate);
+  if (!isa<AssignOp, UnsliceOp>(op))
+    flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](FusedOp op) { return lowerFused(op); })
       .Case([&](ContractOp op) { return lowerContract(op); })
@@ -32,9 +45,6 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](transformer::RotaryTableOp op) { return lowerRotaryTable(op); })
       .Case([&](UnsliceOp op) { return lowerUnslice(op); })
       .Case([&](AssignOp op) { return lowerAssign(op); })
-      // Views, and sums that products do in place.
-      .Case<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, AccumulateOp, mesh::AllReduceOp, func::ReturnOp>(
-          [](auto) { return success(); })
       .Default([](Operation *op) { return op->emitOpError("has no instruction; the passes before -schedule-lower remove it"); });
 }
 
@@ -66,55 +76,31 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
     if (!op.getValue().getDefiningOp<ContractOp>() && zeroed.insert(key).second)
       zeroAtStepStart(placement.state(key, tensorType(op.getValue())), "zero " + stringifyStateKind(key.first) + " " + key.second);
   });
+  groupCollectives(function);
   builder.setInsertionPointToEnd(&microbatch.getBody().front());
   for (Operation &op : function.getBody().front())
     if (failed(lower(&op)))
       return failure();
-  return success();
-}
-
-LogicalResult Lowering::lowerCollectives(func::FuncOp function) {
-  SmallVector<Value> bucket;
-  int64_t bytes = 0;
-  mesh::AllReduceOp last;
-  auto flush = [&] {
-    if (!bucket.empty())
-      AllReduceOp::create(builder, last.getLoc(), builder.getStringAttr("all_reduce"), i64(0), i64(bytes), last.getAxes(),
-                          last.getCauseAttr(), bucket);
-    bucket.clear();
-    bytes = 0;
-  };
-  auto add = [&](mesh::AllReduceOp op) -> LogicalResult {
-    FailureOr<Place> place = placement.of(op.getInput());
-    if (failed(place))
-      return failure();
-    placement.set(op.getResult(), *place);
-    int64_t size = bytesOfType(op.getType());
-    if (last && (last.getAxes() != op.getAxes() || last.getCause() != op.getCause() || bytes + size > bucketBytes))
-      flush();
-    last = op;
-    bytes += size;
-    bucket.push_back(Placement::view(builder, op.getLoc(), *place));
-    return success();
-  };
-  // The loss first: the runtime looks at it before anything is updated.
-  auto isLoss = [](mesh::AllReduceOp op) { return tensorType(op.getInput()).getRank() == 0; };
-  for (bool loss : {true, false}) {
-    for (auto op : function.getOps<mesh::AllReduceOp>())
-      if (isLoss(op) == loss && failed(add(op)))
-        return failure();
-    flush();
-  }
+  flush();
   return success();
 }
 
 LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
+  groupCollectives(function);
   builder.setInsertionPointToEnd(&update.getBody().front());
-  if (failed(lowerCollectives(function)))
-    return failure();
+  // The loss first: the runtime looks at it before anything is updated.
+  llvm::SmallDenseSet<Operation *> ofLoss;
+  for (auto op : function.getOps<mesh::CollectiveOpInterface>())
+    if (auto state = op->getOperand(0).getDefiningOp<StateOp>(); state && state.getKind() == StateKind::loss) {
+      ofLoss.insert(op);
+      if (failed(lowerCollective(op)))
+        return failure();
+    }
+  flush();
   for (Operation &op : function.getBody().front())
-    if (failed(lower(&op)))
+    if (!ofLoss.contains(&op) && failed(lower(&op)))
       return failure();
+  flush();
   return success();
 }
 
@@ -122,16 +108,25 @@ void Lowering::describeState(func::FuncOp function) {
   builder.setInsertionPoint(once);
   auto at = [&](const Place &place) { return Placement::view(builder, program.getLoc(), place); };
   for (auto op : function.getOps<transformer::ParameterOp>()) {
-    auto state = [&](StateKind kind) { return at(placement.state({kind, op.getName()}, op.getType())); };
+    SmallVector<Attribute> shardings;
+    auto state = [&](StateKind kind) {
+      Placement::Stored stored = placement.stored({kind, op.getName()});
+      shardings.push_back(stored.sharding ? Attribute(stored.sharding) : builder.getUnitAttr());
+      return at(placement.state({kind, op.getName()}, stored.type ? stored.type : op.getType()));
+    };
     Value weight = state(StateKind::weight), master = state(StateKind::master), first = state(StateKind::first_moment),
           second = state(StateKind::second_moment), gradient = state(StateKind::gradient);
     schedule::ParameterOp::create(builder, op.getLoc(), op.getNameAttr(), builder.getDenseI64ArrayAttr(op.getShapeInFile()),
-                                  op.getInit(), weight, master, first, second, gradient);
+                                  builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(), builder.getArrayAttr(shardings), weight, master, first, second, gradient);
   }
   auto input = [&](InputKind kind, const Place &place) {
     Value view = at(place);
-    InputOp::create(builder, program.getLoc(), kind, view);
+    InputOp::create(builder, program.getLoc(), kind, view, ArrayAttr(), 0);
   };
+  for (auto &[name, coordinate] : coordinates) {
+    Value view = at(coordinate.place);
+    InputOp::create(builder, program.getLoc(), InputKind::coordinate, view, coordinate.axes, coordinate.block);
+  }
   input(InputKind::tokens, *placement.of(function.getArgument(0)));
   input(InputKind::targets, *placement.of(function.getArgument(1)));
   input(InputKind::learning_rate, placement.stepInput(StepInput::learning_rate));

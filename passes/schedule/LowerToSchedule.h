@@ -13,7 +13,7 @@ public:
 
   /// Every op of @microbatch in order.
   ::mlir::LogicalResult lowerMicrobatch(::mlir::func::FuncOp function);
-  /// The collectives of @update, first the loss's; then the other ops.
+  /// Every op of @update, after the reduction of the loss.
   ::mlir::LogicalResult lowerUpdate(::mlir::func::FuncOp function);
   /// Parameters, inputs and results, after all else.
   void describeState(::mlir::func::FuncOp microbatch);
@@ -29,7 +29,26 @@ private:
   ::mlir::LogicalResult lowerRotaryTable(transformer::RotaryTableOp op);
   ::mlir::LogicalResult lowerUnslice(transformer::UnsliceOp op);
   ::mlir::LogicalResult lowerAssign(transformer::AssignOp op);
-  ::mlir::LogicalResult lowerCollectives(::mlir::func::FuncOp function);
+  ::mlir::LogicalResult lowerCoordinate(mesh::CoordinateOp op);
+
+  /// Collectives of one kind that stand side by side.
+  struct Bucket {
+    mesh::CollectiveOpInterface first;
+    CollectiveKind kind;
+    Reduction reduction;
+    ::llvm::SmallVector<int64_t> sources, dims, toDims;
+    ::llvm::SmallVector<::mlir::Value> inputs, outputs;
+    int64_t bytes;
+    ::llvm::SmallVector<::mlir::Value> results;
+  };
+  static void groupCollectives(::mlir::func::FuncOp function);
+  ::mlir::LogicalResult lowerCollective(mesh::CollectiveOpInterface op);
+  ::mlir::LogicalResult lowerSlice(mesh::SliceOp op);
+  ::mlir::FailureOr<Place> placeOfResult(mesh::CollectiveOpInterface op, const Place &input);
+  static Bucket bucketOf(mesh::CollectiveOpInterface op);
+  static bool isSameElement(const Bucket &a, const Bucket &b);
+  /// Appends the instruction of the pending bucket.
+  void flush();
 
   /// Where a product or an embedding gradient goes, and whether it adds there.
   struct Destination {
@@ -40,7 +59,9 @@ private:
   void zeroAtStepStart(const Place &place, const ::llvm::Twine &what);
 
   ::mlir::FailureOr<::mlir::Value> view(::mlir::Value value);
-  ::mlir::Value randomView(::mlir::ValueRange random);
+  /// Seed, step and first sample as one; then the first head, if there.
+  ::llvm::SmallVector<::mlir::Value> randomViews(::mlir::ValueRange random);
+  ::mlir::Value viewOrNone(::mlir::Value scalar);
   ::mlir::StringAttr sourceOf(::mlir::Operation *op);
   ::mlir::IntegerAttr i64(uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); }
 
@@ -53,6 +74,13 @@ private:
   PhaseOp once, step, microbatch, update;
   ::llvm::DenseSet<StateKey> written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed;  // and those that a step starts at zero
+  std::optional<Bucket> pending;
+  struct Coordinate {
+    Place place;
+    ::mlir::ArrayAttr axes;
+    int64_t block;
+  };
+  std::map<std::string, Coordinate> coordinates; // by name
 };
 
 } // namespace meshwork::schedule

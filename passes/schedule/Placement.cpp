@@ -20,6 +20,21 @@ Placement::Placement(ProgramOp program, ModuleOp module)
   mixed = module.walk([](transformer::ParameterOp op) {
     return tensorType(op.getResult()).getElementType().isF32() ? WalkResult::advance() : WalkResult::interrupt();
   }).wasInterrupted();
+  mesh = mesh::meshOf(module);
+  noteStates(module);
+}
+
+void Placement::noteStates(ModuleOp module) {
+  auto note = [&](StateKey key, Operation *op) {
+    if (auto sharding = op->getAttrOfType<mesh::ShardingAttr>("mesh.stored"))
+      known.try_emplace(key, Stored{tensorType(op->getResult(0)), sharding});
+  };
+  module.walk([&](Operation *op) {
+    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+      note({StateKind::weight, parameter.getName()}, op);
+    else if (auto state = dyn_cast<StateOp>(op))
+      note({state.getKind(), state.getName()}, op);
+  });
 }
 
 Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent, ArrayRef<int64_t> shape, Type element) {
@@ -35,29 +50,62 @@ Place Placement::persistent(StringRef name, BufferKind kind, ArrayRef<int64_t> s
   return buffer(name, kind, true, shape, element);
 }
 
+Place Placement::block(const Place &whole, int64_t dim, int64_t size, ArrayAttr axes) {
+  Place part = whole;
+  part.shape[dim] = size;
+  part.shifts.push_back({axes, size * whole.strides[dim]});
+  return part;
+}
+
+/// In f32 the master weight is the weight, or this rank's block of it where one
+/// more split of a dim makes it so.
+FailureOr<Place> Placement::masterOf(StringRef name) {
+  Stored weight = stored({StateKind::weight, name}), master = stored({StateKind::master, name});
+  if (!weight.sharding || !master.sharding)
+    return failure();
+  Place whole = state({StateKind::weight, name}, weight.type);
+  if (weight.sharding == master.sharding)
+    return whole;
+  for (auto [i, w, m] : llvm::enumerate(weight.sharding.getDims(), master.sharding.getDims())) {
+    if (w == m)
+      continue;
+    ArrayRef<StringAttr> more = m.getAxes().drop_front(w.getAxes().size());
+    int64_t size = master.type.getDimSize(i);
+    if (size * mesh.product(more) != weight.type.getDimSize(i))
+      return failure();
+    SmallVector<Attribute> axes(more);
+    return block(whole, i, size, builder.getArrayAttr(axes));
+  }
+  return failure();
+}
+
 Place Placement::state(StateKey key, RankedTensorType type) {
-  if (key.first == StateKind::weight && !mixed)
-    key.first = StateKind::master;
   if (auto known = states.find(key); known != states.end())
     return known->second;
+  if (key.first == StateKind::master && !mixed) {
+    FailureOr<Place> inWeight = masterOf(key.second);
+    if (failed(inWeight) && !stored({StateKind::weight, key.second}).sharding)
+      inWeight = state({StateKind::weight, key.second}, type);
+    if (succeeded(inWeight))
+      return states[key] = *inWeight;
+  }
   BufferKind kind = BufferKind::optimizer;
   Type element = builder.getF32Type();
   switch (key.first) {
   case StateKind::weight:
     kind = BufferKind::weights;
-    element = builder.getBF16Type();
+    if (mixed)
+      element = builder.getBF16Type();
     break;
   case StateKind::gradient:
     kind = BufferKind::gradients;
     element = gradient;
     break;
-  case StateKind::master:
-    kind = mixed ? BufferKind::optimizer : BufferKind::weights;
-    break;
   case StateKind::loss:
   case StateKind::grad_norm:
     kind = BufferKind::results;
     break;
+  case StateKind::master:
   case StateKind::first_moment:
   case StateKind::second_moment:
     break;
@@ -107,7 +155,11 @@ Value Placement::view(OpBuilder &builder, Location loc, const Place &place) {
   auto layout = StridedLayoutAttr::get(builder.getContext(), 0, place.strides);
   auto type = MemRefType::get(place.shape, place.element, layout);
   int64_t bytes = place.offset * (place.element.getIntOrFloatBitWidth() / 8);
-  return ViewOp::create(builder, loc, type, place.buffer, bytes);
+  SmallVector<Attribute> shifts;
+  for (const PlaceShift &shift : place.shifts)
+    shifts.push_back(ShiftAttr::get(builder.getContext(), shift.axes, shift.elements * (place.element.getIntOrFloatBitWidth() / 8)));
+  return ViewOp::create(builder, loc, type, place.buffer, builder.getI64IntegerAttr(bytes),
+                        shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts));
 }
 
 FailureOr<Place> Placement::of(Value value) {
@@ -130,6 +182,19 @@ FailureOr<Place> Placement::assigned(Value value, AssignOp assign) {
   return assign.emitOpError("writes part of a state that nothing here reads");
 }
 
+/// Blocks that are gathered into a state are made where they go.
+FailureOr<Place> Placement::gathered(mesh::AllGatherOp gather) {
+  auto whole = tensorType(gather.getResult()), part = tensorType(gather.getInput());
+  int64_t dim = gather.getDim(), size = part.getDimSize(dim);
+  bool isAssigned = llvm::any_of(gather->getUsers(), llvm::IsaPred<AssignOp>);
+  if (!isAssigned || whole.getDimSize(dim) % size)
+    return failure();
+  FailureOr<Place> place = of(gather.getResult());
+  if (failed(place))
+    return failure();
+  return block(*place, dim, size, gather.getAxes());
+}
+
 FailureOr<Place> Placement::find(Value value) {
   auto type = tensorType(value);
   Operation *op = value.getDefiningOp();
@@ -146,6 +211,11 @@ FailureOr<Place> Placement::find(Value value) {
   if (auto input = dyn_cast_or_null<StepInputOp>(op))
     return stepInput(input.getKind());
   for (Operation *user : value.getUsers()) {
+    if (auto gather = dyn_cast<mesh::AllGatherOp>(user)) {
+      FailureOr<Place> block = gathered(gather);
+      if (succeeded(block))
+        return block;
+    }
     if (auto assign = dyn_cast<AssignOp>(user))
       return assigned(value, assign);
     auto unslice = dyn_cast<UnsliceOp>(user);
@@ -158,6 +228,8 @@ FailureOr<Place> Placement::find(Value value) {
       if (candidate == value)
         return part(*whole, tensorType(unslice.getResult()), unslice.getDimAttr(), offset, type);
   }
+  if (auto gather = dyn_cast_or_null<mesh::AllGatherOp>(op); gather && isa_and_nonnull<transformer::ParameterOp>(gather.getInput().getDefiningOp()))
+    return buffer(("t" + Twine(numTemporaries++)).str(), BufferKind::communication, false, type.getShape(), type.getElementType());
   bool isScratch = !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
   return buffer(("t" + Twine(numTemporaries++)).str(), isScratch ? BufferKind::workspace : BufferKind::activations, false,
                 type.getShape(), type.getElementType());

@@ -1,11 +1,18 @@
 // Where tensors lie: each value of the step as a strided part of one buffer.
 #pragma once
 
+#include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Transformer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace meshwork::schedule {
+
+/// Elements that a rank's index along axes moves a place by.
+struct PlaceShift {
+  ::mlir::ArrayAttr axes;
+  int64_t elements;
+};
 
 /// A tensor in a buffer. `offset` and `strides` are in elements.
 struct Place {
@@ -13,6 +20,7 @@ struct Place {
   int64_t offset = 0;
   ::llvm::SmallVector<int64_t> shape, strides;
   ::mlir::Type element;
+  ::llvm::SmallVector<PlaceShift, 1> shifts = {};
 };
 
 /// State of a parameter, by kind and name; the loss and the norm have no name.
@@ -33,6 +41,16 @@ public:
   bool hasState(StateKey key) const { return states.contains(key); }
   /// One of the scalars that the runtime sets.
   Place stepInput(transformer::StepInput kind);
+  /// How a state lies: its type on one rank and its sharding.
+  struct Stored {
+    ::mlir::RankedTensorType type;
+    mesh::ShardingAttr sharding; // null: whole
+  };
+  Stored stored(StateKey key) const { return known.lookup(key); }
+  /// Whether weights and master weights are one in f32.
+  bool isMixed() const { return mixed; }
+  /// The block of `whole` that a rank has when `dim` is split over `axes`.
+  static Place block(const Place &whole, int64_t dim, int64_t size, ::mlir::ArrayAttr axes);
   /// A persistent buffer with row-major contents.
   Place persistent(::llvm::StringRef name, BufferKind kind, ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
 
@@ -47,6 +65,9 @@ public:
 private:
   Place buffer(::llvm::StringRef name, BufferKind kind, bool isPersistent, ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
   ::mlir::FailureOr<Place> find(::mlir::Value value);
+  void noteStates(::mlir::ModuleOp module);
+  ::mlir::FailureOr<Place> masterOf(::llvm::StringRef name);
+  ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);
   ::mlir::FailureOr<Place> assigned(::mlir::Value value, transformer::AssignOp assign);
 
   ProgramOp program;
@@ -56,6 +77,8 @@ private:
   bool mixed; // weights apart from the master weights
   ::llvm::DenseMap<::mlir::Value, Place> places;
   ::llvm::DenseMap<StateKey, Place> states;
+  ::llvm::DenseMap<StateKey, Stored> known;
+  mesh::MeshAttr mesh; // null: one rank
   ::llvm::DenseMap<int32_t, Place> inputs;
   int64_t numTemporaries = 0;
 };

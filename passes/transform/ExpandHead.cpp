@@ -1,5 +1,6 @@
 // Language-model head and cross-entropy over chunks of tokens. A chunk is a few
 // whole sequences, or a part of one: contiguous rows either way.
+#include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
 #include "passes/transform/Passes.h"
 
@@ -71,10 +72,36 @@ private:
     return arith::ConstantOp::create(inner, inner.getF32FloatAttr(static_cast<float>(value)));
   }
 
-  /// Whether this element of the logits is its row's target.
-  Value isTarget(ImplicitLocOpBuilder &inner, Value target) {
+  /// The token that this element of the logits is for; `own` ends with the
+  /// first row of a rank that has a part of the vocabulary.
+  Value token(ImplicitLocOpBuilder &inner, ValueRange own) {
     Value at = IndexOp::create(inner, inner.getI32Type(), vocab());
-    return arith::CmpIOp::create(inner, arith::CmpIPredicate::eq, at, target);
+    return op.getFirstRow() ? arith::AddIOp::create(inner, at, own.back()) : at;
+  }
+  Value isTarget(ImplicitLocOpBuilder &inner, ValueRange own, Value target) {
+    return arith::CmpIOp::create(inner, arith::CmpIPredicate::eq, token(inner, own), target);
+  }
+  /// `value`, or `padding` beyond the end of the vocabulary.
+  Value within(ImplicitLocOpBuilder &inner, ValueRange own, Value value, float padding) {
+    if (!hasPadding())
+      return value;
+    Value end = arith::ConstantOp::create(inner, inner.getI32IntegerAttr(static_cast<int32_t>(op.getVocabulary())));
+    Value isToken = arith::CmpIOp::create(inner, arith::CmpIPredicate::slt, token(inner, own), end);
+    return arith::SelectOp::create(inner, isToken, value, arith::ConstantOp::create(inner, inner.getF32FloatAttr(padding)));
+  }
+  bool hasPadding() {
+    if (!op.getFirstRow())
+      return false;
+    SmallVector<StringAttr> axes(op.getVocabAxes()->getAsRange<StringAttr>());
+    mesh::MeshAttr mesh = mesh::meshOf(op);
+    return !mesh || tensorType(op.getWeight()).getDimSize(0) * mesh.product(axes) != static_cast<int64_t>(op.getVocabulary());
+  }
+  /// Over the ranks that share the vocabulary.
+  Value combined(Value value, mesh::Reduction reduction, const Twine &what) {
+    if (!op.getFirstRow())
+      return value;
+    return mesh::AllReduceOp::create(b, value.getType(), value, reduction, *op.getVocabAxes(),
+                                     b.getStringAttr(what + " over a split vocabulary"));
   }
   StringAttr vocab() { return dimsOf(op.getWeight()).getNames()[0]; }
 
@@ -106,15 +133,19 @@ private:
   Part crossEntropy(Value logits, Value targets, DimsAttr vocabDim) {
     double scale = op.getScale().convertToDouble();
     Type full = logits.getType();
-    Value maximum = ReduceOp::create(b, Reduction::max, logits, vocabDim);
-    Value exponentials = map(full, {logits, maximum}, [](auto &i, ValueRange x) -> Value {
-      return math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
+    if (hasPadding())
+      logits = map(full, {logits}, [&](auto &i, ValueRange x) { return within(i, x, x[0], std::numeric_limits<float>::lowest()); });
+    Value maximum = combined(ReduceOp::create(b, Reduction::max, logits, vocabDim), mesh::Reduction::max, "maximum logit");
+    Value exponentials = map(full, {logits, maximum}, [&](auto &i, ValueRange x) -> Value {
+      return within(i, x, math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1])), 0);
     });
-    Value sum = ReduceOp::create(b, Reduction::add, exponentials, vocabDim);
+    Value ownSum = ReduceOp::create(b, Reduction::add, exponentials, vocabDim);
     Value chosen = map(full, {logits, targets}, [&](auto &i, ValueRange x) -> Value {
-      return arith::SelectOp::create(i, isTarget(i, x[1]), x[0], number(i, 0));
+      return arith::SelectOp::create(i, isTarget(i, x, x[1]), x[0], number(i, 0));
     });
-    Value targetLogit = ReduceOp::create(b, Reduction::add, chosen, vocabDim);
+    Value ownLogit = ReduceOp::create(b, Reduction::add, chosen, vocabDim);
+    Value sum = combined(ownSum, mesh::Reduction::sum, "sum of exponentials");
+    Value targetLogit = combined(ownLogit, mesh::Reduction::sum, "target logit");
     Value loss = map(sum.getType(), {maximum, sum, targetLogit}, [&](auto &i, ValueRange x) -> Value {
       Value normalizer = arith::AddFOp::create(i, x[0], math::LogOp::create(i, x[1]));
       return arith::MulFOp::create(i, arith::SubFOp::create(i, normalizer, x[2]), number(i, scale));
@@ -122,14 +153,19 @@ private:
     Value dlogits = map(full, {logits, maximum, sum, targets}, [&](auto &i, ValueRange x) -> Value {
       Value e = math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
       Value probability = arith::MulFOp::create(i, e, arith::DivFOp::create(i, number(i, scale), x[2]));
-      Value less = arith::SelectOp::create(i, isTarget(i, x[3]), number(i, scale), number(i, 0));
-      return arith::SubFOp::create(i, probability, less);
+      Value less = arith::SelectOp::create(i, isTarget(i, x, x[3]), number(i, scale), number(i, 0));
+      return within(i, x, arith::SubFOp::create(i, probability, less), 0);
     });
     return {loss, dlogits};
   }
 
+  /// A map over logits or rows; where ranks share the vocabulary, its last
+  /// operand is this rank's first row.
   Value map(Type type, ValueRange inputs, function_ref<Value(ImplicitLocOpBuilder &, ValueRange)> body) {
-    return buildMap(b, op.getLoc(), type, inputs, body);
+    SmallVector<Value> operands(inputs);
+    if (op.getFirstRow())
+      operands.push_back(op.getFirstRow());
+    return buildMap(b, op.getLoc(), type, operands, body);
   }
 
   HeadLossGradOp op;

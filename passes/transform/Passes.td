@@ -45,6 +45,7 @@ def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
     softmax cross-entropy and two products, so that logits exist for one chunk
     only.
   }];
+  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
   let options = [Option<"chunk", "chunk", "int64_t", "256", "tokens of one chunk at most">];
 }
 

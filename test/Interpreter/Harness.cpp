@@ -10,6 +10,7 @@
 #include "passes/autodiff/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/partition/Passes.h"
+#include "passes/sharding/Passes.h"
 #include "passes/transform/Passes.h"
 
 #include <cmath>
@@ -40,6 +41,7 @@ void registerPasses() {
     registerTransformsPasses();
     transform::registerTransformPasses();
     autodiff::registerAutodiffPasses();
+    sharding::registerShardingPasses();
     partition::registerPartitionPasses();
     fusion::registerFusionPasses();
     return true;

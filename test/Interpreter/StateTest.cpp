@@ -95,11 +95,11 @@ TEST(State, StepInputsAreScalars) {
 /// Axis y is the inner one: ranks 0 and 1 differ in y, 0 and 2 in x.
 TEST(Ranks, AllReduceAddsAlongTheNamedAxes) {
   Program program(R"(
-    module attributes {mesh.axes = {x = 2 : i64, y = 2 : i64}} {
+    module attributes {mesh.mesh = #mesh.mesh<"x"=2, "y"=2>} {
       func.func @f(%a: tensor<1xf32, #e>) -> (tensor<1xf32, #e>, tensor<1xf32, #e>, tensor<1xf32, #e>) {
-        %x = mesh.all_reduce %a over ["x"] cause "test" : tensor<1xf32, #e>
-        %y = mesh.all_reduce %a over ["y"] cause "test" : tensor<1xf32, #e>
-        %xy = mesh.all_reduce %a over ["x", "y"] cause "test" : tensor<1xf32, #e>
+        %x = mesh.all_reduce %a sum over ["x"] cause "test" : tensor<1xf32, #e> -> tensor<1xf32, #e>
+        %y = mesh.all_reduce %a sum over ["y"] cause "test" : tensor<1xf32, #e> -> tensor<1xf32, #e>
+        %xy = mesh.all_reduce %a sum over ["x", "y"] cause "test" : tensor<1xf32, #e> -> tensor<1xf32, #e>
         return %x, %y, %xy : tensor<1xf32, #e>, tensor<1xf32, #e>, tensor<1xf32, #e>
       }
     })");

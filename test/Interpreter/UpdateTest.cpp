@@ -116,13 +116,11 @@ TEST_P(Splits, EveryRankEndsWithTheWeightsOfOne) {
   one.transform(pipeline(start));
   std::vector<Interpreter> single(1), ranks(GetParam());
   ASSERT_NO_FATAL_FAILURE(runStep(one, single));
-  mlir::Builder builder(many.module().getContext());
-  many.module()->setAttr("mesh.axes",
-                         builder.getDictionaryAttr(builder.getNamedAttr(
-                             "dp", builder.getI64IntegerAttr(GetParam()))));
   many.transform(pipeline(
-      start + ",partition-split-batch{axes=dp},transformer-expand-"
-              "head{chunk=3},canonicalize,cse," MESHWORK_FUSION_PASSES));
+      start + ",sharding-annotate{axes=dp=" + std::to_string(GetParam()) +
+      " rules=batch=dp},sharding-propagate,sharding-shard-states,"
+      "sharding-propagate{function=update},partition-insert-reshards,"
+      "partition-localize,transformer-expand-head{chunk=3},canonicalize,cse," MESHWORK_FUSION_PASSES));
   ASSERT_NO_FATAL_FAILURE(runStep(many, ranks));
   for (const Interpreter &rank : ranks)
     for (const auto &[key, value] : single[0].state)

@@ -133,8 +133,11 @@ TEST(SpecErrors, Axes) {
   expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]",
                  "mesh.axes: has axis \"dp\" twice");
   expectSetError(
-      "mesh.axes=[\"dp=2\", \"tp=2\"]",
-      "mesh.axes: not supported by this version: axis \"tp\" of size 2");
+      "mesh.axes=[\"dp=2\", \"pp=2\"]",
+      "mesh.axes: not supported by this version: axis \"pp\" of size 2");
+  expectSetError("mesh.axes=[\"dp=2\", \"x=2\"]",
+                 "mesh.axes: axis \"x\" splits nothing; its 2 ranks would "
+                 "repeat each other");
 }
 
 TEST(SpecErrors, ShardRules) {
@@ -142,18 +145,30 @@ TEST(SpecErrors, ShardRules) {
                  "shard.batch: found axis \"pd\", expected one of mesh.axes");
   expectSetError("shard.batch=[\"dp\", \"dp\"]",
                  "shard.batch: found axis \"dp\" again");
-  expectSetError("shard.batch=[]", "shard.batch: splits nothing over \"dp\"");
-  EXPECT_THAT(errorsOf(good + "[shard]\nbatch = []\nheads = [\"dp\"]\n"),
-              HasSubstr("shard.heads: not supported by this version: splitting "
-                        "\"heads\" over \"dp\""));
+  EXPECT_THAT(errorsOf(good, {"shard.batch=[]"}),
+              HasSubstr("mesh.axes: axis \"dp\" splits nothing"));
+  expectError("[shard]\nheads = [\"dp\"]\n",
+              "shard.batch: found axis \"dp\", which splits \"heads\" too");
+  expectError("[shard]\nbatch = []\nsequence = [\"dp\"]\n",
+              "shard.sequence: not supported by this version: splitting "
+              "\"sequence\" over \"dp\"");
   expectError("[shard]\nhead = [\"dp\"]\n", "did you mean \"shard.heads\"?");
 }
 
+TEST(SpecErrors, Zero) {
+  expectSetError("zero.axes=[\"dp\"]", "zero.axes: has no meaning in stage 0");
+  EXPECT_THAT(errorsOf(good + "[zero]\nstage = 1\naxes = []\n"),
+              HasSubstr("zero.axes: splits state over no axis"));
+  EXPECT_THAT(errorsOf(good + "[zero]\nstage = 1\naxes = [\"dq\"]\n"),
+              HasSubstr("zero.axes: found axis \"dq\""));
+  EXPECT_THAT(
+      errorsOf(good + "[zero]\nstage = 1\naxes = [\"tp\"]\n",
+               {"mesh.axes=[\"dp=2\", \"tp=2\"]"}),
+      HasSubstr("zero.axes: found axis \"tp\", expected axes that split the "
+                "batch"));
+}
+
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
-  expectSetError("zero.stage=1",
-                 "zero.stage: not supported by this version: 1; "
-                 "write 0, or leave [zero] out");
-  expectSetError("zero.axes=[\"dp\"]", "zero.axes: not supported");
   expectSetError("context.method=ring", "context.method: not supported");
   expectSetError("context.layout=block", "context.layout: not supported");
   expectSetError("pipeline.schedule=1f1b", "pipeline.schedule: not supported");
@@ -169,8 +184,6 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("target.arch=sm_90a", "target.arch: not supported");
   expectSetError("expect.collectives=[\"no all_to_all\"]",
                  "expect.collectives: not supported");
-  expectError("[[shard.tensor]]\nname = \"x\"\ndims = '[{\"tp\"}, {?}]'\n",
-              "shard.tensor: not supported");
 }
 
 TEST(SpecErrors, Batch) {

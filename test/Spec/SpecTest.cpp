@@ -76,7 +76,7 @@ memory_per_rank = "1.5 GiB"
                    .spec;
   EXPECT_EQ(spec.numRanks(), 2u);
   EXPECT_EQ(spec.microbatches(), 8u);
-  EXPECT_EQ(spec.shard.size(), 3u);
+  EXPECT_EQ(spec.shard.size(), 6u); // and kv_heads, ffn, vocab
   EXPECT_EQ(spec.gradients, Type::f32);
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.optimizer.beta1, 0.8);
@@ -86,6 +86,31 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.optimizer.clipGradNorm, 0.5);
   EXPECT_EQ(spec.arch, "x86-64-v3");
   EXPECT_EQ(spec.memoryPerRankBytes, 3u << 29);
+}
+
+TEST(Spec, UsualPlacement) {
+  Spec spec = *read(smallest, {"mesh.axes=[\"dp=2\", \"fsdp=2\", \"tp=2\"]",
+                               "batch.global=16", "zero.stage=3"})
+                   .spec;
+  std::map<std::string, std::vector<std::string>> rules;
+  for (const ShardRule &rule : spec.shard)
+    rules[rule.dim] = rule.axes;
+  std::vector<std::string> tp = {"tp"};
+  EXPECT_EQ(rules["batch"], (std::vector<std::string>{"dp", "fsdp"}));
+  for (const char *dim : {"heads", "kv_heads", "ffn", "vocab"})
+    EXPECT_EQ(rules[dim], tp) << dim;
+  EXPECT_EQ(rules.count("residual_sequence"), 0u);
+  EXPECT_EQ(spec.zero.axes, std::vector<std::string>{"fsdp"});
+}
+
+TEST(Spec, PinsAreKeptAndPrinted) {
+  Spec spec = *read(smallest + "[[shard.tensor]]\nname = \"*.down.weight\"\n"
+                               "dims = '[{\"dp\"}, {?}]'\n")
+                   .spec;
+  ASSERT_EQ(spec.pins.size(), 1u);
+  EXPECT_EQ(spec.pins[0].name, "*.down.weight");
+  EXPECT_EQ(spec.pins[0].dims, "[{\"dp\"}, {?}]");
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 
 TEST(Spec, GradientsFollowCompute) {

@@ -19,7 +19,7 @@ func.func @f() {
 // -----
 #e = #transformer.dims<embed>
 func.func @f() {
-  // expected-error@+1 {{(C2) file_shape [-2, -2] has an empty dim}}
+  // expected-error@+1 {{(C2) shape [-2, -2] has an empty dim}}
   %0 = transformer.parameter "w" init <constant, 1.0> file_shape [-2, -2] : tensor<4xf32, #e>
   return
 }
@@ -27,7 +27,7 @@ func.func @f() {
 // -----
 #e = #transformer.dims<embed>
 func.func @f() {
-  // expected-error@+1 {{(C2) file_shape [4294967296, 4294967296] has an empty dim or 2^63 elements or more}}
+  // expected-error@+1 {{(C2) shape [4294967296, 4294967296] has an empty dim or 2^63 elements or more}}
   %0 = transformer.parameter "w" init <constant, 1.0> file_shape [4294967296, 4294967296] : tensor<4xf32, #e>
   return
 }

@@ -335,3 +335,25 @@ func.func @f(%x: tensor<4xf32, #e>) {
   }
   return
 }
+
+// -----
+#e = #transformer.dims<batch, ffn>
+func.func @f(%x: tensor<2x4xf32, #e>, %s: tensor<i32>) {
+  %0 = transformer.map ins(%x, %s : tensor<2x4xf32, #e>, tensor<i32>) -> tensor<2x4xf32, #e> {
+  ^bb0(%a: f32, %b: i32):
+    // expected-error@+1 {{'transformer.dropout_mask' op (C2) names dim "embed", which 'tensor<2x4xf32, #transformer.dims<batch, ffn>>' lacks}}
+    %m = transformer.dropout_mask %b, %b, %b stream 1 rate 0.5 of [2, 8] at ["embed"] %b
+    transformer.yield %m : f32
+  }
+  return
+}
+
+// -----
+#bse = #transformer.dims<batch, sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+#bs = #transformer.dims<batch, sequence>
+func.func @f(%h: tensor<1x2x4xf32, #bse>, %w: tensor<8x4xf32, #ve>, %t: tensor<1x2xi32, #bs>, %r: tensor<i32>) {
+  // expected-error@+1 {{'transformer.head_loss_grad' op (C3) has some of first_row, vocabulary and vocab_axes}}
+  %0:3 = "transformer.head_loss_grad"(%h, %w, %t, %r) <{scale = 1.0 : f64}> : (tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>, tensor<1x2xi32, #bs>, tensor<i32>) -> (tensor<f32>, tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>)
+  return
+}

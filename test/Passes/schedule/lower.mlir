@@ -12,7 +12,7 @@
 
 // CHECK: schedule.program @rank
 // CHECK-DAG: %[[GRADIENT:.*]] = schedule.buffer "w (gradient)" gradients persistent : memref<512xi8>
-// CHECK-DAG: schedule.buffer "w (master)" weights persistent : memref<512xi8>
+// CHECK-DAG: schedule.buffer "w (weight)" weights persistent : memref<512xi8>
 // CHECK: schedule.phase "microbatch"
 // Each kernel once; products on 3-D views; a gradient is added where it is kept,
 // and set, not added, by the first microbatch.

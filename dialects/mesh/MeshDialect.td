@@ -1,0 +1,28 @@
+// The mesh dialect: who holds what, and what moves between ranks.
+#ifndef MESHWORK_MESH_DIALECT
+#define MESHWORK_MESH_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Mesh_Dialect : Dialect {
+  let name = "mesh";
+  let summary = "Shardings over named mesh axes, and the communication they need";
+  let description = [{
+    The mesh is the module's attribute `mesh.mesh`. Values of whole tensors have
+    shardings: an op's `mesh.shardings`, one for each result, and a function
+    argument's `mesh.sharding`. `mesh.reshard` changes them; partitioning turns
+    it into collectives on local tensors, which name axes and say why they are
+    there.
+  }];
+  let cppNamespace = "::meshwork::mesh";
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    static constexpr ::llvm::StringLiteral meshName = "mesh.mesh";
+    static constexpr ::llvm::StringLiteral shardingName = "mesh.sharding";
+    static constexpr ::llvm::StringLiteral shardingsName = "mesh.shardings";
+    static constexpr ::llvm::StringLiteral originsName = "mesh.origins";
+  }];
+}
+
+#endif // MESHWORK_MESH_DIALECT

@@ -1,0 +1,137 @@
+// Verifiers of collectives.
+#include "dialects/mesh/Mesh.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace meshwork::mesh;
+
+#include "dialects/mesh/MeshDialect.cpp.inc"
+#include "dialects/mesh/MeshInterfaces.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/mesh/MeshOps.cpp.inc"
+
+void MeshDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/mesh/MeshOps.cpp.inc"
+      >();
+}
+
+/// C1: axes are there, of the mesh where there is one, and named once. Returns
+/// the ranks of a group, or 0 where no mesh tells.
+static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
+  llvm::SmallDenseSet<Attribute> seen;
+  MeshAttr mesh = meshOf(op);
+  int64_t ranks = mesh ? 1 : 0;
+  if (axes.empty())
+    return op->emitOpError() << "(C1) names no axis";
+  for (StringAttr axis : axes.getAsRange<StringAttr>()) {
+    if (!seen.insert(axis).second)
+      return op->emitOpError() << "(C1) names axis " << axis << " twice";
+    if (mesh && mesh.find(axis) < 0)
+      return op->emitOpError() << "(C1) names axis " << axis << ", expected one of " << mesh;
+    if (mesh)
+      ranks *= mesh.sizeOf(axis);
+  }
+  return ranks;
+}
+
+/// C2: along `dim`, `part` holds one of `ranks` blocks of `whole`.
+static LogicalResult checkBlock(Operation *op, Type partType, Type wholeType, int64_t dim, int64_t ranks) {
+  auto part = cast<RankedTensorType>(partType), whole = cast<RankedTensorType>(wholeType);
+  if (dim < 0 || dim >= whole.getRank() || part.getRank() != whole.getRank() || part.getElementType() != whole.getElementType())
+    return op->emitOpError() << "(C2) dim " << dim << " of " << part << " and " << whole << " is not a dim of two tensors of one kind";
+  if (ranks > 0 && part.getDimSize(dim) != static_cast<int64_t>(llvm::divideCeil(whole.getDimSize(dim), ranks)))
+    return op->emitOpError() << "(C2) dim " << dim << " has " << part.getDimSize(dim) << " elements, expected ceil("
+                             << whole.getDimSize(dim) << " / " << ranks << ")";
+  return success();
+}
+
+/// C2: all dims but those in `changed` are equal.
+static LogicalResult checkOthers(Operation *op, Type a, Type b, ArrayRef<int64_t> changed) {
+  auto first = cast<RankedTensorType>(a), second = cast<RankedTensorType>(b);
+  for (int64_t i = 0; i < first.getRank(); ++i)
+    if (!llvm::is_contained(changed, i) && first.getDimSize(i) != second.getDimSize(i))
+      return op->emitOpError() << "(C2) dim " << i << " has " << first.getDimSize(i) << " and " << second.getDimSize(i) << " elements, expected equal sizes";
+  return success();
+}
+
+LogicalResult ReshardOp::verify() {
+  MeshAttr mesh = meshOf(*this);
+  for (ShardingAttr sharding : {getSource(), getTarget()}) {
+    if (static_cast<int64_t>(sharding.getDims().size()) != getType().getRank())
+      return emitOpError() << "(C1) " << sharding << " has " << sharding.getDims().size() << " dims, the tensor has " << getType().getRank();
+    for (DimShardingAttr dim : sharding.getDims())
+      for (StringAttr axis : dim.getAxes())
+        if (mesh && mesh.find(axis) < 0)
+          return emitOpError() << "(C1) " << sharding << " names axis " << axis << ", expected one of " << mesh;
+  }
+  return success();
+}
+
+LogicalResult AllReduceOp::verify() { return groupSize(*this, getAxes()); }
+
+LogicalResult AllGatherOp::verify() {
+  FailureOr<int64_t> ranks = groupSize(*this, getAxes());
+  int64_t dim = getDim();
+  return failure(failed(ranks) || failed(checkBlock(*this, getInput().getType(), getType(), dim, *ranks)) ||
+                 failed(checkOthers(*this, getInput().getType(), getType(), dim)));
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  FailureOr<int64_t> ranks = groupSize(*this, getAxes());
+  int64_t dim = getDim();
+  return failure(failed(ranks) || failed(checkBlock(*this, getType(), getInput().getType(), dim, *ranks)) ||
+                 failed(checkOthers(*this, getInput().getType(), getType(), dim)));
+}
+
+LogicalResult SliceOp::verify() {
+  FailureOr<int64_t> ranks = groupSize(*this, getAxes());
+  int64_t dim = getDim();
+  return failure(failed(ranks) || failed(checkBlock(*this, getType(), getInput().getType(), dim, *ranks)) ||
+                 failed(checkOthers(*this, getInput().getType(), getType(), dim)));
+}
+
+LogicalResult AllToAllOp::verify() {
+  FailureOr<int64_t> ranks = groupSize(*this, getAxes());
+  int64_t gather = getGatherDim(), split = getSplitDim();
+  if (gather == split)
+    return emitOpError() << "(C2) gathers and splits dim " << gather << "; the two differ";
+  return failure(failed(ranks) || failed(checkBlock(*this, getInput().getType(), getType(), gather, *ranks)) ||
+                 failed(checkBlock(*this, getType(), getInput().getType(), split, *ranks)) ||
+                 failed(checkOthers(*this, getInput().getType(), getType(), {gather, split})));
+}
+
+LogicalResult PermuteOp::verify() {
+  FailureOr<int64_t> ranks = groupSize(*this, getAxes());
+  if (failed(ranks))
+    return failure();
+  SmallVector<int64_t> sorted(getSources());
+  llvm::sort(sorted);
+  for (auto [i, source] : llvm::enumerate(sorted))
+    if (source != static_cast<int64_t>(i) || (*ranks && static_cast<int64_t>(sorted.size()) != *ranks))
+      return emitOpError() << "(C2) sources are not a permutation of the " << *ranks << " indices of the group";
+  return success();
+}
+
+LogicalResult CoordinateOp::verify() {
+  if (failed(groupSize(*this, getAxes())))
+    return failure();
+  if (getBlock() < 1)
+    return emitOpError() << "(C1) block is " << getBlock() << ", expected a positive number";
+  return success();
+}
+
+static uint64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return static_cast<uint64_t>(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+}
+static uint64_t ringShare(uint64_t bytes, int64_t ranks) { return bytes / ranks * (ranks - 1); }
+
+uint64_t AllReduceOp::getBytesSent(int64_t ranks) { return 2 * ringShare(bytesOf(getInput()), ranks); }
+uint64_t AllGatherOp::getBytesSent(int64_t ranks) { return bytesOf(getInput()) * (ranks - 1); }
+uint64_t ReduceScatterOp::getBytesSent(int64_t ranks) { return bytesOf(getResult()) * (ranks - 1); }
+uint64_t AllToAllOp::getBytesSent(int64_t ranks) { return ringShare(bytesOf(getInput()), ranks); }
+uint64_t PermuteOp::getBytesSent(int64_t) { return bytesOf(getInput()); }
+uint64_t SliceOp::getBytesSent(int64_t) { return 0; }

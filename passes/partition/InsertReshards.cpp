@@ -1,0 +1,239 @@
+// Gives operands the sharding that their user needs. Visits each op once, in
+// the order of the program. Which collectives a reshard becomes is decided
+// later (Localize.cpp).
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/partition/Passes.h"
+#include "passes/sharding/FactorTable.h"
+#include <set>
+
+using namespace mlir;
+namespace meshwork::partition {
+#define GEN_PASS_DEF_INSERTRESHARDSPASS
+#include "passes/partition/Passes.h.inc"
+namespace {
+using namespace transformer;
+using namespace sharding;
+
+using StateKey = std::pair<StateKind, StringRef>;
+/// Axes over which a state is partial between instructions, by state.
+using StatePartials = std::map<StateKey, Axes>;
+
+class Insertion {
+public:
+  Insertion(func::FuncOp function, mesh::MeshAttr attr, StatePartials &partials)
+      : function(function), attr(attr), mesh(meshFrom(attr)), partials(partials), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : function.getArguments())
+      if (failed(begin(argument)))
+        return failure();
+    for (Operation &op : llvm::make_early_inc_range(function.getBody().front()))
+      if (failed(visit(&op)))
+        return failure();
+    accumulate();
+    for (auto &[value, sharding] : actual)
+      mesh::setSharding(value, toAttr(attr, sharding));
+    return success();
+  }
+
+private:
+  /// A value begins where its op makes it.
+  LogicalResult begin(Value value) {
+    mesh::ShardingAttr sharding = mesh::shardingOf(value);
+    if (!sharding)
+      return emitError(value.getLoc()) << "a value of " << value.getType() << " has no sharding; run -sharding-propagate first";
+    home[value] = actual[value] = fromAttr(attr, sharding);
+    return success();
+  }
+
+  LogicalResult visit(Operation *op) {
+    for (Value result : op->getResults())
+      if (failed(begin(result)))
+        return failure();
+    if (isa<transformer::ParameterOp, StateOp>(op))
+      return readState(op);
+    if (auto op_ = dyn_cast<AccumulateOp>(op))
+      accumulations[{op_.getKind(), op_.getName()}].push_back(op_);
+    else if (auto assign = dyn_cast<AssignOp>(op))
+      assign.getValueMutable().assign(inSharding(assign.getValue(), storedOf(op), op, [&] { return storedCause(assign.getKind(), assign.getName()); }));
+    else if (isa<FactorOpInterface>(op))
+      computeFactors(op);
+    else if (op->getNumResults() != 0 && !isa<StepInputOp>(op))
+      return op->emitOpError("has no factors; it cannot be split over ranks");
+    return success();
+  }
+
+  Sharding storedOf(Operation *op) { return fromAttr(attr, op->getAttrOfType<mesh::ShardingAttr>(storedName)); }
+
+  LogicalResult readState(Operation *op) {
+    if (!op->hasAttr(storedName))
+      return op->emitOpError("has no ") << storedName << "; run -sharding-shard-states first";
+    Sharding stored = storedOf(op);
+    if (auto state = dyn_cast<StateOp>(op))
+      if (auto known = partials.find({state.getKind(), state.getName()}); known != partials.end())
+        stored.partial = known->second;
+    op->setAttr(storedName, toAttr(attr, stored));
+    actual[op->getResult(0)] = stored;
+    return success();
+  }
+
+  void computeFactors(Operation *op) {
+    FactorTable table(op);
+    if (sumLater(op, table))
+      return;
+    std::vector<Axes> decided = table.decide(mesh, proposals(table), /*aggressive=*/true);
+    for (unsigned t = 0; t < table.numOperands(); ++t) {
+      if (!isa<RankedTensorType>(table.tensor(t).getType()))
+        continue;
+      Sharding needed{table.dimsOf(mesh, t, decided), {}, sharding::Reduction::sum};
+      op->setOperand(t, inSharding(table.tensor(t), needed, op, [&] { return causeOf(op, table, t, decided); }));
+    }
+    for (OpResult result : op->getResults())
+      actual[result] = table.resultSharding(mesh, result.getResultNumber(), decided);
+  }
+
+  SmallVector<Proposal> proposals(const FactorTable &table) {
+    SmallVector<Proposal> list;
+    for (unsigned t = 0; t < table.numTensors(); ++t) {
+      Value value = table.tensor(t);
+      bool isParameter = isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()) ||
+                         llvm::any_of(value.getUsers(), [](Operation *user) { return isa<AccumulateOp>(user); });
+      list.push_back({&home[value].dims, isParameter});
+    }
+    return list;
+  }
+
+  /// A linear op of values that are all partial over the same axes, and that
+  /// only such ops use: its result is partial too, and reduced once.
+  bool sumLater(Operation *op, const FactorTable &table) {
+    if (!isLinear(op) || op->getNumOperands() == 0)
+      return false;
+    Sharding first = actual[op->getOperand(0)];
+    if (first.partial.empty() || first.reduction != sharding::Reduction::sum)
+      return false;
+    SmallVector<Proposal> list(table.numTensors(), Proposal{nullptr, false});
+    for (auto [t, operand] : llvm::enumerate(op->getOperands())) {
+      if (actual[operand].partial != first.partial || !llvm::all_of(operand.getUsers(), defers))
+        return false;
+      list[t].dims = &actual[operand].dims;
+    }
+    std::vector<Axes> decided = table.decide(mesh, list, /*aggressive=*/true);
+    for (auto [t, operand] : llvm::enumerate(op->getOperands()))
+      if (table.dimsOf(mesh, t, decided) != actual[operand].dims)
+        return false;
+    for (OpResult result : op->getResults()) {
+      Sharding sharding = table.resultSharding(mesh, result.getResultNumber(), decided);
+      sharding.partial.insert(sharding.partial.end(), first.partial.begin(), first.partial.end());
+      llvm::sort(sharding.partial);
+      actual[result] = sharding;
+    }
+    return true;
+  }
+  static bool defers(Operation *user) { return isa<AccumulateOp>(user) || isLinear(user); }
+
+  /// All that is added to one state must be partial over the same axes; the
+  /// others are reduced before.
+  void accumulate() {
+    for (auto &[key, ops] : accumulations) {
+      Axes common = actual[ops[0].getValue()].partial;
+      for (AccumulateOp op : ops)
+        llvm::erase_if(common, [&](AxisId axis) { return !llvm::is_contained(actual[op.getValue()].partial, axis); });
+      Sharding stored = storedOf(ops[0]);
+      for (const Axes &dim : stored.dims)
+        llvm::erase_if(common, [&](AxisId axis) { return llvm::is_contained(dim, axis); });
+      stored.partial = common;
+      partials[key] = common;
+      for (AccumulateOp op : ops) {
+        op->setAttr(storedName, toAttr(attr, stored));
+        Value value = op.getValue();
+        if (actual[value] != stored)
+          op.getValueMutable().assign(moved(value, actual[value], stored, op, storedCause(key.first, key.second)));
+      }
+    }
+  }
+
+  /// `value` as `user` needs it; via its home, which all users share.
+  Value inSharding(Value value, Sharding needed, Operation *user, function_ref<std::string()> cause) {
+    if (actual[value] == needed)
+      return value;
+    if (actual[value] != home[value])
+      value = moved(value, actual[value], home[value], user, homeCause(value));
+    return home[value] == needed ? value : moved(value, home[value], needed, user, cause());
+  }
+
+  /// A reshard, shared with others of the same value. Parameters that are split
+  /// further when stored are gathered for the forward and for the backward pass
+  /// apart, so that they need not be kept between the two.
+  Value moved(Value value, Sharding from, Sharding to, Operation *user, const std::string &cause) {
+    bool inBackward = user->hasAttr("transformer.backward");
+    bool isStored = isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
+    Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh), isStored && inBackward}];
+    if (known)
+      return known;
+    builder.setInsertionPoint(user);
+    auto reshard = mesh::ReshardOp::create(builder, value.getLoc(), value.getType(), value, toAttr(attr, from), toAttr(attr, to),
+                                           builder.getStringAttr(cause));
+    if (inBackward)
+      reshard->setAttr("transformer.backward", builder.getUnitAttr());
+    known = reshard.getResult();
+    home[known] = actual[known] = to;
+    return known;
+  }
+
+  std::string axesText(const Axes &axes) const {
+    return llvm::join(llvm::map_range(axes, [&](AxisId axis) { return mesh.axes[axis].name; }), ", ");
+  }
+
+  static std::string storedCause(StateKind kind, StringRef name) {
+    return (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name) + " is stored in parts").str();
+  }
+
+  std::string homeCause(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(op))
+      return ("weight " + parameter.getName() + " is stored in parts").str();
+    if (auto state = dyn_cast_or_null<StateOp>(op))
+      return state.getName().empty() ? (stringifyStateKind(state.getKind()) + " is summed over " + axesText(actual[value].partial)).str()
+                                     : (stringifyStateKind(state.getKind()) + " of " + state.getName() + " is summed over " + axesText(actual[value].partial)).str();
+    return op ? op->getName().stripDialect().str() + " sums over " + axesText(actual[value].partial) : "argument";
+  }
+
+  static std::string causeOf(Operation *op, const FactorTable &table, unsigned tensor, ArrayRef<Axes> decided) {
+    std::string text = op->getName().stripDialect().str();
+    for (Value operand : op->getOperands())
+      if (auto parameter = operand.getDefiningOp<transformer::ParameterOp>())
+        text += " with " + parameter.getName().str();
+    for (auto [factor, axes] : llvm::zip_equal(table.factors(), decided))
+      if (!axes.empty() && table.dimOf(tensor, factor) < 0)
+        text += " is split along " + factor.name.str();
+    return text;
+  }
+
+  func::FuncOp function;
+  mesh::MeshAttr attr;
+  Mesh mesh;
+  StatePartials &partials;
+  OpBuilder builder;
+  llvm::MapVector<Value, Sharding> actual;
+  llvm::DenseMap<Value, Sharding> home;
+  std::map<std::tuple<const void *, std::string, bool>, Value> cache;
+  std::map<StateKey, SmallVector<AccumulateOp>> accumulations;
+};
+
+struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
+  void runOnOperation() override {
+    mesh::MeshAttr attr = mesh::meshOf(getOperation());
+    StatePartials partials; // @microbatch decides, @update reads
+    for (StringRef name : {"microbatch", "update"}) {
+      auto function = getOperation().lookupSymbol<func::FuncOp>(name);
+      if (!function || !attr) {
+        getOperation().emitError() << "expected a function @" << name << " and the attribute mesh.mesh";
+        return signalPassFailure();
+      }
+      if (failed(Insertion(function, attr, partials).run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace
+} // namespace meshwork::partition

@@ -1,0 +1,212 @@
+// One rank's program: local types, and collectives in the place of reshards.
+#include "lib/Sharding/Reshard.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "passes/partition/Passes.h"
+#include "passes/sharding/Shardings.h"
+
+using namespace mlir;
+namespace meshwork::partition {
+#define GEN_PASS_DEF_LOCALIZEPASS
+#include "passes/partition/Passes.h.inc"
+namespace {
+using namespace transformer;
+using namespace sharding;
+
+class Localization {
+public:
+  Localization(func::FuncOp function, mesh::MeshAttr attr, Planner &planner)
+      : function(function), attr(attr), mesh(meshFrom(attr)), planner(planner), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : function.getArguments())
+      shrink(argument);
+    SmallVector<Operation *> ops;
+    for (Operation &op : function.getBody().front())
+      ops.push_back(&op);
+    // Whole shapes are looked at before any type changes.
+    for (Operation *op : ops)
+      if (failed(countFromOwn(op)))
+        return failure();
+    bool fine = true;
+    for (Operation *op : ops)
+      fine &= succeeded(localize(op));
+    for (Operation *op : ops)
+      if (isa<mesh::ReshardOp>(op))
+        op->erase();
+      else if (!isa<transformer::ParameterOp, StateOp>(op))
+        op->removeAttr(mesh::MeshDialect::shardingsName);
+    for (BlockArgument argument : function.getArguments())
+      function.removeArgAttr(argument.getArgNumber(), mesh::MeshDialect::shardingName);
+    function.setFunctionType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(), {}));
+    return success(fine);
+  }
+
+private:
+  Sharding shardingOf(Value value) const {
+    mesh::ShardingAttr sharding = mesh::shardingOf(value);
+    return sharding ? fromAttr(attr, sharding) : replicated(tensorType(value).getRank());
+  }
+
+  void shrink(Value value) {
+    if (isa<RankedTensorType>(value.getType()))
+      value.setType(localType(mesh, tensorType(value), shardingOf(value)));
+  }
+
+  LogicalResult localize(Operation *op) {
+    if (auto reshard = dyn_cast<mesh::ReshardOp>(op))
+      return collectives(reshard);
+    if (isa<transformer::ParameterOp, StateOp>(op)) {
+      auto whole = builder.getDenseI64ArrayAttr(tensorType(op->getResult(0)).getShape());
+      op->setAttr(isa<StateOp>(op) ? "mesh.global_shape" : "global_shape", whole);
+    }
+    for (Value result : op->getResults())
+      shrink(result);
+    return success();
+  }
+
+  LogicalResult collectives(mesh::ReshardOp op) {
+    auto whole = tensorType(op.getResult());
+    std::string error;
+    const Plan *plan = planner.plan(std::vector<int64_t>(whole.getShape()), whole.getElementTypeBitWidth() / 8,
+                                    fromAttr(attr, op.getSource()), fromAttr(attr, op.getTarget()), error);
+    if (!plan)
+      return op.emitOpError() << "cannot be done: " << error;
+    builder.setInsertionPoint(op);
+    Value value = op.getInput();
+    for (const Step &step : plan->steps) {
+      value = collective(op, value, step, localType(mesh, whole, step.after));
+      if (op->hasAttr("transformer.backward"))
+        value.getDefiningOp()->setAttr("transformer.backward", builder.getUnitAttr());
+    }
+    op.getResult().replaceAllUsesWith(value);
+    return success();
+  }
+
+  Value collective(mesh::ReshardOp op, Value input, const Step &step, RankedTensorType type) {
+    ArrayAttr axes = axesAttr(attr, step.axes);
+    auto reduction = mesh::ReductionAttr::get(attr.getContext(), step.before.reduction == sharding::Reduction::max ? mesh::Reduction::max : mesh::Reduction::sum);
+    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+    Location loc = op.getLoc();
+    StringAttr cause = op.getCauseAttr();
+    switch (step.kind) {
+    case Step::Kind::allReduce:
+      return mesh::AllReduceOp::create(builder, loc, type, input, reduction, axes, cause);
+    case Step::Kind::reduceScatter:
+      return mesh::ReduceScatterOp::create(builder, loc, type, input, reduction, number(step.dim), axes, cause);
+    case Step::Kind::allGather:
+      return mesh::AllGatherOp::create(builder, loc, type, input, number(step.dim), axes, cause);
+    case Step::Kind::allToAll:
+      return mesh::AllToAllOp::create(builder, loc, type, input, number(step.dim), number(step.toDim), axes, cause);
+    case Step::Kind::slice:
+      return mesh::SliceOp::create(builder, loc, type, input, number(step.dim), axes, cause);
+    case Step::Kind::permute:
+      return mesh::PermuteOp::create(builder, loc, type, input, builder.getDenseI64ArrayAttr(sourcesOf(step)), axes, cause);
+    }
+    llvm_unreachable("all kinds are handled");
+  }
+
+  /// By index in the group, seen from the group of rank 0: all are alike.
+  SmallVector<int64_t> sourcesOf(const Step &step) const {
+    SmallVector<int64_t> sources;
+    for (int64_t i = 0, n = mesh.numRanks(step.axes); i < n; ++i)
+      sources.push_back(mesh.index(permuteSource(mesh, step, mesh.withIndex(0, step.axes, i)), step.axes));
+    return sources;
+  }
+
+  //===-- Positions that ops count ------------------------------------------//
+
+  LogicalResult countFromOwn(Operation *op) {
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](EmbeddingOp op) { return setFirstRow(op, op.getTable()); })
+        .Case([&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
+        .Case([&](HeadLossGradOp op) { return splitVocabulary(op); })
+        .Case<transformer::AttentionOp, transformer::AttentionGradOp>([&](auto op) { return countHeads(op); })
+        .Case([&](MapOp op) { return countDropout(op); })
+        .Default(success());
+  }
+
+  /// Where this rank's block of `value`'s dim begins, as a scalar tensor.
+  Value offsetOf(Operation *at, Value value, int64_t dim) {
+    Axes axes = shardingOf(value).dims[dim];
+    builder.setInsertionPoint(at);
+    auto scalar = RankedTensorType::get({}, builder.getI32Type());
+    return mesh::CoordinateOp::create(builder, at->getLoc(), scalar, axesAttr(attr, axes),
+                                      localSize(mesh, tensorType(value).getDimSize(dim), axes));
+  }
+
+  template <typename Op>
+  LogicalResult setFirstRow(Op op, Value table) {
+    if (!shardingOf(table).dims[0].empty())
+      op.getFirstRowMutable().assign(offsetOf(op, table, 0));
+    return success();
+  }
+
+  LogicalResult splitVocabulary(HeadLossGradOp op) {
+    Axes axes = shardingOf(op.getWeight()).dims[0];
+    if (axes.empty())
+      return success();
+    op.setVocabulary(tensorType(op.getWeight()).getDimSize(0));
+    op.setVocabAxesAttr(axesAttr(attr, axes));
+    return setFirstRow(op, op.getWeight());
+  }
+
+  template <typename Op>
+  LogicalResult countHeads(Op op) {
+    constexpr int64_t headsDim = 2;
+    if (op.getRandom().empty() || shardingOf(op.getQ()).dims[headsDim].empty())
+      return success();
+    op.setTotalHeads(tensorType(op.getQ()).getDimSize(headsDim));
+    op.getRandomMutable().append(offsetOf(op, op.getQ(), headsDim));
+    return success();
+  }
+
+  /// Dropout counts positions in the whole tensor; along `batch` its first
+  /// sample does that already.
+  LogicalResult countDropout(MapOp map) {
+    SmallVector<DropoutMaskOp> masks;
+    map.getBody().walk([&](DropoutMaskOp op) { masks.push_back(op); });
+    if (masks.empty())
+      return success();
+    Value space = map.getResult(0);
+    SmallVector<Attribute> dims;
+    SmallVector<Value> inner;
+    for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
+      if (name == "batch" || shardingOf(space).dims[i].empty())
+        continue;
+      dims.push_back(name);
+      map.getInputsMutable().append(offsetOf(map, space, i));
+      inner.push_back(map.getBody().addArgument(builder.getI32Type(), map.getLoc()));
+    }
+    if (dims.empty())
+      return success();
+    for (DropoutMaskOp op : masks) {
+      op.getOffsetsMutable().assign(inner);
+      op.setDimsAttr(builder.getArrayAttr(dims));
+      op.setSpaceAttr(builder.getDenseI64ArrayAttr(tensorType(space).getShape()));
+    }
+    return success();
+  }
+
+  func::FuncOp function;
+  mesh::MeshAttr attr;
+  Mesh mesh;
+  Planner &planner;
+  OpBuilder builder;
+};
+
+struct LocalizePass : impl::LocalizePassBase<LocalizePass> {
+  void runOnOperation() override {
+    mesh::MeshAttr attr = mesh::meshOf(getOperation());
+    if (!attr) {
+      getOperation().emitError() << "expected the attribute mesh.mesh; run -sharding-annotate first";
+      return signalPassFailure();
+    }
+    Planner planner(meshFrom(attr));
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(Localization(function, attr, planner).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+} // namespace meshwork::partition

@@ -1,0 +1,153 @@
+// Collectives, in buckets: neighbours of one kind travel together.
+#include "passes/schedule/LowerToSchedule.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::schedule {
+
+static bool readsState(Operation *op) { return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp()); }
+
+/// Moves collectives to where their results are needed, so that those of
+/// several operands stand together; those of states stay at the start, and
+/// those that end in states go to the end.
+void Lowering::groupCollectives(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  SmallVector<Operation *> ops;
+  for (Operation &op : body)
+    if (isa<mesh::CollectiveOpInterface>(op))
+      ops.push_back(&op);
+  for (Operation *op : ops) {
+    SmallVector<Operation *> users(op->getUsers());
+    if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) || readsState(op))
+      continue;
+    op->moveBefore(body.getTerminator());
+    for (Operation *user : users)
+      user->moveBefore(body.getTerminator());
+  }
+  for (Operation *op : llvm::reverse(ops)) {
+    if (op->use_empty() || readsState(op))
+      continue;
+    Operation *first = *op->getUsers().begin();
+    for (Operation *user : op->getUsers())
+      first = user->isBeforeInBlock(first) ? user : first;
+    op->moveBefore(first);
+  }
+}
+
+/// Where the result of a collective goes.
+FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op, const Place &input) {
+  Value operand = op->getOperand(0), result = op->getResult(0);
+  bool isState = readsState(op);
+  bool isLast = operand.hasOneUse() && operand.getDefiningOp() && !isa<transformer::ParameterOp, StateOp, SliceOp, mesh::SliceOp>(operand.getDefiningOp());
+  if (isa<mesh::AllReduceOp>(op) && (isState || isLast))
+    return input;
+  if (auto scatter = dyn_cast<mesh::ReduceScatterOp>(*op); scatter && isState) {
+    int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);
+    if (tensorType(operand).getDimSize(dim) % size == 0)
+      return Placement::block(input, dim, size, scatter.getAxes());
+  }
+  return placement.of(result);
+}
+
+Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
+  Bucket bucket{op, CollectiveKind::all_reduce, Reduction::sum, {}, {}, {}, {}, {}, 0, {}};
+  auto reduction = [](mesh::Reduction kind) { return kind == mesh::Reduction::max ? Reduction::max : Reduction::sum; };
+  int64_t dim = 0, toDim = 0;
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](mesh::AllReduceOp op) { bucket.reduction = reduction(op.getReduction()); })
+      .Case([&](mesh::AllGatherOp op) {
+        bucket.kind = CollectiveKind::all_gather;
+        dim = op.getDim();
+      })
+      .Case([&](mesh::ReduceScatterOp op) {
+        bucket.kind = CollectiveKind::reduce_scatter;
+        bucket.reduction = reduction(op.getReduction());
+        dim = op.getDim();
+      })
+      .Case([&](mesh::AllToAllOp op) {
+        bucket.kind = CollectiveKind::all_to_all;
+        dim = op.getGatherDim();
+        toDim = op.getSplitDim();
+      })
+      .Case([&](mesh::PermuteOp op) {
+        bucket.kind = CollectiveKind::permute;
+        bucket.sources = llvm::to_vector(op.getSources());
+      });
+  bucket.dims = {dim};
+  bucket.toDims = {toDim};
+  bucket.bytes = bytesOfType(op->getOperand(0).getType());
+  return bucket;
+}
+
+/// The slice of a replicated tensor is a view of it.
+LogicalResult Lowering::lowerSlice(mesh::SliceOp op) {
+  FailureOr<Place> whole = placement.of(op.getInput());
+  if (failed(whole))
+    return failure();
+  int64_t dim = op.getDim(), size = tensorType(op.getResult()).getDimSize(dim);
+  if (tensorType(op.getInput()).getDimSize(dim) % size)
+    return op.emitOpError() << "cuts " << tensorType(op.getInput()).getDimSize(dim) << " elements into blocks of " << size
+                            << "; the last block would lie beyond the tensor";
+  placement.set(op.getResult(), Placement::block(*whole, dim, size, op.getAxes()));
+  return success();
+}
+
+LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
+  if (auto slice = dyn_cast<mesh::SliceOp>(*op))
+    return lowerSlice(slice);
+  FailureOr<Place> input = placement.of(op->getOperand(0));
+  if (failed(input))
+    return failure();
+  FailureOr<Place> output = placeOfResult(op, *input);
+  if (failed(output))
+    return failure();
+  placement.set(op->getResult(0), *output);
+  Bucket next = bucketOf(op);
+  next.inputs = {Placement::view(builder, op.getLoc(), *input)};
+  next.outputs = {Placement::view(builder, op.getLoc(), *output)};
+  bool fits = pending && pending->kind == next.kind && pending->reduction == next.reduction && pending->sources == next.sources &&
+              pending->first.getAxes() == op.getAxes() && pending->bytes + next.bytes <= bucketBytes &&
+              !llvm::is_contained(pending->results, op->getOperand(0)) && isSameElement(*pending, next);
+  if (!fits) {
+    flush();
+    pending = next;
+  } else {
+    pending->inputs.append(next.inputs);
+    pending->outputs.append(next.outputs);
+    pending->dims.append(next.dims);
+    pending->toDims.append(next.toDims);
+    pending->bytes += next.bytes;
+  }
+  pending->results.push_back(op->getResult(0));
+  return success();
+}
+
+bool Lowering::isSameElement(const Bucket &a, const Bucket &b) {
+  return cast<MemRefType>(a.inputs[0].getType()).getElementType() == cast<MemRefType>(b.inputs[0].getType()).getElementType();
+}
+
+void Lowering::flush() {
+  if (!pending)
+    return;
+  Bucket bucket = std::move(*pending);
+  pending.reset();
+  auto state = bucket.first->getOperand(0).getDefiningOp<StateOp>();
+  StringRef source = state && state.getKind() == StateKind::loss ? "loss" : stringifyCollectiveKind(bucket.kind);
+  CollectiveOp::create(builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0), i64(bucket.bytes),
+                       CollectiveKindAttr::get(builder.getContext(), bucket.kind), ReductionAttr::get(builder.getContext(), bucket.reduction),
+                       bucket.first.getAxes(), builder.getStringAttr(bucket.first.getCause()), builder.getDenseI64ArrayAttr(bucket.dims),
+                       builder.getDenseI64ArrayAttr(bucket.toDims), builder.getDenseI64ArrayAttr(bucket.sources), bucket.inputs, bucket.outputs);
+}
+
+LogicalResult Lowering::lowerCoordinate(mesh::CoordinateOp op) {
+  std::string name = "offset along " + llvm::join(op.getAxes().getAsValueRange<StringAttr>(), ", ") + " by " + std::to_string(op.getBlock());
+  auto [known, isNew] = coordinates.try_emplace(name);
+  if (isNew)
+    known->second = {placement.persistent(name, BufferKind::input, {}, builder.getI32Type()), op.getAxes(), static_cast<int64_t>(op.getBlock())};
+  placement.set(op.getResult(), known->second.place);
+  return success();
+}
+
+} // namespace meshwork::schedule

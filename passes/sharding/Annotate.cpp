@@ -1,0 +1,255 @@
+// The spec's rules and pins as shardings of what the step starts from.
+#include "llvm/Support/GlobPattern.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/Passes.h"
+#include "passes/sharding/Shardings.h"
+
+using namespace mlir;
+namespace meshwork::sharding {
+#define GEN_PASS_DEF_ANNOTATEPASS
+#include "passes/sharding/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+constexpr StringRef residualRule = "residual_sequence";
+
+/// A dim's name and the axes that split it, as the user named them.
+struct Rule {
+  StringRef dim;
+  SmallVector<StringRef> axes;
+};
+
+/// A parameter's pin: the whole sharding, as written.
+struct Pin {
+  StringRef glob, text;
+  llvm::GlobPattern pattern;
+  unsigned uses = 0;
+};
+
+struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
+  using AnnotatePassBase::AnnotatePassBase;
+
+  void runOnOperation() override {
+    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    if (!microbatch) {
+      getOperation().emitError() << "expected a function @microbatch; run -transformer-autodiff first";
+      return signalPassFailure();
+    }
+    bool fine = succeeded(readAxes()) && succeeded(readRules()) && succeeded(readPins());
+    if (!fine || failed(splitAxes(microbatch)))
+      return signalPassFailure();
+    getOperation()->setAttr(mesh::MeshDialect::meshName, mesh);
+    for (BlockArgument argument : microbatch.getArguments())
+      fine &= succeeded(annotate(argument, microbatch));
+    microbatch.walk([&](Operation *op) {
+      if (isa<transformer::ParameterOp>(op) || isResidual(op))
+        for (Value result : op->getResults())
+          fine &= succeeded(annotate(result, op));
+    });
+    for (const Pin &pin : pinned)
+      if (!pin.uses) {
+        getOperation().emitError() << "shard.tensor: no parameter is named '" << pin.glob << "'";
+        fine = false;
+      }
+    if (!fine)
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult readAxes() {
+    for (const std::string &text : axes) {
+      auto [name, size] = StringRef(text).split('=');
+      int64_t number = 0;
+      if (size.getAsInteger(10, number) || number < 1)
+        return getOperation().emitError() << "axis is '" << text << "', expected a form like dp=2";
+      names.push_back(StringAttr::get(&getContext(), name));
+      sizes.push_back(number);
+    }
+    return success();
+  }
+
+  LogicalResult readRules() {
+    bool fine = true;
+    for (const std::string &text : rules) {
+      auto [dim, list] = StringRef(text).split('=');
+      Rule rule{dim, {}};
+      list.split(rule.axes, '/', -1, /*KeepEmpty=*/false);
+      for (StringRef axis : rule.axes)
+        if (!llvm::is_contained(names, StringAttr::get(&getContext(), axis))) {
+          getOperation().emitError() << "rule '" << text << "' names axis '" << axis << "', which the mesh does not have";
+          fine = false;
+        }
+      byDim.push_back(rule);
+    }
+    return success(fine);
+  }
+
+  LogicalResult readPins() {
+    for (const std::string &text : pins) {
+      auto [glob, sharding] = StringRef(text).split(' ');
+      llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
+      if (!pattern)
+        return getOperation().emitError() << "shard.tensor: '" << glob << "' is no glob: " << llvm::toString(pattern.takeError());
+      pinned.push_back({glob, sharding, std::move(*pattern)});
+    }
+    return success();
+  }
+
+  const Rule *ruleOf(StringRef dim) const {
+    auto at = llvm::find_if(byDim, [&](const Rule &rule) { return rule.dim == dim; });
+    return at == byDim.end() ? nullptr : &*at;
+  }
+
+  /// Fewer key heads than ranks: they are split over the major part of the
+  /// axes, and copied over the rest. An axis is cut where the two meet.
+  LogicalResult splitAxes(func::FuncOp function) {
+    llvm::MapVector<StringRef, int64_t> cuts; // axis -> size of its major part
+    bool fine = true;
+    const Rule *rule = ruleOf("kv_heads");
+    function.walk([&](transformer::ParameterOp op) {
+      int64_t dim = rule ? dimsOf(op.getResult()).find(StringAttr::get(&getContext(), "kv_heads")) : -1;
+      if (dim < 0 || !fine)
+        return;
+      int64_t left = tensorType(op.getResult()).getDimSize(dim);
+      for (StringRef axis : rule->axes) {
+        int64_t size = sizeOf(axis);
+        if (left % size == 0)
+          left /= size;
+        else if (size % left == 0)
+          cuts[axis] = left, left = 1;
+        else
+          fine = failed(indivisible(op, "kv_heads", tensorType(op.getResult()).getDimSize(dim), axis, size));
+      }
+    });
+    SmallVector<StringAttr> parts;
+    SmallVector<int64_t> partSizes;
+    for (auto [name, size] : llvm::zip_equal(names, sizes)) {
+      int64_t major = cuts.lookup(name);
+      if (major <= 1 || major == size) {
+        parts.push_back(name);
+        partSizes.push_back(size);
+        continue;
+      }
+      parts.push_back(StringAttr::get(&getContext(), name.getValue() + ":(1)" + Twine(major)));
+      parts.push_back(StringAttr::get(&getContext(), name.getValue() + ":(" + Twine(major) + ")" + Twine(size / major)));
+      partSizes.append({major, size / major});
+    }
+    mesh = mesh::MeshAttr::getChecked([&] { return getOperation().emitError(); }, &getContext(), ArrayRef<StringAttr>(parts), ArrayRef<int64_t>(partSizes));
+    return success(fine && mesh);
+  }
+
+  int64_t sizeOf(StringRef axis) const {
+    return sizes[llvm::find_if(names, [&](StringAttr name) { return name.getValue() == axis; }) - names.begin()];
+  }
+
+  /// The parts of an axis as the user named it.
+  void appendParts(StringRef axis, SmallVectorImpl<StringAttr> &parts) const {
+    for (StringAttr name : mesh.getNames())
+      if (mesh::wholeAxis(name.getValue()) == axis && mesh.sizeOf(name) > 1)
+        parts.push_back(name);
+  }
+
+  InFlightDiagnostic indivisible(Operation *op, StringRef dim, int64_t size, const Twine &axis, int64_t ranks) {
+    int64_t below = ranks, above = ranks;
+    while (size % below && below % size)
+      --below;
+    while (above < size && size % above)
+      ++above;
+    return op->emitOpError() << "dim '" << dim << "' of size " << size << " cannot be split over axis '" << axis << "' of size " << ranks
+                             << "; an axis of " << below << (above <= size && above != below ? " or " + std::to_string(above) : std::string())
+                             << " ranks divides it";
+  }
+
+  /// Heads are not cut; a part of one is no block that attention could work on.
+  LogicalResult checkDim(Operation *op, StringRef dim, int64_t size, ArrayRef<StringAttr> parts) {
+    int64_t ranks = mesh.product(parts);
+    if (size % ranks == 0)
+      return success();
+    std::string axesText = llvm::join(llvm::map_range(parts, [](StringAttr name) { return mesh::wholeAxis(name.getValue()).str(); }), ", ");
+    return indivisible(op, dim, size, axesText, ranks);
+  }
+
+  /// Whether results of `op` are of the residual stream, which a rule splits.
+  bool isResidual(Operation *op) {
+    if (!ruleOf(residualRule) || op->getNumResults() == 0 || isa<transformer::ParameterOp>(op) || !isa<FactorOpInterface>(op))
+      return false;
+    return llvm::all_of(op->getResults(), [&](Value result) { return isResidual(result); });
+  }
+  bool isResidual(Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || !isa<FloatType>(type.getElementType()))
+      return false;
+    auto has = [&](StringRef name) { return dimsOf(type).find(StringAttr::get(&getContext(), name)) >= 0; };
+    return has("sequence") && has("embed");
+  }
+
+  LogicalResult annotate(Value value, Operation *at) {
+    if (auto parameter = dyn_cast<transformer::ParameterOp>(at))
+      for (Pin &pin : pinned)
+        if (pin.pattern.match(parameter.getName())) {
+          ++pin.uses;
+          return applyPin(parameter, pin);
+        }
+    auto type = tensorType(value);
+    bool residual = isResidual(value);
+    SmallVector<mesh::DimShardingAttr> dims;
+    llvm::SmallDenseSet<StringAttr> used;
+    for (auto [name, size] : llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
+      const Rule *rule = nullptr;
+      if (residual && name.getValue() == "sequence")
+        rule = ruleOf(residualRule);
+      if (!rule)
+        rule = ruleOf(name.getValue());
+      SmallVector<StringAttr> parts;
+      for (StringRef axis : rule ? ArrayRef(rule->axes) : ArrayRef<StringRef>())
+        appendParts(axis, parts);
+      if (name.getValue() == "kv_heads")
+        while (mesh.product(parts) > size)
+          parts.pop_back();
+      // An axis that an earlier dim of this tensor has stays there.
+      llvm::erase_if(parts, [&](StringAttr part) { return !used.insert(part).second; });
+      if (failed(checkDim(at, name.getValue(), size, parts)))
+        return failure();
+      dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, false, 0));
+    }
+    mesh::setSharding(value, mesh::ShardingAttr::get(&getContext(), dims, {}, {}, mesh::Reduction::sum));
+    return success();
+  }
+
+  LogicalResult applyPin(transformer::ParameterOp parameter, const Pin &pin) {
+    auto onError = [&] { return parameter.emitOpError() << "pin '" << pin.glob << "' of shard.tensor: "; };
+    FailureOr<mesh::ShardingAttr> sharding = mesh::parseSharding(pin.text, &getContext(), onError);
+    if (failed(sharding))
+      return failure();
+    auto type = tensorType(parameter.getResult());
+    if (static_cast<int64_t>(sharding->getDims().size()) != type.getRank())
+      return onError() << "has " << sharding->getDims().size() << " dims, expected " << type.getRank() << " for " << type;
+    if (!sharding->getPartial().empty())
+      return onError() << "makes a parameter partial";
+    SmallVector<mesh::DimShardingAttr> dims;
+    for (auto [i, dim] : llvm::enumerate(sharding->getDims())) {
+      SmallVector<StringAttr> parts;
+      for (StringAttr axis : dim.getAxes()) {
+        if (mesh.find(axis) < 0 && !llvm::is_contained(names, axis))
+          return onError() << "names axis " << axis << ", expected one of " << mesh;
+        if (mesh.find(axis) >= 0)
+          parts.push_back(axis);
+        else
+          appendParts(axis.getValue(), parts);
+      }
+      if (failed(checkDim(parameter, dimsOf(type).getNames()[i].getValue(), type.getDimSize(i), parts)))
+        return failure();
+      dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, dim.getIsOpen(), dim.getPriority()));
+    }
+    mesh::setSharding(parameter.getResult(), mesh::ShardingAttr::get(&getContext(), dims, sharding->getReplicated(), {}, mesh::Reduction::sum));
+    return success();
+  }
+
+  SmallVector<StringAttr> names; // as the user gave them
+  SmallVector<int64_t> sizes;
+  SmallVector<Rule> byDim;
+  std::vector<Pin> pinned;
+  mesh::MeshAttr mesh;
+};
+} // namespace
+} // namespace meshwork::sharding

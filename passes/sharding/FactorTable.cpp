@@ -1,0 +1,138 @@
+// How shardings meet on factors.
+#include "passes/sharding/FactorTable.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::sharding {
+namespace {
+
+/// How much speaks for an axis on a factor.
+struct Strength {
+  unsigned parameters = 0, tensors = 0;
+  uint64_t bytes = 0;
+  auto key() const { return std::tuple(parameters, tensors, bytes); }
+  bool operator<(const Strength &other) const { return key() < other.key(); }
+};
+
+bool isPrefix(const Axes &shorter, const Axes &longer) {
+  return shorter.size() <= longer.size() && std::equal(shorter.begin(), shorter.end(), longer.begin());
+}
+
+/// The strongest list that is not cut; others shorten it unless `aggressive`.
+Axes merge(ArrayRef<std::pair<Axes, Strength>> lists, bool aggressive) {
+  Axes best;
+  Strength strength;
+  for (const auto &[axes, own] : lists)
+    if (isPrefix(best, axes) || (!isPrefix(axes, best) && strength < own)) {
+      best = axes;
+      strength = own;
+    }
+  for (const auto &[axes, own] : lists)
+    if (!aggressive && !isPrefix(axes, best))
+      best.resize(std::mismatch(best.begin(), best.end(), axes.begin(), axes.end()).first - best.begin());
+  return best;
+}
+} // namespace
+
+FactorTable::FactorTable(Operation *op) : operands(op->getNumOperands()) {
+  if (auto factored = dyn_cast<FactorOpInterface>(op))
+    all = factored.getFactors();
+  llvm::append_range(tensors, op->getOperands());
+  llvm::append_range(tensors, op->getResults());
+}
+
+int64_t FactorTable::dimOf(unsigned tensor, const Factor &factor) const {
+  return tensor < operands ? factor.operandDims[tensor] : factor.resultDims[tensor - operands];
+}
+
+std::vector<Axes> FactorTable::project(const Mesh &mesh, unsigned tensor, const std::vector<Axes> &dims) const {
+  std::vector<Axes> result(all.size());
+  std::vector<size_t> used(dims.size(), 0); // axes of each dim that earlier factors have
+  for (auto [f, factor] : llvm::enumerate(all)) {
+    int64_t dim = dimOf(tensor, factor);
+    if (dim < 0)
+      continue;
+    bool isLast = llvm::none_of(ArrayRef(all).drop_front(f + 1), [&](const Factor &later) { return dimOf(tensor, later) == dim; });
+    int64_t product = 1;
+    while (used[dim] < dims[dim].size()) {
+      int64_t next = product * mesh.axes[dims[dim][used[dim]]].size;
+      if (!isLast && factor.size % next)
+        break;
+      product = next;
+      result[f].push_back(dims[dim][used[dim]++]);
+    }
+    if (!isLast && product != factor.size)
+      used[dim] = dims[dim].size(); // What is left is no block of the next factor.
+  }
+  return result;
+}
+
+std::vector<Axes> FactorTable::decide(const Mesh &mesh, ArrayRef<Proposal> proposals, bool aggressive) const {
+  std::vector<std::vector<Axes>> projected(proposals.size());
+  std::map<std::pair<AxisId, size_t>, Strength> strengths; // of an axis on a factor
+  for (auto [t, proposal] : llvm::enumerate(proposals)) {
+    if (!proposal.dims)
+      continue;
+    projected[t] = project(mesh, t, *proposal.dims);
+    for (auto [f, axes] : llvm::enumerate(projected[t]))
+      for (AxisId axis : axes) {
+        Strength &strength = strengths[{axis, f}];
+        strength.parameters += proposal.isParameter;
+        ++strength.tensors;
+        strength.bytes += bytesOfType(tensors[t].getType());
+      }
+  }
+  std::map<AxisId, size_t> winner;
+  for (const auto &[key, strength] : strengths) {
+    if (all[key.second].kind == Factor::whole)
+      continue;
+    auto [known, isNew] = winner.try_emplace(key.first, key.second);
+    if (!isNew && strengths[{key.first, known->second}] < strength)
+      known->second = key.second;
+  }
+  std::vector<Axes> result(all.size());
+  for (size_t f = 0; f < all.size(); ++f) {
+    if (all[f].kind == Factor::whole)
+      continue;
+    SmallVector<std::pair<Axes, Strength>> lists;
+    for (auto [t, proposal] : llvm::enumerate(proposals)) {
+      if (!proposal.dims || dimOf(t, all[f]) < 0)
+        continue;
+      Axes axes = projected[t][f];
+      auto lost = llvm::find_if(axes, [&](AxisId axis) { return winner.at(axis) != f; });
+      axes.erase(lost, axes.end());
+      lists.emplace_back(axes, axes.empty() ? Strength() : strengths[{axes[0], f}]);
+    }
+    result[f] = merge(lists, aggressive);
+  }
+  return result;
+}
+
+std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor, ArrayRef<Axes> factorAxes) const {
+  std::vector<Axes> dims(tensorType(tensors[tensor]).getRank());
+  std::vector<bool> isFull(dims.size(), true); // earlier factors are split to single entries
+  for (auto [factor, axes] : llvm::zip_equal(all, factorAxes)) {
+    int64_t dim = dimOf(tensor, factor);
+    if (dim < 0)
+      continue;
+    if (isFull[dim])
+      dims[dim].insert(dims[dim].end(), axes.begin(), axes.end());
+    isFull[dim] = isFull[dim] && factor.size == mesh.numRanks(axes);
+  }
+  return dims;
+}
+
+Sharding FactorTable::resultSharding(const Mesh &mesh, unsigned result, ArrayRef<Axes> factorAxes) const {
+  Sharding sharding{dimsOf(mesh, operands + result, factorAxes), {}, Reduction::sum};
+  for (auto [factor, axes] : llvm::zip_equal(all, factorAxes))
+    if (factor.resultDims[result] == Factor::absent && !axes.empty()) {
+      sharding.partial.insert(sharding.partial.end(), axes.begin(), axes.end());
+      if (factor.combine == transformer::Reduction::max)
+        sharding.reduction = Reduction::max;
+    }
+  llvm::sort(sharding.partial);
+  return sharding;
+}
+
+} // namespace meshwork::sharding

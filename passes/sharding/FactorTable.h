@@ -1,0 +1,52 @@
+// An op's factors, and how the shardings of its tensors meet on them.
+//
+// Operands come first, then results; `tensor` counts through both.
+#pragma once
+
+#include "passes/sharding/Shardings.h"
+
+namespace meshwork::sharding {
+
+/// One tensor's sharding as an op's neighbour sees it.
+struct Proposal {
+  const std::vector<Axes> *dims; // null: has nothing to say
+  bool isParameter;              // of a parameter or of its gradient: does not move for others
+};
+
+class FactorTable {
+public:
+  explicit FactorTable(::mlir::Operation *op);
+
+  unsigned numTensors() const { return tensors.size(); }
+  ::mlir::Value tensor(unsigned i) const { return tensors[i]; }
+  unsigned numOperands() const { return operands; }
+  ::llvm::ArrayRef<transformer::Factor> factors() const { return all; }
+
+  /// The axes of each factor when all tensors' proposals are heard: an axis
+  /// serves one factor. Decided by, in this order: a parameter has it there;
+  /// more tensors have it there; they have more bytes; the factor comes first.
+  /// Proposals for one factor that disagree are cut to what the strongest says
+  /// (`aggressive`) or to what all agree on.
+  std::vector<Axes> decide(const Mesh &mesh, ::llvm::ArrayRef<Proposal> proposals,
+                           bool aggressive) const;
+  /// What tensor i's dims are when factors have these axes; axes that would not
+  /// divide a compound dim into contiguous blocks are left out.
+  std::vector<Axes> dimsOf(const Mesh &mesh, unsigned tensor,
+                           ::llvm::ArrayRef<Axes> factorAxes) const;
+  /// Axes over which result i is partial then, and how it combines.
+  Sharding resultSharding(const Mesh &mesh, unsigned result,
+                          ::llvm::ArrayRef<Axes> factorAxes) const;
+  /// The dim of a tensor along a factor, or a negative number.
+  int64_t dimOf(unsigned tensor, const transformer::Factor &factor) const;
+
+private:
+  /// The part of a dim's axes that runs along each factor; by factor.
+  std::vector<Axes> project(const Mesh &mesh, unsigned tensor,
+                            const std::vector<Axes> &dims) const;
+
+  ::llvm::SmallVector<transformer::Factor> all;
+  ::llvm::SmallVector<::mlir::Value> tensors;
+  unsigned operands = 0;
+};
+
+} // namespace meshwork::sharding

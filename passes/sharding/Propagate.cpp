@@ -1,0 +1,193 @@
+// Propagation: each op's tensors agree on its factors, again and again, until
+// nothing changes.
+//
+// The order of decisions: user priorities, strongest first; in each, elementwise
+// and movement ops before all others; in each, agreement only (basic), then the
+// strongest wins (aggressive, FactorTable::decide). Ops are visited in the order
+// of the program and back. So the result depends on the program alone.
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/FactorTable.h"
+#include "passes/sharding/Passes.h"
+#include <set>
+
+using namespace mlir;
+namespace meshwork::sharding {
+#define GEN_PASS_DEF_PROPAGATEPASS
+#include "passes/sharding/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+/// One dim of a value on its way.
+struct DimState {
+  Axes axes;
+  bool isOpen = true;
+  int64_t priority = 0;
+  std::string origin;
+};
+using ValueState = std::vector<DimState>;
+
+/// Ops that move or map elements: their tensors should lie alike.
+bool isElementwise(Operation *op) { return isa<MapOp, RollOp, SliceOp, UnsliceOp, ReduceOp>(op); }
+
+class Propagation {
+public:
+  Propagation(func::FuncOp function, mesh::MeshAttr attr) : function(function), attr(attr), mesh(meshFrom(attr)) {}
+
+  void run() {
+    readSeeds();
+    for (int64_t level : levels)
+      for (bool aggressive : {false, true})
+        for (bool elementwiseOnly : {true, false})
+          fixpoint(level, aggressive, elementwiseOnly);
+    write();
+  }
+
+private:
+  void readSeeds() {
+    auto add = [&](Value value) {
+      if (!isa<RankedTensorType>(value.getType()))
+        return;
+      ValueState state(tensorType(value).getRank());
+      if (mesh::ShardingAttr seed = mesh::shardingOf(value))
+        for (auto [dim, given] : llvm::zip_equal(state, seed.getDims())) {
+          dim = {fromAttr(attr, mesh::ShardingAttr::get(attr.getContext(), given, {}, {}, mesh::Reduction::sum)).dims[0],
+                 given.getIsOpen(), given.getPriority(), "given"};
+          levels.insert(given.getPriority());
+        }
+      states[value] = std::move(state);
+    };
+    llvm::for_each(function.getArguments(), add);
+    function.walk([&](Operation *op) {
+      if (op->getParentOp() == function)
+        llvm::for_each(op->getResults(), add);
+    });
+    linkStates();
+  }
+
+  /// What is written to a state lies as what is read from it: the edges along
+  /// which shardings flow from one execution of the function to the next.
+  void linkStates() {
+    llvm::MapVector<StringRef, SmallVector<Value>> groups;
+    for (Operation &op : function.getBody().front()) {
+      if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+        groups[parameter.getName()].push_back(parameter.getResult());
+      else if (auto accumulate = dyn_cast<AccumulateOp>(op))
+        groups[accumulate.getName()].push_back(accumulate.getValue());
+    }
+    for (auto &[name, values] : groups)
+      for (Value value : values)
+        if (!name.empty()) {
+          parameters.insert(value);
+          linked[value] = values.front();
+        }
+  }
+
+  void fixpoint(int64_t level, bool aggressive, bool elementwiseOnly) {
+    SmallVector<Operation *> ops;
+    for (Operation &op : function.getBody().front())
+      if (isa<FactorOpInterface>(op) && (!elementwiseOnly || isElementwise(&op)))
+        ops.push_back(&op);
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (Operation *op : ops)
+        changed |= visit(op, level, aggressive);
+      for (Operation *op : llvm::reverse(ops))
+        changed |= visit(op, level, aggressive);
+      changed |= followLinks();
+    }
+  }
+
+  bool visit(Operation *op, int64_t level, bool aggressive) {
+    FactorTable &table = tableOf(op);
+    std::vector<std::vector<Axes>> dims(table.numTensors());
+    SmallVector<Proposal> proposals;
+    for (unsigned t = 0; t < table.numTensors(); ++t) {
+      Value value = table.tensor(t);
+      for (const DimState &dim : states[value])
+        dims[t].push_back(dim.priority <= level ? dim.axes : Axes());
+      proposals.push_back({&dims[t], parameters.contains(value)});
+    }
+    std::vector<Axes> decided = table.decide(mesh, proposals, aggressive);
+    bool changed = false;
+    for (unsigned t = 0; t < table.numTensors(); ++t)
+      changed |= extend(table.tensor(t), table.dimsOf(mesh, t, decided), op);
+    return changed;
+  }
+
+  /// Takes what goes on from a dim's present axes, fits, and is not used.
+  bool extend(Value value, const std::vector<Axes> &wanted, Operation *from) {
+    ValueState &state = states[value];
+    bool changed = false;
+    for (auto [i, dim] : llvm::enumerate(state)) {
+      const Axes &axes = wanted[i];
+      if (!dim.isOpen || axes.size() <= dim.axes.size() || !std::equal(dim.axes.begin(), dim.axes.end(), axes.begin()))
+        continue;
+      for (AxisId axis : ArrayRef(axes).drop_front(dim.axes.size())) {
+        bool isUsed = llvm::any_of(state, [&](const DimState &other) { return llvm::is_contained(other.axes, axis); });
+        if (isUsed || tensorType(value).getDimSize(i) % (mesh.numRanks(dim.axes) * mesh.axes[axis].size))
+          break;
+        dim.axes.push_back(axis);
+        dim.origin = "from " + from->getName().getStringRef().str();
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  bool followLinks() {
+    bool changed = false;
+    auto copy = [&](Value from, Value to) {
+      std::vector<Axes> dims;
+      for (const DimState &dim : states[from])
+        dims.push_back(dim.axes);
+      changed |= extend(to, dims, from.getDefiningOp());
+    };
+    for (auto [value, first] : linked)
+      if (value != first) {
+        copy(value, first);
+        copy(first, value);
+      }
+    return changed;
+  }
+
+  void write() {
+    for (auto &[value, state] : states) {
+      Sharding sharding = replicated(state.size());
+      for (auto [dim, axes] : llvm::zip_equal(state, sharding.dims))
+        axes = dim.axes;
+      mesh::setSharding(value, toAttr(attr, sharding));
+    }
+  }
+
+  FactorTable &tableOf(Operation *op) {
+    auto &table = tables[op];
+    if (!table)
+      table = std::make_unique<FactorTable>(op);
+    return *table;
+  }
+
+  func::FuncOp function;
+  mesh::MeshAttr attr;
+  Mesh mesh;
+  llvm::MapVector<Value, ValueState> states;
+  llvm::MapVector<Value, Value> linked; // to the first value of its state
+  llvm::DenseSet<Value> parameters;
+  std::set<int64_t> levels = {0};
+  llvm::DenseMap<Operation *, std::unique_ptr<FactorTable>> tables;
+};
+
+struct PropagatePass : impl::PropagatePassBase<PropagatePass> {
+  using PropagatePassBase::PropagatePassBase;
+  void runOnOperation() override {
+    auto target = getOperation().lookupSymbol<func::FuncOp>(function);
+    mesh::MeshAttr attr = mesh::meshOf(getOperation());
+    if (!target || !attr) {
+      getOperation().emitError() << "expected a function @" << function << " and the attribute mesh.mesh";
+      return signalPassFailure();
+    }
+    Propagation(target, attr).run();
+  }
+};
+} // namespace
+} // namespace meshwork::sharding

@@ -1,0 +1,92 @@
+// ZeRO as shardings of state (Rajbhandari et al., arXiv 1910.02054): nothing
+// else is needed, since what reads and writes state is resharded to fit.
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/Passes.h"
+#include "passes/sharding/Shardings.h"
+
+using namespace mlir;
+namespace meshwork::sharding {
+#define GEN_PASS_DEF_SHARDSTATESPASS
+#include "passes/sharding/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+struct ShardStatesPass : impl::ShardStatesPassBase<ShardStatesPass> {
+  using ShardStatesPassBase::ShardStatesPassBase;
+
+  void runOnOperation() override {
+    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch"), update = getOperation().lookupSymbol<func::FuncOp>("update");
+    attr = mesh::meshOf(getOperation());
+    if (!microbatch || !update || !attr || stage > 3) {
+      getOperation().emitError() << "expected functions @microbatch and @update, the attribute mesh.mesh and a stage from 0 to 3";
+      return signalPassFailure();
+    }
+    mesh = meshFrom(attr);
+    for (const std::string &axis : axes)
+      for (auto [id, known] : llvm::enumerate(mesh.axes))
+        if (mesh::wholeAxis(known.name) == axis && known.size > 1)
+          split.push_back(static_cast<AxisId>(id));
+    for (auto op : microbatch.getOps<transformer::ParameterOp>()) {
+      Sharding compute = fromAttr(attr, mesh::shardingOf(op.getResult()));
+      states[op.getName()] = {compute, furtherSplit(op.getType(), compute)};
+    }
+    microbatch.walk([&](Operation *op) { store(op, /*inUpdate=*/false); });
+    update.walk([&](Operation *op) { store(op, /*inUpdate=*/true); });
+  }
+
+private:
+  /// How a parameter lies for computing, and how what ZeRO splits does.
+  struct Shardings {
+    Sharding compute, split;
+  };
+
+  /// `compute` with the axes of ZeRO as minor-most ones of the first dim that
+  /// they divide; if none, of the longest, whose last blocks are short.
+  Sharding furtherSplit(RankedTensorType type, Sharding compute) const {
+    Axes left;
+    for (AxisId axis : split)
+      if (llvm::none_of(compute.dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); }))
+        left.push_back(axis);
+    SmallVector<int64_t> shape(localType(mesh, type, compute).getShape());
+    if (left.empty() || shape.empty())
+      return compute;
+    auto divisible = llvm::find_if(shape, [&](int64_t size) { return size % mesh.numRanks(left) == 0; });
+    auto at = divisible != shape.end() ? divisible : llvm::max_element(shape);
+    Axes &dim = compute.dims[at - shape.begin()];
+    dim.insert(dim.end(), left.begin(), left.end());
+    return compute;
+  }
+
+  /// How state of `kind` lies between instructions.
+  Sharding storedOf(StateKind kind, StringRef name) const {
+    auto known = states.find(name);
+    if (known == states.end())
+      return replicated(0); // the loss and the norm
+    unsigned splitFrom = kind == StateKind::weight ? 3 : kind == StateKind::gradient ? 2 : 1;
+    return stage >= splitFrom ? known->second.split : known->second.compute;
+  }
+
+  void store(Operation *op, bool inUpdate) {
+    auto set = [&](StateKind kind, StringRef name) { op->setAttr(storedName, toAttr(attr, storedOf(kind, name))); };
+    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+      return set(StateKind::weight, parameter.getName());
+    if (auto accumulate = dyn_cast<AccumulateOp>(op))
+      return set(accumulate.getKind(), accumulate.getName());
+    if (auto assign = dyn_cast<AssignOp>(op))
+      return set(assign.getKind(), assign.getName());
+    auto state = dyn_cast<StateOp>(op);
+    if (!state)
+      return;
+    set(state.getKind(), state.getName());
+    // The optimizer works where its own state lies.
+    if (inUpdate)
+      mesh::setSharding(state.getResult(), toAttr(attr, storedOf(StateKind::master, state.getName())));
+  }
+
+  mesh::MeshAttr attr;
+  Mesh mesh;
+  Axes split;
+  llvm::StringMap<Shardings> states;
+};
+} // namespace
+} // namespace meshwork::sharding

@@ -1,0 +1,36 @@
+// Shardings as the planner and the propagation compute with them, from and to
+// attributes.
+#pragma once
+
+#include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Transformer.h"
+#include "lib/Sharding/Sharding.h"
+
+namespace meshwork::sharding {
+
+using Axes = std::vector<AxisId>; // major first
+
+/// Attribute of `parameter`, `state`, `accumulate` and `assign`: how the state
+/// lies between instructions.
+inline constexpr llvm::StringLiteral storedName = "mesh.stored";
+
+Mesh meshFrom(mesh::MeshAttr mesh);
+/// Axes that are not in the mesh are left out; verifiers have refused them.
+Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr sharding);
+/// All dims closed.
+mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding);
+::mlir::ArrayAttr axesAttr(mesh::MeshAttr mesh, const Axes &axes);
+
+/// A tensor on every rank.
+Sharding replicated(int64_t numDims);
+/// The type of one rank's part.
+::mlir::RankedTensorType localType(const Mesh &mesh,
+                                   ::mlir::RankedTensorType type,
+                                   const Sharding &sharding);
+/// "[{"dp"}, {}]", with parts of axes under their own names.
+std::string textOf(const Mesh &mesh, const Sharding &sharding);
+
+/// Whether a sum of `op`'s operands goes through it: f(a) + f(b) = f(a + b).
+bool isLinear(::mlir::Operation *op);
+
+} // namespace meshwork::sharding
