@@ -172,7 +172,7 @@ def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [
     (C1) the equation has the form `ab,bc->ac`: distinct lower-case letters in
          each term, as many as the tensor has dims, and every letter in two terms at least.
     (C2) dims under one letter have equal sizes and names.
-    (C3) the dims of `bias`, added to the result, are the result's last ones.
+    (C3) the dims of `bias`, added to the result, are the result's last ones; all of them: a sum to add to.
     ```mlir
     %y = transformer.contract "se,ef->sf" %x, %w : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
         tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>

@@ -36,7 +36,10 @@ int deepestNesting(StringRef text) {
 }
 } // namespace
 
-Model::Model() : context(allDialects()), handler(sources, &context) { context.loadAllAvailableDialects(); }
+Model::Model() : context(allDialects()), handler(sources, &context) {
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false); // The message says it; a module does not fit a screen.
+}
 
 int Model::read(const std::string &path, uint64_t maxBytes) {
   int code = ok;

@@ -71,16 +71,33 @@ FailureOr<Lowering::Destination> Lowering::destinationOf(Value value) {
   return Destination{place, Accumulate::after_first_microbatch};
 }
 
+/// `result` lies where `operand` lay, which nothing else needs.
+LogicalResult Lowering::takeOver(Value operand, Value result) {
+  FailureOr<Place> place = placement.of(operand);
+  if (failed(place))
+    return failure();
+  if (!operand.hasOneUse() || isa_and_nonnull<StateOp, transformer::ParameterOp, SliceOp>(operand.getDefiningOp()))
+    return emitError(operand.getLoc()) << "a sum of " << operand.getType() << " is added to, but has other uses";
+  placement.set(result, *place);
+  return success();
+}
+
 LogicalResult Lowering::lowerContract(ContractOp op) {
   FailureOr<Place> lhs = placement.of(op.getLhs()), rhs = placement.of(op.getRhs());
+  // A bias with all dims is a sum that the product is added to, in its place.
+  bool addsToSum = op.getBias() && tensorType(op.getBias()).getRank() == op.getType().getRank();
+  if (addsToSum && failed(takeOver(op.getBias(), op.getResult())))
+    return failure();
   FailureOr<Destination> destination = destinationOf(op.getResult());
+  if (addsToSum && succeeded(destination))
+    destination->accumulate = Accumulate::yes;
   if (failed(lhs) || failed(rhs) || failed(destination))
     return failure();
   FailureOr<MatmulPlaces> places = matmulPlaces(op, *lhs, *rhs, destination->place);
   if (failed(places))
     return failure();
   Value bias;
-  if (op.getBias()) {
+  if (op.getBias() && !addsToSum) {
     FailureOr<Place> place = placement.of(op.getBias());
     if (failed(place))
       return failure();

@@ -56,6 +56,7 @@ private:
     Accumulate accumulate;
   };
   ::mlir::FailureOr<Destination> destinationOf(::mlir::Value value);
+  ::mlir::LogicalResult takeOver(::mlir::Value operand, ::mlir::Value result);
   void zeroAtStepStart(const Place &place, const ::llvm::Twine &what);
 
   ::mlir::FailureOr<::mlir::Value> view(::mlir::Value value);

@@ -23,8 +23,11 @@ public:
     Value total = ReduceOp::create(b, Reduction::add, loss, dimsOf(loss));
     op.getLoss().replaceAllUsesWith(total);
     op.getDhidden().replaceAllUsesWith(dhidden);
-    for (Operation *accumulation : llvm::make_early_inc_range(op.getDweight().getUsers()))
-      accumulation->erase();
+    if (sumOfChunks)
+      op.getDweight().replaceAllUsesWith(sumOfChunks);
+    else
+      for (Operation *accumulation : llvm::make_early_inc_range(op.getDweight().getUsers()))
+        accumulation->erase();
     op.erase();
   }
 
@@ -121,13 +124,21 @@ private:
 
     auto [loss, dlogits] = crossEntropy(logits, targets, vocabDim);
     Value gradient = ContractOp::create(b, hidden.getType(), equation(tokens + "v,vz->" + tokens + "z"), dlogits, op.getWeight());
-    Value dweight = ContractOp::create(b, op.getWeight().getType(), equation(tokens + "v," + tokens + "z->vz"), dlogits, hidden);
-    // Every use of the whole gradient is an accumulation: one for each chunk.
-    for (Operation *user : op.getDweight().getUsers()) {
-      auto accumulate = cast<AccumulateOp>(user);
-      AccumulateOp::create(b, accumulate.getKind(), accumulate.getName(), dweight);
-    }
+    addWeightGradient(equation(tokens + "v," + tokens + "z->vz"), dlogits, hidden);
     return {loss, gradient};
+  }
+
+  /// A gradient that is only accumulated is so by each chunk, where it is kept;
+  /// one that is used otherwise, reduced to a rank's part say, is summed first.
+  void addWeightGradient(StringAttr equation, Value dlogits, Value hidden) {
+    SmallVector<Operation *> users(op.getDweight().getUsers());
+    bool isAccumulated = llvm::all_of(users, llvm::IsaPred<AccumulateOp>);
+    Value chunk = ContractOp::create(b, op.getWeight().getType(), equation, dlogits, hidden, isAccumulated ? Value() : sumOfChunks);
+    if (!isAccumulated)
+      sumOfChunks = chunk;
+    else
+      for (Operation *user : users)
+        AccumulateOp::create(b, cast<AccumulateOp>(user).getKind(), cast<AccumulateOp>(user).getName(), chunk);
   }
 
   Part crossEntropy(Value logits, Value targets, DimsAttr vocabDim) {
@@ -171,6 +182,7 @@ private:
   HeadLossGradOp op;
   ImplicitLocOpBuilder b;
   int64_t chunk;
+  Value sumOfChunks; // of the weight's gradient, where it is not accumulated
 };
 
 struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
@@ -178,14 +190,8 @@ struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
   void runOnOperation() override {
     SmallVector<HeadLossGradOp> heads;
     getOperation().walk([&](HeadLossGradOp op) { heads.push_back(op); });
-    for (HeadLossGradOp op : heads) {
-      SmallVector<Operation *> accumulations(op.getDweight().getUsers());
-      if (!llvm::all_of(accumulations, llvm::IsaPred<AccumulateOp>)) {
-        op.emitOpError("has a weight that is not a parameter itself; a head's weight must be one");
-        return signalPassFailure();
-      }
+    for (HeadLossGradOp op : heads)
       HeadExpansion(op, chunk).run();
-    }
   }
 };
 } // namespace
