@@ -195,15 +195,28 @@ LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
   return success();
 }
 
-/// Parts are written where they lie; only what no part covers needs work.
-LogicalResult Lowering::lowerUnslice(UnsliceOp op) {
-  auto whole = tensorType(op.getResult());
-  int64_t covered = 0;
-  for (Value part : op.getParts())
-    covered += tensorType(part).getNumElements();
-  if (covered == whole.getNumElements())
-    return success();
-  return op.emitOpError("leaves places between its parts; only gradients that are accumulated may");
+/// Parts are written where they lie; before the first of them, what no part
+/// covers is set to zero.
+LogicalResult Lowering::zeroAround(Operation *producer) {
+  for (Operation *user : producer->getUsers()) {
+    auto op = dyn_cast<UnsliceOp>(user);
+    if (!op || !cleared.insert(user).second)
+      continue;
+    int64_t covered = 0, elements = tensorType(op.getResult()).getNumElements();
+    for (Value part : op.getParts())
+      covered += tensorType(part).getNumElements();
+    if (covered == elements)
+      continue;
+    FailureOr<Place> place = placement.of(op.getResult());
+    if (failed(place))
+      return failure();
+    place->shape = {elements};
+    place->strides = {1};
+    Value view = Placement::view(builder, op.getLoc(), *place);
+    FillOp::create(builder, op.getLoc(), builder.getStringAttr("zero around parts"), i64(0), i64(bytesOfType(op.getType())),
+                   builder.getF32FloatAttr(0), view);
+  }
+  return success();
 }
 
 /// Elementwise results are computed in the place of the state; anything else

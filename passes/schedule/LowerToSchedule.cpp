@@ -23,17 +23,19 @@ Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes)
 
 /// Ops that stand for views, or for sums that products do in place.
 static bool isView(Operation *op) {
-  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, AccumulateOp, func::ReturnOp>(op);
+  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, UnsliceOp, AccumulateOp, func::ReturnOp>(op);
 }
 
 LogicalResult Lowering::lower(Operation *op) {
   if (isView(op))
     return success();
+  if (failed(zeroAround(op)))
+    return failure();
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return lowerCollective(collective);
   if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
     return lowerCoordinate(coordinate);
-  if (!isa<AssignOp, UnsliceOp>(op))
+  if (!isa<AssignOp>(op))
     flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](FusedOp op) { return lowerFused(op); })
@@ -43,7 +45,6 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](transformer::EmbeddingOp op) { return lowerEmbedding(op); })
       .Case([&](transformer::EmbeddingGradOp op) { return lowerEmbeddingGrad(op); })
       .Case([&](transformer::RotaryTableOp op) { return lowerRotaryTable(op); })
-      .Case([&](UnsliceOp op) { return lowerUnslice(op); })
       .Case([&](AssignOp op) { return lowerAssign(op); })
       .Default([](Operation *op) { return op->emitOpError("has no instruction; the passes before -schedule-lower remove it"); });
 }

@@ -27,7 +27,7 @@ private:
   ::mlir::LogicalResult lowerEmbedding(transformer::EmbeddingOp op);
   ::mlir::LogicalResult lowerEmbeddingGrad(transformer::EmbeddingGradOp op);
   ::mlir::LogicalResult lowerRotaryTable(transformer::RotaryTableOp op);
-  ::mlir::LogicalResult lowerUnslice(transformer::UnsliceOp op);
+  ::mlir::LogicalResult zeroAround(::mlir::Operation *producer);
   ::mlir::LogicalResult lowerAssign(transformer::AssignOp op);
   ::mlir::LogicalResult lowerCoordinate(mesh::CoordinateOp op);
 
@@ -75,6 +75,7 @@ private:
   PhaseOp once, step, microbatch, update;
   ::llvm::DenseSet<StateKey> written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed;  // and those that a step starts at zero
+  ::llvm::DenseSet<::mlir::Operation *> cleared; // unslices whose gaps are zero
   std::optional<Bucket> pending;
   struct Coordinate {
     Place place;

@@ -150,14 +150,14 @@ private:
   }
 
   InFlightDiagnostic indivisible(Operation *op, StringRef dim, int64_t size, const Twine &axis, int64_t ranks) {
-    int64_t below = ranks, above = ranks;
-    while (size % below && below % size)
+    int64_t below = std::min(ranks, size), above = ranks;
+    while (size % below)
       --below;
-    while (above < size && size % above)
+    while (above <= size && size % above)
       ++above;
     return op->emitOpError() << "dim '" << dim << "' of size " << size << " cannot be split over axis '" << axis << "' of size " << ranks
                              << "; an axis of " << below << (above <= size && above != below ? " or " + std::to_string(above) : std::string())
-                             << " ranks divides it";
+                             << " ranks would divide it";
   }
 
   /// Heads are not cut; a part of one is no block that attention could work on.
@@ -165,8 +165,11 @@ private:
     int64_t ranks = mesh.product(parts);
     if (size % ranks == 0)
       return success();
-    std::string axesText = llvm::join(llvm::map_range(parts, [](StringAttr name) { return mesh::wholeAxis(name.getValue()).str(); }), ", ");
-    return indivisible(op, dim, size, axesText, ranks);
+    SmallVector<StringRef> whole;
+    for (StringAttr part : parts)
+      if (!llvm::is_contained(whole, mesh::wholeAxis(part.getValue())))
+        whole.push_back(mesh::wholeAxis(part.getValue()));
+    return indivisible(op, dim, size, llvm::join(whole, ", "), ranks);
   }
 
   /// Whether results of `op` are of the residual stream, which a rule splits.
