@@ -47,6 +47,8 @@ FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op, const P
     int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);
     if (tensorType(operand).getDimSize(dim) % size == 0)
       return Placement::block(input, dim, size, scatter.getAxes());
+    auto type = tensorType(result); // Kept to the end of the step, for those who save gradients.
+    return placement.persistent("reduced gradient", BufferKind::gradients, type.getShape(), type.getElementType());
   }
   return placement.of(result);
 }
@@ -104,6 +106,7 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   if (failed(output))
     return failure();
   placement.set(op->getResult(0), *output);
+  noteReduced(op->getOperand(0), op->getResult(0));
   Bucket next = bucketOf(op);
   next.inputs = {Placement::view(builder, op.getLoc(), *input)};
   next.outputs = {Placement::view(builder, op.getLoc(), *output)};
@@ -122,6 +125,19 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   }
   pending->results.push_back(op->getResult(0));
   return success();
+}
+
+/// Follows a gradient from its state through the collectives that reduce it.
+void Lowering::noteReduced(Value from, Value to) {
+  StringRef name;
+  if (auto state = from.getDefiningOp<StateOp>(); state && state.getKind() == StateKind::gradient)
+    name = state.getName();
+  else if (auto known = reducedNames.find(from); known != reducedNames.end())
+    name = known->second;
+  if (name.empty())
+    return;
+  reducedNames[to] = name;
+  reduced[name] = *placement.of(to);
 }
 
 bool Lowering::isSameElement(const Bucket &a, const Bucket &b) {

@@ -115,8 +115,16 @@ void Lowering::describeState(func::FuncOp function) {
       shardings.push_back(stored.sharding ? Attribute(stored.sharding) : builder.getUnitAttr());
       return at(placement.state({kind, op.getName()}, stored.type ? stored.type : op.getType()));
     };
+    // What @update has reduced lies as the optimizer's own state does.
+    auto finalGradient = [&]() -> Value {
+      auto known = reduced.find(op.getName());
+      if (known == reduced.end())
+        return state(StateKind::gradient);
+      shardings.push_back(placement.stored({StateKind::master, op.getName()}).sharding);
+      return at(known->second);
+    };
     Value weight = state(StateKind::weight), master = state(StateKind::master), first = state(StateKind::first_moment),
-          second = state(StateKind::second_moment), gradient = state(StateKind::gradient);
+          second = state(StateKind::second_moment), gradient = finalGradient();
     schedule::ParameterOp::create(builder, op.getLoc(), op.getNameAttr(), builder.getDenseI64ArrayAttr(op.getShapeInFile()),
                                   builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(), builder.getArrayAttr(shardings), weight, master, first, second, gradient);
   }

@@ -47,6 +47,7 @@ private:
   ::mlir::FailureOr<Place> placeOfResult(mesh::CollectiveOpInterface op, const Place &input);
   static Bucket bucketOf(mesh::CollectiveOpInterface op);
   static bool isSameElement(const Bucket &a, const Bucket &b);
+  void noteReduced(::mlir::Value from, ::mlir::Value to);
   /// Appends the instruction of the pending bucket.
   void flush();
 
@@ -76,6 +77,8 @@ private:
   ::llvm::DenseSet<StateKey> written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed;  // and those that a step starts at zero
   ::llvm::DenseSet<::mlir::Operation *> cleared; // unslices whose gaps are zero
+  ::llvm::DenseMap<::mlir::Value, ::llvm::StringRef> reducedNames;
+  ::llvm::StringMap<Place> reduced; // gradients as @update leaves them
   std::optional<Bucket> pending;
   struct Coordinate {
     Place place;

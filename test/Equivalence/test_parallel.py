@@ -21,16 +21,50 @@ STEPS, RATE, EPSILON = 3, 1e-2, 1e-2
 SPLITS = ((1, 4), (1, 2), (1, 1), (2, 2), (2, 1), (4, 1))
 
 
-class Parallel(unittest.TestCase):
+class Agreement(unittest.TestCase):
+    """How far runs of one model may lie apart when only the order of sums differs."""
+    batch, sequence, corpus = configs.BATCH, configs.SEQUENCE, configs.corpus()
+
     @classmethod
     def setUpClass(cls):
         cls.space = tools.Workspace()
         cls.addClassCleanup(cls.space.close)
 
+    @staticmethod
+    def random_weights(config):
+        return models.random_weights(config, 37)
+
+    def gradient_limits(self, config):
+        """Name -> how far two runs' gradients of the first step may lie apart (L2)."""
+        arrays = {n: w.detach().numpy() for n, w in self.random_weights(config).items()}
+        weights = models.weights_from(config, arrays)
+        tokens, targets = oracle.windows(self.corpus, self.batch, self.sequence, 0, 0)
+        sums = dict.fromkeys(weights, 0.0)
+        for i in range(self.batch):
+            _, parts = oracle.gradients(config, weights, tokens[i:i + 1],
+                                        targets[i:i + 1])
+            for name, part in parts.items():
+                sums[name] += np.linalg.norm(part) / self.batch
+        walk = SPREAD * UNIT * np.sqrt(self.batch * self.sequence)
+        return {name: walk * size for name, size in sums.items()}
+
+    def check_weights(self, found, expected, limits, steps):
+        self.assertEqual(set(found), set(expected))
+        for name, weight in found.items():
+            # A step changes by at most the gradient's change over epsilon, twice:
+            # first and second moment.
+            limit = steps * (2 * RATE * limits[name] / EPSILON + 16 * UNIT * RATE
+                             + 4 * UNIT * np.abs(expected[name]))
+            error = np.abs(weight - expected[name])
+            self.assertLess((error / limit).max(), 1, name)
+
+
+class Parallel(Agreement):
+
     def run_splits(self, config, steps, splits=SPLITS, seed=0):
         """(dp, micro) -> Run, all from the same random weights. Such an epsilon
         makes AdamW Lipschitz: a small change of a gradient stays small."""
-        weights = self.space.save_weights(models.random_weights(config, 37))
+        weights = self.space.save_weights(self.random_weights(config))
         runs = {}
         for dp, micro in splits:
             plan = self.space.compile(config, tools.spec(
@@ -39,22 +73,6 @@ class Parallel(unittest.TestCase):
             runs[dp, micro] = self.space.train(plan, configs.corpus(), steps,
                                                lr=RATE, init=weights, seed=seed)
         return runs
-
-    def gradient_limits(self, config):
-        """Name -> how far two runs' gradients of the first step may lie apart (L2)."""
-        arrays = {n: w.detach().numpy()
-                  for n, w in models.random_weights(config, 37).items()}
-        weights = models.weights_from(config, arrays)
-        tokens, targets = oracle.windows(configs.corpus(), configs.BATCH,
-                                         configs.SEQUENCE, 0, 0)
-        sums = dict.fromkeys(weights, 0.0)
-        for i in range(configs.BATCH):
-            _, parts = oracle.gradients(config, weights, tokens[i:i + 1],
-                                        targets[i:i + 1])
-            for name, part in parts.items():
-                sums[name] += np.linalg.norm(part) / configs.BATCH
-        walk = SPREAD * UNIT * np.sqrt(configs.BATCH * configs.SEQUENCE)
-        return {name: walk * size for name, size in sums.items()}
 
     def check_agreement(self, config):
         one_step = self.run_splits(config, 1)
@@ -85,14 +103,7 @@ class Parallel(unittest.TestCase):
         for split in SPLITS[1:]:
             with self.subTest(dp=split[0], micro=split[1]):
                 np.testing.assert_allclose(runs[split].losses, base.losses, rtol=1e-6)
-                for name, found in runs[split].weights.items():
-                    # The step changes by at most the gradient's change over
-                    # epsilon, twice: first and second moment.
-                    limit = STEPS * (2 * RATE * limits[name] / EPSILON
-                                     + 16 * UNIT * RATE
-                                     + 4 * UNIT * np.abs(expected[name]))
-                    error = np.abs(found - expected[name])
-                    self.assertLess((error / limit).max(), 1, name)
+                self.check_weights(runs[split].weights, expected, limits, STEPS)
 
     def test_dropout_is_the_documented_one(self):
         """Masks are functions of seed, step, name and global index: PyTorch, told
@@ -106,7 +117,7 @@ class Parallel(unittest.TestCase):
 
     def check_dropout(self, config, run):
         arrays = {n: w.detach().numpy()
-                  for n, w in models.random_weights(config, 37).items()}
+                  for n, w in self.random_weights(config).items()}
         batch = oracle.windows(configs.corpus(), configs.BATCH, configs.SEQUENCE, 5, 0)
         loss, expected = oracle.gradients(config, models.weights_from(config, arrays),
                                           *batch, drop=oracle.dropout(5, 0))
@@ -118,12 +129,12 @@ class Parallel(unittest.TestCase):
         """lr 0 and a file of one window: only the masks change."""
         config = {**configs.GPT2, "resid_pdrop": 0.3}
         plan = self.space.compile(config, tools.spec(configs.BATCH, 2, configs.SEQUENCE))
-        weights = self.space.save_weights(models.random_weights(config, 37))
+        weights = self.space.save_weights(self.random_weights(config))
         window = configs.corpus(length=configs.SEQUENCE + 1)
         run = self.space.train(plan, window, 3, lr=0, init=weights)
         self.assertEqual(len(set(run.losses)), 3)
         arrays = {n: w.detach().numpy()
-                  for n, w in models.random_weights(config, 37).items()}
+                  for n, w in self.random_weights(config).items()}
         exact = models.weights_from(config, arrays)
         batch = oracle.windows(window, configs.BATCH, configs.SEQUENCE, 0, 0)
         for step, found in enumerate(run.losses):

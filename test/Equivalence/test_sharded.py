@@ -1,0 +1,100 @@
+"""Every legal combination of dp, fsdp, tp, sequence parallelism and ZeRO stage on up
+to 8 ranks against one rank: loss, every gradient, every updated weight.
+
+Tolerances are those of test_parallel: splits reorder sums, and nothing else.
+"""
+import itertools
+import unittest
+
+import numpy as np
+
+import configs
+import tools
+from test_parallel import EPSILON, RATE, Agreement
+
+# Sizes that the axes divide; key heads fewer than the ranks of the widest tp.
+GPT2 = {**configs.GPT2, "vocab_size": 136, "n_head": 4}
+LLAMA = {**configs.LLAMA, "vocab_size": 136}
+BATCH, SEQUENCE = 4, 24
+CORPUS = configs.corpus(vocabulary=136)
+
+
+def layouts():
+    """(axes, sequence parallel, zero stage), one rank first."""
+    for dp, fsdp, tp in itertools.product((1, 2, 4), (1, 2), (1, 2, 4)):
+        data = dp * fsdp
+        if data > BATCH or data * tp > 8:
+            continue
+        for sequence, stage in itertools.product((False, True), range(4)):
+            if (sequence and tp == 1) or (stage and data == 1):
+                continue
+            yield {"dp": dp, "fsdp": fsdp, "tp": tp}, sequence, stage
+
+
+def spec(axes, sequence, stage, micro=1, **sections):
+    # ZeRO over fsdp where there is such an axis (HSDP), else over dp.
+    zero = {"stage": stage}
+    if stage:
+        zero["axes"] = ["fsdp"] if axes["fsdp"] > 1 else ["dp"]
+    shard = {"residual_sequence": ["tp"]} if sequence else {}
+    mesh = {"axes": [f"{name}={size}" for name, size in axes.items()]}
+    return tools.spec(BATCH, micro, SEQUENCE, mesh=mesh, shard=shard, zero=zero,
+                      optimizer={"epsilon": EPSILON}, **sections)
+
+
+class Sharded(Agreement):
+    batch, sequence, corpus = BATCH, SEQUENCE, CORPUS
+
+    def run_layout(self, config, layout, steps, weights, **options):
+        plan = self.space.compile(config, spec(*layout, **options))
+        return self.space.train(plan, self.corpus, steps, lr=RATE, init=weights)
+
+    def check_all(self, config):
+        weights = self.space.save_weights(self.random_weights(config))
+        limits = self.gradient_limits(config)
+        first, *others = layouts()
+        base = self.run_layout(config, first, 1, weights)
+        base_gradients, base_weights = base.gradients, base.weights
+        for layout in others:
+            with self.subTest(layout=layout):
+                run = self.run_layout(config, layout, 1, weights)
+                self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
+                found = run.gradients
+                self.assertEqual(set(found), set(limits))
+                far = {n: np.linalg.norm(found[n] - base_gradients[n]) / limits[n]
+                       for n in limits}
+                self.assertLess(max(far.values()), 1, max(far, key=far.get))
+                self.check_weights(run.weights, base_weights, limits, steps=1)
+
+    def test_gpt2(self):
+        self.check_all(GPT2)
+
+    def test_llama(self):
+        self.check_all(LLAMA)
+
+    def test_losses_of_ten_steps(self):
+        weights = self.space.save_weights(self.random_weights(LLAMA))
+        one = {"dp": 1, "fsdp": 1, "tp": 1}
+        base = self.run_layout(LLAMA, (one, False, 0), 10, weights, micro=2).losses
+        for layout in (({"dp": 2, "fsdp": 1, "tp": 2}, True, 1),
+                       ({"dp": 2, "fsdp": 1, "tp": 2}, True, 2),
+                       ({"dp": 1, "fsdp": 2, "tp": 4}, True, 3),
+                       ({"dp": 2, "fsdp": 2, "tp": 2}, False, 3)):
+            with self.subTest(layout=layout):
+                run = self.run_layout(LLAMA, layout, 10, weights)
+                np.testing.assert_allclose(run.losses, base, rtol=1e-5)
+
+    def test_dropout_does_not_depend_on_the_layout(self):
+        """Masks are functions of the global index, so all layouts drop the same."""
+        config = {**GPT2, "embd_pdrop": 0.1, "attn_pdrop": 0.2, "resid_pdrop": 0.3}
+        weights = self.space.save_weights(self.random_weights(config))
+        losses = [self.run_layout(config, layout, 2, weights).losses
+                  for layout in (({"dp": 1, "fsdp": 1, "tp": 1}, False, 0),
+                                 ({"dp": 1, "fsdp": 1, "tp": 4}, False, 0),
+                                 ({"dp": 2, "fsdp": 1, "tp": 2}, True, 3))]
+        for other in losses[1:]:
+            np.testing.assert_allclose(other, losses[0], rtol=2e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
