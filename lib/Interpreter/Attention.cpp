@@ -23,7 +23,8 @@ public:
         group(heads / k.getDimSize(2)), window(op.getWindow()),
         causal(op.getCausal()), scale(op.getScale().convertToDouble()),
         rate(op.getDropoutRate().convertToDouble()),
-        stream(randomStream(op.getDropoutName())), random(random) {}
+        stream(randomStream(op.getDropoutName())), random(random),
+        totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads) {}
 
   bool sees(int64_t i, int64_t j) const {
     return (!causal || j <= i) && (window == 0 || i - j < window);
@@ -36,7 +37,8 @@ public:
     if (rate == 0)
       return 1;
     int64_t sample = b + static_cast<int64_t>(random.firstSample);
-    int64_t index = ((sample * heads + h) * sequence + i) * sequence + j;
+    int64_t head = sample * totalHeads + h + random.firstHead;
+    int64_t index = (head * sequence + i) * sequence + j;
     return dropoutFactor(random, stream, rate, static_cast<uint64_t>(index));
   }
   double dot(const Tensor &x, std::array<int64_t, 3> at, const Tensor &y,
@@ -61,6 +63,7 @@ public:
   double scale, rate;
   uint32_t stream;
   RandomInputs random;
+  int64_t totalHeads; // of the whole tensor
 };
 } // namespace
 

@@ -25,9 +25,11 @@ Results evaluate(transformer::HeadLossGradOp op,
                  mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::RotaryTableOp op);
 
-/// Seed, step and first sample, as dropout reads them.
+/// Seed, step and first sample, as dropout reads them; for attention on a rank
+/// with some of the heads, also the first one's number.
 struct RandomInputs {
   double seed = 0, step = 0, firstSample = 0;
+  int64_t firstHead = 0;
 };
 Results evaluate(transformer::AttentionOp op, mlir::ArrayRef<Tensor> operands,
                  RandomInputs random);

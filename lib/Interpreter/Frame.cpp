@@ -162,7 +162,8 @@ Results Frame::evaluateAttention(Op op, const Tensors &x) {
           return failure();
         given.push_back(input->front()[0]);
       }
-    random = {given[0], given[1], given[2]};
+    random = {given[0], given[1], given[2],
+              given.size() > 3 ? static_cast<int64_t>(given[3]) : 0};
   }
   return evaluate(op, x, random);
 }

@@ -1,8 +1,10 @@
 // head_loss and its gradient: one token's logits at a time.
+#include "lib/Interpreter/Collectives.h"
 #include "lib/Interpreter/Evaluate.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -10,20 +12,12 @@ using namespace meshwork::transformer;
 namespace meshwork::interpreter {
 namespace {
 
-/// The logits of token `t`, turned into log-probabilities.
-std::vector<double> logProbabilities(const Tensor &hidden, const Tensor &weight,
-                                     int64_t t) {
-  int64_t vocab = weight.getDimSize(0), embed = weight.getDimSize(1);
-  std::vector<double> logits(vocab, 0.0);
-  for (int64_t w = 0; w < vocab; ++w)
-    for (int64_t e = 0; e < embed; ++e)
-      logits[w] += hidden[t * embed + e] * weight[w * embed + e];
-  double largest = *std::max_element(logits.begin(), logits.end()), sum = 0;
-  for (double logit : logits)
-    sum += std::exp(logit - largest);
-  for (double &logit : logits)
-    logit -= largest + std::log(sum);
-  return logits;
+/// The logit of token `t` and row `w`.
+double logit(const Tensor &hidden, const Tensor &weight, int64_t t, int64_t w) {
+  double sum = 0;
+  for (int64_t e = 0, embed = weight.getDimSize(1); e < embed; ++e)
+    sum += hidden[t * embed + e] * weight[w * embed + e];
+  return sum;
 }
 
 LogicalResult checkTargets(Operation *op, const Tensor &targets,
@@ -34,43 +28,109 @@ LogicalResult checkTargets(Operation *op, const Tensor &targets,
              << target << " is outside the vocabulary of " << vocab;
   return success();
 }
+
+/// What a group of ranks, or one rank, knows about a token: the logarithm of
+/// the sum of exponentials and the logit of its target.
+struct TokenSums {
+  double logOfSum, targetLogit;
+};
+
+/// One rank's rows of the weight: where they begin and how many are tokens.
+struct Rows {
+  int64_t begin, count;
+};
+Rows rowsOf(HeadLossGradOp op, const Tensors &operands) {
+  int64_t all = operands[1].getDimSize(0);
+  if (!op.getFirstRow())
+    return {0, all};
+  auto begin = static_cast<int64_t>(operands[3][0]);
+  int64_t end = static_cast<int64_t>(op.getVocabulary());
+  return {begin, std::clamp<int64_t>(end - begin, 0, all)};
+}
+
+TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  TokenSums result{0, 0};
+  auto forEachLogit = [&](function_ref<void(double, int64_t)> visit) {
+    for (const Tensors &x : ranks)
+      for (int64_t w = 0, n = rowsOf(op, x).count; w < n; ++w)
+        visit(logit(x[0], x[1], t, w), rowsOf(op, x).begin + w);
+  };
+  forEachLogit([&](double value, int64_t) { largest = std::max(largest, value); });
+  auto target = static_cast<int64_t>(ranks[0][2][t]);
+  forEachLogit([&](double value, int64_t token) {
+    sum += std::exp(value - largest);
+    if (token == target)
+      result.targetLogit += value;
+  });
+  result.logOfSum = largest + std::log(sum);
+  return result;
+}
+
+/// d loss / d logit = scale (probability - 1 at the target), over own rows.
+void addGradients(HeadLossGradOp op, const Tensors &x, int64_t t,
+                  TokenSums token, Tensors &results) {
+  double scale = op.getScale().convertToDouble();
+  int64_t embed = x[1].getDimSize(1);
+  Rows rows = rowsOf(op, x);
+  auto target = static_cast<int64_t>(x[2][t]);
+  for (int64_t w = 0; w < rows.count; ++w) {
+    double probability = std::exp(logit(x[0], x[1], t, w) - token.logOfSum);
+    double gradient =
+        scale * (probability - (rows.begin + w == target ? 1 : 0));
+    for (int64_t e = 0; e < embed; ++e) {
+      results[1][t * embed + e] += gradient * x[1][w * embed + e];
+      results[2][w * embed + e] += gradient * x[0][t * embed + e];
+    }
+  }
+  results[0][0] += scale * (token.logOfSum - token.targetLogit);
+}
 } // namespace
 
 Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
   const Tensor &hidden = operands[0], &weight = operands[1],
                &targets = operands[2];
-  if (failed(checkTargets(op, targets, weight.getDimSize(0))))
+  int64_t vocab = weight.getDimSize(0);
+  if (failed(checkTargets(op, targets, vocab)))
     return failure();
   double loss = 0;
-  for (int64_t t = 0; t < targets.size(); ++t)
-    loss -=
-        logProbabilities(hidden, weight, t)[static_cast<size_t>(targets[t])];
+  for (int64_t t = 0; t < targets.size(); ++t) {
+    std::vector<double> logits;
+    for (int64_t w = 0; w < vocab; ++w)
+      logits.push_back(logit(hidden, weight, t, w));
+    double largest = *std::max_element(logits.begin(), logits.end()), sum = 0;
+    for (double value : logits)
+      sum += std::exp(value - largest);
+    loss += largest + std::log(sum) - logits[static_cast<size_t>(targets[t])];
+  }
   return Tensors{Tensor::scalar(op.getScale().convertToDouble() * loss)};
 }
 
-// d loss / d logit = scale (probability - 1 at the target).
-Results evaluate(HeadLossGradOp op, ArrayRef<Tensor> operands) {
-  const Tensor &hidden = operands[0], &weight = operands[1],
-               &targets = operands[2];
-  int64_t vocab = weight.getDimSize(0), embed = weight.getDimSize(1);
+FailureOr<std::vector<Tensors>> evaluateHead(HeadLossGradOp op,
+                                             ArrayRef<Tensors> operands) {
+  int64_t vocab = op.getFirstRow() ? static_cast<int64_t>(op.getVocabulary())
+                                   : operands[0][1].getDimSize(0);
+  const Tensor &targets = operands[0][2];
   if (failed(checkTargets(op, targets, vocab)))
     return failure();
-  double scale = op.getScale().convertToDouble(), loss = 0;
-  Tensor dhidden = Tensor::zeros(op.getDhidden().getType());
-  Tensor dweight = Tensor::zeros(op.getDweight().getType());
+  Tensors zeros = {Tensor::zeros(op.getLoss().getType()),
+                   Tensor::zeros(op.getDhidden().getType()),
+                   Tensor::zeros(op.getDweight().getType())};
+  std::vector<Tensors> results(operands.size(), zeros);
   for (int64_t t = 0; t < targets.size(); ++t) {
-    std::vector<double> logs = logProbabilities(hidden, weight, t);
-    auto target = static_cast<int64_t>(targets[t]);
-    loss -= logs[target];
-    for (int64_t w = 0; w < vocab; ++w) {
-      double dlogit = scale * (std::exp(logs[w]) - (w == target ? 1 : 0));
-      for (int64_t e = 0; e < embed; ++e) {
-        dhidden[t * embed + e] += dlogit * weight[w * embed + e];
-        dweight[w * embed + e] += dlogit * hidden[t * embed + e];
-      }
-    }
+    TokenSums token = combine(op, operands, t);
+    for (auto [x, result] : llvm::zip_equal(operands, results))
+      addGradients(op, x, t, token, result);
   }
-  return Tensors{Tensor::scalar(scale * loss), dhidden, dweight};
+  return results;
+}
+
+Results evaluate(HeadLossGradOp op, ArrayRef<Tensor> operands) {
+  FailureOr<std::vector<Tensors>> results =
+      evaluateHead(op, Tensors(operands.begin(), operands.end()));
+  if (failed(results))
+    return failure();
+  return results->front();
 }
 
 } // namespace meshwork::interpreter

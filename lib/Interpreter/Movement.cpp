@@ -87,10 +87,16 @@ Results evaluate(UnsliceOp op, ArrayRef<Tensor> operands) {
 
 //===-- embedding -----------------------------------------------------------//
 
-/// The row that `id` names; fails at `op` when there is none.
-static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows) {
-  if (id >= 0 && id < static_cast<double>(rows))
-    return static_cast<int64_t>(id);
+/// The row of `rows` that `id` names, counted from `firstRow` on; -1 on a rank
+/// that does not have it. An id outside the whole table is an error at `op`; a
+/// rank with a part cannot tell, save for negative ones.
+static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows,
+                                ArrayRef<Tensor> firstRow) {
+  double row = firstRow.empty() ? id : id - firstRow[0][0];
+  if (row >= 0 && row < static_cast<double>(rows))
+    return static_cast<int64_t>(row);
+  if (!firstRow.empty() && id >= 0)
+    return -1;
   return op->emitOpError("id ")
          << id << " is outside the table of " << rows << " rows";
 }
@@ -100,10 +106,11 @@ Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
   Tensor result = Tensor::zeros(op.getType());
   int64_t width = table.size() / table.getDimSize(0);
   for (int64_t i = 0; i < ids.size(); ++i) {
-    FailureOr<int64_t> row = rowOf(op, ids[i], table.getDimSize(0));
+    FailureOr<int64_t> row =
+        rowOf(op, ids[i], table.getDimSize(0), operands.drop_front(2));
     if (failed(row))
       return failure();
-    for (int64_t j = 0; j < width; ++j)
+    for (int64_t j = 0; *row >= 0 && j < width; ++j)
       result[i * width + j] = table[*row * width + j];
   }
   return Tensors{result};
@@ -114,10 +121,11 @@ Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
   Tensor result = Tensor::zeros(op.getType());
   int64_t width = result.size() / result.getDimSize(0);
   for (int64_t i = 0; i < ids.size(); ++i) {
-    FailureOr<int64_t> row = rowOf(op, ids[i], result.getDimSize(0));
+    FailureOr<int64_t> row =
+        rowOf(op, ids[i], result.getDimSize(0), operands.drop_front(2));
     if (failed(row))
       return failure();
-    for (int64_t j = 0; j < width; ++j)
+    for (int64_t j = 0; *row >= 0 && j < width; ++j)
       result[*row * width + j] += gradient[i * width + j];
   }
   return Tensors{result};

@@ -201,14 +201,27 @@ Rule integerRule(Operation *op) {
       .Default([](Operation *) { return Rule(); });
 }
 
+/// A rank's part counts positions in the whole space, from where it begins.
 Rule dropoutRule(DropoutMaskOp op, RankedTensorType space) {
-  SmallVector<int64_t> strides = stridesWithin(space, space);
-  int64_t batch = dimsOf(space).find(StringAttr::get(op.getContext(), "batch"));
-  int64_t sampleStride = batch < 0 ? 0 : strides[batch];
+  SmallVector<int64_t> sizes(op.getSpace().value_or(space.getShape()));
+  SmallVector<int64_t> strides = stridesWithin(
+      RankedTensorType::get(sizes, space.getElementType(), space.getEncoding()),
+      space);
+  auto strideOf = [&](StringAttr name) -> int64_t {
+    int64_t dim = dimsOf(space).find(name);
+    return dim < 0 ? 0 : strides[dim];
+  };
+  SmallVector<int64_t> offsetStrides; // of the first sample and the offsets
+  offsetStrides.push_back(strideOf(StringAttr::get(op.getContext(), "batch")));
+  if (ArrayAttr dims = op.getDimsAttr())
+    for (StringAttr name : dims.getAsRange<StringAttr>())
+      offsetStrides.push_back(strideOf(name));
   uint32_t stream = op.getStream();
   double rate = op.getRate().convertToDouble();
   return [=](Operands x, ArrayRef<int64_t> index) {
-    int64_t position = positionOf(index, strides) + toInt(x[2]) * sampleStride;
+    int64_t position = positionOf(index, strides);
+    for (auto [i, stride] : llvm::enumerate(offsetStrides))
+      position += toInt(x[2 + i]) * stride;
     return dropoutFactor({x[0], x[1], x[2]}, stream, rate,
                          static_cast<uint64_t>(position));
   };
