@@ -146,8 +146,7 @@ Tensors communicate(Operation *op, ArrayRef<Tensor> parts) {
 Tensors coordinates(mesh::CoordinateOp op, size_t ranks) {
   Tensors results;
   for (size_t i = 0; i < ranks; ++i)
-    results.push_back(
-        Tensor::scalar(static_cast<double>(i) * op.getBlock()));
+    results.push_back(Tensor::scalar(static_cast<double>(i) * op.getBlock()));
   return results;
 }
 

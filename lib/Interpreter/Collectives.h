@@ -18,7 +18,6 @@ mlir::LogicalResult evaluateTogether(mlir::Operation *op, mesh::MeshAttr mesh,
 /// What `head_loss_grad` yields on each rank of one group; `operands` are by
 /// index in the group.
 mlir::FailureOr<std::vector<Tensors>>
-evaluateHead(transformer::HeadLossGradOp op,
-             mlir::ArrayRef<Tensors> operands);
+evaluateHead(transformer::HeadLossGradOp op, mlir::ArrayRef<Tensors> operands);
 
 } // namespace meshwork::interpreter

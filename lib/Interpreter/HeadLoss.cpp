@@ -56,7 +56,8 @@ TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
       for (int64_t w = 0, n = rowsOf(op, x).count; w < n; ++w)
         visit(logit(x[0], x[1], t, w), rowsOf(op, x).begin + w);
   };
-  forEachLogit([&](double value, int64_t) { largest = std::max(largest, value); });
+  forEachLogit(
+      [&](double value, int64_t) { largest = std::max(largest, value); });
   auto target = static_cast<int64_t>(ranks[0][2][t]);
   forEachLogit([&](double value, int64_t token) {
     sum += std::exp(value - largest);

@@ -89,6 +89,12 @@ void Program::transform(const std::string &pipeline) {
   ASSERT_TRUE(succeeded(passes.run(*owned))) << diagnostics;
 }
 
+bool Program::apply(function_ref<void(OpPassManager &)> build) {
+  PassManager passes(&context, ModuleOp::getOperationName());
+  build(passes);
+  return succeeded(passes.run(*owned));
+}
+
 Tensor randomTensor(std::vector<int64_t> shape, unsigned seed, double low,
                     double high) {
   Tensor tensor(std::move(shape));

@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,10 @@ public:
   /// Applies passes on the module: "a,b{option=1}". Fails the test when one
   /// fails.
   void transform(const std::string &pipeline);
+
+  /// Builds and runs passes; false, and why in `diagnostics`, when one fails or
+  /// leaves what does not verify.
+  bool apply(mlir::function_ref<void(mlir::OpPassManager &)> build);
 
   Interpreter interpreter;
   std::string diagnostics;

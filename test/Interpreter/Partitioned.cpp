@@ -1,0 +1,304 @@
+#include "Partitioned.h"
+
+#include "dialects/mesh/Mesh.h"
+#include "lib/Pipelines/Pipelines.h"
+#include "lib/Sharding/Reshard.h"
+#include "passes/sharding/Shardings.h"
+#include "passes/transform/Passes.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+/// Kind and name of an op on state.
+std::optional<StateKey> keyOf(Operation *op) {
+  if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+    return StateKey(StateKind::weight, parameter.getName().str());
+  if (auto state = dyn_cast<StateOp>(op))
+    return StateKey(state.getKind(), state.getName().str());
+  if (auto assign = dyn_cast<AssignOp>(op))
+    return StateKey(assign.getKind(), assign.getName().str());
+  if (auto add = dyn_cast<AccumulateOp>(op))
+    return StateKey(add.getKind(), add.getName().str());
+  return std::nullopt;
+}
+
+/// Elements of `global` that `rank` holds; what lies behind them is filled with
+/// values that would be noticed in any result.
+Tensor partOf(const Tensor &global, const sharding::Mesh &mesh,
+              const Layout &layout, int64_t rank, double padding) {
+  Tensor part(sharding::localShape(mesh, layout.shape, layout.sharding),
+              padding);
+  forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> at(index);
+    for (size_t d = 0; d < at.size(); ++d) {
+      sharding::Range range = sharding::globalRange(
+          mesh, layout.shape[d], layout.sharding.dims[d], rank);
+      at[d] += range.begin;
+      if (at[d] >= range.end)
+        return;
+    }
+    part.at(index) = global.at(at);
+  });
+  return part;
+}
+
+void addPart(Tensor &global, const Tensor &part, const sharding::Mesh &mesh,
+             const Layout &layout, int64_t rank) {
+  forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> at(index);
+    for (size_t d = 0; d < at.size(); ++d) {
+      sharding::Range range = sharding::globalRange(
+          mesh, layout.shape[d], layout.sharding.dims[d], rank);
+      at[d] += range.begin;
+      if (at[d] >= range.end)
+        return;
+    }
+    global.at(at) += part.at(index);
+  });
+}
+
+/// One tensor for each copy: ranks that differ along the axes that the sharding
+/// names hold parts, or summands, of the same one.
+std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
+                             ArrayRef<const Tensor *> parts) {
+  std::vector<sharding::AxisId> named = layout.sharding.partial;
+  for (const auto &axes : layout.sharding.dims)
+    named.insert(named.end(), axes.begin(), axes.end());
+  std::map<int64_t, Tensor> copies;
+  for (auto [rank, part] : llvm::enumerate(parts)) {
+    int64_t first = mesh.withIndex(static_cast<int64_t>(rank), named, 0);
+    Tensor &copy =
+        copies.try_emplace(first, Tensor(layout.shape)).first->second;
+    addPart(copy, *part, mesh, layout, static_cast<int64_t>(rank));
+  }
+  std::vector<Tensor> result;
+  for (auto &[first, copy] : copies)
+    result.push_back(copy);
+  return result;
+}
+
+std::map<StateKey, std::vector<Tensor>>
+collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
+        ArrayRef<Interpreter> ranks) {
+  std::map<StateKey, std::vector<Tensor>> result;
+  for (const auto &[key, layout] : layouts) {
+    SmallVector<const Tensor *> parts;
+    for (const Interpreter &rank : ranks)
+      if (auto known = rank.state.find(key); known != rank.state.end())
+        parts.push_back(&known->second);
+    if (parts.size() == ranks.size())
+      result[key] = assemble(compiled.mesh, layout, parts);
+  }
+  return result;
+}
+
+SmallVector<Tensor> microbatchOf(const Compiled &compiled,
+                                 const std::pair<Tensor, Tensor> &whole,
+                                 int64_t rank) {
+  auto part = [&](const Tensor &tensor, unsigned i) {
+    return partOf(tensor, compiled.mesh, compiled.arguments[i], rank, 0);
+  };
+  return {part(whole.first, 0), part(whole.second, 1)};
+}
+} // namespace
+
+Compiled::Compiled(const std::string &model, const std::string &specText,
+                   int64_t headChunk, const std::string &until) {
+  spec::Result parsed = spec::parse(specText, "spec.toml");
+  diagnostics = textOf(parsed.diagnostics);
+  if (!parsed.spec)
+    return;
+  program = std::make_unique<Program>(model);
+  for (const pipelines::Phase &phase : pipelines::phases()) {
+    bool fine = program->apply([&](OpPassManager &passes) {
+      if (phase.name == "fuse") {
+        transform::ExpandHeadPassOptions options;
+        options.chunk = headChunk;
+        passes.addPass(transform::createExpandHeadPass(options));
+      }
+      phase.build(passes, *parsed.spec);
+      passes.addPass(pipelines::createGatePass(phase.name));
+    });
+    if (!fine) {
+      diagnostics += phase.name.str() + ": " + program->diagnostics;
+      program.reset();
+      return;
+    }
+    if (phase.name == "shard" || phase.name == until)
+      readArguments();
+    if (phase.name == "partition" || phase.name == until)
+      readStates();
+    if (phase.name == until)
+      return;
+  }
+}
+
+/// Before they are made local, which drops their shardings.
+void Compiled::readArguments() {
+  if (!arguments.empty())
+    return;
+  mesh::MeshAttr attr = mesh::meshOf(program->module());
+  if (attr)
+    mesh = sharding::meshFrom(attr);
+  for (BlockArgument argument :
+       program->function("microbatch").getArguments()) {
+    std::vector<int64_t> shape = tensorType(argument).getShape().vec();
+    mesh::ShardingAttr own = mesh::shardingOf(argument);
+    arguments.push_back({shape, own ? sharding::fromAttr(attr, own)
+                                    : sharding::replicated(shape.size())});
+  }
+}
+
+/// All ops on one state must say the same of it.
+void Compiled::readStates() {
+  if (!states.empty())
+    return;
+  mesh::MeshAttr attr = mesh::meshOf(program->module());
+  std::map<std::string, std::vector<int64_t>> shapes;
+  program->module().walk([&](transformer::ParameterOp op) {
+    shapes[op.getName().str()] = op.getWholeShape().vec();
+  });
+  program->module().walk([&](Operation *op) {
+    std::optional<StateKey> key = keyOf(op);
+    if (!key)
+      return;
+    auto stored = op->getAttrOfType<mesh::ShardingAttr>(sharding::storedName);
+    const std::vector<int64_t> &shape = shapes[key->second];
+    Layout layout{shape, stored ? sharding::fromAttr(attr, stored)
+                                : sharding::replicated(shape.size())};
+    EXPECT_TRUE(stored || !attr) << key->second;
+    // @update adds up the loss where it stands.
+    bool isTotal = isa<AssignOp>(op) && key->first == StateKind::loss;
+    auto [known, isNew] = (isTotal ? totals : states).try_emplace(*key, layout);
+    EXPECT_TRUE(isNew || known->second.sharding == layout.sharding)
+        << key->second << " of kind " << static_cast<int>(key->first)
+        << " is stored in two ways";
+  });
+}
+
+StepData randomStep(const Compiled &compiled, int64_t vocabulary,
+                    unsigned seed) {
+  StepData data;
+  std::vector<int64_t> tokens = compiled.arguments[0].shape;
+  auto ids = [&] {
+    Tensor tensor =
+        randomTensor(tokens, seed++, 0, static_cast<double>(vocabulary));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      tensor[i] = std::floor(tensor[i]);
+    return tensor;
+  };
+  for (int i = 0; i < 2; ++i) {
+    Tensor inputs = ids();
+    data.microbatches.emplace_back(inputs, ids());
+  }
+  for (const auto &[key, layout] : compiled.states) {
+    if (key.first != StateKind::weight)
+      continue;
+    // Norms scale around one.
+    double middle = layout.shape.size() == 1 ? 1 : 0;
+    Tensor weight =
+        randomTensor(layout.shape, seed++, middle - 0.6, middle + 0.8);
+    data.state[key] = data.state[{StateKind::master, key.second}] = weight;
+    data.state[{StateKind::first_moment, key.second}] =
+        randomTensor(layout.shape, seed++, -0.1, 0.1);
+    data.state[{StateKind::second_moment, key.second}] =
+        randomTensor(layout.shape, seed++, 0, 0.1);
+  }
+  return data;
+}
+
+bool tryStep(Compiled &compiled, const StepData &data, StepResult &result) {
+  std::vector<Interpreter> ranks(compiled.numRanks());
+  for (auto [r, rank] : llvm::enumerate(ranks)) {
+    for (const auto &[key, value] : data.state)
+      if (auto layout = compiled.states.find(key);
+          layout != compiled.states.end())
+        rank.state[key] =
+            partOf(value, compiled.mesh, layout->second, r, 3.0 + r);
+    rank.inputs = {{StepInput::seed, 11},
+                   {StepInput::step, 3},
+                   {StepInput::learning_rate, 0.1},
+                   {StepInput::bias_correction1, 0.1},
+                   {StepInput::bias_correction2, 0.05}};
+  }
+  int64_t batch = compiled.arguments[0].shape[0];
+  for (auto [i, microbatch] : llvm::enumerate(data.microbatches)) {
+    std::vector<SmallVector<Tensor>> arguments;
+    for (auto [r, rank] : llvm::enumerate(ranks)) {
+      int64_t begin =
+          sharding::globalRange(compiled.mesh, batch,
+                                compiled.arguments[0].sharding.dims[0], r)
+              .begin;
+      rank.inputs[StepInput::first_sample] =
+          static_cast<double>(16 + batch * i + begin);
+      arguments.push_back(microbatchOf(compiled, microbatch, r));
+    }
+    if (failed(runRanks(compiled.program->function("microbatch"), ranks,
+                        arguments)))
+      return false;
+  }
+  result.gradients = collect(compiled, compiled.states, ranks);
+  std::vector<SmallVector<Tensor>> none(ranks.size());
+  if (failed(runRanks(compiled.program->function("update"), ranks, none)))
+    return false;
+  std::map<StateKey, Layout> after = compiled.totals;
+  after.insert(compiled.states.begin(), compiled.states.end());
+  result.updated = collect(compiled, after, ranks);
+  return true;
+}
+
+StepResult runStep(Compiled &compiled, const StepData &data) {
+  StepResult result;
+  if (!tryStep(compiled, data, result)) {
+    ADD_FAILURE() << compiled.program->diagnostics;
+    return {};
+  }
+  return result;
+}
+
+static void
+compareStates(const std::map<StateKey, std::vector<Tensor>> &actual,
+              const std::map<StateKey, std::vector<Tensor>> &expected,
+              StringRef when, double tolerance, llvm::raw_ostream &text) {
+  for (const auto &[key, wanted] : expected) {
+    auto name = [&]() -> llvm::raw_ostream & {
+      return text << when << " " << stringifyStateKind(key.first) << " "
+                  << key.second << ": ";
+    };
+    auto found = actual.find(key);
+    if (found == actual.end()) {
+      name() << "is not there\n";
+      continue;
+    }
+    for (const Tensor &copy : found->second) {
+      double error = relativeError(copy, wanted[0]);
+      if (!(error < tolerance)) {
+        name() << "differs by " << error << "\n";
+        break;
+      }
+      if (copy.getElements() != found->second[0].getElements()) {
+        name() << "copies differ\n";
+        break;
+      }
+    }
+  }
+}
+
+std::string compareSteps(const StepResult &actual, const StepResult &expected,
+                         double tolerance) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (expected.gradients.empty() || expected.updated.empty())
+    stream << "nothing is expected\n";
+  compareStates(actual.gradients, expected.gradients, "microbatches", tolerance,
+                stream);
+  compareStates(actual.updated, expected.updated, "update", tolerance, stream);
+  return text;
+}
+
+} // namespace meshwork::interpreter

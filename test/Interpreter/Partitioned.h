@@ -1,0 +1,72 @@
+// A model and a spec, compiled for all ranks and run: what each rank holds is
+// cut from global tensors before, and put together after.
+//
+//   Compiled many(model, spec);
+//   ASSERT_TRUE(many.program) << many.diagnostics;
+//   expectSameStep(runStep(many, data), runStep(one, data));
+#pragma once
+
+#include "Harness.h"
+#include "lib/Sharding/Sharding.h"
+
+#include <map>
+#include <memory>
+
+namespace meshwork::interpreter {
+
+using StateKey = Interpreter::StateKey;
+
+/// How a state lies on the ranks between instructions.
+struct Layout {
+  std::vector<int64_t> shape; // global
+  sharding::Sharding sharding;
+};
+
+/// A program after the phases up to `fuse`.
+struct Compiled {
+  /// `model` and `spec` are texts as the user's files hold them. A spec or
+  /// model that is refused leaves no program, and the reasons in `diagnostics`.
+  /// Tokens of a chunk of the head: `headChunk`. Stops after the phase `until`.
+  Compiled(const std::string &model, const std::string &spec,
+           int64_t headChunk = 256, const std::string &until = "fuse");
+
+  int64_t numRanks() const { return mesh.numRanks(); }
+
+  std::unique_ptr<Program> program;
+  std::string diagnostics;
+  sharding::Mesh mesh; // empty: one rank, whole tensors
+  std::map<StateKey, Layout> states;
+  std::map<StateKey, Layout> totals; // the loss, which @update adds up in place
+  std::vector<Layout> arguments;     // of @microbatch
+
+private:
+  void readArguments();
+  void readStates();
+};
+
+/// What a step starts from, global: microbatches of tokens and targets, and the
+/// state of every parameter.
+struct StepData {
+  std::vector<std::pair<Tensor, Tensor>> microbatches;
+  std::map<StateKey, Tensor> state;
+};
+/// Random data for the model of a compiled program, a function of `seed`.
+StepData randomStep(const Compiled &compiled, int64_t vocabulary,
+                    unsigned seed = 1);
+
+/// States after the microbatches and after the update: one tensor for each copy
+/// that the ranks hold. Empty, with a failure of the test, when it cannot run.
+struct StepResult {
+  std::map<StateKey, std::vector<Tensor>> gradients, updated;
+};
+StepResult runStep(Compiled &compiled, const StepData &data);
+
+/// Runs, and gives no failure but false.
+bool tryStep(Compiled &compiled, const StepData &data, StepResult &result);
+
+/// What differs, one line each: a copy from the others (bitwise), or from
+/// `expected` by more than `tolerance` in the 2-norm, relative. Empty: nothing.
+std::string compareSteps(const StepResult &actual, const StepResult &expected,
+                         double tolerance = 1e-9);
+
+} // namespace meshwork::interpreter

@@ -1,0 +1,66 @@
+// Every strategy means what one rank means: the loss, each gradient and each
+// updated weight, for each legal combination of axes.
+#include "TinyConfigs.h"
+
+using namespace meshwork::interpreter;
+
+namespace {
+
+struct Model {
+  const char *name;
+  std::string text;
+};
+std::vector<Model> models() {
+  return {{"gpt2", tinyGpt2()},
+          {"llama, 2 key heads, tied", tinyLlama(2, true)},
+          {"llama, 1 key head", tinyLlama(1, false)}};
+}
+
+/// Axes that state may be split over.
+std::vector<std::vector<std::string>> zeroChoices(const Strategy &strategy) {
+  std::vector<std::vector<std::string>> choices;
+  if (strategy.dp > 1)
+    choices.push_back({"dp"});
+  if (strategy.fsdp > 1)
+    choices.push_back({"fsdp"});
+  if (strategy.dp > 1 && strategy.fsdp > 1)
+    choices.push_back({"dp", "fsdp"});
+  return choices;
+}
+
+/// All that differ in more than names, with up to 8 ranks.
+std::vector<Strategy> strategiesOf(int64_t dp, int64_t fsdp, int64_t tp) {
+  std::vector<Strategy> list;
+  for (bool sequenceParallel : {false, true}) {
+    if (sequenceParallel && tp == 1)
+      continue;
+    Strategy strategy{dp, fsdp, tp, sequenceParallel};
+    list.push_back(strategy);
+    for (unsigned stage : {1, 2, 3})
+      for (const auto &axes : zeroChoices(strategy)) {
+        strategy.zero = stage;
+        strategy.zeroAxes = axes;
+        list.push_back(strategy);
+      }
+  }
+  return list;
+}
+
+/// One mesh a test, so that ctest can share them out.
+class Strategies : public testing::TestWithParam<std::tuple<int, int, int>> {};
+TEST_P(Strategies, MeanWhatOneRankMeans) {
+  auto [dp, fsdp, tp] = GetParam();
+  if (dp * fsdp * tp > 8)
+    GTEST_SKIP() << "more than eight ranks";
+  for (const Model &model : models())
+    for (const Strategy &strategy : strategiesOf(dp, fsdp, tp)) {
+      SCOPED_TRACE(model.name);
+      checkStrategy(model.text, strategy);
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Meshes, Strategies,
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(1, 2, 4),
+                                          testing::Values(1, 2, 4)));
+
+} // namespace

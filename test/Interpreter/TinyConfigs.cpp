@@ -1,0 +1,101 @@
+#include "TinyConfigs.h"
+
+#include "lib/Import/Import.h"
+
+namespace meshwork::interpreter {
+namespace {
+
+std::string imported(const std::string &config) {
+  importer::Result result = importer::importConfig(config, "config.json");
+  EXPECT_TRUE(result.model) << textOf(result.diagnostics);
+  return result.model.value_or("module {}");
+}
+
+std::string quotedList(const std::vector<std::string> &items) {
+  std::string text;
+  for (const std::string &item : items)
+    text += (text.empty() ? "\"" : ", \"") + item + "\"";
+  return "[" + text + "]";
+}
+
+constexpr int64_t batch = 8;
+} // namespace
+
+std::string tinyGpt2(int64_t vocabulary, int64_t ffn) {
+  return imported(R"({"model_type": "gpt2", "vocab_size": )" +
+                  std::to_string(vocabulary) + R"(, "n_inner": )" +
+                  std::to_string(ffn) + R"(, "n_positions": 8, "n_embd": 8,
+    "n_layer": 1, "n_head": 4, "activation_function": "gelu_new", "resid_pdrop": 0.2, "embd_pdrop": 0.1,
+    "attn_pdrop": 0.25, "layer_norm_epsilon": 1e-5, "initializer_range": 0.02, "tie_word_embeddings": true})");
+}
+
+std::string tinyLlama(int64_t keyHeads, bool tied, int64_t vocabulary,
+                      int64_t ffn, int64_t layers) {
+  return imported(
+      R"({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 4, "hidden_act": "silu",
+    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_position_embeddings": 16, "initializer_range": 0.02,
+    "num_hidden_layers": )" +
+      std::to_string(layers) + R"(, "num_key_value_heads": )" +
+      std::to_string(keyHeads) + R"(, "intermediate_size": )" +
+      std::to_string(ffn) + R"(, "vocab_size": )" + std::to_string(vocabulary) +
+      R"(, "tie_word_embeddings": )" + (tied ? "true" : "false") + "}");
+}
+
+std::string Strategy::spec() const {
+  std::vector<std::string> axes;
+  for (auto [axis, size] : {std::pair("dp", dp), {"fsdp", fsdp}, {"tp", tp}})
+    axes.push_back(axis + ("=" + std::to_string(size)));
+  std::string text =
+      "[mesh]\naxes = " + quotedList(axes) +
+      "\n[batch]\nglobal = 16\nmicro = " + std::to_string(batch / (dp * fsdp)) +
+      "\nsequence = " + std::to_string(sequence) +
+      "\n[precision]\ncompute = \"f32\"\n[optimizer]\n"
+      "clip_grad_norm = 0.5\n";
+  if (sequenceParallel)
+    text += "[shard]\nresidual_sequence = [\"tp\"]\n";
+  if (zero > 0)
+    text += "[zero]\nstage = " + std::to_string(zero) +
+            "\naxes = " + quotedList(zeroAxes) + "\n";
+  return text;
+}
+
+std::string Strategy::name() const {
+  std::string text = "dp" + std::to_string(dp) + " fsdp" +
+                     std::to_string(fsdp) + " tp" + std::to_string(tp);
+  if (sequenceParallel)
+    text += " sp";
+  if (zero > 0) {
+    text += " zero" + std::to_string(zero) + " over";
+    for (const std::string &axis : zeroAxes)
+      text += " " + axis;
+  }
+  return text;
+}
+
+const StepResult &expectedStep(const std::string &model,
+                               const Strategy &strategy, int64_t vocabulary) {
+  static std::map<std::pair<std::string, int64_t>, StepResult> known;
+  auto [entry, isNew] = known.try_emplace({model, strategy.sequence});
+  if (isNew) {
+    Strategy alone;
+    alone.sequence = strategy.sequence;
+    Compiled one(model, alone.spec(), 256, "step");
+    EXPECT_TRUE(one.program) << one.diagnostics;
+    if (one.program)
+      entry->second = runStep(one, randomStep(one, vocabulary));
+  }
+  return entry->second;
+}
+
+void checkStrategy(const std::string &model, const Strategy &strategy,
+                   int64_t vocabulary, int64_t headChunk) {
+  Compiled many(model, strategy.spec(), headChunk);
+  ASSERT_TRUE(many.program) << strategy.name() << "\n" << many.diagnostics;
+  ASSERT_EQ(many.numRanks(), strategy.dp * strategy.fsdp * strategy.tp);
+  StepData data = randomStep(many, vocabulary);
+  StepResult result = runStep(many, data);
+  EXPECT_EQ(compareSteps(result, expectedStep(model, strategy, vocabulary)), "")
+      << strategy.name();
+}
+
+} // namespace meshwork::interpreter
