@@ -180,9 +180,9 @@ def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value, AnyMemRe
   let summary = "Sets every element";
 }
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
-    StrArrayAttr:$axes, StrAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
+    StrArrayAttr:$axes, StrAttr:$phase, StrAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
     Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
-    "$kind $reduction `over` $axes `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
+    "$kind $reduction `over` $axes `in` $phase `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
     [AttrSizedOperandSegments]> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
 }

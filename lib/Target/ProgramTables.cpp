@@ -243,7 +243,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
           entry.parts.push_back(std::move(part));
         }
         entry.sources.assign(op.getSources().begin(), op.getSources().end());
-        entry.phase = op->getParentOfType<schedule::PhaseOp>().getName();
+        entry.phase = op.getPhase();
         entry.cause = op.getCause();
         result.Set(std::move(entry));
       });

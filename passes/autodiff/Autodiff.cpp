@@ -57,7 +57,7 @@ public:
     terminator->setOperands({});
     llvm::SmallDenseSet<Operation *> isForward(forward.begin(), forward.end());
     for (Operation &op : function.getBody().front().without_terminator())
-      if (!isForward.contains(&op))
+      if (!isForward.contains(&op) && !isa<HeadLossGradOp>(op)) // That is the end of both passes.
         op.setAttr("transformer.backward", builder.getUnitAttr());
     // A fused gradient op may have taken the place of its forward op.
     for (Operation *op : llvm::reverse(forward))

@@ -9,15 +9,35 @@ namespace meshwork::schedule {
 
 static bool readsState(Operation *op) { return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp()); }
 
-/// Moves collectives to where their results are needed, so that those of
-/// several operands stand together; those of states stay at the start, and
-/// those that end in states go to the end.
-void Lowering::groupCollectives(func::FuncOp function) {
-  Block &body = function.getBody().front();
-  SmallVector<Operation *> ops;
-  for (Operation &op : body)
-    if (isa<mesh::CollectiveOpInterface>(op))
-      ops.push_back(&op);
+/// Collectives of states first, level by level: those of all states, then what
+/// reads their results. They need nothing else, and travel in few buckets.
+static llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {
+  llvm::SmallDenseSet<Operation *> hoisted;
+  SmallVector<Operation *> level;
+  for (Operation *op : ops)
+    if (readsState(op))
+      level.push_back(op);
+  Operation *anchor = nullptr; // the last state that one of them reads
+  for (Operation *op : level)
+    if (Operation *state = op->getOperand(0).getDefiningOp(); !anchor || anchor->isBeforeInBlock(state))
+      anchor = state;
+  while (!level.empty()) {
+    SmallVector<Operation *> next;
+    for (Operation *op : level) {
+      op->moveAfter(anchor);
+      anchor = op;
+      hoisted.insert(op);
+      for (Operation *user : op->getUsers())
+        if (isa<mesh::CollectiveOpInterface>(user))
+          next.push_back(user);
+    }
+    level = std::move(next);
+  }
+  return hoisted;
+}
+
+/// What ends in states goes to the end, after all that computes.
+static void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     SmallVector<Operation *> users(op->getUsers());
     if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) || readsState(op))
@@ -26,14 +46,70 @@ void Lowering::groupCollectives(func::FuncOp function) {
     for (Operation *user : users)
       user->moveBefore(body.getTerminator());
   }
+}
+
+/// Places in a block, kept while ops move: an op knows its own only until the
+/// next move, and counting anew each time would take quadratic time.
+class Places {
+public:
+  explicit Places(Block &body) {
+    for (Operation &op : body)
+      places[&op] = static_cast<int64_t>(places.size()) * spacing;
+  }
+  int64_t of(Operation *op) const { return places.lookup(op); }
+  /// In front of `other` and of what was moved there before.
+  void moveBefore(Operation *op, Operation *other) {
+    auto &[front, count] = moved[other];
+    op->moveBefore(front ? front : other);
+    front = op;
+    places[op] = of(other) - spacing / 2 - ++count;
+  }
+  void moveAfter(Operation *op, Operation *other) {
+    op->moveAfter(other);
+    places[op] = of(other) + 1;
+  }
+
+private:
+  static constexpr int64_t spacing = 1 << 20;
+  llvm::DenseMap<Operation *, int64_t> places;
+  llvm::DenseMap<Operation *, std::pair<Operation *, int64_t>> moved; // the front one, and how many
+};
+
+/// The others stand where they are needed first; a small one that could run
+/// together with an earlier one of its kind stands there.
+static void sinkToUsers(Block &body, ArrayRef<Operation *> ops, const llvm::SmallDenseSet<Operation *> &fixed) {
+  constexpr uint64_t smallBytes = 1 << 16;
+  Places places(body);
   for (Operation *op : llvm::reverse(ops)) {
-    if (op->use_empty() || readsState(op))
+    if (op->use_empty() || fixed.contains(op))
       continue;
     Operation *first = *op->getUsers().begin();
     for (Operation *user : op->getUsers())
-      first = user->isBeforeInBlock(first) ? user : first;
-    op->moveBefore(first);
+      first = places.of(user) < places.of(first) ? user : first;
+    places.moveBefore(op, first);
   }
+  llvm::DenseMap<std::pair<OperationName, Attribute>, Operation *> lastOf; // by kind and axes
+  for (Operation *op : ops) {
+    if (fixed.contains(op) || bytesOfType(op->getOperand(0).getType()) > smallBytes)
+      continue;
+    Operation *input = op->getOperand(0).getDefiningOp();
+    Operation *&last = lastOf[{op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
+    if (last && places.of(last) < places.of(op) && input && places.of(input) < places.of(last))
+      places.moveAfter(op, last);
+    last = op;
+  }
+}
+
+/// Puts collectives of one kind side by side where nothing keeps them apart.
+void Lowering::groupCollectives(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  SmallVector<Operation *> ops;
+  for (Operation &op : body)
+    if (isa<mesh::CollectiveOpInterface>(op))
+      ops.push_back(&op);
+  llvm::SmallDenseSet<Operation *> fixed = hoistThoseOfStates(ops);
+  sinkThoseToStates(body, ops);
+  sinkToUsers(body, ops, fixed);
 }
 
 /// Where the result of a collective goes.
@@ -150,10 +226,16 @@ void Lowering::flush() {
   Bucket bucket = std::move(*pending);
   pending.reset();
   auto state = bucket.first->getOperand(0).getDefiningOp<StateOp>();
+  std::string cause = bucket.first.getCause().str();
+  if (bucket.results.size() > 1)
+    cause += ", and " + std::to_string(bucket.results.size() - 1) + " more like it";
+  StringRef phase = bucket.first->getParentOfType<func::FuncOp>().getName();
+  if (phase == "microbatch")
+    phase = bucket.first->hasAttr("transformer.backward") ? "backward" : "forward";
   StringRef source = state && state.getKind() == StateKind::loss ? "loss" : stringifyCollectiveKind(bucket.kind);
   CollectiveOp::create(builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0), i64(bucket.bytes),
                        CollectiveKindAttr::get(builder.getContext(), bucket.kind), ReductionAttr::get(builder.getContext(), bucket.reduction),
-                       bucket.first.getAxes(), builder.getStringAttr(bucket.first.getCause()), builder.getDenseI64ArrayAttr(bucket.dims),
+                       bucket.first.getAxes(), builder.getStringAttr(phase), builder.getStringAttr(cause), builder.getDenseI64ArrayAttr(bucket.dims),
                        builder.getDenseI64ArrayAttr(bucket.toDims), builder.getDenseI64ArrayAttr(bucket.sources), bucket.inputs, bucket.outputs);
 }
 

@@ -41,7 +41,9 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent, Arra
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   for (int64_t size : shape)
     bytes *= size;
-  builder.setInsertionPoint(*program.getBody().getOps<PhaseOp>().begin());
+  if (!firstPhase) // Buffers are many, and looking past them each time is slow.
+    firstPhase = *program.getBody().getOps<PhaseOp>().begin();
+  builder.setInsertionPoint(firstPhase);
   auto op = BufferOp::create(builder, loc, MemRefType::get({bytes}, builder.getI8Type()), name, kind, isPersistent, IntegerAttr());
   return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(shape), element};
 }

@@ -73,6 +73,7 @@ private:
   ProgramOp program;
   ::mlir::OpBuilder builder; // before the first phase
   ::mlir::Location loc;
+  ::mlir::Operation *firstPhase = nullptr;
   ::mlir::Type gradient;
   bool mixed; // weights apart from the master weights
   ::llvm::DenseMap<::mlir::Value, Place> places;

@@ -1,5 +1,6 @@
-// RUN: meshwork-opt %s -transformer-expand-head="chunk=8" | FileCheck %s
-// RUN: meshwork-opt %s -transformer-expand-head="chunk=64" | FileCheck %s --check-prefix=WHOLE
+// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=8" | FileCheck %s
+// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=3" | FileCheck %s --check-prefix=SUM
+// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=64" | FileCheck %s --check-prefix=WHOLE
 
 #bse = #transformer.dims<batch, sequence, embed>
 #bs = #transformer.dims<batch, sequence>
@@ -24,4 +25,18 @@ func.func @head(%h: tensor<2x16x4xf32, #bse>, %t: tensor<2x16xi32, #bs>) -> tens
   transformer.accumulate gradient "head", %dw : tensor<32x4xf32, #ve>
   transformer.accumulate loss "", %loss : tensor<f32>
   return %dh : tensor<2x16x4xf32, #bse>
+}
+
+// -----
+// A weight gradient that is not accumulated, since ranks keep parts of it, is summed over the chunks.
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+// SUM-LABEL: func.func @returned
+func.func @returned(%h: tensor<6x4xf32, #se>, %w: tensor<32x4xf32, #ve>, %t: tensor<6xi32, #transformer.dims<sequence>>) -> tensor<32x4xf32, #ve> {
+  // SUM: %[[FIRST:.*]] = transformer.contract "av,az->vz"
+  // SUM: %[[BOTH:.*]] = transformer.contract "av,az->vz" {{.*}} bias %[[FIRST]]
+  // SUM: return %[[BOTH]]
+  %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : tensor<6x4xf32, #se>, tensor<32x4xf32, #ve>, tensor<6xi32, #transformer.dims<sequence>>
+      -> tensor<f32>, tensor<6x4xf32, #se>, tensor<32x4xf32, #ve>
+  return %dw : tensor<32x4xf32, #ve>
 }
