@@ -180,6 +180,8 @@ InProcessTransport::InProcessTransport(Mesh ofRanks,
   for (uint32_t i = 0; i < all.size(); ++i)
     all[i] = i;
   world = std::make_unique<Group>(all, options, firstFailure);
+  exchanged.resize(all.size());
+  gathered.resize(all.size());
 }
 
 InProcessTransport::~InProcessTransport() = default;
@@ -218,6 +220,31 @@ InProcessTransport::agree(uint32_t rank, uint32_t flags, const char *what) {
   if (absl::Status met = world->rendezvous.arriveAndWait(rank, what); !met.ok())
     return met;
   return all;
+}
+
+absl::StatusOr<std::vector<std::string>>
+InProcessTransport::exchange(uint32_t rank, std::string mine,
+                             const char *what) {
+  exchanged[rank] = std::move(mine);
+  absl::StatusOr<uint32_t> met = agree(rank, 0, what);
+  if (!met.ok())
+    return met.status();
+  std::vector<std::string> texts = exchanged;
+  // As in agree.
+  met = agree(rank, 0, what);
+  if (!met.ok())
+    return met.status();
+  return texts;
+}
+
+// The last one delivers, so nobody waits. Nobody writes the next text before
+// that one has come to the meeting in between.
+absl::Status InProcessTransport::gather(uint32_t rank, std::string mine,
+                                        Deliver deliver) {
+  gathered[rank] = std::move(mine);
+  if ((given.fetch_add(1, std::memory_order_acq_rel) + 1) % numRanks() != 0)
+    return absl::OkStatus();
+  return deliver(gathered);
 }
 
 void InProcessTransport::abort(uint32_t rank, const absl::Status &why) {

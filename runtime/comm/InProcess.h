@@ -28,6 +28,11 @@ public:
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                  const char *what) override;
+  absl::StatusOr<std::vector<std::string>> exchange(uint32_t rank,
+                                                    std::string mine,
+                                                    const char *what) override;
+  absl::Status gather(uint32_t rank, std::string mine,
+                      Deliver deliver) override;
   void abort(uint32_t rank, const absl::Status &why) override;
   absl::Status failure() const override { return firstFailure.cause(); }
 
@@ -46,6 +51,8 @@ private:
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::unique_ptr<Group>>
       groups;
   std::unique_ptr<Group> world;
+  std::vector<std::string> exchanged, gathered; // by rank
+  std::atomic<uint32_t> given{0};               // to `gathered`
 };
 
 } // namespace meshwork::runtime

@@ -22,6 +22,7 @@ public:
   absl::Status status() const;
   /// What `set` was given.
   absl::Status cause() const;
+  uint32_t rank() const;
 
 private:
   std::atomic<bool> flag{false};

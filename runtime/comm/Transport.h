@@ -75,6 +75,16 @@ public:
   /// Waits for all ranks and returns the bitwise or of their flags.
   virtual absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                          const char *what) = 0;
+  /// Every rank's text, by rank.
+  virtual absl::StatusOr<std::vector<std::string>>
+  exchange(uint32_t rank, std::string mine, const char *what) = 0;
+  using Deliver =
+      absl::FunctionRef<absl::Status(absl::Span<const std::string> texts)>;
+  /// Calls `deliver` with every rank's text, by rank, once all have given
+  /// theirs, on one rank of the process that has rank 0; the others do not
+  /// wait. All ranks meet elsewhere between two calls.
+  virtual absl::Status gather(uint32_t rank, std::string mine,
+                              Deliver deliver) = 0;
   /// Wakes every rank that waits, now and later, with an aborted status that
   /// names `rank`. The first call wins. Any thread.
   virtual void abort(uint32_t rank, const absl::Status &why) = 0;

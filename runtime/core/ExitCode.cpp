@@ -4,6 +4,7 @@
 namespace meshwork::runtime {
 namespace {
 constexpr char payloadUrl[] = "meshwork/exit-code";
+constexpr char elsewhereUrl[] = "meshwork/told-elsewhere";
 } // namespace
 
 int exitCodeOf(const absl::Status &status) {
@@ -39,6 +40,16 @@ absl::Status withExitCode(absl::Status status, ExitCode code) {
   const char byte = static_cast<char>(code);
   status.SetPayload(payloadUrl, absl::Cord(absl::string_view(&byte, 1)));
   return status;
+}
+
+absl::Status toldElsewhere(absl::Status status, int code) {
+  status = withExitCode(std::move(status), static_cast<ExitCode>(code));
+  status.SetPayload(elsewhereUrl, absl::Cord());
+  return status;
+}
+
+bool isToldElsewhere(const absl::Status &status) {
+  return status.GetPayload(elsewhereUrl).has_value();
 }
 
 } // namespace meshwork::runtime

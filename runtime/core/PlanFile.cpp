@@ -82,8 +82,8 @@ absl::Status named(const std::string &path, const absl::Status &status) {
 } // namespace
 
 PlanFile::~PlanFile() {
-  if (payload)
-    ::munmap(payload, payloadSize);
+  if (bytes)
+    ::munmap(bytes, payloadSize);
 }
 
 absl::Status PlanFile::allocate(uint64_t bytes) {
@@ -92,28 +92,28 @@ absl::Status PlanFile::allocate(uint64_t bytes) {
   if (memory == MAP_FAILED)
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for a plan of ", bytes, " bytes"));
-  payload = static_cast<unsigned char *>(memory);
+  this->bytes = static_cast<unsigned char *>(memory);
   payloadSize = bytes;
   return absl::OkStatus();
 }
 
 absl::Status PlanFile::check(const unsigned char *frame) {
   XXH128_canonical_t digest;
-  XXH128_canonicalFromHash(&digest, XXH3_128bits(payload, payloadSize));
+  XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, payloadSize));
   if (std::memcmp(digest.digest, frame + 24, sizeof(digest.digest)) != 0)
     return bad("damaged: the checksum of its payload is wrong");
   // Later writes to the plan, by a stray pointer, fault instead of misleading.
-  ::mprotect(payload, payloadSize, PROT_READ);
+  ::mprotect(bytes, payloadSize, PROT_READ);
   // A table of its own takes at least 8 bytes, so an honest plan stays below;
   // one that points at the same table again and again does not.
-  flatbuffers::Verifier verifier(payload, payloadSize, /*max_depth=*/64,
+  flatbuffers::Verifier verifier(bytes, payloadSize, /*max_depth=*/64,
                                  /*max_tables=*/payloadSize / 8 + 1);
-  if (!plan::PlanBufferHasIdentifier(payload))
+  if (!plan::PlanBufferHasIdentifier(bytes))
     return bad("its payload is not a plan: no identifier \"",
                plan::PlanIdentifier(), "\"");
   if (!plan::VerifyPlanBuffer(verifier))
     return bad("its structure is broken although its checksum is right");
-  root = plan::GetPlan(payload);
+  root = plan::GetPlan(bytes);
   return checkPlan(*root);
 }
 
@@ -126,7 +126,7 @@ PlanFile::fromBytes(absl::Span<const unsigned char> file) {
   MESHWORK_RETURN_IF_ERROR(checkFrame(file.data(), following));
   std::unique_ptr<PlanFile> result(new PlanFile);
   MESHWORK_RETURN_IF_ERROR(result->allocate(following));
-  std::memcpy(result->payload, file.data() + plan::frameBytes, following);
+  std::memcpy(result->bytes, file.data() + plan::frameBytes, following);
   MESHWORK_RETURN_IF_ERROR(result->check(file.data()));
   return result;
 }
@@ -156,7 +156,7 @@ PlanFile::open(const std::string &path) {
   if (status.ok())
     status = result->allocate(fileBytes - plan::frameBytes);
   if (status.ok())
-    status = readAll(file.fd, result->payload, result->payloadSize);
+    status = readAll(file.fd, result->bytes, result->payloadSize);
   if (status.ok())
     status = result->check(frame);
   if (!status.ok())

@@ -27,6 +27,10 @@ public:
   fromBytes(absl::Span<const unsigned char> file);
 
   const plan::Plan &plan() const { return *root; }
+  /// The checked bytes, without the frame.
+  absl::Span<const unsigned char> payload() const {
+    return {bytes, static_cast<size_t>(payloadSize)};
+  }
   uint64_t payloadBytes() const { return payloadSize; }
 
   ~PlanFile();
@@ -38,7 +42,7 @@ private:
   absl::Status allocate(uint64_t bytes);
   absl::Status check(const unsigned char *frame);
 
-  unsigned char *payload = nullptr; // mapped, page aligned
+  unsigned char *bytes = nullptr; // mapped, page aligned
   uint64_t payloadSize = 0;
   const plan::Plan *root = nullptr;
 };

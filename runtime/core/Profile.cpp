@@ -26,10 +26,13 @@ std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
       {Phase::update, "update"}};
   std::map<const plan::Program *, double> sharers;
   for (const auto &rank : ranks)
-    ++sharers[&rank->program()];
+    if (rank)
+      ++sharers[&rank->program()];
   std::vector<Row> rows;
   std::map<const plan::Instruction *, size_t> rowOf;
   for (size_t r = 0; r < ranks.size(); ++r) {
+    if (!ranks[r])
+      continue;
     double weight =
         sharers[&ranks[r]->program()] *
         std::max<double>(1, static_cast<double>(recorders[r]->summedSteps()));

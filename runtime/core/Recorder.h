@@ -46,10 +46,16 @@ using Ranks = std::vector<std::unique_ptr<Rank>>;
 /// A Chrome trace (chrome://tracing, ui.perfetto.dev): a process per rank with
 /// a track for computation, one for communication that computation waits for,
 /// and one per channel; times in microseconds since the first event.
-absl::Status writeTrace(const std::string &path, const Ranks &ranks,
-                        const Recorders &recorders);
+///   texts  of all processes, each from `traceText` with one origin: the least
+///          `traceOrigin`
+absl::Status writeTrace(const std::string &path,
+                        absl::Span<const std::string> texts);
+std::string traceText(const Ranks &ranks, const Recorders &recorders,
+                      int64_t originNs);
+int64_t traceOrigin(const Recorders &recorders);
 
-/// Time per instruction, mean over the ranks that run the same program.
+/// Time per instruction, mean over the ranks of this process that run the same
+/// program.
 absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
                               const Recorders &recorders);
 

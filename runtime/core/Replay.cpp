@@ -3,6 +3,7 @@
 #include "runtime/core/Operands.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace meshwork::runtime {
@@ -65,6 +66,26 @@ void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
                                    : std::string(),
         " on rank ", rank.rank());
   });
+}
+
+std::string Finding::encode() const {
+  return absl::StrCat(inParameter ? 1 : 0, " ", static_cast<int>(phase), " ",
+                      microbatch, " ", index, " ", rank, "\n", text);
+}
+
+std::optional<Finding> Finding::decode(const std::string &from) {
+  Finding finding;
+  unsigned in = 0, phase = 0;
+  int length = 0;
+  if (std::sscanf(from.c_str(), "%u %u %u %u %u%n", &in, &phase,
+                  &finding.microbatch, &finding.index, &finding.rank,
+                  &length) != 5 ||
+      phase > static_cast<unsigned>(Phase::update))
+    return std::nullopt;
+  finding.inParameter = in != 0;
+  finding.phase = static_cast<Phase>(phase);
+  finding.text = from.substr(static_cast<size_t>(length) + 1);
+  return finding;
 }
 
 std::optional<Finding> scanParameters(const Rank &rank) {

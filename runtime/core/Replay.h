@@ -16,6 +16,10 @@ struct Finding {
   uint32_t rank = 0;
   std::string text; // for people
 
+  /// As text for other ranks, and back; nothing for what is no finding.
+  std::string encode() const;
+  static std::optional<Finding> decode(const std::string &text);
+
   /// Order in time; of equals the lowest rank.
   auto key() const {
     int after = inParameter ? 0 : 1 + static_cast<int>(phase);

@@ -5,8 +5,10 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/core/Processes.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -45,14 +47,14 @@ absl::Status checkOptions(const RunOptions &o) {
 }
 
 absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
-                        uint32_t &ranks) {
+                        const Processes &processes, uint32_t &ranks) {
   ranks = 1;
   for (const plan::Axis *axis : *plan.mesh())
     ranks *= axis->size();
   if (options.ranks != 0 && options.ranks != ranks)
     return usage("-n is ", options.ranks, ", the plan is for ", ranks,
                  " ranks: leave -n out, or compile for another mesh");
-  if (ranks > maxRanks)
+  if (ranks > maxRanks && !processes.areMany())
     return absl::ResourceExhaustedError(
         absl::StrCat("the plan is for ", ranks,
                      " ranks, one process runs at most ", maxRanks));
@@ -61,23 +63,33 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
 
 /// Everything that ranks will take, against what there is.
 absl::Status checkMemory(const plan::Plan &plan,
-                         const std::vector<CoreShare> &cores, uint64_t &total) {
+                         const std::vector<CoreShare> &cores,
+                         const Processes &processes, uint64_t &total) {
   total = 0;
+  int threads = 1;
+  for (const CoreShare &share : cores)
+    threads = std::max(threads, share.threads);
   const auto &programs = *plan.program_of_rank();
   std::vector<absl::StatusOr<uint64_t>> needs;
   for (const plan::Program *program : *plan.programs())
-    needs.push_back(neededBytes(*program, cores[0].threads));
+    needs.push_back(neededBytes(*program, threads));
   for (uint32_t rank = 0; rank < cores.size(); ++rank) {
+    if (cores[rank].threads == 0)
+      continue;
     const auto &need = needs[programs.Get(programs.size() == 1 ? 0 : rank)];
     MESHWORK_RETURN_IF_ERROR(need.status());
     if (!checkedAdd(total, *need, total))
       return bad("the memory of all ranks does not fit 64 bits");
   }
-  uint64_t available = availableBytes();
-  if (total <= available)
+  uint32_t ranksHere =
+      processes.ranksHere(static_cast<uint32_t>(cores.size()));
+  uint64_t available = availableBytes(), here = total;
+  if (processes.areMany() && !checkedMul(total, ranksHere, here))
+    return bad("the memory of all ranks does not fit 64 bits");
+  if (here <= available)
     return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the plan needs ", bytesText(total), " (", cores.size(),
+      "the plan needs ", bytesText(here), " (", ranksHere,
       " ranks of up to ", bytesText(*needs[0]),
       " each), this process may take ", bytesText(available),
       ": compile with a smaller micro batch, or use a larger machine"));
@@ -115,7 +127,8 @@ absl::Status openInputs(const RunOptions &options, TrainerParts &parts) {
   return absl::OkStatus();
 }
 
-absl::Status writeOutputs(const RunOptions &options, Trainer &trainer) {
+absl::Status writeOutputs(const RunOptions &options, Trainer &trainer,
+                          bool isFirst) {
   if (!options.save.empty())
     MESHWORK_RETURN_IF_ERROR(
         trainer.saveState(options.save, StatePart::master));
@@ -123,15 +136,77 @@ absl::Status writeOutputs(const RunOptions &options, Trainer &trainer) {
     MESHWORK_RETURN_IF_ERROR(
         trainer.saveState(options.saveGradients, StatePart::gradient));
   if (!options.trace.empty())
-    MESHWORK_RETURN_IF_ERROR(
-        writeTrace(options.trace, trainer.ranks(), trainer.recorders()));
-  if (!options.profileJson.empty())
+    MESHWORK_RETURN_IF_ERROR(trainer.saveTrace(options.trace));
+  if (!options.profileJson.empty() && isFirst)
     MESHWORK_RETURN_IF_ERROR(writeProfileJson(
         options.profileJson, trainer.ranks(), trainer.recorders()));
-  if (options.profile)
+  if (options.profile && isFirst)
     std::fputs(profileTable(trainer.ranks(), trainer.recorders()).c_str(),
                stdout);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Reporter>>
+makeReporter(const plan::Plan &plan, const RunOptions &options,
+             const Processes &processes, uint64_t planned) {
+  if (!processes.isFirst())
+    return nullptr;
+  resetPeakResident(); // Reading inputs may have taken more for a moment.
+  auto reporter =
+      Reporter::create(plan, {options.metrics, options.steps, options.logEvery,
+                              options.peakTflops, residentBytes(), planned});
+  MESHWORK_RETURN_IF_ERROR(reporter.status());
+  return std::shared_ptr<Reporter>(std::move(*reporter));
+}
+
+absl::Status train(const RunOptions &options, TrainerParts parts) {
+  bool isFirst = parts.processes->isFirst();
+  std::shared_ptr<Reporter> report = parts.reporter;
+  Trainer trainer(std::move(parts), options);
+  absl::Status status = trainer.run();
+  if (report)
+    report->finish();
+  return status.ok() ? writeOutputs(options, trainer, isFirst) : status;
+}
+
+absl::Status runIn(Processes &processes, const RunOptions &options) {
+  TrainerParts parts;
+  parts.processes = &processes;
+  absl::StatusOr<std::unique_ptr<PlanFile>> file = PlanFile::open(options.plan);
+  MESHWORK_RETURN_IF_ERROR(file.status());
+  parts.plan = std::move(*file);
+  const plan::Plan &plan = parts.plan->plan();
+  MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
+  uint32_t ranks = 0;
+  MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, processes, ranks));
+  MESHWORK_RETURN_IF_ERROR(checkMachine(plan));
+  absl::StatusOr<std::vector<CoreShare>> cores =
+      processes.shareCores(ranks, options);
+  MESHWORK_RETURN_IF_ERROR(cores.status());
+  parts.cores = std::move(*cores);
+  uint64_t planned = 0;
+  MESHWORK_RETURN_IF_ERROR(checkMemory(plan, parts.cores, processes, planned));
+  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
+      KernelLibrary::load(plan);
+  MESHWORK_RETURN_IF_ERROR(kernels.status());
+  parts.kernels = std::move(*kernels);
+  if (options.validateOnly) {
+    if (processes.isFirst())
+      absl::PrintF("%s is valid: %d ranks, %d programs, %s for %s\n",
+                   options.plan, ranks, plan.programs()->size(),
+                   bytesText(planned),
+                   processes.areMany() ? "each rank" : "all ranks");
+    return absl::OkStatus();
+  }
+  if (!options.saveGradients.empty())
+    MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
+  if (processes.isFirst())
+    MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
+  MESHWORK_RETURN_IF_ERROR(openInputs(options, parts));
+  auto reporter = makeReporter(plan, options, processes, planned);
+  MESHWORK_RETURN_IF_ERROR(reporter.status());
+  parts.reporter = std::move(*reporter);
+  return train(options, std::move(parts));
 }
 } // namespace
 
@@ -140,42 +215,9 @@ absl::Status run(const RunOptions &given) {
   if (options.learningRate.decaySteps == 0)
     options.learningRate.decaySteps = options.steps;
   MESHWORK_RETURN_IF_ERROR(checkOptions(options));
-  TrainerParts parts;
-  absl::StatusOr<std::unique_ptr<PlanFile>> file = PlanFile::open(options.plan);
-  MESHWORK_RETURN_IF_ERROR(file.status());
-  parts.plan = std::move(*file);
-  const plan::Plan &plan = parts.plan->plan();
-  uint32_t ranks = 0;
-  MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, ranks));
-  MESHWORK_RETURN_IF_ERROR(checkMachine(plan));
-  parts.cores = shareCores(allowedCpus(), ranks, options.threads, options.pin);
-  uint64_t planned = 0;
-  MESHWORK_RETURN_IF_ERROR(checkMemory(plan, parts.cores, planned));
-  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
-      KernelLibrary::load(plan);
-  MESHWORK_RETURN_IF_ERROR(kernels.status());
-  parts.kernels = std::move(*kernels);
-  if (options.validateOnly) {
-    absl::PrintF("%s is valid: %d ranks, %d programs, %s for all ranks\n",
-                 options.plan, ranks, plan.programs()->size(),
-                 bytesText(planned));
-    return absl::OkStatus();
-  }
-  if (!options.saveGradients.empty())
-    MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
-  MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
-  MESHWORK_RETURN_IF_ERROR(openInputs(options, parts));
-  resetPeakResident(); // Reading inputs may have taken more for a moment.
-  absl::StatusOr<std::unique_ptr<Reporter>> reporter =
-      Reporter::create(plan, {options.metrics, options.steps, options.logEvery,
-                              options.peakTflops, residentBytes(), planned});
-  MESHWORK_RETURN_IF_ERROR(reporter.status());
-  parts.reporter = std::move(*reporter);
-  std::shared_ptr<Reporter> report = parts.reporter;
-  Trainer trainer(std::move(parts), options);
-  absl::Status status = trainer.run();
-  report->finish();
-  return status.ok() ? writeOutputs(options, trainer) : status;
+  absl::StatusOr<Processes> processes = Processes::start(options);
+  MESHWORK_RETURN_IF_ERROR(processes.status());
+  return processes->settle(runIn(*processes, options));
 }
 
 } // namespace meshwork::runtime

@@ -1,6 +1,7 @@
 // Chrome's trace event format, "X" (complete) events.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Json.h"
 #include "runtime/core/Recorder.h"
@@ -46,33 +47,43 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
 }
 } // namespace
 
-absl::Status writeTrace(const std::string &path, const Ranks &ranks,
-                        const Recorders &recorders) {
+int64_t traceOrigin(const Recorders &recorders) {
+  int64_t origin = INT64_MAX;
+  for (const auto &recorder : recorders)
+    if (recorder && !recorder->events().empty())
+      origin = std::min(origin, recorder->events().front().beginNs);
+  return origin;
+}
+
+std::string traceText(const Ranks &ranks, const Recorders &recorders,
+                      int64_t originNs) {
+  std::string json;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (!ranks[r])
+      continue;
+    appendTrackNames(json, ranks[r]->rank(), ranks[r]->numChannels());
+    for (const TraceEvent &event : recorders[r]->events())
+      appendEvent(json, *ranks[r], event, originNs);
+  }
+  return json;
+}
+
+absl::Status writeTrace(const std::string &path,
+                        absl::Span<const std::string> texts) {
   absl::StatusOr<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return fromIo(file.status());
-  int64_t origin = INT64_MAX;
-  for (const auto &recorder : recorders)
-    if (!recorder->events().empty())
-      origin = std::min(origin, recorder->events().front().beginNs);
-  std::string json = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    appendTrackNames(json, ranks[r]->rank(), ranks[r]->numChannels());
-    for (const TraceEvent &event : recorders[r]->events()) {
-      appendEvent(json, *ranks[r], event, origin);
-      if (json.size() < (1u << 20))
-        continue;
-      if (absl::Status status = file->write(json.data(), json.size());
-          !status.ok())
-        return fromIo(status);
-      json.clear();
-    }
-  }
+  auto write = [&](const std::string &text) {
+    return fromIo(file->write(text.data(), text.size()));
+  };
+  MESHWORK_RETURN_IF_ERROR(
+      write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"));
+  for (const std::string &text : texts)
+    MESHWORK_RETURN_IF_ERROR(write(text));
   // The format allows no comma after the last event; this one is a name.
-  json += "{\"ph\":\"M\",\"name\":\"trace_end\",\"pid\":0,\"tid\":0,\"args\":{}"
-          "}\n]}\n";
-  if (absl::Status status = file->write(json.data(), json.size()); !status.ok())
-    return fromIo(status);
+  MESHWORK_RETURN_IF_ERROR(write(
+      "{\"ph\":\"M\",\"name\":\"trace_end\",\"pid\":0,\"tid\":0,\"args\":{}"
+      "}\n]}\n"));
   return fromIo(file->commit());
 }
 

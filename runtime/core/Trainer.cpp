@@ -1,5 +1,4 @@
 #include "runtime/core/Trainer.h"
-#include "runtime/comm/InProcess.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/MeasurePeak.h"
 #include "runtime/core/Replay.h"
@@ -8,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -23,6 +23,21 @@ Mesh meshOf(const plan::Plan &plan) {
   return Mesh(std::move(sizes));
 }
 
+struct StepTimes {
+  int64_t wallNs = 0;
+  CommTimes comm;
+};
+
+/// Plain values on their way between ranks.
+template <typename T> std::string bytesOf(const T &value) {
+  return std::string(reinterpret_cast<const char *>(&value), sizeof(value));
+}
+template <typename T> T valueOf(const std::string &bytes) {
+  T value{};
+  std::memcpy(&value, bytes.data(), std::min(sizeof(value), bytes.size()));
+  return value;
+}
+
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 } // namespace
 
@@ -30,17 +45,17 @@ struct Trainer::Job {
   Job(TrainerParts given, const RunOptions &runOptions, bool spins)
       : parts(std::move(given)), options(runOptions),
         mesh(meshOf(parts.plan->plan())),
-        transport(mesh, {options.timeoutSeconds, spins}),
+        transport(parts.processes->makeTransport(mesh, options.timeoutSeconds,
+                                                 spins)),
         ranks(mesh.numRanks()), recorders(mesh.numRanks()),
-        findings(mesh.numRanks()), times(mesh.numRanks()),
-        peaks(mesh.numRanks()) {}
+        stepEnds(mesh.numRanks()) {}
 
   absl::Status runRank(uint32_t rank);
 
   TrainerParts parts;
   RunOptions options;
   Mesh mesh;
-  InProcessTransport transport;
+  std::shared_ptr<Transport> transport;
   Ranks ranks;
   Recorders recorders;
 
@@ -56,22 +71,15 @@ private:
   absl::Status measurePeak(uint32_t rank);
   absl::Status runStep(uint32_t rank, uint64_t step, bool &stop);
   absl::Status explainBadLoss(uint32_t rank, uint64_t step, double rate);
-  absl::Status report(uint32_t rank, uint64_t step, double rate);
+  absl::Status report(uint32_t rank, uint64_t step, double rate,
+                      absl::Span<const std::string> times);
 
-  // Written by each rank, read by others after a meeting.
-  std::vector<std::optional<Finding>> findings;
-  struct StepTimes {
-    CommTimes comm;
-    int64_t wallNs = 0, endedNs = 0; // of the last step; when it ended
-  };
-  std::vector<StepTimes> times;
-  std::vector<double> peaks;
-  std::atomic<uint32_t> stepsEnded{0};
+  std::vector<int64_t> stepEnds; // when each rank here ended its last step
 };
 
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
   absl::StatusOr<std::unique_ptr<Rank>> made =
-      Rank::create({parts.plan->plan(), rank, mesh, *parts.kernels, transport,
+      Rank::create({parts.plan->plan(), rank, mesh, *parts.kernels, *transport,
                     parts.tokens.get(), options.seed, parts.cores[rank]});
   MESHWORK_RETURN_IF_ERROR(made.status());
   ranks[rank] = std::move(*made);
@@ -82,24 +90,24 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
   MESHWORK_RETURN_IF_ERROR(
       placeWeights(*ranks[rank], parts.weights.get(), options.seed));
   // Nobody computes before everybody has memory and weights.
-  MESHWORK_RETURN_IF_ERROR(transport.agree(rank, 0, "the start").status());
+  MESHWORK_RETURN_IF_ERROR(transport->agree(rank, 0, "the start").status());
   if (options.measurePeak)
     MESHWORK_RETURN_IF_ERROR(measurePeak(rank));
   MESHWORK_RETURN_IF_ERROR(ranks[rank]->runOnce());
-  return transport.agree(rank, 0, "the first step").status();
+  return transport->agree(rank, 0, "the first step").status();
 }
 
 absl::Status Trainer::Job::measurePeak(uint32_t rank) {
   absl::StatusOr<double> tflops =
       measureMatmulTflops(parts.plan->plan().compute(), ranks[rank]->team());
   MESHWORK_RETURN_IF_ERROR(tflops.status());
-  peaks[rank] = *tflops;
-  MESHWORK_RETURN_IF_ERROR(
-      transport.agree(rank, 0, "the peak measurement").status());
+  absl::StatusOr<std::vector<std::string>> peaks =
+      transport->exchange(rank, bytesOf(*tflops), "the peak measurement");
+  MESHWORK_RETURN_IF_ERROR(peaks.status());
   if (rank == 0) {
     double sum = 0;
-    for (double peak : peaks)
-      sum += peak;
+    for (const std::string &peak : *peaks)
+      sum += valueOf<double>(peak);
     parts.reporter->setPeakTflops(sum);
     resetPeakResident(); // All matrices of the measurement are gone.
   }
@@ -109,7 +117,7 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
 absl::Status Trainer::Job::runRank(uint32_t rank) {
   MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
   ranks[rank]->takeTimes(); // of what came before the first step
-  times[rank].endedNs = steadyNs();
+  stepEnds[rank] = steadyNs();
   bool stop = false;
   for (uint64_t step = 0; step < options.steps && !stop; ++step)
     MESHWORK_RETURN_IF_ERROR(runStep(rank, step, stop));
@@ -128,32 +136,34 @@ absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
     flags |= stopAfterStep;
   int64_t arrived = steadyNs();
   absl::StatusOr<uint32_t> all =
-      transport.agree(rank, flags, "the end of a step");
+      transport->agree(rank, flags, "the end of a step");
   MESHWORK_RETURN_IF_ERROR(all.status());
   int64_t waited = steadyNs() - arrived;
   if (*all & lossIsBad)
     return explainBadLoss(rank, step, rate);
   MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorder));
-  times[rank].comm = me.takeTimes();
-  times[rank].comm.waitNs += waited;
+  StepTimes spent{0, me.takeTimes()};
+  spent.comm.waitNs += waited;
   int64_t now = steadyNs();
-  times[rank].wallNs = now - std::exchange(times[rank].endedNs, now);
+  spent.wallNs = now - std::exchange(stepEnds[rank], now);
   stop = *all & stopAfterStep;
-  return report(rank, step, rate);
+  return transport->gather(rank, bytesOf(spent),
+                           [&](absl::Span<const std::string> times) {
+                             return report(rank, step, rate, times);
+                           });
 }
 
-// The rank that ends the step last reports for all. Nobody can write `times`
-// for the next step before this rank has come to the next meeting.
-absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate) {
-  uint32_t count = static_cast<uint32_t>(ranks.size());
-  if ((stepsEnded.fetch_add(1, std::memory_order_acq_rel) + 1) % count != 0)
-    return absl::OkStatus();
+/// The loss and the rest are the same on every rank, but for times.
+absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate,
+                                  absl::Span<const std::string> times) {
   int64_t wallNs = 0, moveNs = 0, waitNs = 0;
-  for (const StepTimes &of : times) {
+  for (const std::string &text : times) {
+    StepTimes of = valueOf<StepTimes>(text);
     wallNs += of.wallNs;
     moveNs += of.comm.moveNs;
     waitNs += of.comm.waitNs;
   }
+  double count = static_cast<double>(times.size());
   StepReport report{step,
                     ranks[rank]->loss(),
                     ranks[rank]->gradNorm(),
@@ -168,21 +178,22 @@ absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate) {
 absl::Status Trainer::Job::explainBadLoss(uint32_t rank, uint64_t step,
                                           double rate) {
   float loss = ranks[rank]->loss();
-  findings[rank] = scanParameters(*ranks[rank]);
-  if (!findings[rank]) {
-    NonFiniteScan scan(*ranks[rank]);
-    // All ranks repeat the step together, since it communicates.
-    MESHWORK_RETURN_IF_ERROR(ranks[rank]->runToLoss(step, rate, &scan));
-    findings[rank] = scan.first;
-  } else {
-    MESHWORK_RETURN_IF_ERROR(ranks[rank]->runToLoss(step, rate, nullptr));
-  }
+  std::optional<Finding> mine = scanParameters(*ranks[rank]);
+  NonFiniteScan scan(*ranks[rank]);
+  // All ranks repeat the step together, since it communicates.
   MESHWORK_RETURN_IF_ERROR(
-      transport.agree(rank, 0, "the search for a bad value").status());
-  const Finding *first = nullptr;
-  for (const std::optional<Finding> &finding : findings)
+      ranks[rank]->runToLoss(step, rate, mine ? nullptr : &scan));
+  if (!mine)
+    mine = scan.first;
+  absl::StatusOr<std::vector<std::string>> texts = transport->exchange(
+      rank, mine ? mine->encode() : "", "the search for a bad value");
+  MESHWORK_RETURN_IF_ERROR(texts.status());
+  std::optional<Finding> first;
+  for (const std::string &text : *texts) {
+    std::optional<Finding> finding = Finding::decode(text);
     if (finding && (!first || finding->key() < first->key()))
-      first = &*finding;
+      first = finding;
+  }
   return bad(
       "the loss of step ", step, " is ", loss,
       "; all ranks stopped before the optimizer. ",
@@ -200,22 +211,59 @@ Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
 }
 
 const Ranks &Trainer::ranks() const { return job->ranks; }
+namespace {
+class MpiBlocks : public BlockExchange {
+public:
+  explicit MpiBlocks(MpiTransport &transport) : transport(transport) {}
+  absl::Status toRoot(uint32_t from, absl::Span<float> values) override {
+    return transport.toFirst(from, values);
+  }
+
+private:
+  MpiTransport &transport;
+};
+} // namespace
+
 absl::Status Trainer::saveState(const std::string &path, StatePart part) {
+  std::unique_ptr<BlockExchange> blocks;
+  if (MpiTransport *mpi = job->parts.processes->mpiTransport())
+    blocks = std::make_unique<MpiBlocks>(*mpi);
   return runtime::saveState(path, part, job->parts.plan->plan(), job->mesh,
-                            job->ranks, nullptr);
+                            job->ranks, blocks.get());
 }
+
+absl::Status Trainer::saveTrace(const std::string &path) {
+  MpiTransport *mpi = job->parts.processes->mpiTransport();
+  int64_t origin = traceOrigin(job->recorders);
+  if (!mpi)
+    return writeTrace(path,
+                      {traceText(job->ranks, job->recorders, origin)});
+  uint32_t rank = job->parts.processes->rank();
+  absl::StatusOr<std::vector<std::string>> origins =
+      mpi->exchange(rank, bytesOf(origin), "the end");
+  MESHWORK_RETURN_IF_ERROR(origins.status());
+  for (const std::string &other : *origins)
+    origin = std::min(origin, valueOf<int64_t>(other));
+  return mpi->gather(rank, traceText(job->ranks, job->recorders, origin),
+                     [&](absl::Span<const std::string> texts) {
+                       return writeTrace(path, texts);
+                     });
+}
+
 const Recorders &Trainer::recorders() const { return job->recorders; }
 
 absl::Status Trainer::run() {
   uint32_t count = static_cast<uint32_t>(job->ranks.size());
-  std::vector<std::thread> threads;
-  job->running = count;
+  std::vector<std::thread> threads(count);
+  for (const CoreShare &share : job->parts.cores)
+    job->running += share.threads > 0;
   job->hasEnded.assign(count, false);
   for (uint32_t rank = 0; rank < count; ++rank)
-    threads.emplace_back([job = job, rank] {
+    if (job->parts.cores[rank].threads > 0)
+      threads[rank] = std::thread([job = job, rank] {
       absl::Status status = job->runRank(rank);
       if (!status.ok())
-        job->transport.abort(rank, status);
+        job->transport->abort(rank, status);
       std::lock_guard<std::mutex> lock(job->mutex);
       job->failed |= !status.ok();
       job->hasEnded[rank] = true;
@@ -229,8 +277,9 @@ absl::Status Trainer::run() {
   std::vector<bool> ended = job->hasEnded;
   lock.unlock();
   for (uint32_t rank = 0; rank < count; ++rank)
-    ended[rank] ? threads[rank].join() : threads[rank].detach();
-  return job->transport.failure();
+    if (threads[rank].joinable())
+      ended[rank] ? threads[rank].join() : threads[rank].detach();
+  return job->transport->failure();
 }
 
 } // namespace meshwork::runtime

@@ -1,4 +1,4 @@
-// All ranks of a plan as threads of this process, step by step.
+// The ranks of a plan that are here, all or one, as threads, step by step.
 //
 //   Trainer trainer(plan, tokens, weights, reporter, options);
 //   absl::Status status = trainer.run();
@@ -7,6 +7,7 @@
 
 #include "meshwork/Runtime/Run.h"
 #include "runtime/core/PlanFile.h"
+#include "runtime/core/Processes.h"
 #include "runtime/core/Recorder.h"
 #include "runtime/core/Report.h"
 #include "runtime/core/Weights.h"
@@ -20,7 +21,8 @@ struct TrainerParts {
   std::shared_ptr<const TokenSource> tokens;        // null: no steps
   std::shared_ptr<const SafeTensorsReader> weights; // null: from the seed
   std::shared_ptr<Reporter> reporter;
-  std::vector<CoreShare> cores; // one per rank
+  std::vector<CoreShare> cores; // one per rank; no threads: it is elsewhere
+  Processes *processes;         // outlives the trainer
 };
 
 class Trainer {
@@ -32,10 +34,12 @@ public:
   /// of it are left behind (their threads and memory stay).
   absl::Status run();
 
-  /// After an ok `run`; see saveState in Weights.h.
+  // After an ok `run`, by all processes; the first one writes.
+  /// See saveState in Weights.h.
   absl::Status saveState(const std::string &path, StatePart part);
+  absl::Status saveTrace(const std::string &path);
 
-  /// After an ok `run`.
+  /// After an ok `run`; null where a rank is in another process.
   const Ranks &ranks() const;
   const Recorders &recorders() const;
 

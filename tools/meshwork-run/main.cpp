@@ -10,6 +10,7 @@
 
 namespace {
 using meshwork::runtime::ExitCode;
+using Transport = meshwork::runtime::RunOptions::Transport;
 using Shape = meshwork::runtime::LearningRate::Shape;
 
 std::atomic<bool> stopRequested{false};
@@ -74,6 +75,13 @@ void addFiles(CLI::App &app, meshwork::runtime::RunOptions &o) {
 void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
   app.add_option("-n,--ranks", o.ranks, "Must be equal to the plan's ranks")
       ->check(CLI::PositiveNumber);
+  static const std::map<std::string, Transport> transports = {
+      {"auto", Transport::automatic},
+      {"threads", Transport::threads},
+      {"mpi", Transport::mpi}};
+  app.add_option("--transport", o.transport,
+                 "auto (as launched), threads (all ranks here) or mpi")
+      ->transform(CLI::CheckedTransformer(transports));
   app.add_option("--threads", o.threads,
                  "Threads per rank; default: cores / ranks")
       ->check(CLI::PositiveNumber);
@@ -95,7 +103,8 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
 int main(int argc, char **argv) {
   meshwork::runtime::RunOptions options;
   bool noPin = false;
-  CLI::App app("Runs a Meshwork plan: all its ranks, in this process.",
+  CLI::App app("Runs a Meshwork plan: all its ranks in this process, or, started by "
+               "mpirun or srun, one rank in each.",
                "meshwork-run");
   app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")
       ->required();
@@ -113,10 +122,10 @@ int main(int argc, char **argv) {
   handleSignals();
   absl::Status status = meshwork::runtime::run(options);
   std::fflush(stdout);
-  if (!status.ok())
+  if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))
     std::fprintf(stderr, "meshwork-run: error: %s\n",
                  std::string(status.message()).c_str());
   std::fflush(stderr);
   // Not `return`: a rank that hangs is a thread that would be waited for.
-  std::_Exit(meshwork::runtime::exitCodeOf(status));
+  meshwork::runtime::endProcess(status);
 }

@@ -19,6 +19,7 @@ enum class ExitCode : int {
   cannotCreate = 73, // an output that cannot be opened
   inputOutput = 74,  // a write that failed later
   retry = 75,        // a peer failed or did not arrive
+  config = 78,       // ranks were not started as the plan needs
   interrupted = 130
 };
 
@@ -31,5 +32,10 @@ int exitCodeOf(const absl::Status &status);
 
 /// `status` with `code` attached; an ok status stays as it is.
 absl::Status withExitCode(absl::Status status, ExitCode code);
+
+/// `status` of a rank that stops because another one failed, which tells the
+/// user; this one exits with the other's `code` and says nothing.
+absl::Status toldElsewhere(absl::Status status, int code);
+bool isToldElsewhere(const absl::Status &status);
 
 } // namespace meshwork::runtime

@@ -1,4 +1,5 @@
-// Runs a plan in this process, as `meshwork-run` does.
+// Runs a plan, as `meshwork-run` does: all ranks in this process, or under MPI
+// the one that this process is.
 //
 //   meshwork::runtime::RunOptions options;
 //   options.plan = "model.mwplan";
@@ -47,6 +48,10 @@ struct RunOptions {
   double peakTflops = 0;     // of all ranks together, for mfu; 0: unknown
   bool measurePeak = false;  // finds it with a matmul on each rank
   bool validateOnly = false; // check the plan and the machine, run nothing
+  /// How ranks run: all in this process, one a process, or as the environment
+  /// tells that a launcher started this one.
+  enum class Transport { automatic, threads, mpi };
+  Transport transport = Transport::automatic;
   /// When it becomes true, the run ends after the step in progress, saves, and
   /// is ok. May be null.
   const std::atomic<bool> *stop = nullptr;
@@ -56,5 +61,9 @@ struct RunOptions {
 /// the result into an exit code. When a rank hangs, its thread is left behind:
 /// a process should then end without waiting for threads (std::_Exit).
 absl::Status run(const RunOptions &options);
+
+/// Leaves at once, without waiting for threads, with the exit code of `status`.
+/// Where it is a failure of one of several processes, ends all of them.
+[[noreturn]] void endProcess(const absl::Status &status);
 
 } // namespace meshwork::runtime

@@ -1,0 +1,50 @@
+// Collectives between processes, as messages from rank to rank.
+//
+// Every rank knows from shapes alone what each other one needs, packs it, and
+// reduces what it receives in the order of group index: the bits are those of
+// ranks in one process.
+#pragma once
+
+#include "runtime/comm/Mesh.h"
+#include "runtime/comm/MpiWorld.h"
+#include "runtime/comm/Transport.h"
+
+namespace meshwork::runtime {
+
+class MpiTransport : public Transport {
+public:
+  /// The mesh has as many ranks as the world.
+  MpiTransport(MpiWorld &world, Mesh mesh);
+  ~MpiTransport() override;
+
+  uint32_t numRanks() const override { return mesh.numRanks(); }
+  absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
+                                 const char *what) override;
+  absl::StatusOr<std::vector<std::string>> exchange(uint32_t rank,
+                                                    std::string mine,
+                                                    const char *what) override;
+  absl::Status gather(uint32_t rank, std::string mine,
+                      Deliver deliver) override;
+  /// Rank 0 receives from `from`.
+  absl::Status toFirst(uint32_t from, absl::Span<float> values);
+  void abort(uint32_t rank, const absl::Status &why) override;
+  absl::Status failure() const override { return world.failure().cause(); }
+
+  /// Packed bytes of one channel's collectives, which run one at a time.
+  struct Staging {
+    std::vector<std::byte> send, receive;
+  };
+
+private:
+  MpiWorld &world;
+  Mesh mesh;
+  Staging staging[MpiWorld::serviceLane];
+};
+
+/// What any process of `world` says, by rank.
+absl::StatusOr<std::vector<std::string>>
+exchangeTexts(MpiWorld &world, const std::string &mine, const std::string &what);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,198 @@
+#include "runtime/core/Processes.h"
+#include "absl/strings/str_join.h"
+#include "meshwork/Plan/Frame.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "runtime/comm/InProcess.h"
+#include "runtime/comm/Launch.h"
+#include "runtime/core/Checked.h"
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <thread>
+#include <unistd.h>
+
+namespace meshwork::runtime {
+namespace {
+MpiWorld *running = nullptr; // for endProcess
+
+absl::Status config(const std::string &text) {
+  return withExitCode(absl::FailedPreconditionError(text), ExitCode::config);
+}
+
+/// What must be the same in every process; files are not looked into.
+std::string textOf(const PlanFile &plan, const RunOptions &o) {
+  XXH128_hash_t hash =
+      XXH3_128bits(plan.payload().data(), plan.payload().size());
+  const LearningRate &lr = o.learningRate;
+  return absl::StrCat(
+      absl::Hex(hash.high64, absl::kZeroPad16),
+      absl::Hex(hash.low64, absl::kZeroPad16), "\n--steps ", o.steps,
+      " --seed ", o.seed, " --lr ", lr.rate, " --min-lr ", lr.minimum,
+      " --warmup-steps ", lr.warmupSteps, " --decay-steps ", lr.decaySteps,
+      " --schedule ", static_cast<int>(lr.shape), " --init \"", o.init,
+      "\" --save \"", o.save, "\" --save-gradients \"", o.saveGradients,
+      "\" --trace \"", o.trace, "\" --measure-peak ", o.measurePeak,
+      o.validateOnly ? " --validate-only" : "");
+}
+
+/// The ranks whose text is not what most have; of equals what the first has.
+std::vector<uint32_t> oddOnes(const std::vector<std::string> &texts) {
+  std::map<std::string_view, size_t> counts;
+  for (const std::string &text : texts)
+    ++counts[text];
+  std::string_view usual = texts[0];
+  for (const auto &[text, count] : counts)
+    if (count > counts[usual])
+      usual = text;
+  std::vector<uint32_t> odd;
+  for (uint32_t rank = 0; rank < texts.size(); ++rank)
+    if (texts[rank] != usual)
+      odd.push_back(rank);
+  return odd;
+}
+
+/// "name cpu,cpu": processes that see the same cores share them.
+std::string machineText(const std::vector<int> &cpus) {
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  return absl::StrCat(name, " ", absl::StrJoin(cpus, ","));
+}
+
+std::string hostOf(const std::string &machine) {
+  return machine.substr(0, machine.find(' '));
+}
+} // namespace
+
+absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
+  Processes processes;
+  if (options.transport == RunOptions::Transport::threads)
+    return processes;
+  absl::StatusOr<Launch> launch =
+      detectLaunch([](const char *name) -> const char * {
+        return std::getenv(name);
+      });
+  if (!launch.ok())
+    return config(std::string(launch.status().message()));
+  if (!launch->isParallel &&
+      options.transport == RunOptions::Transport::automatic)
+    return processes;
+  absl::StatusOr<MpiWorld *> world =
+      MpiWorld::start(options.timeoutSeconds,
+                      launch->size <= std::thread::hardware_concurrency());
+  MESHWORK_RETURN_IF_ERROR(world.status());
+  processes.world = running = *world;
+  processes.launcher =
+      launch->isParallel ? launch->source : std::string("MPI");
+  if (launch->isParallel && (launch->size != (*world)->size() ||
+                             launch->rank != (*world)->rank()))
+    return processes.settle(config(absl::StrCat(
+        launch->source, " says rank ", launch->rank, " of ", launch->size,
+        ", MPI says rank ", (*world)->rank(), " of ", (*world)->size(),
+        ": start all ranks with the mpirun or srun of this Open MPI")));
+  return processes;
+}
+
+absl::Status Processes::agreeOn(const PlanFile &plan,
+                                const RunOptions &options) const {
+  if (!world)
+    return absl::OkStatus();
+  uint64_t ranks = 1;
+  for (const plan::Axis *axis : *plan.plan().mesh())
+    ranks *= axis->size();
+  absl::StatusOr<std::vector<std::string>> texts =
+      exchangeTexts(*world, textOf(plan, options), "the start");
+  MESHWORK_RETURN_IF_ERROR(texts.status());
+  std::vector<std::string> plans;
+  for (const std::string &text : *texts)
+    plans.push_back(text.substr(0, text.find('\n')));
+  if (std::vector<uint32_t> odd = oddOnes(plans); !odd.empty())
+    return config(absl::StrCat(
+        odd.size() == 1 ? "rank " : "ranks ", absl::StrJoin(odd, ", "),
+        odd.size() == 1 ? " has" : " have",
+        " another plan than the other ranks: hash ", plans[odd[0]].substr(0, 8),
+        ", theirs is ",
+        plans[odd[0] == 0 ? 1 : 0].substr(0, 8),
+        "; give all ranks the same file"));
+  if (ranks != world->size())
+    return config(absl::StrCat("the plan is for ", ranks, " ranks, ", launcher,
+                               " started ", world->size(),
+                               ": start as many, or compile for another mesh"));
+  if (std::vector<uint32_t> odd = oddOnes(*texts); !odd.empty())
+    return config(absl::StrCat(
+        odd.size() == 1 ? "rank " : "ranks ", absl::StrJoin(odd, ", "),
+        odd.size() == 1 ? " was" : " were",
+        " started with other options than the other ranks: ",
+        (*texts)[odd[0]].substr(plans[odd[0]].size() + 1)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<CoreShare>>
+Processes::shareCores(uint32_t ranks, const RunOptions &options) {
+  std::vector<int> cpus = allowedCpus();
+  if (!world)
+    return runtime::shareCores(cpus, ranks, options.threads, options.pin);
+  absl::StatusOr<std::vector<std::string>> machines =
+      exchangeTexts(*world, machineText(cpus), "the start");
+  MESHWORK_RETURN_IF_ERROR(machines.status());
+  uint32_t sharers = 0, mine = 0;
+  const std::string &here = (*machines)[world->rank()];
+  neighbours = 0;
+  for (uint32_t rank = 0; rank < machines->size(); ++rank) {
+    neighbours += hostOf((*machines)[rank]) == hostOf(here);
+    if ((*machines)[rank] != here)
+      continue;
+    mine += rank < world->rank();
+    ++sharers;
+  }
+  std::vector<CoreShare> shares(ranks, CoreShare{0, {}});
+  shares[world->rank()] =
+      runtime::shareCores(cpus, sharers, options.threads, options.pin)[mine];
+  return shares;
+}
+
+std::shared_ptr<Transport> Processes::makeTransport(const Mesh &mesh,
+                                                    double timeoutSeconds,
+                                                    bool spins) {
+  if (!world)
+    return std::make_shared<InProcessTransport>(
+        mesh, InProcessOptions{timeoutSeconds, spins});
+  transport = new MpiTransport(*world, mesh);
+  return std::shared_ptr<Transport>(transport, [](Transport *) {});
+}
+
+absl::Status Processes::settle(absl::Status status) {
+  if (!world)
+    return status;
+  if (status.ok()) {
+    world->finish();
+    running = nullptr;
+    return status;
+  }
+  // Often all ranks find the same; the lowest one tells.
+  for (uint32_t i = 0; i < std::min(world->rank(), 15u) * 2; ++i)
+    if (!world->failedElsewhere())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  world->announce(status, exitCodeOf(status));
+  if (world->failedElsewhere())
+    return toldElsewhere(std::move(status), world->remoteExitCode());
+  std::string text(status.message());
+  if (text.find("rank") != std::string::npos)
+    return status;
+  absl::Status named(status.code(),
+                     absl::StrCat("rank ", world->rank(), ": ", text));
+  return withExitCode(std::move(named),
+                      static_cast<ExitCode>(exitCodeOf(status)));
+}
+
+void endProcess(const absl::Status &status) {
+  int code = exitCodeOf(status);
+  if (running && !status.ok()) {
+    // The rank that failed ends all; time enough for it to tell why.
+    if (isToldElsewhere(status))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    running->abort(code);
+  }
+  std::_Exit(code);
+}
+
+} // namespace meshwork::runtime

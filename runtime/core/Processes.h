@@ -1,0 +1,48 @@
+// The processes of a run: this one alone, or as many as there are ranks.
+#pragma once
+
+#include "meshwork/Runtime/Run.h"
+#include "runtime/comm/MpiTransport.h"
+#include "runtime/core/Cpus.h"
+#include "runtime/core/PlanFile.h"
+
+namespace meshwork::runtime {
+
+class Processes {
+public:
+  /// Looks at options and environment, starts MPI when asked for.
+  static absl::StatusOr<Processes> start(const RunOptions &options);
+
+  bool areMany() const { return world != nullptr; }
+  /// Prints, reports and writes files.
+  bool isFirst() const { return !world || world->rank() == 0; }
+  uint32_t rank() const { return world ? world->rank() : 0; }
+
+  /// As many processes as ranks (exit code 78), and the same plan and options
+  /// in all of them: names the odd rank.
+  absl::Status agreeOn(const PlanFile &plan, const RunOptions &options) const;
+  /// Cores of each rank; of those elsewhere an empty share.
+  absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,
+                                                    const RunOptions &options);
+  /// Ranks that take memory of this machine.
+  uint32_t ranksHere(uint32_t ranks) const { return world ? neighbours : ranks; }
+
+  /// Lives to the process's end where there are many processes: MPI may still
+  /// use its memory after a failure.
+  std::shared_ptr<Transport> makeTransport(const Mesh &mesh,
+                                           double timeoutSeconds, bool spins);
+  /// Null when all ranks are here.
+  MpiTransport *mpiTransport() const { return transport; }
+
+  /// The end of a run. A failure is told to the other processes; one that
+  /// comes from there is marked as told.
+  absl::Status settle(absl::Status status);
+
+private:
+  MpiWorld *world = nullptr;
+  MpiTransport *transport = nullptr;
+  std::string launcher;
+  uint32_t neighbours = 1;
+};
+
+} // namespace meshwork::runtime
