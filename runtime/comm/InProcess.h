@@ -28,9 +28,8 @@ public:
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                  const char *what) override;
-  absl::StatusOr<std::vector<std::string>> exchange(uint32_t rank,
-                                                    std::string mine,
-                                                    const char *what) override;
+  absl::StatusOr<std::vector<std::string>>
+  exchange(uint32_t rank, std::string mine, const char *what) override;
   absl::Status gather(uint32_t rank, std::string mine,
                       Deliver deliver) override;
   void abort(uint32_t rank, const absl::Status &why) override;

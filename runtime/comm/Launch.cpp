@@ -8,10 +8,10 @@ namespace {
 using Environment = absl::FunctionRef<const char *(const char *)>;
 
 absl::Status badValue(const char *name, const char *value) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the environment variable ", name, " is \"",
-                   value ? value : "", "\", expected a number: start all ranks "
-                   "the same way, or unset it"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the environment variable ", name, " is \"", value ? value : "",
+      "\", expected a number: start all ranks "
+      "the same way, or unset it"));
 }
 
 absl::StatusOr<std::optional<Launch>> read(Environment environment,

@@ -23,11 +23,10 @@ int64_t nowNs() {
 MpiCollective::MpiCollective(MpiWorld &world, MpiTransport::Staging &buffers,
                              std::vector<uint32_t> group, uint32_t myIndex,
                              CollectiveRequest mine)
-    : world(world), staging(buffers), members(std::move(group)),
-      index(myIndex), ranks(static_cast<uint32_t>(members.size())),
-      request(std::move(mine)), what(request.describe()),
-      reduces(request.kind == Kind::all_reduce ||
-              request.kind == Kind::reduce_scatter) {
+    : world(world), staging(buffers), members(std::move(group)), index(myIndex),
+      ranks(static_cast<uint32_t>(members.size())), request(std::move(mine)),
+      what(request.describe()), reduces(request.kind == Kind::all_reduce ||
+                                        request.kind == Kind::reduce_scatter) {
   for (uint32_t i = 0; i < ranks; ++i)
     moves.push_back(movesOf(request, i, ranks));
   for (uint32_t i = 0; i < ranks; ++i) {
@@ -228,8 +227,8 @@ void MpiCollective::reduce(ParallelFor parallel) {
 /// The second half of an all_reduce: this rank's share of the sum to all, and
 /// theirs to where their sources were packed.
 absl::Status MpiCollective::spread(ParallelFor parallel) {
-  std::vector<Message> mine(ranks, Message{{}, sends[index].bytes,
-                                           sends[index].at});
+  std::vector<Message> mine(ranks,
+                            Message{{}, sends[index].bytes, sends[index].at});
   absl::Status status =
       swap(mine, staging.send.data(), sends, staging.send.data());
   for (uint32_t i = 0; status.ok() && i < ranks; ++i)

@@ -85,11 +85,14 @@ void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {
   if (!unpack(packed, numbers, text))
     return;
   if (tag == failed && numbers.size() == 2) {
-    if (!firstFailure.isSet()) // Before the failure shows.
+    if (announced)
+      return; // Both told at once; this rank goes its own way.
+    if (!noticed)
       exitCode = static_cast<int>(numbers[1] & 0xff);
-    firstFailure.set(from, absl::Status(static_cast<absl::StatusCode>(
-                                            1 + numbers[0] % 16),
-                                        text));
+    noticed = true; // Before the failure shows.
+    firstFailure.set(
+        from,
+        absl::Status(static_cast<absl::StatusCode>(1 + numbers[0] % 16), text));
   } else if (tag == question) {
     Waiting waiting = longestWait();
     if (waiting.peers.size() > maxText / sizeof(uint32_t))

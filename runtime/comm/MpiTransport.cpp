@@ -70,8 +70,8 @@ exchangeTexts(MpiWorld &world, const std::string &mine,
     return status;
   status = withPeers([&](uint32_t peer) {
     if (sizes[peer] > maxText)
-      return absl::InternalError(absl::StrCat("rank ", peer, " sends a text of ",
-                                              sizes[peer], " bytes"));
+      return absl::InternalError(absl::StrCat(
+          "rank ", peer, " sends a text of ", sizes[peer], " bytes"));
     texts[peer].resize(sizes[peer]);
     absl::Status posted =
         world.receive(MpiWorld::serviceLane, peer, texts[peer].data(),
@@ -97,8 +97,8 @@ absl::Status MpiTransport::gather(uint32_t rank, std::string mine,
   std::vector<uint64_t> sizes(world.size(), mine.size());
   uint64_t size = mine.size();
   if (rank != 0) {
-    absl::Status status = world.send(MpiWorld::serviceLane, 0, &size,
-                                     sizeof(size), pending);
+    absl::Status status =
+        world.send(MpiWorld::serviceLane, 0, &size, sizeof(size), pending);
     if (status.ok())
       status = world.send(MpiWorld::serviceLane, 0, mine.data(), mine.size(),
                           pending);
@@ -109,9 +109,8 @@ absl::Status MpiTransport::gather(uint32_t rank, std::string mine,
   for (bool isText : {false, true}) {
     for (uint32_t peer = 1; peer < world.size(); ++peer) {
       if (isText && sizes[peer] > maxText)
-        return absl::InternalError(
-            absl::StrCat("rank ", peer, " sends a text of ", sizes[peer],
-                         " bytes"));
+        return absl::InternalError(absl::StrCat(
+            "rank ", peer, " sends a text of ", sizes[peer], " bytes"));
       if (isText)
         all[peer].resize(sizes[peer]);
       absl::Status status =

@@ -22,9 +22,8 @@ public:
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                  const char *what) override;
-  absl::StatusOr<std::vector<std::string>> exchange(uint32_t rank,
-                                                    std::string mine,
-                                                    const char *what) override;
+  absl::StatusOr<std::vector<std::string>>
+  exchange(uint32_t rank, std::string mine, const char *what) override;
   absl::Status gather(uint32_t rank, std::string mine,
                       Deliver deliver) override;
   /// Rank 0 receives from `from`.
@@ -44,7 +43,8 @@ private:
 };
 
 /// What any process of `world` says, by rank.
-absl::StatusOr<std::vector<std::string>>
-exchangeTexts(MpiWorld &world, const std::string &mine, const std::string &what);
+absl::StatusOr<std::vector<std::string>> exchangeTexts(MpiWorld &world,
+                                                       const std::string &mine,
+                                                       const std::string &what);
 
 } // namespace meshwork::runtime

@@ -42,8 +42,8 @@ absl::StatusOr<MpiWorld *> MpiWorld::start(double timeoutSeconds, bool spins) {
 absl::Status MpiWorld::check(int code, const char *call) const {
   if (code == 0)
     return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      call, " failed on rank ", me, ": ", mpi.errorText(code)));
+  return absl::UnavailableError(
+      absl::StrCat(call, " failed on rank ", me, ": ", mpi.errorText(code)));
 }
 
 absl::Status MpiWorld::initialize() {

@@ -29,9 +29,8 @@ public:
   uint32_t size() const { return count; }
   /// Set by the first failure here or elsewhere.
   const Failure &failure() const { return firstFailure; }
-  bool failedElsewhere() const {
-    return firstFailure.isSet() && firstFailure.rank() != me;
-  }
+  /// Another rank has told of a failure.
+  bool failedElsewhere() const { return noticed; }
   /// This rank cannot go on; its waits end. `announce` tells the others.
   void fail(const absl::Status &why) { firstFailure.set(me, why); }
 
@@ -52,9 +51,9 @@ public:
                     const std::string &what);
 
   /// Tells all other ranks of the failure here, once; their waits end with
-  /// `aborted`. Nothing to do for a failure elsewhere.
+  /// `aborted`. Nothing to do when another rank has told first.
   void announce(const absl::Status &why, int exitCode);
-  /// The exit code that came with a failure elsewhere.
+  /// The exit code that came with the failure elsewhere.
   int remoteExitCode() const { return exitCode; }
 
   /// All ranks together, at a good end.
@@ -91,7 +90,7 @@ private:
   uint32_t me = 0, count = 1;
   MpiLibrary::Comm lanes[numLanes] = {}, control = nullptr;
   Failure firstFailure;
-  std::atomic<bool> announced{false}, stopping{false};
+  std::atomic<bool> announced{false}, noticed{false}, stopping{false};
   std::atomic<int> exitCode{0};
   std::mutex mutex; // guards what follows
   std::condition_variable answered;

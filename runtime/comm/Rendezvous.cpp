@@ -38,11 +38,6 @@ absl::Status Failure::cause() const {
   return first;
 }
 
-uint32_t Failure::rank() const {
-  std::lock_guard<std::mutex> lock(mutex);
-  return failedRank;
-}
-
 Rendezvous::Rendezvous(std::vector<uint32_t> members, double timeoutSeconds,
                        bool spins, const Failure &failure)
     : ranks(std::move(members)), counters(new Counter[ranks.size()]),

@@ -22,7 +22,6 @@ public:
   absl::Status status() const;
   /// What `set` was given.
   absl::Status cause() const;
-  uint32_t rank() const;
 
 private:
   std::atomic<bool> flag{false};

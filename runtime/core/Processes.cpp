@@ -67,10 +67,8 @@ absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
   Processes processes;
   if (options.transport == RunOptions::Transport::threads)
     return processes;
-  absl::StatusOr<Launch> launch =
-      detectLaunch([](const char *name) -> const char * {
-        return std::getenv(name);
-      });
+  absl::StatusOr<Launch> launch = detectLaunch(
+      [](const char *name) -> const char * { return std::getenv(name); });
   if (!launch.ok())
     return config(std::string(launch.status().message()));
   if (!launch->isParallel &&
@@ -81,10 +79,9 @@ absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
                       launch->size <= std::thread::hardware_concurrency());
   MESHWORK_RETURN_IF_ERROR(world.status());
   processes.world = running = *world;
-  processes.launcher =
-      launch->isParallel ? launch->source : std::string("MPI");
-  if (launch->isParallel && (launch->size != (*world)->size() ||
-                             launch->rank != (*world)->rank()))
+  processes.launcher = launch->isParallel ? launch->source : std::string("MPI");
+  if (launch->isParallel &&
+      (launch->size != (*world)->size() || launch->rank != (*world)->rank()))
     return processes.settle(config(absl::StrCat(
         launch->source, " says rank ", launch->rank, " of ", launch->size,
         ", MPI says rank ", (*world)->rank(), " of ", (*world)->size(),
@@ -110,8 +107,7 @@ absl::Status Processes::agreeOn(const PlanFile &plan,
         odd.size() == 1 ? "rank " : "ranks ", absl::StrJoin(odd, ", "),
         odd.size() == 1 ? " has" : " have",
         " another plan than the other ranks: hash ", plans[odd[0]].substr(0, 8),
-        ", theirs is ",
-        plans[odd[0] == 0 ? 1 : 0].substr(0, 8),
+        ", theirs is ", plans[odd[0] == 0 ? 1 : 0].substr(0, 8),
         "; give all ranks the same file"));
   if (ranks != world->size())
     return config(absl::StrCat("the plan is for ", ranks, " ranks, ", launcher,
@@ -150,9 +146,8 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   return shares;
 }
 
-std::shared_ptr<Transport> Processes::makeTransport(const Mesh &mesh,
-                                                    double timeoutSeconds,
-                                                    bool spins) {
+std::shared_ptr<Transport>
+Processes::makeTransport(const Mesh &mesh, double timeoutSeconds, bool spins) {
   if (!world)
     return std::make_shared<InProcessTransport>(
         mesh, InProcessOptions{timeoutSeconds, spins});
@@ -169,9 +164,10 @@ absl::Status Processes::settle(absl::Status status) {
     return status;
   }
   // Often all ranks find the same; the lowest one tells.
-  for (uint32_t i = 0; i < std::min(world->rank(), 15u) * 2; ++i)
-    if (!world->failedElsewhere())
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  uint32_t patience =
+      world->rank() == 0 ? 0 : 10 + 2 * std::min(world->rank(), 15u);
+  for (uint32_t i = 0; i < patience && !world->failedElsewhere(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   world->announce(status, exitCodeOf(status));
   if (world->failedElsewhere())
     return toldElsewhere(std::move(status), world->remoteExitCode());

@@ -25,7 +25,9 @@ public:
   absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,
                                                     const RunOptions &options);
   /// Ranks that take memory of this machine.
-  uint32_t ranksHere(uint32_t ranks) const { return world ? neighbours : ranks; }
+  uint32_t ranksHere(uint32_t ranks) const {
+    return world ? neighbours : ranks;
+  }
 
   /// Lives to the process's end where there are many processes: MPI may still
   /// use its memory after a failure.

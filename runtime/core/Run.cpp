@@ -81,17 +81,16 @@ absl::Status checkMemory(const plan::Plan &plan,
     if (!checkedAdd(total, *need, total))
       return bad("the memory of all ranks does not fit 64 bits");
   }
-  uint32_t ranksHere =
-      processes.ranksHere(static_cast<uint32_t>(cores.size()));
+  uint32_t ranksHere = processes.ranksHere(static_cast<uint32_t>(cores.size()));
   uint64_t available = availableBytes(), here = total;
   if (processes.areMany() && !checkedMul(total, ranksHere, here))
     return bad("the memory of all ranks does not fit 64 bits");
   if (here <= available)
     return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the plan needs ", bytesText(here), " (", ranksHere,
-      " ranks of up to ", bytesText(*needs[0]),
-      " each), this process may take ", bytesText(available),
+      "the plan needs ", bytesText(here), " (", ranksHere, " ranks of up to ",
+      bytesText(*needs[0]), " each), this process may take ",
+      bytesText(available),
       ": compile with a smaller micro batch, or use a larger machine"));
 }
 

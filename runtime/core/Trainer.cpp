@@ -236,8 +236,7 @@ absl::Status Trainer::saveTrace(const std::string &path) {
   MpiTransport *mpi = job->parts.processes->mpiTransport();
   int64_t origin = traceOrigin(job->recorders);
   if (!mpi)
-    return writeTrace(path,
-                      {traceText(job->ranks, job->recorders, origin)});
+    return writeTrace(path, {traceText(job->ranks, job->recorders, origin)});
   uint32_t rank = job->parts.processes->rank();
   absl::StatusOr<std::vector<std::string>> origins =
       mpi->exchange(rank, bytesOf(origin), "the end");
@@ -261,15 +260,15 @@ absl::Status Trainer::run() {
   for (uint32_t rank = 0; rank < count; ++rank)
     if (job->parts.cores[rank].threads > 0)
       threads[rank] = std::thread([job = job, rank] {
-      absl::Status status = job->runRank(rank);
-      if (!status.ok())
-        job->transport->abort(rank, status);
-      std::lock_guard<std::mutex> lock(job->mutex);
-      job->failed |= !status.ok();
-      job->hasEnded[rank] = true;
-      --job->running;
-      job->ended.notify_all();
-    });
+        absl::Status status = job->runRank(rank);
+        if (!status.ok())
+          job->transport->abort(rank, status);
+        std::lock_guard<std::mutex> lock(job->mutex);
+        job->failed |= !status.ok();
+        job->hasEnded[rank] = true;
+        --job->running;
+        job->ended.notify_all();
+      });
   std::unique_lock<std::mutex> lock(job->mutex);
   job->ended.wait(lock, [&] { return job->running == 0 || job->failed; });
   job->ended.wait_for(lock, std::chrono::seconds(1),

@@ -8,6 +8,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")).resolve()
 TIMEOUT_S = 300
+# Open MPI wants root to say so, and reports in vain where one process may not read another's memory.
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 USAGE, DATA, NO_INPUT, CANNOT_CREATE, SPEC = 64, 65, 66, 73, 78
 
 
@@ -40,7 +43,7 @@ class Shell:
         elif command[0].startswith("meshwork"):
             command = [str(BIN / command[0]), *map(str, command[1:])]
         return subprocess.run(command, cwd=self.path, capture_output=True, text=True,
-                              errors="replace", timeout=TIMEOUT_S,
+                              errors="replace", timeout=TIMEOUT_S, env=ENVIRONMENT,
                               stdin=subprocess.DEVNULL)
 
     def must(self, *command):

@@ -103,9 +103,10 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
 int main(int argc, char **argv) {
   meshwork::runtime::RunOptions options;
   bool noPin = false;
-  CLI::App app("Runs a Meshwork plan: all its ranks in this process, or, started by "
-               "mpirun or srun, one rank in each.",
-               "meshwork-run");
+  CLI::App app(
+      "Runs a Meshwork plan: all its ranks in this process, or, started by "
+      "mpirun or srun, one rank in each.",
+      "meshwork-run");
   app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")
       ->required();
   addTraining(app, options);

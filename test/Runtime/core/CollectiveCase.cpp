@@ -59,9 +59,10 @@ void TestTensor::set(const Index &index, double value) {
     *reinterpret_cast<float *>(to) = static_cast<float>(value);
 }
 
-CollectiveCase::CollectiveCase(Kind kind, uint32_t seed)
+CollectiveCase::CollectiveCase(Kind kind, uint32_t seed,
+                               std::vector<std::vector<uint32_t>> meshes)
     : kind(kind), random(seed * 5 + static_cast<uint32_t>(kind)) {
-  chooseGroup();
+  chooseGroup(std::move(meshes));
   inPlace =
       kind != Kind::all_to_all && kind != Kind::permute && pick(0, 2) == 0;
   parts.resize(static_cast<size_t>(pick(1, 3)));
@@ -78,9 +79,9 @@ int64_t CollectiveCase::pick(int64_t low, int64_t high) {
          static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
 }
 
-void CollectiveCase::chooseGroup() {
-  const std::vector<std::vector<uint32_t>> meshes = {
-      {1}, {2}, {3}, {4}, {2, 2}, {2, 3}, {2, 1, 2}, {3, 2}};
+void CollectiveCase::chooseGroup(std::vector<std::vector<uint32_t>> meshes) {
+  if (meshes.empty())
+    meshes = {{1}, {2}, {3}, {4}, {2, 2}, {2, 3}, {2, 1, 2}, {3, 2}};
   mesh = meshes[random() % meshes.size()];
   axes.resize(mesh.size());
   std::iota(axes.begin(), axes.end(), 0);

@@ -21,7 +21,8 @@ class CollectiveCase {
 public:
   /// Any part of a case is a function of `kind` and `seed`, so that processes
   /// which make it apart agree.
-  CollectiveCase(plan::CollectiveKind kind, uint32_t seed);
+  CollectiveCase(plan::CollectiveKind kind, uint32_t seed,
+                 std::vector<std::vector<uint32_t>> meshes = {});
 
   CollectiveRequest request(uint32_t rank) const;
   /// What `rank` has that it should not have, "" when all is right.
@@ -42,7 +43,7 @@ private:
     std::vector<TestTensor> srcs, dsts, expected; // by rank
   };
   int64_t pick(int64_t low, int64_t high);
-  void chooseGroup();
+  void chooseGroup(std::vector<std::vector<uint32_t>> meshes);
   void chooseShapes(Part &part);
   void allocate(Part &part);
   void allocateInPlace(Part &part);

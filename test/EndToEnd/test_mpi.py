@@ -1,0 +1,176 @@
+"""Ranks as processes under mpirun: the same bits as ranks of one process, and what
+happens when one of them is started wrongly, fails, is killed or is stopped."""
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from shell import BIN, CANNOT_CREATE, DATA, ENVIRONMENT, NO_INPUT, SPEC, Shell
+
+RETRY = 75
+RUN = str(BIN / "meshwork-run")
+MPIRUN = ["mpirun", "--oversubscribe"] # there may be fewer cores than ranks
+DATA_OPTIONS = ["--data", "README.md", "--tokenizer", "bytes"]
+FOREVER = [*DATA_OPTIONS, "--steps", "1000000", "--log-every", "1000000"]
+
+
+class Mpi(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shell = Shell()
+        for ranks in (2, 4):
+            cls.shell.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml",
+                           "--set", f'mesh.axes=["dp={ranks}"]', "--set", "batch.global=16", "-o", f"{ranks}.mwplan")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shell.close()
+
+    def mpirun(self, *groups, timeout=60):
+        """Groups of (count, plan, options...) as one job."""
+        command = list(MPIRUN)
+        for i, (count, *arguments) in enumerate(groups):
+            command += [":"] if i else []
+            command += ["-n", str(count), RUN, *arguments]
+        return subprocess.run(command, cwd=self.shell.path, capture_output=True, text=True, errors="replace",
+                              timeout=timeout, stdin=subprocess.DEVNULL, env=ENVIRONMENT)
+
+    def expect(self, code, needle, *groups):
+        done = self.mpirun(*groups)
+        shown = f"{done.stdout}\n{done.stderr}"
+        self.assertEqual(done.returncode, code, shown)
+        self.assertEqual(done.stderr.count("meshwork-run: error:"), 1, shown)
+        self.assertIn(needle, done.stderr, shown)
+
+    def losses(self, name):
+        return re.findall(r'"loss":([^,]+),"grad_norm":([^,]+)', self.shell.read(name))
+
+    def testSameBitsAsInOneProcess(self):
+        for ranks in (2, 4):
+            options = [*DATA_OPTIONS, "--steps", "4", "--seed", "3"]
+            outputs = lambda way: ["--metrics", f"{way}.jsonl", "--save", f"{way}.safetensors",
+                                   "--save-gradients", f"{way}-gradients.safetensors"]
+            self.shell.must("meshwork-run", f"{ranks}.mwplan", *options, *outputs("threads"))
+            done = self.mpirun((ranks, f"{ranks}.mwplan", *options, *outputs("mpi")))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("4 steps in"), 1, done.stdout)
+            self.assertEqual(self.losses("mpi.jsonl"), self.losses("threads.jsonl"))
+            self.assertEqual(len(self.losses("mpi.jsonl")), 4)
+            for kind in ("", "-gradients"):
+                self.assertEqual((self.shell.path / f"mpi{kind}.safetensors").read_bytes(),
+                                 (self.shell.path / f"threads{kind}.safetensors").read_bytes())
+
+    def testTraceHasAllRanks(self):
+        done = self.mpirun((4, "4.mwplan", *DATA_OPTIONS, "--steps", "2", "--trace", "trace.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(set(re.findall(r'"ph":"X","pid":(\d)', self.shell.read("trace.json"))), set("0123"))
+
+    def testThreadsOnRequest(self):
+        done = subprocess.run([RUN, "2.mwplan", *DATA_OPTIONS, "--steps", "1", "--transport", "threads"],
+                              cwd=self.shell.path, capture_output=True, text=True,
+                              env={**ENVIRONMENT, "RANK": "0", "WORLD_SIZE": "7"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def testWrongStartsAreRefused(self):
+        steps = [*DATA_OPTIONS, "--steps", "3"]
+        self.expect(SPEC, "the plan is for 4 ranks, mpirun started 2", (2, "4.mwplan", *steps))
+        self.expect(SPEC, "rank 3 has another plan than the other ranks", (3, "4.mwplan", *steps),
+                    (1, "2.mwplan", *steps))
+        self.expect(SPEC, "rank 2 was started with other options than the other ranks: --steps 4",
+                    (2, "4.mwplan", *steps), (1, "4.mwplan", *DATA_OPTIONS, "--steps", "4"), (1, "4.mwplan", *steps))
+        self.expect(NO_INPUT, "rank 1: plan 'absent': No such file", (1, "2.mwplan", *steps), (1, "absent", *steps))
+        self.expect(NO_INPUT, "rank 1: ", (1, "2.mwplan", *steps),
+                    (1, "2.mwplan", "--data", "absent", "--tokenizer", "bytes", "--steps", "3"))
+        self.expect(CANNOT_CREATE, "rank 0: ", (2, "2.mwplan", *steps, "--save", "/absent/file"))
+
+    def testLaunchersMustAgree(self):
+        done = subprocess.run([*MPIRUN, "-n", "2", "-x", "RANK=1", "-x", "WORLD_SIZE=4", RUN, "2.mwplan"],
+                              cwd=self.shell.path, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, SPEC, done.stderr)
+        self.assertIn("mpirun and torchrun disagree", done.stderr)
+
+    def testADivergingLossStopsAllInOneStep(self):
+        self.expect(DATA, "all ranks stopped before the optimizer",
+                    (4, "4.mwplan", *DATA_OPTIONS, "--steps", "50", "--lr", "1e30"))
+
+    def start(self, *options):
+        """A job that never ends; its process and its ranks' process ids, by rank."""
+        job = subprocess.Popen([*MPIRUN, "-n", "4", RUN, "4.mwplan", *FOREVER, "--metrics", "forever.jsonl", *options],
+                               cwd=self.shell.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               errors="replace", stdin=subprocess.DEVNULL, env=ENVIRONMENT)
+        self.addCleanup(job.kill)
+        metrics = self.shell.path / "forever.jsonl"
+        deadline = time.monotonic() + 60
+        while not metrics.exists() or metrics.read_text().count("\n") < 3:
+            self.assertLess(time.monotonic(), deadline, "the job does not start")
+            time.sleep(0.1)
+        children = children_of(job.pid)
+        ranks = {int(environment(pid)["OMPI_COMM_WORLD_RANK"]): pid for pid in children}
+        self.assertEqual(sorted(ranks), [0, 1, 2, 3])
+        return job, ranks
+
+    def finish(self, job, ranks, limit):
+        """The job's output; it ends in time and leaves nobody behind."""
+        start = time.monotonic()
+        output, _ = job.communicate(timeout=60)
+        self.assertLess(time.monotonic() - start, limit, output)
+        deadline = time.monotonic() + 2
+        while any(is_alive(pid) for pid in ranks.values()):
+            self.assertLess(time.monotonic(), deadline, "ranks are left behind")
+            time.sleep(0.05)
+        return output
+
+    def testAKilledRankEndsAllAndIsNamed(self):
+        (self.shell.path / "forever.jsonl").unlink(missing_ok=True)
+        job, ranks = self.start()
+        os.kill(ranks[2], signal.SIGKILL)
+        output = self.finish(job, ranks, 5)
+        self.assertRegex(output, r"process rank 2 .* exited on signal 9")
+        self.assertNotEqual(job.returncode, 0)
+
+    def testAStoppedRankIsNamedWithItsCollective(self):
+        (self.shell.path / "forever.jsonl").unlink(missing_ok=True)
+        job, ranks = self.start("--timeout", "2")
+        os.kill(ranks[1], signal.SIGSTOP)
+        output = self.finish(job, ranks, 8)
+        self.assertEqual(job.returncode, RETRY, output)
+        self.assertRegex(output, r"meshwork-run: error: rank 1 did not arrive at (all_reduce \".*\"|the end of a step.*)"
+                                 r" within 2 s and does not answer")
+        self.assertEqual(output.count("meshwork-run: error:"), 1, output)
+
+    def testASignalEndsAfterTheStepAndSaves(self):
+        (self.shell.path / "forever.jsonl").unlink(missing_ok=True)
+        job, ranks = self.start("--save", "stopped.safetensors")
+        os.kill(ranks[3], signal.SIGTERM)
+        output = self.finish(job, ranks, 10)
+        self.assertEqual(job.returncode, 0, output)
+        self.assertTrue((self.shell.path / "stopped.safetensors").exists(), output)
+
+
+def children_of(parent):
+    """Of all threads of the launcher."""
+    found = []
+    for task in os.listdir(f"/proc/{parent}/task"):
+        with open(f"/proc/{parent}/task/{task}/children") as file:
+            found += file.read().split()
+    return [int(pid) for pid in found]
+
+
+def environment(pid):
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
+    return {key.decode(): value.decode(errors="replace") for key, _, value in entries}
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+// Launchers' variables.
+#include "runtime/comm/Launch.h"
+#include <gtest/gtest.h>
+#include <map>
+
+namespace meshwork::runtime {
+namespace {
+
+absl::StatusOr<Launch> detect(std::map<std::string, std::string> variables) {
+  return detectLaunch([&](const char *name) -> const char * {
+    auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Launch, nothingIsOneProcess) {
+  EXPECT_FALSE(detect({})->isParallel);
+  // In a batch script, before srun.
+  EXPECT_FALSE(
+      detect({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})->isParallel);
+  EXPECT_FALSE(detect({{"RANK", "0"}, {"WORLD_SIZE", "1"}})->isParallel);
+}
+
+TEST(Launch, eachLauncherIsKnown) {
+  auto launch =
+      detect({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}});
+  EXPECT_TRUE(launch->isParallel);
+  EXPECT_EQ(launch->rank, 2u);
+  EXPECT_EQ(launch->size, 4u);
+  EXPECT_EQ(launch->source, "mpirun");
+  launch = detect(
+      {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "3"}, {"PMIX_RANK", "1"}});
+  EXPECT_EQ(launch->source, "srun");
+  launch = detect({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+  EXPECT_EQ(launch->source, "torchrun");
+  // The daemons of mpirun run below srun.
+  launch = detect({{"OMPI_COMM_WORLD_RANK", "5"},
+                   {"OMPI_COMM_WORLD_SIZE", "8"},
+                   {"SLURM_PROCID", "1"},
+                   {"SLURM_NTASKS", "2"},
+                   {"PMIX_RANK", "5"}});
+  EXPECT_EQ(launch->rank, 5u);
+}
+
+void refuse(std::map<std::string, std::string> variables,
+            const char *expected) {
+  auto launch = detect(std::move(variables));
+  ASSERT_FALSE(launch.ok()) << expected;
+  EXPECT_EQ(launch.status().message(), expected);
+}
+
+TEST(Launch, contradictionsAreErrors) {
+  refuse(
+      {{"OMPI_COMM_WORLD_RANK", "0"},
+       {"OMPI_COMM_WORLD_SIZE", "2"},
+       {"RANK", "1"},
+       {"WORLD_SIZE", "4"}},
+      "mpirun and torchrun disagree: rank 0 of 2, and RANK=1 of WORLD_SIZE=4; "
+      "unset the variables of one of them");
+  refuse(
+      {{"RANK", "0"}},
+      "the environment variable WORLD_SIZE is \"\", expected a number: start "
+      "all ranks the same way, or unset it");
+  refuse(
+      {{"RANK", "two"}, {"WORLD_SIZE", "4"}},
+      "the environment variable RANK is \"two\", expected a number: start all "
+      "ranks the same way, or unset it");
+  refuse({{"RANK", "4"}, {"WORLD_SIZE", "4"}},
+         "RANK is 4, but WORLD_SIZE is 4: ranks count from 0");
+}
+
+} // namespace
+} // namespace meshwork::runtime

@@ -1,0 +1,67 @@
+// The cases of CollectiveShapesTest between processes: run by mpirun with as
+// many as it likes; every rank checks its own results.
+#include "CollectiveCase.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/comm/MpiTransport.h"
+#include <cstdio>
+#include <cstdlib>
+
+namespace meshwork::runtime::test {
+namespace {
+using Kind = plan::CollectiveKind;
+
+std::vector<std::vector<uint32_t>> meshesOf(uint32_t ranks) {
+  std::vector<std::vector<uint32_t>> meshes = {{ranks}, {1, ranks}};
+  for (uint32_t a = 2; a < ranks; ++a)
+    if (ranks % a == 0)
+      meshes.push_back({a, ranks / a});
+  return meshes;
+}
+
+void inTwoParts(int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  body(items / 2, items);
+  body(0, items / 2);
+}
+
+/// "" when all is right.
+std::string runCase(MpiWorld &world, Kind kind, uint32_t seed) {
+  CollectiveCase one(kind, seed, meshesOf(world.size()));
+  MpiTransport transport(world, Mesh(one.mesh));
+  CollectiveRequest request = one.request(world.rank());
+  request.channel = seed % 9;
+  auto collective = transport.prepare(world.rank(), std::move(request));
+  if (!collective.ok())
+    return std::string(collective.status().message());
+  CommTimes times;
+  if (absl::Status status = (*collective)->run(inTwoParts, times); !status.ok())
+    return std::string(status.message());
+  std::string text = one.firstDifference(world.rank());
+  // Nobody may start the next case with this one's memory still in use.
+  absl::StatusOr<uint32_t> met = transport.agree(world.rank(), 0, "a case");
+  return met.ok() ? text : std::string(met.status().message());
+}
+
+int runAll() {
+  absl::StatusOr<MpiWorld *> world = MpiWorld::start(30, false);
+  if (!world.ok()) {
+    std::fprintf(stderr, "%s\n", world.status().ToString().c_str());
+    return 1;
+  }
+  int cases = 0;
+  for (Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
+                    Kind::all_to_all, Kind::permute})
+    for (uint32_t seed = 0; seed < 200; ++seed, ++cases)
+      if (std::string text = runCase(**world, kind, seed); !text.empty()) {
+        std::fprintf(stderr, "%s seed %u: %s\n",
+                     plan::EnumNameCollectiveKind(kind), seed, text.c_str());
+        (*world)->abort(1);
+      }
+  if ((*world)->rank() == 0)
+    std::printf("%d collectives on %u ranks\n", cases, (*world)->size());
+  (*world)->finish();
+  return (*world)->size() > 1 ? 0 : 1; // Alone nothing is tested.
+}
+} // namespace
+} // namespace meshwork::runtime::test
+
+int main() { return meshwork::runtime::test::runAll(); }
