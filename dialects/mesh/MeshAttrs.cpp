@@ -228,8 +228,12 @@ void setSharding(Value value, ShardingAttr sharding) {
 
 FailureOr<ShardingAttr> parseSharding(StringRef text, MLIRContext *context, function_ref<InFlightDiagnostic()> onError) {
   std::string full = "#mesh.sharding<" + text.str() + ">", message;
-  ScopedDiagnosticHandler quiet(context, [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
-  auto sharding = dyn_cast_or_null<ShardingAttr>(mlir::parseAttribute(full, context));
+  ShardingAttr sharding;
+  {
+    // Gone before onError reports, which it would silence too.
+    ScopedDiagnosticHandler quiet(context, [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
+    sharding = dyn_cast_or_null<ShardingAttr>(mlir::parseAttribute(full, context));
+  }
   if (sharding)
     return sharding;
   return onError() << "'" << text << "': " << (message.empty() ? "expected a form like [{\"tp\"}, {?}]" : StringRef(message));

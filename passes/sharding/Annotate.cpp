@@ -24,6 +24,7 @@ struct Pin {
   StringRef glob, text;
   llvm::GlobPattern pattern;
   unsigned uses = 0;
+  StringRef before = {}; // a pin that has a parameter which this one matches too
 };
 
 struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
@@ -47,10 +48,8 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
           fine &= succeeded(annotate(result, op));
     });
     for (const Pin &pin : pinned)
-      if (!pin.uses) {
-        getOperation().emitError() << "shard.tensor: no parameter is named '" << pin.glob << "'";
-        fine = false;
-      }
+      if (!pin.uses)
+        fine = reportUnused(pin);
     if (!fine)
       signalPassFailure();
   }
@@ -93,6 +92,29 @@ private:
       pinned.push_back({glob, sharding, std::move(*pattern)});
     }
     return success();
+  }
+
+  bool reportUnused(const Pin &pin) {
+    InFlightDiagnostic diag = getOperation().emitError() << "shard.tensor: ";
+    if (pin.before.empty())
+      diag << "no parameter is named '" << pin.glob << "'";
+    else
+      diag << "pin '" << pin.glob << "' has no effect: all its parameters are pinned by '" << pin.before
+           << "' before it; the first pin of a parameter holds, so leave one out or move this one up";
+    return false;
+  }
+
+  /// The first pin of a parameter; null where none names it.
+  Pin *pinOf(transformer::ParameterOp parameter) {
+    Pin *first = nullptr;
+    for (Pin &pin : pinned)
+      if (pin.pattern.match(parameter.getName())) {
+        if (first)
+          pin.before = first->glob;
+        else
+          ++(first = &pin)->uses;
+      }
+    return first;
   }
 
   const Rule *ruleOf(StringRef dim) const {
@@ -188,11 +210,8 @@ private:
 
   LogicalResult annotate(Value value, Operation *at) {
     if (auto parameter = dyn_cast<transformer::ParameterOp>(at))
-      for (Pin &pin : pinned)
-        if (pin.pattern.match(parameter.getName())) {
-          ++pin.uses;
-          return applyPin(parameter, pin);
-        }
+      if (const Pin *pin = pinOf(parameter))
+        return applyPin(parameter, *pin);
     auto type = tensorType(value);
     bool residual = isResidual(value);
     SmallVector<mesh::DimShardingAttr> dims;
