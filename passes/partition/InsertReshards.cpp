@@ -82,6 +82,8 @@ private:
     if (sumLater(op, table))
       return;
     std::vector<Axes> decided = table.decide(mesh, proposals(table), /*aggressive=*/true);
+    if (drawsRandom(op) && function.getNumArguments() != 0)
+      keepSamples(table, decided);
     for (unsigned t = 0; t < table.numOperands(); ++t) {
       if (!isa<RankedTensorType>(table.tensor(t).getType()))
         continue;
@@ -90,6 +92,25 @@ private:
     }
     for (OpResult result : op->getResults())
       actual[result] = table.resultSharding(mesh, result.getResultNumber(), decided);
+  }
+
+  static bool drawsRandom(Operation *op) {
+    if (auto attention = dyn_cast<transformer::AttentionOp>(op))
+      return !attention.getRandom().empty();
+    if (auto gradient = dyn_cast<transformer::AttentionGradOp>(op))
+      return !gradient.getRandom().empty();
+    return op->walk([](DropoutMaskOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  /// Masks count samples from the rank's first one, so a rank draws them for the
+  /// samples that it was given, and for all of these.
+  void keepSamples(const FactorTable &table, std::vector<Axes> &decided) {
+    const Axes &data = actual[function.getArgument(0)].dims[0];
+    for (auto [factor, axes] : llvm::zip_equal(table.factors(), decided))
+      if (factor.name == "batch")
+        axes = data;
+      else
+        llvm::erase_if(axes, [&](AxisId axis) { return llvm::is_contained(data, axis); });
   }
 
   SmallVector<Proposal> proposals(const FactorTable &table) {
