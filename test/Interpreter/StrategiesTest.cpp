@@ -12,8 +12,8 @@ struct Model {
 };
 std::vector<Model> models() {
   return {{"gpt2", tinyGpt2()},
-          {"llama, 2 key heads, tied", tinyLlama(2, true)},
-          {"llama, 1 key head", tinyLlama(1, false)}};
+          {"llama, 2 key heads, tied", tinyLlama({.keyHeads = 2, .tied = true})},
+          {"llama, 1 key head", tinyLlama({.keyHeads = 1})}};
 }
 
 /// Axes that state may be split over.

@@ -11,6 +11,10 @@ std::string imported(const std::string &config) {
   return result.model.value_or("module {}");
 }
 
+std::string key(const char *name, int64_t value) {
+  return std::string(", \"") + name + "\": " + std::to_string(value);
+}
+
 std::string quotedList(const std::vector<std::string> &items) {
   std::string text;
   for (const std::string &item : items)
@@ -21,24 +25,26 @@ std::string quotedList(const std::vector<std::string> &items) {
 constexpr int64_t batch = 8;
 } // namespace
 
-std::string tinyGpt2(int64_t vocabulary, int64_t ffn) {
-  return imported(R"({"model_type": "gpt2", "vocab_size": )" +
-                  std::to_string(vocabulary) + R"(, "n_inner": )" +
-                  std::to_string(ffn) + R"(, "n_positions": 8, "n_embd": 8,
-    "n_layer": 1, "n_head": 4, "activation_function": "gelu_new", "resid_pdrop": 0.2, "embd_pdrop": 0.1,
-    "attn_pdrop": 0.25, "layer_norm_epsilon": 1e-5, "initializer_range": 0.02, "tie_word_embeddings": true})");
+std::string tinyGpt2(const TinySizes &sizes) {
+  return imported(
+      R"({"model_type": "gpt2", "n_positions": 8, "activation_function": "gelu_new", "resid_pdrop": 0.2,
+    "embd_pdrop": 0.1, "attn_pdrop": 0.25, "layer_norm_epsilon": 1e-5, "initializer_range": 0.02,
+    "tie_word_embeddings": true)" +
+      key("vocab_size", sizes.vocabulary) + key("n_inner", sizes.ffn) +
+      key("n_embd", sizes.hidden) + key("n_head", sizes.heads) +
+      key("n_layer", sizes.layers) + "}");
 }
 
-std::string tinyLlama(int64_t keyHeads, bool tied, int64_t vocabulary,
-                      int64_t ffn, int64_t layers) {
+std::string tinyLlama(const TinySizes &sizes) {
   return imported(
-      R"({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 4, "hidden_act": "silu",
-    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_position_embeddings": 16, "initializer_range": 0.02,
-    "num_hidden_layers": )" +
-      std::to_string(layers) + R"(, "num_key_value_heads": )" +
-      std::to_string(keyHeads) + R"(, "intermediate_size": )" +
-      std::to_string(ffn) + R"(, "vocab_size": )" + std::to_string(vocabulary) +
-      R"(, "tie_word_embeddings": )" + (tied ? "true" : "false") + "}");
+      R"({"model_type": "llama", "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "max_position_embeddings": 16, "initializer_range": 0.02, "tie_word_embeddings": )" +
+      std::string(sizes.tied ? "true" : "false") +
+      key("vocab_size", sizes.vocabulary) +
+      key("intermediate_size", sizes.ffn) + key("hidden_size", sizes.hidden) +
+      key("num_attention_heads", sizes.heads) +
+      key("num_key_value_heads", sizes.keyHeads) +
+      key("num_hidden_layers", sizes.layers) + "}");
 }
 
 std::string Strategy::spec() const {

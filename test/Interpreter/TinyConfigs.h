@@ -6,11 +6,15 @@
 
 namespace meshwork::interpreter {
 
-/// GPT-2 with dropout in each place and a tied head; 12 tokens.
-std::string tinyGpt2(int64_t vocabulary = 12, int64_t ffn = 8);
-/// Llama with grouped queries: 4 heads share `keyHeads`.
-std::string tinyLlama(int64_t keyHeads, bool tied, int64_t vocabulary = 12,
-                      int64_t ffn = 8, int64_t layers = 1);
+struct TinySizes {
+  int64_t keyHeads = 0; // Llama alone
+  bool tied = false;    // GPT-2 always is
+  int64_t vocabulary = 12, ffn = 8, hidden = 8, heads = 4, layers = 1;
+};
+/// GPT-2 with dropout in each place.
+std::string tinyGpt2(const TinySizes &sizes = {});
+/// Llama with grouped queries: the heads share `keyHeads`.
+std::string tinyLlama(const TinySizes &sizes);
 
 struct Strategy {
   int64_t dp = 1, fsdp = 1, tp = 1;

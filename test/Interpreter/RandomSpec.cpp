@@ -1,0 +1,148 @@
+#include "RandomSpec.h"
+
+#include <algorithm>
+
+namespace meshwork::interpreter {
+namespace {
+
+std::string quoted(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text;
+}
+
+constexpr const char *fixed = "sequence = 6\n[precision]\ncompute = \"f32\"\n"
+                              "[optimizer]\nclip_grad_norm = 0.5\n";
+} // namespace
+
+RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters)
+    : dice(seed), parameters(parameters) {
+  drawMesh();
+  drawRules();
+  drawPins();
+  drawZero();
+}
+
+int64_t RandomSpec::samples() const {
+  return data % 3 == 0 || data % 5 == 0 || data == 7 ? data : 8;
+}
+
+std::string RandomSpec::text() const {
+  std::vector<std::string> list;
+  for (const auto &[name, size] : axes)
+    list.push_back(name + "=" + std::to_string(size));
+  return "[mesh]\naxes = [" + quoted(list) +
+         "]\n[batch]\nglobal = " + std::to_string(2 * samples()) +
+         "\nmicro = " + std::to_string(samples() / data) + "\n" + fixed +
+         "[shard]\n" + rules + pins + zero;
+}
+
+std::string RandomSpec::alone() const {
+  return "[mesh]\naxes = [\"dp=1\"]\n[batch]\nglobal = " +
+         std::to_string(2 * samples()) +
+         "\nmicro = " + std::to_string(samples()) + "\n" + fixed;
+}
+
+void RandomSpec::drawMesh() {
+  std::vector<std::string> names = {"dp", "fsdp", "tp",  "cp",
+                                    "x",  "m0",   "data"};
+  dice.shuffle(names);
+  size_t left = 8, count = 1 + dice.below(3);
+  for (size_t i = 0; i < count; ++i) {
+    size_t size = 1 + dice.below(left);
+    if (dice.chance(85)) // sizes that most dims have
+      size = std::min<size_t>(left, 1 + dice.below(3));
+    axes.emplace_back(names[i], size);
+    left /= size;
+  }
+}
+
+std::vector<std::string> RandomSpec::someAxes(unsigned percent) {
+  std::vector<std::string> some;
+  for (const auto &[name, size] : axes)
+    if (dice.chance(percent))
+      some.push_back(name);
+  dice.shuffle(some);
+  return some;
+}
+
+void RandomSpec::rule(const char *dim, const std::vector<std::string> &list) {
+  rules += std::string(dim) + " = [" + quoted(list) + "]\n";
+}
+
+void RandomSpec::drawRules() {
+  batchAxes = someAxes(50);
+  if (dice.chance(80)) // it would split heads too
+    std::erase(batchAxes, "tp");
+  rule("batch", batchAxes);
+  data = 1;
+  for (const auto &[name, size] : axes)
+    if (std::count(batchAxes.begin(), batchAxes.end(), name))
+      data *= static_cast<int64_t>(size);
+  std::vector<std::string> rest;
+  for (const auto &[name, size] : axes)
+    if (!std::count(batchAxes.begin(), batchAxes.end(), name))
+      rest.push_back(name);
+  for (const char *dim :
+       {"heads", "kv_heads", "ffn", "vocab", "residual_sequence", "embed"})
+    if (dice.chance(dim[0] == 'e' ? 10 : 45)) {
+      std::vector<std::string> list = dice.chance(90) ? rest : someAxes(50);
+      dice.shuffle(list);
+      list.resize(std::min(list.size(), 1 + dice.below(2)));
+      rule(dim, list);
+    }
+}
+
+std::string RandomSpec::drawDims(size_t count) {
+  std::vector<std::string> free = someAxes(60);
+  std::string text;
+  for (size_t d = 0; d < count; ++d) {
+    std::string dim;
+    while (!free.empty() && dice.chance(35)) {
+      dim += (dim.empty() ? "\"" : ", \"") + free.back() + "\"";
+      if (dice.chance(97)) // rarely, an axis is used twice
+        free.pop_back();
+    }
+    if (dice.chance(40))
+      dim += dim.empty() ? "?" : ", ?";
+    dim = "{" + dim + "}";
+    if (dice.chance(25))
+      dim += "p" + std::to_string(dice.below(3));
+    text += (d == 0 ? "" : ", ") + dim;
+  }
+  return "[" + text + "]";
+}
+
+void RandomSpec::drawPins() {
+  size_t first = dice.below(parameters.size()), n = dice.below(4);
+  for (size_t i = 0; i < n; ++i) {
+    // Rarely one that is pinned already.
+    Parameter parameter =
+        parameters[dice.chance(95) ? (first + i) % parameters.size() : first];
+    std::string name = parameter.name;
+    if (dice.chance(10))
+      name = "*" + name.substr(name.size() / 2);
+    if (dice.chance(3))
+      parameter.numDims += 1;
+    pins += "[[shard.tensor]]\nname = \"" + name + "\"\ndims = '" +
+            drawDims(parameter.numDims) + "'\n";
+  }
+}
+
+void RandomSpec::drawZero() {
+  size_t stage = dice.below(4);
+  if (stage == 0)
+    return;
+  std::vector<std::string> over;
+  for (const std::string &axis : batchAxes)
+    if (dice.chance(70))
+      over.push_back(axis);
+  zero = "[zero]\nstage = " + std::to_string(stage) + "\n";
+  if (over.empty()) // the default axes need not split the batch
+    zero.clear();
+  else
+    zero += "axes = [" + quoted(over) + "]\n";
+}
+
+} // namespace meshwork::interpreter

@@ -1,0 +1,63 @@
+// Random specs for tests.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwork::interpreter {
+
+/// Draws the same on each machine, which the library's distributions do not.
+class Dice {
+public:
+  explicit Dice(unsigned seed) : generator(seed) {}
+  size_t below(size_t n) { return generator() % n; }
+  bool chance(unsigned percent) { return below(100) < percent; }
+  template <typename T> const T &from(const std::vector<T> &list) {
+    return list[below(list.size())];
+  }
+  template <typename T> void shuffle(std::vector<T> &list) {
+    for (size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[below(i)]);
+  }
+
+private:
+  std::mt19937 generator;
+};
+
+struct Parameter {
+  std::string name;
+  size_t numDims;
+};
+
+/// One spec, a function of `seed`: mesh, rules, pins and ZeRO, in this order.
+/// Most are legal, but not all.
+class RandomSpec {
+public:
+  RandomSpec(unsigned seed, const std::vector<Parameter> &parameters);
+
+  std::string text() const;
+  /// The same step on one rank.
+  std::string alone() const;
+
+private:
+  int64_t samples() const; // of a microbatch, over all ranks
+  void drawMesh();
+  void drawRules();
+  void drawPins();
+  void drawZero();
+  std::vector<std::string> someAxes(unsigned percent);
+  void rule(const char *dim, const std::vector<std::string> &list);
+  std::string drawDims(size_t count);
+
+  Dice dice;
+  const std::vector<Parameter> &parameters;
+  std::vector<std::pair<std::string, size_t>> axes;
+  std::vector<std::string> batchAxes;
+  int64_t data = 1; // ranks that the batch is split over
+  std::string rules, pins, zero;
+};
+
+} // namespace meshwork::interpreter

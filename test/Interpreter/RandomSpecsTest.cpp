@@ -1,0 +1,112 @@
+// Random specs: meshes, rules, pins with open dims and priorities, ZeRO. Each
+// is refused for a reason that names something of the spec, or means what one
+// rank means.
+#include "RandomSpec.h"
+#include "TinyConfigs.h"
+
+#include "dialects/mesh/Mesh.h"
+
+#include <set>
+
+using namespace meshwork::interpreter;
+
+namespace {
+
+constexpr int numSpecs = 200;
+constexpr int64_t vocabulary = 24;
+
+struct Model {
+  std::string text;
+  std::vector<Parameter> parameters;
+};
+
+Model withParameters(const std::string &text) {
+  Model model{text, {}};
+  Compiled one(text,
+               "[mesh]\naxes = [\"dp=1\"]\n[batch]\nglobal = 1\nmicro = "
+               "1\nsequence = 6\n",
+               256, "step");
+  for (const auto &[key, layout] : one.states)
+    if (key.first == meshwork::transformer::StateKind::weight)
+      model.parameters.push_back({key.second, layout.shape.size()});
+  return model;
+}
+
+/// A refusal comes from the spec's own checks or from annotating, never from a
+/// later phase, and says which line of the spec, or which axis, it is about.
+void checkRefusal(const Compiled &compiled, const RandomSpec &spec) {
+  const std::string &why = compiled.diagnostics;
+  EXPECT_TRUE(why.starts_with("spec.toml:") || why.starts_with("shard: "))
+      << why << spec.text();
+  bool named = false;
+  for (const char *word : {"shard.", "zero.", "mesh.axes", "axis '", "pin '"})
+    named |= why.find(word) != std::string::npos;
+  EXPECT_TRUE(named) << why << spec.text();
+}
+
+void addCollectives(Compiled &compiled, std::set<std::string> &kinds) {
+  compiled.program->module().walk(
+      [&](meshwork::mesh::CollectiveOpInterface op) {
+        kinds.insert(op->getName().stripDialect().str());
+      });
+}
+
+const std::vector<Model> &models() {
+  static const std::vector<Model> list = {
+      withParameters(tinyLlama({.keyHeads = 3,
+                                .tied = true,
+                                .vocabulary = vocabulary,
+                                .ffn = 12,
+                                .hidden = 12,
+                                .heads = 6})),
+      withParameters(tinyLlama({.keyHeads = 2,
+                                .vocabulary = vocabulary,
+                                .ffn = 24,
+                                .hidden = 8,
+                                .heads = 4})),
+      withParameters(tinyGpt2(
+          {.vocabulary = vocabulary, .ffn = 12, .hidden = 12, .heads = 6}))};
+  return list;
+}
+
+/// What one rank makes of a spec's step, whatever its mesh. Fused too, as only
+/// that rounds the constant 1 / tokens to f32.
+const StepResult &oneRank(const Model &model, const RandomSpec &spec) {
+  static std::map<std::pair<std::string, std::string>, StepResult> known;
+  auto [entry, isNew] = known.try_emplace({model.text, spec.alone()});
+  if (isNew) {
+    Compiled one(model.text, spec.alone());
+    EXPECT_TRUE(one.program) << one.diagnostics;
+    if (one.program)
+      entry->second = runStep(one, randomStep(one, vocabulary));
+  }
+  return entry->second;
+}
+
+/// A tenth of the specs a test, so that ctest can share them out.
+class RandomSpecs : public testing::TestWithParam<int> {};
+TEST_P(RandomSpecs, AreRefusedOrMeanWhatOneRankMeans) {
+  int refused = 0;
+  std::set<std::string> kinds;
+  for (int i = 0; i < numSpecs / 10; ++i) {
+    unsigned seed = 1000 + GetParam() * numSpecs / 10 + i;
+    const Model &model = models()[seed % models().size()];
+    RandomSpec spec(seed, model.parameters);
+    Compiled many(model.text, spec.text());
+    if (!many.program) {
+      ++refused;
+      checkRefusal(many, spec);
+      continue;
+    }
+    addCollectives(many, kinds);
+    StepResult result = runStep(many, randomStep(many, vocabulary));
+    EXPECT_EQ(compareSteps(result, oneRank(model, spec)), "")
+        << "seed " << seed << "\n"
+        << spec.text();
+  }
+  EXPECT_GE(kinds.size(), 4u) << testing::PrintToString(kinds);
+  EXPECT_LE(refused, numSpecs / 10 * 2 / 3);
+}
+INSTANTIATE_TEST_SUITE_P(Tenths, RandomSpecs, testing::Range(0, 10));
+
+} // namespace
