@@ -9,16 +9,15 @@ namespace meshwork::explain {
 namespace {
 /// Three digits that count, with the largest unit that keeps the number
 /// above 1.
-std::string scaled(uint64_t value, double base,
+std::string scaled(double number, double base,
                    absl::Span<const char *const> units) {
-  double number = static_cast<double>(value);
   size_t unit = 0;
   while (number >= base && unit + 1 < units.size()) {
     number /= base;
     ++unit;
   }
   if (unit == 0)
-    return absl::StrCat(value, *units[0] ? " " : "", units[0]);
+    return absl::StrFormat("%.0f%s%s", number, *units[0] ? " " : "", units[0]);
   return absl::StrFormat("%.*f %s",
                          number < 10    ? 2
                          : number < 100 ? 1
@@ -30,11 +29,11 @@ std::string scaled(uint64_t value, double base,
 std::string bytesText(uint64_t bytes) {
   static constexpr const char *units[] = {"B",   "KiB", "MiB",
                                           "GiB", "TiB", "PiB"};
-  return scaled(bytes, 1024, units);
+  return scaled(static_cast<double>(bytes), 1024, units);
 }
 
-std::string countText(uint64_t count) {
-  static constexpr const char *units[] = {"", "k", "M", "G", "T", "P"};
+std::string countText(double count) {
+  static constexpr const char *units[] = {"", "k", "M", "G", "T", "P", "E", "Z"};
   return scaled(count, 1000, units);
 }
 

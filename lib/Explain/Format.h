@@ -13,7 +13,7 @@ namespace meshwork::explain {
 /// "1.50 GiB", "12.0 KiB", "640 B".
 std::string bytesText(uint64_t bytes);
 /// "124.44 M", "1.25 k", "640": powers of 1000.
-std::string countText(uint64_t count);
+std::string countText(double count);
 /// "42.0 %"; "-" of nothing.
 std::string percentText(uint64_t part, uint64_t whole);
 /// A string of the plan, made safe for a terminal; `missing` when there is

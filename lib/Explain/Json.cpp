@@ -6,6 +6,7 @@
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Schedule.h"
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace meshwork::explain {
@@ -31,6 +32,12 @@ struct Most {
     workspace = std::max(workspace, rest);
   }
 };
+
+/// A whole number where it is one that a double holds exactly.
+Json flops(double count) {
+  bool exact = count >= 0 && count <= 0x1p53 && std::floor(count) == count;
+  return exact ? Json(static_cast<uint64_t>(count)) : Json(count);
+}
 
 Json memory(const plan::Plan &plan) {
   Most most;
@@ -74,7 +81,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["ranks"] = numRanks(plan);
   object["programs"] = plan.programs()->size();
   object["parameters"] = plan.parameter_count();
-  object["flops_per_step"] = plan.model_flops_per_step();
+  object["flops_per_step"] = flops(plan.model_flops_per_step());
   object["memory_per_rank_bytes"] = memory(plan);
   object["collectives"] = collectives(plan);
   object["schedule"] = actions(plan);

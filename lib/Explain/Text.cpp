@@ -8,6 +8,7 @@
 #include "lib/Explain/Work.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
+#include <cmath>
 
 namespace meshwork::explain {
 namespace {
@@ -48,8 +49,8 @@ std::string header(const plan::Plan &plan) {
       " tokens; on each rank ", plan.microbatches(),
       plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
       plan.micro_batch(), "\n  flops   ",
-      countText(plan.model_flops_per_step()), " a step over all ranks: ",
-      countText(plan.model_flops_per_step() / tokens), " a token\n  made by ",
+      countText(plan.model_flops_per_step()), " a step of the model: ",
+      countText(std::floor(plan.model_flops_per_step() / static_cast<double>(tokens))), " a token\n  made by ",
       clean(plan.producer()), ", source ", clean(plan.source_hash()), "\n");
 }
 

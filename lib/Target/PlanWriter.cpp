@@ -79,10 +79,6 @@ private:
       if (!program.getArenaBytes())
         return program.emitOpError("has no arena; run -memory-plan-arena");
       plan.programs.push_back(ProgramTables(program, kernels, axes).build());
-      for (schedule::PhaseOp phase : schedule::phasesOf(program))
-        for (Operation &op : phase.getBody().front())
-          if (phase.getName() == "microbatch" && schedule::isInstruction(&op))
-            microbatchFlops += op.getAttrOfType<IntegerAttr>("flops").getInt();
     }
     plan.program_of_rank.push_back(0);
     return success();
@@ -107,7 +103,8 @@ private:
     plan.compute = spec.compute == spec::Type::bf16 ? plan::DType::bf16 : plan::DType::f32;
     plan.beta1 = static_cast<float>(spec.optimizer.beta1);
     plan.beta2 = static_cast<float>(spec.optimizer.beta2);
-    plan.model_flops_per_step = microbatchFlops * spec.microbatches() * spec.numRanks();
+    if (auto flops = module->getAttrOfType<FloatAttr>("transformer.model_flops"))
+      plan.model_flops_per_step = flops.getValueAsDouble() * spec.microbatches();
     for (auto &parameter : plan.programs[0]->parameters) {
       uint64_t elements = 1;
       for (int64_t size : parameter->file_shape)
@@ -150,7 +147,6 @@ private:
   const PlanSource &source;
   plan::PlanT plan;
   llvm::StringMap<uint32_t> kernels, axes;
-  uint64_t microbatchFlops = 0; // of one rank and microbatch
 };
 } // namespace
 

@@ -119,6 +119,16 @@ private:
   DenseMap<Value, Value> gradients;
 };
 
+/// Model flops of one microbatch over all ranks, before anything is computed
+/// again or shared out. A large mesh passes 2^63, hence f64.
+FloatAttr modelFlops(func::FuncOp microbatch) {
+  double flops = 0;
+  for (auto op : microbatch.getOps<FactorOpInterface>())
+    if (llvm::all_of(op->getOperandTypes(), [](Type type) { return cast<ShapedType>(type).hasStaticShape(); }))
+      flops += static_cast<double>(op.getFlops());
+  return Builder(microbatch.getContext()).getF64FloatAttr(flops);
+}
+
 struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
   void runOnOperation() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
@@ -127,7 +137,8 @@ struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
       return signalPassFailure();
     }
     if (failed(Differentiation(loss).run()))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation()->setAttr("transformer.model_flops", modelFlops(loss));
   }
 };
 } // namespace

@@ -57,8 +57,7 @@ Reporter::create(const plan::Plan &plan, ReportOptions options) {
 std::optional<double> Reporter::mfu(double stepMs) const {
   if (options.peakTflops <= 0 || stepMs <= 0)
     return std::nullopt;
-  return static_cast<double>(flopsPerStep) /
-         (stepMs * 1e9 * options.peakTflops);
+  return flopsPerStep / (stepMs * 1e9 * options.peakTflops);
 }
 
 absl::Status Reporter::onStep(const StepReport &report) {

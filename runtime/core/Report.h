@@ -50,7 +50,8 @@ private:
   void showLine(const StepReport &report);
 
   ReportOptions options;
-  uint64_t tokensPerStep, flopsPerStep;
+  uint64_t tokensPerStep;
+  double flopsPerStep; // of the model, all ranks
   FileDescriptor metrics;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;

@@ -81,6 +81,17 @@ class Explain(unittest.TestCase):
         self.assertGreater(told["flops_per_step"], low)
         self.assertLess(told["flops_per_step"], high)
 
+    def test_flops_are_the_models_whatever_the_mesh(self):
+        """By hand: each weight of a matmul 2 flops a token forward and 4 backward; for each pair
+        of a query and a key that it sees, 4 a channel forward and 8 backward."""
+        count = 6 * 16 * 64 * (12 * 2 * 64 * 64 + 256 * 64)
+        attention = 12 * 2 * 16 * (64 * 65 // 2) * 64
+        for mesh, micro in (("dp=1", 4), ("dp=2", 2), ("tp=2", 8)):
+            self.space.must("meshwork", "compile", "examples/gpt2-tiny.json", "--spec",
+                            "examples/dp2.toml", "--set", f'mesh.axes=["{mesh}"]', "--set",
+                            f"batch.micro={micro}", "--set", "batch.global=16", "-o", "m.mwplan")
+            self.assertEqual(self.json("m.mwplan")["flops_per_step"], count + attention, mesh)
+
     def test_text_and_schedule(self):
         text = self.explain("bf16.mwplan")
         for fact in ("2 ranks, batch split over dp", "weights", "optimizer", "all_reduce",
