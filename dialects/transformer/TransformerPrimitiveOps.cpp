@@ -91,6 +91,7 @@ struct TrimMap : OpRewritePattern<MapOp> {
       Operation *yield = body.getTerminator();
       return llvm::map_to_vector(kept, [&](unsigned i) { return mapping.lookupOrDefault(yield->getOperand(i)); });
     });
+    trimmed->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     SmallVector<Value> replacements(op.getNumResults());
     for (auto [i, result] : llvm::zip_equal(kept, trimmed.getResults()))
       replacements[i] = result;

@@ -5,6 +5,7 @@
 
 #include "dialects/transformer/Transformer.h"
 #include "lib/Driver/Files.h"
+#include "lib/Driver/FitRecompute.h"
 #include "lib/Driver/Model.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
@@ -86,6 +87,8 @@ private:
   int runPhases() {
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
+      if (phase.name == "recompute" && failed(chooseRecompute()))
+        return badData;
       PassManager passes(model.module()->getContext());
       passes.enableCrashReproducerGeneration(reproducerPath());
       phase.build(passes, spec);
@@ -107,6 +110,21 @@ private:
         break;
     }
     return ok;
+  }
+
+  LogicalResult chooseRecompute() {
+    if (spec.recompute.front() != "auto")
+      return success();
+    FailureOr<std::vector<std::string>> policies = fitRecompute(model.module(), spec);
+    if (failed(policies))
+      return failure();
+    spec.recompute = *policies;
+    llvm::errs() << "meshwork: recompute:";
+    for (StringRef policy : {"full", "selective", "none"})
+      if (int64_t count = llvm::count(*policies, policy))
+        llvm::errs() << " " << policy << " in " << count << " layers";
+    llvm::errs() << "\n";
+    return success();
   }
 
   void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {
@@ -132,21 +150,20 @@ private:
   int checkBudget() {
     if (!spec.memoryPerRankBytes)
       return ok;
-    for (auto program : model.module().getOps<schedule::ProgramOp>()) {
-      uint64_t arena = *program.getArenaBytes();
-      if (arena <= *spec.memoryPerRankBytes)
-        continue;
-      llvm::errs() << "meshwork: error: each rank needs " << arena << " bytes, expect.memory_per_rank is " << *spec.memoryPerRankBytes
-                   << ". Largest:\n";
-      SmallVector<schedule::BufferOp> buffers(program.getBody().getOps<schedule::BufferOp>());
-      llvm::sort(buffers, [](schedule::BufferOp a, schedule::BufferOp b) { return a.getSizeBytes() > b.getSizeBytes(); });
-      for (schedule::BufferOp buffer : ArrayRef(buffers).take_front(5))
-        llvm::errs() << "  " << buffer.getSizeBytes() << " bytes  " << stringifyBufferKind(buffer.getKind()) << "  " << buffer.getName() << "\n";
-      llvm::errs() << (spec.batch.micro > 1 ? "try a smaller batch.micro: activations shrink with it\n"
-                                            : "try a shorter batch.sequence, or a smaller model\n");
-      return badSpec;
-    }
-    return ok;
+    FailureOr<uint64_t> peak = target::peakBytes(model.module());
+    if (failed(peak))
+      return internal;
+    if (*peak <= *spec.memoryPerRankBytes)
+      return ok;
+    llvm::errs() << "meshwork: error: each rank needs " << *peak << " bytes, expect.memory_per_rank is " << *spec.memoryPerRankBytes << ". Largest:\n";
+    auto program = *model.module().getOps<schedule::ProgramOp>().begin();
+    SmallVector<schedule::BufferOp> buffers(program.getBody().getOps<schedule::BufferOp>());
+    llvm::sort(buffers, [](schedule::BufferOp a, schedule::BufferOp b) { return a.getSizeBytes() > b.getSizeBytes(); });
+    for (schedule::BufferOp buffer : ArrayRef(buffers).take_front(5))
+      llvm::errs() << "  " << buffer.getSizeBytes() << " bytes  " << stringifyBufferKind(buffer.getKind()) << "  " << buffer.getName() << "\n";
+    llvm::errs() << (spec.batch.micro > 1 ? "try a smaller batch.micro: activations shrink with it\n"
+                                          : "try a shorter batch.sequence, or a smaller model\n");
+    return badSpec;
   }
 
   int emitPlan() {

@@ -74,7 +74,7 @@ struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
     StringRef name = phase.getValue();
     if (name == "input")
       return checkInput(module);
-    if (name == "step" || name == "shard" || name == "partition")
+    if (name == "step" || name == "shard" || name == "partition" || name == "recompute")
       return checkGone(module, [](Operation *op) { return isa<DecomposableOpInterface, HeadLossOp>(op) || hasOpenDim(op); }, name);
     if (name == "fuse")
       return checkGone(module, [](Operation *op) {

@@ -37,6 +37,9 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(transform::createDecomposePass());
   passes.addPass(createCSEPass());
   passes.addPass(autodiff::createAutodiffPass());
+  // The gradient of a map has all operands of the map. What it does not read
+  // must neither be moved between ranks nor be kept or computed again for it.
+  passes.addPass(createCanonicalizerPass());
   autodiff::BuildUpdatePassOptions update;
   update.beta1 = spec.optimizer.beta1;
   update.beta2 = spec.optimizer.beta2;
@@ -78,6 +81,12 @@ void buildPartition(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(partition::createLocalizePass());
 }
 
+void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
+  memory::RecomputePassOptions options;
+  options.policies.assign(spec.recompute.begin(), spec.recompute.end());
+  passes.addPass(memory::createRecomputePass(options));
+}
+
 void buildFuse(OpPassManager &passes, const spec::Spec &) {
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass());
@@ -99,6 +108,7 @@ constexpr Phase allPhases[] = {
     {"step", "one training step on whole tensors", buildStep},
     {"shard", "who holds what", buildShard},
     {"partition", "each rank's part", buildPartition},
+    {"recompute", "what the backward pass computes again", buildRecompute},
     {"fuse", "kernels, products and what else runs", buildFuse},
     {"schedule", "one program on buffers", buildSchedule},
     {"memory", "one arena", buildMemory},

@@ -217,8 +217,10 @@ void addParallelKeys(std::vector<Key> &keys) {
 }
 
 void addStepKeys(std::vector<Key> &keys) {
-  keys.push_back(onlyOne("recompute", "policy",
-                         {"none", "selective", "full", "auto"}, "selective"));
+  keys.push_back(choice(
+      "recompute", "policy", {"none", "selective", "full", "auto"},
+      [](Spec &s, const std::string &t) { s.recompute = {t}; },
+      [](const Spec &s) { return s.recompute.front(); }));
   keys.push_back(choice(
       "precision", "compute", {"bf16", "f32"},
       [](Spec &s, const std::string &t) { s.compute = typeOf(t); },

@@ -64,6 +64,8 @@ struct Spec {
   Zero zero;
   Type compute = Type::bf16;    // weights and activations; masters are f32
   Type gradients = Type::bf16;  // default: as compute
+  /// none, selective, full: one for all layers, or one for each; or auto.
+  std::vector<std::string> recompute = {"selective"};
   Optimizer optimizer;
   std::string arch = "native";                // native | x86-64-v3 | x86-64-v4
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile

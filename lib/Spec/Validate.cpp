@@ -22,6 +22,7 @@ public:
     checkShard();
     checkPrecision();
     checkBatch();
+    checkRecompute();
   }
 
 private:
@@ -30,6 +31,12 @@ private:
     Location where = entry == document.end() ? Location{filename, 0, 0}
                                              : entry->second.value.where;
     diagnostics.push_back({Severity::error, where, key + ": " + message});
+  }
+
+  void checkRecompute() {
+    if (spec.recompute.front() == "auto" && !given("expect.memory_per_rank"))
+      error("recompute.policy", "\"auto\" keeps what fits expect.memory_per_rank, which is missing; give "
+                                "it, like \"20 GiB\", or choose none, selective or full");
   }
 
   bool given(const char *key) const { return document.contains(key); }

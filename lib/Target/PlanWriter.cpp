@@ -34,20 +34,27 @@ SmallVector<codegen::KernelSpec> kernelSpecs(ModuleOp module) {
   return specs;
 }
 
+/// Fills in what the libraries need, which shows only in a finished plan.
+LogicalResult addWorkspaces(ModuleOp module, plan::PlanT &plan) {
+  flatbuffers::FlatBufferBuilder builder(1 << 20);
+  for (auto &program : plan.programs) {
+    builder.Clear();
+    builder.Finish(plan::Program::Pack(builder, program.get()));
+    absl::StatusOr<uint64_t> bytes = runtime::workspaceBytesPerThread(*flatbuffers::GetRoot<plan::Program>(builder.GetBufferPointer()));
+    if (!bytes.ok())
+      return module.emitError() << std::string(bytes.status().message());
+    program->workspace_bytes_per_thread = *bytes;
+  }
+  return success();
+}
+
 class Writer {
 public:
   Writer(ModuleOp module, const spec::Spec &spec, const CpuTarget &target, const PlanSource &source)
       : module(module), spec(spec), target(target), source(source) {}
 
   FailureOr<std::vector<char>> run() {
-    mesh::MeshAttr mesh = mesh::meshOf(module);
-    for (auto [i, name, size] : llvm::enumerate(mesh.getNames(), mesh.getSizes())) {
-      axes[name.getValue()] = i;
-      auto entry = std::make_unique<plan::AxisT>();
-      entry->name = name.str();
-      entry->size = size;
-      plan.mesh.push_back(std::move(entry));
-    }
+    addMesh();
     if (failed(addKernels()) || failed(addPrograms()))
       return failure();
     describe();
@@ -72,6 +79,17 @@ private:
       return failure();
     plan.code.assign(object->begin(), object->end());
     return success();
+  }
+
+  void addMesh() {
+    mesh::MeshAttr mesh = mesh::meshOf(module);
+    for (auto [i, name, size] : llvm::enumerate(mesh.getNames(), mesh.getSizes())) {
+      axes[name.getValue()] = i;
+      auto entry = std::make_unique<plan::AxisT>();
+      entry->name = name.str();
+      entry->size = size;
+      plan.mesh.push_back(std::move(entry));
+    }
   }
 
   LogicalResult addPrograms() {
@@ -121,17 +139,9 @@ private:
   }
 
   FailureOr<std::vector<char>> pack() {
+    if (failed(addWorkspaces(module, plan)))
+      return failure();
     flatbuffers::FlatBufferBuilder builder(1 << 20);
-    builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
-    // What the libraries need shows only in the finished plan.
-    const plan::Plan *packed = plan::GetPlan(builder.GetBufferPointer());
-    for (auto [i, program] : llvm::enumerate(plan.programs)) {
-      absl::StatusOr<uint64_t> bytes = runtime::workspaceBytesPerThread(*packed->programs()->Get(i));
-      if (!bytes.ok())
-        return module.emitError() << std::string(bytes.status().message());
-      program->workspace_bytes_per_thread = *bytes;
-    }
-    builder.Clear();
     builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
     if (builder.GetSize() > plan::maxPayloadBytes)
       return module.emitError() << "the plan has " << builder.GetSize() << " bytes, at most " << plan::maxPayloadBytes << " are possible";
@@ -148,7 +158,32 @@ private:
   plan::PlanT plan;
   llvm::StringMap<uint32_t> kernels, axes;
 };
+
+/// The programs alone, to be measured.
+FailureOr<plan::PlanT> programsOf(ModuleOp module) {
+  llvm::StringMap<uint32_t> kernels, axes;
+  for (codegen::KernelSpec &kernel : kernelSpecs(module))
+    kernels[kernel.symbol] = kernels.size();
+  for (auto [i, name] : llvm::enumerate(mesh::meshOf(module).getNames()))
+    axes[name.getValue()] = i;
+  plan::PlanT plan;
+  for (auto program : module.getOps<schedule::ProgramOp>())
+    plan.programs.push_back(ProgramTables(program, kernels, axes).build());
+  if (failed(addWorkspaces(module, plan)))
+    return failure();
+  return plan;
+}
 } // namespace
+
+FailureOr<uint64_t> peakBytes(ModuleOp module) {
+  FailureOr<plan::PlanT> plan = programsOf(module);
+  if (failed(plan))
+    return failure();
+  uint64_t most = 0;
+  for (auto &program : plan->programs)
+    most = std::max(most, program->arena_bytes + program->workspace_bytes_per_thread);
+  return most;
+}
 
 FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec, const CpuTarget &target, const PlanSource &source) {
   return Writer(module, spec, target, source).run();

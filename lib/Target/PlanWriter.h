@@ -18,6 +18,10 @@ struct PlanSource {
   uint32_t vocabulary = 0;
 };
 
+/// What a rank of the scheduled program in `module` needs, in bytes: the arena
+/// and the libraries' scratch of one thread. `meshwork explain` shows the same.
+mlir::FailureOr<uint64_t> peakBytes(mlir::ModuleOp module);
+
 /// The bytes of a plan file, frame included, for a module with one scheduled
 /// program and its kernel functions. Kernels are compiled for `target`.
 /// Errors, as diagnostics: a program without an arena, a kernel that has no

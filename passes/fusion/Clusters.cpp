@@ -66,6 +66,8 @@ void Clustering::findStored() {
       anchors.push_back(&op);
       continue;
     }
+    if (op.hasAttr("transformer.recomputed"))
+      notBefore[&op] = static_cast<int64_t>(anchors.size()) - 1;
     for (OpResult result : op.getResults())
       if (llvm::any_of(result.getUsers(), [](Operation *user) { return !isFusible(user); }))
         stored.insert(result);
@@ -180,7 +182,8 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone, int64_t
 }
 
 void Clustering::place(const Cone &cone) {
-  int64_t at = -1;
+  // What is computed again must not be there from the start.
+  int64_t at = notBefore.lookup_or(cone.root.getDefiningOp(), -1);
   for (Value leaf : cone.leaves) {
     if (auto known = clusterOf.find(leaf); known != clusterOf.end())
       at = std::max(at, clusters[known->second].place);

@@ -60,6 +60,7 @@ private:
 
   ::mlir::Block &block;
   ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
+  ::llvm::DenseMap<::mlir::Operation *, int64_t> notBefore; // recomputed op -> the anchor before it
   ::llvm::SetVector<::mlir::Value> stored;
   ::llvm::DenseMap<::mlir::Value, int64_t> clusterOf; // stored value -> cluster
 };

@@ -151,8 +151,11 @@ private:
     OpBuilder builder = OpBuilder::atBlockEnd(body);
     SmallVector<Operation *> members(cluster.members.begin(), cluster.members.end());
     llvm::sort(members, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    for (Operation *op : members)
-      builder.clone(*op, mapping);
+    for (Operation *op : members) {
+      Operation *member = builder.clone(*op, mapping);
+      for (StringRef passOnly : {"transformer.backward", "transformer.recomputed"})
+        member->removeAttr(passOnly); // Equal kernels are one.
+    }
     SmallVector<Value> yields = llvm::map_to_vector(cluster.roots, [&](Value root) { return mapping.lookup(root); });
     YieldOp::create(builder, fused.getLoc(), yields);
   }

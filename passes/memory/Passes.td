@@ -3,6 +3,22 @@
 #define MESHWORK_MEMORY_PASSES
 include "mlir/Pass/PassBase.td"
 
+def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
+  let summary = "Computes values again in the backward pass instead of keeping them";
+  let description = [{
+    Before: the backward pass of @microbatch reads values of the forward pass,
+    which live until then. After: it reads copies, marked
+    `transformer.recomputed`, of the ops that the policy runs again. `none`
+    keeps all that the backward pass reads. `selective` runs again what is
+    cheap (maps, reductions, rolls, gathers of activations), where all that it
+    reads is there anyway: norms, activations, dropout, but not the residual
+    stream. `full` keeps only what crosses from one layer to a later one.
+    Gathered weights are never kept, whatever the policy.
+  }];
+  let options = [
+    ListOption<"policies", "policies", "std::string", "none, selective or full: one for all layers, or one for each">];
+}
+
 def PlanArenaPass : Pass<"memory-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Gives every buffer its offset in one arena";
   let description = [{

@@ -72,6 +72,23 @@ class Sharded(Agreement):
     def test_llama(self):
         self.check_all(LLAMA)
 
+    def test_recompute_means_the_same(self):
+        one = {"dp": 1, "fsdp": 1, "tp": 1}
+        four = {"dp": 2, "fsdp": 1, "tp": 2}
+        layouts = [(one, False, 0), (four, False, 1), (four, True, 3)]
+        for config in (GPT2, LLAMA):
+            weights = self.space.save_weights(self.random_weights(config))
+            limits = self.gradient_limits(config)
+            base = self.run_layout(config, layouts[0], 1, weights, recompute={"policy": "none"})
+            base_gradients = base.gradients
+            for layout, policy in itertools.product(layouts, ("none", "selective", "full")):
+                with self.subTest(model=config["model_type"], layout=layout, policy=policy):
+                    run = self.run_layout(config, layout, 1, weights, recompute={"policy": policy})
+                    self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
+                    found = run.gradients
+                    far = {n: np.linalg.norm(found[n] - base_gradients[n]) / limits[n] for n in limits}
+                    self.assertLess(max(far.values()), 1, max(far, key=far.get))
+
     def test_losses_of_ten_steps(self):
         weights = self.space.save_weights(self.random_weights(LLAMA))
         one = {"dp": 1, "fsdp": 1, "tp": 1}

@@ -177,9 +177,9 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");
   expectSetError("pipeline.layers=auto", "pipeline.layers: not supported");
   expectSetError("pipeline.layers=[3,4]", "pipeline.layers: not supported");
-  expectSetError("recompute.policy=full", "recompute.policy: not supported by "
-                                          "this version: \"full\"; write "
-                                          "\"selective\"");
+  expectSetError("recompute.policy=auto",
+                 "recompute.policy: \"auto\" keeps what fits "
+                 "expect.memory_per_rank, which is missing");
   expectSetError("target.device=cuda", "target.device: not supported");
   expectSetError("target.arch=sm_90a", "target.arch: not supported");
   expectSetError("expect.collectives=[\"no all_to_all\"]",

@@ -1,0 +1,93 @@
+// Policies that keep more and more are lined up, and the last that fits is
+// searched: from every layer "full", layer by layer to every layer "selective",
+// and on to every layer "none". The first half buys the most time for a byte:
+// a layer's products against its norms and activations.
+#include "lib/Driver/FitRecompute.h"
+
+#include "lib/Pipelines/Pipelines.h"
+#include "lib/Target/PlanWriter.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/memory/Layers.h"
+
+using namespace mlir;
+
+namespace meshwork::driver {
+namespace {
+
+using Policies = std::vector<std::string>;
+
+class Fit {
+public:
+  Fit(ModuleOp module, const spec::Spec &spec) : module(module), spec(spec) {
+    auto function = module.lookupSymbol<func::FuncOp>("microbatch");
+    layers = std::max<int64_t>(memory::Layers(function).count(), 1);
+  }
+
+  FailureOr<Policies> run() {
+    uint64_t budget = *spec.memoryPerRankBytes;
+    // The corners bound the search; between two of them bytes grow evenly.
+    int64_t fits = 0, above = 2 * layers + 1;
+    uint64_t fitBytes = 0, aboveBytes = 0;
+    for (int64_t corner : {2 * layers, layers, int64_t{0}}) {
+      FailureOr<uint64_t> bytes = bytesAt(corner);
+      if (failed(bytes))
+        return failure();
+      if (*bytes <= budget || corner == 0) {
+        fits = corner;
+        fitBytes = *bytes;
+        break;
+      }
+      above = corner;
+      aboveBytes = *bytes;
+    }
+    while (above - fits > 1 && fitBytes <= budget) {
+      FailureOr<uint64_t> bytes = bytesAt(between(fits, fitBytes, above, aboveBytes));
+      if (failed(bytes))
+        return failure();
+      (*bytes <= budget ? fits : above) = lastTried;
+      (*bytes <= budget ? fitBytes : aboveBytes) = *bytes;
+    }
+    return at(fits);
+  }
+
+private:
+  /// Policies number `step` of the line.
+  Policies at(int64_t step) const {
+    Policies result(layers, step >= layers ? "selective" : "full");
+    int64_t more = step >= layers ? step - layers : step;
+    std::fill(result.end() - more, result.end(), step >= layers ? "none" : "selective");
+    return result;
+  }
+
+  /// Where a straight line meets the budget, inside the two ends.
+  int64_t between(int64_t fits, uint64_t fitBytes, int64_t above, uint64_t aboveBytes) {
+    double share = static_cast<double>(*spec.memoryPerRankBytes - fitBytes) / std::max<double>(static_cast<double>(aboveBytes) - static_cast<double>(fitBytes), 1);
+    return lastTried = std::clamp(fits + static_cast<int64_t>(share * static_cast<double>(above - fits)), fits + 1, above - 1);
+  }
+
+  FailureOr<uint64_t> bytesAt(int64_t step) {
+    OwningOpRef<ModuleOp> copy(module.clone());
+    spec::Spec trial = spec;
+    trial.recompute = at(step);
+    PassManager passes(module.getContext());
+    bool isAfter = false;
+    for (const pipelines::Phase &phase : pipelines::phases()) {
+      isAfter |= phase.name == "recompute";
+      if (isAfter)
+        phase.build(passes, trial);
+    }
+    if (failed(passes.run(*copy)))
+      return failure();
+    return target::peakBytes(*copy);
+  }
+
+  ModuleOp module;
+  const spec::Spec &spec;
+  int64_t layers;
+  int64_t lastTried = 0;
+};
+} // namespace
+
+FailureOr<Policies> fitRecompute(ModuleOp module, const spec::Spec &spec) { return Fit(module, spec).run(); }
+
+} // namespace meshwork::driver

@@ -1,0 +1,135 @@
+// Computes values of the forward pass again in the backward pass instead of
+// keeping them. Works on local shapes with all collectives in place, so it
+// knows no strategy: a gather that is not kept is made again like any other op.
+#include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Transformer.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/memory/Layers.h"
+#include "passes/memory/Passes.h"
+
+using namespace mlir;
+namespace meshwork::memory {
+#define GEN_PASS_DEF_RECOMPUTEPASS
+#include "passes/memory/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+enum class Policy { none, selective, full };
+
+/// One policy for all layers, or one for each.
+FailureOr<SmallVector<Policy>> parse(ArrayRef<std::string> names, int64_t numLayers, function_ref<InFlightDiagnostic()> error) {
+  SmallVector<Policy> policies;
+  for (StringRef name : names) {
+    auto policy = llvm::StringSwitch<std::optional<Policy>>(name)
+                      .Case("none", Policy::none).Case("selective", Policy::selective).Case("full", Policy::full)
+                      .Default(std::nullopt);
+    if (!policy)
+      return error() << "recompute policy is '" << name << "', expected none, selective or full";
+    policies.push_back(*policy);
+  }
+  if (policies.size() == 1)
+    policies.resize(std::max<int64_t>(numLayers, 1), policies[0]);
+  if (static_cast<int64_t>(policies.size()) != std::max<int64_t>(numLayers, 1))
+    return error() << "found " << policies.size() << " recompute policies, expected one, or one for each of " << numLayers << " layers";
+  return policies;
+}
+
+class Recompute {
+public:
+  Recompute(func::FuncOp function, const Layers &layers, ArrayRef<Policy> policies) : block(function.getBody().front()), layers(layers), policies(policies) {}
+
+  void run() {
+    for (Operation &op : block)
+      if (!isBackward(&op))
+        classify(&op);
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isBackward(&op))
+        for (OpOperand &operand : op.getOpOperands())
+          operand.set(again(operand.get(), &op));
+  }
+
+private:
+  /// Notes which ops run again, and which others' results can be had in the
+  /// backward pass: those that it reads itself, and those that cross layers.
+  void classify(Operation *op) {
+    bool sourcesAvailable = llvm::all_of(op->getOperands(), [&](Value v) { return !v.getDefiningOp() || available.contains(v.getDefiningOp()); });
+    bool isNeeded = llvm::any_of(op->getUsers(), isBackward);
+    if (sourcesAvailable && mayRunAgain(op)) {
+      dropped.insert(op);
+      available.insert(op);
+    } else if (isNeeded || layers.isStatic(op) || llvm::any_of(op->getResults(), [&](Value v) { return layers.crosses(v); })) {
+      available.insert(op);
+    }
+  }
+
+  Policy policyOf(Operation *op) const {
+    int64_t layer = layers.of(op);
+    if (layer >= 0 && layer < layers.count())
+      return policies[layer];
+    // Outside the layers there is no block to run again.
+    return std::min(Policy::selective, *llvm::max_element(policies));
+  }
+
+  bool mayRunAgain(Operation *op) const {
+    if (layers.isStatic(op)) // A gathered weight is gathered again, never kept.
+      return isa<mesh::CollectiveOpInterface>(op) ||
+             llvm::any_of(op->getOperands(), [&](Value v) { return dropped.contains(v.getDefiningOp()); });
+    switch (policyOf(op)) {
+    case Policy::none:
+      return false;
+    case Policy::selective:
+      return isCheap(op);
+    case Policy::full:
+      return !isa<HeadLossGradOp>(op) && isMemoryEffectFree(op) && llvm::none_of(op->getResults(), [&](Value v) { return layers.crosses(v); });
+    }
+    llvm_unreachable("all policies are handled");
+  }
+
+  /// Little beside the products; and what makes a value larger than it was.
+  static bool isCheap(Operation *op) { return isa<MapOp, ReduceOp, RollOp, SliceOp, mesh::AllGatherOp, mesh::SliceOp>(op); }
+
+  /// `value` for use at `before`: itself, or what computes it again.
+  Value again(Value value, Operation *before) {
+    Operation *op = value.getDefiningOp();
+    if (!dropped.contains(op))
+      return value;
+    auto known = clones.find(op);
+    Operation *clone = known != clones.end() ? known->second : nullptr;
+    if (!clone) {
+      IRMapping mapping;
+      for (Value operand : op->getOperands())
+        mapping.map(operand, again(operand, before));
+      clone = clones[op] = OpBuilder(before).clone(*op, mapping);
+      clone->setAttr("transformer.backward", UnitAttr::get(op->getContext()));
+      if (!layers.isStatic(op))
+        clone->setAttr("transformer.recomputed", UnitAttr::get(op->getContext()));
+    }
+    return clone->getResult(cast<OpResult>(value).getResultNumber());
+  }
+
+  Block &block;
+  const Layers &layers;
+  ArrayRef<Policy> policies;
+  llvm::DenseSet<Operation *> dropped, available;
+  llvm::DenseMap<Operation *, Operation *> clones;
+};
+
+struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
+  using RecomputePassBase::RecomputePassBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    if (!function) {
+      getOperation().emitError() << "expected a function @microbatch";
+      return signalPassFailure();
+    }
+    Layers layers(function);
+    std::vector<std::string> names(policies.begin(), policies.end());
+    FailureOr<SmallVector<Policy>> parsed = parse(names.empty() ? std::vector<std::string>{"selective"} : names, layers.count(), [&] { return getOperation().emitError(); });
+    if (failed(parsed))
+      return signalPassFailure();
+    Recompute(function, layers, *parsed).run();
+  }
+};
+} // namespace
+} // namespace meshwork::memory
