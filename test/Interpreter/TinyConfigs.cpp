@@ -27,12 +27,12 @@ constexpr int64_t batch = 8;
 
 std::string tinyGpt2(const TinySizes &sizes) {
   return imported(
-      R"({"model_type": "gpt2", "n_positions": 8, "activation_function": "gelu_new", "resid_pdrop": 0.2,
+      R"({"model_type": "gpt2", "activation_function": "gelu_new", "resid_pdrop": 0.2,
     "embd_pdrop": 0.1, "attn_pdrop": 0.25, "layer_norm_epsilon": 1e-5, "initializer_range": 0.02,
     "tie_word_embeddings": true)" +
       key("vocab_size", sizes.vocabulary) + key("n_inner", sizes.ffn) +
       key("n_embd", sizes.hidden) + key("n_head", sizes.heads) +
-      key("n_layer", sizes.layers) + "}");
+      key("n_layer", sizes.layers) + key("n_positions", sizes.positions) + "}");
 }
 
 std::string tinyLlama(const TinySizes &sizes) {

@@ -10,6 +10,7 @@ struct TinySizes {
   int64_t keyHeads = 0; // Llama alone
   bool tied = false;    // GPT-2 always is
   int64_t vocabulary = 12, ffn = 8, hidden = 8, heads = 4, layers = 1;
+  int64_t positions = 8; // GPT-2's table
 };
 /// GPT-2 with dropout in each place.
 std::string tinyGpt2(const TinySizes &sizes = {});
