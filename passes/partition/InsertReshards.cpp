@@ -205,6 +205,16 @@ private:
     return llvm::join(llvm::map_range(axes, [&](AxisId axis) { return mesh.axes[axis].name; }), ", ");
   }
 
+  /// Axes that split a dim of `value`, but not this dim of its home.
+  Axes splitAxes(Value value) {
+    Axes axes;
+    for (auto [now, later] : llvm::zip_equal(actual[value].dims, home[value].dims))
+      for (AxisId axis : now)
+        if (!llvm::is_contained(later, axis))
+          axes.push_back(axis);
+    return axes;
+  }
+
   static std::string storedCause(StateKind kind, StringRef name) {
     return (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name) + " is stored in parts").str();
   }
@@ -216,7 +226,10 @@ private:
     if (auto state = dyn_cast_or_null<StateOp>(op))
       return state.getName().empty() ? (stringifyStateKind(state.getKind()) + " is summed over " + axesText(actual[value].partial)).str()
                                      : (stringifyStateKind(state.getKind()) + " of " + state.getName() + " is summed over " + axesText(actual[value].partial)).str();
-    return op ? op->getName().stripDialect().str() + " sums over " + axesText(actual[value].partial) : "argument";
+    if (!op)
+      return "argument";
+    std::string text = op->getName().stripDialect().str();
+    return actual[value].partial.empty() ? text + " is split over " + axesText(splitAxes(value)) : text + " sums over " + axesText(actual[value].partial);
   }
 
   static std::string causeOf(Operation *op, const FactorTable &table, unsigned tensor, ArrayRef<Axes> decided) {
