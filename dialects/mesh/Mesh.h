@@ -35,6 +35,11 @@ void setSharding(::mlir::Value value, ShardingAttr sharding);
 ::mlir::FailureOr<ShardingAttr>
 parseSharding(::llvm::StringRef text, ::mlir::MLIRContext *context,
               ::llvm::function_ref<::mlir::InFlightDiagnostic()> onError);
+/// Fails, with what is wrong added to `onError`, unless `sharding` has an entry
+/// for each dim of `type` and names axes of `mesh`. Null: not looked at.
+::llvm::LogicalResult
+checkSharding(ShardingAttr sharding, ::mlir::Type type, MeshAttr mesh,
+              ::llvm::function_ref<::mlir::InFlightDiagnostic()> onError);
 /// "tp" of "tp:(1)2": the axis as the user named it.
 ::llvm::StringRef wholeAxis(::llvm::StringRef part);
 

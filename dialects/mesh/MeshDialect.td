@@ -12,15 +12,22 @@ def Mesh_Dialect : Dialect {
     shardings: an op's `mesh.shardings`, one for each result, and a function
     argument's `mesh.sharding`. `mesh.reshard` changes them; partitioning turns
     it into collectives on local tensors, which name axes and say why they are
-    there.
+    there. `mesh.stored` of an op on state says how the state lies between
+    instructions.
+    (A1) `mesh.mesh` is a mesh, on a module.
+    (A2) `mesh.shardings` has an entry for each result, a sharding or `unit`.
+    (A3) a sharding has an entry for each dim, and names axes of the mesh.
   }];
   let cppNamespace = "::meshwork::mesh";
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
     static constexpr ::llvm::StringLiteral meshName = "mesh.mesh";
     static constexpr ::llvm::StringLiteral shardingName = "mesh.sharding";
     static constexpr ::llvm::StringLiteral shardingsName = "mesh.shardings";
+    static constexpr ::llvm::StringLiteral storedName = "mesh.stored";
     static constexpr ::llvm::StringLiteral originsName = "mesh.origins";
   }];
 }

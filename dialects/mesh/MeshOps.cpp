@@ -1,5 +1,6 @@
 // Verifiers of collectives.
 #include "dialects/mesh/Mesh.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -58,16 +59,9 @@ static LogicalResult checkOthers(Operation *op, Type a, Type b, ArrayRef<int64_t
 }
 
 LogicalResult ReshardOp::verify() {
-  MeshAttr mesh = meshOf(*this);
-  for (ShardingAttr sharding : {getSource(), getTarget()}) {
-    if (static_cast<int64_t>(sharding.getDims().size()) != getType().getRank())
-      return emitOpError() << "(C1) " << sharding << " has " << sharding.getDims().size() << " dims, the tensor has " << getType().getRank();
-    for (DimShardingAttr dim : sharding.getDims())
-      for (StringAttr axis : dim.getAxes())
-        if (mesh && mesh.find(axis) < 0)
-          return emitOpError() << "(C1) " << sharding << " names axis " << axis << ", expected one of " << mesh;
-  }
-  return success();
+  auto onError = [&] { return emitOpError("(C1) "); };
+  return failure(failed(checkSharding(getSource(), getType(), meshOf(*this), onError)) ||
+                 failed(checkSharding(getTarget(), getType(), meshOf(*this), onError)));
 }
 
 LogicalResult AllReduceOp::verify() { return groupSize(*this, getAxes()); }
@@ -109,10 +103,10 @@ LogicalResult PermuteOp::verify() {
     return failure();
   SmallVector<int64_t> sorted(getSources());
   llvm::sort(sorted);
-  for (auto [i, source] : llvm::enumerate(sorted))
-    if (source != static_cast<int64_t>(i) || (*ranks && static_cast<int64_t>(sorted.size()) != *ranks))
-      return emitOpError() << "(C2) sources are not a permutation of the " << *ranks << " indices of the group";
-  return success();
+  auto count = static_cast<int64_t>(sorted.size());
+  if (llvm::equal(sorted, llvm::seq<int64_t>(0, count)) && count == (*ranks ? *ranks : count))
+    return success();
+  return emitOpError() << "(C2) sources are not a permutation of the " << (*ranks ? *ranks : count) << " indices of the group";
 }
 
 LogicalResult CoordinateOp::verify() {

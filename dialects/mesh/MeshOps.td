@@ -46,7 +46,7 @@ class Mesh_Collective<string mnemonic, dag operands, string format, list<Trait> 
   let arguments = !con((ins AnyRankedTensor:$input), operands, (ins StrArrayAttr:$axes, StrAttr:$cause));
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$input " # format # " `over` $axes `cause` $cause attr-dict `:` type($input) `->` type($result)";
-  let hasVerifier = 1; // C1 and what the op adds
+  let hasVerifier = 1; // (C1) and what the op adds
 }
 
 def Mesh_AllReduceOp : Mesh_Collective<"all_reduce", (ins Mesh_ReductionAttr:$reduction), "$reduction", [SameOperandsAndResultType]> {
@@ -120,7 +120,7 @@ def Mesh_CoordinateOp : Mesh_Op<"coordinate"> {
     ```
   }];
   let arguments = (ins StrArrayAttr:$axes, I64Attr:$block);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs 0DTensorOf<[I32]>:$result);
   let assemblyFormat = "`over` $axes `times` $block attr-dict `:` type($result)";
   let hasVerifier = 1; // C1
 }

@@ -12,7 +12,8 @@ using Axes = std::vector<AxisId>; // major first
 
 /// Attribute of `parameter`, `state`, `accumulate` and `assign`: how the state
 /// lies between instructions.
-inline constexpr llvm::StringLiteral storedName = "mesh.stored";
+inline constexpr llvm::StringLiteral storedName =
+    mesh::MeshDialect::storedName;
 
 Mesh meshFrom(mesh::MeshAttr mesh);
 /// Axes that are not in the mesh are left out; verifiers have refused them.
