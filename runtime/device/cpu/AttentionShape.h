@@ -94,20 +94,4 @@ GemmSpec blockTimesSpec(const AttentionShape &shape, const HeadTensor &right,
                         int64_t sumsLd, int64_t rows, int64_t columns,
                         bool transposed);
 
-/// Hands out parts of a thread's workspace, or counts them from null.
-class Carver {
-public:
-  explicit Carver(std::byte *base) : base(base) {}
-  template <typename T> T *take(int64_t count) {
-    std::byte *part = base ? base + bytes : nullptr;
-    bytes += alignUp(static_cast<uint64_t>(count) * sizeof(T));
-    return reinterpret_cast<T *>(part);
-  }
-  uint64_t used() const { return bytes; }
-
-private:
-  std::byte *base;
-  uint64_t bytes = 0;
-};
-
 } // namespace meshwork::runtime::cpu

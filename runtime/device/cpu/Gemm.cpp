@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/ConvertingGemm.h"
 #include "runtime/device/cpu/Dnnl.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/device/cpu/TileGemm.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
@@ -72,22 +73,22 @@ absl::Status makeAttributes(bool accumulate, Attributes &attributes) {
 
 absl::Status DnnlGemm::describeOperands(const GemmSpec &spec,
                                         const DnnlGemm *sameRhsAs) {
-  MESHWORK_RETURN_IF_ERROR(check(
-      dnnl::describe(lhsDesc, spec.m, spec.k, spec.type, spec.lhsTransposed,
-                     spec.lhsLd),
-      "describing lhs"));
-  MESHWORK_RETURN_IF_ERROR(check(
-      dnnl::describe(plainRhsDesc, spec.k, spec.n, spec.type,
-                     spec.rhsTransposed, spec.rhsLd),
-      "describing rhs"));
+  MESHWORK_RETURN_IF_ERROR(
+      check(dnnl::describe(lhsDesc, spec.m, spec.k, spec.type,
+                           spec.lhsTransposed, spec.lhsLd),
+            "describing lhs"));
+  MESHWORK_RETURN_IF_ERROR(
+      check(dnnl::describe(plainRhsDesc, spec.k, spec.n, spec.type,
+                           spec.rhsTransposed, spec.rhsLd),
+            "describing rhs"));
   MESHWORK_RETURN_IF_ERROR(check(
       dnnl::describe(dstDesc, spec.m, spec.n, spec.dstType, false, spec.dstLd),
       "describing dst"));
   hasBias = spec.hasBias;
   if (hasBias)
-    MESHWORK_RETURN_IF_ERROR(check(
-        dnnl::describe(biasDesc, 1, spec.n, spec.biasType, false, spec.n),
-        "describing bias"));
+    MESHWORK_RETURN_IF_ERROR(
+        check(dnnl::describe(biasDesc, 1, spec.n, spec.biasType, false, spec.n),
+              "describing bias"));
   packed = spec.packRhs;
   if (!packed) {
     rhsDesc = plainRhsDesc;
@@ -98,9 +99,8 @@ absl::Status DnnlGemm::describeOperands(const GemmSpec &spec,
     return absl::OkStatus();
   }
   dnnl_dims_t dims = {spec.k, spec.n};
-  return check(dnnl_memory_desc_init_by_tag(&rhsDesc, 2, dims,
-                                            typeOf(spec.type),
-                                            dnnl_format_tag_any),
+  return check(dnnl_memory_desc_init_by_tag(
+                   &rhsDesc, 2, dims, typeOf(spec.type), dnnl_format_tag_any),
                "describing packed rhs");
 }
 
@@ -127,24 +127,23 @@ absl::Status DnnlGemm::describe(const GemmSpec &spec,
   if (!packed)
     return absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(makeAttributes(false, attributes));
-  MESHWORK_RETURN_IF_ERROR(
-      check(dnnl_reorder_primitive_desc_create(&created, &plainRhsDesc,
-                                               engine(), &rhsDesc, engine(),
-                                               attributes.get()),
-            "choosing how to pack rhs"));
+  MESHWORK_RETURN_IF_ERROR(check(
+      dnnl_reorder_primitive_desc_create(&created, &plainRhsDesc, engine(),
+                                         &rhsDesc, engine(), attributes.get()),
+      "choosing how to pack rhs"));
   packDescriptor.reset(created);
   packScratchDesc =
       *dnnl_primitive_desc_query_md(created, dnnl_query_scratchpad_md, 0);
-  scratchSize =
-      std::max<uint64_t>(scratchSize, dnnl_memory_desc_get_size(&packScratchDesc));
+  scratchSize = std::max<uint64_t>(scratchSize,
+                                   dnnl_memory_desc_get_size(&packScratchDesc));
   return absl::OkStatus();
 }
 
 absl::Status DnnlGemm::makeArguments(ThreadArguments &args) const {
   dnnl_stream_t stream;
-  MESHWORK_RETURN_IF_ERROR(check(
-      dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags),
-      "stream_create"));
+  MESHWORK_RETURN_IF_ERROR(
+      check(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags),
+            "stream_create"));
   args.stream.reset(stream);
   auto make = [](Memory &memory, const dnnl_memory_desc_t &desc) {
     dnnl_memory_t created;
@@ -224,6 +223,8 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(const GemmSpec &spec,
   useOneThread();
   if (!engine())
     return absl::InternalError("oneDNN: no CPU engine");
+  if (hasTileGemm(spec.type))
+    return createTileGemm(spec);
   if (spec.type == plan::DType::bf16 && !hasFastBf16())
     return createConvertingGemm(spec);
   auto gemm = std::make_unique<DnnlGemm>();

@@ -1,11 +1,13 @@
 // Matrix products: the destination is cut into blocks, each computed whole by
-// one thread (the sum over k is never split), column panel by column panel, so
-// that a panel of rhs stays in cache while the rows of lhs pass by.
+// one thread (the sum over k is never split). With oneDNN column panel by
+// column panel, so that a panel of rhs stays in cache while the rows of lhs
+// pass by; with tiles of our own one block a thread.
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/GemmGrid.h"
 #include "runtime/device/cpu/MatmulBlocking.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/device/cpu/TileGemm.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
@@ -67,9 +69,8 @@ absl::Status checkBias(const Operands &ops) {
   int64_t count;
   MESHWORK_ASSIGN_OR_RETURN(count, denseCount(ops.bias, "bias"));
   if (count != ops.n())
-    return absl::InvalidArgumentError(
-        absl::StrCat("bias is ", ops.bias.describe(), ", expected ", ops.n(),
-                     " elements"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "bias is ", ops.bias.describe(), ", expected ", ops.n(), " elements"));
   if (!ops.dstMatrix.transposed)
     return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
@@ -146,7 +147,12 @@ public:
   void run(const StepState &state) override;
 
 private:
+  absl::Status describe(const MatmulBlocking &blocking);
   absl::Status describe(GemmGrid &grid, bool accumulate, bool pack);
+  MatmulShape shape() const {
+    return {ops.m(), ops.n(), ops.k(), ops.lhs.bytes(),
+            ops.lhsMatrix.transposed};
+  }
   void runBlocks(GemmGrid &grid, int64_t begin, int64_t end, int thread);
   const std::byte *panelOf(int64_t batch, int64_t n) const {
     return ops.rhs.in(arena) +
@@ -160,10 +166,15 @@ private:
   GemmGrid plain, adding;
 };
 
+/// Tiles are cut for the team in bind(); no cut needs more scratch than the
+/// whole product.
 absl::Status MatmulOperation::describe() {
-  MatmulBlocking blocking =
-      chooseMatmulBlocking({ops.m(), ops.n(), ops.k(), ops.lhs.bytes(),
-                            ops.lhsMatrix.transposed});
+  if (hasTileGemm(ops.lhs.dtype))
+    return describe(MatmulBlocking{ops.m(), ops.n(), false});
+  return describe(chooseMatmulBlocking(shape()));
+}
+
+absl::Status MatmulOperation::describe(const MatmulBlocking &blocking) {
   rows = {ops.m(), blocking.m};
   columns = {ops.n(), blocking.n};
   if (accumulate != plan::Accumulate::yes)
@@ -185,6 +196,9 @@ absl::Status MatmulOperation::describe(GemmGrid &grid, bool accumulate,
 
 absl::Status MatmulOperation::bind(const PrepareContext &context) {
   MESHWORK_RETURN_IF_ERROR(Operation::bind(context));
+  if (hasTileGemm(ops.lhs.dtype))
+    MESHWORK_RETURN_IF_ERROR(
+        describe(chooseTileBlocking(shape(), ops.batch(), team->size())));
   MESHWORK_RETURN_IF_ERROR(plain.generate(team->size()));
   return adding.generate(team->size());
 }
@@ -232,8 +246,8 @@ void MatmulOperation::runBlocks(GemmGrid &grid, int64_t begin, int64_t end,
 OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program) {
   Operands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops, operandsOf(op, program));
-  auto matmul = std::make_unique<MatmulOperation>(std::move(ops),
-                                                  op.accumulate());
+  auto matmul =
+      std::make_unique<MatmulOperation>(std::move(ops), op.accumulate());
   MESHWORK_RETURN_IF_ERROR(matmul->describe());
   return matmul;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "runtime/device/cpu/GemmTiles.h"
 #include "runtime/device/cpu/Operation.h"
 
 namespace meshwork::runtime::cpu {
@@ -50,6 +51,32 @@ MatmulBlocking chooseMatmulBlocking(const MatmulShape &shape) {
   while (tooFew() && blocking.n >= 2 * minColumns)
     blocking.n = evenPart(shape.n, blocking.n / 2, columnGrain);
   return blocking;
+}
+
+MatmulBlocking chooseTileBlocking(const MatmulShape &shape, int64_t batch,
+                                  int64_t threads) {
+  constexpr int64_t rowGrain = tileRows, columnGrain = 16 * tileVectors;
+  // With that many products the threads share them evenly enough as they are.
+  int64_t parts = batch >= 8 * threads ? 1 : threads;
+  auto roundUp = [](int64_t size, int64_t by) {
+    return ceilDiv(size, by) * by;
+  };
+  MatmulBlocking best;
+  double least = 0;
+  for (int64_t across = 1; across <= parts; ++across) {
+    int64_t m = roundUp(ceilDiv(shape.m, across), rowGrain);
+    int64_t n = roundUp(ceilDiv(shape.n, parts / across), columnGrain);
+    // Cycles for each unit of k: one for sixteen products, about half a one to
+    // pack a unit of an operand, wherever it comes from.
+    double cycles = static_cast<double>(m) * n / 16 + 0.5 * n;
+    if (shape.lhsTransposed)
+      cycles += 0.5 * m;
+    if (across > 1 && cycles >= least)
+      continue;
+    least = cycles;
+    best.m = std::min(m, shape.m), best.n = std::min(n, shape.n);
+  }
+  return best;
 }
 
 } // namespace meshwork::runtime::cpu

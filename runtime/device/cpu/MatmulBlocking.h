@@ -16,8 +16,14 @@ struct MatmulBlocking {
   bool packRhs = false; // each column panel of rhs is packed before its use
 };
 
-/// A function of the problem alone, never of the number of threads: so are the
-/// bits of the result.
+/// For oneDNN. A function of the problem alone, never of the number of threads:
+/// so are the bits of the result.
 MatmulBlocking chooseMatmulBlocking(const MatmulShape &shape);
+
+/// For TileGemm, whose sums do not depend on the blocks: each of `batch`
+/// products in as many blocks as there are threads, cut where that leaves the
+/// least to multiply and to pack.
+MatmulBlocking chooseTileBlocking(const MatmulShape &shape, int64_t batch,
+                                  int64_t threads);
 
 } // namespace meshwork::runtime::cpu

@@ -57,6 +57,22 @@ using OperationOr = absl::StatusOr<std::unique_ptr<Operation>>;
 inline uint64_t alignUp(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// Hands out parts of a thread's workspace, or counts them from null.
+class Carver {
+public:
+  explicit Carver(std::byte *base) : base(base) {}
+  template <typename T> T *take(int64_t count) {
+    std::byte *part = base ? base + bytes : nullptr;
+    bytes += alignUp(static_cast<uint64_t>(count) * sizeof(T));
+    return reinterpret_cast<T *>(part);
+  }
+  uint64_t used() const { return bytes; }
+
+private:
+  std::byte *base;
+  uint64_t bytes = 0;
+};
+
 OperationOr makeLaunch(const plan::Launch &op, const ProgramOnRank &program);
 OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program);
 OperationOr makeAttention(const plan::Attention &op,

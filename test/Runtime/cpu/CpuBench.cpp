@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include "runtime/device/cpu/Gemm.h"
@@ -39,12 +40,15 @@ double fastest(const std::function<void()> &run) {
   return best;
 }
 
-/// Zeroed bytes on the heap; the benchmarks' numbers do not matter.
+/// Zeroed bytes in large pages, as the runtime's arena is; the benchmarks'
+/// numbers do not matter.
 struct Zeros {
-  explicit Zeros(uint64_t size)
-      : data(static_cast<std::byte *>(
-            std::aligned_alloc(64, (size + 4159) / 64 * 64))) {
-    std::memset(data, 0, (size + 4159) / 64 * 64);
+  explicit Zeros(uint64_t size) {
+    constexpr uint64_t page = uint64_t{2} << 20;
+    uint64_t bytes = (size + 64) / page * page + page;
+    data = static_cast<std::byte *>(std::aligned_alloc(page, bytes));
+    madvise(data, bytes, MADV_HUGEPAGE);
+    std::memset(data, 0, bytes);
   }
   ~Zeros() { std::free(data); }
   Zeros(const Zeros &) = delete;
@@ -70,7 +74,8 @@ public:
     double seconds = fastest([&] {
       team.parallelFor(team.size() * 4, [&](int64_t begin, int64_t end, int t) {
         for (int64_t i = begin; i < end; ++i)
-          gemm->run(t, lhs.data, spec.packRhs ? packed[t]->data : rhs.data,
+          gemm->run(t, lhs.data,
+                    gemm->packedBytes() > 0 ? packed[t]->data : rhs.data,
                     dst[t]->data, nullptr, scratch[t]->data);
       });
     });
@@ -220,8 +225,14 @@ void benchAttentions(ThreadTeam &team) {
       for (auto [b, s] : {std::pair{4, 512}, std::pair{1, 4096}}) {
         if (rate > 0 && s > 512)
           continue;
-        benchAttention({.b = b, .s = s, .heads = 12, .kvHeads = 12, .d = 64,
-                        .causal = true, .dtype = dtype, .rate = rate,
+        benchAttention({.b = b,
+                        .s = s,
+                        .heads = 12,
+                        .kvHeads = 12,
+                        .d = 64,
+                        .causal = true,
+                        .dtype = dtype,
+                        .rate = rate,
                         .empty = true},
                        team);
       }

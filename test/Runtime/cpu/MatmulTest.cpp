@@ -40,8 +40,10 @@ struct Problem {
         rhs(randomValues(c.b * c.k * c.n, c.in, 2)),
         bias(randomValues(c.n, c.in, 3)),
         before(randomValues(c.b * c.m * c.n, c.out, 4)), shape(c) {
-    op.lhs = addMatrix(program, c.in, c.b, c.m, c.k, c.lhsTransposed, c.padding);
-    op.rhs = addMatrix(program, c.in, c.b, c.k, c.n, c.rhsTransposed, c.padding);
+    op.lhs =
+        addMatrix(program, c.in, c.b, c.m, c.k, c.lhsTransposed, c.padding);
+    op.rhs =
+        addMatrix(program, c.in, c.b, c.k, c.n, c.rhsTransposed, c.padding);
     op.dst =
         addMatrix(program, c.out, c.b, c.m, c.n, c.dstTransposed, c.padding);
     program.write(op.lhs, lhs);
@@ -57,7 +59,8 @@ struct Problem {
       int64_t batch = i / (m * n), row = i / n % m, column = i % n;
       double sum = shape.bias ? bias[column] : 0;
       for (int64_t j = 0; j < k; ++j)
-        sum += lhs[(batch * m + row) * k + j] * rhs[(batch * k + j) * n + column];
+        sum +=
+            lhs[(batch * m + row) * k + j] * rhs[(batch * k + j) * n + column];
       result[i] = sum + (accumulated ? before[i] : 0);
     }
     return result;
@@ -70,9 +73,8 @@ struct Problem {
 };
 
 void expectProduct(const Case &shape) {
-  for (plan::Accumulate mode :
-       {plan::Accumulate::no, plan::Accumulate::yes,
-        plan::Accumulate::after_first_microbatch})
+  for (plan::Accumulate mode : {plan::Accumulate::no, plan::Accumulate::yes,
+                                plan::Accumulate::after_first_microbatch})
     for (uint32_t microbatch : {0u, 1u}) {
       Problem problem(shape);
       problem.op.accumulate = mode;
@@ -81,8 +83,8 @@ void expectProduct(const Case &shape) {
           (mode == plan::Accumulate::after_first_microbatch && microbatch > 0);
       if (accumulated) // Otherwise NaN: it must not be read.
         problem.program.write(problem.op.dst, problem.before);
-      absl::Status status =
-          problem.program.run(problem.op, {.threads = 2, .microbatch = microbatch});
+      absl::Status status = problem.program.run(
+          problem.op, {.threads = 2, .microbatch = microbatch});
       ASSERT_TRUE(status.ok()) << status;
       EXPECT_LE(maxDifference(problem.program.read(problem.op.dst),
                               problem.expected(accumulated)),
@@ -102,30 +104,52 @@ TEST(Matmul, OddSizes) {
 TEST(Matmul, EveryLayout) {
   for (int layout = 0; layout < 8; ++layout)
     for (DType dtype : {DType::f32, DType::bf16})
-      expectProduct({.b = 1, .m = 33, .n = 50, .k = 37, .in = dtype,
-                     .out = dtype, .lhsTransposed = (layout & 1) != 0,
+      expectProduct({.b = 1,
+                     .m = 33,
+                     .n = 50,
+                     .k = 37,
+                     .in = dtype,
+                     .out = dtype,
+                     .lhsTransposed = (layout & 1) != 0,
                      .rhsTransposed = (layout & 2) != 0,
-                     .dstTransposed = (layout & 4) != 0, .padding = 3});
+                     .dstTransposed = (layout & 4) != 0,
+                     .padding = 3});
 }
 
 TEST(Matmul, BatchesWithTransposes) {
   for (DType dtype : {DType::f32, DType::bf16})
-    expectProduct({.b = 5, .m = 19, .n = 21, .k = 33, .in = dtype,
-                   .rhsTransposed = true, .padding = 1});
+    expectProduct({.b = 5,
+                   .m = 19,
+                   .n = 21,
+                   .k = 33,
+                   .in = dtype,
+                   .rhsTransposed = true,
+                   .padding = 1});
 }
 
 TEST(Matmul, Bias) {
   for (DType in : {DType::f32, DType::bf16})
     for (DType out : {DType::f32, in})
-      expectProduct({.b = 1, .m = 40, .n = 130, .k = 64, .in = in, .out = out,
+      expectProduct({.b = 1,
+                     .m = 40,
+                     .n = 130,
+                     .k = 64,
+                     .in = in,
+                     .out = out,
                      .bias = true});
 }
 
 TEST(Matmul, SeveralBlocksWithLastOnesSmaller) {
   for (DType in : {DType::f32, DType::bf16})
     for (bool transposed : {false, true})
-      expectProduct({.b = 1, .m = 1041, .n = 1000, .k = 40, .in = in, .out = in,
-                     .lhsTransposed = transposed, .rhsTransposed = transposed,
+      expectProduct({.b = 1,
+                     .m = 1041,
+                     .n = 1000,
+                     .k = 40,
+                     .in = in,
+                     .out = in,
+                     .lhsTransposed = transposed,
+                     .rhsTransposed = transposed,
                      .bias = true});
 }
 
@@ -134,18 +158,49 @@ TEST(Matmul, DeepSums) {
     expectProduct({.b = 1, .m = 20, .n = 70, .k = 3001, .in = in});
 }
 
+TEST(Matmul, SeveralPanelsOfSeveralSlices) {
+  for (DType in : {DType::f32, DType::bf16})
+    for (DType out : {DType::f32, in})
+      for (bool transposed : {false, true})
+        expectProduct({.b = 1,
+                       .m = 531,
+                       .n = 395,
+                       .k = 1601,
+                       .in = in,
+                       .out = out,
+                       .lhsTransposed = transposed,
+                       .rhsTransposed = !transposed,
+                       .bias = true,
+                       .padding = 1});
+}
+
+void expectSameBits(const Case &shape) {
+  std::vector<std::byte> first;
+  for (int threads : {1, 2, 3, 5}) {
+    Problem problem(shape);
+    ASSERT_TRUE(problem.program.run(problem.op, {.threads = threads}).ok());
+    if (first.empty())
+      first = problem.program.bytes();
+    EXPECT_TRUE(first == problem.program.bytes()) << threads << " threads";
+  }
+}
+
 TEST(Matmul, BitsDoNotDependOnThreads) {
   for (DType dtype : {DType::f32, DType::bf16}) {
-    Case shape{.b = 1, .m = 1100, .n = 300, .k = 257, .in = dtype,
-               .out = dtype, .lhsTransposed = true};
-    std::vector<std::byte> first;
-    for (int threads : {1, 2, 3, 5}) {
-      Problem problem(shape);
-      ASSERT_TRUE(problem.program.run(problem.op, {.threads = threads}).ok());
-      if (first.empty())
-        first = problem.program.bytes();
-      EXPECT_TRUE(first == problem.program.bytes()) << threads << " threads";
-    }
+    expectSameBits({.b = 1,
+                    .m = 1100,
+                    .n = 300,
+                    .k = 257,
+                    .in = dtype,
+                    .out = dtype,
+                    .lhsTransposed = true});
+    expectSameBits({.b = 3,
+                    .m = 131,
+                    .n = 251,
+                    .k = 1999,
+                    .in = dtype,
+                    .out = dtype,
+                    .rhsTransposed = true});
   }
 }
 
@@ -168,17 +223,16 @@ TEST(Matmul, RefusesWhatItCannotMultiply) {
             "strides [54, 6, 1], expected shape [1, 8, 6]");
   EXPECT_EQ(messageOf([](Problem &p) {
               uint32_t buffer = p.program.addBuffer(DType::f32, 100);
-              p.op.lhs = p.program.addView(buffer, DType::f32, {1, 4, 8},
-                                           {64, 16, 2});
+              p.op.lhs =
+                  p.program.addView(buffer, DType::f32, {1, 4, 8}, {64, 16, 2});
             }),
             "instruction \"under.test\" (Matmul): lhs is f32[1, 4, 8] with "
             "strides [64, 16, 2], expected stride 1 in one of the two inner "
             "dims and the other stride no smaller than that dim");
-  EXPECT_EQ(messageOf([](Problem &p) {
-              p.op.bias = p.program.add(DType::f32, {5});
-            }),
-            "instruction \"under.test\" (Matmul): bias is f32[5] with strides "
-            "[1], expected 6 elements");
+  EXPECT_EQ(
+      messageOf([](Problem &p) { p.op.bias = p.program.add(DType::f32, {5}); }),
+      "instruction \"under.test\" (Matmul): bias is f32[5] with strides "
+      "[1], expected 6 elements");
 }
 
 } // namespace
