@@ -1,7 +1,6 @@
-// Compiled twice: for AVX-512, where it defines gemmTilesF32, and with
-// avx512_bf16, where it defines gemmTilesBf16. A tile of 8 x 48 sums takes 24
-// of the 32 registers and 11 loads for 24 multiply-adds: on Zen 4 it runs at
-// 99 % of what the multipliers can do, from first- or second-level cache alike.
+// Compiled for AVX-512 with avx512_bf16. A tile of 8 x 48 sums takes 24 of the
+// 32 registers and 11 loads for 24 multiply-adds: on Zen 4 it runs at 99 % of
+// what the multipliers can do, from first- or second-level cache alike.
 #include "runtime/device/cpu/GemmTiles.h"
 
 #include <algorithm>
@@ -13,19 +12,12 @@
 namespace meshwork::runtime::cpu {
 namespace {
 
-#ifdef __AVX512BF16__
-constexpr int64_t unitElements = 2;
+constexpr int64_t elementBytes = 2;
+
 MESHWORK_INLINE Floats multiplyAdd(uint32_t a, Floats b, Floats sum) {
   return castTo<Floats>(_mm512_dpbf16_ps(
       castTo<__m512>(sum), castTo<__m512bh>(Words(a)), castTo<__m512bh>(b)));
 }
-#else
-constexpr int64_t unitElements = 1;
-MESHWORK_INLINE Floats multiplyAdd(uint32_t a, Floats b, Floats sum) {
-  return fma(Floats(__builtin_bit_cast(float, a)), b, sum);
-}
-#endif
-constexpr int64_t elementBytes = unitBytes / unitElements;
 
 constexpr __mmask16 firstLanes(int64_t count) {
   return count >= numLanes ? 0xffff : (1u << std::max<int64_t>(count, 0)) - 1;
@@ -74,6 +66,12 @@ MESHWORK_INLINE void finishRow(const Tile &tile, int64_t row,
   }
 }
 
+/// Into the second-level cache: in the first, rows a power of two apart would
+/// drive each other out. May point anywhere.
+MESHWORK_INLINE void fetchLine(const std::byte *line) {
+  __builtin_prefetch(line, 0, 2);
+}
+
 template <int rows, int vectors> void product(const Tile &tile) {
   Floats sums[rows][vectors] = {};
   // Three rows are reached from each pointer with the strides of an address.
@@ -81,7 +79,14 @@ template <int rows, int vectors> void product(const Tile &tile) {
   int64_t row = tile.lhsRow, step = tile.lhsStep;
   for (int i = 0; i < (rows + 2) / 3; ++i)
     lhs[i] = tile.lhs + 3 * i * row;
+  const std::byte *const *fetch = tile.fetches->lines, *const *fetchEnd =
+                                                           fetch +
+                                                           tile.fetches->count;
+  for (; fetchEnd - fetch > tile.units; ++fetch)
+    fetchLine(*fetch);
   for (int64_t unit = 0; unit < tile.units; ++unit) {
+    if (fetch != fetchEnd)
+      fetchLine(*fetch++);
     Floats b[vectors];
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; ++v)
@@ -106,8 +111,6 @@ template <int rows, int vectors> void product(const Tile &tile) {
 /// rows, the second null past the end.
 MESHWORK_INLINE Words unitsAcross(const std::byte *first,
                                   const std::byte *second, __mmask16 mask) {
-  if constexpr (unitElements == 1)
-    return castTo<Words>(_mm512_maskz_loadu_epi32(mask, first));
   auto widen = [mask](const std::byte *row) {
     return castTo<Words>(
         _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, row)));
@@ -130,25 +133,50 @@ void packAcross(const PackSource &source, int64_t width, std::byte *to) {
   }
 }
 
-void packStrips(const PackSource &source, std::byte *to) {
-  int64_t units = (source.depth + unitElements - 1) / unitElements;
-  int64_t stripBytes = units * tileRows * unitBytes;
-  for (int64_t unit = 0; unit < units; ++unit) {
-    int64_t k = unit * unitElements;
-    const std::byte *first = source.from + k * source.ld;
-    const std::byte *second =
-        k + 1 < source.depth ? first + source.ld : nullptr;
-    std::byte *target = to + unit * tileRows * unitBytes;
-    for (int64_t lane = 0; lane < source.lanes; lane += numLanes) {
-      int64_t at = lane * elementBytes;
-      Words both = unitsAcross(first + at, second ? second + at : nullptr,
-                               firstLanes(source.lanes - lane));
-      storeAs(target, both.lo);
-      if (lane + tileRows < source.lanes)
-        storeAs(target + stripBytes, both.hi);
-      target += 2 * stripBytes;
-    }
+/// `count` units (one or two, which make a whole line) of all strips.
+template <int count>
+MESHWORK_INLINE void packStripUnits(const PackSource &source, int64_t unit,
+                                    int64_t stripBytes, std::byte *to) {
+  constexpr int64_t rowsAhead = 16;
+  const std::byte *rows[count * unitElements];
+  for (int64_t i = 0; i < count * unitElements; ++i) {
+    int64_t k = unit * unitElements + i;
+    rows[i] = k < source.depth ? source.from + k * source.ld : nullptr;
   }
+  for (int64_t lane = 0; lane < source.lanes; lane += numLanes) {
+    int64_t at = lane * elementBytes;
+    __mmask16 mask = firstLanes(source.lanes - lane);
+    Words both[count];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < count; ++i) {
+      const std::byte *first = rows[i * unitElements];
+      const std::byte *second = rows[(i + 1) * unitElements - 1];
+      fetchLine(first + rowsAhead * source.ld + at);
+      if (second)
+        fetchLine(second + rowsAhead * source.ld + at);
+      both[i] = unitsAcross(first + at, second ? second + at : nullptr, mask);
+    }
+    std::byte *target = to + lane / tileRows * stripBytes;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < count; ++i)
+      storeAs(target + i * tileRows * unitBytes, both[i].lo);
+    if (lane + tileRows >= source.lanes)
+      break;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < count; ++i)
+      storeAs(target + stripBytes + i * tileRows * unitBytes, both[i].hi);
+  }
+}
+
+void packStrips(const PackSource &source, std::byte *to) {
+  int64_t units = (source.depth + unitElements - 1) / unitElements, unit = 0;
+  int64_t stripBytes = units * tileRows * unitBytes;
+  for (; unit + 2 <= units; unit += 2)
+    packStripUnits<2>(source, unit, stripBytes,
+                      to + unit * tileRows * unitBytes);
+  if (unit < units)
+    packStripUnits<1>(source, unit, stripBytes,
+                      to + unit * tileRows * unitBytes);
 }
 
 /// Exchanges the off-diagonal quarters of 2 `half` x 2 `half` blocks.
@@ -193,8 +221,6 @@ MESHWORK_INLINE void loadSquare(const std::byte *from, int64_t ld,
   for (int64_t r = 0; r < numLanes; ++r) {
     if (r >= lanes)
       rows[r] = Words(0);
-    else if constexpr (unitElements == 1)
-      rows[r] = castTo<Words>(_mm512_maskz_loadu_epi32(mask, from + r * ld));
     else
       rows[r] = castTo<Words>(_mm512_maskz_loadu_epi16(mask, from + r * ld));
   }
@@ -224,8 +250,7 @@ void packVectors(const PackSource &source, bool alongK, int64_t width,
 
 } // namespace
 
-extern const GemmTiles MESHWORK_TILES = {
-    unitElements,
+extern const GemmTiles gemmTiles = {
     {MESHWORK_ROW(1), MESHWORK_ROW(2), MESHWORK_ROW(3), MESHWORK_ROW(4),
      MESHWORK_ROW(5), MESHWORK_ROW(6), MESHWORK_ROW(7), MESHWORK_ROW(8)},
     packVectors,

@@ -1,19 +1,20 @@
-// The inner loops of TileGemm.cpp: packing of operands and products of one
-// tile, for AVX-512. One table per element type; see GemmTiles.cpp.
+// The inner loops of TileGemm.cpp: packing of bf16 operands and products of one
+// tile, for AVX-512 with bf16 instructions.
 //
-// A *unit* is 32 bits of an operand along k: one f32, or two bf16 that one
-// instruction multiplies and adds. A last bf16 without a partner is followed
-// by a zero.
+// A *unit* is two bf16 that follow each other along k, which one instruction
+// multiplies and adds. A last one without a partner is followed by a zero.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/device/cpu/Ahead.h"
+
 namespace meshwork::runtime::cpu {
 
 constexpr int64_t tileRows = 8;
 constexpr int64_t tileVectors = 3; // of sixteen columns
-constexpr int64_t unitBytes = 4;
+constexpr int64_t unitElements = 2, unitBytes = 4;
 
 /// One tile of a destination: up to 8 rows by 3 vectors of sixteen columns.
 ///   to = lhs * rhs (+ bias) (+ from)
@@ -28,6 +29,9 @@ struct Tile {
   bool fromBf16 = false, toBf16 = false;
   int64_t fromLd = 0, toLd = 0;  // elements
   uint16_t lastColumns = 0xffff; // mask of the last vector
+  /// Lines to fetch meanwhile, one a unit: in a burst they would fill the
+  /// queue of misses, and the products would wait for it.
+  const FetchList *fetches = nullptr;
 };
 
 /// A part of an operand, `units` along k by `lanes` across, stored with rows
@@ -40,7 +44,6 @@ struct PackSource {
 };
 
 struct GemmTiles {
-  int64_t unitElements; // elements in a unit
   /// [rows - 1][vectors - 1]
   void (*product[tileRows][tileVectors])(const Tile &);
   /// Packs to [units][width] with zeros in lanes [lanes, width); `width` is a
@@ -51,6 +54,6 @@ struct GemmTiles {
   void (*packStrips)(const PackSource &, std::byte *to);
 };
 
-extern const GemmTiles gemmTilesF32, gemmTilesBf16;
+extern const GemmTiles gemmTiles;
 
 } // namespace meshwork::runtime::cpu

@@ -1,14 +1,14 @@
-// Products on AVX-512 by tiles of our own, which run nearer to the multipliers'
-// peak than oneDNN's (README.md, Measured).
+// Products of bf16 on AVX-512 by tiles of our own, which run nearer to the
+// multipliers' peak than oneDNN's (README.md, Measured).
 #pragma once
 
 #include "runtime/device/cpu/Gemm.h"
 
 namespace meshwork::runtime::cpu {
 
-/// Whether Gemm::create answers with a TileGemm for operands of this type:
-/// AVX-512 for f32, avx512_bf16 for bf16; not where bf16 has matrix registers
-/// (AMX), which oneDNN uses. ONEDNN_MAX_CPU_ISA counts.
+/// Whether Gemm::create answers with a TileGemm for operands of this type: for
+/// bf16 where the machine has avx512_bf16, but no matrix registers (AMX), which
+/// oneDNN uses. ONEDNN_MAX_CPU_ISA counts.
 bool hasTileGemm(plan::DType type);
 
 /// Takes any layout. Needs hasTileGemm(spec.type). An element's sum over k is
