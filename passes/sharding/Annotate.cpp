@@ -36,8 +36,12 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
       getOperation().emitError() << "expected a function @microbatch; run -transformer-autodiff first";
       return signalPassFailure();
     }
-    bool fine = succeeded(readAxes()) && succeeded(readRules()) && succeeded(readPins());
-    if (!fine || failed(splitAxes(microbatch)))
+    if (failed(readAxes()))
+      return signalPassFailure();
+    bool fine = succeeded(readRules());
+    fine &= succeeded(readPins());
+    fine &= succeeded(splitAxes(microbatch));
+    if (!mesh)
       return signalPassFailure();
     getOperation()->setAttr(mesh::MeshDialect::meshName, mesh);
     for (BlockArgument argument : microbatch.getArguments())
@@ -73,25 +77,40 @@ private:
       auto [dim, list] = StringRef(text).split('=');
       Rule rule{dim, {}};
       list.split(rule.axes, '/', -1, /*KeepEmpty=*/false);
-      for (StringRef axis : rule.axes)
-        if (!llvm::is_contained(names, StringAttr::get(&getContext(), axis))) {
-          getOperation().emitError() << "rule '" << text << "' names axis '" << axis << "', which the mesh does not have";
-          fine = false;
-        }
+      fine &= checkAxes(text, rule.axes);
       byDim.push_back(rule);
     }
     return success(fine);
   }
 
+  /// Drops what the mesh does not have, and what is there already, once said.
+  bool checkAxes(StringRef rule, SmallVectorImpl<StringRef> &axes) {
+    SmallVector<StringRef> kept;
+    for (StringRef axis : axes)
+      if (!llvm::is_contained(names, StringAttr::get(&getContext(), axis)))
+        getOperation().emitError() << "rule '" << rule << "' names axis '" << axis << "', which the mesh does not have";
+      else if (llvm::is_contained(kept, axis))
+        getOperation().emitError() << "rule '" << rule << "' names axis '" << axis << "' twice";
+      else
+        kept.push_back(axis);
+    bool fine = kept.size() == axes.size();
+    axes.assign(kept);
+    return fine;
+  }
+
   LogicalResult readPins() {
+    bool fine = true;
     for (const std::string &text : pins) {
       auto [glob, sharding] = StringRef(text).split(' ');
       llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
-      if (!pattern)
-        return getOperation().emitError() << "shard.tensor: '" << glob << "' is no glob: " << llvm::toString(pattern.takeError());
-      pinned.push_back({glob, sharding, std::move(*pattern)});
+      if (pattern) {
+        pinned.push_back({glob, sharding, std::move(*pattern)});
+        continue;
+      }
+      getOperation().emitError() << "shard.tensor: '" << glob << "' is no glob: " << llvm::toString(pattern.takeError());
+      fine = false;
     }
-    return success();
+    return success(fine);
   }
 
   bool reportUnused(const Pin &pin) {
@@ -157,6 +176,7 @@ private:
       partSizes.append({major, size / major});
     }
     mesh = mesh::MeshAttr::getChecked([&] { return getOperation().emitError(); }, &getContext(), ArrayRef<StringAttr>(parts), ArrayRef<int64_t>(partSizes));
+    keyHeadsFit = fine;
     return success(fine && mesh);
   }
 
@@ -213,7 +233,7 @@ private:
       if (const Pin *pin = pinOf(parameter))
         return applyPin(parameter, *pin);
     auto type = tensorType(value);
-    bool residual = isResidual(value);
+    bool residual = isResidual(value) && !isa<transformer::ParameterOp>(at);
     SmallVector<mesh::DimShardingAttr> dims;
     llvm::SmallDenseSet<StringAttr> used;
     for (auto [name, size] : llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
@@ -230,7 +250,8 @@ private:
           parts.pop_back();
       // An axis that an earlier dim of this tensor has stays there.
       llvm::erase_if(parts, [&](StringAttr part) { return !used.insert(part).second; });
-      if (failed(checkDim(at, name.getValue(), size, parts)))
+      bool isReported = name.getValue() == "kv_heads" && !keyHeadsFit;
+      if (!isReported && failed(checkDim(at, name.getValue(), size, parts)))
         return failure();
       dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, false, 0));
     }
@@ -249,22 +270,35 @@ private:
     if (!sharding->getPartial().empty())
       return onError() << "makes a parameter partial";
     SmallVector<mesh::DimShardingAttr> dims;
+    bool fine = true;
     for (auto [i, dim] : llvm::enumerate(sharding->getDims())) {
-      SmallVector<StringAttr> parts;
-      for (StringAttr axis : dim.getAxes()) {
-        if (mesh.find(axis) < 0 && !llvm::is_contained(names, axis))
-          return onError() << "names axis " << axis << ", expected one of " << mesh;
-        if (mesh.find(axis) >= 0)
-          parts.push_back(axis);
-        else
-          appendParts(axis.getValue(), parts);
-      }
-      if (failed(checkDim(parameter, dimsOf(type).getNames()[i].getValue(), type.getDimSize(i), parts)))
-        return failure();
+      SmallVector<StringAttr> parts = partsOf(dim.getAxes(), onError, fine);
+      fine &= succeeded(checkDim(parameter, dimsOf(type).getNames()[i].getValue(), type.getDimSize(i), parts));
       dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, dim.getIsOpen(), dim.getPriority()));
     }
-    mesh::setSharding(parameter.getResult(), mesh::ShardingAttr::get(&getContext(), dims, sharding->getReplicated(), {}, mesh::Reduction::sum));
+    SmallVector<StringAttr> whole = partsOf(sharding->getReplicated(), onError, fine);
+    // An axis and a part of it may both be named.
+    auto checked = mesh::ShardingAttr::getChecked(onError, &getContext(), ArrayRef<mesh::DimShardingAttr>(dims), ArrayRef<StringAttr>(whole),
+                                                  ArrayRef<StringAttr>(), mesh::Reduction::sum);
+    if (!fine || !checked)
+      return failure();
+    mesh::setSharding(parameter.getResult(), checked);
     return success();
+  }
+
+  /// The mesh's axes for what a pin names; false in `fine` for what it has not.
+  SmallVector<StringAttr> partsOf(ArrayRef<StringAttr> axes, function_ref<InFlightDiagnostic()> onError, bool &fine) {
+    SmallVector<StringAttr> parts;
+    for (StringAttr axis : axes)
+      if (mesh.find(axis) >= 0) {
+        parts.push_back(axis);
+      } else if (llvm::is_contained(names, axis)) {
+        appendParts(axis.getValue(), parts);
+      } else {
+        onError() << "names axis " << axis << ", expected one of " << mesh;
+        fine = false;
+      }
+    return parts;
   }
 
   SmallVector<StringAttr> names; // as the user gave them
@@ -272,6 +306,7 @@ private:
   SmallVector<Rule> byDim;
   std::vector<Pin> pinned;
   mesh::MeshAttr mesh;
+  bool keyHeadsFit = true;
 };
 } // namespace
 } // namespace meshwork::sharding

@@ -48,7 +48,10 @@ private:
       if (!isa<RankedTensorType>(value.getType()))
         return;
       ValueState state(tensorType(value).getRank());
-      if (mesh::ShardingAttr seed = mesh::shardingOf(value))
+      mesh::ShardingAttr seed = mesh::shardingOf(value);
+      if (seed && !seed.getReplicated().empty())
+        replicatedOver[value] = idsOf(attr, seed.getReplicated());
+      if (seed)
         for (auto [dim, given] : llvm::zip_equal(state, seed.getDims())) {
           dim = {fromAttr(attr, mesh::ShardingAttr::get(attr.getContext(), given, {}, {}, mesh::Reduction::sum)).dims[0],
                  given.getIsOpen(), given.getPriority(), "given"};
@@ -125,6 +128,7 @@ private:
         continue;
       for (AxisId axis : ArrayRef(axes).drop_front(dim.axes.size())) {
         bool isUsed = llvm::any_of(state, [&](const DimState &other) { return llvm::is_contained(other.axes, axis); });
+        isUsed |= llvm::is_contained(replicatedOver.lookup(value), axis);
         if (isUsed || tensorType(value).getDimSize(i) % (mesh.numRanks(dim.axes) * mesh.axes[axis].size))
           break;
         dim.axes.push_back(axis);
@@ -173,6 +177,7 @@ private:
   llvm::MapVector<Value, ValueState> states;
   llvm::MapVector<Value, Value> linked; // to the first value of its state
   llvm::DenseSet<Value> parameters;
+  llvm::DenseMap<Value, Axes> replicatedOver; // as given
   std::set<int64_t> levels = {0};
   llvm::DenseMap<Operation *, std::unique_ptr<FactorTable>> tables;
 };

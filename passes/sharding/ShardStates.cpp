@@ -22,14 +22,8 @@ struct ShardStatesPass : impl::ShardStatesPassBase<ShardStatesPass> {
       return signalPassFailure();
     }
     mesh = meshFrom(attr);
-    for (const std::string &axis : axes)
-      for (auto [id, known] : llvm::enumerate(mesh.axes))
-        if (mesh::wholeAxis(known.name) == axis && known.size > 1)
-          split.push_back(static_cast<AxisId>(id));
-    for (auto op : microbatch.getOps<transformer::ParameterOp>()) {
-      Sharding compute = fromAttr(attr, mesh::shardingOf(op.getResult()));
-      states[op.getName()] = {compute, furtherSplit(op.getType(), compute)};
-    }
+    if (failed(readAxes()) || failed(readParameters(microbatch)))
+      return signalPassFailure();
     microbatch.walk([&](Operation *op) { store(op, /*inUpdate=*/false); });
     update.walk([&](Operation *op) { store(op, /*inUpdate=*/true); });
   }
@@ -39,6 +33,37 @@ private:
   struct Shardings {
     Sharding compute, split;
   };
+
+  LogicalResult readAxes() {
+    for (const std::string &axis : axes) {
+      bool isKnown = false;
+      for (auto [id, known] : llvm::enumerate(mesh.axes)) {
+        if (mesh::wholeAxis(known.name) != axis)
+          continue;
+        isKnown = true;
+        if (known.size > 1)
+          split.push_back(static_cast<AxisId>(id));
+      }
+      if (!isKnown)
+        return getOperation().emitError() << "axis '" << axis << "' of ZeRO is not one of " << attr;
+    }
+    return success();
+  }
+
+  LogicalResult readParameters(func::FuncOp microbatch) {
+    bool fine = true;
+    for (auto op : microbatch.getOps<transformer::ParameterOp>()) {
+      mesh::ShardingAttr own = mesh::shardingOf(op.getResult());
+      if (!own) {
+        op.emitOpError("has no sharding; run -sharding-propagate first");
+        fine = false;
+        continue;
+      }
+      Sharding compute = fromAttr(attr, own);
+      states[op.getName()] = {compute, furtherSplit(op.getType(), compute)};
+    }
+    return success(fine);
+  }
 
   /// `compute` with the axes of ZeRO as minor-most ones of the first dim that
   /// they divide; if none, of the longest, whose last blocks are short.

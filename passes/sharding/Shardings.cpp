@@ -13,7 +13,7 @@ Mesh meshFrom(mesh::MeshAttr attr) {
   return mesh;
 }
 
-static Axes idsOf(mesh::MeshAttr mesh, ArrayRef<StringAttr> names) {
+Axes idsOf(mesh::MeshAttr mesh, ArrayRef<StringAttr> names) {
   Axes ids;
   for (StringAttr name : names)
     if (int64_t at = mesh.find(name); at >= 0)

@@ -17,6 +17,7 @@ inline constexpr llvm::StringLiteral storedName =
 
 Mesh meshFrom(mesh::MeshAttr mesh);
 /// Axes that are not in the mesh are left out; verifiers have refused them.
+Axes idsOf(mesh::MeshAttr mesh, ::llvm::ArrayRef<::mlir::StringAttr> names);
 Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr sharding);
 /// All dims closed.
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding);

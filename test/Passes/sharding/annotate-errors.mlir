@@ -1,0 +1,42 @@
+// All errors of one run, not the first alone.
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2,tp=3 rules=batch=data,ffn=tp/tp,heads=tp,kv_heads=tp pins={none* [{}]},{a [{"tp"}, {"tp"}]},{b [{"x"}, {"y"}]},{c [{}]},{d [{}, {}], partial = sum {"dp"}},{e* [{}, {}]},{e [{?}, {}]},{f2 [{?}, {}], replicated = {"z"}}' 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp' 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=0' 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2,dp=4' 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2 pins="a[ [{}]"' 2>&1 | FileCheck %s --check-prefix=GLOB
+// RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
+
+// AXIS: error: axis is 'dp', expected a form like dp=2
+// SIZE: error: axis is 'dp=0', expected a form like dp=2
+// TWICE: error: axis "dp" occurs twice
+// GLOB: error: shard.tensor: 'a[' is no glob: invalid glob pattern, unmatched '['
+// EMPTY: error: expected a function @microbatch; run -transformer-autodiff first
+
+// ALL: error: rule 'batch=data' names axis 'data', which the mesh does not have
+// ALL: error: rule 'ffn=tp/tp' names axis 'tp' twice
+#fe = #transformer.dims<ffn, embed>
+#hde = #transformer.dims<heads, head_dim, embed>
+#kde = #transformer.dims<kv_heads, head_dim, embed>
+func.func @microbatch() {
+  // The op, the dim, the axis, both sizes, and sizes that would do.
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it
+  %k = transformer.parameter "k" init <constant, 1.0> : tensor<2x2x8xf32, #kde>
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op dim 'heads' of size 8 cannot be split over axis 'tp' of size 3; an axis of 2 or 4 ranks would divide it
+  %q = transformer.parameter "q" init <constant, 1.0> : tensor<8x2x8xf32, #hde>
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'a' of shard.tensor: '[{"tp"}, {"tp"}]': axis "tp" is used twice
+  %a = transformer.parameter "a" init <constant, 1.0> : tensor<12x8xf32, #fe>
+  // ALL: [[#@LINE+2]]:{{.*}} error: 'transformer.parameter' op pin 'b' of shard.tensor: names axis "x", expected one of #mesh.mesh<"dp"=2, "tp"=3>
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'b' of shard.tensor: names axis "y"
+  %b = transformer.parameter "b" init <constant, 1.0> : tensor<12x8xf32, #fe>
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'c' of shard.tensor: has 1 dims, expected 2 for 'tensor<12x8xf32
+  %c = transformer.parameter "c" init <constant, 1.0> : tensor<12x8xf32, #fe>
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'd' of shard.tensor: makes a parameter partial
+  %d = transformer.parameter "d" init <constant, 1.0> : tensor<12x8xf32, #fe>
+  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'f2' of shard.tensor: names axis "z", expected one of
+  %f = transformer.parameter "f2" init <constant, 1.0> : tensor<12x8xf32, #fe>
+  // Contradictory pins: the first one holds, so the second would be ignored.
+  %e = transformer.parameter "e" init <constant, 1.0> : tensor<12x8xf32, #fe>
+  return
+}
+// ALL: error: shard.tensor: no parameter is named 'none*'
+// ALL: error: shard.tensor: pin 'e' has no effect: all its parameters are pinned by 'e*' before it; the first pin of a parameter holds, so leave one out or move this one up
