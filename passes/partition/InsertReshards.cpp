@@ -50,8 +50,12 @@ private:
     for (Value result : op->getResults())
       if (failed(begin(result)))
         return failure();
-    if (isa<transformer::ParameterOp, StateOp>(op))
-      return readState(op);
+    if (isa<transformer::ParameterOp, StateOp, AccumulateOp, AssignOp>(op) && !op->hasAttr(storedName))
+      return op->emitOpError("has no ") << storedName << "; run -sharding-shard-states first";
+    if (isa<transformer::ParameterOp, StateOp>(op)) {
+      readState(op);
+      return success();
+    }
     if (auto op_ = dyn_cast<AccumulateOp>(op))
       accumulations[{op_.getKind(), op_.getName()}].push_back(op_);
     else if (auto assign = dyn_cast<AssignOp>(op))
@@ -65,16 +69,13 @@ private:
 
   Sharding storedOf(Operation *op) { return fromAttr(attr, op->getAttrOfType<mesh::ShardingAttr>(storedName)); }
 
-  LogicalResult readState(Operation *op) {
-    if (!op->hasAttr(storedName))
-      return op->emitOpError("has no ") << storedName << "; run -sharding-shard-states first";
+  void readState(Operation *op) {
     Sharding stored = storedOf(op);
     if (auto state = dyn_cast<StateOp>(op))
       if (auto known = partials.find({state.getKind(), state.getName()}); known != partials.end())
         stored.partial = known->second;
     op->setAttr(storedName, toAttr(attr, stored));
     actual[op->getResult(0)] = stored;
-    return success();
   }
 
   void computeFactors(Operation *op) {

@@ -1,0 +1,78 @@
+// RUN: meshwork-opt %s -split-input-file -partition-localize | FileCheck %s
+
+// Each reshard becomes the steps that send least; types become one rank's, and
+// shardings go.
+#xy = #transformer.dims<x, y>
+module attributes {mesh.mesh = #mesh.mesh<"a"=2, "b"=2>} {
+// CHECK-LABEL: func.func @microbatch
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32, #{{.*}}>)
+func.func @microbatch(%x: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[{"a"}, {}]>}) {
+  // CHECK-NEXT: mesh.all_gather %[[X]] dim 0 over ["a"] cause "gather" : tensor<4x8xf32, {{.*}} -> tensor<8x8xf32
+  %0 = mesh.reshard %x from <[{"a"}, {}]> to <[{}, {}]> cause "gather" {mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.all_to_all %[[X]] gather 0 split 1 over ["a"] cause "move" : tensor<4x8xf32, {{.*}} -> tensor<8x4xf32
+  %1 = mesh.reshard %x from <[{"a"}, {}]> to <[{}, {"a"}]> cause "move" {mesh.shardings = [#mesh.sharding<[{}, {"a"}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.slice %[[X]] dim 1 over ["b"] cause "cut" : tensor<4x8xf32, {{.*}} -> tensor<4x4xf32
+  %2 = mesh.reshard %x from <[{"a"}, {}]> to <[{"a"}, {"b"}]> cause "cut" {mesh.shardings = [#mesh.sharding<[{"a"}, {"b"}]>]} : tensor<8x8xf32, #xy>
+  // The other axis on the same dim: ranks exchange whole parts.
+  // CHECK-NEXT: mesh.permute %[[X]] sources [0, 2, 1, 3] over ["a", "b"] cause "swap" : tensor<4x8xf32
+  %3 = mesh.reshard %x from <[{"a"}, {}]> to <[{"b"}, {}]> cause "swap" {mesh.shardings = [#mesh.sharding<[{"b"}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.all_reduce %[[X]] sum over ["b"] cause "sum" {transformer.backward} : tensor<4x8xf32
+  %4 = mesh.reshard %x from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {}]> cause "sum" {transformer.backward, mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.all_reduce %[[X]] max over ["b"]
+  %5 = mesh.reshard %x from <[{"a"}, {}], partial = max {"b"}> to <[{"a"}, {}]> cause "max" {mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.reduce_scatter %[[X]] sum dim 1 over ["b"] cause "sum a part" : tensor<4x8xf32, {{.*}} -> tensor<4x4xf32
+  %6 = mesh.reshard %x from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {"b"}]> cause "sum a part" {mesh.shardings = [#mesh.sharding<[{"a"}, {"b"}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: return
+  return
+}
+}
+
+// -----
+
+// State keeps its sharding and its whole shape.
+#fe = #transformer.dims<ffn, embed>
+module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+// CHECK-LABEL: func.func @update
+func.func @update() {
+  // CHECK: transformer.parameter "w" {{.*}} of [16, 8] {{.*}}mesh.stored = #mesh.sharding<[{"tp"}, {}]>} : tensor<8x8xf32
+  %w = transformer.parameter "w" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{"tp"}, {}]>], mesh.stored = #mesh.sharding<[{"tp"}, {}]>} : tensor<16x8xf32, #fe>
+  // CHECK: transformer.state master "w" {mesh.global_shape = array<i64: 16, 8>, {{.*}} : tensor<8x8xf32
+  %m = transformer.state master "w" {mesh.shardings = [#mesh.sharding<[{"tp"}, {}]>], mesh.stored = #mesh.sharding<[{"tp"}, {}]>} : tensor<16x8xf32, #fe>
+  return
+}
+}
+
+// -----
+
+// Rows of a split table: lookups count from the rank's first one.
+#bs = #transformer.dims<batch, sequence>
+#bse = #transformer.dims<batch, sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+// CHECK-LABEL: func.func @microbatch
+func.func @microbatch(%tokens: tensor<4x8xi32, #bs> {mesh.sharding = #mesh.sharding<[{}, {}]>}) {
+  %t = transformer.parameter "t" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{"tp"}, {}]>], mesh.stored = #mesh.sharding<[{"tp"}, {}]>} : tensor<12x8xf32, #ve>
+  // CHECK: %[[FIRST:.*]] = mesh.coordinate over ["tp"]
+  // CHECK: transformer.embedding {{.*}} from %[[FIRST]]
+  %x = transformer.embedding %t, %tokens {mesh.shardings = [#mesh.sharding<[{}, {}, {}], partial = sum {"tp"}>]} : tensor<12x8xf32, #ve>, tensor<4x8xi32, #bs> -> tensor<4x8x8xf32, #bse>
+  return
+}
+}
+
+// -----
+
+// On one rank nothing changes but that shardings go.
+#e = #transformer.dims<embed>
+module attributes {mesh.mesh = #mesh.mesh<"dp"=1>} {
+// CHECK-LABEL: func.func @microbatch
+// CHECK-SAME: (%[[X:.*]]: tensor<8xf32, #{{.*}}>)
+func.func @microbatch(%x: tensor<8xf32, #e> {mesh.sharding = #mesh.sharding<[{"dp"}]>}) {
+  // CHECK-NEXT: transformer.map ins(%[[X]] : tensor<8xf32, #{{.*}}>) -> tensor<8xf32
+  %y = mesh.reshard %x from <[{"dp"}]> to <[{}]> cause "no reason" {mesh.shardings = [#mesh.sharding<[{}]>]} : tensor<8xf32, #e>
+  %z = transformer.map ins(%y : tensor<8xf32, #e>) {mesh.shardings = [#mesh.sharding<[{}]>]} -> tensor<8xf32, #e> {
+  ^bb0(%v: f32):
+    transformer.yield %v : f32
+  }
+  return
+}
+}
