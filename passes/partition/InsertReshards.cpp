@@ -126,9 +126,9 @@ private:
   }
 
   /// A linear op of values that are all partial over the same axes, and that
-  /// only such ops use: its result is partial too, and reduced once.
+  /// only such ops use: its result, no larger, is partial too and reduced once.
   bool sumLater(Operation *op, const FactorTable &table) {
-    if (!isLinear(op) || op->getNumOperands() == 0)
+    if (!isLinear(op) || op->getNumOperands() == 0 || broadcasts(op))
       return false;
     Sharding first = actual[op->getOperand(0)];
     if (first.partial.empty() || first.reduction != sharding::Reduction::sum)
@@ -150,6 +150,12 @@ private:
       actual[result] = sharding;
     }
     return true;
+  }
+  /// A sum is cheaper before it is broadcast.
+  static bool broadcasts(Operation *op) {
+    auto map = dyn_cast<MapOp>(op);
+    auto elements = [](Value value) { return tensorType(value).getNumElements(); };
+    return map && llvm::all_of(map.getInputs(), [&](Value input) { return elements(input) < elements(map.getResult(0)); });
   }
   static bool defers(Operation *user) { return isa<AccumulateOp>(user) || isLinear(user); }
 

@@ -62,22 +62,11 @@ bool isOnlySummed(mesh::AllGatherOp gather) {
   });
 }
 
-/// All blocks of a dim are alike where no operand has it.
-bool isBroadcast(Value value, int64_t dim) {
-  auto map = value.getDefiningOp<MapOp>();
-  return map && llvm::none_of(map.getInputs(), [&](Value input) {
-           return dimsOf(input).find(nameOfDim(value, dim)) >= 0;
-         });
-}
-
 /// Mutants that mean the same, for a reason that the program shows.
 bool isEquivalent(Operation *op, const Mutation &mutation) {
   if (auto gather = dyn_cast<mesh::AllGatherOp>(op))
     return mutation.name == "all_gather: axes in another order" &&
            isOnlySummed(gather);
-  if (auto scatter = dyn_cast<mesh::ReduceScatterOp>(op))
-    return mutation.name == "reduce_scatter: result of the rank before" &&
-           isBroadcast(scatter.getInput(), scatter.getDim());
   return false;
 }
 

@@ -81,6 +81,30 @@ func.func @update() {
 
 // -----
 
+// A broadcast would make more to sum. (The gradient of a slice is larger, too,
+// but goes on into the state.)
+#bs = #transformer.dims<batch, sequence>
+#bse = #transformer.dims<batch, sequence, embed>
+// CHECK-LABEL: func.func @microbatch
+module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+func.func @microbatch(%x: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.sharding<[{}, {}, {"tp"}]>}) {
+  %g = transformer.reduce add %x over #transformer.dims<embed> {mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<4x8x8xf32, #bse> -> tensor<4x8xf32, #bs>
+  // CHECK: %[[R:.*]] = mesh.reshard %{{.*}} from <[{}, {}], partial = sum {"tp"}> to <[{}, {}]> {{.*}} tensor<4x8xf32
+  // CHECK: transformer.map ins(%[[R]]
+  // CHECK-NOT: mesh.reshard
+  %b = transformer.map ins(%g : tensor<4x8xf32, #bs>) {mesh.shardings = [#mesh.sharding<[{}, {}, {"tp"}]>]} -> tensor<4x8x8xf32, #bse> {
+  ^bb0(%v: f32):
+    transformer.yield %v : f32
+  }
+  return
+}
+func.func @update() {
+  return
+}
+}
+
+// -----
+
 // A weight that is stored in parts is gathered for the forward and again for the
 // backward pass, so that it is not kept between the two.
 #bse = #transformer.dims<batch, sequence, embed>
