@@ -2,18 +2,20 @@
 import re
 
 # An instruction's floor is the larger of flops over the matmul peak and bytes over
-# the copy rate. Layers are added up: "h.7.mlp.c_fc" counts as "h.*.mlp.c_fc".
+# the copy rate. A fused kernel (Launch) computes in f32 whatever it stores: its
+# peak is that of f32. Layers are added up: "h.7.mlp.c_fc" counts as "h.*.mlp.c_fc".
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.)|(?<=\.)\d+$")
 
 
-def table(rows, peak_gflops, copy_gbytes):
+def table(rows, peak_gflops, f32_gflops, copy_gbytes):
     """Rows of the profile -> groups with ms, floor_ms and ratio, slowest first."""
     groups = {}
     for row in rows:
         key = (_LAYER.sub("*", row["name"]), row["operation"])
         group = groups.setdefault(key, {"name": key[0], "operation": key[1], "calls": 0.0,
                                         "ms": 0.0, "floor_ms": 0.0})
-        compute_ms = row["flops"] / peak_gflops / 1e6
+        peak = f32_gflops if row["operation"] == "Launch" else peak_gflops
+        compute_ms = row["flops"] / peak / 1e6
         memory_ms = row["bytes"] / copy_gbytes / 1e6
         group["calls"] += row["calls_per_step"]
         group["ms"] += row["ms_per_step"]

@@ -74,7 +74,7 @@ def measure(model, precision, options, peak):
         f"{result['torch_ms']:.0f} ms, ours {result['ours_ms']:.0f} ms: "
         f"{result['ratio']:.2f} times (goal {cases.GOALS[precision]})")
     result["instructions"] = floors.table(ours.profile(options.steps), peak[precision],
-                                          peak["copy"])
+                                          peak["f32"], peak["copy"])
     log(floors.text(result["instructions"]) + "\n")
     ours.close()
     return result

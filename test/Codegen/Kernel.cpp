@@ -40,6 +40,7 @@ void Kernel::compile(const std::string &text, const std::string &arch, const std
       if (!strides[i].empty())
         (i < spec.inputs.size() ? spec.inputs[i] : spec.results[i - spec.inputs.size()]).strides.assign(strides[i].begin(), strides[i].end());
     numItems = countItems(op);
+    numFlops = countFlops(op);
     emitted = emitKernel(spec, *kernels, *target);
   });
   if (failed(emitted) || failed(kernels->verify()))

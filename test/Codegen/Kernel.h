@@ -27,6 +27,7 @@ public:
   /// Runs all items at once, or `perCall` at a time, last call first.
   void run(std::vector<void *> args, int64_t perCall = 0) const;
   int64_t items() const { return numItems; }
+  uint64_t flops() const { return numFlops; }
   bool isCompiled() const { return function != nullptr; }
   /// What went wrong, if something did.
   const std::string &errors() const { return messages; }
@@ -36,6 +37,7 @@ private:
   void compile(const std::string &text, const std::string &arch, const std::vector<std::vector<int64_t>> &strides);
   void load();
   int64_t numItems = 0;
+  uint64_t numFlops = 0;
   std::string messages;
   std::vector<char> bytes;
   void *library = nullptr;

@@ -32,6 +32,15 @@ TEST(RmsNorm, AgreesWithDoubles) {
     }
 }
 
+// Seven rows of twelve: an addition, a square and a sum, two products with the
+// norm's factor and the weight for each element; mean, epsilon and root for each
+// row only.
+TEST(RmsNorm, FlopsAreCountedWhereTheyAreDone) {
+  Kernel kernel(fill(rmsNorm, {{"R", "7"}, {"C", "12"}, {"T", "f32"}, {"I", "0.5"}}), runnableArchs()[0]);
+  ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+  EXPECT_EQ(kernel.flops(), 7u * (12 * 5 + 3));
+}
+
 TEST(LayerNormGrad, AgreesWithDoubles) {
   for (const std::string &arch : runnableArchs())
     for (auto [rows, cols, chunks] : {std::tuple<int64_t, int64_t, int64_t>{50, 768, 8}, {13, 100, 4}, {6, 37, 32}}) {

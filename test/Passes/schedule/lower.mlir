@@ -17,8 +17,9 @@
 // Each kernel once; products on 3-D views; a gradient is added where it is kept,
 // and set, not added, by the first microbatch.
 // CHECK: schedule.embedding "t"
-// CHECK: schedule.launch {{.*}} @kernel_0 items
-// CHECK: schedule.launch {{.*}} @kernel_0 items
+// An addition for each of 4 x 8 elements.
+// CHECK: schedule.launch {{.*}} flops 32 {{.*}} @kernel_0 items
+// CHECK: schedule.launch {{.*}} flops 32 {{.*}} @kernel_0 items
 // CHECK: schedule.matmul "w" flops 1024 {{.*}} no
 // CHECK-SAME: memref<1x4x8xf32, strided<[32, 8, 1]>>, memref<1x8x16xf32, strided<[128, 16, 1]>> to memref<1x4x16xf32
 // CHECK: %[[VIEW:.*]] = schedule.view %[[GRADIENT]] at 0
