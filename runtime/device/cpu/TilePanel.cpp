@@ -5,6 +5,10 @@
 namespace meshwork::runtime::cpu {
 namespace {
 
+/// Shallower tiles are those of attention, whose operands are in cache; to list
+/// their lines takes a twentieth of their time.
+constexpr int64_t minUnitsToFetch = 96;
+
 template <typename T> T *advance(T *pointer, int64_t elements, bool isBf16) {
   using Byte =
       std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
@@ -55,9 +59,11 @@ void runRows(const TilePanel &panel, int64_t m, Ahead &rowsAhead,
     tile.to = advance(first.to, m * first.toLd + n, first.toBf16);
     tile.lastColumns = static_cast<uint16_t>(0xffff >> (wide - columns));
     FetchList fetches;
-    addResult(tile, rows, columns, fetches);
-    rowsAhead.addPart(fetches);
-    panelAhead.addPart(fetches);
+    if (first.units >= minUnitsToFetch) {
+      addResult(tile, rows, columns, fetches);
+      rowsAhead.addPart(fetches);
+      panelAhead.addPart(fetches);
+    }
     tile.fetches = &fetches;
     gemmTiles.product[rows - 1][end - begin - 1](tile);
   }
