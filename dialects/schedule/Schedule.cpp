@@ -46,7 +46,7 @@ namespace meshwork::schedule {
 BufferOp bufferOf(Value view) { return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>(); }
 
 bool isInstruction(Operation *op) {
-  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, CollectiveOp>(op);
+  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, CollectiveOp, WaitOp>(op);
 }
 
 unsigned countWrites(Operation *instruction) {
@@ -55,6 +55,7 @@ unsigned countWrites(Operation *instruction) {
       .Case([](CollectiveOp op) { return op.getOutputs().size(); })
       .Case<AttentionOp, RotaryTableOp>([](auto) { return 2; })
       .Case([](AttentionGradOp) { return 3; })
+      .Case([](WaitOp) { return 0; })
       .Default([](Operation *) { return 1; });
 }
 

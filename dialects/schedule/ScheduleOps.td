@@ -181,10 +181,19 @@ def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value, AnyMemRe
 }
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, StrAttr:$phase, StrAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
-    Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
-    "$kind $reduction `over` $axes `in` $phase `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
+    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_microbatch, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
+    "$kind $reduction (`channel` $channel^)? (`last_microbatch` $last_microbatch^)? `over` $axes `in` $phase `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
     [AttrSizedOperandSegments]> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
+  let description = [{
+    With a `channel` it is started there and runs beside what follows, until a
+    `schedule.wait`. With `last_microbatch` it moves something in the step's
+    last microbatch only.
+  }];
+}
+def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Attr:$count, Variadic<AnyMemRef>:$views),
+    "$channel `count` $count (`(` $views^ `)`)? attr-dict (`:` type($views)^)?"> {
+  let summary = "Goes on when the first `count` collectives of `channel` in this phase are done; until here they use `views`";
 }
 
 #endif // MESHWORK_SCHEDULE_OPS

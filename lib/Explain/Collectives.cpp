@@ -55,13 +55,14 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     if (known == list.end())
       known = list.insert(list.end(), std::move(one));
     uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
+    uint64_t runs = op->last_microbatch() ? 1 : phase.runs;
     known->group = static_cast<uint32_t>(ranks);
-    known->count = saturatingAdd(known->count, phase.runs);
+    known->count = saturatingAdd(known->count, runs);
     known->bufferBytes =
-        saturatingAdd(known->bufferBytes, saturatingMul(bytes, phase.runs));
+        saturatingAdd(known->bufferBytes, saturatingMul(bytes, runs));
     known->bytesSentPerRank = saturatingAdd(
         known->bytesSentPerRank,
-        saturatingMul(bytesSent(op->kind(), bytes, ranks), phase.runs));
+        saturatingMul(bytesSent(op->kind(), bytes, ranks), runs));
   }
   return list;
 }

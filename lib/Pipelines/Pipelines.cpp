@@ -100,7 +100,10 @@ void buildFuse(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(createCSEPass()); // Within kernels.
 }
 
-void buildSchedule(OpPassManager &passes, const spec::Spec &) { passes.addPass(schedule::createLowerToSchedulePass()); }
+void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
+  passes.addPass(schedule::createLowerToSchedulePass({/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes)}));
+  passes.addPass(schedule::createOverlapPass({/*mode=*/spec.overlap.collectives}));
+}
 void buildMemory(OpPassManager &passes, const spec::Spec &) { passes.addPass(memory::createPlanArenaPass()); }
 
 constexpr Phase allPhases[] = {

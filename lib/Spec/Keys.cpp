@@ -149,6 +149,23 @@ Key zeroAxes() {
   return key;
 }
 
+Key bucket() {
+  Key key{"overlap", "bucket", R"(a size from 1 KiB to 1 GiB, like "25 MiB")", {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    std::optional<uint64_t> bytes;
+    if (value.kind == Value::Kind::string)
+      bytes = parseSize(value.text);
+    if (!bytes || *bytes < 1024 || *bytes > uint64_t{1} << 30)
+      return false;
+    spec.overlap.bucketBytes = *bytes;
+    return true;
+  };
+  key.print = [](const Spec &spec) {
+    return tomlString(std::to_string(spec.overlap.bucketBytes) + " B");
+  };
+  return key;
+}
+
 Key memoryPerRank() {
   Key key{
       "expect",
@@ -221,6 +238,11 @@ void addStepKeys(std::vector<Key> &keys) {
       "recompute", "policy", {"none", "selective", "full", "auto"},
       [](Spec &s, const std::string &t) { s.recompute = {t}; },
       [](const Spec &s) { return s.recompute.front(); }));
+  keys.push_back(choice(
+      "overlap", "collectives", {"auto", "always", "never"},
+      [](Spec &s, const std::string &t) { s.overlap.collectives = t; },
+      [](const Spec &s) { return s.overlap.collectives; }));
+  keys.push_back(bucket());
   keys.push_back(choice(
       "precision", "compute", {"bf16", "f32"},
       [](Spec &s, const std::string &t) { s.compute = typeOf(t); },

@@ -55,6 +55,11 @@ struct Optimizer { // AdamW, decay decoupled
   double clipGradNorm = 1.0; // of the global gradient; 0 does not clip
 };
 
+struct Overlap {
+  std::string collectives = "auto"; // auto | always | never: beside computation
+  uint64_t bucketBytes = 25 << 20;  // of gradients that travel together, at most
+};
+
 /// A checked spec; every invariant README.md names holds.
 struct Spec {
   std::vector<Axis> mesh; // outermost first
@@ -66,6 +71,7 @@ struct Spec {
   Type gradients = Type::bf16;  // default: as compute
   /// none, selective, full: one for all layers, or one for each; or auto.
   std::vector<std::string> recompute = {"selective"};
+  Overlap overlap;
   Optimizer optimizer;
   std::string arch = "native";                // native | x86-64-v3 | x86-64-v4
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile

@@ -243,8 +243,16 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
           entry.parts.push_back(std::move(part));
         }
         entry.sources.assign(op.getSources().begin(), op.getSources().end());
+        entry.channel = static_cast<uint32_t>(op.getChannel());
+        entry.last_microbatch = op.getLastMicrobatch();
         entry.phase = op.getPhase();
         entry.cause = op.getCause();
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::WaitOp op) {
+        plan::WaitT entry;
+        entry.channel = static_cast<uint32_t>(op.getChannel());
+        entry.count = static_cast<uint32_t>(op.getCount());
         result.Set(std::move(entry));
       });
   return result;

@@ -94,7 +94,8 @@ static void sinkToUsers(Block &body, ArrayRef<Operation *> ops, const llvm::Smal
       continue;
     Operation *input = op->getOperand(0).getDefiningOp();
     Operation *&last = lastOf[{op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
-    if (last && places.of(last) < places.of(op) && input && places.of(input) < places.of(last))
+    bool isSamePass = last && last->hasAttr("transformer.backward") == op->hasAttr("transformer.backward");
+    if (isSamePass && places.of(last) < places.of(op) && input && places.of(input) < places.of(last))
       places.moveAfter(op, last);
     last = op;
   }
@@ -236,7 +237,8 @@ void Lowering::flush() {
   CollectiveOp::create(builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0), i64(bucket.bytes),
                        CollectiveKindAttr::get(builder.getContext(), bucket.kind), ReductionAttr::get(builder.getContext(), bucket.reduction),
                        bucket.first.getAxes(), builder.getStringAttr(phase), builder.getStringAttr(cause), builder.getDenseI64ArrayAttr(bucket.dims),
-                       builder.getDenseI64ArrayAttr(bucket.toDims), builder.getDenseI64ArrayAttr(bucket.sources), bucket.inputs, bucket.outputs);
+                       builder.getDenseI64ArrayAttr(bucket.toDims), builder.getDenseI64ArrayAttr(bucket.sources),
+                       /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(), bucket.inputs, bucket.outputs);
 }
 
 LogicalResult Lowering::lowerCoordinate(mesh::CoordinateOp op) {

@@ -17,4 +17,17 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::mlir::func::FuncDialect"];
 }
 
+def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
+  let summary = "Runs collectives on channels beside the computation";
+  let description = [{
+    Before: each collective runs where it stands. After: those that gain time
+    stand where they can start and have a channel, and a `schedule.wait` stands
+    in front of the first instruction that touches the same bytes. Sums of
+    gradients that `update` began with run in `microbatch`, in the last one of a
+    step. Other instructions keep their order.
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"auto\"", "auto: what should gain time; always: all that can; never">];
+}
+
 #endif // MESHWORK_SCHEDULE_PASSES

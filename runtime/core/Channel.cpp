@@ -34,10 +34,10 @@ Channel::~Channel() {
   thread.join();
 }
 
-void Channel::start(PreparedCollective &collective, uint32_t index) {
+void Channel::start(PreparedCollective *collective, uint32_t index) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    tasks.push_back({&collective, index});
+    tasks.push_back({collective, index});
   }
   changed.notify_all();
 }
@@ -67,6 +67,11 @@ void Channel::work(const std::vector<int> &cpus) {
       return;
     Task task = tasks.front();
     tasks.pop_front();
+    if (!task.collective) {
+      ++finished;
+      changed.notify_all();
+      continue;
+    }
     lock.unlock();
     Ended one{task.index, steadyNs(), 0, {}};
     absl::Status status = task.collective->run(alone, one.times);

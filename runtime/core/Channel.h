@@ -27,7 +27,8 @@ public:
   Channel &operator=(const Channel &) = delete;
 
   // All from the rank's own thread.
-  void start(PreparedCollective &collective, uint32_t index);
+  /// Without a collective: one that has nothing to do, but counts.
+  void start(PreparedCollective *collective, uint32_t index);
   /// Counts from here; everything started has been waited for.
   void restart();
   /// Until the first `count` since `restart` have ended. After a failure the

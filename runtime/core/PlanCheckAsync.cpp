@@ -50,6 +50,10 @@ private:
         status = expectFree(operand);
     });
     const plan::Collective *op = at.op_as_Collective();
+    bool isMicrobatch = section.list == check.microbatch().list &&
+                        section.begin == check.microbatch().begin;
+    if (op && op->last_microbatch() && !isMicrobatch)
+      return bad("is for the last microbatch, expected it in microbatch");
     if (status.ok() && op && op->channel() > 0)
       start(at, op->channel(), i);
     return status;

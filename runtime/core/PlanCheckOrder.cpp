@@ -69,6 +69,8 @@ absl::Status compare(const plan::Program &a, const plan::Collective &x,
                ", the other ", plan::EnumNameCollectiveKind(y.kind()),
                ", or their reductions, sources or the order of their axes "
                "differ");
+  if (x.last_microbatch() != y.last_microbatch())
+    return bad("one is for the last microbatch only");
   if (x.parts()->size() != y.parts()->size())
     return bad("one has ", x.parts()->size(), " parts, the other ",
                y.parts()->size());

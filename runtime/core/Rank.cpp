@@ -112,10 +112,13 @@ absl::Status Rank::runList(Phase phase, uint32_t microbatch, uint32_t begin,
       channel->restart();
   for (uint32_t i = begin; i < end; ++i) {
     const BoundInstruction &one = bound[i];
+    bool skips = one.lastMicrobatch && microbatch + 1 != setup.plan.microbatches();
     if (one.channel > 0) {
-      channel(one.channel).start(*one.collective, i);
+      channel(one.channel).start(skips ? nullptr : one.collective.get(), i);
       continue;
     }
+    if (skips)
+      continue;
     int64_t start = observer ? steadyNs() : 0;
     CommTimes spent;
     if (one.collective)

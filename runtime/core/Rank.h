@@ -29,6 +29,7 @@ struct BoundInstruction {
   std::unique_ptr<PreparedCollective> collective;
   const plan::Wait *wait = nullptr;
   uint32_t channel = 0; // of a collective
+  bool lastMicrobatch = false; // of a collective: only there
 };
 
 /// Told about instructions as they end; see Recorder.h and Replay.h.

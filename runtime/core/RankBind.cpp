@@ -94,6 +94,7 @@ absl::StatusOr<BoundInstruction> Rank::bindOne(const plan::Instruction &source,
     MESHWORK_RETURN_IF_ERROR(collective.status());
     bound.collective = std::move(*collective);
     bound.channel = op->channel();
+    bound.lastMicrobatch = op->last_microbatch();
     if (bound.channel > 0)
       channel(bound.channel); // Its thread starts here, not in a step.
     return bound;

@@ -89,6 +89,22 @@ class Sharded(Agreement):
                     far = {n: np.linalg.norm(found[n] - base_gradients[n]) / limits[n] for n in limits}
                     self.assertLess(max(far.values()), 1, max(far, key=far.get))
 
+    def test_overlap_changes_no_bit(self):
+        """What runs beside computation sums the same numbers in the same order."""
+        weights = self.space.save_weights(self.random_weights(GPT2))
+        layouts = [({"dp": 2, "fsdp": 1, "tp": 1}, False, stage) for stage in range(4)]
+        layouts += [({"dp": 2, "fsdp": 1, "tp": 2}, True, stage) for stage in (1, 3)]
+        layouts += [({"dp": 1, "fsdp": 2, "tp": 2}, False, 2)]
+        for layout in layouts:
+            with self.subTest(layout=layout):
+                runs = [self.run_layout(GPT2, layout, 3, weights, overlap={"collectives": mode, "bucket": "4 KiB"})
+                        for mode in ("never", "always")]
+                self.assertEqual(runs[0].losses, runs[1].losses)
+                for kind in ("gradients", "weights"):
+                    plain, beside = (getattr(run, kind) for run in runs)
+                    for name, value in plain.items():
+                        np.testing.assert_array_equal(value, beside[name], f"{kind} {name}")
+
     def test_losses_of_ten_steps(self):
         weights = self.space.save_weights(self.random_weights(LLAMA))
         one = {"dp": 1, "fsdp": 1, "tp": 1}

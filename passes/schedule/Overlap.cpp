@@ -1,0 +1,307 @@
+// Starts collectives as early as pays and waits as late as data allows.
+//
+// Everything else keeps its order. A collective that brings more than it takes
+// (a gather) starts just early enough to be there when needed, at most two
+// ahead, so that little memory waits. One that leaves less (a sum) starts as
+// soon as its operands are there; what only adds its result to a state moves
+// behind the time when it should be done. Waits are put in last, in front of
+// the first instruction that touches the same bytes, so order alone is
+// optimized and cannot break the meaning.
+#include "passes/schedule/Overlap.h"
+
+#include "dialects/mesh/Mesh.h"
+#include "mlir/IR/Builders.h"
+#include "passes/schedule/Passes.h"
+#include <map>
+#include <numeric>
+
+using namespace mlir;
+namespace meshwork::schedule {
+#define GEN_PASS_DEF_OVERLAPPASS
+#include "passes/schedule/Passes.h.inc"
+namespace {
+
+constexpr int64_t maxChannels = 8; // Plan.fbs
+/// Estimates are rough: this much longer is hidden, if it can be.
+constexpr double margin = 1.5;
+constexpr int64_t mostAhead = 2; // gathers
+
+struct Settings {
+  llvm::StringMap<int64_t> axes; // sizes
+  bool always;                   // even if no time is gained
+  Speeds speeds;
+
+  int64_t ranksOf(CollectiveOp op) const {
+    int64_t ranks = 1;
+    for (Attribute axis : op.getAxes())
+      ranks *= axes.lookup(cast<StringAttr>(axis).getValue());
+    return ranks;
+  }
+  double seconds(Operation *op) const {
+    auto collective = dyn_cast<CollectiveOp>(op);
+    return secondsOf(op, collective ? ranksOf(collective) : 1, speeds);
+  }
+  bool pays(double hidden, double seconds) const { return always || std::min(hidden, seconds) > speeds.handOver; }
+};
+
+SmallVector<Operation *> instructionsOf(PhaseOp phase) {
+  SmallVector<Operation *> list;
+  for (Operation &op : phase.getBody().front())
+    if (isInstruction(&op))
+      list.push_back(&op);
+  return list;
+}
+
+int64_t bytesOf(ValueRange views) {
+  int64_t sum = 0;
+  for (Value view : views) {
+    auto type = cast<MemRefType>(view.getType());
+    sum += type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+  }
+  return sum;
+}
+bool gathers(CollectiveOp op) { return bytesOf(op.getOutputs()) > bytesOf(op.getInputs()); }
+
+/// Channels, one for each set of axes and direction: a gather must not stand in
+/// line behind gradients that nobody waits for.
+class Channels {
+public:
+  int64_t of(CollectiveOp op) {
+    int64_t &number = numbers[{op.getAxesAttr().getAsOpaquePointer(), gathers(op)}];
+    number = number ? number : std::min<int64_t>(numbers.size(), maxChannels);
+    return number;
+  }
+
+private:
+  std::map<std::pair<const void *, bool>, int64_t> numbers; // looked up only, so addresses order nothing
+};
+
+/// One phase. Places are indices in the old order: an instruction at place k
+/// runs in front of what does not move and was number k.
+class ListOverlap {
+public:
+  ListOverlap(PhaseOp phase, const Settings &settings, Channels &channels)
+      : block(phase.getBody().front()), settings(settings), channels(channels), list(instructionsOf(phase)), count(list.size()) {
+    for (auto [i, op] : llvm::enumerate(list))
+      for (Value operand : op->getOperands()) {
+        auto &users = usersOf[bufferOf(operand)];
+        if (users.empty() || users.back() != static_cast<int64_t>(i))
+          users.push_back(i);
+      }
+    place.resize(count);
+    std::iota(place.begin(), place.end(), 0);
+    moves.assign(count, false);
+  }
+
+  void run() {
+    findMovable();
+    measure();
+    for (int64_t i = first; i < count; ++i)
+      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && !gathers(op))
+        placeSum(i, op);
+    placeGathers();
+    reorder();
+    insertWaits();
+  }
+
+private:
+  int64_t firstConflictAfter(int64_t i) const {
+    int64_t next = count;
+    for (Value operand : list[i]->getOperands())
+      for (int64_t j : usersOf.lookup(bufferOf(operand)))
+        if (j > i && (j >= next || conflict(list[j], list[i]))) {
+          next = std::min(next, j);
+          break;
+        }
+    return next;
+  }
+
+  /// The first place that operands allow: behind all that conflicts, wherever
+  /// it was moved to. Of equal places the old order holds.
+  int64_t earliest(int64_t i) const {
+    int64_t from = first;
+    for (Value operand : list[i]->getOperands())
+      for (int64_t j : usersOf.lookup(bufferOf(operand)))
+        if (int64_t behind = moves[j] ? place[j] : j + 1; j < i && behind > from && conflict(list[j], list[i]))
+          from = behind;
+    return from;
+  }
+
+  /// Collectives, and what only takes in the result of a sum. Nothing starts
+  /// before the loss is known in @update.
+  void findMovable() {
+    for (auto [i, op] : llvm::enumerate(list)) {
+      auto collective = dyn_cast<CollectiveOp>(op);
+      if (!collective)
+        continue;
+      if (collective.getSource() == "loss") {
+        first = i + 1;
+        continue;
+      }
+      moves[i] = true;
+      int64_t next = firstConflictAfter(i);
+      if (!gathers(collective) && next < count && isa<LaunchOp>(list[next]) && settings.seconds(list[next]) < settings.seconds(op))
+        moves[next] = true;
+    }
+  }
+
+  /// Seconds of what does not move, up to each place.
+  void measure() {
+    time.resize(count + 1);
+    for (int64_t i = 0; i < count; ++i)
+      time[i + 1] = time[i] + (moves[i] ? 0 : settings.seconds(list[i]));
+  }
+
+  int64_t placeAtTime(double t, int64_t from, int64_t to) const {
+    return std::clamp<int64_t>(std::lower_bound(time.begin(), time.end(), t) - time.begin(), from, std::max(from, to));
+  }
+
+  void placeSum(int64_t i, CollectiveOp op) {
+    int64_t from = earliest(i), next = firstConflictAfter(i), until = next;
+    bool hasFollower = next < count && moves[next] && isa<LaunchOp>(list[next]);
+    double &free = freeAt[channels.of(op)];
+    double begin = std::max(time[from], free), end = begin + margin * settings.seconds(op);
+    if (hasFollower)
+      until = placeAtTime(end, std::max(next, from), firstConflictAfter(next));
+    if (!settings.pays(time[until] - time[from], settings.seconds(op)))
+      return;
+    free = end;
+    op.setChannel(channels.of(op));
+    place[i] = from;
+    if (hasFollower)
+      place[next] = std::max(until, place[next]);
+  }
+
+  /// From the last to the first, so that each is there when the next one starts.
+  void placeGathers() {
+    llvm::DenseMap<int64_t, double> busyFrom;
+    SmallVector<std::tuple<int64_t, CollectiveOp, int64_t>> all;
+    for (int64_t i = first; i < count; ++i)
+      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && gathers(op))
+        all.emplace_back(i, op, firstConflictAfter(i));
+    llvm::DenseMap<int64_t, SmallVector<int64_t>> needs;
+    for (auto &[i, op, next] : all)
+      needs[channels.of(op)].push_back(next);
+    for (auto &[i, op, next] : llvm::reverse(all)) {
+      int64_t channel = channels.of(op);
+      needs[channel].pop_back(); // Its own.
+      ArrayRef<int64_t> before = needs[channel];
+      int64_t ahead = before.size() < mostAhead ? 0 : before[before.size() - mostAhead];
+      int64_t from = std::min(std::max(earliest(i), ahead), i), until = std::max(i, std::min(next, count));
+      auto [busy, isNew] = busyFrom.try_emplace(channel, time[until]);
+      double latest = std::min(time[until], busy->second) - margin * settings.seconds(op);
+      int64_t at = std::clamp<int64_t>(std::upper_bound(time.begin(), time.end(), latest) - time.begin() - 1, from, i);
+      if (!settings.pays(time[until] - time[at], settings.seconds(op)))
+        continue;
+      busy->second = time[at];
+      op.setChannel(channel);
+      place[i] = at;
+    }
+  }
+
+  void reorder() {
+    SmallVector<int64_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](int64_t a, int64_t b) {
+      return std::tuple(place[a], !moves[a], a) < std::tuple(place[b], !moves[b], b);
+    });
+    SmallVector<Operation *> sorted = llvm::map_to_vector(order, [&](int64_t i) { return list[i]; });
+    for (Operation *op : sorted)
+      moveInstruction(op, &block, nullptr);
+    list = std::move(sorted);
+  }
+
+  struct Running {
+    SmallVector<CollectiveOp> started;
+    size_t finished = 0;
+  };
+
+  void insertWaits() {
+    std::map<int64_t, Running> running;
+    for (Operation *op : list) {
+      for (auto &[channel, queue] : running) {
+        size_t needed = 0;
+        for (size_t k = queue.finished; k < queue.started.size(); ++k)
+          if (conflict(queue.started[k], op))
+            needed = k + 1;
+        if (needed > 0)
+          wait(channel, queue, needed, op);
+      }
+      if (auto collective = dyn_cast<CollectiveOp>(op); collective && collective.getChannel() > 0)
+        running[collective.getChannel()].started.push_back(collective);
+    }
+    for (auto &[channel, queue] : running)
+      if (queue.finished < queue.started.size())
+        wait(channel, queue, queue.started.size(), nullptr);
+  }
+
+  void wait(int64_t channel, Running &queue, size_t needed, Operation *before) {
+    OpBuilder builder = before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block);
+    SmallVector<Value> views;
+    for (; queue.finished < needed; ++queue.finished)
+      for (Value operand : queue.started[queue.finished].getOperands())
+        views.push_back(builder.clone(*operand.getDefiningOp())->getResult(0));
+    CollectiveOp last = queue.started[needed - 1];
+    WaitOp::create(builder, last.getLoc(), last.getSourceAttr(), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
+                   builder.getI64IntegerAttr(channel), builder.getI64IntegerAttr(needed), views);
+  }
+
+  Block &block;
+  const Settings &settings;
+  Channels &channels;
+  SmallVector<Operation *> list;
+  int64_t count, first = 0;
+  llvm::DenseMap<Operation *, SmallVector<int64_t>> usersOf; // by buffer
+  std::vector<int64_t> place;
+  std::vector<bool> moves;
+  std::vector<double> time;
+  std::map<int64_t, double> freeAt; // by channel
+};
+
+/// Sums of gradients that @update begins with run in the last microbatch, under
+/// the rest of its backward pass.
+void moveGradientSums(PhaseOp microbatch, PhaseOp update, const Settings &settings) {
+  SmallVector<Operation *> stay;
+  for (Operation *op : instructionsOf(update)) {
+    auto collective = dyn_cast<CollectiveOp>(op);
+    bool isOfGradients = collective && collective.getSource() != "loss" && llvm::all_of(collective.getInputs(), [](Value view) {
+      return bufferOf(view).getKind() == BufferKind::gradients && bufferOf(view).getPersistent();
+    });
+    bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) { return conflict(other, op); });
+    if (!isFree || !settings.pays(settings.seconds(op), settings.seconds(op))) {
+      stay.push_back(op);
+      continue;
+    }
+    collective.setLastMicrobatch(true);
+    collective.setPhase("backward");
+    moveInstruction(op, &microbatch.getBody().front(), nullptr);
+  }
+}
+
+struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
+  using OverlapPassBase::OverlapPassBase;
+
+  void runOnOperation() override {
+    mesh::MeshAttr mesh = mesh::meshOf(getOperation());
+    if (mode == "never" || !mesh)
+      return;
+    if (mode != "auto" && mode != "always") {
+      getOperation().emitError() << "overlap mode is '" << mode << "', expected auto, always or never";
+      return signalPassFailure();
+    }
+    Settings settings{{}, mode == "always", {}};
+    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+      settings.axes[name.getValue()] = size;
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      PhaseOp microbatch, update;
+      for (PhaseOp phase : phasesOf(program))
+        (phase.getName() == "microbatch" ? microbatch : update) = phase;
+      moveGradientSums(microbatch, update, settings);
+      Channels channels;
+      for (PhaseOp phase : {microbatch, update})
+        ListOverlap(phase, settings, channels).run();
+    }
+  }
+};
+} // namespace
+} // namespace meshwork::schedule
