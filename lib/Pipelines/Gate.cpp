@@ -5,6 +5,7 @@
 #include "lib/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/sharding/Shardings.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -61,6 +62,35 @@ bool hasOpenDim(Operation *op) {
   });
 }
 
+/// State keeps its sharding, nothing else has one.
+bool hasSharding(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  for (unsigned i = 0, n = function ? function.getNumArguments() : 0; i < n; ++i)
+    if (function.getArgAttr(i, mesh::MeshDialect::shardingName))
+      return true;
+  return op->hasAttr(mesh::MeshDialect::shardingsName) && !isa<transformer::ParameterOp, StateOp>(op);
+}
+
+/// Types of state are one rank's part of the whole.
+LogicalResult checkParts(ModuleOp module) {
+  mesh::MeshAttr attr = mesh::meshOf(module);
+  bool fine = true;
+  module.walk([&](Operation *op) {
+    auto stored = op->getAttrOfType<mesh::ShardingAttr>(mesh::MeshDialect::storedName);
+    auto whole = op->getAttrOfType<DenseI64ArrayAttr>(isa<StateOp>(op) ? "mesh.global_shape" : "global_shape");
+    if (!attr || !stored || !whole || op->getNumResults() != 1)
+      return;
+    ArrayRef<int64_t> found = tensorType(op->getResult(0)).getShape();
+    auto expected = sharding::localShape(sharding::meshFrom(attr), whole.asArrayRef().vec(), sharding::fromAttr(attr, stored));
+    if (found == ArrayRef(expected))
+      return;
+    op->emitOpError() << "has a part of " << DenseI64ArrayAttr::get(op->getContext(), found) << ", expected " << DenseI64ArrayAttr::get(op->getContext(), expected)
+                      << " of " << whole << " for " << stored;
+    fine = false;
+  });
+  return success(fine);
+}
+
 struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GatePass)
   GatePass() = default;
@@ -74,6 +104,9 @@ struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
     StringRef name = phase.getValue();
     if (name == "input")
       return checkInput(module);
+    auto isWhole = [](Operation *op) { return isa<mesh::ReshardOp>(op) || hasSharding(op); };
+    if (name == "partition" && (failed(checkGone(module, isWhole, name)) || failed(checkParts(module))))
+      return failure();
     if (name == "step" || name == "shard" || name == "partition" || name == "recompute")
       return checkGone(module, [](Operation *op) { return isa<DecomposableOpInterface, HeadLossOp>(op) || hasOpenDim(op); }, name);
     if (name == "fuse")

@@ -30,6 +30,10 @@ public:
         return failure();
     bool fine = true;
     for (Operation *op : ops)
+      fine &= succeeded(checkPartial(op));
+    if (!fine)
+      return failure();
+    for (Operation *op : ops)
       fine &= succeeded(localize(op));
     for (Operation *op : ops)
       if (isa<mesh::ReshardOp>(op))
@@ -51,6 +55,32 @@ private:
   void shrink(Value value) {
     if (isa<RankedTensorType>(value.getType()))
       value.setType(localType(mesh, tensorType(value), shardingOf(value)));
+  }
+
+  /// A partial sum may be added up, go through what is linear, or wait in a
+  /// state that knows; anything else would make a wrong value of it.
+  LogicalResult checkPartial(Operation *op) {
+    auto partialOf = [&](Value value) { return isa<RankedTensorType>(value.getType()) ? shardingOf(value).partial : Axes(); };
+    if (auto reshard = dyn_cast<mesh::ReshardOp>(op)) {
+      Sharding from = fromAttr(attr, reshard.getSource()), actual = shardingOf(reshard.getInput());
+      if (from == actual)
+        return success();
+      return reshard.emitOpError() << "starts from " << textOf(mesh, from) << ", but its input is " << textOf(mesh, actual);
+    }
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      Axes partial = partialOf(operand);
+      auto isSame = [&](Value value) { return partialOf(value) == partial; };
+      auto includes = [&](Value value) {
+        Axes all = partialOf(value);
+        return llvm::all_of(partial, [&](AxisId axis) { return llvm::is_contained(all, axis); });
+      };
+      auto stored = op->getAttrOfType<mesh::ShardingAttr>(storedName);
+      bool waits = isa<AccumulateOp>(op) && stored && fromAttr(attr, stored).partial == partial;
+      bool passes = isLinear(op) && llvm::all_of(op->getOperands(), isSame) && llvm::all_of(op->getResults(), includes);
+      if (!partial.empty() && !waits && !passes)
+        return op->emitOpError() << "operand #" << i << " is " << textOf(mesh, shardingOf(operand)) << ", a sum that is not complete; expected a mesh.reshard before it";
+    }
+    return success();
   }
 
   LogicalResult localize(Operation *op) {

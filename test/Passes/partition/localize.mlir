@@ -5,8 +5,10 @@
 #xy = #transformer.dims<x, y>
 module attributes {mesh.mesh = #mesh.mesh<"a"=2, "b"=2>} {
 // CHECK-LABEL: func.func @microbatch
-// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32, #{{.*}}>)
-func.func @microbatch(%x: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[{"a"}, {}]>}) {
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32, #{{[a-z_]*}}>, %[[SUM:.*]]: tensor<4x8xf32, #{{[a-z_]*}}>, %[[MAX:.*]]: tensor<4x8xf32
+func.func @microbatch(%x: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[{"a"}, {}]>},
+                      %sum: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[{"a"}, {}], partial = sum {"b"}>},
+                      %max: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[{"a"}, {}], partial = max {"b"}>}) {
   // CHECK-NEXT: mesh.all_gather %[[X]] dim 0 over ["a"] cause "gather" : tensor<4x8xf32, {{.*}} -> tensor<8x8xf32
   %0 = mesh.reshard %x from <[{"a"}, {}]> to <[{}, {}]> cause "gather" {mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<8x8xf32, #xy>
   // CHECK-NEXT: mesh.all_to_all %[[X]] gather 0 split 1 over ["a"] cause "move" : tensor<4x8xf32, {{.*}} -> tensor<8x4xf32
@@ -16,12 +18,12 @@ func.func @microbatch(%x: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[
   // The other axis on the same dim: ranks exchange whole parts.
   // CHECK-NEXT: mesh.permute %[[X]] sources [0, 2, 1, 3] over ["a", "b"] cause "swap" : tensor<4x8xf32
   %3 = mesh.reshard %x from <[{"a"}, {}]> to <[{"b"}, {}]> cause "swap" {mesh.shardings = [#mesh.sharding<[{"b"}, {}]>]} : tensor<8x8xf32, #xy>
-  // CHECK-NEXT: mesh.all_reduce %[[X]] sum over ["b"] cause "sum" {transformer.backward} : tensor<4x8xf32
-  %4 = mesh.reshard %x from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {}]> cause "sum" {transformer.backward, mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
-  // CHECK-NEXT: mesh.all_reduce %[[X]] max over ["b"]
-  %5 = mesh.reshard %x from <[{"a"}, {}], partial = max {"b"}> to <[{"a"}, {}]> cause "max" {mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
-  // CHECK-NEXT: mesh.reduce_scatter %[[X]] sum dim 1 over ["b"] cause "sum a part" : tensor<4x8xf32, {{.*}} -> tensor<4x4xf32
-  %6 = mesh.reshard %x from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {"b"}]> cause "sum a part" {mesh.shardings = [#mesh.sharding<[{"a"}, {"b"}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.all_reduce %[[SUM]] sum over ["b"] cause "sum" {transformer.backward} : tensor<4x8xf32
+  %4 = mesh.reshard %sum from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {}]> cause "sum" {transformer.backward, mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.all_reduce %[[MAX]] max over ["b"]
+  %5 = mesh.reshard %max from <[{"a"}, {}], partial = max {"b"}> to <[{"a"}, {}]> cause "max" {mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.reduce_scatter %[[SUM]] sum dim 1 over ["b"] cause "sum a part" : tensor<4x8xf32, {{.*}} -> tensor<4x4xf32
+  %6 = mesh.reshard %sum from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {"b"}]> cause "sum a part" {mesh.shardings = [#mesh.sharding<[{"a"}, {"b"}]>]} : tensor<8x8xf32, #xy>
   // CHECK-NEXT: return
   return
 }
