@@ -4,21 +4,32 @@
 #include "lib/Explain/Format.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
+#include <algorithm>
 
 namespace meshwork::explain {
 namespace {
 using runtime::orEmpty;
 
-/// A collective of the update that works on gradients.
-bool reducesGradients(const plan::Program &program) {
-  for (const plan::Instruction *instruction : orEmpty(program.update()))
-    if (const plan::Collective *op = instruction->op_as_Collective())
-      for (const plan::Transfer *part : *op->parts()) {
+bool worksOnGradients(const plan::Program &program,
+                      const plan::Collective &op) {
+  return std::any_of(
+      op.parts()->begin(), op.parts()->end(), [&](const plan::Transfer *part) {
         uint32_t buffer = program.views()->Get(part->src())->buffer();
-        if (program.buffers()->Get(buffer)->kind() ==
-            plan::BufferKind::gradients)
-          return true;
-      }
+        return program.buffers()->Get(buffer)->kind() ==
+               plan::BufferKind::gradients;
+      });
+}
+
+/// Whether gradients are reduced once a step: in the update, or under the
+/// backward pass of the last microbatch.
+bool reducesGradients(const plan::Program &program) {
+  for (const auto *list : {program.microbatch(), program.update()})
+    for (const plan::Instruction *instruction : orEmpty(list)) {
+      const plan::Collective *op = instruction->op_as_Collective();
+      if (op && (list == program.update() || op->last_microbatch()) &&
+          worksOnGradients(program, *op))
+        return true;
+    }
   return false;
 }
 

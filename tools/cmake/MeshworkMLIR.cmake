@@ -18,3 +18,16 @@ function(meshwork_add_library name)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
 endfunction()
+
+# Reference pages from the .td files: `ninja meshwork-doc` leaves them in docs/ of
+# the build folder. meshwork_doc(PAGE FILE.td tablegen-options...)
+add_custom_target(meshwork-doc)
+function(meshwork_doc page definitions)
+  set(LLVM_TARGET_DEFINITIONS ${definitions})
+  tablegen(MLIR ${page}.md ${ARGN})
+  set(made ${PROJECT_BINARY_DIR}/docs/${page}.md)
+  add_custom_command(OUTPUT ${made} COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_BINARY_DIR}/${page}.md ${made}
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${page}.md VERBATIM)
+  add_custom_target(meshwork-doc-${page} DEPENDS ${made})
+  add_dependencies(meshwork-doc meshwork-doc-${page})
+endfunction()

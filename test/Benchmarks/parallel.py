@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Ranks against threads, and how much communication is hidden.
+
+    test/Benchmarks/parallel.py [--cores 2] [--rounds 3] [--steps 4]
+
+1. The same step (one global batch) on one rank with all cores and on as many
+   data-parallel ranks of one core: the ratio of the medians.
+2. The same plan with collectives beside the computation (overlap.collectives = "auto")
+   and in its way ("never"), in one process and under mpirun: the share of the time that a
+   rank is held up by communication which is gone.
+
+Plans take turns. Prints a line per figure and writes everything as JSON.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SEQUENCE, BATCH = 512, 4
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+       "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, pathlib.Path(folder)
+        self.model = ROOT / "examples" / options.model
+        (self.folder / "text").write_bytes((ROOT / "LICENSE").read_bytes() * 20)
+
+    def compile(self, name, ranks, stage=0, overlap="auto"):
+        plan = self.folder / f"{name}.mwplan"
+        (self.folder / "spec.toml").write_text(
+            f'[mesh]\naxes = ["dp={ranks}"]\n[batch]\nglobal = {BATCH}\nmicro = {BATCH // ranks}\n'
+            f'sequence = {SEQUENCE}\n[zero]\nstage = {stage}\n[overlap]\ncollectives = "{overlap}"\n')
+        self.must(self.options.bin / "meshwork", "compile", self.model,
+                  "--spec", self.folder / "spec.toml", "-o", plan)
+        return plan
+
+    def must(self, *command):
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
+                              env={**os.environ, **MPI})
+        if done.returncode != 0:
+            raise RuntimeError(f"{command[0]}: {done.stderr[-800:]}")
+        return done.stdout
+
+    def steps(self, plan, processes=None):
+        """Metrics of the steps after the first."""
+        metrics = self.folder / "metrics.jsonl"
+        start = ["mpirun", "-n", processes, "--oversubscribe"] if processes else []
+        self.must(*start, self.options.bin / "meshwork-run", plan, "--data", self.folder / "text",
+                  "--tokenizer", "bytes", "--steps", self.options.steps + 1, "--metrics", metrics)
+        return [json.loads(line) for line in metrics.read_text().splitlines()][1:]
+
+    def in_turns(self, runs):
+        """name -> metrics of all its steps; runs is name -> (plan, processes)."""
+        found = {name: [] for name in runs}
+        for _ in range(self.options.rounds):
+            for name, run in runs.items():
+                found[name] += self.steps(*run)
+        return found
+
+
+def median(metrics, key):
+    return statistics.median(m[key] for m in metrics)
+
+
+def ranks_against_threads(bench):
+    cores = bench.options.cores
+    runs = bench.in_turns({"one rank": (bench.compile("one", 1), None),
+                           "ranks": (bench.compile("ranks", cores), None)})
+    one, many = (median(runs[name], "step_ms") for name in ("one rank", "ranks"))
+    print(f"{cores} ranks of one core {many:.0f} ms a step, one rank on {cores} cores {one:.0f} ms: "
+          f"{many / one:.3f} times the time (goal 1.05)", flush=True)
+    return {"one_rank_ms": one, "ranks_ms": many, "ratio": many / one, "steps": runs}
+
+
+def hidden(bench, stage, processes):
+    plans = {mode: bench.compile(f"{mode}{stage}", bench.options.cores, stage, mode)
+             for mode in ("never", "auto")}
+    runs = bench.in_turns({mode: (plan, processes) for mode, plan in plans.items()})
+    held = {mode: median(found, "comm_ms") + median(found, "idle_ms") for mode, found in runs.items()}
+    step = {mode: median(found, "step_ms") for mode, found in runs.items()}
+    share = 1 - held["auto"] / held["never"]
+    where = "mpirun" if processes else "one process"
+    print(f"ZeRO-{stage}, {where}: held up by communication {held['never']:.1f} ms a step, with overlap "
+          f"{held['auto']:.1f}: {share:.0%} hidden; step {step['never']:.0f} and {step['auto']:.0f} ms", flush=True)
+    return {"held_ms": held, "step_ms": step, "hidden": share, "steps": runs}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=pathlib.Path,
+                        default=pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")))
+    parser.add_argument("--model", default="llama-30m.json", help="a file of examples/")
+    parser.add_argument("--cores", type=int, default=min(2, len(os.sched_getaffinity(0))))
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each plan")
+    parser.add_argument("--steps", type=int, default=4, help="steps a turn")
+    parser.add_argument("--output", help="default: results/parallel-DATE.json here")
+    options = parser.parse_args()
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H%M")
+    results = {"date": date, "cores": options.cores, "model": options.model}
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, folder)
+        results["ranks against threads"] = ranks_against_threads(bench)
+        for stage in (0, 1, 3):
+            for processes in (None, options.cores):
+                name = f"zero-{stage} {'mpirun' if processes else 'threads'}"
+                results[name] = hidden(bench, stage, processes)
+    output = pathlib.Path(options.output or pathlib.Path(__file__).parent / "results" / f"parallel-{date}.json")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"written to {output}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

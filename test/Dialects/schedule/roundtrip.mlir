@@ -1,0 +1,70 @@
+// RUN: meshwork-opt %s | meshwork-opt | FileCheck %s
+// RUN: meshwork-opt %s -mlir-print-op-generic | meshwork-opt | FileCheck %s
+
+// One of each op; what each does is in include/meshwork/Plan/Plan.fbs.
+// CHECK: schedule.program @rank
+schedule.program @rank {
+  // CHECK: schedule.buffer "w" weights persistent : memref<256xi8>
+  %w = schedule.buffer "w" weights persistent : memref<256xi8>
+  %g = schedule.buffer "g" gradients persistent : memref<256xi8>
+  %ids = schedule.buffer "ids" input persistent : memref<32xi8>
+  %loss = schedule.buffer "loss" results persistent : memref<4xi8>
+  %one = schedule.buffer "one" activations : memref<1024xi8>
+  %two = schedule.buffer "two" activations : memref<1024xi8>
+  %pw = schedule.view %w at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+  // CHECK: schedule.view %{{.*}} at 0 shifted [#schedule.shift<["dp"], 128>]
+  %half = schedule.view %w at 0 shifted [#schedule.shift<["dp"], 128>] : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
+  // CHECK: schedule.parameter "w" [64] of [8, 8]
+  schedule.parameter "w" [64] of [8, 8] #transformer.init<constant, 1.0> [unit, unit, unit, unit, unit] %pw, %pw, %pw, %pw, %pw : memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>
+  %tokens = schedule.view %ids at 0 : memref<32xi8> to memref<1x8xi32, strided<[8, 1]>>
+  // CHECK: schedule.input{{ +}}tokens
+  schedule.input tokens %tokens : memref<1x8xi32, strided<[8, 1]>>
+  %l = schedule.view %loss at 0 : memref<4xi8> to memref<f32, strided<[]>>
+  // CHECK: schedule.result{{ +}}loss
+  schedule.result loss %l : memref<f32, strided<[]>>
+  // CHECK: schedule.phase "once"
+  schedule.phase "once" {
+    %c = schedule.view %one at 0 : memref<1024xi8> to memref<8x4xf32, strided<[4, 1]>>
+    %s = schedule.view %two at 0 : memref<1024xi8> to memref<8x4xf32, strided<[4, 1]>>
+    // CHECK: schedule.rotary_table "table" flops 0 bytes 256 [1.000000e+00, 5.000000e-01] scale 1.000000e+00 to
+    schedule.rotary_table "table" flops 0 bytes 256 [1.0, 0.5] scale 1.0 to %c, %s : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
+  }
+  schedule.phase "step" {
+    %z = schedule.view %g at 0 : memref<256xi8> to memref<64xf32, strided<[1]>>
+    // CHECK: schedule.fill "zero" flops 0 bytes 256 0.000000e+00 to
+    schedule.fill "zero" flops 0 bytes 256 0.0 to %z : memref<64xf32, strided<[1]>>
+  }
+  schedule.phase "microbatch" {
+    %t = schedule.view %w at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %i = schedule.view %ids at 0 : memref<32xi8> to memref<1x8xi32, strided<[8, 1]>>
+    %e = schedule.view %one at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    %d = schedule.view %g at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.embedding "rows"
+    schedule.embedding "rows" flops 0 bytes 544 %t, %i to %e : memref<8x8xf32, strided<[8, 1]>>, memref<1x8xi32, strided<[8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    // CHECK: schedule.embedding_grad "rows" flops 0 bytes 544{{ +}}after_first_microbatch
+    schedule.embedding_grad "rows" flops 0 bytes 544 after_first_microbatch %i, %e to %d : memref<1x8xi32, strided<[8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    %q = schedule.view %one at 0 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %k = schedule.view %one at 256 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %v = schedule.view %one at 512 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %o = schedule.view %two at 0 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %dq = schedule.view %two at 256 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %dk = schedule.view %two at 512 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %dv = schedule.view %two at 768 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %lse = schedule.view %one at 768 : memref<1024xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
+    // CHECK: schedule.attention "core" {{.*}} causal window 0
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
+    // CHECK: schedule.attention_grad "core"
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %o to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    %a = schedule.view %two at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    // CHECK: schedule.matmul "product" flops 1024 bytes 768{{ +}}yes
+    schedule.matmul "product" flops 1024 bytes 768 yes %e, %e to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    // CHECK: schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1
+    schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1 (%e, %a) : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>>
+    // CHECK: schedule.collective "gradients" flops 0 bytes 256 {{ *}}all_reduce{{ +}}sum channel 1 last_microbatch over ["dp"] in "backward" cause "why"
+    schedule.collective "gradients" flops 0 bytes 256 all_reduce sum channel 1 last_microbatch over ["dp"] in "backward" cause "why" dims [0] to [0] sources [] (%d) to (%d) : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.wait "gradients" flops 0 bytes 0 1 count 1(%
+    schedule.wait "gradients" flops 0 bytes 0 1 count 1 (%d) : memref<8x8xf32, strided<[8, 1]>>
+  }
+  schedule.phase "update" {
+  }
+}
