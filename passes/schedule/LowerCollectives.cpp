@@ -78,7 +78,9 @@ private:
 /// The others stand where they are needed first; a small one that could run
 /// together with an earlier one of its kind stands there.
 static void sinkToUsers(Block &body, ArrayRef<Operation *> ops, const llvm::SmallDenseSet<Operation *> &fixed) {
-  constexpr uint64_t smallBytes = 1 << 16;
+  // Of the larger side, so that how many ranks there are decides nothing. What
+  // is joined waits for its use in memory, so it has a limit too.
+  constexpr uint64_t smallBytes = 1 << 16, joinedBytes = 1 << 20;
   Places places(body);
   for (Operation *op : llvm::reverse(ops)) {
     if (op->use_empty() || fixed.contains(op))
@@ -88,15 +90,22 @@ static void sinkToUsers(Block &body, ArrayRef<Operation *> ops, const llvm::Smal
       first = places.of(user) < places.of(first) ? user : first;
     places.moveBefore(op, first);
   }
-  llvm::DenseMap<std::pair<OperationName, Attribute>, Operation *> lastOf; // by kind and axes
+  struct Group {
+    Operation *last = nullptr;
+    uint64_t bytes = 0;
+  };
+  llvm::DenseMap<std::pair<OperationName, Attribute>, Group> groups; // by kind and axes
   for (Operation *op : ops) {
-    if (fixed.contains(op) || bytesOfType(op->getOperand(0).getType()) > smallBytes)
+    uint64_t bytes = std::max(bytesOfType(op->getOperand(0).getType()), bytesOfType(op->getResult(0).getType()));
+    if (fixed.contains(op) || bytes > smallBytes)
       continue;
     Operation *input = op->getOperand(0).getDefiningOp();
-    Operation *&last = lastOf[{op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
+    auto &[last, sum] = groups[{op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
     bool isSamePass = last && last->hasAttr("transformer.backward") == op->hasAttr("transformer.backward");
-    if (isSamePass && places.of(last) < places.of(op) && input && places.of(input) < places.of(last))
+    bool joins = isSamePass && sum + bytes <= joinedBytes && places.of(last) < places.of(op) && input && places.of(input) < places.of(last);
+    if (joins)
       places.moveAfter(op, last);
+    sum = joins ? sum + bytes : bytes;
     last = op;
   }
 }
