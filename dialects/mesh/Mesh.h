@@ -13,6 +13,12 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <memory>
+
+namespace meshwork::mesh {
+struct Provenance;
+}
+
 #include "dialects/mesh/MeshDialect.h.inc"
 #include "dialects/mesh/MeshEnums.h.inc"
 

@@ -28,7 +28,8 @@ def Mesh_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral shardingName = "mesh.sharding";
     static constexpr ::llvm::StringLiteral shardingsName = "mesh.shardings";
     static constexpr ::llvm::StringLiteral storedName = "mesh.stored";
-    static constexpr ::llvm::StringLiteral originsName = "mesh.origins";
+    /// Why values lie as they do (Provenance.h), beside the IR.
+    ::std::shared_ptr<Provenance> notes;
   }];
 }
 

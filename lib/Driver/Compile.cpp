@@ -4,12 +4,15 @@
 #include <chrono>
 
 #include "dialects/transformer/Transformer.h"
+#include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitRecompute.h"
 #include "lib/Driver/Model.h"
+#include "lib/Explain/Explain.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/PlanWriter.h"
+#include "meshwork/Plan/Frame.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -53,8 +56,6 @@ public:
       std::string text = textOf(model.module());
       return writeFile(options.output.empty() ? "-" : options.output, text.data(), text.size());
     }
-    if (int code = checkBudget(); code != ok)
-      return code;
     return emitPlan();
   }
 
@@ -75,6 +76,7 @@ private:
     if (options.printConfig)
       llvm::outs() << spec::printWithOrigins(result);
     spec = *result.spec;
+    origins = result.origins;
     return ok;
   }
 
@@ -146,24 +148,16 @@ private:
     return writeFile(path.str().str(), text.data(), text.size());
   }
 
-  /// The largest buffers alive when memory peaks help more than the total.
-  int checkBudget() {
-    if (!spec.memoryPerRankBytes)
-      return ok;
+  /// Whether the plan keeps what [expect] promises.
+  int checkBudgets(const plan::Plan &plan) {
     FailureOr<uint64_t> peak = target::peakBytes(model.module());
     if (failed(peak))
       return internal;
-    if (*peak <= *spec.memoryPerRankBytes)
-      return ok;
-    llvm::errs() << "meshwork: error: each rank needs " << *peak << " bytes, expect.memory_per_rank is " << *spec.memoryPerRankBytes << ". Largest:\n";
-    auto program = *model.module().getOps<schedule::ProgramOp>().begin();
-    SmallVector<schedule::BufferOp> buffers(program.getBody().getOps<schedule::BufferOp>());
-    llvm::sort(buffers, [](schedule::BufferOp a, schedule::BufferOp b) { return a.getSizeBytes() > b.getSizeBytes(); });
-    for (schedule::BufferOp buffer : ArrayRef(buffers).take_front(5))
-      llvm::errs() << "  " << buffer.getSizeBytes() << " bytes  " << stringifyBufferKind(buffer.getKind()) << "  " << buffer.getName() << "\n";
-    llvm::errs() << (spec.batch.micro > 1 ? "try a smaller batch.micro: activations shrink with it\n"
-                                          : "try a shorter batch.sequence, or a smaller model\n");
-    return badSpec;
+    std::string errors = explain::brokenBudgets(plan, spec.collectives);
+    if (*peak > spec.memoryPerRankBytes.value_or(UINT64_MAX))
+      errors += memoryError(plan, model, spec, *peak);
+    llvm::errs() << errors;
+    return errors.empty() ? ok : badSpec;
   }
 
   int emitPlan() {
@@ -172,15 +166,18 @@ private:
     FailureOr<target::CpuTarget> cpu = target::resolveCpuTarget(spec.arch, [&] { return module.emitError(); });
     if (failed(cpu))
       return badSpec;
-    FailureOr<std::vector<char>> plan = target::writePlan(module, spec, *cpu, {options.model, model.text(), model.vocabulary()});
-    if (failed(plan))
+    FailureOr<std::vector<char>> file = target::writePlan(module, spec, *cpu, {options.model, model.text(), model.vocabulary(), origins});
+    if (failed(file))
       return internal;
     noteTime("plan", start);
-    return writeFile(options.output, plan->data(), plan->size());
+    if (int code = checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes)); code != ok)
+      return code;
+    return writeFile(options.output, file->data(), file->size());
   }
 
   const CompileOptions &options;
   spec::Spec spec;
+  target::Origins origins; // of the spec's keys
   Model model;
 };
 } // namespace

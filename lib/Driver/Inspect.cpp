@@ -16,7 +16,7 @@ static int report(const absl::Status &status) {
 
 static absl::StatusOr<std::string> tell(const plan::Plan &plan, const ExplainOptions &options) {
   if (!options.value.empty())
-    return explain::value(plan, options.value);
+    return options.json ? explain::valueJson(plan, options.value) : explain::value(plan, options.value);
   if (options.json)
     return explain::json(plan);
   return explain::text(plan, {.schedule = options.schedule});

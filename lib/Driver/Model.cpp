@@ -58,6 +58,11 @@ int Model::read(const std::string &path, uint64_t maxBytes) {
   return parse(path);
 }
 
+int Model::readText(std::string text, const std::string &name) {
+  source = std::move(text);
+  return parse(name);
+}
+
 int Model::parse(const std::string &path) {
   if (deepestNesting(source) > maxDepth) {
     llvm::errs() << "meshwork: error: " << path << " nests brackets deeper than " << maxDepth << " levels; no model does\n";

@@ -18,6 +18,9 @@ public:
   /// Reads a `.mlir`, or imports a `.json`. Returns an exit code.
   int read(const std::string &path, uint64_t maxBytes);
 
+  /// Parses text in the transformer dialect; `name` is for messages.
+  int readText(std::string text, const std::string &name);
+
   mlir::ModuleOp module() { return *parsed; }
   /// The model as text in the transformer dialect.
   const std::string &text() const { return source; }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "lib/Spec/Budget.h"
 #include "meshwork/Plan/Plan.h"
 #include <string>
 #include <string_view>
@@ -26,17 +27,29 @@ struct TextOptions {
 /// told one after another.
 std::string text(const plan::Plan &plan, const TextOptions &options = {});
 
+/// Memory alone, of the program that needs most.
+std::string peakMemory(const plan::Plan &plan);
+
+/// A message for each budget that the plan breaks, with what was found and its
+/// causes; "" when it keeps all. README.md says what a budget counts.
+std::string brokenBudgets(const plan::Plan &plan,
+                          const std::vector<spec::CollectiveBudget> &budgets);
+
 /// One JSON object, indented, with the keys of README.md. Memory in bytes per
 /// rank (the rank that needs most), flops of a step over all ranks, collectives
 /// per optimizer step. resourceExhausted when a step has so many microbatches
 /// that the list of actions would not be of use to anyone (above 2^20).
 absl::StatusOr<std::string> json(const plan::Plan &plan);
 
-/// One parameter or buffer: shape, place, split, what moves it and why, and
-/// each instruction that reads or writes it. `name` is the whole name, or the
-/// end of one, or has `*` and `?`; it must mean one value. invalidArgument
-/// names the nearest ones, or those that it could mean.
+/// One parameter, buffer, or value of the step on whole tensors: shape, place,
+/// split, what moves it, each instruction that reads or writes it; and why, from
+/// the annotation over the ops that it went through to the reshards. `name` is
+/// the whole name, or the end of one, or has `*` and `?`; it must mean one value.
+/// invalidArgument names the nearest ones, or those that it could mean.
 absl::StatusOr<std::string> value(const plan::Plan &plan,
                                   std::string_view name);
+/// Only the why, as one JSON object with the keys of README.md.
+absl::StatusOr<std::string> valueJson(const plan::Plan &plan,
+                                      std::string_view name);
 
 } // namespace meshwork::explain

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include <algorithm>
 
 namespace meshwork::explain {
@@ -46,8 +47,10 @@ std::string percentText(uint64_t part, uint64_t whole) {
 
 std::string clean(std::string_view text) {
   constexpr size_t longest = 400;
-  std::string result =
-      absl::Utf8SafeCHexEscape(std::string(text.substr(0, longest)));
+  // Quotes do a terminal no harm, and shardings are full of them.
+  std::string result = absl::StrReplaceAll(
+      absl::Utf8SafeCHexEscape(std::string(text.substr(0, longest))),
+      {{"\\\"", "\""}, {"\\'", "'"}});
   return text.size() > longest ? result + "..." : result;
 }
 

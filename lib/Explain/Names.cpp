@@ -1,6 +1,7 @@
 #include "lib/Explain/Names.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/Why.h"
 #include "lib/Spec/Diagnostic.h"
 #include "runtime/core/Views.h"
 #include <set>
@@ -56,10 +57,10 @@ std::string listText(const std::vector<std::string> &names) {
   return text;
 }
 
-absl::Status unknown(const NameSet &parameters, const NameSet &buffers,
+absl::Status unknown(const NameSet &parameters, const NameSet &others,
                      std::string_view query) {
   std::vector<std::string> all(parameters.begin(), parameters.end()), similar;
-  all.insert(all.end(), buffers.begin(), buffers.end());
+  all.insert(all.end(), others.begin(), others.end());
   for (const std::string &name : all)
     if (!query.empty() && name.find(query) != std::string::npos)
       similar.push_back(name);
@@ -70,7 +71,7 @@ absl::Status unknown(const NameSet &parameters, const NameSet &buffers,
     hint = absl::StrCat("; parameters are ",
                         listText({parameters.begin(), parameters.end()}));
   return absl::InvalidArgumentError(
-      absl::StrCat("no parameter or buffer is called ", quote(query), hint));
+      absl::StrCat("no parameter, value or buffer is called ", quote(query), hint));
 }
 } // namespace
 
@@ -99,16 +100,21 @@ bool matchesGlob(std::string_view pattern, std::string_view name) {
 absl::StatusOr<std::string> findName(const plan::Plan &plan,
                                      std::string_view query) {
   NameSet parameters = parameterNames(plan), buffers = bufferNames(plan);
+  Why why(plan);
+  NameSet values(why.names().begin(), why.names().end());
   std::string whole(query);
-  if (!whole.empty() && (parameters.count(whole) || buffers.count(whole)))
-    return whole;
-  std::vector<std::string> found = matches(parameters, query);
-  if (found.empty())
-    found = matches(buffers, query);
+  std::vector<std::string> found;
+  for (const NameSet *names : {&parameters, &values, &buffers}) {
+    if (!whole.empty() && names->count(whole))
+      return whole;
+    if (found.empty())
+      found = matches(*names, query);
+  }
   if (found.size() == 1)
     return found[0];
+  values.merge(buffers);
   if (found.empty())
-    return unknown(parameters, buffers, query);
+    return unknown(parameters, values, query);
   return absl::InvalidArgumentError(
       absl::StrCat(quote(query), " means ", found.size(),
                    " values: ", listText(found), "; name one of them"));

@@ -82,7 +82,10 @@ std::string Story::split() const {
   std::string text;
   for (const Part &part : parts)
     absl::StrAppend(&text, "  ", part.role, part.role.empty() ? "" : ": ",
-                    splitOf(program.buffers()->Get(part.buffer)->kind()), "\n");
+                    part.split.empty()
+                        ? splitOf(program.buffers()->Get(part.buffer)->kind())
+                        : part.split,
+                    "\n");
   return text;
 }
 

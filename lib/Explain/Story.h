@@ -13,6 +13,7 @@ struct Part {
   uint32_t buffer;
   uint64_t begin, end; // in the buffer
   std::string type;    // "f32[4,8]"
+  std::string split;   // what the plan says; "" says nothing
 };
 
 /// One value in one program.
@@ -29,7 +30,8 @@ public:
   std::string tell() const;
 
 private:
-  void addPart(const char *role, uint32_t view);
+  void addPart(const char *role, const plan::Sharded *sharded);
+  std::string splitOf(const plan::Sharded *sharded) const;
   const Part *partOf(uint32_t view) const;
   std::string places() const;
   std::string split() const;

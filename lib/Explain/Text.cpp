@@ -165,6 +165,14 @@ std::string phasesText(const plan::Plan &plan, const Listing &listing) {
 }
 } // namespace
 
+std::string peakMemory(const plan::Plan &plan) {
+  const plan::Program *most = plan.programs()->Get(0);
+  for (const plan::Program *program : *plan.programs())
+    if (program->arena_bytes() > most->arena_bytes())
+      most = program;
+  return memoryText(plan, *most, Listing(plan, *most));
+}
+
 std::string text(const plan::Plan &plan, const TextOptions &options) {
   std::string text = header(plan);
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {

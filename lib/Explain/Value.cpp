@@ -6,8 +6,10 @@
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Names.h"
 #include "lib/Explain/Story.h"
+#include "lib/Explain/Why.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace meshwork::explain {
 using runtime::orEmpty;
@@ -29,7 +31,29 @@ std::string initText(const plan::Parameter &p) {
 }
 } // namespace
 
-void Story::addPart(const char *role, uint32_t view) {
+/// "dim 0 over dp, tp" of each dim that is split.
+std::string Story::splitOf(const plan::Sharded *sharded) const {
+  std::string text;
+  uint64_t shares = 1;
+  if (!sharded)
+    return text;
+  const auto &dims = orEmpty(sharded->dims());
+  for (uint32_t d = 0; d < dims.size(); ++d) {
+    const auto &axes = orEmpty(dims.Get(d)->axes());
+    if (axes.size() == 0)
+      continue;
+    absl::StrAppend(&text, text.empty() ? "split: " : ", ", "dim ", d, " over ",
+                    axesText(plan, &axes));
+    for (uint32_t axis : axes)
+      shares *= plan.mesh()->Get(axis)->size();
+  }
+  return text.empty() ? text
+                      : absl::StrCat(text, "; every rank holds one of ", shares,
+                                     " parts");
+}
+
+void Story::addPart(const char *role, const plan::Sharded *sharded) {
+  uint32_t view = viewOf(sharded);
   if (view >= views.size()) // noView: an optimizer without moments
     return;
   const ViewInfo &info = views[view];
@@ -40,7 +64,7 @@ void Story::addPart(const char *role, uint32_t view) {
       return;
     }
   parts.push_back({role, info.buffer, info.offset, info.offset + info.spanBytes,
-                   typeText(info.dtype, info.shape)});
+                   typeText(info.dtype, info.shape), splitOf(sharded)});
 }
 
 void Story::addParameter(const plan::Parameter &p) {
@@ -53,11 +77,11 @@ void Story::addParameter(const plan::Parameter &p) {
   head =
       absl::StrCat(clean(p.name()), ": a parameter, [", shape, "] in files, ",
                    elements, " elements\n  starts as ", initText(p), "\n");
-  addPart("weight", viewOf(p.weight()));
-  addPart("master", viewOf(p.master()));
-  addPart("first moment", viewOf(p.first_moment()));
-  addPart("second moment", viewOf(p.second_moment()));
-  addPart("gradient", viewOf(p.gradient()));
+  addPart("weight", p.weight());
+  addPart("master", p.master());
+  addPart("first moment", p.first_moment());
+  addPart("second moment", p.second_moment());
+  addPart("gradient", p.gradient());
 }
 
 void Story::addBuffer(uint32_t index) {
@@ -72,7 +96,7 @@ void Story::addBuffer(uint32_t index) {
         types.push_back(std::move(type));
     }
   parts.push_back({"", index, 0, buffer.size_bytes(),
-                   types.empty() ? "-" : absl::StrJoin(types, " ")});
+                   types.empty() ? "-" : absl::StrJoin(types, " "), ""});
 }
 
 namespace {
@@ -103,6 +127,20 @@ absl::StatusOr<std::string> tell(const plan::Plan &plan,
 }
 } // namespace
 
+absl::StatusOr<std::string> valueJson(const plan::Plan &plan,
+                                      std::string_view query) {
+  absl::StatusOr<std::string> name = findName(plan, query);
+  if (!name.ok())
+    return name.status();
+  Why why(plan);
+  nlohmann::ordered_json object{{"name", *name}, {"values", nlohmann::ordered_json::array()}};
+  for (uint32_t place : why.about(*name))
+    object["values"].push_back(why.json(place));
+  return object.dump(2, ' ', false,
+                     nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
 absl::StatusOr<std::string> value(const plan::Plan &plan,
                                   std::string_view query) {
   absl::StatusOr<std::string> name = findName(plan, query);
@@ -119,6 +157,11 @@ absl::StatusOr<std::string> value(const plan::Plan &plan,
                       ranksText(plan, i), "\n");
     text += *story;
   }
+  Why why(plan);
+  if (text.empty())
+    text = absl::StrCat(clean(*name), ": a value of the step on whole tensors\n");
+  for (uint32_t place : why.about(*name))
+    text += why.text(place);
   return text;
 }
 

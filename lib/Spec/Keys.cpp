@@ -109,7 +109,8 @@ Key tensorPins() {
     if (!isTensorPins(value))
       return false;
     for (const Value &pin : value.items) // keys are sorted: dims, name
-      spec.pins.push_back({pin.items[1].text, pin.items[0].text});
+      spec.pins.push_back(
+          {pin.items[1].text, pin.items[0].text, pin.where.text()});
     return true;
   };
   key.print = [](const Spec &spec) -> std::optional<std::string> {
@@ -185,6 +186,39 @@ Key memoryPerRank() {
     if (!spec.memoryPerRankBytes)
       return std::nullopt;
     return tomlString(std::to_string(*spec.memoryPerRankBytes) + " B");
+  };
+  return key;
+}
+
+/// The text of each; that it is a budget is checked where errors can say more
+/// than that it is not.
+Key collectiveBudgets() {
+  Key key{"expect",
+          "collectives",
+          R"(an array of budgets like ["all_gather(tp) <= 2 per layer"])",
+          {},
+          {},
+          false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    std::optional<Strings> texts = stringsOf(value);
+    if (!texts)
+      return false;
+    for (size_t i = 0; i < texts->size(); ++i) {
+      CollectiveBudget budget;
+      budget.text = (*texts)[i];
+      budget.place = value.items[i].where.text();
+      spec.collectives.push_back(budget);
+    }
+    return true;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    Strings texts;
+    for (const CollectiveBudget &budget : spec.collectives)
+      texts.push_back(budget.text);
+    if (texts.empty())
+      return std::nullopt;
+    return tomlStrings(texts);
   };
   return key;
 }
@@ -290,10 +324,7 @@ void addTargetKeys(std::vector<Key> &keys) {
   };
   keys.push_back(arch);
   keys.push_back(memoryPerRank());
-  keys.push_back(refused(
-      checked("expect", "collectives", "an array of strings",
-              [](const Value &value) { return stringsOf(value).has_value(); }),
-      "leave the line out"));
+  keys.push_back(collectiveBudgets());
 }
 
 } // namespace

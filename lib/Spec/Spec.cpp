@@ -156,6 +156,11 @@ std::string print(const Spec &spec) {
   return printKeys(spec, [](const Key &) { return std::string(); });
 }
 
+std::optional<std::string> valueOf(const Spec &spec, const std::string &key) {
+  const Key *known = findKey(key);
+  return known && known->print ? known->print(spec) : std::nullopt;
+}
+
 std::string printWithOrigins(const Result &result) {
   if (!result.spec)
     return "";

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/Spec/Budget.h"
 #include "lib/Spec/Diagnostic.h"
 
 namespace meshwork::spec {
@@ -33,6 +34,7 @@ struct ShardRule {
 struct TensorPin {
   std::string name; // may hold * ? [..]
   std::string dims; // as Shardy writes it: [{"tp"}, {?}]
+  std::string place; // where it is written: "spec.toml:12:1"
 };
 
 /// How far state is split over ranks that would hold copies.
@@ -75,6 +77,7 @@ struct Spec {
   Optimizer optimizer;
   std::string arch = "native";                // native | x86-64-v3 | x86-64-v4
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
+  std::vector<CollectiveBudget> collectives;  // nor one that breaks one of these
 
   uint32_t numRanks() const;
   /// Ranks that split the batch.
@@ -99,6 +102,9 @@ Result parse(std::string_view text, const std::string &filename,
 
 /// The whole spec as TOML, defaults included; parse() gives the same spec back.
 std::string print(const Spec &spec);
+
+/// One key's value as print() shows it; nothing for a key that it leaves out.
+std::optional<std::string> valueOf(const Spec &spec, const std::string &key);
 
 /// The same, with a comment at each key that tells where its value comes from.
 std::string printWithOrigins(const Result &result);

@@ -23,6 +23,7 @@ public:
     checkPrecision();
     checkBatch();
     checkRecompute();
+    readBudgets();
   }
 
 private:
@@ -179,6 +180,27 @@ private:
                                " ranks would repeat each other. Name it in "
                                "[shard], like batch = [" +
                                quote(axis.name) + "]");
+  }
+
+  void readBudgets() {
+    std::vector<std::string> names;
+    for (const Axis &axis : spec.mesh)
+      names.push_back(axis.name);
+    for (CollectiveBudget &budget : spec.collectives) {
+      std::string wrong, where = quote(budget.text) + ": ";
+      std::optional<CollectiveBudget> read = parseBudget(budget.text, wrong);
+      if (!read) {
+        error("expect.collectives", where + wrong);
+        continue;
+      }
+      read->place = budget.place;
+      budget = *read;
+      for (const std::string &axis : budget.axes)
+        if (!findAxis(axis))
+          error("expect.collectives",
+                where + "found axis " + quote(axis) +
+                    ", expected one of mesh.axes" + suggestion(axis, names));
+    }
   }
 
   void checkPrecision() {

@@ -132,6 +132,7 @@ private:
     plan.source_name = source.name;
     plan.source_ir = source.ir;
     plan.spec = spec::print(spec);
+    plan.provenance = provenanceTables(mesh::provenanceOf(module), spec, source.origins);
     std::string both = plan.source_ir + plan.spec;
     XXH128_canonical_t digest;
     XXH128_canonicalFromHash(&digest, XXH3_128bits(both.data(), both.size()));

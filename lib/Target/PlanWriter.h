@@ -7,6 +7,7 @@
 #include "dialects/schedule/Schedule.h"
 #include "lib/Spec/Spec.h"
 #include "lib/Target/CpuTarget.h"
+#include "lib/Target/ProvenanceTables.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace meshwork::target {
@@ -16,6 +17,7 @@ struct PlanSource {
   std::string name; // the model's file
   std::string ir;   // the model as text
   uint32_t vocabulary = 0;
+  Origins origins; // of the spec's keys
 };
 
 /// What a rank of the scheduled program in `module` needs, in bytes: the arena

@@ -3,7 +3,8 @@
 // later (Localize.cpp).
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
-#include "passes/sharding/FactorTable.h"
+#include "passes/sharding/Notes.h"
+#include <deque>
 #include <set>
 
 using namespace mlir;
@@ -14,9 +15,14 @@ namespace {
 using namespace transformer;
 using namespace sharding;
 
+constexpr StringLiteral sinceMark = ", since ";
 using StateKey = std::pair<StateKind, StringRef>;
-/// Axes over which a state is partial between instructions, by state.
-using StatePartials = std::map<StateKey, Axes>;
+/// A state between instructions: the axes over which it is partial, and why.
+struct StatePartial {
+  Axes axes;
+  std::vector<FactorAxis> sums;
+};
+using StatePartials = std::map<StateKey, StatePartial>;
 
 class Insertion {
 public:
@@ -59,7 +65,7 @@ private:
     if (auto op_ = dyn_cast<AccumulateOp>(op))
       accumulations[{op_.getKind(), op_.getName()}].push_back(op_);
     else if (auto assign = dyn_cast<AssignOp>(op))
-      assign.getValueMutable().assign(inSharding(assign.getValue(), storedOf(op), op, [&] { return storedCause(assign.getKind(), assign.getName()); }));
+      assign.getValueMutable().assign(inSharding(assign.getValue(), storedOf(op), op, [&] { return storedReason(assign.getKind(), assign.getName(), assign.getValue(), storedOf(op)); }));
     else if (isa<FactorOpInterface>(op))
       computeFactors(op);
     else if (op->getNumResults() != 0 && !isa<StepInputOp>(op))
@@ -72,8 +78,10 @@ private:
   void readState(Operation *op) {
     Sharding stored = storedOf(op);
     if (auto state = dyn_cast<StateOp>(op))
-      if (auto known = partials.find({state.getKind(), state.getName()}); known != partials.end())
-        stored.partial = known->second;
+      if (auto known = partials.find({state.getKind(), state.getName()}); known != partials.end()) {
+        stored.partial = known->second.axes;
+        sums[state.getResult()] = known->second.sums;
+      }
     op->setAttr(storedName, toAttr(attr, stored));
     actual[op->getResult(0)] = stored;
   }
@@ -82,17 +90,29 @@ private:
     FactorTable table(op);
     if (sumLater(op, table))
       return;
-    std::vector<Axes> decided = table.decide(mesh, proposals(table), /*aggressive=*/true);
+    std::deque<std::vector<Axes>> lies;
+    SmallVector<Proposal> proposed = proposals(table, lies);
+    std::vector<Axes> decided = table.decide(mesh, proposed, /*aggressive=*/true);
     if (drawsRandom(op) && function.getNumArguments() != 0)
       keepSamples(table, decided);
     for (unsigned t = 0; t < table.numOperands(); ++t) {
       if (!isa<RankedTensorType>(table.tensor(t).getType()))
         continue;
       Sharding needed{table.dimsOf(mesh, t, decided), {}, sharding::Reduction::sum};
-      op->setOperand(t, inSharding(table.tensor(t), needed, op, [&] { return causeOf(op, table, t, decided); }));
+      op->setOperand(t, inSharding(table.tensor(t), needed, op, [&] { return operandReason(op, table, t, decided, proposed); }));
     }
-    for (OpResult result : op->getResults())
+    for (OpResult result : op->getResults()) {
       actual[result] = table.resultSharding(mesh, result.getResultNumber(), decided);
+      noteSums(result, table, decided, proposed);
+    }
+  }
+
+  /// Why a result is partial: which factors are combined into it, and what split them.
+  void noteSums(OpResult result, const FactorTable &table, ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
+    for (auto [f, factor] : llvm::enumerate(table.factors()))
+      if (factor.resultDims[result.getResultNumber()] == Factor::absent)
+        for (AxisId axis : decided[f])
+          sums[result].push_back(factorAxis(notes(), mesh, table, f, axis, proposed));
   }
 
   static bool drawsRandom(Operation *op) {
@@ -114,13 +134,14 @@ private:
         llvm::erase_if(axes, [&](AxisId axis) { return llvm::is_contained(data, axis); });
   }
 
-  SmallVector<Proposal> proposals(const FactorTable &table) {
+  /// `lies` keeps the dims: `home` moves when it grows.
+  SmallVector<Proposal> proposals(const FactorTable &table, std::deque<std::vector<Axes>> &lies) {
     SmallVector<Proposal> list;
     for (unsigned t = 0; t < table.numTensors(); ++t) {
       Value value = table.tensor(t);
       bool isParameter = isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()) ||
                          llvm::any_of(value.getUsers(), [](Operation *user) { return isa<AccumulateOp>(user); });
-      list.push_back({&home[value].dims, isParameter});
+      list.push_back({&lies.emplace_back(home[value].dims), isParameter});
     }
     return list;
   }
@@ -134,10 +155,11 @@ private:
     if (first.partial.empty() || first.reduction != sharding::Reduction::sum)
       return false;
     SmallVector<Proposal> list(table.numTensors(), Proposal{nullptr, false});
+    std::deque<std::vector<Axes>> lies;
     for (auto [t, operand] : llvm::enumerate(op->getOperands())) {
       if (actual[operand].partial != first.partial || !llvm::all_of(operand.getUsers(), defers))
         return false;
-      list[t].dims = &actual[operand].dims;
+      list[t].dims = &lies.emplace_back(actual[operand].dims);
     }
     std::vector<Axes> decided = table.decide(mesh, list, /*aggressive=*/true);
     for (auto [t, operand] : llvm::enumerate(op->getOperands()))
@@ -148,6 +170,8 @@ private:
       sharding.partial.insert(sharding.partial.end(), first.partial.begin(), first.partial.end());
       llvm::sort(sharding.partial);
       actual[result] = sharding;
+      noteSums(result, table, decided, list);
+      llvm::append_range(sums[result], std::vector<FactorAxis>(sums[op->getOperand(0)]));
     }
     return true;
   }
@@ -170,84 +194,125 @@ private:
       for (const Axes &dim : stored.dims)
         llvm::erase_if(common, [&](AxisId axis) { return llvm::is_contained(dim, axis); });
       stored.partial = common;
-      partials[key] = common;
+      partials[key] = {common, sums[ops[0].getValue()]};
       for (AccumulateOp op : ops) {
         op->setAttr(storedName, toAttr(attr, stored));
         Value value = op.getValue();
         if (actual[value] != stored)
-          op.getValueMutable().assign(moved(value, actual[value], stored, op, storedCause(key.first, key.second)));
+          op.getValueMutable().assign(moved(value, actual[value], stored, op, storedReason(key.first, key.second, value, stored)));
       }
     }
   }
 
   /// `value` as `user` needs it; via its home, which all users share.
-  Value inSharding(Value value, Sharding needed, Operation *user, function_ref<std::string()> cause) {
+  Value inSharding(Value value, Sharding needed, Operation *user, function_ref<std::string()> reason) {
     if (actual[value] == needed)
       return value;
+    Value whole = value;
     if (actual[value] != home[value])
-      value = moved(value, actual[value], home[value], user, homeCause(value));
-    return home[value] == needed ? value : moved(value, home[value], needed, user, cause());
+      whole = moved(value, actual[value], home[value], user, homeReason(value));
+    return home[value] == needed ? whole : moved(whole, home[value], needed, user, reason());
   }
 
   /// A reshard, shared with others of the same value. Parameters that are split
   /// further when stored are gathered for the forward and for the backward pass
   /// apart, so that they need not be kept between the two.
-  Value moved(Value value, Sharding from, Sharding to, Operation *user, const std::string &cause) {
+  Value moved(Value value, Sharding from, Sharding to, Operation *user, const std::string &reason) {
     bool inBackward = user->hasAttr("transformer.backward");
     bool isStored = isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
     Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh), isStored && inBackward}];
     if (known)
       return known;
+    Value noted = original.contains(value) ? original.lookup(value) : value;
+    // What gave way is told of the value; here who and what for is enough.
+    std::string cause = overLayers(notesOn(noted).name) + " " + overLayers(StringRef(reason).split(sinceMark).first);
     builder.setInsertionPoint(user);
     auto reshard = mesh::ReshardOp::create(builder, value.getLoc(), value.getType(), value, toAttr(attr, from), toAttr(attr, to),
                                            builder.getStringAttr(cause));
     if (inBackward)
       reshard->setAttr("transformer.backward", builder.getUnitAttr());
     known = reshard.getResult();
+    original[known] = noted;
+    std::vector<mesh::Move> &moves = notesOn(noted).moves;
+    notes().reshards[reshard] = {placeOf(noted), moves.size()};
+    moves.push_back({sharding::textOf(mesh, from), sharding::textOf(mesh, to), overLayers(reason), phaseOf(inBackward), {}});
     home[known] = actual[known] = to;
     return known;
   }
 
+  //===-- Words for `meshwork explain` --------------------------------------//
+
+  mesh::Provenance &notes() { return mesh::provenanceOf(function); }
+  std::string phaseOf(bool inBackward) { return function.getName() == "update" ? "update" : inBackward ? "backward" : "forward"; }
   std::string axesText(const Axes &axes) const {
     return llvm::join(llvm::map_range(axes, [&](AxisId axis) { return mesh.axes[axis].name; }), ", ");
   }
-
-  /// Axes that split a dim of `value`, but not this dim of its home.
-  Axes splitAxes(Value value) {
-    Axes axes;
-    for (auto [now, later] : llvm::zip_equal(actual[value].dims, home[value].dims))
-      for (AxisId axis : now)
-        if (!llvm::is_contained(later, axis))
-          axes.push_back(axis);
-    return axes;
+  /// Axes that split `all` and not `some`.
+  static Axes furtherAxes(const Sharding &all, const Sharding &some) {
+    Axes further;
+    for (auto [more, less] : llvm::zip_equal(all.dims, some.dims))
+      for (AxisId axis : more)
+        if (!llvm::is_contained(less, axis))
+          further.push_back(axis);
+    return further;
   }
 
-  static std::string storedCause(StateKind kind, StringRef name) {
-    return (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name) + " is stored in parts").str();
+  /// Why it is partial: only of axes that are summed over now.
+  std::string sumReason(Value value, const Axes &left) {
+    SmallVector<FactorAxis> list;
+    for (const FactorAxis &one : sums[value])
+      if (llvm::none_of(left, [&](AxisId axis) { return mesh.axes[axis].name == one.axis; }))
+        list.push_back(one);
+    return list.empty() ? "is a sum over " + axesText(actual[value].partial) : "sums over " + sharding::textOf(list);
   }
 
-  std::string homeCause(Value value) {
-    Operation *op = value.getDefiningOp();
-    if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(op))
-      return ("weight " + parameter.getName() + " is stored in parts").str();
-    if (auto state = dyn_cast_or_null<StateOp>(op))
-      return state.getName().empty() ? (stringifyStateKind(state.getKind()) + " is summed over " + axesText(actual[value].partial)).str()
-                                     : (stringifyStateKind(state.getKind()) + " of " + state.getName() + " is summed over " + axesText(actual[value].partial)).str();
-    if (!op)
-      return "argument";
-    std::string text = op->getName().stripDialect().str();
-    return actual[value].partial.empty() ? text + " is split over " + axesText(splitAxes(value)) : text + " sums over " + axesText(actual[value].partial);
+  std::string storedReason(StateKind kind, StringRef name, Value value, const Sharding &stored) {
+    std::string state = (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name)).str();
+    Axes split = furtherAxes(stored, home[value]), whole = furtherAxes(home[value], stored);
+    std::string place = !split.empty() ? state + " is stored over " + axesText(split) + " (zero.stage)"
+                        : whole.empty() ? state + " is kept"
+                                        : state + " is stored whole over " + axesText(whole) + ", its optimizer is split (zero.stage)";
+    return actual[value].partial.empty() ? "is written where " + place : sumReason(value, stored.partial) + "; " + place;
   }
 
-  static std::string causeOf(Operation *op, const FactorTable &table, unsigned tensor, ArrayRef<Axes> decided) {
-    std::string text = op->getName().stripDialect().str();
-    for (Value operand : op->getOperands())
-      if (auto parameter = operand.getDefiningOp<transformer::ParameterOp>())
-        text += " with " + parameter.getName().str();
-    for (auto [factor, axes] : llvm::zip_equal(table.factors(), decided))
-      if (!axes.empty() && table.dimOf(tensor, factor) < 0)
-        text += " is split along " + factor.name.str();
-    return text;
+  std::string homeReason(Value value) {
+    if (!actual[value].partial.empty())
+      return sumReason(value, home[value].partial);
+    Axes split = furtherAxes(actual[value], home[value]);
+    if (!isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()))
+      return "is computed split over " + axesText(split);
+    return "is stored over " + axesText(split) + " (zero.stage) and computed with whole";
+  }
+
+  /// What an op needs of an operand that lies otherwise: the axes that gave way
+  /// to a stronger factor, and those that the others bring.
+  std::string operandReason(Operation *op, const FactorTable &table, unsigned tensor, ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
+    std::vector<std::string> parts;
+    for (auto [f, factor] : llvm::enumerate(table.factors())) {
+      int64_t dim = table.dimOf(tensor, factor);
+      if (dim < 0)
+        continue;
+      for (AxisId axis : home[table.tensor(tensor)].dims[dim])
+        if (!llvm::is_contained(decided[f], axis))
+          parts.push_back(lostReason(table, f, axis, decided, proposed));
+      for (AxisId axis : decided[f])
+        if (!llvm::is_contained(home[table.tensor(tensor)].dims[dim], axis))
+          parts.push_back("takes " + factorAxis(notes(), mesh, table, f, axis, proposed).text());
+    }
+    Value user = op->getNumResults() ? op->getResult(0) : Value();
+    std::string name = user ? notesOn(user).name : op->getName().stripDialect().str();
+    return "for " + name + (parts.empty() ? "" : ", which " + llvm::join(parts, ", and "));
+  }
+
+  std::string lostReason(const FactorTable &table, size_t factor, AxisId axis, ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
+    std::string dim = table.factors()[factor].name.str(), name = mesh.axes[axis].name;
+    if (table.factors()[factor].kind == Factor::whole)
+      return "needs all of " + dim + " in one place";
+    for (auto [winner, axes] : llvm::enumerate(decided))
+      if (winner != factor && llvm::is_contained(axes, axis))
+        return "needs all of " + dim + " while " + name + " splits " + table.factors()[winner].name.str() + " (" +
+               factorAxis(notes(), mesh, table, winner, axis, proposed).annotation + ")" + sinceMark.str() + table.whyStronger(winner, factor, axis, mesh, proposed);
+    return "needs all of " + dim + ", which its other tensors do not split over " + name;
   }
 
   func::FuncOp function;
@@ -257,6 +322,8 @@ private:
   OpBuilder builder;
   llvm::MapVector<Value, Sharding> actual;
   llvm::DenseMap<Value, Sharding> home;
+  llvm::DenseMap<Value, Value> original; // of what a reshard moved
+  llvm::DenseMap<Value, std::vector<FactorAxis>> sums; // why values are partial
   std::map<std::tuple<const void *, std::string, bool>, Value> cache;
   std::map<StateKey, SmallVector<AccumulateOp>> accumulations;
 };

@@ -1,4 +1,5 @@
 // One rank's program: local types, and collectives in the place of reshards.
+#include "dialects/mesh/Provenance.h"
 #include "lib/Sharding/Reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -102,6 +103,7 @@ private:
                                     fromAttr(attr, op.getSource()), fromAttr(attr, op.getTarget()), error);
     if (!plan)
       return op.emitOpError() << "cannot be done: " << error;
+    noteSteps(op, *plan);
     builder.setInsertionPoint(op);
     Value value = op.getInput();
     for (const Step &step : plan->steps) {
@@ -111,6 +113,17 @@ private:
     }
     op.getResult().replaceAllUsesWith(value);
     return success();
+  }
+
+  void noteSteps(mesh::ReshardOp op, const Plan &plan) {
+    mesh::Provenance &notes = mesh::provenanceOf(op);
+    auto known = notes.reshards.find(op);
+    if (known == notes.reshards.end())
+      return;
+    auto [value, move] = known->second;
+    for (const Step &step : plan.steps)
+      notes.values[value].moves[move].steps.push_back({step.text(mesh), step.bytesSent});
+    notes.reshards.erase(known);
   }
 
   Value collective(mesh::ReshardOp op, Value input, const Step &step, RankedTensorType type) {

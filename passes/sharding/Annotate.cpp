@@ -1,8 +1,8 @@
 // The spec's rules and pins as shardings of what the step starts from.
 #include "llvm/Support/GlobPattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
-#include "passes/sharding/Shardings.h"
 
 using namespace mlir;
 namespace meshwork::sharding {
@@ -44,6 +44,8 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
     if (!mesh)
       return signalPassFailure();
     getOperation()->setAttr(mesh::MeshDialect::meshName, mesh);
+    mesh::provenanceOf(getOperation()) = mesh::Provenance();
+    nameAll(microbatch);
     for (BlockArgument argument : microbatch.getArguments())
       fine &= succeeded(annotate(argument, microbatch));
     microbatch.walk([&](Operation *op) {
@@ -253,6 +255,8 @@ private:
       bool isReported = name.getValue() == "kv_heads" && !keyHeadsFit;
       if (!isReported && failed(checkDim(at, name.getValue(), size, parts)))
         return failure();
+      if (rule)
+        noteAnnotation(value, dims.size(), parts, "shard." + rule->dim);
       dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, false, 0));
     }
     mesh::setSharding(value, mesh::ShardingAttr::get(&getContext(), dims, {}, {}, mesh::Reduction::sum));
@@ -274,6 +278,7 @@ private:
     for (auto [i, dim] : llvm::enumerate(sharding->getDims())) {
       SmallVector<StringAttr> parts = partsOf(dim.getAxes(), onError, fine);
       fine &= succeeded(checkDim(parameter, dimsOf(type).getNames()[i].getValue(), type.getDimSize(i), parts));
+      noteAnnotation(parameter.getResult(), i, parts, "shard.tensor " + pin.glob);
       dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, dim.getIsOpen(), dim.getPriority()));
     }
     SmallVector<StringAttr> whole = partsOf(sharding->getReplicated(), onError, fine);

@@ -109,6 +109,25 @@ std::vector<Axes> FactorTable::decide(const Mesh &mesh, ArrayRef<Proposal> propo
   return result;
 }
 
+std::string FactorTable::whyStronger(size_t winner, size_t loser, AxisId axis, const Mesh &mesh, ArrayRef<Proposal> proposals) const {
+  auto strengthOf = [&](size_t factor) {
+    Strength strength;
+    for (auto [t, proposal] : llvm::enumerate(proposals))
+      if (proposal.dims && llvm::is_contained(project(mesh, t, *proposal.dims)[factor], axis)) {
+        strength.parameters += proposal.isParameter;
+        ++strength.tensors;
+        strength.bytes += bytesOfType(tensors[t].getType());
+      }
+    return strength;
+  };
+  Strength won = strengthOf(winner), lost = strengthOf(loser);
+  if (won.parameters != lost.parameters)
+    return "a weight or its gradient has it there";
+  if (won.tensors != lost.tensors)
+    return std::to_string(won.tensors) + " of its tensors have it there, " + std::to_string(lost.tensors) + " here";
+  return won.bytes != lost.bytes ? "the larger tensor has it there" : "that factor comes first";
+}
+
 std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor, ArrayRef<Axes> factorAxes) const {
   std::vector<Axes> dims(tensorType(tensors[tensor]).getRank());
   std::vector<bool> isFull(dims.size(), true); // earlier factors are split to single entries

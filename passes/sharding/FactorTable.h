@@ -36,6 +36,9 @@ public:
   /// Axes over which result i is partial then, and how it combines.
   Sharding resultSharding(const Mesh &mesh, unsigned result,
                           ::llvm::ArrayRef<Axes> factorAxes) const;
+  /// Why `axis` went to a factor and not to another one, in words: "a weight
+  /// has it there".
+  std::string whyStronger(size_t winner, size_t loser, AxisId axis, const Mesh &mesh, ::llvm::ArrayRef<Proposal> proposals) const;
   /// The dim of a tensor along a factor, or a negative number.
   int64_t dimOf(unsigned tensor, const transformer::Factor &factor) const;
 

@@ -6,7 +6,7 @@
 // strongest wins (aggressive, FactorTable::decide). Ops are visited in the order
 // of the program and back. So the result depends on the program alone.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/sharding/FactorTable.h"
+#include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include <set>
 
@@ -22,7 +22,6 @@ struct DimState {
   Axes axes;
   bool isOpen = true;
   int64_t priority = 0;
-  std::string origin;
 };
 using ValueState = std::vector<DimState>;
 
@@ -34,6 +33,7 @@ public:
   Propagation(func::FuncOp function, mesh::MeshAttr attr) : function(function), attr(attr), mesh(meshFrom(attr)) {}
 
   void run() {
+    nameAll(function);
     readSeeds();
     for (int64_t level : levels)
       for (bool aggressive : {false, true})
@@ -54,7 +54,7 @@ private:
       if (seed)
         for (auto [dim, given] : llvm::zip_equal(state, seed.getDims())) {
           dim = {fromAttr(attr, mesh::ShardingAttr::get(attr.getContext(), given, {}, {}, mesh::Reduction::sum)).dims[0],
-                 given.getIsOpen(), given.getPriority(), "given"};
+                 given.getIsOpen(), given.getPriority()};
           levels.insert(given.getPriority());
         }
       states[value] = std::move(state);
@@ -114,12 +114,30 @@ private:
     std::vector<Axes> decided = table.decide(mesh, proposals, aggressive);
     bool changed = false;
     for (unsigned t = 0; t < table.numTensors(); ++t)
-      changed |= extend(table.tensor(t), table.dimsOf(mesh, t, decided), op);
+      changed |= extend(table.tensor(t), table.dimsOf(mesh, t, decided),
+                        [&](size_t dim, AxisId axis) { return causeOf(op, t, dim, axis, proposals); });
     return changed;
   }
 
+  /// The tensor of `op` that a dim follows: one that had the axis before.
+  mesh::DimCause causeOf(Operation *op, unsigned tensor, int64_t dim, AxisId axis, ArrayRef<Proposal> proposals) {
+    FactorTable &table = tableOf(op);
+    mesh::DimCause cause{mesh.axes[axis].name, "", op->getName().stripDialect().str(), "", 0, 0};
+    for (const transformer::Factor &factor : table.factors())
+      for (auto [t, proposal] : llvm::enumerate(proposals)) {
+        int64_t other = table.dimOf(t, factor);
+        if (table.dimOf(tensor, factor) == dim && other >= 0 && llvm::is_contained((*proposal.dims)[other], axis) &&
+            (cause.factor.empty() || proposal.isParameter)) {
+          cause.factor = factor.name.str();
+          cause.from = placeOf(table.tensor(t));
+          cause.fromDim = other;
+        }
+      }
+    return cause;
+  }
+
   /// Takes what goes on from a dim's present axes, fits, and is not used.
-  bool extend(Value value, const std::vector<Axes> &wanted, Operation *from) {
+  bool extend(Value value, const std::vector<Axes> &wanted, function_ref<mesh::DimCause(size_t, AxisId)> cause) {
     ValueState &state = states[value];
     bool changed = false;
     for (auto [i, dim] : llvm::enumerate(state)) {
@@ -132,7 +150,8 @@ private:
         if (isUsed || tensorType(value).getDimSize(i) % (mesh.numRanks(dim.axes) * mesh.axes[axis].size))
           break;
         dim.axes.push_back(axis);
-        dim.origin = "from " + from->getName().getStringRef().str();
+        mesh::DimCause why = cause(i, axis); // It may name values, so that notes move.
+        notesOn(value).dims[i].causes.push_back(std::move(why));
         changed = true;
       }
     }
@@ -145,7 +164,9 @@ private:
       std::vector<Axes> dims;
       for (const DimState &dim : states[from])
         dims.push_back(dim.axes);
-      changed |= extend(to, dims, from.getDefiningOp());
+      changed |= extend(to, dims, [&](size_t dim, AxisId axis) {
+        return mesh::DimCause{mesh.axes[axis].name, "", "state", "", placeOf(from), dim};
+      });
     };
     for (auto [value, first] : linked)
       if (value != first) {

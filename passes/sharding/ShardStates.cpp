@@ -1,8 +1,8 @@
 // ZeRO as shardings of state (Rajbhandari et al., arXiv 1910.02054): nothing
 // else is needed, since what reads and writes state is resharded to fit.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
-#include "passes/sharding/Shardings.h"
 
 using namespace mlir;
 namespace meshwork::sharding {
@@ -32,6 +32,7 @@ private:
   /// How a parameter lies for computing, and how what ZeRO splits does.
   struct Shardings {
     Sharding compute, split;
+    Value parameter;
   };
 
   LogicalResult readAxes() {
@@ -60,7 +61,7 @@ private:
         continue;
       }
       Sharding compute = fromAttr(attr, own);
-      states[op.getName()] = {compute, furtherSplit(op.getType(), compute)};
+      states[op.getName()] = {compute, furtherSplit(op.getType(), compute), op.getResult()};
     }
     return success(fine);
   }
@@ -104,8 +105,24 @@ private:
       return;
     set(state.getKind(), state.getName());
     // The optimizer works where its own state lies.
-    if (inUpdate)
+    if (inUpdate) {
       mesh::setSharding(state.getResult(), toAttr(attr, storedOf(StateKind::master, state.getName())));
+      note(state);
+    }
+  }
+
+  /// State lies as its parameter does, and further split as [zero] says.
+  void note(StateOp state) {
+    auto known = states.find(state.getName());
+    if (known == states.end())
+      return;
+    size_t parameter = placeOf(known->second.parameter);
+    Sharding stored = storedOf(StateKind::master, state.getName());
+    for (auto [i, axes] : llvm::enumerate(stored.dims))
+      for (AxisId axis : axes) {
+        bool isOwn = !llvm::is_contained(known->second.compute.dims[i], axis);
+        notesOn(state.getResult()).dims[i].causes.push_back({mesh.axes[axis].name, isOwn ? "zero.stage" : "", isOwn ? "" : "state", "", parameter, i});
+      }
   }
 
   mesh::MeshAttr attr;

@@ -11,6 +11,11 @@ MODEL = "examples/gpt2-tiny.json"
 SPEC = "examples/dp2.toml"
 
 
+def without_causes(text):
+    """Causes tell of annotations, which are kept beside the IR and not in its text."""
+    return re.sub(r'cause "[^"]*"', "cause", text).strip()
+
+
 class Compile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -28,7 +33,9 @@ class Compile(unittest.TestCase):
         self.space.write("full.toml", printed)
         self.compile("--set", "optimizer.beta2=0.99", "-o", "a.mwplan")
         self.space.must("meshwork", "compile", MODEL, "--spec", "full.toml", "-o", "b.mwplan")
-        a, b = ((self.space.path / n).read_bytes() for n in ("a.mwplan", "b.mwplan"))
+        # All but where in the user's files a key stands.
+        a, b = (self.space.must("meshwork", "explain", n, "--schedule").stdout
+                for n in ("a.mwplan", "b.mwplan"))
         self.assertEqual(a, b)
 
     def test_equal_input_gives_equal_bytes(self):
@@ -71,8 +78,9 @@ class Compile(unittest.TestCase):
                 continue
             again = self.space.must("meshwork-opt", f"--pass-pipeline={passes}",
                                     f"repeat/{number - 1}-{PHASES[number - 1]}.mlir")
-            self.assertEqual(again.stdout.strip(),
-                             self.space.read(f"repeat/{number}-{phase}.mlir").strip(), phase)
+            self.assertEqual(without_causes(again.stdout),
+                             without_causes(self.space.read(f"repeat/{number}-{phase}.mlir")),
+                             phase)
 
     def test_a_failed_phase_leaves_a_reproducer(self):
         # More tokens than the model has positions.

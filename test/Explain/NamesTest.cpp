@@ -52,7 +52,7 @@ TEST(Names, errorsNameWhatIsNear) {
   EXPECT_HAS(found(file, "wte.wieght"), "did you mean \"wte.weight\"?");
   EXPECT_HAS(found(file, "te.wei"), "it is part of wte.weight");
   EXPECT_HAS(found(file, "nothing like it"), "parameters are wte.weight");
-  EXPECT_HAS(found(file, ""), "no parameter or buffer");
+  EXPECT_HAS(found(file, ""), "no parameter, value or buffer");
   EXPECT_HAS(found(file, "t?"), "means 3 values: t1, t2, t3");
   EXPECT_HAS(found(file, "\x1b[2J"), "\\x1b[2J");
 }

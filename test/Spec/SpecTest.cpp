@@ -167,5 +167,37 @@ TEST(Spec, NoMeshAxisIsOneRank) {
   EXPECT_EQ(spec.microbatches(), 4u);
 }
 
+TEST(Spec, Budgets) {
+  Result result = parse(R"([mesh]
+axes = ["dp=2", "tp=2"]
+[batch]
+global = 16
+micro = 4
+sequence = 128
+[expect]
+collectives = ["all_gather(dp, tp) >= 2 per layer in forward",
+               "no permute", "all_reduce <= 7"]
+)",
+                        "s.toml");
+  ASSERT_TRUE(result.spec) << textOf(result.diagnostics);
+  const std::vector<CollectiveBudget> &list = result.spec->collectives;
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].kind, "all_gather");
+  EXPECT_EQ(list[0].axes, (std::vector<std::string>{"dp", "tp"}));
+  EXPECT_EQ(list[0].compare, CollectiveBudget::Compare::atLeast);
+  EXPECT_EQ(list[0].per, CollectiveBudget::Per::layer);
+  EXPECT_EQ(list[0].phase, "forward");
+  EXPECT_EQ(list[0].place, "s.toml:8:16");
+  EXPECT_TRUE(list[0].allows(8, 4));
+  EXPECT_FALSE(list[0].allows(7, 4));
+  EXPECT_TRUE(list[1].allows(0, 1));
+  EXPECT_FALSE(list[1].allows(1, 1));
+  EXPECT_EQ(list[2].per, CollectiveBudget::Per::step);
+  EXPECT_TRUE(list[2].allows(7, 1));
+  EXPECT_FALSE(list[2].allows(8, 1));
+  EXPECT_EQ(print(*parse(print(*result.spec), "again").spec),
+            print(*result.spec));
+}
+
 } // namespace
 } // namespace meshwork::spec

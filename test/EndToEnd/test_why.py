@@ -1,0 +1,137 @@
+"""Why values lie as they do, and budgets that a plan must keep."""
+import json
+import unittest
+
+import shell
+
+MODEL, TWO = "examples/llama-tiny.json", "examples/tp2-sp.toml"
+
+
+class Why(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.space = shell.Shell()
+        cls.addClassCleanup(cls.space.close)
+        cls.space.must("meshwork", "compile", MODEL, "--spec", TWO, "-o", "sp.mwplan")
+
+    def told(self, plan, value):
+        text = self.space.must("meshwork", "explain", plan, value, "--json").stdout
+        return {entry["name"]: entry for entry in json.loads(text)["values"]}
+
+    def test_from_the_weight_to_the_spec(self):
+        value = self.told("sp.mwplan", "model.layers.1.self_attn.q_proj")[
+            "model.layers.1.self_attn.q_proj"]
+        heads = next(dim for dim in value["dims"] if dim["dim"] == "heads")
+        self.assertEqual(heads["axes"], [{"axis": "tp", "chain": [
+            {"op": "contract", "factor": "heads", "dim": "heads",
+             "follows": "model.layers.1.self_attn.q_proj.weight"},
+            {"annotation": "shard.heads", "value": '["tp"]', "place": "default"}]}])
+
+    def test_what_gave_way_and_what_it_costs(self):
+        value = self.told("sp.mwplan", "model.layers.0.input_layernorm")[
+            "model.layers.0.input_layernorm"]
+        sequence = next(dim for dim in value["dims"] if dim["dim"] == "sequence")
+        annotation = sequence["axes"][0]["chain"][-1]
+        self.assertEqual(annotation["annotation"], "shard.residual_sequence")
+        line = (shell.ROOT / TWO).read_text().split("\n")[int(annotation["place"].split(":")[1]) - 1]
+        self.assertIn("residual_sequence", line)
+        move, = value["moves"]
+        self.assertEqual((move["phase"], move["from"], move["to"]),
+                         ("forward", '[{}, {"tp"}, {}]', "[{}, {}, {}]"))
+        for word in ("q_proj", "needs all of sequence while tp splits heads", "shard.heads",
+                     "since a weight"):
+            self.assertIn(word, move["reason"])
+        # [8, 64, 64] in bf16: each of two ranks sends its half.
+        self.assertEqual(move["steps"], [
+            {"step": 'all_gather {"tp"} dim 1', "bytes_sent_per_rank": 8 * 64 * 64 * 2 // 2}])
+
+    def test_moves_are_the_collectives_of_the_plan(self):
+        """Bytes of one microbatch, summed over all values, are those of the instructions, but
+        for the head, whose scalars the fused loss exchanges on its own."""
+        names = set()
+        for layer in (0, 1):
+            for leaf in ("input_layernorm", "self_attn.o_proj", "post_attention_layernorm",
+                         "mlp.down_proj"):
+                names.add(f"model.layers.{layer}.{leaf}")
+        moved = sum(step["bytes_sent_per_rank"] for name in names
+                    for move in self.told("sp.mwplan", name)[name]["moves"]
+                    for step in move["steps"])
+        plan = json.loads(self.space.must("meshwork", "explain", "sp.mwplan", "--json").stdout)
+        sent = sum(c["bytes_sent_per_rank"] for c in plan["collectives"]
+                   if c["phase"] == "forward" and c["cause"].startswith("model.layers.*"))
+        self.assertEqual(moved, sent)
+
+    def test_state_tells_of_zero(self):
+        self.space.must("meshwork", "compile", MODEL, "--spec", "examples/hsdp.toml", "-o",
+                        "h.mwplan")
+        name = "model.layers.0.mlp.up_proj.weight"
+        told = self.told("h.mwplan", name)
+        chain = told[f"{name} (master)"]["dims"][0]["axes"][0]
+        self.assertEqual(chain["axis"], "fsdp")
+        self.assertEqual(chain["chain"][-1]["annotation"], "zero.stage")
+        self.assertEqual(chain["chain"][-1]["value"], "3")
+        text = self.space.must("meshwork", "explain", "h.mwplan", name).stdout
+        self.assertIn("split: dim 0 over fsdp; every rank holds one of 2 parts", text)
+
+    def test_a_pin_is_named_with_its_place(self):
+        self.space.write("pin.toml", (shell.ROOT / "examples/tp2.toml").read_text()
+                         .split("[expect]")[0] + '[[shard.tensor]]\nname = "*.0.mlp.down_proj.weight"'
+                         "\ndims = '[{\"tp\"}, {}]'\n")
+        self.space.must("meshwork", "compile", MODEL, "--spec", "pin.toml", "-o", "pin.mwplan")
+        name = "model.layers.0.mlp.down_proj.weight"
+        axis = self.told("pin.mwplan", name)[name]["dims"][0]["axes"][0]
+        self.assertEqual(axis["chain"][0]["annotation"], "shard.tensor *.0.mlp.down_proj.weight")
+        self.assertIn("pin.toml:", axis["chain"][0]["place"])
+
+
+class Budgets(unittest.TestCase):
+    def setUp(self):
+        self.space = shell.Shell()
+        self.addCleanup(self.space.close)
+
+    def compile(self, budget, accept, *needles):
+        command = ["meshwork", "compile", MODEL, "--spec", TWO, "-o", "b.mwplan", "--set",
+                   f"expect.collectives=['{budget}']"]
+        (self.space.path / "b.mwplan").unlink(missing_ok=True)
+        if accept:
+            self.space.must(*command)
+        else:
+            self.space.refuse(shell.SPEC, needles, *command)
+            self.assertFalse((self.space.path / "b.mwplan").exists())
+
+    def test_collectives(self):
+        self.compile("all_gather(tp) == 4 per layer", True)
+        self.compile("all_gather(tp) <= 3 per layer", False, "found 8 in the 2 layers",
+                     "model.layers.*.input_layernorm for model.layers.*.self_attn.q_proj",
+                     "shard.heads", "expected 3 in each")
+        self.compile("no all_gather in update", True)
+        self.compile("no all_reduce in update", False, "found 2 in a step")
+        self.compile("no all_to_all", True)
+        self.compile("reduce_scatter >= 6 per microbatch in backward", False, "found 5")
+
+    def test_memory_names_what_lives_and_the_cheapest_change(self):
+        peak = 2 ** 62
+        for limit, change in ((3_000_000, "zero.stage=1"), (2_550_000, "zero.stage=3")):
+            done = self.space.refuse(
+                shell.SPEC, ["expect.memory_per_rank: each rank needs", "Most is live at",
+                             "optimizer", f"--set '{change}' is the cheapest"],
+                "meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set",
+                f"expect.memory_per_rank={limit} B", "-o", "m.mwplan")
+            override = done.stderr.split("--set '")[1].split("'")[0]
+            self.space.must("meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set",
+                            f"expect.memory_per_rank={limit} B", "--set", override, "-o",
+                            "m.mwplan")
+            told = json.loads(self.space.must("meshwork", "explain", "m.mwplan", "--json").stdout)
+            self.assertIn(f"{told['memory_per_rank_bytes']['peak']} bytes, fits", done.stderr)
+            self.assertLess(told["memory_per_rank_bytes"]["peak"], peak)
+            peak = told["memory_per_rank_bytes"]["peak"]
+        self.space.refuse(shell.SPEC, ["all of these: ", "none fits alone"], "meshwork", "compile",
+                          MODEL, "--spec", "examples/dp2.toml", "--set",
+                          "expect.memory_per_rank=2 MB", "-o", "n.mwplan")
+        self.space.refuse(shell.SPEC, ["none fits; use more ranks"], "meshwork", "compile", MODEL, "--spec",
+                          "examples/dp2.toml", "--set", "expect.memory_per_rank=100 kB", "-o",
+                          "n.mwplan")
+
+
+if __name__ == "__main__":
+    unittest.main()
