@@ -36,6 +36,22 @@ class Examples(unittest.TestCase):
                                 f"examples/{spec}", "-o", "a.mwplan")
                 self.space.must("meshwork-run", "a.mwplan", "--validate-only")
 
+    def test_every_spec_trains_on_its_ranks(self):
+        """A few steps each; all are the step of dp1.toml, so the losses agree."""
+        def losses(spec):
+            self.space.must("meshwork", "compile", "examples/llama-tiny.json", "--spec",
+                            f"examples/{spec}", "--set", "precision.compute=f32", "-o", "c.mwplan")
+            self.space.must("meshwork-run", "c.mwplan", "--data", TEXT, "--tokenizer", "bytes",
+                            "--steps", 5, "--lr", "3e-3", "--metrics", "c.jsonl")
+            return [json.loads(line)["loss"] for line in self.space.read("c.jsonl").splitlines()]
+
+        expected = losses("dp1.toml")
+        for spec in ("dp2.toml", "tp2.toml", "tp2-sp.toml", "zero3.toml", "hsdp.toml"):
+            with self.subTest(spec):
+                for one, other in zip(losses(spec), expected, strict=True):
+                    self.assertAlmostEqual(one, other, delta=1e-5)
+        self.assertLess(expected[-1], expected[0] - 0.1)
+
     def losses(self, model, *options):
         self.space.must("meshwork", "compile", f"examples/{model}", "--spec",
                         "examples/dp2.toml", "-o", "b.mwplan")
