@@ -61,13 +61,10 @@ bool isMeant(const CollectiveBudget &budget, const Traffic &traffic) {
          (budget.per != CollectiveBudget::Per::layer || isOfLayer(traffic));
 }
 
-/// Times in a step, or in one run of its phase.
-uint64_t timesOf(const CollectiveBudget &budget, const plan::Plan &plan,
-                 const Traffic &traffic) {
-  bool isRepeated = traffic.phase != "update";
-  return budget.per == CollectiveBudget::Per::step || !isRepeated
-             ? traffic.count
-             : traffic.count / plan.microbatches();
+/// Times in a step, or in its last microbatch and its update.
+uint64_t timesOf(const CollectiveBudget &budget, const Traffic &traffic) {
+  return budget.per == CollectiveBudget::Per::step ? traffic.count
+                                                   : traffic.instructions;
 }
 
 std::string unitText(const CollectiveBudget &budget, uint64_t layers) {
@@ -82,7 +79,7 @@ std::string unitText(const CollectiveBudget &budget, uint64_t layers) {
   return "";
 }
 
-std::string check(const plan::Plan &plan, const plan::Program &program,
+std::string check(const plan::Program &program,
                   const std::vector<Traffic> &list,
                   const CollectiveBudget &budget) {
   bool isPerLayer = budget.per == CollectiveBudget::Per::layer;
@@ -90,7 +87,7 @@ std::string check(const plan::Plan &plan, const plan::Program &program,
   Table table({">times", "collective", "axis", "phase", "cause"});
   for (const Traffic &traffic : list)
     if (isMeant(budget, traffic)) {
-      uint64_t times = timesOf(budget, plan, traffic);
+      uint64_t times = timesOf(budget, traffic);
       found = saturatingAdd(found, times);
       table.add({absl::StrCat(times), traffic.kind, traffic.axis, traffic.phase,
                  traffic.cause});
@@ -111,7 +108,7 @@ std::string brokenBudgets(const plan::Plan &plan,
   for (const CollectiveBudget &budget : budgets)
     for (const plan::Program *program : *plan.programs()) {
       std::string broken =
-          check(plan, *program,
+          check(*program,
                 traffic(plan, *program, Listing(plan, *program)), budget);
       text += broken;
       if (!broken.empty())

@@ -56,6 +56,7 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
       known = list.insert(list.end(), std::move(one));
     uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
     uint64_t runs = op->last_microbatch() ? 1 : phase.runs;
+    ++known->instructions;
     known->group = static_cast<uint32_t>(ranks);
     known->count = saturatingAdd(known->count, runs);
     known->bufferBytes =

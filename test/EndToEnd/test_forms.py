@@ -1,0 +1,130 @@
+"""Bytes and counts of plans against the closed forms of each strategy, exactly."""
+import collections
+import json
+import unittest
+
+import shell
+
+MODEL = "examples/llama-tiny.json"
+CONFIG = json.loads((shell.ROOT / MODEL).read_text())
+WIDTH, INNER, LAYERS = (CONFIG[k] for k in ("hidden_size", "intermediate_size",
+                                            "num_hidden_layers"))
+VOCAB, MICRO, SEQUENCE = CONFIG["vocab_size"], 4, 64
+KEYS = WIDTH * CONFIG["num_key_value_heads"] // CONFIG["num_attention_heads"]
+NORMS = (2 * LAYERS + 1) * WIDTH
+TABLES = 2 * VOCAB * WIDTH
+MATRICES = LAYERS * (2 * WIDTH * WIDTH + 2 * KEYS * WIDTH + 3 * INNER * WIDTH)
+COUNT = NORMS + TABLES + MATRICES
+TENSORS = 9 * LAYERS + 3
+SCALAR = 4  # an f32
+# Where gradients are reduced as they appear, those of norms still are the f32 sums over tokens,
+# two bytes an element more than the form's.
+SCATTERED = COUNT + NORMS
+
+
+class Forms(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.space = shell.Shell()
+        cls.addClassCleanup(cls.space.close)
+
+    def plan(self, mesh, *settings, micro=MICRO):
+        options = [part for setting in settings for part in ("--set", setting)]
+        self.space.must("meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set",
+                        f"mesh.axes={json.dumps(mesh)}", "--set", f"batch.micro={micro}", "--set",
+                        "recompute.policy=none", *options, "-o", "f.mwplan")
+        return json.loads(self.space.must("meshwork", "explain", "f.mwplan", "--json").stdout)
+
+    @staticmethod
+    def sent(plan):
+        """Bytes a rank sends in a step, by kind and axis."""
+        total = collections.Counter()
+        for c in plan["collectives"]:
+            total[c["kind"], c["axis"]] += c["bytes_sent_per_rank"]
+        return total
+
+    def test_data_parallel(self):
+        plan = self.plan(["dp=2"])
+        # all_reduce of 2 bytes an element, 2 (N-1)/N of it; and the loss.
+        self.assertEqual(self.sent(plan), {("all_reduce", "dp"): 2 * COUNT + SCALAR})
+
+    def test_zero_1_and_2(self):
+        for stage in (1, 2):
+            with self.subTest(stage):
+                scattered = COUNT if stage == 1 else SCATTERED
+                plan = self.plan(["dp=2"], f"zero.stage={stage}")
+                # Half of each tensor goes; the norm of the gradient is a scalar a tensor.
+                self.assertEqual(self.sent(plan), {
+                    ("reduce_scatter", "dp"): scattered, ("all_gather", "dp"): COUNT,
+                    ("all_reduce", "dp"): SCALAR + TENSORS * SCALAR})
+
+    def test_zero_2_reduces_in_each_microbatch(self):
+        plan = self.plan(["dp=2"], "zero.stage=2", micro=2)
+        self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], 2 * SCATTERED)
+        self.assertEqual(self.sent(plan)["all_gather", "dp"], COUNT)
+
+    def test_zero_3(self):
+        """3M: a gather in each pass and one reduce_scatter. The table's weights are not read in
+        the backward pass, and the head's two passes are one."""
+        plan = self.plan(["dp=2"], "zero.stage=3")
+        self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], SCATTERED)
+        self.assertEqual(self.sent(plan)["all_gather", "dp"], 2 * COUNT - TABLES)
+
+    def test_hybrid(self):
+        plan = self.plan(["dp=2", "fsdp=2"], "zero.stage=3", micro=2)
+        sent = self.sent(plan)
+        self.assertEqual(sent["reduce_scatter", "fsdp"], SCATTERED)
+        self.assertEqual(sent["all_gather", "fsdp"], 2 * COUNT - TABLES)
+        # Half of the gradients is left to each rank for the sum over dp.
+        self.assertEqual(sent["all_reduce", "dp"], COUNT)
+
+    def layers(self, plan, kind, phase):
+        """How often collectives of layers move activations, and their bytes."""
+        of_layers = [c for c in plan["collectives"]
+                     if (c["kind"], c["axis"], c["phase"]) == (kind, "tp", phase)
+                     and ".*." in c["cause"].split(" for ")[-1].split(" ")[0]]
+        return (sum(c["count"] for c in of_layers),
+                sum(c["bytes_sent_per_rank"] for c in of_layers))
+
+    # Row maximum, sum of exponentials and target logit of each token: never the logits.
+    HEAD = 3 * MICRO * SEQUENCE * SCALAR
+    HIDDEN = MICRO * SEQUENCE * WIDTH * 2
+    NORM_SCALARS = (TENSORS - 2 * LAYERS - 1) * SCALAR  # of tensors that tp splits
+
+    def test_tensor_parallel(self):
+        plan = self.plan(["tp=2"], "batch.global=4")
+        for phase in ("forward", "backward"):
+            self.assertEqual(self.layers(plan, "all_reduce", phase),
+                             (2 * LAYERS, 2 * LAYERS * self.HIDDEN), phase)
+        # Beside the layers: the table's rows forward, the head's input gradient backward.
+        self.assertEqual(self.sent(plan), {
+            ("all_reduce", "tp"):
+                (4 * LAYERS + 2) * self.HIDDEN + self.HEAD + self.NORM_SCALARS})
+
+    def test_sequence_parallel(self):
+        plan = self.plan(["tp=2"], "batch.global=4", 'shard.residual_sequence=["tp"]')
+        for kind in ("all_gather", "reduce_scatter"):
+            for phase in ("forward", "backward"):
+                self.assertEqual(self.layers(plan, kind, phase),
+                                 (2 * LAYERS, 2 * LAYERS * self.HIDDEN // 2), (kind, phase))
+        half = (4 * LAYERS + 2) * self.HIDDEN // 2
+        self.assertEqual(self.sent(plan), {
+            ("all_gather", "tp"): half, ("reduce_scatter", "tp"): half,
+            ("all_reduce", "tp"): self.HEAD + self.NORM_SCALARS + 2 * NORMS})
+
+    def state(self, plan):
+        memory = plan["memory_per_rank_bytes"]
+        return [memory[key] for key in ("weights", "gradients", "optimizer")]
+
+    def test_model_state(self):
+        for stage, expected in ((0, [2 * COUNT, 2 * COUNT, 12 * COUNT]),
+                                (1, [2 * COUNT, 2 * COUNT, 6 * COUNT]),
+                                (2, [2 * COUNT, COUNT, 6 * COUNT]),
+                                (3, [COUNT, COUNT, 6 * COUNT])):
+            with self.subTest(stage):
+                plan = self.plan(["dp=2"], f"zero.stage={stage}")
+                self.assertEqual(self.state(plan), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,56 @@
+"""A model of 405 thousand million parameters on 16 384 ranks: what a compilation costs depends
+on the model, not on the ranks."""
+import json
+import resource
+import time
+import unittest
+
+import shell
+
+# The shape of Llama 3.1 405B.
+CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256,
+          "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 126,
+          "num_attention_heads": 128, "num_key_value_heads": 8, "hidden_act": "silu",
+          "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "max_position_embeddings": 131072,
+          "initializer_range": 0.02, "attention_bias": False, "mlp_bias": False,
+          "tie_word_embeddings": False}
+SPEC = """[mesh]
+axes = ["dp={ranks}", "tp=8"]
+[shard]
+residual_sequence = ["tp"]
+[zero]
+stage = 3
+[batch]
+global = {ranks}
+micro = 1
+sequence = 8192
+"""
+
+
+class Scale(unittest.TestCase):
+    def test_plans_do_not_grow_with_ranks(self):
+        space = shell.Shell()
+        self.addCleanup(space.close)
+        space.write("large.json", json.dumps(CONFIG))
+        sizes = {}
+        for ranks in (2, 2048):
+            space.write("spec.toml", SPEC.format(ranks=ranks))
+            start = time.monotonic()
+            space.must("meshwork", "compile", "large.json", "--spec", "spec.toml", "-o",
+                       "large.mwplan")
+            # Generous, since other tests may run beside; alone it takes a few seconds.
+            self.assertLess(time.monotonic() - start, 120)
+            sizes[ranks] = (space.path / "large.mwplan").stat().st_size
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 3 << 20)  # KiB
+        self.assertLess(abs(sizes[2] - sizes[2048]), sizes[2] / 100, sizes)
+        told = json.loads(space.must("meshwork", "explain", "large.mwplan", "--json").stdout)
+        self.assertEqual(told["ranks"], 2048 * 8)
+        self.assertEqual(told["parameters"], 405_853_388_800)
+        # Six flops a token and weight of a matmul, and the attention, over 2048 sequences.
+        tokens, table = 2048 * 8192, 128256 * 16384
+        self.assertGreater(told["flops_per_step"], 6 * tokens * (405_853_388_800 - 2 * table))
+        self.assertLess(told["flops_per_step"], 7 * tokens * 405_853_388_800)
+
+
+if __name__ == "__main__":
+    unittest.main()
