@@ -1,6 +1,7 @@
 // Gives operands the sharding that their user needs. Visits each op once, in
 // the order of the program. Which collectives a reshard becomes is decided
 // later (Localize.cpp).
+#include "llvm/ADT/ScopeExit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Notes.h"
@@ -30,6 +31,7 @@ public:
       : function(function), attr(attr), mesh(meshFrom(attr)), partials(partials), builder(function.getContext()) {}
 
   LogicalResult run() {
+    nameAll(function);
     for (BlockArgument argument : function.getArguments())
       if (failed(begin(argument)))
         return failure();
@@ -308,10 +310,13 @@ private:
     std::string dim = table.factors()[factor].name.str(), name = mesh.axes[axis].name;
     if (table.factors()[factor].kind == Factor::whole)
       return "needs all of " + dim + " in one place";
-    for (auto [winner, axes] : llvm::enumerate(decided))
-      if (winner != factor && llvm::is_contained(axes, axis))
-        return "needs all of " + dim + " while " + name + " splits " + table.factors()[winner].name.str() + " (" +
-               factorAxis(notes(), mesh, table, winner, axis, proposed).annotation + ")" + sinceMark.str() + table.whyStronger(winner, factor, axis, mesh, proposed);
+    for (auto [winner, axes] : llvm::enumerate(decided)) {
+      if (winner == factor || !llvm::is_contained(axes, axis))
+        continue;
+      std::string annotation = factorAxis(notes(), mesh, table, winner, axis, proposed).annotation;
+      return "needs all of " + dim + " while " + name + " splits " + table.factors()[winner].name.str() + (annotation.empty() ? "" : " (" + annotation + ")") +
+             sinceMark.str() + table.whyStronger(winner, factor, axis, mesh, proposed);
+    }
     return "needs all of " + dim + ", which its other tensors do not split over " + name;
   }
 
@@ -330,6 +335,12 @@ private:
 
 struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
   void runOnOperation() override {
+    // Values change from here on: their notes stay, what finds them goes.
+    auto forget = llvm::make_scope_exit([&] {
+      mesh::Provenance &notes = mesh::provenanceOf(getOperation());
+      notes.places.clear();
+      notes.counts.clear();
+    });
     mesh::MeshAttr attr = mesh::meshOf(getOperation());
     StatePartials partials; // @microbatch decides, @update reads
     for (StringRef name : {"microbatch", "update"}) {
