@@ -38,8 +38,10 @@ public:
   }
 
 private:
+  /// Of @update only state, which has a name of its own, and what moves.
   static bool isKept(const mesh::ValueStory &value) {
-    return !value.moves.empty() || (!value.dims.empty() && (!value.inUpdate || llvm::any_of(value.dims, [](const mesh::DimStory &dim) { return !dim.causes.empty(); })));
+    bool isState = llvm::StringRef(value.name).ends_with(")") && !llvm::StringRef(value.name).contains('/');
+    return !value.moves.empty() || (!value.dims.empty() && (!value.inUpdate || isState));
   }
 
   static uint32_t number(std::vector<std::string> &list, std::map<std::string, uint32_t> &known, const std::string &text) {
@@ -101,7 +103,23 @@ private:
     return at->second;
   }
 
-  std::unique_ptr<plan::DimCauseT> cause(const mesh::DimCause &cause, size_t place) {
+  /// Over values that are left out, to one that stays or to the annotation.
+  const mesh::DimCause &shortened(const mesh::DimCause &cause) const {
+    const mesh::DimCause *last = &cause;
+    for (size_t steps = 0; steps < notes.values.size() && last->annotation.empty() && !places.contains(last->from); ++steps) {
+      const std::vector<mesh::DimStory> &dims = notes.values[last->from].dims;
+      if (last->fromDim >= dims.size())
+        return *last;
+      auto next = llvm::find_if(dims[last->fromDim].causes, [&](const mesh::DimCause &one) { return one.axis == cause.axis; });
+      if (next == dims[last->fromDim].causes.end())
+        return *last;
+      last = &*next;
+    }
+    return *last;
+  }
+
+  std::unique_ptr<plan::DimCauseT> cause(const mesh::DimCause &given, size_t place) {
+    const mesh::DimCause &cause = shortened(given);
     auto entry = std::make_unique<plan::DimCauseT>();
     entry->axis = cause.axis;
     entry->annotation = annotation(cause.annotation);

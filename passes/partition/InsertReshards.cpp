@@ -336,7 +336,7 @@ private:
 struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
   void runOnOperation() override {
     // Values change from here on: their notes stay, what finds them goes.
-    auto forget = llvm::make_scope_exit([&] {
+    llvm::scope_exit forget([&] {
       mesh::Provenance &notes = mesh::provenanceOf(getOperation());
       notes.places.clear();
       notes.counts.clear();

@@ -116,12 +116,16 @@ private:
     auto known = states.find(state.getName());
     if (known == states.end())
       return;
-    size_t parameter = placeOf(known->second.parameter);
+    // The annotation itself, not the parameter: all layers then tell the same.
+    const Sharding &compute = known->second.compute;
     Sharding stored = storedOf(StateKind::master, state.getName());
     for (auto [i, axes] : llvm::enumerate(stored.dims))
       for (AxisId axis : axes) {
-        bool isOwn = !llvm::is_contained(known->second.compute.dims[i], axis);
-        notesOn(state.getResult()).dims[i].causes.push_back({mesh.axes[axis].name, isOwn ? "zero.stage" : "", isOwn ? "" : "state", "", parameter, i});
+        bool isOwn = !llvm::is_contained(compute.dims[i], axis);
+        std::string name = mesh.axes[axis].name;
+        std::string key = isOwn ? "zero.stage" : mesh::provenanceOf(state).annotationOf(known->second.parameter, i, name);
+        if (!key.empty())
+          notesOn(state.getResult()).dims[i].causes.push_back({name, key, "", "", 0, 0});
       }
   }
 

@@ -17,7 +17,7 @@ func.func @microbatch(%x: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.shardin
   %h = transformer.contract "bse,fe->bsf" %x, %up {mesh.shardings = [#mesh.sharding<[{}, {}, {"tp"}]>]} : tensor<4x8x8xf32, #bse>, tensor<16x8xf32, #fe> -> tensor<4x8x16xf32, #bsf>
   // CHECK-NEXT: %[[Y:.*]] = transformer.contract "bsf,ef->bse" %[[H]], {{.*}}[#mesh.sharding<[{}, {}, {}], partial = sum {"tp"}>]
   %y = transformer.contract "bsf,ef->bse" %h, %down {mesh.shardings = [#mesh.sharding<[{}, {}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<8x16xf32, #ef> -> tensor<4x8x8xf32, #bse>
-  // CHECK-NEXT: %[[R:.*]] = mesh.reshard %[[Y]] from <[{}, {}, {}], partial = sum {"tp"}> to <[{}, {}, {}]> cause "down sums over ffn, which tp splits"
+  // CHECK-NEXT: %[[R:.*]] = mesh.reshard %[[Y]] from <[{}, {}, {}], partial = sum {"tp"}> to <[{}, {}, {}]> cause "down 2 sums over ffn, which tp splits"
   // CHECK: transformer.map ins(%[[R]]
   %a = transformer.map ins(%y : tensor<4x8x8xf32, #bse>) {mesh.shardings = [#mesh.sharding<[{}, {}, {}]>]} -> tensor<4x8x8xf32, #bse> {
   ^bb0(%v: f32):
