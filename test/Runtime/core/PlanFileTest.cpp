@@ -141,7 +141,7 @@ TEST(PlanFile, loadsTenMegabytesQuickly) {
   while (program.views.size() < 40000)
     program.views.push_back(
         std::make_unique<plan::ViewT>(*program.views.back()));
-  plan.code.assign(5 << 20, 1);
+  plan.code.assign(6 << 20, 1);
   Bytes bytes = encode(plan);
   ASSERT_GT(bytes.size(), 10u << 20);
   double ms = 1e9; // The best of some: other processes share the cores.
