@@ -125,6 +125,27 @@ class Forms(unittest.TestCase):
                 plan = self.plan(["dp=2"], f"zero.stage={stage}")
                 self.assertEqual(self.state(plan), expected)
 
+    def test_uneven_state(self):
+        """Three ranks: blocks of ceil(n / 3) of the first dim that 3 divides, or of the longest."""
+        plan = self.plan(["dp=3"], "zero.stage=3", "batch.global=12")
+        heads, keys = CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"]
+        depth = WIDTH // heads
+
+        def part(*shape):
+            whole = list(shape)
+            split = next((i for i, n in enumerate(whole) if n % 3 == 0), whole.index(max(whole)))
+            whole[split] = -(-whole[split] // 3)
+            count = 1
+            for n in whole:
+                count *= n
+            return count
+
+        count = 2 * part(VOCAB, WIDTH) + (2 * LAYERS + 1) * part(WIDTH) + LAYERS * (
+            part(heads, depth, WIDTH) + 2 * part(keys, depth, WIDTH) + part(WIDTH, heads, depth)
+            + 2 * part(INNER, WIDTH) + part(WIDTH, INNER))
+        self.assertGreater(3 * count, COUNT)
+        self.assertEqual(self.state(plan), [2 * count, 2 * count, 12 * count])
+
 
 if __name__ == "__main__":
     unittest.main()
