@@ -84,6 +84,7 @@ void buildPartition(OpPassManager &passes, const spec::Spec &) {
 void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
   options.policies.assign(spec.recompute.begin(), spec.recompute.end());
+  options.keepGathered = spec.zero.keepGathered;
   passes.addPass(memory::createRecomputePass(options));
 }
 

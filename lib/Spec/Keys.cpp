@@ -241,6 +241,16 @@ void addMeshKeys(std::vector<Key> &keys) {
 void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroStage());
   keys.push_back(zeroAxes());
+  Key gathered = choice(
+      "zero", "gathered", {"free", "keep"},
+      [](Spec &s, const std::string &t) { s.zero.keepGathered = t == "keep"; },
+      {});
+  gathered.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.stage != 3)
+      return std::nullopt;
+    return tomlString(s.zero.keepGathered ? "keep" : "free");
+  };
+  keys.push_back(gathered);
   const char *noContext = "leave [context] out";
   keys.push_back(refused(
       choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),

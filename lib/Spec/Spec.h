@@ -41,6 +41,7 @@ struct TensorPin {
 struct Zero {
   uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
   std::vector<std::string> axes; // empty in stage 0 only
+  bool keepGathered = false;     // stage 3: from the forward pass to the backward
 };
 
 struct Batch {

@@ -157,6 +157,10 @@ private:
   }
 
   void checkZero() {
+    if (spec.zero.stage != 3 && given("zero.gathered"))
+      error("zero.gathered", "has no meaning in stage " +
+                                 std::to_string(spec.zero.stage) +
+                                 "; weights are gathered in stage 3 only");
     if (spec.zero.stage == 0 && given("zero.axes"))
       error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
                          "or 3, or leave the line out");

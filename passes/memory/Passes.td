@@ -13,10 +13,11 @@ def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
     cheap (maps, reductions, rolls, gathers of activations), where all that it
     reads is there anyway: norms, activations, dropout, but not the residual
     stream. `full` keeps only what crosses from one layer to a later one.
-    Gathered weights are never kept, whatever the policy.
+    Gathered weights are not kept, whatever the policy, unless `keep-gathered`.
   }];
   let options = [
-    ListOption<"policies", "policies", "std::string", "none, selective or full: one for all layers, or one for each">];
+    ListOption<"policies", "policies", "std::string", "none, selective or full: one for all layers, or one for each">,
+    Option<"keepGathered", "keep-gathered", "bool", "false", "whether weights that are stored in parts stay whole until the backward pass">];
 }
 
 def PlanArenaPass : Pass<"memory-plan-arena", "::mlir::ModuleOp"> {

@@ -36,9 +36,12 @@ FailureOr<SmallVector<Policy>> parse(ArrayRef<std::string> names, int64_t numLay
 
 class Recompute {
 public:
-  Recompute(func::FuncOp function, const Layers &layers, ArrayRef<Policy> policies) : block(function.getBody().front()), layers(layers), policies(policies) {}
+  Recompute(func::FuncOp function, const Layers &layers, ArrayRef<Policy> policies, bool keepGathered)
+      : block(function.getBody().front()), layers(layers), policies(policies), keepGathered(keepGathered) {}
 
   void run() {
+    if (keepGathered)
+      shareGathered();
     for (Operation &op : block)
       if (!isBackward(&op))
         classify(&op);
@@ -49,6 +52,24 @@ public:
   }
 
 private:
+  static bool isSame(Operation *a, Operation *b) {
+    return a->getName() == b->getName() && a->getOperands() == b->getOperands() && a->getResultTypes() == b->getResultTypes() &&
+           a->getInherentAttr("dim") == b->getInherentAttr("dim") && a->getInherentAttr("axes") == b->getInherentAttr("axes");
+  }
+
+  /// The backward pass reads the weights that the forward pass has gathered.
+  void shareGathered() {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isBackward(&op) || !layers.isStatic(&op) || !isa<mesh::CollectiveOpInterface>(op))
+        continue;
+      auto known = llvm::find_if(op.getOperand(0).getUsers(), [&](Operation *other) { return !isBackward(other) && isSame(&op, other); });
+      if (known == op.getOperand(0).getUsers().end())
+        continue;
+      op.replaceAllUsesWith(*known);
+      op.erase();
+    }
+  }
+
   /// Notes which ops run again, and which others' results can be had in the
   /// backward pass: those that it reads itself, and those that cross layers.
   void classify(Operation *op) {
@@ -71,8 +92,8 @@ private:
   }
 
   bool mayRunAgain(Operation *op) const {
-    if (layers.isStatic(op)) // A gathered weight is gathered again, never kept.
-      return isa<mesh::CollectiveOpInterface>(op) ||
+    if (layers.isStatic(op)) // A gathered weight is gathered again, unless the spec says to keep it.
+      return (!keepGathered && isa<mesh::CollectiveOpInterface>(op)) ||
              llvm::any_of(op->getOperands(), [&](Value v) { return dropped.contains(v.getDefiningOp()); });
     switch (policyOf(op)) {
     case Policy::none:
@@ -110,6 +131,7 @@ private:
   Block &block;
   const Layers &layers;
   ArrayRef<Policy> policies;
+  bool keepGathered;
   llvm::DenseSet<Operation *> dropped, available;
   llvm::DenseMap<Operation *, Operation *> clones;
 };
@@ -128,7 +150,7 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
     FailureOr<SmallVector<Policy>> parsed = parse(names.empty() ? std::vector<std::string>{"selective"} : names, layers.count(), [&] { return getOperation().emitError(); });
     if (failed(parsed))
       return signalPassFailure();
-    Recompute(function, layers, *parsed).run();
+    Recompute(function, layers, *parsed, keepGathered).run();
   }
 };
 } // namespace

@@ -70,6 +70,11 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], SCATTERED)
         self.assertEqual(self.sent(plan)["all_gather", "dp"], 2 * COUNT - TABLES)
 
+    def test_zero_3_that_keeps_gathers_once(self):
+        plan = self.plan(["dp=2"], "zero.stage=3", "zero.gathered=keep")
+        self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], SCATTERED)
+        self.assertEqual(self.sent(plan)["all_gather", "dp"], COUNT)
+
     def test_hybrid(self):
         plan = self.plan(["dp=2", "fsdp=2"], "zero.stage=3", micro=2)
         sent = self.sent(plan)

@@ -31,11 +31,13 @@ def layouts():
             yield {"dp": dp, "fsdp": fsdp, "tp": tp}, sequence, stage
 
 
-def spec(axes, sequence, stage, micro=1, **sections):
+def spec(axes, sequence, stage, micro=1, gathered=None, **sections):
     # ZeRO over fsdp where there is such an axis (HSDP), else over dp.
     zero = {"stage": stage}
     if stage:
         zero["axes"] = ["fsdp"] if axes["fsdp"] > 1 else ["dp"]
+    if gathered:
+        zero["gathered"] = gathered
     shard = {"residual_sequence": ["tp"]} if sequence else {}
     mesh = {"axes": [f"{name}={size}" for name, size in axes.items()]}
     return tools.spec(BATCH, micro, SEQUENCE, mesh=mesh, shard=shard, zero=zero,
@@ -88,6 +90,16 @@ class Sharded(Agreement):
                     found = run.gradients
                     far = {n: np.linalg.norm(found[n] - base_gradients[n]) / limits[n] for n in limits}
                     self.assertLess(max(far.values()), 1, max(far, key=far.get))
+
+    def test_kept_weights_change_no_bit(self):
+        weights = self.space.save_weights(self.random_weights(LLAMA))
+        for axes in ({"dp": 2, "fsdp": 1, "tp": 1}, {"dp": 2, "fsdp": 1, "tp": 2}):
+            for policy in ("none", "full"):
+                kept, freed = (self.run_layout(LLAMA, (axes, False, 3), 2, weights, recompute={"policy": policy},
+                                               gathered=gathered) for gathered in ("keep", "free"))
+                self.assertEqual(kept.losses, freed.losses)
+                for name, value in freed.weights.items():
+                    np.testing.assert_array_equal(value, kept.weights[name], name)
 
     def test_overlap_changes_no_bit(self):
         """What runs beside computation sums the same numbers in the same order."""

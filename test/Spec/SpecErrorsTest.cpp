@@ -199,6 +199,8 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");
   expectSetError("pipeline.layers=auto", "pipeline.layers: not supported");
   expectSetError("pipeline.layers=[3,4]", "pipeline.layers: not supported");
+  expectSetError("zero.gathered=keep", "zero.gathered: has no meaning in stage 0");
+  expectSetError("overlap.bucket=1 B", "overlap.bucket: found");
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" keeps what fits "
                  "expect.memory_per_rank, which is missing");
