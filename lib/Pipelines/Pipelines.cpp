@@ -10,6 +10,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/codegen/Passes.h"
+#include "passes/codegen/gpu/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/memory/Passes.h"
 #include "passes/partition/Passes.h"
@@ -152,6 +153,7 @@ void registerPassesAndPipelines() {
   schedule::registerSchedulePasses();
   memory::registerMemoryPasses();
   codegen::registerCodegenPasses();
+  codegen::registerCodegenGpuPasses();
   registerPass([] { return createGatePass(); });
   static SmallVector<std::unique_ptr<PassPipelineRegistration<SpecOptions>>> pipelines;
   for (const Phase &phase : phases())

@@ -5,8 +5,7 @@
 #include "lib/Target/ProgramTables.h"
 #include "dialects/mesh/Mesh.h"
 #include "meshwork/Plan/Frame.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/KernelSpecs.h"
 #include "runtime/device/cpu/Prepare.h"
 
 using namespace mlir;
@@ -15,24 +14,6 @@ namespace meshwork::target {
 namespace {
 
 constexpr StringRef producer = "meshwork 0.1.0";
-
-/// The clusters of the module's kernel functions, to be emitted by name.
-SmallVector<codegen::KernelSpec> kernelSpecs(ModuleOp module) {
-  SmallVector<codegen::KernelSpec> specs;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    auto strides = function->getAttrOfType<ArrayAttr>("schedule.strides");
-    auto fused = llvm::to_vector(function.getOps<transformer::FusedOp>());
-    if (!strides || fused.size() != 1)
-      continue;
-    codegen::KernelSpec spec{fused[0], {}, {}, function.getName().str()};
-    for (auto [i, attr] : llvm::enumerate(strides)) {
-      codegen::Layout layout{SmallVector<int64_t>(cast<DenseI64ArrayAttr>(attr).asArrayRef())};
-      (i < fused[0].getInputs().size() ? spec.inputs : spec.results).push_back(layout);
-    }
-    specs.push_back(std::move(spec));
-  }
-  return specs;
-}
 
 /// Fills in what the libraries need, which shows only in a finished plan.
 LogicalResult addWorkspaces(ModuleOp module, plan::PlanT &plan) {
@@ -65,7 +46,7 @@ private:
   LogicalResult addKernels() {
     codegen::loadKernelDialects(*module.getContext());
     OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
-    for (codegen::KernelSpec &kernel : kernelSpecs(module)) {
+    for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module)) {
       if (failed(codegen::emitKernel(kernel, *code, target)))
         return failure();
       auto entry = std::make_unique<plan::KernelT>();
@@ -163,7 +144,7 @@ private:
 /// The programs alone, to be measured.
 FailureOr<plan::PlanT> programsOf(ModuleOp module) {
   llvm::StringMap<uint32_t> kernels, axes;
-  for (codegen::KernelSpec &kernel : kernelSpecs(module))
+  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
     kernels[kernel.symbol] = kernels.size();
   for (auto [i, name] : llvm::enumerate(mesh::meshOf(module).getNames()))
     axes[name.getValue()] = i;

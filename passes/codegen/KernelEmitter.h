@@ -19,9 +19,11 @@ namespace meshwork::codegen {
 
 using target::CpuTarget;
 
-/// Where a tensor's elements are: one stride (in elements) per dim.
+/// Where a tensor's elements are: one stride (in elements) per dim. The first
+/// element's address is a multiple of `alignBytes` (read by the GPU's emitter).
 struct Layout {
   llvm::SmallVector<int64_t> strides;
+  int64_t alignBytes = 16;
 };
 
 /// One kernel to emit. A result may lie exactly where an operand of its type

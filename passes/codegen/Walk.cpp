@@ -12,7 +12,7 @@ SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-Layout contiguousLayout(Type type) { return {rowMajor(cast<RankedTensorType>(type).getShape())}; }
+Layout contiguousLayout(Type type) { return {rowMajor(cast<RankedTensorType>(type).getShape()), 16}; }
 
 KernelSpec contiguousSpec(FusedOp op, StringRef symbol) {
   KernelSpec spec{op, {}, {}, symbol.str()};

@@ -1,0 +1,21 @@
+// Which GPUs kernels are generated for.
+//
+//   auto target = resolveCudaTarget("sm_90a", [] { return emitError(loc); });
+#pragma once
+
+#include <string>
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Support/LLVM.h"
+
+namespace meshwork::target {
+
+struct CudaTarget {
+  std::string arch;       // sm_80 | sm_90a | sm_100
+  std::string ptxFeature; // LLVM's name of the oldest PTX version that has this arch
+};
+
+/// Other names are an error that lists these.
+mlir::FailureOr<CudaTarget> resolveCudaTarget(llvm::StringRef arch, llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+} // namespace meshwork::target

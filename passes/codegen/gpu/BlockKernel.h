@@ -1,0 +1,70 @@
+// Writes one kernel: which rows and columns a thread takes (BlockKernel.cpp),
+// sums across threads (BlockSums.cpp).
+#pragma once
+
+#include "passes/codegen/gpu/GpuKernel.h"
+#include "passes/codegen/gpu/ThreadBody.h"
+
+namespace meshwork::codegen {
+
+class BlockKernel {
+public:
+  BlockKernel(const Walk &walk, const Geometry &geometry, llvm::ArrayRef<int64_t> baseBytes);
+  /// Fills `function`. `shared` is the name of the block's memory, empty without.
+  void build(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<transformer::DropoutMaskOp> dropouts, llvm::StringRef shared);
+
+private:
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  // BlockKernel.cpp
+  void findThread(llvm::StringRef shared);
+  void emitRow();
+  void emitChunk();
+  void bindRow(mlir::Value row, mlir::Value end);
+  void makePlaces();
+  /// The place of vector `vector` of a row; it always exists where `isActive`.
+  Place placeOf(mlir::Value vector, bool isActive);
+  void bindColumns(Place &place, mlir::Value column);
+  void emitHeldPass(unsigned pass);
+  void emitLoopedPass(unsigned pass);
+  /// Results with cols at the current place: values first, then stores.
+  void storeColumns();
+  void storeRowResults();
+  void addRowToChunk();
+  llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
+  mlir::Value onlyExisting(mlir::Value part, mlir::Value otherwise);
+  transformer::ReduceOp reductionOf(unsigned result);
+
+  // BlockSums.cpp
+  mlir::Value combineLanes(mlir::Value vector, bool isMax);
+  /// A value of each thread to that of all `threads` beside it, in all of them.
+  mlir::Value reduceThreads(mlir::Value value, bool isMax, int64_t threads);
+  mlir::Value shuffle(mlir::Value value, bool isMax, int64_t threads);
+  mlir::Value sharedAddress(mlir::Value index);
+  void barrier();
+  void initChunk();
+  void storeChunk();
+  void storeChunkColumns(unsigned result, llvm::ArrayRef<mlir::Value> sums);
+
+  mlir::Value op(llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> make) { return make(body.builder(), body.loc()); }
+  mlir::Value mul(mlir::Value a, int64_t b);
+  mlir::Value div(mlir::Value a, int64_t b);
+  mlir::Value rem(mlir::Value a, int64_t b);
+  mlir::Value plus(mlir::Value a, mlir::Value b);
+  mlir::Value isLess(mlir::Value a, mlir::Value b);
+  mlir::Value isZero(mlir::Value a);
+  mlir::Value both(mlir::Value a, mlir::Value b);
+
+  const Walk &walk;
+  const Geometry &geometry;
+  ThreadBody body;
+  Values yields;
+  bool isChunked;
+  mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn; // i32
+  mlir::Value rowExists, shift, shared;
+  llvm::SmallVector<Place, 8> places;
+  Values carried;            // sums of chunk results, by result and place
+  unsigned usedSlots = 0;    // of shared memory, of one float a warp
+};
+
+} // namespace meshwork::codegen

@@ -1,0 +1,125 @@
+// Sums and maxima across the threads of a block: lanes of a vector, then a
+// warp's shuffles, then shared memory. Their order is that of thread numbers,
+// so equal inputs give equal bits.
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/codegen/gpu/BlockKernel.h"
+
+using namespace mlir;
+namespace meshwork::codegen {
+using namespace transformer;
+
+Value BlockKernel::combineLanes(Value vector, bool isMax) {
+  auto type = dyn_cast<VectorType>(vector.getType());
+  if (!type)
+    return vector;
+  OpBuilder &b = body.builder();
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    parts.push_back(vector::ExtractOp::create(b, body.loc(), vector, i));
+  while (parts.size() > 1) {
+    size_t half = parts.size() / 2;
+    SmallVector<Value> sums;
+    for (size_t i = 0; i < half; ++i)
+      sums.push_back(body.combine(b, isMax, parts[i], parts[i + half]));
+    if (parts.size() % 2)
+      sums.push_back(parts.back());
+    parts = std::move(sums);
+  }
+  return parts.front();
+}
+
+/// Both sides of an exchange add the same two numbers, so all lanes end equal.
+Value BlockKernel::shuffle(Value value, bool isMax, int64_t threads) {
+  OpBuilder &b = body.builder();
+  for (int64_t offset = threads / 2; offset > 0; offset /= 2) {
+    Value other = gpu::ShuffleOp::create(b, body.loc(), value, static_cast<int32_t>(offset), 32, gpu::ShuffleMode::XOR).getShuffleResult();
+    value = body.combine(b, isMax, value, other);
+  }
+  return value;
+}
+
+Value BlockKernel::sharedAddress(Value index) {
+  OpBuilder &b = body.builder();
+  Value wide = arith::ExtUIOp::create(b, body.loc(), b.getI64Type(), index);
+  return LLVM::GEPOp::create(b, body.loc(), shared.getType(), b.getF32Type(), shared, LLVM::GEPArg(wide));
+}
+
+void BlockKernel::barrier() { gpu::BarrierOp::create(body.builder(), body.loc()); }
+
+Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
+  value = shuffle(value, isMax, std::min<int64_t>(threads, 32));
+  int64_t warps = threads / 32;
+  if (warps <= 1)
+    return value;
+  OpBuilder &b = body.builder();
+  Value slot = body.number(usedSlots);
+  usedSlots += warps;
+  Value to = sharedAddress(plus(slot, div(thread, 32)));
+  scf::IfOp::create(b, body.loc(), isZero(lane), [&](OpBuilder &inner, Location loc) {
+    LLVM::StoreOp::create(inner, loc, value, to, 4);
+    scf::YieldOp::create(inner, loc);
+  });
+  barrier();
+  Value exists = isLess(lane, body.number(warps));
+  Value from = sharedAddress(plus(slot, arith::SelectOp::create(b, body.loc(), exists, lane, body.number(0))));
+  Value part = LLVM::LoadOp::create(b, body.loc(), b.getF32Type(), from, 4);
+  part = arith::SelectOp::create(b, body.loc(), exists, part, body.identity(isMax));
+  return shuffle(part, isMax, llvm::PowerOf2Ceil(warps));
+}
+
+/// A zero for each chunk result's sums; results that are none have an unused one.
+void BlockKernel::initChunk() {
+  carried.clear();
+  for (unsigned i = 0; i < walk.results.size(); ++i)
+    for (int64_t k = 0; k < geometry.vectors; ++k) {
+      bool columns = walk.isChunked(i) && !isChunkScalar(walk, i);
+      carried.push_back(columns ? body.spread(body.builder(), body.identity(false)) : body.identity(false));
+    }
+}
+
+void BlockKernel::storeChunk() {
+  body.bindRow(walk.chunkKey, blockRow);
+  if (shared)
+    barrier(); // what follows takes memory that rows' sums used
+  for (unsigned i = 0; i < walk.results.size(); ++i) {
+    if (!walk.isChunked(i))
+      continue;
+    ArrayRef<Value> sums = ArrayRef(carried).slice(i * geometry.vectors, geometry.vectors);
+    if (!isChunkScalar(walk, i)) {
+      storeChunkColumns(i, sums);
+      continue;
+    }
+    Value total = reduceThreads(sums.front(), false, geometry.block());
+    Value first = isZero(thread);
+    body.storeResult(i, total, geometry.columnBlocks > 1 ? both(first, isZero(blockColumn)) : first);
+  }
+}
+
+/// Rows at once are added up in their order by the threads of the first.
+void BlockKernel::storeChunkColumns(unsigned result, ArrayRef<Value> sums) {
+  OpBuilder &b = body.builder();
+  int64_t perRow = geometry.vectorsPerBlock() * geometry.width;
+  auto addressOf = [&](const Place &place, Value row) {
+    Value vector = plus(ofRowThread, body.number(place.number * geometry.threadsPerRow));
+    return sharedAddress(plus(mul(row, perRow), mul(vector, geometry.width)));
+  };
+  unsigned alignment = static_cast<unsigned>(std::min<int64_t>(16, geometry.width * 4));
+  if (geometry.rowsAtOnce > 1) {
+    for (Place &place : places)
+      LLVM::StoreOp::create(b, body.loc(), sums[place.number], addressOf(place, rowOfBlock), alignment);
+    barrier();
+  }
+  for (Place &place : places) {
+    Value sum = sums[place.number];
+    for (int64_t row = 1; row < geometry.rowsAtOnce; ++row)
+      sum = body.add(sum, LLVM::LoadOp::create(b, body.loc(), sum.getType(), addressOf(place, body.number(row)), alignment));
+    body.setPlace(&place);
+    body.storeResult(result, sum, geometry.rowsAtOnce > 1 ? isZero(rowOfBlock) : Value());
+    body.setPlace(nullptr);
+  }
+  if (geometry.rowsAtOnce > 1)
+    barrier();
+}
+
+} // namespace meshwork::codegen

@@ -1,0 +1,200 @@
+// The shape of a launch. Bytes in flight decide the speed of these kernels, so
+// vectors are 16 bytes, rows get as few threads as keep them in registers (a
+// warp needs no barrier), and blocks are of 128 to 1024 threads.
+#include "passes/codegen/gpu/Geometry.h"
+
+#include <numeric>
+
+#include "llvm/Support/MathExtras.h"
+#include "passes/codegen/KernelLoops.h"
+
+using namespace mlir;
+namespace meshwork::codegen {
+using namespace transformer;
+namespace {
+constexpr int64_t warp = 32, maxBlock = 1024, maxVectors = 8, maxShared = 48 << 10;
+/// Registers that values of a row may take, of the 255 a thread can have; of 64
+/// when a block has 1024 threads.
+constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
+/// A vertical sum is a chain of loads: threads hide them, not vectors.
+constexpr int64_t wantedThreadsOfVertical = 8192;
+
+int64_t bytesOf(const Access &access) { return access.type.getElementTypeBitWidth() / 8; }
+
+bool hasVertical(const Walk &walk) {
+  return llvm::any_of(FusedOp(walk.op).getBody().front().getOps<ReduceOp>(),
+                      [&](ReduceOp reduce) { return walk.formOf(reduce) == ReduceForm::vertical; });
+}
+
+/// 16 bytes of the smallest elements.
+int64_t widestOf(const Walk &walk) {
+  int64_t width = 4;
+  for (const Access &access : llvm::concat<const Access>(walk.inputs, walk.results))
+    if (walk.hasCols(access))
+      width = std::max(width, 16 / bytesOf(access));
+  return width;
+}
+
+/// Whether long rows of an odd length can be walked in whole vectors: all
+/// tensors along them lie shifted by the same number of elements.
+bool canShift(const Walk &walk, ArrayRef<int64_t> baseBytes) {
+  int64_t width = widestOf(walk);
+  if (walk.split == Split::chunks || walk.cols.size() != 1 || walk.numCols % width == 0 || walk.numCols < 64 * width || !rotationsOf(walk).empty())
+    return false;
+  const Access *first = nullptr;
+  for (auto [access, bytes] : llvm::zip(llvm::concat<const Access>(walk.inputs, walk.results), baseBytes)) {
+    if (!walk.hasCols(access))
+      continue;
+    if (access.along(walk.vectorKey()) != 1 || bytes % 16 || access.along(walk.chunkKey))
+      return false;
+    first = first ? first : &access;
+    for (const LoopDim &row : walk.rows)
+      if ((access.along(row.key) - first->along(row.key)) % width)
+        return false;
+  }
+  return first != nullptr;
+}
+
+/// As far as rows and rolls allow.
+int64_t widthOf(const Walk &walk) {
+  if (walk.cols.empty())
+    return 1;
+  int64_t width = std::gcd(widestOf(walk), walk.cols.back().size);
+  for (int64_t rotation : rotationsOf(walk))
+    width = std::gcd(width, rotation);
+  return width;
+}
+
+/// Registers of a row's values when each thread holds `vectors` of them: what
+/// is loaded, what is summed, and as much again for what is computed.
+int64_t registersOf(const Walk &walk, int64_t width, int64_t vectors) {
+  int64_t values = 1;
+  for (const Access &access : walk.inputs)
+    values += walk.hasCols(access) ? 1 + static_cast<int64_t>(rotationsOf(walk).size()) : 0;
+  for (unsigned i = 0; i < walk.results.size(); ++i)
+    values += walk.isChunked(i) && walk.hasCols(walk.results[i]);
+  return values * width * vectors;
+}
+
+class Chooser {
+public:
+  Chooser(const Walk &walk, ArrayRef<int64_t> baseBytes)
+      : walk(walk), baseBytes(baseBytes), isChunked(walk.split == Split::chunks) {}
+
+  Geometry run() {
+    geometry.shifted = !walk.passes.empty() && canShift(walk, baseBytes);
+    geometry.width = geometry.shifted ? widestOf(walk) : widthOf(walk);
+    if (!walk.passes.empty())
+      shareWholeRows();
+    else
+      shareFreely();
+    geometry.rowBlocks = isChunked ? walk.items : llvm::divideCeil(walk.numRows, geometry.rowsAtOnce);
+    while (sharedFloats() * 4 > maxShared && geometry.threadsPerRow * geometry.rowsAtOnce > warp)
+      geometry.rowsAtOnce = (geometry.rowsAtOnce + 1) / 2;
+    geometry.sharedBytes = sharedFloats() * 4;
+    return geometry;
+  }
+
+private:
+  int64_t vectorsOfRow() const { return geometry.vectorsOf(walk.numCols); }
+
+  /// Rows at once that fill a block of `wanted` threads.
+  int64_t rowsFor(int64_t wanted) const {
+    int64_t rows = std::max<int64_t>(1, wanted / geometry.threadsPerRow);
+    if (!isChunked)
+      rows = std::min<int64_t>(rows, llvm::PowerOf2Ceil(walk.numRows));
+    return std::max(rows, warp / geometry.threadsPerRow);
+  }
+
+  /// All vectors are independent: one for each thread.
+  void shareFreely() {
+    int64_t block = hasVertical(walk) ? 64 : 256;
+    while (hasVertical(walk) && geometry.width > 1 && walk.numRows * vectorsOfRow() < wantedThreadsOfVertical)
+      geometry.width /= 2;
+    int64_t perRow = llvm::PowerOf2Ceil(vectorsOfRow());
+    geometry.threadsPerRow = std::min(perRow, isChunked ? warp : block);
+    if (walk.numRows == 1 && walk.numCols == 1)
+      return; // One warp; it shares vertical sums.
+    geometry.rowsAtOnce = rowsFor(block);
+    geometry.columnBlocks = llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
+  }
+
+  /// The fewest threads that hold a row in registers; one block sees all of it.
+  void shareWholeRows() {
+    int64_t vectors = vectorsOfRow(), threads = 1;
+    auto perThread = [&] { return static_cast<int64_t>(llvm::divideCeil(vectors, threads)); };
+    auto fits = [&] {
+      int64_t limit = threads > 512 ? rowRegistersOfLargeBlock : rowRegisters;
+      return perThread() <= maxVectors && registersOf(walk, geometry.width, perThread()) <= limit;
+    };
+    while (threads < maxBlock && threads < vectors && (threads < warp ? perThread() > 1 : !fits()))
+      threads = threads < warp ? threads * 2 : threads + warp;
+    geometry.threadsPerRow = threads;
+    geometry.vectors = perThread();
+    geometry.loops = geometry.vectors > 1 && !fits();
+    // Threads of several warps meet at barriers, which rows at once would share.
+    bool meets = threads > warp && reducesColumns(walk);
+    geometry.rowsAtOnce = meets ? 1 : rowsFor(isChunked ? 512 : 128);
+  }
+
+  /// A float for each warp and reduction, or for each column of the sums that
+  /// the rows at once are added up from.
+  int64_t sharedFloats() const {
+    int64_t reductions = 0, columns = 0;
+    for (ArrayRef<ReduceOp> pass : walk.passes)
+      reductions += pass.size();
+    for (unsigned i = 0; i < walk.results.size(); ++i)
+      if (walk.isChunked(i) && isChunkScalar(walk, i))
+        ++reductions;
+      else if (walk.isChunked(i) && geometry.rowsAtOnce > 1)
+        columns = geometry.rowsAtOnce * geometry.vectorsPerBlock() * geometry.width;
+    int64_t warps = geometry.block() / warp;
+    return std::max(warps > 1 ? reductions * warps : 0, columns);
+  }
+
+  const Walk &walk;
+  ArrayRef<int64_t> baseBytes;
+  bool isChunked;
+  Geometry geometry;
+};
+} // namespace
+
+bool reducesColumns(const Walk &walk) {
+  return llvm::any_of(walk.passes, [&](ArrayRef<ReduceOp> pass) {
+    return llvm::any_of(pass, [&](ReduceOp reduce) { return walk.formOf(reduce) == ReduceForm::columns; });
+  });
+}
+
+bool isChunkScalar(const Walk &walk, unsigned result) { return !walk.hasCols(walk.results[result]); }
+
+int64_t alignmentOf(const Walk &walk, const Geometry &geometry, const Access &access, int64_t baseBytes) {
+  int64_t bytes = bytesOf(access), alignment = std::gcd<int64_t>(16, baseBytes);
+  if (geometry.shifted && walk.hasCols(access))
+    return std::min(alignment, geometry.width * bytes);
+  for (auto &[key, stride] : access.strides)
+    alignment = std::gcd(alignment, stride * bytes * (key == walk.vectorKey() ? geometry.width : 1));
+  return std::max(alignment, bytes);
+}
+
+SmallVector<int64_t> baseAlignments(const KernelSpec &spec) {
+  SmallVector<int64_t> bytes;
+  for (const Layout &layout : llvm::concat<const Layout>(spec.inputs, spec.results))
+    bytes.push_back(layout.alignBytes);
+  return bytes;
+}
+
+FailureOr<Geometry> chooseGeometry(const Walk &walk, ArrayRef<int64_t> baseBytes) {
+  for (auto [what, count] : {std::pair("rows", walk.numRows), std::pair("columns", walk.numCols)})
+    if (count > INT32_MAX)
+      return FusedOp(walk.op).emitOpError() << "has " << count << " " << what << ", expected fewer than 2^31 on a GPU";
+  Geometry geometry = Chooser(walk, baseBytes).run();
+  for (unsigned i = 0; i < walk.results.size(); ++i)
+    if (geometry.loops && walk.isChunked(i) && !isChunkScalar(walk, i))
+      return FusedOp(walk.op).emitOpError() << "sums rows of " << walk.numCols << " columns that it also reduces, expected no more than a GPU's "
+                                            << "block holds in registers; reduce them in a kernel of its own";
+  if (geometry.grid() > INT32_MAX)
+    return FusedOp(walk.op).emitOpError() << "needs " << geometry.grid() << " blocks, expected fewer than 2^31 on a GPU";
+  return geometry;
+}
+
+} // namespace meshwork::codegen

@@ -1,0 +1,51 @@
+// How the threads of a GPU share the walk of a cluster: a function of shapes,
+// layouts and alignments alone.
+//
+//   FailureOr<Geometry> geometry = chooseGeometry(walk, baseAlignments(spec));
+//   launch(function, geometry->grid(), geometry->block());
+#pragma once
+
+#include "passes/codegen/Walk.h"
+
+namespace meshwork::codegen {
+
+/// A block holds `rowsAtOnce` rows of `threadsPerRow` threads. The threads of a
+/// row take vectors of `width` columns in turn: thread t the vectors t,
+/// t + threadsPerRow, ... of the block's range of columns.
+struct Geometry {
+  int64_t width = 1;         // columns of a vector; divides the last col
+  int64_t threadsPerRow = 1; // a power of two up to a warp, or whole warps
+  int64_t rowsAtOnce = 1;    // one where a row has more threads than a warp
+  /// Vectors that a thread holds of a row; where `loops`, it takes them in a
+  /// loop, once a pass, as they are too many for its registers.
+  int64_t vectors = 1;
+  bool loops = false;
+  /// Rows begin at any element, and vectors at multiples of their length: a
+  /// row's first and last vector hold columns that are not its own.
+  bool shifted = false;
+  int64_t columnBlocks = 1; // blocks that share a row; one when rows are reduced
+  int64_t rowBlocks = 1;    // blocks along rows: one a chunk when there are chunks
+  int64_t sharedBytes = 0;  // static, of a block
+
+  int64_t block() const { return std::max<int64_t>(32, threadsPerRow * rowsAtOnce); }
+  int64_t grid() const { return rowBlocks * columnBlocks; }
+  /// Vectors of a row of `columns`.
+  int64_t vectorsOf(int64_t columns) const { return (columns + (shifted ? 2 * width - 2 : width - 1)) / width; }
+  /// Vectors of columns that one block covers.
+  int64_t vectorsPerBlock() const { return threadsPerRow * vectors; }
+};
+
+/// What of a cluster's columns all threads of a row must have seen.
+bool reducesColumns(const Walk &walk);
+/// Sums over rows and columns: one per chunk.
+bool isChunkScalar(const Walk &walk, unsigned result);
+/// Bytes by which each address of the access along a vector is a multiple,
+/// 16 at most.
+int64_t alignmentOf(const Walk &walk, const Geometry &geometry, const Access &access, int64_t baseBytes);
+/// Of inputs, then results.
+llvm::SmallVector<int64_t> baseAlignments(const KernelSpec &spec);
+
+/// Fails with an error at the op when rows or columns exceed 2^31.
+mlir::FailureOr<Geometry> chooseGeometry(const Walk &walk, llvm::ArrayRef<int64_t> baseBytes);
+
+} // namespace meshwork::codegen

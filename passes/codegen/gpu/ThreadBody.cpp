@@ -1,0 +1,257 @@
+// Values of ThreadBody: operands, maps, rolls, sums over chunks.
+#include "passes/codegen/gpu/ThreadBody.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/codegen/BodyEmitter.h"
+
+using namespace mlir;
+namespace meshwork::codegen {
+using namespace transformer;
+
+ThreadValue ThreadBody::eval(Value value, int64_t rotation) {
+  for (int at : {-1, place ? static_cast<int>(place->number) : 0})
+    if (auto known = values.find({value, rotation, at}); known != values.end())
+      return known->second;
+  ThreadValue result = compute(value, rotation);
+  return values[{value, rotation, result.scope & ofPlace ? static_cast<int>(place->number) : -1}] = result;
+}
+
+void ThreadBody::forgetComputed() {
+  for (auto known = values.begin(); known != values.end(); ++known)
+    if (known->second.scope & ofPlace)
+      values.erase(known);
+}
+
+ThreadValue ThreadBody::compute(Value value, int64_t rotation) {
+  Operation *def = value.getDefiningOp();
+  if (!def) {
+    auto argument = cast<BlockArgument>(value);
+    if (auto map = dyn_cast<MapOp>(argument.getOwner()->getParentOp()))
+      return eval(map.getInputs()[argument.getArgNumber()], rotation);
+    ThreadValue stored = loadStored(argument.getArgNumber(), rotation);
+    // What a loop over rows keeps is kept as it is stored, in fewer registers.
+    unsigned scope = stored.scope == ofPlace ? static_cast<unsigned>(ofBoth) : stored.scope;
+    return {fromStorage(builders[scope], loc(), stored.value, access(argument.getArgNumber()).type), scope};
+  }
+  if (auto map = dyn_cast<MapOp>(def))
+    return eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), rotation);
+  if (auto roll = dyn_cast<RollOp>(def))
+    return eval(roll.getInput(), roll.getShift() ? (rotation + roll.getShift()) % walk.cols.back().size : rotation);
+  if (auto reduce = dyn_cast<ReduceOp>(def)) // A value per row does not rotate.
+    return walk.formOf(reduce) == ReduceForm::vertical ? evalVertical(reduce) : values.lookup({value, 0, -1});
+  return computeInBody(def, rotation);
+}
+
+ThreadValue ThreadBody::computeInBody(Operation *op, int64_t rotation) {
+  SmallVector<ThreadValue> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(eval(operand, rotation));
+  if (auto index = dyn_cast<IndexOp>(op))
+    return evalIndex(index.getDimAttr(), rotation);
+  if (auto dropout = dyn_cast<DropoutMaskOp>(op))
+    return evalDropout(dropout, operands, rotation);
+  bool divides = isa<arith::DivFOp>(op) && isa<VectorType>(operands[0].value.getType());
+  if (divides && !isa<VectorType>(operands[1].value.getType()))
+    return multiplyByInverse(operands[0], operands[1]);
+  return cloneOver(op, operands);
+}
+
+/// Multiplications and additions may become one rounding; quotients and roots
+/// may be the machine's approximations (README.md). Nothing else moves.
+static void allowApproximation(Operation *op) {
+  auto fast = dyn_cast<arith::ArithFastMathInterface>(op);
+  if (!fast)
+    return;
+  arith::FastMathFlags flags = arith::FastMathFlags::contract;
+  if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
+    flags = flags | arith::FastMathFlags::afn;
+  op->setAttr(fast.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), flags));
+}
+
+ThreadValue ThreadBody::cloneOver(Operation *op, ArrayRef<ThreadValue> operands) {
+  unsigned scope = uniform;
+  bool isWide = false;
+  for (const ThreadValue &operand : operands) {
+    scope |= operand.scope;
+    isWide |= isa<VectorType>(operand.value.getType());
+  }
+  OpBuilder &b = builders[scope];
+  IRMapping mapping;
+  for (auto [operand, emitted] : llvm::zip_equal(op->getOperands(), operands))
+    mapping.map(operand, isWide ? spread(b, emitted.value) : emitted.value);
+  Operation *copy = b.insert(op->cloneWithoutRegions(mapping));
+  allowApproximation(copy);
+  if (isWide)
+    copy->getResult(0).setType(vectorOf(op->getResult(0).getType()));
+  return {copy->getResult(0), scope};
+}
+
+ThreadValue ThreadBody::multiplyByInverse(ThreadValue value, ThreadValue divisor) {
+  OpBuilder &outer = builders[divisor.scope];
+  Value inverse = arith::DivFOp::create(outer, loc(), constant(1), divisor.value);
+  allowApproximation(inverse.getDefiningOp());
+  unsigned scope = value.scope | divisor.scope;
+  OpBuilder &b = builders[scope];
+  Value product = arith::MulFOp::create(b, loc(), value.value, spread(b, inverse));
+  allowApproximation(product.getDefiningOp());
+  return {product, scope};
+}
+
+/// 0, step, 2 step ... along a vector.
+Value ThreadBody::lanes(Type element, int64_t step) {
+  OpBuilder b = OpBuilder::atBlockBegin(entry);
+  SmallVector<Attribute> steps;
+  for (int64_t i = 0; i < geometry.width; ++i)
+    steps.push_back(IntegerAttr::get(element, i * step));
+  return arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(cast<VectorType>(vectorOf(element)), steps));
+}
+
+ThreadValue ThreadBody::evalIndex(StringAttr dim, int64_t rotation) {
+  ThreadValue position = positionOf(dim, rotation);
+  if (!position.value)
+    return {number(0), uniform}; // a dim of size one
+  if (dim != walk.vectorKey() || !isVector())
+    return position;
+  OpBuilder &b = builders[position.scope];
+  Value all = arith::AddIOp::create(b, loc(), spread(b, position.value), lanes(b.getI32Type(), 1));
+  return {all, position.scope};
+}
+
+/// Draws for up to four elements at once: longer vectors would take the CPU's
+/// way of multiplying in pairs.
+static Value drawWords(OpBuilder &b, Location loc, Value position, const std::array<Value, 4> &uniforms) {
+  auto vectors = dyn_cast<VectorType>(position.getType());
+  int64_t width = vectors ? vectors.getNumElements() : 1;
+  if (width > 4) {
+    auto all = llvm::to_vector(llvm::seq<int64_t>(0, width));
+    ArrayRef<int64_t> low = ArrayRef(all).take_front(width / 2), high = ArrayRef(all).drop_front(width / 2);
+    Value first = drawWords(b, loc, vector::ShuffleOp::create(b, loc, position, position, low), uniforms);
+    Value second = drawWords(b, loc, vector::ShuffleOp::create(b, loc, position, position, high), uniforms);
+    return vector::ShuffleOp::create(b, loc, first, second, all);
+  }
+  Type words = vectors ? Type(vectors.clone(b.getI32Type())) : b.getI32Type();
+  auto spread = [&](Value value) -> Value { return vectors ? vector::BroadcastOp::create(b, loc, words, value).getResult() : value; };
+  auto [step, zero, seed, stream] = uniforms;
+  Value high = arith::ShRUIOp::create(b, loc, position, constantOf(b, loc, position.getType(), 32));
+  return philoxWord(b, loc, {arith::TruncIOp::create(b, loc, words, position), arith::TruncIOp::create(b, loc, words, high), spread(step), spread(zero)},
+                    {spread(seed), spread(stream)});
+}
+
+/// As BodyEmitter's: the element's row-major position in the whole space, with
+/// `batch` counted from the first sample and other dims from their offsets.
+ThreadValue ThreadBody::evalDropout(DropoutMaskOp op, ArrayRef<ThreadValue> operands, int64_t rotation) {
+  auto space = tensorType(op->getParentOp()->getResult(0));
+  SmallVector<int64_t> strides = rowMajor(op.getSpace().value_or(space.getShape()));
+  OpBuilder &b = builders[ofBoth];
+  Value sum = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(0));
+  auto add = [&](Value position, int64_t stride) {
+    Value wide = arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
+    Value step = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
+    sum = arith::AddIOp::create(b, loc(), sum, arith::MulIOp::create(b, loc(), wide, step));
+  };
+  if (op.getDims())
+    for (auto [offset, name] : llvm::zip_equal(operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
+      add(offset.value, strides[dimsOf(space).find(name)]);
+  int64_t laneStride = 0;
+  for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
+    if (name == "batch")
+      add(operands[2].value, strides[i]);
+    ThreadValue position = space.getDimSize(i) == 1 ? ThreadValue() : positionOf(name, rotation);
+    if (!position.value)
+      continue;
+    add(position.value, strides[i]);
+    laneStride = name == walk.vectorKey() ? strides[i] : laneStride;
+  }
+  bool isWide = isVector() && laneStride;
+  if (isWide)
+    sum = arith::AddIOp::create(b, loc(), spread(b, sum), lanes(b.getI64Type(), laneStride));
+  Value word = drawWords(b, loc(), sum, {operands[1].value, number(0), operands[0].value, streams.lookup(op)});
+  double rate = op.getRate().convertToDouble();
+  auto threshold = static_cast<int32_t>(static_cast<uint32_t>(rate * 4294967296.0));
+  Value isKept = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word, constantOf(b, loc(), word.getType(), threshold));
+  auto like = [&](double value) { return isWide ? spread(b, constant(static_cast<float>(value))) : constant(static_cast<float>(value)); };
+  return {arith::SelectOp::create(b, loc(), isKept, like(1.0 / (1.0 - rate)), like(0)), ofBoth};
+}
+
+/// What `value` changes with, sums over chunks aside.
+unsigned ThreadBody::scopeOf(Value value) {
+  Operation *def = value.getDefiningOp();
+  unsigned scope = uniform;
+  if (def) {
+    for (Value operand : def->getOperands())
+      scope |= scopeOf(operand);
+    def->walk([&](Operation *inner) { scope |= isa<IndexOp, DropoutMaskOp>(inner) ? ofBoth : uniform; });
+    return scope;
+  }
+  const Access &access = walk.inputs[cast<BlockArgument>(value).getArgNumber()];
+  for (const LoopDim &dim : walk.rows)
+    scope |= access.along(dim.key) ? ofRow : uniform;
+  return scope | (walk.hasCols(access) ? ofPlace : uniform);
+}
+
+ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
+  unsigned scope = scopeOf(reduce.getInput());
+  auto input = tensorType(reduce.getInput());
+  SmallVector<StringAttr> dims;
+  for (auto [name, size] : llvm::zip_equal(dimsOf(input).getNames(), input.getShape()))
+    if (reduce.getDims().find(name) >= 0 && size != 1)
+      dims.push_back(name);
+  SmallVector<OpBuilder, 4> before(builders);
+  builders.assign(4, before[scope]);
+  bool isWide = isVector() && (scope & ofPlace);
+  Value start = identity(reduce.getKind() == Reduction::max);
+  Value sum = sumVertical(reduce, dims, isWide ? spread(builders[scope], start) : start, isWide);
+  before[scope] = builders[scope];
+  builders = before;
+  return {sum, scope};
+}
+
+/// Eight loads are under way before the first is added, in the order of the CPU's.
+Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide) {
+  bool isMax = reduce.getKind() == Reduction::max;
+  if (dims.empty()) {
+    Value part = eval(reduce.getInput()).value;
+    return combine(builders[ofBoth], isMax, carried, wide ? spread(builders[ofBoth], part) : part);
+  }
+  auto input = tensorType(reduce.getInput());
+  int64_t size = input.getDimSize(dimsOf(input).find(dims.front())), unrolled = 1;
+  while (dims.size() == 1 && unrolled < 8 && size % (unrolled * 2) == 0)
+    unrolled *= 2;
+  auto loop = scf::ForOp::create(builders[ofBoth], loc(), number(0), number(size), number(unrolled), ValueRange(carried));
+  SmallVector<OpBuilder, 4> before(builders);
+  builders.assign(4, OpBuilder::atBlockEnd(loop.getBody()));
+  auto knownValues = values;
+  auto knownLoads = loads;
+  carried = loop.getRegionIterArg(0);
+  Values parts;
+  for (int64_t i = 0; i < unrolled; ++i) {
+    OpBuilder &b = builders[ofBoth];
+    Value position = i ? arith::AddIOp::create(b, loc(), loop.getInductionVar(), number(i)).getResult() : loop.getInductionVar();
+    verticalPositions.push_back({dims.front(), position});
+    if (dims.size() > 1)
+      carried = sumVertical(reduce, dims.drop_front(), carried, wide);
+    else
+      parts.push_back(eval(reduce.getInput()).value);
+    verticalPositions.pop_back();
+    values = knownValues;
+    loads = knownLoads;
+  }
+  OpBuilder &b = builders[ofBoth];
+  for (Value part : parts)
+    carried = combine(b, isMax, carried, wide ? spread(b, part) : part);
+  scf::YieldOp::create(b, loc(), carried);
+  builders = before;
+  return loop.getResult(0);
+}
+
+/// A NaN does not replace what was found so far, as on the CPU.
+Value ThreadBody::combine(OpBuilder &b, bool isMax, Value a, Value c) {
+  if (isMax)
+    return arith::MaxNumFOp::create(b, loc(), a, c);
+  return arith::AddFOp::create(b, loc(), a, c);
+}
+
+Value ThreadBody::add(Value a, Value c, unsigned scope) { return arith::AddFOp::create(builders[scope], loc(), a, c); }
+
+} // namespace meshwork::codegen

@@ -1,0 +1,114 @@
+// Emits the values of a cluster as one thread of a GPU computes them. A value
+// is known by what it changes with: nothing, the row, the place along the
+// columns, or both; each has a point in the kernel where its ops go, so that
+// what a loop over rows or places does not change stays outside of it.
+#pragma once
+
+#include <map>
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/codegen/gpu/Geometry.h"
+
+namespace meshwork::codegen {
+
+/// Bits: changes with the row, with the place.
+enum Scope : unsigned { uniform = 0, ofRow = 1, ofPlace = 2, ofBoth = 3 };
+
+/// A value of f32, i32 or i1, a vector where it changes along one.
+struct ThreadValue {
+  mlir::Value value;
+  unsigned scope = uniform;
+};
+
+/// One vector of columns of a thread.
+struct Place {
+  unsigned number = 0; // of the vectors that a thread holds
+  llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>, 2> positions; // i32, of the first column
+  mlir::Value active;  // i1; null when it always exists
+  mlir::Value lanes;   // which of its columns exist; null when all that is active does
+};
+
+class ThreadBody {
+public:
+  using Values = llvm::SmallVector<mlir::Value>;
+  using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
+
+  ThreadBody(const Walk &walk, const Geometry &geometry, llvm::ArrayRef<int64_t> baseBytes);
+
+  /// Begins in a kernel's entry block. `pointers` are of the inputs, then of the results.
+  void begin(mlir::Block *entry, mlir::ValueRange pointers);
+  void setStream(mlir::Operation *dropout, mlir::Value stream) { streams[dropout] = stream; }
+
+  /// Where ops of this scope go now.
+  mlir::OpBuilder &builder(unsigned scope = ofBoth) { return builders[scope]; }
+  /// A loop at the end of what `changes` (a bit) changes, over [lower, upper), i32.
+  /// What scopes without that bit need is emitted before it.
+  Values loop(unsigned changes, mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange carried, LoopBody body);
+  void bindRow(mlir::StringAttr key, mlir::Value position) { rowPositions.push_back({key, position}); }
+  void setPlace(const Place *newPlace) { place = newPlace; }
+  const Place *current() const { return place; }
+  /// Values of places are computed anew from what was loaded.
+  void forgetComputed();
+
+  /// A tensor of the cluster, or a value in one of its maps, at the current row and place.
+  ThreadValue eval(mlir::Value value, int64_t rotation = 0);
+  void define(mlir::Value reduction, mlir::Value value) { values[{reduction, 0, -1}] = {value, ofRow}; }
+  /// Loads all inputs that have cols, here, so that no store comes between.
+  void preload();
+  /// Result `i` at the current row and place, as it is now.
+  mlir::Value loadResult(unsigned i);
+  /// Stores it where `condition` holds (always, when null) and the place exists.
+  void storeResult(unsigned i, mlir::Value value, mlir::Value condition);
+  /// Elements by which the current row of an access that has rows and cols lies
+  /// behind a multiple of the width, i32.
+  mlir::Value misalignment();
+
+  /// A vector of the walk's width, or the scalar itself where that is one.
+  mlir::Value spread(mlir::OpBuilder &b, mlir::Value value);
+  mlir::Value number(int64_t value);   // i32
+  mlir::Value constant(float value);
+  mlir::Value identity(bool isMax) { return constant(isMax ? -std::numeric_limits<float>::infinity() : 0.0f); }
+  mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value a, mlir::Value c);
+  mlir::Value add(mlir::Value a, mlir::Value c, unsigned scope = ofBoth);
+  mlir::Location loc() const { return walk.op->getLoc(); }
+  bool isVector() const { return geometry.width > 1; }
+
+private:
+  using Key = std::tuple<mlir::Value, int64_t, int>; // value, rotation, place or -1
+  ThreadValue compute(mlir::Value value, int64_t rotation);
+  ThreadValue computeInBody(mlir::Operation *op, int64_t rotation);
+  ThreadValue cloneOver(mlir::Operation *op, llvm::ArrayRef<ThreadValue> operands);
+  ThreadValue multiplyByInverse(ThreadValue value, ThreadValue divisor);
+  ThreadValue evalIndex(mlir::StringAttr dim, int64_t rotation);
+  ThreadValue evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<ThreadValue> operands, int64_t rotation);
+  ThreadValue evalVertical(transformer::ReduceOp reduce);
+  mlir::Value sumVertical(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide);
+  unsigned scopeOf(mlir::Value value);
+
+  /// Position along `key` and its scope; null when nothing is bound to it.
+  ThreadValue positionOf(mlir::StringAttr key, int64_t rotation);
+  mlir::Value rotated(mlir::Value position, int64_t rotation);
+  mlir::Value lanes(mlir::Type element, int64_t step);
+  ThreadValue address(unsigned number, int64_t rotation);
+  const Access &access(unsigned number) const { return number < walk.inputs.size() ? walk.inputs[number] : walk.results[number - walk.inputs.size()]; }
+  ThreadValue loadStored(unsigned number, int64_t rotation);
+  mlir::Value loadAt(mlir::OpBuilder &b, unsigned number, mlir::Value from);
+  void storeAt(mlir::OpBuilder &b, unsigned number, mlir::Value to, mlir::Value stored);
+  void storeLanes(mlir::OpBuilder &b, unsigned number, mlir::Value to, mlir::Value stored);
+  mlir::Type vectorOf(mlir::Type element) const { return isVector() ? mlir::VectorType::get({geometry.width}, element) : element; }
+
+  const Walk &walk;
+  const Geometry &geometry;
+  llvm::SmallVector<int64_t> baseBytes;
+  llvm::SmallVector<mlir::OpBuilder, 4> builders;
+  mlir::Block *entry = nullptr;
+  llvm::SmallVector<mlir::Value> bases;
+  llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>> rowPositions, verticalPositions;
+  const Place *place = nullptr;
+  llvm::DenseMap<Key, ThreadValue> values;
+  std::map<std::tuple<unsigned, int64_t, int>, ThreadValue> loads; // as stored
+  llvm::DenseMap<int64_t, mlir::Value> numbers;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
+};
+
+} // namespace meshwork::codegen

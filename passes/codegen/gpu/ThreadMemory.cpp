@@ -1,0 +1,235 @@
+// Where a thread's elements are, and how it loads and stores them. A thread past
+// the end of a row or of all rows walks an element that exists, so loads need no
+// condition and cost no traffic; stores have one.
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/gpu/ThreadBody.h"
+
+using namespace mlir;
+namespace meshwork::codegen {
+
+ThreadBody::ThreadBody(const Walk &walk, const Geometry &geometry, ArrayRef<int64_t> baseBytes)
+    : walk(walk), geometry(geometry), baseBytes(baseBytes) {}
+
+void ThreadBody::begin(Block *block, ValueRange pointers) {
+  entry = block;
+  builders.assign(4, OpBuilder::atBlockEnd(block));
+  bases.assign(pointers.begin(), pointers.end());
+}
+
+Value ThreadBody::number(int64_t value) {
+  Value &known = numbers[value];
+  if (!known) {
+    OpBuilder b = OpBuilder::atBlockBegin(entry);
+    known = arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  return known;
+}
+
+Value ThreadBody::constant(float value) {
+  OpBuilder b = OpBuilder::atBlockBegin(entry);
+  return arith::ConstantOp::create(b, loc(), b.getF32FloatAttr(value));
+}
+
+Value ThreadBody::spread(OpBuilder &b, Value value) {
+  if (!isVector() || isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(b, loc(), vectorOf(value.getType()), value);
+}
+
+ThreadBody::Values ThreadBody::loop(unsigned changes, Value lower, Value upper, int64_t step, ValueRange carried, LoopBody body) {
+  auto loop = scf::ForOp::create(builders[ofBoth], loc(), lower, upper, number(step), carried);
+  SmallVector<OpBuilder, 4> before(builders);
+  for (unsigned scope = 0; scope < 4; ++scope)
+    if (scope & changes)
+      builders[scope].setInsertionPointToEnd(loop.getBody());
+    else if (builders[scope].getInsertionBlock() == loop->getBlock() &&
+             builders[scope].getInsertionPoint() == std::next(loop->getIterator()))
+      builders[scope].setInsertionPoint(loop);
+  if (Block *block = loop.getBody(); !block->empty())
+    block->back().erase();
+  Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  scf::YieldOp::create(builders[ofBoth], loc(), next);
+  builders = before;
+  auto isInside = [&](const ThreadValue &value) { return (value.scope & changes) != 0; };
+  for (auto known = values.begin(); known != values.end(); ++known)
+    if (isInside(known->second))
+      values.erase(known);
+  std::erase_if(loads, [&](auto &known) { return isInside(known.second); });
+  return Values(loop.getResults());
+}
+
+ThreadValue ThreadBody::positionOf(StringAttr key, int64_t rotation) {
+  for (auto &[bound, position] : llvm::reverse(verticalPositions))
+    if (bound == key)
+      return {position, uniform};
+  for (auto &[bound, position] : rowPositions)
+    if (bound == key)
+      return {position, ofRow};
+  if (place)
+    for (auto &[bound, position] : place->positions)
+      if (bound == key)
+        return {key == walk.vectorKey() ? rotated(position, rotation) : position, ofPlace};
+  return {};
+}
+
+/// Rolls and widths share a divisor, so a vector wraps as a whole.
+Value ThreadBody::rotated(Value position, int64_t rotation) {
+  if (!rotation)
+    return position;
+  OpBuilder &b = builders[ofPlace];
+  Value size = number(walk.cols.back().size);
+  Value moved = arith::AddIOp::create(b, loc(), position, number(rotation));
+  Value isPast = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::sge, moved, size);
+  return arith::SelectOp::create(b, loc(), isPast, arith::SubIOp::create(b, loc(), moved, size), moved);
+}
+
+/// The row's part of an address first: places of a row share it.
+ThreadValue ThreadBody::address(unsigned number, int64_t rotation) {
+  ThreadValue result{bases[number], uniform};
+  Type storage = storageOf(access(number).type);
+  auto move = [&](StringAttr key, Value position, unsigned scope) {
+    int64_t stride = access(number).along(key);
+    if (!stride)
+      return;
+    OpBuilder &b = builders[scope];
+    Value offset = arith::ExtSIOp::create(b, loc(), b.getI64Type(), key == walk.vectorKey() && scope == ofPlace ? rotated(position, rotation) : position);
+    if (stride != 1) {
+      Value step = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
+      offset = arith::MulIOp::create(b, loc(), offset, step);
+    }
+    result.scope |= scope;
+    result.value = LLVM::GEPOp::create(builders[result.scope], loc(), result.value.getType(), storage, result.value, LLVM::GEPArg(offset));
+  };
+  for (auto &[key, position] : verticalPositions)
+    move(key, position, uniform);
+  for (auto &[key, position] : rowPositions)
+    move(key, position, ofRow);
+  if (place)
+    for (auto &[key, position] : place->positions)
+      move(key, position, ofPlace);
+  return result;
+}
+
+/// One access of up to 16 bytes each, as its alignment allows; elements that do
+/// not lie side by side are taken one by one.
+Value ThreadBody::loadAt(OpBuilder &b, unsigned number, Value from) {
+  Type storage = storageOf(access(number).type);
+  unsigned bytes = storage.getIntOrFloatBitWidth() / 8;
+  int64_t step = walk.cols.empty() ? 0 : access(number).along(walk.vectorKey());
+  if (!step || !isVector())
+    return LLVM::LoadOp::create(b, loc(), storage, from, bytes);
+  if (step == 1)
+    return LLVM::LoadOp::create(b, loc(), vectorOf(storage), from, alignmentOf(walk, geometry, access(number), baseBytes[number]));
+  Value all = LLVM::UndefOp::create(b, loc(), vectorOf(storage));
+  for (int64_t lane = 0; lane < geometry.width; ++lane) {
+    Value at = LLVM::GEPOp::create(b, loc(), from.getType(), storage, from, LLVM::GEPArg(static_cast<int32_t>(lane * step)));
+    Value one = LLVM::LoadOp::create(b, loc(), storage, at, bytes);
+    all = vector::InsertOp::create(b, loc(), one, all, lane);
+  }
+  return all;
+}
+
+ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
+  for (int at : {-1, place ? static_cast<int>(place->number) : 0})
+    if (auto known = loads.find({number, rotation, at}); known != loads.end())
+      return known->second;
+  ThreadValue result = address(number, rotation);
+  result.value = loadAt(builders[result.scope], number, result.value);
+  return loads[{number, rotation, result.scope & ofPlace ? static_cast<int>(place->number) : -1}] = result;
+}
+
+void ThreadBody::preload() {
+  for (unsigned i = 0; i < walk.inputs.size(); ++i)
+    if (walk.hasCols(walk.inputs[i]))
+      loadStored(i, 0);
+}
+
+Value ThreadBody::loadResult(unsigned i) {
+  unsigned number = walk.inputs.size() + i;
+  ThreadValue from = address(number, 0);
+  OpBuilder &b = builders[ofBoth];
+  return fromStorage(b, loc(), loadAt(b, number, from.value), walk.results[i].type);
+}
+
+void ThreadBody::storeAt(OpBuilder &b, unsigned number, Value to, Value stored) {
+  Type storage = storageOf(access(number).type);
+  unsigned bytes = storage.getIntOrFloatBitWidth() / 8;
+  int64_t step = walk.cols.empty() ? 0 : access(number).along(walk.vectorKey());
+  if (!isa<VectorType>(stored.getType()) || step == 1) {
+    bool isWide = isa<VectorType>(stored.getType());
+    LLVM::StoreOp::create(b, loc(), stored, to, isWide ? alignmentOf(walk, geometry, access(number), baseBytes[number]) : bytes);
+    return;
+  }
+  for (int64_t lane = 0; lane < geometry.width; ++lane) {
+    Value at = LLVM::GEPOp::create(b, loc(), to.getType(), storage, to, LLVM::GEPArg(static_cast<int32_t>(lane * step)));
+    LLVM::StoreOp::create(b, loc(), vector::ExtractOp::create(b, loc(), stored, lane), at, bytes);
+  }
+}
+
+/// The ends of a row whose vectors are shifted.
+void ThreadBody::storeLanes(OpBuilder &b, unsigned number, Value to, Value stored) {
+  Type storage = storageOf(access(number).type);
+  unsigned bytes = storage.getIntOrFloatBitWidth() / 8;
+  for (int64_t lane = 0; lane < geometry.width; ++lane) {
+    Value exists = vector::ExtractOp::create(b, loc(), place->lanes, lane);
+    scf::IfOp::create(b, loc(), exists, [&](OpBuilder &inner, Location) {
+      Value at = LLVM::GEPOp::create(inner, loc(), to.getType(), storage, to, LLVM::GEPArg(static_cast<int32_t>(lane)));
+      LLVM::StoreOp::create(inner, loc(), vector::ExtractOp::create(inner, loc(), stored, lane), at, bytes);
+      scf::YieldOp::create(inner, loc());
+    });
+  }
+}
+
+void ThreadBody::storeResult(unsigned i, Value value, Value condition) {
+  unsigned number = walk.inputs.size() + i;
+  OpBuilder &b = builders[ofBoth];
+  bool hasCols = walk.hasCols(walk.results[i]);
+  if (hasCols && isVector())
+    value = spread(b, value);
+  if (walk.results[i].type.getElementType().isBF16()) {
+    Value cut = arith::TruncFOp::create(b, loc(), typeLike(value.getType(), b.getBF16Type()), value);
+    value = arith::BitcastOp::create(b, loc(), typeLike(value.getType(), b.getI16Type()), cut);
+  }
+  Value to = address(number, 0).value;
+  if (hasCols && place && place->active)
+    condition = condition ? arith::AndIOp::create(b, loc(), condition, place->active).getResult() : place->active;
+  auto write = [&](OpBuilder &at) {
+    if (!hasCols || !place || !place->lanes)
+      return storeAt(at, number, to, value);
+    Value isWhole = vector::ReductionOp::create(at, loc(), vector::CombiningKind::AND, place->lanes);
+    scf::IfOp::create(
+        at, loc(), isWhole,
+        [&](OpBuilder &inner, Location) {
+          storeAt(inner, number, to, value);
+          scf::YieldOp::create(inner, loc());
+        },
+        [&](OpBuilder &inner, Location) {
+          storeLanes(inner, number, to, value);
+          scf::YieldOp::create(inner, loc());
+        });
+  };
+  if (!condition)
+    return write(b);
+  scf::IfOp::create(b, loc(), condition, [&](OpBuilder &inner, Location) {
+    write(inner);
+    scf::YieldOp::create(inner, loc());
+  });
+}
+
+Value ThreadBody::misalignment() {
+  unsigned number = 0;
+  while (!walk.hasCols(access(number)))
+    ++number;
+  OpBuilder &b = builders[ofRow];
+  Value sum = this->number(0);
+  for (const LoopDim &row : walk.rows)
+    if (int64_t stride = access(number).along(row.key) % geometry.width) {
+      Value part = arith::MulIOp::create(b, loc(), positionOf(row.key, 0).value, this->number(stride));
+      sum = arith::AddIOp::create(b, loc(), sum, part);
+    }
+  return arith::AndIOp::create(b, loc(), sum, this->number(geometry.width - 1));
+}
+
+} // namespace meshwork::codegen
