@@ -1,5 +1,6 @@
 # What lit runs, and with which tools: lit BUILD/test
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -32,5 +33,10 @@ for tool in ("meshwork", "meshwork-opt", "meshwork-run"):
     substitute(tool, os.path.join(config.meshwork_build, "bin"))
 for tool in ("FileCheck", "not", "count", "split-file"):
     substitute(tool, config.llvm_tools)
+# Without CUDA's assembler its tests are skipped: "requires: ptxas".
+if shutil.which("ptxas") or os.access("/usr/local/cuda/bin/ptxas", os.X_OK):
+    config.available_features.add("ptxas")
+else:
+    lit_config.note("found no ptxas in PATH or /usr/local/cuda/bin: kernels of a GPU are not assembled")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%source", config.meshwork_source))
