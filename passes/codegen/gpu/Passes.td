@@ -26,14 +26,14 @@ def EmitGpuKernelsPass : Pass<"codegen-emit-gpu-kernels", "::mlir::ModuleOp"> {
 def EmitCudaCodePass : Pass<"codegen-emit-cuda-code", "::mlir::ModuleOp"> {
   let summary = "Writes the module's GPU kernels as PTX, and assembles them";
   let description = [{
-    Before: as `-codegen-emit-gpu-kernels`. Writes PTX to `output`. With
-    `assemble`, ptxas must be there and take it; a line a kernel to stderr tells
-    its launch, registers and spills, and with `max-spill-bytes` more of them
-    are an error. The module stays as it is.
+    Before: as `-codegen-emit-gpu-kernels`. After: the same; PTX is written to
+    `output`. With `assemble`, ptxas must be there and take it; a line a kernel
+    to stderr tells its launch, registers and spills, and with
+    `max-spill-bytes` more of them are an error.
     ```mlir
     %y = transformer.fused rows <s> cols <e> ins(%x : !x) -> !x { ... }
     // writes
-    // .visible .entry kernel_0(...) .reqntid 256 { ... ld.global.v4.b32 ... }
+    // .visible .entry kernel_0(...) .maxntid 256, 1, 1 { ... ld.global.v4.b32 ... }
     ```
   }];
   let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "sm_80, sm_90a or sm_100">,
