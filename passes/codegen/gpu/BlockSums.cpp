@@ -61,11 +61,13 @@ Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
     scf::YieldOp::create(inner, loc);
   });
   barrier();
-  Value exists = isLess(lane, body.number(warps));
-  Value from = sharedAddress(plus(slot, arith::SelectOp::create(b, body.loc(), exists, lane, body.number(0))));
-  Value part = LLVM::LoadOp::create(b, body.loc(), b.getF32Type(), from, 4);
-  part = arith::SelectOp::create(b, body.loc(), exists, part, body.identity(isMax));
-  return shuffle(part, isMax, llvm::PowerOf2Ceil(warps));
+  // As many lanes as there are warps add them up, and so do their neighbours.
+  int64_t group = llvm::PowerOf2Ceil(warps);
+  Value part = rem(lane, group), exists = isLess(part, body.number(warps));
+  Value from = sharedAddress(plus(slot, arith::SelectOp::create(b, body.loc(), exists, part, body.number(0))));
+  Value sum = LLVM::LoadOp::create(b, body.loc(), b.getF32Type(), from, 4);
+  sum = arith::SelectOp::create(b, body.loc(), exists, sum, body.identity(isMax));
+  return shuffle(sum, isMax, group);
 }
 
 /// A zero for each chunk result's sums; results that are none have an unused one.

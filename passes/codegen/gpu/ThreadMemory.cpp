@@ -140,9 +140,18 @@ ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
   return loads[{number, rotation, result.scope & ofPlace ? static_cast<int>(place->number) : -1}] = result;
 }
 
+/// Whether the walk says where in the tensor a thread is; not along dims of
+/// vertical sums, which bind them.
+static bool isWithinWalk(const Walk &walk, const Access &access) {
+  transformer::FusedOp op = walk.op;
+  return llvm::all_of(transformer::dimsOf(access.type).getNames(), [&](StringAttr name) {
+    return !access.along(name) || op.getRows().find(name) >= 0 || op.getCols().find(name) >= 0;
+  });
+}
+
 void ThreadBody::preload() {
   for (unsigned i = 0; i < walk.inputs.size(); ++i)
-    if (walk.hasCols(walk.inputs[i]))
+    if (walk.hasCols(walk.inputs[i]) && isWithinWalk(walk, walk.inputs[i]))
       loadStored(i, 0);
 }
 

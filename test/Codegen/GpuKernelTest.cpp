@@ -1,0 +1,258 @@
+// GPU kernels, executed by Lockstep, against the CPU's kernels of the same clusters.
+#include <cstring>
+
+#include "dialects/schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "passes/codegen/gpu/GpuKernel.h"
+#include "test/Codegen/Clusters.h"
+#include "test/Codegen/Kernel.h"
+#include "test/Codegen/Lockstep.h"
+
+using namespace mlir;
+using namespace meshwork::codegen::test;
+namespace meshwork::codegen {
+namespace {
+
+/// A tensor's memory, 16-byte aligned, with what must stay around it.
+struct Tensor {
+  Type element;
+  std::vector<char> store;
+  size_t bytes;
+  explicit Tensor(Type type) : element(cast<RankedTensorType>(type).getElementType()) {
+    bytes = cast<RankedTensorType>(type).getNumElements() * (element.getIntOrFloatBitWidth() / 8);
+    store.assign(bytes + 96, 0x55);
+  }
+  char *begin() { return reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(store.data()) + 31) / 16 * 16); }
+  size_t count() const { return bytes / (element.getIntOrFloatBitWidth() / 8); }
+  double at(size_t i) {
+    if (element.isBF16())
+      return fromBf16(reinterpret_cast<uint16_t *>(begin())[i]);
+    return reinterpret_cast<float *>(begin())[i];
+  }
+  /// Uniform in [low, 2); integers in [0, limit).
+  void fillRandom(unsigned seed, float low, int64_t limit) {
+    std::vector<float> values = randomFloats(count(), low, 2, seed);
+    for (size_t i = 0; i < count(); ++i)
+      if (element.isBF16())
+        reinterpret_cast<uint16_t *>(begin())[i] = toBf16(values[i]);
+      else if (element.isF32())
+        reinterpret_cast<float *>(begin())[i] = values[i];
+      else
+        reinterpret_cast<int32_t *>(begin())[i] = static_cast<int32_t>((values[i] - low) / (2 - low) * static_cast<float>(limit));
+  }
+};
+
+struct Comparison {
+  float low = -2;              // of random operands
+  double relative = 4e-6;      // of results of f32; of bf16 one unit in the last place
+  bool inPlace = false;        // result 0 lies where operand 0 does
+};
+
+/// Runs the one cluster of `text` both ways on random operands.
+void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::function_ref<void(const Geometry &)> look = {}) {
+  Kernel cpu(text, "native");
+  ASSERT_TRUE(cpu.isCompiled()) << cpu.errors();
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<transformer::TransformerDialect, func::FuncDialect>();
+  loadGpuKernelDialects(context);
+  auto source = parseSourceString<ModuleOp>(text, &context);
+  transformer::FusedOp op;
+  source->walk([&](transformer::FusedOp fused) { op = fused; });
+  OpBuilder builder = OpBuilder::atBlockEnd(source->getBody());
+  auto module = gpu::GPUModuleOp::create(builder, source->getLoc(), "kernels");
+  FailureOr<GpuKernel> kernel = emitGpuKernel(contiguousSpec(op, "kernel"), module);
+  ASSERT_TRUE(succeeded(kernel));
+  ASSERT_TRUE(succeeded(module.verify()));
+  if (look)
+    look(kernel->geometry);
+
+  std::vector<Tensor> operands, expected, actual;
+  int64_t limit = cast<RankedTensorType>(op.getInputs().back().getType()).getNumElements();
+  for (Type type : op.getInputs().getTypes()) {
+    limit = std::min<int64_t>(limit, cast<RankedTensorType>(op.getInputs().front().getType()).getShape().empty()
+                                         ? 1000 : cast<RankedTensorType>(op.getInputs().front().getType()).getShape().back());
+    operands.emplace_back(type);
+    operands.back().fillRandom(operands.size(), how.low, limit);
+  }
+  for (Type type : op.getResultTypes()) {
+    expected.emplace_back(type);
+    actual.emplace_back(type);
+  }
+  std::vector<void *> cpuArgs;
+  std::vector<uint64_t> gpuArgs;
+  std::vector<Memory> memory;
+  for (Tensor &tensor : operands)
+    cpuArgs.push_back(tensor.begin());
+  for (Tensor &tensor : expected)
+    cpuArgs.push_back(tensor.begin());
+  cpu.run(cpuArgs);
+  auto give = [&](Tensor &tensor) {
+    gpuArgs.push_back(reinterpret_cast<uint64_t>(tensor.begin()));
+    memory.push_back({tensor.begin(), tensor.bytes});
+  };
+  for (Tensor &tensor : operands)
+    give(tensor);
+  for (auto [i, tensor] : llvm::enumerate(actual))
+    give(how.inPlace && i == 0 ? operands[0] : tensor);
+  for (int32_t stream : kernel->streams)
+    gpuArgs.push_back(static_cast<uint32_t>(stream));
+  auto function = *module.getOps<gpu::GPUFuncOp>().begin();
+  ASSERT_EQ(runInLockstep(function, gpuArgs, memory), "");
+
+  for (size_t r = 0; r < expected.size(); ++r) {
+    Tensor &got = how.inPlace && r == 0 ? operands[0] : actual[r];
+    double scale = 0;
+    for (size_t i = 0; i < got.count(); ++i)
+      scale = std::max(scale, std::abs(expected[r].at(i)));
+    double relative = got.element.isBF16() ? 0.0079 : how.relative;
+    for (size_t i = 0; i < got.count() && !testing::Test::HasFailure(); ++i)
+      expectNear(got.at(i), expected[r].at(i), relative, scale * (got.element.isBF16() ? 1e-4 : 1), i);
+    EXPECT_FALSE(testing::Test::HasFailure()) << "result " << r;
+  }
+}
+
+std::string sized(const char *text, int64_t rows, int64_t cols, const std::string &type, int64_t chunks = 1) {
+  return fill(text, {{"R", std::to_string(rows)}, {"C", std::to_string(cols)}, {"V", std::to_string(cols)}, {"K", std::to_string(chunks)},
+                     {"T", type}, {"I", std::to_string(1.0 / static_cast<double>(cols))}});
+}
+
+TEST(GpuRmsNorm, AgreesWithTheCpu) {
+  for (auto [rows, cols] : {std::pair<int64_t, int64_t>{37, 768}, {3, 1}, {5, 8}, {7, 12}, {9, 100}, {130, 3}, {3, 1600}, {5, 8192}, {2, 20011}})
+    for (const char *type : {"f32", "bf16"})
+      for (bool inPlace : {false, true}) {
+        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + type);
+        expectCpuResults(sized(rmsNorm, rows, cols, type), {.inPlace = inPlace});
+      }
+}
+
+TEST(GpuRmsNorm, RowsAreHeldOrLooped) {
+  expectCpuResults(sized(rmsNorm, 3, 1600, "bf16"), {}, [](const Geometry &g) {
+    EXPECT_EQ(g.width, 8);
+    EXPECT_FALSE(g.loops);
+    EXPECT_LT(g.threadsPerRow, 128);
+  });
+  expectCpuResults(sized(rmsNorm, 2, 65536, "bf16"), {}, [](const Geometry &g) { EXPECT_TRUE(g.loops); });
+}
+
+TEST(GpuLayerNormGrad, AgreesWithTheCpu) {
+  for (auto [rows, cols, chunks] : {std::tuple<int64_t, int64_t, int64_t>{50, 768, 8}, {13, 100, 4}, {6, 37, 32}, {70, 64, 2}, {9, 3072, 3}})
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + type);
+      expectCpuResults(sized(layerNormGrad, rows, cols, type, chunks), {.relative = 1e-5});
+    }
+}
+
+TEST(GpuCrossEntropy, AgreesWithTheCpu) {
+  for (auto [rows, vocab, chunks] : {std::tuple<int64_t, int64_t, int64_t>{5, 256, 2}, {9, 1000, 4}, {4, 32000, 2}})
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(vocab) + " " + type);
+      expectCpuResults(sized(crossEntropy, rows, vocab, type, chunks), {.inPlace = true});
+    }
+}
+
+TEST(GpuElementwise, AgreesWithTheCpu) {
+  for (auto [rows, cols] : {std::pair<int64_t, int64_t>{64, 1024}, {3, 7}, {1, 100}, {5, 520}}) {
+    expectCpuResults(sized(swiglu, rows, cols, "bf16"));
+    expectCpuResults(sized(adamw, rows, cols, "f32"), {.low = 0.5});
+  }
+}
+
+constexpr const char *ropeAndDropout = R"(
+#d = #transformer.dims<batch, sequence, heads, head_dim>
+#t = #transformer.dims<sequence, head_dim>
+!x = tensor<2x5x3x$Cxbf16, #d>
+!c = tensor<5x$Cxf32, #t>
+!i = tensor<i32>
+func.func @f(%x: !x, %c: !c, %seed: !i, %step: !i, %first: !i) -> !x {
+  %y = transformer.fused rows <batch, sequence, heads> cols <head_dim> ins(%x, %c, %seed, %step, %first : !x, !c, !i, !i, !i) -> !x {
+  ^bb0(%a: !x, %b: !c, %s: !i, %t: !i, %f: !i):
+    %r = transformer.roll %a by $S : !x
+    %z = transformer.map ins(%a, %r, %b, %s, %t, %f : !x, !x, !c, !i, !i, !i) -> !x {
+    ^bb0(%p: f32, %q: f32, %w: f32, %s0: i32, %t0: i32, %f0: i32):
+      %0 = arith.mulf %q, %w : f32
+      %1 = arith.addf %p, %0 : f32
+      %m = transformer.dropout_mask %s0, %t0, %f0 stream 7 rate 2.5e-1
+      %2 = arith.mulf %1, %m : f32
+      transformer.yield %2 : f32
+    }
+    transformer.yield %z : !x
+  }
+  return %y : !x
+}
+)";
+
+// The same random words at the same places, or a fourth of the elements differ.
+TEST(GpuRollAndDropout, AgreeWithTheCpu) {
+  for (auto [cols, shift] : {std::pair<const char *, const char *>{"64", "32"}, {"64", "0"}, {"6", "3"}, {"48", "20"}, {"128", "64"}})
+    expectCpuResults(fill(ropeAndDropout, {{"C", cols}, {"S", shift}}));
+}
+
+constexpr const char *columnSums = R"(
+#d = #transformer.dims<rows, cols>
+#r = #transformer.dims<rows>
+!x = tensor<$Rx$Cx$T, #d>
+!k = tensor<$Kx$Cxf32, #transformer.dims<chunk, cols>>
+!w = tensor<$Cxf32, #transformer.dims<cols>>
+func.func @f(%x: !x) -> !k {
+  %y = transformer.fused rows <rows> cols <cols> ins(%x : !x) -> !k {
+  ^bb0(%a: !x):
+    %s = transformer.reduce add %a over #r : !x -> !w
+    transformer.yield %s : !w
+  }
+  return %y : !k
+}
+)";
+constexpr const char *chunkSums = R"(
+#k = #transformer.dims<chunk, cols>
+#h = #transformer.dims<chunk>
+#c = #transformer.dims<cols>
+!k = tensor<$Kx$Cxf32, #k>
+!w = tensor<$Cx$T, #c>
+!f = tensor<$Cxf32, #c>
+func.func @f(%g: !w, %x: !k) -> !w {
+  %y = transformer.fused rows <> cols #c ins(%g, %x : !w, !k) -> !w {
+  ^bb0(%b: !w, %a: !k):
+    %s = transformer.reduce add %a over #h : !k -> !f
+    %z = transformer.map ins(%b, %s : !w, !f) -> !w {
+    ^bb0(%p: f32, %q: f32):
+      %0 = arith.addf %p, %q : f32
+      transformer.yield %0 : f32
+    }
+    transformer.yield %z : !w
+  }
+  return %y : !w
+}
+)";
+constexpr const char *squares = R"(
+#d = #transformer.dims<rows, cols>
+!x = tensor<$Rx$Cx$T, #d>
+!f = tensor<$Rx$Cxf32, #d>
+!k = tensor<$Kxf32, #transformer.dims<chunk>>
+func.func @f(%x: !x) -> !k {
+  %y = transformer.fused rows <rows> cols <cols> ins(%x : !x) -> !k {
+  ^bb0(%a: !x):
+    %m = transformer.map ins(%a : !x) -> !f {
+    ^bb0(%p: f32):
+      %0 = arith.mulf %p, %p : f32
+      transformer.yield %0 : f32
+    }
+    %s = transformer.reduce add %m over #d : !f -> tensor<f32>
+    transformer.yield %s : tensor<f32>
+  }
+  return %y : !k
+}
+)";
+
+TEST(GpuSumsOverRows, AgreeWithTheCpu) {
+  for (auto [rows, cols, chunks] : {std::tuple<int64_t, int64_t, int64_t>{77, 768, 8}, {13, 100, 4}, {6, 37, 32}, {300, 5, 3}})
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + type);
+      expectCpuResults(sized(columnSums, rows, cols, type, chunks), {.relative = 1e-5});
+      expectCpuResults(sized(chunkSums, rows, cols, type, chunks), {.inPlace = true});
+      expectCpuResults(sized(squares, rows, cols, type, chunks), {.relative = 1e-5});
+    }
+}
+
+} // namespace
+} // namespace meshwork::codegen
