@@ -109,13 +109,17 @@ LogicalResult PermuteOp::verify() {
   return emitOpError() << "(C2) sources are not a permutation of the " << (*ranks ? *ranks : count) << " indices of the group";
 }
 
-LogicalResult CoordinateOp::verify() {
-  if (failed(groupSize(*this, getAxes())))
+template <typename Op>
+static LogicalResult verifyPart(Op op) {
+  if (failed(groupSize(op, op.getAxes())))
     return failure();
-  if (getBlock() < 1)
-    return emitOpError() << "(C1) block is " << getBlock() << ", expected a positive number";
+  int64_t size = op.getSize();
+  if (size < 1)
+    return op.emitOpError() << "(C1) size is " << size << ", expected a positive number";
   return success();
 }
+LogicalResult CoordinateOp::verify() { return verifyPart(*this); }
+LogicalResult ExtentOp::verify() { return verifyPart(*this); }
 
 static uint64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());

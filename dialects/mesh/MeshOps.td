@@ -111,18 +111,34 @@ def Mesh_SliceOp : Mesh_Collective<"slice", (ins I64Attr:$dim), "`dim` $dim"> {
   }];
 }
 
-def Mesh_CoordinateOp : Mesh_Op<"coordinate"> {
-  let summary = "This rank's index along axes, times a block size: where its block begins";
+/// A number that depends on where a rank's part of a dim of `size` elements lies.
+class Mesh_PartOp<string mnemonic> : Mesh_Op<mnemonic> {
+  let arguments = (ins StrArrayAttr:$axes, I64Attr:$size);
+  let results = (outs 0DTensorOf<[I32]>:$result);
+  let assemblyFormat = "`over` $axes `of` $size attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Mesh_CoordinateOp : Mesh_PartOp<"coordinate"> {
+  let summary = "Where this rank's part of a dim begins";
   let description = [{
-    (C1) names at least one axis of the mesh, each once; the block is positive.
+    (C1) names at least one axis of the mesh, each once; the size is positive.
     ```mlir
-    %c = mesh.coordinate over ["tp"] times 128 : tensor<i32>
+    // 129 on the second rank of "tp"=2
+    %c = mesh.coordinate over ["tp"] of 257 : tensor<i32>
     ```
   }];
-  let arguments = (ins StrArrayAttr:$axes, I64Attr:$block);
-  let results = (outs 0DTensorOf<[I32]>:$result);
-  let assemblyFormat = "`over` $axes `times` $block attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1
+}
+
+def Mesh_ExtentOp : Mesh_PartOp<"extent"> {
+  let summary = "How many elements of a dim this rank has; behind them its part is padding";
+  let description = [{
+    (C1) names at least one axis of the mesh, each once; the size is positive.
+    ```mlir
+    // 128 on the second rank of "tp"=2
+    %n = mesh.extent over ["tp"] of 257 : tensor<i32>
+    ```
+  }];
 }
 
 #endif // MESHWORK_MESH_OPS

@@ -46,7 +46,7 @@ namespace meshwork::schedule {
 BufferOp bufferOf(Value view) { return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>(); }
 
 bool isInstruction(Operation *op) {
-  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, CollectiveOp, WaitOp>(op);
+  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, CopyBlockOp, CollectiveOp, WaitOp>(op);
 }
 
 unsigned countWrites(Operation *instruction) {

@@ -44,7 +44,8 @@ def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate
 // The numbers are Plan.fbs's InputKind.
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
   I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction1", 3>,
-  I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>, I32EnumCase<"coordinate", 6>]>;
+  I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>, I32EnumCase<"coordinate", 6>,
+  I32EnumCase<"extent", 7>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
@@ -116,9 +117,9 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
 }
 
 def Schedule_InputOp : Schedule_Op<"input"> {
-  let summary = "Names a view that the runtime writes; a coordinate is the rank's index along `axes`, times `block`";
-  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$block);
-  let assemblyFormat = "$kind $view (`over` $axes^ `times` $block)? attr-dict `:` type($view)";
+  let summary = "Names a view that the runtime writes; coordinate and extent: first and number of a rank's part of a dim of `size`";
+  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$size);
+  let assemblyFormat = "$kind $view (`over` $axes^ `of` $size)? attr-dict `:` type($view)";
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";
@@ -178,6 +179,10 @@ def Schedule_RotaryTableOp : Schedule_Instruction<"rotary_table",
 def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value, AnyMemRef:$dst),
     "$value `to` $dst attr-dict `:` type($dst)"> {
   let summary = "Sets every element";
+}
+def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim, AnyMemRef:$src, AnyMemRef:$first, AnyMemRef:$dst),
+    "`dim` $dim $src `from` $first `to` $dst attr-dict `:` type($src) `from` type($first) `to` type($dst)"> {
+  let summary = "Copies a rank's part of a dim, with zeros behind its end";
 }
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, StrAttr:$phase, StrAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,

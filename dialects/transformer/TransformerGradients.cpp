@@ -62,7 +62,7 @@ static bool isOne(Value value) {
 
 Gradients HeadLossOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
   auto fused = HeadLossGradOp::create(builder, getLoc(), getLoss().getType(), getHidden().getType(), getWeight().getType(),
-                                      getHidden(), getWeight(), getTargets(), Value(), getScaleAttr(),
+                                      getHidden(), getWeight(), getTargets(), Value(), Value(), Value(), getScaleAttr(),
                                       builder.getI64IntegerAttr(0), ArrayAttr());
   // One op computes the loss and its gradients; uses before this point keep
   // the plain op.

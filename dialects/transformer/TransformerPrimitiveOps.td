@@ -275,7 +275,7 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
   let hasVerifier = 1; // C1 C2
 }
 
-def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure,
+def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
   let summary = "`head_loss` together with its gradients, in one pass over chunks of tokens";
   let description = [{
@@ -283,18 +283,21 @@ def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure,
     backward pass, so both gradients can follow each chunk of logits at once.
     A rank with some rows of `weight`, from `first_row` of `vocabulary` on,
     combines each token's maximum, sum of exponentials and target logit over
-    `vocab_axes`; its `dhidden` is partial over them.
+    `vocab_axes`; its `dhidden` is partial over them. Where only the first
+    `rows` of its part are rows of the whole, the others count for nothing; so
+    does a token for which `valid` is 0, which is padding of a split dim.
     (C1) (C2) as in `head_loss`; gradients have the types of `hidden` and `weight`.
-    (C3) `first_row`, a `tensor<i32>`, `vocabulary` and `vocab_axes` are there together.
+    (C3) `first_row`, a `tensor<i32>`, `vocabulary` and `vocab_axes` are there together; `rows` only with them.
+    (C4) `valid` has the dims of `targets`.
     ```mlir
     %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : !h, !w, !t -> tensor<f32>, !h, !w
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets,
-    Optional<Transformer_IdTensor>:$first_row, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
+    Optional<Transformer_IdTensor>:$first_row, Optional<Transformer_IdTensor>:$rows, Optional<Transformer_FloatTensor>:$valid, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
     OptionalAttr<StrArrayAttr>:$vocab_axes);
   let results = (outs Transformer_FloatTensor:$loss, Transformer_FloatTensor:$dhidden, Transformer_FloatTensor:$dweight);
-  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? (`rows` $rows^ `:` type($rows))? (`valid` $valid^ `:` type($valid))? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
   let hasVerifier = 1; // C1 C2 C3
 }
 

@@ -153,6 +153,10 @@ LogicalResult HeadLossGradOp::verify() {
   bool isPart = static_cast<bool>(getFirstRow());
   if (isPart != getVocabAxes().has_value() || isPart != (getVocabulary() > 0))
     return emitOpError() << "(C3) has some of first_row, vocabulary and vocab_axes, expected all or none";
+  if (getRows() && !isPart)
+    return emitOpError() << "(C3) has rows but no first_row";
+  if (getValid() && getValid().getType() != withElement(getTargets().getType(), Float32Type::get(getContext())))
+    return emitOpError() << "(C4) valid is " << getValid().getType() << ", expected an f32 tensor with the dims of " << getTargets().getType();
   return success();
 }
 

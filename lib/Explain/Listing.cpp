@@ -45,6 +45,8 @@ std::string operationKind(const plan::Instruction &instruction) {
     return "embedding_grad";
   case plan::Operation::RotaryTable:
     return "rotary_table";
+  case plan::Operation::CopyBlock:
+    return "copy_block";
   case plan::Operation::Fill:
     return "fill";
   case plan::Operation::Collective:

@@ -143,15 +143,37 @@ Tensors communicate(Operation *op, ArrayRef<Tensor> parts) {
       .Case([&](mesh::SliceOp op) { return blocks(op, parts, op.getDim()); });
 }
 
-Tensors coordinates(mesh::CoordinateOp op, size_t ranks) {
+/// First index and number of elements of each rank's part of a dim of `size`:
+/// axis by axis, blocks of ceil(elements / ranks), the last ones short or
+/// empty.
+std::vector<std::pair<int64_t, int64_t>> partsOf(mesh::MeshAttr mesh,
+                                                 ArrayAttr axes, int64_t size) {
+  std::vector<std::pair<int64_t, int64_t>> parts = {{0, size}};
+  int64_t block = size;
+  for (StringAttr axis : axes.getAsRange<StringAttr>()) {
+    int64_t ranks = mesh.sizeOf(axis), inner = (block + ranks - 1) / ranks;
+    std::vector<std::pair<int64_t, int64_t>> next;
+    for (auto [begin, count] : parts)
+      for (int64_t i = 0; i < ranks; ++i)
+        next.emplace_back(begin + i * inner,
+                          std::clamp<int64_t>(count - i * inner, 0, inner));
+    parts = next;
+    block = inner;
+  }
+  return parts;
+}
+
+template <typename Op> Tensors numbersOfParts(mesh::MeshAttr mesh, Op op) {
+  constexpr bool isBegin = std::is_same_v<Op, mesh::CoordinateOp>;
   Tensors results;
-  for (size_t i = 0; i < ranks; ++i)
-    results.push_back(Tensor::scalar(static_cast<double>(i) * op.getBlock()));
+  for (auto [begin, count] : partsOf(mesh, op.getAxes(), op.getSize()))
+    results.push_back(
+        Tensor::scalar(static_cast<double>(isBegin ? begin : count)));
   return results;
 }
 
-LogicalResult evaluateGroup(Operation *op, const Group &group,
-                            MutableArrayRef<Frame> frames) {
+LogicalResult evaluateGroup(Operation *op, mesh::MeshAttr mesh,
+                            const Group &group, MutableArrayRef<Frame> frames) {
   if (auto head = dyn_cast<HeadLossGradOp>(op)) {
     std::vector<Tensors> operands;
     for (int64_t rank : group)
@@ -166,7 +188,9 @@ LogicalResult evaluateGroup(Operation *op, const Group &group,
   }
   Tensors results;
   if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op)) {
-    results = coordinates(coordinate, group.size());
+    results = numbersOfParts(mesh, coordinate);
+  } else if (auto extent = dyn_cast<mesh::ExtentOp>(op)) {
+    results = numbersOfParts(mesh, extent);
   } else {
     Tensors parts;
     for (int64_t rank : group)
@@ -183,6 +207,8 @@ ArrayAttr axesOf(Operation *op) {
     return head.getVocabAxesAttr();
   if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
     return coordinate.getAxes();
+  if (auto extent = dyn_cast<mesh::ExtentOp>(op))
+    return extent.getAxes();
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return collective.getAxes();
   return {};
@@ -198,7 +224,7 @@ LogicalResult evaluateTogether(Operation *op, mesh::MeshAttr mesh,
   if (failed(groups))
     return failure();
   for (const Group &group : *groups)
-    if (failed(evaluateGroup(op, group, frames)))
+    if (failed(evaluateGroup(op, mesh, group, frames)))
       return failure();
   return success();
 }

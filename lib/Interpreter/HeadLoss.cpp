@@ -44,8 +44,12 @@ Rows rowsOf(HeadLossGradOp op, const Tensors &operands) {
   if (!op.getFirstRow())
     return {0, all};
   auto begin = static_cast<int64_t>(operands[3][0]);
-  int64_t end = static_cast<int64_t>(op.getVocabulary());
-  return {begin, std::clamp<int64_t>(end - begin, 0, all)};
+  return {begin, op.getRows() ? static_cast<int64_t>(operands[4][0]) : all};
+}
+
+/// Whether token `t` is one of the batch. `valid` is the last operand.
+bool isToken(HeadLossGradOp op, const Tensors &operands, int64_t t) {
+  return !op.getValid() || operands.back()[t] > 0;
 }
 
 TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
@@ -119,6 +123,8 @@ FailureOr<std::vector<Tensors>> evaluateHead(HeadLossGradOp op,
                    Tensor::zeros(op.getDweight().getType())};
   std::vector<Tensors> results(operands.size(), zeros);
   for (int64_t t = 0; t < targets.size(); ++t) {
+    if (!isToken(op, operands[0], t))
+      continue;
     TokenSums token = combine(op, operands, t);
     for (auto [x, result] : llvm::zip_equal(operands, results))
       addGradients(op, x, t, token, result);

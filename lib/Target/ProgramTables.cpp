@@ -103,7 +103,7 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->view = view(op.getView());
         if (op.getAxes())
           entry->axes = numbersOf(*op.getAxes());
-        entry->block = static_cast<int32_t>(op.getBlock());
+        entry->size = static_cast<int32_t>(op.getSize());
         table->inputs.push_back(std::move(entry));
       })
       .Case([&](schedule::ResultOp op) {
@@ -227,6 +227,14 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         plan::FillT entry;
         entry.dst = view(op.getDst());
         entry.value = op.getValue().convertToFloat();
+        result.Set(std::move(entry));
+      })
+      .Case([&](schedule::CopyBlockOp op) {
+        plan::CopyBlockT entry;
+        entry.src = view(op.getSrc());
+        entry.dst = view(op.getDst());
+        entry.dim = static_cast<int32_t>(op.getDim());
+        entry.first = view(op.getFirst());
         result.Set(std::move(entry));
       })
       .Case([&](schedule::CollectiveOp op) {

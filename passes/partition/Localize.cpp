@@ -3,6 +3,7 @@
 #include "lib/Sharding/Reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "passes/partition/Mask.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Shardings.h"
 
@@ -17,11 +18,9 @@ using namespace sharding;
 class Localization {
 public:
   Localization(func::FuncOp function, mesh::MeshAttr attr, Planner &planner)
-      : function(function), attr(attr), mesh(meshFrom(attr)), planner(planner), builder(function.getContext()) {}
+      : function(function), attr(attr), mesh(meshFrom(attr)), planner(planner), builder(function.getContext()), masks(attr, mesh) {}
 
   LogicalResult run() {
-    for (BlockArgument argument : function.getArguments())
-      shrink(argument);
     SmallVector<Operation *> ops;
     for (Operation &op : function.getBody().front())
       ops.push_back(&op);
@@ -29,6 +28,8 @@ public:
     for (Operation *op : ops)
       if (failed(countFromOwn(op)))
         return failure();
+    for (BlockArgument argument : function.getArguments())
+      shrink(argument);
     bool fine = true;
     for (Operation *op : ops)
       fine &= succeeded(checkPartial(op));
@@ -91,6 +92,8 @@ private:
       auto whole = builder.getDenseI64ArrayAttr(tensorType(op->getResult(0)).getShape());
       op->setAttr(isa<StateOp>(op) ? "mesh.global_shape" : "global_shape", whole);
     }
+    masks.guard(op);
+    masks.derive(op, llvm::map_to_vector(op->getResults(), [&](Value result) { return shardingOf(result); }));
     for (Value result : op->getResults())
       shrink(result);
     return success();
@@ -107,7 +110,9 @@ private:
     builder.setInsertionPoint(op);
     Value value = op.getInput();
     for (const Step &step : plan->steps) {
-      value = collective(op, value, step, localType(mesh, whole, step.after));
+      Value input = value;
+      value = collective(op, input, step, localType(mesh, whole, step.after));
+      masks.deriveStep(input, value, step, whole);
       if (op->hasAttr("transformer.backward"))
         value.getDefiningOp()->setAttr("transformer.backward", builder.getUnitAttr());
     }
@@ -163,7 +168,7 @@ private:
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](EmbeddingOp op) { return setFirstRow(op, op.getTable()); })
         .Case([&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
-        .Case([&](HeadLossGradOp op) { return splitVocabulary(op); })
+        .Case([&](HeadLossGradOp op) { return splitHead(op); })
         .Case<transformer::AttentionOp, transformer::AttentionGradOp>([&](auto op) { return countHeads(op); })
         .Case([&](MapOp op) { return countDropout(op); })
         .Default(success());
@@ -174,8 +179,7 @@ private:
     Axes axes = shardingOf(value).dims[dim];
     builder.setInsertionPoint(at);
     auto scalar = RankedTensorType::get({}, builder.getI32Type());
-    return mesh::CoordinateOp::create(builder, at->getLoc(), scalar, axesAttr(attr, axes),
-                                      localSize(mesh, tensorType(value).getDimSize(dim), axes));
+    return mesh::CoordinateOp::create(builder, at->getLoc(), scalar, axesAttr(attr, axes), tensorType(value).getDimSize(dim));
   }
 
   template <typename Op>
@@ -185,13 +189,44 @@ private:
     return success();
   }
 
-  LogicalResult splitVocabulary(HeadLossGradOp op) {
+  LogicalResult splitHead(HeadLossGradOp op) {
+    countTokens(op);
     Axes axes = shardingOf(op.getWeight()).dims[0];
     if (axes.empty())
       return success();
-    op.setVocabulary(tensorType(op.getWeight()).getDimSize(0));
+    int64_t rows = tensorType(op.getWeight()).getDimSize(0);
+    op.setVocabulary(rows);
     op.setVocabAxesAttr(axesAttr(attr, axes));
+    if (masks.isUneven(rows, axes))
+      op.getRowsMutable().assign(masks.extent(op, rows, axes));
     return setFirstRow(op, op.getWeight());
+  }
+
+  /// One for each token of the batch, zero for padding of a split dim.
+  void countTokens(HeadLossGradOp op) {
+    auto whole = tensorType(op.getTargets());
+    Sharding sharding = shardingOf(op.getTargets());
+    SmallVector<Value> ends;
+    SmallVector<StringAttr> dims;
+    for (auto [i, name] : llvm::enumerate(dimsOf(whole).getNames()))
+      if (masks.isUneven(whole.getDimSize(i), sharding.dims[i])) {
+        ends.push_back(masks.extent(op, whole.getDimSize(i), sharding.dims[i]));
+        dims.push_back(name);
+      }
+    if (dims.empty())
+      return;
+    builder.setInsertionPoint(op);
+    Type type = localType(mesh, withElement(whole, builder.getF32Type()), sharding);
+    Value valid = buildMap(builder, op.getLoc(), type, ends, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+      auto number = [&](float value) { return arith::ConstantOp::create(b, b.getF32FloatAttr(value)); };
+      Value result = number(1), zero = number(0);
+      for (auto [dim, end] : llvm::zip_equal(dims, x)) {
+        Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, IndexOp::create(b, b.getI32Type(), dim), end);
+        result = arith::SelectOp::create(b, isOwn, result, zero);
+      }
+      return result;
+    });
+    op.getValidMutable().assign(valid);
   }
 
   template <typename Op>
@@ -236,6 +271,7 @@ private:
   Mesh mesh;
   Planner &planner;
   OpBuilder builder;
+  Masks masks;
 };
 
 struct LocalizePass : impl::LocalizePassBase<LocalizePass> {

@@ -22,7 +22,9 @@ def LocalizePass : Pass<"partition-localize", "::mlir::ModuleOp"> {
     Before: `mesh.shardings` on every value. After: types are local; the steps of
     the reshard planner stand where `mesh.reshard` was; positions that ops count
     (rows of a split table, heads, dropout) start at the rank's own.
-    `mesh.shardings` and `mesh.global_shape` stay on state.
+    Where axes do not divide a dim, parts have the size of a
+    full block, and what lies behind their end is masked where a result would
+    depend on it (README.md). `mesh.shardings` and `mesh.global_shape` stay on state.
   }];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

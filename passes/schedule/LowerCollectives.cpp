@@ -131,7 +131,7 @@ FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op, const P
     return input;
   if (auto scatter = dyn_cast<mesh::ReduceScatterOp>(*op); scatter && isState) {
     int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);
-    if (tensorType(operand).getDimSize(dim) % size == 0)
+    if (tensorType(operand).getDimSize(dim) == size * placement.groupSize(scatter.getAxes()))
       return Placement::block(input, dim, size, scatter.getAxes());
     auto type = tensorType(result); // Kept to the end of the step, for those who save gradients.
     return placement.persistent("reduced gradient", BufferKind::gradients, type.getShape(), type.getElementType());
@@ -169,16 +169,24 @@ Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
   return bucket;
 }
 
-/// The slice of a replicated tensor is a view of it.
+/// The slice of a replicated tensor is a view of it, but where the last block
+/// would lie beyond the tensor.
 LogicalResult Lowering::lowerSlice(mesh::SliceOp op) {
   FailureOr<Place> whole = placement.of(op.getInput());
   if (failed(whole))
     return failure();
-  int64_t dim = op.getDim(), size = tensorType(op.getResult()).getDimSize(dim);
-  if (tensorType(op.getInput()).getDimSize(dim) % size)
-    return op.emitOpError() << "cuts " << tensorType(op.getInput()).getDimSize(dim) << " elements into blocks of " << size
-                            << "; the last block would lie beyond the tensor";
-  placement.set(op.getResult(), Placement::block(*whole, dim, size, op.getAxes()));
+  int64_t dim = op.getDim(), all = tensorType(op.getInput()).getDimSize(dim), size = tensorType(op.getResult()).getDimSize(dim);
+  if (all == size * placement.groupSize(op.getAxes())) {
+    placement.set(op.getResult(), Placement::block(*whole, dim, size, op.getAxes()));
+    return success();
+  }
+  FailureOr<Place> part = placement.of(op.getResult());
+  if (failed(part))
+    return failure();
+  flush();
+  Value first = Placement::view(builder, op.getLoc(), numberOfPart(InputKind::coordinate, op.getAxes(), all));
+  Value from = Placement::view(builder, op.getLoc(), *whole), to = Placement::view(builder, op.getLoc(), *part);
+  CopyBlockOp::create(builder, op.getLoc(), builder.getStringAttr("slice"), i64(0), i64(2 * bytesOfType(op.getType())), i64(dim), from, first, to);
   return success();
 }
 
@@ -250,12 +258,19 @@ void Lowering::flush() {
                        /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(), bucket.inputs, bucket.outputs);
 }
 
-LogicalResult Lowering::lowerCoordinate(mesh::CoordinateOp op) {
-  std::string name = "offset along " + llvm::join(op.getAxes().getAsValueRange<StringAttr>(), ", ") + " by " + std::to_string(op.getBlock());
+/// The place of a number that depends on where a rank's part of a dim lies.
+Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
+  std::string name = (stringifyInputKind(kind) + " over ").str() + llvm::join(axes.getAsValueRange<StringAttr>(), ", ") + " of " + std::to_string(size);
   auto [known, isNew] = coordinates.try_emplace(name);
   if (isNew)
-    known->second = {placement.persistent(name, BufferKind::input, {}, builder.getI32Type()), op.getAxes(), static_cast<int64_t>(op.getBlock())};
-  placement.set(op.getResult(), known->second.place);
+    known->second = {kind, placement.persistent(name, BufferKind::input, {}, builder.getI32Type()), axes, size};
+  return known->second.place;
+}
+
+LogicalResult Lowering::lowerNumberOfPart(Operation *op) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](mesh::CoordinateOp op) { placement.set(op.getResult(), numberOfPart(InputKind::coordinate, op.getAxes(), static_cast<int64_t>(op.getSize()))); })
+      .Case([&](mesh::ExtentOp op) { placement.set(op.getResult(), numberOfPart(InputKind::extent, op.getAxes(), static_cast<int64_t>(op.getSize()))); });
   return success();
 }
 

@@ -33,8 +33,8 @@ LogicalResult Lowering::lower(Operation *op) {
     return failure();
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return lowerCollective(collective);
-  if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
-    return lowerCoordinate(coordinate);
+  if (isa<mesh::CoordinateOp, mesh::ExtentOp>(op))
+    return lowerNumberOfPart(op);
   if (!isa<AssignOp>(op))
     flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
@@ -134,7 +134,7 @@ void Lowering::describeState(func::FuncOp function) {
   };
   for (auto &[name, coordinate] : coordinates) {
     Value view = at(coordinate.place);
-    InputOp::create(builder, program.getLoc(), InputKind::coordinate, view, coordinate.axes, coordinate.block);
+    InputOp::create(builder, program.getLoc(), coordinate.kind, view, coordinate.axes, coordinate.size);
   }
   input(InputKind::tokens, *placement.of(function.getArgument(0)));
   input(InputKind::targets, *placement.of(function.getArgument(1)));

@@ -29,7 +29,8 @@ private:
   ::mlir::LogicalResult lowerRotaryTable(transformer::RotaryTableOp op);
   ::mlir::LogicalResult zeroAround(::mlir::Operation *producer);
   ::mlir::LogicalResult lowerAssign(transformer::AssignOp op);
-  ::mlir::LogicalResult lowerCoordinate(mesh::CoordinateOp op);
+  ::mlir::LogicalResult lowerNumberOfPart(::mlir::Operation *op);
+  Place numberOfPart(InputKind kind, ::mlir::ArrayAttr axes, int64_t size);
 
   /// Collectives of one kind that stand side by side.
   struct Bucket {
@@ -81,9 +82,10 @@ private:
   ::llvm::StringMap<Place> reduced; // gradients as @update leaves them
   std::optional<Bucket> pending;
   struct Coordinate {
+    InputKind kind;
     Place place;
     ::mlir::ArrayAttr axes;
-    int64_t block;
+    int64_t size;
   };
   std::map<std::string, Coordinate> coordinates; // by name
 };

@@ -52,6 +52,8 @@ Place Placement::persistent(StringRef name, BufferKind kind, ArrayRef<int64_t> s
   return buffer(name, kind, true, shape, element);
 }
 
+int64_t Placement::groupSize(ArrayAttr axes) const { return mesh.product(llvm::to_vector(axes.getAsRange<StringAttr>())); }
+
 Place Placement::block(const Place &whole, int64_t dim, int64_t size, ArrayAttr axes) {
   Place part = whole;
   part.shape[dim] = size;
@@ -189,7 +191,7 @@ FailureOr<Place> Placement::gathered(mesh::AllGatherOp gather) {
   auto whole = tensorType(gather.getResult()), part = tensorType(gather.getInput());
   int64_t dim = gather.getDim(), size = part.getDimSize(dim);
   bool isAssigned = llvm::any_of(gather->getUsers(), llvm::IsaPred<AssignOp>);
-  if (!isAssigned || whole.getDimSize(dim) % size)
+  if (!isAssigned || whole.getDimSize(dim) != size * groupSize(gather.getAxes()))
     return failure();
   FailureOr<Place> place = of(gather.getResult());
   if (failed(place))

@@ -49,6 +49,8 @@ public:
   Stored stored(StateKey key) const { return known.lookup(key); }
   /// Whether weights and master weights are one in f32.
   bool isMixed() const { return mixed; }
+  /// Ranks that differ only along `axes`.
+  int64_t groupSize(::mlir::ArrayAttr axes) const;
   /// The block of `whole` that a rank has when `dim` is split over `axes`.
   static Place block(const Place &whole, int64_t dim, int64_t size, ::mlir::ArrayAttr axes);
   /// A persistent buffer with row-major contents.

@@ -147,7 +147,8 @@ private:
       for (AxisId axis : ArrayRef(axes).drop_front(dim.axes.size())) {
         bool isUsed = llvm::any_of(state, [&](const DimState &other) { return llvm::is_contained(other.axes, axis); });
         isUsed |= llvm::is_contained(replicatedOver.lookup(value), axis);
-        if (isUsed || tensorType(value).getDimSize(i) % (mesh.numRanks(dim.axes) * mesh.axes[axis].size))
+        StringRef name = dimsOf(tensorType(value)).getNames()[i];
+        if (isUsed || (isCounted(name) && tensorType(value).getDimSize(i) % (mesh.numRanks(dim.axes) * mesh.axes[axis].size)))
           break;
         dim.axes.push_back(axis);
         mesh::DimCause why = cause(i, axis); // It may name values, so that notes move.

@@ -56,6 +56,8 @@ RankedTensorType localType(const Mesh &mesh, RankedTensorType type, const Shardi
   return RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
 }
 
+bool isCounted(StringRef dim) { return dim == "batch" || dim == "heads" || dim == "kv_heads"; }
+
 std::string textOf(const Mesh &mesh, const Sharding &sharding) { return sharding.text(mesh); }
 
 /// Sums, differences, and products with constants of what comes in.

@@ -32,6 +32,10 @@ Sharding replicated(int64_t numDims);
 /// "[{"dp"}, {}]", with parts of axes under their own names.
 std::string textOf(const Mesh &mesh, const Sharding &sharding);
 
+/// Whether ranks have equally many whole entries of a dim of this name: samples,
+/// heads. Blocks of the others may be short.
+bool isCounted(::llvm::StringRef dim);
+
 /// Whether a sum of `op`'s operands goes through it: f(a) + f(b) = f(a + b).
 bool isLinear(::mlir::Operation *op);
 

@@ -19,7 +19,7 @@ public:
 
   /// Replaces the op. Its hidden is [batch, sequence, embed] or [sequence, embed].
   void run() {
-    auto [loss, dhidden] = rows(op.getHidden(), op.getTargets());
+    auto [loss, dhidden] = rows({op.getHidden(), op.getTargets(), op.getValid()});
     Value total = ReduceOp::create(b, Reduction::add, loss, dimsOf(loss));
     op.getLoss().replaceAllUsesWith(total);
     op.getDhidden().replaceAllUsesWith(dhidden);
@@ -33,6 +33,17 @@ public:
 
 private:
   using Part = std::pair<Value, Value>; // losses per token, gradient of hidden
+  /// Per chunk: a slice of each.
+  struct Chunk {
+    Value hidden, targets, valid;
+  };
+  /// Scalars that a body sees besides those of the formula; null where the op
+  /// has no such operand.
+  struct Inputs {
+    ValueRange formula;
+    Value firstRow, rows, valid;
+    Value operator[](size_t i) const { return formula[i]; }
+  };
 
   Value slice(Value value, StringAttr dim, int64_t offset, int64_t size) {
     auto type = tensorType(value);
@@ -46,11 +57,12 @@ private:
   }
 
   /// Splits along the first dim that leaves parts of at most `chunk` tokens.
-  Part rows(Value hidden, Value targets) {
+  Part rows(Chunk all) {
+    auto [hidden, targets, valid] = all;
     ArrayRef<int64_t> shape = tensorType(targets).getShape();
     int64_t tokens = tensorType(targets).getNumElements();
     if (tokens <= chunk)
-      return oneChunk(hidden, targets);
+      return oneChunk(all);
     unsigned position = 0;
     while (position + 1 < shape.size() && shape[position] == 1)
       ++position;
@@ -61,7 +73,8 @@ private:
     SmallVector<int64_t> offsets;
     for (int64_t at = 0; at < shape[position]; at += step) {
       int64_t size = std::min(step, shape[position] - at);
-      auto [loss, gradient] = rows(slice(hidden, dim, at, size), slice(targets, dim, at, size));
+      auto [loss, gradient] = rows({slice(hidden, dim, at, size), slice(targets, dim, at, size),
+                                    valid ? slice(valid, dim, at, size) : Value()});
       losses.push_back(loss);
       gradients.push_back(gradient);
       offsets.push_back(at);
@@ -75,29 +88,27 @@ private:
     return arith::ConstantOp::create(inner, inner.getF32FloatAttr(static_cast<float>(value)));
   }
 
-  /// The token that this element of the logits is for; `own` ends with the
-  /// first row of a rank that has a part of the vocabulary.
-  Value token(ImplicitLocOpBuilder &inner, ValueRange own) {
-    Value at = IndexOp::create(inner, inner.getI32Type(), vocab());
-    return op.getFirstRow() ? arith::AddIOp::create(inner, at, own.back()) : at;
+  /// Whether this element of the logits is its token's target.
+  Value isTarget(ImplicitLocOpBuilder &inner, const Inputs &x, Value target) {
+    Value token = IndexOp::create(inner, inner.getI32Type(), vocab());
+    if (op.getFirstRow())
+      token = arith::AddIOp::create(inner, token, x.firstRow);
+    return arith::CmpIOp::create(inner, arith::CmpIPredicate::eq, token, target);
   }
-  Value isTarget(ImplicitLocOpBuilder &inner, ValueRange own, Value target) {
-    return arith::CmpIOp::create(inner, arith::CmpIPredicate::eq, token(inner, own), target);
-  }
-  /// `value`, or `padding` beyond the end of the vocabulary.
-  Value within(ImplicitLocOpBuilder &inner, ValueRange own, Value value, float padding) {
-    if (!hasPadding())
+  /// `value`, or `padding` where the row is none of the vocabulary.
+  Value within(ImplicitLocOpBuilder &inner, const Inputs &x, Value value, float padding) {
+    if (!op.getRows())
       return value;
-    Value end = arith::ConstantOp::create(inner, inner.getI32IntegerAttr(static_cast<int32_t>(op.getVocabulary())));
-    Value isToken = arith::CmpIOp::create(inner, arith::CmpIPredicate::slt, token(inner, own), end);
-    return arith::SelectOp::create(inner, isToken, value, arith::ConstantOp::create(inner, inner.getF32FloatAttr(padding)));
+    Value row = IndexOp::create(inner, inner.getI32Type(), vocab());
+    Value isRow = arith::CmpIOp::create(inner, arith::CmpIPredicate::slt, row, x.rows);
+    return arith::SelectOp::create(inner, isRow, value, number(inner, padding));
   }
-  bool hasPadding() {
-    if (!op.getFirstRow())
-      return false;
-    SmallVector<StringAttr> axes(op.getVocabAxes()->getAsRange<StringAttr>());
-    mesh::MeshAttr mesh = mesh::meshOf(op);
-    return !mesh || tensorType(op.getWeight()).getDimSize(0) * mesh.product(axes) != static_cast<int64_t>(op.getVocabulary());
+  /// `value`, or zero where the token is none of the batch.
+  Value ofToken(ImplicitLocOpBuilder &inner, const Inputs &x, Value value) {
+    if (!op.getValid())
+      return value;
+    Value zero = number(inner, 0);
+    return arith::SelectOp::create(inner, arith::CmpFOp::create(inner, arith::CmpFPredicate::OGT, x.valid, zero), value, zero);
   }
   /// Over the ranks that share the vocabulary.
   Value combined(Value value, mesh::Reduction reduction, const Twine &what) {
@@ -108,7 +119,8 @@ private:
   }
   StringAttr vocab() { return dimsOf(op.getWeight()).getNames()[0]; }
 
-  Part oneChunk(Value hidden, Value targets) {
+  Part oneChunk(Chunk chunk) {
+    auto [hidden, targets, valid] = chunk;
     // Letters: tokens from 'a' on, then v and z for vocab and embed.
     std::string tokens;
     for (int64_t i = 0; i < tensorType(targets).getRank(); ++i)
@@ -122,7 +134,7 @@ private:
     Type logitsType = namedType(shape, dims, tensorType(hidden).getElementType());
     Value logits = ContractOp::create(b, logitsType, equation(tokens + "z,vz->" + tokens + "v"), hidden, op.getWeight());
 
-    auto [loss, dlogits] = crossEntropy(logits, targets, vocabDim);
+    auto [loss, dlogits] = crossEntropy(logits, targets, valid, vocabDim);
     Value gradient = ContractOp::create(b, hidden.getType(), equation(tokens + "v,vz->" + tokens + "z"), dlogits, op.getWeight());
     addWeightGradient(equation(tokens + "v," + tokens + "z->vz"), dlogits, hidden);
     return {loss, gradient};
@@ -141,42 +153,49 @@ private:
         AccumulateOp::create(b, cast<AccumulateOp>(user).getKind(), cast<AccumulateOp>(user).getName(), chunk);
   }
 
-  Part crossEntropy(Value logits, Value targets, DimsAttr vocabDim) {
+  Part crossEntropy(Value logits, Value targets, Value valid, DimsAttr vocabDim) {
     double scale = op.getScale().convertToDouble();
     Type full = logits.getType();
-    if (hasPadding())
-      logits = map(full, {logits}, [&](auto &i, ValueRange x) { return within(i, x, x[0], std::numeric_limits<float>::lowest()); });
+    auto map = [&](Type type, ValueRange inputs, Body body) { return mapWith(valid, type, inputs, body); };
+    if (op.getRows())
+      logits = map(full, {logits}, [&](auto &i, auto &x) { return within(i, x, x[0], std::numeric_limits<float>::lowest()); });
     Value maximum = combined(ReduceOp::create(b, Reduction::max, logits, vocabDim), mesh::Reduction::max, "maximum logit");
-    Value exponentials = map(full, {logits, maximum}, [&](auto &i, ValueRange x) -> Value {
+    Value exponentials = map(full, {logits, maximum}, [&](auto &i, auto &x) -> Value {
       return within(i, x, math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1])), 0);
     });
     Value ownSum = ReduceOp::create(b, Reduction::add, exponentials, vocabDim);
-    Value chosen = map(full, {logits, targets}, [&](auto &i, ValueRange x) -> Value {
-      return arith::SelectOp::create(i, isTarget(i, x, x[1]), x[0], number(i, 0));
+    Value chosen = map(full, {logits, targets}, [&](auto &i, auto &x) -> Value {
+      return within(i, x, arith::SelectOp::create(i, isTarget(i, x, x[1]), x[0], number(i, 0)), 0);
     });
     Value ownLogit = ReduceOp::create(b, Reduction::add, chosen, vocabDim);
     Value sum = combined(ownSum, mesh::Reduction::sum, "sum of exponentials");
     Value targetLogit = combined(ownLogit, mesh::Reduction::sum, "target logit");
-    Value loss = map(sum.getType(), {maximum, sum, targetLogit}, [&](auto &i, ValueRange x) -> Value {
+    Value loss = map(sum.getType(), {maximum, sum, targetLogit}, [&](auto &i, auto &x) -> Value {
       Value normalizer = arith::AddFOp::create(i, x[0], math::LogOp::create(i, x[1]));
-      return arith::MulFOp::create(i, arith::SubFOp::create(i, normalizer, x[2]), number(i, scale));
+      return ofToken(i, x, arith::MulFOp::create(i, arith::SubFOp::create(i, normalizer, x[2]), number(i, scale)));
     });
-    Value dlogits = map(full, {logits, maximum, sum, targets}, [&](auto &i, ValueRange x) -> Value {
+    Value dlogits = map(full, {logits, maximum, sum, targets}, [&](auto &i, auto &x) -> Value {
       Value e = math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
       Value probability = arith::MulFOp::create(i, e, arith::DivFOp::create(i, number(i, scale), x[2]));
       Value less = arith::SelectOp::create(i, isTarget(i, x, x[3]), number(i, scale), number(i, 0));
-      return within(i, x, arith::SubFOp::create(i, probability, less), 0);
+      return ofToken(i, x, within(i, x, arith::SubFOp::create(i, probability, less), 0));
     });
     return {loss, dlogits};
   }
 
-  /// A map over logits or rows; where ranks share the vocabulary, its last
-  /// operand is this rank's first row.
-  Value map(Type type, ValueRange inputs, function_ref<Value(ImplicitLocOpBuilder &, ValueRange)> body) {
+  using Body = function_ref<Value(ImplicitLocOpBuilder &, const Inputs &)>;
+  /// A map over logits or rows, whose body sees where this rank's part of them
+  /// lies, too. What it does not use, canonicalization drops.
+  Value mapWith(Value valid, Type type, ValueRange inputs, Body body) {
     SmallVector<Value> operands(inputs);
-    if (op.getFirstRow())
-      operands.push_back(op.getFirstRow());
-    return buildMap(b, op.getLoc(), type, operands, body);
+    SmallVector<Value> more = {op.getFirstRow(), op.getRows(), valid};
+    llvm::copy_if(more, std::back_inserter(operands), [](Value value) { return !!value; });
+    return buildMap(b, op.getLoc(), type, operands, [&](ImplicitLocOpBuilder &inner, ValueRange x) {
+      size_t next = inputs.size();
+      auto take = [&](size_t which) { return more[which] ? x[next++] : Value(); };
+      Value firstRow = take(0), rows = take(1), ofTokens = take(2);
+      return body(inner, Inputs{x.take_front(inputs.size()), firstRow, rows, ofTokens});
+    });
   }
 
   HeadLossGradOp op;

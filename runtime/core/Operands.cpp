@@ -108,6 +108,12 @@ void forEachOperand(const plan::Instruction &instruction, Visit visit) {
   }
   case plan::Operation::Fill:
     return out(visit, instruction.op_as_Fill()->dst(), "dst");
+  case plan::Operation::CopyBlock: {
+    const plan::CopyBlock &op = *instruction.op_as_CopyBlock();
+    in(visit, op.src(), "src");
+    in(visit, op.first(), "first");
+    return out(visit, op.dst(), "dst");
+  }
   case plan::Operation::Collective:
     return visitCollective(*instruction.op_as_Collective(), visit);
   case plan::Operation::Wait:

@@ -179,6 +179,21 @@ absl::Status check(const ProgramCheck &c, const plan::RotaryTable &op) {
                 : bad("a frequency or the scale is not finite");
 }
 
+absl::Status check(const ProgramCheck &c, const plan::CopyBlock &op) {
+  const ViewInfo &src = c.views[op.src()], &dst = c.views[op.dst()];
+  std::vector<int64_t> shape(src.shape.begin(), src.shape.end());
+  if (op.dim() < 0 || static_cast<size_t>(op.dim()) >= shape.size() ||
+      dst.shape.size() != shape.size())
+    return bad("copies ", describe(src), " to ", describe(dst), " along dim ",
+               op.dim(), ", expected a dim of both");
+  auto dim = static_cast<size_t>(op.dim());
+  shape[dim] = dst.shape[dim];
+  MESHWORK_RETURN_IF_ERROR(expectView(dst, "dst", src.dtype, shape));
+  if (src.buffer == dst.buffer)
+    return bad("src and dst share buffer ", quote(c.bufferOf(src).name()));
+  return checkIndex(c, op.first(), "first");
+}
+
 absl::Status check(const ProgramCheck &c, const plan::Fill &op) {
   const ViewInfo &dst = c.views[op.dst()];
   float value = op.value();
@@ -219,6 +234,8 @@ absl::Status checkOperation(const ProgramCheck &c,
     return check(c, *instruction.op_as_RotaryTable());
   case plan::Operation::Fill:
     return check(c, *instruction.op_as_Fill());
+  case plan::Operation::CopyBlock:
+    return check(c, *instruction.op_as_CopyBlock());
   case plan::Operation::Collective:
     return checkCollective(c, *instruction.op_as_Collective());
   case plan::Operation::Wait: // See checkAsync: it depends on what is before.

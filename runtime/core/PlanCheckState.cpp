@@ -1,5 +1,6 @@
 // Inputs and results: what the runtime itself writes and reads.
 #include "runtime/core/PlanCheckInternal.h"
+#include "runtime/core/Shards.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -22,22 +23,25 @@ absl::Status expectLiveFrom(const ProgramCheck &check, const ViewInfo &view,
 }
 
 absl::Status checkCoordinate(const ProgramCheck &check,
-                             const plan::Input &input) {
-  auto view = findView(check, input.view(), "coordinate");
+                             const plan::Input &input, const char *name) {
+  auto view = findView(check, input.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
   if ((*view)->dtype != plan::DType::i32 || (*view)->elements != 1)
-    return bad("coordinate is ", describe(**view), ", expected one i32");
+    return bad(name, " is ", describe(**view), ", expected one i32");
   MESHWORK_RETURN_IF_ERROR(checkAxes(check.plan, input.axes()));
-  // At most 2^24 ranks and a block below 2^31: the product fits 64 bits.
-  int64_t largest =
-      static_cast<int64_t>(groupSize(check.plan, input.axes()) - 1) *
-      input.block();
-  if (input.block() < 0 || largest > INT32_MAX)
-    return bad("coordinate has the block ", input.block(), " and reaches ",
-               largest, ", expected 0 to 2^31 - 1");
+  if (input.size() < 1)
+    return bad(name, " has the size ", input.size(),
+               ", expected a positive number");
+  // Ranks past the end begin the furthest out.
+  BlockOfDim last =
+      blockOfDim(check.plan, input.size(), input.axes(), [&](uint32_t axis) {
+        return check.plan.mesh()->Get(axis)->size() - 1;
+      });
+  if (last.begin > INT32_MAX)
+    return bad(name, " reaches ", last.begin, ", expected at most 2^31 - 1");
   const plan::Buffer &buffer = check.bufferOf(**view);
   if (!buffer.persistent())
-    return bad("coordinate: buffer ", quote(buffer.name()),
+    return bad(name, ": buffer ", quote(buffer.name()),
                " does not persist, but is written only once");
   return absl::OkStatus();
 }
@@ -47,14 +51,16 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   if (input.kind() > plan::InputKind::MAX)
     return bad("unknown kind ", static_cast<int>(input.kind()));
   const char *name = plan::EnumNameInputKind(input.kind());
-  if (input.kind() == plan::InputKind::coordinate)
-    return checkCoordinate(check, input);
+  if (input.kind() == plan::InputKind::coordinate ||
+      input.kind() == plan::InputKind::extent)
+    return checkCoordinate(check, input, name);
   uint32_t bit = 1u << static_cast<int>(input.kind());
   if (seen & bit)
     return bad(name, " is there twice");
   seen |= bit;
-  if ((input.axes() && input.axes()->size() > 0) || input.block() != 0)
-    return bad(name, " has axes or a block, which only a coordinate has");
+  if ((input.axes() && input.axes()->size() > 0) || input.size() != 0)
+    return bad(name,
+               " has axes or a size, which only a coordinate or extent has");
   auto view = findView(check, input.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
   if (!(*view)->contiguous)

@@ -2,17 +2,21 @@
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Rank.h"
+#include "runtime/core/Shards.h"
 #include <cstring>
 
 namespace meshwork::runtime {
 
 void Rank::writeCoordinates() {
   for (const plan::Input *input : orEmpty(ofPlan.inputs())) {
-    if (input->kind() != plan::InputKind::coordinate)
+    bool isExtent = input->kind() == plan::InputKind::extent;
+    if (!isExtent && input->kind() != plan::InputKind::coordinate)
       continue;
-    const auto &axes = orEmpty(input->axes());
-    uint32_t index = setup.mesh.index(setup.rank, {axes.data(), axes.size()});
-    int32_t value = static_cast<int32_t>(index) * input->block();
+    BlockOfDim block = blockOfDim(
+        setup.plan, input->size(), input->axes(), [this](uint32_t axis) {
+          return setup.mesh.coordinate(setup.rank, axis);
+        });
+    auto value = static_cast<int32_t>(isExtent ? block.extent : block.begin);
     std::memcpy(data(input->view()), &value, sizeof(value));
   }
 }

@@ -5,25 +5,32 @@
 
 namespace meshwork::runtime {
 
+BlockOfDim blockOfDim(const plan::Plan &plan, int64_t size,
+                      const flatbuffers::Vector<uint32_t> *axes,
+                      const std::function<uint32_t(uint32_t axis)> &index) {
+  BlockOfDim block{0, size, size};
+  for (uint32_t axis : orEmpty(axes)) {
+    int64_t parts = plan.mesh()->Get(axis)->size();
+    block.size = (block.size - 1) / parts + 1;
+    int64_t skipped = block.size * static_cast<int64_t>(index(axis));
+    block.begin += skipped;
+    block.extent = std::clamp<int64_t>(block.extent - skipped, 0, block.size);
+  }
+  return block;
+}
+
 Block blockOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
               const plan::Sharded &sharded,
               const std::function<uint32_t(uint32_t axis)> &index) {
   Block block;
-  block.extent.assign(orEmpty(shape).begin(), orEmpty(shape).end());
-  block.begin.assign(block.extent.size(), 0);
-  block.shape = block.extent;
-  if (!sharded.dims())
-    return block;
-  for (uint32_t dim = 0; dim < sharded.dims()->size(); ++dim)
-    for (uint32_t axis : orEmpty(sharded.dims()->Get(dim)->axes())) {
-      int64_t parts = plan.mesh()->Get(axis)->size();
-      int64_t size = (block.shape[dim] - 1) / parts + 1;
-      int64_t skipped = size * static_cast<int64_t>(index(axis));
-      block.begin[dim] += skipped;
-      block.extent[dim] =
-          std::clamp<int64_t>(block.extent[dim] - skipped, 0, size);
-      block.shape[dim] = size;
-    }
+  for (uint32_t dim = 0; dim < orEmpty(shape).size(); ++dim) {
+    const auto &dims = orEmpty(sharded.dims());
+    const auto *axes = dim < dims.size() ? dims.Get(dim)->axes() : nullptr;
+    BlockOfDim one = blockOfDim(plan, shape->Get(dim), axes, index);
+    block.begin.push_back(one.begin);
+    block.extent.push_back(one.extent);
+    block.shape.push_back(one.size);
+  }
   return block;
 }
 

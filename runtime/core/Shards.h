@@ -16,6 +16,16 @@ struct Block {
   std::vector<int64_t> shape;  // of the memory, at least the extent
 };
 
+/// One dim: its elements [begin, begin + extent) in storage of `size`.
+struct BlockOfDim {
+  int64_t begin = 0, extent = 0, size = 0;
+};
+
+/// A dim of `size` elements split over `axes`, which have been checked.
+BlockOfDim blockOfDim(const plan::Plan &plan, int64_t size,
+                      const flatbuffers::Vector<uint32_t> *axes,
+                      const std::function<uint32_t(uint32_t axis)> &index);
+
 /// The axes have been checked. `index` gives the rank's index along one axis.
 Block blockOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
               const plan::Sharded &sharded,

@@ -105,8 +105,8 @@ public:
         attribute("vocab_axes", otherAxes(op, head.getVocabAxesAttr()));
     } else if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op)) {
       attribute("axes", otherAxes(op, axesOf(op)));
-      auto block = static_cast<int64_t>(coordinate.getBlock());
-      number("block", {block * 2, block + 1});
+      auto size = static_cast<int64_t>(coordinate.getSize());
+      number("size", {size * 2, size + 1});
     } else if (isa<mesh::CollectiveOpInterface>(op)) {
       collective();
     }

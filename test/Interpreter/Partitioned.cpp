@@ -27,12 +27,10 @@ std::optional<StateKey> keyOf(Operation *op) {
   return std::nullopt;
 }
 
-/// Elements of `global` that `rank` holds; what lies behind them is filled with
-/// values that would be noticed in any result.
+/// Elements of `global` that `rank` holds, and zeros behind them.
 Tensor partOf(const Tensor &global, const sharding::Mesh &mesh,
-              const Layout &layout, int64_t rank, double padding) {
-  Tensor part(sharding::localShape(mesh, layout.shape, layout.sharding),
-              padding);
+              const Layout &layout, int64_t rank) {
+  Tensor part(sharding::localShape(mesh, layout.shape, layout.sharding));
   forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> at(index);
     for (size_t d = 0; d < at.size(); ++d) {
@@ -47,25 +45,32 @@ Tensor partOf(const Tensor &global, const sharding::Mesh &mesh,
   return part;
 }
 
-void addPart(Tensor &global, const Tensor &part, const sharding::Mesh &mesh,
+/// Whether what lies behind the elements that `rank` holds is zero, as it is
+/// in all that is kept.
+bool addPart(Tensor &global, const Tensor &part, const sharding::Mesh &mesh,
              const Layout &layout, int64_t rank) {
+  bool isPaddingZero = true;
   forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> at(index);
     for (size_t d = 0; d < at.size(); ++d) {
       sharding::Range range = sharding::globalRange(
           mesh, layout.shape[d], layout.sharding.dims[d], rank);
       at[d] += range.begin;
-      if (at[d] >= range.end)
+      if (at[d] >= range.end) {
+        isPaddingZero &= part.at(index) == 0;
         return;
+      }
     }
     global.at(at) += part.at(index);
   });
+  return isPaddingZero;
 }
 
 /// One tensor for each copy: ranks that differ along the axes that the sharding
 /// names hold parts, or summands, of the same one.
 std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
-                             ArrayRef<const Tensor *> parts) {
+                             ArrayRef<const Tensor *> parts,
+                             bool &isPaddingZero) {
   std::vector<sharding::AxisId> named = layout.sharding.partial;
   for (const auto &axes : layout.sharding.dims)
     named.insert(named.end(), axes.begin(), axes.end());
@@ -74,7 +79,8 @@ std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
     int64_t first = mesh.withIndex(static_cast<int64_t>(rank), named, 0);
     Tensor &copy =
         copies.try_emplace(first, Tensor(layout.shape)).first->second;
-    addPart(copy, *part, mesh, layout, static_cast<int64_t>(rank));
+    isPaddingZero &=
+        addPart(copy, *part, mesh, layout, static_cast<int64_t>(rank));
   }
   std::vector<Tensor> result;
   for (auto &[first, copy] : copies)
@@ -84,15 +90,19 @@ std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
 
 std::map<StateKey, std::vector<Tensor>>
 collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
-        ArrayRef<Interpreter> ranks) {
+        ArrayRef<Interpreter> ranks, std::set<std::string> &paddedStates) {
   std::map<StateKey, std::vector<Tensor>> result;
   for (const auto &[key, layout] : layouts) {
     SmallVector<const Tensor *> parts;
     for (const Interpreter &rank : ranks)
       if (auto known = rank.state.find(key); known != rank.state.end())
         parts.push_back(&known->second);
+    bool isPaddingZero = true;
     if (parts.size() == ranks.size())
-      result[key] = assemble(compiled.mesh, layout, parts);
+      result[key] = assemble(compiled.mesh, layout, parts, isPaddingZero);
+    if (!isPaddingZero)
+      paddedStates.insert(
+          (stringifyStateKind(key.first) + " " + key.second).str());
   }
   return result;
 }
@@ -101,7 +111,7 @@ SmallVector<Tensor> microbatchOf(const Compiled &compiled,
                                  const std::pair<Tensor, Tensor> &whole,
                                  int64_t rank) {
   auto part = [&](const Tensor &tensor, unsigned i) {
-    return partOf(tensor, compiled.mesh, compiled.arguments[i], rank, 0);
+    return partOf(tensor, compiled.mesh, compiled.arguments[i], rank);
   };
   return {part(whole.first, 0), part(whole.second, 1)};
 }
@@ -218,8 +228,7 @@ bool tryStep(Compiled &compiled, const StepData &data, StepResult &result) {
     for (const auto &[key, value] : data.state)
       if (auto layout = compiled.states.find(key);
           layout != compiled.states.end())
-        rank.state[key] =
-            partOf(value, compiled.mesh, layout->second, r, 3.0 + r);
+        rank.state[key] = partOf(value, compiled.mesh, layout->second, r);
     rank.inputs = {{StepInput::seed, 11},
                    {StepInput::step, 3},
                    {StepInput::learning_rate, 0.1},
@@ -242,13 +251,14 @@ bool tryStep(Compiled &compiled, const StepData &data, StepResult &result) {
                         arguments)))
       return false;
   }
-  result.gradients = collect(compiled, compiled.states, ranks);
+  result.gradients =
+      collect(compiled, compiled.states, ranks, result.paddedStates);
   std::vector<SmallVector<Tensor>> none(ranks.size());
   if (failed(runRanks(compiled.program->function("update"), ranks, none)))
     return false;
   std::map<StateKey, Layout> after = compiled.totals;
   after.insert(compiled.states.begin(), compiled.states.end());
-  result.updated = collect(compiled, after, ranks);
+  result.updated = collect(compiled, after, ranks, result.paddedStates);
   return true;
 }
 
@@ -295,6 +305,8 @@ std::string compareSteps(const StepResult &actual, const StepResult &expected,
   llvm::raw_string_ostream stream(text);
   if (expected.gradients.empty() || expected.updated.empty())
     stream << "nothing is expected\n";
+  for (const std::string &state : actual.paddedStates)
+    stream << state << ": padding is not zero\n";
   compareStates(actual.gradients, expected.gradients, "microbatches", tolerance,
                 stream);
   compareStates(actual.updated, expected.updated, "update", tolerance, stream);

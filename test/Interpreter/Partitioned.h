@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 namespace meshwork::interpreter {
 
@@ -58,13 +59,15 @@ StepData randomStep(const Compiled &compiled, int64_t vocabulary,
 /// that the ranks hold. Empty, with a failure of the test, when it cannot run.
 struct StepResult {
   std::map<StateKey, std::vector<Tensor>> gradients, updated;
+  /// States with something else than zeros behind the end of a rank's part.
+  std::set<std::string> paddedStates;
 };
 StepResult runStep(Compiled &compiled, const StepData &data);
 
 /// Runs, and gives no failure but false.
 bool tryStep(Compiled &compiled, const StepData &data, StepResult &result);
 
-/// What differs, one line each: a copy from the others (bitwise), or from
+/// What differs, one line each: padding that is not zero, a copy from the others (bitwise), or from
 /// `expected` by more than `tolerance` in the 2-norm, relative. Empty: nothing.
 std::string compareSteps(const StepResult &actual, const StepResult &expected,
                          double tolerance = 1e-9);

@@ -13,7 +13,7 @@ using namespace meshwork::interpreter;
 namespace {
 
 constexpr int numSpecs = 200;
-constexpr int64_t vocabulary = 24;
+constexpr int64_t vocabulary = 23;
 
 struct Model {
   std::string text;
@@ -56,12 +56,12 @@ const std::vector<Model> &models() {
       withParameters(tinyLlama({.keyHeads = 3,
                                 .tied = true,
                                 .vocabulary = vocabulary,
-                                .ffn = 12,
+                                .ffn = 11,
                                 .hidden = 12,
                                 .heads = 6})),
       withParameters(tinyLlama({.keyHeads = 2,
                                 .vocabulary = vocabulary,
-                                .ffn = 24,
+                                .ffn = 22,
                                 .hidden = 8,
                                 .heads = 4})),
       withParameters(tinyGpt2(

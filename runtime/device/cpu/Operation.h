@@ -85,6 +85,8 @@ OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
                               const ProgramOnRank &program);
 OperationOr makeRotaryTable(const plan::RotaryTable &op,
                             const ProgramOnRank &program);
+OperationOr makeCopyBlock(const plan::CopyBlock &op,
+                          const ProgramOnRank &program);
 OperationOr makeFill(const plan::Fill &op, const ProgramOnRank &program);
 
 /// Whether this run adds to the destination; see plan::Accumulate.

@@ -29,6 +29,8 @@ OperationOr make(const plan::Instruction &instruction,
     return makeRotaryTable(*instruction.op_as_RotaryTable(), program);
   case plan::Operation::Fill:
     return makeFill(*instruction.op_as_Fill(), program);
+  case plan::Operation::CopyBlock:
+    return makeCopyBlock(*instruction.op_as_CopyBlock(), program);
   default:
     return absl::UnimplementedError("the CPU device does not run this kind");
   }

@@ -309,7 +309,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
 func.func @f() {
   // expected-error@+1 {{'mesh.coordinate' op (C1) names axis "tp", expected one of #mesh.mesh<"dp"=2>}}
-  %0 = mesh.coordinate over ["tp"] times 4 : tensor<i32>
+  %0 = mesh.coordinate over ["tp"] of 4 : tensor<i32>
   return
 }
 }
@@ -317,7 +317,27 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error@+1 {{'mesh.coordinate' op (C1) block is 0, expected a positive number}}
-  %0 = mesh.coordinate over ["tp"] times 0 : tensor<i32>
+  // expected-error@+1 {{'mesh.coordinate' op (C1) size is 0, expected a positive number}}
+  %0 = mesh.coordinate over ["tp"] of 0 : tensor<i32>
+  return
+}
+
+// -----
+
+//===-- extent --------------------------------------------------------------//
+
+module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+func.func @f() {
+  // expected-error@+1 {{'mesh.extent' op (C1) names axis "tp", expected one of #mesh.mesh<"dp"=2>}}
+  %0 = mesh.extent over ["tp"] of 4 : tensor<i32>
+  return
+}
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{'mesh.extent' op (C1) size is 0, expected a positive number}}
+  %0 = mesh.extent over ["tp"] of 0 : tensor<i32>
   return
 }

@@ -47,9 +47,16 @@ func.func @uneven(%x: tensor<7xf32>) {
 
 // CHECK-LABEL: func.func @coordinate
 func.func @coordinate() -> tensor<i32> {
-  // CHECK: mesh.coordinate over ["tp:(1)2", "tp:(2)2"] times 128 : tensor<i32>
-  %c = mesh.coordinate over ["tp:(1)2", "tp:(2)2"] times 128 : tensor<i32>
+  // CHECK: mesh.coordinate over ["tp:(1)2", "tp:(2)2"] of 257 : tensor<i32>
+  %c = mesh.coordinate over ["tp:(1)2", "tp:(2)2"] of 257 : tensor<i32>
   return %c : tensor<i32>
+}
+
+// CHECK-LABEL: func.func @extent
+func.func @extent() -> tensor<i32> {
+  // CHECK: mesh.extent over ["tp:(1)2", "tp:(2)2"] of 257 : tensor<i32>
+  %n = mesh.extent over ["tp:(1)2", "tp:(2)2"] of 257 : tensor<i32>
+  return %n : tensor<i32>
 }
 }
 

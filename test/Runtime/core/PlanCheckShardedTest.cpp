@@ -66,7 +66,7 @@ TEST(PlanCheck, coordinates) {
     p.inputs.push_back(std::make_unique<plan::InputT>());
     p.inputs.back()->kind = plan::InputKind::coordinate;
     p.inputs.back()->axes = {0};
-    p.inputs.back()->block = 64;
+    p.inputs.back()->size = 256;
     return p.inputs.back()->view =
                addTensor(p, name, BufferKind::input, DType::i32, {1});
   };
@@ -85,14 +85,16 @@ TEST(PlanCheck, coordinates) {
   embedding.first_row = 999;
   expectText(plan, "first_row is view 999");
   embedding.first_row = second;
-  p.inputs.back()->block = -1;
-  expectText(plan, "has the block -1");
-  p.inputs.back()->block = INT32_MAX;
-  expectText(plan, "expected 0 to 2^31 - 1");
-  p.inputs.back()->block = 1;
-  p.inputs[0]->block = 1;
-  expectText(plan, "tokens has axes or a block");
-  p.inputs[0]->block = 0;
+  p.inputs.back()->size = 0;
+  expectText(plan, "coordinate has the size 0, expected a positive number");
+  p.inputs.back()->kind = plan::InputKind::extent;
+  expectText(plan, "extent has the size 0, expected a positive number");
+  p.inputs.back()->size = INT32_MAX; // Three blocks fit, and one is short.
+  EXPECT_TRUE(check(plan).ok()) << check(plan);
+  p.inputs.back()->kind = plan::InputKind::coordinate;
+  p.inputs[0]->size = 1;
+  expectText(plan, "tokens has axes or a size");
+  p.inputs[0]->size = 0;
   p.buffers.back()->persistent = false;
   expectText(plan, "does not persist, but is written only once");
 }
@@ -116,6 +118,39 @@ struct WithCollective {
     return opOf<plan::CollectiveT>(insert(p.update, 0, "moved", op));
   }
 };
+
+TEST(PlanCheck, blocksThatAreCopied) {
+  auto plan = [](std::vector<int64_t> src, std::vector<int64_t> dst, int dim,
+                 auto change) {
+    WithCollective w;
+    plan::CopyBlockT op;
+    op.src = w.tensor(src);
+    op.dst = w.tensor(dst);
+    op.dim = dim;
+    op.first = addTensor(w.p, "first", BufferKind::input, DType::i32, {1});
+    w.p.loss_ready = 2;
+    plan::InstructionT &at = insert(w.p.update, 0, "cut", op);
+    change(opOf<plan::CopyBlockT>(at));
+    return std::move(w.plan);
+  };
+  auto refuse = [&](std::vector<int64_t> dst, int dim, const char *expected,
+                    auto change) {
+    expectText(plan({10, 6}, dst, dim, change), expected);
+  };
+  auto same = [](plan::CopyBlockT &) {};
+  PlanT good = plan({10, 6}, {3, 6}, 0, same);
+  EXPECT_TRUE(check(good).ok()) << check(good);
+  refuse({3, 6}, 1, "dst is f32[3,6], expected f32[10,6]", same);
+  refuse({3}, 0, "along dim 0, expected a dim of both", same);
+  refuse({3, 6}, 2, "along dim 2, expected a dim of both", same);
+  refuse({3, 6}, -1, "along dim -1, expected a dim of both", same);
+  refuse({10, 6}, 0, "src and dst share buffer",
+         [](plan::CopyBlockT &op) { op.dst = op.src; });
+  refuse({3, 6}, 0, "first is f32[10,6], expected one i32",
+         [](plan::CopyBlockT &op) { op.first = op.src; });
+  refuse({3, 6}, 0, "first is absent",
+         [](plan::CopyBlockT &op) { op.first = plan::noView; });
+}
 
 TEST(PlanCheck, shapesOfCollectives) {
   auto accept = [](Kind kind, std::vector<int64_t> src,

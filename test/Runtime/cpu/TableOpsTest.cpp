@@ -1,5 +1,5 @@
-// Embedding, EmbeddingGrad, RotaryTable and Fill: exact, but for the order of
-// sums, which the references below repeat.
+// Embedding, EmbeddingGrad, RotaryTable, Fill and CopyBlock: exact, but for the
+// order of sums, which the references below repeat.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -62,9 +62,9 @@ TEST(Embedding, ShardsAddUpToTheWhole) {
   for (int first : {0, 4}) {
     TestProgram program;
     plan::EmbeddingT op;
-    op.table = program.add(DType::f32, {4, 33},
-                           Values(table.begin() + first * 33,
-                                  table.begin() + (first + 4) * 33));
+    op.table = program.add(
+        DType::f32, {4, 33},
+        Values(table.begin() + first * 33, table.begin() + (first + 4) * 33));
     op.ids = program.add(DType::i32, {10}, someIds);
     op.out = program.add(DType::f32, {10, 33});
     op.first_row = program.add(DType::i32, {1}, {double(first)});
@@ -115,8 +115,8 @@ TEST(EmbeddingGrad, SumsInOrder) {
           program.write(op.dtable, before);
         else
           before.assign(7 * width, 0); // The NaNs there must vanish.
-        absl::Status status = program.run(
-            op, {.threads = threads, .microbatch = microbatch});
+        absl::Status status =
+            program.run(op, {.threads = threads, .microbatch = microbatch});
         ASSERT_TRUE(status.ok()) << status;
         EXPECT_EQ(program.read(op.dtable),
                   expectedGradient(someIds, dout, before, width, dtype))
@@ -178,8 +178,8 @@ TEST(RotaryTable, FollowsItsFormula) {
   Values cos = program.read(op.cos), sin = program.read(op.sin);
   for (int position = 0; position < 300; ++position)
     for (int i = 0; i < 6; ++i) {
-      float angle = static_cast<float>(position) *
-                    op.inverse_frequencies[i % 3];
+      float angle =
+          static_cast<float>(position) * op.inverse_frequencies[i % 3];
       float c = static_cast<float>(std::cos(double{angle})) * 1.25f;
       float s = static_cast<float>(std::sin(double{angle})) * 1.25f;
       EXPECT_EQ(cos[position * 6 + i], c);
@@ -223,6 +223,54 @@ TEST(Fill, RefusesGaps) {
   EXPECT_EQ(program.run(op).message(),
             "instruction \"under.test\" (Fill): dst is f32[4, 5] with strides "
             "[20, 1], expected dims 0 to 1 to follow each other without gaps");
+}
+
+/// Rows [first, first + 3) of dim 1 of a [2, 7, 4] tensor, zeros from row 7 on.
+TEST(CopyBlock, CutsAndPads) {
+  for (DType dtype : {DType::f32, DType::bf16, DType::i32})
+    for (int first : {0, 2, 5, 6, 9, -1}) {
+      TestProgram program;
+      uint32_t buffer = program.addBuffer(dtype, 100);
+      // Rows lie 5 elements apart.
+      uint32_t src = program.addView(buffer, dtype, {2, 7, 4}, {35, 5, 1});
+      Values values(56);
+      for (int i = 0; i < 56; ++i)
+        values[i] = i + 1;
+      program.write(src, values);
+      plan::CopyBlockT op;
+      op.src = src;
+      op.dst = program.add(dtype, {2, 3, 4});
+      op.dim = 1;
+      op.first = program.add(DType::i32, {1}, {static_cast<double>(first)});
+      absl::Status status = program.run(op, {.threads = 3});
+      ASSERT_TRUE(status.ok()) << status;
+      Values found = program.read(op.dst);
+      for (int b = 0; b < 2; ++b)
+        for (int i = 0; i < 3; ++i)
+          for (int e = 0; e < 4; ++e) {
+            bool isIn = first >= 0 && first + i < 7;
+            double expected = isIn ? values[(b * 7 + first + i) * 4 + e] : 0;
+            EXPECT_EQ(found[(b * 3 + i) * 4 + e], expected) << first;
+          }
+    }
+}
+
+TEST(CopyBlock, RefusesOtherShapesAndTypes) {
+  auto run = [](DType type, Dims shape, int dim) {
+    TestProgram program;
+    plan::CopyBlockT op;
+    op.src = program.add(DType::f32, {2, 7});
+    op.dst = program.add(type, shape);
+    op.dim = dim;
+    op.first = program.add(DType::i32, {1}, {0});
+    return std::string(program.run(op).message());
+  };
+  std::string at = "instruction \"under.test\" (CopyBlock): ";
+  EXPECT_EQ(run(DType::bf16, {2, 3}, 1),
+            at + "dst is bf16[2, 3] with strides [3, 1], expected f32");
+  EXPECT_EQ(run(DType::f32, {3, 3}, 1),
+            at + "dst is f32[3, 3] with strides [3, 1], expected shape [2, 3]");
+  EXPECT_EQ(run(DType::f32, {2, 3}, 2), at + "dim is none of its tensors'");
 }
 
 } // namespace

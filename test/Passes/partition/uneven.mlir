@@ -1,0 +1,101 @@
+// RUN: meshwork-opt %s -split-input-file -partition-localize | FileCheck %s
+// Sizes that the axes do not divide: what lies behind the end of a rank's part
+// is masked where it would reach a result, and nowhere else.
+
+// Padding of weights is zero, so is what comes of it through silu: the sum over
+// ffn needs no mask. exp(0) is not zero.
+#se = #transformer.dims<sequence, embed>
+#ef = #transformer.dims<embed, ffn>
+#sf = #transformer.dims<sequence, ffn>
+module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+// CHECK-LABEL: func.func @microbatch
+func.func @microbatch(%x: tensor<4x8xf32, #se> {mesh.sharding = #mesh.sharding<[{}, {}]>}) {
+  // CHECK: transformer.parameter {{.*}} of [8, 11] {{.*}} : tensor<8x6xf32
+  %w = transformer.parameter "w" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>], mesh.stored = #mesh.sharding<[{}, {"tp"}]>} : tensor<8x11xf32, #ef>
+  // CHECK: transformer.contract "se,ef->sf"
+  %h = transformer.contract "se,ef->sf" %x, %w {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>]} : tensor<4x8xf32, #se>, tensor<8x11xf32, #ef> -> tensor<4x11xf32, #sf>
+  // CHECK: %[[SILU:.*]] = transformer.map
+  %a = transformer.map ins(%h : tensor<4x11xf32, #sf>) {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>]} -> tensor<4x11xf32, #sf> {
+  ^bb0(%v: f32):
+    %one = arith.constant 1.0 : f32
+    %n = arith.negf %v : f32
+    %e = math.exp %n : f32
+    %d = arith.addf %e, %one : f32
+    %s = arith.divf %v, %d : f32
+    transformer.yield %s : f32
+  }
+  // CHECK-NOT: mesh.extent
+  // CHECK: transformer.contract "sf,ef->se" %[[SILU]],
+  %y = transformer.contract "sf,ef->se" %a, %w {mesh.shardings = [#mesh.sharding<[{}, {}], partial = sum {"tp"}>]} : tensor<4x11xf32, #sf>, tensor<8x11xf32, #ef> -> tensor<4x8xf32, #se>
+  // CHECK: %[[EXP:.*]] = transformer.map ins(%[[SILU]]
+  %b = transformer.map ins(%a : tensor<4x11xf32, #sf>) {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>]} -> tensor<4x11xf32, #sf> {
+  ^bb0(%v: f32):
+    %e = math.exp %v : f32
+    transformer.yield %e : f32
+  }
+  // CHECK: %[[END:.*]] = mesh.extent over ["tp"] of 11 : tensor<i32>
+  // CHECK: %[[MASKED:.*]] = transformer.map ins(%[[EXP]], %[[END]]
+  // CHECK: transformer.index "ffn"
+  // CHECK: arith.cmpi slt
+  // CHECK: arith.select
+  // CHECK: transformer.reduce add %[[MASKED]]
+  %r = transformer.reduce add %b over <ffn> {mesh.shardings = [#mesh.sharding<[{}], partial = sum {"tp"}>]} : tensor<4x11xf32, #sf> -> tensor<4xf32, #transformer.dims<sequence>>
+  // A maximum is not zero where all are below.
+  // CHECK: %[[LOW:.*]] = transformer.map ins(%[[SILU]],
+  // CHECK: arith.constant -3.40282347E+38
+  // CHECK: transformer.reduce max %[[LOW]]
+  %m = transformer.reduce max %a over <ffn> {mesh.shardings = [#mesh.sharding<[{}], partial = max {"tp"}>]} : tensor<4x11xf32, #sf> -> tensor<4xf32, #transformer.dims<sequence>>
+  return
+}
+}
+
+// -----
+
+// What one masks for a reader, others share; a gather drops padding.
+#s = #transformer.dims<sequence>
+module attributes {mesh.mesh = #mesh.mesh<"tp"=4>} {
+// CHECK-LABEL: func.func @microbatch
+func.func @microbatch(%x: tensor<9xf32, #s> {mesh.sharding = #mesh.sharding<[{}]>}) {
+  // CHECK: %[[PART:.*]] = mesh.slice %{{.*}} : tensor<9xf32, {{.*}}> -> tensor<3xf32
+  %p = mesh.reshard %x from <[{}]> to <[{"tp"}]> cause "a" {mesh.shardings = [#mesh.sharding<[{"tp"}]>]} : tensor<9xf32, #s>
+  // CHECK: transformer.reduce add %[[PART]]
+  %r = transformer.reduce add %p over <sequence> {mesh.shardings = [#mesh.sharding<[], partial = sum {"tp"}>]} : tensor<9xf32, #s> -> tensor<f32>
+  // CHECK: %[[EXP:.*]] = transformer.map
+  %e = transformer.map ins(%p : tensor<9xf32, #s>) {mesh.shardings = [#mesh.sharding<[{"tp"}]>]} -> tensor<9xf32, #s> {
+  ^bb0(%v: f32):
+    %0 = math.exp %v : f32
+    transformer.yield %0 : f32
+  }
+  // CHECK: %[[MASKED:.*]] = transformer.map ins(%[[EXP]],
+  // CHECK: transformer.reduce add %[[MASKED]]
+  // CHECK: transformer.reduce add %[[MASKED]]
+  %a = transformer.reduce add %e over <sequence> {mesh.shardings = [#mesh.sharding<[], partial = sum {"tp"}>]} : tensor<9xf32, #s> -> tensor<f32>
+  %b = transformer.reduce add %e over <sequence> {mesh.shardings = [#mesh.sharding<[], partial = sum {"tp"}>]} : tensor<9xf32, #s> -> tensor<f32>
+  // CHECK: %[[WHOLE:.*]] = mesh.all_gather %[[EXP]] {{.*}} -> tensor<9xf32
+  %w = mesh.reshard %e from <[{"tp"}]> to <[{}]> cause "a" {mesh.shardings = [#mesh.sharding<[{}]>]} : tensor<9xf32, #s>
+  // CHECK: transformer.reduce add %[[WHOLE]]
+  %c = transformer.reduce add %w over <sequence> {mesh.shardings = [#mesh.sharding<[]>]} : tensor<9xf32, #s> -> tensor<f32>
+  return
+}
+}
+
+// -----
+
+// 257 over 2 and 2 are 129, then 65: row 64 of the first rank has the number of
+// the third rank's first one. The gradient of the table leaves it out.
+#bs = #transformer.dims<batch, sequence>
+#bse = #transformer.dims<batch, sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+module attributes {mesh.mesh = #mesh.mesh<"x"=2, "y"=2>} {
+// CHECK-LABEL: func.func @microbatch
+func.func @microbatch(%t: tensor<4x8xi32, #bs> {mesh.sharding = #mesh.sharding<[{}, {}]>}, %g: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.sharding<[{}, {}, {}]>}) {
+  // CHECK: %[[FIRST:.*]] = mesh.coordinate over ["x", "y"] of 257 : tensor<i32>
+  // CHECK: %[[GRADIENT:.*]] = transformer.embedding_grad {{.*}} from %[[FIRST]] {{.*}} -> tensor<65x8xf32
+  %d = transformer.embedding_grad %t, %g {mesh.shardings = [#mesh.sharding<[{"x", "y"}, {}]>]} : tensor<4x8xi32, #bs>, tensor<4x8x8xf32, #bse> -> tensor<257x8xf32, #ve>
+  // CHECK: %[[END:.*]] = mesh.extent over ["x", "y"] of 257 : tensor<i32>
+  // CHECK: %[[MASKED:.*]] = transformer.map ins(%[[GRADIENT]], %[[END]]
+  // CHECK: transformer.accumulate gradient "w", %[[MASKED]]
+  transformer.accumulate gradient "w", %d {mesh.stored = #mesh.sharding<[{"x", "y"}, {}]>} : tensor<257x8xf32, #ve>
+  return
+}
+}
