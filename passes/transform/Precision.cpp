@@ -48,6 +48,23 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
           if (!staysF32(result))
             setElement(result, *computeType);
       });
+      function.walk([](UnsliceOp op) { convertParts(op); });
+    }
+  }
+
+  /// An unslice moves its parts, so one that stays f32 is rounded before.
+  static void convertParts(UnsliceOp op) {
+    OpBuilder builder(op);
+    Type element = tensorType(op.getResult()).getElementType();
+    for (OpOperand &part : op->getOpOperands()) {
+      auto type = tensorType(part.get());
+      if (type.getElementType() == element)
+        continue;
+      Value rounded = buildMap(builder, op.getLoc(), withElement(type, element), part.get(),
+                               [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
+      if (op->hasAttr("transformer.backward"))
+        rounded.getDefiningOp()->setAttr("transformer.backward", builder.getUnitAttr());
+      part.set(rounded);
     }
   }
 

@@ -13,6 +13,10 @@ func.func @microbatch() {
   %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #se>
   // CHECK: transformer.reduce {{.*}} tensor<4x8xbf16, #{{.*}}> -> tensor<4xf32
   %s = transformer.reduce add %w over <embed> : tensor<4x8xf32, #se> -> tensor<4xf32, #transformer.dims<sequence>>
+  // A sum that a slice's gradient moves is rounded first.
+  // CHECK: %[[ROUNDED:.*]] = transformer.map ins({{.*}} : tensor<4xf32, {{.*}}) -> tensor<4xbf16
+  // CHECK: transformer.unslice %[[ROUNDED]] {{.*}} tensor<4xbf16, {{.*}}> -> tensor<6xbf16
+  %u = transformer.unslice %s dim "sequence" offsets [1] : tensor<4xf32, #transformer.dims<sequence>> -> tensor<6xf32, #transformer.dims<sequence>>
   return
 }
 
