@@ -16,6 +16,9 @@ constexpr int64_t warp = 32, maxBlock = 1024, maxVectors = 8, maxShared = 48 << 
 /// Registers that values of a row may take, of the 255 a thread can have; of 64
 /// when a block has 1024 threads.
 constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
+/// Threads of a row that is walked in loops: several such blocks fit a
+/// multiprocessor, and one loads while another waits at a barrier.
+constexpr int64_t loopThreads = 512;
 /// A vertical sum is a chain of loads: threads hide them, not vectors.
 constexpr int64_t wantedThreadsOfVertical = 8192;
 
@@ -129,9 +132,10 @@ private:
     };
     while (threads < maxBlock && threads < vectors && (threads < warp ? perThread() > 1 : !fits()))
       threads = threads < warp ? threads * 2 : threads + warp;
+    geometry.loops = perThread() > 1 && !fits();
+    threads = geometry.loops ? loopThreads : threads;
     geometry.threadsPerRow = threads;
-    geometry.vectors = perThread();
-    geometry.loops = geometry.vectors > 1 && !fits();
+    geometry.vectors = geometry.loops ? 1 : perThread();
     // Threads of several warps meet at barriers, which rows at once would share.
     bool meets = threads > warp && reducesColumns(walk);
     geometry.rowsAtOnce = meets ? 1 : rowsFor(isChunked ? 512 : 128);
