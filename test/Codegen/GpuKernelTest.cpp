@@ -1,6 +1,8 @@
 // GPU kernels, executed by Lockstep, against the CPU's kernels of the same clusters.
-#include <cstring>
+#include <cstdlib>
+#include <unistd.h>
 
+#include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -252,6 +254,39 @@ TEST(GpuSumsOverRows, AgreeWithTheCpu) {
       expectCpuResults(sized(chunkSums, rows, cols, type, chunks), {.inPlace = true});
       expectCpuResults(sized(squares, rows, cols, type, chunks), {.relative = 1e-5});
     }
+}
+
+/// The kernels of a compiled example, each a text of its own, contiguous.
+std::vector<std::string> kernelsOfExample(const std::string &model, const std::string &spec) {
+  std::string file = testing::TempDir() + "gpu-kernels-" + std::to_string(getpid()) + ".mlir", examples = MESHWORK_EXAMPLES;
+  std::string command = std::string(MESHWORK_TOOL) + " compile " + examples + "/" + model + " --spec " + examples + "/" + spec + " --compile-to=memory -o " + file;
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<transformer::TransformerDialect, mesh::MeshDialect, schedule::ScheduleDialect, func::FuncDialect>();
+  auto module = parseSourceFile<ModuleOp>(file, &context);
+  std::remove(file.c_str());
+  std::vector<std::string> texts;
+  if (module)
+    for (auto function : module->getOps<func::FuncOp>()) {
+      function->removeAttr("schedule.strides");
+      function.setPublic();
+      llvm::raw_string_ostream stream(texts.emplace_back());
+      function->print(stream, OpPrintingFlags().useLocalScope());
+    }
+  return texts;
+}
+
+TEST(GpuExamples, AllKernelsAgreeWithTheCpu) {
+  for (const char *model : {"gpt2-tiny.json", "llama-tiny.json"}) {
+    std::vector<std::string> texts = kernelsOfExample(model, "dp1.toml");
+    EXPECT_GT(texts.size(), 15u);
+    for (const std::string &text : texts) {
+      SCOPED_TRACE(model + ("\n" + text));
+      expectCpuResults(text, {.low = 0.1, .relative = 2e-5});
+      if (HasFailure())
+        return;
+    }
+  }
 }
 
 } // namespace
