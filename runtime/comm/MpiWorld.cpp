@@ -17,10 +17,11 @@ constexpr size_t maxMessage = size_t{1} << 30;
 constexpr auto worthTelling = std::chrono::milliseconds(100);
 constexpr int spinRounds = 300, yieldRounds = 3000;
 
-void pause(int round, bool spins) {
-  if (spins && round < spinRounds)
+/// A thread beside the computation naps at once: its core computes.
+void pause(int round, bool spins, bool beside) {
+  if (spins && !beside && round < spinRounds)
     return;
-  if (round < yieldRounds) {
+  if (!beside && round < yieldRounds) {
     ::sched_yield();
     return;
   }
@@ -126,7 +127,7 @@ absl::Status MpiWorld::poll(std::vector<Pending> &pending) const {
 absl::Status MpiWorld::wait(uint32_t lane, std::vector<Pending> &pending,
                             const std::string &what) {
   auto start = Clock::now();
-  bool told = false;
+  bool told = false, beside = lane != 0 && lane != serviceLane;
   absl::Status status;
   for (int round = 0; !pending.empty(); ++round) {
     status = poll(pending);
@@ -134,7 +135,7 @@ absl::Status MpiWorld::wait(uint32_t lane, std::vector<Pending> &pending,
       status = firstFailure.status();
     if (!status.ok() || pending.empty())
       break;
-    pause(round, spins);
+    pause(round, spins, beside);
     if (round % 16 != 0)
       continue;
     auto waited = Clock::now() - start;
