@@ -2,12 +2,11 @@
 #include "lib/Driver/Budget.h"
 
 #include "lib/Driver/Files.h"
+#include "lib/Driver/Trial.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Pipelines/Pipelines.h"
-#include "lib/Target/PlanWriter.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
@@ -48,7 +47,7 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   addStage(2, "sends the same bytes, each microbatch");
   const char *policies[] = {"none", "selective", "full"};
   for (auto [i, policy] : llvm::enumerate(policies))
-    if (i > 0 && llvm::is_contained(ArrayRef(policies).take_front(i), spec.recompute.front()))
+    if (i > 0 && llvm::is_contained(ArrayRef(policies).take_front(i), spec.recompute))
       changes.push_back({"recompute.policy", policy, i == 1 ? "computes attention and norms again" : "computes the forward pass again"});
   addStage(3, "sends weights twice more each microbatch");
   for (uint32_t micro = spec.batch.micro; micro % 2 == 0;) {
@@ -65,13 +64,8 @@ std::optional<uint64_t> bytesWith(const Model &model, const spec::Spec &spec, co
   if (!changed.spec || copy.readText(model.text(), "") != ok)
     return std::nullopt;
   ScopedDiagnosticHandler quiet(copy.module()->getContext(), [](mlir::Diagnostic &) { return success(); });
-  for (const pipelines::Phase &phase : pipelines::phases()) {
-    PassManager passes(copy.module()->getContext());
-    phase.build(passes, *changed.spec);
-    if (failed(passes.run(copy.module())))
-      return std::nullopt;
-  }
-  FailureOr<uint64_t> bytes = target::peakBytes(copy.module());
+  changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
+  FailureOr<uint64_t> bytes = peakAfterPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
   return failed(bytes) ? std::nullopt : std::optional<uint64_t>(*bytes);
 }
 

@@ -115,12 +115,12 @@ private:
   }
 
   LogicalResult chooseRecompute() {
-    if (spec.recompute.front() != "auto")
+    if (spec.recompute != "auto")
       return success();
     FailureOr<std::vector<std::string>> policies = fitRecompute(model.module(), spec);
     if (failed(policies))
       return failure();
-    spec.recompute = *policies;
+    spec.recomputeOfLayers = *policies;
     llvm::errs() << "meshwork: recompute:";
     for (StringRef policy : {"full", "selective", "none"})
       if (int64_t count = llvm::count(*policies, policy))
@@ -150,12 +150,12 @@ private:
 
   /// Whether the plan keeps what [expect] promises.
   int checkBudgets(const plan::Plan &plan) {
-    FailureOr<uint64_t> peak = target::peakBytes(model.module());
-    if (failed(peak))
-      return internal;
+    uint64_t peak = 0;
+    for (const plan::Program *program : *plan.programs())
+      peak = std::max(peak, program->arena_bytes() + program->workspace_bytes_per_thread());
     std::string errors = explain::brokenBudgets(plan, spec.collectives);
-    if (*peak > spec.memoryPerRankBytes.value_or(UINT64_MAX))
-      errors += memoryError(plan, model, spec, *peak);
+    if (peak > spec.memoryPerRankBytes.value_or(UINT64_MAX))
+      errors += memoryError(plan, model, spec, peak);
     llvm::errs() << errors;
     return errors.empty() ? ok : badSpec;
   }

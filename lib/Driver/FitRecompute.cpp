@@ -4,9 +4,7 @@
 // a layer's products against its norms and activations.
 #include "lib/Driver/FitRecompute.h"
 
-#include "lib/Pipelines/Pipelines.h"
-#include "lib/Target/PlanWriter.h"
-#include "mlir/Pass/PassManager.h"
+#include "lib/Driver/Trial.h"
 #include "passes/memory/Layers.h"
 
 using namespace mlir;
@@ -68,17 +66,8 @@ private:
   FailureOr<uint64_t> bytesAt(int64_t step) {
     OwningOpRef<ModuleOp> copy(module.clone());
     spec::Spec trial = spec;
-    trial.recompute = at(step);
-    PassManager passes(module.getContext());
-    bool isAfter = false;
-    for (const pipelines::Phase &phase : pipelines::phases()) {
-      isAfter |= phase.name == "recompute";
-      if (isAfter)
-        phase.build(passes, trial);
-    }
-    if (failed(passes.run(*copy)))
-      return failure();
-    return target::peakBytes(*copy);
+    trial.recomputeOfLayers = at(step);
+    return peakAfterPhases(*copy, trial, "recompute");
   }
 
   ModuleOp module;

@@ -84,7 +84,10 @@ void buildPartition(OpPassManager &passes, const spec::Spec &) {
 
 void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
-  options.policies.assign(spec.recompute.begin(), spec.recompute.end());
+  std::vector<std::string> policies = spec.recomputeOfLayers;
+  if (policies.empty())
+    policies = {spec.recompute};
+  options.policies.assign(policies.begin(), policies.end());
   options.keepGathered = spec.zero.keepGathered;
   passes.addPass(memory::createRecomputePass(options));
 }

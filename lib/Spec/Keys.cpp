@@ -280,8 +280,8 @@ void addParallelKeys(std::vector<Key> &keys) {
 void addStepKeys(std::vector<Key> &keys) {
   keys.push_back(choice(
       "recompute", "policy", {"none", "selective", "full", "auto"},
-      [](Spec &s, const std::string &t) { s.recompute = {t}; },
-      [](const Spec &s) { return s.recompute.front(); }));
+      [](Spec &s, const std::string &t) { s.recompute = t; },
+      [](const Spec &s) { return s.recompute; }));
   keys.push_back(choice(
       "overlap", "collectives", {"auto", "always", "never"},
       [](Spec &s, const std::string &t) { s.overlap.collectives = t; },

@@ -72,8 +72,10 @@ struct Spec {
   Zero zero;
   Type compute = Type::bf16;    // weights and activations; masters are f32
   Type gradients = Type::bf16;  // default: as compute
-  /// none, selective, full: one for all layers, or one for each; or auto.
-  std::vector<std::string> recompute = {"selective"};
+  std::string recompute = "selective"; // none | selective | full | auto
+  /// What "auto" chose, one for each layer; empty until it has. Never printed:
+  /// a plan carries what its user asked for.
+  std::vector<std::string> recomputeOfLayers;
   Overlap overlap;
   Optimizer optimizer;
   std::string arch = "native";                // native | x86-64-v3 | x86-64-v4

@@ -35,7 +35,7 @@ private:
   }
 
   void checkRecompute() {
-    if (spec.recompute.front() == "auto" && !given("expect.memory_per_rank"))
+    if (spec.recompute == "auto" && !given("expect.memory_per_rank"))
       error("recompute.policy", "\"auto\" keeps what fits expect.memory_per_rank, which is missing; give "
                                 "it, like \"20 GiB\", or choose none, selective or full");
   }

@@ -1,22 +1,15 @@
-// LLVM IR to a relocatable object. Kernels arrive vectorized, so the passes are
-// few: merge equal values, simplify, move what a loop does not change out of it.
-// The generic O2 pipeline takes three times as long and finds nothing more.
+// LLVM IR to a relocatable object.
 #include "lib/Target/CpuObjectSteps.h"
+#include "lib/Target/LlvmEmit.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/PassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-constexpr const char *pipeline = "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
-                                 "early-cse<memssa>,simplifycfg)";
-
 std::unique_ptr<llvm::TargetMachine> makeMachine(const CpuTarget &target, std::string &error) {
   static const bool initialized = [] {
     LLVMInitializeX86TargetInfo();
@@ -50,39 +43,16 @@ void addAttributes(llvm::Module &module, const CpuTarget &target) {
   }
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
-  llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(passes, pipeline));
-  passes.run(module, modules);
-}
 } // namespace
 
 FailureOr<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const CpuTarget &target, std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
   if (!machine)
     return failure();
-  module.setDataLayout(machine->createDataLayout());
-  module.setTargetTriple(machine->getTargetTriple());
   addAttributes(module, target);
-  optimize(module, *machine);
-  llvm::SmallVector<char, 0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+  FailureOr<llvm::SmallVector<char, 0>> object = optimizeAndEmit(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (failed(object))
     error = "LLVM cannot write objects for this target";
-    return failure();
-  }
-  emission.run(module);
   return object;
 }
 

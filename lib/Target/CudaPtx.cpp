@@ -1,12 +1,8 @@
-// LLVM IR to PTX. ptxas schedules and allocates registers, so the passes are
-// those that it does not repeat: merge equal values, simplify, infer what an
-// address points to.
+// LLVM IR to PTX. ptxas schedules and allocates registers.
 #include "lib/Target/CudaCodeSteps.h"
-#include "llvm/IR/LegacyPassManager.h"
+#include "lib/Target/LlvmEmit.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/PassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -18,9 +14,6 @@
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-constexpr const char *pipeline = "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
-                                 "early-cse<memssa>,simplifycfg)";
-
 std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target, std::string &error) {
   static const bool initialized = [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -38,38 +31,17 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target, std::
       backend->createTargetMachine(triple, target.arch, target.ptxFeature, llvm::TargetOptions(), std::nullopt));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
-  llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(passes, pipeline));
-  passes.run(module, modules);
-}
 
 FailureOr<std::string> emitPtx(llvm::Module &module, const CudaTarget &target, std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
   if (!machine)
     return failure();
-  module.setDataLayout(machine->createDataLayout());
-  module.setTargetTriple(machine->getTargetTriple());
-  optimize(module, *machine);
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+  FailureOr<llvm::SmallVector<char, 0>> text = optimizeAndEmit(module, *machine, llvm::CodeGenFileType::AssemblyFile);
+  if (failed(text)) {
     error = "LLVM cannot write PTX";
     return failure();
   }
-  emission.run(module);
-  return text.str().str();
+  return std::string(text->begin(), text->end());
 }
 } // namespace
 

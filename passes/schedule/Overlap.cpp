@@ -295,7 +295,10 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       PhaseOp microbatch, update;
       for (PhaseOp phase : phasesOf(program))
-        (phase.getName() == "microbatch" ? microbatch : update) = phase;
+        if (phase.getName() == "microbatch")
+          microbatch = phase;
+        else if (phase.getName() == "update")
+          update = phase;
       moveGradientSums(microbatch, update, settings);
       Channels channels;
       for (PhaseOp phase : {microbatch, update})

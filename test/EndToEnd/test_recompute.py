@@ -92,7 +92,7 @@ class Recompute(unittest.TestCase):
         self.assertGreater(used["some"], peaks["selective"])
         self.assertGreater(used["little"], peaks["full"])
         self.space.write("spec.toml", spec(["dp=1"], "auto", memory_per_rank="1 MiB"))
-        self.space.refuse(shell.SPEC, ["memory_per_rank", "full in 6 layers"],
+        self.space.refuse(shell.SPEC, ["memory_per_rank", "full in 6 layers", "batch.micro = 4"],
                           "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
 
     def test_auto_needs_a_budget(self):

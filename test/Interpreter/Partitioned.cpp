@@ -27,20 +27,34 @@ std::optional<StateKey> keyOf(Operation *op) {
   return std::nullopt;
 }
 
-/// Elements of `global` that `rank` holds, and zeros behind them.
-Tensor partOf(const Tensor &global, const sharding::Mesh &mesh,
-              const Layout &layout, int64_t rank) {
-  Tensor part(sharding::localShape(mesh, layout.shape, layout.sharding));
-  forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
+/// Visits each index of a rank's part with its place in the whole; nothing
+/// instead of a place behind the elements that `rank` holds.
+void forEachHeld(
+    ArrayRef<int64_t> localShape, const sharding::Mesh &mesh,
+    const Layout &layout, int64_t rank,
+    llvm::function_ref<void(ArrayRef<int64_t>,
+                            std::optional<ArrayRef<int64_t>>)>
+        visit) {
+  forEachIndex(localShape, [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> at(index);
+    bool isHeld = true;
     for (size_t d = 0; d < at.size(); ++d) {
       sharding::Range range = sharding::globalRange(
           mesh, layout.shape[d], layout.sharding.dims[d], rank);
       at[d] += range.begin;
-      if (at[d] >= range.end)
-        return;
+      isHeld &= at[d] < range.end;
     }
-    part.at(index) = global.at(at);
+    visit(index, isHeld ? std::optional<ArrayRef<int64_t>>(at) : std::nullopt);
+  });
+}
+
+/// Elements of `global` that `rank` holds, and zeros behind them.
+Tensor partOf(const Tensor &global, const sharding::Mesh &mesh,
+              const Layout &layout, int64_t rank) {
+  Tensor part(sharding::localShape(mesh, layout.shape, layout.sharding));
+  forEachHeld(part.getShape(), mesh, layout, rank, [&](auto index, auto at) {
+    if (at)
+      part.at(index) = global.at(*at);
   });
   return part;
 }
@@ -50,18 +64,11 @@ Tensor partOf(const Tensor &global, const sharding::Mesh &mesh,
 bool addPart(Tensor &global, const Tensor &part, const sharding::Mesh &mesh,
              const Layout &layout, int64_t rank) {
   bool isPaddingZero = true;
-  forEachIndex(part.getShape(), [&](ArrayRef<int64_t> index) {
-    SmallVector<int64_t> at(index);
-    for (size_t d = 0; d < at.size(); ++d) {
-      sharding::Range range = sharding::globalRange(
-          mesh, layout.shape[d], layout.sharding.dims[d], rank);
-      at[d] += range.begin;
-      if (at[d] >= range.end) {
-        isPaddingZero &= part.at(index) == 0;
-        return;
-      }
-    }
-    global.at(at) += part.at(index);
+  forEachHeld(part.getShape(), mesh, layout, rank, [&](auto index, auto at) {
+    if (at)
+      global.at(*at) += part.at(index);
+    else
+      isPaddingZero &= part.at(index) == 0;
   });
   return isPaddingZero;
 }
