@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/StatusMacros.h"
 #include <cstdint>
 #include <string>
 
@@ -33,10 +34,3 @@ template <typename... Parts> absl::Status bad(const Parts &...parts) {
 }
 
 } // namespace meshwork::runtime
-
-/// Returns from the enclosing function when `expression` is not ok.
-#define MESHWORK_RETURN_IF_ERROR(expression)                                   \
-  do {                                                                         \
-    if (absl::Status meshworkStatus = (expression); !meshworkStatus.ok())      \
-      return meshworkStatus;                                                   \
-  } while (false)

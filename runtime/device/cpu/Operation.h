@@ -1,24 +1,9 @@
 // What the operations of this folder have in common.
 #pragma once
 
+#include "runtime/StatusMacros.h"
 #include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cpu/Tensor.h"
-
-/// Returns the error of a Status expression from the enclosing function.
-#define MESHWORK_RETURN_IF_ERROR(expression)                                   \
-  do {                                                                         \
-    if (absl::Status status_ = (expression); !status_.ok())                    \
-      return status_;                                                          \
-  } while (false)
-
-/// Assigns the value of a StatusOr expression, or returns its error.
-#define MESHWORK_ASSIGN_OR_RETURN(target, expression)                          \
-  do {                                                                         \
-    auto result_ = (expression);                                               \
-    if (!result_.ok())                                                         \
-      return result_.status();                                                 \
-    target = *std::move(result_);                                              \
-  } while (false)
 
 namespace meshwork::runtime::cpu {
 

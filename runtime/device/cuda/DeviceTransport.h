@@ -1,0 +1,48 @@
+// How ranks on GPUs move data: as Transport.h, but the memory is the device's,
+// and the work is put into a stream instead of being done.
+//
+//   auto collective = transport.prepare(rank, request); // in the order of use
+//   absl::Status status = (*collective)->enqueue(stream, times);
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/device/cuda/DriverApi.h"
+#include <memory>
+
+namespace meshwork::runtime::cuda {
+
+/// Peers may use its memory until all ranks of its group have ended.
+class DeviceCollective {
+public:
+  virtual ~DeviceCollective() = default;
+
+  /// Whether `enqueue` may be called while the stream is captured into a graph,
+  /// so that launching the graph repeats the collective. False where ranks
+  /// meet on the host.
+  virtual bool canBeCaptured() const = 0;
+
+  /// Puts the collective at the end of `stream`: it begins when what is there
+  /// is done, on every rank, and what follows begins when this rank's
+  /// destinations are filled and its sources are free. One thread at a time per
+  /// rank and channel, with the rank's context current; every rank of the group
+  /// enqueues the collectives of a channel in the same order. Adds to `times`
+  /// what the calling thread spent waiting for peers to come; `moveNs` stays,
+  /// moving is the stream's. Errors: as PreparedCollective::run, and those of
+  /// the device.
+  virtual absl::Status enqueue(Stream stream, CommTimes &times) = 0;
+};
+
+class DeviceTransport {
+public:
+  virtual ~DeviceTransport() = default;
+
+  /// Called by each rank, with its context current, in the order in which it
+  /// will run them. `Strided::data` of the request are device addresses. What
+  /// the transport needs (staging, communicators, code) is made here: nothing
+  /// is allocated in `enqueue`.
+  virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
+  prepare(uint32_t rank, CollectiveRequest request) = 0;
+};
+
+} // namespace meshwork::runtime::cuda

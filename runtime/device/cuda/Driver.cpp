@@ -1,0 +1,91 @@
+#include "runtime/device/cuda/Driver.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/StatusMacros.h"
+#include <dlfcn.h>
+
+namespace meshwork::runtime::cuda {
+namespace {
+constexpr char libraryName[] = "libcuda.so.1";
+constexpr char needs[] = "; this plan needs an NVIDIA GPU and its driver";
+
+absl::Status lacking(absl::string_view what) {
+  return absl::FailedPreconditionError(absl::StrCat(what, needs));
+}
+
+absl::Status findFunctions(Driver &driver) {
+  void *library = ::dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return lacking(
+        absl::StrCat("cannot open ", libraryName, " (", ::dlerror(), ")"));
+  const char *missing = nullptr;
+  auto find = [&](auto &member, const char *symbol) {
+    void *address = ::dlsym(library, symbol);
+    if (!address && !missing)
+      missing = symbol;
+    member =
+        reinterpret_cast<std::remove_reference_t<decltype(member)>>(address);
+  };
+#define MESHWORK_CUDA_FIND(member, symbol, ...) find(driver.member, #symbol);
+  MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_CUDA_FIND)
+#undef MESHWORK_CUDA_FIND
+  if (!missing)
+    return absl::OkStatus();
+  // cuGraphInstantiateWithFlags is the youngest function: CUDA 11.4.
+  return absl::FailedPreconditionError(
+      absl::StrCat(libraryName, " has no ", missing,
+                   ": the NVIDIA driver is too old, expected 470 or newer"));
+}
+
+absl::Status load(Driver &driver) {
+  MESHWORK_RETURN_IF_ERROR(findFunctions(driver));
+  if (absl::Status status = driver.check(driver.init(0), "cuInit");
+      !status.ok())
+    return lacking(status.message());
+  if (absl::Status status = driver.check(driver.deviceGetCount(&driver.devices),
+                                         "cuDeviceGetCount");
+      !status.ok())
+    return lacking(status.message());
+  if (driver.devices < 1)
+    return lacking("the NVIDIA driver sees no device");
+  return driver.check(driver.driverGetVersion(&driver.version),
+                      "cuDriverGetVersion");
+}
+
+absl::StatusCode codeOf(Result result) {
+  switch (result) {
+  case result::outOfMemory:
+    return absl::StatusCode::kResourceExhausted;
+  case result::noDevice:
+  case result::invalidImage:
+  case result::noBinaryForGpu:
+  case result::invalidPtx:
+  case result::unsupportedPtxVersion:
+  case result::notSupported:
+    return absl::StatusCode::kFailedPrecondition;
+  default:
+    return absl::StatusCode::kInternal;
+  }
+}
+} // namespace
+
+absl::StatusOr<const Driver *> Driver::open() {
+  static Driver driver;
+  static const absl::Status status = load(driver);
+  if (!status.ok())
+    return status;
+  return &driver;
+}
+
+absl::Status Driver::check(Result result, absl::string_view what) const {
+  if (result == result::success)
+    return absl::OkStatus();
+  const char *name = nullptr, *text = nullptr;
+  if (getErrorName(result, &name) != result::success || !name)
+    name = "an error unknown to the driver";
+  if (getErrorString(result, &text) != result::success || !text)
+    text = "no description";
+  return absl::Status(codeOf(result), absl::StrCat(what, " failed: ", name,
+                                                   " (", result, "), ", text));
+}
+
+} // namespace meshwork::runtime::cuda
