@@ -36,12 +36,20 @@ void copyAsF32(const Strided &from, const Box &box, float *to) {
   });
 }
 
-/// The block as `rank` holds it.
-Strided held(const Rank &rank, const Holder &holder, const std::string &name,
-             StatePart part) {
-  const plan::Sharded &sharded = partOf(*find(rank.program(), name), part);
-  return inBlockShape(rank.strided(sharded.view()), holder.block,
-                      rank.view(sharded.view()).contiguous);
+/// The block as a rank holds it.
+struct Held {
+  HostView host;
+  Strided block;
+};
+
+absl::StatusOr<Held> held(const Rank &rank, const Holder &holder,
+                          const std::string &name, StatePart part) {
+  uint32_t view = partOf(*find(rank.program(), name), part).view();
+  absl::StatusOr<HostView> host = rank.toHost(view);
+  MESHWORK_RETURN_IF_ERROR(host.status());
+  Strided block =
+      inBlockShape(host->tensor, holder.block, rank.view(view).contiguous);
+  return Held{std::move(*host), std::move(block)};
 }
 
 int64_t offsetIn(const std::vector<int64_t> &strides, const Block &block) {
@@ -117,10 +125,13 @@ absl::Status assemble(const GlobalTensor &tensor, StatePart part,
   std::string name = tensor.parameter->name()->str();
   for (const Holder &holder : tensor.holders) {
     const Rank *rank = ranks[holder.rank].get();
+    absl::StatusOr<Held> from = Held();
+    if (rank)
+      from = held(*rank, holder, name, part);
+    MESHWORK_RETURN_IF_ERROR(from.status());
     if (rank && ranks[0]) {
-      Strided from = held(*rank, holder, name, part);
-      copyAsF32(from,
-                Box(holder.block.extent, from.strides, strides, 0,
+      copyAsF32(from->block,
+                Box(holder.block.extent, from->block.strides, strides, 0,
                     offsetIn(strides, holder.block)),
                 out.data());
       continue;
@@ -132,7 +143,7 @@ absl::Status assemble(const GlobalTensor &tensor, StatePart part,
             offsetIn(strides, holder.block));
     std::vector<float> values(static_cast<size_t>(box.elements()));
     if (rank)
-      values = packed(held(*rank, holder, name, part), holder.block);
+      values = packed(from->block, holder.block);
     MESHWORK_RETURN_IF_ERROR(
         exchange->toRoot(holder.rank, absl::MakeSpan(values)));
     if (!rank)

@@ -3,7 +3,8 @@
 #include "runtime/core/MeasurePeak.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Memory.h"
-#include "runtime/core/Rank.h"
+#include "runtime/device/cpu/Prepare.h"
+#include "runtime/core/Clock.h"
 #include <algorithm>
 
 namespace meshwork::runtime {

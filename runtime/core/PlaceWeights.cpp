@@ -80,12 +80,9 @@ absl::Status fill(const Box &box, int64_t begin, int64_t end, const Strided &to,
   return status;
 }
 
-absl::Status place(Rank &rank, const plan::Parameter &parameter,
-                   const plan::Sharded &part, const SafeTensorsReader *file,
-                   uint64_t seed) {
-  Block block = rank.block(parameter, part);
-  Strided to = inBlockShape(rank.strided(part.view()), block,
-                            rank.view(part.view()).contiguous);
+absl::Status fillBlock(Rank &rank, const Strided &to, const Block &block,
+                       const plan::Parameter &parameter,
+                       const SafeTensorsReader *file, uint64_t seed) {
   const auto &shape = orEmpty(parameter.shape());
   std::vector<int64_t> strides = rowMajor({shape.begin(), shape.end()});
   int64_t first = 0;
@@ -110,6 +107,18 @@ absl::Status place(Rank &rank, const plan::Parameter &parameter,
                });
   });
   return absl::OkStatus();
+}
+
+absl::Status place(Rank &rank, const plan::Parameter &parameter,
+                   const plan::Sharded &part, const SafeTensorsReader *file,
+                   uint64_t seed) {
+  absl::StatusOr<HostView> host = rank.toHost(part.view());
+  MESHWORK_RETURN_IF_ERROR(host.status());
+  Block block = rank.block(parameter, part);
+  Strided to =
+      inBlockShape(host->tensor, block, rank.view(part.view()).contiguous);
+  MESHWORK_RETURN_IF_ERROR(fillBlock(rank, to, block, parameter, file, seed));
+  return rank.writeBack(part.view(), *host);
 }
 } // namespace
 

@@ -37,8 +37,8 @@ std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
         sharers[&ranks[r]->program()] *
         std::max<double>(1, static_cast<double>(recorders[r]->summedSteps()));
     for (auto [phase, name] : phases)
-      for (uint32_t i = 0; i < ranks[r]->list(phase).size(); ++i) {
-        const plan::Instruction *source = ranks[r]->list(phase)[i].source;
+      for (uint32_t i = 0; i < listOf(ranks[r]->program(), phase).size(); ++i) {
+        const plan::Instruction *source = &ranks[r]->instruction(phase, i);
         auto [at, isNew] = rowOf.try_emplace(source, rows.size());
         if (isNew)
           rows.push_back({source, name});

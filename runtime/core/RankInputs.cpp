@@ -3,12 +3,19 @@
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Rank.h"
 #include "runtime/core/Shards.h"
-#include <cstring>
 
 namespace meshwork::runtime {
 
-void Rank::writeCoordinates() {
-  for (const plan::Input *input : orEmpty(ofPlan.inputs())) {
+/// Inputs and results have no gaps (checkPlan).
+template <typename T>
+absl::Status Rank::write(uint32_t view, absl::Span<const T> values) {
+  return executor->write(
+      ofPlan.places[view],
+      {reinterpret_cast<const std::byte *>(values.data()), values.size() * sizeof(T)});
+}
+
+absl::Status Rank::writeCoordinates() {
+  for (const plan::Input *input : orEmpty(program().inputs())) {
     bool isExtent = input->kind() == plan::InputKind::extent;
     if (!isExtent && input->kind() != plan::InputKind::coordinate)
       continue;
@@ -16,9 +23,11 @@ void Rank::writeCoordinates() {
         setup.plan, input->size(), input->axes(), [this](uint32_t axis) {
           return setup.mesh.coordinate(setup.rank, axis);
         });
-    auto value = static_cast<int32_t>(isExtent ? block.extent : block.begin);
-    std::memcpy(data(input->view()), &value, sizeof(value));
+    int32_t value[] = {
+        static_cast<int32_t>(isExtent ? block.extent : block.begin)};
+    MESHWORK_RETURN_IF_ERROR(write<int32_t>(input->view(), value));
   }
+  return absl::OkStatus();
 }
 
 absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
@@ -31,62 +40,65 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
       (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
   if (const plan::Input *random = input(plan::InputKind::random)) {
     uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step), first};
-    std::memcpy(data(random->view()), triple, sizeof(triple));
+    MESHWORK_RETURN_IF_ERROR(write<uint32_t>(random->view(), triple));
   }
+  return loadSamples(step, first);
+}
+
+absl::Status Rank::loadSamples(uint64_t step, uint32_t first) {
   const plan::Input *tokens = input(plan::InputKind::tokens);
   const plan::Input *targets = input(plan::InputKind::targets);
   if (!tokens && !targets)
     return absl::OkStatus();
-  size_t length = plan.sequence();
-  std::vector<int32_t> unused(tokens && targets ? 0 : length);
-  for (uint32_t k = 0; k < micro; ++k) {
-    auto row = [&](const plan::Input *to) {
-      int32_t *start =
-          to ? reinterpret_cast<int32_t *>(data(to->view())) + k * length
-             : unused.data();
-      return absl::Span<int32_t>(start, length);
-    };
-    absl::Status status = setup.tokens->sample(setup.seed, step, first + k,
-                                               row(tokens), row(targets));
+  size_t length = setup.plan.sequence(), rows = setup.plan.micro_batch();
+  std::vector<int32_t> ids(rows * length), next(rows * length);
+  for (uint32_t k = 0; k < rows; ++k) {
+    absl::Status status = setup.tokens->sample(
+        setup.seed, step, first + k, {ids.data() + k * length, length},
+        {next.data() + k * length, length});
     if (!status.ok())
       return fromIo(status);
   }
-  return absl::OkStatus();
+  if (tokens)
+    MESHWORK_RETURN_IF_ERROR(write<int32_t>(tokens->view(), ids));
+  return targets ? write<int32_t>(targets->view(), next) : absl::OkStatus();
 }
 
 const plan::Input *Rank::input(plan::InputKind kind) const {
-  for (const plan::Input *input : orEmpty(ofPlan.inputs()))
+  for (const plan::Input *input : orEmpty(program().inputs()))
     if (input->kind() == kind)
       return input;
   return nullptr;
 }
 
 const plan::Result *Rank::result(plan::ResultKind kind) const {
-  for (const plan::Result *result : orEmpty(ofPlan.results()))
+  for (const plan::Result *result : orEmpty(program().results()))
     if (result->kind() == kind)
       return result;
   return nullptr;
 }
 
-void Rank::writeScalar(plan::InputKind kind, float value) {
-  if (const plan::Input *to = input(kind))
-    std::memcpy(data(to->view()), &value, sizeof(value));
+absl::Status Rank::writeScalar(plan::InputKind kind, float value) {
+  const plan::Input *to = input(kind);
+  return to ? write<float>(to->view(), {&value, 1}) : absl::OkStatus();
 }
 
-float Rank::loss() const {
-  float value;
-  std::memcpy(&value, data(result(plan::ResultKind::loss)->view()),
-              sizeof(value));
+absl::StatusOr<float> Rank::readScalar(uint32_t view) const {
+  float value = 0;
+  MESHWORK_RETURN_IF_ERROR(executor->read(
+      ofPlan.places[view], {reinterpret_cast<std::byte *>(&value), sizeof(value)}));
   return value;
 }
 
-std::optional<float> Rank::gradNorm() const {
+absl::StatusOr<float> Rank::loss() const {
+  return readScalar(result(plan::ResultKind::loss)->view());
+}
+
+absl::StatusOr<std::optional<float>> Rank::gradNorm() const {
   const plan::Result *from = result(plan::ResultKind::grad_norm);
   if (!from)
     return std::nullopt;
-  float value;
-  std::memcpy(&value, data(from->view()), sizeof(value));
-  return value;
+  return readScalar(from->view());
 }
 
 } // namespace meshwork::runtime

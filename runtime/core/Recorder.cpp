@@ -6,8 +6,9 @@ Recorder::Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps)
     : traceSteps(traceSteps), skipsFirst(steps > 1) {
   size_t perStep = 0;
   for (Phase phase : {Phase::step, Phase::microbatch, Phase::update}) {
-    totals[static_cast<size_t>(phase)].resize(rank.list(phase).size());
-    perStep += rank.list(phase).size();
+    totals[static_cast<size_t>(phase)].resize(
+        listOf(rank.program(), phase).size());
+    perStep += listOf(rank.program(), phase).size();
   }
   // A start for the list; microbatches multiply it.
   if (traceSteps > 0)

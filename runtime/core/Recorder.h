@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/core/Rank.h"
+#include <array>
 
 namespace meshwork::runtime {
 

@@ -47,12 +47,14 @@ void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
                           int64_t, int64_t, const CommTimes &) {
   if (first)
     return;
-  const plan::Instruction &source = *rank.list(phase)[index].source;
+  const plan::Instruction &source = rank.instruction(phase, index);
   forEachOperand(source, [&](const Operand &operand) {
     if (first || !operand.written)
       return;
     const ViewInfo &view = rank.view(operand.view);
-    const char *found = nonFiniteIn(view, rank.data(operand.view));
+    absl::StatusOr<HostView> host = rank.toHost(operand.view);
+    const char *found =
+        host.ok() ? nonFiniteIn(view, host->tensor.data) : nullptr;
     if (!found)
       return;
     const plan::Buffer &buffer = *rank.program().buffers()->Get(view.buffer);
@@ -92,14 +94,18 @@ std::optional<Finding> scanParameters(const Rank &rank) {
   uint32_t index = 0;
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    for (uint32_t view : {masterOf(*parameter).view(), weightView(*parameter)})
-      if (const char *found = nonFiniteIn(rank.view(view), rank.data(view))) {
+    for (uint32_t view : {masterOf(*parameter).view(), weightView(*parameter)}) {
+      absl::StatusOr<HostView> host = rank.toHost(view);
+      const char *found =
+          host.ok() ? nonFiniteIn(rank.view(view), host->tensor.data) : nullptr;
+      if (found) {
         Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
         finding.text = absl::StrCat(
             "parameter ", quote(parameter->name()), " of rank ", rank.rank(),
             " held a", found[0] == 'i' ? "n " : " ", found, " before the step");
         return finding;
       }
+    }
     ++index;
   }
   return std::nullopt;

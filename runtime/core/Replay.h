@@ -33,6 +33,7 @@ public:
   explicit NonFiniteScan(const Rank &rank) : rank(rank) {}
   void after(Phase phase, uint32_t index, uint32_t microbatch, int64_t beginNs,
              int64_t endNs, const CommTimes &times) override;
+  bool looksAtData() const override { return true; }
   std::optional<Finding> first;
 
 private:

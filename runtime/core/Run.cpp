@@ -5,6 +5,7 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
@@ -59,39 +60,6 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
         absl::StrCat("the plan is for ", ranks,
                      " ranks, one process runs at most ", maxRanks));
   return absl::OkStatus();
-}
-
-/// Everything that ranks will take, against what there is.
-absl::Status checkMemory(const plan::Plan &plan,
-                         const std::vector<CoreShare> &cores,
-                         const Processes &processes, uint64_t &total) {
-  total = 0;
-  int threads = 1;
-  for (const CoreShare &share : cores)
-    threads = std::max(threads, share.threads);
-  const auto &programs = *plan.program_of_rank();
-  std::vector<absl::StatusOr<uint64_t>> needs;
-  for (const plan::Program *program : *plan.programs())
-    needs.push_back(neededBytes(*program, threads));
-  for (uint32_t rank = 0; rank < cores.size(); ++rank) {
-    if (cores[rank].threads == 0)
-      continue;
-    const auto &need = needs[programs.Get(programs.size() == 1 ? 0 : rank)];
-    MESHWORK_RETURN_IF_ERROR(need.status());
-    if (!checkedAdd(total, *need, total))
-      return bad("the memory of all ranks does not fit 64 bits");
-  }
-  uint32_t ranksHere = processes.ranksHere(static_cast<uint32_t>(cores.size()));
-  uint64_t available = availableBytes(), here = total;
-  if (processes.areMany() && !checkedMul(total, ranksHere, here))
-    return bad("the memory of all ranks does not fit 64 bits");
-  if (here <= available)
-    return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the plan needs ", bytesText(here), " (", ranksHere, " ranks of up to ",
-      bytesText(*needs[0]), " each), this process may take ",
-      bytesText(available),
-      ": compile with a smaller micro batch, or use a larger machine"));
 }
 
 /// Creates what will be written at the end and takes it away again.
@@ -178,22 +146,21 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
   uint32_t ranks = 0;
   MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, processes, ranks));
-  MESHWORK_RETURN_IF_ERROR(checkMachine(plan));
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::open(plan);
+  MESHWORK_RETURN_IF_ERROR(device.status());
+  parts.device = std::move(*device);
   absl::StatusOr<std::vector<CoreShare>> cores =
       processes.shareCores(ranks, options);
   MESHWORK_RETURN_IF_ERROR(cores.status());
   parts.cores = std::move(*cores);
-  uint64_t planned = 0;
-  MESHWORK_RETURN_IF_ERROR(checkMemory(plan, parts.cores, processes, planned));
-  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
-      KernelLibrary::load(plan);
-  MESHWORK_RETURN_IF_ERROR(kernels.status());
-  parts.kernels = std::move(*kernels);
+  absl::StatusOr<uint64_t> planned =
+      parts.device->checkMemory(parts.cores, processes.ranksHere(ranks));
+  MESHWORK_RETURN_IF_ERROR(planned.status());
   if (options.validateOnly) {
     if (processes.isFirst())
       absl::PrintF("%s is valid: %d ranks, %d programs, %s for %s\n",
                    options.plan, ranks, plan.programs()->size(),
-                   bytesText(planned),
+                   bytesText(*planned),
                    processes.areMany() ? "each rank" : "all ranks");
     return absl::OkStatus();
   }
@@ -202,7 +169,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   if (processes.isFirst())
     MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
   MESHWORK_RETURN_IF_ERROR(openInputs(options, parts));
-  auto reporter = makeReporter(plan, options, processes, planned);
+  auto reporter = makeReporter(plan, options, processes, *planned);
   MESHWORK_RETURN_IF_ERROR(reporter.status());
   parts.reporter = std::move(*reporter);
   return train(options, std::move(parts));

@@ -27,18 +27,18 @@ void appendTrackNames(std::string &json, uint32_t rank, uint32_t channels) {
 
 void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
                  int64_t originNs) {
-  const BoundInstruction &bound = rank.list(event.phase)[event.index];
-  bool moves = bound.collective != nullptr;
+  const plan::Instruction &source = rank.instruction(event.phase, event.index);
+  const plan::Collective *moves = source.op_as_Collective();
   absl::StrAppendFormat(
       &json,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
       "s,"
       "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d",
-      rank.rank(), moves ? 1 + bound.channel : 0,
+      rank.rank(), moves ? 1 + moves->channel() : 0,
       static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
-      jsonString(bound.source->name()),
-      plan::EnumNameOperation(bound.source->op_type()), event.step,
+      jsonString(source.name()),
+      plan::EnumNameOperation(source.op_type()), event.step,
       event.microbatch);
   if (moves)
     absl::StrAppendFormat(&json, ",\"wait_us\":%.3f",

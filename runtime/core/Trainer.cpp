@@ -1,6 +1,6 @@
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Checked.h"
-#include "runtime/core/MeasurePeak.h"
+#include "runtime/core/Memory.h"
 #include "runtime/core/Replay.h"
 #include "runtime/core/Schedule.h"
 #include "runtime/core/Weights.h"
@@ -70,16 +70,16 @@ private:
   absl::Status prepareRank(uint32_t rank);
   absl::Status measurePeak(uint32_t rank);
   absl::Status runStep(uint32_t rank, uint64_t step, bool &stop);
-  absl::Status explainBadLoss(uint32_t rank, uint64_t step, double rate);
-  absl::Status report(uint32_t rank, uint64_t step, double rate,
-                      absl::Span<const std::string> times);
+  absl::Status explainBadLoss(uint32_t rank, uint64_t step, double rate,
+                              float loss);
+  absl::Status report(StepReport mine, absl::Span<const std::string> times);
 
   std::vector<int64_t> stepEnds; // when each rank here ended its last step
 };
 
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
   absl::StatusOr<std::unique_ptr<Rank>> made =
-      Rank::create({parts.plan->plan(), rank, mesh, *parts.kernels, *transport,
+      Rank::create({parts.plan->plan(), rank, mesh, *parts.device, *transport,
                     parts.tokens.get(), options.seed, parts.cores[rank]});
   MESHWORK_RETURN_IF_ERROR(made.status());
   ranks[rank] = std::move(*made);
@@ -98,8 +98,7 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
 }
 
 absl::Status Trainer::Job::measurePeak(uint32_t rank) {
-  absl::StatusOr<double> tflops =
-      measureMatmulTflops(parts.plan->plan().compute(), ranks[rank]->team());
+  absl::StatusOr<double> tflops = ranks[rank]->measureMatmulTflops();
   MESHWORK_RETURN_IF_ERROR(tflops.status());
   absl::StatusOr<std::vector<std::string>> peaks =
       transport->exchange(rank, bytesOf(*tflops), "the peak measurement");
@@ -131,7 +130,9 @@ absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
   if (recorder)
     recorder->beginStep(step);
   MESHWORK_RETURN_IF_ERROR(me.runToLoss(step, rate, recorder));
-  uint32_t flags = std::isfinite(me.loss()) ? 0 : lossIsBad;
+  absl::StatusOr<float> loss = me.loss();
+  MESHWORK_RETURN_IF_ERROR(loss.status());
+  uint32_t flags = std::isfinite(*loss) ? 0 : lossIsBad;
   if (options.stop && options.stop->load(std::memory_order_relaxed))
     flags |= stopAfterStep;
   int64_t arrived = steadyNs();
@@ -140,21 +141,24 @@ absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
   MESHWORK_RETURN_IF_ERROR(all.status());
   int64_t waited = steadyNs() - arrived;
   if (*all & lossIsBad)
-    return explainBadLoss(rank, step, rate);
+    return explainBadLoss(rank, step, rate, *loss);
   MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorder));
+  absl::StatusOr<std::optional<float>> gradNorm = me.gradNorm();
+  MESHWORK_RETURN_IF_ERROR(gradNorm.status());
   StepTimes spent{0, me.takeTimes()};
   spent.comm.waitNs += waited;
   int64_t now = steadyNs();
   spent.wallNs = now - std::exchange(stepEnds[rank], now);
   stop = *all & stopAfterStep;
+  StepReport mine{step, *loss, *gradNorm, rate, 0, 0, 0, 0};
   return transport->gather(rank, bytesOf(spent),
                            [&](absl::Span<const std::string> times) {
-                             return report(rank, step, rate, times);
+                             return report(mine, times);
                            });
 }
 
 /// The loss and the rest are the same on every rank, but for times.
-absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate,
+absl::Status Trainer::Job::report(StepReport mine,
                                   absl::Span<const std::string> times) {
   int64_t wallNs = 0, moveNs = 0, waitNs = 0;
   for (const std::string &text : times) {
@@ -164,20 +168,15 @@ absl::Status Trainer::Job::report(uint32_t rank, uint64_t step, double rate,
     waitNs += of.comm.waitNs;
   }
   double count = static_cast<double>(times.size());
-  StepReport report{step,
-                    ranks[rank]->loss(),
-                    ranks[rank]->gradNorm(),
-                    rate,
-                    ms(wallNs) / count,
-                    ms(wallNs - moveNs - waitNs) / count,
-                    ms(moveNs) / count,
-                    ms(waitNs) / count};
-  return parts.reporter->onStep(report);
+  mine.stepMs = ms(wallNs) / count;
+  mine.computeMs = ms(wallNs - moveNs - waitNs) / count;
+  mine.commMs = ms(moveNs) / count;
+  mine.idleMs = ms(waitNs) / count;
+  return parts.reporter->onStep(mine);
 }
 
 absl::Status Trainer::Job::explainBadLoss(uint32_t rank, uint64_t step,
-                                          double rate) {
-  float loss = ranks[rank]->loss();
+                                          double rate, float loss) {
   std::optional<Finding> mine = scanParameters(*ranks[rank]);
   NonFiniteScan scan(*ranks[rank]);
   // All ranks repeat the step together, since it communicates.

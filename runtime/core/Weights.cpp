@@ -30,7 +30,8 @@ std::string shapeText(const std::vector<uint64_t> &shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
 
-/// Values that one rank holds as they stand in the file.
+/// Values that one rank holds as they stand in the file, where the host can
+/// write them from.
 const float *asInFile(const GlobalTensor &tensor, StatePart part,
                       LocalRanks ranks) {
   if (tensor.holders.size() != 1 || !ranks[tensor.holders[0].rank])
@@ -41,7 +42,9 @@ const float *asInFile(const GlobalTensor &tensor, StatePart part,
   bool same = &rank.program() == tensor.program && info.contiguous &&
               info.dtype == plan::DType::f32 &&
               tensor.holders[0].block.shape == tensor.holders[0].block.extent;
-  return same ? reinterpret_cast<const float *>(rank.data(view)) : nullptr;
+  if (!same || !rank.isOnHost())
+    return nullptr;
+  return reinterpret_cast<const float *>(rank.toHost(view)->tensor.data);
 }
 } // namespace
 

@@ -1,0 +1,196 @@
+#include "runtime/core/CpuExecutor.h"
+#include "runtime/core/Checked.h"
+#include "runtime/core/Clock.h"
+#include "runtime/core/MeasurePeak.h"
+#include <algorithm>
+#include <cstring>
+
+namespace meshwork::runtime {
+namespace {
+
+/// What the plan says this program's library calls need, or what this
+/// machine's libraries say, if that is more.
+absl::StatusOr<uint64_t> scratchPerThread(const plan::Program &program) {
+  absl::StatusOr<uint64_t> here = workspaceBytesPerThread(program);
+  if (!here.ok())
+    return here;
+  uint64_t bytes = 0;
+  if (!checkedRoundUp(std::max(*here, program.workspace_bytes_per_thread()), 64,
+                      bytes) ||
+      bytes > uint64_t{1} << 40)
+    return bad("its workspace of ", program.workspace_bytes_per_thread(),
+               " bytes a thread is more than a tebibyte");
+  return bytes;
+}
+} // namespace
+
+absl::StatusOr<uint64_t> neededBytes(const plan::Program &program,
+                                     int threads) {
+  absl::StatusOr<uint64_t> scratch = scratchPerThread(program);
+  if (!scratch.ok())
+    return scratch;
+  uint64_t bytes = 0;
+  if (!checkedAdd(program.arena_bytes(),
+                  *scratch * static_cast<uint64_t>(threads), bytes))
+    return bad("its memory does not fit 64 bits");
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<CpuExecutor>>
+CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
+  std::unique_ptr<CpuExecutor> made(new CpuExecutor(setup));
+  MESHWORK_RETURN_IF_ERROR(made->allocate());
+  PrepareContext context{setup.program.plan,
+                         setup.program.program,
+                         made->arena.data(),
+                         made->workspace.data(),
+                         made->workspacePerThread,
+                         *made->threads,
+                         kernels,
+                         setup.program.shifts};
+  for (Phase phase :
+       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+    MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
+  return made;
+}
+
+absl::Status CpuExecutor::allocate() {
+  // The team first: it pins this thread, and pages come from where it runs.
+  threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
+  absl::StatusOr<uint64_t> scratch = scratchPerThread(setup.program.program);
+  MESHWORK_RETURN_IF_ERROR(scratch.status());
+  workspacePerThread = *scratch;
+  absl::StatusOr<Arena> memory =
+      Arena::create(setup.program.program.arena_bytes());
+  MESHWORK_RETURN_IF_ERROR(memory.status());
+  arena = std::move(*memory);
+  memory = Arena::create(workspacePerThread *
+                         static_cast<uint64_t>(threads->size()));
+  MESHWORK_RETURN_IF_ERROR(memory.status());
+  workspace = std::move(*memory);
+  return absl::OkStatus();
+}
+
+Channel &CpuExecutor::channel(uint32_t number) {
+  if (channels.size() < number)
+    channels.resize(number);
+  std::unique_ptr<Channel> &found = channels[number - 1];
+  if (!found)
+    found = std::make_unique<Channel>(setup.cores.cpus);
+  return *found;
+}
+
+absl::Status CpuExecutor::bind(Phase phase, const PrepareContext &context) {
+  const Instructions &sources = listOf(setup.program.program, phase);
+  std::vector<Bound> &bound = lists[static_cast<size_t>(phase)];
+  bound.reserve(sources.size());
+  for (const plan::Instruction *source : sources) {
+    absl::StatusOr<Bound> one = bindOne(*source, context);
+    if (!one.ok())
+      return absl::Status(one.status().code(),
+                          absl::StrCat("instruction ", quote(source->name()),
+                                       ": ", one.status().message()));
+    bound.push_back(std::move(*one));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CpuExecutor::Bound>
+CpuExecutor::bindOne(const plan::Instruction &source,
+                     const PrepareContext &context) {
+  Bound bound;
+  if ((bound.wait = source.op_as_Wait()))
+    return bound;
+  if (const plan::Collective *op = source.op_as_Collective()) {
+    auto collective = setup.transport.prepare(
+        setup.program.rank, setup.program.request(source, arena.data()));
+    MESHWORK_RETURN_IF_ERROR(collective.status());
+    bound.collective = std::move(*collective);
+    bound.channel = op->channel();
+    bound.lastMicrobatch = op->last_microbatch();
+    if (bound.channel > 0)
+      channel(bound.channel); // Its thread starts here, not in a step.
+    return bound;
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> compute =
+      prepare(source, context);
+  MESHWORK_RETURN_IF_ERROR(compute.status());
+  bound.compute = std::move(*compute);
+  return bound;
+}
+
+absl::Status CpuExecutor::write(uint64_t place,
+                                absl::Span<const std::byte> bytes) {
+  std::memcpy(arena.data() + place, bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status CpuExecutor::read(uint64_t place, absl::Span<std::byte> bytes) {
+  std::memcpy(bytes.data(), arena.data() + place, bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> CpuExecutor::measureMatmulTflops(plan::DType type) {
+  return runtime::measureMatmulTflops(type, *threads);
+}
+
+absl::Status CpuExecutor::runInline(PreparedCollective &collective,
+                                    CommTimes &spent) {
+  auto parallel = [this](int64_t items,
+                         absl::FunctionRef<void(int64_t, int64_t)> body) {
+    threads->parallelFor(
+        items, [&](int64_t from, int64_t to, int) { body(from, to); });
+  };
+  MESHWORK_RETURN_IF_ERROR(collective.run(parallel, spent));
+  times.waitNs += spent.waitNs;
+  times.moveNs += spent.moveNs;
+  return absl::OkStatus();
+}
+
+/// What the rank is held up here is communication that nothing hid; what the
+/// channel did before is not.
+absl::Status CpuExecutor::runWait(const plan::Wait &wait, const ListRun &list,
+                                  InstructionObserver *observer) {
+  Channel &of = channel(wait.channel());
+  int64_t start = steadyNs();
+  MESHWORK_RETURN_IF_ERROR(of.wait(wait.count()));
+  times.moveNs += steadyNs() - start;
+  for (const Channel::Ended &one : of.takeEnded())
+    if (observer)
+      observer->after(list.phase, one.index, list.microbatch, one.beginNs,
+                      one.endNs, one.times);
+  return absl::OkStatus();
+}
+
+absl::Status CpuExecutor::run(const ListRun &list,
+                              InstructionObserver *observer) {
+  const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];
+  uint32_t end = std::min(list.end, static_cast<uint32_t>(bound.size()));
+  for (auto &channel : channels)
+    if (channel && list.begin == 0)
+      channel->restart();
+  for (uint32_t i = list.begin; i < end; ++i) {
+    const Bound &one = bound[i];
+    bool skips = one.lastMicrobatch &&
+                 list.microbatch + 1 != setup.program.plan.microbatches();
+    if (one.channel > 0) {
+      channel(one.channel).start(skips ? nullptr : one.collective.get(), i);
+      continue;
+    }
+    if (skips)
+      continue;
+    int64_t start = observer ? steadyNs() : 0;
+    CommTimes spent;
+    if (one.collective)
+      MESHWORK_RETURN_IF_ERROR(runInline(*one.collective, spent));
+    else if (one.wait)
+      MESHWORK_RETURN_IF_ERROR(runWait(*one.wait, list, observer));
+    else
+      one.compute->run({list.microbatch});
+    if (observer)
+      observer->after(list.phase, i, list.microbatch, start, steadyNs(), spent);
+  }
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

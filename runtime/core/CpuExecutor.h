@@ -1,0 +1,58 @@
+// A rank on the CPU: its arena, its team of threads, its channels.
+#pragma once
+
+#include "runtime/core/Channel.h"
+#include "runtime/core/Executor.h"
+#include "runtime/core/Memory.h"
+#include "runtime/device/cpu/Prepare.h"
+#include <array>
+
+namespace meshwork::runtime {
+
+class CpuExecutor : public Executor {
+public:
+  static absl::StatusOr<std::unique_ptr<CpuExecutor>>
+  create(const ExecutorSetup &setup, const KernelLibrary &kernels);
+
+  absl::Status run(const ListRun &list, InstructionObserver *observer) override;
+  absl::Status write(uint64_t place,
+                     absl::Span<const std::byte> bytes) override;
+  absl::Status read(uint64_t place, absl::Span<std::byte> bytes) override;
+  std::byte *hostArena() override { return arena.data(); }
+  ThreadTeam &team() override { return *threads; }
+  absl::StatusOr<double> measureMatmulTflops(plan::DType type) override;
+  CommTimes takeTimes() override { return std::exchange(times, CommTimes()); }
+
+private:
+  /// One instruction, bound to memory. One of the three is set.
+  struct Bound {
+    std::unique_ptr<Executable> compute;
+    std::unique_ptr<PreparedCollective> collective;
+    const plan::Wait *wait = nullptr;
+    uint32_t channel = 0;        // of a collective
+    bool lastMicrobatch = false; // of a collective: only there
+  };
+
+  explicit CpuExecutor(const ExecutorSetup &setup) : setup(setup) {}
+  absl::Status allocate();
+  absl::Status bind(Phase phase, const PrepareContext &context);
+  absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
+                                const PrepareContext &context);
+  Channel &channel(uint32_t number);
+  absl::Status runInline(PreparedCollective &collective, CommTimes &spent);
+  absl::Status runWait(const plan::Wait &wait, const ListRun &list,
+                       InstructionObserver *observer);
+
+  ExecutorSetup setup;
+  Arena arena, workspace;
+  uint64_t workspacePerThread = 0;
+  std::unique_ptr<ThreadTeam> threads;
+  std::array<std::vector<Bound>, 4> lists;
+  std::vector<std::unique_ptr<Channel>> channels; // by number less one
+  CommTimes times;
+};
+
+/// Arena and workspace of `program` on `threads` threads, in bytes.
+absl::StatusOr<uint64_t> neededBytes(const plan::Program &program, int threads);
+
+} // namespace meshwork::runtime

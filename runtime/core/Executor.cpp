@@ -1,0 +1,69 @@
+#include "runtime/core/Executor.h"
+
+namespace meshwork::runtime {
+
+const Instructions &listOf(const plan::Program &program, Phase phase) {
+  switch (phase) {
+  case Phase::once:
+    return orEmpty(program.once());
+  case Phase::step:
+    return orEmpty(program.step());
+  case Phase::microbatch:
+    return orEmpty(program.microbatch());
+  case Phase::update:
+    break;
+  }
+  return orEmpty(program.update());
+}
+
+absl::StatusOr<RankProgram>
+RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
+  const auto &programs = *plan.program_of_rank();
+  const plan::Program &program =
+      *plan.programs()->Get(programs.Get(programs.size() == 1 ? 0 : rank));
+  absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(plan, program);
+  if (!views.ok())
+    return views.status();
+  RankProgram made{plan, program, rank, std::move(*views), {}, {}};
+  for (const ViewInfo &view : made.views) {
+    uint64_t shift = 0;
+    if (view.shifts)
+      for (const plan::Shift *one : *view.shifts) {
+        const auto &axes = orEmpty(one->axes());
+        shift += one->bytes() * mesh.index(rank, {axes.data(), axes.size()});
+      }
+    made.shifts.push_back(shift);
+    made.places.push_back(program.buffers()->Get(view.buffer)->offset() +
+                          view.offset + shift);
+  }
+  return made;
+}
+
+Strided RankProgram::strided(uint32_t view, std::byte *arena) const {
+  const ViewInfo &info = views[view];
+  return {arena + places[view],
+          info.dtype,
+          {info.shape.begin(), info.shape.end()},
+          {info.strides.begin(), info.strides.end()}};
+}
+
+CollectiveRequest RankProgram::request(const plan::Instruction &collective,
+                                       std::byte *arena) const {
+  const plan::Collective &op = *collective.op_as_Collective();
+  CollectiveRequest request;
+  request.kind = op.kind();
+  request.reduction = op.reduction();
+  request.axes.assign(op.axes()->begin(), op.axes()->end());
+  request.sources.assign(orEmpty(op.sources()).begin(),
+                         orEmpty(op.sources()).end());
+  request.channel = op.channel();
+  request.name = collective.name() ? collective.name()->str() : std::string();
+  for (const plan::Transfer *part : *op.parts())
+    request.parts.push_back({strided(part->src(), arena),
+                             strided(part->dst(), arena),
+                             static_cast<size_t>(part->dim()),
+                             static_cast<size_t>(part->to_dim())});
+  return request;
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,110 @@
+// What runs the instructions of one rank and owns the memory they work on: the
+// threads of a CPU (CpuExecutor.h) or the streams of a GPU (device/cuda).
+#pragma once
+
+#include "runtime/comm/Mesh.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/core/Cpus.h"
+#include "runtime/core/Views.h"
+#include "runtime/device/cpu/ThreadTeam.h"
+
+namespace meshwork::runtime {
+
+/// The lists of a program.
+enum class Phase : uint8_t { once, step, microbatch, update };
+
+const Instructions &listOf(const plan::Program &program, Phase phase);
+
+/// A program as one rank finds it.
+struct RankProgram {
+  const plan::Plan &plan;
+  const plan::Program &program;
+  uint32_t rank;
+  std::vector<ViewInfo> views;
+  std::vector<uint64_t> shifts; // bytes that each view's shifts come to
+  std::vector<uint64_t> places; // of views, from the start of the arena
+
+  static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
+                                            uint32_t rank, const Mesh &mesh);
+  /// A view in an arena that starts at `arena`.
+  Strided strided(uint32_t view, std::byte *arena) const;
+  /// What the transport is asked to prepare.
+  CollectiveRequest request(const plan::Instruction &collective,
+                            std::byte *arena) const;
+};
+
+/// Told about instructions as they end; see Recorder.h and Replay.h.
+class InstructionObserver {
+public:
+  virtual ~InstructionObserver() = default;
+  /// Instruction `index` of `phase` ran from `beginNs` to `endNs` (steady
+  /// clock). `times` is what a collective spent; zero for others. Called on the
+  /// rank's own thread; for a collective of a channel once a Wait has seen it
+  /// end.
+  virtual void after(Phase phase, uint32_t index, uint32_t microbatch,
+                     int64_t beginNs, int64_t endNs,
+                     const CommTimes &times) = 0;
+  /// Whether `after` looks at what the instruction wrote: it then runs to its
+  /// end, and is told of, before the next one starts.
+  virtual bool looksAtData() const { return false; }
+};
+
+/// Instructions [begin, end) of a list, in one microbatch.
+struct ListRun {
+  Phase phase;
+  uint32_t microbatch = 0, begin = 0, end = UINT32_MAX;
+};
+
+/// All calls come from the thread that made it.
+class Executor {
+public:
+  virtual ~Executor() = default;
+
+  /// May return before instructions have ended; what they do is in order with
+  /// write and read. A failure may show in a later call.
+  virtual absl::Status run(const ListRun &list,
+                           InstructionObserver *observer) = 0;
+
+  // Bytes at a place of the arena.
+  virtual absl::Status write(uint64_t place,
+                             absl::Span<const std::byte> bytes) = 0;
+  virtual absl::Status read(uint64_t place, absl::Span<std::byte> bytes) = 0;
+  /// The arena, where the host can use it in place; null elsewhere.
+  virtual std::byte *hostArena() = 0;
+
+  /// Threads of this rank on the host.
+  virtual ThreadTeam &team() = 0;
+  /// A large product's speed, in the type of the plan.
+  virtual absl::StatusOr<double> measureMatmulTflops(plan::DType type) = 0;
+  /// Communication that instructions waited for, since the last call.
+  virtual CommTimes takeTimes() = 0;
+};
+
+/// What makes an executor.
+struct ExecutorSetup {
+  const RankProgram &program; // outlives it, as all below
+  const Mesh &mesh;
+  Transport &transport;
+  CoreShare cores;
+};
+
+/// What a plan needs of this machine: opened, checked and loaded once for all
+/// ranks of a process.
+class Device {
+public:
+  /// By the plan's device. failedPrecondition (exit code 69) says what this
+  /// machine lacks.
+  static absl::StatusOr<std::unique_ptr<Device>> open(const plan::Plan &plan);
+  virtual ~Device() = default;
+
+  /// Everything that `ranksHere` ranks of this machine take, of which this
+  /// process has those with threads in `cores`, against what there is.
+  /// resourceExhausted when it is not enough; else the bytes of this process.
+  virtual absl::StatusOr<uint64_t>
+  checkMemory(const std::vector<CoreShare> &cores, uint32_t ranksHere) = 0;
+  /// Takes all the memory the rank will ever take, and binds its instructions.
+  virtual absl::StatusOr<std::unique_ptr<Executor>>
+  makeExecutor(const ExecutorSetup &setup) = 0;
+};
+
+} // namespace meshwork::runtime
