@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/Driver.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
-#include <dlfcn.h>
+#include "runtime/device/cuda/DynamicLibrary.h"
 
 namespace meshwork::runtime::cuda {
 namespace {
@@ -13,26 +13,18 @@ absl::Status lacking(absl::string_view what) {
 }
 
 absl::Status findFunctions(Driver &driver) {
-  void *library = ::dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return lacking(
-        absl::StrCat("cannot open ", libraryName, " (", ::dlerror(), ")"));
-  const char *missing = nullptr;
-  auto find = [&](auto &member, const char *symbol) {
-    void *address = ::dlsym(library, symbol);
-    if (!address && !missing)
-      missing = symbol;
-    member =
-        reinterpret_cast<std::remove_reference_t<decltype(member)>>(address);
-  };
-#define MESHWORK_CUDA_FIND(member, symbol, ...) find(driver.member, #symbol);
+  DynamicLibrary library({libraryName});
+  if (!library.isOpen())
+    return lacking(library.whyNot());
+#define MESHWORK_CUDA_FIND(member, symbol, ...)                                \
+  library.find(driver.member, #symbol);
   MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_CUDA_FIND)
 #undef MESHWORK_CUDA_FIND
-  if (!missing)
+  if (library.firstMissing().empty())
     return absl::OkStatus();
   // cuGraphInstantiateWithFlags is the youngest function: CUDA 11.4.
   return absl::FailedPreconditionError(
-      absl::StrCat(libraryName, " has no ", missing,
+      absl::StrCat(libraryName, " has no ", library.firstMissing(),
                    ": the NVIDIA driver is too old, expected 470 or newer"));
 }
 

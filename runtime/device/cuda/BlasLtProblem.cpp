@@ -1,0 +1,165 @@
+#include "runtime/device/cuda/BlasLtProblem.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/device/cuda/BlasLtApi.h"
+#include <algorithm>
+
+namespace meshwork::runtime::cuda {
+namespace {
+using plan::DType;
+
+/// The two inner dims of a view as a matrix with dense columns: the view's
+/// transpose where the view has dense rows.
+struct Stored {
+  ColumnMatrix matrix;
+  bool isTranspose;
+};
+
+absl::StatusOr<Stored> storedOf(const DeviceView &view, const char *role) {
+  int64_t rows = view.shape[1], columns = view.shape[2];
+  int64_t rowStride = view.strides[1], columnStride = view.strides[2];
+  int64_t batchStride = view.shape[0] > 1 ? view.strides[0] : 0;
+  // The stride of a dim of size one means nothing.
+  bool denseRows = columnStride == 1 || columns == 1;
+  bool denseColumns = rowStride == 1 || rows == 1;
+  if (denseRows && (rows == 1 || rowStride >= columns))
+    return Stored{{view.address, columns, rows, rows == 1 ? columns : rowStride,
+                   batchStride},
+                  true};
+  if (denseColumns && (columns == 1 || columnStride >= rows))
+    return Stored{{view.address, rows, columns,
+                   columns == 1 ? rows : columnStride, batchStride},
+                  false};
+  return absl::UnimplementedError(absl::StrCat(
+      role, " is ", view.describe(),
+      ", expected stride 1 in one of the two inner dims and the other stride "
+      "no smaller than that dim"));
+}
+
+absl::Status expectShape(const DeviceView &view,
+                         const std::vector<int64_t> &shape, const char *role) {
+  if (view.shape == shape && view.strides.size() == shape.size())
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(role, " is ", view.describe(), ", expected shape [",
+                   absl::StrJoin(shape, ", "), "]"));
+}
+
+absl::Status checkShapes(const MatmulRequest &request) {
+  const DeviceView &lhs = request.lhs, &dst = request.dst;
+  for (const DeviceView *view : {&lhs, &dst})
+    if (view->shape.size() != 3 || view->strides.size() != 3 ||
+        *std::min_element(view->shape.begin(), view->shape.end()) < 1)
+      return absl::InvalidArgumentError(
+          absl::StrCat(view == &lhs ? "lhs" : "dst", " is ", view->describe(),
+                       ", expected three dims, none of them empty"));
+  int64_t batch = dst.shape[0], m = dst.shape[1], n = dst.shape[2];
+  int64_t k = lhs.shape[2];
+  MESHWORK_RETURN_IF_ERROR(expectShape(lhs, {batch, m, k}, "lhs"));
+  return expectShape(request.rhs, {batch, k, n}, "rhs");
+}
+
+/// cuBLASLt's table of types for f32 sums has these for f32 and bf16.
+absl::Status checkTypes(const MatmulRequest &request) {
+  DType lhs = request.lhs.dtype, rhs = request.rhs.dtype,
+        dst = request.dst.dtype;
+  bool inputs = lhs == rhs && lhs != DType::i32;
+  if (!inputs || (dst != DType::f32 && dst != lhs))
+    return absl::UnimplementedError(absl::StrCat(
+        "multiplies ", plan::EnumNameDType(lhs), " by ",
+        plan::EnumNameDType(rhs), " into ", plan::EnumNameDType(dst),
+        ", expected f32 by f32 into f32, or bf16 by bf16 into f32 or bf16: "
+        "cuBLASLt has no other kernels for them"));
+  if (request.bias && request.bias->dtype != dst)
+    return absl::UnimplementedError(absl::StrCat(
+        "bias is ", request.bias->describe(), ", expected the type of dst, ",
+        plan::EnumNameDType(dst), ": cuBLASLt adds no other"));
+  return absl::OkStatus();
+}
+
+absl::Status checkBias(const DeviceView &bias, int64_t n, bool denseRows) {
+  int64_t count = 1, expected = 1;
+  bool dense = bias.shape.size() == bias.strides.size();
+  for (size_t i = bias.shape.size(); dense && i-- > 0;) {
+    dense = bias.shape[i] == 1 || bias.strides[i] == expected;
+    expected = count *= bias.shape[i];
+  }
+  if (!dense || count != n)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "bias is ", bias.describe(), ", expected ", n, " dense elements"));
+  if (denseRows)
+    return absl::OkStatus();
+  return absl::UnimplementedError(
+      "dst has dense columns and a bias, expected dense rows: cuBLASLt adds a "
+      "bias along the dense dim only");
+}
+
+/// As the library demands.
+absl::Status checkWorkspace(const MatmulRequest &request) {
+  constexpr DevicePtr alignment = 256;
+  if (request.workspace % alignment == 0 &&
+      (request.workspace || request.workspaceBytes == 0))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the workspace of ", request.workspaceBytes, " bytes is at 0x",
+      absl::Hex(request.workspace), ", expected a multiple of ", alignment));
+}
+
+int typeOf(DType type) {
+  return type == DType::bf16 ? blas::dataType::bf16 : blas::dataType::f32;
+}
+} // namespace
+
+std::string DeviceView::describe() const {
+  return absl::StrCat(plan::EnumNameDType(dtype), "[",
+                      absl::StrJoin(shape, ", "), "] with strides [",
+                      absl::StrJoin(strides, ", "), "]");
+}
+
+uint32_t ColumnMatrix::alignment() const {
+  constexpr DevicePtr most = 256;
+  DevicePtr low = address & (~address + 1);
+  return static_cast<uint32_t>(low == 0 ? most : std::min(low, most));
+}
+
+std::string BlasLtProblem::key() const {
+  auto text = [](const ColumnMatrix &matrix) {
+    return absl::StrCat(matrix.rows, "x", matrix.columns, "/", matrix.ld, "+",
+                        matrix.batchStride, "@", matrix.alignment(),
+                        matrix.transposed ? "t" : "n");
+  };
+  return absl::StrCat(inputType, ">", outputType, " ", batch, " ", text(a), " ",
+                      text(b), " ", text(d), bias ? " bias " : " ",
+                      workspaceBytes);
+}
+
+absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
+  MESHWORK_RETURN_IF_ERROR(checkShapes(request));
+  MESHWORK_RETURN_IF_ERROR(checkTypes(request));
+  MESHWORK_RETURN_IF_ERROR(checkWorkspace(request));
+  Stored lhs, rhs, dst;
+  MESHWORK_ASSIGN_OR_RETURN(lhs, storedOf(request.lhs, "lhs"));
+  MESHWORK_ASSIGN_OR_RETURN(rhs, storedOf(request.rhs, "rhs"));
+  MESHWORK_ASSIGN_OR_RETURN(dst, storedOf(request.dst, "dst"));
+  bool denseRows = dst.isTranspose;
+  if (request.bias)
+    MESHWORK_RETURN_IF_ERROR(
+        checkBias(*request.bias, request.dst.shape[2], denseRows));
+  // The operand as it is stored, or its transpose, is what enters.
+  lhs.matrix.transposed = lhs.isTranspose != denseRows;
+  rhs.matrix.transposed = rhs.isTranspose != denseRows;
+  BlasLtProblem problem;
+  problem.a = denseRows ? rhs.matrix : lhs.matrix;
+  problem.b = denseRows ? lhs.matrix : rhs.matrix;
+  problem.d = dst.matrix;
+  problem.inputType = typeOf(request.lhs.dtype);
+  problem.outputType = typeOf(request.dst.dtype);
+  problem.batch = request.dst.shape[0];
+  problem.bias = request.bias ? request.bias->address : 0;
+  problem.workspace = request.workspace;
+  problem.workspaceBytes = request.workspaceBytes;
+  return problem;
+}
+
+} // namespace meshwork::runtime::cuda

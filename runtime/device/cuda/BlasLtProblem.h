@@ -1,0 +1,64 @@
+// A plan's matrix product as cuBLASLt takes it. The library's matrices have
+// dense columns, the plan's mostly dense rows; such a matrix is the transpose
+// of one of the library's, in place. So where dst has dense rows the library is
+// asked for dst^T = rhs^T * lhs^T, else for dst itself.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "meshwork/Plan/Plan.h"
+#include "runtime/device/cuda/DriverApi.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwork::runtime::cuda {
+
+/// A view of the plan in the memory of the device; strides in elements.
+struct DeviceView {
+  DevicePtr address = 0;
+  plan::DType dtype = plan::DType::f32;
+  std::vector<int64_t> shape, strides;
+
+  /// "bf16[1, 4, 8] with strides [32, 8, 1]", for messages.
+  std::string describe() const;
+};
+
+/// plan::Matmul on a device. The workspace, at a multiple of 256, serves one
+/// product at a time.
+struct MatmulRequest {
+  DeviceView lhs, rhs, dst;
+  std::optional<DeviceView> bias;
+  DevicePtr workspace = 0;
+  uint64_t workspaceBytes = 0;
+  std::string name; // of the instruction, for messages
+};
+
+/// One operand with dense columns, `ld` elements apart.
+struct ColumnMatrix {
+  DevicePtr address = 0;
+  int64_t rows = 0, columns = 0, ld = 0, batchStride = 0;
+  bool transposed = false; // enters the product as its transpose
+
+  /// The largest power of two, up to 256, that the address is a multiple of.
+  uint32_t alignment() const;
+};
+
+/// d = op(a) * op(b) (+ bias for each row of d) (+ d).
+struct BlasLtProblem {
+  ColumnMatrix a, b, d;
+  int inputType = 0, outputType = 0; // blas::dataType
+  int64_t batch = 1;
+  DevicePtr bias = 0; // of the output's type; 0: none
+  DevicePtr workspace = 0;
+  uint64_t workspaceBytes = 0;
+
+  /// What the speed of an algorithm depends on: everything but addresses.
+  std::string key() const;
+};
+
+/// invalidArgument for shapes that do not fit each other; unimplemented, with
+/// what was found and what is expected, for types and strides that cuBLASLt has
+/// no kernel for.
+absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request);
+
+} // namespace meshwork::runtime::cuda

@@ -1,0 +1,80 @@
+// What cuBLASLt refuses. Source of the types: the table of cublasLtMatmul in
+// NVIDIA's documentation of cuBLAS 13, rows of 32-bit sums, for f32 and bf16.
+#include "test/Emulator/blas/Objects.h"
+
+namespace meshwork::runtime::cuda::blas {
+namespace {
+bool isType(int type) {
+  return type == dataType::f32 || type == dataType::bf16;
+}
+
+Status checkTypes(const MatmulDescObject &desc, int a, int b, int c, int d) {
+  if (desc.computeType != computeF32 || desc.scaleType != dataType::f32)
+    return status::notSupported;
+  if (!isType(a) || a != b || c != d)
+    return status::notSupported;
+  if (d != dataType::f32 && d != a)
+    return status::notSupported;
+  if (desc.biasType != -1 && desc.biasType != d)
+    return status::notSupported;
+  return status::success;
+}
+
+bool fits(const MatrixLayoutObject &layout, uint64_t rows, uint64_t columns,
+          int32_t batch) {
+  return layout.rows == rows && layout.columns == columns && rows > 0 &&
+         columns > 0 && layout.ld >= static_cast<int64_t>(rows) &&
+         layout.batch == batch && batch > 0;
+}
+
+bool isTransform(int32_t value) {
+  return value == plain || value == transposed;
+}
+} // namespace
+
+size_t MatrixLayoutObject::bytes() const {
+  int64_t last = (batch - 1) * batchStride +
+                 (static_cast<int64_t>(columns) - 1) * ld +
+                 static_cast<int64_t>(rows);
+  return static_cast<size_t>(last) * width();
+}
+
+Status checkProblem(const MatmulDescObject *desc, const MatrixLayoutObject *a,
+                    const MatrixLayoutObject *b, const MatrixLayoutObject *c,
+                    const MatrixLayoutObject *d) {
+  if (!desc || !a || !b || !c || !d)
+    return status::invalidValue;
+  if (Status types = checkTypes(*desc, a->type, b->type, c->type, d->type))
+    return types;
+  if (!isTransform(desc->transposeA) || !isTransform(desc->transposeB))
+    return status::invalidValue;
+  bool hasBias = desc->epilogue == epilogueBias;
+  if (!hasBias && desc->epilogue != epilogueDefault)
+    return status::notSupported;
+  if (hasBias && !desc->bias)
+    return status::invalidValue;
+  bool ta = desc->transposeA, tb = desc->transposeB;
+  uint64_t k = ta ? a->rows : a->columns;
+  bool fit = fits(*a, ta ? k : d->rows, ta ? d->rows : k, d->batch) &&
+             fits(*b, tb ? d->columns : k, tb ? k : d->columns, d->batch) &&
+             fits(*c, d->rows, d->columns, d->batch) &&
+             fits(*d, d->rows, d->columns, d->batch);
+  return fit ? status::success : status::invalidValue;
+}
+
+uint64_t hashOf(const MatmulDescObject &desc, const MatrixLayoutObject &a,
+                const MatrixLayoutObject &b, const MatrixLayoutObject &d) {
+  uint64_t hash = 14695981039346656037u; // FNV-1a
+  auto add = [&](auto value) {
+    hash = (hash ^ static_cast<uint64_t>(value)) * 1099511628211u;
+  };
+  for (const MatrixLayoutObject *layout : {&a, &b, &d}) {
+    add(layout->type), add(layout->rows), add(layout->columns);
+    add(layout->ld), add(layout->batch), add(layout->batchStride);
+  }
+  add(desc.transposeA), add(desc.transposeB), add(desc.epilogue);
+  add(desc.computeType), add(desc.biasType);
+  return hash;
+}
+
+} // namespace meshwork::runtime::cuda::blas

@@ -1,0 +1,135 @@
+// Products on the CPU: sums in f32, k in order, rounded once.
+#include "runtime/core/Bf16.h"
+#include "test/Emulator/Emulator.h"
+#include "test/Emulator/blas/Objects.h"
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace meshwork::runtime::cuda::blas {
+namespace {
+/// Rows of d whose sums stay in the first-level cache.
+constexpr uint64_t blockRows = 512;
+
+float load(float value) { return value; }
+float load(uint16_t bits) { return fromBf16(bits); }
+void store(float &to, float value) { to = value; }
+void store(uint16_t &to, float value) { to = toBf16(value); }
+
+/// op(matrix), in f32, columns dense.
+template <typename T>
+std::vector<float> pack(const T *matrix, const MatrixLayoutObject &layout,
+                        bool isTransposed) {
+  uint64_t rows = isTransposed ? layout.columns : layout.rows;
+  uint64_t columns = isTransposed ? layout.rows : layout.columns;
+  uint64_t ld = static_cast<uint64_t>(layout.ld);
+  std::vector<float> packed(rows * columns);
+  for (uint64_t j = 0; j < columns; ++j)
+    for (uint64_t i = 0; i < rows; ++i)
+      packed[j * rows + i] =
+          load(matrix[isTransposed ? i * ld + j : j * ld + i]);
+  return packed;
+}
+
+/// sums[0, rows) of one column of d: a is `aRows` x k from its row `first` on.
+void addColumn(float *sums, uint64_t rows, const float *a, uint64_t aRows,
+               const float *bColumn, uint64_t firstK, uint64_t lastK) {
+  for (uint64_t k = firstK; k < lastK; ++k) {
+    const float *column = a + k * aRows;
+    float factor = bColumn[k];
+    for (uint64_t i = 0; i < rows; ++i)
+      sums[i] += column[i] * factor;
+  }
+}
+} // namespace
+
+bool Product::isReadable() const {
+  auto live = [](const void *memory, size_t bytes) {
+    return meshworkEmulatorCheck(reinterpret_cast<uintptr_t>(memory), bytes);
+  };
+  bool readsC = beta != 0;
+  return live(a, aLayout.bytes()) && live(b, bLayout.bytes()) &&
+         live(d, dLayout.bytes()) && (!readsC || live(c, dLayout.bytes())) &&
+         (!workspace || live(workspace, proposal.workspaceBytes)) &&
+         (desc.epilogue != epilogueBias ||
+          live(desc.bias, dLayout.rows * dLayout.width()));
+}
+
+void Product::run() const {
+  if (!isReadable()) {
+    meshworkEmulatorFail(result::illegalAddress,
+                         "cublasLtMatmul: an operand is not in memory that is "
+                         "allocated on the device");
+    return;
+  }
+  if (proposal.isSlow)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  if (aLayout.type == dataType::f32)
+    compute<float, float>();
+  else if (dLayout.type == dataType::f32)
+    compute<uint16_t, float>();
+  else
+    compute<uint16_t, uint16_t>();
+}
+
+template <typename In, typename Out> void Product::compute() const {
+  bool ta = desc.transposeA == transposed, tb = desc.transposeB == transposed;
+  uint64_t m = dLayout.rows, depth = ta ? aLayout.rows : aLayout.columns;
+  auto at = [](auto *base, const MatrixLayoutObject &layout, int32_t batch) {
+    return base + batch * layout.batchStride;
+  };
+  std::vector<float> sums(blockRows);
+  for (int32_t batch = 0; batch < dLayout.batch; ++batch) {
+    auto left =
+        pack(at(static_cast<const In *>(a), aLayout, batch), aLayout, ta);
+    auto right =
+        pack(at(static_cast<const In *>(b), bLayout, batch), bLayout, tb);
+    Out *to = at(static_cast<Out *>(d), dLayout, batch);
+    const Out *from = at(static_cast<const Out *>(c), dLayout, batch);
+    for (uint64_t j = 0; j < dLayout.columns; ++j)
+      for (uint64_t i = 0; i < m; i += blockRows) {
+        uint64_t rows = std::min(blockRows, m - i);
+        uint64_t place = j * static_cast<uint64_t>(dLayout.ld) + i;
+        sum(sums, rows, left.data() + i, right.data() + j * depth, depth);
+        finish(sums.data(), rows, i, from + place, to + place);
+      }
+  }
+}
+
+/// Of `rows` rows of a column of d. The parts of a split sum lie in the
+/// workspace until they are added.
+void Product::sum(std::vector<float> &sums, uint64_t rows, const float *left,
+                  const float *right, uint64_t depth) const {
+  std::fill_n(sums.begin(), rows, 0.0f);
+  uint64_t splits = proposal.splits;
+  if (splits == 1)
+    return addColumn(sums.data(), rows, left, dLayout.rows, right, 0, depth);
+  for (uint64_t split = 0; split < splits; ++split) {
+    std::fill_n(workspace, rows, 0.0f);
+    addColumn(workspace, rows, left, dLayout.rows, right,
+              split * depth / splits, (split + 1) * depth / splits);
+    for (uint64_t i = 0; i < rows; ++i)
+      sums[i] += workspace[i];
+  }
+}
+
+/// Bias and what was there, rounded once.
+template <typename Out>
+void Product::finish(const float *sums, uint64_t rows, uint64_t firstRow,
+                     const Out *from, Out *to) const {
+  const Out *bias = desc.epilogue == epilogueBias
+                        ? static_cast<const Out *>(desc.bias) + firstRow
+                        : nullptr;
+  for (uint64_t i = 0; i < rows; ++i) {
+    float value = alpha * sums[i];
+    if (beta != 0) // else c may hold anything, NaN too
+      value += beta * load(from[i]);
+    if (bias)
+      value += load(bias[i]);
+    store(to[i], value);
+  }
+}
+
+} // namespace meshwork::runtime::cuda::blas
