@@ -92,10 +92,6 @@ std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
 }
 
 absl::Status checkMachine(const plan::Plan &plan) {
-  if (plan.device() == plan::Device::cuda)
-    return absl::FailedPreconditionError(
-        "the plan is for device \"cuda\", this build runs plans for \"cpu\": "
-        "compile it with [target] device = \"cpu\"");
   absl::flat_hash_set<std::string> present = presentFeatures();
   std::vector<std::string> missing;
   for (const flatbuffers::String *feature : orEmpty(plan.cpu_features()))

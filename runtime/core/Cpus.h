@@ -25,7 +25,7 @@ std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
                                   int threads, bool pin);
 
 /// failedPrecondition names the features in Plan.cpu_features (LLVM's names)
-/// that this machine lacks, or the device it has not.
+/// that this machine lacks.
 absl::Status checkMachine(const plan::Plan &plan);
 
 } // namespace meshwork::runtime

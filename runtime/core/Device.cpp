@@ -1,6 +1,7 @@
 // Which device a plan runs on; the CPU's is small enough to be here.
 #include "runtime/core/Checked.h"
-#include "runtime/core/CpuExecutor.h"
+#include "runtime/core/ComparingDevice.h"
+#include "runtime/device/cuda/CudaDevice.h"
 #include <algorithm>
 
 namespace meshwork::runtime {
@@ -62,7 +63,20 @@ private:
 };
 } // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> Device::open(const plan::Plan &plan) {
+absl::StatusOr<std::unique_ptr<Device>>
+Device::open(const plan::Plan &plan, const DeviceOptions &options) {
+  if (plan.device() == plan::Device::cuda) {
+    absl::StatusOr<std::unique_ptr<Device>> gpus =
+        cuda::CudaDevice::open(plan, options);
+    if (!gpus.ok() || !options.comparesCpu)
+      return gpus;
+    return ComparingDevice::open(std::move(*gpus), plan);
+  }
+  if (options.comparesCpu || options.shareGpu || options.synchronous ||
+      options.tunesMatmuls)
+    return absl::InvalidArgumentError(
+        "the plan is for the CPU: --compare-cpu, --share-gpu, --synchronous and "
+        "--tune-matmuls are for plans of [target] device = \"cuda\"");
   auto device = std::make_unique<CpuDevice>(plan);
   MESHWORK_RETURN_IF_ERROR(device->load());
   return device;

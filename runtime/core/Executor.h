@@ -88,13 +88,25 @@ struct ExecutorSetup {
   CoreShare cores;
 };
 
+struct DeviceOptions {
+  uint32_t ranks = 1;         // of this process
+  uint32_t process = 0;       // its number among those of this machine
+  uint32_t processesHere = 1; // of this run on this machine
+  double timeoutSeconds = 60; // for a rank that does not arrive
+  bool shareGpu = false;      // all ranks of this process on one GPU
+  bool synchronous = false;   // GPUs: wait after each instruction
+  bool tunesMatmuls = false;  // GPUs: time the library's algorithms
+  bool comparesCpu = false;   // GPUs: see ComparingDevice.h
+};
+
 /// What a plan needs of this machine: opened, checked and loaded once for all
 /// ranks of a process.
 class Device {
 public:
   /// By the plan's device. failedPrecondition (exit code 69) says what this
   /// machine lacks.
-  static absl::StatusOr<std::unique_ptr<Device>> open(const plan::Plan &plan);
+  static absl::StatusOr<std::unique_ptr<Device>>
+  open(const plan::Plan &plan, const DeviceOptions &options);
   virtual ~Device() = default;
 
   /// Everything that `ranksHere` ranks of this machine take, of which this
@@ -105,6 +117,8 @@ public:
   /// Takes all the memory the rank will ever take, and binds its instructions.
   virtual absl::StatusOr<std::unique_ptr<Executor>>
   makeExecutor(const ExecutorSetup &setup) = 0;
+  /// What to tell at the end of a run; lines, or nothing.
+  virtual std::string summary() const { return ""; }
 };
 
 } // namespace meshwork::runtime

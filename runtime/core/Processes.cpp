@@ -29,6 +29,9 @@ std::string textOf(const PlanFile &plan, const RunOptions &o) {
       absl::Hex(hash.low64, absl::kZeroPad16), "\n--steps ", o.steps,
       " --seed ", o.seed, " --lr ", lr.rate, " --min-lr ", lr.minimum,
       " --warmup-steps ", lr.warmupSteps, " --decay-steps ", lr.decaySteps,
+      o.synchronous ? " --synchronous" : "",
+      o.tuneMatmuls ? " --tune-matmuls" : "",
+      o.compareCpu ? " --compare-cpu" : "",
       " --schedule ", static_cast<int>(lr.shape), " --init \"", o.init,
       "\" --save \"", o.save, "\" --save-gradients \"", o.saveGradients,
       "\" --trace \"", o.trace, "\" --measure-peak ", o.measurePeak,
@@ -132,9 +135,11 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   MESHWORK_RETURN_IF_ERROR(machines.status());
   uint32_t sharers = 0, mine = 0;
   const std::string &here = (*machines)[world->rank()];
-  neighbours = 0;
+  neighbours = number = 0;
   for (uint32_t rank = 0; rank < machines->size(); ++rank) {
-    neighbours += hostOf((*machines)[rank]) == hostOf(here);
+    bool isHere = hostOf((*machines)[rank]) == hostOf(here);
+    neighbours += isHere;
+    number += isHere && rank < world->rank();
     if ((*machines)[rank] != here)
       continue;
     mine += rank < world->rank();
@@ -144,6 +149,14 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   shares[world->rank()] =
       runtime::shareCores(cpus, sharers, options.threads, options.pin)[mine];
   return shares;
+}
+
+DeviceOptions Processes::deviceOptions(uint32_t ranks,
+                                       const RunOptions &options) const {
+  return {world ? 1 : ranks,      number,
+          neighbours,             options.timeoutSeconds,
+          options.shareGpu,       options.synchronous,
+          options.tuneMatmuls,    options.compareCpu};
 }
 
 std::shared_ptr<Transport>

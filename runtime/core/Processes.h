@@ -3,7 +3,7 @@
 
 #include "meshwork/Runtime/Run.h"
 #include "runtime/comm/MpiTransport.h"
-#include "runtime/core/Cpus.h"
+#include "runtime/core/Executor.h"
 #include "runtime/core/PlanFile.h"
 
 namespace meshwork::runtime {
@@ -24,6 +24,8 @@ public:
   /// Cores of each rank; of those elsewhere an empty share.
   absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,
                                                     const RunOptions &options);
+  /// After shareCores.
+  DeviceOptions deviceOptions(uint32_t ranks, const RunOptions &options) const;
   /// Ranks that take memory of this machine.
   uint32_t ranksHere(uint32_t ranks) const {
     return world ? neighbours : ranks;
@@ -44,7 +46,7 @@ private:
   MpiWorld *world = nullptr;
   MpiTransport *transport = nullptr;
   std::string launcher;
-  uint32_t neighbours = 1;
+  uint32_t neighbours = 1, number = 0; // processes of this machine, this one
 };
 
 } // namespace meshwork::runtime

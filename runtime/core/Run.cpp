@@ -129,10 +129,12 @@ makeReporter(const plan::Plan &plan, const RunOptions &options,
 absl::Status train(const RunOptions &options, TrainerParts parts) {
   bool isFirst = parts.processes->isFirst();
   std::shared_ptr<Reporter> report = parts.reporter;
+  std::shared_ptr<Device> device = parts.device;
   Trainer trainer(std::move(parts), options);
   absl::Status status = trainer.run();
   if (report)
     report->finish();
+  std::fputs(device->summary().c_str(), stdout);
   return status.ok() ? writeOutputs(options, trainer, isFirst) : status;
 }
 
@@ -146,13 +148,14 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
   uint32_t ranks = 0;
   MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, processes, ranks));
-  absl::StatusOr<std::unique_ptr<Device>> device = Device::open(plan);
-  MESHWORK_RETURN_IF_ERROR(device.status());
-  parts.device = std::move(*device);
   absl::StatusOr<std::vector<CoreShare>> cores =
       processes.shareCores(ranks, options);
   MESHWORK_RETURN_IF_ERROR(cores.status());
   parts.cores = std::move(*cores);
+  absl::StatusOr<std::unique_ptr<Device>> device =
+      Device::open(plan, processes.deviceOptions(ranks, options));
+  MESHWORK_RETURN_IF_ERROR(device.status());
+  parts.device = std::move(*device);
   absl::StatusOr<uint64_t> planned =
       parts.device->checkMemory(parts.cores, processes.ranksHere(ranks));
   MESHWORK_RETURN_IF_ERROR(planned.status());

@@ -86,6 +86,17 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
                  "Threads per rank; default: cores / ranks")
       ->check(CLI::PositiveNumber);
   app.add_flag("--no-pin", noPin, "Leave threads to the system's scheduler");
+  app.add_flag("--share-gpu", o.shareGpu,
+               "Run all ranks on one GPU: slow, to check a plan");
+  app.add_flag("--tune-matmuls", o.tuneMatmuls,
+               "Time each product's algorithms on a GPU and keep the fastest: "
+               "faster, but bits may differ from run to run");
+  app.add_flag("--compare-cpu", o.compareCpu,
+               "Run each instruction on the GPU and on the CPU from the same "
+               "inputs, and compare; for plans made --with-cpu-code");
+  app.add_flag("--synchronous", o.synchronous,
+               "Wait after each instruction on a GPU: slow, names the one that "
+               "fails");
   app.add_option("--timeout", o.timeoutSeconds, "Seconds to wait for a rank")
       ->capture_default_str();
   app.add_option("--log-every", o.logEvery,

@@ -47,6 +47,12 @@ struct RunOptions {
   bool pin = true;
   double peakTflops = 0;     // of all ranks together, for mfu; 0: unknown
   bool measurePeak = false;  // finds it with a matmul on each rank
+  bool shareGpu = false;     // all ranks of this process on one GPU
+  bool synchronous = false;  // GPUs: wait after each instruction
+  /// GPUs: time the algorithms of each product at the start and keep the
+  /// fastest. Bits then depend on the timing.
+  bool tuneMatmuls = false;
+  bool compareCpu = false;   // GPUs: every instruction against the CPU's
   bool validateOnly = false; // check the plan and the machine, run nothing
   /// How ranks run: all in this process, one a process, or as the environment
   /// tells that a launcher started this one.

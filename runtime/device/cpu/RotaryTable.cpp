@@ -1,8 +1,7 @@
 // The cosine and sine tables of rotary position embeddings.
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/device/cpu/RotaryTable.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
@@ -22,21 +21,10 @@ public:
 
 private:
   void fillRow(int64_t position) {
-    int64_t half = static_cast<int64_t>(frequencies.size());
-    float *cosRow =
-        reinterpret_cast<float *>(cos.in(arena)) + position * cos.strides[0];
-    float *sinRow =
-        reinterpret_cast<float *>(sin.in(arena)) + position * sin.strides[0];
-    for (int64_t i = 0; i < half; ++i) {
-      // The product is in f32, as the models were trained; the functions are
-      // in f64 so that every C library gives the same f32.
-      double angle = static_cast<float>(position) * frequencies[i];
-      float c = static_cast<float>(std::cos(angle)) * scale;
-      float s = static_cast<float>(std::sin(angle)) * scale;
-      cosRow[i] = cosRow[half + i] = c;
-      sinRow[i] = -s;
-      sinRow[half + i] = s;
-    }
+    fillRotaryRow(
+        position, frequencies, scale,
+        reinterpret_cast<float *>(cos.in(arena)) + position * cos.strides[0],
+        reinterpret_cast<float *>(sin.in(arena)) + position * sin.strides[0]);
   }
 
   Tensor cos, sin;

@@ -1,0 +1,107 @@
+#include "runtime/device/cuda/CudaDevice.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/core/Checked.h"
+#include "runtime/core/Memory.h"
+#include <cstdlib>
+#include <map>
+
+namespace meshwork::runtime::cuda {
+
+absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
+                                            int devices, bool isBound) {
+  if (options.ranks > 1 && options.shareGpu)
+    return std::vector<int>(options.ranks, 0);
+  if (options.processesHere > 1 && isBound && devices == 1)
+    return std::vector<int>{0};
+  uint64_t needed = uint64_t{options.ranks} * options.processesHere;
+  if (needed > static_cast<uint64_t>(devices))
+    return absl::FailedPreconditionError(absl::StrCat(
+        needed, " ranks on this machine need as many GPUs, there ",
+        devices == 1 ? "is " : "are ", devices,
+        ": use more machines, compile for fewer ranks, or for a check of the "
+        "plan run all ranks on one GPU, slowly, with --share-gpu"));
+  std::vector<int> chosen;
+  for (uint32_t i = 0; i < options.ranks; ++i)
+    chosen.push_back(static_cast<int>(options.process * options.ranks + i));
+  return chosen;
+}
+
+absl::StatusOr<std::unique_ptr<runtime::Device>>
+CudaDevice::open(const plan::Plan &plan, const DeviceOptions &options) {
+  absl::StatusOr<const Driver *> driver = Driver::open();
+  MESHWORK_RETURN_IF_ERROR(driver.status());
+  std::unique_ptr<CudaDevice> device(new CudaDevice(**driver, plan, options));
+  MESHWORK_RETURN_IF_ERROR(device->openGpus());
+  return device;
+}
+
+absl::Status CudaDevice::openGpus() {
+  bool isBound = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  std::vector<int> chosen;
+  MESHWORK_ASSIGN_OR_RETURN(chosen,
+                            chooseGpus(options, driver.devices, isBound));
+  for (int ordinal : chosen) {
+    if (!gpus.empty() && gpus.back()->ordinal() == ordinal)
+      break; // One for all.
+    gpus.emplace_back();
+    MESHWORK_ASSIGN_OR_RETURN(gpus.back(), Gpu::open(driver, ordinal, plan));
+  }
+  return absl::OkStatus();
+}
+
+Gpu &CudaDevice::gpuOf(uint32_t rank) {
+  return *gpus[gpus.size() == 1 ? 0 : rank];
+}
+
+absl::StatusOr<uint64_t>
+CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
+  const auto &programs = *plan.program_of_rank();
+  std::map<Gpu *, uint64_t> needs;
+  uint64_t total = 0;
+  for (uint32_t rank = 0; rank < cores.size(); ++rank) {
+    if (cores[rank].threads == 0)
+      continue;
+    const plan::Program &program =
+        *plan.programs()->Get(programs.Get(programs.size() == 1 ? 0 : rank));
+    uint64_t need = 0;
+    if (!checkedAdd(program.arena_bytes(), program.workspace_bytes_per_thread(),
+                    need) ||
+        !checkedAdd(total, need, total))
+      return bad("the memory of all ranks does not fit 64 bits");
+    needs[&gpuOf(rank)] += need;
+  }
+  for (auto [gpu, need] : needs) {
+    uint64_t free = 0;
+    MESHWORK_ASSIGN_OR_RETURN(free, gpu->freeBytes());
+    if (need > free)
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the plan needs ", bytesText(need), " on GPU ", gpu->ordinal(), ", ",
+          gpu->describe(), ", which has ", bytesText(free),
+          " free: compile with a smaller micro batch, or use a larger one"));
+  }
+  return total;
+}
+
+absl::StatusOr<DeviceTransport *>
+CudaDevice::transportOf(const ExecutorSetup &setup) {
+  static struct : DeviceTransport {
+    absl::StatusOr<std::unique_ptr<DeviceCollective>>
+    prepare(uint32_t, CollectiveRequest) override {
+      return absl::UnimplementedError("collectives between GPUs are not there yet: compile the plan for one rank");
+    }
+  } none;
+  return &none;
+}
+
+absl::StatusOr<std::unique_ptr<Executor>>
+CudaDevice::makeExecutor(const ExecutorSetup &setup) {
+  MESHWORK_RETURN_IF_ERROR(gpuOf(setup.program.rank).makeCurrent());
+  DeviceTransport *moves = nullptr;
+  MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
+  return CudaExecutor::create(
+      setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
+              options.tunesMatmuls});
+}
+
+} // namespace meshwork::runtime::cuda

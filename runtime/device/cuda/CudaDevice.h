@@ -1,0 +1,46 @@
+// The GPUs of this process and the collectives between its ranks.
+#pragma once
+
+#include "runtime/core/Executor.h"
+#include "runtime/device/cuda/CudaExecutor.h"
+#include <mutex>
+
+namespace meshwork::runtime::cuda {
+
+class CudaDevice : public runtime::Device {
+public:
+  /// Opens the driver and the GPUs that ranks of this process use. Errors say
+  /// how many there are and how many it takes.
+  static absl::StatusOr<std::unique_ptr<runtime::Device>>
+  open(const plan::Plan &plan, const DeviceOptions &options);
+
+  absl::StatusOr<uint64_t> checkMemory(const std::vector<CoreShare> &cores,
+                                       uint32_t ranksHere) override;
+  absl::StatusOr<std::unique_ptr<Executor>>
+  makeExecutor(const ExecutorSetup &setup) override;
+
+private:
+  CudaDevice(const Driver &driver, const plan::Plan &plan,
+             const DeviceOptions &options)
+      : driver(driver), plan(plan), options(options) {}
+  absl::Status openGpus();
+  /// Of a rank; `ordinals` lists those that this process uses.
+  Gpu &gpuOf(uint32_t rank);
+  absl::StatusOr<DeviceTransport *> transportOf(const ExecutorSetup &setup);
+
+  const Driver &driver;
+  const plan::Plan &plan;
+  DeviceOptions options;
+  std::vector<std::unique_ptr<Gpu>> gpus; // one for all, or one a rank
+  std::mutex mutex;
+  std::unique_ptr<DeviceTransport> transport;
+};
+
+/// The GPU of each rank of this process: one each, or with `shareGpu` the
+/// first for all. failedPrecondition when there are too few.
+///   devices   that this process sees
+///   isBound   the launcher lets each process see its own GPUs alone
+absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
+                                            int devices, bool isBound);
+
+} // namespace meshwork::runtime::cuda

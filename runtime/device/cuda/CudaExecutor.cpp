@@ -1,0 +1,247 @@
+#include "runtime/device/cuda/CudaExecutor.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/StatusMacros.h"
+#include <algorithm>
+
+namespace meshwork::runtime::cuda {
+namespace {
+bool hasMatmul(const plan::Program &program) {
+  for (Phase phase :
+       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+    for (const plan::Instruction *instruction : listOf(program, phase))
+      if (instruction->op_type() == plan::Operation::Matmul)
+        return true;
+  return false;
+}
+} // namespace
+
+absl::StatusOr<std::unique_ptr<CudaExecutor>>
+CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
+  std::unique_ptr<CudaExecutor> made(new CudaExecutor(setup, cuda));
+  MESHWORK_RETURN_IF_ERROR(made->allocate());
+  uint64_t workspaceBytes = setup.program.program.workspace_bytes_per_thread();
+  OperationContext context{cuda.gpu,
+                           setup.program,
+                           made->arena.address(),
+                           made->workspace.address(),
+                           workspaceBytes,
+                           made->blas.get(),
+                           made->main->stream(),
+                           cuda.tunes};
+  for (Phase phase :
+       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+    MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
+  // After binding: candidates of products are timed on this memory.
+  MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
+  return made;
+}
+
+absl::Status CudaExecutor::allocate() {
+  MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
+  MESHWORK_ASSIGN_OR_RETURN(
+      main, Queue::create(cuda.gpu, setup.transport, /*urgent=*/false));
+  MESHWORK_ASSIGN_OR_RETURN(staging, Staging::create(cuda.gpu, *main));
+  const plan::Program &program = setup.program.program;
+  MESHWORK_ASSIGN_OR_RETURN(
+      arena, DeviceMemory::create(cuda.gpu, program.arena_bytes()));
+  MESHWORK_ASSIGN_OR_RETURN(
+      workspace,
+      DeviceMemory::create(cuda.gpu, program.workspace_bytes_per_thread()));
+  if (hasMatmul(program))
+    MESHWORK_ASSIGN_OR_RETURN(
+        blas, BlasLt::create(cuda.gpu.driver(), cuda.gpu.device()));
+  return absl::OkStatus();
+}
+
+/// Blocks of parameters may end before their buffers do.
+absl::Status CudaExecutor::clearPersistent() {
+  const Driver &driver = cuda.gpu.driver();
+  for (const plan::Buffer *buffer : *setup.program.program.buffers())
+    if (buffer->persistent() && buffer->size_bytes() > 0)
+      MESHWORK_RETURN_IF_ERROR(driver.check(
+          driver.fillBytes(arena.address() + buffer->offset(), 0,
+                           buffer->size_bytes(), main->stream()),
+          "clearing memory"));
+  return main->finish();
+}
+
+CudaExecutor::~CudaExecutor() {
+  (void)cuda.gpu.makeCurrent();
+  (void)main->finish();
+  for (auto &[key, list] : pieces)
+    for (Piece &piece : list)
+      if (piece.graph)
+        (void)cuda.gpu.driver().graphExecDestroy(piece.graph);
+}
+
+absl::StatusOr<CudaExecutor::ChannelQueue *>
+CudaExecutor::channel(uint32_t number) {
+  if (channels.size() < number)
+    channels.resize(number);
+  std::unique_ptr<ChannelQueue> &found = channels[number - 1];
+  if (found)
+    return found.get();
+  auto made = std::make_unique<ChannelQueue>();
+  MESHWORK_ASSIGN_OR_RETURN(
+      made->queue, Queue::create(cuda.gpu, setup.transport, /*urgent=*/true));
+  MESHWORK_ASSIGN_OR_RETURN(made->begin, EventHandle::create(cuda.gpu));
+  found = std::move(made);
+  return found.get();
+}
+
+absl::Status CudaExecutor::bind(Phase phase, const OperationContext &context) {
+  for (const plan::Instruction *source :
+       listOf(setup.program.program, phase)) {
+    absl::StatusOr<Bound> one = bindOne(*source, context);
+    if (!one.ok())
+      return absl::Status(one.status().code(),
+                          absl::StrCat("instruction ", quote(source->name()),
+                                       ": ", one.status().message()));
+    lists[static_cast<size_t>(phase)].push_back(std::move(*one));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CudaExecutor::Bound>
+CudaExecutor::bindOne(const plan::Instruction &source,
+                      const OperationContext &context) {
+  Bound bound;
+  bound.source = &source;
+  if ((bound.wait = source.op_as_Wait()))
+    return bound;
+  const plan::Collective *op = source.op_as_Collective();
+  if (!op) {
+    MESHWORK_ASSIGN_OR_RETURN(bound.compute, makeOperation(source, context));
+    return bound;
+  }
+  CollectiveRequest request = setup.program.request(
+      source, reinterpret_cast<std::byte *>(arena.address()));
+  MESHWORK_ASSIGN_OR_RETURN(
+      bound.collective,
+      cuda.transport.prepare(setup.program.rank, std::move(request)));
+  bound.channel = op->channel();
+  bound.lastMicrobatch = op->last_microbatch();
+  if (bound.channel > 0) {
+    MESHWORK_RETURN_IF_ERROR(channel(bound.channel).status());
+    MESHWORK_ASSIGN_OR_RETURN(bound.ended, EventHandle::create(cuda.gpu));
+  }
+  return bound;
+}
+
+absl::Status CudaExecutor::write(uint64_t place,
+                                 absl::Span<const std::byte> bytes) {
+  // Weights may be saved by another thread than that of the rank.
+  MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  return staging->write(arena.address() + place, bytes);
+}
+
+absl::Status CudaExecutor::read(uint64_t place, absl::Span<std::byte> bytes) {
+  absl::Status status = cuda.gpu.makeCurrent();
+  if (status.ok())
+    status = staging->read(arena.address() + place, bytes);
+  if (status.code() != absl::StatusCode::kInternal || cuda.synchronous)
+    return status;
+  return absl::InternalError(absl::StrCat(
+      "rank ", setup.program.rank, " on GPU ", cuda.gpu.ordinal(), ": ",
+      status.message(),
+      "; instructions run behind the host, run it again with --synchronous to "
+      "have the one named"));
+}
+
+bool CudaExecutor::skips(const Bound &one, const ListRun &list) const {
+  return one.lastMicrobatch &&
+         list.microbatch + 1 != setup.program.plan.microbatches();
+}
+
+absl::Status CudaExecutor::enqueue(const Bound &one, const ListRun &list,
+                                   CommTimes &spent) {
+  if (one.wait)
+    return join(*one.wait);
+  if (one.compute)
+    return one.compute->enqueue(main->stream(), list.microbatch);
+  if (one.channel > 0)
+    return start(one, skips(one, list), spent);
+  return skips(one, list) ? absl::OkStatus()
+                          : one.collective->enqueue(main->stream(), spent);
+}
+
+/// Beside what follows, behind what came before.
+absl::Status CudaExecutor::start(const Bound &one, bool skipped,
+                                 CommTimes &spent) {
+  ChannelQueue &of = *channels[one.channel - 1];
+  of.started.push_back(skipped ? nullptr : &one);
+  if (skipped)
+    return absl::OkStatus();
+  MESHWORK_RETURN_IF_ERROR(main->record(of.begin));
+  MESHWORK_RETURN_IF_ERROR(of.queue->waitFor(of.begin));
+  MESHWORK_RETURN_IF_ERROR(
+      one.collective->enqueue(of.queue->stream(), spent));
+  return of.queue->record(one.ended);
+}
+
+/// A channel runs in order, so the last of those waited for is enough.
+absl::Status CudaExecutor::join(const plan::Wait &wait) {
+  const std::vector<const Bound *> &started =
+      channels[wait.channel() - 1]->started;
+  for (size_t i = wait.count(); i-- > 0;)
+    if (started[i])
+      return main->waitFor(started[i]->ended);
+  return absl::OkStatus();
+}
+
+/// "rank 1, microbatch[12] \"h.0.attn\" (Attention): ...".
+absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
+                                  uint32_t index) const {
+  if (status.ok())
+    return status;
+  const char *names[] = {"once", "step", "microbatch", "update"};
+  const plan::Instruction &source =
+      *lists[static_cast<size_t>(list.phase)][index].source;
+  return absl::Status(
+      status.code(),
+      absl::StrCat("rank ", setup.program.rank, ", instruction ",
+                   quote(source.name()), " (",
+                   plan::EnumNameOperation(source.op_type()), ", ",
+                   names[static_cast<size_t>(list.phase)], "[", index,
+                   "]): ", status.message()));
+}
+
+absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
+  const Bound &one = lists[static_cast<size_t>(list.phase)][index];
+  absl::Status status = enqueue(one, list, times);
+  if (status.ok() && cuda.synchronous) {
+    status = main->finish();
+    if (status.ok() && one.channel > 0)
+      status = channels[one.channel - 1]->queue->finish();
+  }
+  return locate(std::move(status), list, index);
+}
+
+absl::Status CudaExecutor::run(const ListRun &given,
+                               InstructionObserver *observer) {
+  ListRun list = given;
+  auto size = lists[static_cast<size_t>(list.phase)].size();
+  list.end = std::min(list.end, static_cast<uint32_t>(size));
+  for (auto &channel : channels)
+    if (channel && list.begin == 0)
+      channel->started.clear();
+  if (observer)
+    return runObserved(list, *observer);
+  absl::StatusOr<const std::vector<Piece> *> parts = piecesOf(list);
+  MESHWORK_RETURN_IF_ERROR(parts.status());
+  const Driver &driver = cuda.gpu.driver();
+  for (const Piece &piece : **parts) {
+    if (piece.graph)
+      MESHWORK_RETURN_IF_ERROR(locate(
+          driver.check(driver.graphLaunch(piece.graph, main->stream()),
+                       "launching the graph that begins here"),
+          list, piece.begin));
+    else
+      for (uint32_t i = piece.begin; i < piece.end; ++i)
+        MESHWORK_RETURN_IF_ERROR(runOne(list, i));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime::cuda

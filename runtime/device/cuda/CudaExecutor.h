@@ -1,0 +1,101 @@
+// A rank on a GPU: an arena there, a stream that computes and one per channel,
+// and lists that are captured once as CUDA graphs and launched from then on.
+#pragma once
+
+#include "runtime/core/Executor.h"
+#include "runtime/device/cuda/DeviceTransport.h"
+#include "runtime/device/cuda/Memory.h"
+#include "runtime/device/cuda/Operation.h"
+#include "runtime/device/cuda/Queue.h"
+#include <array>
+#include <map>
+
+namespace meshwork::runtime::cuda {
+
+struct CudaSetup {
+  Gpu &gpu;
+  DeviceTransport &transport;
+  bool synchronous; // wait after each instruction, so that an error names it
+  bool tunes;       // see OperationContext
+};
+
+class CudaExecutor : public Executor {
+public:
+  static absl::StatusOr<std::unique_ptr<CudaExecutor>>
+  create(const ExecutorSetup &setup, const CudaSetup &cuda);
+  ~CudaExecutor() override;
+
+  absl::Status run(const ListRun &list, InstructionObserver *observer) override;
+  absl::Status write(uint64_t place,
+                     absl::Span<const std::byte> bytes) override;
+  absl::Status read(uint64_t place, absl::Span<std::byte> bytes) override;
+  std::byte *hostArena() override { return nullptr; }
+  ThreadTeam &team() override { return *threads; }
+  absl::StatusOr<double> measureMatmulTflops(plan::DType type) override;
+  CommTimes takeTimes() override { return std::exchange(times, CommTimes()); }
+
+private:
+  /// One instruction, bound to memory. One of the first three is set.
+  struct Bound {
+    const plan::Instruction *source = nullptr;
+    std::unique_ptr<Operation> compute;
+    std::unique_ptr<DeviceCollective> collective;
+    const plan::Wait *wait = nullptr;
+    uint32_t channel = 0; // of a collective
+    bool lastMicrobatch = false;
+    EventHandle ended; // of a collective on a channel
+  };
+  struct ChannelQueue {
+    std::unique_ptr<Queue> queue;
+    EventHandle begin;
+    /// Started since the list began; null where there was nothing to do.
+    std::vector<const Bound *> started;
+  };
+  /// A part of a list: a graph, or without one instructions one by one.
+  struct Piece {
+    GraphExec graph = nullptr;
+    uint32_t begin, end;
+  };
+  /// Lists differ by what the first and the last microbatch do otherwise.
+  using PiecesKey = std::tuple<Phase, uint32_t, bool, bool>;
+  struct Mark; // of Observed.cpp
+
+  CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
+      : setup(setup), cuda(cuda) {}
+  absl::Status allocate();
+  absl::Status clearPersistent();
+  absl::Status bind(Phase phase, const OperationContext &context);
+  absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
+                                const OperationContext &context);
+  absl::StatusOr<ChannelQueue *> channel(uint32_t number);
+
+  bool skips(const Bound &one, const ListRun &list) const;
+  absl::Status enqueue(const Bound &one, const ListRun &list, CommTimes &spent);
+  absl::Status start(const Bound &one, bool skipped, CommTimes &spent);
+  absl::Status join(const plan::Wait &wait);
+  absl::Status runOne(const ListRun &list, uint32_t index);
+  absl::Status locate(absl::Status status, const ListRun &list,
+                      uint32_t index) const;
+
+  // Graphs.cpp
+  absl::StatusOr<const std::vector<Piece> *> piecesOf(const ListRun &list);
+  absl::Status capture(const ListRun &list, Piece &piece);
+
+  // Observed.cpp
+  absl::Status runObserved(const ListRun &list, InstructionObserver &observer);
+  absl::Status mark(const ListRun &list, uint32_t index, Mark &mark);
+
+  ExecutorSetup setup;
+  CudaSetup cuda;
+  std::unique_ptr<ThreadTeam> threads; // of the host
+  std::unique_ptr<Queue> main;
+  std::unique_ptr<Staging> staging;
+  DeviceMemory arena, workspace;
+  std::unique_ptr<BlasLt> blas;
+  std::array<std::vector<Bound>, 4> lists;
+  std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
+  std::map<PiecesKey, std::vector<Piece>> pieces;
+  CommTimes times;
+};
+
+} // namespace meshwork::runtime::cuda

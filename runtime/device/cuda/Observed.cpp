@@ -1,0 +1,83 @@
+// Lists that somebody watches: instructions one by one, between events that
+// tell when each ran.
+#include "runtime/StatusMacros.h"
+#include "runtime/core/Clock.h"
+#include "runtime/device/cuda/CudaExecutor.h"
+
+namespace meshwork::runtime::cuda {
+
+/// Events around one instruction, in the stream that runs it.
+struct CudaExecutor::Mark {
+  EventHandle before, after;
+  CommTimes spent;
+};
+
+absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
+                                Mark &mark) {
+  const Bound &one = lists[static_cast<size_t>(list.phase)][index];
+  Queue &queue =
+      one.channel > 0 ? *channels[one.channel - 1]->queue : *main;
+  MESHWORK_ASSIGN_OR_RETURN(mark.before,
+                            EventHandle::create(cuda.gpu, /*timed=*/true));
+  MESHWORK_ASSIGN_OR_RETURN(mark.after,
+                            EventHandle::create(cuda.gpu, /*timed=*/true));
+  // What a channel runs begins no sooner than it is started.
+  if (one.channel > 0) {
+    MESHWORK_RETURN_IF_ERROR(main->record(channels[one.channel - 1]->begin));
+    MESHWORK_RETURN_IF_ERROR(
+        queue.waitFor(channels[one.channel - 1]->begin));
+  }
+  MESHWORK_RETURN_IF_ERROR(queue.record(mark.before));
+  MESHWORK_RETURN_IF_ERROR(enqueue(one, list, mark.spent));
+  times.waitNs += mark.spent.waitNs;
+  times.moveNs += mark.spent.moveNs;
+  return queue.record(mark.after);
+}
+
+absl::Status CudaExecutor::runObserved(const ListRun &list,
+                                       InstructionObserver &observer) {
+  const Driver &driver = cuda.gpu.driver();
+  absl::StatusOr<EventHandle> origin =
+      EventHandle::create(cuda.gpu, /*timed=*/true);
+  MESHWORK_RETURN_IF_ERROR(origin.status());
+  MESHWORK_RETURN_IF_ERROR(main->finish());
+  MESHWORK_RETURN_IF_ERROR(main->record(*origin));
+  MESHWORK_RETURN_IF_ERROR(main->finish());
+  int64_t originNs = steadyNs();
+  auto timeOf = [&](const EventHandle &event, int64_t &ns) {
+    float ms = 0;
+    Result result = driver.eventElapsedMs(&ms, origin->get(), event.get());
+    ns = originNs + static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+    return driver.check(result, "reading the time of an event");
+  };
+  const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];
+  std::vector<std::pair<uint32_t, Mark>> marks;
+  auto tell = [&]() -> absl::Status {
+    MESHWORK_RETURN_IF_ERROR(main->finish());
+    for (auto &channel : channels)
+      if (channel)
+        MESHWORK_RETURN_IF_ERROR(channel->queue->finish());
+    for (auto &[index, mark] : marks) {
+      int64_t begin = 0, end = 0;
+      MESHWORK_RETURN_IF_ERROR(timeOf(mark.before, begin));
+      MESHWORK_RETURN_IF_ERROR(timeOf(mark.after, end));
+      observer.after(list.phase, index, list.microbatch, begin, end,
+                     mark.spent);
+    }
+    marks.clear();
+    return absl::OkStatus();
+  };
+  for (uint32_t i = list.begin; i < list.end; ++i) {
+    if (bound[i].collective && skips(bound[i], list)) {
+      MESHWORK_RETURN_IF_ERROR(runOne(list, i));
+      continue;
+    }
+    marks.emplace_back(i, Mark());
+    MESHWORK_RETURN_IF_ERROR(locate(mark(list, i, marks.back().second), list, i));
+    if (observer.looksAtData() || cuda.synchronous)
+      MESHWORK_RETURN_IF_ERROR(locate(tell(), list, i));
+  }
+  return tell();
+}
+
+} // namespace meshwork::runtime::cuda

@@ -1,0 +1,35 @@
+// An instruction of a plan on a GPU: everything that can fail or allocate
+// happens when it is made; `enqueue` puts it into a stream.
+#pragma once
+
+#include "runtime/core/Executor.h"
+#include "runtime/device/cuda/BlasLt.h"
+#include "runtime/device/cuda/Gpu.h"
+
+namespace meshwork::runtime::cuda {
+
+class Operation {
+public:
+  virtual ~Operation() = default;
+  virtual absl::Status enqueue(Stream stream, uint32_t microbatch) = 0;
+  /// False for what takes bytes from the host.
+  virtual bool canBeCaptured() const { return true; }
+};
+
+struct OperationContext {
+  const Gpu &gpu;
+  const RankProgram &program;
+  DevicePtr arena, workspace;
+  uint64_t workspaceBytes;
+  const BlasLt *blas; // null where the program has no product
+  Stream stream;      // what happens when it is made goes here
+  bool tunes;         // times the library's proposals; else its first is used
+};
+
+/// Of anything but Collective and Wait. Products overwrite their results and
+/// the workspace. Errors do not name the instruction.
+absl::StatusOr<std::unique_ptr<Operation>>
+makeOperation(const plan::Instruction &instruction,
+              const OperationContext &context);
+
+} // namespace meshwork::runtime::cuda

@@ -1,0 +1,82 @@
+#include "runtime/device/cuda/Queue.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/core/Clock.h"
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace meshwork::runtime::cuda {
+namespace {
+// A step ends many times a second: waiting starts with spinning, since a
+// sleeping thread is woken late.
+constexpr int64_t spinNs = 2'000'000;
+constexpr auto nap = std::chrono::microseconds(50);
+} // namespace
+
+absl::StatusOr<EventHandle> EventHandle::create(const Gpu &gpu, bool timed) {
+  EventHandle made;
+  made.gpu = &gpu;
+  MESHWORK_RETURN_IF_ERROR(gpu.driver().check(
+      gpu.driver().eventCreate(&made.event, timed ? 0 : eventDisableTiming),
+      "making an event"));
+  return made;
+}
+
+EventHandle::EventHandle(EventHandle &&other) noexcept
+    : gpu(other.gpu), event(std::exchange(other.event, nullptr)) {}
+
+EventHandle &EventHandle::operator=(EventHandle &&other) noexcept {
+  std::swap(gpu, other.gpu);
+  std::swap(event, other.event);
+  return *this;
+}
+
+EventHandle::~EventHandle() {
+  if (event)
+    (void)gpu->driver().eventDestroy(event);
+}
+
+absl::StatusOr<std::unique_ptr<Queue>>
+Queue::create(const Gpu &gpu, const Transport &failure, bool urgent) {
+  std::unique_ptr<Queue> queue(new Queue(gpu, failure));
+  const Driver &driver = gpu.driver();
+  int least = 0, greatest = 0;
+  MESHWORK_RETURN_IF_ERROR(
+      driver.check(driver.streamPriorityRange(&least, &greatest),
+                   "asking for the priorities of streams"));
+  MESHWORK_RETURN_IF_ERROR(driver.check(
+      driver.streamCreate(&queue->handle, streamNonBlocking,
+                          urgent ? greatest : least),
+      "making a stream"));
+  return queue;
+}
+
+Queue::~Queue() {
+  if (handle)
+    (void)gpu.driver().streamDestroy(handle);
+}
+
+absl::Status Queue::record(const EventHandle &event) {
+  return gpu.driver().check(gpu.driver().eventRecord(event.get(), handle),
+                            "recording an event");
+}
+
+absl::Status Queue::waitFor(const EventHandle &event) {
+  return gpu.driver().check(
+      gpu.driver().streamWaitEvent(handle, event.get(), 0),
+      "letting a stream wait");
+}
+
+absl::Status Queue::finish() {
+  for (int64_t start = steadyNs();;) {
+    Result result = gpu.driver().streamQuery(handle);
+    if (result != result::notReady)
+      return gpu.driver().check(result, "waiting for the GPU");
+    if (steadyNs() - start < spinNs)
+      continue;
+    MESHWORK_RETURN_IF_ERROR(failure.failure());
+    std::this_thread::sleep_for(nap);
+  }
+}
+
+} // namespace meshwork::runtime::cuda

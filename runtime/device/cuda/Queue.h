@@ -1,0 +1,47 @@
+// Streams and events, and waiting for them without hanging.
+#pragma once
+
+#include "runtime/comm/Transport.h"
+#include "runtime/device/cuda/Gpu.h"
+
+namespace meshwork::runtime::cuda {
+
+class EventHandle {
+public:
+  static absl::StatusOr<EventHandle> create(const Gpu &gpu, bool timed = false);
+  EventHandle() = default;
+  EventHandle(EventHandle &&other) noexcept;
+  EventHandle &operator=(EventHandle &&other) noexcept;
+  ~EventHandle();
+  Event get() const { return event; }
+
+private:
+  const Gpu *gpu = nullptr;
+  Event event = nullptr;
+};
+
+/// One stream of a rank.
+class Queue {
+public:
+  /// `failure` of the ranks' transport ends waiting; `urgent` streams go first.
+  static absl::StatusOr<std::unique_ptr<Queue>>
+  create(const Gpu &gpu, const Transport &failure, bool urgent);
+  ~Queue();
+  Queue(const Queue &) = delete;
+  Queue &operator=(const Queue &) = delete;
+
+  Stream stream() const { return handle; }
+  absl::Status record(const EventHandle &event);
+  absl::Status waitFor(const EventHandle &event);
+  /// Until all that is in it has ended, or another rank has failed.
+  absl::Status finish();
+
+private:
+  Queue(const Gpu &gpu, const Transport &failure) : gpu(gpu), failure(failure) {}
+
+  const Gpu &gpu;
+  const Transport &failure;
+  Stream handle = nullptr;
+};
+
+} // namespace meshwork::runtime::cuda
