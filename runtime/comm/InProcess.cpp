@@ -13,8 +13,6 @@ using Kind = plan::CollectiveKind;
 
 /// Work is handed to threads in chunks of this many elements.
 constexpr int64_t chunkElements = 16384;
-/// Slices start at multiples of this, so that no cache line has two writers.
-constexpr int64_t sliceUnit = 32;
 
 int64_t nowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -85,45 +83,26 @@ private:
     if (move.kind == Move::Kind::copy && move.source == index &&
         move.box.isInPlace(part.src.data, part.dst.data, part.src.width()))
       return;
-    auto [begin, end] = share(move.box.elements());
+    // An all_reduce is shared out by elements, each rank writes its share to
+    // all; of the others every rank fills its own destination.
+    auto [begin, end] =
+        request.kind == Kind::all_reduce
+            ? shareOf(move.box.elements(), index, ranks)
+            : std::pair<int64_t, int64_t>(0, move.box.elements());
     for (int64_t at = begin; at < end; at += chunkElements)
       chunks.push_back({i, at, std::min(end, at + chunkElements)});
-  }
-
-  /// An all_reduce is shared out by elements, each rank writes its share to
-  /// all; of the others every rank fills its own destination.
-  std::pair<int64_t, int64_t> share(int64_t n) const {
-    if (request.kind != Kind::all_reduce)
-      return {0, n};
-    auto cut = [&](int64_t i) {
-      return i == ranks ? n : n * i / ranks / sliceUnit * sliceUnit;
-    };
-    return {cut(index), cut(index + 1)};
   }
 
   /// The plan check proved this; a transport bug must not overrun memory.
   absl::Status checkSame() const {
     for (uint32_t i = 0; i < ranks; ++i) {
       const CollectiveRequest &other = *group.brought[i];
-      bool same = other.kind == request.kind &&
-                  other.sources == request.sources &&
-                  other.parts.size() == request.parts.size();
-      for (size_t p = 0; same && p < request.parts.size(); ++p)
-        same = isAlike(other.parts[p], request.parts[p]);
-      if (!same)
+      if (!isSameCollective(other, request))
         return absl::InternalError(absl::StrCat(
             what, " meets \"", other.name, "\" of rank ",
             group.rendezvous.rankOf(i), ", which differs from it"));
     }
     return absl::OkStatus();
-  }
-
-  static bool isAlike(const TransferRequest &a, const TransferRequest &b) {
-    auto alike = [](const Strided &x, const Strided &y) {
-      return x.dtype == y.dtype && x.shape == y.shape && x.strides == y.strides;
-    };
-    return a.dim == b.dim && a.toDim == b.toDim && alike(a.src, b.src) &&
-           alike(a.dst, b.dst);
   }
 
   const TransferRequest &of(uint32_t member, uint32_t part) const {
@@ -206,6 +185,12 @@ InProcessTransport::prepare(uint32_t rank, CollectiveRequest request) {
   Group &group = groupOf(rank, request.axes, request.channel);
   return std::make_unique<InProcessCollective>(group, index,
                                                std::move(request));
+}
+
+Rendezvous &InProcessTransport::meeting(uint32_t rank,
+                                        absl::Span<const uint32_t> axes,
+                                        uint32_t channel) {
+  return groupOf(rank, axes, channel).rendezvous;
 }
 
 absl::StatusOr<uint32_t>

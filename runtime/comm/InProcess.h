@@ -35,6 +35,13 @@ public:
   void abort(uint32_t rank, const absl::Status &why) override;
   absl::Status failure() const override { return firstFailure.cause(); }
 
+  const Mesh &ranks() const { return mesh; }
+  /// Where the group of `rank` along `axes` meets on `channel`, for a transport
+  /// that moves data otherwise; whoever waits there wakes when a rank fails.
+  /// Lives as long as this object. Any thread.
+  Rendezvous &meeting(uint32_t rank, absl::Span<const uint32_t> axes,
+                      uint32_t channel);
+
   /// One group: its meeting place and what each member brought to it.
   struct Group;
 

@@ -102,6 +102,29 @@ private:
 };
 } // namespace
 
+std::pair<int64_t, int64_t> shareOf(int64_t count, uint32_t index,
+                                    uint32_t ranks) {
+  constexpr int64_t unit = 32;
+  auto cut = [&](int64_t i) {
+    return i == ranks ? count : count * i / ranks / unit * unit;
+  };
+  return {cut(index), cut(int64_t{index} + 1)};
+}
+
+bool isSameCollective(const CollectiveRequest &a, const CollectiveRequest &b) {
+  auto alike = [](const Strided &x, const Strided &y) {
+    return x.dtype == y.dtype && x.shape == y.shape && x.strides == y.strides;
+  };
+  bool same = a.kind == b.kind && a.reduction == b.reduction &&
+              a.sources == b.sources && a.parts.size() == b.parts.size();
+  for (size_t i = 0; same && i < a.parts.size(); ++i) {
+    const TransferRequest &x = a.parts[i], &y = b.parts[i];
+    same = x.dim == y.dim && x.toDim == y.toDim && alike(x.src, y.src) &&
+           alike(x.dst, y.dst);
+  }
+  return same;
+}
+
 std::vector<Move> movesOf(const CollectiveRequest &request, uint32_t index,
                           uint32_t ranks) {
   return Planner(request, index, ranks).run();

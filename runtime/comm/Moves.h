@@ -5,6 +5,7 @@
 
 #include "runtime/comm/Strided.h"
 #include "runtime/comm/Transport.h"
+#include <utility>
 
 namespace meshwork::runtime {
 
@@ -26,5 +27,14 @@ struct Move {
 /// rank knows every other's.
 std::vector<Move> movesOf(const CollectiveRequest &request, uint32_t index,
                           uint32_t ranks);
+
+/// Elements [first, second) of `count` that group index `index` of an
+/// all_reduce reduces for all. Shares begin at multiples of 32 elements, so
+/// that no cache line has two writers.
+std::pair<int64_t, int64_t> shareOf(int64_t count, uint32_t index,
+                                    uint32_t ranks);
+
+/// Whether two ranks mean the same collective: all but names and addresses.
+bool isSameCollective(const CollectiveRequest &a, const CollectiveRequest &b);
 
 } // namespace meshwork::runtime

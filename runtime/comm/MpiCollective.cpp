@@ -9,8 +9,8 @@ namespace {
 using Kind = plan::CollectiveKind;
 
 /// Slices are packed and summed by threads in pieces of at most this many
-/// elements; shares of an all_reduce begin at multiples of the unit.
-constexpr int64_t chunkElements = 16384, shareUnit = 32;
+/// elements.
+constexpr int64_t chunkElements = 16384;
 constexpr size_t alignment = 64;
 
 int64_t nowNs() {
@@ -42,10 +42,7 @@ std::pair<int64_t, int64_t> MpiCollective::share(int64_t n,
                                                  uint32_t owner) const {
   if (request.kind != Kind::all_reduce)
     return {0, n};
-  auto cut = [&](int64_t i) {
-    return i == ranks ? n : n * i / ranks / shareUnit * shareUnit;
-  };
-  return {cut(owner), cut(owner + 1)};
+  return shareOf(n, owner, ranks);
 }
 
 /// What `target` needs of `source`'s tensors, in the order in which it travels.

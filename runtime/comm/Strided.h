@@ -36,7 +36,16 @@ public:
       const std::vector<int64_t> &dstStrides, int64_t srcOffset,
       int64_t dstOffset);
 
+  struct Dim {
+    int64_t size, srcStride, dstStride;
+  };
+
   int64_t elements() const { return count; }
+  /// The order of elements: outermost first, at least one; and where the first
+  /// element is.
+  const std::vector<Dim> &orderedDims() const { return dims; }
+  int64_t firstInSrc() const { return srcOffset; }
+  int64_t firstInDst() const { return dstOffset; }
   /// The runs of elements [begin, end), in order.
   void forEachRun(int64_t begin, int64_t end,
                   absl::FunctionRef<void(const Run &)> visit) const;
@@ -45,10 +54,7 @@ public:
                  int64_t width) const;
 
 private:
-  struct Dim {
-    int64_t size, srcStride, dstStride;
-  };
-  std::vector<Dim> dims; // outermost first, at least one
+  std::vector<Dim> dims;
   int64_t srcOffset, dstOffset, count = 1;
 };
 

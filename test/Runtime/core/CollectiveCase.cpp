@@ -283,6 +283,16 @@ CollectiveRequest CollectiveCase::request(uint32_t rank) const {
   return request;
 }
 
+std::vector<std::vector<uint32_t> *> CollectiveCase::memories(uint32_t rank) {
+  std::vector<std::vector<uint32_t> *> all;
+  for (Part &part : parts) {
+    all.push_back(&part.srcs[rank].memory);
+    if (!inPlace)
+      all.push_back(&part.dsts[rank].memory);
+  }
+  return all;
+}
+
 std::string CollectiveCase::firstDifference(uint32_t rank) const {
   for (size_t p = 0; p < parts.size(); ++p) {
     const TestTensor &found =

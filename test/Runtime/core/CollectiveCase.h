@@ -25,6 +25,9 @@ public:
                  std::vector<std::vector<uint32_t>> meshes = {});
 
   CollectiveRequest request(uint32_t rank) const;
+  /// All memory that `rank`'s tensors lie in, for transports that move it
+  /// elsewhere.
+  std::vector<std::vector<uint32_t> *> memories(uint32_t rank);
   /// What `rank` has that it should not have, "" when all is right.
   std::string firstDifference(uint32_t rank) const;
   std::string firstDifference() const;

@@ -1,0 +1,199 @@
+// Copies, zeroes and reduces boxes of strided tensors: what collectives on a
+// device consist of. One launch does all moves of a collective; which, tables
+// in memory say (Boxes.h). Compiled without CUDA's headers.
+#include "runtime/device/cuda/kernels/Boxes.h"
+
+#define DEVICE __attribute__((device)) inline
+
+namespace meshwork::runtime::cuda {
+namespace {
+using U16 = unsigned short;
+using U32 = unsigned;
+using U64 = unsigned long long;
+
+struct alignas(16) U128 {
+  U32 words[4];
+};
+
+DEVICE int thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE int blockOfGrid() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+
+DEVICE float asFloat(U32 bits) { return __builtin_bit_cast(float, bits); }
+DEVICE U32 asBits(float value) { return __builtin_bit_cast(U32, value); }
+
+/// As the host rounds (runtime/comm/Reduce.cpp): nearest, ties to even, NaN
+/// stays NaN.
+DEVICE U32 roundToBf16(float value) {
+  U32 bits = asBits(value);
+  U32 rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+  return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16 | 0x40u) : rounded;
+}
+
+/// How a unit is taken apart into numbers.
+struct F32 {
+  using Unit = U32;
+  static constexpr int count = 1;
+  DEVICE static float get(Unit unit, int) { return asFloat(unit); }
+  DEVICE static Unit join(const float *values) { return asBits(values[0]); }
+};
+struct F32x4 {
+  using Unit = U128;
+  static constexpr int count = 4;
+  DEVICE static float get(const Unit &unit, int i) {
+    return asFloat(unit.words[i]);
+  }
+  DEVICE static Unit join(const float *values) {
+    return {{asBits(values[0]), asBits(values[1]), asBits(values[2]),
+             asBits(values[3])}};
+  }
+};
+struct Bf16 {
+  using Unit = U16;
+  static constexpr int count = 1;
+  DEVICE static float get(Unit unit, int) { return asFloat(U32{unit} << 16); }
+  DEVICE static Unit join(const float *values) {
+    return static_cast<Unit>(roundToBf16(values[0]));
+  }
+};
+struct Bf16x8 {
+  using Unit = U128;
+  static constexpr int count = 8;
+  DEVICE static float get(const Unit &unit, int i) {
+    U32 word = unit.words[i / 2];
+    return asFloat(i % 2 ? word & 0xffff0000u : word << 16);
+  }
+  DEVICE static Unit join(const float *values) {
+    Unit unit;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      unit.words[i] =
+          roundToBf16(values[2 * i]) | roundToBf16(values[2 * i + 1]) << 16;
+    return unit;
+  }
+};
+
+struct Sum {
+  DEVICE static float of(float sum, float value) { return sum + value; }
+};
+struct Max {
+  DEVICE static float of(float most, float value) {
+    return value > most || value != value ? value : most;
+  }
+};
+
+/// A move, where its tables lie.
+struct Task {
+  const BoxMove &move;
+  const BoxDim *dims;
+  const U64 *sources, *targets;
+
+  struct Place {
+    long long source, target; // in units
+  };
+  DEVICE Place placeOf(long long unit) const {
+    Place place{0, 0};
+    for (int d = move.numDims - 1; d > 0; --d) {
+      long long outer = unit / dims[d].size;
+      long long at = unit - outer * dims[d].size;
+      place.source += at * dims[d].sourceStride;
+      place.target += at * dims[d].targetStride;
+      unit = outer;
+    }
+    place.source += unit * dims[0].sourceStride;
+    place.target += unit * dims[0].targetStride;
+    return place;
+  }
+  template <typename Unit>
+  DEVICE const Unit &source(int i, long long place) const {
+    return reinterpret_cast<const Unit *>(sources[i])[place];
+  }
+  template <typename Unit>
+  DEVICE void store(long long place, const Unit &unit) const {
+    for (int i = 0; i < move.numTargets; ++i)
+      reinterpret_cast<Unit *>(targets[i])[place] = unit;
+  }
+};
+
+template <typename Unit> struct Zero {
+  DEVICE static void run(const Task &task, Task::Place place) {
+    task.store(place.target, Unit{});
+  }
+};
+
+template <typename Unit> struct Copy {
+  DEVICE static void run(const Task &task, Task::Place place) {
+    task.store(place.target, task.source<Unit>(0, place.source));
+  }
+};
+
+template <typename Format, typename Reduction> struct Reduce {
+  DEVICE static void run(const Task &task, Task::Place place) {
+    using Unit = typename Format::Unit;
+    float sums[Format::count];
+    Unit first = task.source<Unit>(0, place.source);
+#pragma unroll
+    for (int k = 0; k < Format::count; ++k)
+      sums[k] = Format::get(first, k);
+    for (int i = 1; i < task.move.numSources; ++i) {
+      Unit next = task.source<Unit>(i, place.source);
+#pragma unroll
+      for (int k = 0; k < Format::count; ++k)
+        sums[k] = Reduction::of(sums[k], Format::get(next, k));
+    }
+    task.store(place.target, Format::join(sums));
+  }
+};
+
+template <typename Action>
+DEVICE void runAll(const Task &task, const BoxChunk &chunk) {
+  for (long long unit = chunk.begin + thread(); unit < chunk.end;
+       unit += boxThreads)
+    Action::run(task, task.placeOf(unit));
+}
+
+DEVICE void run(const Task &task, const BoxChunk &chunk) {
+  switch (task.move.code) {
+  case BoxCode::zero2:
+    return runAll<Zero<U16>>(task, chunk);
+  case BoxCode::zero4:
+    return runAll<Zero<U32>>(task, chunk);
+  case BoxCode::zero16:
+    return runAll<Zero<U128>>(task, chunk);
+  case BoxCode::copy2:
+    return runAll<Copy<U16>>(task, chunk);
+  case BoxCode::copy4:
+    return runAll<Copy<U32>>(task, chunk);
+  case BoxCode::copy16:
+    return runAll<Copy<U128>>(task, chunk);
+  case BoxCode::sumF32:
+    return runAll<Reduce<F32, Sum>>(task, chunk);
+  case BoxCode::sumF32x4:
+    return runAll<Reduce<F32x4, Sum>>(task, chunk);
+  case BoxCode::sumBf16:
+    return runAll<Reduce<Bf16, Sum>>(task, chunk);
+  case BoxCode::sumBf16x8:
+    return runAll<Reduce<Bf16x8, Sum>>(task, chunk);
+  case BoxCode::maxF32:
+    return runAll<Reduce<F32, Max>>(task, chunk);
+  case BoxCode::maxF32x4:
+    return runAll<Reduce<F32x4, Max>>(task, chunk);
+  case BoxCode::maxBf16:
+    return runAll<Reduce<Bf16, Max>>(task, chunk);
+  case BoxCode::maxBf16x8:
+    return runAll<Reduce<Bf16x8, Max>>(task, chunk);
+  }
+}
+} // namespace
+
+/// A block for each chunk, of boxThreads threads.
+extern "C" __attribute__((global)) void moveBoxes(const BoxChunk *chunks,
+                                                  const BoxMove *moves,
+                                                  const BoxDim *dims,
+                                                  const U64 *addresses) {
+  const BoxChunk &chunk = chunks[blockOfGrid()];
+  const BoxMove &move = moves[chunk.move];
+  const U64 *sources = addresses + move.firstAddress;
+  run({move, dims + move.firstDim, sources, sources + move.numSources}, chunk);
+}
+
+} // namespace meshwork::runtime::cuda
