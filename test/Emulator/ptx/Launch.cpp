@@ -23,6 +23,17 @@ unsigned numWarpsOf(const Launch &launch) {
   return unsigned((launch.block.volume() + numLanes - 1) / numLanes);
 }
 
+absl::StatusCode codeOf(Fault::Kind kind) {
+  switch (kind) {
+  case Fault::Kind::illegalAddress:
+    return absl::StatusCode::kOutOfRange;
+  case Fault::Kind::limit:
+    return absl::StatusCode::kDeadlineExceeded;
+  default:
+    return absl::StatusCode::kFailedPrecondition;
+  }
+}
+
 /// A place to run blocks in, one after the other.
 class BlockRunner {
 public:
@@ -198,9 +209,7 @@ absl::Status runGrid(const Launch &launch, unsigned numThreads,
         runner.run(unflatten(b, launch.grid));
     } catch (const Fault &fault) {
       next = numBlocks;
-      status = fault.kind == Fault::Kind::illegalAddress
-                   ? absl::OutOfRangeError(runner.place(fault))
-                   : absl::FailedPreconditionError(runner.place(fault));
+      status = absl::Status(codeOf(fault.kind), runner.place(fault));
     }
     std::lock_guard lock(mutex);
     first.Update(status);

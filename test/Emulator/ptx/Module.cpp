@@ -72,6 +72,7 @@ absl::StatusOr<std::unique_ptr<Module>> Module::parse(std::string_view text) {
     return syntax.status();
   std::unique_ptr<Module> module(new Module);
   module->architecture_ = syntax->architecture;
+  module->version_ = syntax->version;
   module->onlyThisDevice_ = syntax->onlyThisDevice;
   if (absl::Status status = module->allocateVariables(*syntax); !status.ok())
     return status;
@@ -104,8 +105,6 @@ Range Module::variable(std::string_view name) const {
   return it == variables.end() ? Range() : it->second.range;
 }
 
-namespace {
-
 absl::Status checkShape(const Program &program, const Shape &shape) {
   const Dim3 &block = shape.block;
   auto wrong = [&](auto... text) {
@@ -128,8 +127,6 @@ absl::Status checkShape(const Program &program, const Shape &shape) {
                  ", .reqntid says ", needed[0], "x", needed[1], "x", needed[2]);
   return absl::OkStatus();
 }
-
-} // namespace
 
 absl::Status Module::launch(std::string_view name, const Shape &shape,
                             std::span<const std::byte> parameters,

@@ -28,12 +28,16 @@ struct Shape {
   uint64_t maxInstructions = 4'000'000'000;
 };
 
+/// invalidArgument when the device could not launch it so.
+absl::Status checkShape(const Program &program, const Shape &shape);
+
 class Module {
 public:
   /// Reads and decodes all kernels. An error names the line and its text.
   static absl::StatusOr<std::unique_ptr<Module>> parse(std::string_view text);
 
   int architecture() const { return architecture_; }      // 80 of sm_80
+  int version() const { return version_; }                // 88 of 8.8
   bool onlyThisDevice() const { return onlyThisDevice_; } // the a of sm_90a
   /// Null when there is no such kernel.
   const Program *kernel(std::string_view name) const;
@@ -57,7 +61,7 @@ private:
     Range range;
   };
 
-  int architecture_ = 0;
+  int architecture_ = 0, version_ = 0;
   bool onlyThisDevice_ = false;
   std::map<std::string, Program, std::less<>> programs;
   std::map<std::string, Storage, std::less<>> variables;
