@@ -28,20 +28,21 @@ constexpr int classOf(long long headDim) {
 /// f32: threads form a square, and each has a square of the scores.
 constexpr int plainSide(int d) { return d <= 64 ? 64 : 32; }
 inline constexpr int plainThreads = 256;
-/// Rows are padded by 4 elements against bank conflicts.
+/// `tiles` of rows, a square of probabilities, two values per query. Rows are
+/// padded by 4 elements against bank conflicts.
 constexpr int plainBytes(int d, int tiles) {
   int side = plainSide(d);
-  return 4 * side * (tiles * (d + 4) + 2 * (side + 4));
+  return 4 * side * (tiles * (d + 4) + (side + 4) + 2);
 }
 
 constexpr Tile forwardTile(bool bf16, int d) {
   if (!bf16)
-    return {plainSide(d), plainSide(d), plainThreads, plainBytes(d, 2)};
+    return {plainSide(d), plainSide(d), plainThreads, plainBytes(d, 3)};
   int queries = d <= 128 ? 128 : 64;
   return {queries, 64, 128, (queries + 2 * 64) * d * 2};
 }
 
-/// dk and dv: a block keeps keys and walks queries, in two buffers.
+/// dk and dv: a block keeps keys and walks queries; bf16 in two buffers.
 constexpr Tile keyGradTile(bool bf16, int d) {
   if (!bf16)
     return {plainSide(d), plainSide(d), plainThreads, plainBytes(d, 4)};
@@ -49,6 +50,8 @@ constexpr Tile keyGradTile(bool bf16, int d) {
   int threads = d <= 64 || d > 128 ? 128 : 256;
   return {queries, keys, threads, (2 * keys + 4 * queries) * d * 2 + 2 * queries * 8};
 }
+/// Of bf16: queries whose scores are in registers at a time.
+inline constexpr int keyGradColumns = 32;
 /// Above 128 one block has half of the columns of dk and dv.
 constexpr int keyGradParts(bool bf16, int d) { return bf16 && d > 128 ? 2 : 1; }
 

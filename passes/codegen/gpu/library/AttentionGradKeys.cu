@@ -1,0 +1,155 @@
+// Attention's gradient, dk and dv: a thread block keeps keys and their values,
+// and walks the queries that see them, of all query heads of the key head, in
+// order: nothing else writes these rows, so nothing is added atomically.
+// Scores are transposed, rows are keys: r^T and ds^T then are left operands.
+#include "passes/codegen/gpu/library/AttentionGrad.h"
+#include "passes/codegen/gpu/library/AttentionMma.h"
+#include "passes/codegen/gpu/library/AttentionPlain.h"
+
+namespace meshwork::attention {
+namespace {
+
+template <typename Engine> class KeyGrad {
+  using T = typename Engine::Element;
+  static constexpr Tile tile = keyGradTile(Engine::bf16, Engine::d);
+  static constexpr int parts = keyGradParts(Engine::bf16, Engine::d), partColumns = Engine::d / parts;
+  static constexpr int step = Engine::bf16 ? keyGradColumns : tile.queries;
+  static constexpr int R = Engine::rows, C = Engine::columns(step), N = Engine::columns(partColumns);
+  // Operands of a block of queries: q, dout, RowValues; two of them where the
+  // next one arrives while this one is used.
+  static constexpr int buffers = Engine::bf16 ? 2 : 1;
+  static constexpr int rowBytes = tile.queries * static_cast<int>(sizeof(RowValues));
+  static constexpr int queryBytes = Engine::tileBytes(tile.queries);
+  static constexpr int bufferBytes = 2 * queryBytes + rowBytes;
+
+  const Shape &shape;
+  const GradOperands<T> &ops;
+  int sample, kvHead, key, part;
+  u32 kTile, vTile, stream, scratch;
+  float dk[R][N], dv[R][N];
+
+public:
+  MESHWORK_INLINE KeyGrad(const Shape &shape, const GradOperands<T> &ops) : shape(shape), ops(ops) {
+    int blocks = static_cast<int>(blocksOf(shape.sequence, tile.keys)) * parts;
+    int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
+    // With a causal mask the first keys are seen by the most queries.
+    part = block % parts;
+    key = block / parts * tile.keys;
+    sample = pair / static_cast<int>(shape.kvHeads);
+    kvHead = pair % static_cast<int>(shape.kvHeads);
+    kTile = sharedAddress();
+    vTile = kTile + Engine::tileBytes(tile.keys);
+    stream = vTile + Engine::tileBytes(tile.keys);
+    scratch = stream + buffers * bufferBytes;
+    setAll(dk, 0);
+    setAll(dv, 0);
+  }
+
+  MESHWORK_INLINE void run() {
+    Range queries = queriesOf(shape, key, smaller(key + tile.keys, shape.sequence));
+    int first = queries.first / tile.queries * tile.queries;
+    int group = static_cast<int>(shape.heads / shape.kvHeads), head = kvHead * group, endHead = head + group;
+    copyRows<Engine, tile.keys, tile.threads>(kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
+    copyRows<Engine, tile.keys, tile.threads>(vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead}, shape);
+    copyQueries(stream, head, first);
+    int query = first, turn = 0;
+    while (head < endHead) {
+      int nextQuery = query + tile.queries, nextHead = head;
+      if (nextQuery >= queries.end) {
+        nextQuery = first;
+        ++nextHead;
+      }
+      finishCopies(); // and all are done with the other buffer
+      if (buffers == 2 && nextHead < endHead)
+        copyQueries(stream + (turn ^ 1) * bufferBytes, nextHead, nextQuery);
+      addQueries(stream + turn * bufferBytes, head, query);
+      if (buffers == 1) {
+        meetBlock();
+        if (nextHead < endHead)
+          copyQueries(stream, nextHead, nextQuery);
+      }
+      turn ^= buffers - 1;
+      query = nextQuery;
+      head = nextHead;
+    }
+    finish();
+  }
+
+private:
+  MESHWORK_INLINE void copyQueries(u32 to, int head, int query) {
+    copyRows<Engine, tile.queries, tile.threads>(to, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
+    copyRows<Engine, tile.queries, tile.threads>(to + queryBytes,
+                                                 {ops.dout, ops.doutStrides, shape.sequence, sample, query, head}, shape);
+    const RowValues *rows = ops.rowsOf(shape, sample, head) + query;
+    int chunk = threadInBlock();
+    if (chunk < rowBytes / 16)
+      startCopy(to + 2 * queryBytes + chunk * 16, rows + chunk * 2, true);
+  }
+
+  MESHWORK_INLINE void addQueries(u32 buffer, int head, int query) {
+    Dropout dropout(shape, ops.random, ops.firstHead, sample, head);
+#pragma unroll 1
+    for (int start = 0; start < tile.queries; start += step) {
+      u32 q = buffer + Engine::tileBytes(start), dout = q + queryBytes;
+      const RowValues *rows =
+          sharedPointer<RowValues>(buffer + 2 * queryBytes) + start + Engine::firstColumn();
+      addColumns(q, dout, rows, {query + start, step, key, tile.keys}, dropout);
+    }
+  }
+
+  MESHWORK_INLINE void addColumns(u32 q, u32 dout, const RowValues *rows, const Block &block, const Dropout &dropout) {
+    bool partial = isPartial(shape, block);
+    u32 kept = keptBits<Engine, true, R, C>(shape, dropout, block);
+    float prob[R][C], dprob[R][C];
+    setAll(prob, 0);
+    Engine::multiply(prob, kTile, q);
+    applySign(prob, shape);
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+#pragma unroll
+      for (int i = 0; i < R; ++i)
+        prob[i][j] = probability(prob[i][j], factorOf(shape), rows[Engine::columnStep(j)].x);
+    if (partial)
+      fillUnseen<Engine, true>(prob, shape, block, 0);
+    setAll(dprob, 0);
+    Engine::multiply(dprob, vTile, dout);
+    applyKept(dprob, shape, kept, shape.keepScale);
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+#pragma unroll
+      for (int i = 0; i < R; ++i)
+        dprob[i][j] = prob[i][j] * (dprob[i][j] - rows[Engine::columnStep(j)].y);
+    if (partial)
+      fillUnseen<Engine, true>(dprob, shape, block, 0); // Zero times NaN is not zero.
+    applyKept(prob, shape, kept, 1);
+    Engine::accumulate(dv, prob, dout, scratch, part * (partColumns / 16));
+    Engine::accumulate(dk, dprob, q, scratch, part * (partColumns / 16));
+  }
+
+  MESHWORK_INLINE void finish() {
+    float dkFactors[R], dvFactors[R];
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      dkFactors[i] = shape.scale;
+      dvFactors[i] = shape.hasDropout ? shape.keepScale : 1.0f;
+    }
+    Engine::store({ops.dk, ops.dkStrides, shape.sequence, sample, key, kvHead}, dk, dkFactors, kTile, shape, part * partColumns);
+    Engine::store({ops.dv, ops.dvStrides, shape.sequence, sample, key, kvHead}, dv, dvFactors, vTile, shape, part * partColumns);
+  }
+};
+
+template <int D> using KeyGradMma = MmaEngine<D, keyGradTile(true, D).keys / (keyGradTile(true, D).threads / 2)>;
+} // namespace
+
+#define MESHWORK_FUNCTION(name, T, Engine)                                                                                       \
+  ATTENTION_FUNCTION void meshwork_attention_grad_keys_##name(ATTENTION_GRAD_PARAMETERS(T)) {                                    \
+    Shape shape = ATTENTION_SHAPE;                                                                                               \
+    GradOperands<T> ops = ATTENTION_GRAD_OPERANDS(T);                                                                            \
+    KeyGrad<Engine>(shape, ops).run();                                                                                           \
+  }
+#define MESHWORK_CLASS(d)                                                                                                        \
+  MESHWORK_FUNCTION(bf16_##d, Bf16, KeyGradMma<d>)                                                                               \
+  MESHWORK_FUNCTION(f32_##d, float, PlainEngine<d>)
+ATTENTION_CLASSES(MESHWORK_CLASS)
+
+} // namespace meshwork::attention

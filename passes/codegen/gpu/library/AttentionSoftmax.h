@@ -1,0 +1,167 @@
+// Softmax over blocks of keys, with a running maximum and sum of each row; and
+// how a thread walks the scores it has.
+#pragma once
+
+#include "passes/codegen/gpu/library/Attention.h"
+
+namespace meshwork::attention {
+
+MESHWORK_INLINE float exponential2(float x) { return __nvvm_ex2_approx_ftz_f(x); }
+inline constexpr float infinity = __builtin_inff();
+
+/// Scores, products of q and k, to powers of two: factor times (score or its
+/// negative). With a negative scale it is the negative, so that maxima work.
+MESHWORK_INLINE float factorOf(const Shape &shape) { return (shape.scale < 0 ? -shape.scale : shape.scale) * log2e; }
+template <int R, int C> MESHWORK_INLINE void applySign(float (&scores)[R][C], const Shape &shape) {
+  if (shape.scale >= 0)
+    return;
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      scores[i][j] = -scores[i][j];
+}
+
+template <int R, int C> MESHWORK_INLINE void setAll(float (&values)[R][C], float value) {
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      values[i][j] = value;
+}
+
+/// Where this thread's first score is in the whole matrix; the others are at
+/// constant distances. Rows are queries and columns keys, or the other way round.
+template <typename Engine, bool rowsAreKeys> struct Place {
+  int query, key;
+
+  MESHWORK_INLINE explicit Place(const Block &block)
+      : query(fresh(block.query + (rowsAreKeys ? Engine::firstColumn() : Engine::firstRow()))),
+        key(fresh(block.key + (rowsAreKeys ? Engine::firstRow() : Engine::firstColumn()))) {}
+  MESHWORK_INLINE int queryAt(int i, int j) const { return query + (rowsAreKeys ? Engine::columnStep(j) : Engine::rowStep(i)); }
+  MESHWORK_INLINE int keyAt(int i, int j) const { return key + (rowsAreKeys ? Engine::rowStep(i) : Engine::columnStep(j)); }
+};
+
+/// Puts `value` where a query does not see a key.
+template <typename Engine, bool rowsAreKeys, int R, int C>
+MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Shape &shape, const Block &block, float value) {
+  Place<Engine, rowsAreKeys> place(block);
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      if (!sees(shape, place.queryAt(i, j), place.keyAt(i, j)))
+        scores[i][j] = value;
+}
+
+/// Bit C * i + j: whether dropout keeps the element.
+template <typename Engine, bool rowsAreKeys, int R, int C>
+MESHWORK_INLINE u32 keptBits(const Shape &shape, const Dropout &dropout, const Block &block) {
+  static_assert(R * C <= 32);
+  if (!shape.hasDropout)
+    return 0;
+  Place<Engine, rowsAreKeys> place(block);
+  u32 bits = 0;
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      bits |= u32{dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j))} << (C * i + j);
+  return bits;
+}
+/// What is kept times `factor`, else zero.
+template <int R, int C> MESHWORK_INLINE void applyKept(float (&values)[R][C], const Shape &shape, u32 kept, float factor) {
+  if (!shape.hasDropout)
+    return;
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      values[i][j] = kept >> (C * i + j) & 1 ? values[i][j] * factor : 0.0f;
+}
+/// Both at once, for any size.
+template <typename Engine, int R, int C>
+MESHWORK_INLINE void drop(float (&values)[R][C], const Shape &shape, const Dropout &dropout, const Block &block, float factor) {
+  if (!shape.hasDropout)
+    return;
+  Place<Engine, false> place(block);
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      values[i][j] = dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j)) ? values[i][j] * factor : 0.0f;
+}
+
+/// Over the lanes that share a row. A maximum ignores NaN, as max.f32 does.
+template <typename Engine> MESHWORK_INLINE float rowMaximum(float value) {
+#pragma unroll
+  for (int step = 1; step < Engine::lanesOfRow; step *= 2)
+    value = __builtin_fmaxf(value, __nvvm_shfl_sync_bfly_f32(~0u, value, step, 31));
+  return value;
+}
+template <typename Engine> MESHWORK_INLINE float rowSum(float value) {
+#pragma unroll
+  for (int step = 1; step < Engine::lanesOfRow; step *= 2)
+    value += __nvvm_shfl_sync_bfly_f32(~0u, value, step, 31);
+  return value;
+}
+
+template <typename Engine> struct Softmax {
+  static constexpr int R = Engine::rows;
+  float maximum[R]; // of scores
+  float sum[R];     // of this thread's columns only
+
+  MESHWORK_INLINE Softmax() {
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      maximum[i] = -infinity;
+      sum[i] = 0;
+    }
+  }
+
+  /// Turns scores into exp(scale * (score - maximum)) and moves what was summed
+  /// before, sums of values included, to the new maxima.
+  template <int C, int N> MESHWORK_INLINE void add(float (&scores)[R][C], float (&values)[R][N], float factor) {
+    float before[R];
+    bool grew = false;
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      before[i] = maximum[i];
+      float largest = scores[i][0];
+#pragma unroll
+      for (int j = 1; j < C; ++j)
+        largest = __builtin_fmaxf(largest, scores[i][j]);
+      maximum[i] = __builtin_fmaxf(before[i], rowMaximum<Engine>(largest));
+      grew |= maximum[i] > before[i];
+    }
+    // Mostly no row of the warp has a new maximum; then all factors would be one.
+    if (ballot(grew) != 0)
+      rescale(before, values, factor);
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      float shift = -shiftOf(i) * factor;
+#pragma unroll
+      for (int j = 0; j < C; ++j) {
+        scores[i][j] = exponential2(__builtin_fmaf(scores[i][j], factor, shift));
+        sum[i] += scores[i][j];
+      }
+    }
+  }
+
+private:
+  /// A row that has seen no key yet: any finite shift keeps its powers zero.
+  MESHWORK_INLINE float shiftOf(int i) const { return maximum[i] == -infinity ? 0.0f : maximum[i]; }
+
+  template <int N> MESHWORK_INLINE void rescale(const float (&before)[R], float (&values)[R][N], float factor) {
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      float by = exponential2((before[i] - shiftOf(i)) * factor);
+      sum[i] *= by;
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+        values[i][n] *= by;
+    }
+  }
+};
+
+} // namespace meshwork::attention
