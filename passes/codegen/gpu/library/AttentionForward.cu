@@ -71,11 +71,12 @@ private:
   }
 
   template <int C> MESHWORK_INLINE void addValues(float (&scores)[R][C], const Block &block, const Dropout &dropout) {
+    Kept<Engine, false, R, C> kept(shape, dropout, block);
     applySign(scores, shape);
     if (isPartial(shape, block))
       fillUnseen<Engine, false>(scores, shape, block, -infinity);
     softmax.add(scores, values, factorOf(shape));
-    drop<Engine>(scores, shape, dropout, block, 1); // its factor is applied at the end
+    kept.apply(scores, shape, 1); // The factor is applied at the end.
     Engine::accumulate(values, scores, vTile, scratch);
   }
 

@@ -51,7 +51,7 @@ constexpr Tile keyGradTile(bool bf16, int d) {
   return {queries, keys, threads, (2 * keys + 4 * queries) * d * 2 + 2 * queries * 8};
 }
 /// Of bf16: queries whose scores are in registers at a time.
-inline constexpr int keyGradColumns = 32;
+constexpr int keyGradColumns(int d) { return d == 64 ? 16 : 32; }
 /// Above 128 one block has half of the columns of dk and dv.
 constexpr int keyGradParts(bool bf16, int d) { return bf16 && d > 128 ? 2 : 1; }
 

@@ -13,7 +13,7 @@ template <typename Engine> class KeyGrad {
   using T = typename Engine::Element;
   static constexpr Tile tile = keyGradTile(Engine::bf16, Engine::d);
   static constexpr int parts = keyGradParts(Engine::bf16, Engine::d), partColumns = Engine::d / parts;
-  static constexpr int step = Engine::bf16 ? keyGradColumns : tile.queries;
+  static constexpr int step = Engine::bf16 ? keyGradColumns(Engine::d) : tile.queries;
   static constexpr int R = Engine::rows, C = Engine::columns(step), N = Engine::columns(partColumns);
   // Operands of a block of queries: q, dout, RowValues; two of them where the
   // next one arrives while this one is used.
@@ -87,19 +87,19 @@ private:
   }
 
   MESHWORK_INLINE void addQueries(u32 buffer, int head, int query) {
-    Dropout dropout(shape, ops.random, ops.firstHead, sample, head);
 #pragma unroll 1
     for (int start = 0; start < tile.queries; start += step) {
       u32 q = buffer + Engine::tileBytes(start), dout = q + queryBytes;
       const RowValues *rows =
           sharedPointer<RowValues>(buffer + 2 * queryBytes) + start + Engine::firstColumn();
-      addColumns(q, dout, rows, {query + start, step, key, tile.keys}, dropout);
+      addColumns(q, dout, rows, head, {query + start, step, key, tile.keys});
     }
   }
 
-  MESHWORK_INLINE void addColumns(u32 q, u32 dout, const RowValues *rows, const Block &block, const Dropout &dropout) {
+  MESHWORK_INLINE void addColumns(u32 q, u32 dout, const RowValues *rows, int head, const Block &block) {
+    Dropout dropout(shape, ops.random, ops.firstHead, sample, head);
     bool partial = isPartial(shape, block);
-    u32 kept = keptBits<Engine, true, R, C>(shape, dropout, block);
+    Kept<Engine, true, R, C> kept(shape, dropout, block);
     float prob[R][C], dprob[R][C];
     setAll(prob, 0);
     Engine::multiply(prob, kTile, q);
@@ -111,9 +111,17 @@ private:
         prob[i][j] = probability(prob[i][j], factorOf(shape), rows[Engine::columnStep(j)].x);
     if (partial)
       fillUnseen<Engine, true>(prob, shape, block, 0);
+    float dropped[R][C];
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+#pragma unroll
+      for (int j = 0; j < C; ++j)
+        dropped[i][j] = prob[i][j];
+    kept.apply(dropped, shape, 1); // The factor is applied at the end.
+    Engine::accumulate(dv, dropped, dout, scratch, part * (partColumns / 16));
     setAll(dprob, 0);
     Engine::multiply(dprob, vTile, dout);
-    applyKept(dprob, shape, kept, shape.keepScale);
+    kept.apply(dprob, shape, shape.keepScale);
 #pragma unroll
     for (int j = 0; j < C; ++j)
 #pragma unroll
@@ -121,8 +129,6 @@ private:
         dprob[i][j] = prob[i][j] * (dprob[i][j] - rows[Engine::columnStep(j)].y);
     if (partial)
       fillUnseen<Engine, true>(dprob, shape, block, 0); // Zero times NaN is not zero.
-    applyKept(prob, shape, kept, 1);
-    Engine::accumulate(dv, prob, dout, scratch, part * (partColumns / 16));
     Engine::accumulate(dk, dprob, q, scratch, part * (partColumns / 16));
   }
 

@@ -83,7 +83,7 @@ private:
 
   /// `scores` become their gradients without `scale`; `dprob` is used up.
   MESHWORK_INLINE void toScoreGrads(float (&scores)[R][C], float (&dprob)[R][C], const Block &block, const Dropout &dropout) {
-    drop<Engine>(dprob, shape, dropout, block, shape.keepScale);
+    Kept<Engine, false, R, C>(shape, dropout, block).apply(dprob, shape, shape.keepScale);
     applySign(scores, shape);
 #pragma unroll
     for (int i = 0; i < R; ++i)

@@ -61,9 +61,10 @@ template <int D, int M> struct MmaEngine {
 
   /// What this lane names of a tile's first 16 x 16 square: the matrices are
   /// upper left, lower left, upper right, lower right.
-  static MESHWORK_INLINE u32 firstSquare() {
-    return fresh(lane() % 16 * D * 2 + (lane() / 16 ^ exchange(lane() % 16)) * 16);
-  }
+  static MESHWORK_INLINE u32 firstSquare() { return named(lane() % 16, lane() / 16); }
+  /// Or upper left, upper right, lower left, lower right: for rows that are
+  /// columns of the right operand, whose registers must be neighbours.
+  static MESHWORK_INLINE u32 firstColumnSquare() { return named(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2); }
   /// Of the square at row 16 * r and column 16 * c, given the first one's: the
   /// exchange concerns the low bits of the chunk only.
   static MESHWORK_INLINE u32 squareAt(u32 first, u32 tile, int r, int c) {
@@ -73,7 +74,7 @@ template <int D, int M> struct MmaEngine {
 
   /// scores += rows of `left` (the warp's) times rows of `right`.
   template <int R, int C> static MESHWORK_INLINE void multiply(float (&scores)[R][C], u32 left, u32 right) {
-    u32 first = firstSquare(), own = first + warpRow() * D * 2;
+    u32 own = firstSquare() + warpRow() * D * 2, other = firstColumnSquare();
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
       u32 a[M][4];
@@ -83,11 +84,11 @@ template <int D, int M> struct MmaEngine {
 #pragma unroll
       for (int n = 0; n < C / 4; ++n) {
         u32 b[4];
-        loadMatrices(b, squareAt(first, right, n, k));
+        loadMatrices(b, squareAt(other, right, n, k));
 #pragma unroll
         for (int m = 0; m < M; ++m) {
-          multiplyAdd(&scores[2 * m][4 * n], &scores[2 * m + 1][4 * n], a[m], b[0], b[2]);
-          multiplyAdd(&scores[2 * m][4 * n + 2], &scores[2 * m + 1][4 * n + 2], a[m], b[1], b[3]);
+          multiplyAdd(&scores[2 * m][4 * n], &scores[2 * m + 1][4 * n], a[m], b[0], b[1]);
+          multiplyAdd(&scores[2 * m][4 * n + 2], &scores[2 * m + 1][4 * n + 2], a[m], b[2], b[3]);
         }
       }
     }
@@ -142,6 +143,8 @@ template <int D, int M> struct MmaEngine {
   }
 
 private:
+  static MESHWORK_INLINE u32 named(u32 row, u32 chunk) { return fresh(row * D * 2 + (chunk ^ exchange(row)) * 16); }
+
   static MESHWORK_INLINE void storeChunk(Bf16 *row, u32 from, int column, const Shape &shape, int firstColumn) {
     int left = static_cast<int>(shape.headDim) - firstColumn - column;
     if (shape.aligned) {

@@ -54,43 +54,43 @@ MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Shape &shape, const
         scores[i][j] = value;
 }
 
-/// Bit C * i + j: whether dropout keeps the element.
-template <typename Engine, bool rowsAreKeys, int R, int C>
-MESHWORK_INLINE u32 keptBits(const Shape &shape, const Dropout &dropout, const Block &block) {
-  static_assert(R * C <= 32);
-  if (!shape.hasDropout)
-    return 0;
-  Place<Engine, rowsAreKeys> place(block);
-  u32 bits = 0;
+/// Which of a thread's elements dropout keeps: bit C * i + j, in words.
+template <typename Engine, bool rowsAreKeys, int R, int C> struct Kept {
+  u32 words[(R * C + 31) / 32];
+
+  MESHWORK_INLINE Kept(const Shape &shape, const Dropout &dropout, const Block &block) {
+    if (!shape.hasDropout)
+      return;
+    Place<Engine, rowsAreKeys> place(block);
 #pragma unroll
-  for (int i = 0; i < R; ++i)
+    for (int first = 0; first < R * C; first += 32) {
+      u32 bits = 0;
+      // Not unrolled: registers are full of sums, and all at once it is long.
+#pragma unroll 1
+      for (int bit = 0; bit < 32 && bit < R * C; bit += atOnce)
 #pragma unroll
-    for (int j = 0; j < C; ++j)
-      bits |= u32{dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j))} << (C * i + j);
-  return bits;
-}
-/// What is kept times `factor`, else zero.
-template <int R, int C> MESHWORK_INLINE void applyKept(float (&values)[R][C], const Shape &shape, u32 kept, float factor) {
-  if (!shape.hasDropout)
-    return;
+        for (int e = bit; e < bit + atOnce; ++e) {
+          int i = (first + e) / C, j = (first + e) % C;
+          bits |= u32{dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j))} << e;
+        }
+      words[first / 32] = bits;
+    }
+  }
+
+  /// What is kept times `factor`, else zero.
+  MESHWORK_INLINE void apply(float (&values)[R][C], const Shape &shape, float factor) const {
+    if (!shape.hasDropout)
+      return;
 #pragma unroll
-  for (int i = 0; i < R; ++i)
+    for (int i = 0; i < R; ++i)
 #pragma unroll
-    for (int j = 0; j < C; ++j)
-      values[i][j] = kept >> (C * i + j) & 1 ? values[i][j] * factor : 0.0f;
-}
-/// Both at once, for any size.
-template <typename Engine, int R, int C>
-MESHWORK_INLINE void drop(float (&values)[R][C], const Shape &shape, const Dropout &dropout, const Block &block, float factor) {
-  if (!shape.hasDropout)
-    return;
-  Place<Engine, false> place(block);
-#pragma unroll
-  for (int i = 0; i < R; ++i)
-#pragma unroll
-    for (int j = 0; j < C; ++j)
-      values[i][j] = dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j)) ? values[i][j] * factor : 0.0f;
-}
+      for (int j = 0; j < C; ++j)
+        values[i][j] = words[(C * i + j) / 32] >> (C * i + j) % 32 & 1 ? values[i][j] * factor : 0.0f;
+  }
+
+private:
+  static constexpr int atOnce = R * C < 4 ? R * C : 4;
+};
 
 /// Over the lanes that share a row. A maximum ignores NaN, as max.f32 does.
 template <typename Engine> MESHWORK_INLINE float rowMaximum(float value) {
