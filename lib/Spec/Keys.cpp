@@ -321,18 +321,17 @@ void addStepKeys(std::vector<Key> &keys) {
 }
 
 void addTargetKeys(std::vector<Key> &keys) {
-  keys.push_back(onlyOne("target", "device", {"cpu", "cuda"}, "cpu"));
-  Key arch = choice(
+  keys.push_back(choice(
+      "target", "device", {"cpu", "cuda"},
+      [](Spec &s, const std::string &t) {
+        s.device = t == "cuda" ? Device::cuda : Device::cpu;
+      },
+      [](const Spec &s) { return s.device == Device::cuda ? "cuda" : "cpu"; }));
+  keys.push_back(choice(
       "target", "arch",
       {"native", "x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100"},
       [](Spec &s, const std::string &t) { s.arch = t; },
-      [](const Spec &s) { return s.arch; });
-  arch.refusal = [](const Value &value) {
-    return value.text.starts_with("sm_")
-               ? R"(write "native", "x86-64-v3" or "x86-64-v4")"
-               : "";
-  };
-  keys.push_back(arch);
+      [](const Spec &s) { return s.arch; }));
   keys.push_back(memoryPerRank());
   keys.push_back(collectiveBudgets());
 }

@@ -18,6 +18,7 @@
 namespace meshwork::spec {
 
 enum class Type { f32, bf16 };
+enum class Device { cpu, cuda };
 
 struct Axis {
   std::string name;
@@ -78,7 +79,10 @@ struct Spec {
   std::vector<std::string> recomputeOfLayers;
   Overlap overlap;
   Optimizer optimizer;
-  std::string arch = "native";                // native | x86-64-v3 | x86-64-v4
+  Device device = Device::cpu;
+  /// cpu: native | x86-64-v3 | x86-64-v4; cuda: native | sm_80 | sm_90a | sm_100.
+  /// A GPU's native is all of them: the machine that compiles may have none.
+  std::string arch = "native";
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
   std::vector<CollectiveBudget> collectives;  // nor one that breaks one of these
 

@@ -23,6 +23,7 @@ public:
     checkPrecision();
     checkBatch();
     checkRecompute();
+    checkTarget();
     readBudgets();
   }
 
@@ -38,6 +39,15 @@ private:
     if (spec.recompute == "auto" && !given("expect.memory_per_rank"))
       error("recompute.policy", "\"auto\" keeps what fits expect.memory_per_rank, which is missing; give "
                                 "it, like \"20 GiB\", or choose none, selective or full");
+  }
+
+  void checkTarget() {
+    bool isGpu = spec.device == Device::cuda;
+    if (spec.arch != "native" && spec.arch.starts_with("sm_") != isGpu)
+      error("target.arch",
+            "found " + quote(spec.arch) + " with target.device " +
+                (isGpu ? R"("cuda", expected "native", "sm_80", "sm_90a" or "sm_100")"
+                       : R"("cpu", expected "native", "x86-64-v3" or "x86-64-v4"; or write target.device = "cuda")"));
   }
 
   bool given(const char *key) const { return document.contains(key); }

@@ -56,21 +56,12 @@ absl::Status checkBatch(const plan::Plan &plan) {
 }
 
 absl::Status checkHeader(const plan::Plan &plan) {
-  if (plan.device() > plan::Device::MAX)
-    return bad("unknown device ", static_cast<int>(plan.device()));
   if (plan.compute() != plan::DType::f32 && plan.compute() != plan::DType::bf16)
     return bad("unknown compute type ", static_cast<int>(plan.compute()));
   for (float beta : {plan.beta1(), plan.beta2()})
     if (!(beta >= 0 && beta < 1))
       return bad("beta ", beta, " is not in [0, 1)");
-  if (plan.kernels())
-    for (const plan::Kernel *kernel : *plan.kernels())
-      if (!kernel->symbol() || kernel->symbol()->size() == 0)
-        return bad("a kernel has no symbol");
-  bool needsCode = plan.kernels() && plan.kernels()->size() > 0;
-  if (needsCode && (!plan.code() || plan.code()->size() == 0))
-    return bad("it has ", plan.kernels()->size(), " kernels but no code");
-  return absl::OkStatus();
+  return checkDevice(plan);
 }
 
 /// Sums lengths of lists inside instructions. FlatBuffers may point at one
@@ -88,13 +79,14 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
                                      program->microbatch(), program->update()})
       for (uint32_t i = 0; list && enough && i < list->size(); ++i) {
         const plan::Instruction &at = *list->Get(i);
+        enough = spend(at.kernels());
         if (const plan::Launch *op = at.op_as_Launch())
-          enough = spend(op->args());
+          enough = enough && spend(op->args());
         else if (const plan::Collective *op = at.op_as_Collective())
-          enough =
-              spend(op->parts()) && spend(op->axes()) && spend(op->sources());
+          enough = enough && spend(op->parts()) && spend(op->axes()) &&
+                   spend(op->sources());
         else if (const plan::RotaryTable *op = at.op_as_RotaryTable())
-          enough = spend(op->inverse_frequencies());
+          enough = enough && spend(op->inverse_frequencies());
       }
   return enough ? absl::OkStatus()
                 : bad("its instructions have more than 2^26 operands in all");
@@ -104,7 +96,10 @@ absl::Status checkInstructions(const ProgramCheck &check) {
   for (const Section &section : check.sections)
     for (uint32_t i = 0; i < section.list->size(); ++i) {
       const plan::Instruction &at = *section.list->Get(i);
-      if (absl::Status status = checkOperation(check, at); !status.ok())
+      absl::Status status = checkOperation(check, at);
+      if (status.ok())
+        status = checkKernels(check, at);
+      if (!status.ok())
         return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
                    status.message());
     }

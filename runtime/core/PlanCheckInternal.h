@@ -45,9 +45,13 @@ absl::Status expectView(const ViewInfo &found, const char *role,
                         plan::DType dtype, absl::Span<const int64_t> shape);
 
 // Each file of the check, in the order in which they run.
+absl::Status checkDevice(const plan::Plan &plan);
 absl::Status checkBuffers(const ProgramCheck &check);
 absl::Status checkOperation(const ProgramCheck &check,
                             const plan::Instruction &instruction);
+/// The kernels that the instruction itself names, after checkOperation.
+absl::Status checkKernels(const ProgramCheck &check,
+                          const plan::Instruction &instruction);
 absl::Status checkUses(const ProgramCheck &check);
 absl::Status checkOverlaps(const ProgramCheck &check);
 absl::Status checkState(const ProgramCheck &check);

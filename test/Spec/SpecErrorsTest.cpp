@@ -204,8 +204,18 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" keeps what fits "
                  "expect.memory_per_rank, which is missing");
-  expectSetError("target.device=cuda", "target.device: not supported");
-  expectSetError("target.arch=sm_90a", "target.arch: not supported");
+}
+
+TEST(SpecErrors, Target) {
+  expectSetError("target.device=rocm",
+                 "target.device: found \"rocm\", expected \"cpu\" or \"cuda\"");
+  expectSetError("target.arch=sm_90a",
+                 "target.arch: found \"sm_90a\" with target.device \"cpu\", "
+                 "expected \"native\", \"x86-64-v3\" or \"x86-64-v4\"");
+  EXPECT_THAT(
+      errorsOf(good, {"target.device=cuda", "target.arch=x86-64-v3"}),
+      HasSubstr("target.arch: found \"x86-64-v3\" with target.device \"cuda\", "
+                "expected \"native\", \"sm_80\", \"sm_90a\" or \"sm_100\""));
 }
 
 TEST(SpecErrors, Batch) {

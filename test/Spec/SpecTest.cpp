@@ -34,6 +34,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.gradients, Type::bf16);
   EXPECT_EQ(spec.optimizer.beta2, 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
+  EXPECT_EQ(spec.device, Device::cpu);
   EXPECT_EQ(spec.arch, "native");
   EXPECT_FALSE(spec.memoryPerRankBytes);
   ASSERT_EQ(spec.shard.size(), 1u);
@@ -86,6 +87,18 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.optimizer.clipGradNorm, 0.5);
   EXPECT_EQ(spec.arch, "x86-64-v3");
   EXPECT_EQ(spec.memoryPerRankBytes, 3u << 29);
+}
+
+TEST(Spec, Gpus) {
+  for (const char *arch : {"native", "sm_80", "sm_90a", "sm_100"}) {
+    Spec spec = *read(smallest, {"target.device=cuda",
+                                 std::string("target.arch=") + arch})
+                     .spec;
+    EXPECT_EQ(spec.device, Device::cuda);
+    EXPECT_EQ(spec.arch, arch);
+    EXPECT_THAT(print(spec), HasSubstr("device = \"cuda\"\n"));
+    EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+  }
 }
 
 TEST(Spec, UsualPlacement) {

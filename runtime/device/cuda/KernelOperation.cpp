@@ -59,8 +59,10 @@ private:
 
 OneKernel bind(const OperationContext &context, uint32_t index,
                std::vector<uint64_t> arguments) {
-  return {context.program.plan.kernels()->Get(index), context.gpu.kernel(index),
-          Arguments(std::move(arguments))};
+  const plan::Kernel &kernel = *context.program.plan.kernels()->Get(index);
+  for (uint32_t stream : orEmpty(kernel.streams()))
+    arguments.push_back(stream);
+  return {&kernel, context.gpu.kernel(index), Arguments(std::move(arguments))};
 }
 
 std::vector<uint64_t> operands(const plan::Instruction &instruction,
@@ -87,12 +89,8 @@ absl::StatusOr<std::unique_ptr<Operation>>
 makeLaunch(const plan::Instruction &instruction,
            const OperationContext &context) {
   const plan::Launch &op = *instruction.op_as_Launch();
-  std::vector<uint64_t> arguments = operands(instruction, context);
-  const plan::Kernel &kernel = *context.program.plan.kernels()->Get(op.kernel());
-  for (uint32_t stream : orEmpty(kernel.streams()))
-    arguments.push_back(stream);
   std::vector<OneKernel> kernels;
-  kernels.push_back(bind(context, op.kernel(), std::move(arguments)));
+  kernels.push_back(bind(context, op.kernel(), operands(instruction, context)));
   return std::make_unique<KernelOperation>(
       context.gpu.driver(), std::move(kernels), plan::Accumulate::no, 0);
 }

@@ -296,8 +296,7 @@ TEST_F(Run, refusesAnotherMachine) {
   expectExit(plan, 69, "lacks \"quantum\", \"amx-quantum\"");
   plan.cpu_features = {"sse2", "sse3", "cx8", "64bit", "fxsr"};
   EXPECT_TRUE(runPlan(plan).ok());
-  plan.device = plan::Device::cuda;
-  expectExit(plan, 69, "cuda");
+  expectExit(tinyGpuPlan(), 69, "cuda");
 }
 
 TEST_F(Run, refusesWhatDoesNotFitInMemory) {

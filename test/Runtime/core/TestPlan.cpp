@@ -275,6 +275,32 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   return std::move(b.plan);
 }
 
+plan::PlanT tinyGpuPlan(const TinyOptions &options) {
+  plan::PlanT plan = tinyPlan(options);
+  plan.device = plan::Device::cuda;
+  plan.arch = "sm_80";
+  plan.cpu_features.clear();
+  plan.images.push_back(std::make_unique<plan::ImageT>());
+  plan.images[0]->arch = "sm_80";
+  plan.images[0]->kind = plan::ImageKind::ptx;
+  plan.images[0]->code = {'.', 0};
+  auto addKernel = [&](plan::InstructionT &instruction, const char *symbol,
+                       uint32_t pointers) {
+    instruction.kernels = {static_cast<uint32_t>(plan.kernels.size())};
+    plan.kernels.push_back(std::make_unique<plan::KernelT>());
+    plan::KernelT &kernel = *plan.kernels.back();
+    kernel.symbol = symbol;
+    kernel.num_args = pointers;
+    kernel.grid = 1;
+    kernel.block = 32;
+  };
+  plan::ProgramT &program = *plan.programs[0];
+  addKernel(*program.once[0], "fill_0", 1);
+  addKernel(*program.microbatch[0], "embedding_0", 3);
+  addKernel(*program.microbatch[2], "embedding_grad_0", 3);
+  return plan;
+}
+
 std::vector<unsigned char> encode(const plan::PlanT &plan) {
   flatbuffers::FlatBufferBuilder builder;
   plan::FinishPlanBuffer(builder, plan::Plan::Pack(builder, &plan));
