@@ -163,10 +163,10 @@ private:
   int emitPlan() {
     auto start = std::chrono::steady_clock::now();
     ModuleOp module = model.module();
-    FailureOr<target::CpuTarget> cpu = target::resolveCpuTarget(spec.arch, [&] { return module.emitError(); });
-    if (failed(cpu))
+    FailureOr<target::PlanTarget> machines = target::resolveTarget(spec, [&] { return module.emitError(); });
+    if (failed(machines))
       return badSpec;
-    FailureOr<std::vector<char>> file = target::writePlan(module, spec, *cpu, {options.model, model.text(), model.vocabulary(), origins});
+    FailureOr<std::vector<char>> file = target::writePlan(module, spec, *machines, {options.model, model.text(), model.vocabulary(), origins});
     if (failed(file))
       return internal;
     noteTime("plan", start);

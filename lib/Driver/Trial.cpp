@@ -16,7 +16,7 @@ FailureOr<uint64_t> peakAfterPhases(ModuleOp module, const spec::Spec &spec, Str
     if (failed(passes.run(module)))
       return failure();
   }
-  return target::peakBytes(module);
+  return target::peakBytes(module, spec.device);
 }
 
 } // namespace meshwork::driver

@@ -37,13 +37,24 @@ std::string meshText(const plan::Plan &plan) {
                       axesText(plan, plan.batch_axes()));
 }
 
+/// "cpu x86-64-v4", "cuda sm_90a cubin, sm_90a ptx".
+std::string targetText(const plan::Plan &plan) {
+  std::string text = plan::EnumNameDevice(plan.device());
+  if (plan.device() != plan::Device::cuda)
+    return absl::StrCat(text, " ", clean(plan.arch()));
+  for (const plan::Image *image : orEmpty(plan.images()))
+    absl::StrAppend(&text, text.size() > 4 ? ", " : " ", clean(image->arch()), " ",
+                    plan::EnumNameImageKind(image->kind()));
+  return text;
+}
+
 std::string header(const plan::Plan &plan) {
   uint64_t tokens = uint64_t{plan.global_batch()} * plan.sequence();
   return absl::StrCat(
       clean(plan.source_name(), "a model"), ": ",
       countText(plan.parameter_count()), " parameters, ",
       plan::EnumNameDType(plan.compute()), ", ",
-      plan::EnumNameDevice(plan.device()), " ", clean(plan.arch()),
+      targetText(plan),
       "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
       " sequences of ", plan.sequence(), " tokens = ", tokens,
       " tokens; on each rank ", plan.microbatches(),
@@ -114,8 +125,10 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
   if (use.libraryBytes > 0)
     table.add({"libraries", bytesText(use.libraryBytes),
                percentText(use.libraryBytes, peak),
-               "scratch of library calls, for one thread a rank; each further "
-               "thread takes as much"});
+               plan.device() == plan::Device::cuda
+                   ? "scratch of products and attention, one after the other"
+                   : "scratch of library calls, for one thread a rank; each further "
+                     "thread takes as much"});
   return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ",
                       use.arenaBytes, " bytes)\n", table.render(),
                       liveText(program, listing, use));

@@ -50,7 +50,8 @@ FailureOr<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const Cpu
   if (!machine)
     return failure();
   addAttributes(module, target);
-  FailureOr<llvm::SmallVector<char, 0>> object = optimizeAndEmit(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  optimizeKernels(module, *machine);
+  FailureOr<llvm::SmallVector<char, 0>> object = emitFile(module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (failed(object))
     error = "LLVM cannot write objects for this target";
   return object;

@@ -1,11 +1,13 @@
 // Kernels as a GPU's code: from a gpu.module to PTX in this process, and by
 // ptxas, where there is one, to a cubin.
 //
-//   FailureOr<std::string> ptx = compileToPtx(gpuModule, target);
-//   FailureOr<CudaBinary> code = assemblePtx(*ptx, target, findPtxas(""), error);
+//   FailureOr<std::vector<std::string>> ptx = compileToPtx({clusters}, {target});
+//   FailureOr<CudaBinary> code = assemblePtx(ptx->front(), target, findPtxas(""), error);
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/Target/CudaTarget.h"
@@ -13,10 +15,20 @@
 
 namespace meshwork::target {
 
-/// Lowers `kernels` (gpu, scf, vector, arith, math, llvm) in place to NVVM,
-/// optimizes it and returns PTX. It calls no library: a math function that has
-/// no code here is an error. Equal modules and targets give equal text.
-mlir::FailureOr<std::string> compileToPtx(mlir::gpu::GPUModuleOp kernels, const CudaTarget &target);
+/// The kernels of one image, of gpu, scf, vector, arith, math and llvm.
+struct CudaKernels {
+  mlir::gpu::GPUModuleOp kernels; // that are complete
+  mlir::gpu::GPUModuleOp calls;   // that call functions of `library`; null: none
+  /// LLVM bitcode for NVPTX, not optimized: what a call gives as constants is
+  /// constant in its kernel.
+  std::span<const std::string_view> library;
+};
+
+/// Lowers the modules in place to NVVM, optimizes them and returns PTX for each
+/// target. No other library is there: a math function without code here is an
+/// error, as is a function that `library` lacks. Equal modules and targets give
+/// equal text.
+mlir::FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels, llvm::ArrayRef<CudaTarget> targets);
 
 /// What ptxas says of one kernel.
 struct KernelResources {

@@ -6,6 +6,10 @@
 namespace mlir {
 class RewritePatternSet;
 }
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
 
 namespace meshwork::target {
 
@@ -14,5 +18,10 @@ void populateCudaMathExpansion(mlir::RewritePatternSet &patterns);
 
 /// Rewrites a gpu.module of kernels to the LLVM and NVVM dialects alone.
 mlir::LogicalResult lowerToNvvm(mlir::gpu::GPUModuleOp kernels);
+
+/// Links what `module` calls of `library` into it, inlines it and optimizes the
+/// callers, of which nothing is expected before. `error` names a function that
+/// the library lacks.
+mlir::LogicalResult linkLibrary(llvm::Module &module, std::span<const std::string_view> library, llvm::TargetMachine &machine, std::string &error);
 
 } // namespace meshwork::target

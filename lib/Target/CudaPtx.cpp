@@ -2,6 +2,7 @@
 #include "lib/Target/CudaCodeSteps.h"
 #include "lib/Target/LlvmEmit.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -31,37 +32,80 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target, std::
       backend->createTargetMachine(triple, target.arch, target.ptxFeature, llvm::TargetOptions(), std::nullopt));
 }
 
+/// One module of all kernels for one target.
+class PtxBuilder {
+public:
+  PtxBuilder(const CudaKernels &kernels, const CudaTarget &target) : kernels(kernels), target(target) {}
 
-FailureOr<std::string> emitPtx(llvm::Module &module, const CudaTarget &target, std::string &error) {
-  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
-  if (!machine)
-    return failure();
-  FailureOr<llvm::SmallVector<char, 0>> text = optimizeAndEmit(module, *machine, llvm::CodeGenFileType::AssemblyFile);
-  if (failed(text)) {
-    error = "LLVM cannot write PTX";
-    return failure();
+  FailureOr<std::string> run() {
+    machine = makeMachine(target, error);
+    if (!machine)
+      return failure();
+    std::unique_ptr<llvm::Module> module = translate(kernels.kernels);
+    if (!module)
+      return failure();
+    optimizeKernels(*module, *machine);
+    if (kernels.calls && failed(addCalls(*module)))
+      return failure();
+    FailureOr<llvm::SmallVector<char, 0>> text = emitFile(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
+    if (failed(text)) {
+      error = "LLVM cannot write PTX";
+      return failure();
+    }
+    return std::string(text->begin(), text->end());
   }
-  return std::string(text->begin(), text->end());
+
+  std::string error;
+
+private:
+  std::unique_ptr<llvm::Module> translate(gpu::GPUModuleOp source) {
+    std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(source, context, source.getName(), /*disableVerification=*/true);
+    if (!module)
+      error = "kernels do not translate to LLVM IR";
+    else
+      setMachine(*module, *machine);
+    return module;
+  }
+
+  LogicalResult addCalls(llvm::Module &module) {
+    std::unique_ptr<llvm::Module> calls = translate(kernels.calls);
+    if (!calls || failed(linkLibrary(*calls, kernels.library, *machine, error)))
+      return failure();
+    if (llvm::Linker::linkModules(module, std::move(calls))) {
+      error = "kernels that call device functions do not link to the others";
+      return failure();
+    }
+    return success();
+  }
+
+  const CudaKernels &kernels;
+  const CudaTarget &target;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+};
+
+void registerTranslations(MLIRContext &context) {
+  registerBuiltinDialectTranslation(context);
+  registerGPUDialectTranslation(context);
+  registerLLVMDialectTranslation(context);
+  registerNVVMDialectTranslation(context);
 }
 } // namespace
 
-FailureOr<std::string> compileToPtx(gpu::GPUModuleOp kernels, const CudaTarget &target) {
-  if (failed(lowerToNvvm(kernels)))
+FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels, ArrayRef<CudaTarget> targets) {
+  gpu::GPUModuleOp module = kernels.kernels;
+  if (failed(lowerToNvvm(module)) || (kernels.calls && failed(lowerToNvvm(kernels.calls))))
     return failure();
-  MLIRContext &mlirContext = *kernels.getContext();
-  registerBuiltinDialectTranslation(mlirContext);
-  registerGPUDialectTranslation(mlirContext);
-  registerLLVMDialectTranslation(mlirContext);
-  registerNVVMDialectTranslation(mlirContext);
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels", /*disableVerification=*/true);
-  if (!module)
-    return emitError(kernels.getLoc()) << "kernels do not translate to LLVM IR";
-  std::string error;
-  FailureOr<std::string> ptx = emitPtx(*module, target, error);
-  if (failed(ptx))
-    return emitError(kernels.getLoc()) << "no PTX for " << target.arch << ": " << error;
-  return ptx;
+  registerTranslations(*module.getContext());
+  std::vector<std::string> texts;
+  for (const CudaTarget &target : targets) {
+    PtxBuilder builder(kernels, target);
+    FailureOr<std::string> ptx = builder.run();
+    if (failed(ptx))
+      return emitError(module.getLoc()) << "no PTX for " << target.arch << ": " << builder.error;
+    texts.push_back(std::move(*ptx));
+  }
+  return texts;
 }
 
 } // namespace meshwork::target

@@ -14,4 +14,15 @@ FailureOr<CudaTarget> resolveCudaTarget(StringRef arch, function_ref<InFlightDia
   return failure();
 }
 
+FailureOr<std::vector<CudaTarget>> resolveCudaTargets(StringRef arch, function_ref<InFlightDiagnostic()> emitError) {
+  std::vector<CudaTarget> targets;
+  for (StringRef name : {"sm_80", "sm_90a", "sm_100"})
+    if (arch == "native" || arch == name)
+      targets.push_back(*resolveCudaTarget(name, emitError));
+  if (!targets.empty())
+    return targets;
+  emitError() << "target arch is '" << arch << "', expected native, sm_80, sm_90a or sm_100";
+  return failure();
+}
+
 } // namespace meshwork::target

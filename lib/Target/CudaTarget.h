@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
@@ -17,5 +18,8 @@ struct CudaTarget {
 
 /// Other names are an error that lists these.
 mlir::FailureOr<CudaTarget> resolveCudaTarget(llvm::StringRef arch, llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+/// `native` is all of them: the machine that compiles may have no GPU.
+mlir::FailureOr<std::vector<CudaTarget>> resolveCudaTargets(llvm::StringRef arch, llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 } // namespace meshwork::target

@@ -9,15 +9,22 @@
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-constexpr const char *pipeline = "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
-                                 "early-cse<memssa>,simplifycfg)";
+constexpr const char *ofKernels = "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+                                  "early-cse<memssa>,simplifycfg)";
+} // namespace
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+void setMachine(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+}
+
+void runPasses(llvm::Module &module, llvm::TargetMachine &machine, llvm::StringRef pipeline) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine);
+  machine.registerPassBuilderCallbacks(builder);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graph);
   builder.registerFunctionAnalyses(functions);
@@ -27,12 +34,13 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::cantFail(builder.parsePassPipeline(passes, pipeline));
   passes.run(module, modules);
 }
-} // namespace
 
-FailureOr<llvm::SmallVector<char, 0>> optimizeAndEmit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {
-  module.setDataLayout(machine.createDataLayout());
-  module.setTargetTriple(machine.getTargetTriple());
-  optimize(module, machine);
+void optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
+  setMachine(module, machine);
+  runPasses(module, machine, ofKernels);
+}
+
+FailureOr<llvm::SmallVector<char, 0>> emitFile(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> file;
   llvm::raw_svector_ostream stream(file);
   llvm::legacy::PassManager emission;

@@ -12,11 +12,19 @@ class TargetMachine;
 
 namespace meshwork::target {
 
-/// Optimizes `module` for `machine` and returns an object or assembly. Kernels
+/// Gives `module` the machine's triple and layout of data.
+void setMachine(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// Runs a pipeline in LLVM's own words on a module of `machine`.
+void runPasses(llvm::Module &module, llvm::TargetMachine &machine, llvm::StringRef pipeline);
+
+/// Makes `module` one of `machine` and optimizes it. Kernels
 /// arrive vectorized, so the passes are few: merge equal values, simplify, move
 /// what a loop does not change out of it. The generic O2 pipeline takes three
-/// times as long and finds nothing more. Fails when the machine has no such file.
-mlir::FailureOr<llvm::SmallVector<char, 0>>
-optimizeAndEmit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
+/// times as long and finds nothing more.
+void optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// An object or assembly. Fails when the machine has no such file.
+mlir::FailureOr<llvm::SmallVector<char, 0>> emitFile(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
 
 } // namespace meshwork::target

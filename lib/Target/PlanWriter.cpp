@@ -1,11 +1,11 @@
 // Writes a plan.
 #include "lib/Target/PlanWriter.h"
 
-#include "lib/Target/CpuObject.h"
 #include "lib/Target/ProgramTables.h"
 #include "dialects/mesh/Mesh.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
+#include "passes/codegen/gpu/DeviceCall.h"
 #include "runtime/device/cpu/Prepare.h"
 
 using namespace mlir;
@@ -15,8 +15,21 @@ namespace {
 
 constexpr StringRef producer = "meshwork 0.1.0";
 
-/// Fills in what the libraries need, which shows only in a finished plan.
-LogicalResult addWorkspaces(ModuleOp module, plan::PlanT &plan) {
+/// Fills in the scratch of a GPU's instructions.
+LogicalResult addGpuWorkspaces(ModuleOp module, plan::PlanT &plan) {
+  for (auto [op, program] : llvm::zip_equal(module.getOps<schedule::ProgramOp>(), plan.programs)) {
+    FailureOr<uint64_t> bytes = codegen::gpuWorkspaceBytes(op);
+    if (failed(bytes))
+      return failure();
+    program->workspace_bytes_per_thread = *bytes;
+  }
+  return success();
+}
+
+/// Fills in what libraries need; of the CPU's it shows only in a finished plan.
+LogicalResult addWorkspaces(ModuleOp module, spec::Device device, plan::PlanT &plan) {
+  if (device == spec::Device::cuda)
+    return addGpuWorkspaces(module, plan);
   flatbuffers::FlatBufferBuilder builder(1 << 20);
   for (auto &program : plan.programs) {
     builder.Clear();
@@ -31,7 +44,7 @@ LogicalResult addWorkspaces(ModuleOp module, plan::PlanT &plan) {
 
 class Writer {
 public:
-  Writer(ModuleOp module, const spec::Spec &spec, const CpuTarget &target, const PlanSource &source)
+  Writer(ModuleOp module, const spec::Spec &spec, const PlanTarget &target, const PlanSource &source)
       : module(module), spec(spec), target(target), source(source) {}
 
   FailureOr<std::vector<char>> run() {
@@ -44,22 +57,7 @@ public:
 
 private:
   LogicalResult addKernels() {
-    codegen::loadKernelDialects(*module.getContext());
-    OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
-    for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module)) {
-      if (failed(codegen::emitKernel(kernel, *code, target)))
-        return failure();
-      auto entry = std::make_unique<plan::KernelT>();
-      entry->symbol = kernel.symbol;
-      entry->num_args = kernel.inputs.size() + kernel.results.size();
-      kernels[kernel.symbol] = plan.kernels.size();
-      plan.kernels.push_back(std::move(entry));
-    }
-    FailureOr<std::vector<char>> object = compileToSharedObject(*code, target);
-    if (failed(object))
-      return failure();
-    plan.code.assign(object->begin(), object->end());
-    return success();
+    return target.cpu ? addCpuCode(module, *target.cpu, plan, kernels) : addCudaCode(module, target.gpus, plan, kernels);
   }
 
   void addMesh() {
@@ -85,9 +83,10 @@ private:
 
   void describe() {
     plan.producer = producer;
-    plan.device = plan::Device::cpu;
-    plan.arch = target.arch;
-    plan.cpu_features = target.requiredFeatures;
+    plan.device = target.cpu ? plan::Device::cpu : plan::Device::cuda;
+    plan.arch = target.cpu ? target.cpu->arch : spec.arch;
+    if (target.cpu)
+      plan.cpu_features = target.cpu->requiredFeatures;
     plan.global_batch = spec.batch.global;
     plan.micro_batch = spec.batch.micro;
     plan.sequence = spec.batch.sequence;
@@ -121,7 +120,7 @@ private:
   }
 
   FailureOr<std::vector<char>> pack() {
-    if (failed(addWorkspaces(module, plan)))
+    if (failed(addWorkspaces(module, spec.device, plan)))
       return failure();
     flatbuffers::FlatBufferBuilder builder(1 << 20);
     builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
@@ -135,30 +134,48 @@ private:
 
   ModuleOp module;
   const spec::Spec &spec;
-  const CpuTarget &target;
+  const PlanTarget &target;
   const PlanSource &source;
   plan::PlanT plan;
-  llvm::StringMap<uint32_t> kernels, axes;
+  KernelNumbers kernels;
+  llvm::StringMap<uint32_t> axes;
 };
 
 /// The programs alone, to be measured.
-FailureOr<plan::PlanT> programsOf(ModuleOp module) {
-  llvm::StringMap<uint32_t> kernels, axes;
-  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
-    kernels[kernel.symbol] = kernels.size();
+FailureOr<plan::PlanT> programsOf(ModuleOp module, spec::Device device) {
+  KernelNumbers kernels;
+  llvm::StringMap<uint32_t> axes;
+  for (auto [i, kernel] : llvm::enumerate(codegen::kernelSpecsOf(module)))
+    kernels.ofCluster[kernel.symbol] = i;
   for (auto [i, name] : llvm::enumerate(mesh::meshOf(module).getNames()))
     axes[name.getValue()] = i;
   plan::PlanT plan;
   for (auto program : module.getOps<schedule::ProgramOp>())
     plan.programs.push_back(ProgramTables(program, kernels, axes).build());
-  if (failed(addWorkspaces(module, plan)))
+  if (failed(addWorkspaces(module, device, plan)))
     return failure();
   return plan;
 }
 } // namespace
 
-FailureOr<uint64_t> peakBytes(ModuleOp module) {
-  FailureOr<plan::PlanT> plan = programsOf(module);
+FailureOr<PlanTarget> resolveTarget(const spec::Spec &spec, function_ref<InFlightDiagnostic()> emitError) {
+  PlanTarget target;
+  if (spec.device == spec::Device::cuda) {
+    FailureOr<std::vector<CudaTarget>> gpus = resolveCudaTargets(spec.arch, emitError);
+    if (failed(gpus))
+      return failure();
+    target.gpus = std::move(*gpus);
+    return target;
+  }
+  FailureOr<CpuTarget> cpu = resolveCpuTarget(spec.arch, emitError);
+  if (failed(cpu))
+    return failure();
+  target.cpu = std::move(*cpu);
+  return target;
+}
+
+FailureOr<uint64_t> peakBytes(ModuleOp module, spec::Device device) {
+  FailureOr<plan::PlanT> plan = programsOf(module, device);
   if (failed(plan))
     return failure();
   uint64_t most = 0;
@@ -167,7 +184,7 @@ FailureOr<uint64_t> peakBytes(ModuleOp module) {
   return most;
 }
 
-FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec, const CpuTarget &target, const PlanSource &source) {
+FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec, const PlanTarget &target, const PlanSource &source) {
   return Writer(module, spec, target, source).run();
 }
 

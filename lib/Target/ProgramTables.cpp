@@ -152,7 +152,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](schedule::LaunchOp op) {
         plan::LaunchT entry;
-        entry.kernel = kernels.at(op.getKernel());
+        entry.kernel = kernels.ofCluster.at(op.getKernel());
         for (Value arg : op.getArgs())
           entry.args.push_back(view(arg));
         entry.num_outputs = op.getNumOutputs();
@@ -272,6 +272,8 @@ std::unique_ptr<plan::InstructionT> ProgramTables::instruction(Operation *op) {
   entry->flops = op->getAttrOfType<IntegerAttr>("flops").getInt();
   entry->bytes = op->getAttrOfType<IntegerAttr>("bytes").getInt();
   entry->op = operation(op);
+  if (auto own = kernels.ofInstruction.find(op); own != kernels.ofInstruction.end())
+    entry->kernels.assign(own->second.begin(), own->second.end());
   return entry;
 }
 

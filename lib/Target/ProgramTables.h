@@ -2,15 +2,14 @@
 #pragma once
 
 #include "dialects/schedule/Schedule.h"
-#include "llvm/ADT/StringMap.h"
-#include "meshwork/Plan/Plan.h"
+#include "lib/Target/PlanCode.h"
 
 namespace meshwork::target {
 
 /// Converts one program. `kernels` and `axes` number what instructions name.
 class ProgramTables {
 public:
-  ProgramTables(schedule::ProgramOp program, const llvm::StringMap<uint32_t> &kernels, const llvm::StringMap<uint32_t> &axes)
+  ProgramTables(schedule::ProgramOp program, const KernelNumbers &kernels, const llvm::StringMap<uint32_t> &axes)
       : program(program), kernels(kernels), axes(axes) {}
 
   std::unique_ptr<plan::ProgramT> build();
@@ -28,7 +27,8 @@ private:
   std::unique_ptr<plan::DropoutT> dropout(Op op);
 
   schedule::ProgramOp program;
-  const llvm::StringMap<uint32_t> &kernels, &axes;
+  const KernelNumbers &kernels;
+  const llvm::StringMap<uint32_t> &axes;
   std::unique_ptr<plan::ProgramT> table;
   llvm::DenseMap<mlir::Value, uint32_t> buffers;
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say

@@ -11,19 +11,7 @@ namespace {
 /// Buffers begin at multiples of this (PlanArena.cpp).
 constexpr int64_t bufferAlignment = 64;
 
-/// Bytes that a view's first element is a multiple of, on every rank.
-int64_t alignmentOf(Value view) {
-  auto op = view.getDefiningOp<schedule::ViewOp>();
-  if (!op)
-    return bufferAlignment;
-  int64_t bytes = std::gcd<int64_t>(bufferAlignment, op.getOffset());
-  if (auto shifts = op.getShifts())
-    for (auto shift : shifts->getAsRange<schedule::ShiftAttr>())
-      bytes = std::gcd<int64_t>(bytes, shift.getBytes());
-  return bytes;
-}
-
-void noteAlignment(Layout &layout, Value view) { layout.alignBytes = std::gcd(layout.alignBytes, alignmentOf(view)); }
+void noteAlignment(Layout &layout, Value view) { layout.alignBytes = std::gcd(layout.alignBytes, alignmentOfView(view)); }
 
 std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
   std::vector<KernelSpec> specs;
@@ -52,6 +40,17 @@ std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
   return specs;
 }
 } // namespace
+
+int64_t alignmentOfView(Value view) {
+  auto op = view.getDefiningOp<schedule::ViewOp>();
+  if (!op)
+    return bufferAlignment;
+  int64_t bytes = std::gcd<int64_t>(bufferAlignment, op.getOffset());
+  if (auto shifts = op.getShifts())
+    for (auto shift : shifts->getAsRange<schedule::ShiftAttr>())
+      bytes = std::gcd<int64_t>(bytes, shift.getBytes());
+  return bytes;
+}
 
 std::vector<KernelSpec> kernelSpecsOf(ModuleOp module) {
   std::vector<KernelSpec> specs = specsOfSchedule(module);

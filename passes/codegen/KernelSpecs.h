@@ -11,4 +11,8 @@ namespace meshwork::codegen {
 /// cluster, contiguous, as kernel_0, kernel_1, ...
 std::vector<KernelSpec> kernelSpecsOf(mlir::ModuleOp module);
 
+/// Bytes that the first element of a schedule's view lies at a multiple of, on
+/// every rank.
+int64_t alignmentOfView(mlir::Value view);
+
 } // namespace meshwork::codegen

@@ -5,9 +5,9 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "passes/codegen/KernelSpecs.h"
-#include "passes/codegen/gpu/GpuKernel.h"
+#include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/Passes.h"
+#include "passes/codegen/gpu/library/DeviceLibrary.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -16,16 +16,23 @@ namespace meshwork::codegen {
 #include "passes/codegen/gpu/Passes.h.inc"
 namespace {
 
-FailureOr<std::vector<GpuKernel>> emitAll(ModuleOp module, gpu::GPUModuleOp &kernels) {
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  kernels = gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
-  return emitGpuKernels(kernelSpecsOf(module), kernels);
+/// The launch of `function`, and how a cluster's threads share its rows.
+std::string launchText(const DeviceKernels &kernels, StringRef function) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (const GpuKernel &kernel : kernels.clusters)
+    if (const Geometry &g = kernel.geometry; kernel.function == function && text.empty())
+      stream << "grid " << g.grid() << " block " << g.block() << " shared " << g.sharedBytes << " threads/row " << g.threadsPerRow << " width " << g.width
+             << (g.loops ? " loops" : " holds " + std::to_string(g.vectors));
+  for (const LibraryKernel &kernel : kernels.library.kernels)
+    if (kernel.function == function && text.empty())
+      stream << "grid " << kernel.grid << " block " << kernel.block << " shared " << kernel.sharedBytes;
+  return text;
 }
 
 struct EmitGpuKernelsPass : impl::EmitGpuKernelsPassBase<EmitGpuKernelsPass> {
   void runOnOperation() override {
-    gpu::GPUModuleOp kernels;
-    if (failed(emitAll(getOperation(), kernels)))
+    if (failed(emitDeviceKernels(getOperation(), getOperation())))
       signalPassFailure();
   }
 };
@@ -38,13 +45,13 @@ struct EmitCudaCodePass : impl::EmitCudaCodePassBase<EmitCudaCodePass> {
     FailureOr<target::CudaTarget> target = target::resolveCudaTarget(arch, [&] { return module.emitError(); });
     if (failed(target))
       return signalPassFailure();
-    gpu::GPUModuleOp kernels;
-    FailureOr<std::vector<GpuKernel>> emitted = emitAll(module, kernels);
-    FailureOr<std::string> ptx = failure();
+    FailureOr<DeviceKernels> emitted = emitDeviceKernels(module, module);
+    FailureOr<std::vector<std::string>> ptx = failure();
     if (succeeded(emitted))
-      ptx = target::compileToPtx(kernels, *target);
-    kernels.erase();
-    if (failed(ptx) || failed(write(*ptx)) || (assemble && failed(report(*ptx, *emitted, *target))))
+      ptx = target::compileToPtx({emitted->clusterModule, emitted->libraryModule, deviceLibrary()}, {*target});
+    for (auto kernels : llvm::to_vector(module.getOps<gpu::GPUModuleOp>()))
+      kernels.erase();
+    if (failed(ptx) || failed(write(ptx->front())) || (assemble && failed(report(ptx->front(), *emitted, *target))))
       signalPassFailure();
   }
 
@@ -65,7 +72,7 @@ private:
     return success();
   }
 
-  LogicalResult report(StringRef ptx, ArrayRef<GpuKernel> emitted, const target::CudaTarget &target) {
+  LogicalResult report(StringRef ptx, const DeviceKernels &emitted, const target::CudaTarget &target) {
     std::string path = target::findPtxas(this->ptxas), error;
     if (path.empty())
       return emitError(getOperation().getLoc()) << "found no ptxas in PATH, /usr/local/cuda/bin or the Python environment; install CUDA's, or name one with ptxas=";
@@ -74,13 +81,8 @@ private:
       return emitError(getOperation().getLoc()) << "kernels do not assemble: " << error;
     bool allFit = true;
     for (const target::KernelResources &used : binary->resources) {
-      const auto *kernel = llvm::find_if(emitted, [&](const GpuKernel &k) { return k.function == used.kernel; });
-      if (kernel == emitted.end())
-        continue;
-      const Geometry &g = kernel->geometry;
-      llvm::errs() << used.kernel << " " << target.arch << ": grid " << g.grid() << " block " << g.block() << " shared " << g.sharedBytes
-                   << " threads/row " << g.threadsPerRow << " width " << g.width << (g.loops ? " loops" : " holds ") << (g.loops ? "" : std::to_string(g.vectors))
-                   << ", registers " << used.registers << " spill bytes " << used.spillBytes << "\n";
+      llvm::errs() << used.kernel << " " << target.arch << ": " << launchText(emitted, used.kernel) << ", registers " << used.registers << " spill bytes "
+                   << used.spillBytes << "\n";
       if (maxSpillBytes < 0 || used.spillBytes <= maxSpillBytes)
         continue;
       allFit = false;

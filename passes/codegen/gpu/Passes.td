@@ -4,12 +4,14 @@
 include "mlir/Pass/PassBase.td"
 
 def EmitGpuKernelsPass : Pass<"codegen-emit-gpu-kernels", "::mlir::ModuleOp"> {
-  let summary = "Appends the GPU kernel of each cluster";
+  let summary = "Appends the GPU kernels of clusters and instructions";
   let description = [{
     Before: `fused` ops with static shapes; those of kernel functions of a
     schedule have their strides, others lie contiguously. After: the same, and a
     `gpu.module` with a kernel for each, where kernels that are equal but for
-    the streams of their dropouts are one.
+    the streams of their dropouts are one. Instructions of a schedule that are
+    neither launches, products nor collectives get a second one, whose kernels
+    call the functions of passes/codegen/gpu/library.
     ```mlir
     %y = transformer.fused rows <s> cols <e> ins(%x : !x) -> !x { ... }
     // becomes that, and

@@ -37,15 +37,19 @@ __device__ inline u32 countBits(u32 bits) { return static_cast<u32>(__builtin_po
 /// The block's dynamic shared memory.
 extern "C" __shared__ __attribute__((aligned(128))) u8 meshwork_shared[];
 
-/// N elements as f32; the address is a multiple of 16 bytes or of all of them.
-template <int N> __device__ inline Vector<float, N> load(const float *from) {
-  return *reinterpret_cast<const Vector<float, N> *>(from);
-}
-template <int N> __device__ inline Vector<float, N> load(const Bf16 *from) {
-  Vector<u16, N> bits = *reinterpret_cast<const Vector<u16, N> *>(from);
+/// N elements as they lie in memory; the address is a multiple of 16 bytes or of
+/// all of them.
+template <int N> __device__ inline Vector<float, N> loadRaw(const float *from) { return *reinterpret_cast<const Vector<float, N> *>(from); }
+template <int N> __device__ inline Vector<u16, N> loadRaw(const Bf16 *from) { return *reinterpret_cast<const Vector<u16, N> *>(from); }
+
+/// What was loaded, as f32.
+template <int N> __device__ inline Vector<float, N> widen(Vector<float, N> values) { return values; }
+template <int N> __device__ inline Vector<float, N> widen(Vector<u16, N> bits) {
   Vector<u32, N> wide = __builtin_convertvector(bits, Vector<u32, N>) << 16;
   return __builtin_bit_cast(Vector<float, N>, wide);
 }
+
+template <int N, typename T> __device__ inline Vector<float, N> load(const T *from) { return widen<N>(loadRaw<N>(from)); }
 
 /// Rounds once, to nearest even.
 template <int N> __device__ inline void store(float *to, Vector<float, N> values) {

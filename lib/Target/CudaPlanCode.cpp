@@ -1,0 +1,71 @@
+#include "lib/Target/CudaCode.h"
+#include "lib/Target/PlanCode.h"
+#include "passes/codegen/KernelSpecs.h"
+#include "passes/codegen/gpu/DeviceKernels.h"
+#include "passes/codegen/gpu/library/DeviceLibrary.h"
+
+using namespace mlir;
+namespace meshwork::target {
+namespace {
+
+std::unique_ptr<plan::KernelT> entryOf(const std::string &function, size_t numPointers, int64_t grid, int64_t block) {
+  auto entry = std::make_unique<plan::KernelT>();
+  entry->symbol = function;
+  entry->num_args = numPointers;
+  entry->grid = grid;
+  entry->block = block;
+  return entry;
+}
+
+/// Clusters first, one entry each: those that share a function differ in streams.
+void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels, plan::PlanT &plan, KernelNumbers &numbers) {
+  for (auto [spec, kernel] : llvm::zip_equal(codegen::kernelSpecsOf(module), kernels.clusters)) {
+    auto entry = entryOf(kernel.function, spec.inputs.size() + spec.results.size(), kernel.geometry.grid(), kernel.geometry.block());
+    entry->streams.assign(kernel.streams.begin(), kernel.streams.end());
+    numbers.ofCluster[kernel.symbol] = plan.kernels.size();
+    plan.kernels.push_back(std::move(entry));
+  }
+  uint32_t first = plan.kernels.size();
+  for (const codegen::LibraryKernel &kernel : kernels.library.kernels) {
+    plan.kernels.push_back(entryOf(kernel.function, kernel.numPointers, kernel.grid, kernel.block));
+    plan.kernels.back()->shared_bytes = kernel.sharedBytes;
+    plan.kernels.back()->streams.assign(kernel.streams.begin(), kernel.streams.end());
+  }
+  numbers.ofInstruction = kernels.library.ofInstruction;
+  for (auto &[op, places] : numbers.ofInstruction)
+    for (uint32_t &place : places)
+      place += first;
+}
+
+void addImage(plan::PlanT &plan, const CudaTarget &target, plan::ImageKind kind, ArrayRef<char> code) {
+  auto image = std::make_unique<plan::ImageT>();
+  image->arch = target.arch;
+  image->kind = kind;
+  image->code.assign(code.begin(), code.end());
+  plan.images.push_back(std::move(image));
+}
+} // namespace
+
+LogicalResult addCudaCode(ModuleOp module, ArrayRef<CudaTarget> targets, plan::PlanT &plan, KernelNumbers &numbers) {
+  OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
+  FailureOr<codegen::DeviceKernels> kernels = codegen::emitDeviceKernels(module, *code);
+  if (failed(kernels))
+    return failure();
+  addEntries(module, *kernels, plan, numbers);
+  auto texts = compileToPtx({kernels->clusterModule, kernels->libraryModule, codegen::deviceLibrary()}, targets);
+  if (failed(texts))
+    return failure();
+  std::string ptxas = findPtxas(""), error;
+  for (auto [target, text] : llvm::zip_equal(targets, *texts)) {
+    // Ready code first: the runtime takes the first image that the GPU runs.
+    FailureOr<CudaBinary> binary = failure();
+    if (!ptxas.empty() && failed(binary = assemblePtx(text, target, ptxas, error)))
+      return module.emitError() << "kernels do not assemble for " << target.arch << ": " << error;
+    if (succeeded(binary))
+      addImage(plan, target, plan::ImageKind::cubin, binary->cubin);
+    addImage(plan, target, plan::ImageKind::ptx, ArrayRef(text.c_str(), text.size() + 1));
+  }
+  return success();
+}
+
+} // namespace meshwork::target

@@ -1,0 +1,35 @@
+// A schedule's kernels as a plan holds them.
+#pragma once
+
+#include "lib/Spec/Spec.h"
+#include "lib/Target/CpuTarget.h"
+#include "lib/Target/CudaTarget.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "meshwork/Plan/Plan.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace meshwork::target {
+
+/// The machines that a plan is for: a kind of CPU, or some kinds of GPU.
+struct PlanTarget {
+  std::optional<CpuTarget> cpu;
+  std::vector<CudaTarget> gpus; // empty where cpu is there
+};
+
+/// As the spec says; errors are those of resolveCpuTarget.
+mlir::FailureOr<PlanTarget> resolveTarget(const spec::Spec &spec, llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+/// Where kernels stand in Plan.kernels.
+struct KernelNumbers {
+  llvm::StringMap<uint32_t> ofCluster;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<uint32_t>> ofInstruction; // Instruction.kernels
+};
+
+/// Each compiles the kernels of `module` and adds their entries and code to
+/// `plan`. Errors, as diagnostics: a cluster or instruction without a kernel;
+/// kernels that ptxas, where there is one, does not take.
+mlir::LogicalResult addCpuCode(mlir::ModuleOp module, const CpuTarget &target, plan::PlanT &plan, KernelNumbers &numbers);
+mlir::LogicalResult addCudaCode(mlir::ModuleOp module, llvm::ArrayRef<CudaTarget> targets, plan::PlanT &plan, KernelNumbers &numbers);
+
+} // namespace meshwork::target

@@ -1,0 +1,38 @@
+// RUN: meshwork-opt %s -codegen-emit-gpu-kernels -verify-diagnostics
+// What the CPU's runtime refuses has no kernel either; all of it is reported.
+schedule.program @rank arena 65536 {
+  %0 = schedule.buffer "a" activations persistent at 0 : memref<16384xi8>
+  %1 = schedule.buffer "b" activations persistent at 16384 : memref<32768xi8>
+  %2 = schedule.buffer "first" input persistent at 49152 : memref<4xi8>
+  schedule.phase "microbatch" {
+    %apart = schedule.view %1 at 0 : memref<32768xi8> to memref<16x8xf32, strided<[16, 1]>>
+    // expected-error @+1 {{has dst of shape [16, 8] with strides [16, 1], expected dims 0 to 1 to follow each other without gaps}}
+    schedule.fill "x" flops 0 bytes 0 1.0 to %apart : memref<16x8xf32, strided<[16, 1]>>
+    %far = schedule.view %1 at 0 : memref<32768xi8> to memref<16xf32, strided<[2]>>
+    // expected-error @+1 {{expected dense elements}}
+    schedule.fill "x" flops 0 bytes 0 1.0 to %far : memref<16xf32, strided<[2]>>
+
+    %table = schedule.view %0 at 0 : memref<16384xi8> to memref<16x8xf32, strided<[16, 2]>>
+    %ids = schedule.view %1 at 0 : memref<32768xi8> to memref<4xi32, strided<[1]>>
+    %out = schedule.view %1 at 64 : memref<32768xi8> to memref<4x8xf32, strided<[8, 1]>>
+    // expected-error @+1 {{expected dense rows}}
+    schedule.embedding "x" flops 0 bytes 0 %table, %ids to %out : memref<16x8xf32, strided<[16, 2]>>, memref<4xi32, strided<[1]>> to memref<4x8xf32, strided<[8, 1]>>
+    %dense = schedule.view %0 at 0 : memref<16384xi8> to memref<16x8xf32, strided<[8, 1]>>
+    %sparse = schedule.view %1 at 0 : memref<32768xi8> to memref<4xi32, strided<[3]>>
+    // expected-error @+1 {{expected dense i32}}
+    schedule.embedding_grad "x" flops 0 bytes 0 no %sparse, %out to %dense : memref<4xi32, strided<[3]>>, memref<4x8xf32, strided<[8, 1]>> to memref<16x8xf32, strided<[8, 1]>>
+    %narrow = schedule.view %1 at 64 : memref<32768xi8> to memref<4x4xf32, strided<[4, 1]>>
+    // expected-error @+1 {{expected 4 rows of 8 elements}}
+    schedule.embedding "x" flops 0 bytes 0 %dense, %ids to %narrow : memref<16x8xf32, strided<[8, 1]>>, memref<4xi32, strided<[1]>> to memref<4x4xf32, strided<[4, 1]>>
+
+    %first = schedule.view %2 at 0 : memref<4xi8> to memref<i32, strided<[]>>
+    // expected-error @+1 {{expected one element type, and shapes that differ along a dim of both}}
+    schedule.copy_block "x" flops 0 bytes 0 dim 0 %dense from %first to %narrow : memref<16x8xf32, strided<[8, 1]>> from memref<i32, strided<[]>> to memref<4x4xf32, strided<[4, 1]>>
+
+    %q = schedule.view %0 at 0 : memref<16384xi8> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>
+    %lse = schedule.view %1 at 0 : memref<32768xi8> to memref<1x1x2xf32, strided<[2, 2, 1]>>
+    %o = schedule.view %1 at 64 : memref<32768xi8> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>
+    // expected-error @+1 {{has heads of 512 elements, expected at most 256 on a GPU}}
+    schedule.attention "x" flops 0 bytes 0 %q, %q, %q to %o, %lse scale 1.0 causal window 0 rate 0.0 stream 0 heads 0 : memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>
+  }
+}
