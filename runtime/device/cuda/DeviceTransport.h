@@ -43,6 +43,10 @@ public:
   /// is allocated in `enqueue`.
   virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) = 0;
+
+  /// What has gone wrong in collectives that streams still run; for whoever
+  /// waits for a stream, now and then. By the thread that enqueues.
+  virtual absl::Status check() { return absl::OkStatus(); }
 };
 
 } // namespace meshwork::runtime::cuda

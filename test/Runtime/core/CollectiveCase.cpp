@@ -4,6 +4,7 @@
 #include "runtime/core/Bf16.h"
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 namespace meshwork::runtime::test {
@@ -293,13 +294,20 @@ std::vector<std::vector<uint32_t> *> CollectiveCase::memories(uint32_t rank) {
   return all;
 }
 
-std::string CollectiveCase::firstDifference(uint32_t rank) const {
+std::string CollectiveCase::firstDifference(uint32_t rank,
+                                            double tolerance) const {
   for (size_t p = 0; p < parts.size(); ++p) {
     const TestTensor &found =
         inPlace ? parts[p].srcs[rank] : parts[p].dsts[rank];
     const auto &expected = parts[p].expected[rank].memory;
+    auto isClose = [&](uint32_t a, uint32_t b) {
+      return parts[p].dtype == plan::DType::f32 &&
+             std::abs(double(std::bit_cast<float>(a)) -
+                      std::bit_cast<float>(b)) <= tolerance;
+    };
     for (size_t i = 0; i < expected.size(); ++i)
-      if (found.memory[i] != expected[i])
+      if (found.memory[i] != expected[i] &&
+          !isClose(found.memory[i], expected[i]))
         return absl::StrCat("rank ", rank, ", part ", p, ", word ", i, ": ",
                             absl::Hex(found.memory[i]), ", expected ",
                             absl::Hex(expected[i]));

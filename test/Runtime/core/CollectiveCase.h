@@ -29,9 +29,12 @@ public:
   /// elsewhere.
   std::vector<std::vector<uint32_t> *> memories(uint32_t rank);
   /// What `rank` has that it should not have, "" when all is right.
-  std::string firstDifference(uint32_t rank) const;
+  /// f32 elements may be off by `tolerance`, for sums in another order.
+  std::string firstDifference(uint32_t rank, double tolerance = 0) const;
   std::string firstDifference() const;
   std::string describe() const;
+
+  static constexpr double maxValue = 7159; // of an f32 or bf16 element
 
   plan::CollectiveKind kind;
   std::vector<uint32_t> mesh, axes, sources;

@@ -3,24 +3,15 @@
 // differs or does not come.
 #include "runtime/comm/Reduce.h"
 #include "runtime/device/cuda/PeerTransport.h"
+#include "test/Runtime/cuda/AsRanks.h"
 #include "test/Runtime/cuda/DeviceCase.h"
 #include <cmath>
-#include <functional>
 #include <random>
-#include <thread>
 
 namespace meshwork::runtime::cuda::test {
 namespace {
 using runtime::test::CollectiveCase;
 using Kind = plan::CollectiveKind;
-
-void asRanks(uint32_t ranks, const std::function<void(uint32_t)> &body) {
-  std::vector<std::thread> threads;
-  for (uint32_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back(body, rank);
-  for (std::thread &thread : threads)
-    thread.join();
-}
 
 /// Each rank has a device object of its own: one context, one stream each.
 void runOnPeers(CollectiveCase &one) {

@@ -1,4 +1,4 @@
-// The first device, with a stream, for tests of what runs on it. The driver is
+// A device, with a stream, for tests of what runs on it. The driver is
 // the emulator's (test/Emulator), or a real one when LD_LIBRARY_PATH says so.
 #pragma once
 
@@ -17,11 +17,11 @@ inline void expectOk(const absl::Status &status) {
 
 class TestDevice {
 public:
-  TestDevice() {
+  explicit TestDevice(uint32_t ordinal = 0) {
     absl::StatusOr<const Driver *> opened = Driver::open();
     expectOk(opened.status());
     driver = *opened;
-    expect(driver->deviceGet(&device, 0), "cuDeviceGet");
+    expect(driver->deviceGet(&device, static_cast<int>(ordinal)), "cuDeviceGet");
     expect(driver->primaryContextRetain(&context, device), "retain");
     makeCurrent();
     stream = makeStream();

@@ -1,0 +1,97 @@
+#include "runtime/device/cuda/NcclCommunicator.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/StatusMacros.h"
+#include <chrono>
+#include <thread>
+
+namespace meshwork::runtime::cuda {
+namespace {
+using Clock = std::chrono::steady_clock;
+
+/// Polls without sleep at first: most calls end within microseconds.
+constexpr int eagerPolls = 200;
+constexpr auto nap = std::chrono::microseconds(50);
+} // namespace
+
+absl::StatusOr<std::unique_ptr<NcclCommunicator>>
+NcclCommunicator::create(const NcclLibrary &library,
+                         const NcclPatience &patience, const nccl::UniqueId &id,
+                         std::vector<uint32_t> members, uint32_t index,
+                         std::string name) {
+  std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(
+      library, patience, std::move(members), std::move(name)));
+  nccl::Config config;
+  auto ranks = static_cast<int>(made->members.size());
+  MESHWORK_RETURN_IF_ERROR(
+      made->settle(library.initRank(&made->comm, ranks, id,
+                                    static_cast<int>(index), &config),
+                   absl::StrCat("making the communicator of ", made->name)));
+  return made;
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (!comm)
+    return;
+  failed = failed || !patience.host.failure().ok();
+  if (!failed)
+    (void)settle(nccl.finalize(comm), absl::StrCat("ending ", name));
+  // Destroying waits for what is in streams; after a failure it may never end.
+  (void)(failed ? nccl.abort(comm) : nccl.destroy(comm));
+}
+
+absl::Status
+NcclCommunicator::group(absl::FunctionRef<nccl::Result(nccl::Comm)> calls,
+                        const std::string &what, CommTimes &times) {
+  auto start = Clock::now();
+  MESHWORK_RETURN_IF_ERROR(nccl.check(nccl.groupStart(), what, comm));
+  nccl::Result called = calls(comm);
+  nccl::Result ended = nccl.groupEnd(); // also closes a group that failed
+  absl::Status status = settle(goesOn(called) ? ended : called, what);
+  times.waitNs +=
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start)
+          .count();
+  return status;
+}
+
+absl::Status NcclCommunicator::check() {
+  nccl::Result state = nccl::result::success;
+  nccl::Result asked = nccl.getAsyncError(comm, &state);
+  if (asked == nccl::result::success && state == nccl::result::inProgress)
+    return absl::OkStatus();
+  return settle(asked == nccl::result::success ? state : asked, name);
+}
+
+absl::Status NcclCommunicator::settle(nccl::Result result,
+                                      const std::string &what) {
+  absl::Status status = result == nccl::result::inProgress
+                            ? wait(what)
+                            : nccl.check(result, what, comm);
+  failed = failed || !status.ok();
+  return status;
+}
+
+absl::Status NcclCommunicator::wait(const std::string &what) {
+  auto deadline = Clock::now() +
+                  std::chrono::duration_cast<Clock::duration>(
+                      std::chrono::duration<double>(patience.timeoutSeconds));
+  for (int64_t polls = 0;; ++polls) {
+    nccl::Result state = nccl::result::success;
+    MESHWORK_RETURN_IF_ERROR(
+        nccl.check(nccl.getAsyncError(comm, &state), what, comm));
+    if (state != nccl::result::inProgress)
+      return nccl.check(state, what, comm);
+    if (polls < eagerPolls)
+      continue;
+    if (absl::Status failure = patience.host.failure(); !failure.ok())
+      return absl::AbortedError(absl::StrCat(
+          what, " stopped because another rank failed: ", failure.message()));
+    if (Clock::now() > deadline)
+      return absl::DeadlineExceededError(absl::StrCat(
+          what, ": not all of ranks ", absl::StrJoin(members, ", "),
+          " came within ", patience.timeoutSeconds, " s"));
+    std::this_thread::sleep_for(nap);
+  }
+}
+
+} // namespace meshwork::runtime::cuda

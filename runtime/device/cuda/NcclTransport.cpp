@@ -1,0 +1,241 @@
+#include "runtime/device/cuda/NcclTransport.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/device/cuda/NcclCollective.h"
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <thread>
+
+namespace meshwork::runtime::cuda {
+namespace {
+using Clock = std::chrono::steady_clock;
+using Group = std::pair<uint32_t, std::vector<uint32_t>>; // channel, axes
+
+/// "channel 1, axes 0,2": also a key of the texts that ranks exchange.
+std::string textOf(const Group &group) {
+  return absl::StrCat("channel ", group.first, ", axes ",
+                      absl::StrJoin(group.second, ","));
+}
+
+std::set<Group> groupsOf(const NcclSetup &setup) {
+  std::set<Group> groups;
+  for (const CollectiveRequest &request : setup.requests)
+    if (setup.mesh.group(setup.rank, request.axes).size() > 1)
+      groups.insert({request.channel, request.axes});
+  return groups;
+}
+
+/// The first of a group makes its id; every line is a group's text, ": " and
+/// the id.
+absl::StatusOr<std::string> makeIds(const NcclLibrary &library,
+                                    const NcclSetup &setup) {
+  std::string text;
+  for (const Group &group : groupsOf(setup)) {
+    if (setup.mesh.index(setup.rank, group.second) != 0)
+      continue;
+    nccl::UniqueId id;
+    MESHWORK_RETURN_IF_ERROR(
+        library.check(library.getUniqueId(&id), "making an id for NCCL"));
+    absl::StrAppend(&text, textOf(group), ": ",
+                    absl::BytesToHexString({id.bytes, sizeof(id.bytes)}), "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<nccl::UniqueId> findId(const std::string &text,
+                                      const Group &group, uint32_t root) {
+  std::string start = textOf(group) + ": ";
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    nccl::UniqueId id;
+    if (!absl::ConsumePrefix(&line, start) || line.size() != 2 * sizeof(id))
+      continue;
+    std::string bytes = absl::HexStringToBytes(line);
+    std::memcpy(id.bytes, bytes.data(), sizeof(id.bytes));
+    return id;
+  }
+  return absl::InternalError(
+      absl::StrCat("rank ", root, " has no collective on ", textOf(group),
+                   ", but a member of its group has"));
+}
+} // namespace
+
+std::vector<CollectiveRequest> requestsOf(const RankProgram &program) {
+  std::vector<CollectiveRequest> requests;
+  for (Phase phase :
+       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+    for (const plan::Instruction *instruction : listOf(program.program, phase))
+      if (instruction->op_type() == plan::Operation::Collective)
+        requests.push_back(program.request(*instruction, nullptr));
+  return requests;
+}
+
+NcclStaging::~NcclStaging() {
+  if (memory)
+    (void)driver.memoryFree(memory);
+}
+
+absl::Status NcclStaging::allocate(uint64_t bytes) {
+  if (bytes == 0)
+    return absl::OkStatus();
+  return driver.check(
+      driver.memoryAllocate(&memory, bytes),
+      absl::StrCat("taking ", bytes, " bytes to pack what collectives move"));
+}
+
+absl::StatusOr<std::unique_ptr<NcclTransport>>
+NcclTransport::create(const NcclSetup &setup) {
+  absl::StatusOr<const NcclLibrary *> library = NcclLibrary::open();
+  MESHWORK_RETURN_IF_ERROR(library.status());
+  std::unique_ptr<NcclTransport> made(new NcclTransport(setup));
+  MESHWORK_RETURN_IF_ERROR(setup.driver.check(
+      setup.driver.streamCreate(&made->stream, streamNonBlocking, 0),
+      "making a stream"));
+  MESHWORK_ASSIGN_OR_RETURN(made->kernels, BoxKernels::load(setup.driver));
+  MESHWORK_RETURN_IF_ERROR(made->reserve(setup));
+  MESHWORK_RETURN_IF_ERROR(made->connect(**library, setup));
+  return made;
+}
+
+NcclTransport::~NcclTransport() {
+  communicators.clear(); // first: a failed one still has the streams
+  if (stream)
+    (void)driver.streamDestroy(stream);
+}
+
+absl::Status NcclTransport::reserve(const NcclSetup &setup) {
+  std::map<uint32_t, uint64_t> bytes;
+  for (const CollectiveRequest &request : setup.requests) {
+    auto ranks = static_cast<uint32_t>(mesh.group(rank, request.axes).size());
+    uint64_t &most = bytes[request.channel];
+    if (callOf(request, ranks) == NcclCall::messages)
+      most = std::max(
+          most, messagesOf(request, mesh.index(rank, request.axes), ranks, 0)
+                    .stagingBytes);
+  }
+  for (auto [channel, most] : bytes) {
+    auto memory = std::make_unique<NcclStaging>(driver);
+    MESHWORK_RETURN_IF_ERROR(memory->allocate(most));
+    staging[channel] = std::move(memory);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NcclTransport::connect(const NcclLibrary &library,
+                                    const NcclSetup &setup) {
+  std::string mine;
+  MESHWORK_ASSIGN_OR_RETURN(mine, makeIds(library, setup));
+  std::vector<std::string> texts;
+  MESHWORK_ASSIGN_OR_RETURN(
+      texts, setup.host.exchange(rank, mine, "the exchange of NCCL's ids"));
+  NcclPatience patience{setup.host, setup.timeoutSeconds};
+  for (const Group &group : groupsOf(setup)) {
+    std::vector<uint32_t> members = mesh.group(rank, group.second);
+    uint32_t index = mesh.index(rank, group.second);
+    nccl::UniqueId id;
+    MESHWORK_ASSIGN_OR_RETURN(id, findId(texts[members[0]], group, members[0]));
+    std::unique_ptr<NcclCommunicator> &made = communicators[group];
+    MESHWORK_ASSIGN_OR_RETURN(made, NcclCommunicator::create(library, patience,
+                                                             id, members, index,
+                                                             textOf(group)));
+    MESHWORK_RETURN_IF_ERROR(
+        warmUp(*made, index, static_cast<uint32_t>(members.size()),
+               absl::StrCat("the first exchange on ", textOf(group)), setup));
+  }
+  return absl::OkStatus();
+}
+
+/// NCCL connects two ranks when they first have something for each other; a
+/// rank that cannot be reached is found here.
+absl::Status NcclTransport::warmUp(NcclCommunicator &communicator,
+                                   uint32_t index, uint32_t ranks,
+                                   const std::string &what,
+                                   const NcclSetup &setup) {
+  NcclStaging memory(driver);
+  MESHWORK_RETURN_IF_ERROR(memory.allocate((uint64_t{ranks} + 1) * 4));
+  const NcclLibrary &nccl = communicator.library();
+  auto place = [&](uint32_t word) {
+    return reinterpret_cast<void *>(memory.address() + uint64_t{word} * 4);
+  };
+  MESHWORK_RETURN_IF_ERROR(driver.check(
+      driver.fillBytes(memory.address(), 0, (uint64_t{ranks} + 1) * 4, stream),
+      what));
+  CommTimes times;
+  MESHWORK_RETURN_IF_ERROR(communicator.group(
+      [&](nccl::Comm comm) {
+        nccl::Result result = nccl::result::success;
+        for (uint32_t i = 0; i < ranks && goesOn(result); ++i) {
+          if (i == index)
+            continue;
+          auto peer = static_cast<int>(i);
+          result = nccl.send(place(ranks), 1, nccl::dataType::f32, peer, comm,
+                             stream);
+          if (goesOn(result))
+            result = nccl.receive(place(i), 1, nccl::dataType::f32, peer, comm,
+                                  stream);
+        }
+        return result;
+      },
+      what, times));
+  MESHWORK_RETURN_IF_ERROR(communicator.group(
+      [&](nccl::Comm comm) {
+        return nccl.allReduce(place(0), place(0), 1, nccl::dataType::f32,
+                              nccl::reduction::sum, comm, stream);
+      },
+      what, times));
+  return finish(what, setup);
+}
+
+/// Waits for the own stream, never in the driver: a peer may not come.
+absl::Status NcclTransport::finish(const std::string &what,
+                                   const NcclSetup &setup) {
+  auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(setup.timeoutSeconds));
+  while (true) {
+    Result state = driver.streamQuery(stream);
+    if (state != result::notReady)
+      return driver.check(state, what);
+    MESHWORK_RETURN_IF_ERROR(check());
+    if (absl::Status failure = setup.host.failure(); !failure.ok())
+      return absl::AbortedError(absl::StrCat(
+          what, " stopped because another rank failed: ", failure.message()));
+    if (Clock::now() > deadline)
+      return absl::DeadlineExceededError(absl::StrCat(
+          what, " did not end within ", setup.timeoutSeconds, " s"));
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<DeviceCollective>>
+NcclTransport::prepare(uint32_t, CollectiveRequest request) {
+  Group group{request.channel, request.axes};
+  uint32_t index = mesh.index(rank, request.axes);
+  auto ranks = static_cast<uint32_t>(mesh.group(rank, request.axes).size());
+  auto communicator = communicators.find(group);
+  auto memory = staging.find(request.channel);
+  if (memory == staging.end() ||
+      (ranks > 1 && communicator == communicators.end()))
+    return absl::InternalError(absl::StrCat(
+        request.describe(), " on ", textOf(group), " was not announced"));
+  auto made = std::make_unique<NcclCollective>(
+      ranks > 1 ? communicator->second.get() : nullptr, index, ranks,
+      std::move(request), memory->second->address());
+  MESHWORK_RETURN_IF_ERROR(made->place(kernels, stream));
+  // The tables leave the host before a step begins.
+  MESHWORK_RETURN_IF_ERROR(driver.check(driver.streamSynchronize(stream),
+                                        "copying the tables of a collective"));
+  return made;
+}
+
+absl::Status NcclTransport::check() {
+  for (auto &[group, communicator] : communicators)
+    if (communicator)
+      MESHWORK_RETURN_IF_ERROR(communicator->check());
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime::cuda

@@ -1,0 +1,83 @@
+// Collectives between ranks with a GPU each, in any number of processes, by
+// NCCL.
+//
+//   auto transport = NcclTransport::create(
+//       {driver, host, mesh, requestsOf(program), timeoutSeconds});
+//   auto collective = (*transport)->prepare(rank, request);
+#pragma once
+
+#include "runtime/core/Executor.h"
+#include "runtime/device/cuda/BoxTable.h"
+#include "runtime/device/cuda/DeviceTransport.h"
+#include "runtime/device/cuda/NcclCommunicator.h"
+#include <map>
+
+namespace meshwork::runtime::cuda {
+
+/// What a rank's program will ask a transport to prepare, with addresses that
+/// mean nothing.
+std::vector<CollectiveRequest> requestsOf(const RankProgram &program);
+
+struct NcclSetup {
+  const Driver &driver;
+  Transport &host; // carries ids and failures; outlives the transport
+  const Mesh &mesh;
+  uint32_t rank;
+  std::vector<CollectiveRequest> requests; // all that will be prepared
+  double timeoutSeconds;
+};
+
+/// Memory of the device, freed at the end.
+class NcclStaging {
+public:
+  explicit NcclStaging(const Driver &driver) : driver(driver) {}
+  NcclStaging(const NcclStaging &) = delete;
+  ~NcclStaging();
+  absl::Status allocate(uint64_t bytes);
+  DevicePtr address() const { return memory; }
+
+private:
+  const Driver &driver;
+  DevicePtr memory = 0;
+};
+
+/// Of one rank. Its context is current at every call and at the end.
+class NcclTransport : public DeviceTransport {
+public:
+  /// Called by every rank of the plan, also by one without collectives: ids
+  /// travel by `host.exchange`, then communicators are made, one for each group
+  /// of ranks and channel, on all ranks in the same order, and each carries
+  /// something once. Takes memory for what is packed: of each channel, whose
+  /// collectives run one after the other, as much as the largest needs.
+  static absl::StatusOr<std::unique_ptr<NcclTransport>>
+  create(const NcclSetup &setup);
+  ~NcclTransport() override;
+
+  /// `request` is one of those that the setup had.
+  absl::StatusOr<std::unique_ptr<DeviceCollective>>
+  prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::Status check() override;
+
+private:
+  /// Channel and axes; the same order on all ranks.
+  using Group = std::pair<uint32_t, std::vector<uint32_t>>;
+
+  explicit NcclTransport(const NcclSetup &setup)
+      : driver(setup.driver), mesh(setup.mesh), rank(setup.rank) {}
+  absl::Status reserve(const NcclSetup &setup);
+  absl::Status connect(const NcclLibrary &library, const NcclSetup &setup);
+  absl::Status warmUp(NcclCommunicator &communicator, uint32_t index,
+                      uint32_t ranks, const std::string &what,
+                      const NcclSetup &setup);
+  absl::Status finish(const std::string &what, const NcclSetup &setup);
+
+  const Driver &driver;
+  Mesh mesh;
+  uint32_t rank;
+  Stream stream = nullptr; // of what is done here; not of collectives
+  std::shared_ptr<BoxKernels> kernels;
+  std::map<Group, std::unique_ptr<NcclCommunicator>> communicators;
+  std::map<uint32_t, std::unique_ptr<NcclStaging>> staging; // by channel
+};
+
+} // namespace meshwork::runtime::cuda
