@@ -92,7 +92,11 @@ void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(memory::createRecomputePass(options));
 }
 
-void buildFuse(OpPassManager &passes, const spec::Spec &) {
+/// Of a sum over rows: enough for the threads of a CPU; two blocks for each
+/// multiprocessor of a large GPU, in a power of two that threads share evenly.
+int64_t chunksOn(spec::Device device) { return device == spec::Device::cuda ? 256 : 32; }
+
+void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass());
   passes.addPass(createCanonicalizerPass());
@@ -101,7 +105,7 @@ void buildFuse(OpPassManager &passes, const spec::Spec &) {
   // After folding, so that a product that is accumulated stays one.
   passes.addPass(fusion::createFuseAccumulationsPass());
   passes.addPass(createCanonicalizerPass());
-  passes.addPass(fusion::createFusePass());
+  passes.addPass(fusion::createFusePass({/*chunks=*/chunksOn(spec.device)}));
   passes.addPass(createCSEPass()); // Within kernels.
 }
 

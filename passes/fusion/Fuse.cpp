@@ -10,9 +10,6 @@ namespace meshwork::fusion {
 namespace {
 using namespace transformer;
 
-/// Chunks of a reduction over rows: fixed, so that sums do not depend on the
-/// number of threads, and enough to share between them.
-constexpr int64_t maxChunks = 32;
 /// Columns are joined until a row has about this many elements.
 constexpr int64_t wantedColumns = 256;
 
@@ -49,7 +46,7 @@ bool countsElements(Operation *op) {
 /// Builds one FusedOp.
 class ClusterBuilder {
 public:
-  ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored) : cluster(cluster), stored(stored) {}
+  ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored, int64_t maxChunks) : cluster(cluster), stored(stored), maxChunks(maxChunks) {}
 
   void build(OpBuilder &builder) {
     Location loc = location();
@@ -162,6 +159,7 @@ private:
 
   Cluster &cluster;
   DenseMap<Value, Value> &stored;
+  int64_t maxChunks;
 };
 
 /// Moves what is there from the start to the front, so that its place in the
@@ -180,6 +178,8 @@ void hoistSources(Block &block) {
 }
 
 struct FusePass : impl::FusePassBase<FusePass> {
+  using FusePassBase::FusePassBase;
+
   LogicalResult fuse(func::FuncOp function) {
     splitColumnReductions(function);
     Block &block = function.getBody().front();
@@ -198,7 +198,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
         builder.setInsertionPointAfter(before);
       else
         builder.setInsertionPointToStart(&block);
-      ClusterBuilder(cluster, stored).build(builder);
+      ClusterBuilder(cluster, stored, chunks).build(builder);
       before = before ? before->getNextNode() : &block.front();
     }
     for (auto [old, value] : stored)
@@ -210,6 +210,10 @@ struct FusePass : impl::FusePassBase<FusePass> {
   }
 
   void runOnOperation() override {
+    if (chunks < 1) {
+      getOperation().emitError() << "chunks is " << chunks << ", expected at least 1";
+      return signalPassFailure();
+    }
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(fuse(function)))
         return signalPassFailure();

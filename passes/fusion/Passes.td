@@ -26,8 +26,10 @@ def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
     Before: primitive and step ops. After: every map, reduce and roll is inside
     a `fused`. What is cheap to compute again from a tensor that the cluster
     reads anyway is computed again rather than stored: norms and activations
-    are not kept for the backward pass.
+    are not kept for the backward pass. A sum over rows becomes at most `chunks`
+    sums, and a kernel that adds them up.
   }];
+  let options = [Option<"chunks", "chunks", "int64_t", "32", "parts of a sum over rows, at most">];
 }
 
 #endif // MESHWORK_FUSION_PASSES

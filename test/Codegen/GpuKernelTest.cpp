@@ -66,6 +66,8 @@ void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::func
   FailureOr<GpuKernel> kernel = emitGpuKernel(contiguousSpec(op, "kernel"), module);
   ASSERT_TRUE(succeeded(kernel));
   ASSERT_TRUE(succeeded(module.verify()));
+  EXPECT_LE(kernel->geometry.block(), 1024);
+  EXPECT_EQ(kernel->geometry.block() % 32, 0);
   if (look)
     look(kernel->geometry);
 
@@ -254,6 +256,40 @@ TEST(GpuSumsOverRows, AgreeWithTheCpu) {
       expectCpuResults(sized(chunkSums, rows, cols, type, chunks), {.inPlace = true});
       expectCpuResults(sized(squares, rows, cols, type, chunks), {.relative = 1e-5});
     }
+}
+
+constexpr const char *chunksOfScalar = R"(
+#h = #transformer.dims<chunk>
+!k = tensor<$Kxf32, #h>
+func.func @f(%x: !k, %y: !k) -> tensor<f32> {
+  %z = transformer.fused rows <> cols <> ins(%x, %y : !k, !k) -> tensor<f32> {
+  ^bb0(%a: !k, %b: !k):
+    %s = transformer.reduce add %a over #h : !k -> tensor<f32>
+    %t = transformer.reduce add %b over #h : !k -> tensor<f32>
+    %r = transformer.map ins(%s, %t : tensor<f32>, tensor<f32>) -> tensor<f32> {
+    ^bb0(%p: f32, %q: f32):
+      %0 = arith.addf %p, %q : f32
+      transformer.yield %0 : f32
+    }
+    transformer.yield %r : tensor<f32>
+  }
+  return %z : tensor<f32>
+}
+)";
+
+// Threads share a sum of many chunks, and all of them take part in each exchange.
+TEST(GpuSumsOfChunks, ThreadsShareThem) {
+  struct Case {
+    int64_t chunks, cols, parts, partsOfBf16; // vectors of bf16 have twice the columns
+  };
+  for (Case c : {Case{256, 768, 16, 32}, {256, 40, 16, 32}, {256, 33, 4, 4}, {256, 7, 4, 4}, {48, 64, 4, 4}, {250, 64, 2, 2}, {31, 64, 1, 1}, {16, 1 << 16, 1, 1}}) {
+    auto expectParts = [&](int64_t parts) { return [=](const Geometry &g) { EXPECT_EQ(g.verticalParts, parts) << c.chunks << " chunks of " << c.cols; }; };
+    expectCpuResults(sized(chunkSums, 1, c.cols, "f32", c.chunks), {.relative = 1e-5, .inPlace = true}, expectParts(c.parts));
+    expectCpuResults(sized(chunkSums, 1, c.cols, "bf16", c.chunks), {.inPlace = true}, expectParts(c.partsOfBf16));
+  }
+  for (auto [chunks, parts] : {std::pair<int64_t, int64_t>{256, 32}, {32, 4}, {100, 4}, {17, 1}})
+    expectCpuResults(sized(chunksOfScalar, 1, 1, "f32", chunks), {.relative = 1e-5},
+                     [&, parts = parts](const Geometry &g) { EXPECT_EQ(g.verticalParts, parts); });
 }
 
 /// The kernels of a compiled example, each a text of its own, contiguous.

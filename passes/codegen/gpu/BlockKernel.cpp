@@ -51,6 +51,11 @@ void BlockKernel::findThread(StringRef sharedName) {
   OpBuilder &b = body.builder();
   auto number = [&](Value index) { return arith::IndexCastOp::create(b, body.loc(), b.getI32Type(), index).getResult(); };
   thread = number(gpu::ThreadIdOp::create(b, body.loc(), gpu::Dimension::x));
+  if (geometry.verticalParts > 1) {
+    verticalPart = rem(thread, geometry.verticalParts);
+    thread = div(thread, geometry.verticalParts);
+    body.setVerticalPart(verticalPart);
+  }
   Value block = number(gpu::BlockIdOp::create(b, body.loc(), gpu::Dimension::x));
   lane = rem(thread, 32);
   ofRowThread = geometry.rowsAtOnce == 1 ? thread : rem(thread, geometry.threadsPerRow);
@@ -69,6 +74,8 @@ void BlockKernel::bindRow(Value row, Value end) {
     Value last = arith::SubIOp::create(body.builder(), body.loc(), end, body.number(1));
     row = arith::MinSIOp::create(body.builder(), body.loc(), row, last);
   }
+  if (verticalPart) // All of them have the sum, one stores it.
+    rowExists = both(rowExists, isZero(verticalPart));
   for (auto [i, dim] : llvm::enumerate(llvm::reverse(walk.rows))) {
     if (i + 1 == walk.rows.size()) {
       body.bindRow(dim.key, row);

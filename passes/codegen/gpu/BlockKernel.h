@@ -60,7 +60,8 @@ private:
   ThreadBody body;
   Values yields;
   bool isChunked;
-  mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn; // i32
+  /// i32; where threads share vertical sums, they have one number in `thread`.
+  mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn, verticalPart;
   mlir::Value rowExists, shift, shared;
   llvm::SmallVector<Place, 8> places;
   Values carried;            // sums of chunk results, by result and place

@@ -19,14 +19,31 @@ constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
 /// Threads of a row that is walked in loops: several such blocks fit a
 /// multiprocessor, and one loads while another waits at a barrier.
 constexpr int64_t loopThreads = 512;
-/// A vertical sum is a chain of loads: threads hide them, not vectors.
-constexpr int64_t wantedThreadsOfVertical = 8192;
+/// A vertical sum is a chain of loads: threads hide them, not vectors. Loads
+/// that a thread has under way at once, and bytes of a row that a warp loads.
+constexpr int64_t wantedThreadsOfVertical = 8192, verticalLoads = 8, verticalBytes = 32;
 
 int64_t bytesOf(const Access &access) { return access.type.getElementTypeBitWidth() / 8; }
 
 bool hasVertical(const Walk &walk) {
   return llvm::any_of(FusedOp(walk.op).getBody().front().getOps<ReduceOp>(),
                       [&](ReduceOp reduce) { return walk.formOf(reduce) == ReduceForm::vertical; });
+}
+
+/// Divides the outermost dim of every vertical sum.
+int64_t verticalSize(const Walk &walk) {
+  int64_t size = 0;
+  for (ReduceOp reduce : FusedOp(walk.op).getBody().front().getOps<ReduceOp>()) {
+    if (walk.formOf(reduce) != ReduceForm::vertical)
+      continue;
+    auto input = tensorType(reduce.getInput());
+    int64_t outermost = 1;
+    for (auto [name, extent] : llvm::reverse(llvm::zip_equal(dimsOf(input).getNames(), input.getShape())))
+      if (reduce.getDims().find(name) >= 0 && extent != 1)
+        outermost = extent;
+    size = std::gcd(size, outermost);
+  }
+  return size;
 }
 
 /// 16 bytes of the smallest elements.
@@ -106,20 +123,35 @@ private:
     int64_t rows = std::max<int64_t>(1, wanted / geometry.threadsPerRow);
     if (!isChunked)
       rows = std::min<int64_t>(rows, llvm::PowerOf2Ceil(walk.numRows));
-    return std::max(rows, warp / geometry.threadsPerRow);
+    return std::max(rows, warp / (geometry.threadsPerRow * geometry.verticalParts));
   }
 
   /// All vectors are independent: one for each thread.
   void shareFreely() {
-    int64_t block = hasVertical(walk) ? 64 : 256;
-    while (hasVertical(walk) && geometry.width > 1 && walk.numRows * vectorsOfRow() < wantedThreadsOfVertical)
-      geometry.width /= 2;
+    if (hasVertical(walk))
+      shareVertical();
+    // Of threads that do not share a sum.
+    int64_t block = geometry.verticalParts > 1 ? 256 / geometry.verticalParts : hasVertical(walk) ? 64 : 256;
     int64_t perRow = llvm::PowerOf2Ceil(vectorsOfRow());
     geometry.threadsPerRow = std::min(perRow, isChunked ? warp : block);
     if (walk.numRows == 1 && walk.numCols == 1)
-      return; // One warp; it shares vertical sums.
+      return; // One warp.
     geometry.rowsAtOnce = rowsFor(block);
     geometry.columnBlocks = llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
+  }
+
+  /// More threads, until there are enough: that share sums, then of narrower
+  /// vectors, as long as a warp loads whole sectors.
+  void shareVertical() {
+    int64_t size = verticalSize(walk), &parts = geometry.verticalParts;
+    int64_t wantedBytes = std::min(verticalBytes, walk.numCols * 4);
+    auto threads = [&] { return walk.numRows * vectorsOfRow() * parts; };
+    auto bytes = [&](int64_t vectors) { return std::min(vectorsOfRow(), vectors) * geometry.width * 4; };
+    while (!isChunked && parts < warp && size % (2 * parts) == 0 && size / (2 * parts) >= verticalLoads && threads() < wantedThreadsOfVertical &&
+           bytes(warp / (2 * parts)) >= wantedBytes)
+      parts *= 2;
+    while (geometry.width > 1 && threads() < wantedThreadsOfVertical && (parts == 1 || bytes(warp / parts) > wantedBytes))
+      geometry.width /= 2;
   }
 
   /// The fewest threads that hold a row in registers; one block sees all of it.

@@ -23,11 +23,14 @@ struct Geometry {
   /// Rows begin at any element, and vectors at multiples of their length: a
   /// row's first and last vector hold columns that are not its own.
   bool shifted = false;
+  /// Threads, next to each other, that share each vertical sum of their place
+  /// and then hold all of it: a power of two up to a warp.
+  int64_t verticalParts = 1;
   int64_t columnBlocks = 1; // blocks that share a row; one when rows are reduced
   int64_t rowBlocks = 1;    // blocks along rows: one a chunk when there are chunks
   int64_t sharedBytes = 0;  // static, of a block
 
-  int64_t block() const { return std::max<int64_t>(32, threadsPerRow * rowsAtOnce); }
+  int64_t block() const { return std::max<int64_t>(32, threadsPerRow * rowsAtOnce * verticalParts); }
   int64_t grid() const { return rowBlocks * columnBlocks; }
   /// Vectors of a row of `columns`.
   int64_t vectorsOf(int64_t columns) const { return (columns + (shifted ? 2 * width - 2 : width - 1)) / width; }

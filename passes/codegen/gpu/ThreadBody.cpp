@@ -1,6 +1,7 @@
 // Values of ThreadBody: operands, maps, rolls, sums over chunks.
 #include "passes/codegen/gpu/ThreadBody.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/codegen/BodyEmitter.h"
@@ -201,48 +202,78 @@ ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
   builders.assign(4, before[scope]);
   bool isWide = isVector() && (scope & ofPlace);
   Value start = identity(reduce.getKind() == Reduction::max);
-  Value sum = sumVertical(reduce, dims, isWide ? spread(builders[scope], start) : start, isWide);
+  Value sum = sumVertical(reduce, dims, isWide ? spread(builders[scope], start) : start, isWide, geometry.verticalParts);
+  if (geometry.verticalParts > 1)
+    sum = sumOfParts(builders[scope], sum, reduce.getKind() == Reduction::max);
   before[scope] = builders[scope];
   builders = before;
   return {sum, scope};
 }
 
-/// Eight loads are under way before the first is added, in the order of the CPU's.
-Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide) {
-  bool isMax = reduce.getKind() == Reduction::max;
+/// Eight loads are under way before the first is added.
+Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide, int64_t parts) {
   if (dims.empty()) {
     Value part = eval(reduce.getInput()).value;
-    return combine(builders[ofBoth], isMax, carried, wide ? spread(builders[ofBoth], part) : part);
+    return combine(builders[ofBoth], reduce.getKind() == Reduction::max, carried, wide ? spread(builders[ofBoth], part) : part);
   }
   auto input = tensorType(reduce.getInput());
-  int64_t size = input.getDimSize(dimsOf(input).find(dims.front())), unrolled = 1;
-  while (dims.size() == 1 && unrolled < 8 && size % (unrolled * 2) == 0)
+  int64_t count = input.getDimSize(dimsOf(input).find(dims.front())) / parts, unrolled = 1;
+  while (dims.size() == 1 && unrolled < 8 && count % (unrolled * 2) == 0)
     unrolled *= 2;
-  auto loop = scf::ForOp::create(builders[ofBoth], loc(), number(0), number(size), number(unrolled), ValueRange(carried));
+  if (count == unrolled)
+    return sumPositions(reduce, dims, carried, wide, number(0), unrolled, parts);
+  auto loop = scf::ForOp::create(builders[ofBoth], loc(), number(0), number(count), number(unrolled), ValueRange(carried));
   SmallVector<OpBuilder, 4> before(builders);
   builders.assign(4, OpBuilder::atBlockEnd(loop.getBody()));
+  carried = sumPositions(reduce, dims, loop.getRegionIterArg(0), wide, loop.getInductionVar(), unrolled, parts);
+  scf::YieldOp::create(builders[ofBoth], loc(), carried);
+  builders = before;
+  return loop.getResult(0);
+}
+
+Value ThreadBody::sumPositions(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide, Value first, int64_t count, int64_t parts) {
   auto knownValues = values;
   auto knownLoads = loads;
-  carried = loop.getRegionIterArg(0);
-  Values parts;
-  for (int64_t i = 0; i < unrolled; ++i) {
+  Values found;
+  for (int64_t i = 0; i < count; ++i) {
     OpBuilder &b = builders[ofBoth];
-    Value position = i ? arith::AddIOp::create(b, loc(), loop.getInductionVar(), number(i)).getResult() : loop.getInductionVar();
+    Value position = i ? arith::AddIOp::create(b, loc(), first, number(i)).getResult() : first;
+    if (parts > 1) {
+      position = arith::MulIOp::create(b, loc(), position, number(parts));
+      position = arith::AddIOp::create(b, loc(), position, verticalPart);
+    }
     verticalPositions.push_back({dims.front(), position});
     if (dims.size() > 1)
-      carried = sumVertical(reduce, dims.drop_front(), carried, wide);
+      carried = sumVertical(reduce, dims.drop_front(), carried, wide, /*parts=*/1);
     else
-      parts.push_back(eval(reduce.getInput()).value);
+      found.push_back(eval(reduce.getInput()).value);
     verticalPositions.pop_back();
     values = knownValues;
     loads = knownLoads;
   }
   OpBuilder &b = builders[ofBoth];
-  for (Value part : parts)
-    carried = combine(b, isMax, carried, wide ? spread(b, part) : part);
-  scf::YieldOp::create(b, loc(), carried);
-  builders = before;
-  return loop.getResult(0);
+  for (Value part : found)
+    carried = combine(b, reduce.getKind() == Reduction::max, carried, wide ? spread(b, part) : part);
+  return carried;
+}
+
+/// Both sides of an exchange add the same two numbers, so all end equal.
+Value ThreadBody::sumOfParts(OpBuilder &b, Value sum, bool isMax) {
+  auto exchange = [&](Value value, int64_t offset) -> Value {
+    return gpu::ShuffleOp::create(b, loc(), value, static_cast<int32_t>(offset), 32, gpu::ShuffleMode::XOR).getShuffleResult();
+  };
+  for (int64_t offset = geometry.verticalParts / 2; offset > 0; offset /= 2) {
+    auto type = dyn_cast<VectorType>(sum.getType());
+    if (!type) {
+      sum = combine(b, isMax, sum, exchange(sum, offset));
+      continue;
+    }
+    Value others = sum;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      others = vector::InsertOp::create(b, loc(), exchange(vector::ExtractOp::create(b, loc(), sum, i), offset), others, i);
+    sum = combine(b, isMax, sum, others);
+  }
+  return sum;
 }
 
 /// A NaN does not replace what was found so far, as on the CPU.

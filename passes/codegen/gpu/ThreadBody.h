@@ -37,6 +37,8 @@ public:
 
   /// Begins in a kernel's entry block. `pointers` are of the inputs, then of the results.
   void begin(mlir::Block *entry, mlir::ValueRange pointers);
+  /// Which of the threads that share vertical sums this is.
+  void setVerticalPart(mlir::Value part) { verticalPart = part; }
   void setStream(mlir::Operation *dropout, mlir::Value stream) { streams[dropout] = stream; }
 
   /// Where ops of this scope go now.
@@ -82,7 +84,13 @@ private:
   ThreadValue evalIndex(mlir::StringAttr dim, int64_t rotation);
   ThreadValue evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<ThreadValue> operands, int64_t rotation);
   ThreadValue evalVertical(transformer::ReduceOp reduce);
-  mlir::Value sumVertical(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide);
+  /// The sum along `dims`; of the first one this thread's share of `parts`.
+  mlir::Value sumVertical(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide, int64_t parts);
+  /// `count` positions of the first dim from `first` on, each `parts` after the one before.
+  mlir::Value sumPositions(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide, mlir::Value first, int64_t count,
+                           int64_t parts);
+  /// The sums of all threads that share them, in each.
+  mlir::Value sumOfParts(mlir::OpBuilder &b, mlir::Value sum, bool isMax);
   unsigned scopeOf(mlir::Value value);
 
   /// Position along `key` and its scope; null when nothing is bound to it.
@@ -104,6 +112,7 @@ private:
   mlir::Block *entry = nullptr;
   llvm::SmallVector<mlir::Value> bases;
   llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>> rowPositions, verticalPositions;
+  mlir::Value verticalPart;
   const Place *place = nullptr;
   llvm::DenseMap<Key, ThreadValue> values;
   std::map<std::tuple<unsigned, int64_t, int>, ThreadValue> loads; // as stored
