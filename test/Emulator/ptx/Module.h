@@ -21,7 +21,7 @@
 namespace meshwork::ptx {
 
 struct Shape {
-  Dim3 grid, block;
+  Dim3 grid = {}, block = {};
   uint32_t sharedBytes = 0; // dynamic
   unsigned numThreads = 1;  // of this process
   /// A warp that runs more is stopped; 0: no limit.

@@ -130,8 +130,7 @@ uint64_t parseExtents(Tokens &tokens, Variable &variable) {
 }
 
 std::string textBetween(const Token &first, const Token &last) {
-  const char *end = last.text.data() + last.text.size();
-  std::string text(first.text.data(), end);
+  std::string text(first.text.data(), last.text.data());
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;
   return text;
@@ -286,10 +285,8 @@ private:
 
   void variables(Space space) {
     tokens.next();
-    do {
-      function.variables.push_back(parseVariable(tokens, space));
-      current.declared.insert(function.variables.back().name);
-    } while (tokens.accept(","));
+    function.variables.push_back(parseVariable(tokens, space));
+    current.declared.insert(function.variables.back().name);
     tokens.expect(";");
   }
 

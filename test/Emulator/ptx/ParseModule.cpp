@@ -113,11 +113,9 @@ void parseFunction(Tokens &tokens, ModuleSyntax &module, bool isKernel) {
 
 void parseModuleVariable(Tokens &tokens, ModuleSyntax &module, Space space,
                          bool external) {
-  do {
-    Variable variable = parseVariable(tokens, space);
-    variable.external = external;
-    module.variables.push_back(std::move(variable));
-  } while (tokens.accept(","));
+  Variable variable = parseVariable(tokens, space);
+  variable.external = external;
+  module.variables.push_back(std::move(variable));
   tokens.expect(";");
 }
 
