@@ -33,6 +33,10 @@ for tool in ("meshwork", "meshwork-opt", "meshwork-run"):
     substitute(tool, os.path.join(config.meshwork_build, "bin"))
 for tool in ("FileCheck", "not", "count", "split-file"):
     substitute(tool, config.llvm_tools)
+# Built with the unit tests: what reads PTX without a GPU.
+substitute("ptx-check", os.path.join(config.meshwork_build, "test"))
+if os.path.exists(os.path.join(config.meshwork_build, "test", "ptx-check")):
+    config.available_features.add("emulator")
 # Without CUDA's assembler its tests are skipped: "requires: ptxas".
 if shutil.which("ptxas") or os.access("/usr/local/cuda/bin/ptxas", os.X_OK):
     config.available_features.add("ptxas")
