@@ -1,0 +1,100 @@
+// Which code runs on a GPU, which GPU a rank gets, and when two devices agree.
+#include "runtime/core/ComparingDevice.h"
+#include "runtime/device/cuda/CudaDevice.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace meshwork::runtime {
+namespace {
+using cuda::chooseGpus;
+using cuda::runsOn;
+using plan::ImageKind;
+
+TEST(Image, CubinsRunOnTheirMajorVersionFromTheirMinorOn) {
+  EXPECT_TRUE(runsOn("sm_80", ImageKind::cubin, 8, 0));
+  EXPECT_TRUE(runsOn("sm_80", ImageKind::cubin, 8, 9));
+  EXPECT_FALSE(runsOn("sm_80", ImageKind::cubin, 9, 0));
+  EXPECT_FALSE(runsOn("sm_86", ImageKind::cubin, 8, 0));
+  EXPECT_TRUE(runsOn("sm_100", ImageKind::cubin, 10, 3));
+}
+
+TEST(Image, PtxRunsOnAllLaterOnes) {
+  EXPECT_TRUE(runsOn("sm_80", ImageKind::ptx, 12, 0));
+  EXPECT_FALSE(runsOn("sm_100", ImageKind::ptx, 9, 0));
+}
+
+TEST(Image, ArchitectureSpecificCodeRunsThereAlone) {
+  EXPECT_TRUE(runsOn("sm_90a", ImageKind::cubin, 9, 0));
+  EXPECT_TRUE(runsOn("sm_90a", ImageKind::ptx, 9, 0));
+  EXPECT_FALSE(runsOn("sm_90a", ImageKind::ptx, 10, 0));
+}
+
+TEST(Image, OtherNamesRunNowhere) {
+  for (const char *name : {"", "sm_", "sm_a", "sm_9x", "x86-64-v4", "sm_99999999999"})
+    EXPECT_FALSE(runsOn(name, ImageKind::ptx, 9, 0)) << name;
+}
+
+TEST(ChooseGpus, OneEach) {
+  DeviceOptions options;
+  options.ranks = 3;
+  auto chosen = chooseGpus(options, 4, false);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(*chosen, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(ChooseGpus, TooFewIsRefusedUnlessShared) {
+  DeviceOptions options;
+  options.ranks = 2;
+  auto chosen = chooseGpus(options, 1, false);
+  EXPECT_EQ(chosen.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(chosen.status().message().find("2 ranks on this machine need as many GPUs, there is 1"), std::string::npos);
+  options.shareGpu = true;
+  chosen = chooseGpus(options, 1, false);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(*chosen, (std::vector<int>{0, 0}));
+}
+
+TEST(ChooseGpus, ProcessesOfAMachineTakeTurns) {
+  DeviceOptions options;
+  options.processesHere = 4;
+  options.process = 2;
+  EXPECT_EQ(*chooseGpus(options, 4, false), std::vector<int>{2});
+  EXPECT_FALSE(chooseGpus(options, 1, false).ok());
+  // The launcher showed this process one GPU, its own.
+  EXPECT_EQ(*chooseGpus(options, 1, true), std::vector<int>{0});
+}
+
+class Allowance : public testing::Test {
+protected:
+  double share(std::vector<float> expected, std::vector<float> got, bool inexact = false) {
+    shape[0] = static_cast<int64_t>(got.size());
+    ViewInfo view{};
+    view.dtype = plan::DType::f32;
+    view.shape = shape;
+    view.strides = strides;
+    view.elements = shape[0];
+    auto bytes = [](const std::vector<float> &v) { return reinterpret_cast<const std::byte *>(v.data()); };
+    return shareOfAllowance(view, bytes(expected), bytes(got), inexact);
+  }
+  int64_t shape[1] = {0}, strides[1] = {1};
+};
+
+TEST_F(Allowance, EqualIsNothing) { EXPECT_EQ(share({1, -2, 0}, {1, -2, 0}), 0); }
+TEST_F(Allowance, RoundingPasses) { EXPECT_LT(share({1, 2, 3}, {1.00001f, 2, 3}), 1); }
+TEST_F(Allowance, AWrongElementAmongManyFails) {
+  std::vector<float> expected(1000, 1), got = expected;
+  got[700] = 1.01f;
+  EXPECT_GT(share(expected, got), 1);
+  EXPECT_LT(share(expected, got, /*inexact=*/true), 1);
+  got[700] = 0;
+  EXPECT_GT(share(expected, got, /*inexact=*/true), 1);
+}
+TEST_F(Allowance, NaNMustMeetNaN) {
+  EXPECT_EQ(share({NAN, 1}, {NAN, 1}), 0);
+  EXPECT_EQ(share({1, 1}, {NAN, 1}), HUGE_VAL);
+  EXPECT_EQ(share({NAN, 1}, {1, 1}), HUGE_VAL);
+}
+TEST_F(Allowance, ZeroesAreExact) { EXPECT_EQ(share({0, 0}, {1e-30f, 0}), HUGE_VAL); }
+
+} // namespace
+} // namespace meshwork::runtime
