@@ -77,6 +77,10 @@ private:
       llvm::outs() << spec::printWithOrigins(result);
     spec = *result.spec;
     origins = result.origins;
+    if (!options.cpuCode.empty() && spec.device == spec::Device::cpu) {
+      llvm::errs() << "meshwork: error: --with-cpu-code is for [target] device = \"cuda\"; the spec's is \"cpu\", which has such code anyway\n";
+      return usage;
+    }
     return ok;
   }
 
@@ -163,7 +167,7 @@ private:
   int emitPlan() {
     auto start = std::chrono::steady_clock::now();
     ModuleOp module = model.module();
-    FailureOr<target::PlanTarget> machines = target::resolveTarget(spec, [&] { return module.emitError(); });
+    FailureOr<target::PlanTarget> machines = target::resolveTarget(spec, options.cpuCode, [&] { return module.emitError(); });
     if (failed(machines))
       return badSpec;
     FailureOr<std::vector<char>> file = target::writePlan(module, spec, *machines, {options.model, model.text(), model.vocabulary(), origins});

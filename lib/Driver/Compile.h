@@ -14,6 +14,7 @@ struct CompileOptions {
   std::string compileTo;              // stop after this phase and print the IR
   std::string dumpPhases;             // a folder for the IR after each phase
   std::string reproducer;             // where a failed compilation is written; "" is output + ".reproducer.mlir"
+  std::string cpuCode;                // of a GPU's plan: also code for this CPU ("native"), to compare with; "" is none
   bool printConfig = false;           // print the effective spec with origins and stop
   bool dumpPassPipeline = false;      // print the passes of each phase
   bool timing = false;                // print the time of each phase

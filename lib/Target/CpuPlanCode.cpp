@@ -5,23 +5,37 @@
 using namespace mlir;
 namespace meshwork::target {
 
-LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target, plan::PlanT &plan, KernelNumbers &numbers) {
+namespace {
+LogicalResult addObject(ModuleOp module, const CpuTarget &target, plan::PlanT &plan) {
   codegen::loadKernelDialects(*module.getContext());
   OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
-  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module)) {
+  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
     if (failed(codegen::emitKernel(kernel, *code, target)))
       return failure();
+  FailureOr<std::vector<char>> object = compileToSharedObject(*code, target);
+  if (failed(object))
+    return failure();
+  plan.code.assign(object->begin(), object->end());
+  plan.cpu_features = target.requiredFeatures;
+  return success();
+}
+} // namespace
+
+LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target, plan::PlanT &plan, KernelNumbers &numbers) {
+  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module)) {
     auto entry = std::make_unique<plan::KernelT>();
     entry->symbol = kernel.symbol;
     entry->num_args = kernel.inputs.size() + kernel.results.size();
     numbers.ofCluster[kernel.symbol] = plan.kernels.size();
     plan.kernels.push_back(std::move(entry));
   }
-  FailureOr<std::vector<char>> object = compileToSharedObject(*code, target);
-  if (failed(object))
-    return failure();
-  plan.code.assign(object->begin(), object->end());
-  return success();
+  return addObject(module, target, plan);
+}
+
+LogicalResult addComparableCpuCode(ModuleOp module, const CpuTarget &target, plan::PlanT &plan, const KernelNumbers &numbers) {
+  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
+    plan.kernels[numbers.ofCluster.at(kernel.symbol)]->cpu_symbol = kernel.symbol;
+  return addObject(module, target, plan);
 }
 
 } // namespace meshwork::target

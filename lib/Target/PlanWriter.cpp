@@ -57,7 +57,11 @@ public:
 
 private:
   LogicalResult addKernels() {
-    return target.cpu ? addCpuCode(module, *target.cpu, plan, kernels) : addCudaCode(module, target.gpus, plan, kernels);
+    if (target.device() == spec::Device::cpu)
+      return addCpuCode(module, *target.cpu, plan, kernels);
+    if (failed(addCudaCode(module, target.gpus, plan, kernels)))
+      return failure();
+    return target.cpu ? addComparableCpuCode(module, *target.cpu, plan, kernels) : success();
   }
 
   void addMesh() {
@@ -83,10 +87,9 @@ private:
 
   void describe() {
     plan.producer = producer;
-    plan.device = target.cpu ? plan::Device::cpu : plan::Device::cuda;
-    plan.arch = target.cpu ? target.cpu->arch : spec.arch;
-    if (target.cpu)
-      plan.cpu_features = target.cpu->requiredFeatures;
+    bool isCpu = target.device() == spec::Device::cpu;
+    plan.device = isCpu ? plan::Device::cpu : plan::Device::cuda;
+    plan.arch = isCpu ? target.cpu->arch : spec.arch;
     plan.global_batch = spec.batch.global;
     plan.micro_batch = spec.batch.micro;
     plan.sequence = spec.batch.sequence;
@@ -158,16 +161,17 @@ FailureOr<plan::PlanT> programsOf(ModuleOp module, spec::Device device) {
 }
 } // namespace
 
-FailureOr<PlanTarget> resolveTarget(const spec::Spec &spec, function_ref<InFlightDiagnostic()> emitError) {
+FailureOr<PlanTarget> resolveTarget(const spec::Spec &spec, StringRef withCpu, function_ref<InFlightDiagnostic()> emitError) {
   PlanTarget target;
   if (spec.device == spec::Device::cuda) {
     FailureOr<std::vector<CudaTarget>> gpus = resolveCudaTargets(spec.arch, emitError);
     if (failed(gpus))
       return failure();
     target.gpus = std::move(*gpus);
-    return target;
+    if (withCpu.empty())
+      return target;
   }
-  FailureOr<CpuTarget> cpu = resolveCpuTarget(spec.arch, emitError);
+  FailureOr<CpuTarget> cpu = resolveCpuTarget(withCpu.empty() ? StringRef(spec.arch) : withCpu, emitError);
   if (failed(cpu))
     return failure();
   target.cpu = std::move(*cpu);

@@ -22,6 +22,7 @@ class InProcessTransport : public Transport {
 public:
   InProcessTransport(Mesh mesh, const InProcessOptions &options);
   ~InProcessTransport() override;
+  InProcessTransport *inProcess() override { return this; }
 
   uint32_t numRanks() const override { return mesh.numRanks(); }
   absl::StatusOr<std::unique_ptr<PreparedCollective>>

@@ -65,9 +65,13 @@ public:
   virtual absl::Status run(ParallelFor parallel, CommTimes &times) = 0;
 };
 
+class InProcessTransport;
+
 class Transport {
 public:
   virtual ~Transport() = default;
+  /// Itself, where all ranks are threads of this process.
+  virtual InProcessTransport *inProcess() { return nullptr; }
   virtual uint32_t numRanks() const = 0;
   /// Called by each rank, in the order in which it will run them.
   virtual absl::StatusOr<std::unique_ptr<PreparedCollective>>

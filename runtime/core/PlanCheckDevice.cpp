@@ -58,8 +58,8 @@ absl::Status checkLaunch(const plan::Kernel &kernel) {
 }
 
 absl::Status checkGpuCode(const plan::Plan &plan) {
-  if (sizeOf(plan.code()) > 0 || sizeOf(plan.cpu_features()) > 0)
-    return bad("it is for GPUs but has code or features of a CPU");
+  if (sizeOf(plan.code()) == 0 && sizeOf(plan.cpu_features()) > 0)
+    return bad("it is for GPUs but has features of a CPU, and no code for one");
   if (sizeOf(plan.kernels()) > 0 && sizeOf(plan.images()) == 0)
     return bad("it has ", plan.kernels()->size(), " kernels but no images");
   for (const plan::Image *image : orEmpty(plan.images()))

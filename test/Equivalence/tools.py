@@ -58,7 +58,8 @@ class Run:
 
 
 class Workspace:
-    def __init__(self):
+    def __init__(self, **environment):
+        self._environment = {**os.environ, **environment}
         self._folder = tempfile.TemporaryDirectory(prefix="meshwork-")
         self.path = pathlib.Path(self._folder.name)
         self._files = 0
@@ -91,7 +92,8 @@ class Workspace:
         """The finished process; its output is text, and it ends by itself."""
         command = [str(BIN / tool), *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
+                              timeout=TIMEOUT_S, stdin=subprocess.DEVNULL,
+                              env=self._environment)
 
     def must(self, tool, *arguments):
         done = self.call(tool, *arguments)

@@ -91,7 +91,12 @@ KernelLibrary::load(const plan::Plan &plan) {
     return handle.status();
   library->handle = *handle;
   for (const plan::Kernel *kernel : *plan.kernels()) {
-    const char *symbol = kernel->symbol() ? kernel->symbol()->c_str() : "";
+    const flatbuffers::String *name = kernel->symbol();
+    if (plan.device() == plan::Device::cuda && !(name = kernel->cpu_symbol())) {
+      library->functions.push_back(nullptr); // of an instruction that is no launch
+      continue;
+    }
+    const char *symbol = name ? name->c_str() : "";
     void *address = dlsym(library->handle, symbol);
     if (!address)
       return absl::DataLossError(absl::StrCat(

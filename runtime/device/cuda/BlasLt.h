@@ -27,8 +27,8 @@ public:
 
   /// Times what the library proposes, on the request's memory, and keeps the
   /// fastest: writes dst and the workspace, so call it before anything lives
-  /// there. Equal products of one device are timed once in a process and get
-  /// the same algorithm; other threads wait for that. Not while capturing.
+  /// there. Equal products are timed once in a process and get the same
+  /// algorithm; other threads wait for that. Not while capturing.
   /// Without it the library's first proposal runs, the same in every process.
   absl::Status tune(Stream stream);
 
@@ -78,6 +78,11 @@ public:
   /// the library proposes nothing.
   absl::StatusOr<std::unique_ptr<BlasLtMatmul>>
   prepare(const MatmulRequest &request) const;
+
+  /// What `tune` has found in this process, as text, for other processes to
+  /// `adopt`: all ranks then run the same algorithms.
+  static std::string choices();
+  static void adopt(absl::string_view choices);
 
 private:
   BlasLt(const Driver &driver, const BlasLtLibrary &library,

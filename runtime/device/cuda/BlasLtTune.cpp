@@ -1,5 +1,8 @@
 // Which of the library's proposals is fastest here, found by trying them.
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/BlasLt.h"
 #include <map>
@@ -11,11 +14,12 @@ namespace {
 /// some ten different products of about a millisecond.
 constexpr int timedRuns = 5;
 
-/// Index of the fastest candidate by device and problem. The lists of
-/// candidates are the same for the same problem.
+/// Index of the fastest candidate by problem. The lists of candidates are the
+/// same for the same problem, and the GPUs of a run are taken to be alike: what
+/// several ranks compute must have the same bits on all.
 struct Tuned {
   std::mutex mutex; // held while timing: nobody disturbs it or does it twice
-  std::map<std::pair<Device, std::string>, size_t> fastest;
+  std::map<std::string, size_t> fastest;
 };
 
 Tuned &tuned() {
@@ -28,7 +32,7 @@ absl::Status BlasLtMatmul::tune(Stream stream) {
   if (candidates.size() == 1)
     return absl::OkStatus();
   std::lock_guard<std::mutex> lock(tuned().mutex);
-  auto key = std::make_pair(device, problem.key());
+  std::string key = problem.key();
   auto known = tuned().fastest.find(key);
   if (known != tuned().fastest.end() && known->second < candidates.size()) {
     chosen = known->second;
@@ -37,6 +41,25 @@ absl::Status BlasLtMatmul::tune(Stream stream) {
   MESHWORK_ASSIGN_OR_RETURN(chosen, fastest(stream));
   tuned().fastest[key] = chosen;
   return absl::OkStatus();
+}
+
+std::string BlasLt::choices() {
+  std::lock_guard<std::mutex> lock(tuned().mutex);
+  std::string text;
+  for (const auto &[key, index] : tuned().fastest)
+    absl::StrAppend(&text, index, " ", key, "\n");
+  return text;
+}
+
+void BlasLt::adopt(absl::string_view choices) {
+  std::lock_guard<std::mutex> lock(tuned().mutex);
+  for (absl::string_view line : absl::StrSplit(choices, '\n')) {
+    std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    size_t index = 0;
+    if (absl::SimpleAtoi(parts.first, &index))
+      tuned().fastest[std::string(parts.second)] = index;
+  }
 }
 
 absl::StatusOr<size_t> BlasLtMatmul::fastest(Stream stream) {

@@ -3,6 +3,7 @@
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Memory.h"
+#include "runtime/device/cuda/PeerTransport.h"
 #include <cstdlib>
 #include <map>
 
@@ -83,15 +84,19 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
   return total;
 }
 
+/// Made by the first rank that comes; all give the same host transport.
 absl::StatusOr<DeviceTransport *>
 CudaDevice::transportOf(const ExecutorSetup &setup) {
-  static struct : DeviceTransport {
-    absl::StatusOr<std::unique_ptr<DeviceCollective>>
-    prepare(uint32_t, CollectiveRequest) override {
-      return absl::UnimplementedError("collectives between GPUs are not there yet: compile the plan for one rank");
-    }
-  } none;
-  return &none;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (transport)
+    return transport.get();
+  InProcessTransport *host = setup.transport.inProcess();
+  if (!host || gpus.size() > 1)
+    return absl::UnimplementedError(
+        "collectives between GPUs are not there yet: run the plan in one "
+        "process, with --share-gpu");
+  transport = std::make_unique<PeerTransport>(driver, *host);
+  return transport.get();
 }
 
 absl::StatusOr<std::unique_ptr<Executor>>

@@ -5,9 +5,11 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
+constexpr Phase phases[] = {Phase::once, Phase::step, Phase::microbatch,
+                            Phase::update};
+
 bool hasMatmul(const plan::Program &program) {
-  for (Phase phase :
-       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+  for (Phase phase : phases)
     for (const plan::Instruction *instruction : listOf(program, phase))
       if (instruction->op_type() == plan::Operation::Matmul)
         return true;
@@ -28,8 +30,9 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            made->blas.get(),
                            made->main->stream(),
                            cuda.tunes};
-  for (Phase phase :
-       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+  if (cuda.tunes)
+    MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
+  for (Phase phase : phases)
     MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
   // After binding: candidates of products are timed on this memory.
   MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
@@ -88,6 +91,23 @@ CudaExecutor::channel(uint32_t number) {
   MESHWORK_ASSIGN_OR_RETURN(made->begin, EventHandle::create(cuda.gpu));
   found = std::move(made);
   return found.get();
+}
+
+/// Rank 0 times products for all: what several ranks compute must have the
+/// same bits on each.
+absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
+  if (setup.program.rank == 0)
+    for (Phase phase : phases)
+      for (const plan::Instruction *source :
+           listOf(setup.program.program, phase))
+        if (source->op_type() == plan::Operation::Matmul)
+          MESHWORK_RETURN_IF_ERROR(makeOperation(*source, context).status());
+  absl::StatusOr<std::vector<std::string>> all = setup.transport.exchange(
+      setup.program.rank, setup.program.rank == 0 ? BlasLt::choices() : "",
+      "the timing of products");
+  MESHWORK_RETURN_IF_ERROR(all.status());
+  BlasLt::adopt((*all)[0]);
+  return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::bind(Phase phase, const OperationContext &context) {

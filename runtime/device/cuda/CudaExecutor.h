@@ -57,13 +57,14 @@ private:
     uint32_t begin, end;
   };
   /// Lists differ by what the first and the last microbatch do otherwise.
-  using PiecesKey = std::tuple<Phase, uint32_t, bool, bool>;
+  using PiecesKey = std::tuple<Phase, uint32_t, uint32_t, bool, bool>;
   struct Mark; // of Observed.cpp
 
   CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
       : setup(setup), cuda(cuda) {}
   absl::Status allocate();
   absl::Status clearPersistent();
+  absl::Status shareTuning(const OperationContext &context);
   absl::Status bind(Phase phase, const OperationContext &context);
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
                                 const OperationContext &context);

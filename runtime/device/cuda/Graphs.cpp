@@ -12,7 +12,7 @@ CudaExecutor::piecesOf(const ListRun &list) {
   bool isFirst = list.microbatch == 0;
   bool isLast = list.microbatch + 1 == setup.program.plan.microbatches();
   auto [at, isNew] =
-      pieces.try_emplace({list.phase, list.begin, isFirst, isLast});
+      pieces.try_emplace({list.phase, list.begin, list.end, isFirst, isLast});
   if (!isNew)
     return &at->second;
   const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];

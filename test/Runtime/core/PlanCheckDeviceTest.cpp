@@ -34,9 +34,7 @@ TEST(PlanCheckDevice, codeOfGpus) {
   expectRefused(
       gpuPlan,
       {
-          {"code or features of a CPU",
-           [](PlanT &p, ProgramT &) { p.code = {1}; }},
-          {"code or features of a CPU",
+          {"features of a CPU, and no code for one",
            [](PlanT &p, ProgramT &) { p.cpu_features = {"avx2"}; }},
           {"3 kernels but no images",
            [](PlanT &p, ProgramT &) { p.images.clear(); }},

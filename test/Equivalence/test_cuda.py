@@ -1,0 +1,151 @@
+"""Plans for a GPU against the same plans for the CPU: loss, every gradient, every updated
+weight, on one rank and on ranks that share a GPU. Where no GPU is, the driver, cuBLASLt and
+PTX are emulated on the CPU (test/Emulator): the launcher, the plan and its kernels are those
+that a GPU runs.
+
+Tolerance. That of test_sharded for sums in another order; and functions that a GPU
+approximates (exp, quotients and roots to 2^-22, where the CPU has 2^-24) may put a factor
+of four between them.
+"""
+import os
+import unittest
+
+import numpy as np
+
+import configs
+import tools
+from test_parallel import EPSILON, RATE, Agreement
+from test_sharded import BATCH, CORPUS, GPT2, LLAMA, SEQUENCE, spec
+
+APPROXIMATE = 8
+EMULATOR = tools.BIN.parent / "emulator"
+GPU = {"target": {"device": "cuda", "arch": "sm_80"}}  # one assembly each
+ONE = ({"dp": 1, "fsdp": 1, "tp": 1}, False, 0)
+# dp, tensor and sequence parallelism, ZeRO-1, ZeRO-3, and a mixture.
+LAYOUTS = [({"dp": 2, "fsdp": 1, "tp": 1}, False, 0),
+           ({"dp": 1, "fsdp": 1, "tp": 2}, True, 0),
+           ({"dp": 2, "fsdp": 1, "tp": 1}, False, 1),
+           ({"dp": 2, "fsdp": 1, "tp": 1}, False, 3),
+           ({"dp": 2, "fsdp": 1, "tp": 2}, True, 3)]
+
+
+def emulated(**more):
+    path = os.pathsep.join(filter(None, [str(EMULATOR), os.environ.get("LD_LIBRARY_PATH")]))
+    return {"LD_LIBRARY_PATH": path, **more}
+
+
+class Cuda(Agreement):
+    batch, sequence, corpus = BATCH, SEQUENCE, CORPUS
+
+    @classmethod
+    def setUpClass(cls):
+        cls.space = tools.Workspace(**emulated())
+        cls.addClassCleanup(cls.space.close)
+
+    def run_on(self, device, config, layout, weights, steps=1, options=(), **sections):
+        sections.update(GPU if device == "cuda" else {})
+        plan = self.space.compile(config, spec(*layout, **sections))
+        if device == "cuda" and np.prod(list(layout[0].values())) > 1:
+            options = ["--share-gpu", *options]
+        return self.space.train(plan, CORPUS, steps, *options, lr=RATE, init=weights)
+
+    def check(self, config, layout, **sections):
+        weights = self.space.save_weights(self.random_weights(config))
+        limits = {n: APPROXIMATE * x for n, x in self.gradient_limits(config).items()}
+        base = self.run_on("cpu", config, ONE, weights, **sections)
+        run = self.run_on("cuda", config, layout, weights, **sections)
+        self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
+        found, expected = run.gradients, base.gradients
+        self.assertEqual(set(found), set(limits))
+        far = {n: np.linalg.norm(found[n] - expected[n]) / limits[n] for n in limits}
+        self.assertLess(max(far.values()), 1, max(far, key=far.get))
+        self.check_weights(run.weights, base.weights, limits, steps=1)
+
+    def test_one_rank(self):
+        for config in (GPT2, LLAMA):
+            with self.subTest(config["model_type"]):
+                self.check(config, ONE)
+
+    def test_dropout_masks_are_the_same(self):
+        config = {**GPT2, "embd_pdrop": 0.1, "attn_pdrop": 0.2, "resid_pdrop": 0.3}
+        self.check(config, ONE)
+
+    def test_ranks_that_share_a_gpu(self):
+        for config in (GPT2, LLAMA):
+            for layout in LAYOUTS:
+                with self.subTest(config["model_type"], layout=layout):
+                    self.check(config, layout)
+
+    def test_the_same_bits_again(self):
+        weights = self.space.save_weights(self.random_weights(LLAMA))
+        for layout in (ONE, LAYOUTS[-1]):
+            runs = [self.run_on("cuda", LLAMA, layout, weights, steps=2, options=options)
+                    for options in ([], ["--synchronous"], ["--profile"])]
+            self.assertEqual(runs[0].weight_bytes, runs[1].weight_bytes)
+            self.assertEqual(runs[0].weight_bytes, runs[2].weight_bytes)
+            self.assertEqual(runs[0].losses, runs[1].losses)
+
+    def test_bf16_learns_as_on_the_cpu(self):
+        for config in (GPT2, LLAMA):
+            weights = self.space.save_weights(self.random_weights(config))
+            losses = [self.run_on(device, config, ONE, weights, steps=4,
+                                  precision={"compute": "bf16"}).losses
+                      for device in ("cpu", "cuda")]
+            # bf16 rounds at 2^-9; losses are means over many tokens.
+            np.testing.assert_allclose(losses[1], losses[0], rtol=2 ** -9)
+
+    def test_each_instruction_against_the_cpu(self):
+        for compute in ("f32", "bf16"):
+            for config in (GPT2, LLAMA):
+                with self.subTest(config["model_type"], compute=compute):
+                    plan = self.space.compile(
+                        config, spec(*ONE, **GPU, precision={"compute": compute}),
+                        "--with-cpu-code", "native")
+                    done = self.space.must(
+                        "meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type",
+                        "u16", "--steps", 2, "--compare-cpu")
+                    for kind in ("Launch", "Matmul", "Attention", "AttentionGrad", "Embedding",
+                                 "EmbeddingGrad"):
+                        self.assertRegex(done.stdout, rf"{kind} \({compute}\)")
+
+
+class Refusals(unittest.TestCase):
+    def test_no_driver(self):
+        """Exit code 69, and what is missing."""
+        with tools.Workspace(LD_LIBRARY_PATH="") as space:
+            plan = space.compile(GPT2, spec(*ONE, **GPU))
+            for option in ("--validate-only", "--share-gpu"):
+                done = space.call("meshwork-run", plan, "--steps", 0, option)
+                self.assertEqual(done.returncode, 69, done.stderr)
+                self.assertIn("NVIDIA GPU and its driver", done.stderr)
+
+    def test_fewer_gpus_than_ranks(self):
+        with tools.Workspace(**emulated()) as space:
+            plan = space.compile(GPT2, spec(*LAYOUTS[0], **GPU))
+            done = space.call("meshwork-run", plan, "--steps", 0)
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertIn("2 ranks on this machine need as many GPUs, there is 1", done.stderr)
+
+    def test_too_little_memory(self):
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_MEMORY="1000000")) as space:
+            plan = space.compile(GPT2, spec(*ONE, **GPU))
+            done = space.call("meshwork-run", plan, "--steps", 0)
+            self.assertEqual(done.returncode, 71, done.stderr)
+            self.assertIn("free: compile with a smaller micro batch", done.stderr)
+
+    def test_code_for_another_gpu(self):
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="8.0")) as space:
+            plan = space.compile(GPT2, spec(*ONE, target={"device": "cuda", "arch": "sm_90a"}))
+            done = space.call("meshwork-run", plan, "--steps", 0)
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertIn("no code of the plan runs on GPU 0", done.stderr)
+
+    def test_options_of_gpus_on_the_cpu(self):
+        with tools.Workspace() as space:
+            plan = space.compile(GPT2, spec(*ONE))
+            done = space.call("meshwork-run", plan, "--steps", 0, "--compare-cpu")
+            self.assertEqual(done.returncode, 64, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
