@@ -9,11 +9,15 @@ namespace meshwork::attention {
 
 #define MESHWORK_INLINE __device__ __attribute__((always_inline)) inline
 
-inline constexpr float log2e = 1.44269504088896341f, ln2 = 0.693147180559945309f;
+inline constexpr float log2e = 1.44269504088896341f,
+                       ln2 = 0.693147180559945309f;
 
 struct Strides {
   i64 sample, position, head; // in elements
 };
+
+/// The workspace: of each row of scores, lse * log2(e) and delta.
+using RowValues = Vector<float, 2>;
 
 struct Shape {
   i64 sequence, heads, kvHeads, headDim;
@@ -26,16 +30,31 @@ struct Shape {
 #define ATTENTION_FUNCTION DEVICE_FUNCTION __attribute__((always_inline))
 #define ATTENTION_SIZES i64 sequence, i64 heads, i64 kvHeads, i64 headDim
 #define ATTENTION_STRIDES(of) i64 of##Sample, i64 of##Position, i64 of##Head
-#define ATTENTION_RULES                                                                                                          \
-  i64 aligned, i64 causal, i64 window, i64 hasDropout, i64 stream, i64 threshold, i64 globalHeads, float scale, float keepScale
-#define ATTENTION_SHAPE                                                                                                          \
-  {sequence, heads, kvHeads, headDim, aligned, causal, window, hasDropout, stream, threshold, globalHeads, scale, keepScale}
+#define ATTENTION_RULES                                                        \
+  i64 aligned, i64 causal, i64 window, i64 hasDropout, i64 stream,             \
+      i64 threshold, i64 globalHeads, float scale, float keepScale
+#define ATTENTION_SHAPE                                                        \
+  {sequence,   heads,  kvHeads,   headDim,     aligned, causal,   window,      \
+   hasDropout, stream, threshold, globalHeads, scale,   keepScale}
+#define ATTENTION_FORWARD_PARAMETERS(T)                                        \
+  const T *q, const T *k, const T *v, const i32 *random, const i32 *firstHead, \
+      T *out, float *lse, ATTENTION_SIZES, ATTENTION_STRIDES(q),               \
+      ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(out),      \
+      i64 lseSample, i64 lseHead, ATTENTION_RULES
+#define ATTENTION_GRAD_PARAMETERS(T)                                           \
+  const T *q, const T *k, const T *v, const T *out, const float *lse,          \
+      const T *dout, const i32 *random, const i32 *firstHead, T *dq, T *dk,    \
+      T *dv, RowValues *workspace, ATTENTION_SIZES, ATTENTION_STRIDES(q),      \
+      ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(out),      \
+      ATTENTION_STRIDES(dout), ATTENTION_STRIDES(dq), ATTENTION_STRIDES(dk),   \
+      ATTENTION_STRIDES(dv), i64 lseSample, i64 lseHead, ATTENTION_RULES
 /// `Each` for every class.
-#define ATTENTION_CLASSES(Each) Each(16) Each(32) Each(64) Each(80) Each(96) Each(128) Each(192) Each(256)
+#define ATTENTION_CLASSES(Each)                                                \
+  Each(16) Each(32) Each(64) Each(80) Each(96) Each(128) Each(192) Each(256)
 
-/// Hides where a value comes from. LLVM would otherwise keep the address of every
-/// access in a register of its own through the loop over blocks; so it forms
-/// them where they are used.
+/// Hides where a value comes from. LLVM would otherwise keep the address of
+/// every access in a register of its own through the loop over blocks; so it
+/// forms them where they are used.
 MESHWORK_INLINE u32 fresh(u32 value) {
   asm volatile("" : "+r"(value));
   return value;
@@ -50,36 +69,49 @@ struct Block {
   int query, queries, key, keys;
 };
 
-MESHWORK_INLINE int smaller(i64 a, i64 b) { return static_cast<int>(a < b ? a : b); }
-MESHWORK_INLINE int larger(i64 a, i64 b) { return static_cast<int>(a > b ? a : b); }
+MESHWORK_INLINE int smaller(i64 a, i64 b) {
+  return static_cast<int>(a < b ? a : b);
+}
+MESHWORK_INLINE int larger(i64 a, i64 b) {
+  return static_cast<int>(a > b ? a : b);
+}
 
 template <typename T>
-MESHWORK_INLINE T *rowAt(T *base, const Strides &strides, i64 sample, i64 position, i64 head) {
-  return base + sample * strides.sample + position * strides.position + head * strides.head;
+MESHWORK_INLINE T *rowAt(T *base, const Strides &strides, i64 sample,
+                         i64 position, i64 head) {
+  return base + sample * strides.sample + position * strides.position +
+         head * strides.head;
 }
 
 /// Keys that queries [first, end) see; the same for queries of keys.
 MESHWORK_INLINE Range keysOf(const Shape &shape, int first, int end) {
-  return {shape.window ? larger(0, first - shape.window + 1) : 0, shape.causal ? end : static_cast<int>(shape.sequence)};
+  return {shape.window ? larger(0, first - shape.window + 1) : 0,
+          shape.causal ? end : static_cast<int>(shape.sequence)};
 }
 MESHWORK_INLINE Range queriesOf(const Shape &shape, int first, int end) {
-  return {shape.causal ? first : 0, shape.window ? smaller(shape.sequence, end - 1 + shape.window) : static_cast<int>(shape.sequence)};
+  return {shape.causal ? first : 0,
+          shape.window ? smaller(shape.sequence, end - 1 + shape.window)
+                       : static_cast<int>(shape.sequence)};
 }
 
 /// Some pair of the block is not seen, or its key is past the end.
 MESHWORK_INLINE bool isPartial(const Shape &shape, const Block &block) {
-  int lastQuery = block.query + block.queries - 1, endKey = block.key + block.keys;
-  return endKey > shape.sequence || (shape.causal && endKey - 1 > block.query) ||
+  int lastQuery = block.query + block.queries - 1,
+      endKey = block.key + block.keys;
+  return endKey > shape.sequence ||
+         (shape.causal && endKey - 1 > block.query) ||
          (shape.window && lastQuery - block.key >= shape.window);
 }
 /// With a causal mask no query sees past the end, but such as are past it.
 MESHWORK_INLINE bool sees(const Shape &shape, int query, int key) {
-  return (shape.causal ? query - key >= 0 : key < shape.sequence) && (!shape.window || query - key < shape.window);
+  return (shape.causal ? query - key >= 0 : key < shape.sequence) &&
+         (!shape.window || query - key < shape.window);
 }
 
 /// Philox4x32-10, the first output word: runtime/device/cpu/Philox.h.
 MESHWORK_INLINE u32 philoxWord(u32 seed, u32 stream, u32 step, u64 index) {
-  u32 c0 = static_cast<u32>(index), c1 = static_cast<u32>(index >> 32), c2 = step, c3 = 0;
+  u32 c0 = static_cast<u32>(index), c1 = static_cast<u32>(index >> 32),
+      c2 = step, c3 = 0;
 #pragma unroll
   for (u32 round = 0; round < 10; ++round) {
     u64 left = u64{0xD2511F53} * c0, right = u64{0xCD9E8D57} * c2;
@@ -96,18 +128,21 @@ struct Dropout {
   u32 seed = 0, step = 0;
   u64 firstRow = 0; // of the global tensor's rows: the head's query 0
 
-  MESHWORK_INLINE Dropout(const Shape &shape, const i32 *random, const i32 *firstHead, int sample, int head) {
+  MESHWORK_INLINE Dropout(const Shape &shape, const i32 *random,
+                          const i32 *firstHead, int sample, int head) {
     if (!shape.hasDropout)
       return;
     seed = static_cast<u32>(random[0]);
     step = static_cast<u32>(random[1]);
     u64 globalSample = u64{static_cast<u32>(random[2])} + sample;
-    u64 globalHead = static_cast<u64>(head) + (firstHead ? static_cast<u32>(*firstHead) : 0);
+    u64 globalHead =
+        static_cast<u64>(head) + (firstHead ? static_cast<u32>(*firstHead) : 0);
     firstRow = (globalSample * shape.globalHeads + globalHead) * shape.sequence;
   }
   MESHWORK_INLINE bool keeps(const Shape &shape, int query, int key) const {
     u64 index = (firstRow + query) * shape.sequence + key;
-    return philoxWord(seed, static_cast<u32>(shape.stream), step, index) >= static_cast<u32>(shape.threshold);
+    return philoxWord(seed, static_cast<u32>(shape.stream), step, index) >=
+           static_cast<u32>(shape.threshold);
   }
 };
 

@@ -12,22 +12,29 @@ template <typename T> struct HeadRows {
   i64 stride; // elements
   int count;  // rows that exist
 
-  MESHWORK_INLINE HeadRows(T *base, const Strides &strides, i64 sequence, int sample, int first, int head)
-      : data(rowAt(base, strides, sample, first, head)), stride(strides.position), count(static_cast<int>(sequence) - first) {}
+  MESHWORK_INLINE HeadRows(T *base, const Strides &strides, i64 sequence,
+                           int sample, int first, int head)
+      : data(rowAt(base, strides, sample, first, head)),
+        stride(strides.position), count(static_cast<int>(sequence) - first) {}
 };
 
-/// Shared memory by its own addresses.
+#define MESHWORK_SHARED __attribute__((address_space(3)))
+/// Shared memory by its own addresses, of 32 bits.
 MESHWORK_INLINE u32 sharedAddress() {
-  return static_cast<u32>(reinterpret_cast<u64>((__attribute__((address_space(3))) u8 *)meshwork_shared));
+  return static_cast<u32>(
+      reinterpret_cast<u64>((MESHWORK_SHARED u8 *)meshwork_shared));
 }
 template <typename T> MESHWORK_INLINE T *sharedPointer(u32 address) {
-  return reinterpret_cast<T *>(meshwork_shared + (address - sharedAddress()));
+  return (T *)reinterpret_cast<MESHWORK_SHARED T *>(u64{address});
 }
 
 /// Starts to copy 16 bytes; or writes zeros, and does not read.
 MESHWORK_INLINE void startCopy(u32 to, const void *from, bool exists) {
-  u64 address = reinterpret_cast<u64>((__attribute__((address_space(1))) const void *)from);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(address), "r"(exists ? 16 : 0) : "memory");
+  u64 address = reinterpret_cast<u64>(
+      (__attribute__((address_space(1))) const void *)from);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+               "l"(address), "r"(exists ? 16 : 0)
+               : "memory");
 }
 /// Waits for this thread's copies, then for the block: all see all of them.
 MESHWORK_INLINE void finishCopies() {
@@ -36,7 +43,8 @@ MESHWORK_INLINE void finishCopies() {
 }
 
 /// 16 bytes of elements of which `count` exist, one by one.
-template <typename T> MESHWORK_INLINE void copyElements(u32 to, const T *from, int count) {
+template <typename T>
+MESHWORK_INLINE void copyElements(u32 to, const T *from, int count) {
   constexpr int perChunk = 16 / sizeof(T);
   T *target = sharedPointer<T>(to);
 #pragma unroll
@@ -46,16 +54,23 @@ template <typename T> MESHWORK_INLINE void copyElements(u32 to, const T *from, i
 
 /// `rows` rows into a tile of Engine's layout, by all threads of the block.
 template <typename Engine, int rows, int threads>
-MESHWORK_INLINE void copyRows(u32 tile, const HeadRows<const typename Engine::Element> &from, const Shape &shape) {
-  constexpr int perChunk = 16 / sizeof(typename Engine::Element), chunks = Engine::d / perChunk;
-  constexpr int rowsAtOnce = threads / chunks; // Threads that are left over rest.
-  u32 thread = fresh(threadInBlock()), chunk = thread % chunks, firstRow = thread / chunks;
-  int left = static_cast<int>(shape.headDim) - static_cast<int>(chunk) * perChunk;
+MESHWORK_INLINE void
+copyRows(u32 tile, const HeadRows<const typename Engine::Element> &from,
+         const Shape &shape) {
+  constexpr int perChunk = 16 / sizeof(typename Engine::Element),
+                chunks = Engine::d / perChunk;
+  constexpr int rowsAtOnce =
+      threads / chunks; // Threads that are left over rest.
+  u32 thread = fresh(threadInBlock()), chunk = thread % chunks,
+      firstRow = thread / chunks;
+  int left =
+      static_cast<int>(shape.headDim) - static_cast<int>(chunk) * perChunk;
   int rowsLeft = left > 0 ? from.count - static_cast<int>(firstRow) : 0;
   const auto *source = from.data + firstRow * from.stride + chunk * perChunk;
 #pragma unroll
   for (int row = 0; row < rows; row += rowsAtOnce) {
-    if ((threads % chunks != 0 && firstRow >= rowsAtOnce) || (row + rowsAtOnce > rows && firstRow + row >= rows))
+    if ((threads % chunks != 0 && firstRow >= rowsAtOnce) ||
+        (row + rowsAtOnce > rows && firstRow + row >= rows))
       continue;
     u32 to = Engine::chunkAt(tile, firstRow + row, chunk);
     if (shape.aligned)

@@ -1,6 +1,5 @@
 // Attention, forward: a thread block keeps a block of queries and walks the
-// blocks of keys that they see. While one product runs, the other's operand
-// arrives: values during q times k, the next keys during softmax times v.
+// blocks of keys and values that they see.
 #include "passes/codegen/gpu/library/AttentionMma.h"
 #include "passes/codegen/gpu/library/AttentionPlain.h"
 #include "passes/codegen/gpu/library/AttentionSoftmax.h"
@@ -20,17 +19,22 @@ template <typename T> struct ForwardOperands {
 template <typename Engine> class Forward {
   using T = typename Engine::Element;
   static constexpr Tile tile = forwardTile(Engine::bf16, Engine::d);
-  static constexpr int R = Engine::rows, N = Engine::columns(Engine::d);
+  static constexpr int R = Engine::rows, C = Engine::columns(tile.keys),
+                       N = Engine::columns(Engine::d);
+  // Of keys and values; two where the next arrive while these are used.
+  static constexpr int buffers = Engine::bf16 ? 2 : 1;
+  static constexpr int keyBytes = Engine::tileBytes(tile.keys);
 
   const Shape &shape;
   const ForwardOperands<T> &ops;
   int sample, head, kvHead, query;
-  u32 qTile, kTile, vTile, scratch;
+  u32 qTile, stream, scratch;
   Softmax<Engine> softmax;
   float values[R][N];
 
 public:
-  MESHWORK_INLINE Forward(const Shape &shape, const ForwardOperands<T> &ops) : shape(shape), ops(ops) {
+  MESHWORK_INLINE Forward(const Shape &shape, const ForwardOperands<T> &ops)
+      : shape(shape), ops(ops) {
     int blocks = static_cast<int>(blocksOf(shape.sequence, tile.queries));
     int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
     // Later queries see more keys, and blocks start in order: long ones first.
@@ -39,79 +43,105 @@ public:
     head = pair % static_cast<int>(shape.heads);
     kvHead = head / static_cast<int>(shape.heads / shape.kvHeads);
     qTile = sharedAddress();
-    kTile = qTile + Engine::tileBytes(tile.queries);
-    vTile = kTile + Engine::tileBytes(tile.keys);
-    scratch = vTile + Engine::tileBytes(tile.keys);
+    stream = qTile + Engine::tileBytes(tile.queries);
+    scratch = stream + buffers * 2 * keyBytes;
     setAll(values, 0);
   }
 
   MESHWORK_INLINE void run() {
-    Range keys = keysOf(shape, query, smaller(query + tile.queries, shape.sequence));
+    Range keys =
+        keysOf(shape, query, smaller(query + tile.queries, shape.sequence));
     int key = keys.first / tile.keys * tile.keys;
-    copyRows<Engine, tile.queries, tile.threads>(qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
-    copyKeys(key);
-    Dropout dropout(shape, ops.random, ops.firstHead, sample, head);
-    for (; key < keys.end; key += tile.keys) {
-      finishCopies(); // of keys; and all are done with the values before
-      copyRows<Engine, tile.keys, tile.threads>(vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead}, shape);
-      float scores[R][Engine::columns(tile.keys)];
-      setAll(scores, 0);
-      Engine::multiply(scores, qTile, kTile);
-      finishCopies(); // of values; and all are done with the keys
-      if (key + tile.keys < keys.end)
-        copyKeys(key + tile.keys);
-      addValues(scores, {query, tile.queries, key, tile.keys}, dropout);
+    copyRows<Engine, tile.queries, tile.threads>(
+        qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head},
+        shape);
+    copyKeys(stream, key);
+    for (u32 turn = 0; key < keys.end; key += tile.keys, turn ^= buffers - 1) {
+      int next = key + tile.keys;
+      finishCopies(); // and all are done with the other buffer
+      if (buffers == 2 && next < keys.end)
+        copyKeys(stream + (turn ^ 1) * 2 * keyBytes, next);
+      addKeys(stream + turn * 2 * keyBytes,
+              {query, tile.queries, key, tile.keys});
+      if (buffers == 1) {
+        meetBlock();
+        if (next < keys.end)
+          copyKeys(stream, next);
+      }
     }
     finish();
   }
 
 private:
-  MESHWORK_INLINE void copyKeys(int key) {
-    copyRows<Engine, tile.keys, tile.threads>(kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
+  MESHWORK_INLINE void copyKeys(u32 to, int key) {
+    copyRows<Engine, tile.keys, tile.threads>(
+        to, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
+    copyRows<Engine, tile.keys, tile.threads>(
+        to + keyBytes,
+        {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead}, shape);
   }
 
-  template <int C> MESHWORK_INLINE void addValues(float (&scores)[R][C], const Block &block, const Dropout &dropout) {
-    Kept<Engine, false, R, C> kept(shape, dropout, block);
+  MESHWORK_INLINE void addKeys(u32 buffer, const Block &block) {
+    float scores[R][C];
+    setAll(scores, 0);
+    Engine::multiply(scores, qTile, buffer);
     applySign(scores, shape);
     if (isPartial(shape, block))
       fillUnseen<Engine, false>(scores, shape, block, -infinity);
     softmax.add(scores, values, factorOf(shape));
-    kept.apply(scores, shape, 1); // The factor is applied at the end.
-    Engine::accumulate(values, scores, vTile, scratch);
+    drop<Engine>(scores, shape,
+                 Dropout(shape, ops.random, ops.firstHead, sample, head), block,
+                 1); // The factor: at the end.
+    Engine::accumulate(values, scores, buffer + keyBytes, scratch);
   }
 
   MESHWORK_INLINE void finish() {
     float factors[R];
+    u32 thread = fresh(threadInBlock());
     float *lse = ops.lse + sample * ops.lseSample + head * ops.lseHead;
 #pragma unroll
     for (int i = 0; i < R; ++i) {
       float sum = rowSum<Engine>(softmax.sum[i]);
       factors[i] = (shape.hasDropout ? shape.keepScale : 1.0f) / sum;
-      int row = query + Engine::firstRow() + Engine::rowStep(i);
-      if (row < shape.sequence && threadInBlock() % Engine::lanesOfRow == 0)
-        lse[row] = (softmax.maximum[i] * factorOf(shape) + __nvvm_lg2_approx_f(sum)) * ln2;
+      int row = query + static_cast<int>(Engine::firstRow(thread)) +
+                Engine::rowStep(i);
+      if (row < shape.sequence && thread % Engine::lanesOfRow == 0)
+        lse[row] =
+            (softmax.maximum[i] * factorOf(shape) + __nvvm_lg2_approx_f(sum)) *
+            ln2;
     }
-    Engine::store({ops.out, ops.outStrides, shape.sequence, sample, query, head}, values, factors, qTile, shape);
+    Engine::store(
+        {ops.out, ops.outStrides, shape.sequence, sample, query, head}, values,
+        factors, qTile, shape);
   }
 };
 
-template <int D> using ForwardMma = MmaEngine<D, forwardTile(true, D).queries / (forwardTile(true, D).threads / 2)>;
+template <int D>
+using ForwardMma = MmaEngine<D, forwardTile(true, D).queries /
+                                    (forwardTile(true, D).threads / 2)>;
 } // namespace
 
-#define MESHWORK_FUNCTION(name, T, Engine)                                                                                       \
-  ATTENTION_FUNCTION void meshwork_attention_##name(const T *q, const T *k, const T *v, const i32 *random, const i32 *firstHead, \
-                                                    T *out, float *lse, ATTENTION_SIZES, ATTENTION_STRIDES(q),                   \
-                                                    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(out),          \
-                                                    i64 lseSample, i64 lseHead, ATTENTION_RULES) {                               \
-    Shape shape = ATTENTION_SHAPE;                                                                                               \
-    ForwardOperands<T> ops{q, k, v, random, firstHead, out, lse,                                                                 \
-                           {qSample, qPosition, qHead}, {kSample, kPosition, kHead},                                             \
-                           {vSample, vPosition, vHead}, {outSample, outPosition, outHead},                                       \
-                           lseSample, lseHead};                                                                                  \
-    Forward<Engine>(shape, ops).run();                                                                                           \
+#define MESHWORK_FUNCTION(name, T, Engine)                                     \
+  ATTENTION_FUNCTION void meshwork_attention_##name(                           \
+      ATTENTION_FORWARD_PARAMETERS(T)) {                                       \
+    Shape shape = ATTENTION_SHAPE;                                             \
+    ForwardOperands<T> ops{q,                                                  \
+                           k,                                                  \
+                           v,                                                  \
+                           random,                                             \
+                           firstHead,                                          \
+                           out,                                                \
+                           lse,                                                \
+                           {qSample, qPosition, qHead},                        \
+                           {kSample, kPosition, kHead},                        \
+                           {vSample, vPosition, vHead},                        \
+                           {outSample, outPosition, outHead},                  \
+                           lseSample,                                          \
+                           lseHead};                                           \
+    Forward<Engine>(shape, ops).run();                                         \
   }
-#define MESHWORK_CLASS(d)                                                                                                        \
-  MESHWORK_FUNCTION(bf16_##d, Bf16, ForwardMma<d>)                                                                               \
+#define MESHWORK_CLASS(d)                                                      \
+  MESHWORK_FUNCTION(bf16_##d, Bf16, ForwardMma<d>)                             \
   MESHWORK_FUNCTION(f32_##d, float, PlainEngine<d>)
 ATTENTION_CLASSES(MESHWORK_CLASS)
 

@@ -35,11 +35,12 @@ constexpr int plainBytes(int d, int tiles) {
   return 4 * side * (tiles * (d + 4) + (side + 4) + 2);
 }
 
+/// A block keeps queries and walks keys and values, bf16 in two buffers.
 constexpr Tile forwardTile(bool bf16, int d) {
   if (!bf16)
     return {plainSide(d), plainSide(d), plainThreads, plainBytes(d, 3)};
-  int queries = d <= 128 ? 128 : 64;
-  return {queries, 64, 128, (queries + 2 * 64) * d * 2};
+  int queries = d <= 128 ? 128 : 64, keys = d <= 80 ? 64 : 32;
+  return {queries, keys, 128, (queries + 4 * keys) * d * 2};
 }
 
 /// dk and dv: a block keeps keys and walks queries; bf16 in two buffers.
@@ -48,10 +49,9 @@ constexpr Tile keyGradTile(bool bf16, int d) {
     return {plainSide(d), plainSide(d), plainThreads, plainBytes(d, 4)};
   int keys = d <= 128 ? 128 : 64, queries = d <= 128 ? 64 : 32;
   int threads = d <= 64 || d > 128 ? 128 : 256;
-  return {queries, keys, threads, (2 * keys + 4 * queries) * d * 2 + 2 * queries * 8};
+  return {queries, keys, threads,
+          (2 * keys + 4 * queries) * d * 2 + 2 * queries * 8};
 }
-/// Of bf16: queries whose scores are in registers at a time.
-constexpr int keyGradColumns(int d) { return d == 64 ? 16 : 32; }
 /// Above 128 one block has half of the columns of dk and dv.
 constexpr int keyGradParts(bool bf16, int d) { return bf16 && d > 128 ? 2 : 1; }
 
@@ -63,24 +63,32 @@ constexpr Tile queryGradTile(bool bf16, int d) {
   return {queries, keys, 128, (2 * queries + 2 * keys) * d * 2};
 }
 
-constexpr long long blocksOf(long long count, int size) { return (count + size - 1) / size; }
+constexpr long long blocksOf(long long count, int size) {
+  return (count + size - 1) / size;
+}
 
 // Grids.
-constexpr long long forwardGrid(bool bf16, int d, long long batch, long long sequence, long long heads) {
+constexpr long long forwardGrid(bool bf16, int d, long long batch,
+                                long long sequence, long long heads) {
   return batch * heads * blocksOf(sequence, forwardTile(bf16, d).queries);
 }
-constexpr long long rowSumGrid(long long batch, long long sequence, long long heads) {
+constexpr long long rowSumGrid(long long batch, long long sequence,
+                               long long heads) {
   return batch * heads * blocksOf(sequence, paddedQueries);
 }
-constexpr long long keyGradGrid(bool bf16, int d, long long batch, long long sequence, long long kvHeads) {
-  return batch * kvHeads * blocksOf(sequence, keyGradTile(bf16, d).keys) * keyGradParts(bf16, d);
+constexpr long long keyGradGrid(bool bf16, int d, long long batch,
+                                long long sequence, long long kvHeads) {
+  return batch * kvHeads * blocksOf(sequence, keyGradTile(bf16, d).keys) *
+         keyGradParts(bf16, d);
 }
-constexpr long long queryGradGrid(bool bf16, int d, long long batch, long long sequence, long long heads) {
+constexpr long long queryGradGrid(bool bf16, int d, long long batch,
+                                  long long sequence, long long heads) {
   return batch * heads * blocksOf(sequence, queryGradTile(bf16, d).queries);
 }
 
 /// Of the gradient: two f32 for each row of scores, see README.md.
-constexpr long long workspaceBytes(long long batch, long long sequence, long long heads) {
+constexpr long long workspaceBytes(long long batch, long long sequence,
+                                   long long heads) {
   return batch * heads * blocksOf(sequence, paddedQueries) * paddedQueries * 8;
 }
 

@@ -10,9 +10,6 @@
 
 namespace meshwork::attention {
 
-/// Of each row of scores, in the workspace.
-using RowValues = Vector<float, 2>; // lse * log2(e), delta
-
 template <typename T> struct GradOperands {
   const T *q, *k, *v, *out;
   const float *lse;
@@ -20,12 +17,15 @@ template <typename T> struct GradOperands {
   const i32 *random, *firstHead;
   T *dq, *dk, *dv;
   RowValues *rows;
-  Strides qStrides, kStrides, vStrides, outStrides, doutStrides, dqStrides, dkStrides, dvStrides;
+  Strides qStrides, kStrides, vStrides, outStrides, doutStrides, dqStrides,
+      dkStrides, dvStrides;
   i64 lseSample, lseHead;
 
   /// Those of one head, padded to paddedQueries.
-  MESHWORK_INLINE RowValues *rowsOf(const Shape &shape, int sample, int head) const {
-    return rows + (sample * shape.heads + head) * blocksOf(shape.sequence, paddedQueries) * paddedQueries;
+  MESHWORK_INLINE RowValues *rowsOf(const Shape &shape, int sample,
+                                    int head) const {
+    return rows + (sample * shape.heads + head) *
+                      blocksOf(shape.sequence, paddedQueries) * paddedQueries;
   }
 };
 
@@ -34,16 +34,14 @@ MESHWORK_INLINE float probability(float score, float factor, float lse) {
   return exponential2(__builtin_fmaf(score, factor, -lse));
 }
 
-#define ATTENTION_GRAD_PARAMETERS(T)                                                                                             \
-  const T *q, const T *k, const T *v, const T *out, const float *lse, const T *dout, const i32 *random, const i32 *firstHead,    \
-      T *dq, T *dk, T *dv, RowValues *workspace, ATTENTION_SIZES, ATTENTION_STRIDES(q), ATTENTION_STRIDES(k),                    \
-      ATTENTION_STRIDES(v), ATTENTION_STRIDES(out), ATTENTION_STRIDES(dout), ATTENTION_STRIDES(dq), ATTENTION_STRIDES(dk),       \
-      ATTENTION_STRIDES(dv), i64 lseSample, i64 lseHead, ATTENTION_RULES
-#define ATTENTION_GRAD_OPERANDS(T)                                                                                               \
-  GradOperands<T> {                                                                                                              \
-    q, k, v, out, lse, dout, random, firstHead, dq, dk, dv, workspace, {qSample, qPosition, qHead}, {kSample, kPosition, kHead}, \
-        {vSample, vPosition, vHead}, {outSample, outPosition, outHead}, {doutSample, doutPosition, doutHead},                    \
-        {dqSample, dqPosition, dqHead}, {dkSample, dkPosition, dkHead}, {dvSample, dvPosition, dvHead}, lseSample, lseHead       \
+#define ATTENTION_GRAD_OPERANDS(T)                                             \
+  GradOperands<T> {                                                            \
+    q, k, v, out, lse, dout, random, firstHead, dq, dk, dv, workspace,         \
+        {qSample, qPosition, qHead}, {kSample, kPosition, kHead},              \
+        {vSample, vPosition, vHead}, {outSample, outPosition, outHead},        \
+        {doutSample, doutPosition, doutHead}, {dqSample, dqPosition, dqHead},  \
+        {dkSample, dkPosition, dkHead}, {dvSample, dvPosition, dvHead},        \
+        lseSample, lseHead                                                     \
   }
 
 } // namespace meshwork::attention

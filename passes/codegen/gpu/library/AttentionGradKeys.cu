@@ -9,16 +9,20 @@
 namespace meshwork::attention {
 namespace {
 
-template <typename Engine> class KeyGrad {
+/// `columns`: queries whose scores are in registers at a time.
+template <typename Engine, int columns> class KeyGrad {
   using T = typename Engine::Element;
   static constexpr Tile tile = keyGradTile(Engine::bf16, Engine::d);
-  static constexpr int parts = keyGradParts(Engine::bf16, Engine::d), partColumns = Engine::d / parts;
-  static constexpr int step = Engine::bf16 ? keyGradColumns(Engine::d) : tile.queries;
-  static constexpr int R = Engine::rows, C = Engine::columns(step), N = Engine::columns(partColumns);
+  static constexpr int parts = keyGradParts(Engine::bf16, Engine::d),
+                       partColumns = Engine::d / parts;
+  static constexpr int step = Engine::bf16 ? columns : tile.queries;
+  static constexpr int R = Engine::rows, C = Engine::columns(step),
+                       N = Engine::columns(partColumns);
   // Operands of a block of queries: q, dout, RowValues; two of them where the
   // next one arrives while this one is used.
   static constexpr int buffers = Engine::bf16 ? 2 : 1;
-  static constexpr int rowBytes = tile.queries * static_cast<int>(sizeof(RowValues));
+  static constexpr int rowBytes =
+      tile.queries * static_cast<int>(sizeof(RowValues));
   static constexpr int queryBytes = Engine::tileBytes(tile.queries);
   static constexpr int bufferBytes = 2 * queryBytes + rowBytes;
 
@@ -29,7 +33,8 @@ template <typename Engine> class KeyGrad {
   float dk[R][N], dv[R][N];
 
 public:
-  MESHWORK_INLINE KeyGrad(const Shape &shape, const GradOperands<T> &ops) : shape(shape), ops(ops) {
+  MESHWORK_INLINE KeyGrad(const Shape &shape, const GradOperands<T> &ops)
+      : shape(shape), ops(ops) {
     int blocks = static_cast<int>(blocksOf(shape.sequence, tile.keys)) * parts;
     int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
     // With a causal mask the first keys are seen by the most queries.
@@ -46,11 +51,17 @@ public:
   }
 
   MESHWORK_INLINE void run() {
-    Range queries = queriesOf(shape, key, smaller(key + tile.keys, shape.sequence));
+    Range queries =
+        queriesOf(shape, key, smaller(key + tile.keys, shape.sequence));
     int first = queries.first / tile.queries * tile.queries;
-    int group = static_cast<int>(shape.heads / shape.kvHeads), head = kvHead * group, endHead = head + group;
-    copyRows<Engine, tile.keys, tile.threads>(kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
-    copyRows<Engine, tile.keys, tile.threads>(vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead}, shape);
+    int group = static_cast<int>(shape.heads / shape.kvHeads),
+        head = kvHead * group, endHead = head + group;
+    copyRows<Engine, tile.keys, tile.threads>(
+        kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead},
+        shape);
+    copyRows<Engine, tile.keys, tile.threads>(
+        vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
+        shape);
     copyQueries(stream, head, first);
     int query = first, turn = 0;
     while (head < endHead) {
@@ -77,11 +88,14 @@ public:
 
 private:
   MESHWORK_INLINE void copyQueries(u32 to, int head, int query) {
-    copyRows<Engine, tile.queries, tile.threads>(to, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
-    copyRows<Engine, tile.queries, tile.threads>(to + queryBytes,
-                                                 {ops.dout, ops.doutStrides, shape.sequence, sample, query, head}, shape);
+    copyRows<Engine, tile.queries, tile.threads>(
+        to, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
+    copyRows<Engine, tile.queries, tile.threads>(
+        to + queryBytes,
+        {ops.dout, ops.doutStrides, shape.sequence, sample, query, head},
+        shape);
     const RowValues *rows = ops.rowsOf(shape, sample, head) + query;
-    int chunk = threadInBlock();
+    u32 chunk = fresh(threadInBlock());
     if (chunk < rowBytes / 16)
       startCopy(to + 2 * queryBytes + chunk * 16, rows + chunk * 2, true);
   }
@@ -89,47 +103,82 @@ private:
   MESHWORK_INLINE void addQueries(u32 buffer, int head, int query) {
 #pragma unroll 1
     for (int start = 0; start < tile.queries; start += step) {
-      u32 q = buffer + Engine::tileBytes(start), dout = q + queryBytes;
-      const RowValues *rows =
-          sharedPointer<RowValues>(buffer + 2 * queryBytes) + start + Engine::firstColumn();
-      addColumns(q, dout, rows, head, {query + start, step, key, tile.keys});
+      u32 q = buffer + Engine::tileBytes(start);
+      u32 rows =
+          buffer + 2 * queryBytes + start * static_cast<u32>(sizeof(RowValues));
+      addColumns(q, q + queryBytes, rows, head,
+                 {query + start, step, key, tile.keys});
     }
   }
 
-  MESHWORK_INLINE void addColumns(u32 q, u32 dout, const RowValues *rows, int head, const Block &block) {
-    Dropout dropout(shape, ops.random, ops.firstHead, sample, head);
+  /// Queries of `block`, a part of those that have been copied.
+  MESHWORK_INLINE void addColumns(u32 q, u32 dout, u32 rowValues, int head,
+                                  const Block &block) {
+    const RowValues *rows = sharedPointer<RowValues>(rowValues) +
+                            Engine::firstColumn(fresh(threadInBlock()));
     bool partial = isPartial(shape, block);
-    Kept<Engine, true, R, C> kept(shape, dropout, block);
-    float prob[R][C], dprob[R][C];
+    float prob[R][C], other[R][C];
     setAll(prob, 0);
     Engine::multiply(prob, kTile, q);
-    applySign(prob, shape);
-#pragma unroll
-    for (int j = 0; j < C; ++j)
-#pragma unroll
-      for (int i = 0; i < R; ++i)
-        prob[i][j] = probability(prob[i][j], factorOf(shape), rows[Engine::columnStep(j)].x);
+    toProbabilities(prob, rows, head, block);
     if (partial)
       fillUnseen<Engine, true>(prob, shape, block, 0);
-    float dropped[R][C];
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll
       for (int j = 0; j < C; ++j)
-        dropped[i][j] = prob[i][j];
-    kept.apply(dropped, shape, 1); // The factor is applied at the end.
-    Engine::accumulate(dv, dropped, dout, scratch, part * (partColumns / 16));
-    setAll(dprob, 0);
-    Engine::multiply(dprob, vTile, dout);
-    kept.apply(dprob, shape, shape.keepScale);
+        other[i][j] = isDropped(prob[i][j])
+                          ? 0.0f
+                          : prob[i][j]; // Its factor is applied at the end.
+    Engine::accumulate(dv, other, dout, scratch, part * (partColumns / 16));
+    setAll(other, 0);
+    Engine::multiply(other, vTile, dout);
+    toScoreGrads(other, prob, rows);
+    if (partial)
+      fillUnseen<Engine, true>(other, shape, block,
+                               0); // Zero times NaN is not zero.
+    Engine::accumulate(dk, other, q, scratch, part * (partColumns / 16));
+  }
+
+  /// What is dropped becomes negative: one register less than a mask.
+  MESHWORK_INLINE void toProbabilities(float (&scores)[R][C],
+                                       const RowValues *rows, int head,
+                                       const Block &block) {
+    applySign(scores, shape);
 #pragma unroll
     for (int j = 0; j < C; ++j)
 #pragma unroll
       for (int i = 0; i < R; ++i)
-        dprob[i][j] = prob[i][j] * (dprob[i][j] - rows[Engine::columnStep(j)].y);
-    if (partial)
-      fillUnseen<Engine, true>(dprob, shape, block, 0); // Zero times NaN is not zero.
-    Engine::accumulate(dk, dprob, q, scratch, part * (partColumns / 16));
+        scores[i][j] = probability(scores[i][j], factorOf(shape),
+                                   rows[Engine::columnStep(j)].x);
+    if (!shape.hasDropout)
+      return;
+    Kept<Engine, true, R, C> kept(
+        shape, Dropout(shape, ops.random, ops.firstHead, sample, head), block);
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+#pragma unroll
+      for (int j = 0; j < C; ++j)
+        scores[i][j] = kept.keeps(i, j) ? scores[i][j] : -scores[i][j];
+  }
+  MESHWORK_INLINE bool isDropped(float prob) const {
+    return shape.hasDropout && prob < 0;
+  }
+
+  /// From products of dout and values; `scale` is applied at the end.
+  MESHWORK_INLINE void toScoreGrads(float (&dprob)[R][C],
+                                    const float (&prob)[R][C],
+                                    const RowValues *rows) {
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+#pragma unroll
+      for (int i = 0; i < R; ++i) {
+        float delta = rows[Engine::columnStep(j)].y,
+              kept = shape.hasDropout ? dprob[i][j] * shape.keepScale
+                                      : dprob[i][j];
+        dprob[i][j] = isDropped(prob[i][j]) ? prob[i][j] * delta
+                                            : prob[i][j] * (kept - delta);
+      }
   }
 
   MESHWORK_INLINE void finish() {
@@ -139,22 +188,32 @@ private:
       dkFactors[i] = shape.scale;
       dvFactors[i] = shape.hasDropout ? shape.keepScale : 1.0f;
     }
-    Engine::store({ops.dk, ops.dkStrides, shape.sequence, sample, key, kvHead}, dk, dkFactors, kTile, shape, part * partColumns);
-    Engine::store({ops.dv, ops.dvStrides, shape.sequence, sample, key, kvHead}, dv, dvFactors, vTile, shape, part * partColumns);
+    Engine::store({ops.dk, ops.dkStrides, shape.sequence, sample, key, kvHead},
+                  dk, dkFactors, kTile, shape, part * partColumns);
+    Engine::store({ops.dv, ops.dvStrides, shape.sequence, sample, key, kvHead},
+                  dv, dvFactors, vTile, shape, part * partColumns);
   }
 };
 
-template <int D> using KeyGradMma = MmaEngine<D, keyGradTile(true, D).keys / (keyGradTile(true, D).threads / 2)>;
+template <int D>
+using KeyGradMma = MmaEngine<D, keyGradTile(true, D).keys /
+                                    (keyGradTile(true, D).threads / 2)>;
 } // namespace
 
-#define MESHWORK_FUNCTION(name, T, Engine)                                                                                       \
-  ATTENTION_FUNCTION void meshwork_attention_grad_keys_##name(ATTENTION_GRAD_PARAMETERS(T)) {                                    \
-    Shape shape = ATTENTION_SHAPE;                                                                                               \
-    GradOperands<T> ops = ATTENTION_GRAD_OPERANDS(T);                                                                            \
-    KeyGrad<Engine>(shape, ops).run();                                                                                           \
+#define MESHWORK_FUNCTION(name, T, Engine)                                     \
+  ATTENTION_FUNCTION void meshwork_attention_grad_keys_##name(                 \
+      ATTENTION_GRAD_PARAMETERS(T)) {                                          \
+    Shape shape = ATTENTION_SHAPE;                                             \
+    GradOperands<T> ops = ATTENTION_GRAD_OPERANDS(T);                          \
+    /* Dropout needs registers, and most of the time: less of it at once costs \
+     * little. */                                                              \
+    if (shape.hasDropout)                                                      \
+      KeyGrad<Engine, 16>(shape, ops).run();                                   \
+    else                                                                       \
+      KeyGrad<Engine, 32>(shape, ops).run();                                   \
   }
-#define MESHWORK_CLASS(d)                                                                                                        \
-  MESHWORK_FUNCTION(bf16_##d, Bf16, KeyGradMma<d>)                                                                               \
+#define MESHWORK_CLASS(d)                                                      \
+  MESHWORK_FUNCTION(bf16_##d, Bf16, KeyGradMma<d>)                             \
   MESHWORK_FUNCTION(f32_##d, float, PlainEngine<d>)
 ATTENTION_CLASSES(MESHWORK_CLASS)
 

@@ -11,7 +11,8 @@ namespace {
 template <typename Engine> class QueryGrad {
   using T = typename Engine::Element;
   static constexpr Tile tile = queryGradTile(Engine::bf16, Engine::d);
-  static constexpr int R = Engine::rows, C = Engine::columns(tile.keys), N = Engine::columns(Engine::d);
+  static constexpr int R = Engine::rows, C = Engine::columns(tile.keys),
+                       N = Engine::columns(Engine::d);
 
   const Shape &shape;
   const GradOperands<T> &ops;
@@ -21,7 +22,8 @@ template <typename Engine> class QueryGrad {
   float dq[R][N];
 
 public:
-  MESHWORK_INLINE QueryGrad(const Shape &shape, const GradOperands<T> &ops) : shape(shape), ops(ops) {
+  MESHWORK_INLINE QueryGrad(const Shape &shape, const GradOperands<T> &ops)
+      : shape(shape), ops(ops) {
     int blocks = static_cast<int>(blocksOf(shape.sequence, tile.queries));
     int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
     // As in the forward pass: long ones first.
@@ -38,17 +40,24 @@ public:
   }
 
   MESHWORK_INLINE void run() {
-    Range keys = keysOf(shape, query, smaller(query + tile.queries, shape.sequence));
+    Range keys =
+        keysOf(shape, query, smaller(query + tile.queries, shape.sequence));
     int key = keys.first / tile.keys * tile.keys;
-    copyRows<Engine, tile.queries, tile.threads>(qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
-    copyRows<Engine, tile.queries, tile.threads>(doutTile, {ops.dout, ops.doutStrides, shape.sequence, sample, query, head}, shape);
+    copyRows<Engine, tile.queries, tile.threads>(
+        qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head},
+        shape);
+    copyRows<Engine, tile.queries, tile.threads>(
+        doutTile,
+        {ops.dout, ops.doutStrides, shape.sequence, sample, query, head},
+        shape);
     copyValues(key);
     loadRows();
-    Dropout dropout(shape, ops.random, ops.firstHead, sample, head);
     for (; key < keys.end; key += tile.keys) {
       float scores[R][C], dprob[R][C];
       finishCopies(); // of values; and all are done with the keys before
-      copyRows<Engine, tile.keys, tile.threads>(kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
+      copyRows<Engine, tile.keys, tile.threads>(
+          kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead},
+          shape);
       setAll(dprob, 0);
       Engine::multiply(dprob, doutTile, vTile);
       finishCopies(); // of keys; and all are done with the values
@@ -56,23 +65,27 @@ public:
         copyValues(key + tile.keys);
       setAll(scores, 0);
       Engine::multiply(scores, qTile, kTile);
-      toScoreGrads(scores, dprob, {query, tile.queries, key, tile.keys}, dropout);
+      toScoreGrads(scores, dprob, {query, tile.queries, key, tile.keys});
       Engine::accumulate(dq, scores, kTile, scratch);
     }
     float factors[R];
 #pragma unroll
     for (int i = 0; i < R; ++i)
       factors[i] = shape.scale;
-    Engine::store({ops.dq, ops.dqStrides, shape.sequence, sample, query, head}, dq, factors, qTile, shape);
+    Engine::store({ops.dq, ops.dqStrides, shape.sequence, sample, query, head},
+                  dq, factors, qTile, shape);
   }
 
 private:
   MESHWORK_INLINE void copyValues(int key) {
-    copyRows<Engine, tile.keys, tile.threads>(vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead}, shape);
+    copyRows<Engine, tile.keys, tile.threads>(
+        vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
+        shape);
   }
 
   MESHWORK_INLINE void loadRows() {
-    const RowValues *rows = ops.rowsOf(shape, sample, head) + query + Engine::firstRow();
+    const RowValues *rows = ops.rowsOf(shape, sample, head) + query +
+                            Engine::firstRow(threadInBlock());
 #pragma unroll
     for (int i = 0; i < R; ++i) {
       RowValues values = rows[Engine::rowStep(i)];
@@ -82,30 +95,37 @@ private:
   }
 
   /// `scores` become their gradients without `scale`; `dprob` is used up.
-  MESHWORK_INLINE void toScoreGrads(float (&scores)[R][C], float (&dprob)[R][C], const Block &block, const Dropout &dropout) {
-    Kept<Engine, false, R, C>(shape, dropout, block).apply(dprob, shape, shape.keepScale);
+  MESHWORK_INLINE void toScoreGrads(float (&scores)[R][C], float (&dprob)[R][C],
+                                    const Block &block) {
+    drop<Engine>(dprob, shape,
+                 Dropout(shape, ops.random, ops.firstHead, sample, head), block,
+                 shape.keepScale);
     applySign(scores, shape);
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll
       for (int j = 0; j < C; ++j)
-        scores[i][j] = probability(scores[i][j], factorOf(shape), lse[i]) * (dprob[i][j] - delta[i]);
+        scores[i][j] = probability(scores[i][j], factorOf(shape), lse[i]) *
+                       (dprob[i][j] - delta[i]);
     if (isPartial(shape, block))
       fillUnseen<Engine, false>(scores, shape, block, 0);
   }
 };
 
-template <int D> using QueryGradMma = MmaEngine<D, queryGradTile(true, D).queries / (queryGradTile(true, D).threads / 2)>;
+template <int D>
+using QueryGradMma = MmaEngine<D, queryGradTile(true, D).queries /
+                                      (queryGradTile(true, D).threads / 2)>;
 } // namespace
 
-#define MESHWORK_FUNCTION(name, T, Engine)                                                                                       \
-  ATTENTION_FUNCTION void meshwork_attention_grad_queries_##name(ATTENTION_GRAD_PARAMETERS(T)) {                                 \
-    Shape shape = ATTENTION_SHAPE;                                                                                               \
-    GradOperands<T> ops = ATTENTION_GRAD_OPERANDS(T);                                                                            \
-    QueryGrad<Engine>(shape, ops).run();                                                                                         \
+#define MESHWORK_FUNCTION(name, T, Engine)                                     \
+  ATTENTION_FUNCTION void meshwork_attention_grad_queries_##name(              \
+      ATTENTION_GRAD_PARAMETERS(T)) {                                          \
+    Shape shape = ATTENTION_SHAPE;                                             \
+    GradOperands<T> ops = ATTENTION_GRAD_OPERANDS(T);                          \
+    QueryGrad<Engine>(shape, ops).run();                                       \
   }
-#define MESHWORK_CLASS(d)                                                                                                        \
-  MESHWORK_FUNCTION(bf16_##d, Bf16, QueryGradMma<d>)                                                                             \
+#define MESHWORK_CLASS(d)                                                      \
+  MESHWORK_FUNCTION(bf16_##d, Bf16, QueryGradMma<d>)                           \
   MESHWORK_FUNCTION(f32_##d, float, PlainEngine<d>)
 ATTENTION_CLASSES(MESHWORK_CLASS)
 

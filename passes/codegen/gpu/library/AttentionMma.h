@@ -2,8 +2,9 @@
 // a tile and all of its columns.
 //
 // A thread's values of a 16 x 8 result are, as PTX ISA 9.7.14 has it, two
-// neighbours in row lane / 4 and two in row lane / 4 + 8: here value [2m + r][2n + c].
-// Packed to bf16 they are the left operand of the next product as they lie.
+// neighbours in row lane / 4 and two in row lane / 4 + 8: here value [2m +
+// r][2n + c]. Packed to bf16 they are the left operand of the next product as
+// they lie.
 #pragma once
 
 #include "passes/codegen/gpu/library/AttentionCopy.h"
@@ -12,18 +13,27 @@ namespace meshwork::attention {
 
 /// Four 8 x 8 matrices of bf16; lane l names row l % 8 of matrix l / 8.
 MESHWORK_INLINE void loadMatrices(u32 (&to)[4], u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
+  asm volatile(
+      "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+      : "r"(address)
+      : "memory");
 }
 MESHWORK_INLINE void loadTransposed(u32 (&to)[4], u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
+  asm volatile(
+      "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+      : "r"(address)
+      : "memory");
 }
 /// Two rows of sums (a thread's) += left times right.
-MESHWORK_INLINE void multiplyAdd(float *upper, float *lower, const u32 (&left)[4], u32 right0, u32 right1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+MESHWORK_INLINE void multiplyAdd(float *upper, float *lower,
+                                 const u32 (&left)[4], u32 right0, u32 right1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0),
+        "r"(right1));
 }
 /// Both rounded to nearest even, `low` in the lower half.
 MESHWORK_INLINE u32 pack(float low, float high) {
@@ -36,8 +46,8 @@ template <int D, int M> struct MmaEngine {
   using Element = Bf16;
   static constexpr bool bf16 = true;
   static constexpr int d = D, rowsOfWarp = 16 * M;
-  static constexpr int rows = 2 * M;        // of a thread
-  static constexpr int lanesOfRow = 4;      // that share a row
+  static constexpr int rows = 2 * M;   // of a thread
+  static constexpr int lanesOfRow = 4; // that share a row
   static constexpr int columns(int keys) { return keys / 4; } // of a thread
   static constexpr int tileBytes(int rows) { return rows * D * 2; }
 
@@ -46,25 +56,34 @@ template <int D, int M> struct MmaEngine {
   // are exchanged within groups, by the row.
   static constexpr int chunks = D / 8;
   static constexpr int group = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
-  static MESHWORK_INLINE u32 exchange(u32 row) { return row / (8 / group) % group; }
+  static MESHWORK_INLINE u32 exchange(u32 row) {
+    return row / (8 / group) % group;
+  }
   static MESHWORK_INLINE u32 chunkAt(u32 tile, u32 row, u32 chunk) {
     return tile + (row * chunks + (chunk ^ exchange(row))) * 16;
   }
 
-  static MESHWORK_INLINE u32 lane() { return threadInBlock() % 32; }
-  static MESHWORK_INLINE int warpRow() { return threadInBlock() / 32 * rowsOfWarp; }
-  // This thread's values: from (firstRow, firstColumn) on.
-  static MESHWORK_INLINE int firstRow() { return warpRow() + lane() / 4; }
-  static MESHWORK_INLINE int firstColumn() { return lane() % 4 * 2; }
+  static MESHWORK_INLINE u32 warpRow(u32 thread) {
+    return thread / 32 * rowsOfWarp;
+  }
+  // A thread's values: from (firstRow, firstColumn) on.
+  static MESHWORK_INLINE u32 firstRow(u32 thread) {
+    return warpRow(thread) + thread % 32 / 4;
+  }
+  static MESHWORK_INLINE u32 firstColumn(u32 thread) { return thread % 4 * 2; }
   static MESHWORK_INLINE int rowStep(int i) { return i / 2 * 16 + i % 2 * 8; }
   static MESHWORK_INLINE int columnStep(int j) { return j / 2 * 8 + j % 2; }
 
   /// What this lane names of a tile's first 16 x 16 square: the matrices are
   /// upper left, lower left, upper right, lower right.
-  static MESHWORK_INLINE u32 firstSquare() { return named(lane() % 16, lane() / 16); }
+  static MESHWORK_INLINE u32 firstSquare(u32 lane) {
+    return named(lane % 16, lane / 16);
+  }
   /// Or upper left, upper right, lower left, lower right: for rows that are
   /// columns of the right operand, whose registers must be neighbours.
-  static MESHWORK_INLINE u32 firstColumnSquare() { return named(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2); }
+  static MESHWORK_INLINE u32 firstColumnSquare(u32 lane) {
+    return named(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  }
   /// Of the square at row 16 * r and column 16 * c, given the first one's: the
   /// exchange concerns the low bits of the chunk only.
   static MESHWORK_INLINE u32 squareAt(u32 first, u32 tile, int r, int c) {
@@ -73,8 +92,12 @@ template <int D, int M> struct MmaEngine {
   }
 
   /// scores += rows of `left` (the warp's) times rows of `right`.
-  template <int R, int C> static MESHWORK_INLINE void multiply(float (&scores)[R][C], u32 left, u32 right) {
-    u32 own = firstSquare() + warpRow() * D * 2, other = firstColumnSquare();
+  template <int R, int C>
+  static MESHWORK_INLINE void multiply(float (&scores)[R][C], u32 left,
+                                       u32 right) {
+    u32 thread = fresh(threadInBlock()), lane = thread % 32;
+    u32 own = firstSquare(lane) + warpRow(thread) * D * 2,
+        other = firstColumnSquare(lane);
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
       u32 a[M][4];
@@ -87,8 +110,10 @@ template <int D, int M> struct MmaEngine {
         loadMatrices(b, squareAt(other, right, n, k));
 #pragma unroll
         for (int m = 0; m < M; ++m) {
-          multiplyAdd(&scores[2 * m][4 * n], &scores[2 * m + 1][4 * n], a[m], b[0], b[1]);
-          multiplyAdd(&scores[2 * m][4 * n + 2], &scores[2 * m + 1][4 * n + 2], a[m], b[2], b[3]);
+          multiplyAdd(&scores[2 * m][4 * n], &scores[2 * m + 1][4 * n], a[m],
+                      b[0], b[1]);
+          multiplyAdd(&scores[2 * m][4 * n + 2], &scores[2 * m + 1][4 * n + 2],
+                      a[m], b[2], b[3]);
         }
       }
     }
@@ -97,14 +122,16 @@ template <int D, int M> struct MmaEngine {
   /// sums += left (rounded to bf16) times the rows of `right`, from column
   /// 16 * square on.
   template <int R, int C, int N>
-  static MESHWORK_INLINE void accumulate(float (&sums)[R][N], const float (&left)[R][C], u32 right, u32 /*scratch*/,
-                                         int square = 0) {
-    u32 first = firstSquare(), a[M][C / 4][4];
+  static MESHWORK_INLINE void accumulate(float (&sums)[R][N],
+                                         const float (&left)[R][C], u32 right,
+                                         u32 /*scratch*/, int square = 0) {
+    u32 first = firstSquare(fresh(threadInBlock()) % 32), a[M][C / 4][4];
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll
       for (int i = 0; i < C; ++i)
-        a[m][i / 4][i / 2 % 2 * 2 + i % 2] = pack(left[2 * m + i % 2][i / 2 * 2], left[2 * m + i % 2][i / 2 * 2 + 1]);
+        a[m][i / 4][i / 2 % 2 * 2 + i % 2] = pack(
+            left[2 * m + i % 2][i / 2 * 2], left[2 * m + i % 2][i / 2 * 2 + 1]);
 #pragma unroll
     for (int k = 0; k < C / 4; ++k) {
 #pragma unroll
@@ -113,8 +140,10 @@ template <int D, int M> struct MmaEngine {
         loadTransposed(b, squareAt(first, right, k, square + n));
 #pragma unroll
         for (int m = 0; m < M; ++m) {
-          multiplyAdd(&sums[2 * m][4 * n], &sums[2 * m + 1][4 * n], a[m][k], b[0], b[1]);
-          multiplyAdd(&sums[2 * m][4 * n + 2], &sums[2 * m + 1][4 * n + 2], a[m][k], b[2], b[3]);
+          multiplyAdd(&sums[2 * m][4 * n], &sums[2 * m + 1][4 * n], a[m][k],
+                      b[0], b[1]);
+          multiplyAdd(&sums[2 * m][4 * n + 2], &sums[2 * m + 1][4 * n + 2],
+                      a[m][k], b[2], b[3]);
         }
       }
     }
@@ -123,33 +152,44 @@ template <int D, int M> struct MmaEngine {
   /// Writes the warp's rows, each times its factor, through its rows of `tile`,
   /// which no other warp reads any more.
   template <int R, int N>
-  static MESHWORK_INLINE void store(const HeadRows<Bf16> &to, const float (&sums)[R][N], const float (&factors)[R], u32 tile,
+  static MESHWORK_INLINE void store(const HeadRows<Bf16> &to,
+                                    const float (&sums)[R][N],
+                                    const float (&factors)[R], u32 tile,
                                     const Shape &shape, int firstColumn = 0) {
     __nvvm_bar_warp_sync(~0u);
+    u32 thread = fresh(threadInBlock());
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll
       for (int j = 0; j < N; j += 2)
-        *sharedPointer<u32>(chunkAt(tile, firstRow() + rowStep(i), j / 2) + lane() % 4 * 4) =
+        *sharedPointer<u32>(
+            chunkAt(tile, firstRow(thread) + rowStep(i), j / 2) +
+            thread % 4 * 4) =
             pack(sums[i][j] * factors[i], sums[i][j + 1] * factors[i]);
     __nvvm_bar_warp_sync(~0u);
     constexpr int width = N / 2; // chunks
 #pragma unroll
     for (int start = 0; start < rowsOfWarp * width; start += 32) {
-      int index = start + lane(), own = warpRow() + index / width, chunk = index % width;
-      if (own < to.count)
-        storeChunk(to.data + own * to.stride + firstColumn, chunkAt(tile, own, chunk), chunk * 8, shape, firstColumn);
+      u32 index = start + thread % 32, own = warpRow(thread) + index / width,
+          chunk = index % width;
+      if (static_cast<int>(own) < to.count)
+        storeChunk(to.data + own * to.stride + firstColumn,
+                   chunkAt(tile, own, chunk), chunk * 8, shape, firstColumn);
     }
   }
 
 private:
-  static MESHWORK_INLINE u32 named(u32 row, u32 chunk) { return fresh(row * D * 2 + (chunk ^ exchange(row)) * 16); }
+  static MESHWORK_INLINE u32 named(u32 row, u32 chunk) {
+    return row * D * 2 + (chunk ^ exchange(row)) * 16;
+  }
 
-  static MESHWORK_INLINE void storeChunk(Bf16 *row, u32 from, int column, const Shape &shape, int firstColumn) {
+  static MESHWORK_INLINE void storeChunk(Bf16 *row, u32 from, int column,
+                                         const Shape &shape, int firstColumn) {
     int left = static_cast<int>(shape.headDim) - firstColumn - column;
     if (shape.aligned) {
       if (left > 0)
-        *reinterpret_cast<Vector<u32, 4> *>(row + column) = *sharedPointer<Vector<u32, 4>>(from);
+        *reinterpret_cast<Vector<u32, 4> *>(row + column) =
+            *sharedPointer<Vector<u32, 4>>(from);
       return;
     }
     const Bf16 *source = sharedPointer<Bf16>(from);

@@ -8,9 +8,11 @@ namespace {
 constexpr int lanesOfRow = 8, rowsAtOnce = rowSumThreads / lanesOfRow;
 
 /// A lane's part of the sum of products over a row.
-template <int N, typename T> MESHWORK_INLINE float partialDot(const T *a, const T *b, i64 headDim) {
+template <int N, typename T>
+MESHWORK_INLINE float partialDot(const T *a, const T *b, i64 headDim) {
   float sum = 0;
-  for (i64 i = threadInBlock() % lanesOfRow * N; i < headDim; i += lanesOfRow * N) {
+  for (i64 i = threadInBlock() % lanesOfRow * N; i < headDim;
+       i += lanesOfRow * N) {
     Vector<float, N> left = load<N>(a + i), right = load<N>(b + i);
 #pragma unroll
     for (int e = 0; e < N; ++e)
@@ -19,36 +21,47 @@ template <int N, typename T> MESHWORK_INLINE float partialDot(const T *a, const 
   return sum;
 }
 
-template <typename T> MESHWORK_INLINE void sumRows(const Shape &shape, const GradOperands<T> &ops) {
+template <typename T>
+MESHWORK_INLINE void sumRows(const Shape &shape, const GradOperands<T> &ops) {
   int blocks = static_cast<int>(blocksOf(shape.sequence, paddedQueries));
-  int pair = blockInGrid() / blocks, first = blockInGrid() % blocks * paddedQueries;
-  int sample = pair / static_cast<int>(shape.heads), head = pair % static_cast<int>(shape.heads);
-  HeadRows<const T> out(ops.out, ops.outStrides, shape.sequence, sample, first, head);
-  HeadRows<const T> dout(ops.dout, ops.doutStrides, shape.sequence, sample, first, head);
-  const float *lse = ops.lse + sample * ops.lseSample + head * ops.lseHead + first;
+  int pair = blockInGrid() / blocks,
+      first = blockInGrid() % blocks * paddedQueries;
+  int sample = pair / static_cast<int>(shape.heads),
+      head = pair % static_cast<int>(shape.heads);
+  HeadRows<const T> out(ops.out, ops.outStrides, shape.sequence, sample, first,
+                        head);
+  HeadRows<const T> dout(ops.dout, ops.doutStrides, shape.sequence, sample,
+                         first, head);
+  const float *lse =
+      ops.lse + sample * ops.lseSample + head * ops.lseHead + first;
   RowValues *rows = ops.rowsOf(shape, sample, head) + first;
 #pragma unroll
   for (int start = 0; start < paddedQueries; start += rowsAtOnce) {
     int row = start + threadInBlock() / lanesOfRow;
     bool exists = row < out.count;
-    const T *a = out.data + row * out.stride, *b = dout.data + row * dout.stride;
+    const T *a = out.data + row * out.stride,
+            *b = dout.data + row * dout.stride;
     float sum = 0;
     if (exists)
-      sum = shape.aligned ? partialDot<16 / sizeof(T)>(a, b, shape.headDim) : partialDot<1>(a, b, shape.headDim);
+      sum = shape.aligned ? partialDot<16 / sizeof(T)>(a, b, shape.headDim)
+                          : partialDot<1>(a, b, shape.headDim);
 #pragma unroll
     for (int step = 1; step < lanesOfRow; step *= 2)
       sum += __nvvm_shfl_sync_bfly_f32(~0u, sum, step, 31);
     if (threadInBlock() % lanesOfRow == 0)
-      rows[row] = exists ? RowValues{lse[row] * log2e, sum} : RowValues{infinity, 0};
+      rows[row] =
+          exists ? RowValues{lse[row] * log2e, sum} : RowValues{infinity, 0};
   }
 }
 } // namespace
 
-ATTENTION_FUNCTION void meshwork_attention_row_sums_bf16(ATTENTION_GRAD_PARAMETERS(Bf16)) {
+ATTENTION_FUNCTION void
+meshwork_attention_row_sums_bf16(ATTENTION_GRAD_PARAMETERS(Bf16)) {
   Shape shape = ATTENTION_SHAPE;
   sumRows(shape, ATTENTION_GRAD_OPERANDS(Bf16));
 }
-ATTENTION_FUNCTION void meshwork_attention_row_sums_f32(ATTENTION_GRAD_PARAMETERS(float)) {
+ATTENTION_FUNCTION void
+meshwork_attention_row_sums_f32(ATTENTION_GRAD_PARAMETERS(float)) {
   Shape shape = ATTENTION_SHAPE;
   sumRows(shape, ATTENTION_GRAD_OPERANDS(float));
 }

@@ -6,13 +6,18 @@
 
 namespace meshwork::attention {
 
-MESHWORK_INLINE float exponential2(float x) { return __nvvm_ex2_approx_ftz_f(x); }
+MESHWORK_INLINE float exponential2(float x) {
+  return __nvvm_ex2_approx_ftz_f(x);
+}
 inline constexpr float infinity = __builtin_inff();
 
 /// Scores, products of q and k, to powers of two: factor times (score or its
 /// negative). With a negative scale it is the negative, so that maxima work.
-MESHWORK_INLINE float factorOf(const Shape &shape) { return (shape.scale < 0 ? -shape.scale : shape.scale) * log2e; }
-template <int R, int C> MESHWORK_INLINE void applySign(float (&scores)[R][C], const Shape &shape) {
+MESHWORK_INLINE float factorOf(const Shape &shape) {
+  return (shape.scale < 0 ? -shape.scale : shape.scale) * log2e;
+}
+template <int R, int C>
+MESHWORK_INLINE void applySign(float (&scores)[R][C], const Shape &shape) {
   if (shape.scale >= 0)
     return;
 #pragma unroll
@@ -22,7 +27,8 @@ template <int R, int C> MESHWORK_INLINE void applySign(float (&scores)[R][C], co
       scores[i][j] = -scores[i][j];
 }
 
-template <int R, int C> MESHWORK_INLINE void setAll(float (&values)[R][C], float value) {
+template <int R, int C>
+MESHWORK_INLINE void setAll(float (&values)[R][C], float value) {
 #pragma unroll
   for (int i = 0; i < R; ++i)
 #pragma unroll
@@ -31,20 +37,29 @@ template <int R, int C> MESHWORK_INLINE void setAll(float (&values)[R][C], float
 }
 
 /// Where this thread's first score is in the whole matrix; the others are at
-/// constant distances. Rows are queries and columns keys, or the other way round.
+/// constant distances. Rows are queries and columns keys, or the other way
+/// round.
 template <typename Engine, bool rowsAreKeys> struct Place {
   int query, key;
 
-  MESHWORK_INLINE explicit Place(const Block &block)
-      : query(fresh(block.query + (rowsAreKeys ? Engine::firstColumn() : Engine::firstRow()))),
-        key(fresh(block.key + (rowsAreKeys ? Engine::firstRow() : Engine::firstColumn()))) {}
-  MESHWORK_INLINE int queryAt(int i, int j) const { return query + (rowsAreKeys ? Engine::columnStep(j) : Engine::rowStep(i)); }
-  MESHWORK_INLINE int keyAt(int i, int j) const { return key + (rowsAreKeys ? Engine::rowStep(i) : Engine::columnStep(j)); }
+  MESHWORK_INLINE explicit Place(const Block &block) {
+    u32 thread = fresh(threadInBlock()), row = Engine::firstRow(thread),
+        column = Engine::firstColumn(thread);
+    query = block.query + (rowsAreKeys ? column : row);
+    key = block.key + (rowsAreKeys ? row : column);
+  }
+  MESHWORK_INLINE int queryAt(int i, int j) const {
+    return query + (rowsAreKeys ? Engine::columnStep(j) : Engine::rowStep(i));
+  }
+  MESHWORK_INLINE int keyAt(int i, int j) const {
+    return key + (rowsAreKeys ? Engine::rowStep(i) : Engine::columnStep(j));
+  }
 };
 
 /// Puts `value` where a query does not see a key.
 template <typename Engine, bool rowsAreKeys, int R, int C>
-MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Shape &shape, const Block &block, float value) {
+MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Shape &shape,
+                                const Block &block, float value) {
   Place<Engine, rowsAreKeys> place(block);
 #pragma unroll
   for (int i = 0; i < R; ++i)
@@ -58,9 +73,8 @@ MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Shape &shape, const
 template <typename Engine, bool rowsAreKeys, int R, int C> struct Kept {
   u32 words[(R * C + 31) / 32];
 
-  MESHWORK_INLINE Kept(const Shape &shape, const Dropout &dropout, const Block &block) {
-    if (!shape.hasDropout)
-      return;
+  MESHWORK_INLINE Kept(const Shape &shape, const Dropout &dropout,
+                       const Block &block) {
     Place<Engine, rowsAreKeys> place(block);
 #pragma unroll
     for (int first = 0; first < R * C; first += 32) {
@@ -71,32 +85,43 @@ template <typename Engine, bool rowsAreKeys, int R, int C> struct Kept {
 #pragma unroll
         for (int e = bit; e < bit + atOnce; ++e) {
           int i = (first + e) / C, j = (first + e) % C;
-          bits |= u32{dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j))} << e;
+          bits |=
+              u32{dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j))}
+              << e;
         }
       words[first / 32] = bits;
     }
   }
 
-  /// What is kept times `factor`, else zero.
-  MESHWORK_INLINE void apply(float (&values)[R][C], const Shape &shape, float factor) const {
-    if (!shape.hasDropout)
-      return;
-#pragma unroll
-    for (int i = 0; i < R; ++i)
-#pragma unroll
-      for (int j = 0; j < C; ++j)
-        values[i][j] = words[(C * i + j) / 32] >> (C * i + j) % 32 & 1 ? values[i][j] * factor : 0.0f;
+  MESHWORK_INLINE bool keeps(int i, int j) const {
+    return words[(C * i + j) / 32] >> (C * i + j) % 32 & 1;
   }
 
 private:
   static constexpr int atOnce = R * C < 4 ? R * C : 4;
 };
 
+/// What is kept times `factor`, else zero; rows are queries.
+template <typename Engine, int R, int C>
+MESHWORK_INLINE void drop(float (&values)[R][C], const Shape &shape,
+                          const Dropout &dropout, const Block &block,
+                          float factor) {
+  if (!shape.hasDropout)
+    return;
+  Kept<Engine, false, R, C> kept(shape, dropout, block);
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      values[i][j] = kept.keeps(i, j) ? values[i][j] * factor : 0.0f;
+}
+
 /// Over the lanes that share a row. A maximum ignores NaN, as max.f32 does.
 template <typename Engine> MESHWORK_INLINE float rowMaximum(float value) {
 #pragma unroll
   for (int step = 1; step < Engine::lanesOfRow; step *= 2)
-    value = __builtin_fmaxf(value, __nvvm_shfl_sync_bfly_f32(~0u, value, step, 31));
+    value =
+        __builtin_fmaxf(value, __nvvm_shfl_sync_bfly_f32(~0u, value, step, 31));
   return value;
 }
 template <typename Engine> MESHWORK_INLINE float rowSum(float value) {
@@ -121,7 +146,9 @@ template <typename Engine> struct Softmax {
 
   /// Turns scores into exp(scale * (score - maximum)) and moves what was summed
   /// before, sums of values included, to the new maxima.
-  template <int C, int N> MESHWORK_INLINE void add(float (&scores)[R][C], float (&values)[R][N], float factor) {
+  template <int C, int N>
+  MESHWORK_INLINE void add(float (&scores)[R][C], float (&values)[R][N],
+                           float factor) {
     float before[R];
     bool grew = false;
 #pragma unroll
@@ -134,7 +161,8 @@ template <typename Engine> struct Softmax {
       maximum[i] = __builtin_fmaxf(before[i], rowMaximum<Engine>(largest));
       grew |= maximum[i] > before[i];
     }
-    // Mostly no row of the warp has a new maximum; then all factors would be one.
+    // Mostly no row of the warp has a new maximum; then all factors would be
+    // one.
     if (ballot(grew) != 0)
       rescale(before, values, factor);
 #pragma unroll
@@ -142,7 +170,8 @@ template <typename Engine> struct Softmax {
       float shift = -shiftOf(i) * factor;
 #pragma unroll
       for (int j = 0; j < C; ++j) {
-        scores[i][j] = exponential2(__builtin_fmaf(scores[i][j], factor, shift));
+        scores[i][j] =
+            exponential2(__builtin_fmaf(scores[i][j], factor, shift));
         sum[i] += scores[i][j];
       }
     }
@@ -150,9 +179,13 @@ template <typename Engine> struct Softmax {
 
 private:
   /// A row that has seen no key yet: any finite shift keeps its powers zero.
-  MESHWORK_INLINE float shiftOf(int i) const { return maximum[i] == -infinity ? 0.0f : maximum[i]; }
+  MESHWORK_INLINE float shiftOf(int i) const {
+    return maximum[i] == -infinity ? 0.0f : maximum[i];
+  }
 
-  template <int N> MESHWORK_INLINE void rescale(const float (&before)[R], float (&values)[R][N], float factor) {
+  template <int N>
+  MESHWORK_INLINE void rescale(const float (&before)[R], float (&values)[R][N],
+                               float factor) {
 #pragma unroll
     for (int i = 0; i < R; ++i) {
       float by = exponential2((before[i] - shiftOf(i)) * factor);

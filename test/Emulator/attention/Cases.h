@@ -1,0 +1,101 @@
+// Shapes that AttentionTest.cpp runs, as Kernels.cu compiles them.
+#pragma once
+
+namespace meshwork::attention::test {
+
+struct Case {
+  bool bf16 = true;
+  long long sequence = 64, heads = 2, kvHeads = 2, d = 64, batch = 1;
+  bool causal = true;
+  long long window = 0;
+  float scale = 0.125f;
+  double rate = 0; // of dropout
+  // More heads than there are, of which these are from the second on.
+  bool someHeads = false;
+  // Elements between heads, and before the first: odd ones are not aligned.
+  long long gap = 0;
+
+  constexpr bool aligned() const { return (d | gap) % (bf16 ? 8 : 4) == 0; }
+  constexpr long long headStride() const { return d + gap; }
+  constexpr long long positionStride(long long count) const {
+    return count * headStride() + gap;
+  }
+  constexpr long long sampleStride(long long count) const {
+    return sequence * positionStride(count);
+  }
+  constexpr long long elements(long long count) const {
+    return gap + batch * sampleStride(count);
+  }
+  constexpr unsigned threshold() const {
+    return static_cast<unsigned>(rate * 4294967296.0);
+  }
+  constexpr float keepScale() const {
+    return static_cast<float>(1 / (1 - rate));
+  }
+  constexpr long long globalHeads() const {
+    return someHeads ? heads + 3 : heads;
+  }
+};
+
+inline constexpr unsigned dropoutStream = 0x9e3779b9;
+
+// X(name, type, padded head dim, case). Lengths end within, at and after blocks
+// of 32, 64 and 128; windows begin within blocks.
+#define ATTENTION_TEST_CASES(X)                                                \
+  X(plain, bf16, 64, (Case{.sequence = 150, .batch = 2}))                      \
+  X(plain32, f32, 64, (Case{.bf16 = false, .sequence = 150, .batch = 2}))      \
+  X(one, bf16, 64, (Case{.sequence = 1}))                                      \
+  X(one32, f32, 64, (Case{.bf16 = false, .sequence = 1}))                      \
+  X(full, bf16, 64,                                                            \
+    (Case{.sequence = 256, .heads = 1, .kvHeads = 1, .causal = false}))        \
+  X(groups, bf16, 32,                                                          \
+    (Case{.sequence = 129, .heads = 6, .kvHeads = 2, .d = 32}))                \
+  X(groups32, f32, 32,                                                         \
+    (Case{.bf16 = false, .sequence = 129, .heads = 6, .kvHeads = 2, .d = 32})) \
+  X(window, bf16, 64, (Case{.sequence = 290, .kvHeads = 1, .window = 70}))     \
+  X(window32, f32, 16,                                                         \
+    (Case{                                                                     \
+        .bf16 = false, .sequence = 200, .kvHeads = 1, .d = 16, .window = 70})) \
+  X(narrow, bf16, 16, (Case{.sequence = 200, .d = 16, .window = 1}))           \
+  X(ahead, bf16, 16,                                                           \
+    (Case{.sequence = 200, .d = 16, .causal = false, .window = 40}))           \
+  X(ahead32, f32, 16,                                                          \
+    (Case{.bf16 = false,                                                       \
+          .sequence = 200,                                                     \
+          .d = 16,                                                             \
+          .causal = false,                                                     \
+          .window = 40}))                                                      \
+  X(dropout, bf16, 64, (Case{.sequence = 100, .kvHeads = 1, .rate = 0.25}))    \
+  X(dropout32, f32, 32,                                                        \
+    (Case{                                                                     \
+        .bf16 = false, .sequence = 100, .kvHeads = 1, .d = 32, .rate = 0.25})) \
+  X(someHeads, bf16, 128,                                                      \
+    (Case{.sequence = 140,                                                     \
+          .d = 128,                                                            \
+          .batch = 2,                                                          \
+          .rate = 0.5,                                                         \
+          .someHeads = true}))                                                 \
+  X(d8, bf16, 16, (Case{.sequence = 97, .d = 8}))                              \
+  X(d8gap, f32, 16, (Case{.bf16 = false, .sequence = 97, .d = 8, .gap = 4}))   \
+  X(d20, bf16, 32, (Case{.sequence = 97, .d = 20, .gap = 1}))                  \
+  X(d21, f32, 32, (Case{.bf16 = false, .sequence = 97, .d = 21, .gap = 2}))    \
+  X(d80, bf16, 80, (Case{.sequence = 140, .d = 80, .gap = 8}))                 \
+  X(d80f32, f32, 80, (Case{.bf16 = false, .sequence = 70, .d = 80}))           \
+  X(d96, bf16, 96, (Case{.sequence = 70, .d = 96}))                            \
+  X(d128, bf16, 128, (Case{.sequence = 290, .kvHeads = 1, .d = 128}))          \
+  X(d128f32, f32, 128,                                                         \
+    (Case{.bf16 = false, .sequence = 100, .kvHeads = 1, .d = 128}))            \
+  X(d192, bf16, 192, (Case{.sequence = 70, .d = 160}))                         \
+  X(d256, bf16, 256,                                                           \
+    (Case{.sequence = 130, .heads = 1, .kvHeads = 1, .d = 256}))               \
+  X(d256f32, f32, 256,                                                         \
+    (Case{.bf16 = false, .sequence = 70, .heads = 1, .kvHeads = 1, .d = 256})) \
+  X(negative, bf16, 64, (Case{.sequence = 100, .scale = -0.3f}))               \
+  X(large, f32, 16,                                                            \
+    (Case{.bf16 = false, .sequence = 100, .d = 16, .scale = 60}))
+
+#define ATTENTION_TEST_CASE(name, type, padded, shape)                         \
+  inline constexpr Case name##Case = shape;
+ATTENTION_TEST_CASES(ATTENTION_TEST_CASE)
+
+} // namespace meshwork::attention::test

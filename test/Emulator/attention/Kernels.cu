@@ -1,0 +1,85 @@
+// Kernels of Cases.h as a plan has them: the library's functions with
+// literal sizes. For each case: forward_<name>, row_sums_<name>,
+// grad_keys_<name> and grad_queries_<name>; arguments in the order of
+// Operands.h, then "adds" and the workspace.
+#include "passes/codegen/gpu/library/Attention.h"
+#include "test/Emulator/attention/Cases.h"
+
+namespace meshwork::attention {
+
+#define DECLARE_CLASS(d)                                                       \
+  DEVICE_FUNCTION void meshwork_attention_bf16_##d(                            \
+      ATTENTION_FORWARD_PARAMETERS(Bf16));                                     \
+  DEVICE_FUNCTION void meshwork_attention_grad_keys_bf16_##d(                  \
+      ATTENTION_GRAD_PARAMETERS(Bf16));                                        \
+  DEVICE_FUNCTION void meshwork_attention_grad_queries_bf16_##d(               \
+      ATTENTION_GRAD_PARAMETERS(Bf16));                                        \
+  DEVICE_FUNCTION void meshwork_attention_f32_##d(                             \
+      ATTENTION_FORWARD_PARAMETERS(float));                                    \
+  DEVICE_FUNCTION void meshwork_attention_grad_keys_f32_##d(                   \
+      ATTENTION_GRAD_PARAMETERS(float));                                       \
+  DEVICE_FUNCTION void meshwork_attention_grad_queries_f32_##d(                \
+      ATTENTION_GRAD_PARAMETERS(float));
+ATTENTION_CLASSES(DECLARE_CLASS)
+DEVICE_FUNCTION void
+    meshwork_attention_row_sums_bf16(ATTENTION_GRAD_PARAMETERS(Bf16));
+DEVICE_FUNCTION void
+    meshwork_attention_row_sums_f32(ATTENTION_GRAD_PARAMETERS(float));
+
+namespace test {
+
+template <bool bf16> struct ElementOf {
+  using Type = Bf16;
+};
+template <> struct ElementOf<false> {
+  using Type = float;
+};
+
+#define KERNEL(threads)                                                        \
+  extern "C" __attribute__((global))                                           \
+  __attribute__((launch_bounds(threads, 1))) void
+#define SIZES c.sequence, c.heads, c.kvHeads, c.d
+#define STRIDES(count)                                                         \
+  c.sampleStride(count), c.positionStride(count), c.headStride()
+#define RULES                                                                  \
+  c.heads *c.sequence, c.sequence, c.aligned(), c.causal, c.window,            \
+      c.rate > 0, dropoutStream, c.threshold(), c.globalHeads(), c.scale,      \
+      c.keepScale()
+// What a plan's kernel is not given is null.
+#define RANDOM c.rate > 0 ? random : nullptr, c.someHeads ? firstHead : nullptr
+
+#define FORWARD(name, type, padded)                                            \
+  KERNEL(forwardTile(name##Case.bf16, padded).threads)                         \
+  forward_##name(const T_##name *q, const T_##name *k, const T_##name *v,      \
+                 const i32 *random, const i32 *firstHead, T_##name *out,       \
+                 float *lse, i32, void *) {                                    \
+    constexpr Case c = name##Case;                                             \
+    meshwork_attention_##type##_##padded(                                      \
+        q, k, v, RANDOM, out, lse, SIZES, STRIDES(c.heads),                    \
+        STRIDES(c.kvHeads), STRIDES(c.kvHeads), STRIDES(c.heads), RULES);      \
+  }
+#define GRAD(kernel, name, function, threads)                                  \
+  KERNEL(threads)                                                              \
+  kernel##_##name(const T_##name *q, const T_##name *k, const T_##name *v,     \
+                  const T_##name *out, const float *lse, const T_##name *dout, \
+                  const i32 *random, const i32 *firstHead, T_##name *dq,       \
+                  T_##name *dk, T_##name *dv, i32, RowValues *workspace) {     \
+    constexpr Case c = name##Case;                                             \
+    meshwork_attention_##function(                                             \
+        q, k, v, out, lse, dout, RANDOM, dq, dk, dv, workspace, SIZES,         \
+        STRIDES(c.heads), STRIDES(c.kvHeads), STRIDES(c.kvHeads),              \
+        STRIDES(c.heads), STRIDES(c.heads), STRIDES(c.heads),                  \
+        STRIDES(c.kvHeads), STRIDES(c.kvHeads), RULES);                        \
+  }
+#define ALL(name, type, padded, shape)                                         \
+  using T_##name = ElementOf<name##Case.bf16>::Type;                           \
+  FORWARD(name, type, padded)                                                  \
+  GRAD(row_sums, name, row_sums_##type, rowSumThreads)                         \
+  GRAD(grad_keys, name, grad_keys_##type##_##padded,                           \
+       keyGradTile(name##Case.bf16, padded).threads)                           \
+  GRAD(grad_queries, name, grad_queries_##type##_##padded,                     \
+       queryGradTile(name##Case.bf16, padded).threads)
+ATTENTION_TEST_CASES(ALL)
+
+} // namespace test
+} // namespace meshwork::attention

@@ -1,0 +1,186 @@
+#include "test/Emulator/attention/Run.h"
+#include "passes/codegen/gpu/library/AttentionGeometry.h"
+#include "runtime/device/cpu/Bf16.h"
+#include "test/Emulator/KernelTest.h"
+#include "test/Runtime/cpu/TestProgram.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace meshwork::attention::test {
+namespace {
+namespace cpu = runtime::cpu;
+using runtime::test::TestProgram;
+
+/// [batch, sequence, count heads, d] on the device, with the gaps of the case.
+template <typename T> class Heads {
+public:
+  Heads(const Case &c, long long count)
+      : c(c), count(count), buffer(static_cast<size_t>(c.elements(count))) {}
+  Heads(const Case &c, long long count, const Values &values)
+      : Heads(c, count) {
+    visit([&](size_t dense, size_t at) {
+      cpu::assign(buffer[at], static_cast<float>(values[dense]));
+    });
+  }
+  Values read() const {
+    Values values(static_cast<size_t>(c.batch * c.sequence * count * c.d));
+    visit([&](size_t dense, size_t at) {
+      values[dense] = static_cast<double>(cpu::toFloat(buffer[at]));
+    });
+    return values;
+  }
+  /// Nothing was written between rows.
+  bool gapsAreUntouched() const {
+    std::vector<bool> used(buffer.size());
+    visit([&](size_t, size_t at) { used[at] = true; });
+    for (size_t at = 0; at < used.size(); ++at)
+      for (size_t byte = 0; !used[at] && byte < sizeof(T); ++byte)
+        if (reinterpret_cast<const unsigned char *>(buffer.data() + at)[byte] !=
+            0xff)
+          return false;
+    return true;
+  }
+  uint64_t address() const {
+    return buffer.address() + static_cast<uint64_t>(c.gap) * sizeof(T);
+  }
+
+private:
+  template <typename Visit> void visit(Visit visit) const {
+    size_t dense = 0;
+    for (long long b = 0; b < c.batch; ++b)
+      for (long long i = 0; i < c.sequence; ++i)
+        for (long long h = 0; h < count; ++h)
+          for (long long e = 0; e < c.d; ++e)
+            visit(dense++,
+                  static_cast<size_t>(c.gap + b * c.sampleStride(count) +
+                                      i * c.positionStride(count) +
+                                      h * c.headStride() + e));
+  }
+
+  const Case &c;
+  long long count;
+  mutable ptx::Buffer<T> buffer;
+};
+
+ptx::Kernels &kernels() {
+  static ptx::Kernels all = ptx::Kernels::fromFile(ATTENTION_PTX);
+  return all;
+}
+
+/// Runs the four kernels of a case.
+template <typename T> class Device {
+public:
+  Device(const char *name, const Case &c, const Inputs &in)
+      : name(name), c(c), padded(classOf(c.d)),
+        random(std::vector<int32_t>{in.seed, in.step, in.firstSample}),
+        firstHead(std::vector<int32_t>{in.firstHead}), q(c, c.heads, in.q),
+        k(c, c.kvHeads, in.k), v(c, c.kvHeads, in.v), dout(c, c.heads, in.dout),
+        out(c, c.heads), dq(c, c.heads), dk(c, c.kvHeads), dv(c, c.kvHeads),
+        lse(static_cast<size_t>(c.batch * c.heads * c.sequence)),
+        workspace(static_cast<size_t>(
+            workspaceBytes(c.batch, c.sequence, c.heads) / 4)) {}
+
+  Outcome run() {
+    Tile tile = forwardTile(c.bf16, padded);
+    launch("forward", forwardGrid(c.bf16, padded, c.batch, c.sequence, c.heads),
+           tile.threads, tile.sharedBytes, q.address(), k.address(),
+           v.address(), random, firstHead, out.address(), lse, 0, workspace);
+    grad("row_sums", rowSumGrid(c.batch, c.sequence, c.heads), rowSumThreads,
+         0);
+    tile = keyGradTile(c.bf16, padded);
+    grad("grad_keys",
+         keyGradGrid(c.bf16, padded, c.batch, c.sequence, c.kvHeads),
+         tile.threads, tile.sharedBytes);
+    tile = queryGradTile(c.bf16, padded);
+    grad("grad_queries",
+         queryGradGrid(c.bf16, padded, c.batch, c.sequence, c.heads),
+         tile.threads, tile.sharedBytes);
+    for (Heads<T> *each : {&q, &k, &v, &dout, &out, &dq, &dk, &dv})
+      EXPECT_TRUE(each->gapsAreUntouched());
+    return {out.read(), Values(lse.begin(), lse.end()), dq.read(), dk.read(),
+            dv.read()};
+  }
+
+private:
+  void grad(const char *kernel, long long grid, int threads, int sharedBytes) {
+    launch(kernel, grid, threads, sharedBytes, q.address(), k.address(),
+           v.address(), out.address(), lse, dout.address(), random, firstHead,
+           dq.address(), dk.address(), dv.address(), 0, workspace);
+  }
+  template <typename... Arguments>
+  void launch(const char *kernel, long long grid, int threads, int sharedBytes,
+              const Arguments &...arguments) {
+    ptx::Shape shape;
+    shape.grid = {static_cast<uint32_t>(grid)};
+    shape.block = {static_cast<uint32_t>(threads)};
+    shape.sharedBytes = static_cast<uint32_t>(sharedBytes);
+    shape.numThreads = std::thread::hardware_concurrency();
+    absl::Status status =
+        kernels().launch(absl::StrCat(kernel, "_", name), shape, arguments...);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  const char *name;
+  const Case &c;
+  int padded;
+  ptx::Buffer<int32_t> random, firstHead;
+  Heads<T> q, k, v, dout, out, dq, dk, dv;
+  ptx::Buffer<float> lse, workspace;
+};
+
+} // namespace
+
+Outcome runOnDevice(const char *name, const Case &c, const Inputs &in) {
+  return c.bf16 ? Device<cpu::Bf16>(name, c, in).run()
+                : Device<float>(name, c, in).run();
+}
+
+Outcome runOnCpu(const Case &c, const Inputs &in) {
+  TestProgram program;
+  plan::DType type = c.bf16 ? plan::DType::bf16 : plan::DType::f32;
+  auto add = [&](long long heads, const Values *values) {
+    uint32_t view = program.add(type, {c.batch, c.sequence, heads, c.d});
+    if (values)
+      program.write(view, *values);
+    return view;
+  };
+  plan::AttentionT forward;
+  plan::AttentionGradT backward;
+  forward.q = backward.q = add(c.heads, &in.q);
+  forward.k = backward.k = add(c.kvHeads, &in.k);
+  forward.v = backward.v = add(c.kvHeads, &in.v);
+  forward.out = backward.out = add(c.heads, nullptr);
+  forward.lse = backward.lse =
+      program.add(plan::DType::f32, {c.batch, c.heads, c.sequence});
+  backward.dout = add(c.heads, &in.dout);
+  backward.dq = add(c.heads, nullptr);
+  backward.dk = add(c.kvHeads, nullptr);
+  backward.dv = add(c.kvHeads, nullptr);
+  forward.scale = backward.scale = c.scale;
+  forward.causal = backward.causal = c.causal;
+  forward.window = backward.window = c.window;
+  if (c.rate > 0) {
+    plan::DropoutT dropout;
+    dropout.stream = dropoutStream;
+    dropout.threshold = c.threshold();
+    dropout.keep_scale = c.keepScale();
+    dropout.random =
+        program.add(plan::DType::i32, {3},
+                    {double(in.seed), double(in.step), double(in.firstSample)});
+    dropout.heads = c.globalHeads();
+    if (c.someHeads)
+      dropout.first_head =
+          program.add(plan::DType::i32, {1}, {double(in.firstHead)});
+    forward.dropout = std::make_unique<plan::DropoutT>(dropout);
+    backward.dropout = std::make_unique<plan::DropoutT>(dropout);
+  }
+  EXPECT_TRUE(program.run(forward).ok());
+  EXPECT_TRUE(program.run(backward).ok());
+  return {program.read(forward.out), program.read(forward.lse),
+          program.read(backward.dq), program.read(backward.dk),
+          program.read(backward.dv)};
+}
+
+} // namespace meshwork::attention::test

@@ -1,0 +1,23 @@
+# cmake -DPTXAS=... -DPTX=... -DARCH=sm_90a -P Spills.cmake
+# Assembles the bf16 kernels and fails where one keeps registers in memory.
+set(kernels)
+foreach(case plain full groups window dropout someHeads d20 d80 d96 d128 d192 d256)
+  list(APPEND kernels forward_${case} grad_keys_${case} grad_queries_${case})
+endforeach()
+list(LENGTH kernels expected)
+list(JOIN kernels "," names)
+execute_process(COMMAND ${PTXAS} -v -arch=${ARCH} -e ${names} -o ${PTX}.${ARCH}.cubin ${PTX}
+  RESULT_VARIABLE failed ERROR_VARIABLE said OUTPUT_VARIABLE said)
+if(failed)
+  message(FATAL_ERROR "${said}")
+endif()
+string(REGEX MATCHALL "[0-9]+ bytes spill stores" all "${said}")
+list(LENGTH all found)
+if(NOT found EQUAL expected)
+  message(FATAL_ERROR "ptxas told of ${found} kernels, expected ${expected}:\n${said}")
+endif()
+foreach(one IN LISTS all)
+  if(NOT one STREQUAL "0 bytes spill stores")
+    message(FATAL_ERROR "${one}, expected none:\n${said}")
+  endif()
+endforeach()
