@@ -3,9 +3,10 @@
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Memory.h"
+#include "runtime/device/cuda/NcclTransport.h"
 #include "runtime/device/cuda/PeerTransport.h"
 #include <cstdlib>
-#include <map>
+#include <thread>
 
 namespace meshwork::runtime::cuda {
 
@@ -85,18 +86,40 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
 }
 
 /// Made by the first rank that comes; all give the same host transport.
+/// Communicators end together, those of each rank in a thread of its own.
+CudaDevice::~CudaDevice() {
+  std::vector<std::thread> threads;
+  for (auto &[rank, transport] : connected)
+    threads.emplace_back([this, rank = rank, &transport = transport] {
+      (void)gpuOf(rank).makeCurrent();
+      transport.reset();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
 absl::StatusOr<DeviceTransport *>
 CudaDevice::transportOf(const ExecutorSetup &setup) {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (transport)
-    return transport.get();
   InProcessTransport *host = setup.transport.inProcess();
   if (!host || gpus.size() > 1)
-    return absl::UnimplementedError(
-        "collectives between GPUs are not there yet: run the plan in one "
-        "process, with --share-gpu");
-  transport = std::make_unique<PeerTransport>(driver, *host);
-  return transport.get();
+    return connect(setup);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!shared)
+    shared = std::make_unique<PeerTransport>(driver, *host);
+  return shared.get();
+}
+
+/// All ranks meet in it.
+absl::StatusOr<DeviceTransport *>
+CudaDevice::connect(const ExecutorSetup &setup) {
+  uint32_t rank = setup.program.rank;
+  std::unique_ptr<NcclTransport> made;
+  MESHWORK_ASSIGN_OR_RETURN(
+      made, NcclTransport::create({driver, setup.transport, setup.mesh, rank,
+                                   requestsOf(setup.program),
+                                   options.timeoutSeconds}));
+  std::lock_guard<std::mutex> lock(mutex);
+  return (connected[rank] = std::move(made)).get();
 }
 
 absl::StatusOr<std::unique_ptr<Executor>>
@@ -104,9 +127,9 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   MESHWORK_RETURN_IF_ERROR(gpuOf(setup.program.rank).makeCurrent());
   DeviceTransport *moves = nullptr;
   MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
-  return CudaExecutor::create(
-      setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
-              options.tunesMatmuls});
+  return CudaExecutor::create(setup,
+                              {gpuOf(setup.program.rank), *moves,
+                               options.synchronous, options.tunesMatmuls});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -3,6 +3,7 @@
 
 #include "runtime/core/Executor.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include <map>
 #include <mutex>
 
 namespace meshwork::runtime::cuda {
@@ -13,6 +14,7 @@ public:
   /// how many there are and how many it takes.
   static absl::StatusOr<std::unique_ptr<runtime::Device>>
   open(const plan::Plan &plan, const DeviceOptions &options);
+  ~CudaDevice() override;
 
   absl::StatusOr<uint64_t> checkMemory(const std::vector<CoreShare> &cores,
                                        uint32_t ranksHere) override;
@@ -27,13 +29,16 @@ private:
   /// Of a rank; `ordinals` lists those that this process uses.
   Gpu &gpuOf(uint32_t rank);
   absl::StatusOr<DeviceTransport *> transportOf(const ExecutorSetup &setup);
+  absl::StatusOr<DeviceTransport *> connect(const ExecutorSetup &setup);
 
   const Driver &driver;
   const plan::Plan &plan;
   DeviceOptions options;
   std::vector<std::unique_ptr<Gpu>> gpus; // one for all, or one a rank
   std::mutex mutex;
-  std::unique_ptr<DeviceTransport> transport;
+  std::unique_ptr<DeviceTransport> shared; // of ranks on one GPU
+  // Of ranks with a GPU each.
+  std::map<uint32_t, std::unique_ptr<DeviceTransport>> connected;
 };
 
 /// The GPU of each rank of this process: one each, or with `shareGpu` the

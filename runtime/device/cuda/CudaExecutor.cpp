@@ -42,8 +42,9 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
 absl::Status CudaExecutor::allocate() {
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
   threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
-  MESHWORK_ASSIGN_OR_RETURN(
-      main, Queue::create(cuda.gpu, setup.transport, /*urgent=*/false));
+  MESHWORK_ASSIGN_OR_RETURN(main,
+                            Queue::create(cuda.gpu, setup.transport,
+                                          cuda.transport, /*urgent=*/false));
   MESHWORK_ASSIGN_OR_RETURN(staging, Staging::create(cuda.gpu, *main));
   const plan::Program &program = setup.program.program;
   MESHWORK_ASSIGN_OR_RETURN(
@@ -62,15 +63,18 @@ absl::Status CudaExecutor::clearPersistent() {
   const Driver &driver = cuda.gpu.driver();
   for (const plan::Buffer *buffer : *setup.program.program.buffers())
     if (buffer->persistent() && buffer->size_bytes() > 0)
-      MESHWORK_RETURN_IF_ERROR(driver.check(
-          driver.fillBytes(arena.address() + buffer->offset(), 0,
-                           buffer->size_bytes(), main->stream()),
-          "clearing memory"));
+      MESHWORK_RETURN_IF_ERROR(
+          driver.check(driver.fillBytes(arena.address() + buffer->offset(), 0,
+                                        buffer->size_bytes(), main->stream()),
+                       "clearing memory"));
   return main->finish();
 }
 
 CudaExecutor::~CudaExecutor() {
   (void)cuda.gpu.makeCurrent();
+  // Freeing memory waits for streams, and those for peers that do not come.
+  if (!setup.transport.failure().ok())
+    cuda.transport.cutOff();
   (void)main->finish();
   for (auto &[key, list] : pieces)
     for (Piece &piece : list)
@@ -86,8 +90,9 @@ CudaExecutor::channel(uint32_t number) {
   if (found)
     return found.get();
   auto made = std::make_unique<ChannelQueue>();
-  MESHWORK_ASSIGN_OR_RETURN(
-      made->queue, Queue::create(cuda.gpu, setup.transport, /*urgent=*/true));
+  MESHWORK_ASSIGN_OR_RETURN(made->queue,
+                            Queue::create(cuda.gpu, setup.transport,
+                                          cuda.transport, /*urgent=*/true));
   MESHWORK_ASSIGN_OR_RETURN(made->begin, EventHandle::create(cuda.gpu));
   found = std::move(made);
   return found.get();
@@ -111,8 +116,7 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
 }
 
 absl::Status CudaExecutor::bind(Phase phase, const OperationContext &context) {
-  for (const plan::Instruction *source :
-       listOf(setup.program.program, phase)) {
+  for (const plan::Instruction *source : listOf(setup.program.program, phase)) {
     absl::StatusOr<Bound> one = bindOne(*source, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
@@ -195,8 +199,7 @@ absl::Status CudaExecutor::start(const Bound &one, bool skipped,
     return absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(main->record(of.begin));
   MESHWORK_RETURN_IF_ERROR(of.queue->waitFor(of.begin));
-  MESHWORK_RETURN_IF_ERROR(
-      one.collective->enqueue(of.queue->stream(), spent));
+  MESHWORK_RETURN_IF_ERROR(one.collective->enqueue(of.queue->stream(), spent));
   return of.queue->record(one.ended);
 }
 
@@ -218,13 +221,12 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
   const char *names[] = {"once", "step", "microbatch", "update"};
   const plan::Instruction &source =
       *lists[static_cast<size_t>(list.phase)][index].source;
-  return absl::Status(
-      status.code(),
-      absl::StrCat("rank ", setup.program.rank, ", instruction ",
-                   quote(source.name()), " (",
-                   plan::EnumNameOperation(source.op_type()), ", ",
-                   names[static_cast<size_t>(list.phase)], "[", index,
-                   "]): ", status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat("rank ", setup.program.rank,
+                                   ", instruction ", quote(source.name()), " (",
+                                   plan::EnumNameOperation(source.op_type()),
+                                   ", ", names[static_cast<size_t>(list.phase)],
+                                   "[", index, "]): ", status.message()));
 }
 
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
@@ -253,10 +255,10 @@ absl::Status CudaExecutor::run(const ListRun &given,
   const Driver &driver = cuda.gpu.driver();
   for (const Piece &piece : **parts) {
     if (piece.graph)
-      MESHWORK_RETURN_IF_ERROR(locate(
-          driver.check(driver.graphLaunch(piece.graph, main->stream()),
-                       "launching the graph that begins here"),
-          list, piece.begin));
+      MESHWORK_RETURN_IF_ERROR(
+          locate(driver.check(driver.graphLaunch(piece.graph, main->stream()),
+                              "launching the graph that begins here"),
+                 list, piece.begin));
     else
       for (uint32_t i = piece.begin; i < piece.end; ++i)
         MESHWORK_RETURN_IF_ERROR(runOne(list, i));

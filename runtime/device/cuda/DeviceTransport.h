@@ -47,6 +47,11 @@ public:
   /// What has gone wrong in collectives that streams still run; for whoever
   /// waits for a stream, now and then. By the thread that enqueues.
   virtual absl::Status check() { return absl::OkStatus(); }
+
+  /// After a failure of any rank: streams go on without what peers did not
+  /// send, so that they can be waited for and memory can be freed. Nothing may
+  /// be enqueued after.
+  virtual void cutOff() {}
 };
 
 } // namespace meshwork::runtime::cuda

@@ -31,19 +31,28 @@ NcclCommunicator::create(const NcclLibrary &library,
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  if (!comm)
-    return;
-  failed = failed || !patience.host.failure().ok();
-  if (!failed)
-    (void)settle(nccl.finalize(comm), absl::StrCat("ending ", name));
   // Destroying waits for what is in streams; after a failure it may never end.
-  (void)(failed ? nccl.abort(comm) : nccl.destroy(comm));
+  if (comm && !failed && patience.host.failure().ok())
+    (void)settle(nccl.finalize(comm), absl::StrCat("ending ", name));
+  if (comm && !failed && patience.host.failure().ok())
+    (void)nccl.destroy(comm);
+  else
+    cutOff();
+}
+
+void NcclCommunicator::cutOff() {
+  if (comm)
+    (void)nccl.abort(comm);
+  comm = nullptr;
 }
 
 absl::Status
 NcclCommunicator::group(absl::FunctionRef<nccl::Result(nccl::Comm)> calls,
                         const std::string &what, CommTimes &times) {
   auto start = Clock::now();
+  if (!comm)
+    return absl::AbortedError(
+        absl::StrCat(what, " comes after ", name, " was cut off"));
   MESHWORK_RETURN_IF_ERROR(nccl.check(nccl.groupStart(), what, comm));
   nccl::Result called = calls(comm);
   nccl::Result ended = nccl.groupEnd(); // also closes a group that failed
@@ -55,6 +64,8 @@ NcclCommunicator::group(absl::FunctionRef<nccl::Result(nccl::Comm)> calls,
 }
 
 absl::Status NcclCommunicator::check() {
+  if (!comm)
+    return absl::OkStatus();
   nccl::Result state = nccl::result::success;
   nccl::Result asked = nccl.getAsyncError(comm, &state);
   if (asked == nccl::result::success && state == nccl::result::inProgress)

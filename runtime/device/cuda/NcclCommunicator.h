@@ -32,9 +32,12 @@ public:
          const nccl::UniqueId &id, std::vector<uint32_t> members,
          uint32_t index, std::string name);
   NcclCommunicator(const NcclCommunicator &) = delete;
-  /// Ends it together with the others, or, after a failure, cuts it off: what
-  /// is in streams ends then, undone.
+  /// Ends it together with the others of this process and machine, each in a
+  /// thread of its own, or, after a failure, cuts it off.
   ~NcclCommunicator();
+
+  /// What is in streams ends, undone; nothing else can be called any more.
+  void cutOff();
 
   /// Puts what `calls` calls into its streams, as one: it may do anything in
   /// any order. Adds the time it took to `times.waitNs`.

@@ -31,15 +31,16 @@ std::set<Group> groupsOf(const NcclSetup &setup) {
 
 /// The first of a group makes its id; every line is a group's text, ": " and
 /// the id.
-absl::StatusOr<std::string> makeIds(const NcclLibrary &library,
-                                    const NcclSetup &setup) {
+absl::StatusOr<std::string> makeIds(const NcclSetup &setup) {
   std::string text;
   for (const Group &group : groupsOf(setup)) {
     if (setup.mesh.index(setup.rank, group.second) != 0)
       continue;
+    const NcclLibrary *library = nullptr;
+    MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
     nccl::UniqueId id;
     MESHWORK_RETURN_IF_ERROR(
-        library.check(library.getUniqueId(&id), "making an id for NCCL"));
+        library->check(library->getUniqueId(&id), "making an id for NCCL"));
     absl::StrAppend(&text, textOf(group), ": ",
                     absl::BytesToHexString({id.bytes, sizeof(id.bytes)}), "\n");
   }
@@ -88,15 +89,13 @@ absl::Status NcclStaging::allocate(uint64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<NcclTransport>>
 NcclTransport::create(const NcclSetup &setup) {
-  absl::StatusOr<const NcclLibrary *> library = NcclLibrary::open();
-  MESHWORK_RETURN_IF_ERROR(library.status());
   std::unique_ptr<NcclTransport> made(new NcclTransport(setup));
   MESHWORK_RETURN_IF_ERROR(setup.driver.check(
       setup.driver.streamCreate(&made->stream, streamNonBlocking, 0),
       "making a stream"));
   MESHWORK_ASSIGN_OR_RETURN(made->kernels, BoxKernels::load(setup.driver));
   MESHWORK_RETURN_IF_ERROR(made->reserve(setup));
-  MESHWORK_RETURN_IF_ERROR(made->connect(**library, setup));
+  MESHWORK_RETURN_IF_ERROR(made->connect(setup));
   return made;
 }
 
@@ -124,21 +123,22 @@ absl::Status NcclTransport::reserve(const NcclSetup &setup) {
   return absl::OkStatus();
 }
 
-absl::Status NcclTransport::connect(const NcclLibrary &library,
-                                    const NcclSetup &setup) {
+absl::Status NcclTransport::connect(const NcclSetup &setup) {
   std::string mine;
-  MESHWORK_ASSIGN_OR_RETURN(mine, makeIds(library, setup));
+  MESHWORK_ASSIGN_OR_RETURN(mine, makeIds(setup));
   std::vector<std::string> texts;
   MESHWORK_ASSIGN_OR_RETURN(
       texts, setup.host.exchange(rank, mine, "the exchange of NCCL's ids"));
   NcclPatience patience{setup.host, setup.timeoutSeconds};
   for (const Group &group : groupsOf(setup)) {
+    const NcclLibrary *library = nullptr;
+    MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
     std::vector<uint32_t> members = mesh.group(rank, group.second);
     uint32_t index = mesh.index(rank, group.second);
     nccl::UniqueId id;
     MESHWORK_ASSIGN_OR_RETURN(id, findId(texts[members[0]], group, members[0]));
     std::unique_ptr<NcclCommunicator> &made = communicators[group];
-    MESHWORK_ASSIGN_OR_RETURN(made, NcclCommunicator::create(library, patience,
+    MESHWORK_ASSIGN_OR_RETURN(made, NcclCommunicator::create(*library, patience,
                                                              id, members, index,
                                                              textOf(group)));
     MESHWORK_RETURN_IF_ERROR(
@@ -229,6 +229,12 @@ NcclTransport::prepare(uint32_t, CollectiveRequest request) {
   MESHWORK_RETURN_IF_ERROR(driver.check(driver.streamSynchronize(stream),
                                         "copying the tables of a collective"));
   return made;
+}
+
+void NcclTransport::cutOff() {
+  for (auto &[group, communicator] : communicators)
+    if (communicator)
+      communicator->cutOff();
 }
 
 absl::Status NcclTransport::check() {

@@ -41,7 +41,9 @@ private:
   DevicePtr memory = 0;
 };
 
-/// Of one rank. Its context is current at every call and at the end.
+/// Of one rank. Its context is current at every call and at the end. Those of a
+/// process end at the same time, each in a thread of its own: they wait for
+/// each other.
 class NcclTransport : public DeviceTransport {
 public:
   /// Called by every rank of the plan, also by one without collectives: ids
@@ -57,6 +59,7 @@ public:
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::Status check() override;
+  void cutOff() override;
 
 private:
   /// Channel and axes; the same order on all ranks.
@@ -65,7 +68,7 @@ private:
   explicit NcclTransport(const NcclSetup &setup)
       : driver(setup.driver), mesh(setup.mesh), rank(setup.rank) {}
   absl::Status reserve(const NcclSetup &setup);
-  absl::Status connect(const NcclLibrary &library, const NcclSetup &setup);
+  absl::Status connect(const NcclSetup &setup);
   absl::Status warmUp(NcclCommunicator &communicator, uint32_t index,
                       uint32_t ranks, const std::string &what,
                       const NcclSetup &setup);

@@ -37,17 +37,18 @@ EventHandle::~EventHandle() {
 }
 
 absl::StatusOr<std::unique_ptr<Queue>>
-Queue::create(const Gpu &gpu, const Transport &failure, bool urgent) {
-  std::unique_ptr<Queue> queue(new Queue(gpu, failure));
+Queue::create(const Gpu &gpu, const Transport &failure,
+              DeviceTransport &collectives, bool urgent) {
+  std::unique_ptr<Queue> queue(new Queue(gpu, failure, collectives));
   const Driver &driver = gpu.driver();
   int least = 0, greatest = 0;
   MESHWORK_RETURN_IF_ERROR(
       driver.check(driver.streamPriorityRange(&least, &greatest),
                    "asking for the priorities of streams"));
-  MESHWORK_RETURN_IF_ERROR(driver.check(
-      driver.streamCreate(&queue->handle, streamNonBlocking,
-                          urgent ? greatest : least),
-      "making a stream"));
+  MESHWORK_RETURN_IF_ERROR(
+      driver.check(driver.streamCreate(&queue->handle, streamNonBlocking,
+                                       urgent ? greatest : least),
+                   "making a stream"));
   return queue;
 }
 
@@ -75,6 +76,7 @@ absl::Status Queue::finish() {
     if (steadyNs() - start < spinNs)
       continue;
     MESHWORK_RETURN_IF_ERROR(failure.failure());
+    MESHWORK_RETURN_IF_ERROR(collectives.check());
     std::this_thread::sleep_for(nap);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Transport.h"
+#include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/Gpu.h"
 
 namespace meshwork::runtime::cuda {
@@ -23,9 +24,11 @@ private:
 /// One stream of a rank.
 class Queue {
 public:
-  /// `failure` of the ranks' transport ends waiting; `urgent` streams go first.
+  /// What fails in `failure`, the ranks' transport, or in `collectives` ends
+  /// waiting; `urgent` streams go first.
   static absl::StatusOr<std::unique_ptr<Queue>>
-  create(const Gpu &gpu, const Transport &failure, bool urgent);
+  create(const Gpu &gpu, const Transport &failure, DeviceTransport &collectives,
+         bool urgent);
   ~Queue();
   Queue(const Queue &) = delete;
   Queue &operator=(const Queue &) = delete;
@@ -37,10 +40,12 @@ public:
   absl::Status finish();
 
 private:
-  Queue(const Gpu &gpu, const Transport &failure) : gpu(gpu), failure(failure) {}
+  Queue(const Gpu &gpu, const Transport &failure, DeviceTransport &collectives)
+      : gpu(gpu), failure(failure), collectives(collectives) {}
 
   const Gpu &gpu;
   const Transport &failure;
+  DeviceTransport &collectives;
   Stream handle = nullptr;
 };
 

@@ -214,8 +214,12 @@ TEST(Nccl, IsCutOffWhenAPeerFails) {
       std::this_thread::yield();
     EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kAborted)
         << status;
-    transport->reset();
+    (*transport)->cutOff();
     on.synchronize();
+    status = (*collective)->enqueue(on.stream, times);
+    EXPECT_EQ(status.message(),
+              "all_reduce \"x\" comes after channel 0, axes 0 "
+              "was cut off");
   });
 }
 

@@ -1,0 +1,76 @@
+"""Ranks with a GPU each: the collectives of NCCL (emulated, test/Emulator/nccl) between
+threads and between processes give the bits of ranks that share one, and a job ends when a
+process is killed."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from shell import BIN, ENVIRONMENT, Shell
+
+RUN = str(BIN / "meshwork-run")
+EMULATED = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(BIN.parent / "emulator"),
+                                                            ENVIRONMENT.get("LD_LIBRARY_PATH")])),
+            "MESHWORK_EMULATOR_DEVICES": "4"}
+OPTIONS = ["--data", "README.md", "--tokenizer", "bytes", "--seed", "3"]
+# Tensor and sequence parallelism; shards that are gathered and scattered; both axes.
+MESHES = {"tp2-sp": [], "zero3": [], "hsdp": []}
+
+
+class Nccl(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shell = Shell()
+        for spec in MESHES:
+            cls.shell.must("meshwork", "compile", "examples/gpt2-tiny.json", "--spec", f"examples/{spec}.toml",
+                           "--set", "target.device=cuda", "--set", "target.arch=sm_80", "-o", f"{spec}.mwplan")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shell.close()
+
+    def start(self, *command, **more):
+        return subprocess.Popen(command, cwd=self.shell.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, text=True, env={**ENVIRONMENT, **EMULATED, **more})
+
+    def train(self, name, *command, **more):
+        """The bytes of the weights that the command leaves."""
+        done = self.start(*command, *OPTIONS, "--steps", "2", "--save", f"{name}.safetensors", **more)
+        output, _ = done.communicate(timeout=120)
+        self.assertEqual(done.returncode, 0, output)
+        return (self.shell.path / f"{name}.safetensors").read_bytes()
+
+    def testSameBitsAsRanksThatShareAGpu(self):
+        for spec in MESHES:
+            with self.subTest(spec):
+                plan = f"{spec}.mwplan"
+                shared = self.train("shared", RUN, plan, "--share-gpu")
+                self.assertEqual(self.train("threads", RUN, plan), shared)
+
+    def testSameBitsBetweenProcesses(self):
+        shared = self.train("shared", RUN, "zero3.mwplan", "--share-gpu")
+        self.assertEqual(self.train("mpi", "mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan"), shared)
+
+    def testJobEndsWithAKilledProcess(self):
+        job = self.start("mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan", *OPTIONS, "--steps", "1000000")
+        try:
+            time.sleep(4)
+            children = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid="], capture_output=True, text=True)
+            pids = [int(pid) for pid in children.stdout.split()]
+            self.assertEqual(len(pids), 2, children.stdout)
+            os.kill(pids[1], signal.SIGKILL)
+            output, _ = job.communicate(timeout=60)
+        finally:
+            job.kill()
+        self.assertNotEqual(job.returncode, 0, output)
+
+    def testFewerGpusThanRanks(self):
+        done = self.start(RUN, "zero3.mwplan", *OPTIONS, "--steps", "1", MESHWORK_EMULATOR_DEVICES="1")
+        output, _ = done.communicate(timeout=60)
+        self.assertEqual(done.returncode, 69, output)
+        self.assertIn("2 ranks on this machine need as many GPUs, there is 1", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
