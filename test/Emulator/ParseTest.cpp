@@ -28,6 +28,15 @@ TEST(Parse, WhatIsUnknownIsNamedWithItsLine) {
   EXPECT_TRUE(failsWith(parsed("ld.param.b64 %rd1, [pd+4];"),
                         "reads beyond the parameters"));
 }
+TEST(Parse, FunctionsThatNobodyCallsAreReadToo) {
+  EXPECT_TRUE(
+      failsWith(Kernels::fromText(".version 8.0\n.target sm_80\n"
+                                  ".func (.param .b32 r) f(.param .b32 a)\n{\n"
+                                  ".reg .b32 %r<2>; ld.param.b32 %r1, [a];\n"
+                                  "st.param.b32 [r], %r1; ret; dp9a.u32 %r1; }")
+                    .status(),
+                "line 6: this instruction is not modelled: dp9a.u32 %r1"));
+}
 TEST(Parse, Headers) {
   EXPECT_TRUE(failsWith(Kernels::fromText(".version 8.0").status(), ".target"));
   EXPECT_TRUE(failsWith(Kernels::fromText(".target x86").status(), "sm_80"));

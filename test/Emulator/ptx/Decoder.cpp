@@ -93,11 +93,24 @@ Decoder::Decoder(const ModuleSyntax &module, const FunctionSyntax &kernel,
 
 Program Decoder::run() {
   scopes.push_back({&kernel, {}, {}, {}, std::nullopt});
-  declareParameters();
+  if (kernel.isKernel)
+    declareParameters();
+  else
+    beginFunction();
   body(kernel);
+  if (scopes.back().end)
+    place(*scopes.back().end);
   scopes.pop_back();
   finish();
   return std::move(program);
+}
+
+/// A function on its own: nobody runs it, but all of it must be known.
+void Decoder::beginFunction() {
+  scopes.back().end = newLabel();
+  for (const auto *list : {&kernel.parameters, &kernel.results})
+    for (const Variable &variable : *list)
+      scopes.back().variables[variable.name] = allocateVariable(variable);
 }
 
 void Decoder::declareParameters() {

@@ -24,6 +24,7 @@ struct Register {
 /// Where module variables of the spaces global and const live.
 using VariableAddresses = std::map<std::string, uint64_t>;
 
+/// `kernel` may be a function, to learn whether all of it is modelled.
 absl::StatusOr<Program> decode(const ModuleSyntax &module,
                                const FunctionSyntax &kernel,
                                const VariableAddresses &addresses);
@@ -146,6 +147,7 @@ private:
   void body(const FunctionSyntax &function);
   void statement(const Statement &statement);
   void declareParameters();
+  void beginFunction();
   Symbol allocateVariable(const Variable &variable);
   Register specialRegister(const std::string &name);
   uint32_t newLabel();

@@ -80,12 +80,13 @@ absl::StatusOr<std::unique_ptr<Module>> Module::parse(std::string_view text) {
   for (const auto &[name, storage] : module->variables)
     addresses[name] = storage.range.begin;
   for (const auto &[name, function] : syntax->functions) {
-    if (!function.isKernel)
+    if (!function.hasBody)
       continue;
     absl::StatusOr<Program> program = decode(*syntax, function, addresses);
     if (!program.ok())
       return program.status();
-    module->programs.emplace(name, *std::move(program));
+    if (function.isKernel)
+      module->programs.emplace(name, *std::move(program));
   }
   return module;
 }

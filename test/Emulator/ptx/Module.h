@@ -33,7 +33,8 @@ absl::Status checkShape(const Program &program, const Shape &shape);
 
 class Module {
 public:
-  /// Reads and decodes all kernels. An error names the line and its text.
+  /// Reads and decodes all kernels and functions. An error names the line and
+  /// its text.
   static absl::StatusOr<std::unique_ptr<Module>> parse(std::string_view text);
 
   int architecture() const { return architecture_; }      // 80 of sm_80
