@@ -9,6 +9,7 @@ import unittest
 
 from shell import BIN, ENVIRONMENT, Shell
 
+RETRY = 75
 RUN = str(BIN / "meshwork-run")
 EMULATED = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(BIN.parent / "emulator"),
                                                             ENVIRONMENT.get("LD_LIBRARY_PATH")])),
@@ -52,18 +53,29 @@ class Nccl(unittest.TestCase):
         shared = self.train("shared", RUN, "zero3.mwplan", "--share-gpu")
         self.assertEqual(self.train("mpi", "mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan"), shared)
 
-    def testJobEndsWithAKilledProcess(self):
-        job = self.start("mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan", *OPTIONS, "--steps", "1000000")
+    def signalOne(self, sent):
+        """Exit code and output of a job of which a process gets a signal."""
+        job = self.start("mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan", *OPTIONS, "--steps", "1000000",
+                         "--timeout", "2")
         try:
-            time.sleep(4)
+            time.sleep(5)
             children = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid="], capture_output=True, text=True)
             pids = [int(pid) for pid in children.stdout.split()]
             self.assertEqual(len(pids), 2, children.stdout)
-            os.kill(pids[1], signal.SIGKILL)
-            output, _ = job.communicate(timeout=60)
+            os.kill(pids[1], sent)
+            output, _ = job.communicate(timeout=100)
         finally:
             job.kill()
-        self.assertNotEqual(job.returncode, 0, output)
+        return job.returncode, output
+
+    def testJobEndsWithAKilledProcess(self):
+        code, output = self.signalOne(signal.SIGKILL)
+        self.assertNotEqual(code, 0, output)
+
+    def testJobEndsWithAStoppedProcess(self):
+        code, output = self.signalOne(signal.SIGSTOP)
+        self.assertEqual(code, RETRY, output)
+        self.assertRegex(output, "waits for a rank that is stopped|did not (arrive|come)")
 
     def testFewerGpusThanRanks(self):
         done = self.start(RUN, "zero3.mwplan", *OPTIONS, "--steps", "1", MESHWORK_EMULATOR_DEVICES="1")

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/device/cuda/DriverApi.h"
+#include <limits>
 #include <memory>
 
 namespace meshwork::runtime::cuda {
@@ -47,6 +48,12 @@ public:
   /// What has gone wrong in collectives that streams still run; for whoever
   /// waits for a stream, now and then. By the thread that enqueues.
   virtual absl::Status check() { return absl::OkStatus(); }
+
+  /// How long streams may take for what peers are to send; infinite where the
+  /// host waits for peers.
+  virtual double timeoutSeconds() const {
+    return std::numeric_limits<double>::infinity();
+  }
 
   /// After a failure of any rank: streams go on without what peers did not
   /// send, so that they can be waited for and memory can be freed. Nothing may

@@ -231,6 +231,10 @@ NcclTransport::prepare(uint32_t, CollectiveRequest request) {
   return made;
 }
 
+double NcclTransport::timeoutSeconds() const {
+  return communicators.empty() ? DeviceTransport::timeoutSeconds() : timeout;
+}
+
 void NcclTransport::cutOff() {
   for (auto &[group, communicator] : communicators)
     if (communicator)

@@ -59,6 +59,7 @@ public:
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::Status check() override;
+  double timeoutSeconds() const override;
   void cutOff() override;
 
 private:
@@ -66,7 +67,8 @@ private:
   using Group = std::pair<uint32_t, std::vector<uint32_t>>;
 
   explicit NcclTransport(const NcclSetup &setup)
-      : driver(setup.driver), mesh(setup.mesh), rank(setup.rank) {}
+      : driver(setup.driver), mesh(setup.mesh), rank(setup.rank),
+        timeout(setup.timeoutSeconds) {}
   absl::Status reserve(const NcclSetup &setup);
   absl::Status connect(const NcclSetup &setup);
   absl::Status warmUp(NcclCommunicator &communicator, uint32_t index,
@@ -77,6 +79,7 @@ private:
   const Driver &driver;
   Mesh mesh;
   uint32_t rank;
+  double timeout;
   Stream stream = nullptr; // of what is done here; not of collectives
   std::shared_ptr<BoxKernels> kernels;
   std::map<Group, std::unique_ptr<NcclCommunicator>> communicators;

@@ -1,7 +1,10 @@
 #include "runtime/device/cuda/Queue.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -71,14 +74,30 @@ absl::Status Queue::waitFor(const EventHandle &event) {
 absl::Status Queue::finish() {
   for (int64_t start = steadyNs();;) {
     Result result = gpu.driver().streamQuery(handle);
-    if (result != result::notReady)
+    int64_t waited = steadyNs() - start;
+    if (result != result::notReady) {
+      longestNs = std::max(longestNs, waited);
       return gpu.driver().check(result, "waiting for the GPU");
-    if (steadyNs() - start < spinNs)
+    }
+    if (waited < spinNs)
       continue;
     MESHWORK_RETURN_IF_ERROR(failure.failure());
     MESHWORK_RETURN_IF_ERROR(collectives.check());
+    MESHWORK_RETURN_IF_ERROR(checkPatience(waited));
     std::this_thread::sleep_for(nap);
   }
+}
+
+absl::Status Queue::checkPatience(int64_t waitedNs) const {
+  double seconds = static_cast<double>(waitedNs) * 1e-9;
+  double limit =
+      collectives.timeoutSeconds() + 10 * static_cast<double>(longestNs) * 1e-9;
+  if (seconds <= limit)
+    return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      "GPU ", gpu.ordinal(), " did not end within ", std::round(limit),
+      " s what it was given: it waits for a rank that is stopped or cut off, "
+      "or a step takes longer than --timeout"));
 }
 
 } // namespace meshwork::runtime::cuda

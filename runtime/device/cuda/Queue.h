@@ -37,15 +37,19 @@ public:
   absl::Status record(const EventHandle &event);
   absl::Status waitFor(const EventHandle &event);
   /// Until all that is in it has ended, or another rank has failed.
+  /// deadlineExceeded when it takes longer than the collectives' time-out and
+  /// ten times the longest wait so far: a step may be long, but not suddenly.
   absl::Status finish();
 
 private:
+  absl::Status checkPatience(int64_t waitedNs) const;
   Queue(const Gpu &gpu, const Transport &failure, DeviceTransport &collectives)
       : gpu(gpu), failure(failure), collectives(collectives) {}
 
   const Gpu &gpu;
   const Transport &failure;
   DeviceTransport &collectives;
+  int64_t longestNs = 0;
   Stream handle = nullptr;
 };
 
