@@ -76,6 +76,22 @@ class Cuda(Agreement):
                 with self.subTest(config["model_type"], layout=layout):
                     self.check(config, layout)
 
+    def test_a_gpu_for_each_rank(self):
+        """By NCCL: in one process, and under mpirun to the same bits."""
+        weights = self.space.save_weights(self.random_weights(LLAMA))
+        for layout in LAYOUTS[-2:]:
+            ranks = int(np.prod(list(layout[0].values())))
+            with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES=str(ranks))) as gpus:
+                plan = gpus.compile(LLAMA, spec(*layout, **GPU))
+                one = gpus.train(plan, CORPUS, 2, lr=RATE, init=weights)
+                many = gpus.train(plan, CORPUS, 2, lr=RATE, init=weights,
+                                  launcher=["mpirun", "--oversubscribe", "--allow-run-as-root",
+                                            "-n", str(ranks)])
+                shared = gpus.train(plan, CORPUS, 2, "--share-gpu", lr=RATE, init=weights)
+                self.assertEqual(one.weight_bytes, many.weight_bytes)
+            self.assertEqual(one.losses, many.losses)
+            np.testing.assert_allclose(shared.losses, one.losses, rtol=1e-6)
+
     def test_the_same_bits_again(self):
         weights = self.space.save_weights(self.random_weights(LLAMA))
         for layout in (ONE, LAYOUTS[-1]):

@@ -88,15 +88,15 @@ class Workspace:
         """A headerless u16 file."""
         return self.write(".u16", np.asarray(ids).astype("<u2").tobytes())
 
-    def call(self, tool, *arguments):
+    def call(self, tool, *arguments, launcher=()):
         """The finished process; its output is text, and it ends by itself."""
-        command = [str(BIN / tool), *map(str, arguments)]
+        command = [*launcher, str(BIN / tool), *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, errors="replace",
                               timeout=TIMEOUT_S, stdin=subprocess.DEVNULL,
                               env=self._environment)
 
-    def must(self, tool, *arguments):
-        done = self.call(tool, *arguments)
+    def must(self, tool, *arguments, launcher=()):
+        done = self.call(tool, *arguments, launcher=launcher)
         if done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, done.args))}: exit "
                                  f"{done.returncode}\n{done.stdout}{done.stderr}")
@@ -124,7 +124,8 @@ class Workspace:
         self.must("meshwork-run", plan, "--steps", 0, "--seed", seed, "--save", path)
         return path
 
-    def train(self, plan, data, steps, *options, lr=1e-3, seed=0, init=None):
+    def train(self, plan, data, steps, *options, lr=1e-3, seed=0, init=None,
+              launcher=()):
         """Runs `steps` optimizer steps on `data` (ids, or a file of them)."""
         metrics, weights = self.file(".jsonl"), self.file(".safetensors")
         gradients = self.file(".safetensors")
@@ -134,7 +135,7 @@ class Workspace:
                      "--save-gradients", gradients]
         if init is not None:
             arguments += ["--init", init]
-        self.must("meshwork-run", plan, *arguments, *options)
+        self.must("meshwork-run", plan, *arguments, *options, launcher=launcher)
         with open(metrics) as lines:
             return Run([json.loads(line) for line in lines], weights, gradients)
 
