@@ -23,8 +23,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin"))
 LIMIT = 50 << 20
-# What every Linux has, in the version its own programs were made for.
-OF_THE_SYSTEM = ("libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux")
+# What every Linux has, in the version that its other libraries were made for.
+OF_THE_SYSTEM = ("libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux",
+                 "libstdc++.so", "libgcc_s.so")
 TOKENS = 1 << 20
 
 

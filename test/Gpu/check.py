@@ -26,16 +26,31 @@ import time
 import cases
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+
+def cuda_folders():
+    """Where CUDA's toolkit and Python packages keep cuBLASLt and NCCL; the loader may not know."""
+    patterns = [(pathlib.Path("/usr/local"), "cuda*/lib64"), (pathlib.Path("/usr/local"), "cuda*/targets/*/lib")]
+    patterns += [(pathlib.Path(path), "nvidia/*/lib") for path in site_packages()]
+    return [str(folder) for root, pattern in patterns if root.is_dir() for folder in sorted(root.glob(pattern))]
+
+
+def site_packages():
+    found = subprocess.run(["python3", "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True, text=True)
+    return [x for x in found.stdout.splitlines() if x.endswith(("site-packages", "dist-packages"))]
+
+
+# The caller's own folders come first: an emulator's, in tests.
 ENVIRONMENT = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(
-    filter(None, [str(HERE / "lib"), os.environ.get("LD_LIBRARY_PATH")]))}
+    filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(HERE / "lib"), *cuda_folders()]))}
 RUN = [str(HERE / "meshwork-run")]
 DATA = ["--data", str(HERE / "tokens.u16"), "--data-type", "u16"]
 
 
-def call(command, limit_s=240):
+def call(command, limit_s=240, environment=ENVIRONMENT):
     try:
         return subprocess.run([*map(str, command)], capture_output=True, text=True, errors="replace",
-                              env=ENVIRONMENT, timeout=limit_s, stdin=subprocess.DEVNULL)
+                              env=environment, timeout=limit_s, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 124, "", f"did not end in {limit_s} s")
     except OSError as error:
@@ -150,8 +165,8 @@ def timed(name, out, *options, steps=12):
 
 def torch_side(name, out):
     """PyTorch's best step and what this GPU can do, or why not."""
-    done = call([sys.executable, HERE / "torch_step.py", HERE / "configs" / f"{name}.json",
-                 cases.TIMED[name]["batch"]], limit_s=200)
+    done = call(["python3", HERE / "torch_step.py", HERE / "configs" / f"{name}.json",
+                 cases.TIMED[name]["batch"]], limit_s=200, environment=dict(os.environ))
     if done.returncode != 0:
         return None, done.stderr.strip().splitlines()[-1:] or ["no output"]
     return json.loads(done.stdout.splitlines()[-1]), None

@@ -157,20 +157,23 @@ absl::Status CudaExecutor::write(uint64_t place,
                                  absl::Span<const std::byte> bytes) {
   // Weights may be saved by another thread than that of the rank.
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
-  return staging->write(arena.address() + place, bytes);
+  return addHint(staging->write(arena.address() + place, bytes));
 }
 
 absl::Status CudaExecutor::read(uint64_t place, absl::Span<std::byte> bytes) {
-  absl::Status status = cuda.gpu.makeCurrent();
-  if (status.ok())
-    status = staging->read(arena.address() + place, bytes);
+  MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  return addHint(staging->read(arena.address() + place, bytes));
+}
+
+/// A fault in a kernel shows in whatever is called next.
+absl::Status CudaExecutor::addHint(absl::Status status) const {
   if (status.code() != absl::StatusCode::kInternal || cuda.synchronous)
     return status;
   return absl::InternalError(absl::StrCat(
       "rank ", setup.program.rank, " on GPU ", cuda.gpu.ordinal(), ": ",
       status.message(),
-      "; instructions run behind the host, run it again with --synchronous to "
-      "have the one named"));
+      "; instructions run behind the host, so an earlier one may be the cause: "
+      "run it again with --synchronous to have it named"));
 }
 
 bool CudaExecutor::skips(const Bound &one, const ListRun &list) const {
@@ -240,8 +243,13 @@ absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
   return locate(std::move(status), list, index);
 }
 
-absl::Status CudaExecutor::run(const ListRun &given,
+absl::Status CudaExecutor::run(const ListRun &list,
                                InstructionObserver *observer) {
+  return addHint(runList(list, observer));
+}
+
+absl::Status CudaExecutor::runList(const ListRun &given,
+                                   InstructionObserver *observer) {
   ListRun list = given;
   auto size = lists[static_cast<size_t>(list.phase)].size();
   list.end = std::min(list.end, static_cast<uint32_t>(size));
