@@ -282,12 +282,12 @@ TEST(GpuSumsOfChunks, ThreadsShareThem) {
   struct Case {
     int64_t chunks, cols, parts, partsOfBf16; // vectors of bf16 have twice the columns
   };
-  for (Case c : {Case{256, 768, 16, 32}, {256, 40, 16, 32}, {256, 33, 4, 4}, {256, 7, 4, 4}, {48, 64, 4, 4}, {250, 64, 2, 2}, {31, 64, 1, 1}, {16, 1 << 16, 1, 1}}) {
+  for (Case c : {Case{256, 768, 16, 32}, {256, 40, 16, 32}, {256, 33, 4, 4}, {256, 7, 4, 4}, {48, 64, 4, 4}, {250, 64, 16, 16}, {15, 64, 1, 1}, {257, 24, 16, 32}, {16, 1 << 16, 1, 1}}) {
     auto expectParts = [&](int64_t parts) { return [=](const Geometry &g) { EXPECT_EQ(g.verticalParts, parts) << c.chunks << " chunks of " << c.cols; }; };
     expectCpuResults(sized(chunkSums, 1, c.cols, "f32", c.chunks), {.relative = 1e-5, .inPlace = true}, expectParts(c.parts));
     expectCpuResults(sized(chunkSums, 1, c.cols, "bf16", c.chunks), {.inPlace = true}, expectParts(c.partsOfBf16));
   }
-  for (auto [chunks, parts] : {std::pair<int64_t, int64_t>{256, 32}, {32, 4}, {100, 4}, {17, 1}})
+  for (auto [chunks, parts] : {std::pair<int64_t, int64_t>{256, 32}, {32, 4}, {100, 8}, {255, 16}, {300, 32}, {15, 1}})
     expectCpuResults(sized(chunksOfScalar, 1, 1, "f32", chunks), {.relative = 1e-5},
                      [&, parts = parts](const Geometry &g) { EXPECT_EQ(g.verticalParts, parts); });
 }

@@ -86,7 +86,7 @@ private:
       if (maxSpillBytes < 0 || used.spillBytes <= maxSpillBytes)
         continue;
       allFit = false;
-      emitError(getOperation().getLoc()) << used.kernel << " spills " << used.spillBytes << " bytes on " << target.arch << ", expected no more than " << maxSpillBytes;
+      emitError(getOperation().getLoc()) << used.kernel << " spills " << used.spillBytes << " bytes on " << target.arch << ", expected no more than " << maxSpillBytes.getValue();
     }
     return success(allFit);
   }

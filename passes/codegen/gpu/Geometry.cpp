@@ -30,20 +30,28 @@ bool hasVertical(const Walk &walk) {
                       [&](ReduceOp reduce) { return walk.formOf(reduce) == ReduceForm::vertical; });
 }
 
-/// Divides the outermost dim of every vertical sum.
-int64_t verticalSize(const Walk &walk) {
-  int64_t size = 0;
+/// What threads may share of vertical sums.
+struct Vertical {
+  int64_t longest = 1; // outermost dim of all sums
+  int64_t divisor = 0; // of those over several dims, which are shared evenly
+};
+Vertical verticalOf(const Walk &walk) {
+  Vertical vertical;
   for (ReduceOp reduce : FusedOp(walk.op).getBody().front().getOps<ReduceOp>()) {
     if (walk.formOf(reduce) != ReduceForm::vertical)
       continue;
     auto input = tensorType(reduce.getInput());
-    int64_t outermost = 1;
-    for (auto [name, extent] : llvm::reverse(llvm::zip_equal(dimsOf(input).getNames(), input.getShape())))
-      if (reduce.getDims().find(name) >= 0 && extent != 1)
-        outermost = extent;
-    size = std::gcd(size, outermost);
+    SmallVector<int64_t> sizes;
+    for (auto [name, size] : llvm::zip_equal(dimsOf(input).getNames(), input.getShape()))
+      if (reduce.getDims().find(name) >= 0 && size != 1)
+        sizes.push_back(size);
+    if (sizes.empty())
+      continue;
+    vertical.longest = std::max(vertical.longest, sizes.front());
+    if (sizes.size() > 1)
+      vertical.divisor = std::gcd(vertical.divisor, sizes.front());
   }
-  return size;
+  return vertical;
 }
 
 /// 16 bytes of the smallest elements.
@@ -143,11 +151,12 @@ private:
   /// More threads, until there are enough: that share sums, then of narrower
   /// vectors, as long as a warp loads whole sectors.
   void shareVertical() {
-    int64_t size = verticalSize(walk), &parts = geometry.verticalParts;
+    Vertical vertical = verticalOf(walk);
+    int64_t &parts = geometry.verticalParts;
     int64_t wantedBytes = std::min(verticalBytes, walk.numCols * 4);
     auto threads = [&] { return walk.numRows * vectorsOfRow() * parts; };
     auto bytes = [&](int64_t vectors) { return std::min(vectorsOfRow(), vectors) * geometry.width * 4; };
-    while (!isChunked && parts < warp && size % (2 * parts) == 0 && size / (2 * parts) >= verticalLoads && threads() < wantedThreadsOfVertical &&
+    while (!isChunked && parts < warp && vertical.divisor % (2 * parts) == 0 && vertical.longest / (2 * parts) >= verticalLoads && threads() < wantedThreadsOfVertical &&
            bytes(warp / (2 * parts)) >= wantedBytes)
       parts *= 2;
     while (geometry.width > 1 && threads() < wantedThreadsOfVertical && (parts == 1 || bytes(warp / parts) > wantedBytes))

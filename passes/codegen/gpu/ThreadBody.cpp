@@ -210,17 +210,21 @@ ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
   return {sum, scope};
 }
 
-/// Eight loads are under way before the first is added.
+/// Up to eight loads are under way before the first is added.
 Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide, int64_t parts) {
   if (dims.empty()) {
     Value part = eval(reduce.getInput()).value;
     return combine(builders[ofBoth], reduce.getKind() == Reduction::max, carried, wide ? spread(builders[ofBoth], part) : part);
   }
   auto input = tensorType(reduce.getInput());
-  int64_t count = input.getDimSize(dimsOf(input).find(dims.front())) / parts, unrolled = 1;
-  while (dims.size() == 1 && unrolled < 8 && count % (unrolled * 2) == 0)
+  int64_t count = llvm::divideCeil(input.getDimSize(dimsOf(input).find(dims.front())), parts), unrolled = 1;
+  // Of hundreds of sums (a norm) a loop keeps all from being loaded first, into more
+  // registers than there are.
+  bool hasMany = llvm::range_size(reduce->getBlock()->getOps<ReduceOp>()) > 16;
+  int64_t most = hasMany && count <= 8 ? 4 : 8;
+  while (dims.size() == 1 && unrolled < most && count % (unrolled * 2) == 0)
     unrolled *= 2;
-  if (count == unrolled)
+  if (count == unrolled && !(hasMany && count > 1))
     return sumPositions(reduce, dims, carried, wide, number(0), unrolled, parts);
   auto loop = scf::ForOp::create(builders[ofBoth], loc(), number(0), number(count), number(unrolled), ValueRange(carried));
   SmallVector<OpBuilder, 4> before(builders);
@@ -234,6 +238,9 @@ Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims, Value 
 Value ThreadBody::sumPositions(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide, Value first, int64_t count, int64_t parts) {
   auto knownValues = values;
   auto knownLoads = loads;
+  auto input = tensorType(reduce.getInput());
+  int64_t size = input.getDimSize(dimsOf(input).find(dims.front()));
+  bool isMax = reduce.getKind() == Reduction::max;
   Values found;
   for (int64_t i = 0; i < count; ++i) {
     OpBuilder &b = builders[ofBoth];
@@ -242,19 +249,33 @@ Value ThreadBody::sumPositions(ReduceOp reduce, ArrayRef<StringAttr> dims, Value
       position = arith::MulIOp::create(b, loc(), position, number(parts));
       position = arith::AddIOp::create(b, loc(), position, verticalPart);
     }
+    Value exists; // null: always
+    if (size % parts) {
+      exists = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, position, number(size));
+      position = arith::MinSIOp::create(b, loc(), position, number(size - 1));
+    }
     verticalPositions.push_back({dims.front(), position});
     if (dims.size() > 1)
       carried = sumVertical(reduce, dims.drop_front(), carried, wide, /*parts=*/1);
     else
-      found.push_back(eval(reduce.getInput()).value);
+      found.push_back(orNothing(exists, eval(reduce.getInput()).value, isMax));
     verticalPositions.pop_back();
     values = knownValues;
     loads = knownLoads;
   }
   OpBuilder &b = builders[ofBoth];
   for (Value part : found)
-    carried = combine(b, reduce.getKind() == Reduction::max, carried, wide ? spread(b, part) : part);
+    carried = combine(b, isMax, carried, wide ? spread(b, part) : part);
   return carried;
+}
+
+/// `part` where it exists, else what changes no sum.
+Value ThreadBody::orNothing(Value exists, Value part, bool isMax) {
+  if (!exists)
+    return part;
+  OpBuilder &b = builders[ofBoth];
+  Value nothing = identity(isMax);
+  return arith::SelectOp::create(b, loc(), exists, part, isa<VectorType>(part.getType()) ? spread(b, nothing) : nothing);
 }
 
 /// Both sides of an exchange add the same two numbers, so all end equal.

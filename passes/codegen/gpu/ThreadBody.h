@@ -89,6 +89,7 @@ private:
   /// `count` positions of the first dim from `first` on, each `parts` after the one before.
   mlir::Value sumPositions(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide, mlir::Value first, int64_t count,
                            int64_t parts);
+  mlir::Value orNothing(mlir::Value exists, mlir::Value part, bool isMax);
   /// The sums of all threads that share them, in each.
   mlir::Value sumOfParts(mlir::OpBuilder &b, mlir::Value sum, bool isMax);
   unsigned scopeOf(mlir::Value value);
