@@ -96,6 +96,9 @@ void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
 /// multiprocessor of a large GPU, in a power of two that threads share evenly.
 int64_t chunksOn(spec::Device device) { return device == spec::Device::cuda ? 256 : 32; }
 
+/// A GPU's kernel takes 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some too.
+int64_t operandsOn(spec::Device device) { return device == spec::Device::cuda ? 448 : 65536; }
+
 void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass());
@@ -105,7 +108,7 @@ void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   // After folding, so that a product that is accumulated stays one.
   passes.addPass(fusion::createFuseAccumulationsPass());
   passes.addPass(createCanonicalizerPass());
-  passes.addPass(fusion::createFusePass({/*chunks=*/chunksOn(spec.device)}));
+  passes.addPass(fusion::createFusePass({/*chunks=*/chunksOn(spec.device), /*operands=*/operandsOn(spec.device)}));
   passes.addPass(createCSEPass()); // Within kernels.
 }
 

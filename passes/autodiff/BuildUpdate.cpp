@@ -25,6 +25,10 @@ struct Scalars {
   Value sqrt(Value x) { return math::SqrtOp::create(b, x); }
 };
 
+/// Terms that one map adds. A model has hundreds of parameters, and a GPU's kernel
+/// takes 544 arguments.
+constexpr size_t maxTerms = 256;
+
 struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   using BuildUpdatePassBase::BuildUpdatePassBase;
 
@@ -54,6 +58,21 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   RankedTensorType scalarType() { return RankedTensorType::get({}, Float32Type::get(&getContext())); }
   Value input(ImplicitLocOpBuilder &b, StepInput kind) { return StepInputOp::create(b, scalarType(), kind); }
 
+  static Value total(ImplicitLocOpBuilder &b, ValueRange terms) {
+    Scalars s{b};
+    Value sum = s(0);
+    for (Value term : terms)
+      sum = s.add(sum, term);
+    return sum;
+  }
+
+  SmallVector<Value> addedByGroups(ImplicitLocOpBuilder &b, ArrayRef<Value> terms) {
+    SmallVector<Value> sums;
+    for (; !terms.empty(); terms = terms.drop_front(std::min(terms.size(), maxTerms)))
+      sums.push_back(buildMap(b, b.getLoc(), scalarType(), terms.take_front(maxTerms), total));
+    return sums;
+  }
+
   /// Assigns the global norm; returns what every gradient is multiplied with.
   Value buildClipping(ImplicitLocOpBuilder &b, ArrayRef<Value> gradients) {
     SmallVector<Value> sums;
@@ -62,13 +81,10 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
                                [](ImplicitLocOpBuilder &i, ValueRange x) { return Scalars{i}.mul(x[0], x[0]); });
       sums.push_back(ReduceOp::create(b, Reduction::add, squares, dimsOf(gradient)));
     }
-    Value norm = buildMap(b, b.getLoc(), scalarType(), sums, [](ImplicitLocOpBuilder &i, ValueRange x) {
-      Scalars s{i};
-      Value total = s(0);
-      for (Value sum : x)
-        total = s.add(total, sum);
-      return s.sqrt(total);
-    });
+    while (sums.size() > maxTerms)
+      sums = addedByGroups(b, sums);
+    Value norm = buildMap(b, b.getLoc(), scalarType(), sums,
+                          [](ImplicitLocOpBuilder &i, ValueRange x) { return Scalars{i}.sqrt(total(i, x)); });
     AssignOp::create(b, StateKind::grad_norm, "", norm);
     return buildMap(b, b.getLoc(), scalarType(), norm, [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
       Scalars s{i};

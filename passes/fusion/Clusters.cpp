@@ -131,6 +131,14 @@ static bool verticalsFit(const Cone &cone) {
   });
 }
 
+/// What `root` is computed from and is not stored yet, if anything.
+Value Clustering::operandToStore(Value root) {
+  for (Value operand : root.getDefiningOp()->getOperands())
+    if (isFusible(operand.getDefiningOp()) && !stored.contains(operand) && !clusterOf.contains(operand))
+      return operand;
+  return nullptr;
+}
+
 /// Follows `root` back to stored values. Where something does not fit in one
 /// kernel, the value at that border is stored, and the tracing starts again.
 FailureOr<Cone> Clustering::trace(Value root) {
@@ -145,6 +153,8 @@ FailureOr<Cone> Clustering::trace(Value root) {
       bool isLeaf = value != root && (!isFusible(op) || stored.contains(value) || clusterOf.contains(value));
       if (isLeaf) {
         cone.leaves.insert(value);
+        if (cone.leaves.size() > maxLeaves)
+          border = operandToStore(root);
       } else if (!cone.members.contains(op)) {
         if (!addMember(cone, op))
           border = value;
@@ -170,6 +180,9 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone, int64_t
   if (cone.space != cluster.space && !(cone.space.getShape() == cluster.space.getShape() && dimsOf(cone.space) == dimsOf(cluster.space)))
     return false;
   if (cone.columns && cluster.columns && *cone.columns != *cluster.columns)
+    return false;
+  size_t more = llvm::count_if(cone.leaves, [&](Value leaf) { return !cluster.leaves.contains(leaf); });
+  if (cluster.leaves.size() + more > std::max(maxLeaves, cone.leaves.size()))
     return false;
   bool shares = false;
   for (Value leaf : cone.leaves) {

@@ -41,7 +41,8 @@ struct Cluster {
 /// them; clusters come in an order in which they can run.
 class Clustering {
 public:
-  explicit Clustering(::mlir::Block &block) : block(block) {}
+  /// `maxLeaves` operands of a kernel, at most.
+  Clustering(::mlir::Block &block, int64_t maxLeaves) : block(block), maxLeaves(maxLeaves) {}
   ::mlir::LogicalResult run();
 
   ::llvm::SmallVector<Cluster> clusters;
@@ -54,11 +55,13 @@ private:
   bool worthStoring(::mlir::OpResult value, const ::llvm::DenseMap<::mlir::Operation *, ::llvm::SmallVector<int64_t>> &kernels);
   ::mlir::LogicalResult placeAll(::llvm::ArrayRef<::mlir::Operation *> order);
   ::mlir::FailureOr<Cone> trace(::mlir::Value root);
+  ::mlir::Value operandToStore(::mlir::Value root);
   bool addMember(Cone &cone, ::mlir::Operation *op);
   void place(const Cone &cone);
   bool join(Cluster &cluster, int64_t index, const Cone &cone, int64_t place);
 
   ::mlir::Block &block;
+  size_t maxLeaves;
   ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
   ::llvm::DenseMap<::mlir::Operation *, int64_t> notBefore; // recomputed op -> the anchor before it
   ::llvm::SetVector<::mlir::Value> stored;

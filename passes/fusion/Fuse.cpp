@@ -184,7 +184,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
     splitColumnReductions(function);
     Block &block = function.getBody().front();
     hoistSources(block);
-    Clustering clustering(block);
+    Clustering clustering(block, operands);
     if (failed(clustering.run()))
       return failure();
     DenseMap<Value, Value> stored;
@@ -210,10 +210,11 @@ struct FusePass : impl::FusePassBase<FusePass> {
   }
 
   void runOnOperation() override {
-    if (chunks < 1) {
-      getOperation().emitError() << "chunks is " << chunks << ", expected at least 1";
-      return signalPassFailure();
-    }
+    for (auto [name, value, least] : {std::tuple("chunks", chunks.getValue(), 1), std::tuple("operands", operands.getValue(), 8)})
+      if (value < least) {
+        getOperation().emitError() << name << " is " << value << ", expected at least " << least;
+        return signalPassFailure();
+      }
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(fuse(function)))
         return signalPassFailure();

@@ -27,9 +27,11 @@ def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
     a `fused`. What is cheap to compute again from a tensor that the cluster
     reads anyway is computed again rather than stored: norms and activations
     are not kept for the backward pass. A sum over rows becomes at most `chunks`
-    sums, and a kernel that adds them up.
+    sums, and a kernel that adds them up. A kernel reads at most `operands`
+    tensors: what would need more is stored on the way.
   }];
-  let options = [Option<"chunks", "chunks", "int64_t", "32", "parts of a sum over rows, at most">];
+  let options = [Option<"chunks", "chunks", "int64_t", "32", "parts of a sum over rows, at most">,
+                 Option<"operands", "operands", "int64_t", "65536", "tensors that a kernel reads, at most">];
 }
 
 #endif // MESHWORK_FUSION_PASSES
