@@ -1,4 +1,4 @@
-// GPU kernels, executed by Lockstep, against the CPU's kernels of the same clusters.
+// GPU kernels, executed in the emulator, against the CPU's kernels of the same clusters.
 #include <cstdlib>
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/gpu/GpuKernel.h"
 #include "test/Codegen/Clusters.h"
+#include "test/Codegen/Emulated.h"
 #include "test/Codegen/Kernel.h"
-#include "test/Codegen/Lockstep.h"
 
 using namespace mlir;
 using namespace meshwork::codegen::test;
@@ -26,6 +26,11 @@ struct Tensor {
     store.assign(bytes + 96, 0x55);
   }
   char *begin() { return reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(store.data()) + 31) / 16 * 16); }
+  /// Whether nothing was stored beside it.
+  bool isWholeAround() {
+    auto isFresh = [](char byte) { return byte == 0x55; };
+    return std::all_of(store.data(), begin(), isFresh) && std::all_of(begin() + bytes, store.data() + store.size(), isFresh);
+  }
   size_t count() const { return bytes / (element.getIntOrFloatBitWidth() / 8); }
   double at(size_t i) {
     if (element.isBF16())
@@ -85,7 +90,7 @@ void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::func
   }
   std::vector<void *> cpuArgs;
   std::vector<uint64_t> gpuArgs;
-  std::vector<Memory> memory;
+  std::vector<Bytes> memory;
   for (Tensor &tensor : operands)
     cpuArgs.push_back(tensor.begin());
   for (Tensor &tensor : expected)
@@ -101,8 +106,9 @@ void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::func
     give(how.inPlace && i == 0 ? operands[0] : tensor);
   for (int32_t stream : kernel->streams)
     gpuArgs.push_back(static_cast<uint32_t>(stream));
-  auto function = *module.getOps<gpu::GPUFuncOp>().begin();
-  ASSERT_EQ(runInLockstep(function, gpuArgs, memory), "");
+  ASSERT_EQ(runEmulated(module, *kernel, gpuArgs, memory), "");
+  for (Tensor &tensor : actual)
+    EXPECT_TRUE(tensor.isWholeAround());
 
   for (size_t r = 0; r < expected.size(); ++r) {
     Tensor &got = how.inPlace && r == 0 ? operands[0] : actual[r];
@@ -295,7 +301,7 @@ TEST(GpuSumsOfChunks, ThreadsShareThem) {
 /// The kernels of a compiled example, each a text of its own, contiguous.
 std::vector<std::string> kernelsOfExample(const std::string &model, const std::string &spec) {
   std::string file = testing::TempDir() + "gpu-kernels-" + std::to_string(getpid()) + ".mlir", examples = MESHWORK_EXAMPLES;
-  std::string command = std::string(MESHWORK_TOOL) + " compile " + examples + "/" + model + " --spec " + examples + "/" + spec + " --compile-to=memory -o " + file;
+  std::string command = std::string(MESHWORK_TOOL) + " compile " + examples + "/" + model + " --spec " + examples + "/" + spec + " --set target.device=cuda --compile-to=memory -o " + file;
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<transformer::TransformerDialect, mesh::MeshDialect, schedule::ScheduleDialect, func::FuncDialect>();
