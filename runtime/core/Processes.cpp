@@ -29,6 +29,7 @@ std::string textOf(const PlanFile &plan, const RunOptions &o) {
       absl::Hex(hash.low64, absl::kZeroPad16), "\n--steps ", o.steps,
       " --seed ", o.seed, " --lr ", lr.rate, " --min-lr ", lr.minimum,
       " --warmup-steps ", lr.warmupSteps, " --decay-steps ", lr.decaySteps,
+      o.shareGpu ? " --share-gpu" : "",
       o.synchronous ? " --synchronous" : "",
       o.tuneMatmuls ? " --tune-matmuls" : "",
       o.compareCpu ? " --compare-cpu" : "",

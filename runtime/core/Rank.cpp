@@ -58,6 +58,7 @@ uint32_t Rank::numChannels() const {
 
 absl::Status Rank::runToLoss(uint64_t step, double learningRate,
                              InstructionObserver *observer) {
+  currentStep = step;
   // beta^t in double: 1 - 0.999f^t loses most of its bits in single precision.
   double t = static_cast<double>(step) + 1;
   std::pair<plan::InputKind, double> scalars[] = {
@@ -77,8 +78,12 @@ absl::Status Rank::runToLoss(uint64_t step, double learningRate,
                        observer);
 }
 
+/// What the next step begins with is read while a GPU is busy with this one.
 absl::Status Rank::runUpdate(InstructionObserver *observer) {
-  return executor->run({Phase::update, 0, program().loss_ready()}, observer);
+  MESHWORK_RETURN_IF_ERROR(
+      executor->run({Phase::update, 0, program().loss_ready()}, observer));
+  return isOnHost() ? absl::OkStatus()
+                    : readSamples(currentStep + 1, firstSample(0));
 }
 
 } // namespace meshwork::runtime

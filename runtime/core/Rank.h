@@ -76,7 +76,14 @@ private:
       : setup(setup), ofPlan(std::move(program)) {}
   absl::Status writeCoordinates();
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);
-  absl::Status loadSamples(uint64_t step, uint32_t first);
+  /// The samples of a microbatch, read before they are asked for.
+  struct Samples {
+    uint64_t step = UINT64_MAX;
+    uint32_t first = 0;
+    std::vector<int32_t> tokens, targets;
+  };
+  uint32_t firstSample(uint32_t microbatch) const;
+  absl::Status readSamples(uint64_t step, uint32_t first);
   absl::Status writeScalar(plan::InputKind kind, float value);
   template <typename T>
   absl::Status write(uint32_t view, absl::Span<const T> values);
@@ -87,6 +94,8 @@ private:
   RankSetup setup;
   RankProgram ofPlan;
   std::unique_ptr<Executor> executor;
+  Samples samples;
+  uint64_t currentStep = 0;
 };
 
 } // namespace meshwork::runtime

@@ -30,38 +30,49 @@ absl::Status Rank::writeCoordinates() {
   return absl::OkStatus();
 }
 
-absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
+uint32_t Rank::firstSample(uint32_t microbatch) const {
   const plan::Plan &plan = setup.plan;
   std::vector<uint32_t> axes(orEmpty(plan.batch_axes()).begin(),
                              orEmpty(plan.batch_axes()).end());
   uint32_t micro = plan.micro_batch();
   uint32_t shards = plan.global_batch() / micro / plan.microbatches();
-  uint32_t first =
-      (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
+  return (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
+}
+
+absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
+  uint32_t first = firstSample(microbatch);
   if (const plan::Input *random = input(plan::InputKind::random)) {
     uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step), first};
     MESHWORK_RETURN_IF_ERROR(write<uint32_t>(random->view(), triple));
   }
-  return loadSamples(step, first);
+  MESHWORK_RETURN_IF_ERROR(readSamples(step, first));
+  if (const plan::Input *tokens = input(plan::InputKind::tokens))
+    MESHWORK_RETURN_IF_ERROR(write<int32_t>(tokens->view(), samples.tokens));
+  const plan::Input *targets = input(plan::InputKind::targets);
+  return targets ? write<int32_t>(targets->view(), samples.targets)
+                 : absl::OkStatus();
 }
 
-absl::Status Rank::loadSamples(uint64_t step, uint32_t first) {
-  const plan::Input *tokens = input(plan::InputKind::tokens);
-  const plan::Input *targets = input(plan::InputKind::targets);
-  if (!tokens && !targets)
+absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
+  bool isWanted =
+      input(plan::InputKind::tokens) || input(plan::InputKind::targets);
+  if (!isWanted || (samples.step == step && samples.first == first))
     return absl::OkStatus();
   size_t length = setup.plan.sequence(), rows = setup.plan.micro_batch();
-  std::vector<int32_t> ids(rows * length), next(rows * length);
+  samples.step = UINT64_MAX;
+  samples.tokens.resize(rows * length);
+  samples.targets.resize(rows * length);
   for (uint32_t k = 0; k < rows; ++k) {
     absl::Status status = setup.tokens->sample(
-        setup.seed, step, first + k, {ids.data() + k * length, length},
-        {next.data() + k * length, length});
+        setup.seed, step, first + k,
+        {samples.tokens.data() + k * length, length},
+        {samples.targets.data() + k * length, length});
     if (!status.ok())
       return fromIo(status);
   }
-  if (tokens)
-    MESHWORK_RETURN_IF_ERROR(write<int32_t>(tokens->view(), ids));
-  return targets ? write<int32_t>(targets->view(), next) : absl::OkStatus();
+  samples.step = step;
+  samples.first = first;
+  return absl::OkStatus();
 }
 
 const plan::Input *Rank::input(plan::InputKind kind) const {

@@ -142,6 +142,17 @@ class Refusals(unittest.TestCase):
             self.assertEqual(done.returncode, 69, done.stderr)
             self.assertIn("2 ranks on this machine need as many GPUs, there is 1", done.stderr)
 
+    def test_processes_that_share_a_gpu(self):
+        """NCCL before 2.30 cannot; it would hang or fail far from the cause."""
+        launcher = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2"]
+        for version, code in (("22809", 69), ("23000", 0)):
+            with tools.Workspace(**emulated(MESHWORK_EMULATOR_NCCL_VERSION=version)) as space:
+                plan = space.compile(GPT2, spec(*LAYOUTS[0], **GPU))
+                done = space.call("meshwork-run", plan, "--data", space.tokens(CORPUS), "--data-type", "u16",
+                                  "--steps", 1, "--share-gpu", launcher=launcher)
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+                self.assertEqual("needs NCCL 23000 (2.30) or newer" in done.stderr, code == 69, done.stderr)
+
     def test_too_little_memory(self):
         with tools.Workspace(**emulated(MESHWORK_EMULATOR_MEMORY="1000000")) as space:
             plan = space.compile(GPT2, spec(*ONE, **GPU))

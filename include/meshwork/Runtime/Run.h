@@ -47,7 +47,7 @@ struct RunOptions {
   bool pin = true;
   double peakTflops = 0;     // of all ranks together, for mfu; 0: unknown
   bool measurePeak = false;  // finds it with a matmul on each rank
-  bool shareGpu = false;     // all ranks of this process on one GPU
+  bool shareGpu = false;     // all ranks of this machine on one GPU
   bool synchronous = false;  // GPUs: wait after each instruction
   /// GPUs: time the algorithms of each product at the start and keep the
   /// fastest. Bits then depend on the timing.

@@ -12,7 +12,7 @@ namespace meshwork::runtime::cuda {
 
 absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
                                             int devices, bool isBound) {
-  if (options.ranks > 1 && options.shareGpu)
+  if (options.shareGpu)
     return std::vector<int>(options.ranks, 0);
   if (options.processesHere > 1 && isBound && devices == 1)
     return std::vector<int>{0};
@@ -71,7 +71,8 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
                     need) ||
         !checkedAdd(total, need, total))
       return bad("the memory of all ranks does not fit 64 bits");
-    needs[&gpuOf(rank)] += need;
+    // Processes that share it take as much each.
+    needs[&gpuOf(rank)] += need * (options.shareGpu ? options.processesHere : 1);
   }
   for (auto [gpu, need] : needs) {
     uint64_t free = 0;
@@ -109,10 +110,31 @@ CudaDevice::transportOf(const ExecutorSetup &setup) {
   return shared.get();
 }
 
+/// Several processes on one GPU: NCCL refuses that, or hangs, unless it is new
+/// enough and told so (NVIDIA's release notes of 2.30).
+static absl::Status allowSharing() {
+  constexpr int firstThatShares = 23000;
+  // Read when the library first looks at the GPUs of a group.
+  ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", /*overwrite=*/1);
+  const NcclLibrary *library = nullptr;
+  MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
+  int version = 0;
+  MESHWORK_RETURN_IF_ERROR(
+      library->check(library->getVersion(&version), "asking NCCL its version"));
+  if (version >= firstThatShares)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--share-gpu with one process a rank needs NCCL ", firstThatShares,
+      " (2.30) or newer, libnccl.so.2 is version ", version,
+      ": run all ranks in one process, with --transport threads"));
+}
+
 /// All ranks meet in it.
 absl::StatusOr<DeviceTransport *>
 CudaDevice::connect(const ExecutorSetup &setup) {
   uint32_t rank = setup.program.rank;
+  if (options.shareGpu && options.processesHere > 1)
+    MESHWORK_RETURN_IF_ERROR(allowSharing());
   std::unique_ptr<NcclTransport> made;
   MESHWORK_ASSIGN_OR_RETURN(
       made, NcclTransport::create({driver, setup.transport, setup.mesh, rank,

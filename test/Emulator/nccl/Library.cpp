@@ -107,7 +107,8 @@ std::byte *at(void *place) { return static_cast<std::byte *>(place); }
 
 extern "C" {
 Result ncclGetVersion(int *version) {
-  *version = 22809;
+  const char *told = std::getenv("MESHWORK_EMULATOR_NCCL_VERSION");
+  *version = told ? std::atoi(told) : 22809;
   return result::success;
 }
 const char *ncclGetErrorString(Result code) {

@@ -60,6 +60,9 @@ TEST(ChooseGpus, ProcessesOfAMachineTakeTurns) {
   options.process = 2;
   EXPECT_EQ(*chooseGpus(options, 4, false), std::vector<int>{2});
   EXPECT_FALSE(chooseGpus(options, 1, false).ok());
+  options.shareGpu = true;
+  EXPECT_EQ(*chooseGpus(options, 1, false), std::vector<int>{0});
+  options.shareGpu = false;
   // The launcher showed this process one GPU, its own.
   EXPECT_EQ(*chooseGpus(options, 1, true), std::vector<int>{0});
 }
