@@ -92,12 +92,20 @@ void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(memory::createRecomputePass(options));
 }
 
-/// Of a sum over rows: enough for the threads of a CPU; two blocks for each
-/// multiprocessor of a large GPU, in a power of two that threads share evenly.
-int64_t chunksOn(spec::Device device) { return device == spec::Device::cuda ? 256 : 32; }
-
-/// A GPU's kernel takes 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some too.
-int64_t operandsOn(spec::Device device) { return device == spec::Device::cuda ? 448 : 65536; }
+fusion::FusePassOptions fusionOn(spec::Device device) {
+  fusion::FusePassOptions options; // Of a CPU: chunks for its threads.
+  if (device == spec::Device::cpu)
+    return options;
+  // Two blocks for each multiprocessor of a large GPU, in a power of two that
+  // threads share evenly. The block of a narrow row is small, and a
+  // multiprocessor needs many to have enough loads on their way.
+  options.chunks = 256;
+  options.narrowChunks = 1024;
+  options.chunkElements = 1 << 20;
+  // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some too.
+  options.operands = 448;
+  return options;
+}
 
 void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   // Local sizes are known now: chunks of the head hold this rank's tokens.
@@ -108,7 +116,7 @@ void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   // After folding, so that a product that is accumulated stays one.
   passes.addPass(fusion::createFuseAccumulationsPass());
   passes.addPass(createCanonicalizerPass());
-  passes.addPass(fusion::createFusePass({/*chunks=*/chunksOn(spec.device), /*operands=*/operandsOn(spec.device)}));
+  passes.addPass(fusion::createFusePass(fusionOn(spec.device)));
   passes.addPass(createCSEPass()); // Within kernels.
 }
 

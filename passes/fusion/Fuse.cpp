@@ -46,7 +46,8 @@ bool countsElements(Operation *op) {
 /// Builds one FusedOp.
 class ClusterBuilder {
 public:
-  ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored, int64_t maxChunks) : cluster(cluster), stored(stored), maxChunks(maxChunks) {}
+  ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored, llvm::function_ref<int64_t(int64_t)> maxChunks)
+      : cluster(cluster), stored(stored), maxChunks(maxChunks) {}
 
   void build(OpBuilder &builder) {
     Location loc = location();
@@ -134,7 +135,10 @@ private:
         continue;
       auto type = tensorType(result);
       SmallVector<int64_t> shape(type.getShape());
-      shape[0] = std::min(numRows, maxChunks);
+      int64_t columns = 1;
+      for (int64_t size : type.getShape().drop_front())
+        columns *= size;
+      shape[0] = std::min(numRows, maxChunks(columns));
       result.setType(RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
     }
   }
@@ -159,7 +163,7 @@ private:
 
   Cluster &cluster;
   DenseMap<Value, Value> &stored;
-  int64_t maxChunks;
+  llvm::function_ref<int64_t(int64_t)> maxChunks; // of columns
 };
 
 /// Moves what is there from the start to the front, so that its place in the
@@ -180,6 +184,11 @@ void hoistSources(Block &block) {
 struct FusePass : impl::FusePassBase<FusePass> {
   using FusePassBase::FusePassBase;
 
+  int64_t chunksOf(int64_t columns) {
+    int64_t narrow = std::min<int64_t>(narrowChunks, llvm::bit_floor(static_cast<uint64_t>(chunkElements / columns)));
+    return std::max<int64_t>(chunks, narrow);
+  }
+
   LogicalResult fuse(func::FuncOp function) {
     splitColumnReductions(function);
     Block &block = function.getBody().front();
@@ -198,7 +207,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
         builder.setInsertionPointAfter(before);
       else
         builder.setInsertionPointToStart(&block);
-      ClusterBuilder(cluster, stored, chunks).build(builder);
+      ClusterBuilder(cluster, stored, [&](int64_t columns) { return chunksOf(columns); }).build(builder);
       before = before ? before->getNextNode() : &block.front();
     }
     for (auto [old, value] : stored)
@@ -210,7 +219,8 @@ struct FusePass : impl::FusePassBase<FusePass> {
   }
 
   void runOnOperation() override {
-    for (auto [name, value, least] : {std::tuple("chunks", chunks.getValue(), 1), std::tuple("operands", operands.getValue(), 8)})
+    for (auto [name, value, least] : {std::tuple("chunks", chunks.getValue(), 1), std::tuple("operands", operands.getValue(), 8),
+                                      std::tuple("narrow-chunks", narrowChunks.getValue(), 0), std::tuple("chunk-elements", chunkElements.getValue(), 0)})
       if (value < least) {
         getOperation().emitError() << name << " is " << value << ", expected at least " << least;
         return signalPassFailure();

@@ -27,10 +27,13 @@ def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
     a `fused`. What is cheap to compute again from a tensor that the cluster
     reads anyway is computed again rather than stored: norms and activations
     are not kept for the backward pass. A sum over rows becomes at most `chunks`
-    sums, and a kernel that adds them up. A kernel reads at most `operands`
+    sums, and a kernel that adds them up; more, up to `narrow-chunks`, where rows are narrow, so that
+    the parts have no more than `chunk-elements` elements together. A kernel reads at most `operands`
     tensors: what would need more is stored on the way.
   }];
   let options = [Option<"chunks", "chunks", "int64_t", "32", "parts of a sum over rows, at most">,
+                 Option<"narrowChunks", "narrow-chunks", "int64_t", "0", "parts of a sum over narrow rows, at most">,
+                 Option<"chunkElements", "chunk-elements", "int64_t", "0", "elements of all parts of a sum over narrow rows">,
                  Option<"operands", "operands", "int64_t", "65536", "tensors that a kernel reads, at most">];
 }
 

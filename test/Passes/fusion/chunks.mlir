@@ -1,0 +1,31 @@
+// RUN: meshwork-opt %s -transformer-decompose -fusion-accumulations -fusion-fuse="chunks=4 narrow-chunks=64 chunk-elements=512" | FileCheck %s
+
+#se = #transformer.dims<sequence, embed>
+#e = #transformer.dims<embed>
+
+// Narrow rows: as many parts as have 512 elements together.
+// CHECK-LABEL: func.func @narrow
+// CHECK: transformer.fused {{.*}} -> tensor<16x32xf32
+func.func @narrow(%x: tensor<4096x32xf32, #se>) {
+  %g = transformer.reduce add %x over <sequence> : tensor<4096x32xf32, #se> -> tensor<32xf32, #e>
+  transformer.accumulate gradient "b", %g : tensor<32xf32, #e>
+  return
+}
+
+// Wide rows have blocks along their columns too.
+// CHECK-LABEL: func.func @wide
+// CHECK: transformer.fused {{.*}} -> tensor<4x256xf32
+func.func @wide(%x: tensor<4096x256xf32, #se>) {
+  %g = transformer.reduce add %x over <sequence> : tensor<4096x256xf32, #se> -> tensor<256xf32, #e>
+  transformer.accumulate gradient "b", %g : tensor<256xf32, #e>
+  return
+}
+
+// Never more than there are rows.
+// CHECK-LABEL: func.func @short
+// CHECK: transformer.fused {{.*}} -> tensor<3x32xf32
+func.func @short(%x: tensor<3x32xf32, #se>) {
+  %g = transformer.reduce add %x over <sequence> : tensor<3x32xf32, #se> -> tensor<32xf32, #e>
+  transformer.accumulate gradient "b", %g : tensor<32xf32, #e>
+  return
+}
