@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "lib/Target/CudaCode.h"
 #include "lib/Target/PlanCode.h"
 #include "passes/codegen/KernelSpecs.h"
@@ -37,6 +39,30 @@ void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels, plan::Pl
       place += first;
 }
 
+/// Neither without ptxas.
+struct Assembled {
+  std::vector<char> cubin;
+  std::string error;
+};
+
+/// One process of ptxas for each target, side by side.
+std::vector<Assembled> assembleAll(ArrayRef<std::string> texts, ArrayRef<CudaTarget> targets) {
+  std::vector<Assembled> results(texts.size());
+  std::string ptxas = findPtxas("");
+  if (ptxas.empty())
+    return results;
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < texts.size(); ++i)
+    threads.emplace_back([&, i] {
+      FailureOr<CudaBinary> binary = assemblePtx(texts[i], targets[i], ptxas, results[i].error);
+      if (succeeded(binary))
+        results[i].cubin = std::move(binary->cubin);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return results;
+}
+
 void addImage(plan::PlanT &plan, const CudaTarget &target, plan::ImageKind kind, ArrayRef<char> code) {
   auto image = std::make_unique<plan::ImageT>();
   image->arch = target.arch;
@@ -55,14 +81,13 @@ LogicalResult addCudaCode(ModuleOp module, ArrayRef<CudaTarget> targets, plan::P
   auto texts = compileToPtx({kernels->clusterModule, kernels->libraryModule, codegen::deviceLibrary()}, targets);
   if (failed(texts))
     return failure();
-  std::string ptxas = findPtxas(""), error;
-  for (auto [target, text] : llvm::zip_equal(targets, *texts)) {
+  std::vector<Assembled> binaries = assembleAll(*texts, targets);
+  for (auto [target, text, binary] : llvm::zip_equal(targets, *texts, binaries)) {
+    if (!binary.error.empty())
+      return module.emitError() << "kernels do not assemble for " << target.arch << ": " << binary.error;
     // Ready code first: the runtime takes the first image that the GPU runs.
-    FailureOr<CudaBinary> binary = failure();
-    if (!ptxas.empty() && failed(binary = assemblePtx(text, target, ptxas, error)))
-      return module.emitError() << "kernels do not assemble for " << target.arch << ": " << error;
-    if (succeeded(binary))
-      addImage(plan, target, plan::ImageKind::cubin, binary->cubin);
+    if (!binary.cubin.empty())
+      addImage(plan, target, plan::ImageKind::cubin, binary.cubin);
     addImage(plan, target, plan::ImageKind::ptx, ArrayRef(text.c_str(), text.size() + 1));
   }
   return success();
