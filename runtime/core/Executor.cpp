@@ -39,9 +39,9 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   return made;
 }
 
-Strided RankProgram::strided(uint32_t view, std::byte *arena) const {
+Strided RankProgram::strided(uint32_t view, std::byte *first) const {
   const ViewInfo &info = views[view];
-  return {arena + places[view],
+  return {first,
           info.dtype,
           {info.shape.begin(), info.shape.end()},
           {info.strides.begin(), info.strides.end()}};
@@ -58,9 +58,13 @@ CollectiveRequest RankProgram::request(const plan::Instruction &collective,
                          orEmpty(op.sources()).end());
   request.channel = op.channel();
   request.name = collective.name() ? collective.name()->str() : std::string();
+  // An address of a device, or an offset from nothing, is no pointer to add to.
+  auto find = [&](uint32_t view) {
+    return strided(view, reinterpret_cast<std::byte *>(
+                             reinterpret_cast<uintptr_t>(arena) + places[view]));
+  };
   for (const plan::Transfer *part : *op.parts())
-    request.parts.push_back({strided(part->src(), arena),
-                             strided(part->dst(), arena),
+    request.parts.push_back({find(part->src()), find(part->dst()),
                              static_cast<size_t>(part->dim()),
                              static_cast<size_t>(part->to_dim())});
   return request;

@@ -26,8 +26,8 @@ struct RankProgram {
 
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
                                             uint32_t rank, const Mesh &mesh);
-  /// A view in an arena that starts at `arena`.
-  Strided strided(uint32_t view, std::byte *arena) const;
+  /// A view whose first element is at `first`.
+  Strided strided(uint32_t view, std::byte *first) const;
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;

@@ -22,14 +22,13 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
 absl::StatusOr<HostView> Rank::toHost(uint32_t view) const {
   HostView host;
   if (std::byte *arena = executor->hostArena()) {
-    host.tensor = ofPlan.strided(view, arena);
+    host.tensor = ofPlan.strided(view, arena + ofPlan.places[view]);
     return host;
   }
   host.copy.resize(ofPlan.views[view].spanBytes);
   MESHWORK_RETURN_IF_ERROR(
       executor->read(ofPlan.places[view], absl::MakeSpan(host.copy)));
-  host.tensor = ofPlan.strided(view, nullptr);
-  host.tensor.data = host.copy.data();
+  host.tensor = ofPlan.strided(view, host.copy.data());
   return host;
 }
 
