@@ -48,8 +48,7 @@ CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
                          *made->threads,
                          kernels,
                          setup.program.shifts};
-  for (Phase phase :
-       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+  for (Phase phase : allPhases)
     MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
   return made;
 }

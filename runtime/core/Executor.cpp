@@ -2,6 +2,11 @@
 
 namespace meshwork::runtime {
 
+const char *nameOf(Phase phase) {
+  const char *names[] = {"once", "step", "microbatch", "update"};
+  return names[static_cast<size_t>(phase)];
+}
+
 const Instructions &listOf(const plan::Program &program, Phase phase) {
   switch (phase) {
   case Phase::once:

@@ -12,6 +12,9 @@ namespace meshwork::runtime {
 
 /// The lists of a program.
 enum class Phase : uint8_t { once, step, microbatch, update };
+inline constexpr Phase allPhases[] = {Phase::once, Phase::step,
+                                      Phase::microbatch, Phase::update};
+const char *nameOf(Phase phase);
 
 const Instructions &listOf(const plan::Program &program, Phase phase);
 

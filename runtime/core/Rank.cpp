@@ -47,8 +47,7 @@ Block Rank::block(const plan::Parameter &parameter,
 
 uint32_t Rank::numChannels() const {
   uint32_t most = 0;
-  for (Phase phase :
-       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+  for (Phase phase : allPhases)
     for (const plan::Instruction *instruction : listOf(program(), phase))
       if (const plan::Collective *op = instruction->op_as_Collective())
         most = std::max(most, op->channel());

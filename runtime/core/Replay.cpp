@@ -32,11 +32,6 @@ const char *scan(const ViewInfo &view, const std::byte *data, size_t dim) {
       return found;
   return nullptr;
 }
-
-const char *nameOf(Phase phase) {
-  const char *names[] = {"once", "step", "microbatch", "update"};
-  return names[static_cast<int>(phase)];
-}
 } // namespace
 
 const char *nonFiniteIn(const ViewInfo &view, const std::byte *data) {

@@ -92,6 +92,19 @@ class Cuda(Agreement):
             self.assertEqual(one.losses, many.losses)
             np.testing.assert_allclose(shared.losses, one.losses, rtol=1e-6)
 
+    def test_products_are_timed_and_the_peak_is_measured(self):
+        """By rank 0 for all, also where ranks are processes."""
+        weights = self.space.save_weights(self.random_weights(LLAMA))
+        layout = LAYOUTS[0]
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2")) as gpus:
+            plan = gpus.compile(LLAMA, spec(*layout, **GPU))
+            plain = gpus.train(plan, CORPUS, 2, lr=RATE, init=weights)
+            for launcher in ([], ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2"]):
+                run = gpus.train(plan, CORPUS, 2, "--tune-matmuls", "--measure-peak", lr=RATE,
+                                 init=weights, launcher=launcher)
+                np.testing.assert_allclose(run.losses, plain.losses, rtol=1e-6)
+                self.assertGreater(run.metrics[-1]["mfu"], 0)
+
     def test_the_same_bits_again(self):
         weights = self.space.save_weights(self.random_weights(LLAMA))
         for layout in (ONE, LAYOUTS[-1]):

@@ -74,11 +74,4 @@ OperationOr makeCopyBlock(const plan::CopyBlock &op,
                           const ProgramOnRank &program);
 OperationOr makeFill(const plan::Fill &op, const ProgramOnRank &program);
 
-/// Whether this run adds to the destination; see plan::Accumulate.
-inline bool accumulates(plan::Accumulate mode, const StepState &state) {
-  return mode == plan::Accumulate::yes ||
-         (mode == plan::Accumulate::after_first_microbatch &&
-          state.microbatch > 0);
-}
-
 } // namespace meshwork::runtime::cpu

@@ -25,6 +25,13 @@ struct StepState {
   uint32_t microbatch = 0; // within the optimizer step, from 0
 };
 
+/// Whether this run adds to the destination; see plan::Accumulate.
+inline bool accumulates(plan::Accumulate mode, const StepState &state) {
+  return mode == plan::Accumulate::yes ||
+         (mode == plan::Accumulate::after_first_microbatch &&
+          state.microbatch > 0);
+}
+
 /// A program, and where one rank finds its views.
 struct ProgramOnRank {
   const plan::Program &program;

@@ -66,13 +66,15 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
       continue;
     const plan::Program &program =
         *plan.programs()->Get(programs.Get(programs.size() == 1 ? 0 : rank));
-    uint64_t need = 0;
+    // Processes that share a GPU take as much of it each.
+    uint64_t sharers = options.shareGpu ? options.processesHere : 1;
+    uint64_t need = 0, ofSharers = 0, &ofGpu = needs[&gpuOf(rank)];
     if (!checkedAdd(program.arena_bytes(), program.workspace_bytes_per_thread(),
                     need) ||
-        !checkedAdd(total, need, total))
+        !checkedAdd(total, need, total) ||
+        !checkedMul(need, sharers, ofSharers) ||
+        !checkedAdd(ofGpu, ofSharers, ofGpu))
       return bad("the memory of all ranks does not fit 64 bits");
-    // Processes that share it take as much each.
-    needs[&gpuOf(rank)] += need * (options.shareGpu ? options.processesHere : 1);
   }
   for (auto [gpu, need] : needs) {
     uint64_t free = 0;
@@ -86,7 +88,6 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
   return total;
 }
 
-/// Made by the first rank that comes; all give the same host transport.
 /// Communicators end together, those of each rank in a thread of its own.
 CudaDevice::~CudaDevice() {
   std::vector<std::thread> threads;
@@ -99,6 +100,8 @@ CudaDevice::~CudaDevice() {
     thread.join();
 }
 
+/// The shared one is made by the first rank that comes; all give the same host
+/// transport.
 absl::StatusOr<DeviceTransport *>
 CudaDevice::transportOf(const ExecutorSetup &setup) {
   InProcessTransport *host = setup.transport.inProcess();

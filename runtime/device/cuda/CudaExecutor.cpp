@@ -5,11 +5,8 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
-constexpr Phase phases[] = {Phase::once, Phase::step, Phase::microbatch,
-                            Phase::update};
-
 bool hasMatmul(const plan::Program &program) {
-  for (Phase phase : phases)
+  for (Phase phase : allPhases)
     for (const plan::Instruction *instruction : listOf(program, phase))
       if (instruction->op_type() == plan::Operation::Matmul)
         return true;
@@ -32,7 +29,7 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            cuda.tunes};
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
-  for (Phase phase : phases)
+  for (Phase phase : allPhases)
     MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
   // After binding: candidates of products are timed on this memory.
   MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
@@ -102,7 +99,7 @@ CudaExecutor::channel(uint32_t number) {
 /// same bits on each.
 absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   if (setup.program.rank == 0)
-    for (Phase phase : phases)
+    for (Phase phase : allPhases)
       for (const plan::Instruction *source :
            listOf(setup.program.program, phase))
         if (source->op_type() == plan::Operation::Matmul)
@@ -221,14 +218,13 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
                                   uint32_t index) const {
   if (status.ok())
     return status;
-  const char *names[] = {"once", "step", "microbatch", "update"};
   const plan::Instruction &source =
       *lists[static_cast<size_t>(list.phase)][index].source;
   return absl::Status(status.code(),
                       absl::StrCat("rank ", setup.program.rank,
                                    ", instruction ", quote(source.name()), " (",
                                    plan::EnumNameOperation(source.op_type()),
-                                   ", ", names[static_cast<size_t>(list.phase)],
+                                   ", ", nameOf(list.phase),
                                    "[", index, "]): ", status.message()));
 }
 

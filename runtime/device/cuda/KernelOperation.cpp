@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Operands.h"
+#include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cuda/OperationKinds.h"
 
 namespace meshwork::runtime::cuda {
@@ -39,7 +40,7 @@ public:
   absl::Status enqueue(Stream stream, uint32_t microbatch) override {
     for (OneKernel &one : kernels) {
       if (addsAt > 0)
-        one.arguments.set(addsAt, adds(mode, microbatch));
+        one.arguments.set(addsAt, accumulates(mode, {microbatch}));
       Result result = driver.launchKernel(
           one.function, one.source->grid(), 1, 1, one.source->block(), 1, 1,
           one.source->shared_bytes(), stream, one.arguments.get(), nullptr);
@@ -79,11 +80,6 @@ plan::Accumulate modeOf(const plan::Instruction &instruction) {
   return op ? op->accumulate() : plan::Accumulate::no;
 }
 } // namespace
-
-bool adds(plan::Accumulate mode, uint32_t microbatch) {
-  return mode == plan::Accumulate::yes ||
-         (mode == plan::Accumulate::after_first_microbatch && microbatch > 0);
-}
 
 absl::StatusOr<std::unique_ptr<Operation>>
 makeLaunch(const plan::Instruction &instruction,

@@ -66,8 +66,7 @@ absl::StatusOr<nccl::UniqueId> findId(const std::string &text,
 
 std::vector<CollectiveRequest> requestsOf(const RankProgram &program) {
   std::vector<CollectiveRequest> requests;
-  for (Phase phase :
-       {Phase::once, Phase::step, Phase::microbatch, Phase::update})
+  for (Phase phase : allPhases)
     for (const plan::Instruction *instruction : listOf(program.program, phase))
       if (instruction->op_type() == plan::Operation::Collective)
         requests.push_back(program.request(*instruction, nullptr));

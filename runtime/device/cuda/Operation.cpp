@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/StatusMacros.h"
+#include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cpu/RotaryTable.h"
 #include "runtime/device/cuda/OperationKinds.h"
 
@@ -46,7 +47,7 @@ public:
   MatmulOperation(std::unique_ptr<BlasLtMatmul> product, plan::Accumulate mode)
       : product(std::move(product)), mode(mode) {}
   absl::Status enqueue(Stream stream, uint32_t microbatch) override {
-    return product->run(stream, adds(mode, microbatch));
+    return product->run(stream, accumulates(mode, {microbatch}));
   }
 
 private:

@@ -5,9 +5,6 @@
 
 namespace meshwork::runtime::cuda {
 
-/// Whether a result is added to in this microbatch.
-bool adds(plan::Accumulate mode, uint32_t microbatch);
-
 using OperationOr = absl::StatusOr<std::unique_ptr<Operation>>;
 
 OperationOr makeLaunch(const plan::Instruction &instruction,
