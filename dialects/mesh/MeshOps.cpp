@@ -31,7 +31,8 @@ static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
     if (!seen.insert(axis).second)
       return op->emitOpError() << "(C1) names axis " << axis << " twice";
     if (mesh && mesh.find(axis) < 0)
-      return op->emitOpError() << "(C1) names axis " << axis << ", expected one of " << mesh;
+      return op->emitOpError()
+             << "(C1) names axis " << axis << ", expected one of " << mesh;
     if (mesh)
       ranks *= mesh.sizeOf(axis);
   }
@@ -39,29 +40,43 @@ static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
 }
 
 /// C2: along `dim`, `part` holds one of `ranks` blocks of `whole`.
-static LogicalResult checkBlock(Operation *op, Type partType, Type wholeType, int64_t dim, int64_t ranks) {
-  auto part = cast<RankedTensorType>(partType), whole = cast<RankedTensorType>(wholeType);
-  if (dim < 0 || dim >= whole.getRank() || part.getRank() != whole.getRank() || part.getElementType() != whole.getElementType())
-    return op->emitOpError() << "(C2) dim " << dim << " of " << part << " and " << whole << " is not a dim of two tensors of one kind";
-  if (ranks > 0 && part.getDimSize(dim) != static_cast<int64_t>(llvm::divideCeil(whole.getDimSize(dim), ranks)))
-    return op->emitOpError() << "(C2) dim " << dim << " has " << part.getDimSize(dim) << " elements, expected ceil("
-                             << whole.getDimSize(dim) << " / " << ranks << ")";
+static LogicalResult checkBlock(Operation *op, Type partType, Type wholeType,
+                                int64_t dim, int64_t ranks) {
+  auto part = cast<RankedTensorType>(partType),
+       whole = cast<RankedTensorType>(wholeType);
+  if (dim < 0 || dim >= whole.getRank() || part.getRank() != whole.getRank() ||
+      part.getElementType() != whole.getElementType())
+    return op->emitOpError()
+           << "(C2) dim " << dim << " of " << part << " and " << whole
+           << " is not a dim of two tensors of one kind";
+  if (ranks > 0 &&
+      part.getDimSize(dim) !=
+          static_cast<int64_t>(llvm::divideCeil(whole.getDimSize(dim), ranks)))
+    return op->emitOpError()
+           << "(C2) dim " << dim << " has " << part.getDimSize(dim)
+           << " elements, expected ceil(" << whole.getDimSize(dim) << " / "
+           << ranks << ")";
   return success();
 }
 
 /// C2: all dims but those in `changed` are equal.
-static LogicalResult checkOthers(Operation *op, Type a, Type b, ArrayRef<int64_t> changed) {
+static LogicalResult checkOthers(Operation *op, Type a, Type b,
+                                 ArrayRef<int64_t> changed) {
   auto first = cast<RankedTensorType>(a), second = cast<RankedTensorType>(b);
   for (int64_t i = 0; i < first.getRank(); ++i)
-    if (!llvm::is_contained(changed, i) && first.getDimSize(i) != second.getDimSize(i))
-      return op->emitOpError() << "(C2) dim " << i << " has " << first.getDimSize(i) << " and " << second.getDimSize(i) << " elements, expected equal sizes";
+    if (!llvm::is_contained(changed, i) &&
+        first.getDimSize(i) != second.getDimSize(i))
+      return op->emitOpError()
+             << "(C2) dim " << i << " has " << first.getDimSize(i) << " and "
+             << second.getDimSize(i) << " elements, expected equal sizes";
   return success();
 }
 
 LogicalResult ReshardOp::verify() {
   auto onError = [&] { return emitOpError("(C1) "); };
-  return failure(failed(checkSharding(getSource(), getType(), meshOf(*this), onError)) ||
-                 failed(checkSharding(getTarget(), getType(), meshOf(*this), onError)));
+  return failure(
+      failed(checkSharding(getSource(), getType(), meshOf(*this), onError)) ||
+      failed(checkSharding(getTarget(), getType(), meshOf(*this), onError)));
 }
 
 LogicalResult AllReduceOp::verify() { return groupSize(*this, getAxes()); }
@@ -69,32 +84,43 @@ LogicalResult AllReduceOp::verify() { return groupSize(*this, getAxes()); }
 LogicalResult AllGatherOp::verify() {
   FailureOr<int64_t> ranks = groupSize(*this, getAxes());
   int64_t dim = getDim();
-  return failure(failed(ranks) || failed(checkBlock(*this, getInput().getType(), getType(), dim, *ranks)) ||
-                 failed(checkOthers(*this, getInput().getType(), getType(), dim)));
+  return failure(
+      failed(ranks) ||
+      failed(checkBlock(*this, getInput().getType(), getType(), dim, *ranks)) ||
+      failed(checkOthers(*this, getInput().getType(), getType(), dim)));
 }
 
 LogicalResult ReduceScatterOp::verify() {
   FailureOr<int64_t> ranks = groupSize(*this, getAxes());
   int64_t dim = getDim();
-  return failure(failed(ranks) || failed(checkBlock(*this, getType(), getInput().getType(), dim, *ranks)) ||
-                 failed(checkOthers(*this, getInput().getType(), getType(), dim)));
+  return failure(
+      failed(ranks) ||
+      failed(checkBlock(*this, getType(), getInput().getType(), dim, *ranks)) ||
+      failed(checkOthers(*this, getInput().getType(), getType(), dim)));
 }
 
 LogicalResult SliceOp::verify() {
   FailureOr<int64_t> ranks = groupSize(*this, getAxes());
   int64_t dim = getDim();
-  return failure(failed(ranks) || failed(checkBlock(*this, getType(), getInput().getType(), dim, *ranks)) ||
-                 failed(checkOthers(*this, getInput().getType(), getType(), dim)));
+  return failure(
+      failed(ranks) ||
+      failed(checkBlock(*this, getType(), getInput().getType(), dim, *ranks)) ||
+      failed(checkOthers(*this, getInput().getType(), getType(), dim)));
 }
 
 LogicalResult AllToAllOp::verify() {
   FailureOr<int64_t> ranks = groupSize(*this, getAxes());
   int64_t gather = getGatherDim(), split = getSplitDim();
   if (gather == split)
-    return emitOpError() << "(C2) gathers and splits dim " << gather << "; the two differ";
-  return failure(failed(ranks) || failed(checkBlock(*this, getInput().getType(), getType(), gather, *ranks)) ||
-                 failed(checkBlock(*this, getType(), getInput().getType(), split, *ranks)) ||
-                 failed(checkOthers(*this, getInput().getType(), getType(), {gather, split})));
+    return emitOpError() << "(C2) gathers and splits dim " << gather
+                         << "; the two differ";
+  return failure(failed(ranks) ||
+                 failed(checkBlock(*this, getInput().getType(), getType(),
+                                   gather, *ranks)) ||
+                 failed(checkBlock(*this, getType(), getInput().getType(),
+                                   split, *ranks)) ||
+                 failed(checkOthers(*this, getInput().getType(), getType(),
+                                    {gather, split})));
 }
 
 LogicalResult PermuteOp::verify() {
@@ -104,18 +130,20 @@ LogicalResult PermuteOp::verify() {
   SmallVector<int64_t> sorted(getSources());
   llvm::sort(sorted);
   auto count = static_cast<int64_t>(sorted.size());
-  if (llvm::equal(sorted, llvm::seq<int64_t>(0, count)) && count == (*ranks ? *ranks : count))
+  if (llvm::equal(sorted, llvm::seq<int64_t>(0, count)) &&
+      count == (*ranks ? *ranks : count))
     return success();
-  return emitOpError() << "(C2) sources are not a permutation of the " << (*ranks ? *ranks : count) << " indices of the group";
+  return emitOpError() << "(C2) sources are not a permutation of the "
+                       << (*ranks ? *ranks : count) << " indices of the group";
 }
 
-template <typename Op>
-static LogicalResult verifyPart(Op op) {
+template <typename Op> static LogicalResult verifyPart(Op op) {
   if (failed(groupSize(op, op.getAxes())))
     return failure();
   int64_t size = op.getSize();
   if (size < 1)
-    return op.emitOpError() << "(C1) size is " << size << ", expected a positive number";
+    return op.emitOpError()
+           << "(C1) size is " << size << ", expected a positive number";
   return success();
 }
 LogicalResult CoordinateOp::verify() { return verifyPart(*this); }
@@ -123,13 +151,24 @@ LogicalResult ExtentOp::verify() { return verifyPart(*this); }
 
 static uint64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  return static_cast<uint64_t>(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+  return static_cast<uint64_t>(type.getNumElements()) *
+         type.getElementTypeBitWidth() / 8;
 }
-static uint64_t ringShare(uint64_t bytes, int64_t ranks) { return bytes / ranks * (ranks - 1); }
+static uint64_t ringShare(uint64_t bytes, int64_t ranks) {
+  return bytes / ranks * (ranks - 1);
+}
 
-uint64_t AllReduceOp::getBytesSent(int64_t ranks) { return 2 * ringShare(bytesOf(getInput()), ranks); }
-uint64_t AllGatherOp::getBytesSent(int64_t ranks) { return bytesOf(getInput()) * (ranks - 1); }
-uint64_t ReduceScatterOp::getBytesSent(int64_t ranks) { return bytesOf(getResult()) * (ranks - 1); }
-uint64_t AllToAllOp::getBytesSent(int64_t ranks) { return ringShare(bytesOf(getInput()), ranks); }
+uint64_t AllReduceOp::getBytesSent(int64_t ranks) {
+  return 2 * ringShare(bytesOf(getInput()), ranks);
+}
+uint64_t AllGatherOp::getBytesSent(int64_t ranks) {
+  return bytesOf(getInput()) * (ranks - 1);
+}
+uint64_t ReduceScatterOp::getBytesSent(int64_t ranks) {
+  return bytesOf(getResult()) * (ranks - 1);
+}
+uint64_t AllToAllOp::getBytesSent(int64_t ranks) {
+  return ringShare(bytesOf(getInput()), ranks);
+}
 uint64_t PermuteOp::getBytesSent(int64_t) { return bytesOf(getInput()); }
 uint64_t SliceOp::getBytesSent(int64_t) { return 0; }

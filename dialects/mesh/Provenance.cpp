@@ -6,14 +6,17 @@
 using namespace mlir;
 namespace meshwork::mesh {
 
-std::string Provenance::annotationOf(Value value, size_t dim, StringRef axis) const {
+std::string Provenance::annotationOf(Value value, size_t dim,
+                                     StringRef axis) const {
   auto known = places.find(value);
   if (known == places.end())
     return "";
   size_t place = known->second;
-  for (size_t steps = 0; steps <= values.size() && dim < values[place].dims.size(); ++steps) {
+  for (size_t steps = 0;
+       steps <= values.size() && dim < values[place].dims.size(); ++steps) {
     const std::vector<DimCause> &causes = values[place].dims[dim].causes;
-    auto cause = llvm::find_if(causes, [&](const DimCause &cause) { return cause.axis == axis; });
+    auto cause = llvm::find_if(
+        causes, [&](const DimCause &cause) { return cause.axis == axis; });
     if (cause == causes.end() || !cause->annotation.empty())
       return cause == causes.end() ? "" : cause->annotation;
     place = cause->from;
@@ -23,8 +26,10 @@ std::string Provenance::annotationOf(Value value, size_t dim, StringRef axis) co
 }
 
 Provenance &provenanceOf(Operation *op) {
-  auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
-  std::shared_ptr<Provenance> &notes = op->getContext()->getLoadedDialect<MeshDialect>()->notes;
+  auto module =
+      isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  std::shared_ptr<Provenance> &notes =
+      op->getContext()->getLoadedDialect<MeshDialect>()->notes;
   if (!notes)
     notes = std::make_shared<Provenance>();
   if (notes->module != module) {

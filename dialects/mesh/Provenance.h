@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace meshwork::mesh {
 
@@ -56,11 +56,12 @@ struct Provenance {
   /// Places of values, while they stand in the IR as they were noted.
   ::llvm::DenseMap<::mlir::Value, size_t> places;
   std::map<std::string, unsigned> counts; // values of one name
-  ::mlir::Operation *module = nullptr; // that all this is about
+  ::mlir::Operation *module = nullptr;    // that all this is about
 
   /// The annotation at the end of the chain that gave `axis` to a dim; "" where
   /// none is noted.
-  std::string annotationOf(::mlir::Value value, size_t dim, ::llvm::StringRef axis) const;
+  std::string annotationOf(::mlir::Value value, size_t dim,
+                           ::llvm::StringRef axis) const;
 };
 
 /// The notes on the module around `op`; those on another one are dropped.

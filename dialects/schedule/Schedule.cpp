@@ -1,8 +1,8 @@
 // Registration, verifiers, and what passes ask of instructions.
 #include "dialects/schedule/Schedule.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace meshwork::schedule;
@@ -30,23 +30,31 @@ LogicalResult ViewOp::verify() {
   auto buffer = getBuffer().getDefiningOp<BufferOp>();
   int64_t offset = 0, elementBytes = type.getElementTypeBitWidth() / 8;
   SmallVector<int64_t> strides;
-  if (!buffer || failed(type.getStridesAndOffset(strides, offset)) || llvm::any_of(strides, [](int64_t s) { return s <= 0; }))
-    return emitOpError() << "(C1) expected positive static strides in a buffer, found " << type;
+  if (!buffer || failed(type.getStridesAndOffset(strides, offset)) ||
+      llvm::any_of(strides, [](int64_t s) { return s <= 0; }))
+    return emitOpError()
+           << "(C1) expected positive static strides in a buffer, found "
+           << type;
   int64_t last = 0;
   for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
     last += (size - 1) * stride;
   int64_t begin = getOffset(), end = begin + (last + 1) * elementBytes;
   if (begin < 0 || begin % elementBytes || end > buffer.getSizeBytes())
-    return emitOpError() << "(C1) covers bytes " << begin << " to " << end << " of a buffer of " << buffer.getSizeBytes();
+    return emitOpError() << "(C1) covers bytes " << begin << " to " << end
+                         << " of a buffer of " << buffer.getSizeBytes();
   return success();
 }
 
 namespace meshwork::schedule {
 
-BufferOp bufferOf(Value view) { return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>(); }
+BufferOp bufferOf(Value view) {
+  return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>();
+}
 
 bool isInstruction(Operation *op) {
-  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, RotaryTableOp, FillOp, CopyBlockOp, CollectiveOp, WaitOp>(op);
+  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp,
+             EmbeddingGradOp, RotaryTableOp, FillOp, CopyBlockOp, CollectiveOp,
+             WaitOp>(op);
 }
 
 unsigned countWrites(Operation *instruction) {
@@ -59,6 +67,8 @@ unsigned countWrites(Operation *instruction) {
       .Default([](Operation *) { return 1; });
 }
 
-SmallVector<PhaseOp> phasesOf(ProgramOp program) { return llvm::to_vector(program.getBody().getOps<PhaseOp>()); }
+SmallVector<PhaseOp> phasesOf(ProgramOp program) {
+  return llvm::to_vector(program.getBody().getOps<PhaseOp>());
+}
 
 } // namespace meshwork::schedule

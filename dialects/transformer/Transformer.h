@@ -36,8 +36,9 @@ struct Factor {
     reduction, // combined into all results
     whole      // needs all of it in one place: scans, softmax, rolls
   };
-  static constexpr int64_t absent = -1;   // a result: combined into it
-  static constexpr int64_t complete = -2; // a result: combined by the op itself, over ranks too
+  static constexpr int64_t absent = -1; // a result: combined into it
+  static constexpr int64_t complete =
+      -2; // a result: combined by the op itself, over ranks too
   ::llvm::StringRef name;
   int64_t size;
   Kind kind;
@@ -54,8 +55,8 @@ uint64_t bytesOfValues(::mlir::Operation *op);
 /// Bytes of one tensor type.
 uint64_t bytesOfType(::mlir::Type type);
 
-/// Whether `type` is a tensor of this dialect: each dim has a name, elements are
-/// f32, bf16 or i32.
+/// Whether `type` is a tensor of this dialect: each dim has a name, elements
+/// are f32, bf16 or i32.
 bool isNamedTensor(::mlir::Type type);
 /// The names of a tensor's dims; empty for a scalar or a tensor without them.
 DimsAttr dimsOf(::mlir::Type type);

@@ -1,9 +1,9 @@
 // Dim names, and what follows from them for types and factors.
 #include "dialects/transformer/Transformer.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/xxhash.h"
-#include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -25,17 +25,22 @@ Attribute InitAttr::parse(AsmParser &parser, Type) {
   StringRef kind;
   double a = 0, b = 0;
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseKeyword(&kind) || parser.parseComma() || parser.parseFloat(a))
+  if (parser.parseLess() || parser.parseKeyword(&kind) || parser.parseComma() ||
+      parser.parseFloat(a))
     return {};
   std::optional<InitKind> known = symbolizeInitKind(kind);
   if (!known) {
-    parser.emitError(loc) << "init is '" << kind << "', expected constant, normal or uniform";
+    parser.emitError(loc) << "init is '" << kind
+                          << "', expected constant, normal or uniform";
     return {};
   }
-  if ((*known != InitKind::constant && (parser.parseComma() || parser.parseFloat(b))) || parser.parseGreater())
+  if ((*known != InitKind::constant &&
+       (parser.parseComma() || parser.parseFloat(b))) ||
+      parser.parseGreater())
     return {};
   Builder builder(parser.getContext());
-  return get(parser.getContext(), *known, builder.getF64FloatAttr(a), builder.getF64FloatAttr(b));
+  return get(parser.getContext(), *known, builder.getF64FloatAttr(a),
+             builder.getF64FloatAttr(b));
 }
 
 void InitAttr::print(AsmPrinter &printer) const {
@@ -60,35 +65,45 @@ Attribute DimsAttr::parse(AsmParser &parser, Type) {
     return success();
   };
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseName))
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseName))
     return {};
   return parser.getChecked<DimsAttr>(loc, parser.getContext(), names);
 }
 
 void DimsAttr::print(AsmPrinter &printer) const {
   printer << "<";
-  llvm::interleaveComma(getNames(), printer, [&](StringAttr name) { printer << name.getValue(); });
+  llvm::interleaveComma(getNames(), printer,
+                        [&](StringAttr name) { printer << name.getValue(); });
   printer << ">";
 }
 
-LogicalResult DimsAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names) {
+LogicalResult DimsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<StringAttr> names) {
   llvm::SmallDenseSet<StringAttr> seen;
   for (StringAttr name : names)
     if (!seen.insert(name).second)
-      return emitError() << "dim name '" << name.getValue() << "' occurs twice; names within a tensor are distinct";
+      return emitError()
+             << "dim name '" << name.getValue()
+             << "' occurs twice; names within a tensor are distinct";
   return success();
 }
 
-LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
-                                       function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult
+DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                         function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getNames().size())
-    return emitError() << "tensor has " << shape.size() << " dims but " << getNames().size() << " dim names";
+    return emitError() << "tensor has " << shape.size() << " dims but "
+                       << getNames().size() << " dim names";
   if (shape.empty())
-    return emitError() << "tensor without dims has dim names, expected `tensor<f32>` or `tensor<i32>`";
+    return emitError() << "tensor without dims has dim names, expected "
+                          "`tensor<f32>` or `tensor<i32>`";
   int64_t bytes = 8; // Enough for any element.
   for (int64_t size : shape)
-    if (!ShapedType::isDynamic(size) && (size == 0 || llvm::MulOverflow(bytes, size, bytes)))
-      return emitError() << "tensor of shape [" << shape << "] " << (size == 0 ? "is empty" : "has 2^63 bytes or more");
+    if (!ShapedType::isDynamic(size) &&
+        (size == 0 || llvm::MulOverflow(bytes, size, bytes)))
+      return emitError() << "tensor of shape [" << shape << "] "
+                         << (size == 0 ? "is empty" : "has 2^63 bytes or more");
   return success();
 }
 
@@ -98,7 +113,9 @@ int64_t DimsAttr::find(StringAttr name) const {
 }
 
 DimsAttr DimsAttr::get(MLIRContext *context, ArrayRef<StringRef> names) {
-  return get(context, llvm::map_to_vector(names, [&](StringRef name) { return StringAttr::get(context, name); }));
+  return get(context, llvm::map_to_vector(names, [&](StringRef name) {
+               return StringAttr::get(context, name);
+             }));
 }
 
 //===-- Types ---------------------------------------------------------------//
@@ -111,7 +128,9 @@ bool isNamedTensor(Type type) {
     return false;
   Type element = tensor.getElementType();
   bool isKnown = element.isF32() || element.isBF16() || element.isInteger(32);
-  return isKnown && (tensor.getRank() == 0 ? !tensor.getEncoding() : isa_and_nonnull<DimsAttr>(tensor.getEncoding()));
+  return isKnown && (tensor.getRank() == 0
+                         ? !tensor.getEncoding()
+                         : isa_and_nonnull<DimsAttr>(tensor.getEncoding()));
 }
 
 DimsAttr dimsOf(Type type) {
@@ -121,19 +140,24 @@ DimsAttr dimsOf(Type type) {
   return DimsAttr::get(type.getContext(), ArrayRef<StringAttr>());
 }
 
-RankedTensorType namedType(ArrayRef<int64_t> shape, DimsAttr dims, Type element) {
-  return RankedTensorType::get(shape, element, shape.empty() ? Attribute() : Attribute(dims));
+RankedTensorType namedType(ArrayRef<int64_t> shape, DimsAttr dims,
+                           Type element) {
+  return RankedTensorType::get(shape, element,
+                               shape.empty() ? Attribute() : Attribute(dims));
 }
 
 RankedTensorType withElement(Type type, Type element) {
   auto tensor = cast<RankedTensorType>(type);
-  return RankedTensorType::get(tensor.getShape(), element, tensor.getEncoding());
+  return RankedTensorType::get(tensor.getShape(), element,
+                               tensor.getEncoding());
 }
 
-RankedTensorType dropDims(RankedTensorType full, DimsAttr without, Type element) {
+RankedTensorType dropDims(RankedTensorType full, DimsAttr without,
+                          Type element) {
   SmallVector<int64_t> shape;
   SmallVector<StringAttr> names;
-  for (auto [size, name] : llvm::zip_equal(full.getShape(), dimsOf(full).getNames()))
+  for (auto [size, name] :
+       llvm::zip_equal(full.getShape(), dimsOf(full).getNames()))
     if (without.find(name) < 0) {
       shape.push_back(size);
       names.push_back(name);
@@ -145,14 +169,18 @@ bool isSubspace(RankedTensorType part, RankedTensorType space) {
   DimsAttr dims = dimsOf(space);
   if (part.getRank() > 0 && dimsOf(part).getNames().empty())
     return false;
-  return llvm::all_of(llvm::zip_equal(part.getShape(), dimsOf(part).getNames()), [&](auto pair) {
-    auto [size, name] = pair;
-    int64_t position = dims.find(name);
-    return position >= 0 && space.getDimSize(position) == size;
-  });
+  return llvm::all_of(llvm::zip_equal(part.getShape(), dimsOf(part).getNames()),
+                      [&](auto pair) {
+                        auto [size, name] = pair;
+                        int64_t position = dims.find(name);
+                        return position >= 0 &&
+                               space.getDimSize(position) == size;
+                      });
 }
 
-uint32_t randomStream(StringRef name) { return static_cast<uint32_t>(llvm::xxh3_64bits(name)); }
+uint32_t randomStream(StringRef name) {
+  return static_cast<uint32_t>(llvm::xxh3_64bits(name));
+}
 
 //===-- Factors -------------------------------------------------------------//
 
@@ -167,7 +195,8 @@ SmallVector<Factor> factorsFromNames(Operation *op) {
       Factor &factor = factors[name.getValue()];
       if (factor.operandDims.empty() && factor.resultDims.empty())
         factor = {name.getValue(), type.getDimSize(position), Factor::reduction,
-                  SmallVector<int64_t>(numOperands, -1), SmallVector<int64_t>(numResults, -1)};
+                  SmallVector<int64_t>(numOperands, -1),
+                  SmallVector<int64_t>(numResults, -1)};
       (isResult ? factor.resultDims : factor.operandDims)[index] = position;
       if (isResult)
         factor.kind = Factor::parallel;
@@ -185,7 +214,8 @@ uint64_t bytesOfType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return 0;
-  return static_cast<uint64_t>(tensor.getNumElements()) * tensor.getElementTypeBitWidth() / 8;
+  return static_cast<uint64_t>(tensor.getNumElements()) *
+         tensor.getElementTypeBitWidth() / 8;
 }
 
 uint64_t bytesOfValues(Operation *op) {

@@ -6,8 +6,9 @@ using namespace meshwork::transformer;
 
 static bool isTerm(StringRef term) {
   llvm::SmallDenseSet<char> seen;
-  return !term.empty() &&
-         llvm::all_of(term, [&](char c) { return c >= 'a' && c <= 'z' && seen.insert(c).second; });
+  return !term.empty() && llvm::all_of(term, [&](char c) {
+    return c >= 'a' && c <= 'z' && seen.insert(c).second;
+  });
 }
 
 FailureOr<Equation> Equation::parse(StringRef text) {
@@ -25,20 +26,27 @@ LogicalResult ContractOp::verify() {
   FailureOr<Equation> equation = Equation::parse(getEquation());
   if (failed(equation))
     return emitOpError() << "(C1) equation is \"" << getEquation()
-                         << "\", expected a form like \"ab,bc->ac\": distinct letters in a term, each in two terms at least";
+                         << "\", expected a form like \"ab,bc->ac\": distinct "
+                            "letters in a term, each in two terms at least";
   llvm::SmallDenseMap<char, std::pair<int64_t, StringAttr>> letters;
   using Term = std::pair<StringRef, Value>;
-  for (auto [term, value] : {Term(equation->lhs, getLhs()), Term(equation->rhs, getRhs()), Term(equation->result, getResult())}) {
+  for (auto [term, value] :
+       {Term(equation->lhs, getLhs()), Term(equation->rhs, getRhs()),
+        Term(equation->result, getResult())}) {
     auto type = tensorType(value);
     if (static_cast<int64_t>(term.size()) != type.getRank())
-      return emitOpError() << "(C1) term \"" << term << "\" has " << term.size() << " letters for " << type;
+      return emitOpError() << "(C1) term \"" << term << "\" has " << term.size()
+                           << " letters for " << type;
     for (auto [i, letter] : llvm::enumerate(term)) {
-      std::pair<int64_t, StringAttr> dim(type.getDimSize(i), dimsOf(type).getNames()[i]);
+      std::pair<int64_t, StringAttr> dim(type.getDimSize(i),
+                                         dimsOf(type).getNames()[i]);
       auto [known, isNew] = letters.try_emplace(letter, dim);
       if (!isNew && known->second != dim)
-        return emitOpError() << "(C2) letter '" << std::string(1, letter) << "' is dim '" << known->second.second.getValue()
-                             << "' of size " << known->second.first << " and dim '" << dim.second.getValue()
-                             << "' of size " << dim.first;
+        return emitOpError()
+               << "(C2) letter '" << std::string(1, letter) << "' is dim '"
+               << known->second.second.getValue() << "' of size "
+               << known->second.first << " and dim '" << dim.second.getValue()
+               << "' of size " << dim.first;
     }
   }
   if (!getBias())
@@ -46,9 +54,11 @@ LogicalResult ContractOp::verify() {
   auto bias = tensorType(getBias());
   auto names = dimsOf(getResult()).getNames();
   if (bias.getRank() > tensorType(getResult()).getRank() ||
-      bias.getShape() != tensorType(getResult()).getShape().take_back(bias.getRank()) ||
+      bias.getShape() !=
+          tensorType(getResult()).getShape().take_back(bias.getRank()) ||
       dimsOf(bias).getNames() != names.take_back(bias.getRank()))
-    return emitOpError() << "(C3) bias is " << bias << ", expected the last dims of " << getType();
+    return emitOpError() << "(C3) bias is " << bias
+                         << ", expected the last dims of " << getType();
   return success();
 }
 
@@ -65,13 +75,19 @@ SmallVector<Factor> ContractOp::getFactors() {
     return at == StringRef::npos ? int64_t{-1} : static_cast<int64_t>(at);
   };
   for (char letter : letters) {
-    int64_t l = position(equation->lhs, letter), r = position(equation->rhs, letter), y = position(equation->result, letter);
+    int64_t l = position(equation->lhs, letter),
+            r = position(equation->rhs, letter),
+            y = position(equation->result, letter);
     auto holder = tensorType(l >= 0 ? getLhs() : getRhs());
     int64_t at = l >= 0 ? l : r;
-    factors.push_back({dimsOf(holder).getNames()[at].getValue(), holder.getDimSize(at),
-                       y >= 0 ? Factor::parallel : Factor::reduction, {l, r}, {y}});
+    factors.push_back({dimsOf(holder).getNames()[at].getValue(),
+                       holder.getDimSize(at),
+                       y >= 0 ? Factor::parallel : Factor::reduction,
+                       {l, r},
+                       {y}});
     if (getBias())
-      factors.back().operandDims.push_back(dimsOf(getBias()).find(dimsOf(holder).getNames()[at]));
+      factors.back().operandDims.push_back(
+          dimsOf(getBias()).find(dimsOf(holder).getNames()[at]));
   }
   return factors;
 }
@@ -83,18 +99,23 @@ uint64_t ContractOp::getFlops() {
   return flops;
 }
 
-FailureOr<SmallVector<Value>> ContractOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
+FailureOr<SmallVector<Value>>
+ContractOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                           ArrayRef<bool> needed) {
   FailureOr<Equation> equation = Equation::parse(getEquation());
   if (failed(equation) || getBias())
-    return emitOpError("has no gradient with a bias; fold biases after autodiff");
+    return emitOpError(
+        "has no gradient with a bias; fold biases after autodiff");
   auto [l, r, y] = *equation;
   SmallVector<Value> result(2);
   if (needed[0])
-    result[0] = ContractOp::create(builder, getLoc(), getLhs().getType(),
-                                   builder.getStringAttr(y + "," + r + "->" + l), gradients[0], getRhs());
+    result[0] = ContractOp::create(
+        builder, getLoc(), getLhs().getType(),
+        builder.getStringAttr(y + "," + r + "->" + l), gradients[0], getRhs());
   // lhs first: both products then run over rows of tokens.
   if (needed[1])
-    result[1] = ContractOp::create(builder, getLoc(), getRhs().getType(),
-                                   builder.getStringAttr(l + "," + y + "->" + r), getLhs(), gradients[0]);
+    result[1] = ContractOp::create(
+        builder, getLoc(), getRhs().getType(),
+        builder.getStringAttr(l + "," + y + "->" + r), getLhs(), gradients[0]);
   return result;
 }

@@ -16,7 +16,9 @@ struct TransformerAsmInterface : OpAsmDialectInterface {
     auto dims = dyn_cast<DimsAttr>(attr);
     if (!dims || dims.getNames().empty())
       return AliasResult::NoAlias;
-    llvm::interleave(dims.getNames(), os, [&](StringAttr name) { os << name.getValue(); }, "_");
+    llvm::interleave(
+        dims.getNames(), os, [&](StringAttr name) { os << name.getValue(); },
+        "_");
     return AliasResult::OverridableAlias;
   }
 };

@@ -5,7 +5,8 @@ using namespace mlir;
 using namespace meshwork::transformer;
 
 /// Marks the factors that `isWhole` names.
-static SmallVector<Factor> withWhole(Operation *op, function_ref<bool(StringRef)> isWhole) {
+static SmallVector<Factor> withWhole(Operation *op,
+                                     function_ref<bool(StringRef)> isWhole) {
   SmallVector<Factor> factors = factorsFromNames(op);
   for (Factor &factor : factors)
     if (isWhole(factor.name))
@@ -17,7 +18,8 @@ static SmallVector<Factor> withWhole(Operation *op, function_ref<bool(StringRef)
 SmallVector<Factor> MapOp::getFactors() {
   llvm::SmallDenseSet<StringRef> counted;
   getBody().walk([&](IndexOp op) { counted.insert(op.getDim()); });
-  return withWhole(*this, [&](StringRef name) { return counted.contains(name); });
+  return withWhole(*this,
+                   [&](StringRef name) { return counted.contains(name); });
 }
 
 SmallVector<Factor> ReduceOp::getFactors() {
@@ -34,7 +36,8 @@ SmallVector<Factor> RollOp::getFactors() {
 
 /// The sliced dim, under its name in the whole and in each part. Its parts have
 /// other sizes, so it is no loop that the two share.
-static SmallVector<Factor> sliceFactors(Operation *op, Value whole, ValueRange parts, StringRef dim) {
+static SmallVector<Factor> sliceFactors(Operation *op, Value whole,
+                                        ValueRange parts, StringRef dim) {
   llvm::SmallDenseSet<StringRef> changed = {dim};
   for (Value part : parts)
     for (StringAttr name : dimsOf(part).getNames())
@@ -42,19 +45,29 @@ static SmallVector<Factor> sliceFactors(Operation *op, Value whole, ValueRange p
         changed.insert(name.getValue());
   return withWhole(op, [&](StringRef name) { return changed.contains(name); });
 }
-SmallVector<Factor> SliceOp::getFactors() { return sliceFactors(*this, getInput(), getResult(), getDim()); }
-SmallVector<Factor> UnsliceOp::getFactors() { return sliceFactors(*this, getResult(), getParts(), getDim()); }
+SmallVector<Factor> SliceOp::getFactors() {
+  return sliceFactors(*this, getInput(), getResult(), getDim());
+}
+SmallVector<Factor> UnsliceOp::getFactors() {
+  return sliceFactors(*this, getResult(), getParts(), getDim());
+}
 
 /// Positions count from the first.
 SmallVector<Factor> RotaryTableOp::getFactors() {
   return withWhole(*this, [](StringRef) { return true; });
 }
 
-/// batch and heads split freely; a sequence and head_dim stay whole. Query heads
-/// are groups that share a key head: two factors, of which keys have the first.
+/// batch and heads split freely; a sequence and head_dim stay whole. Query
+/// heads are groups that share a key head: two factors, of which keys have the
+/// first.
 static SmallVector<Factor> attentionFactors(Operation *op) {
-  SmallVector<Factor> factors = withWhole(op, [](StringRef name) { return name != "batch" && name != "heads" && name != "kv_heads"; });
-  auto named = [&](StringRef name) { return llvm::find_if(factors, [&](const Factor &factor) { return factor.name == name; }); };
+  SmallVector<Factor> factors = withWhole(op, [](StringRef name) {
+    return name != "batch" && name != "heads" && name != "kv_heads";
+  });
+  auto named = [&](StringRef name) {
+    return llvm::find_if(
+        factors, [&](const Factor &factor) { return factor.name == name; });
+  };
   auto shared = named("kv_heads"), group = named("heads");
   if (shared == factors.end() || group == factors.end())
     return factors;
@@ -70,14 +83,20 @@ static SmallVector<Factor> attentionFactors(Operation *op) {
     std::swap(*group, *shared);
   return factors;
 }
-SmallVector<Factor> AttentionOp::getFactors() { return attentionFactors(*this); }
-SmallVector<Factor> AttentionGradOp::getFactors() { return attentionFactors(*this); }
+SmallVector<Factor> AttentionOp::getFactors() {
+  return attentionFactors(*this);
+}
+SmallVector<Factor> AttentionGradOp::getFactors() {
+  return attentionFactors(*this);
+}
 
 /// Logits need all of `embed`; over `vocab`, the loss and the normalizers are
 /// combined within (-transformer-expand-head).
 SmallVector<Factor> HeadLossGradOp::getFactors() {
-  StringRef vocab = dimsOf(getWeight()).getNames()[0], embed = dimsOf(getWeight()).getNames()[1];
-  SmallVector<Factor> factors = withWhole(*this, [&](StringRef name) { return name == embed; });
+  StringRef vocab = dimsOf(getWeight()).getNames()[0],
+            embed = dimsOf(getWeight()).getNames()[1];
+  SmallVector<Factor> factors =
+      withWhole(*this, [&](StringRef name) { return name == embed; });
   for (Factor &factor : factors)
     if (factor.name == vocab)
       factor.resultDims[0] = Factor::complete;

@@ -7,42 +7,55 @@ using namespace meshwork::transformer;
 using Gradients = FailureOr<SmallVector<Value>>;
 
 /// `value` repeated along the dims of `type` that it lacks.
-static Value broadcastTo(OpBuilder &builder, Location loc, Value value, Type type) {
+static Value broadcastTo(OpBuilder &builder, Location loc, Value value,
+                         Type type) {
   if (value.getType() == type)
     return value;
-  return buildMap(builder, loc, type, value, [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
+  return buildMap(builder, loc, type, value,
+                  [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
 }
 
-Gradients ReduceOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
+Gradients ReduceOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                   ArrayRef<bool> needed) {
   if (!needed[0] || getKind() == Reduction::max)
     return SmallVector<Value>{Value()};
-  return SmallVector<Value>{broadcastTo(builder, getLoc(), gradients[0], getInput().getType())};
+  return SmallVector<Value>{
+      broadcastTo(builder, getLoc(), gradients[0], getInput().getType())};
 }
 
-Gradients RollOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
+Gradients RollOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                 ArrayRef<bool> needed) {
   int64_t size = tensorType(getInput()).getShape().back();
   int64_t back = (size - static_cast<int64_t>(getShift())) % size;
-  return SmallVector<Value>{RollOp::create(builder, getLoc(), getType(), gradients[0], back)};
+  return SmallVector<Value>{
+      RollOp::create(builder, getLoc(), getType(), gradients[0], back)};
 }
 
-Gradients SliceOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
-  return SmallVector<Value>{UnsliceOp::create(builder, getLoc(), getInput().getType(), gradients[0], getDimAttr(),
-                                              builder.getDenseI64ArrayAttr(getOffset()))};
+Gradients SliceOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                  ArrayRef<bool> needed) {
+  return SmallVector<Value>{UnsliceOp::create(
+      builder, getLoc(), getInput().getType(), gradients[0], getDimAttr(),
+      builder.getDenseI64ArrayAttr(getOffset()))};
 }
 
-Gradients EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
+Gradients EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                      ArrayRef<bool> needed) {
   SmallVector<Value> result(getNumOperands());
   if (needed[0])
-    result[0] = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(), getIds(), gradients[0], getFirstRow());
+    result[0] = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(),
+                                        getIds(), gradients[0], getFirstRow());
   return result;
 }
 
-Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
+Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                      ArrayRef<bool> needed) {
   if (gradients[1])
     return emitOpError("has no gradient through its log-sum-exp");
-  auto grad = AttentionGradOp::create(builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(), getQ(), getK(),
-                                      getV(), getResult(), getLse(), gradients[0], getRandom(), getCausalAttr(),
-                                      getScaleAttr(), getWindowAttr(), getDropoutNameAttr(), getDropoutRateAttr(), getTotalHeadsAttr());
+  auto grad = AttentionGradOp::create(
+      builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
+      getQ(), getK(), getV(), getResult(), getLse(), gradients[0], getRandom(),
+      getCausalAttr(), getScaleAttr(), getWindowAttr(), getDropoutNameAttr(),
+      getDropoutRateAttr(), getTotalHeadsAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();
@@ -55,26 +68,38 @@ static bool isOne(Value value) {
   auto map = value.getDefiningOp<MapOp>();
   if (!map)
     return false;
-  auto constant = map.getBody().front().getTerminator()->getOperand(0).getDefiningOp<arith::ConstantOp>();
-  auto number = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  auto constant = map.getBody()
+                      .front()
+                      .getTerminator()
+                      ->getOperand(0)
+                      .getDefiningOp<arith::ConstantOp>();
+  auto number =
+      constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
   return number && number.getValue().isExactlyValue(1.0);
 }
 
-Gradients HeadLossOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
-  auto fused = HeadLossGradOp::create(builder, getLoc(), getLoss().getType(), getHidden().getType(), getWeight().getType(),
-                                      getHidden(), getWeight(), getTargets(), Value(), Value(), Value(), getScaleAttr(),
-                                      builder.getI64IntegerAttr(0), ArrayAttr());
+Gradients HeadLossOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                     ArrayRef<bool> needed) {
+  auto fused = HeadLossGradOp::create(
+      builder, getLoc(), getLoss().getType(), getHidden().getType(),
+      getWeight().getType(), getHidden(), getWeight(), getTargets(), Value(),
+      Value(), Value(), getScaleAttr(), builder.getI64IntegerAttr(0),
+      ArrayAttr());
   // One op computes the loss and its gradients; uses before this point keep
   // the plain op.
   getLoss().replaceUsesWithIf(fused.getLoss(), [&](OpOperand &use) {
-    return fused->getBlock() == use.getOwner()->getBlock() && fused->isBeforeInBlock(use.getOwner());
+    return fused->getBlock() == use.getOwner()->getBlock() &&
+           fused->isBeforeInBlock(use.getOwner());
   });
   auto scaled = [&](Value value) -> Value {
     if (isOne(gradients[0]))
       return value;
     return buildMap(builder, getLoc(), value.getType(), {value, gradients[0]},
-                    [](ImplicitLocOpBuilder &b, ValueRange x) -> Value { return arith::MulFOp::create(b, x[0], x[1]); });
+                    [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                      return arith::MulFOp::create(b, x[0], x[1]);
+                    });
   };
   return SmallVector<Value>{needed[0] ? scaled(fused.getDhidden()) : Value(),
-                            needed[1] ? scaled(fused.getDweight()) : Value(), Value()};
+                            needed[1] ? scaled(fused.getDweight()) : Value(),
+                            Value()};
 }

@@ -11,7 +11,8 @@ namespace {
 /// their clones; `adjoints` to their gradients so far.
 class BodyAdjoint {
 public:
-  BodyAdjoint(ImplicitLocOpBuilder &b, IRMapping &mapping) : b(b), mapping(mapping) {}
+  BodyAdjoint(ImplicitLocOpBuilder &b, IRMapping &mapping)
+      : b(b), mapping(mapping) {}
 
   void add(Value value, Value gradient) {
     Value &sum = adjoints[value];
@@ -26,7 +27,10 @@ private:
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
   Value div(Value x, Value y) { return arith::DivFOp::create(b, x, y); }
   Value neg(Value x) { return arith::NegFOp::create(b, x); }
-  Value number(double value) { return arith::ConstantOp::create(b, b.getF32FloatAttr(static_cast<float>(value))); }
+  Value number(double value) {
+    return arith::ConstantOp::create(
+        b, b.getF32FloatAttr(static_cast<float>(value)));
+  }
 
   LogicalResult visitBinary(Operation *op, Value g);
   LogicalResult visitUnary(Operation *op, Value g);
@@ -37,7 +41,8 @@ private:
 };
 
 LogicalResult BodyAdjoint::visit(Operation *op) {
-  if (isa<arith::ConstantOp, IndexOp, DropoutMaskOp, arith::CmpFOp, arith::CmpIOp, arith::SIToFPOp>(op))
+  if (isa<arith::ConstantOp, IndexOp, DropoutMaskOp, arith::CmpFOp,
+          arith::CmpIOp, arith::SIToFPOp>(op))
     return success(); // Piecewise constant.
   Value g = op->getNumResults() == 1 ? get(op->getResult(0)) : Value();
   if (!g)
@@ -87,14 +92,17 @@ LogicalResult BodyAdjoint::visitUnary(Operation *op, Value g) {
   else if (isa<math::RsqrtOp>(op)) // d x^(-1/2) = -1/2 x^(-3/2)
     add(x, mul(mul(g, number(-0.5)), mul(y, mul(y, y))));
   else if (isa<math::ErfOp>(op)) // 2 / sqrt(pi) exp(-x^2)
-    add(x, mul(g, mul(number(1.1283791670955126), math::ExpOp::create(b, neg(mul(clone(x), clone(x)))))));
+    add(x, mul(g, mul(number(1.1283791670955126),
+                      math::ExpOp::create(b, neg(mul(clone(x), clone(x)))))));
   else
     return op->emitOpError("has no gradient rule in a map body");
   return success();
 }
 } // namespace
 
-FailureOr<SmallVector<Value>> MapOp::buildGradients(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> needed) {
+FailureOr<SmallVector<Value>> MapOp::buildGradients(OpBuilder &builder,
+                                                    ValueRange gradients,
+                                                    ArrayRef<bool> needed) {
   auto space = tensorType(getResult(0));
   // Operands of the gradient map: this map's, then the gradients there are.
   SmallVector<Value> operands(getInputs());
@@ -113,13 +121,15 @@ FailureOr<SmallVector<Value>> MapOp::buildGradients(OpBuilder &builder, ValueRan
     return result;
 
   Block &body = getBody().front();
-  SmallVector<Type> types = llvm::map_to_vector(
-      wanted, [&](unsigned) -> Type { return withElement(space, tensorType(getResult(0)).getElementType()); });
+  SmallVector<Type> types = llvm::map_to_vector(wanted, [&](unsigned) -> Type {
+    return withElement(space, tensorType(getResult(0)).getElementType());
+  });
   LogicalResult status = success();
   auto build = [&](OpBuilder &b, Location loc, ValueRange arguments) {
     ImplicitLocOpBuilder inner(loc, b);
     IRMapping mapping;
-    mapping.map(body.getArguments(), arguments.take_front(body.getNumArguments()));
+    mapping.map(body.getArguments(),
+                arguments.take_front(body.getNumArguments()));
     for (Operation &op : body.without_terminator())
       inner.clone(op, mapping);
     BodyAdjoint adjoint(inner, mapping);
@@ -146,9 +156,11 @@ FailureOr<SmallVector<Value>> MapOp::buildGradients(OpBuilder &builder, ValueRan
     // A gradient passed on unchanged needs no map.
     Value gradient = map.getResult(i);
     auto argument = dyn_cast<BlockArgument>(yield->getOperand(i));
-    if (argument && map.getInputs()[argument.getArgNumber()].getType() == gradient.getType())
+    if (argument && map.getInputs()[argument.getArgNumber()].getType() ==
+                        gradient.getType())
       gradient = map.getInputs()[argument.getArgNumber()];
-    Value reduced = reduceTo(builder, getLoc(), gradient, tensorType(getInputs()[operand]));
+    Value reduced =
+        reduceTo(builder, getLoc(), gradient, tensorType(getInputs()[operand]));
     result[operand] = reduced;
   }
   return result;

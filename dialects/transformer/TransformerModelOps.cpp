@@ -8,22 +8,28 @@ using namespace meshwork::transformer;
 namespace {
 
 Value constant(ImplicitLocOpBuilder &b, double value) {
-  return arith::ConstantOp::create(b, b.getF32FloatAttr(static_cast<float>(value)));
+  return arith::ConstantOp::create(
+      b, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
 /// Elements of `type`: those a norm averages over.
-double elementCount(Value value) { return static_cast<double>(tensorType(value).getNumElements()); }
+double elementCount(Value value) {
+  return static_cast<double>(tensorType(value).getNumElements());
+}
 
-LogicalResult verifySubspace(Operation *op, Value part, Value space, StringRef what) {
+LogicalResult verifySubspace(Operation *op, Value part, Value space,
+                             StringRef what) {
   if (isSubspace(tensorType(part), tensorType(space)))
     return success();
-  return op->emitOpError() << "(C1) " << what << " " << part.getType() << " has a dim that " << space.getType()
+  return op->emitOpError() << "(C1) " << what << " " << part.getType()
+                           << " has a dim that " << space.getType()
                            << " lacks or has with another size";
 }
 
 LogicalResult verifyEpsilon(Operation *op, const APFloat &epsilon) {
   if (epsilon.isNegative() || epsilon.isZero() || !epsilon.isFinite())
-    return op->emitOpError() << "(C2) epsilon is " << epsilon.convertToDouble() << ", expected a positive number";
+    return op->emitOpError() << "(C2) epsilon is " << epsilon.convertToDouble()
+                             << ", expected a positive number";
   return success();
 }
 } // namespace
@@ -31,9 +37,12 @@ LogicalResult verifyEpsilon(Operation *op, const APFloat &epsilon) {
 //===-- parameter -----------------------------------------------------------//
 
 ArrayRef<int64_t> ParameterOp::getWholeShape() {
-  return getGlobalShape() ? *getGlobalShape() : tensorType(getResult()).getShape();
+  return getGlobalShape() ? *getGlobalShape()
+                          : tensorType(getResult()).getShape();
 }
-ArrayRef<int64_t> ParameterOp::getShapeInFile() { return getFileShape() ? *getFileShape() : getWholeShape(); }
+ArrayRef<int64_t> ParameterOp::getShapeInFile() {
+  return getFileShape() ? *getFileShape() : getWholeShape();
+}
 
 /// Whether initial values can be drawn; label C4.
 static LogicalResult verifyInit(ParameterOp op) {
@@ -42,9 +51,11 @@ static LogicalResult verifyInit(ParameterOp op) {
   if (!std::isfinite(a) || !std::isfinite(b))
     return op.emitOpError() << "(C4) init " << init << " is not finite";
   if (init.getKind() == InitKind::normal && b < 0)
-    return op.emitOpError() << "(C4) init has standard deviation " << b << ", expected at least 0";
+    return op.emitOpError() << "(C4) init has standard deviation " << b
+                            << ", expected at least 0";
   if (init.getKind() == InitKind::uniform && a > b)
-    return op.emitOpError() << "(C4) init is uniform from " << a << " to " << b << ", expected low before high";
+    return op.emitOpError() << "(C4) init is uniform from " << a << " to " << b
+                            << ", expected low before high";
   return success();
 }
 
@@ -55,19 +66,21 @@ LogicalResult ParameterOp::verify() {
   if (getName().empty())
     return emitOpError() << "(C3) has an empty name";
   int64_t elements = 1, inFile = 1;
-  for (auto [shape, count] : {std::pair(getShapeInFile(), &inFile), std::pair(getWholeShape(), &elements)})
+  for (auto [shape, count] : {std::pair(getShapeInFile(), &inFile),
+                              std::pair(getWholeShape(), &elements)})
     for (int64_t size : shape)
       if (size <= 0 || llvm::MulOverflow(*count, size, *count))
-        return emitOpError() << "(C2) shape [" << shape << "] has an empty dim or 2^63 elements or more";
+        return emitOpError() << "(C2) shape [" << shape
+                             << "] has an empty dim or 2^63 elements or more";
   if (elements != inFile)
-    return emitOpError() << "(C2) file_shape has " << inFile << " elements, the parameter " << elements;
+    return emitOpError() << "(C2) file_shape has " << inFile
+                         << " elements, the parameter " << elements;
   return verifyInit(*this);
 }
 
 //===-- elementwise ---------------------------------------------------------//
 
-template <typename Op>
-static LogicalResult verifyBinary(Op op) {
+template <typename Op> static LogicalResult verifyBinary(Op op) {
   if (failed(verifySubspace(op, op.getLhs(), op.getResult(), "operand")))
     return failure();
   return verifySubspace(op, op.getRhs(), op.getResult(), "operand");
@@ -78,98 +91,133 @@ LogicalResult MulOp::verify() { return verifyBinary(*this); }
 
 template <typename Scalar, typename Op>
 static Value decomposeBinary(Op op, OpBuilder &builder) {
-  return buildMap(builder, op.getLoc(), op.getType(), {op.getLhs(), op.getRhs()},
-                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value { return Scalar::create(b, x[0], x[1]); });
+  return buildMap(builder, op.getLoc(), op.getType(),
+                  {op.getLhs(), op.getRhs()},
+                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                    return Scalar::create(b, x[0], x[1]);
+                  });
 }
-Value AddOp::decompose(OpBuilder &builder) { return decomposeBinary<arith::AddFOp>(*this, builder); }
-Value SubOp::decompose(OpBuilder &builder) { return decomposeBinary<arith::SubFOp>(*this, builder); }
-Value MulOp::decompose(OpBuilder &builder) { return decomposeBinary<arith::MulFOp>(*this, builder); }
+Value AddOp::decompose(OpBuilder &builder) {
+  return decomposeBinary<arith::AddFOp>(*this, builder);
+}
+Value SubOp::decompose(OpBuilder &builder) {
+  return decomposeBinary<arith::SubFOp>(*this, builder);
+}
+Value MulOp::decompose(OpBuilder &builder) {
+  return decomposeBinary<arith::MulFOp>(*this, builder);
+}
 
 static Value geluTanh(ImplicitLocOpBuilder &b, Value x) {
   Value cube = arith::MulFOp::create(b, arith::MulFOp::create(b, x, x), x);
-  Value inner = arith::AddFOp::create(b, x, arith::MulFOp::create(b, cube, constant(b, 0.044715)));
-  Value t = math::TanhOp::create(b, arith::MulFOp::create(b, inner, constant(b, std::sqrt(2.0 / M_PI))));
+  Value inner = arith::AddFOp::create(
+      b, x, arith::MulFOp::create(b, cube, constant(b, 0.044715)));
+  Value t = math::TanhOp::create(
+      b, arith::MulFOp::create(b, inner, constant(b, std::sqrt(2.0 / M_PI))));
   Value half = arith::MulFOp::create(b, x, constant(b, 0.5));
-  return arith::MulFOp::create(b, half, arith::AddFOp::create(b, t, constant(b, 1)));
+  return arith::MulFOp::create(b, half,
+                               arith::AddFOp::create(b, t, constant(b, 1)));
 }
 
 static Value geluExact(ImplicitLocOpBuilder &b, Value x) {
-  Value e = math::ErfOp::create(b, arith::MulFOp::create(b, x, constant(b, std::sqrt(0.5))));
+  Value e = math::ErfOp::create(
+      b, arith::MulFOp::create(b, x, constant(b, std::sqrt(0.5))));
   Value half = arith::MulFOp::create(b, x, constant(b, 0.5));
-  return arith::MulFOp::create(b, half, arith::AddFOp::create(b, e, constant(b, 1)));
+  return arith::MulFOp::create(b, half,
+                               arith::AddFOp::create(b, e, constant(b, 1)));
 }
 
 static Value silu(ImplicitLocOpBuilder &b, Value x) {
   Value e = math::ExpOp::create(b, arith::NegFOp::create(b, x));
-  return arith::DivFOp::create(b, x, arith::AddFOp::create(b, e, constant(b, 1)));
+  return arith::DivFOp::create(b, x,
+                               arith::AddFOp::create(b, e, constant(b, 1)));
 }
 
 static Value relu(ImplicitLocOpBuilder &b, Value x) {
-  Value positive = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, constant(b, 0));
+  Value positive =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, constant(b, 0));
   return arith::SelectOp::create(b, positive, x, constant(b, 0));
 }
 
 Value ActivateOp::decompose(OpBuilder &builder) {
-  return buildMap(builder, getLoc(), getType(), getInput(), [&](ImplicitLocOpBuilder &b, ValueRange x) {
-    switch (getFunction()) {
-    case Activation::gelu_tanh: return geluTanh(b, x[0]);
-    case Activation::gelu: return geluExact(b, x[0]);
-    case Activation::silu: return silu(b, x[0]);
-    case Activation::relu: return relu(b, x[0]);
-    }
-    llvm_unreachable("all activations are handled");
-  });
+  return buildMap(builder, getLoc(), getType(), getInput(),
+                  [&](ImplicitLocOpBuilder &b, ValueRange x) {
+                    switch (getFunction()) {
+                    case Activation::gelu_tanh:
+                      return geluTanh(b, x[0]);
+                    case Activation::gelu:
+                      return geluExact(b, x[0]);
+                    case Activation::silu:
+                      return silu(b, x[0]);
+                    case Activation::relu:
+                      return relu(b, x[0]);
+                    }
+                    llvm_unreachable("all activations are handled");
+                  });
 }
 
 //===-- norms ---------------------------------------------------------------//
 
-template <typename Op>
-static LogicalResult verifyNorm(Op op) {
+template <typename Op> static LogicalResult verifyNorm(Op op) {
   if (failed(verifySubspace(op, op.getWeight(), op.getInput(), "weight")))
     return failure();
   if (!tensorType(op.getWeight()).hasStaticShape())
-    return op.emitOpError() << "(C1) weight is " << op.getWeight().getType() << ", expected a static shape";
+    return op.emitOpError() << "(C1) weight is " << op.getWeight().getType()
+                            << ", expected a static shape";
   return verifyEpsilon(op, op.getEpsilon());
 }
 LogicalResult LayerNormOp::verify() { return verifyNorm(*this); }
 LogicalResult RmsNormOp::verify() { return verifyNorm(*this); }
 
 /// Sum over the weight's dims of the squares of `x`.
-static Value sumOfSquares(OpBuilder &builder, Location loc, Value x, DimsAttr dims) {
-  Value squares = buildMap(builder, loc, x.getType(), x, [](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
-    return arith::MulFOp::create(b, e[0], e[0]);
-  });
+static Value sumOfSquares(OpBuilder &builder, Location loc, Value x,
+                          DimsAttr dims) {
+  Value squares = buildMap(builder, loc, x.getType(), x,
+                           [](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
+                             return arith::MulFOp::create(b, e[0], e[0]);
+                           });
   return ReduceOp::create(builder, loc, Reduction::add, squares, dims);
 }
 
 /// 1 / sqrt(sum / count + epsilon) * x * weight.
-static Value normalize(ImplicitLocOpBuilder &b, Value x, Value sum, Value weight, double count, double epsilon) {
+static Value normalize(ImplicitLocOpBuilder &b, Value x, Value sum,
+                       Value weight, double count, double epsilon) {
   Value mean = arith::MulFOp::create(b, sum, constant(b, 1 / count));
-  Value scale = math::RsqrtOp::create(b, arith::AddFOp::create(b, mean, constant(b, epsilon)));
+  Value scale = math::RsqrtOp::create(
+      b, arith::AddFOp::create(b, mean, constant(b, epsilon)));
   return arith::MulFOp::create(b, arith::MulFOp::create(b, x, scale), weight);
 }
 
 Value LayerNormOp::decompose(OpBuilder &builder) {
-  double count = elementCount(getWeight()), epsilon = getEpsilon().convertToDouble();
+  double count = elementCount(getWeight()),
+         epsilon = getEpsilon().convertToDouble();
   DimsAttr dims = dimsOf(getWeight());
-  Value sum = ReduceOp::create(builder, getLoc(), Reduction::add, getInput(), dims);
-  Value centered =
-      buildMap(builder, getLoc(), getType(), {getInput(), sum}, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-        return arith::SubFOp::create(b, x[0], arith::MulFOp::create(b, x[1], constant(b, 1 / count)));
+  Value sum =
+      ReduceOp::create(builder, getLoc(), Reduction::add, getInput(), dims);
+  Value centered = buildMap(
+      builder, getLoc(), getType(), {getInput(), sum},
+      [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+        return arith::SubFOp::create(
+            b, x[0], arith::MulFOp::create(b, x[1], constant(b, 1 / count)));
       });
   Value squares = sumOfSquares(builder, getLoc(), centered, dims);
-  return buildMap(builder, getLoc(), getType(), {centered, squares, getWeight(), getBias()},
-                  [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                    return arith::AddFOp::create(b, normalize(b, x[0], x[1], x[2], count, epsilon), x[3]);
-                  });
+  return buildMap(
+      builder, getLoc(), getType(), {centered, squares, getWeight(), getBias()},
+      [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+        return arith::AddFOp::create(
+            b, normalize(b, x[0], x[1], x[2], count, epsilon), x[3]);
+      });
 }
 
 Value RmsNormOp::decompose(OpBuilder &builder) {
-  double count = elementCount(getWeight()), epsilon = getEpsilon().convertToDouble();
-  Value squares = sumOfSquares(builder, getLoc(), getInput(), dimsOf(getWeight()));
-  return buildMap(
-      builder, getLoc(), getType(), {getInput(), squares, getWeight()},
-      [&](ImplicitLocOpBuilder &b, ValueRange x) { return normalize(b, x[0], x[1], x[2], count, epsilon); });
+  double count = elementCount(getWeight()),
+         epsilon = getEpsilon().convertToDouble();
+  Value squares =
+      sumOfSquares(builder, getLoc(), getInput(), dimsOf(getWeight()));
+  return buildMap(builder, getLoc(), getType(),
+                  {getInput(), squares, getWeight()},
+                  [&](ImplicitLocOpBuilder &b, ValueRange x) {
+                    return normalize(b, x[0], x[1], x[2], count, epsilon);
+                  });
 }
 
 //===-- rope ----------------------------------------------------------------//
@@ -180,11 +228,14 @@ LogicalResult RopeOp::verify() {
   MLIRContext *context = getContext();
   if (dims.find(StringAttr::get(context, "sequence")) < 0 ||
       dims.find(StringAttr::get(context, "head_dim")) != type.getRank() - 1)
-    return emitOpError() << "(C1) input is " << type << ", expected dims `sequence` and, last, `head_dim`";
-  int64_t headDim = type.getShape().back(), given = getInverseFrequencies().size();
+    return emitOpError() << "(C1) input is " << type
+                         << ", expected dims `sequence` and, last, `head_dim`";
+  int64_t headDim = type.getShape().back(),
+          given = getInverseFrequencies().size();
   if (headDim != 2 * given)
-    return emitOpError() << "(C2) head_dim is " << headDim << " but there are " << given
-                         << " inverse frequencies, expected " << headDim / 2;
+    return emitOpError() << "(C2) head_dim is " << headDim << " but there are "
+                         << given << " inverse frequencies, expected "
+                         << headDim / 2;
   return success();
 }
 
@@ -192,14 +243,21 @@ Value RopeOp::decompose(OpBuilder &builder) {
   MLIRContext *context = getContext();
   auto type = tensorType(getInput());
   int64_t headDim = type.getShape().back();
-  int64_t sequence = type.getDimSize(dimsOf(type).find(StringAttr::get(context, "sequence")));
-  Type table = namedType({sequence, headDim}, DimsAttr::get(context, {"sequence", "head_dim"}), builder.getF32Type());
-  auto tables = RotaryTableOp::create(builder, getLoc(), table, table, getInverseFrequencies(), getScale());
-  Value rolled = RollOp::create(builder, getLoc(), type, getInput(), headDim / 2);
-  return buildMap(builder, getLoc(), type, {getInput(), rolled, tables.getCosine(), tables.getSine()},
+  int64_t sequence =
+      type.getDimSize(dimsOf(type).find(StringAttr::get(context, "sequence")));
+  Type table = namedType({sequence, headDim},
+                         DimsAttr::get(context, {"sequence", "head_dim"}),
+                         builder.getF32Type());
+  auto tables = RotaryTableOp::create(builder, getLoc(), table, table,
+                                      getInverseFrequencies(), getScale());
+  Value rolled =
+      RollOp::create(builder, getLoc(), type, getInput(), headDim / 2);
+  return buildMap(builder, getLoc(), type,
+                  {getInput(), rolled, tables.getCosine(), tables.getSine()},
                   [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                    return arith::AddFOp::create(b, arith::MulFOp::create(b, x[0], x[2]),
-                                                 arith::MulFOp::create(b, x[1], x[3]));
+                    return arith::AddFOp::create(
+                        b, arith::MulFOp::create(b, x[0], x[2]),
+                        arith::MulFOp::create(b, x[1], x[3]));
                   });
 }
 
@@ -210,21 +268,28 @@ Value DropoutOp::decompose(OpBuilder &builder) {
     return getInput();
   SmallVector<Value> operands = {getInput()};
   Type scalar = RankedTensorType::get({}, builder.getI32Type());
-  for (StepInput kind : {StepInput::seed, StepInput::step, StepInput::first_sample})
+  for (StepInput kind :
+       {StepInput::seed, StepInput::step, StepInput::first_sample})
     operands.push_back(StepInputOp::create(builder, getLoc(), scalar, kind));
   uint32_t stream = randomStream(getName());
-  return buildMap(builder, getLoc(), getType(), operands, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-    Value mask = DropoutMaskOp::create(b, b.getF32Type(), x[1], x[2], x[3], ValueRange(), b.getI32IntegerAttr(stream), getRateAttr(),
-                                       DenseI64ArrayAttr(), ArrayAttr());
-    return arith::MulFOp::create(b, x[0], mask);
-  });
+  return buildMap(builder, getLoc(), getType(), operands,
+                  [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                    Value mask = DropoutMaskOp::create(
+                        b, b.getF32Type(), x[1], x[2], x[3], ValueRange(),
+                        b.getI32IntegerAttr(stream), getRateAttr(),
+                        DenseI64ArrayAttr(), ArrayAttr());
+                    return arith::MulFOp::create(b, x[0], mask);
+                  });
 }
 
 //===-- head_loss -----------------------------------------------------------//
 
 static uint64_t headFlops(Value hidden, Value weight) {
   auto type = tensorType(hidden);
-  return 2 * static_cast<uint64_t>(type.getNumElements()) * tensorType(weight).getDimSize(0);
+  return 2 * static_cast<uint64_t>(type.getNumElements()) *
+         tensorType(weight).getDimSize(0);
 }
 uint64_t HeadLossOp::getFlops() { return headFlops(getHidden(), getWeight()); }
-uint64_t HeadLossGradOp::getFlops() { return 3 * headFlops(getHidden(), getWeight()); }
+uint64_t HeadLossGradOp::getFlops() {
+  return 3 * headFlops(getHidden(), getWeight());
+}

@@ -73,7 +73,8 @@ static LogicalResult verifyAttention(Op op, bool mayLackRandom) {
   if (!(rate >= 0 && rate < 1))
     return op.emitOpError() << "(C2) dropout rate is " << rate
                             << ", expected at least 0 and less than 1";
-  size_t wanted = rate > 0 ? (op.getTotalHeads() ? 4 : 3) : 0, given = op.getRandom().size();
+  size_t wanted = rate > 0 ? (op.getTotalHeads() ? 4 : 3) : 0,
+         given = op.getRandom().size();
   if (given != wanted && !(given == 0 && mayLackRandom))
     return op.emitOpError()
            << "(C2) has " << given << " random operands at rate " << rate
@@ -152,11 +153,16 @@ LogicalResult HeadLossGradOp::verify() {
                          << getWeight().getType();
   bool isPart = static_cast<bool>(getFirstRow());
   if (isPart != getVocabAxes().has_value() || isPart != (getVocabulary() > 0))
-    return emitOpError() << "(C3) has some of first_row, vocabulary and vocab_axes, expected all or none";
+    return emitOpError() << "(C3) has some of first_row, vocabulary and "
+                            "vocab_axes, expected all or none";
   if (getRows() && !isPart)
     return emitOpError() << "(C3) has rows but no first_row";
-  if (getValid() && getValid().getType() != withElement(getTargets().getType(), Float32Type::get(getContext())))
-    return emitOpError() << "(C4) valid is " << getValid().getType() << ", expected an f32 tensor with the dims of " << getTargets().getType();
+  if (getValid() &&
+      getValid().getType() !=
+          withElement(getTargets().getType(), Float32Type::get(getContext())))
+    return emitOpError() << "(C4) valid is " << getValid().getType()
+                         << ", expected an f32 tensor with the dims of "
+                         << getTargets().getType();
   return success();
 }
 
@@ -188,20 +194,25 @@ LogicalResult DropoutMaskOp::verify() {
   if (failed(verifyRate(*this, getRate())))
     return failure();
   size_t named = getDims() ? getDims()->size() : 0;
-  if (named != getOffsets().size() || getSpace().has_value() != getDims().has_value())
-    return emitOpError() << "(C2) has " << getOffsets().size() << " offsets for " << named << " dims";
+  if (named != getOffsets().size() ||
+      getSpace().has_value() != getDims().has_value())
+    return emitOpError() << "(C2) has " << getOffsets().size()
+                         << " offsets for " << named << " dims";
   auto map = cast<MapOp>((*this)->getParentOp());
   if (!getSpace() || map.getNumResults() == 0)
     return success();
   auto part = tensorType(map.getResult(0));
   if (static_cast<int64_t>(getSpace()->size()) != part.getRank())
-    return emitOpError() << "(C2) space has " << getSpace()->size() << " dims, expected " << part.getRank();
+    return emitOpError() << "(C2) space has " << getSpace()->size()
+                         << " dims, expected " << part.getRank();
   for (auto [whole, own] : llvm::zip_equal(*getSpace(), part.getShape()))
     if (whole < own)
-      return emitOpError() << "(C2) space has a dim of " << whole << " elements, its part " << own;
+      return emitOpError() << "(C2) space has a dim of " << whole
+                           << " elements, its part " << own;
   for (StringAttr name : getDims()->getAsRange<StringAttr>())
     if (dimsOf(part).find(name) < 0)
-      return emitOpError() << "(C2) names dim " << name << ", which " << part << " lacks";
+      return emitOpError() << "(C2) names dim " << name << ", which " << part
+                           << " lacks";
   return success();
 }
 

@@ -38,7 +38,9 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   std::vector<Change> changes;
   std::vector<std::string> tensor = axesOf(spec, "heads");
   if (ranksOf(spec, tensor) > 1 && axesOf(spec, "residual_sequence").empty())
-    changes.push_back({"shard.residual_sequence", "[\"" + llvm::join(tensor, "\", \"") + "\"]", "sends the same bytes"});
+    changes.push_back({"shard.residual_sequence",
+                       "[\"" + llvm::join(tensor, "\", \"") + "\"]",
+                       "sends the same bytes"});
   auto addStage = [&](uint32_t stage, const char *price) {
     if (spec.dataParallel() > 1 && spec.zero.stage < stage)
       changes.push_back({"zero.stage", std::to_string(stage), price});
@@ -47,30 +49,39 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   addStage(2, "sends the same bytes, each microbatch");
   const char *policies[] = {"none", "selective", "full"};
   for (auto [i, policy] : llvm::enumerate(policies))
-    if (i > 0 && llvm::is_contained(ArrayRef(policies).take_front(i), spec.recompute))
-      changes.push_back({"recompute.policy", policy, i == 1 ? "computes attention and norms again" : "computes the forward pass again"});
+    if (i > 0 &&
+        llvm::is_contained(ArrayRef(policies).take_front(i), spec.recompute))
+      changes.push_back({"recompute.policy", policy,
+                         i == 1 ? "computes attention and norms again"
+                                : "computes the forward pass again"});
   addStage(3, "sends weights twice more each microbatch");
   for (uint32_t micro = spec.batch.micro; micro % 2 == 0;) {
     micro /= 2;
-    changes.push_back({"batch.micro", std::to_string(micro), "smaller products"});
+    changes.push_back(
+        {"batch.micro", std::to_string(micro), "smaller products"});
   }
   return changes;
 }
 
-/// What a rank needs with some keys changed; nothing when that does not compile.
-std::optional<uint64_t> bytesWith(const Model &model, const spec::Spec &spec, const std::vector<std::string> &overrides) {
+/// What a rank needs with some keys changed; nothing when that does not
+/// compile.
+std::optional<uint64_t> bytesWith(const Model &model, const spec::Spec &spec,
+                                  const std::vector<std::string> &overrides) {
   spec::Result changed = spec::parse(spec::print(spec), "", overrides);
   Model copy;
   if (!changed.spec || copy.readText(model.text(), "") != ok)
     return std::nullopt;
-  ScopedDiagnosticHandler quiet(copy.module()->getContext(), [](mlir::Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler quiet(copy.module()->getContext(),
+                                [](mlir::Diagnostic &) { return success(); });
   changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
-  FailureOr<uint64_t> bytes = peakAfterPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
+  FailureOr<uint64_t> bytes = peakAfterPhases(copy.module(), *changed.spec,
+                                              pipelines::phases().front().name);
   return failed(bytes) ? std::nullopt : std::optional<uint64_t>(*bytes);
 }
 
 std::string advice(const Model &model, const spec::Spec &spec) {
-  std::string text = "changes of the spec, from the one that costs least time:\n";
+  std::string text =
+      "changes of the spec, from the one that costs least time:\n";
   std::vector<std::string> all;
   uint64_t budget = *spec.memoryPerRankBytes;
   for (const Change &change : changesOf(spec)) {
@@ -79,22 +90,30 @@ std::string advice(const Model &model, const spec::Spec &spec) {
     if (!bytes)
       continue;
     all.push_back(override);
-    text += llvm::formatv("  {0} = {1}: {2} bytes, {3}{4}\n", change.key, change.value, *bytes, *bytes <= budget ? "fits, " : "", change.price);
+    text += llvm::formatv("  {0} = {1}: {2} bytes, {3}{4}\n", change.key,
+                          change.value, *bytes,
+                          *bytes <= budget ? "fits, " : "", change.price);
     if (*bytes <= budget)
       return text + "--set '" + override + "' is the cheapest that fits\n";
   }
-  std::optional<uint64_t> together = all.size() > 1 ? bytesWith(model, spec, all) : std::nullopt;
+  std::optional<uint64_t> together =
+      all.size() > 1 ? bytesWith(model, spec, all) : std::nullopt;
   if (together)
-    text += llvm::formatv("  all of these: {0} bytes{1}\n", *together, *together <= budget ? ", fits" : "");
+    text += llvm::formatv("  all of these: {0} bytes{1}\n", *together,
+                          *together <= budget ? ", fits" : "");
   if (together && *together <= budget)
     return text + "none fits alone\n";
-  return text + "none fits; use more ranks on the axes that split weights, a shorter batch.sequence, or a larger budget\n";
+  return text + "none fits; use more ranks on the axes that split weights, a "
+                "shorter batch.sequence, or a larger budget\n";
 }
 } // namespace
 
-std::string memoryError(const plan::Plan &plan, const Model &model, const spec::Spec &spec, uint64_t peakBytes) {
-  std::string text = llvm::formatv("meshwork: error: expect.memory_per_rank: each rank needs {0} bytes, expected at most {1}\n", peakBytes,
-                                   *spec.memoryPerRankBytes);
+std::string memoryError(const plan::Plan &plan, const Model &model,
+                        const spec::Spec &spec, uint64_t peakBytes) {
+  std::string text =
+      llvm::formatv("meshwork: error: expect.memory_per_rank: each rank needs "
+                    "{0} bytes, expected at most {1}\n",
+                    peakBytes, *spec.memoryPerRankBytes);
   return text + explain::peakMemory(plan) + "\n" + advice(model, spec);
 }
 

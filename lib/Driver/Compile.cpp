@@ -13,12 +13,12 @@
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/PlanWriter.h"
 #include "meshwork/Plan/Frame.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/memory/Liveness.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -41,8 +41,11 @@ public:
 
   int run() {
     if (!options.compileTo.empty() && !isPhase(options.compileTo)) {
-      llvm::errs() << "meshwork: error: --compile-to is '" << options.compileTo << "', expected ";
-      llvm::interleave(pipelines::phases(), llvm::errs(), [](const pipelines::Phase &p) { llvm::errs() << p.name; }, ", ");
+      llvm::errs() << "meshwork: error: --compile-to is '" << options.compileTo
+                   << "', expected ";
+      llvm::interleave(
+          pipelines::phases(), llvm::errs(),
+          [](const pipelines::Phase &p) { llvm::errs() << p.name; }, ", ");
       llvm::errs() << "\n";
       return usage;
     }
@@ -54,19 +57,23 @@ public:
       return code;
     if (!options.compileTo.empty()) {
       std::string text = textOf(model.module());
-      return writeFile(options.output.empty() ? "-" : options.output, text.data(), text.size());
+      return writeFile(options.output.empty() ? "-" : options.output,
+                       text.data(), text.size());
     }
     return emitPlan();
   }
 
 private:
   static bool isPhase(StringRef name) {
-    return llvm::any_of(pipelines::phases(), [&](const pipelines::Phase &p) { return p.name == name; });
+    return llvm::any_of(pipelines::phases(), [&](const pipelines::Phase &p) {
+      return p.name == name;
+    });
   }
 
   int readSpec() {
     int code = ok;
-    std::optional<std::string> text = readFile(options.spec, maxTextBytes, code);
+    std::optional<std::string> text =
+        readFile(options.spec, maxTextBytes, code);
     if (!text)
       return code;
     spec::Result result = spec::parse(*text, options.spec, options.overrides);
@@ -78,7 +85,9 @@ private:
     spec = *result.spec;
     origins = result.origins;
     if (!options.cpuCode.empty() && spec.device == spec::Device::cpu) {
-      llvm::errs() << "meshwork: error: --with-cpu-code is for [target] device = \"cuda\"; the spec's is \"cpu\", which has such code anyway\n";
+      llvm::errs()
+          << "meshwork: error: --with-cpu-code is for [target] device = "
+             "\"cuda\"; the spec's is \"cpu\", which has such code anyway\n";
       return usage;
     }
     return ok;
@@ -87,7 +96,10 @@ private:
   std::string reproducerPath() const {
     if (!options.reproducer.empty())
       return options.reproducer;
-    return (options.output.empty() || options.output == "-" ? std::string("meshwork") : options.output) + ".reproducer.mlir";
+    return (options.output.empty() || options.output == "-"
+                ? std::string("meshwork")
+                : options.output) +
+           ".reproducer.mlir";
   }
 
   int runPhases() {
@@ -105,8 +117,10 @@ private:
         llvm::errs() << "\n";
       }
       if (failed(passes.run(model.module()))) {
-        llvm::errs() << "meshwork: error: " << options.model << " does not compile (phase '" << phase.name
-                     << "'); repeat with: meshwork-opt --run-reproducer " << reproducerPath() << "\n";
+        llvm::errs() << "meshwork: error: " << options.model
+                     << " does not compile (phase '" << phase.name
+                     << "'); repeat with: meshwork-opt --run-reproducer "
+                     << reproducerPath() << "\n";
         return badData;
       }
       noteTime(phase.name, start);
@@ -121,7 +135,8 @@ private:
   LogicalResult chooseRecompute() {
     if (spec.recompute != "auto")
       return success();
-    FailureOr<std::vector<std::string>> policies = fitRecompute(model.module(), spec);
+    FailureOr<std::vector<std::string>> policies =
+        fitRecompute(model.module(), spec);
     if (failed(policies))
       return failure();
     spec.recomputeOfLayers = *policies;
@@ -136,18 +151,23 @@ private:
   void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {
     if (options.timing)
       llvm::errs() << llvm::format("%-10s %7.1f ms\n", what.str().c_str(),
-                                   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+                                   std::chrono::duration<double, std::milli>(
+                                       std::chrono::steady_clock::now() - start)
+                                       .count());
   }
 
   int dump(size_t number, StringRef phase) {
     if (options.dumpPhases.empty())
       return ok;
-    if (std::error_code ec = llvm::sys::fs::create_directories(options.dumpPhases)) {
-      llvm::errs() << "meshwork: error: cannot create " << options.dumpPhases << ": " << ec.message() << "\n";
+    if (std::error_code ec =
+            llvm::sys::fs::create_directories(options.dumpPhases)) {
+      llvm::errs() << "meshwork: error: cannot create " << options.dumpPhases
+                   << ": " << ec.message() << "\n";
       return cannotCreate;
     }
     SmallString<128> path(options.dumpPhases);
-    llvm::sys::path::append(path, llvm::formatv("{0}-{1}.mlir", number, phase).str());
+    llvm::sys::path::append(path,
+                            llvm::formatv("{0}-{1}.mlir", number, phase).str());
     std::string text = textOf(model.module());
     return writeFile(path.str().str(), text.data(), text.size());
   }
@@ -156,7 +176,8 @@ private:
   int checkBudgets(const plan::Plan &plan) {
     uint64_t peak = 0;
     for (const plan::Program *program : *plan.programs())
-      peak = std::max(peak, program->arena_bytes() + program->workspace_bytes_per_thread());
+      peak = std::max(peak, program->arena_bytes() +
+                                program->workspace_bytes_per_thread());
     std::string errors = explain::brokenBudgets(plan, spec.collectives);
     if (peak > spec.memoryPerRankBytes.value_or(UINT64_MAX))
       errors += memoryError(plan, model, spec, peak);
@@ -167,14 +188,19 @@ private:
   int emitPlan() {
     auto start = std::chrono::steady_clock::now();
     ModuleOp module = model.module();
-    FailureOr<target::PlanTarget> machines = target::resolveTarget(spec, options.cpuCode, [&] { return module.emitError(); });
+    FailureOr<target::PlanTarget> machines = target::resolveTarget(
+        spec, options.cpuCode, [&] { return module.emitError(); });
     if (failed(machines))
       return badSpec;
-    FailureOr<std::vector<char>> file = target::writePlan(module, spec, *machines, {options.model, model.text(), model.vocabulary(), origins});
+    FailureOr<std::vector<char>> file = target::writePlan(
+        module, spec, *machines,
+        {options.model, model.text(), model.vocabulary(), origins});
     if (failed(file))
       return internal;
     noteTime("plan", start);
-    if (int code = checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes)); code != ok)
+    if (int code =
+            checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes));
+        code != ok)
       return code;
     return writeFile(options.output, file->data(), file->size());
   }
@@ -186,7 +212,9 @@ private:
 };
 } // namespace
 
-int compile(const CompileOptions &options) { return Compilation(options).run(); }
+int compile(const CompileOptions &options) {
+  return Compilation(options).run();
+}
 
 int importModel(const std::string &config, const std::string &output) {
   int code = ok;
@@ -197,7 +225,8 @@ int importModel(const std::string &config, const std::string &output) {
   llvm::errs() << meshwork::textOf(result.diagnostics);
   if (!result.model)
     return badData;
-  return writeFile(output.empty() ? "-" : output, result.model->data(), result.model->size());
+  return writeFile(output.empty() ? "-" : output, result.model->data(),
+                   result.model->size());
 }
 
 } // namespace meshwork::driver

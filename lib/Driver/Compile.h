@@ -7,17 +7,20 @@
 namespace meshwork::driver {
 
 struct CompileOptions {
-  std::string model;                  // .mlir, or a config.json of Hugging Face; "-" is stdin (.mlir)
+  std::string
+      model; // .mlir, or a config.json of Hugging Face; "-" is stdin (.mlir)
   std::string spec;                   // TOML
   std::vector<std::string> overrides; // section.key=value
-  std::string output;                 // the plan, or with compileTo the IR; "-" is stdout
-  std::string compileTo;              // stop after this phase and print the IR
-  std::string dumpPhases;             // a folder for the IR after each phase
-  std::string reproducer;             // where a failed compilation is written; "" is output + ".reproducer.mlir"
-  std::string cpuCode;                // of a GPU's plan: also code for this CPU ("native"), to compare with; "" is none
-  bool printConfig = false;           // print the effective spec with origins and stop
-  bool dumpPassPipeline = false;      // print the passes of each phase
-  bool timing = false;                // print the time of each phase
+  std::string output;     // the plan, or with compileTo the IR; "-" is stdout
+  std::string compileTo;  // stop after this phase and print the IR
+  std::string dumpPhases; // a folder for the IR after each phase
+  std::string reproducer; // where a failed compilation is written; "" is output
+                          // + ".reproducer.mlir"
+  std::string cpuCode; // of a GPU's plan: also code for this CPU ("native"), to
+                       // compare with; "" is none
+  bool printConfig = false; // print the effective spec with origins and stop
+  bool dumpPassPipeline = false; // print the passes of each phase
+  bool timing = false;           // print the time of each phase
 };
 
 /// Does it; messages go to stderr. Returns the exit code (sysexits): 65 for a

@@ -7,9 +7,12 @@
 
 namespace meshwork::driver {
 
-static llvm::raw_ostream &error() { return llvm::errs() << "meshwork: error: "; }
+static llvm::raw_ostream &error() {
+  return llvm::errs() << "meshwork: error: ";
+}
 
-std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes, int &code) {
+std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes,
+                                    int &code) {
   uint64_t size = 0;
   llvm::sys::fs::file_status status;
   code = noInput;
@@ -19,7 +22,8 @@ std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes, 
       return std::nullopt;
     }
     if (llvm::sys::fs::is_directory(status)) {
-      error() << "cannot read " << path << ": it is a folder, expected a file\n";
+      error() << "cannot read " << path
+              << ": it is a folder, expected a file\n";
       return std::nullopt;
     }
     size = status.getSize();
@@ -27,7 +31,8 @@ std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes, 
   if (size <= maxBytes) {
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
     if (!buffer) {
-      error() << "cannot read " << path << ": " << buffer.getError().message() << "\n";
+      error() << "cannot read " << path << ": " << buffer.getError().message()
+              << "\n";
       return std::nullopt;
     }
     size = (*buffer)->getBufferSize();
@@ -35,7 +40,8 @@ std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes, 
       return (*buffer)->getBuffer().str();
   }
   code = badData;
-  error() << path << " has " << size << " bytes, at most " << maxBytes << " are read\n";
+  error() << path << " has " << size << " bytes, at most " << maxBytes
+          << " are read\n";
   return std::nullopt;
 }
 
@@ -45,13 +51,15 @@ int writeFile(const std::string &path, const char *data, size_t size) {
     llvm::outs().flush();
     return ok;
   }
-  llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
-    stream.write(data, size);
-    return llvm::Error::success();
-  });
+  llvm::Error failed =
+      llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
+        stream.write(data, size);
+        return llvm::Error::success();
+      });
   if (!failed)
     return ok;
-  error() << "cannot write " << path << ": " << llvm::toString(std::move(failed)) << "\n";
+  error() << "cannot write " << path << ": "
+          << llvm::toString(std::move(failed)) << "\n";
   return cannotCreate;
 }
 

@@ -39,7 +39,8 @@ public:
       aboveBytes = *bytes;
     }
     while (above - fits > 1 && fitBytes <= budget) {
-      FailureOr<uint64_t> bytes = bytesAt(between(fits, fitBytes, above, aboveBytes));
+      FailureOr<uint64_t> bytes =
+          bytesAt(between(fits, fitBytes, above, aboveBytes));
       if (failed(bytes))
         return failure();
       (*bytes <= budget ? fits : above) = lastTried;
@@ -53,14 +54,22 @@ private:
   Policies at(int64_t step) const {
     Policies result(layers, step >= layers ? "selective" : "full");
     int64_t more = step >= layers ? step - layers : step;
-    std::fill(result.end() - more, result.end(), step >= layers ? "none" : "selective");
+    std::fill(result.end() - more, result.end(),
+              step >= layers ? "none" : "selective");
     return result;
   }
 
   /// Where a straight line meets the budget, inside the two ends.
-  int64_t between(int64_t fits, uint64_t fitBytes, int64_t above, uint64_t aboveBytes) {
-    double share = static_cast<double>(*spec.memoryPerRankBytes - fitBytes) / std::max<double>(static_cast<double>(aboveBytes) - static_cast<double>(fitBytes), 1);
-    return lastTried = std::clamp(fits + static_cast<int64_t>(share * static_cast<double>(above - fits)), fits + 1, above - 1);
+  int64_t between(int64_t fits, uint64_t fitBytes, int64_t above,
+                  uint64_t aboveBytes) {
+    double share =
+        static_cast<double>(*spec.memoryPerRankBytes - fitBytes) /
+        std::max<double>(
+            static_cast<double>(aboveBytes) - static_cast<double>(fitBytes), 1);
+    return lastTried =
+               std::clamp(fits + static_cast<int64_t>(
+                                     share * static_cast<double>(above - fits)),
+                          fits + 1, above - 1);
   }
 
   FailureOr<uint64_t> bytesAt(int64_t step) {
@@ -77,6 +86,8 @@ private:
 };
 } // namespace
 
-FailureOr<Policies> fitRecompute(ModuleOp module, const spec::Spec &spec) { return Fit(module, spec).run(); }
+FailureOr<Policies> fitRecompute(ModuleOp module, const spec::Spec &spec) {
+  return Fit(module, spec).run();
+}
 
 } // namespace meshwork::driver

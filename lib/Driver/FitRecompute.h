@@ -9,8 +9,9 @@ namespace meshwork::driver {
 /// The policies, one for each layer, that compute least again while `module`,
 /// as phase `partition` leaves it, needs at most spec.memoryPerRankBytes. All
 /// "full" when nothing fits. Later layers are the first to keep more, since
-/// what they keep is freed first. Compiles the rest of the phases a few times on
-/// copies, so the sizes are those of the plan. Fails when a phase does.
-mlir::FailureOr<std::vector<std::string>> fitRecompute(mlir::ModuleOp module, const spec::Spec &spec);
+/// what they keep is freed first. Compiles the rest of the phases a few times
+/// on copies, so the sizes are those of the plan. Fails when a phase does.
+mlir::FailureOr<std::vector<std::string>> fitRecompute(mlir::ModuleOp module,
+                                                       const spec::Spec &spec);
 
 } // namespace meshwork::driver

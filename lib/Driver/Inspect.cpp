@@ -10,13 +10,17 @@
 namespace meshwork::driver {
 
 static int report(const absl::Status &status) {
-  std::fprintf(stderr, "meshwork: error: %.*s\n", static_cast<int>(status.message().size()), status.message().data());
+  std::fprintf(stderr, "meshwork: error: %.*s\n",
+               static_cast<int>(status.message().size()),
+               status.message().data());
   return runtime::exitCodeOf(status);
 }
 
-static absl::StatusOr<std::string> tell(const plan::Plan &plan, const ExplainOptions &options) {
+static absl::StatusOr<std::string> tell(const plan::Plan &plan,
+                                        const ExplainOptions &options) {
   if (!options.value.empty())
-    return options.json ? explain::valueJson(plan, options.value) : explain::value(plan, options.value);
+    return options.json ? explain::valueJson(plan, options.value)
+                        : explain::value(plan, options.value);
   if (options.json)
     return explain::json(plan);
   return explain::text(plan, {.schedule = options.schedule});
@@ -30,14 +34,18 @@ int explainPlan(const ExplainOptions &options) {
   if (!text.ok())
     return report(text.status());
   std::fputs(text->c_str(), stdout);
-  return std::fflush(stdout) == 0 ? 0 : static_cast<int>(runtime::ExitCode::inputOutput);
+  return std::fflush(stdout) == 0
+             ? 0
+             : static_cast<int>(runtime::ExitCode::inputOutput);
 }
 
 int verifyPlan(const std::string &path) {
   auto file = runtime::PlanFile::open(path);
   if (!file.ok())
     return report(file.status());
-  std::printf("%s: sound (checksum, structure, shapes, lives of buffers, order of collectives)\n", path.c_str());
+  std::printf("%s: sound (checksum, structure, shapes, lives of buffers, order "
+              "of collectives)\n",
+              path.c_str());
   return 0;
 }
 

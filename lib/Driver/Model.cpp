@@ -5,8 +5,8 @@
 #include "lib/Driver/Files.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
-#include "llvm/Support/Path.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -38,7 +38,8 @@ int deepestNesting(StringRef text) {
 
 Model::Model() : context(allDialects()), handler(sources, &context) {
   context.loadAllAvailableDialects();
-  context.printOpOnDiagnostic(false); // The message says it; a module does not fit a screen.
+  context.printOpOnDiagnostic(
+      false); // The message says it; a module does not fit a screen.
 }
 
 int Model::read(const std::string &path, uint64_t maxBytes) {
@@ -65,10 +66,13 @@ int Model::readText(std::string text, const std::string &name) {
 
 int Model::parse(const std::string &path) {
   if (deepestNesting(source) > maxDepth) {
-    llvm::errs() << "meshwork: error: " << path << " nests brackets deeper than " << maxDepth << " levels; no model does\n";
+    llvm::errs() << "meshwork: error: " << path
+                 << " nests brackets deeper than " << maxDepth
+                 << " levels; no model does\n";
     return badData;
   }
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(source, path), SMLoc());
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(source, path),
+                             SMLoc());
   parsed = parseSourceFile<ModuleOp>(sources, &context);
   if (!parsed)
     return badData;
@@ -83,7 +87,8 @@ void Model::findVocabulary() {
       rows = rows ? std::min(rows, count) : count;
   };
   parsed->walk([&](Operation *op) {
-    if (auto embedding = dyn_cast<transformer::EmbeddingOp>(op); embedding && isa<BlockArgument>(embedding.getIds()))
+    if (auto embedding = dyn_cast<transformer::EmbeddingOp>(op);
+        embedding && isa<BlockArgument>(embedding.getIds()))
       note(transformer::tensorType(embedding.getTable()).getDimSize(0));
     if (auto head = dyn_cast<transformer::HeadLossOp>(op))
       note(transformer::tensorType(head.getWeight()).getDimSize(0));

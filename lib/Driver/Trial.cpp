@@ -8,9 +8,14 @@ using namespace mlir;
 
 namespace meshwork::driver {
 
-FailureOr<uint64_t> peakAfterPhases(ModuleOp module, const spec::Spec &spec, StringRef first) {
-  auto from = llvm::find_if(pipelines::phases(), [&](const pipelines::Phase &phase) { return phase.name == first; });
-  for (const pipelines::Phase &phase : llvm::make_range(from, pipelines::phases().end())) {
+FailureOr<uint64_t> peakAfterPhases(ModuleOp module, const spec::Spec &spec,
+                                    StringRef first) {
+  auto from =
+      llvm::find_if(pipelines::phases(), [&](const pipelines::Phase &phase) {
+        return phase.name == first;
+      });
+  for (const pipelines::Phase &phase :
+       llvm::make_range(from, pipelines::phases().end())) {
     PassManager passes(module.getContext());
     phase.build(passes, spec);
     if (failed(passes.run(module)))

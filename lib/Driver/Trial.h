@@ -8,6 +8,8 @@ namespace meshwork::driver {
 
 /// Runs the phases on `module`, from the one named `first` to the last, and
 /// returns what a rank then needs, in bytes. Fails when a phase does.
-mlir::FailureOr<uint64_t> peakAfterPhases(mlir::ModuleOp module, const spec::Spec &spec, llvm::StringRef first);
+mlir::FailureOr<uint64_t> peakAfterPhases(mlir::ModuleOp module,
+                                          const spec::Spec &spec,
+                                          llvm::StringRef first);
 
 } // namespace meshwork::driver

@@ -61,9 +61,9 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     known->count = saturatingAdd(known->count, runs);
     known->bufferBytes =
         saturatingAdd(known->bufferBytes, saturatingMul(bytes, runs));
-    known->bytesSentPerRank = saturatingAdd(
-        known->bytesSentPerRank,
-        saturatingMul(bytesSent(op->kind(), bytes, ranks), runs));
+    known->bytesSentPerRank =
+        saturatingAdd(known->bytesSentPerRank,
+                      saturatingMul(bytesSent(op->kind(), bytes, ranks), runs));
   }
   return list;
 }

@@ -8,10 +8,10 @@ namespace meshwork::explain {
 /// Collectives of one kind, axis, phase and cause, over one optimizer step.
 struct Traffic {
   std::string kind, axis, phase, cause;
-  uint32_t group = 1;       // ranks that take part in each
-  uint64_t count = 0;       // per step
+  uint32_t group = 1;        // ranks that take part in each
+  uint64_t count = 0;        // per step
   uint64_t instructions = 0; // each once
-  uint64_t bufferBytes = 0; // per step: what the collectives work on
+  uint64_t bufferBytes = 0;  // per step: what the collectives work on
   uint64_t bytesSentPerRank = 0;
 };
 

@@ -34,7 +34,8 @@ std::string bytesText(uint64_t bytes) {
 }
 
 std::string countText(double count) {
-  static constexpr const char *units[] = {"", "k", "M", "G", "T", "P", "E", "Z"};
+  static constexpr const char *units[] = {"",  "k", "M", "G",
+                                          "T", "P", "E", "Z"};
   return scaled(count, 1000, units);
 }
 

@@ -70,8 +70,8 @@ absl::Status unknown(const NameSet &parameters, const NameSet &others,
   if (hint.empty())
     hint = absl::StrCat("; parameters are ",
                         listText({parameters.begin(), parameters.end()}));
-  return absl::InvalidArgumentError(
-      absl::StrCat("no parameter, value or buffer is called ", quote(query), hint));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no parameter, value or buffer is called ", quote(query), hint));
 }
 } // namespace
 

@@ -43,8 +43,8 @@ std::string targetText(const plan::Plan &plan) {
   if (plan.device() != plan::Device::cuda)
     return absl::StrCat(text, " ", clean(plan.arch()));
   for (const plan::Image *image : orEmpty(plan.images()))
-    absl::StrAppend(&text, text.size() > 4 ? ", " : " ", clean(image->arch()), " ",
-                    plan::EnumNameImageKind(image->kind()));
+    absl::StrAppend(&text, text.size() > 4 ? ", " : " ", clean(image->arch()),
+                    " ", plan::EnumNameImageKind(image->kind()));
   return text;
 }
 
@@ -53,16 +53,17 @@ std::string header(const plan::Plan &plan) {
   return absl::StrCat(
       clean(plan.source_name(), "a model"), ": ",
       countText(plan.parameter_count()), " parameters, ",
-      plan::EnumNameDType(plan.compute()), ", ",
-      targetText(plan),
+      plan::EnumNameDType(plan.compute()), ", ", targetText(plan),
       "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
       " sequences of ", plan.sequence(), " tokens = ", tokens,
       " tokens; on each rank ", plan.microbatches(),
       plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
       plan.micro_batch(), "\n  flops   ",
       countText(plan.model_flops_per_step()), " a step of the model: ",
-      countText(std::floor(plan.model_flops_per_step() / static_cast<double>(tokens))), " a token\n  made by ",
-      clean(plan.producer()), ", source ", clean(plan.source_hash()), "\n");
+      countText(std::floor(plan.model_flops_per_step() /
+                           static_cast<double>(tokens))),
+      " a token\n  made by ", clean(plan.producer()), ", source ",
+      clean(plan.source_hash()), "\n");
 }
 
 std::string where(const Listing &listing, uint64_t index) {
@@ -123,12 +124,13 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
                  bytesText(use.mostOfKind[kind]),
                  percentText(use.mostOfKind[kind], peak), meaning[kind]});
   if (use.libraryBytes > 0)
-    table.add({"libraries", bytesText(use.libraryBytes),
-               percentText(use.libraryBytes, peak),
-               plan.device() == plan::Device::cuda
-                   ? "scratch of products and attention, one after the other"
-                   : "scratch of library calls, for one thread a rank; each further "
-                     "thread takes as much"});
+    table.add(
+        {"libraries", bytesText(use.libraryBytes),
+         percentText(use.libraryBytes, peak),
+         plan.device() == plan::Device::cuda
+             ? "scratch of products and attention, one after the other"
+             : "scratch of library calls, for one thread a rank; each further "
+               "thread takes as much"});
   return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ",
                       use.arenaBytes, " bytes)\n", table.render(),
                       liveText(program, listing, use));

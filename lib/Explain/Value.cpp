@@ -133,7 +133,8 @@ absl::StatusOr<std::string> valueJson(const plan::Plan &plan,
   if (!name.ok())
     return name.status();
   Why why(plan);
-  nlohmann::ordered_json object{{"name", *name}, {"values", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json object{{"name", *name},
+                                {"values", nlohmann::ordered_json::array()}};
   for (uint32_t place : why.about(*name))
     object["values"].push_back(why.json(place));
   return object.dump(2, ' ', false,
@@ -159,7 +160,8 @@ absl::StatusOr<std::string> value(const plan::Plan &plan,
   }
   Why why(plan);
   if (text.empty())
-    text = absl::StrCat(clean(*name), ": a value of the step on whole tensors\n");
+    text =
+        absl::StrCat(clean(*name), ": a value of the step on whole tensors\n");
   for (uint32_t place : why.about(*name))
     text += why.text(place);
   return text;

@@ -27,9 +27,9 @@ std::string axesOf(const plan::DimStory &dim) {
 }
 
 std::string moveText(const plan::Move &move) {
-  std::string text =
-      absl::StrCat("  ", clean(move.phase()), ": ", clean(move.reason()),
-                   "\n    ", clean(move.from()), " to ", clean(move.to()), "\n");
+  std::string text = absl::StrCat(
+      "  ", clean(move.phase()), ": ", clean(move.reason()), "\n    ",
+      clean(move.from()), " to ", clean(move.to()), "\n");
   for (const plan::MoveStep *step : orEmpty(move.steps()))
     absl::StrAppend(&text, "      ", clean(step->text()), ": ",
                     bytesText(step->bytes_sent()), " sent by a rank\n");
@@ -41,8 +41,10 @@ Json moveJson(const plan::Move &move) {
   for (const plan::MoveStep *step : orEmpty(move.steps()))
     steps.push_back({{"step", raw(step->text())},
                      {"bytes_sent_per_rank", step->bytes_sent()}});
-  return {{"phase", raw(move.phase())},   {"from", raw(move.from())},
-          {"to", raw(move.to())},         {"reason", raw(move.reason())},
+  return {{"phase", raw(move.phase())},
+          {"from", raw(move.from())},
+          {"to", raw(move.to())},
+          {"reason", raw(move.reason())},
           {"steps", std::move(steps)}};
 }
 } // namespace
@@ -59,7 +61,9 @@ std::vector<uint32_t> Why::about(std::string_view name) const {
   std::vector<uint32_t> places;
   std::string state = std::string(name) + " (";
   for (uint32_t i = 0; i < list.size(); ++i)
-    if (list[i] == name || (list[i].starts_with(state) && list[i].find('/') == std::string::npos && list[i].ends_with(')')))
+    if (list[i] == name ||
+        (list[i].starts_with(state) && list[i].find('/') == std::string::npos &&
+         list[i].ends_with(')')))
       places.push_back(i);
   return places;
 }
@@ -70,8 +74,7 @@ const plan::ValueStory *Why::story(uint32_t place) const {
              : nullptr;
 }
 
-const plan::Annotation *
-Why::annotation(const plan::DimCause &cause) const {
+const plan::Annotation *Why::annotation(const plan::DimCause &cause) const {
   return at(notes->annotations(), cause.annotation());
 }
 
@@ -87,8 +90,7 @@ std::vector<Why::Link> Why::chain(uint32_t place,
       break;
     place = static_cast<uint32_t>(from);
     const plan::ValueStory *next = story(place);
-    const plan::DimStory *dim =
-        next ? at(next->dims(), cause->dim()) : nullptr;
+    const plan::DimStory *dim = next ? at(next->dims(), cause->dim()) : nullptr;
     if (!dim)
       break;
     links.back().from = place;

@@ -3,7 +3,6 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -17,13 +16,16 @@
 #include "passes/schedule/Passes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/transform/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
 namespace meshwork::pipelines {
 namespace {
 
-StringRef nameOf(spec::Type type) { return type == spec::Type::bf16 ? "bf16" : "f32"; }
+StringRef nameOf(spec::Type type) {
+  return type == spec::Type::bf16 ? "bf16" : "f32";
+}
 
 void buildInput(OpPassManager &, const spec::Spec &) {}
 
@@ -102,7 +104,8 @@ fusion::FusePassOptions fusionOn(spec::Device device) {
   options.chunks = 256;
   options.narrowChunks = 1024;
   options.chunkElements = 1 << 20;
-  // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some too.
+  // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some
+  // too.
   options.operands = 448;
   return options;
 }
@@ -121,10 +124,14 @@ void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
 }
 
 void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
-  passes.addPass(schedule::createLowerToSchedulePass({/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes)}));
-  passes.addPass(schedule::createOverlapPass({/*mode=*/spec.overlap.collectives}));
+  passes.addPass(schedule::createLowerToSchedulePass(
+      {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes)}));
+  passes.addPass(
+      schedule::createOverlapPass({/*mode=*/spec.overlap.collectives}));
 }
-void buildMemory(OpPassManager &passes, const spec::Spec &) { passes.addPass(memory::createPlanArenaPass()); }
+void buildMemory(OpPassManager &passes, const spec::Spec &) {
+  passes.addPass(memory::createPlanArenaPass());
+}
 
 constexpr Phase allPhases[] = {
     {"input", "the model as given, checked", buildInput},
@@ -138,18 +145,26 @@ constexpr Phase allPhases[] = {
 };
 
 struct SpecOptions : PassPipelineOptions<SpecOptions> {
-  Option<std::string> file{*this, "spec", llvm::cl::desc("the spec, a TOML file")};
-  ListOption<std::string> overrides{*this, "set", llvm::cl::desc("overrides, like batch.micro=8")};
+  Option<std::string> file{*this, "spec",
+                           llvm::cl::desc("the spec, a TOML file")};
+  ListOption<std::string> overrides{
+      *this, "set", llvm::cl::desc("overrides, like batch.micro=8")};
 };
 
-void buildFromFile(const Phase &phase, OpPassManager &passes, const SpecOptions &options) {
+void buildFromFile(const Phase &phase, OpPassManager &passes,
+                   const SpecOptions &options) {
   auto buffer = llvm::MemoryBuffer::getFile(options.file);
   if (!buffer)
-    llvm::report_fatal_error(llvm::Twine("cannot read spec '") + options.file + "'", /*gen_crash_diag=*/false);
-  std::vector<std::string> overrides(options.overrides.begin(), options.overrides.end());
-  spec::Result result = spec::parse((*buffer)->getBuffer().str(), options.file, overrides);
+    llvm::report_fatal_error(llvm::Twine("cannot read spec '") + options.file +
+                                 "'",
+                             /*gen_crash_diag=*/false);
+  std::vector<std::string> overrides(options.overrides.begin(),
+                                     options.overrides.end());
+  spec::Result result =
+      spec::parse((*buffer)->getBuffer().str(), options.file, overrides);
   if (!result.spec)
-    llvm::report_fatal_error(llvm::Twine(textOf(result.diagnostics)), /*gen_crash_diag=*/false);
+    llvm::report_fatal_error(llvm::Twine(textOf(result.diagnostics)),
+                             /*gen_crash_diag=*/false);
   phase.build(passes, *result.spec);
   passes.addPass(createGatePass(phase.name));
 }
@@ -158,7 +173,8 @@ void buildFromFile(const Phase &phase, OpPassManager &passes, const SpecOptions 
 ArrayRef<Phase> phases() { return allPhases; }
 
 void registerDialects(DialectRegistry &registry) {
-  registry.insert<transformer::TransformerDialect, mesh::MeshDialect, schedule::ScheduleDialect, func::FuncDialect>();
+  registry.insert<transformer::TransformerDialect, mesh::MeshDialect,
+                  schedule::ScheduleDialect, func::FuncDialect>();
 }
 
 void registerPassesAndPipelines() {
@@ -173,11 +189,14 @@ void registerPassesAndPipelines() {
   codegen::registerCodegenPasses();
   codegen::registerCodegenGpuPasses();
   registerPass([] { return createGatePass(); });
-  static SmallVector<std::unique_ptr<PassPipelineRegistration<SpecOptions>>> pipelines;
+  static SmallVector<std::unique_ptr<PassPipelineRegistration<SpecOptions>>>
+      pipelines;
   for (const Phase &phase : phases())
     pipelines.push_back(std::make_unique<PassPipelineRegistration<SpecOptions>>(
         std::string("meshwork-") + phase.name.str(), phase.summary,
-        [&phase](OpPassManager &passes, const SpecOptions &options) { buildFromFile(phase, passes, options); }));
+        [&phase](OpPassManager &passes, const SpecOptions &options) {
+          buildFromFile(phase, passes, options);
+        }));
 }
 
 } // namespace meshwork::pipelines

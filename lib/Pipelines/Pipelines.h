@@ -3,8 +3,8 @@
 #pragma once
 
 #include "lib/Spec/Spec.h"
-#include "llvm/ADT/StringRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace meshwork::pipelines {
 

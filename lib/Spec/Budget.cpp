@@ -8,9 +8,8 @@
 namespace meshwork::spec {
 namespace {
 
-const std::vector<std::string> kinds = {"all_reduce", "all_gather",
-                                        "reduce_scatter", "all_to_all",
-                                        "permute"};
+const std::vector<std::string> kinds = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute"};
 const std::vector<std::string> phases = {"forward", "backward", "update"};
 const std::vector<std::string> units = {"step", "microbatch", "layer"};
 
@@ -83,10 +82,10 @@ public:
 
 private:
   bool fail(const std::string &expected, const std::string &hint) {
-    error = "found " +
-            (words.word().empty() ? std::string("the end")
-                                  : quote(words.word())) +
-            ", expected " + expected + hint;
+    error =
+        "found " +
+        (words.word().empty() ? std::string("the end") : quote(words.word())) +
+        ", expected " + expected + hint;
     return false;
   }
 

@@ -151,7 +151,9 @@ Key zeroAxes() {
 }
 
 Key bucket() {
-  Key key{"overlap", "bucket", R"(a size from 1 KiB to 1 GiB, like "25 MiB")", {}, {}, false, {}};
+  Key key{"overlap", "bucket", R"(a size from 1 KiB to 1 GiB, like "25 MiB")",
+          {},        {},       false,
+          {}};
   key.read = [](const Value &value, Spec &spec) {
     std::optional<uint64_t> bytes;
     if (value.kind == Value::Kind::string)

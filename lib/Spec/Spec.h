@@ -33,8 +33,8 @@ struct ShardRule {
 
 /// The sharding of one parameter, or of all that a glob matches.
 struct TensorPin {
-  std::string name; // may hold * ? [..]
-  std::string dims; // as Shardy writes it: [{"tp"}, {?}]
+  std::string name;  // may hold * ? [..]
+  std::string dims;  // as Shardy writes it: [{"tp"}, {?}]
   std::string place; // where it is written: "spec.toml:12:1"
 };
 
@@ -42,7 +42,7 @@ struct TensorPin {
 struct Zero {
   uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
   std::vector<std::string> axes; // empty in stage 0 only
-  bool keepGathered = false;     // stage 3: from the forward pass to the backward
+  bool keepGathered = false; // stage 3: from the forward pass to the backward
 };
 
 struct Batch {
@@ -61,7 +61,7 @@ struct Optimizer { // AdamW, decay decoupled
 
 struct Overlap {
   std::string collectives = "auto"; // auto | always | never: beside computation
-  uint64_t bucketBytes = 25 << 20;  // of gradients that travel together, at most
+  uint64_t bucketBytes = 25 << 20; // of gradients that travel together, at most
 };
 
 /// A checked spec; every invariant README.md names holds.
@@ -71,8 +71,8 @@ struct Spec {
   std::vector<ShardRule> shard; // defaults included
   std::vector<TensorPin> pins;
   Zero zero;
-  Type compute = Type::bf16;    // weights and activations; masters are f32
-  Type gradients = Type::bf16;  // default: as compute
+  Type compute = Type::bf16;   // weights and activations; masters are f32
+  Type gradients = Type::bf16; // default: as compute
   std::string recompute = "selective"; // none | selective | full | auto
   /// What "auto" chose, one for each layer; empty until it has. Never printed:
   /// a plan carries what its user asked for.
@@ -80,11 +80,12 @@ struct Spec {
   Overlap overlap;
   Optimizer optimizer;
   Device device = Device::cpu;
-  /// cpu: native | x86-64-v3 | x86-64-v4; cuda: native | sm_80 | sm_90a | sm_100.
-  /// A GPU's native is all of them: the machine that compiles may have none.
+  /// cpu: native | x86-64-v3 | x86-64-v4; cuda: native | sm_80 | sm_90a |
+  /// sm_100. A GPU's native is all of them: the machine that compiles may have
+  /// none.
   std::string arch = "native";
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
-  std::vector<CollectiveBudget> collectives;  // nor one that breaks one of these
+  std::vector<CollectiveBudget> collectives; // nor one that breaks one of these
 
   uint32_t numRanks() const;
   /// Ranks that split the batch.

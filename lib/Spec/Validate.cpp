@@ -37,17 +37,21 @@ private:
 
   void checkRecompute() {
     if (spec.recompute == "auto" && !given("expect.memory_per_rank"))
-      error("recompute.policy", "\"auto\" keeps what fits expect.memory_per_rank, which is missing; give "
-                                "it, like \"20 GiB\", or choose none, selective or full");
+      error("recompute.policy",
+            "\"auto\" keeps what fits expect.memory_per_rank, which is "
+            "missing; give "
+            "it, like \"20 GiB\", or choose none, selective or full");
   }
 
   void checkTarget() {
     bool isGpu = spec.device == Device::cuda;
     if (spec.arch != "native" && spec.arch.starts_with("sm_") != isGpu)
-      error("target.arch",
-            "found " + quote(spec.arch) + " with target.device " +
-                (isGpu ? R"("cuda", expected "native", "sm_80", "sm_90a" or "sm_100")"
-                       : R"("cpu", expected "native", "x86-64-v3" or "x86-64-v4"; or write target.device = "cuda")"));
+      error(
+          "target.arch",
+          "found " + quote(spec.arch) + " with target.device " +
+              (isGpu
+                   ? R"("cuda", expected "native", "sm_80", "sm_90a" or "sm_100")"
+                   : R"("cpu", expected "native", "x86-64-v3" or "x86-64-v4"; or write target.device = "cuda")"));
   }
 
   bool given(const char *key) const { return document.contains(key); }
@@ -118,8 +122,8 @@ private:
         error(key, "found axis " + quote(name) + ", expected one of mesh.axes" +
                        suggestion(name, names));
       else if (!here.insert(name).second)
-        error(key, "found axis " + quote(name) +
-                       " again, expected each axis once");
+        error(key,
+              "found axis " + quote(name) + " again, expected each axis once");
       else
         used.insert(name);
   }
@@ -189,7 +193,8 @@ private:
   void checkAllUsed() {
     for (const Axis &axis : spec.mesh)
       if (axis.size > 1 && !used.contains(axis.name) && spec.pins.empty())
-        error("mesh.axes", "axis " + quote(axis.name) + " splits nothing; its " +
+        error("mesh.axes", "axis " + quote(axis.name) +
+                               " splits nothing; its " +
                                std::to_string(axis.size) +
                                " ranks would repeat each other. Name it in "
                                "[shard], like batch = [" +
@@ -211,9 +216,9 @@ private:
       budget = *read;
       for (const std::string &axis : budget.axes)
         if (!findAxis(axis))
-          error("expect.collectives",
-                where + "found axis " + quote(axis) +
-                    ", expected one of mesh.axes" + suggestion(axis, names));
+          error("expect.collectives", where + "found axis " + quote(axis) +
+                                          ", expected one of mesh.axes" +
+                                          suggestion(axis, names));
     }
   }
 

@@ -10,7 +10,8 @@
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-std::unique_ptr<llvm::TargetMachine> makeMachine(const CpuTarget &target, std::string &error) {
+std::unique_ptr<llvm::TargetMachine> makeMachine(const CpuTarget &target,
+                                                 std::string &error) {
   static const bool initialized = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -20,7 +21,8 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const CpuTarget &target, std::s
   }();
   (void)initialized;
   llvm::Triple triple("x86_64-unknown-linux-gnu");
-  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!backend)
     return nullptr;
   std::vector<std::string> features;
@@ -29,7 +31,8 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const CpuTarget &target, std::s
   llvm::TargetOptions options;
   options.EmitAddrsig = false;
   return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, "x86-64", llvm::join(features, ","), options, llvm::Reloc::PIC_, llvm::CodeModel::Small));
+      triple, "x86-64", llvm::join(features, ","), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small));
 }
 
 void addAttributes(llvm::Module &module, const CpuTarget &target) {
@@ -45,13 +48,15 @@ void addAttributes(llvm::Module &module, const CpuTarget &target) {
 
 } // namespace
 
-FailureOr<llvm::SmallVector<char, 0>> emitObject(llvm::Module &module, const CpuTarget &target, std::string &error) {
+FailureOr<llvm::SmallVector<char, 0>>
+emitObject(llvm::Module &module, const CpuTarget &target, std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
   if (!machine)
     return failure();
   addAttributes(module, target);
   optimizeKernels(module, *machine);
-  FailureOr<llvm::SmallVector<char, 0>> object = emitFile(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  FailureOr<llvm::SmallVector<char, 0>> object =
+      emitFile(module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (failed(object))
     error = "LLVM cannot write objects for this target";
   return object;

@@ -20,8 +20,9 @@ namespace {
 
 /// What the x86 backend turns into instructions by itself.
 bool hasInstruction(Operation *op) {
-  return isa<math::SqrtOp, math::RsqrtOp, math::FmaOp, math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp,
-             math::TruncOp, math::RoundEvenOp, math::CopySignOp>(op);
+  return isa<math::SqrtOp, math::RsqrtOp, math::FmaOp, math::AbsFOp,
+             math::AbsIOp, math::FloorOp, math::CeilOp, math::TruncOp,
+             math::RoundEvenOp, math::CopySignOp>(op);
 }
 
 /// One walk does not visit what a pattern created (the polynomial of one
@@ -29,10 +30,14 @@ bool hasInstruction(Operation *op) {
 LogicalResult approximateMath(ModuleOp kernels) {
   RewritePatternSet patterns(kernels.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-    return name == math::ExpOp::getOperationName() || name == math::LogOp::getOperationName() ||
-           name == math::TanhOp::getOperationName() || name == math::ErfOp::getOperationName() ||
-           name == math::Log1pOp::getOperationName() || name == math::ExpM1Op::getOperationName() ||
-           name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
+    return name == math::ExpOp::getOperationName() ||
+           name == math::LogOp::getOperationName() ||
+           name == math::TanhOp::getOperationName() ||
+           name == math::ErfOp::getOperationName() ||
+           name == math::Log1pOp::getOperationName() ||
+           name == math::ExpM1Op::getOperationName() ||
+           name == math::SinOp::getOperationName() ||
+           name == math::CosOp::getOperationName();
   });
   populateMathExpansion(patterns);
   FrozenRewritePatternSet frozen(std::move(patterns));
@@ -41,8 +46,11 @@ LogicalResult approximateMath(ModuleOp kernels) {
   WalkResult result = kernels.walk([](Operation *op) {
     if (!isa<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();
-    op->emitError() << "'" << op->getName() << "' has no CPU code, expected exp, expm1, log, log1p, tanh, erf, sin, cos, "
-                    << "sqrt, rsqrt, absf, floor, ceil, trunc, roundeven, copysign or fma";
+    op->emitError()
+        << "'" << op->getName()
+        << "' has no CPU code, expected exp, expm1, log, log1p, tanh, erf, "
+           "sin, cos, "
+        << "sqrt, rsqrt, absf, floor, ceil, trunc, roundeven, copysign or fma";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -18,11 +18,14 @@ struct ExpansionBuilder {
 
   Value constant(TypedAttr value) {
     if (auto vector = dyn_cast<VectorType>(type))
-      value = DenseElementsAttr::get(vector.clone(value.getType()), ArrayRef<Attribute>(value));
+      value = DenseElementsAttr::get(vector.clone(value.getType()),
+                                     ArrayRef<Attribute>(value));
     return arith::ConstantOp::create(b, value);
   }
   Value number(float value) { return constant(b.getF32FloatAttr(value)); }
-  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, x, y, z); }
+  Value fma(Value x, Value y, Value z) {
+    return math::FmaOp::create(b, x, y, z);
+  }
   /// `bound` where `x` is beyond it.
   Value limit(arith::CmpFPredicate beyond, Value x, float bound) {
     Value isBeyond = arith::CmpFOp::create(b, beyond, x, number(bound));
@@ -35,17 +38,19 @@ struct ExpansionBuilder {
 };
 
 /// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln(2) / 2.
-/// The low bits of x / ln 2 + 1.5 * 2^23 + 127 are n + 127, the exponent of 2^n.
-/// x is held in the range of n = -127, where that factor is 0, to n = 128, where
-/// it is infinite; so results from 2^127.5 on are infinite. A NaN passes both
-/// comparisons. e^r = 1 + r + r^2 q(r), q of degree 4 by Remez' exchange for the
-/// least relative error, 2.5e-8.
+/// The low bits of x / ln 2 + 1.5 * 2^23 + 127 are n + 127, the exponent of
+/// 2^n. x is held in the range of n = -127, where that factor is 0, to n = 128,
+/// where it is infinite; so results from 2^127.5 on are infinite. A NaN passes
+/// both comparisons. e^r = 1 + r + r^2 q(r), q of degree 4 by Remez' exchange
+/// for the least relative error, 2.5e-8.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(math::ExpOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(math::ExpOp op,
+                                PatternRewriter &rewriter) const override {
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return failure();
-    ExpansionBuilder e{ImplicitLocOpBuilder(op.getLoc(), rewriter), op.getType()};
+    ExpansionBuilder e{ImplicitLocOpBuilder(op.getLoc(), rewriter),
+                       op.getType()};
     Value x = e.limit(arith::CmpFPredicate::OGT, op.getOperand(), 88.7f);
     x = e.limit(arith::CmpFPredicate::OLT, x, -88.0f);
     Value magic = e.number(12583039.0f);
@@ -54,10 +59,12 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
     Value r = e.fma(n, e.number(-0x1.62e430p-1f), x); // ln 2 in two parts
     r = e.fma(n, e.number(1.904654323e-9f), r);
     Value p = e.number(0.00133447757f);
-    for (float coefficient : {0.00835923851f, 0.0416737050f, 0.166666001f, 0.499999851f, 1.0f, 1.0f})
+    for (float coefficient : {0.00835923851f, 0.0416737050f, 0.166666001f,
+                              0.499999851f, 1.0f, 1.0f})
       p = e.fma(p, r, e.number(coefficient));
     Value bits = arith::BitcastOp::create(e.b, e.integers(), shifted);
-    Value exponent = arith::ShLIOp::create(e.b, bits, e.constant(e.b.getI32IntegerAttr(23)));
+    Value exponent =
+        arith::ShLIOp::create(e.b, bits, e.constant(e.b.getI32IntegerAttr(23)));
     Value power = arith::BitcastOp::create(e.b, e.type, exponent);
     rewriter.replaceOpWithNewOp<arith::MulFOp>(op, p, power);
     return success();

@@ -2,8 +2,8 @@
 // functions behind such kernels take the stream as an argument, and equal ones
 // become one here, before anything costly happens to them.
 #include "lib/Target/CpuObjectSteps.h"
-#include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 namespace meshwork::target {
@@ -20,18 +20,22 @@ llvm::hash_code hashOf(LLVM::LLVMFuncOp function) {
 
 bool areEqual(LLVM::LLVMFuncOp a, LLVM::LLVMFuncOp b) {
   return a.getFunctionType() == b.getFunctionType() &&
-         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
 }
 } // namespace
 
 void mergeEqualFunctions(ModuleOp kernels) {
   llvm::DenseMap<size_t, SmallVector<LLVM::LLVMFuncOp>> known;
   llvm::StringMap<StringRef> replacement;
-  for (auto function : llvm::make_early_inc_range(kernels.getOps<LLVM::LLVMFuncOp>())) {
+  for (auto function :
+       llvm::make_early_inc_range(kernels.getOps<LLVM::LLVMFuncOp>())) {
     if (function.getLinkage() != LLVM::Linkage::Internal)
       continue;
     SmallVector<LLVM::LLVMFuncOp> &alike = known[hashOf(function)];
-    auto *same = llvm::find_if(alike, [&](LLVM::LLVMFuncOp other) { return areEqual(function, other); });
+    auto *same = llvm::find_if(alike, [&](LLVM::LLVMFuncOp other) {
+      return areEqual(function, other);
+    });
     if (same == alike.end()) {
       alike.push_back(function);
       continue;

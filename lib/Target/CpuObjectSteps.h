@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "lib/Target/CpuTarget.h"
-#include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace mlir {
 class RewritePatternSet;
@@ -34,6 +34,7 @@ emitObject(llvm::Module &module, const CpuTarget &target, std::string &error);
 /// Links relocatable objects to one shared object that needs nothing else.
 /// On failure `error` holds the linker's words.
 mlir::FailureOr<std::vector<char>>
-linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects, std::string &error);
+linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
+                 std::string &error);
 
 } // namespace meshwork::target

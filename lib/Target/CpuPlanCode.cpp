@@ -6,7 +6,8 @@ using namespace mlir;
 namespace meshwork::target {
 
 namespace {
-LogicalResult addObject(ModuleOp module, const CpuTarget &target, plan::PlanT &plan) {
+LogicalResult addObject(ModuleOp module, const CpuTarget &target,
+                        plan::PlanT &plan) {
   codegen::loadKernelDialects(*module.getContext());
   OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
   for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
@@ -21,7 +22,8 @@ LogicalResult addObject(ModuleOp module, const CpuTarget &target, plan::PlanT &p
 }
 } // namespace
 
-LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target, plan::PlanT &plan, KernelNumbers &numbers) {
+LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target,
+                         plan::PlanT &plan, KernelNumbers &numbers) {
   for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module)) {
     auto entry = std::make_unique<plan::KernelT>();
     entry->symbol = kernel.symbol;
@@ -32,9 +34,12 @@ LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target, plan::PlanT &
   return addObject(module, target, plan);
 }
 
-LogicalResult addComparableCpuCode(ModuleOp module, const CpuTarget &target, plan::PlanT &plan, const KernelNumbers &numbers) {
+LogicalResult addComparableCpuCode(ModuleOp module, const CpuTarget &target,
+                                   plan::PlanT &plan,
+                                   const KernelNumbers &numbers) {
   for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
-    plan.kernels[numbers.ofCluster.at(kernel.symbol)]->cpu_symbol = kernel.symbol;
+    plan.kernels[numbers.ofCluster.at(kernel.symbol)]->cpu_symbol =
+        kernel.symbol;
   return addObject(module, target, plan);
 }
 

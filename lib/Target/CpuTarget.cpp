@@ -9,9 +9,11 @@
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-constexpr llvm::StringLiteral level3[] = {"avx",   "avx2", "bmi",   "bmi2",   "cx16",   "f16c",
-                                          "fma",   "lzcnt", "movbe", "popcnt", "sse4.2", "ssse3"};
-constexpr llvm::StringLiteral level4[] = {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"};
+constexpr llvm::StringLiteral level3[] = {"avx",   "avx2",   "bmi",    "bmi2",
+                                          "cx16",  "f16c",   "fma",    "lzcnt",
+                                          "movbe", "popcnt", "sse4.2", "ssse3"};
+constexpr llvm::StringLiteral level4[] = {"avx512bw", "avx512cd", "avx512dq",
+                                          "avx512f", "avx512vl"};
 constexpr llvm::StringLiteral bf16Feature = "avx512bf16";
 
 CpuTarget makeTarget(bool hasLevel4, bool hasBf16, StringRef tuneFor) {
@@ -32,11 +34,13 @@ CpuTarget makeTarget(bool hasLevel4, bool hasBf16, StringRef tuneFor) {
 }
 } // namespace
 
-FailureOr<CpuTarget> resolveCpuTarget(StringRef arch, function_ref<InFlightDiagnostic()> emitError) {
+FailureOr<CpuTarget>
+resolveCpuTarget(StringRef arch, function_ref<InFlightDiagnostic()> emitError) {
   if (arch == "x86-64-v3" || arch == "x86-64-v4")
     return makeTarget(arch == "x86-64-v4", false, arch);
   if (arch != "native") {
-    emitError() << "target arch is '" << arch << "', expected native, x86-64-v3 or x86-64-v4";
+    emitError() << "target arch is '" << arch
+                << "', expected native, x86-64-v3 or x86-64-v4";
     return failure();
   }
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
@@ -47,11 +51,14 @@ FailureOr<CpuTarget> resolveCpuTarget(StringRef arch, function_ref<InFlightDiagn
     return StringRef();
   };
   if (StringRef missing = firstMissing(level3); !missing.empty()) {
-    emitError() << "target arch is 'native', but this machine's CPU lacks '" << missing
-                << "', which x86-64-v3 has; choose the arch of the machine that will run";
+    emitError() << "target arch is 'native', but this machine's CPU lacks '"
+                << missing
+                << "', which x86-64-v3 has; choose the arch of the machine "
+                   "that will run";
     return failure();
   }
-  return makeTarget(firstMissing(level4).empty(), host.lookup(bf16Feature), llvm::sys::getHostCPUName());
+  return makeTarget(firstMissing(level4).empty(), host.lookup(bf16Feature),
+                    llvm::sys::getHostCPUName());
 }
 
 } // namespace meshwork::target

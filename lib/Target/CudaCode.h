@@ -1,8 +1,9 @@
 // Kernels as a GPU's code: from a gpu.module to PTX in this process, and by
 // ptxas, where there is one, to a cubin.
 //
-//   FailureOr<std::vector<std::string>> ptx = compileToPtx({clusters}, {target});
-//   FailureOr<CudaBinary> code = assemblePtx(ptx->front(), target, findPtxas(""), error);
+//   FailureOr<std::vector<std::string>> ptx = compileToPtx({clusters},
+//   {target}); FailureOr<CudaBinary> code = assemblePtx(ptx->front(), target,
+//   findPtxas(""), error);
 #pragma once
 
 #include <span>
@@ -18,7 +19,7 @@ namespace meshwork::target {
 /// The kernels of one image, of gpu, scf, vector, arith, math and llvm.
 struct CudaKernels {
   mlir::gpu::GPUModuleOp kernels; // that are complete
-  mlir::gpu::GPUModuleOp calls;   // that call functions of `library`; null: none
+  mlir::gpu::GPUModuleOp calls; // that call functions of `library`; null: none
   /// LLVM bitcode for NVPTX, not optimized: what a call gives as constants is
   /// constant in its kernel.
   std::span<const std::string_view> library;
@@ -28,7 +29,8 @@ struct CudaKernels {
 /// target. No other library is there: a math function without code here is an
 /// error, as is a function that `library` lacks. Equal modules and targets give
 /// equal text.
-mlir::FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels, llvm::ArrayRef<CudaTarget> targets);
+mlir::FailureOr<std::vector<std::string>>
+compileToPtx(const CudaKernels &kernels, llvm::ArrayRef<CudaTarget> targets);
 
 /// What ptxas says of one kernel.
 struct KernelResources {
@@ -46,6 +48,9 @@ struct CudaBinary {
 std::string findPtxas(llvm::StringRef named);
 
 /// On failure `error` holds ptxas' words.
-mlir::FailureOr<CudaBinary> assemblePtx(llvm::StringRef ptx, const CudaTarget &target, llvm::StringRef ptxas, std::string &error);
+mlir::FailureOr<CudaBinary> assemblePtx(llvm::StringRef ptx,
+                                        const CudaTarget &target,
+                                        llvm::StringRef ptxas,
+                                        std::string &error);
 
 } // namespace meshwork::target

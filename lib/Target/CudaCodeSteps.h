@@ -22,6 +22,9 @@ mlir::LogicalResult lowerToNvvm(mlir::gpu::GPUModuleOp kernels);
 /// Links what `module` calls of `library` into it, inlines it and optimizes the
 /// callers, of which nothing is expected before. `error` names a function that
 /// the library lacks.
-mlir::LogicalResult linkLibrary(llvm::Module &module, std::span<const std::string_view> library, llvm::TargetMachine &machine, std::string &error);
+mlir::LogicalResult linkLibrary(llvm::Module &module,
+                                std::span<const std::string_view> library,
+                                llvm::TargetMachine &machine,
+                                std::string &error);
 
 } // namespace meshwork::target

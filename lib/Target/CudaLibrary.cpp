@@ -32,23 +32,33 @@ void internalize(llvm::Module &module, const llvm::StringSet<> &kept) {
     }
 }
 
-bool isMissing(const llvm::Function &function) { return function.isDeclaration() && !function.isIntrinsic() && !function.use_empty(); }
+bool isMissing(const llvm::Function &function) {
+  return function.isDeclaration() && !function.isIntrinsic() &&
+         !function.use_empty();
+}
 } // namespace
 
-LogicalResult linkLibrary(llvm::Module &module, std::span<const std::string_view> library, llvm::TargetMachine &machine, std::string &error) {
+LogicalResult linkLibrary(llvm::Module &module,
+                          std::span<const std::string_view> library,
+                          llvm::TargetMachine &machine, std::string &error) {
   llvm::StringSet<> kept;
   for (llvm::GlobalValue &value : module.global_values())
     if (!value.isDeclaration())
       kept.insert(value.getName());
   for (std::string_view bytes : library) {
-    auto part = llvm::parseBitcodeFile(llvm::MemoryBufferRef(StringRef(bytes.data(), bytes.size()), "device library"), module.getContext());
+    auto part = llvm::parseBitcodeFile(
+        llvm::MemoryBufferRef(StringRef(bytes.data(), bytes.size()),
+                              "device library"),
+        module.getContext());
     if (!part) {
-      error = "the device library does not parse: " + llvm::toString(part.takeError());
+      error = "the device library does not parse: " +
+              llvm::toString(part.takeError());
       return failure();
     }
     setMachine(**part, machine);
     prepareFunctions(**part);
-    if (llvm::Linker::linkModules(module, std::move(*part), llvm::Linker::LinkOnlyNeeded)) {
+    if (llvm::Linker::linkModules(module, std::move(*part),
+                                  llvm::Linker::LinkOnlyNeeded)) {
       error = "the device library does not link to kernels";
       return failure();
     }
@@ -56,7 +66,8 @@ LogicalResult linkLibrary(llvm::Module &module, std::span<const std::string_view
   internalize(module, kept);
   for (const llvm::Function &function : module)
     if (isMissing(function)) {
-      error = "the device library has no function '" + function.getName().str() + "'";
+      error = "the device library has no function '" +
+              function.getName().str() + "'";
       return failure();
     }
   // Constants must be in place before any loop is touched.

@@ -23,48 +23,62 @@ namespace {
 /// it may approximate.
 bool hasInstruction(Operation *op) {
   if (auto power = dyn_cast<math::Exp2Op>(op))
-    return arith::bitEnumContainsAll(power.getFastmath(), arith::FastMathFlags::afn);
-  return isa<math::SqrtOp, math::FmaOp, math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::TruncOp,
-             math::RoundEvenOp, math::CopySignOp>(op);
+    return arith::bitEnumContainsAll(power.getFastmath(),
+                                     arith::FastMathFlags::afn);
+  return isa<math::SqrtOp, math::FmaOp, math::AbsFOp, math::AbsIOp,
+             math::FloorOp, math::CeilOp, math::TruncOp, math::RoundEvenOp,
+             math::CopySignOp>(op);
 }
 
 LogicalResult approximateMath(gpu::GPUModuleOp kernels) {
   RewritePatternSet patterns(kernels.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-    return name == math::LogOp::getOperationName() || name == math::TanhOp::getOperationName() ||
-           name == math::ErfOp::getOperationName() || name == math::Log1pOp::getOperationName() ||
-           name == math::ExpM1Op::getOperationName() || name == math::SinOp::getOperationName() ||
+    return name == math::LogOp::getOperationName() ||
+           name == math::TanhOp::getOperationName() ||
+           name == math::ErfOp::getOperationName() ||
+           name == math::Log1pOp::getOperationName() ||
+           name == math::ExpM1Op::getOperationName() ||
+           name == math::SinOp::getOperationName() ||
            name == math::CosOp::getOperationName();
   });
   populateCudaMathExpansion(patterns);
   FrozenRewritePatternSet frozen(std::move(patterns));
-  for (int round = 0; round < 2; ++round) // what a pattern made may need another
+  for (int round = 0; round < 2;
+       ++round) // what a pattern made may need another
     walkAndApplyPatterns(kernels, frozen);
   WalkResult result = kernels.walk([](Operation *op) {
     if (!isa<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();
-    op->emitError() << "'" << op->getName() << "' has no GPU code, expected exp, expm1, log, log1p, tanh, erf, sin, cos, "
-                    << "sqrt, rsqrt, absf, floor, ceil, trunc, roundeven, copysign or fma";
+    op->emitError()
+        << "'" << op->getName()
+        << "' has no GPU code, expected exp, expm1, log, log1p, tanh, erf, "
+           "sin, cos, "
+        << "sqrt, rsqrt, absf, floor, ceil, trunc, roundeven, copysign or fma";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
 }
 
-/// Quotients in what the polynomials left are approximated as those of kernels are.
+/// Quotients in what the polynomials left are approximated as those of kernels
+/// are.
 void approximateQuotients(gpu::GPUModuleOp kernels) {
-  kernels.walk([](arith::DivFOp op) { op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn); });
+  kernels.walk([](arith::DivFOp op) {
+    op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn);
+  });
 }
 
-/// What is left of math, and maxima, to LLVM's intrinsics, alone: the patterns of GPUs would
-/// call libdevice for them.
-LogicalResult lowerMath(gpu::GPUModuleOp kernels, LLVMTypeConverter &converter) {
+/// What is left of math, and maxima, to LLVM's intrinsics, alone: the patterns
+/// of GPUs would call libdevice for them.
+LogicalResult lowerMath(gpu::GPUModuleOp kernels,
+                        LLVMTypeConverter &converter) {
   RewritePatternSet patterns(kernels.getContext());
   populateMathToLLVMConversionPatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   ConversionTarget target(*kernels.getContext());
   target.addLegalDialect<LLVM::LLVMDialect, arith::ArithDialect>();
   target.addIllegalDialect<math::MathDialect>();
-  target.addIllegalOp<arith::MaxNumFOp, arith::MaximumFOp, arith::MinNumFOp, arith::MinimumFOp>();
+  target.addIllegalOp<arith::MaxNumFOp, arith::MaximumFOp, arith::MinNumFOp,
+                      arith::MinimumFOp>();
   return applyPartialConversion(kernels, target, std::move(patterns));
 }
 } // namespace
@@ -87,7 +101,8 @@ LogicalResult lowerToNvvm(gpu::GPUModuleOp kernels) {
   populateVectorToLLVMConversionPatterns(converter, patterns);
   populateGpuToNVVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
-  // Not upstream's legality: it forbids LLVM's intrinsics in favour of libdevice.
+  // Not upstream's legality: it forbids LLVM's intrinsics in favour of
+  // libdevice.
   target.addLegalDialect<NVVM::NVVMDialect>();
   target.addIllegalDialect<gpu::GPUDialect>();
   target.addLegalOp<gpu::GPUModuleOp>();

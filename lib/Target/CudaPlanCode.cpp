@@ -10,7 +10,9 @@ using namespace mlir;
 namespace meshwork::target {
 namespace {
 
-std::unique_ptr<plan::KernelT> entryOf(const std::string &function, size_t numPointers, int64_t grid, int64_t block) {
+std::unique_ptr<plan::KernelT> entryOf(const std::string &function,
+                                       size_t numPointers, int64_t grid,
+                                       int64_t block) {
   auto entry = std::make_unique<plan::KernelT>();
   entry->symbol = function;
   entry->num_args = numPointers;
@@ -19,19 +21,26 @@ std::unique_ptr<plan::KernelT> entryOf(const std::string &function, size_t numPo
   return entry;
 }
 
-/// Clusters first, one entry each: those that share a function differ in streams.
-void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels, plan::PlanT &plan, KernelNumbers &numbers) {
-  for (auto [spec, kernel] : llvm::zip_equal(codegen::kernelSpecsOf(module), kernels.clusters)) {
-    auto entry = entryOf(kernel.function, spec.inputs.size() + spec.results.size(), kernel.geometry.grid(), kernel.geometry.block());
+/// Clusters first, one entry each: those that share a function differ in
+/// streams.
+void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels,
+                plan::PlanT &plan, KernelNumbers &numbers) {
+  for (auto [spec, kernel] :
+       llvm::zip_equal(codegen::kernelSpecsOf(module), kernels.clusters)) {
+    auto entry =
+        entryOf(kernel.function, spec.inputs.size() + spec.results.size(),
+                kernel.geometry.grid(), kernel.geometry.block());
     entry->streams.assign(kernel.streams.begin(), kernel.streams.end());
     numbers.ofCluster[kernel.symbol] = plan.kernels.size();
     plan.kernels.push_back(std::move(entry));
   }
   uint32_t first = plan.kernels.size();
   for (const codegen::LibraryKernel &kernel : kernels.library.kernels) {
-    plan.kernels.push_back(entryOf(kernel.function, kernel.numPointers, kernel.grid, kernel.block));
+    plan.kernels.push_back(entryOf(kernel.function, kernel.numPointers,
+                                   kernel.grid, kernel.block));
     plan.kernels.back()->shared_bytes = kernel.sharedBytes;
-    plan.kernels.back()->streams.assign(kernel.streams.begin(), kernel.streams.end());
+    plan.kernels.back()->streams.assign(kernel.streams.begin(),
+                                        kernel.streams.end());
   }
   numbers.ofInstruction = kernels.library.ofInstruction;
   for (auto &[op, places] : numbers.ofInstruction)
@@ -46,7 +55,8 @@ struct Assembled {
 };
 
 /// One process of ptxas for each target, side by side.
-std::vector<Assembled> assembleAll(ArrayRef<std::string> texts, ArrayRef<CudaTarget> targets) {
+std::vector<Assembled> assembleAll(ArrayRef<std::string> texts,
+                                   ArrayRef<CudaTarget> targets) {
   std::vector<Assembled> results(texts.size());
   std::string ptxas = findPtxas("");
   if (ptxas.empty())
@@ -54,7 +64,8 @@ std::vector<Assembled> assembleAll(ArrayRef<std::string> texts, ArrayRef<CudaTar
   std::vector<std::thread> threads;
   for (size_t i = 0; i < texts.size(); ++i)
     threads.emplace_back([&, i] {
-      FailureOr<CudaBinary> binary = assemblePtx(texts[i], targets[i], ptxas, results[i].error);
+      FailureOr<CudaBinary> binary =
+          assemblePtx(texts[i], targets[i], ptxas, results[i].error);
       if (succeeded(binary))
         results[i].cubin = std::move(binary->cubin);
     });
@@ -63,7 +74,8 @@ std::vector<Assembled> assembleAll(ArrayRef<std::string> texts, ArrayRef<CudaTar
   return results;
 }
 
-void addImage(plan::PlanT &plan, const CudaTarget &target, plan::ImageKind kind, ArrayRef<char> code) {
+void addImage(plan::PlanT &plan, const CudaTarget &target, plan::ImageKind kind,
+              ArrayRef<char> code) {
   auto image = std::make_unique<plan::ImageT>();
   image->arch = target.arch;
   image->kind = kind;
@@ -72,23 +84,30 @@ void addImage(plan::PlanT &plan, const CudaTarget &target, plan::ImageKind kind,
 }
 } // namespace
 
-LogicalResult addCudaCode(ModuleOp module, ArrayRef<CudaTarget> targets, plan::PlanT &plan, KernelNumbers &numbers) {
+LogicalResult addCudaCode(ModuleOp module, ArrayRef<CudaTarget> targets,
+                          plan::PlanT &plan, KernelNumbers &numbers) {
   OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
-  FailureOr<codegen::DeviceKernels> kernels = codegen::emitDeviceKernels(module, *code);
+  FailureOr<codegen::DeviceKernels> kernels =
+      codegen::emitDeviceKernels(module, *code);
   if (failed(kernels))
     return failure();
   addEntries(module, *kernels, plan, numbers);
-  auto texts = compileToPtx({kernels->clusterModule, kernels->libraryModule, codegen::deviceLibrary()}, targets);
+  auto texts = compileToPtx({kernels->clusterModule, kernels->libraryModule,
+                             codegen::deviceLibrary()},
+                            targets);
   if (failed(texts))
     return failure();
   std::vector<Assembled> binaries = assembleAll(*texts, targets);
-  for (auto [target, text, binary] : llvm::zip_equal(targets, *texts, binaries)) {
+  for (auto [target, text, binary] :
+       llvm::zip_equal(targets, *texts, binaries)) {
     if (!binary.error.empty())
-      return module.emitError() << "kernels do not assemble for " << target.arch << ": " << binary.error;
+      return module.emitError() << "kernels do not assemble for " << target.arch
+                                << ": " << binary.error;
     // Ready code first: the runtime takes the first image that the GPU runs.
     if (!binary.cubin.empty())
       addImage(plan, target, plan::ImageKind::cubin, binary.cubin);
-    addImage(plan, target, plan::ImageKind::ptx, ArrayRef(text.c_str(), text.size() + 1));
+    addImage(plan, target, plan::ImageKind::ptx,
+             ArrayRef(text.c_str(), text.size() + 1));
   }
   return success();
 }

@@ -1,21 +1,22 @@
 // LLVM IR to PTX. ptxas schedules and allocates registers.
 #include "lib/Target/CudaCodeSteps.h"
 #include "lib/Target/LlvmEmit.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Linker/Linker.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target, std::string &error) {
+std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target,
+                                                 std::string &error) {
   static const bool initialized = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -25,17 +26,20 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target, std::
   }();
   (void)initialized;
   llvm::Triple triple("nvptx64-nvidia-cuda");
-  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!backend)
     return nullptr;
   return std::unique_ptr<llvm::TargetMachine>(
-      backend->createTargetMachine(triple, target.arch, target.ptxFeature, llvm::TargetOptions(), std::nullopt));
+      backend->createTargetMachine(triple, target.arch, target.ptxFeature,
+                                   llvm::TargetOptions(), std::nullopt));
 }
 
 /// One module of all kernels for one target.
 class PtxBuilder {
 public:
-  PtxBuilder(const CudaKernels &kernels, const CudaTarget &target) : kernels(kernels), target(target) {}
+  PtxBuilder(const CudaKernels &kernels, const CudaTarget &target)
+      : kernels(kernels), target(target) {}
 
   FailureOr<std::string> run() {
     machine = makeMachine(target, error);
@@ -47,7 +51,8 @@ public:
     optimizeKernels(*module, *machine);
     if (kernels.calls && failed(addCalls(*module)))
       return failure();
-    FailureOr<llvm::SmallVector<char, 0>> text = emitFile(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
+    FailureOr<llvm::SmallVector<char, 0>> text =
+        emitFile(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
     if (failed(text)) {
       error = "LLVM cannot write PTX";
       return failure();
@@ -59,7 +64,8 @@ public:
 
 private:
   std::unique_ptr<llvm::Module> translate(gpu::GPUModuleOp source) {
-    std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(source, context, source.getName(), /*disableVerification=*/true);
+    std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(
+        source, context, source.getName(), /*disableVerification=*/true);
     if (!module)
       error = "kernels do not translate to LLVM IR";
     else
@@ -92,9 +98,11 @@ void registerTranslations(MLIRContext &context) {
 }
 } // namespace
 
-FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels, ArrayRef<CudaTarget> targets) {
+FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels,
+                                                 ArrayRef<CudaTarget> targets) {
   gpu::GPUModuleOp module = kernels.kernels;
-  if (failed(lowerToNvvm(module)) || (kernels.calls && failed(lowerToNvvm(kernels.calls))))
+  if (failed(lowerToNvvm(module)) ||
+      (kernels.calls && failed(lowerToNvvm(kernels.calls))))
     return failure();
   registerTranslations(*module.getContext());
   std::vector<std::string> texts;
@@ -102,7 +110,8 @@ FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels, Arr
     PtxBuilder builder(kernels, target);
     FailureOr<std::string> ptx = builder.run();
     if (failed(ptx))
-      return emitError(module.getLoc()) << "no PTX for " << target.arch << ": " << builder.error;
+      return emitError(module.getLoc())
+             << "no PTX for " << target.arch << ": " << builder.error;
     texts.push_back(std::move(*ptx));
   }
   return texts;

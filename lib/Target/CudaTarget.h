@@ -12,14 +12,19 @@
 namespace meshwork::target {
 
 struct CudaTarget {
-  std::string arch;       // sm_80 | sm_90a | sm_100
-  std::string ptxFeature; // LLVM's name of the oldest PTX version that has this arch
+  std::string arch; // sm_80 | sm_90a | sm_100
+  std::string
+      ptxFeature; // LLVM's name of the oldest PTX version that has this arch
 };
 
 /// Other names are an error that lists these.
-mlir::FailureOr<CudaTarget> resolveCudaTarget(llvm::StringRef arch, llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+mlir::FailureOr<CudaTarget>
+resolveCudaTarget(llvm::StringRef arch,
+                  llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 /// `native` is all of them: the machine that compiles may have no GPU.
-mlir::FailureOr<std::vector<CudaTarget>> resolveCudaTargets(llvm::StringRef arch, llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+mlir::FailureOr<std::vector<CudaTarget>>
+resolveCudaTargets(llvm::StringRef arch,
+                   llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 } // namespace meshwork::target

@@ -9,7 +9,8 @@
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-constexpr const char *ofKernels = "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+constexpr const char *ofKernels = "function(early-cse<memssa>,instcombine<no-"
+                                  "verify-fixpoint>,loop-mssa(licm),"
                                   "early-cse<memssa>,simplifycfg)";
 } // namespace
 
@@ -18,7 +19,8 @@ void setMachine(llvm::Module &module, llvm::TargetMachine &machine) {
   module.setTargetTriple(machine.getTargetTriple());
 }
 
-void runPasses(llvm::Module &module, llvm::TargetMachine &machine, llvm::StringRef pipeline) {
+void runPasses(llvm::Module &module, llvm::TargetMachine &machine,
+               llvm::StringRef pipeline) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;
@@ -40,7 +42,9 @@ void optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
   runPasses(module, machine, ofKernels);
 }
 
-FailureOr<llvm::SmallVector<char, 0>> emitFile(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {
+FailureOr<llvm::SmallVector<char, 0>> emitFile(llvm::Module &module,
+                                               llvm::TargetMachine &machine,
+                                               llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> file;
   llvm::raw_svector_ostream stream(file);
   llvm::legacy::PassManager emission;

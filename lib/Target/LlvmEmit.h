@@ -1,9 +1,9 @@
 // The end of the way of all kernels, whatever machine they are for.
 #pragma once
 
+#include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CodeGen.h"
-#include "mlir/Support/LLVM.h"
 
 namespace llvm {
 class Module;
@@ -16,7 +16,8 @@ namespace meshwork::target {
 void setMachine(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Runs a pipeline in LLVM's own words on a module of `machine`.
-void runPasses(llvm::Module &module, llvm::TargetMachine &machine, llvm::StringRef pipeline);
+void runPasses(llvm::Module &module, llvm::TargetMachine &machine,
+               llvm::StringRef pipeline);
 
 /// Makes `module` one of `machine` and optimizes it. Kernels
 /// arrive vectorized, so the passes are few: merge equal values, simplify, move
@@ -25,6 +26,8 @@ void runPasses(llvm::Module &module, llvm::TargetMachine &machine, llvm::StringR
 void optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// An object or assembly. Fails when the machine has no such file.
-mlir::FailureOr<llvm::SmallVector<char, 0>> emitFile(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
+mlir::FailureOr<llvm::SmallVector<char, 0>>
+emitFile(llvm::Module &module, llvm::TargetMachine &machine,
+         llvm::CodeGenFileType type);
 
 } // namespace meshwork::target

@@ -1,8 +1,8 @@
 // Writes a plan.
 #include "lib/Target/PlanWriter.h"
 
-#include "lib/Target/ProgramTables.h"
 #include "dialects/mesh/Mesh.h"
+#include "lib/Target/ProgramTables.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
 #include "passes/codegen/gpu/DeviceCall.h"
@@ -17,7 +17,8 @@ constexpr StringRef producer = "meshwork 0.1.0";
 
 /// Fills in the scratch of a GPU's instructions.
 LogicalResult addGpuWorkspaces(ModuleOp module, plan::PlanT &plan) {
-  for (auto [op, program] : llvm::zip_equal(module.getOps<schedule::ProgramOp>(), plan.programs)) {
+  for (auto [op, program] :
+       llvm::zip_equal(module.getOps<schedule::ProgramOp>(), plan.programs)) {
     FailureOr<uint64_t> bytes = codegen::gpuWorkspaceBytes(op);
     if (failed(bytes))
       return failure();
@@ -27,14 +28,16 @@ LogicalResult addGpuWorkspaces(ModuleOp module, plan::PlanT &plan) {
 }
 
 /// Fills in what libraries need; of the CPU's it shows only in a finished plan.
-LogicalResult addWorkspaces(ModuleOp module, spec::Device device, plan::PlanT &plan) {
+LogicalResult addWorkspaces(ModuleOp module, spec::Device device,
+                            plan::PlanT &plan) {
   if (device == spec::Device::cuda)
     return addGpuWorkspaces(module, plan);
   flatbuffers::FlatBufferBuilder builder(1 << 20);
   for (auto &program : plan.programs) {
     builder.Clear();
     builder.Finish(plan::Program::Pack(builder, program.get()));
-    absl::StatusOr<uint64_t> bytes = runtime::workspaceBytesPerThread(*flatbuffers::GetRoot<plan::Program>(builder.GetBufferPointer()));
+    absl::StatusOr<uint64_t> bytes = runtime::workspaceBytesPerThread(
+        *flatbuffers::GetRoot<plan::Program>(builder.GetBufferPointer()));
     if (!bytes.ok())
       return module.emitError() << std::string(bytes.status().message());
     program->workspace_bytes_per_thread = *bytes;
@@ -44,7 +47,8 @@ LogicalResult addWorkspaces(ModuleOp module, spec::Device device, plan::PlanT &p
 
 class Writer {
 public:
-  Writer(ModuleOp module, const spec::Spec &spec, const PlanTarget &target, const PlanSource &source)
+  Writer(ModuleOp module, const spec::Spec &spec, const PlanTarget &target,
+         const PlanSource &source)
       : module(module), spec(spec), target(target), source(source) {}
 
   FailureOr<std::vector<char>> run() {
@@ -61,12 +65,14 @@ private:
       return addCpuCode(module, *target.cpu, plan, kernels);
     if (failed(addCudaCode(module, target.gpus, plan, kernels)))
       return failure();
-    return target.cpu ? addComparableCpuCode(module, *target.cpu, plan, kernels) : success();
+    return target.cpu ? addComparableCpuCode(module, *target.cpu, plan, kernels)
+                      : success();
   }
 
   void addMesh() {
     mesh::MeshAttr mesh = mesh::meshOf(module);
-    for (auto [i, name, size] : llvm::enumerate(mesh.getNames(), mesh.getSizes())) {
+    for (auto [i, name, size] :
+         llvm::enumerate(mesh.getNames(), mesh.getSizes())) {
       axes[name.getValue()] = i;
       auto entry = std::make_unique<plan::AxisT>();
       entry->name = name.str();
@@ -97,15 +103,19 @@ private:
     for (const spec::ShardRule &rule : spec.shard)
       if (rule.dim == "batch")
         for (const std::string &axis : rule.axes)
-          for (auto [i, part] : llvm::enumerate(mesh::meshOf(module).getNames()))
+          for (auto [i, part] :
+               llvm::enumerate(mesh::meshOf(module).getNames()))
             if (mesh::wholeAxis(part.getValue()) == axis)
               plan.batch_axes.push_back(i);
     plan.vocabulary = source.vocabulary;
-    plan.compute = spec.compute == spec::Type::bf16 ? plan::DType::bf16 : plan::DType::f32;
+    plan.compute =
+        spec.compute == spec::Type::bf16 ? plan::DType::bf16 : plan::DType::f32;
     plan.beta1 = static_cast<float>(spec.optimizer.beta1);
     plan.beta2 = static_cast<float>(spec.optimizer.beta2);
-    if (auto flops = module->getAttrOfType<FloatAttr>("transformer.model_flops"))
-      plan.model_flops_per_step = flops.getValueAsDouble() * spec.microbatches();
+    if (auto flops =
+            module->getAttrOfType<FloatAttr>("transformer.model_flops"))
+      plan.model_flops_per_step =
+          flops.getValueAsDouble() * spec.microbatches();
     for (auto &parameter : plan.programs[0]->parameters) {
       uint64_t elements = 1;
       for (int64_t size : parameter->file_shape)
@@ -115,11 +125,13 @@ private:
     plan.source_name = source.name;
     plan.source_ir = source.ir;
     plan.spec = spec::print(spec);
-    plan.provenance = provenanceTables(mesh::provenanceOf(module), spec, source.origins);
+    plan.provenance =
+        provenanceTables(mesh::provenanceOf(module), spec, source.origins);
     std::string both = plan.source_ir + plan.spec;
     XXH128_canonical_t digest;
     XXH128_canonicalFromHash(&digest, XXH3_128bits(both.data(), both.size()));
-    plan.source_hash = llvm::toHex(ArrayRef<uint8_t>(digest.digest), /*LowerCase=*/true);
+    plan.source_hash =
+        llvm::toHex(ArrayRef<uint8_t>(digest.digest), /*LowerCase=*/true);
   }
 
   FailureOr<std::vector<char>> pack() {
@@ -128,10 +140,14 @@ private:
     flatbuffers::FlatBufferBuilder builder(1 << 20);
     builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
     if (builder.GetSize() > plan::maxPayloadBytes)
-      return module.emitError() << "the plan has " << builder.GetSize() << " bytes, at most " << plan::maxPayloadBytes << " are possible";
+      return module.emitError()
+             << "the plan has " << builder.GetSize() << " bytes, at most "
+             << plan::maxPayloadBytes << " are possible";
     std::vector<char> file(plan::frameBytes + builder.GetSize());
-    plan::writeFrame(builder.GetBufferPointer(), builder.GetSize(), reinterpret_cast<unsigned char *>(file.data()));
-    std::memcpy(file.data() + plan::frameBytes, builder.GetBufferPointer(), builder.GetSize());
+    plan::writeFrame(builder.GetBufferPointer(), builder.GetSize(),
+                     reinterpret_cast<unsigned char *>(file.data()));
+    std::memcpy(file.data() + plan::frameBytes, builder.GetBufferPointer(),
+                builder.GetSize());
     return file;
   }
 
@@ -161,17 +177,21 @@ FailureOr<plan::PlanT> programsOf(ModuleOp module, spec::Device device) {
 }
 } // namespace
 
-FailureOr<PlanTarget> resolveTarget(const spec::Spec &spec, StringRef withCpu, function_ref<InFlightDiagnostic()> emitError) {
+FailureOr<PlanTarget>
+resolveTarget(const spec::Spec &spec, StringRef withCpu,
+              function_ref<InFlightDiagnostic()> emitError) {
   PlanTarget target;
   if (spec.device == spec::Device::cuda) {
-    FailureOr<std::vector<CudaTarget>> gpus = resolveCudaTargets(spec.arch, emitError);
+    FailureOr<std::vector<CudaTarget>> gpus =
+        resolveCudaTargets(spec.arch, emitError);
     if (failed(gpus))
       return failure();
     target.gpus = std::move(*gpus);
     if (withCpu.empty())
       return target;
   }
-  FailureOr<CpuTarget> cpu = resolveCpuTarget(withCpu.empty() ? StringRef(spec.arch) : withCpu, emitError);
+  FailureOr<CpuTarget> cpu = resolveCpuTarget(
+      withCpu.empty() ? StringRef(spec.arch) : withCpu, emitError);
   if (failed(cpu))
     return failure();
   target.cpu = std::move(*cpu);
@@ -184,11 +204,14 @@ FailureOr<uint64_t> peakBytes(ModuleOp module, spec::Device device) {
     return failure();
   uint64_t most = 0;
   for (auto &program : plan->programs)
-    most = std::max(most, program->arena_bytes + program->workspace_bytes_per_thread);
+    most = std::max(most,
+                    program->arena_bytes + program->workspace_bytes_per_thread);
   return most;
 }
 
-FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec, const PlanTarget &target, const PlanSource &source) {
+FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec,
+                                       const PlanTarget &target,
+                                       const PlanSource &source) {
   return Writer(module, spec, target, source).run();
 }
 

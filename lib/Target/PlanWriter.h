@@ -20,16 +20,18 @@ struct PlanSource {
   Origins origins; // of the spec's keys
 };
 
-/// What a rank of the scheduled program in `module` needs on `device`, in bytes:
-/// the arena and the libraries' scratch of one thread. `meshwork explain` shows
-/// the same.
+/// What a rank of the scheduled program in `module` needs on `device`, in
+/// bytes: the arena and the libraries' scratch of one thread. `meshwork
+/// explain` shows the same.
 mlir::FailureOr<uint64_t> peakBytes(mlir::ModuleOp module, spec::Device device);
 
 /// The bytes of a plan file, frame included, for a module with one scheduled
 /// program and its kernel functions. Kernels are compiled for `target`.
 /// Errors, as diagnostics: a program without an arena, a kernel that has no
 /// code, a plan above 2 GiB.
-mlir::FailureOr<std::vector<char>> writePlan(mlir::ModuleOp module, const spec::Spec &spec, const PlanTarget &target,
+mlir::FailureOr<std::vector<char>> writePlan(mlir::ModuleOp module,
+                                             const spec::Spec &spec,
+                                             const PlanTarget &target,
                                              const PlanSource &source);
 
 } // namespace meshwork::target

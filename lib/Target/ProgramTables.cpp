@@ -3,9 +3,9 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/memory/Liveness.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -51,7 +51,9 @@ uint32_t ProgramTables::view(Value value) {
     llvm_unreachable("verified by schedule.view");
   entry->buffer = buffers.at(op.getBuffer());
   entry->offset = op.getOffset();
-  entry->dtype = type.getElementType().isBF16() ? plan::DType::bf16 : type.getElementType().isF32() ? plan::DType::f32 : plan::DType::i32;
+  entry->dtype = type.getElementType().isBF16()  ? plan::DType::bf16
+                 : type.getElementType().isF32() ? plan::DType::f32
+                                                 : plan::DType::i32;
   entry->shape.assign(type.getShape().begin(), type.getShape().end());
   entry->strides.assign(strides.begin(), strides.end());
   if (op.getShifts())
@@ -61,7 +63,9 @@ uint32_t ProgramTables::view(Value value) {
       moved->bytes = shift.getBytes();
       entry->shifts.push_back(std::move(moved));
     }
-  std::vector<int64_t> key = {entry->buffer, static_cast<int64_t>(entry->offset), static_cast<int64_t>(entry->dtype)};
+  std::vector<int64_t> key = {entry->buffer,
+                              static_cast<int64_t>(entry->offset),
+                              static_cast<int64_t>(entry->dtype)};
   key.insert(key.end(), entry->shape.begin(), entry->shape.end());
   key.push_back(-1);
   key.insert(key.end(), strides.begin(), strides.end());
@@ -82,7 +86,8 @@ std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
   return numbers;
 }
 
-std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value, Attribute sharding) {
+std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
+                                                       Attribute sharding) {
   auto entry = std::make_unique<plan::ShardedT>();
   entry->view = view(value);
   if (auto split = dyn_cast<mesh::ShardingAttr>(sharding))
@@ -116,7 +121,8 @@ void ProgramTables::addDeclaration(Operation *op) {
         auto entry = std::make_unique<plan::ParameterT>();
         auto init = cast<transformer::InitAttr>(op.getInit());
         entry->name = op.getName();
-        entry->file_shape.assign(op.getFileShape().begin(), op.getFileShape().end());
+        entry->file_shape.assign(op.getFileShape().begin(),
+                                 op.getFileShape().end());
         entry->init = static_cast<plan::InitKind>(init.getKind());
         entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
         entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
@@ -219,7 +225,8 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         plan::RotaryTableT entry;
         entry.cos = view(op.getCosine());
         entry.sin = view(op.getSine());
-        entry.inverse_frequencies.assign(op.getInverseFrequencies().begin(), op.getInverseFrequencies().end());
+        entry.inverse_frequencies.assign(op.getInverseFrequencies().begin(),
+                                         op.getInverseFrequencies().end());
         entry.scale = op.getScale().convertToFloat();
         result.Set(std::move(entry));
       })
@@ -272,24 +279,28 @@ std::unique_ptr<plan::InstructionT> ProgramTables::instruction(Operation *op) {
   entry->flops = op->getAttrOfType<IntegerAttr>("flops").getInt();
   entry->bytes = op->getAttrOfType<IntegerAttr>("bytes").getInt();
   entry->op = operation(op);
-  if (auto own = kernels.ofInstruction.find(op); own != kernels.ofInstruction.end())
+  if (auto own = kernels.ofInstruction.find(op);
+      own != kernels.ofInstruction.end())
     entry->kernels.assign(own->second.begin(), own->second.end());
   return entry;
 }
 
 void ProgramTables::addPhase(schedule::PhaseOp phase) {
-  auto *instructions = llvm::StringSwitch<std::vector<std::unique_ptr<plan::InstructionT>> *>(phase.getName())
-                           .Case("once", &table->once)
-                           .Case("step", &table->step)
-                           .Case("microbatch", &table->microbatch)
-                           .Default(&table->update);
+  auto *instructions =
+      llvm::StringSwitch<std::vector<std::unique_ptr<plan::InstructionT>> *>(
+          phase.getName())
+          .Case("once", &table->once)
+          .Case("step", &table->step)
+          .Case("microbatch", &table->microbatch)
+          .Default(&table->update);
   for (Operation &op : phase.getBody().front()) {
     if (!schedule::isInstruction(&op))
       continue;
     instructions->push_back(instruction(&op));
     // The loss is reduced first, in a collective of its own.
     auto collective = dyn_cast<schedule::CollectiveOp>(op);
-    if (collective && phase.getName() == "update" && collective.getSource() == "loss")
+    if (collective && phase.getName() == "update" &&
+        collective.getSource() == "loss")
       table->loss_ready = instructions->size();
   }
 }

@@ -9,7 +9,8 @@ namespace meshwork::target {
 /// Converts one program. `kernels` and `axes` number what instructions name.
 class ProgramTables {
 public:
-  ProgramTables(schedule::ProgramOp program, const KernelNumbers &kernels, const llvm::StringMap<uint32_t> &axes)
+  ProgramTables(schedule::ProgramOp program, const KernelNumbers &kernels,
+                const llvm::StringMap<uint32_t> &axes)
       : program(program), kernels(kernels), axes(axes) {}
 
   std::unique_ptr<plan::ProgramT> build();
@@ -18,13 +19,13 @@ private:
   void addBuffers();
   uint32_t view(mlir::Value value);
   std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
-  std::unique_ptr<plan::ShardedT> sharded(mlir::Value value, mlir::Attribute sharding);
+  std::unique_ptr<plan::ShardedT> sharded(mlir::Value value,
+                                          mlir::Attribute sharding);
   std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);
   plan::OperationUnion operation(mlir::Operation *op);
   void addPhase(schedule::PhaseOp phase);
   void addDeclaration(mlir::Operation *op);
-  template <typename Op>
-  std::unique_ptr<plan::DropoutT> dropout(Op op);
+  template <typename Op> std::unique_ptr<plan::DropoutT> dropout(Op op);
 
   schedule::ProgramOp program;
   const KernelNumbers &kernels;

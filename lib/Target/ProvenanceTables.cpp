@@ -24,7 +24,9 @@ std::pair<llvm::StringRef, llvm::StringRef> splitName(llvm::StringRef name) {
 
 class Tables {
 public:
-  Tables(const mesh::Provenance &notes, const spec::Spec &spec, const Origins &origins) : notes(notes), spec(spec), origins(origins) {}
+  Tables(const mesh::Provenance &notes, const spec::Spec &spec,
+         const Origins &origins)
+      : notes(notes), spec(spec), origins(origins) {}
 
   std::unique_ptr<plan::ProvenanceT> run() {
     for (size_t i = 0; i < notes.values.size(); ++i)
@@ -32,7 +34,9 @@ public:
         places[i] = places.size();
     for (auto [i, place] : places) {
       auto [scope, leaf] = splitName(notes.values[i].name);
-      table->values.emplace_back(number(table->scopes, scopes, scope.str()), number(table->leaves, leaves, leaf.str()), story(notes.values[i], place));
+      table->values.emplace_back(number(table->scopes, scopes, scope.str()),
+                                 number(table->leaves, leaves, leaf.str()),
+                                 story(notes.values[i], place));
     }
     return std::move(table);
   }
@@ -40,11 +44,15 @@ public:
 private:
   /// Of @update only state, which has a name of its own, and what moves.
   static bool isKept(const mesh::ValueStory &value) {
-    bool isState = llvm::StringRef(value.name).ends_with(")") && !llvm::StringRef(value.name).contains('/');
-    return !value.moves.empty() || (!value.dims.empty() && (!value.inUpdate || isState));
+    bool isState = llvm::StringRef(value.name).ends_with(")") &&
+                   !llvm::StringRef(value.name).contains('/');
+    return !value.moves.empty() ||
+           (!value.dims.empty() && (!value.inUpdate || isState));
   }
 
-  static uint32_t number(std::vector<std::string> &list, std::map<std::string, uint32_t> &known, const std::string &text) {
+  static uint32_t number(std::vector<std::string> &list,
+                         std::map<std::string, uint32_t> &known,
+                         const std::string &text) {
     auto [at, isNew] = known.try_emplace(text, list.size());
     if (isNew)
       list.push_back(text);
@@ -71,7 +79,8 @@ private:
         if (pin.name == key)
           return {pin.dims, pin.place};
     auto origin = origins.find(key.str());
-    return {spec::valueOf(spec, key.str()).value_or(""), origin == origins.end() ? "default" : origin->second};
+    return {spec::valueOf(spec, key.str()).value_or(""),
+            origin == origins.end() ? "default" : origin->second};
   }
 
   uint32_t story(const mesh::ValueStory &value, size_t place) {
@@ -85,14 +94,17 @@ private:
       for (const mesh::DimCause &cause : dim.causes) {
         story->causes.push_back(this->cause(cause, place));
         const plan::DimCauseT &last = *story->causes.back();
-        for (const std::string &text : {last.axis, std::to_string(last.annotation), last.op, last.factor, std::to_string(last.back), std::to_string(last.dim)})
+        for (const std::string &text :
+             {last.axis, std::to_string(last.annotation), last.op, last.factor,
+              std::to_string(last.back), std::to_string(last.dim)})
           add(text);
       }
       entry->dims.push_back(std::move(story));
     }
     for (const mesh::Move &move : value.moves) {
       entry->moves.push_back(moveTable(move));
-      for (const std::string &text : {std::string("move"), move.from, move.to, entry->moves.back()->reason, move.phase})
+      for (const std::string &text : {std::string("move"), move.from, move.to,
+                                      entry->moves.back()->reason, move.phase})
         add(text);
       for (const mesh::Move::Step &step : move.steps)
         add(step.text + " " + std::to_string(step.bytesSent));
@@ -106,11 +118,16 @@ private:
   /// Over values that are left out, to one that stays or to the annotation.
   const mesh::DimCause &shortened(const mesh::DimCause &cause) const {
     const mesh::DimCause *last = &cause;
-    for (size_t steps = 0; steps < notes.values.size() && last->annotation.empty() && !places.contains(last->from); ++steps) {
+    for (size_t steps = 0;
+         steps < notes.values.size() && last->annotation.empty() &&
+         !places.contains(last->from);
+         ++steps) {
       const std::vector<mesh::DimStory> &dims = notes.values[last->from].dims;
       if (last->fromDim >= dims.size())
         return *last;
-      auto next = llvm::find_if(dims[last->fromDim].causes, [&](const mesh::DimCause &one) { return one.axis == cause.axis; });
+      auto next = llvm::find_if(
+          dims[last->fromDim].causes,
+          [&](const mesh::DimCause &one) { return one.axis == cause.axis; });
       if (next == dims[last->fromDim].causes.end())
         return *last;
       last = &*next;
@@ -118,7 +135,8 @@ private:
     return *last;
   }
 
-  std::unique_ptr<plan::DimCauseT> cause(const mesh::DimCause &given, size_t place) {
+  std::unique_ptr<plan::DimCauseT> cause(const mesh::DimCause &given,
+                                         size_t place) {
     const mesh::DimCause &cause = shortened(given);
     auto entry = std::make_unique<plan::DimCauseT>();
     entry->axis = cause.axis;
@@ -127,7 +145,8 @@ private:
     entry->factor = cause.factor;
     if (cause.annotation.empty())
       if (auto from = places.find(cause.from); from != places.end()) {
-        entry->back = static_cast<int32_t>(place) - static_cast<int32_t>(from->second);
+        entry->back =
+            static_cast<int32_t>(place) - static_cast<int32_t>(from->second);
         entry->dim = cause.fromDim;
       }
     return entry;
@@ -150,13 +169,16 @@ private:
   const mesh::Provenance &notes;
   const spec::Spec &spec;
   const Origins &origins;
-  std::unique_ptr<plan::ProvenanceT> table = std::make_unique<plan::ProvenanceT>();
+  std::unique_ptr<plan::ProvenanceT> table =
+      std::make_unique<plan::ProvenanceT>();
   std::map<size_t, size_t> places; // of notes that are kept, in the table
   std::map<std::string, uint32_t> scopes, leaves, stories, annotations;
 };
 } // namespace
 
-std::unique_ptr<plan::ProvenanceT> provenanceTables(const mesh::Provenance &notes, const spec::Spec &spec, const Origins &origins) {
+std::unique_ptr<plan::ProvenanceT>
+provenanceTables(const mesh::Provenance &notes, const spec::Spec &spec,
+                 const Origins &origins) {
   return notes.values.empty() ? nullptr : Tables(notes, spec, origins).run();
 }
 

@@ -16,6 +16,8 @@ using Origins = std::map<std::string, std::string>;
 /// Null when nothing was noted. Stories that values of several layers share are
 /// written once; values that are neither state nor of the forward or backward
 /// pass, and do not move, are left out.
-std::unique_ptr<plan::ProvenanceT> provenanceTables(const mesh::Provenance &notes, const spec::Spec &spec, const Origins &origins);
+std::unique_ptr<plan::ProvenanceT>
+provenanceTables(const mesh::Provenance &notes, const spec::Spec &spec,
+                 const Origins &origins);
 
 } // namespace meshwork::target

@@ -14,56 +14,68 @@ using namespace transformer;
 
 /// Two parts of one sliced tensor set side by side, if they are that.
 Value mergeUnslices(OpBuilder &builder, Value a, Value b) {
-  auto first = a.getDefiningOp<UnsliceOp>(), second = b.getDefiningOp<UnsliceOp>();
-  if (!first || !second || first.getDim() != second.getDim() || first.getType() != second.getType())
+  auto first = a.getDefiningOp<UnsliceOp>(),
+       second = b.getDefiningOp<UnsliceOp>();
+  if (!first || !second || first.getDim() != second.getDim() ||
+      first.getType() != second.getType())
     return {};
   SmallVector<std::pair<int64_t, Value>> parts;
   for (UnsliceOp op : {first, second})
     for (auto [offset, part] : llvm::zip_equal(op.getOffsets(), op.getParts()))
       parts.emplace_back(offset, part);
   llvm::sort(parts, llvm::less_first());
-  int64_t end = 0, position = dimsOf(first.getResult()).find(first.getDimAttr());
+  int64_t end = 0,
+          position = dimsOf(first.getResult()).find(first.getDimAttr());
   for (auto [offset, part] : parts) {
     if (offset < end)
       return {}; // They overlap: a sum is needed.
-    bool drops = tensorType(part).getRank() < tensorType(first.getResult()).getRank();
+    bool drops =
+        tensorType(part).getRank() < tensorType(first.getResult()).getRank();
     end = offset + (drops ? 1 : tensorType(part).getDimSize(position));
   }
   auto offsets = llvm::to_vector(llvm::make_first_range(parts));
   auto values = llvm::to_vector(llvm::make_second_range(parts));
-  return UnsliceOp::create(builder, first.getLoc(), first.getType(), values, first.getDimAttr(),
+  return UnsliceOp::create(builder, first.getLoc(), first.getType(), values,
+                           first.getDimAttr(),
                            builder.getDenseI64ArrayAttr(offsets));
 }
 
 class Differentiation {
 public:
-  explicit Differentiation(func::FuncOp function) : function(function), builder(function.getContext()) {}
+  explicit Differentiation(func::FuncOp function)
+      : function(function), builder(function.getContext()) {}
 
   LogicalResult run() {
-    auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+    auto terminator =
+        cast<func::ReturnOp>(function.getBody().front().getTerminator());
     Value loss = terminator.getOperand(0);
     findActive();
     builder.setInsertionPoint(terminator);
-    gradients[loss] = buildMap(builder, loss.getLoc(), loss.getType(), {}, [](ImplicitLocOpBuilder &b, ValueRange) -> Value {
-      return arith::ConstantOp::create(b, b.getF32FloatAttr(1));
-    });
+    gradients[loss] =
+        buildMap(builder, loss.getLoc(), loss.getType(), {},
+                 [](ImplicitLocOpBuilder &b, ValueRange) -> Value {
+                   return arith::ConstantOp::create(b, b.getF32FloatAttr(1));
+                 });
     SmallVector<Operation *> forward;
     for (Operation &op : function.getBody().front().without_terminator())
       forward.push_back(&op);
     for (Operation *op : llvm::reverse(forward))
       if (failed(visit(op)))
         return failure();
-    AccumulateOp::create(builder, loss.getLoc(), StateKind::loss, "", terminator.getOperand(0));
+    AccumulateOp::create(builder, loss.getLoc(), StateKind::loss, "",
+                         terminator.getOperand(0));
     terminator->setOperands({});
     llvm::SmallDenseSet<Operation *> isForward(forward.begin(), forward.end());
     for (Operation &op : function.getBody().front().without_terminator())
-      if (!isForward.contains(&op) && !isa<HeadLossGradOp>(op)) // That is the end of both passes.
+      if (!isForward.contains(&op) &&
+          !isa<HeadLossGradOp>(op)) // That is the end of both passes.
         op.setAttr("transformer.backward", builder.getUnitAttr());
     // A fused gradient op may have taken the place of its forward op.
     for (Operation *op : llvm::reverse(forward))
       if (isOpTriviallyDead(op))
         op->erase();
-    function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), {}));
+    function.setFunctionType(
+        builder.getFunctionType(function.getArgumentTypes(), {}));
     function.setName("microbatch");
     return success();
   }
@@ -72,7 +84,9 @@ private:
   /// Values that some parameter changes: only they need gradients.
   void findActive() {
     for (Operation &op : function.getBody().front())
-      if (isa<ParameterOp>(op) || llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); }))
+      if (isa<ParameterOp>(op) || llvm::any_of(op.getOperands(), [&](Value v) {
+            return active.contains(v);
+          }))
         for (OpResult result : op.getResults())
           if (isa<FloatType>(tensorType(result).getElementType()))
             active.insert(result);
@@ -80,7 +94,8 @@ private:
 
   void add(Value value, Value gradient) {
     if (auto parameter = value.getDefiningOp<ParameterOp>()) {
-      AccumulateOp::create(builder, value.getLoc(), StateKind::gradient, parameter.getName(), gradient);
+      AccumulateOp::create(builder, value.getLoc(), StateKind::gradient,
+                           parameter.getName(), gradient);
       return;
     }
     Value &sum = gradients[value];
@@ -98,13 +113,16 @@ private:
       resultGradients.push_back(gradients.lookup(result));
     if (llvm::none_of(resultGradients, [](Value v) { return !!v; }))
       return success();
-    auto needed = llvm::map_to_vector(op->getOperands(), [&](Value v) { return active.contains(v); });
+    auto needed = llvm::map_to_vector(
+        op->getOperands(), [&](Value v) { return active.contains(v); });
     if (llvm::none_of(needed, [](bool b) { return b; }))
       return success();
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable)
-      return op->emitOpError("has no gradient; run -transformer-decompose first, or build the model from ops that do");
-    FailureOr<SmallVector<Value>> found = differentiable.buildGradients(builder, resultGradients, needed);
+      return op->emitOpError("has no gradient; run -transformer-decompose "
+                             "first, or build the model from ops that do");
+    FailureOr<SmallVector<Value>> found =
+        differentiable.buildGradients(builder, resultGradients, needed);
     if (failed(found))
       return failure();
     for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), *found))
@@ -124,7 +142,9 @@ private:
 FloatAttr modelFlops(func::FuncOp microbatch) {
   double flops = 0;
   for (auto op : microbatch.getOps<FactorOpInterface>())
-    if (llvm::all_of(op->getOperandTypes(), [](Type type) { return cast<ShapedType>(type).hasStaticShape(); }))
+    if (llvm::all_of(op->getOperandTypes(), [](Type type) {
+          return cast<ShapedType>(type).hasStaticShape();
+        }))
       flops += static_cast<double>(op.getFlops());
   return Builder(microbatch.getContext()).getF64FloatAttr(flops);
 }
@@ -132,8 +152,11 @@ FloatAttr modelFlops(func::FuncOp microbatch) {
 struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
   void runOnOperation() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    if (!loss || loss.getNumResults() != 1 || loss.getResultTypes()[0] != RankedTensorType::get({}, Float32Type::get(&getContext()))) {
-      getOperation().emitError() << "expected a function @loss with one result, a tensor<f32>";
+    if (!loss || loss.getNumResults() != 1 ||
+        loss.getResultTypes()[0] !=
+            RankedTensorType::get({}, Float32Type::get(&getContext()))) {
+      getOperation().emitError()
+          << "expected a function @loss with one result, a tensor<f32>";
       return signalPassFailure();
     }
     if (failed(Differentiation(loss).run()))

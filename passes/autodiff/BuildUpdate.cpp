@@ -2,7 +2,8 @@
 //
 // AdamW: Loshchilov and Hutter, arXiv 1711.05101, in the form of PyTorch's
 // (bias corrections as step inputs, epsilon outside the root). Clipping by
-// global norm: Pascanu et al., arXiv 1211.5063, with the 1e-6 that PyTorch adds.
+// global norm: Pascanu et al., arXiv 1211.5063, with the 1e-6 that PyTorch
+// adds.
 #include "dialects/transformer/Transformer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/autodiff/Passes.h"
@@ -17,7 +18,10 @@ using namespace transformer;
 /// Scalar arithmetic in a body, short enough to read the formulas.
 struct Scalars {
   ImplicitLocOpBuilder &b;
-  Value operator()(double value) { return arith::ConstantOp::create(b, b.getF32FloatAttr(static_cast<float>(value))); }
+  Value operator()(double value) {
+    return arith::ConstantOp::create(
+        b, b.getF32FloatAttr(static_cast<float>(value)));
+  }
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
@@ -25,8 +29,8 @@ struct Scalars {
   Value sqrt(Value x) { return math::SqrtOp::create(b, x); }
 };
 
-/// Terms that one map adds. A model has hundreds of parameters, and a GPU's kernel
-/// takes 544 arguments.
+/// Terms that one map adds. A model has hundreds of parameters, and a GPU's
+/// kernel takes 544 arguments.
 constexpr size_t maxTerms = 256;
 
 struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
@@ -35,28 +39,37 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   void runOnOperation() override {
     auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
     if (!microbatch) {
-      getOperation().emitError() << "expected a function @microbatch; run -transformer-autodiff first";
+      getOperation().emitError()
+          << "expected a function @microbatch; run -transformer-autodiff first";
       return signalPassFailure();
     }
-    auto b = ImplicitLocOpBuilder::atBlockEnd(getOperation().getLoc(), getOperation().getBody());
+    auto b = ImplicitLocOpBuilder::atBlockEnd(getOperation().getLoc(),
+                                              getOperation().getBody());
     auto update = func::FuncOp::create(b, "update", b.getFunctionType({}, {}));
     b.setInsertionPointToStart(update.addEntryBlock());
     SmallVector<ParameterOp> parameters(microbatch.getOps<ParameterOp>());
     SmallVector<Value> gradients;
     for (ParameterOp parameter : parameters)
-      gradients.push_back(StateOp::create(b, withElement(parameter.getType(), b.getF32Type()), StateKind::gradient, parameter.getName()));
+      gradients.push_back(
+          StateOp::create(b, withElement(parameter.getType(), b.getF32Type()),
+                          StateKind::gradient, parameter.getName()));
     Value loss = StateOp::create(b, scalarType(), StateKind::loss, "");
     AssignOp::create(b, StateKind::loss, "", loss);
     Value factor = buildClipping(b, gradients);
-    Value scalars[] = {factor, input(b, StepInput::learning_rate), input(b, StepInput::bias_correction1),
+    Value scalars[] = {factor, input(b, StepInput::learning_rate),
+                       input(b, StepInput::bias_correction1),
                        input(b, StepInput::bias_correction2)};
     for (auto [parameter, gradient] : llvm::zip_equal(parameters, gradients))
       buildAdamW(b, parameter, gradient, scalars);
     func::ReturnOp::create(b);
   }
 
-  RankedTensorType scalarType() { return RankedTensorType::get({}, Float32Type::get(&getContext())); }
-  Value input(ImplicitLocOpBuilder &b, StepInput kind) { return StepInputOp::create(b, scalarType(), kind); }
+  RankedTensorType scalarType() {
+    return RankedTensorType::get({}, Float32Type::get(&getContext()));
+  }
+  Value input(ImplicitLocOpBuilder &b, StepInput kind) {
+    return StepInputOp::create(b, scalarType(), kind);
+  }
 
   static Value total(ImplicitLocOpBuilder &b, ValueRange terms) {
     Scalars s{b};
@@ -66,10 +79,13 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     return sum;
   }
 
-  SmallVector<Value> addedByGroups(ImplicitLocOpBuilder &b, ArrayRef<Value> terms) {
+  SmallVector<Value> addedByGroups(ImplicitLocOpBuilder &b,
+                                   ArrayRef<Value> terms) {
     SmallVector<Value> sums;
-    for (; !terms.empty(); terms = terms.drop_front(std::min(terms.size(), maxTerms)))
-      sums.push_back(buildMap(b, b.getLoc(), scalarType(), terms.take_front(maxTerms), total));
+    for (; !terms.empty();
+         terms = terms.drop_front(std::min(terms.size(), maxTerms)))
+      sums.push_back(buildMap(b, b.getLoc(), scalarType(),
+                              terms.take_front(maxTerms), total));
     return sums;
   }
 
@@ -78,24 +94,32 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     SmallVector<Value> sums;
     for (Value gradient : gradients) {
       Value squares = buildMap(b, b.getLoc(), gradient.getType(), gradient,
-                               [](ImplicitLocOpBuilder &i, ValueRange x) { return Scalars{i}.mul(x[0], x[0]); });
-      sums.push_back(ReduceOp::create(b, Reduction::add, squares, dimsOf(gradient)));
+                               [](ImplicitLocOpBuilder &i, ValueRange x) {
+                                 return Scalars{i}.mul(x[0], x[0]);
+                               });
+      sums.push_back(
+          ReduceOp::create(b, Reduction::add, squares, dimsOf(gradient)));
     }
     while (sums.size() > maxTerms)
       sums = addedByGroups(b, sums);
     Value norm = buildMap(b, b.getLoc(), scalarType(), sums,
-                          [](ImplicitLocOpBuilder &i, ValueRange x) { return Scalars{i}.sqrt(total(i, x)); });
+                          [](ImplicitLocOpBuilder &i, ValueRange x) {
+                            return Scalars{i}.sqrt(total(i, x));
+                          });
     AssignOp::create(b, StateKind::grad_norm, "", norm);
-    return buildMap(b, b.getLoc(), scalarType(), norm, [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
-      Scalars s{i};
-      if (clipGradNorm == 0)
-        return s(1);
-      Value coefficient = s.div(s(clipGradNorm), s.add(x[0], s(1e-6)));
-      return arith::MinimumFOp::create(i, coefficient, s(1));
-    });
+    return buildMap(b, b.getLoc(), scalarType(), norm,
+                    [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                      Scalars s{i};
+                      if (clipGradNorm == 0)
+                        return s(1);
+                      Value coefficient =
+                          s.div(s(clipGradNorm), s.add(x[0], s(1e-6)));
+                      return arith::MinimumFOp::create(i, coefficient, s(1));
+                    });
   }
 
-  void buildAdamW(ImplicitLocOpBuilder &b, ParameterOp parameter, Value gradient, ArrayRef<Value> scalars) {
+  void buildAdamW(ImplicitLocOpBuilder &b, ParameterOp parameter,
+                  Value gradient, ArrayRef<Value> scalars) {
     StringRef name = parameter.getName();
     auto type = withElement(parameter.getType(), b.getF32Type());
     Value master = StateOp::create(b, type, StateKind::master, name);
@@ -108,21 +132,25 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     double decay = parameter.getShapeInFile().size() >= 2 ? weightDecay : 0.0;
     SmallVector<Value> operands = {gradient, master, first, second};
     llvm::append_range(operands, scalars);
-    auto map = MapOp::create(b, b.getLoc(), results, operands, [&](OpBuilder &builder, Location loc, ValueRange x) {
-      ImplicitLocOpBuilder i(loc, builder);
-      Scalars s{i};
-      Value g = s.mul(x[0], x[4]), rate = x[5];
-      Value m = s.add(s.mul(x[2], s(beta1)), s.mul(g, s(1 - beta1)));
-      Value v = s.add(s.mul(x[3], s(beta2)), s.mul(s.mul(g, g), s(1 - beta2)));
-      Value decayed = s.mul(x[1], s.sub(s(1), s.mul(rate, s(decay))));
-      Value root = s.add(s.div(s.sqrt(v), s.sqrt(x[7])), s(epsilon));
-      Value w = s.sub(decayed, s.div(s.mul(s.div(rate, x[6]), m), root));
-      SmallVector<Value> values = {w, m, v};
-      if (mixed)
-        values.push_back(w);
-      return values;
-    });
-    constexpr StateKind kinds[] = {StateKind::master, StateKind::first_moment, StateKind::second_moment, StateKind::weight};
+    auto map = MapOp::create(
+        b, b.getLoc(), results, operands,
+        [&](OpBuilder &builder, Location loc, ValueRange x) {
+          ImplicitLocOpBuilder i(loc, builder);
+          Scalars s{i};
+          Value g = s.mul(x[0], x[4]), rate = x[5];
+          Value m = s.add(s.mul(x[2], s(beta1)), s.mul(g, s(1 - beta1)));
+          Value v =
+              s.add(s.mul(x[3], s(beta2)), s.mul(s.mul(g, g), s(1 - beta2)));
+          Value decayed = s.mul(x[1], s.sub(s(1), s.mul(rate, s(decay))));
+          Value root = s.add(s.div(s.sqrt(v), s.sqrt(x[7])), s(epsilon));
+          Value w = s.sub(decayed, s.div(s.mul(s.div(rate, x[6]), m), root));
+          SmallVector<Value> values = {w, m, v};
+          if (mixed)
+            values.push_back(w);
+          return values;
+        });
+    constexpr StateKind kinds[] = {StateKind::master, StateKind::first_moment,
+                                   StateKind::second_moment, StateKind::weight};
     for (auto [kind, value] : llvm::zip(kinds, map.getResults()))
       AssignOp::create(b, kind, name, value);
     // One and the same in f32, unless ranks hold parts of the master alone.

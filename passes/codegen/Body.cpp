@@ -22,11 +22,18 @@ Emitted BodyEmitter::compute(Value value, int64_t rotation) {
     return load(walk.inputs[argument.getArgNumber()], rotation);
   }
   if (auto map = dyn_cast<MapOp>(def))
-    return eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), rotation);
+    return eval(map.getBody().front().getTerminator()->getOperand(
+                    cast<OpResult>(value).getResultNumber()),
+                rotation);
   if (auto roll = dyn_cast<RollOp>(def))
-    return eval(roll.getInput(), roll.getShift() ? (rotation + roll.getShift()) % walk.cols.back().size : rotation);
+    return eval(roll.getInput(),
+                roll.getShift()
+                    ? (rotation + roll.getShift()) % walk.cols.back().size
+                    : rotation);
   if (auto reduce = dyn_cast<ReduceOp>(def)) // A value per row does not rotate.
-    return walk.formOf(reduce) == ReduceForm::vertical ? evalVertical(reduce) : values.lookup({value, 0});
+    return walk.formOf(reduce) == ReduceForm::vertical
+               ? evalVertical(reduce)
+               : values.lookup({value, 0});
   return computeInBody(def, rotation);
 }
 
@@ -40,7 +47,8 @@ Emitted BodyEmitter::computeInBody(Operation *op, int64_t rotation) {
   for (Value operand : op->getOperands())
     operands.push_back(eval(operand, rotation));
   Emitted result = evalInner(op, operands, rotation);
-  if (kept && isa<VectorType>(result.value.getType()) && result.scope + 1 == scopes.size()) {
+  if (kept && isa<VectorType>(result.value.getType()) &&
+      result.scope + 1 == scopes.size()) {
     store(kept->access, result.value);
     kept->pass = pass;
   }
@@ -55,10 +63,12 @@ void BodyEmitter::define(Value reduction, Value value) {
 static void allowFusedMultiplyAdd(Operation *op) {
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
     op->setAttr(fast.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
+                arith::FastMathFlagsAttr::get(op->getContext(),
+                                              arith::FastMathFlags::contract));
 }
 
-Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands, int64_t rotation) {
+Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands,
+                               int64_t rotation) {
   if (auto index = dyn_cast<IndexOp>(op))
     return evalIndex(index.getDimAttr(), rotation);
   if (auto dropout = dyn_cast<DropoutMaskOp>(op))
@@ -69,7 +79,8 @@ Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands, int64_
     scope = std::max(scope, operand.scope);
     isVector |= isa<VectorType>(operand.value.getType());
   }
-  if (isa<arith::DivFOp>(op) && isVector && !isa<VectorType>(operands[1].value.getType()))
+  if (isa<arith::DivFOp>(op) && isVector &&
+      !isa<VectorType>(operands[1].value.getType()))
     return multiplyByInverse(operands[0], operands[1]);
   OpBuilder &b = scopes[scope].builder;
   IRMapping mapping;
@@ -78,7 +89,8 @@ Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands, int64_
   Operation *copy = b.insert(op->cloneWithoutRegions(mapping));
   allowFusedMultiplyAdd(copy);
   if (isVector)
-    copy->getResult(0).setType(VectorType::get({place.width}, op->getResult(0).getType()));
+    copy->getResult(0).setType(
+        VectorType::get({place.width}, op->getResult(0).getType()));
   return {copy->getResult(0), scope};
 }
 
@@ -90,7 +102,8 @@ Emitted BodyEmitter::multiplyByInverse(Emitted value, Emitted divisor) {
   Value inverse = arith::DivFOp::create(outer, loc(), one, divisor.value);
   unsigned scope = std::max(value.scope, divisor.scope);
   OpBuilder &b = scopes[scope].builder;
-  Value product = arith::MulFOp::create(b, loc(), value.value, splat(b, inverse));
+  Value product =
+      arith::MulFOp::create(b, loc(), value.value, splat(b, inverse));
   allowFusedMultiplyAdd(product.getDefiningOp());
   return {product, scope};
 }
@@ -104,18 +117,23 @@ Emitted BodyEmitter::evalIndex(StringAttr dim, int64_t rotation) {
     Value at = rotated(b, key, position, rotation);
     Value index = arith::TruncIOp::create(b, loc(), b.getI32Type(), at);
     if (dim == walk.vectorKey())
-      index = arith::AddIOp::create(b, loc(), splat(b, index), lanePositions(b, b.getI32Type(), 1));
+      index = arith::AddIOp::create(b, loc(), splat(b, index),
+                                    lanePositions(b, b.getI32Type(), 1));
     return {index, scope};
   }
   OpBuilder &outer = scopes.front().builder; // a dim of size one
-  return {arith::ConstantOp::create(outer, loc(), outer.getI32IntegerAttr(0)), 0};
+  return {arith::ConstantOp::create(outer, loc(), outer.getI32IntegerAttr(0)),
+          0};
 }
 
 /// Row-major position in the whole space of the current element, with `batch`
-/// counted from the first sample and other dims from their offsets; a vector of i64 along the vector loop.
-Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands, int64_t rotation) {
+/// counted from the first sample and other dims from their offsets; a vector of
+/// i64 along the vector loop.
+Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands,
+                                   int64_t rotation) {
   auto space = tensorType(op->getParentOp()->getResult(0));
-  SmallVector<int64_t> strides = rowMajor(op.getSpace().value_or(space.getShape()));
+  SmallVector<int64_t> strides =
+      rowMajor(op.getSpace().value_or(space.getShape()));
   OpBuilder &b = scopes.back().builder;
   Value sum = number(0);
   bool isVector = false;
@@ -124,9 +142,12 @@ Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands,
     sum = arith::AddIOp::create(b, loc(), sum, part);
   };
   int64_t laneStride = 0;
-  auto wide = [&](Value position) { return arith::ExtUIOp::create(b, loc(), b.getI64Type(), position); };
+  auto wide = [&](Value position) {
+    return arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
+  };
   if (op.getDims())
-    for (auto [offset, name] : llvm::zip_equal(operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
+    for (auto [offset, name] : llvm::zip_equal(
+             operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
       add(wide(offset.value), strides[dimsOf(space).find(name)]);
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
     if (name == "batch")
@@ -140,11 +161,13 @@ Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands,
         }
   }
   if (isVector)
-    sum = arith::AddIOp::create(b, loc(), splat(b, sum), lanePositions(b, b.getI64Type(), laneStride));
+    sum = arith::AddIOp::create(b, loc(), splat(b, sum),
+                                lanePositions(b, b.getI64Type(), laneStride));
   return {sum, static_cast<unsigned>(scopes.size() - 1)};
 }
 
-Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands, int64_t rotation) {
+Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands,
+                                 int64_t rotation) {
   Emitted position = countPosition(op, operands, rotation);
   OpBuilder &b = scopes[position.scope].builder;
   Type words = typeLike(position.value.getType(), b.getI32Type());
@@ -152,17 +175,24 @@ Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands, i
   auto spread = [&](Value value) { return isVector ? splat(b, value) : value; };
   Value shift = constantOf(b, loc(), position.value.getType(), 32);
   Value low = arith::TruncIOp::create(b, loc(), words, position.value);
-  Value high = arith::TruncIOp::create(b, loc(), words, arith::ShRUIOp::create(b, loc(), position.value, shift));
-  Value word = philoxWord(b, loc(), {low, high, spread(operands[1].value), constantOf(b, loc(), words, 0)},
-                          {spread(operands[0].value), spread(streams.lookup(op))});
+  Value high = arith::TruncIOp::create(
+      b, loc(), words, arith::ShRUIOp::create(b, loc(), position.value, shift));
+  Value word = philoxWord(
+      b, loc(),
+      {low, high, spread(operands[1].value), constantOf(b, loc(), words, 0)},
+      {spread(operands[0].value), spread(streams.lookup(op))});
   double rate = op.getRate().convertToDouble();
   auto threshold = static_cast<uint32_t>(rate * 4294967296.0);
-  Value isKept = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word,
-                                       constantOf(b, loc(), words, static_cast<int32_t>(threshold)));
+  Value isKept = arith::CmpIOp::create(
+      b, loc(), arith::CmpIPredicate::uge, word,
+      constantOf(b, loc(), words, static_cast<int32_t>(threshold)));
   auto scalar = [&](double value) -> Value {
-    return spread(arith::ConstantOp::create(b, loc(), b.getF32FloatAttr(static_cast<float>(value))));
+    return spread(arith::ConstantOp::create(
+        b, loc(), b.getF32FloatAttr(static_cast<float>(value))));
   };
-  return {arith::SelectOp::create(b, loc(), isKept, scalar(1.0 / (1.0 - rate)), scalar(0)), position.scope};
+  return {arith::SelectOp::create(b, loc(), isKept, scalar(1.0 / (1.0 - rate)),
+                                  scalar(0)),
+          position.scope};
 }
 
 /// The outermost scope that knows all that `value` depends on, loops of
@@ -173,7 +203,8 @@ unsigned BodyEmitter::scopeOf(Value value) {
   unsigned scope = 0;
   Operation *def = value.getDefiningOp();
   if (!def)
-    for (auto &[key, stride] : walk.inputs[cast<BlockArgument>(value).getArgNumber()].strides)
+    for (auto &[key, stride] :
+         walk.inputs[cast<BlockArgument>(value).getArgNumber()].strides)
       scope = std::max(scope, scopeOf(key));
   else
     for (Value operand : def->getOperands())
@@ -190,29 +221,38 @@ unsigned BodyEmitter::scopeOf(Value value) {
 
 Emitted BodyEmitter::evalVertical(ReduceOp reduce) {
   unsigned scope = scopeOf(reduce.getInput());
-  SmallVector<Scope, 0> inner(std::make_move_iterator(scopes.begin() + scope + 1), std::make_move_iterator(scopes.end()));
+  SmallVector<Scope, 0> inner(
+      std::make_move_iterator(scopes.begin() + scope + 1),
+      std::make_move_iterator(scopes.end()));
   scopes.erase(scopes.begin() + scope + 1, scopes.end());
   auto input = tensorType(reduce.getInput());
-  bool isVector = walk.vectorKey() && llvm::any_of(scopes[scope].positions, [&](auto &p) { return p.first == walk.vectorKey(); });
+  bool isVector =
+      walk.vectorKey() && llvm::any_of(scopes[scope].positions, [&](auto &p) {
+        return p.first == walk.vectorKey();
+      });
   bool isMax = reduce.getKind() == Reduction::max;
   Value start = identity(builder(), isMax, isVector);
   SmallVector<StringAttr> dims;
   for (StringAttr name : dimsOf(input).getNames())
-    if (reduce.getDims().find(name) >= 0 && input.getDimSize(dimsOf(input).find(name)) != 1)
+    if (reduce.getDims().find(name) >= 0 &&
+        input.getDimSize(dimsOf(input).find(name)) != 1)
       dims.push_back(name);
-  auto nest = [&](auto &self, ArrayRef<StringAttr> left, Value carried) -> Value {
+  auto nest = [&](auto &self, ArrayRef<StringAttr> left,
+                  Value carried) -> Value {
     if (left.empty()) {
       Value part = eval(reduce.getInput()).value;
       return combine(builder(), isMax, carried, isVector ? splat(part) : part);
     }
     int64_t size = input.getDimSize(dimsOf(input).find(left.front()));
-    return loop(number(0), number(size), 1, carried, [&](Value position, ValueRange values) -> Values {
-      bind(left.front(), position);
-      return {self(self, left.drop_front(), values[0])};
-    })[0];
+    return loop(number(0), number(size), 1, carried,
+                [&](Value position, ValueRange values) -> Values {
+                  bind(left.front(), position);
+                  return {self(self, left.drop_front(), values[0])};
+                })[0];
   };
   Emitted result{nest(nest, dims, start), scope};
-  scopes.append(std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+  scopes.append(std::make_move_iterator(inner.begin()),
+                std::make_move_iterator(inner.end()));
   return result;
 }
 
@@ -227,7 +267,8 @@ Value BodyEmitter::identity(OpBuilder &b, bool isMax, bool isVector) {
 Value BodyEmitter::combine(OpBuilder &b, bool isMax, Value soFar, Value next) {
   if (!isMax)
     return arith::AddFOp::create(b, loc(), soFar, next);
-  Value isLarger = arith::CmpFOp::create(b, loc(), arith::CmpFPredicate::OGT, next, soFar);
+  Value isLarger =
+      arith::CmpFOp::create(b, loc(), arith::CmpFPredicate::OGT, next, soFar);
   return arith::SelectOp::create(b, loc(), isLarger, next, soFar);
 }
 

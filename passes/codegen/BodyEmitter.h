@@ -19,14 +19,16 @@ struct Emitted {
 
 /// Which columns an innermost body computes.
 struct VectorPlace {
-  int64_t width = 1;  // elements of a vector
-  int64_t active = 1; // of these, the first ones exist; fewer than width in a tail
+  int64_t width = 1; // elements of a vector
+  int64_t active =
+      1; // of these, the first ones exist; fewer than width in a tail
   int64_t segment = 0; // first column of the range between two wraps of rolls
 };
 
 class BodyEmitter {
 public:
-  BodyEmitter(const Walk &walk, const CpuTarget &target) : walk(walk), target(target) {}
+  BodyEmitter(const Walk &walk, const CpuTarget &target)
+      : walk(walk), target(target) {}
 
   using Values = llvm::SmallVector<mlir::Value>;
   using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
@@ -34,26 +36,33 @@ public:
   /// Begins in a function's entry block: scope 0. `kept` are values that the
   /// first pass that computes them stores for the others, in rows laid out as
   /// `scratch`.
-  void begin(mlir::OpBuilder builder, mlir::Value args, const llvm::DenseMap<mlir::Value, unsigned> &kept,
+  void begin(mlir::OpBuilder builder, mlir::Value args,
+             const llvm::DenseMap<mlir::Value, unsigned> &kept,
              const Access &scratch);
   /// The stream that a dropout draws from, i32.
-  void setStream(mlir::Operation *dropout, mlir::Value stream) { streams[dropout] = stream; }
+  void setStream(mlir::Operation *dropout, mlir::Value stream) {
+    streams[dropout] = stream;
+  }
   /// What follows belongs to this pass over the row.
   void beginPass(unsigned number) { pass = number; }
   /// The innermost scope's builder.
   mlir::OpBuilder &builder() { return scopes.back().builder; }
-  /// A loop over [lower, upper) in the innermost scope; `body` gets the position
-  /// and the values carried, and returns these for the next iteration.
-  Values loop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange carried, LoopBody body);
+  /// A loop over [lower, upper) in the innermost scope; `body` gets the
+  /// position and the values carried, and returns these for the next iteration.
+  Values loop(mlir::Value lower, mlir::Value upper, int64_t step,
+              mlir::ValueRange carried, LoopBody body);
   /// Opens a scope in the innermost one's block.
   void open();
   void close();
   /// In the innermost scope, `key` is at `position` (i64).
-  void bind(mlir::StringAttr key, mlir::Value position) { scopes.back().positions.push_back({key, position}); }
+  void bind(mlir::StringAttr key, mlir::Value position) {
+    scopes.back().positions.push_back({key, position});
+  }
   void setPlace(VectorPlace newPlace) { place = newPlace; }
 
-  /// A tensor of the cluster, or a value in one of its maps, at the current position. Along the vector loop that is
-  /// a vector, or a scalar where it does not depend on that loop.
+  /// A tensor of the cluster, or a value in one of its maps, at the current
+  /// position. Along the vector loop that is a vector, or a scalar where it
+  /// does not depend on that loop.
   Emitted eval(mlir::Value value, int64_t rotation = 0);
   /// Gives a reduction its value in the innermost scope.
   void define(mlir::Value reduction, mlir::Value value);
@@ -70,7 +79,8 @@ public:
   mlir::Value number(int64_t value);
   /// What a reduction starts from, and one step of it.
   mlir::Value identity(mlir::OpBuilder &b, bool isMax, bool isVector);
-  mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value soFar, mlir::Value next);
+  mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value soFar,
+                      mlir::Value next);
   mlir::Location loc() const { return walk.op->getLoc(); }
 
 private:
@@ -92,21 +102,28 @@ private:
 
   Emitted compute(mlir::Value value, int64_t rotation);
   Emitted computeInBody(mlir::Operation *op, int64_t rotation);
-  Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands,
+                    int64_t rotation);
   Emitted multiplyByInverse(Emitted value, Emitted divisor);
   Emitted evalIndex(mlir::StringAttr dim, int64_t rotation);
-  Emitted evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted evalDropout(transformer::DropoutMaskOp op,
+                      llvm::ArrayRef<Emitted> operands, int64_t rotation);
   Emitted evalVertical(transformer::ReduceOp reduce);
   /// Row-major position of the current element in `space`, i64.
-  Emitted countPosition(transformer::DropoutMaskOp op, ::llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted countPosition(transformer::DropoutMaskOp op,
+                        ::llvm::ArrayRef<Emitted> operands, int64_t rotation);
   unsigned scopeOf(mlir::Value value);
   unsigned scopeOf(mlir::StringAttr key);
   /// Address of the access's element here (its first one, along vectors).
   Emitted address(const Access &access, int64_t rotation);
-  mlir::Value rotated(mlir::OpBuilder &b, mlir::StringAttr key, mlir::Value position, int64_t rotation);
-  mlir::Value lanePositions(mlir::OpBuilder &b, mlir::Type element, int64_t step);
-  mlir::Value pointers(mlir::OpBuilder &b, mlir::Value address, mlir::Type storage, int64_t step);
-  mlir::Value loadStorage(mlir::OpBuilder &b, const Access &access, Emitted from, mlir::Type storage);
+  mlir::Value rotated(mlir::OpBuilder &b, mlir::StringAttr key,
+                      mlir::Value position, int64_t rotation);
+  mlir::Value lanePositions(mlir::OpBuilder &b, mlir::Type element,
+                            int64_t step);
+  mlir::Value pointers(mlir::OpBuilder &b, mlir::Value address,
+                       mlir::Type storage, int64_t step);
+  mlir::Value loadStorage(mlir::OpBuilder &b, const Access &access,
+                          Emitted from, mlir::Type storage);
 
   const Walk &walk;
   const CpuTarget &target;
@@ -127,15 +144,18 @@ private:
 mlir::Type storageOf(mlir::RankedTensorType type);
 /// From what is stored to what bodies compute with, and back, rounding to
 /// nearest even. Scalars or vectors.
-mlir::Value fromStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stored, mlir::RankedTensorType type);
-mlir::Value toStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::RankedTensorType type,
-                      const CpuTarget &target);
+mlir::Value fromStorage(mlir::OpBuilder &b, mlir::Location loc,
+                        mlir::Value stored, mlir::RankedTensorType type);
+mlir::Value toStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
+                      mlir::RankedTensorType type, const CpuTarget &target);
 /// `element`, or a vector of `width` of them when `like` is a vector.
 mlir::Type typeLike(mlir::Type like, mlir::Type element);
 /// A constant of a scalar or vector type.
-mlir::Value constantOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, int64_t value);
+mlir::Value constantOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
+                       int64_t value);
 /// First word of Philox4x32-10; see runtime/device/cpu/Philox.h.
-mlir::Value philoxWord(mlir::OpBuilder &b, mlir::Location loc, std::array<mlir::Value, 4> counter,
+mlir::Value philoxWord(mlir::OpBuilder &b, mlir::Location loc,
+                       std::array<mlir::Value, 4> counter,
                        std::array<mlir::Value, 2> key);
 
 } // namespace meshwork::codegen

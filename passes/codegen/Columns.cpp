@@ -8,10 +8,13 @@ using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
 
-static bool isMax(ReduceOp reduce) { return reduce.getKind() == Reduction::max; }
+static bool isMax(ReduceOp reduce) {
+  return reduce.getKind() == Reduction::max;
+}
 
 ArrayRef<ReduceOp> KernelBuilder::reductionsOf(unsigned pass) {
-  return pass < walk.passes.size() ? ArrayRef<ReduceOp>(walk.passes[pass]) : ArrayRef<ReduceOp>();
+  return pass < walk.passes.size() ? ArrayRef<ReduceOp>(walk.passes[pass])
+                                   : ArrayRef<ReduceOp>();
 }
 
 int64_t KernelBuilder::widthOf(unsigned pass) {
@@ -30,7 +33,8 @@ void KernelBuilder::emitPass(unsigned pass) {
   body.beginPass(pass);
   body.setPlace({width, width, 0});
   for (ReduceOp reduce : reductionsOf(pass))
-    sums.push_back(body.identity(body.builder(), isMax(reduce), !walk.cols.empty()));
+    sums.push_back(
+        body.identity(body.builder(), isMax(reduce), !walk.cols.empty()));
   sums = emitColumns(pass, 0, sums);
   for (auto [i, sum] : llvm::enumerate(sums)) {
     ReduceOp reduce = reductionsOf(pass)[i];
@@ -56,15 +60,17 @@ Value KernelBuilder::combineLanes(ReduceOp reduce, Value lanes) {
   return vector::ExtractOp::create(b, body.loc(), lanes, 0);
 }
 
-BodyEmitter::Values KernelBuilder::emitColumns(unsigned pass, unsigned level, Values sums) {
+BodyEmitter::Values KernelBuilder::emitColumns(unsigned pass, unsigned level,
+                                               Values sums) {
   if (walk.cols.empty())
     return emitBody(pass, sums);
   const LoopDim &dim = walk.cols[level];
   if (level + 1 < walk.cols.size())
-    return body.loop(body.number(0), body.number(dim.size), 1, sums, [&](Value position, ValueRange carried) {
-      body.bind(dim.key, position);
-      return emitColumns(pass, level + 1, Values(carried));
-    });
+    return body.loop(body.number(0), body.number(dim.size), 1, sums,
+                     [&](Value position, ValueRange carried) {
+                       body.bind(dim.key, position);
+                       return emitColumns(pass, level + 1, Values(carried));
+                     });
   int64_t lower = 0;
   for (int64_t upper : segments) {
     sums = emitSegment(pass, lower, upper, sums);
@@ -73,23 +79,26 @@ BodyEmitter::Values KernelBuilder::emitColumns(unsigned pass, unsigned level, Va
   return sums;
 }
 
-BodyEmitter::Values KernelBuilder::emitSegment(unsigned pass, int64_t lower, int64_t upper, Values sums) {
+BodyEmitter::Values KernelBuilder::emitSegment(unsigned pass, int64_t lower,
+                                               int64_t upper, Values sums) {
   int64_t steps = (upper - lower) / width, tail = lower + steps * width;
   body.setPlace({width, width, lower});
   if (steps == 1)
     sums = emitAt(pass, lower, sums);
   if (steps > 1)
-    sums = body.loop(body.number(lower), body.number(tail), width, sums, [&](Value position, ValueRange carried) {
-      body.bind(walk.vectorKey(), position);
-      return emitBody(pass, Values(carried));
-    });
+    sums = body.loop(body.number(lower), body.number(tail), width, sums,
+                     [&](Value position, ValueRange carried) {
+                       body.bind(walk.vectorKey(), position);
+                       return emitBody(pass, Values(carried));
+                     });
   if (tail == upper)
     return sums;
   body.setPlace({width, upper - tail, lower});
   return emitAt(pass, tail, sums);
 }
 
-BodyEmitter::Values KernelBuilder::emitAt(unsigned pass, int64_t column, Values sums) {
+BodyEmitter::Values KernelBuilder::emitAt(unsigned pass, int64_t column,
+                                          Values sums) {
   body.open();
   body.bind(walk.vectorKey(), body.number(column));
   sums = emitBody(pass, sums);
@@ -101,14 +110,16 @@ void KernelBuilder::emitColumnRange(Value lower, Value upper) {
   width = widthOf(walk.storePass);
   int64_t whole = walk.numCols / width * width;
   body.setPlace({width, width, 0});
-  body.loop(lower, least(upper, whole), width, {}, [&](Value position, ValueRange) {
-    body.bind(walk.vectorKey(), position);
-    return emitBody(walk.storePass, {});
-  });
+  body.loop(lower, least(upper, whole), width, {},
+            [&](Value position, ValueRange) {
+              body.bind(walk.vectorKey(), position);
+              return emitBody(walk.storePass, {});
+            });
   if (whole == walk.numCols)
     return;
   // At most one turn: the tail, when the range reaches the end.
-  Value first = arith::MaxSIOp::create(body.builder(), body.loc(), lower, body.number(whole));
+  Value first = arith::MaxSIOp::create(body.builder(), body.loc(), lower,
+                                       body.number(whole));
   body.setPlace({width, walk.numCols - whole, 0});
   body.loop(first, upper, width, {}, [&](Value, ValueRange) {
     body.bind(walk.vectorKey(), body.number(whole));
@@ -132,8 +143,9 @@ Value KernelBuilder::reducedPart(ReduceOp reduce) {
     return part;
   part = body.splat(part);
   if (Value mask = body.activeMask(body.builder()))
-    part = arith::SelectOp::create(body.builder(), body.loc(), mask, part,
-                                   body.identity(body.builder(), isMax(reduce), true));
+    part = arith::SelectOp::create(
+        body.builder(), body.loc(), mask, part,
+        body.identity(body.builder(), isMax(reduce), true));
   return part;
 }
 

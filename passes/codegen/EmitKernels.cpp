@@ -17,14 +17,16 @@ struct EmitKernelsPass : impl::EmitKernelsPassBase<EmitKernelsPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<CpuTarget> target = target::resolveCpuTarget(arch, [&] { return module.emitError(); });
+    FailureOr<CpuTarget> target =
+        target::resolveCpuTarget(arch, [&] { return module.emitError(); });
     if (failed(target))
       return signalPassFailure();
     SmallVector<transformer::FusedOp> clusters;
     module.walk([&](transformer::FusedOp op) { clusters.push_back(op); });
     bool allEmitted = true; // Report every cluster that has no kernel.
     for (auto [i, op] : llvm::enumerate(clusters))
-      allEmitted &= succeeded(emitKernel(contiguousSpec(op, "kernel_" + std::to_string(i)), module, *target));
+      allEmitted &= succeeded(emitKernel(
+          contiguousSpec(op, "kernel_" + std::to_string(i)), module, *target));
     if (!allEmitted)
       signalPassFailure();
   }

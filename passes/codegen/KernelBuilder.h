@@ -10,8 +10,10 @@ namespace meshwork::codegen {
 class KernelBuilder {
 public:
   KernelBuilder(const Walk &walk, const CpuTarget &target);
-  /// Fills `function`, which takes the streams of `dropouts` after the ABI's arguments.
-  void build(mlir::LLVM::LLVMFuncOp function, llvm::ArrayRef<transformer::DropoutMaskOp> dropouts);
+  /// Fills `function`, which takes the streams of `dropouts` after the ABI's
+  /// arguments.
+  void build(mlir::LLVM::LLVMFuncOp function,
+             llvm::ArrayRef<transformer::DropoutMaskOp> dropouts);
 
 private:
   using Values = BodyEmitter::Values;
@@ -20,7 +22,9 @@ private:
   mlir::Value div(mlir::Value a, int64_t b);
   mlir::Value least(mlir::Value a, int64_t b);
   /// First row of an item's even share.
-  mlir::Value share(mlir::Value item) { return div(mul(item, walk.numRows), walk.items); }
+  mlir::Value share(mlir::Value item) {
+    return div(mul(item, walk.numRows), walk.items);
+  }
 
   void emitItems();
   void emitRows(mlir::Value lower, mlir::Value upper);
@@ -44,7 +48,8 @@ private:
   /// Columns [lower, upper): whole vectors, then what is left.
   Values emitSegment(unsigned pass, int64_t lower, int64_t upper, Values sums);
   Values emitAt(unsigned pass, int64_t column, Values sums);
-  /// Blocks of columns of a cluster without rows; the last one may end in a tail.
+  /// Blocks of columns of a cluster without rows; the last one may end in a
+  /// tail.
   void emitColumnRange(mlir::Value lower, mlir::Value upper);
   Values emitBody(unsigned pass, Values sums);
   /// A reduction's next elements; those past the end change nothing.
@@ -59,7 +64,8 @@ private:
   int64_t width = 1;                   // of the current pass
   mlir::Value begin, end;
   llvm::SmallVector<mlir::Value> yields;
-  llvm::DenseMap<mlir::Operation *, mlir::Value> rowSums; // this row's part of sums over rows and cols
+  llvm::DenseMap<mlir::Operation *, mlir::Value>
+      rowSums; // this row's part of sums over rows and cols
 };
 
 } // namespace meshwork::codegen

@@ -11,45 +11,56 @@ namespace meshwork::codegen {
 using namespace transformer;
 
 void loadKernelDialects(MLIRContext &context) {
-  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
+  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
+                      LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
                       vector::VectorDialect>();
 }
 
 namespace {
 using Dropouts = SmallVector<DropoutMaskOp>;
 
-LLVM::LLVMFuncOp addFunction(ModuleOp module, Location loc, const std::string &name, unsigned numStreams) {
+LLVM::LLVMFuncOp addFunction(ModuleOp module, Location loc,
+                             const std::string &name, unsigned numStreams) {
   MLIRContext *context = module.getContext();
   auto i64 = IntegerType::get(context, 64);
   SmallVector<Type> types = {LLVM::LLVMPointerType::get(context), i64, i64};
   types.append(numStreams, IntegerType::get(context, 32));
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   return LLVM::LLVMFuncOp::create(builder, loc, name, type);
 }
 
 /// The kernel as a call of `body` with its dropouts' streams.
-void addCall(LLVM::LLVMFuncOp kernel, LLVM::LLVMFuncOp body, Dropouts &dropouts) {
+void addCall(LLVM::LLVMFuncOp kernel, LLVM::LLVMFuncOp body,
+             Dropouts &dropouts) {
   OpBuilder builder(kernel.getContext());
   Block *entry = kernel.addEntryBlock(builder);
   builder.setInsertionPointToEnd(entry);
   SmallVector<Value> arguments(entry->getArguments());
   for (DropoutMaskOp dropout : dropouts)
-    arguments.push_back(constantOf(builder, kernel.getLoc(), builder.getI32Type(), static_cast<int32_t>(dropout.getStream())));
+    arguments.push_back(constantOf(builder, kernel.getLoc(),
+                                   builder.getI32Type(),
+                                   static_cast<int32_t>(dropout.getStream())));
   LLVM::CallOp::create(builder, kernel.getLoc(), body, arguments);
   LLVM::ReturnOp::create(builder, kernel.getLoc(), ValueRange());
 }
 } // namespace
 
-LogicalResult emitKernel(const KernelSpec &spec, ModuleOp module, const CpuTarget &target) {
+LogicalResult emitKernel(const KernelSpec &spec, ModuleOp module,
+                         const CpuTarget &target) {
   FailureOr<Walk> walk = planWalk(spec);
   if (failed(walk))
     return failure();
   Dropouts dropouts;
-  walk->op.getBody().walk([&](DropoutMaskOp dropout) { dropouts.push_back(dropout); });
-  LLVM::LLVMFuncOp kernel = addFunction(module, walk->op.getLoc(), spec.symbol, 0), body = kernel;
+  walk->op.getBody().walk(
+      [&](DropoutMaskOp dropout) { dropouts.push_back(dropout); });
+  LLVM::LLVMFuncOp kernel =
+                       addFunction(module, walk->op.getLoc(), spec.symbol, 0),
+                   body = kernel;
   if (!dropouts.empty()) {
-    body = addFunction(module, walk->op.getLoc(), spec.symbol + ".body", dropouts.size());
+    body = addFunction(module, walk->op.getLoc(), spec.symbol + ".body",
+                       dropouts.size());
     body.setLinkage(LLVM::Linkage::Internal);
     addCall(kernel, body, dropouts);
   }

@@ -44,9 +44,10 @@ KernelSpec contiguousSpec(transformer::FusedOp op, llvm::StringRef symbol);
 /// results, else blocks of rows, else (no rows) blocks of columns. At least 1.
 uint64_t countItems(transformer::FusedOp op);
 
-/// Additions, multiplications, divisions, maxima and functions (exp: one) of one
-/// run, each as often as the kernel evaluates it; conversions and choices count
-/// as none. Before any value is computed again for want of room to keep it.
+/// Additions, multiplications, divisions, maxima and functions (exp: one) of
+/// one run, each as often as the kernel evaluates it; conversions and choices
+/// count as none. Before any value is computed again for want of room to keep
+/// it.
 uint64_t countFlops(transformer::FusedOp op);
 
 /// Appends `spec` as a function of scf, vector, arith, math and llvm to

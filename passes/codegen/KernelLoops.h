@@ -7,7 +7,8 @@ namespace meshwork::codegen {
 
 /// Elements of a vector where `roots` are computed together: a power of two, at
 /// least 2 when there are cols, else 1.
-int64_t chooseWidth(const Walk &walk, const CpuTarget &target, llvm::ArrayRef<mlir::Value> roots);
+int64_t chooseWidth(const Walk &walk, const CpuTarget &target,
+                    llvm::ArrayRef<mlir::Value> roots);
 /// Ends of the ranges of columns in which no roll wraps around.
 llvm::SmallVector<int64_t> segmentEnds(const Walk &walk);
 /// By how much rolls of the walk shift what they read, in all sums that occur;

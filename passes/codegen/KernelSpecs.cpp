@@ -11,7 +11,9 @@ namespace {
 /// Buffers begin at multiples of this (PlanArena.cpp).
 constexpr int64_t bufferAlignment = 64;
 
-void noteAlignment(Layout &layout, Value view) { layout.alignBytes = std::gcd(layout.alignBytes, alignmentOfView(view)); }
+void noteAlignment(Layout &layout, Value view) {
+  layout.alignBytes = std::gcd(layout.alignBytes, alignmentOfView(view));
+}
 
 std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
   std::vector<KernelSpec> specs;
@@ -23,8 +25,11 @@ std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
       continue;
     KernelSpec spec{fused[0], {}, {}, function.getName().str()};
     for (auto [i, attr] : llvm::enumerate(strides)) {
-      Layout layout{SmallVector<int64_t>(cast<DenseI64ArrayAttr>(attr).asArrayRef()), bufferAlignment};
-      (i < fused[0].getInputs().size() ? spec.inputs : spec.results).push_back(layout);
+      Layout layout{
+          SmallVector<int64_t>(cast<DenseI64ArrayAttr>(attr).asArrayRef()),
+          bufferAlignment};
+      (i < fused[0].getInputs().size() ? spec.inputs : spec.results)
+          .push_back(layout);
     }
     places[spec.symbol] = specs.size();
     specs.push_back(std::move(spec));
@@ -35,7 +40,10 @@ std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
       return;
     KernelSpec &spec = specs[place->second];
     for (auto [i, view] : llvm::enumerate(launch.getArgs()))
-      noteAlignment(i < spec.inputs.size() ? spec.inputs[i] : spec.results[i - spec.inputs.size()], view);
+      noteAlignment(i < spec.inputs.size()
+                        ? spec.inputs[i]
+                        : spec.results[i - spec.inputs.size()],
+                    view);
   });
   return specs;
 }
@@ -55,7 +63,10 @@ int64_t alignmentOfView(Value view) {
 std::vector<KernelSpec> kernelSpecsOf(ModuleOp module) {
   std::vector<KernelSpec> specs = specsOfSchedule(module);
   if (specs.empty())
-    module.walk([&](transformer::FusedOp op) { specs.push_back(contiguousSpec(op, "kernel_" + std::to_string(specs.size()))); });
+    module.walk([&](transformer::FusedOp op) {
+      specs.push_back(
+          contiguousSpec(op, "kernel_" + std::to_string(specs.size())));
+    });
   return specs;
 }
 

@@ -6,28 +6,39 @@ namespace meshwork::codegen {
 using namespace transformer;
 
 KernelBuilder::KernelBuilder(const Walk &walk, const CpuTarget &target)
-    : walk(walk), target(target), body(walk, target), segments(segmentEnds(walk)) {
-  auto yield = cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
+    : walk(walk), target(target), body(walk, target),
+      segments(segmentEnds(walk)) {
+  auto yield =
+      cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
   yields.append(yield.operand_begin(), yield.operand_end());
 }
 
-void KernelBuilder::build(LLVM::LLVMFuncOp function, ArrayRef<DropoutMaskOp> dropouts) {
+void KernelBuilder::build(LLVM::LLVMFuncOp function,
+                          ArrayRef<DropoutMaskOp> dropouts) {
   OpBuilder builder(function.getContext());
   Block *entry = function.addEntryBlock(builder);
-  for (auto [dropout, stream] : llvm::zip_equal(dropouts, entry->getArguments().drop_front(3)))
+  for (auto [dropout, stream] :
+       llvm::zip_equal(dropouts, entry->getArguments().drop_front(3)))
     body.setStream(dropout, stream);
-  body.begin(OpBuilder::atBlockEnd(entry), entry->getArgument(0), scratchValues(walk), scratchAccess(walk));
+  body.begin(OpBuilder::atBlockEnd(entry), entry->getArgument(0),
+             scratchValues(walk), scratchAccess(walk));
   begin = entry->getArgument(1);
   end = entry->getArgument(2);
   emitItems();
   LLVM::ReturnOp::create(body.builder(), body.loc(), ValueRange());
 }
 
-Value KernelBuilder::mul(Value a, int64_t b) { return arith::MulIOp::create(body.builder(), body.loc(), a, body.number(b)); }
+Value KernelBuilder::mul(Value a, int64_t b) {
+  return arith::MulIOp::create(body.builder(), body.loc(), a, body.number(b));
+}
 
-Value KernelBuilder::div(Value a, int64_t b) { return arith::DivUIOp::create(body.builder(), body.loc(), a, body.number(b)); }
+Value KernelBuilder::div(Value a, int64_t b) {
+  return arith::DivUIOp::create(body.builder(), body.loc(), a, body.number(b));
+}
 
-Value KernelBuilder::least(Value a, int64_t b) { return arith::MinSIOp::create(body.builder(), body.loc(), a, body.number(b)); }
+Value KernelBuilder::least(Value a, int64_t b) {
+  return arith::MinSIOp::create(body.builder(), body.loc(), a, body.number(b));
+}
 
 void KernelBuilder::emitItems() {
   switch (walk.split) {
@@ -35,7 +46,8 @@ void KernelBuilder::emitItems() {
     body.loop(begin, end, 1, {}, [&](Value item, ValueRange) -> Values {
       body.bind(walk.chunkKey, item);
       clearChunks();
-      Value next = arith::AddIOp::create(body.builder(), body.loc(), item, body.number(1));
+      Value next = arith::AddIOp::create(body.builder(), body.loc(), item,
+                                         body.number(1));
       emitRows(share(item), share(next));
       return {};
     });
@@ -43,16 +55,19 @@ void KernelBuilder::emitItems() {
   case Split::rowShares:
     return emitRows(share(begin), share(end));
   case Split::rowBlocks:
-    return emitRows(mul(begin, walk.rowsPerItem), least(mul(end, walk.rowsPerItem), walk.numRows));
+    return emitRows(mul(begin, walk.rowsPerItem),
+                    least(mul(end, walk.rowsPerItem), walk.numRows));
   case Split::columnBlocks:
-    emitColumnRange(mul(begin, columnsPerItem), least(mul(end, columnsPerItem), walk.numCols));
+    emitColumnRange(mul(begin, columnsPerItem),
+                    least(mul(end, columnsPerItem), walk.numCols));
   }
 }
 
 void KernelBuilder::emitRows(Value lower, Value upper) {
   body.loop(lower, upper, 1, {}, [&](Value row, ValueRange) -> Values {
     bindRow(row);
-    unsigned passes = std::max<unsigned>(walk.passes.size(), storesColumns() ? walk.storePass + 1 : 0);
+    unsigned passes = std::max<unsigned>(
+        walk.passes.size(), storesColumns() ? walk.storePass + 1 : 0);
     for (unsigned pass = 0; pass < passes; ++pass)
       emitPass(pass);
     storeRowResults();
@@ -64,13 +79,15 @@ void KernelBuilder::bindRow(Value row) {
   for (auto [i, dim] : llvm::enumerate(llvm::reverse(walk.rows))) {
     if (i + 1 == walk.rows.size())
       return body.bind(dim.key, row);
-    body.bind(dim.key, arith::RemUIOp::create(body.builder(), body.loc(), row, body.number(dim.size)));
+    body.bind(dim.key, arith::RemUIOp::create(body.builder(), body.loc(), row,
+                                              body.number(dim.size)));
     row = div(row, dim.size);
   }
 }
 
 bool KernelBuilder::storesColumns() {
-  return llvm::any_of(walk.results, [&](const Access &access) { return walk.hasCols(access); });
+  return llvm::any_of(
+      walk.results, [&](const Access &access) { return walk.hasCols(access); });
 }
 
 void KernelBuilder::storeRowResults() {
@@ -86,7 +103,8 @@ Value KernelBuilder::resultValue(unsigned i) {
   if (!walk.isChunked(i))
     return body.eval(yields[i]).value;
   auto reduce = yields[i].getDefiningOp<ReduceOp>();
-  Value part = rowSums.lookup(reduce) ? rowSums.lookup(reduce) : body.eval(reduce.getInput()).value;
+  Value part = rowSums.lookup(reduce) ? rowSums.lookup(reduce)
+                                      : body.eval(reduce.getInput()).value;
   Value sum = body.loadWritten(walk.results[i]);
   if (isa<VectorType>(sum.getType()))
     part = body.splat(part);
@@ -103,7 +121,8 @@ void KernelBuilder::clearChunks() {
 }
 
 void KernelBuilder::clear(const Access &access, ArrayRef<LoopDim> dims) {
-  Value zero = arith::ConstantOp::create(body.builder(), body.loc(), body.builder().getF32FloatAttr(0));
+  Value zero = arith::ConstantOp::create(body.builder(), body.loc(),
+                                         body.builder().getF32FloatAttr(0));
   while (!dims.empty() && !access.along(dims.front().key))
     dims = dims.drop_front();
   if (dims.empty()) {
@@ -118,10 +137,11 @@ void KernelBuilder::clear(const Access &access, ArrayRef<LoopDim> dims) {
     clear(access, dims.drop_front());
   };
   body.setPlace({width, width, 0});
-  body.loop(body.number(0), body.number(whole), step, {}, [&](Value position, ValueRange) -> Values {
-    at(position);
-    return {};
-  });
+  body.loop(body.number(0), body.number(whole), step, {},
+            [&](Value position, ValueRange) -> Values {
+              at(position);
+              return {};
+            });
   if (whole == dim.size)
     return;
   body.setPlace({width, dim.size - whole, 0});

@@ -7,22 +7,29 @@
 using namespace mlir;
 namespace meshwork::codegen {
 
-void BodyEmitter::begin(OpBuilder builder, Value pointerArray, const DenseMap<Value, unsigned> &kept, const Access &scratch) {
+void BodyEmitter::begin(OpBuilder builder, Value pointerArray,
+                        const DenseMap<Value, unsigned> &kept,
+                        const Access &scratch) {
   args = pointerArray;
   scopes.push_back({builder, {}});
   Type pointer = args.getType();
   unsigned position = 0;
-  for (const Access &access : llvm::concat<const Access>(walk.inputs, walk.results)) {
-    Value slot = LLVM::GEPOp::create(builder, loc(), pointer, pointer, args, LLVM::GEPArg(static_cast<int32_t>(position++)));
-    bases[&access] = LLVM::LoadOp::create(builder, loc(), pointer, slot, /*alignment=*/8);
+  for (const Access &access :
+       llvm::concat<const Access>(walk.inputs, walk.results)) {
+    Value slot =
+        LLVM::GEPOp::create(builder, loc(), pointer, pointer, args,
+                            LLVM::GEPArg(static_cast<int32_t>(position++)));
+    bases[&access] =
+        LLVM::LoadOp::create(builder, loc(), pointer, slot, /*alignment=*/8);
   }
   for (auto [value, row] : kept) {
     rows[row].access = scratch;
     keptValues[value] = &rows[row];
   }
   for (auto &[row, entry] : rows)
-    bases[&entry.access] = LLVM::AllocaOp::create(builder, loc(), pointer, scratch.type.getElementType(),
-                                                  number(scratch.type.getNumElements()), /*alignment=*/64);
+    bases[&entry.access] = LLVM::AllocaOp::create(
+        builder, loc(), pointer, scratch.type.getElementType(),
+        number(scratch.type.getNumElements()), /*alignment=*/64);
 }
 
 Value BodyEmitter::number(int64_t value) {
@@ -43,17 +50,21 @@ void BodyEmitter::close() {
   for (auto entry = values.begin(); entry != values.end(); ++entry)
     if (entry->second.scope >= left)
       values.erase(entry);
-  llvm::erase_if(addresses, [&](auto &entry) { return entry.first.scope >= left; });
+  llvm::erase_if(addresses,
+                 [&](auto &entry) { return entry.first.scope >= left; });
 }
 
-BodyEmitter::Values BodyEmitter::loop(Value lower, Value upper, int64_t step, ValueRange carried, LoopBody body) {
+BodyEmitter::Values BodyEmitter::loop(Value lower, Value upper, int64_t step,
+                                      ValueRange carried, LoopBody body) {
   Value stepValue = number(step);
-  auto loop = scf::ForOp::create(builder(), loc(), lower, upper, stepValue, carried);
+  auto loop =
+      scf::ForOp::create(builder(), loc(), lower, upper, stepValue, carried);
   // Scopes that share this block continue before the loop until it is complete.
   Block::iterator after = std::next(loop->getIterator());
   SmallVector<unsigned> waiting;
   for (auto [i, scope] : llvm::enumerate(scopes))
-    if (scope.builder.getInsertionBlock() == loop->getBlock() && scope.builder.getInsertionPoint() == after)
+    if (scope.builder.getInsertionBlock() == loop->getBlock() &&
+        scope.builder.getInsertionPoint() == after)
       waiting.push_back(i);
   for (unsigned i : waiting)
     scopes[i].builder.setInsertionPoint(loop);
@@ -79,10 +90,12 @@ unsigned BodyEmitter::scopeOf(StringAttr key) {
 }
 
 /// Within a segment a rotation is one offset, as the wrap lies at its end.
-Value BodyEmitter::rotated(OpBuilder &b, StringAttr key, Value position, int64_t rotation) {
+Value BodyEmitter::rotated(OpBuilder &b, StringAttr key, Value position,
+                           int64_t rotation) {
   if (!rotation || key != walk.vectorKey())
     return position;
-  int64_t offset = (place.segment + rotation) % walk.cols.back().size - place.segment;
+  int64_t offset =
+      (place.segment + rotation) % walk.cols.back().size - place.segment;
   return arith::AddIOp::create(b, loc(), position, number(offset));
 }
 
@@ -91,7 +104,8 @@ Emitted BodyEmitter::address(const Access &access, int64_t rotation) {
   Type pointer = result.value.getType(), storage = storageOf(access.type);
   for (auto [i, scope] : llvm::enumerate(scopes)) {
     AddressKey key{&access, rotation, static_cast<unsigned>(i)};
-    auto known = llvm::find_if(addresses, [&](auto &entry) { return entry.first == key; });
+    auto known = llvm::find_if(addresses,
+                               [&](auto &entry) { return entry.first == key; });
     if (known != addresses.end()) {
       result = {known->second, static_cast<unsigned>(i)};
       continue;
@@ -105,11 +119,15 @@ Emitted BodyEmitter::address(const Access &access, int64_t rotation) {
       Value step = rotated(b, name, position, rotation);
       if (stride != 1)
         step = arith::MulIOp::create(b, loc(), step, number(stride));
-      offset = offset ? arith::AddIOp::create(b, loc(), offset, step).getResult() : step;
+      offset = offset
+                   ? arith::AddIOp::create(b, loc(), offset, step).getResult()
+                   : step;
     }
     if (!offset)
       continue;
-    result = {LLVM::GEPOp::create(b, loc(), pointer, storage, result.value, LLVM::GEPArg(offset)), static_cast<unsigned>(i)};
+    result = {LLVM::GEPOp::create(b, loc(), pointer, storage, result.value,
+                                  LLVM::GEPArg(offset)),
+              static_cast<unsigned>(i)};
     addresses.push_back({key, result.value});
   }
   return result;
@@ -120,7 +138,8 @@ Value BodyEmitter::splat(OpBuilder &b, Value value) {
     return value;
   auto type = VectorType::get({place.width}, value.getType());
   if (auto constant = value.getDefiningOp<arith::ConstantOp>())
-    return arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(type, Attribute(constant.getValue())));
+    return arith::ConstantOp::create(
+        b, loc(), DenseElementsAttr::get(type, Attribute(constant.getValue())));
   return vector::BroadcastOp::create(b, loc(), type, value);
 }
 
@@ -130,7 +149,8 @@ Value BodyEmitter::activeMask(OpBuilder &b) {
   SmallVector<bool> bits(place.width);
   std::fill_n(bits.begin(), place.active, true);
   auto type = VectorType::get({place.width}, b.getI1Type());
-  return arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(type, bits));
+  return arith::ConstantOp::create(b, loc(),
+                                   DenseElementsAttr::get(type, bits));
 }
 
 /// 0, step, 2 step ... along the vector.
@@ -138,15 +158,21 @@ Value BodyEmitter::lanePositions(OpBuilder &b, Type element, int64_t step) {
   SmallVector<Attribute> lanes;
   for (int64_t i = 0; i < place.width; ++i)
     lanes.push_back(IntegerAttr::get(element, i * step));
-  return arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(VectorType::get({place.width}, element), lanes));
+  return arith::ConstantOp::create(
+      b, loc(),
+      DenseElementsAttr::get(VectorType::get({place.width}, element), lanes));
 }
 
-Value BodyEmitter::pointers(OpBuilder &b, Value address, Type storage, int64_t step) {
+Value BodyEmitter::pointers(OpBuilder &b, Value address, Type storage,
+                            int64_t step) {
   Type pointers = VectorType::get({place.width}, address.getType());
-  return LLVM::GEPOp::create(b, loc(), pointers, storage, address, LLVM::GEPArg(lanePositions(b, b.getI64Type(), step)));
+  return LLVM::GEPOp::create(
+      b, loc(), pointers, storage, address,
+      LLVM::GEPArg(lanePositions(b, b.getI64Type(), step)));
 }
 
-Value BodyEmitter::loadStorage(OpBuilder &b, const Access &access, Emitted from, Type storage) {
+Value BodyEmitter::loadStorage(OpBuilder &b, const Access &access, Emitted from,
+                               Type storage) {
   int64_t step = walk.cols.empty() ? 0 : access.along(walk.vectorKey());
   unsigned bytes = storage.getIntOrFloatBitWidth() / 8;
   if (!step || place.width == 1)
@@ -157,11 +183,16 @@ Value BodyEmitter::loadStorage(OpBuilder &b, const Access &access, Emitted from,
     return LLVM::LoadOp::create(b, loc(), type, from.value, bytes);
   Value zero = arith::ConstantOp::create(b, loc(), b.getZeroAttr(type));
   if (step == 1)
-    return LLVM::MaskedLoadOp::create(b, loc(), type, from.value, mask, zero, bytes);
+    return LLVM::MaskedLoadOp::create(b, loc(), type, from.value, mask, zero,
+                                      bytes);
   if (!mask)
-    mask = arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(VectorType::get({place.width}, b.getI1Type()), true));
-  return LLVM::masked_gather::create(b, loc(), type, pointers(b, from.value, storage, step), mask, zero,
-                                     b.getI32IntegerAttr(bytes));
+    mask = arith::ConstantOp::create(
+        b, loc(),
+        DenseElementsAttr::get(VectorType::get({place.width}, b.getI1Type()),
+                               true));
+  return LLVM::masked_gather::create(b, loc(), type,
+                                     pointers(b, from.value, storage, step),
+                                     mask, zero, b.getI32IntegerAttr(bytes));
 }
 
 Emitted BodyEmitter::load(const Access &access, int64_t rotation) {
@@ -173,7 +204,8 @@ Emitted BodyEmitter::load(const Access &access, int64_t rotation) {
 
 Value BodyEmitter::loadWritten(const Access &access) {
   OpBuilder &b = builder();
-  Value stored = loadStorage(b, access, address(access, 0), storageOf(access.type));
+  Value stored =
+      loadStorage(b, access, address(access, 0), storageOf(access.type));
   return fromStorage(b, loc(), stored, access.type);
 }
 
@@ -193,8 +225,13 @@ void BodyEmitter::store(const Access &access, Value value) {
     LLVM::MaskedStoreOp::create(b, loc(), stored, to, mask, bytes);
   } else {
     if (!mask)
-      mask = arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(VectorType::get({place.width}, b.getI1Type()), true));
-    LLVM::masked_scatter::create(b, loc(), stored, pointers(b, to, storage, step), mask, b.getI32IntegerAttr(bytes));
+      mask = arith::ConstantOp::create(
+          b, loc(),
+          DenseElementsAttr::get(VectorType::get({place.width}, b.getI1Type()),
+                                 true));
+    LLVM::masked_scatter::create(b, loc(), stored,
+                                 pointers(b, to, storage, step), mask,
+                                 b.getI32IntegerAttr(bytes));
   }
 }
 

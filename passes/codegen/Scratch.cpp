@@ -24,17 +24,20 @@ public:
     if (walk.cols.empty() || walk.passes.empty() || !rotationsOf(walk).empty())
       return kept;
     markPasses();
-    llvm::SmallDenseMap<unsigned, unsigned> places; // number of a value -> of its row of scratch
+    llvm::SmallDenseMap<unsigned, unsigned>
+        places; // number of a value -> of its row of scratch
     int64_t most = maxScratchBytes / (walk.numCols * 4);
     for (MapOp map : FusedOp(walk.op).getBody().front().getOps<MapOp>())
       for (Operation &op : map.getBody().front().without_terminator()) {
         Value value = op.getResult(0);
         unsigned number = numberOf(value);
-        if (!op.getResult(0).getType().isF32() || passes[number].size() < 2 || !isOfRow(map))
+        if (!op.getResult(0).getType().isF32() || passes[number].size() < 2 ||
+            !isOfRow(map))
           continue;
         int64_t cost = costOf(value);
         bool isKnown = places.count(number);
-        if (!isKnown && (cost < worthKeeping || static_cast<int64_t>(places.size()) >= most))
+        if (!isKnown && (cost < worthKeeping ||
+                         static_cast<int64_t>(places.size()) >= most))
           continue;
         kept[value] = places.try_emplace(number, places.size()).first->second;
         costs[number] = 1;
@@ -58,15 +61,19 @@ private:
       return map ? numberOf(map.getInputs()[argument.getArgNumber()]) : next++;
     }
     if (auto map = dyn_cast<MapOp>(def))
-      return numberOf(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+      return numberOf(map.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber()));
     if (!isa<MapOp>(def->getParentOp()))
       return next++;
     std::vector<unsigned> operands;
     for (Value operand : def->getOperands())
       operands.push_back(numberOf(operand));
     // Positions are those in the map's space.
-    Type space = isa<IndexOp, DropoutMaskOp>(def) ? def->getParentOp()->getResult(0).getType() : Type();
-    Expression key(def->getName().getAsOpaquePointer(), def->getAttrDictionary().getAsOpaquePointer(),
+    Type space = isa<IndexOp, DropoutMaskOp>(def)
+                     ? def->getParentOp()->getResult(0).getType()
+                     : Type();
+    Expression key(def->getName().getAsOpaquePointer(),
+                   def->getAttrDictionary().getAsOpaquePointer(),
                    space.getAsOpaquePointer(), operands);
     auto [known, isNew] = expressions.try_emplace(key, next);
     next += isNew;
@@ -74,11 +81,13 @@ private:
   }
 
   void markPasses() {
-    auto yield = cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
+    auto yield =
+        cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
     for (auto [pass, reductions] : llvm::enumerate(walk.passes))
       for (ReduceOp reduce : reductions)
         mark(reduce.getInput(), pass);
-    for (auto [access, value] : llvm::zip_equal(walk.results, yield.getValues()))
+    for (auto [access, value] :
+         llvm::zip_equal(walk.results, yield.getValues()))
       if (walk.hasCols(access))
         mark(value, walk.storePass);
   }
@@ -93,9 +102,12 @@ private:
       return;
     }
     if (auto map = dyn_cast<MapOp>(def))
-      return mark(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), pass);
+      return mark(map.getBody().front().getTerminator()->getOperand(
+                      cast<OpResult>(value).getResultNumber()),
+                  pass);
     auto reduce = dyn_cast<ReduceOp>(def);
-    if ((reduce && walk.formOf(reduce) == ReduceForm::columns) || !passes[numberOf(value)].insert(pass))
+    if ((reduce && walk.formOf(reduce) == ReduceForm::columns) ||
+        !passes[numberOf(value)].insert(pass))
       return;
     for (Value operand : def->getOperands())
       mark(operand, pass);
@@ -112,23 +124,29 @@ private:
       if (auto map = dyn_cast<MapOp>(argument.getOwner()->getParentOp()))
         cost = costOf(map.getInputs()[argument.getArgNumber()]);
     } else if (auto map = dyn_cast<MapOp>(def)) {
-      cost = costOf(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+      cost = costOf(map.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber()));
     } else if (isa<MapOp>(def->getParentOp())) {
       cost = codegen::costOf(def);
       for (Value operand : def->getOperands())
-        cost += isa_and_nonnull<arith::ConstantOp>(operand.getDefiningOp()) ? 0 : costOf(operand);
+        cost += isa_and_nonnull<arith::ConstantOp>(operand.getDefiningOp())
+                    ? 0
+                    : costOf(operand);
     }
     return costs[number] = cost;
   }
 
   /// Whether the map runs over rows and cols only.
   bool isOfRow(MapOp map) {
-    return llvm::all_of(dimsOf(map.getResult(0)).getNames(), [&](StringAttr name) {
-      return FusedOp(walk.op).getRows().find(name) >= 0 || FusedOp(walk.op).getCols().find(name) >= 0;
-    });
+    return llvm::all_of(dimsOf(map.getResult(0)).getNames(),
+                        [&](StringAttr name) {
+                          return FusedOp(walk.op).getRows().find(name) >= 0 ||
+                                 FusedOp(walk.op).getCols().find(name) >= 0;
+                        });
   }
 
-  using Expression = std::tuple<const void *, const void *, const void *, std::vector<unsigned>>;
+  using Expression = std::tuple<const void *, const void *, const void *,
+                                std::vector<unsigned>>;
   const Walk &walk;
   unsigned next = 0;
   DenseMap<Value, unsigned> numbers;
@@ -138,11 +156,14 @@ private:
 };
 } // namespace
 
-DenseMap<Value, unsigned> scratchValues(const Walk &walk) { return ScratchPlanner(walk).run(); }
+DenseMap<Value, unsigned> scratchValues(const Walk &walk) {
+  return ScratchPlanner(walk).run();
+}
 
 Access scratchAccess(const Walk &walk) {
   Access access;
-  access.type = RankedTensorType::get({walk.numCols}, Float32Type::get(walk.op->getContext()));
+  access.type = RankedTensorType::get({walk.numCols},
+                                      Float32Type::get(walk.op->getContext()));
   int64_t stride = 1;
   for (const LoopDim &dim : llvm::reverse(walk.cols)) {
     access.strides[dim.key] = stride;

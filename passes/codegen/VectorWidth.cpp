@@ -20,12 +20,14 @@ int64_t costOf(Operation *op) {
 namespace {
 
 /// Ops that computing `value` at one place takes; a value per row is there.
-int64_t costAtColumn(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operation *> &seen) {
+int64_t costAtColumn(const Walk &walk, Value value,
+                     llvm::SmallPtrSetImpl<Operation *> &seen) {
   Operation *def = value.getDefiningOp();
   if (!def)
     return 1;
   auto reduce = dyn_cast<ReduceOp>(def);
-  if ((reduce && walk.formOf(reduce) == ReduceForm::columns) || !seen.insert(def).second)
+  if ((reduce && walk.formOf(reduce) == ReduceForm::columns) ||
+      !seen.insert(def).second)
     return 0;
   int64_t cost = 0;
   if (auto map = dyn_cast<MapOp>(def))
@@ -37,7 +39,8 @@ int64_t costAtColumn(const Walk &walk, Value value, llvm::SmallPtrSetImpl<Operat
 } // namespace
 
 SmallVector<int64_t> rotationsOf(const Walk &walk) {
-  DenseMap<Value, llvm::SmallSetVector<int64_t, 4>> below; // of operands that a value reads
+  DenseMap<Value, llvm::SmallSetVector<int64_t, 4>>
+      below; // of operands that a value reads
   auto of = [&](Value value) {
     auto known = below.find(value);
     llvm::SmallSetVector<int64_t, 4> zero;
@@ -45,17 +48,22 @@ SmallVector<int64_t> rotationsOf(const Walk &walk) {
     return known == below.end() ? zero : known->second;
   };
   llvm::SmallSetVector<int64_t, 4> all;
-  for (Operation &op : FusedOp(walk.op).getBody().front().without_terminator()) {
+  for (Operation &op :
+       FusedOp(walk.op).getBody().front().without_terminator()) {
     auto roll = dyn_cast<RollOp>(op);
     llvm::SmallSetVector<int64_t, 4> sums;
     for (Value operand : op.getOperands())
       for (int64_t sum : of(operand))
-        sums.insert(roll && roll.getShift() ? (sum + static_cast<int64_t>(roll.getShift())) % walk.cols.back().size : sum);
+        sums.insert(roll && roll.getShift()
+                        ? (sum + static_cast<int64_t>(roll.getShift())) %
+                              walk.cols.back().size
+                        : sum);
     for (Value result : op.getResults())
       below[result] = sums;
     all.insert_range(sums);
   }
-  SmallVector<int64_t> rotations(llvm::make_filter_range(all, [](int64_t sum) { return sum != 0; }));
+  SmallVector<int64_t> rotations(
+      llvm::make_filter_range(all, [](int64_t sum) { return sum != 0; }));
   llvm::sort(rotations);
   return rotations;
 }
@@ -71,7 +79,8 @@ SmallVector<int64_t> segmentEnds(const Walk &walk) {
   return ends;
 }
 
-int64_t chooseWidth(const Walk &walk, const CpuTarget &target, ArrayRef<Value> roots) {
+int64_t chooseWidth(const Walk &walk, const CpuTarget &target,
+                    ArrayRef<Value> roots) {
   if (walk.cols.empty())
     return 1;
   llvm::SmallPtrSet<Operation *, 16> seen;
@@ -84,7 +93,8 @@ int64_t chooseWidth(const Walk &walk, const CpuTarget &target, ArrayRef<Value> r
   }
   int64_t registers = cost <= 24 ? 4 : cost <= 48 ? 2 : 1;
   // No more than the columns fill, to within a tenth.
-  while (registers > 1 && llvm::alignTo(length, lanes * registers) * 10 > llvm::alignTo(length, lanes) * 11)
+  while (registers > 1 && llvm::alignTo(length, lanes * registers) * 10 >
+                              llvm::alignTo(length, lanes) * 11)
     registers /= 2;
   int64_t width = lanes * registers;
   while (width > 2 && width / 2 >= length)

@@ -3,9 +3,9 @@
 // here once; emission follows.
 #pragma once
 
+#include "passes/codegen/KernelEmitter.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
-#include "passes/codegen/KernelEmitter.h"
 
 namespace meshwork::codegen {
 
@@ -26,17 +26,17 @@ struct Access {
 
 /// What a reduction of a cluster is; see FusedOp.
 enum class ReduceForm {
-  columns,  // over all cols: a value per row
-  rows,     // over rows, or rows and cols: a chunk result
-  vertical  // over dims that are neither: a loop of its own
+  columns, // over all cols: a value per row
+  rows,    // over rows, or rows and cols: a chunk result
+  vertical // over dims that are neither: a loop of its own
 };
 
 /// How work items cut the walk.
 enum class Split {
-  chunks,       // item c of C: rows [c R / C, (c + 1) R / C)
-  rowBlocks,    // rowsPerItem rows each
-  rowShares,    // as chunks, of rows that no sum crosses
-  columnBlocks  // columnsPerItem columns each; no rows
+  chunks,      // item c of C: rows [c R / C, (c + 1) R / C)
+  rowBlocks,   // rowsPerItem rows each
+  rowShares,   // as chunks, of rows that no sum crosses
+  columnBlocks // columnsPerItem columns each; no rows
 };
 
 inline constexpr int64_t columnsPerItem = 4096;
@@ -66,7 +66,9 @@ struct Walk {
   ReduceForm formOf(transformer::ReduceOp reduce) const;
   bool isChunked(unsigned result) const;
   /// The innermost loop, over vectors; null when there are no cols.
-  mlir::StringAttr vectorKey() const { return cols.empty() ? mlir::StringAttr() : cols.back().key; }
+  mlir::StringAttr vectorKey() const {
+    return cols.empty() ? mlir::StringAttr() : cols.back().key;
+  }
   /// Whether an access moves along some of the cols.
   bool hasCols(const Access &access) const;
 };

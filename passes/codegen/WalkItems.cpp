@@ -13,7 +13,8 @@ constexpr int64_t elementsPerItem = 4096;
 int64_t sizeOf(FusedOp op, DimsAttr names) {
   llvm::SmallDenseMap<StringAttr, int64_t> sizes;
   auto note = [&](Type type) {
-    for (auto [name, size] : llvm::zip_equal(dimsOf(type).getNames(), cast<RankedTensorType>(type).getShape()))
+    for (auto [name, size] : llvm::zip_equal(
+             dimsOf(type).getNames(), cast<RankedTensorType>(type).getShape()))
       sizes.try_emplace(name, size);
   };
   for (Type type : op.getInputs().getTypes())
@@ -24,7 +25,8 @@ int64_t sizeOf(FusedOp op, DimsAttr names) {
   int64_t product = 1;
   for (StringAttr name : names.getNames()) {
     auto size = sizes.find(name);
-    if (size != sizes.end() && llvm::MulOverflow(product, std::max<int64_t>(1, size->second), product))
+    if (size != sizes.end() &&
+        llvm::MulOverflow(product, std::max<int64_t>(1, size->second), product))
       return INT64_MAX; // planWalk reports it
   }
   return product;
@@ -32,7 +34,8 @@ int64_t sizeOf(FusedOp op, DimsAttr names) {
 
 int64_t chunksOf(FusedOp op) {
   auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
-  for (auto [value, result] : llvm::zip_equal(yield.getValues(), op.getResults()))
+  for (auto [value, result] :
+       llvm::zip_equal(yield.getValues(), op.getResults()))
     if (value.getType() != result.getType())
       return tensorType(result).getDimSize(0);
   return 0;
@@ -40,9 +43,12 @@ int64_t chunksOf(FusedOp op) {
 
 /// Whether a value per row exists: then a row, here all columns, is one item.
 bool reducesColumns(FusedOp op) {
-  return llvm::any_of(op.getBody().front().getOps<ReduceOp>(), [&](ReduceOp reduce) {
-    return llvm::any_of(reduce.getDims().getNames(), [&](StringAttr name) { return op.getCols().find(name) >= 0; });
-  });
+  return llvm::any_of(
+      op.getBody().front().getOps<ReduceOp>(), [&](ReduceOp reduce) {
+        return llvm::any_of(reduce.getDims().getNames(), [&](StringAttr name) {
+          return op.getCols().find(name) >= 0;
+        });
+      });
 }
 } // namespace
 

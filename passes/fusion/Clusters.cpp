@@ -13,7 +13,9 @@ using namespace meshwork::transformer;
 
 namespace meshwork::fusion {
 
-bool isFusible(Operation *op) { return isa_and_nonnull<MapOp, ReduceOp, RollOp>(op); }
+bool isFusible(Operation *op) {
+  return isa_and_nonnull<MapOp, ReduceOp, RollOp>(op);
+}
 
 ReductionShape shapeOf(ReduceOp op) {
   DimsAttr input = dimsOf(op.getInput()), reduced = op.getDims();
@@ -21,17 +23,21 @@ ReductionShape shapeOf(ReduceOp op) {
   if (count == 1 && reduced.getNames()[0] == "chunk")
     return ReductionShape::vertical;
   auto allReduced = [&](ArrayRef<StringAttr> names) {
-    return llvm::all_of(names, [&](StringAttr name) { return reduced.find(name) >= 0; });
+    return llvm::all_of(
+        names, [&](StringAttr name) { return reduced.find(name) >= 0; });
   };
   if (count == rank || allReduced(input.getNames().take_front(count)))
     return ReductionShape::column;
-  return allReduced(input.getNames().take_back(count)) ? ReductionShape::row : ReductionShape::other;
+  return allReduced(input.getNames().take_back(count)) ? ReductionShape::row
+                                                       : ReductionShape::other;
 }
 
 /// The dims over which `op` runs.
 static RankedTensorType spaceOf(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return tensorType(shapeOf(reduce) == ReductionShape::vertical ? Value(reduce.getResult()) : Value(reduce.getInput()));
+    return tensorType(shapeOf(reduce) == ReductionShape::vertical
+                          ? Value(reduce.getResult())
+                          : Value(reduce.getInput()));
   return tensorType(op->getResult(0));
 }
 
@@ -69,7 +75,8 @@ void Clustering::findStored() {
     if (op.hasAttr("transformer.recomputed"))
       notBefore[&op] = static_cast<int64_t>(anchors.size()) - 1;
     for (OpResult result : op.getResults())
-      if (llvm::any_of(result.getUsers(), [](Operation *user) { return !isFusible(user); }))
+      if (llvm::any_of(result.getUsers(),
+                       [](Operation *user) { return !isFusible(user); }))
         stored.insert(result);
   }
 }
@@ -77,17 +84,23 @@ void Clustering::findStored() {
 /// Whether kernels that differ from its users' would each compute `value` from
 /// two large operands. A value that shares its kernels with all its users is
 /// better stored after them.
-bool Clustering::worthStoring(OpResult value, const DenseMap<Operation *, SmallVector<int64_t>> &kernels) {
+bool Clustering::worthStoring(
+    OpResult value,
+    const DenseMap<Operation *, SmallVector<int64_t>> &kernels) {
   ArrayRef<int64_t> own = kernels.at(value.getOwner());
   if (own.size() < 2 || stored.contains(value))
     return false;
-  if (llvm::all_of(value.getUsers(), [&](Operation *user) { return kernels.lookup(user) == own; }))
+  if (llvm::all_of(value.getUsers(), [&](Operation *user) {
+        return kernels.lookup(user) == own;
+      }))
     return false;
   FailureOr<Cone> cone = trace(value);
   if (failed(cone))
     return true;
   int64_t size = tensorType(value).getNumElements();
-  auto isLarge = [&](Value leaf) { return tensorType(leaf).getNumElements() * 4 >= size; };
+  auto isLarge = [&](Value leaf) {
+    return tensorType(leaf).getNumElements() * 4 >= size;
+  };
   return size > 1 && llvm::count_if(cone->leaves, isLarge) >= 2;
 }
 
@@ -107,7 +120,8 @@ void Clustering::storeShared(ArrayRef<Operation *> order) {
 
 /// Adds `op` to the cone unless their spaces or columns do not fit.
 bool Clustering::addMember(Cone &cone, Operation *op) {
-  if (auto reduce = dyn_cast<ReduceOp>(op); reduce && shapeOf(reduce) == ReductionShape::other)
+  if (auto reduce = dyn_cast<ReduceOp>(op);
+      reduce && shapeOf(reduce) == ReductionShape::other)
     return false;
   RankedTensorType space = spaceOf(op);
   if (!cone.space || isSubspace(cone.space, space))
@@ -127,14 +141,16 @@ bool Clustering::addMember(Cone &cone, Operation *op) {
 static bool verticalsFit(const Cone &cone) {
   return llvm::all_of(cone.members, [&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
-    return !reduce || shapeOf(reduce) != ReductionShape::vertical || tensorType(reduce).getRank() == cone.space.getRank();
+    return !reduce || shapeOf(reduce) != ReductionShape::vertical ||
+           tensorType(reduce).getRank() == cone.space.getRank();
   });
 }
 
 /// What `root` is computed from and is not stored yet, if anything.
 Value Clustering::operandToStore(Value root) {
   for (Value operand : root.getDefiningOp()->getOperands())
-    if (isFusible(operand.getDefiningOp()) && !stored.contains(operand) && !clusterOf.contains(operand))
+    if (isFusible(operand.getDefiningOp()) && !stored.contains(operand) &&
+        !clusterOf.contains(operand))
       return operand;
   return nullptr;
 }
@@ -150,7 +166,9 @@ FailureOr<Cone> Clustering::trace(Value root) {
     while (!work.empty() && !border) {
       Value value = work.pop_back_val();
       Operation *op = value.getDefiningOp();
-      bool isLeaf = value != root && (!isFusible(op) || stored.contains(value) || clusterOf.contains(value));
+      bool isLeaf =
+          value != root && (!isFusible(op) || stored.contains(value) ||
+                            clusterOf.contains(value));
       if (isLeaf) {
         cone.leaves.insert(value);
         if (cone.leaves.size() > maxLeaves)
@@ -166,7 +184,9 @@ FailureOr<Cone> Clustering::trace(Value root) {
       return cone;
     if (!border) {
       for (Operation *op : cone.members)
-        if (auto reduce = dyn_cast<ReduceOp>(op); reduce && shapeOf(reduce) == ReductionShape::vertical && reduce.getResult() != root)
+        if (auto reduce = dyn_cast<ReduceOp>(op);
+            reduce && shapeOf(reduce) == ReductionShape::vertical &&
+            reduce.getResult() != root)
           border = reduce.getResult();
     }
     if (!border || border == root)
@@ -176,12 +196,16 @@ FailureOr<Cone> Clustering::trace(Value root) {
 }
 
 /// Whether the cone may run in `cluster`, the one numbered `index`.
-bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone, int64_t place) {
-  if (cone.space != cluster.space && !(cone.space.getShape() == cluster.space.getShape() && dimsOf(cone.space) == dimsOf(cluster.space)))
+bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone,
+                      int64_t place) {
+  if (cone.space != cluster.space &&
+      !(cone.space.getShape() == cluster.space.getShape() &&
+        dimsOf(cone.space) == dimsOf(cluster.space)))
     return false;
   if (cone.columns && cluster.columns && *cone.columns != *cluster.columns)
     return false;
-  size_t more = llvm::count_if(cone.leaves, [&](Value leaf) { return !cluster.leaves.contains(leaf); });
+  size_t more = llvm::count_if(
+      cone.leaves, [&](Value leaf) { return !cluster.leaves.contains(leaf); });
   if (cluster.leaves.size() + more > std::max(maxLeaves, cone.leaves.size()))
     return false;
   bool shares = false;
@@ -189,7 +213,8 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone, int64_t
     auto known = clusterOf.find(leaf);
     if (known != clusterOf.end() && known->second > index)
       return false; // Made by a later kernel.
-    shares |= cluster.leaves.contains(leaf) || (known != clusterOf.end() && known->second == index);
+    shares |= cluster.leaves.contains(leaf) ||
+              (known != clusterOf.end() && known->second == index);
   }
   return shares && place <= cluster.place;
 }
@@ -204,7 +229,8 @@ void Clustering::place(const Cone &cone) {
       at = std::max(at, number.at(op));
   }
   int64_t index = clusters.size();
-  for (int64_t i = index - 1; i >= 0 && i >= index - 16; --i) // Far ones share nothing worth a search.
+  for (int64_t i = index - 1; i >= 0 && i >= index - 16;
+       --i) // Far ones share nothing worth a search.
     if (join(clusters[i], i, cone, at)) {
       index = i;
       break;
@@ -215,7 +241,8 @@ void Clustering::place(const Cone &cone) {
   cluster.roots.push_back(cone.root);
   cluster.members.insert_range(cone.members);
   for (Value leaf : cone.leaves)
-    if (auto known = clusterOf.find(leaf); known == clusterOf.end() || known->second != index)
+    if (auto known = clusterOf.find(leaf);
+        known == clusterOf.end() || known->second != index)
       cluster.leaves.insert(leaf);
   if (cone.columns)
     cluster.columns = cone.columns;
@@ -230,7 +257,8 @@ LogicalResult Clustering::placeAll(ArrayRef<Operation *> order) {
     for (Operation *op : order)
       for (OpResult result : op->getResults())
         if (stored.contains(result) && failed(trace(result)))
-          return op->emitOpError("has no kernel form: its reduction is over neither leading nor trailing dims");
+          return op->emitOpError("has no kernel form: its reduction is over "
+                                 "neither leading nor trailing dims");
   }
   // Program order, so that operands are placed before users.
   for (Operation *op : order)

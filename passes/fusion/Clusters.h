@@ -23,8 +23,9 @@ struct Cone {
   ::mlir::Value root;
   ::llvm::SetVector<::mlir::Operation *> members;
   ::llvm::SetVector<::mlir::Value> leaves;
-  ::mlir::RankedTensorType space;               // iteration space
-  std::optional<transformer::DimsAttr> columns; // what reductions and rolls demand
+  ::mlir::RankedTensorType space; // iteration space
+  std::optional<transformer::DimsAttr>
+      columns; // what reductions and rolls demand
 };
 
 /// Cones that become one kernel.
@@ -42,7 +43,8 @@ struct Cluster {
 class Clustering {
 public:
   /// `maxLeaves` operands of a kernel, at most.
-  Clustering(::mlir::Block &block, int64_t maxLeaves) : block(block), maxLeaves(maxLeaves) {}
+  Clustering(::mlir::Block &block, int64_t maxLeaves)
+      : block(block), maxLeaves(maxLeaves) {}
   ::mlir::LogicalResult run();
 
   ::llvm::SmallVector<Cluster> clusters;
@@ -52,7 +54,10 @@ public:
 private:
   void findStored();
   void storeShared(::llvm::ArrayRef<::mlir::Operation *> order);
-  bool worthStoring(::mlir::OpResult value, const ::llvm::DenseMap<::mlir::Operation *, ::llvm::SmallVector<int64_t>> &kernels);
+  bool worthStoring(
+      ::mlir::OpResult value,
+      const ::llvm::DenseMap<::mlir::Operation *, ::llvm::SmallVector<int64_t>>
+          &kernels);
   ::mlir::LogicalResult placeAll(::llvm::ArrayRef<::mlir::Operation *> order);
   ::mlir::FailureOr<Cone> trace(::mlir::Value root);
   ::mlir::Value operandToStore(::mlir::Value root);
@@ -63,7 +68,8 @@ private:
   ::mlir::Block &block;
   size_t maxLeaves;
   ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
-  ::llvm::DenseMap<::mlir::Operation *, int64_t> notBefore; // recomputed op -> the anchor before it
+  ::llvm::DenseMap<::mlir::Operation *, int64_t>
+      notBefore; // recomputed op -> the anchor before it
   ::llvm::SetVector<::mlir::Value> stored;
   ::llvm::DenseMap<::mlir::Value, int64_t> clusterOf; // stored value -> cluster
 };

@@ -12,10 +12,12 @@ using namespace transformer;
 /// Whether `map` is just operand 0 + operand 1.
 bool isSum(MapOp map) {
   Block &body = map.getBody().front();
-  if (map.getInputs().size() != 2 || map.getNumResults() != 1 || body.getOperations().size() != 2)
+  if (map.getInputs().size() != 2 || map.getNumResults() != 1 ||
+      body.getOperations().size() != 2)
     return false;
   auto sum = dyn_cast<arith::AddFOp>(body.front());
-  return sum && isa<BlockArgument>(sum.getLhs()) && isa<BlockArgument>(sum.getRhs()) && sum.getLhs() != sum.getRhs();
+  return sum && isa<BlockArgument>(sum.getLhs()) &&
+         isa<BlockArgument>(sum.getRhs()) && sum.getLhs() != sum.getRhs();
 }
 
 /// Whether a product can add `bias` to its columns: the result's last dims,
@@ -23,12 +25,15 @@ bool isSum(MapOp map) {
 bool isColumnVector(Value bias, ContractOp product) {
   auto type = tensorType(bias), result = tensorType(product.getResult());
   auto equation = Equation::parse(product.getEquation());
-  if (failed(equation) || type.getRank() == 0 || type.getRank() >= result.getRank() ||
-      dimsOf(type).getNames() != dimsOf(result).getNames().take_back(type.getRank()))
+  if (failed(equation) || type.getRank() == 0 ||
+      type.getRank() >= result.getRank() ||
+      dimsOf(type).getNames() !=
+          dimsOf(result).getNames().take_back(type.getRank()))
     return false;
   StringRef columns = equation->result.take_back(type.getRank());
   StringRef rows = equation->result.drop_back(type.getRank());
-  return llvm::all_of(columns, [&](char c) { return !equation->lhs.contains(c); }) &&
+  return llvm::all_of(columns,
+                      [&](char c) { return !equation->lhs.contains(c); }) &&
          llvm::all_of(rows, [&](char c) { return equation->lhs.contains(c); });
 }
 
@@ -40,14 +45,19 @@ struct FoldBiasPass : impl::FoldBiasPassBase<FoldBiasPass> {
         sums.push_back(map);
     });
     for (MapOp map : sums)
-      for (auto [product, bias] : {std::pair(map.getInputs()[0], map.getInputs()[1]), std::pair(map.getInputs()[1], map.getInputs()[0])}) {
+      for (auto [product, bias] :
+           {std::pair(map.getInputs()[0], map.getInputs()[1]),
+            std::pair(map.getInputs()[1], map.getInputs()[0])}) {
         auto contract = product.getDefiningOp<ContractOp>();
-        if (!contract || contract.getBias() || !product.hasOneUse() || !isColumnVector(bias, contract) ||
+        if (!contract || contract.getBias() || !product.hasOneUse() ||
+            !isColumnVector(bias, contract) ||
             product.getType() != map.getResult(0).getType())
           continue;
         OpBuilder builder(map); // Here, where the bias is defined too.
-        auto folded = ContractOp::create(builder, contract.getLoc(), contract.getType(), contract.getEquationAttr(),
-                                         contract.getLhs(), contract.getRhs(), bias);
+        auto folded =
+            ContractOp::create(builder, contract.getLoc(), contract.getType(),
+                               contract.getEquationAttr(), contract.getLhs(),
+                               contract.getRhs(), bias);
         map.getResult(0).replaceAllUsesWith(folded.getResult());
         map.erase();
         contract.erase();

@@ -19,7 +19,8 @@ constexpr int64_t wantedColumns = 256;
 void splitColumnReductions(func::FuncOp function) {
   SmallVector<ReduceOp> reductions;
   function.walk([&](ReduceOp op) {
-    if (!op->getParentOfType<FusedOp>() && shapeOf(op) == ReductionShape::column)
+    if (!op->getParentOfType<FusedOp>() &&
+        shapeOf(op) == ReductionShape::column)
       reductions.push_back(op);
   });
   DimsAttr chunk = DimsAttr::get(function.getContext(), {"chunk"});
@@ -30,23 +31,30 @@ void splitColumnReductions(func::FuncOp function) {
     SmallVector<StringAttr> names(chunk.getNames());
     llvm::append_range(shape, tensorType(op).getShape());
     llvm::append_range(names, dimsOf(op.getResult()).getNames());
-    Type partial = namedType(shape, DimsAttr::get(function.getContext(), names), builder.getF32Type());
-    auto cast = UnrealizedConversionCastOp::create(builder, op.getLoc(), partial, op.getResult());
-    auto finish = ReduceOp::create(builder, op.getLoc(), op.getKind(), cast.getResult(0), chunk);
+    Type partial = namedType(shape, DimsAttr::get(function.getContext(), names),
+                             builder.getF32Type());
+    auto cast = UnrealizedConversionCastOp::create(builder, op.getLoc(),
+                                                   partial, op.getResult());
+    auto finish = ReduceOp::create(builder, op.getLoc(), op.getKind(),
+                                   cast.getResult(0), chunk);
     op.getResult().replaceAllUsesExcept(finish.getResult(), cast);
   }
 }
 
 bool countsElements(Operation *op) {
-  return op->walk([](Operation *inner) {
-    return isa<IndexOp, DropoutMaskOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-  }).wasInterrupted();
+  return op
+      ->walk([](Operation *inner) {
+        return isa<IndexOp, DropoutMaskOp>(inner) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// Builds one FusedOp.
 class ClusterBuilder {
 public:
-  ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored, llvm::function_ref<int64_t(int64_t)> maxChunks)
+  ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored,
+                 llvm::function_ref<int64_t(int64_t)> maxChunks)
       : cluster(cluster), stored(stored), maxChunks(maxChunks) {}
 
   void build(OpBuilder &builder) {
@@ -56,16 +64,21 @@ public:
     SmallVector<Value> operands;
     for (Value leaf : cluster.leaves)
       operands.push_back(stored.lookup(leaf) ? stored.lookup(leaf) : leaf);
-    SmallVector<Type> types = llvm::map_to_vector(cluster.roots, [&](Value root) { return resultOf(root).getType(); });
+    SmallVector<Type> types = llvm::map_to_vector(
+        cluster.roots, [&](Value root) { return resultOf(root).getType(); });
     auto fused = FusedOp::create(builder, loc, types, operands, rows, columns);
     fillBody(fused);
-    for (auto [root, result] : llvm::zip_equal(cluster.roots, fused.getResults()))
+    for (auto [root, result] :
+         llvm::zip_equal(cluster.roots, fused.getResults()))
       stored[resultOf(root)] = result;
   }
 
 private:
   Location location() {
-    return FusedLoc::get(cluster.space.getContext(), llvm::map_to_vector(cluster.roots, [](Value root) { return root.getLoc(); }));
+    return FusedLoc::get(cluster.space.getContext(),
+                         llvm::map_to_vector(cluster.roots, [](Value root) {
+                           return root.getLoc();
+                         }));
   }
 
   /// A reduction over rows leaves the kernel as its cast.
@@ -73,7 +86,8 @@ private:
     auto reduce = root.getDefiningOp<ReduceOp>();
     if (!reduce || shapeOf(reduce) != ReductionShape::column)
       return root;
-    return cast<UnrealizedConversionCastOp>(*root.getUsers().begin()).getResult(0);
+    return cast<UnrealizedConversionCastOp>(*root.getUsers().begin())
+        .getResult(0);
   }
 
   bool reducesRows() {
@@ -95,7 +109,8 @@ private:
       return DimsAttr::get(context, names);
     size_t count = names.empty() ? 0 : 1;
     int64_t size = count ? cluster.space.getShape().back() : 1;
-    while (!counts && count < names.size() - (reducesRows() ? 1 : 0) && size < wantedColumns && takesColumns(names.take_back(count + 1)))
+    while (!counts && count < names.size() - (reducesRows() ? 1 : 0) &&
+           size < wantedColumns && takesColumns(names.take_back(count + 1)))
       size *= cluster.space.getShape()[names.size() - ++count];
     return DimsAttr::get(context, names.take_back(count));
   }
@@ -106,13 +121,15 @@ private:
       int64_t rank = tensorType(value).getRank();
       return rank == 0 || rank == cluster.space.getRank();
     };
-    return llvm::all_of(cluster.leaves, plain) && llvm::all_of(cluster.roots, plain);
+    return llvm::all_of(cluster.leaves, plain) &&
+           llvm::all_of(cluster.roots, plain);
   }
 
   /// Whether each operand has all of `names` or none.
   bool takesColumns(ArrayRef<StringAttr> names) {
     return llvm::all_of(cluster.leaves, [&](Value leaf) {
-      size_t held = llvm::count_if(names, [&](StringAttr name) { return dimsOf(leaf).find(name) >= 0; });
+      size_t held = llvm::count_if(
+          names, [&](StringAttr name) { return dimsOf(leaf).find(name) >= 0; });
       return held == 0 || held == names.size();
     });
   }
@@ -139,7 +156,8 @@ private:
       for (int64_t size : type.getShape().drop_front())
         columns *= size;
       shape[0] = std::min(numRows, maxChunks(columns));
-      result.setType(RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
+      result.setType(RankedTensorType::get(shape, type.getElementType(),
+                                           type.getEncoding()));
     }
   }
 
@@ -147,17 +165,23 @@ private:
     Block *body = new Block;
     fused.getBody().push_back(body);
     IRMapping mapping;
-    for (auto [leaf, operand] : llvm::zip_equal(cluster.leaves, fused.getInputs()))
+    for (auto [leaf, operand] :
+         llvm::zip_equal(cluster.leaves, fused.getInputs()))
       mapping.map(leaf, body->addArgument(operand.getType(), operand.getLoc()));
     OpBuilder builder = OpBuilder::atBlockEnd(body);
-    SmallVector<Operation *> members(cluster.members.begin(), cluster.members.end());
-    llvm::sort(members, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    SmallVector<Operation *> members(cluster.members.begin(),
+                                     cluster.members.end());
+    llvm::sort(members, [](Operation *a, Operation *b) {
+      return a->isBeforeInBlock(b);
+    });
     for (Operation *op : members) {
       Operation *member = builder.clone(*op, mapping);
-      for (StringRef passOnly : {"transformer.backward", "transformer.recomputed"})
+      for (StringRef passOnly :
+           {"transformer.backward", "transformer.recomputed"})
         member->removeAttr(passOnly); // Equal kernels are one.
     }
-    SmallVector<Value> yields = llvm::map_to_vector(cluster.roots, [&](Value root) { return mapping.lookup(root); });
+    SmallVector<Value> yields = llvm::map_to_vector(
+        cluster.roots, [&](Value root) { return mapping.lookup(root); });
     YieldOp::create(builder, fused.getLoc(), yields);
   }
 
@@ -185,7 +209,9 @@ struct FusePass : impl::FusePassBase<FusePass> {
   using FusePassBase::FusePassBase;
 
   int64_t chunksOf(int64_t columns) {
-    int64_t narrow = std::min<int64_t>(narrowChunks, llvm::bit_floor(static_cast<uint64_t>(chunkElements / columns)));
+    int64_t narrow = std::min<int64_t>(
+        narrowChunks,
+        llvm::bit_floor(static_cast<uint64_t>(chunkElements / columns)));
     return std::max<int64_t>(chunks, narrow);
   }
 
@@ -207,22 +233,30 @@ struct FusePass : impl::FusePassBase<FusePass> {
         builder.setInsertionPointAfter(before);
       else
         builder.setInsertionPointToStart(&block);
-      ClusterBuilder(cluster, stored, [&](int64_t columns) { return chunksOf(columns); }).build(builder);
+      ClusterBuilder(cluster, stored, [&](int64_t columns) {
+        return chunksOf(columns);
+      }).build(builder);
       before = before ? before->getNextNode() : &block.front();
     }
     for (auto [old, value] : stored)
-      old.replaceUsesWithIf(value, [](OpOperand &use) { return !isFusible(use.getOwner()); });
+      old.replaceUsesWithIf(
+          value, [](OpOperand &use) { return !isFusible(use.getOwner()); });
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if ((isFusible(&op) || isa<UnrealizedConversionCastOp>(op)) && op.use_empty())
+      if ((isFusible(&op) || isa<UnrealizedConversionCastOp>(op)) &&
+          op.use_empty())
         op.erase();
     return success();
   }
 
   void runOnOperation() override {
-    for (auto [name, value, least] : {std::tuple("chunks", chunks.getValue(), 1), std::tuple("operands", operands.getValue(), 8),
-                                      std::tuple("narrow-chunks", narrowChunks.getValue(), 0), std::tuple("chunk-elements", chunkElements.getValue(), 0)})
+    for (auto [name, value, least] :
+         {std::tuple("chunks", chunks.getValue(), 1),
+          std::tuple("operands", operands.getValue(), 8),
+          std::tuple("narrow-chunks", narrowChunks.getValue(), 0),
+          std::tuple("chunk-elements", chunkElements.getValue(), 0)})
       if (value < least) {
-        getOperation().emitError() << name << " is " << value << ", expected at least " << least;
+        getOperation().emitError()
+            << name << " is " << value << ", expected at least " << least;
         return signalPassFailure();
       }
     for (auto function : getOperation().getOps<func::FuncOp>())

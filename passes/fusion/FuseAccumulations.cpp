@@ -9,42 +9,56 @@ namespace meshwork::fusion {
 namespace {
 using namespace transformer;
 
-struct FuseAccumulationsPass : impl::FuseAccumulationsPassBase<FuseAccumulationsPass> {
+struct FuseAccumulationsPass
+    : impl::FuseAccumulationsPassBase<FuseAccumulationsPass> {
   void runOnOperation() override {
-    auto noted = getOperation()->getAttrOfType<TypeAttr>("transformer.gradient_type");
-    Type gradientType = noted ? noted.getValue() : Type(Float32Type::get(&getContext()));
+    auto noted =
+        getOperation()->getAttrOfType<TypeAttr>("transformer.gradient_type");
+    Type gradientType =
+        noted ? noted.getValue() : Type(Float32Type::get(&getContext()));
     SmallVector<AccumulateOp> accumulations;
     getOperation().walk([&](AccumulateOp op) {
-      if (!isa_and_nonnull<ContractOp, EmbeddingGradOp>(op.getValue().getDefiningOp()) || !op.getValue().hasOneUse())
+      if (!isa_and_nonnull<ContractOp, EmbeddingGradOp>(
+              op.getValue().getDefiningOp()) ||
+          !op.getValue().hasOneUse())
         accumulations.push_back(op);
     });
     for (AccumulateOp op : accumulations)
-      rewrite(op, op.getKind() == StateKind::loss ? Type(Float32Type::get(&getContext())) : gradientType);
+      rewrite(op, op.getKind() == StateKind::loss
+                      ? Type(Float32Type::get(&getContext()))
+                      : gradientType);
   }
 
   static Value sum(ImplicitLocOpBuilder &b, Value old, Value value) {
-    return buildMap(b, b.getLoc(), old.getType(), {old, value}, [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
-      return arith::AddFOp::create(i, x[0], x[1]);
-    });
+    return buildMap(b, b.getLoc(), old.getType(), {old, value},
+                    [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                      return arith::AddFOp::create(i, x[0], x[1]);
+                    });
   }
 
   /// Adds only where the parts lie: the rest of an unslice is zero.
-  static void addParts(ImplicitLocOpBuilder &b, AccumulateOp op, Value old, UnsliceOp value) {
-    for (auto [part, offset] : llvm::zip_equal(value.getParts(), value.getOffsets())) {
+  static void addParts(ImplicitLocOpBuilder &b, AccumulateOp op, Value old,
+                       UnsliceOp value) {
+    for (auto [part, offset] :
+         llvm::zip_equal(value.getParts(), value.getOffsets())) {
       Type type = withElement(part.getType(), tensorType(old).getElementType());
       Value before = SliceOp::create(b, type, old, value.getDimAttr(), offset);
-      AssignOp::create(b, op.getKind(), op.getName(), value.getDimAttr(), offset, sum(b, before, part));
+      AssignOp::create(b, op.getKind(), op.getName(), value.getDimAttr(),
+                       offset, sum(b, before, part));
     }
   }
 
   static void rewrite(AccumulateOp op, Type element) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    Value old = StateOp::create(b, withElement(op.getValue().getType(), element), op.getKind(), op.getName());
+    Value old =
+        StateOp::create(b, withElement(op.getValue().getType(), element),
+                        op.getKind(), op.getName());
     auto unslice = op.getValue().getDefiningOp<UnsliceOp>();
     if (unslice)
       addParts(b, op, old, unslice);
     else
-      AssignOp::create(b, op.getKind(), op.getName(), sum(b, old, op.getValue()));
+      AssignOp::create(b, op.getKind(), op.getName(),
+                       sum(b, old, op.getValue()));
     op.erase();
     if (unslice && unslice->use_empty())
       unslice.erase();

@@ -1,8 +1,8 @@
 // Which layer of the model each op of the forward pass belongs to.
 #pragma once
 
-#include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace meshwork::memory {
 
@@ -29,7 +29,8 @@ public:
 private:
   void findStatics(::mlir::Block &block);
   int64_t atLeast(::mlir::Operation *op) const;
-  bool isReadAfter(::mlir::Value value, int64_t own, ::mlir::Operation *but = nullptr) const;
+  bool isReadAfter(::mlir::Value value, int64_t own,
+                   ::mlir::Operation *but = nullptr) const;
   void sinkBetweenLayers(::mlir::Block &block);
 
   ::llvm::DenseMap<::mlir::Operation *, int64_t> layer;

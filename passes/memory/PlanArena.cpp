@@ -12,7 +12,9 @@ using schedule::BufferOp;
 
 /// A cache line, and the widest vector.
 constexpr int64_t alignment = 64;
-int64_t aligned(int64_t size) { return (size + alignment - 1) / alignment * alignment; }
+int64_t aligned(int64_t size) {
+  return (size + alignment - 1) / alignment * alignment;
+}
 
 struct Placed {
   int64_t begin, end;
@@ -20,7 +22,8 @@ struct Placed {
 };
 
 /// The lowest offset at which `size` bytes are free throughout `life`.
-int64_t lowestGap(ArrayRef<Placed> placed, int64_t base, int64_t size, Life life) {
+int64_t lowestGap(ArrayRef<Placed> placed, int64_t base, int64_t size,
+                  Life life) {
   int64_t at = base;
   for (const Placed &other : placed) { // Sorted by begin.
     if (other.life.last < life.first || life.last < other.life.first)
@@ -39,14 +42,17 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
     int64_t base = 0;
     SmallVector<std::pair<BufferOp, Life>> persistent, temporary;
     for (auto &[buffer, life] : lives)
-      (buffer.getPersistent() ? persistent : temporary).emplace_back(buffer, life);
-    for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind(); ++kind)
+      (buffer.getPersistent() ? persistent : temporary)
+          .emplace_back(buffer, life);
+    for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind();
+         ++kind)
       for (auto &[buffer, life] : persistent)
         if (static_cast<uint32_t>(buffer.getKind()) == kind) {
           buffer.setOffset(base);
           base += aligned(buffer.getSizeBytes());
         }
-    SmallVector<std::tuple<int64_t, size_t>> order; // largest first, then as they come
+    SmallVector<std::tuple<int64_t, size_t>>
+        order; // largest first, then as they come
     for (auto [i, entry] : llvm::enumerate(temporary))
       order.emplace_back(-entry.first.getSizeBytes(), i);
     llvm::sort(order);
@@ -57,7 +63,8 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
       int64_t size = aligned(buffer.getSizeBytes());
       int64_t at = lowestGap(placed, base, size, life);
       buffer.setOffset(at);
-      auto where = llvm::upper_bound(placed, at, [](int64_t a, const Placed &p) { return a < p.begin; });
+      auto where = llvm::upper_bound(
+          placed, at, [](int64_t a, const Placed &p) { return a < p.begin; });
       placed.insert(where, {at, at + size, life});
       end = std::max(end, at + size);
     }

@@ -17,27 +17,36 @@ using namespace transformer;
 enum class Policy { none, selective, full };
 
 /// One policy for all layers, or one for each.
-FailureOr<SmallVector<Policy>> parse(ArrayRef<std::string> names, int64_t numLayers, function_ref<InFlightDiagnostic()> error) {
+FailureOr<SmallVector<Policy>> parse(ArrayRef<std::string> names,
+                                     int64_t numLayers,
+                                     function_ref<InFlightDiagnostic()> error) {
   SmallVector<Policy> policies;
   for (StringRef name : names) {
     auto policy = llvm::StringSwitch<std::optional<Policy>>(name)
-                      .Case("none", Policy::none).Case("selective", Policy::selective).Case("full", Policy::full)
+                      .Case("none", Policy::none)
+                      .Case("selective", Policy::selective)
+                      .Case("full", Policy::full)
                       .Default(std::nullopt);
     if (!policy)
-      return error() << "recompute policy is '" << name << "', expected none, selective or full";
+      return error() << "recompute policy is '" << name
+                     << "', expected none, selective or full";
     policies.push_back(*policy);
   }
   if (policies.size() == 1)
     policies.resize(std::max<int64_t>(numLayers, 1), policies[0]);
   if (static_cast<int64_t>(policies.size()) != std::max<int64_t>(numLayers, 1))
-    return error() << "found " << policies.size() << " recompute policies, expected one, or one for each of " << numLayers << " layers";
+    return error() << "found " << policies.size()
+                   << " recompute policies, expected one, or one for each of "
+                   << numLayers << " layers";
   return policies;
 }
 
 class Recompute {
 public:
-  Recompute(func::FuncOp function, const Layers &layers, ArrayRef<Policy> policies, bool keepGathered)
-      : block(function.getBody().front()), layers(layers), policies(policies), keepGathered(keepGathered) {}
+  Recompute(func::FuncOp function, const Layers &layers,
+            ArrayRef<Policy> policies, bool keepGathered)
+      : block(function.getBody().front()), layers(layers), policies(policies),
+        keepGathered(keepGathered) {}
 
   void run() {
     if (keepGathered)
@@ -53,16 +62,23 @@ public:
 
 private:
   static bool isSame(Operation *a, Operation *b) {
-    return a->getName() == b->getName() && a->getOperands() == b->getOperands() && a->getResultTypes() == b->getResultTypes() &&
-           a->getInherentAttr("dim") == b->getInherentAttr("dim") && a->getInherentAttr("axes") == b->getInherentAttr("axes");
+    return a->getName() == b->getName() &&
+           a->getOperands() == b->getOperands() &&
+           a->getResultTypes() == b->getResultTypes() &&
+           a->getInherentAttr("dim") == b->getInherentAttr("dim") &&
+           a->getInherentAttr("axes") == b->getInherentAttr("axes");
   }
 
   /// The backward pass reads the weights that the forward pass has gathered.
   void shareGathered() {
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (!isBackward(&op) || !layers.isStatic(&op) || !isa<mesh::CollectiveOpInterface>(op))
+      if (!isBackward(&op) || !layers.isStatic(&op) ||
+          !isa<mesh::CollectiveOpInterface>(op))
         continue;
-      auto known = llvm::find_if(op.getOperand(0).getUsers(), [&](Operation *other) { return !isBackward(other) && isSame(&op, other); });
+      auto known =
+          llvm::find_if(op.getOperand(0).getUsers(), [&](Operation *other) {
+            return !isBackward(other) && isSame(&op, other);
+          });
       if (known == op.getOperand(0).getUsers().end())
         continue;
       op.replaceAllUsesWith(*known);
@@ -73,12 +89,16 @@ private:
   /// Notes which ops run again, and which others' results can be had in the
   /// backward pass: those that it reads itself, and those that cross layers.
   void classify(Operation *op) {
-    bool sourcesAvailable = llvm::all_of(op->getOperands(), [&](Value v) { return !v.getDefiningOp() || available.contains(v.getDefiningOp()); });
+    bool sourcesAvailable = llvm::all_of(op->getOperands(), [&](Value v) {
+      return !v.getDefiningOp() || available.contains(v.getDefiningOp());
+    });
     bool isNeeded = llvm::any_of(op->getUsers(), isBackward);
     if (sourcesAvailable && mayRunAgain(op)) {
       dropped.insert(op);
       available.insert(op);
-    } else if (isNeeded || layers.isStatic(op) || llvm::any_of(op->getResults(), [&](Value v) { return layers.crosses(v); })) {
+    } else if (isNeeded || layers.isStatic(op) ||
+               llvm::any_of(op->getResults(),
+                            [&](Value v) { return layers.crosses(v); })) {
       available.insert(op);
     }
   }
@@ -92,22 +112,30 @@ private:
   }
 
   bool mayRunAgain(Operation *op) const {
-    if (layers.isStatic(op)) // A gathered weight is gathered again, unless the spec says to keep it.
+    if (layers.isStatic(op)) // A gathered weight is gathered again, unless the
+                             // spec says to keep it.
       return (!keepGathered && isa<mesh::CollectiveOpInterface>(op)) ||
-             llvm::any_of(op->getOperands(), [&](Value v) { return dropped.contains(v.getDefiningOp()); });
+             llvm::any_of(op->getOperands(), [&](Value v) {
+               return dropped.contains(v.getDefiningOp());
+             });
     switch (policyOf(op)) {
     case Policy::none:
       return false;
     case Policy::selective:
       return isCheap(op);
     case Policy::full:
-      return !isa<HeadLossGradOp>(op) && isMemoryEffectFree(op) && llvm::none_of(op->getResults(), [&](Value v) { return layers.crosses(v); });
+      return !isa<HeadLossGradOp>(op) && isMemoryEffectFree(op) &&
+             llvm::none_of(op->getResults(),
+                           [&](Value v) { return layers.crosses(v); });
     }
     llvm_unreachable("all policies are handled");
   }
 
   /// Little beside the products; and what makes a value larger than it was.
-  static bool isCheap(Operation *op) { return isa<MapOp, ReduceOp, RollOp, SliceOp, mesh::AllGatherOp, mesh::SliceOp>(op); }
+  static bool isCheap(Operation *op) {
+    return isa<MapOp, ReduceOp, RollOp, SliceOp, mesh::AllGatherOp,
+               mesh::SliceOp>(op);
+  }
 
   /// `value` for use at `before`: itself, or what computes it again.
   Value again(Value value, Operation *before) {
@@ -123,7 +151,8 @@ private:
       clone = clones[op] = OpBuilder(before).clone(*op, mapping);
       clone->setAttr("transformer.backward", UnitAttr::get(op->getContext()));
       if (!layers.isStatic(op))
-        clone->setAttr("transformer.recomputed", UnitAttr::get(op->getContext()));
+        clone->setAttr("transformer.recomputed",
+                       UnitAttr::get(op->getContext()));
     }
     return clone->getResult(cast<OpResult>(value).getResultNumber());
   }
@@ -147,7 +176,9 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
     }
     Layers layers(function);
     std::vector<std::string> names(policies.begin(), policies.end());
-    FailureOr<SmallVector<Policy>> parsed = parse(names.empty() ? std::vector<std::string>{"selective"} : names, layers.count(), [&] { return getOperation().emitError(); });
+    FailureOr<SmallVector<Policy>> parsed =
+        parse(names.empty() ? std::vector<std::string>{"selective"} : names,
+              layers.count(), [&] { return getOperation().emitError(); });
     if (failed(parsed))
       return signalPassFailure();
     Recompute(function, layers, *parsed, keepGathered).run();

@@ -1,10 +1,10 @@
 // Gives operands the sharding that their user needs. Visits each op once, in
 // the order of the program. Which collectives a reshard becomes is decided
 // later (Localize.cpp).
-#include "llvm/ADT/ScopeExit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Notes.h"
+#include "llvm/ADT/ScopeExit.h"
 #include <deque>
 #include <set>
 
@@ -28,7 +28,8 @@ using StatePartials = std::map<StateKey, StatePartial>;
 class Insertion {
 public:
   Insertion(func::FuncOp function, mesh::MeshAttr attr, StatePartials &partials)
-      : function(function), attr(attr), mesh(meshFrom(attr)), partials(partials), builder(function.getContext()) {}
+      : function(function), attr(attr), mesh(meshFrom(attr)),
+        partials(partials), builder(function.getContext()) {}
 
   LogicalResult run() {
     nameAll(function);
@@ -49,7 +50,9 @@ private:
   LogicalResult begin(Value value) {
     mesh::ShardingAttr sharding = mesh::shardingOf(value);
     if (!sharding)
-      return emitError(value.getLoc()) << "a value of " << value.getType() << " has no sharding; run -sharding-propagate first";
+      return emitError(value.getLoc())
+             << "a value of " << value.getType()
+             << " has no sharding; run -sharding-propagate first";
     home[value] = actual[value] = fromAttr(attr, sharding);
     return success();
   }
@@ -58,8 +61,10 @@ private:
     for (Value result : op->getResults())
       if (failed(begin(result)))
         return failure();
-    if (isa<transformer::ParameterOp, StateOp, AccumulateOp, AssignOp>(op) && !op->hasAttr(storedName))
-      return op->emitOpError("has no ") << storedName << "; run -sharding-shard-states first";
+    if (isa<transformer::ParameterOp, StateOp, AccumulateOp, AssignOp>(op) &&
+        !op->hasAttr(storedName))
+      return op->emitOpError("has no ")
+             << storedName << "; run -sharding-shard-states first";
     if (isa<transformer::ParameterOp, StateOp>(op)) {
       readState(op);
       return success();
@@ -67,7 +72,11 @@ private:
     if (auto op_ = dyn_cast<AccumulateOp>(op))
       accumulations[{op_.getKind(), op_.getName()}].push_back(op_);
     else if (auto assign = dyn_cast<AssignOp>(op))
-      assign.getValueMutable().assign(inSharding(assign.getValue(), storedOf(op), op, [&] { return storedReason(assign.getKind(), assign.getName(), assign.getValue(), storedOf(op)); }));
+      assign.getValueMutable().assign(
+          inSharding(assign.getValue(), storedOf(op), op, [&] {
+            return storedReason(assign.getKind(), assign.getName(),
+                                assign.getValue(), storedOf(op));
+          }));
     else if (isa<FactorOpInterface>(op))
       computeFactors(op);
     else if (op->getNumResults() != 0 && !isa<StepInputOp>(op))
@@ -75,12 +84,15 @@ private:
     return success();
   }
 
-  Sharding storedOf(Operation *op) { return fromAttr(attr, op->getAttrOfType<mesh::ShardingAttr>(storedName)); }
+  Sharding storedOf(Operation *op) {
+    return fromAttr(attr, op->getAttrOfType<mesh::ShardingAttr>(storedName));
+  }
 
   void readState(Operation *op) {
     Sharding stored = storedOf(op);
     if (auto state = dyn_cast<StateOp>(op))
-      if (auto known = partials.find({state.getKind(), state.getName()}); known != partials.end()) {
+      if (auto known = partials.find({state.getKind(), state.getName()});
+          known != partials.end()) {
         stored.partial = known->second.axes;
         sums[state.getResult()] = known->second.sums;
       }
@@ -94,27 +106,35 @@ private:
       return;
     std::deque<std::vector<Axes>> lies;
     SmallVector<Proposal> proposed = proposals(table, lies);
-    std::vector<Axes> decided = table.decide(mesh, proposed, /*aggressive=*/true);
+    std::vector<Axes> decided =
+        table.decide(mesh, proposed, /*aggressive=*/true);
     if (drawsRandom(op) && function.getNumArguments() != 0)
       keepSamples(table, decided);
     for (unsigned t = 0; t < table.numOperands(); ++t) {
       if (!isa<RankedTensorType>(table.tensor(t).getType()))
         continue;
-      Sharding needed{table.dimsOf(mesh, t, decided), {}, sharding::Reduction::sum};
-      op->setOperand(t, inSharding(table.tensor(t), needed, op, [&] { return operandReason(op, table, t, decided, proposed); }));
+      Sharding needed{
+          table.dimsOf(mesh, t, decided), {}, sharding::Reduction::sum};
+      op->setOperand(t, inSharding(table.tensor(t), needed, op, [&] {
+                       return operandReason(op, table, t, decided, proposed);
+                     }));
     }
     for (OpResult result : op->getResults()) {
-      actual[result] = table.resultSharding(mesh, result.getResultNumber(), decided);
+      actual[result] =
+          table.resultSharding(mesh, result.getResultNumber(), decided);
       noteSums(result, table, decided, proposed);
     }
   }
 
-  /// Why a result is partial: which factors are combined into it, and what split them.
-  void noteSums(OpResult result, const FactorTable &table, ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
+  /// Why a result is partial: which factors are combined into it, and what
+  /// split them.
+  void noteSums(OpResult result, const FactorTable &table,
+                ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
     for (auto [f, factor] : llvm::enumerate(table.factors()))
       if (factor.resultDims[result.getResultNumber()] == Factor::absent)
         for (AxisId axis : decided[f])
-          sums[result].push_back(factorAxis(notes(), mesh, table, f, axis, proposed));
+          sums[result].push_back(
+              factorAxis(notes(), mesh, table, f, axis, proposed));
   }
 
   static bool drawsRandom(Operation *op) {
@@ -122,27 +142,32 @@ private:
       return !attention.getRandom().empty();
     if (auto gradient = dyn_cast<transformer::AttentionGradOp>(op))
       return !gradient.getRandom().empty();
-    return op->walk([](DropoutMaskOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    return op->walk([](DropoutMaskOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
   }
 
-  /// Masks count samples from the rank's first one, so a rank draws them for the
-  /// samples that it was given, and for all of these.
+  /// Masks count samples from the rank's first one, so a rank draws them for
+  /// the samples that it was given, and for all of these.
   void keepSamples(const FactorTable &table, std::vector<Axes> &decided) {
     const Axes &data = actual[function.getArgument(0)].dims[0];
     for (auto [factor, axes] : llvm::zip_equal(table.factors(), decided))
       if (factor.name == "batch")
         axes = data;
       else
-        llvm::erase_if(axes, [&](AxisId axis) { return llvm::is_contained(data, axis); });
+        llvm::erase_if(
+            axes, [&](AxisId axis) { return llvm::is_contained(data, axis); });
   }
 
   /// `lies` keeps the dims: `home` moves when it grows.
-  SmallVector<Proposal> proposals(const FactorTable &table, std::deque<std::vector<Axes>> &lies) {
+  SmallVector<Proposal> proposals(const FactorTable &table,
+                                  std::deque<std::vector<Axes>> &lies) {
     SmallVector<Proposal> list;
     for (unsigned t = 0; t < table.numTensors(); ++t) {
       Value value = table.tensor(t);
-      bool isParameter = isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()) ||
-                         llvm::any_of(value.getUsers(), [](Operation *user) { return isa<AccumulateOp>(user); });
+      bool isParameter =
+          isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()) ||
+          llvm::any_of(value.getUsers(),
+                       [](Operation *user) { return isa<AccumulateOp>(user); });
       list.push_back({&lies.emplace_back(home[value].dims), isParameter});
     }
     return list;
@@ -159,7 +184,8 @@ private:
     SmallVector<Proposal> list(table.numTensors(), Proposal{nullptr, false});
     std::deque<std::vector<Axes>> lies;
     for (auto [t, operand] : llvm::enumerate(op->getOperands())) {
-      if (actual[operand].partial != first.partial || !llvm::all_of(operand.getUsers(), defers))
+      if (actual[operand].partial != first.partial ||
+          !llvm::all_of(operand.getUsers(), defers))
         return false;
       list[t].dims = &lies.emplace_back(actual[operand].dims);
     }
@@ -168,22 +194,31 @@ private:
       if (table.dimsOf(mesh, t, decided) != actual[operand].dims)
         return false;
     for (OpResult result : op->getResults()) {
-      Sharding sharding = table.resultSharding(mesh, result.getResultNumber(), decided);
-      sharding.partial.insert(sharding.partial.end(), first.partial.begin(), first.partial.end());
+      Sharding sharding =
+          table.resultSharding(mesh, result.getResultNumber(), decided);
+      sharding.partial.insert(sharding.partial.end(), first.partial.begin(),
+                              first.partial.end());
       llvm::sort(sharding.partial);
       actual[result] = sharding;
       noteSums(result, table, decided, list);
-      llvm::append_range(sums[result], std::vector<FactorAxis>(sums[op->getOperand(0)]));
+      llvm::append_range(sums[result],
+                         std::vector<FactorAxis>(sums[op->getOperand(0)]));
     }
     return true;
   }
   /// A sum is cheaper before it is broadcast.
   static bool broadcasts(Operation *op) {
     auto map = dyn_cast<MapOp>(op);
-    auto elements = [](Value value) { return tensorType(value).getNumElements(); };
-    return map && llvm::all_of(map.getInputs(), [&](Value input) { return elements(input) < elements(map.getResult(0)); });
+    auto elements = [](Value value) {
+      return tensorType(value).getNumElements();
+    };
+    return map && llvm::all_of(map.getInputs(), [&](Value input) {
+             return elements(input) < elements(map.getResult(0));
+           });
   }
-  static bool defers(Operation *user) { return isa<AccumulateOp>(user) || isLinear(user); }
+  static bool defers(Operation *user) {
+    return isa<AccumulateOp>(user) || isLinear(user);
+  }
 
   /// All that is added to one state must be partial over the same axes; the
   /// others are reduced before.
@@ -191,53 +226,70 @@ private:
     for (auto &[key, ops] : accumulations) {
       Axes common = actual[ops[0].getValue()].partial;
       for (AccumulateOp op : ops)
-        llvm::erase_if(common, [&](AxisId axis) { return !llvm::is_contained(actual[op.getValue()].partial, axis); });
+        llvm::erase_if(common, [&](AxisId axis) {
+          return !llvm::is_contained(actual[op.getValue()].partial, axis);
+        });
       Sharding stored = storedOf(ops[0]);
       for (const Axes &dim : stored.dims)
-        llvm::erase_if(common, [&](AxisId axis) { return llvm::is_contained(dim, axis); });
+        llvm::erase_if(
+            common, [&](AxisId axis) { return llvm::is_contained(dim, axis); });
       stored.partial = common;
       partials[key] = {common, sums[ops[0].getValue()]};
       for (AccumulateOp op : ops) {
         op->setAttr(storedName, toAttr(attr, stored));
         Value value = op.getValue();
         if (actual[value] != stored)
-          op.getValueMutable().assign(moved(value, actual[value], stored, op, storedReason(key.first, key.second, value, stored)));
+          op.getValueMutable().assign(
+              moved(value, actual[value], stored, op,
+                    storedReason(key.first, key.second, value, stored)));
       }
     }
   }
 
   /// `value` as `user` needs it; via its home, which all users share.
-  Value inSharding(Value value, Sharding needed, Operation *user, function_ref<std::string()> reason) {
+  Value inSharding(Value value, Sharding needed, Operation *user,
+                   function_ref<std::string()> reason) {
     if (actual[value] == needed)
       return value;
     Value whole = value;
     if (actual[value] != home[value])
       whole = moved(value, actual[value], home[value], user, homeReason(value));
-    return home[value] == needed ? whole : moved(whole, home[value], needed, user, reason());
+    return home[value] == needed
+               ? whole
+               : moved(whole, home[value], needed, user, reason());
   }
 
   /// A reshard, shared with others of the same value. Parameters that are split
   /// further when stored are gathered for the forward and for the backward pass
   /// apart, so that they need not be kept between the two.
-  Value moved(Value value, Sharding from, Sharding to, Operation *user, const std::string &reason) {
+  Value moved(Value value, Sharding from, Sharding to, Operation *user,
+              const std::string &reason) {
     bool inBackward = user->hasAttr("transformer.backward");
-    bool isStored = isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
-    Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh), isStored && inBackward}];
+    bool isStored =
+        isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
+    Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh),
+                          isStored && inBackward}];
     if (known)
       return known;
     Value noted = original.contains(value) ? original.lookup(value) : value;
     // What gave way is told of the value; here who and what for is enough.
-    std::string cause = overLayers(notesOn(noted).name) + " " + overLayers(StringRef(reason).split(sinceMark).first);
+    std::string cause = overLayers(notesOn(noted).name) + " " +
+                        overLayers(StringRef(reason).split(sinceMark).first);
     builder.setInsertionPoint(user);
-    auto reshard = mesh::ReshardOp::create(builder, value.getLoc(), value.getType(), value, toAttr(attr, from), toAttr(attr, to),
-                                           builder.getStringAttr(cause));
+    auto reshard = mesh::ReshardOp::create(
+        builder, value.getLoc(), value.getType(), value, toAttr(attr, from),
+        toAttr(attr, to), builder.getStringAttr(cause));
     if (inBackward)
       reshard->setAttr("transformer.backward", builder.getUnitAttr());
     known = reshard.getResult();
     original[known] = noted;
     std::vector<mesh::Move> &moves = notesOn(noted).moves;
     notes().reshards[reshard] = {placeOf(noted), moves.size()};
-    moves.push_back({sharding::textOf(mesh, from), sharding::textOf(mesh, to), overLayers(reason), phaseOf(inBackward), {}});
+    moves.push_back({sharding::textOf(mesh, from),
+                     sharding::textOf(mesh, to),
+                     overLayers(reason),
+                     phaseOf(inBackward),
+                     {}});
     home[known] = actual[known] = to;
     return known;
   }
@@ -245,9 +297,16 @@ private:
   //===-- Words for `meshwork explain` --------------------------------------//
 
   mesh::Provenance &notes() { return mesh::provenanceOf(function); }
-  std::string phaseOf(bool inBackward) { return function.getName() == "update" ? "update" : inBackward ? "backward" : "forward"; }
+  std::string phaseOf(bool inBackward) {
+    return function.getName() == "update" ? "update"
+           : inBackward                   ? "backward"
+                                          : "forward";
+  }
   std::string axesText(const Axes &axes) const {
-    return llvm::join(llvm::map_range(axes, [&](AxisId axis) { return mesh.axes[axis].name; }), ", ");
+    return llvm::join(
+        llvm::map_range(axes,
+                        [&](AxisId axis) { return mesh.axes[axis].name; }),
+        ", ");
   }
   /// Axes that split `all` and not `some`.
   static Axes furtherAxes(const Sharding &all, const Sharding &some) {
@@ -263,18 +322,29 @@ private:
   std::string sumReason(Value value, const Axes &left) {
     SmallVector<FactorAxis> list;
     for (const FactorAxis &one : sums[value])
-      if (llvm::none_of(left, [&](AxisId axis) { return mesh.axes[axis].name == one.axis; }))
+      if (llvm::none_of(left, [&](AxisId axis) {
+            return mesh.axes[axis].name == one.axis;
+          }))
         list.push_back(one);
-    return list.empty() ? "is a sum over " + axesText(actual[value].partial) : "sums over " + sharding::textOf(list);
+    return list.empty() ? "is a sum over " + axesText(actual[value].partial)
+                        : "sums over " + sharding::textOf(list);
   }
 
-  std::string storedReason(StateKind kind, StringRef name, Value value, const Sharding &stored) {
-    std::string state = (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name)).str();
-    Axes split = furtherAxes(stored, home[value]), whole = furtherAxes(home[value], stored);
-    std::string place = !split.empty() ? state + " is stored over " + axesText(split) + " (zero.stage)"
-                        : whole.empty() ? state + " is kept"
-                                        : state + " is stored whole over " + axesText(whole) + ", its optimizer is split (zero.stage)";
-    return actual[value].partial.empty() ? "is written where " + place : sumReason(value, stored.partial) + "; " + place;
+  std::string storedReason(StateKind kind, StringRef name, Value value,
+                           const Sharding &stored) {
+    std::string state =
+        (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name)).str();
+    Axes split = furtherAxes(stored, home[value]),
+         whole = furtherAxes(home[value], stored);
+    std::string place =
+        !split.empty()
+            ? state + " is stored over " + axesText(split) + " (zero.stage)"
+        : whole.empty() ? state + " is kept"
+                        : state + " is stored whole over " + axesText(whole) +
+                              ", its optimizer is split (zero.stage)";
+    return actual[value].partial.empty()
+               ? "is written where " + place
+               : sumReason(value, stored.partial) + "; " + place;
   }
 
   std::string homeReason(Value value) {
@@ -283,12 +353,15 @@ private:
     Axes split = furtherAxes(actual[value], home[value]);
     if (!isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()))
       return "is computed split over " + axesText(split);
-    return "is stored over " + axesText(split) + " (zero.stage) and computed with whole";
+    return "is stored over " + axesText(split) +
+           " (zero.stage) and computed with whole";
   }
 
   /// What an op needs of an operand that lies otherwise: the axes that gave way
   /// to a stronger factor, and those that the others bring.
-  std::string operandReason(Operation *op, const FactorTable &table, unsigned tensor, ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
+  std::string operandReason(Operation *op, const FactorTable &table,
+                            unsigned tensor, ArrayRef<Axes> decided,
+                            ArrayRef<Proposal> proposed) {
     std::vector<std::string> parts;
     for (auto [f, factor] : llvm::enumerate(table.factors())) {
       int64_t dim = table.dimOf(tensor, factor);
@@ -299,25 +372,36 @@ private:
           parts.push_back(lostReason(table, f, axis, decided, proposed));
       for (AxisId axis : decided[f])
         if (!llvm::is_contained(home[table.tensor(tensor)].dims[dim], axis))
-          parts.push_back("takes " + factorAxis(notes(), mesh, table, f, axis, proposed).text());
+          parts.push_back(
+              "takes " +
+              factorAxis(notes(), mesh, table, f, axis, proposed).text());
     }
     Value user = op->getNumResults() ? op->getResult(0) : Value();
-    std::string name = user ? notesOn(user).name : op->getName().stripDialect().str();
-    return "for " + name + (parts.empty() ? "" : ", which " + llvm::join(parts, ", and "));
+    std::string name =
+        user ? notesOn(user).name : op->getName().stripDialect().str();
+    return "for " + name +
+           (parts.empty() ? "" : ", which " + llvm::join(parts, ", and "));
   }
 
-  std::string lostReason(const FactorTable &table, size_t factor, AxisId axis, ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
-    std::string dim = table.factors()[factor].name.str(), name = mesh.axes[axis].name;
+  std::string lostReason(const FactorTable &table, size_t factor, AxisId axis,
+                         ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
+    std::string dim = table.factors()[factor].name.str(),
+                name = mesh.axes[axis].name;
     if (table.factors()[factor].kind == Factor::whole)
       return "needs all of " + dim + " in one place";
     for (auto [winner, axes] : llvm::enumerate(decided)) {
       if (winner == factor || !llvm::is_contained(axes, axis))
         continue;
-      std::string annotation = factorAxis(notes(), mesh, table, winner, axis, proposed).annotation;
-      return "needs all of " + dim + " while " + name + " splits " + table.factors()[winner].name.str() + (annotation.empty() ? "" : " (" + annotation + ")") +
-             sinceMark.str() + table.whyStronger(winner, factor, axis, mesh, proposed);
+      std::string annotation =
+          factorAxis(notes(), mesh, table, winner, axis, proposed).annotation;
+      return "needs all of " + dim + " while " + name + " splits " +
+             table.factors()[winner].name.str() +
+             (annotation.empty() ? "" : " (" + annotation + ")") +
+             sinceMark.str() +
+             table.whyStronger(winner, factor, axis, mesh, proposed);
     }
-    return "needs all of " + dim + ", which its other tensors do not split over " + name;
+    return "needs all of " + dim +
+           ", which its other tensors do not split over " + name;
   }
 
   func::FuncOp function;
@@ -346,7 +430,8 @@ struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
     for (StringRef name : {"microbatch", "update"}) {
       auto function = getOperation().lookupSymbol<func::FuncOp>(name);
       if (!function || !attr) {
-        getOperation().emitError() << "expected a function @" << name << " and the attribute mesh.mesh";
+        getOperation().emitError() << "expected a function @" << name
+                                   << " and the attribute mesh.mesh";
         return signalPassFailure();
       }
       if (failed(Insertion(function, attr, partials).run()))

@@ -2,10 +2,10 @@
 #include "dialects/mesh/Provenance.h"
 #include "lib/Sharding/Reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "passes/partition/Mask.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Shardings.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 namespace meshwork::partition {
@@ -18,7 +18,8 @@ using namespace sharding;
 class Localization {
 public:
   Localization(func::FuncOp function, mesh::MeshAttr attr, Planner &planner)
-      : function(function), attr(attr), mesh(meshFrom(attr)), planner(planner), builder(function.getContext()), masks(attr, mesh) {}
+      : function(function), attr(attr), mesh(meshFrom(attr)), planner(planner),
+        builder(function.getContext()), masks(attr, mesh) {}
 
   LogicalResult run() {
     SmallVector<Operation *> ops;
@@ -43,15 +44,18 @@ public:
       else if (!isa<transformer::ParameterOp, StateOp>(op))
         op->removeAttr(mesh::MeshDialect::shardingsName);
     for (BlockArgument argument : function.getArguments())
-      function.removeArgAttr(argument.getArgNumber(), mesh::MeshDialect::shardingName);
-    function.setFunctionType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(), {}));
+      function.removeArgAttr(argument.getArgNumber(),
+                             mesh::MeshDialect::shardingName);
+    function.setFunctionType(FunctionType::get(
+        function.getContext(), function.getBody().getArgumentTypes(), {}));
     return success(fine);
   }
 
 private:
   Sharding shardingOf(Value value) const {
     mesh::ShardingAttr sharding = mesh::shardingOf(value);
-    return sharding ? fromAttr(attr, sharding) : replicated(tensorType(value).getRank());
+    return sharding ? fromAttr(attr, sharding)
+                    : replicated(tensorType(value).getRank());
   }
 
   void shrink(Value value) {
@@ -62,25 +66,38 @@ private:
   /// A partial sum may be added up, go through what is linear, or wait in a
   /// state that knows; anything else would make a wrong value of it.
   LogicalResult checkPartial(Operation *op) {
-    auto partialOf = [&](Value value) { return isa<RankedTensorType>(value.getType()) ? shardingOf(value).partial : Axes(); };
+    auto partialOf = [&](Value value) {
+      return isa<RankedTensorType>(value.getType()) ? shardingOf(value).partial
+                                                    : Axes();
+    };
     if (auto reshard = dyn_cast<mesh::ReshardOp>(op)) {
-      Sharding from = fromAttr(attr, reshard.getSource()), actual = shardingOf(reshard.getInput());
+      Sharding from = fromAttr(attr, reshard.getSource()),
+               actual = shardingOf(reshard.getInput());
       if (from == actual)
         return success();
-      return reshard.emitOpError() << "starts from " << textOf(mesh, from) << ", but its input is " << textOf(mesh, actual);
+      return reshard.emitOpError()
+             << "starts from " << textOf(mesh, from) << ", but its input is "
+             << textOf(mesh, actual);
     }
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       Axes partial = partialOf(operand);
       auto isSame = [&](Value value) { return partialOf(value) == partial; };
       auto includes = [&](Value value) {
         Axes all = partialOf(value);
-        return llvm::all_of(partial, [&](AxisId axis) { return llvm::is_contained(all, axis); });
+        return llvm::all_of(partial, [&](AxisId axis) {
+          return llvm::is_contained(all, axis);
+        });
       };
       auto stored = op->getAttrOfType<mesh::ShardingAttr>(storedName);
-      bool waits = isa<AccumulateOp>(op) && stored && fromAttr(attr, stored).partial == partial;
-      bool passes = isLinear(op) && llvm::all_of(op->getOperands(), isSame) && llvm::all_of(op->getResults(), includes);
+      bool waits = isa<AccumulateOp>(op) && stored &&
+                   fromAttr(attr, stored).partial == partial;
+      bool passes = isLinear(op) && llvm::all_of(op->getOperands(), isSame) &&
+                    llvm::all_of(op->getResults(), includes);
       if (!partial.empty() && !waits && !passes)
-        return op->emitOpError() << "operand #" << i << " is " << textOf(mesh, shardingOf(operand)) << ", a sum that is not complete; expected a mesh.reshard before it";
+        return op->emitOpError() << "operand #" << i << " is "
+                                 << textOf(mesh, shardingOf(operand))
+                                 << ", a sum that is not complete; expected a "
+                                    "mesh.reshard before it";
     }
     return success();
   }
@@ -89,11 +106,15 @@ private:
     if (auto reshard = dyn_cast<mesh::ReshardOp>(op))
       return collectives(reshard);
     if (isa<transformer::ParameterOp, StateOp>(op)) {
-      auto whole = builder.getDenseI64ArrayAttr(tensorType(op->getResult(0)).getShape());
-      op->setAttr(isa<StateOp>(op) ? "mesh.global_shape" : "global_shape", whole);
+      auto whole =
+          builder.getDenseI64ArrayAttr(tensorType(op->getResult(0)).getShape());
+      op->setAttr(isa<StateOp>(op) ? "mesh.global_shape" : "global_shape",
+                  whole);
     }
     masks.guard(op);
-    masks.derive(op, llvm::map_to_vector(op->getResults(), [&](Value result) { return shardingOf(result); }));
+    masks.derive(op, llvm::map_to_vector(op->getResults(), [&](Value result) {
+                   return shardingOf(result);
+                 }));
     for (Value result : op->getResults())
       shrink(result);
     return success();
@@ -102,8 +123,10 @@ private:
   LogicalResult collectives(mesh::ReshardOp op) {
     auto whole = tensorType(op.getResult());
     std::string error;
-    const Plan *plan = planner.plan(std::vector<int64_t>(whole.getShape()), whole.getElementTypeBitWidth() / 8,
-                                    fromAttr(attr, op.getSource()), fromAttr(attr, op.getTarget()), error);
+    const Plan *plan = planner.plan(std::vector<int64_t>(whole.getShape()),
+                                    whole.getElementTypeBitWidth() / 8,
+                                    fromAttr(attr, op.getSource()),
+                                    fromAttr(attr, op.getTarget()), error);
     if (!plan)
       return op.emitOpError() << "cannot be done: " << error;
     noteSteps(op, *plan);
@@ -114,7 +137,8 @@ private:
       value = collective(op, input, step, localType(mesh, whole, step.after));
       masks.deriveStep(input, value, step, whole);
       if (op->hasAttr("transformer.backward"))
-        value.getDefiningOp()->setAttr("transformer.backward", builder.getUnitAttr());
+        value.getDefiningOp()->setAttr("transformer.backward",
+                                       builder.getUnitAttr());
     }
     op.getResult().replaceAllUsesWith(value);
     return success();
@@ -127,29 +151,44 @@ private:
       return;
     auto [value, move] = known->second;
     for (const Step &step : plan.steps)
-      notes.values[value].moves[move].steps.push_back({step.text(mesh), step.bytesSent});
+      notes.values[value].moves[move].steps.push_back(
+          {step.text(mesh), step.bytesSent});
     notes.reshards.erase(known);
   }
 
-  Value collective(mesh::ReshardOp op, Value input, const Step &step, RankedTensorType type) {
+  Value collective(mesh::ReshardOp op, Value input, const Step &step,
+                   RankedTensorType type) {
     ArrayAttr axes = axesAttr(attr, step.axes);
-    auto reduction = mesh::ReductionAttr::get(attr.getContext(), step.before.reduction == sharding::Reduction::max ? mesh::Reduction::max : mesh::Reduction::sum);
-    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+    auto reduction = mesh::ReductionAttr::get(
+        attr.getContext(), step.before.reduction == sharding::Reduction::max
+                               ? mesh::Reduction::max
+                               : mesh::Reduction::sum);
+    auto number = [&](int64_t value) {
+      return builder.getI64IntegerAttr(value);
+    };
     Location loc = op.getLoc();
     StringAttr cause = op.getCauseAttr();
     switch (step.kind) {
     case Step::Kind::allReduce:
-      return mesh::AllReduceOp::create(builder, loc, type, input, reduction, axes, cause);
+      return mesh::AllReduceOp::create(builder, loc, type, input, reduction,
+                                       axes, cause);
     case Step::Kind::reduceScatter:
-      return mesh::ReduceScatterOp::create(builder, loc, type, input, reduction, number(step.dim), axes, cause);
+      return mesh::ReduceScatterOp::create(builder, loc, type, input, reduction,
+                                           number(step.dim), axes, cause);
     case Step::Kind::allGather:
-      return mesh::AllGatherOp::create(builder, loc, type, input, number(step.dim), axes, cause);
+      return mesh::AllGatherOp::create(builder, loc, type, input,
+                                       number(step.dim), axes, cause);
     case Step::Kind::allToAll:
-      return mesh::AllToAllOp::create(builder, loc, type, input, number(step.dim), number(step.toDim), axes, cause);
+      return mesh::AllToAllOp::create(builder, loc, type, input,
+                                      number(step.dim), number(step.toDim),
+                                      axes, cause);
     case Step::Kind::slice:
-      return mesh::SliceOp::create(builder, loc, type, input, number(step.dim), axes, cause);
+      return mesh::SliceOp::create(builder, loc, type, input, number(step.dim),
+                                   axes, cause);
     case Step::Kind::permute:
-      return mesh::PermuteOp::create(builder, loc, type, input, builder.getDenseI64ArrayAttr(sourcesOf(step)), axes, cause);
+      return mesh::PermuteOp::create(
+          builder, loc, type, input,
+          builder.getDenseI64ArrayAttr(sourcesOf(step)), axes, cause);
     }
     llvm_unreachable("all kinds are handled");
   }
@@ -158,7 +197,9 @@ private:
   SmallVector<int64_t> sourcesOf(const Step &step) const {
     SmallVector<int64_t> sources;
     for (int64_t i = 0, n = mesh.numRanks(step.axes); i < n; ++i)
-      sources.push_back(mesh.index(permuteSource(mesh, step, mesh.withIndex(0, step.axes, i)), step.axes));
+      sources.push_back(
+          mesh.index(permuteSource(mesh, step, mesh.withIndex(0, step.axes, i)),
+                     step.axes));
     return sources;
   }
 
@@ -167,9 +208,11 @@ private:
   LogicalResult countFromOwn(Operation *op) {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](EmbeddingOp op) { return setFirstRow(op, op.getTable()); })
-        .Case([&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
+        .Case(
+            [&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
         .Case([&](HeadLossGradOp op) { return splitHead(op); })
-        .Case<transformer::AttentionOp, transformer::AttentionGradOp>([&](auto op) { return countHeads(op); })
+        .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
+            [&](auto op) { return countHeads(op); })
         .Case([&](MapOp op) { return countDropout(op); })
         .Default(success());
   }
@@ -179,11 +222,12 @@ private:
     Axes axes = shardingOf(value).dims[dim];
     builder.setInsertionPoint(at);
     auto scalar = RankedTensorType::get({}, builder.getI32Type());
-    return mesh::CoordinateOp::create(builder, at->getLoc(), scalar, axesAttr(attr, axes), tensorType(value).getDimSize(dim));
+    return mesh::CoordinateOp::create(builder, at->getLoc(), scalar,
+                                      axesAttr(attr, axes),
+                                      tensorType(value).getDimSize(dim));
   }
 
-  template <typename Op>
-  LogicalResult setFirstRow(Op op, Value table) {
+  template <typename Op> LogicalResult setFirstRow(Op op, Value table) {
     if (!shardingOf(table).dims[0].empty())
       op.getFirstRowMutable().assign(offsetOf(op, table, 0));
     return success();
@@ -216,21 +260,27 @@ private:
     if (dims.empty())
       return;
     builder.setInsertionPoint(op);
-    Type type = localType(mesh, withElement(whole, builder.getF32Type()), sharding);
-    Value valid = buildMap(builder, op.getLoc(), type, ends, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-      auto number = [&](float value) { return arith::ConstantOp::create(b, b.getF32FloatAttr(value)); };
-      Value result = number(1), zero = number(0);
-      for (auto [dim, end] : llvm::zip_equal(dims, x)) {
-        Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, IndexOp::create(b, b.getI32Type(), dim), end);
-        result = arith::SelectOp::create(b, isOwn, result, zero);
-      }
-      return result;
-    });
+    Type type =
+        localType(mesh, withElement(whole, builder.getF32Type()), sharding);
+    Value valid = buildMap(
+        builder, op.getLoc(), type, ends,
+        [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+          auto number = [&](float value) {
+            return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+          };
+          Value result = number(1), zero = number(0);
+          for (auto [dim, end] : llvm::zip_equal(dims, x)) {
+            Value isOwn = arith::CmpIOp::create(
+                b, arith::CmpIPredicate::slt,
+                IndexOp::create(b, b.getI32Type(), dim), end);
+            result = arith::SelectOp::create(b, isOwn, result, zero);
+          }
+          return result;
+        });
     op.getValidMutable().assign(valid);
   }
 
-  template <typename Op>
-  LogicalResult countHeads(Op op) {
+  template <typename Op> LogicalResult countHeads(Op op) {
     constexpr int64_t headsDim = 2;
     if (op.getRandom().empty() || shardingOf(op.getQ()).dims[headsDim].empty())
       return success();
@@ -254,14 +304,16 @@ private:
         continue;
       dims.push_back(name);
       map.getInputsMutable().append(offsetOf(map, space, i));
-      inner.push_back(map.getBody().addArgument(builder.getI32Type(), map.getLoc()));
+      inner.push_back(
+          map.getBody().addArgument(builder.getI32Type(), map.getLoc()));
     }
     if (dims.empty())
       return success();
     for (DropoutMaskOp op : masks) {
       op.getOffsetsMutable().assign(inner);
       op.setDimsAttr(builder.getArrayAttr(dims));
-      op.setSpaceAttr(builder.getDenseI64ArrayAttr(tensorType(space).getShape()));
+      op.setSpaceAttr(
+          builder.getDenseI64ArrayAttr(tensorType(space).getShape()));
     }
     return success();
   }
@@ -278,7 +330,8 @@ struct LocalizePass : impl::LocalizePassBase<LocalizePass> {
   void runOnOperation() override {
     mesh::MeshAttr attr = mesh::meshOf(getOperation());
     if (!attr) {
-      getOperation().emitError() << "expected the attribute mesh.mesh; run -sharding-annotate first";
+      getOperation().emitError()
+          << "expected the attribute mesh.mesh; run -sharding-annotate first";
       return signalPassFailure();
     }
     Planner planner(meshFrom(attr));

@@ -8,7 +8,9 @@ namespace meshwork::partition {
 using namespace transformer;
 using namespace sharding;
 
-bool Masks::isUneven(int64_t size, const Axes &axes) const { return localSize(mesh, size, axes) * mesh.numRanks(axes) != size; }
+bool Masks::isUneven(int64_t size, const Axes &axes) const {
+  return localSize(mesh, size, axes) * mesh.numRanks(axes) != size;
+}
 
 bool Masks::overlaps(int64_t size, const Axes &axes) const {
   int64_t local = localSize(mesh, size, axes);
@@ -23,39 +25,51 @@ bool Masks::overlaps(int64_t size, const Axes &axes) const {
 Value Masks::extent(Operation *at, int64_t size, const Axes &axes) const {
   OpBuilder builder(at);
   auto scalar = RankedTensorType::get({}, builder.getI32Type());
-  return mesh::ExtentOp::create(builder, at->getLoc(), scalar, axesAttr(attr, axes), size);
+  return mesh::ExtentOp::create(builder, at->getLoc(), scalar,
+                                axesAttr(attr, axes), size);
 }
 
 Masks::Part Masks::partOf(Value value) const {
   if (auto known = parts.find(value); known != parts.end())
     return known->second;
   auto type = tensorType(value); // Nothing splits it unevenly.
-  return {type, replicated(type.getRank()), SmallVector<Padding>(type.getRank(), realValue())};
+  return {type, replicated(type.getRank()),
+          SmallVector<Padding>(type.getRank(), realValue())};
 }
 
 Padding Masks::paddingOf(Value value, StringAttr dim) const {
   int64_t at = dimsOf(value).find(dim);
   auto known = parts.find(value);
-  return at < 0 || known == parts.end() ? realValue() : known->second.padding[at];
+  return at < 0 || known == parts.end() ? realValue()
+                                        : known->second.padding[at];
 }
 
 //===-- What must not be taken in -------------------------------------------//
 
 Value Masks::masked(Operation *user, Value value, StringAttr dim, Need need) {
-  Value &known = cache[{value.getAsOpaquePointer(), dim.getAsOpaquePointer(), need}];
+  Value &known =
+      cache[{value.getAsOpaquePointer(), dim.getAsOpaquePointer(), need}];
   if (known)
     return known;
   Part part = partOf(value);
   int64_t at = dimsOf(value).find(dim);
   Value end = extent(user, part.whole.getDimSize(at), part.sharding.dims[at]);
-  float neutral = need == Need::lowest ? std::numeric_limits<float>::lowest() : 0;
+  float neutral =
+      need == Need::lowest ? std::numeric_limits<float>::lowest() : 0;
   OpBuilder builder(user);
-  known = buildMap(builder, value.getLoc(), value.getType(), {value, end}, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, IndexOp::create(b, b.getI32Type(), dim), x[1]);
-    return arith::SelectOp::create(b, isOwn, x[0], arith::ConstantOp::create(b, b.getF32FloatAttr(neutral)));
-  });
+  known =
+      buildMap(builder, value.getLoc(), value.getType(), {value, end},
+               [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                 Value isOwn = arith::CmpIOp::create(
+                     b, arith::CmpIPredicate::slt,
+                     IndexOp::create(b, b.getI32Type(), dim), x[1]);
+                 return arith::SelectOp::create(
+                     b, isOwn, x[0],
+                     arith::ConstantOp::create(b, b.getF32FloatAttr(neutral)));
+               });
   if (user->hasAttr("transformer.backward"))
-    known.getDefiningOp()->setAttr("transformer.backward", builder.getUnitAttr());
+    known.getDefiningOp()->setAttr("transformer.backward",
+                                   builder.getUnitAttr());
   part.padding[at] = constantPadding(neutral);
   parts[known] = part;
   return known;
@@ -63,7 +77,8 @@ Value Masks::masked(Operation *user, Value value, StringAttr dim, Need need) {
 
 void Masks::require(OpOperand &operand, StringAttr dim, Need need) {
   Padding padding = paddingOf(operand.get(), dim);
-  bool fits = need == Need::finite ? padding.isFinite : need == Need::zero && padding.isZero();
+  bool fits = need == Need::finite ? padding.isFinite
+                                   : need == Need::zero && padding.isZero();
   if (!fits && !padding.isReal)
     operand.set(masked(operand.getOwner(), operand.get(), dim, need));
 }
@@ -80,9 +95,11 @@ void Masks::guardContract(ContractOp op) {
   for (StringAttr dim : dimsOf(op.getLhs()).getNames()) {
     if (dimsOf(op.getResult()).find(dim) >= 0)
       continue;
-    bool zeroLeft = paddingOf(lhs.get(), dim).isZero(), zeroRight = paddingOf(rhs.get(), dim).isZero();
+    bool zeroLeft = paddingOf(lhs.get(), dim).isZero(),
+         zeroRight = paddingOf(rhs.get(), dim).isZero();
     if (!zeroLeft && !zeroRight)
-      zeroLeft = tensorType(lhs.get()).getNumElements() < tensorType(rhs.get()).getNumElements();
+      zeroLeft = tensorType(lhs.get()).getNumElements() <
+                 tensorType(rhs.get()).getNumElements();
     require(lhs, dim, zeroLeft ? Need::zero : Need::finite);
     require(rhs, dim, zeroLeft ? Need::finite : Need::zero);
   }
@@ -92,10 +109,15 @@ void Masks::guard(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](ReduceOp op) {
         for (StringAttr dim : op.getDims().getNames())
-          require(op.getInputMutable(), dim, op.getKind() == transformer::Reduction::add ? Need::zero : Need::lowest);
+          require(op.getInputMutable(), dim,
+                  op.getKind() == transformer::Reduction::add ? Need::zero
+                                                              : Need::lowest);
       })
       .Case([&](ContractOp op) { guardContract(op); })
-      .Case([&](EmbeddingOp op) { require(op.getTableMutable(), dimsOf(op.getTable()).getNames()[0], Need::zero); })
+      .Case([&](EmbeddingOp op) {
+        require(op.getTableMutable(), dimsOf(op.getTable()).getNames()[0],
+                Need::zero);
+      })
       .Case([&](EmbeddingGradOp op) {
         for (StringAttr dim : dimsOf(op.getIds()).getNames())
           require(op.getGradientMutable(), dim, Need::zero);
@@ -104,21 +126,29 @@ void Masks::guard(Operation *op) {
         requireAll(op.getHiddenMutable(), Need::finite);
         requireAll(op.getWeightMutable(), Need::finite);
       })
-      .Case<AccumulateOp, AssignOp>([&](auto op) { requireAll(op.getValueMutable(), Need::zero); });
+      .Case<AccumulateOp, AssignOp>(
+          [&](auto op) { requireAll(op.getValueMutable(), Need::zero); });
 }
 
 //===-- What is left --------------------------------------------------------//
 
-static bool isMax(ReduceOp op) { return op.getKind() == transformer::Reduction::max; }
+static bool isMax(ReduceOp op) {
+  return op.getKind() == transformer::Reduction::max;
+}
 
-Padding Masks::resultPadding(OpResult result, int64_t dim, const Part &part) const {
+Padding Masks::resultPadding(OpResult result, int64_t dim,
+                             const Part &part) const {
   StringAttr name = dimsOf(part.whole).getNames()[dim];
   auto of = [&](Value value) { return paddingOf(value, name); };
   return llvm::TypeSwitch<Operation *, Padding>(result.getOwner())
       .Case([&](MapOp op) {
-        return paddingOfMap(op, llvm::map_to_vector(op.getInputs(), of))[result.getResultNumber()];
+        return paddingOfMap(
+            op,
+            llvm::map_to_vector(op.getInputs(), of))[result.getResultNumber()];
       })
-      .Case([&](ReduceOp op) { return isMax(op) ? of(op.getInput()) : sumOf(of(op.getInput())); })
+      .Case([&](ReduceOp op) {
+        return isMax(op) ? of(op.getInput()) : sumOf(of(op.getInput()));
+      })
       .Case([&](RollOp op) { return of(op.getInput()); })
       .Case([&](transformer::SliceOp op) { return of(op.getInput()); })
       .Case([&](UnsliceOp op) {
@@ -131,13 +161,19 @@ Padding Masks::resultPadding(OpResult result, int64_t dim, const Part &part) con
         Padding sum = sumOf(times(of(op.getLhs()), of(op.getRhs())));
         return op.getBias() ? plus(sum, of(op.getBias())) : sum;
       })
-      .Case([&](EmbeddingOp op) { return dimsOf(op.getIds()).find(name) >= 0 ? finitePadding() : of(op.getTable()); })
+      .Case([&](EmbeddingOp op) {
+        return dimsOf(op.getIds()).find(name) >= 0 ? finitePadding()
+                                                   : of(op.getTable());
+      })
       .Case([&](EmbeddingGradOp op) {
         if (dim > 0)
           return sumOf(of(op.getGradient()));
-        return overlaps(part.whole.getDimSize(0), part.sharding.dims[0]) ? anyPadding() : zeroPadding();
+        return overlaps(part.whole.getDimSize(0), part.sharding.dims[0])
+                   ? anyPadding()
+                   : zeroPadding();
       })
-      .Case<HeadLossGradOp, transformer::ParameterOp, StateOp>([&](auto) { return zeroPadding(); })
+      .Case<HeadLossGradOp, transformer::ParameterOp, StateOp>(
+          [&](auto) { return zeroPadding(); })
       .Default([](Operation *) { return anyPadding(); });
 }
 
@@ -145,22 +181,33 @@ void Masks::derive(Operation *op, ArrayRef<Sharding> shardings) {
   for (auto [result, sharding] : llvm::zip_equal(op->getResults(), shardings)) {
     Part part{tensorType(result), sharding, {}};
     for (auto [dim, size] : llvm::enumerate(part.whole.getShape()))
-      part.padding.push_back(isUneven(size, sharding.dims[dim]) ? resultPadding(result, static_cast<int64_t>(dim), part) : realValue());
+      part.padding.push_back(
+          isUneven(size, sharding.dims[dim])
+              ? resultPadding(result, static_cast<int64_t>(dim), part)
+              : realValue());
     parts[result] = part;
   }
 }
 
-void Masks::deriveStep(Value input, Value result, const Step &step, RankedTensorType whole) {
+void Masks::deriveStep(Value input, Value result, const Step &step,
+                       RankedTensorType whole) {
   Part before = partOf(input), part{whole, step.after, {}};
-  bool adds = step.kind == Step::Kind::allReduce || step.kind == Step::Kind::reduceScatter;
-  int64_t cut = step.kind == Step::Kind::allToAll ? step.toDim
-                : step.kind == Step::Kind::slice || step.kind == Step::Kind::reduceScatter ? step.dim : -1;
+  bool adds = step.kind == Step::Kind::allReduce ||
+              step.kind == Step::Kind::reduceScatter;
+  int64_t cut =
+      step.kind == Step::Kind::allToAll ? step.toDim
+      : step.kind == Step::Kind::slice || step.kind == Step::Kind::reduceScatter
+          ? step.dim
+          : -1;
   for (auto [dim, size] : llvm::enumerate(whole.getShape())) {
     Padding padding = adds ? sumOf(before.padding[dim]) : before.padding[dim];
     // Behind what is cut there are zeros.
     if (static_cast<int64_t>(dim) == cut)
-      padding = isUneven(size, before.sharding.dims[dim]) ? either(padding, zeroPadding()) : zeroPadding();
-    part.padding.push_back(isUneven(size, step.after.dims[dim]) ? padding : realValue());
+      padding = isUneven(size, before.sharding.dims[dim])
+                    ? either(padding, zeroPadding())
+                    : zeroPadding();
+    part.padding.push_back(isUneven(size, step.after.dims[dim]) ? padding
+                                                                : realValue());
   }
   parts[result] = part;
 }

@@ -1,5 +1,5 @@
-// Keeps padding out of what ranks compute: knows for each value what lies behind
-// the end of its part, and masks it where an op would take it in.
+// Keeps padding out of what ranks compute: knows for each value what lies
+// behind the end of its part, and masks it where an op would take it in.
 #pragma once
 
 #include "lib/Sharding/Reshard.h"
@@ -10,23 +10,27 @@ namespace meshwork::partition {
 
 class Masks {
 public:
-  Masks(mesh::MeshAttr attr, const sharding::Mesh &mesh) : attr(attr), mesh(mesh) {}
+  Masks(mesh::MeshAttr attr, const sharding::Mesh &mesh)
+      : attr(attr), mesh(mesh) {}
 
   /// Whether some rank's part of a dim ends before its storage does.
   bool isUneven(int64_t size, const sharding::Axes &axes) const;
   /// Whether, besides, padding stands at indices that another rank has.
   bool overlaps(int64_t size, const sharding::Axes &axes) const;
   /// How many elements of a dim this rank has, as a scalar tensor.
-  ::mlir::Value extent(::mlir::Operation *at, int64_t size, const sharding::Axes &axes) const;
+  ::mlir::Value extent(::mlir::Operation *at, int64_t size,
+                       const sharding::Axes &axes) const;
 
   /// Operands of `op`, of local types, with their padding masked where it
   /// would reach a result.
   void guard(::mlir::Operation *op);
   /// Notes what the results of `op`, as on one rank, have as padding.
   /// `sharding` gives theirs; their types are still those of the whole.
-  void derive(::mlir::Operation *op, ::llvm::ArrayRef<sharding::Sharding> shardings);
+  void derive(::mlir::Operation *op,
+              ::llvm::ArrayRef<sharding::Sharding> shardings);
   /// Notes the result of a collective that is `step` of a reshard of `whole`.
-  void deriveStep(::mlir::Value input, ::mlir::Value result, const sharding::Step &step, ::mlir::RankedTensorType whole);
+  void deriveStep(::mlir::Value input, ::mlir::Value result,
+                  const sharding::Step &step, ::mlir::RankedTensorType whole);
 
 private:
   struct Part {
@@ -38,11 +42,13 @@ private:
 
   Part partOf(::mlir::Value value) const;
   Padding paddingOf(::mlir::Value value, ::mlir::StringAttr dim) const;
-  Padding resultPadding(::mlir::OpResult result, int64_t dim, const Part &part) const;
+  Padding resultPadding(::mlir::OpResult result, int64_t dim,
+                        const Part &part) const;
   void guardContract(transformer::ContractOp op);
   void require(::mlir::OpOperand &operand, ::mlir::StringAttr dim, Need need);
   void requireAll(::mlir::OpOperand &operand, Need need);
-  ::mlir::Value masked(::mlir::Operation *user, ::mlir::Value value, ::mlir::StringAttr dim, Need need);
+  ::mlir::Value masked(::mlir::Operation *user, ::mlir::Value value,
+                       ::mlir::StringAttr dim, Need need);
 
   mesh::MeshAttr attr;
   const sharding::Mesh &mesh;

@@ -17,13 +17,18 @@ Padding atLeast(double low) {
 }
 
 /// Exact where both are known; `otherwise` where one is not.
-Padding folded(const Padding &a, const Padding &b, function_ref<double(double, double)> apply, const Padding &otherwise) {
-  Padding result = a.constant && b.constant ? constantPadding(apply(*a.constant, *b.constant)) : otherwise;
+Padding folded(const Padding &a, const Padding &b,
+               function_ref<double(double, double)> apply,
+               const Padding &otherwise) {
+  Padding result = a.constant && b.constant
+                       ? constantPadding(apply(*a.constant, *b.constant))
+                       : otherwise;
   result.isReal = a.isReal && b.isReal;
   result.isFinite |= result.isReal;
   return result;
 }
-Padding folded(const Padding &a, function_ref<double(double)> apply, const Padding &otherwise) {
+Padding folded(const Padding &a, function_ref<double(double)> apply,
+               const Padding &otherwise) {
   return folded(a, a, [&](double x, double) { return apply(x); }, otherwise);
 }
 
@@ -33,20 +38,24 @@ Padding over(const Padding &a, const Padding &b) {
   bool isSafe = b.low > 0 || b.isReal;
   Padding otherwise = anyPadding();
   if (b.isFinite && isSafe)
-    otherwise = a.isZero() ? zeroPadding() : b.low > 0 && a.isFinite ? finitePadding() : anyPadding();
+    otherwise = a.isZero()                ? zeroPadding()
+                : b.low > 0 && a.isFinite ? finitePadding()
+                                          : anyPadding();
   return folded(a, b, std::divides<double>(), otherwise);
 }
 
 Padding product(Operation *op, const Padding &a, const Padding &b) {
   Padding result = times(a, b);
   bool isSquare = op->getOperand(0) == op->getOperand(1);
-  if (result.isFinite && !result.constant && (isSquare || (a.low >= 0 && b.low >= 0)))
+  if (result.isFinite && !result.constant &&
+      (isSquare || (a.low >= 0 && b.low >= 0)))
     result.low = 0;
   return result;
 }
 
 Padding difference(const Padding &a, const Padding &b) {
-  return folded(a, b, std::minus<double>(), a.isFinite && b.isFinite ? finitePadding() : anyPadding());
+  return folded(a, b, std::minus<double>(),
+                a.isFinite && b.isFinite ? finitePadding() : anyPadding());
 }
 
 Padding unary(Operation *op, const Padding &x) {
@@ -54,14 +63,29 @@ Padding unary(Operation *op, const Padding &x) {
   Padding root = x.isFinite && x.low >= 0 ? atLeast(0) : anyPadding();
   Padding inverseRoot = x.isFinite && x.low > 0 ? atLeast(0) : anyPadding();
   return llvm::TypeSwitch<Operation *, Padding>(op)
-      .Case<arith::NegFOp>([&](auto) { return folded(x, std::negate<double>(), finite); })
-      .Case<arith::SIToFPOp>([&](auto) { return folded(x, [](double v) { return v; }, finite); })
-      .Case<math::ExpOp>([&](auto) { return folded(x, [](double v) { return std::exp(v); }, anyPadding()); })
-      .Case<math::LogOp>([&](auto) { return folded(x, [](double v) { return std::log(v); }, anyPadding()); })
-      .Case<math::TanhOp>([&](auto) { return folded(x, [](double v) { return std::tanh(v); }, finite); })
-      .Case<math::ErfOp>([&](auto) { return folded(x, [](double v) { return std::erf(v); }, finite); })
-      .Case<math::SqrtOp>([&](auto) { return folded(x, [](double v) { return std::sqrt(v); }, root); })
-      .Case<math::RsqrtOp>([&](auto) { return folded(x, [](double v) { return 1 / std::sqrt(v); }, inverseRoot); })
+      .Case<arith::NegFOp>(
+          [&](auto) { return folded(x, std::negate<double>(), finite); })
+      .Case<arith::SIToFPOp>(
+          [&](auto) { return folded(x, [](double v) { return v; }, finite); })
+      .Case<math::ExpOp>([&](auto) {
+        return folded(x, [](double v) { return std::exp(v); }, anyPadding());
+      })
+      .Case<math::LogOp>([&](auto) {
+        return folded(x, [](double v) { return std::log(v); }, anyPadding());
+      })
+      .Case<math::TanhOp>([&](auto) {
+        return folded(x, [](double v) { return std::tanh(v); }, finite);
+      })
+      .Case<math::ErfOp>([&](auto) {
+        return folded(x, [](double v) { return std::erf(v); }, finite);
+      })
+      .Case<math::SqrtOp>([&](auto) {
+        return folded(x, [](double v) { return std::sqrt(v); }, root);
+      })
+      .Case<math::RsqrtOp>([&](auto) {
+        return folded(
+            x, [](double v) { return 1 / std::sqrt(v); }, inverseRoot);
+      })
       .Default([](Operation *) { return anyPadding(); });
 }
 
@@ -69,7 +93,8 @@ Padding evaluate(Operation *op, ArrayRef<Padding> x) {
   return llvm::TypeSwitch<Operation *, Padding>(op)
       .Case([&](arith::ConstantOp constant) {
         auto number = dyn_cast<FloatAttr>(constant.getValue());
-        Padding result = number ? constantPadding(number.getValueAsDouble()) : finitePadding();
+        Padding result = number ? constantPadding(number.getValueAsDouble())
+                                : finitePadding();
         result.isReal = true;
         return result;
       })
@@ -78,23 +103,29 @@ Padding evaluate(Operation *op, ArrayRef<Padding> x) {
       .Case<arith::MulFOp>([&](auto) { return product(op, x[0], x[1]); })
       .Case<arith::DivFOp>([&](auto) { return over(x[0], x[1]); })
       .Case<arith::SelectOp>([&](auto) { return either(x[1], x[2]); })
-      .Case<arith::MinimumFOp, arith::MaximumFOp>([&](auto) { return either(x[0], x[1]); })
+      .Case<arith::MinimumFOp, arith::MaximumFOp>(
+          [&](auto) { return either(x[0], x[1]); })
       .Case<transformer::DropoutMaskOp>([&](auto) { return atLeast(0); })
-      .Case<transformer::IndexOp, arith::CmpFOp, arith::CmpIOp, arith::AddIOp, arith::SubIOp>([&](auto) { return finitePadding(); })
-      .Default([&](Operation *other) { return other->getNumOperands() == 1 ? unary(other, x[0]) : anyPadding(); });
+      .Case<transformer::IndexOp, arith::CmpFOp, arith::CmpIOp, arith::AddIOp,
+            arith::SubIOp>([&](auto) { return finitePadding(); })
+      .Default([&](Operation *other) {
+        return other->getNumOperands() == 1 ? unary(other, x[0]) : anyPadding();
+      });
 }
 } // namespace
 
 Padding anyPadding() { return {}; }
 Padding finitePadding() { return {false, true, std::nullopt, -infinity}; }
 Padding constantPadding(double value) {
-  return std::isfinite(value) ? Padding{false, true, value, value} : Padding{false, false, value, -infinity};
+  return std::isfinite(value) ? Padding{false, true, value, value}
+                              : Padding{false, false, value, -infinity};
 }
 Padding realValue() { return {true, true, std::nullopt, -infinity}; }
 
 Padding either(const Padding &a, const Padding &b) {
   bool same = a.constant && b.constant && *a.constant == *b.constant;
-  return {a.isReal && b.isReal, a.isFinite && b.isFinite, same ? a.constant : std::nullopt, std::min(a.low, b.low)};
+  return {a.isReal && b.isReal, a.isFinite && b.isFinite,
+          same ? a.constant : std::nullopt, std::min(a.low, b.low)};
 }
 
 Padding times(const Padding &a, const Padding &b) {
@@ -105,25 +136,32 @@ Padding times(const Padding &a, const Padding &b) {
 }
 
 Padding plus(const Padding &a, const Padding &b) {
-  return folded(a, b, std::plus<double>(), a.isFinite && b.isFinite ? atLeast(a.low + b.low) : anyPadding());
+  return folded(a, b, std::plus<double>(),
+                a.isFinite && b.isFinite ? atLeast(a.low + b.low)
+                                         : anyPadding());
 }
 
 Padding sumOf(const Padding &element) {
   if (element.isZero())
     return zeroPadding();
-  return !element.isFinite ? anyPadding() : element.low >= 0 ? atLeast(0) : finitePadding();
+  return !element.isFinite  ? anyPadding()
+         : element.low >= 0 ? atLeast(0)
+                            : finitePadding();
 }
 
-SmallVector<Padding> paddingOfMap(transformer::MapOp map, ArrayRef<Padding> inputs) {
+SmallVector<Padding> paddingOfMap(transformer::MapOp map,
+                                  ArrayRef<Padding> inputs) {
   llvm::DenseMap<Value, Padding> known;
   Block &body = map.getBody().front();
   for (auto [argument, padding] : llvm::zip_equal(body.getArguments(), inputs))
     known[argument] = padding;
   for (Operation &op : body.without_terminator()) {
-    auto operands = llvm::map_to_vector(op.getOperands(), [&](Value value) { return known.lookup(value); });
+    auto operands = llvm::map_to_vector(
+        op.getOperands(), [&](Value value) { return known.lookup(value); });
     known[op.getResult(0)] = evaluate(&op, operands);
   }
-  return llvm::map_to_vector(body.getTerminator()->getOperands(), [&](Value value) { return known.lookup(value); });
+  return llvm::map_to_vector(body.getTerminator()->getOperands(),
+                             [&](Value value) { return known.lookup(value); });
 }
 
 } // namespace meshwork::partition

@@ -16,7 +16,7 @@ struct Padding {
   /// value is not finite, then neither is it on one rank.
   bool isReal = false;
   bool isFinite = false;
-  std::optional<double> constant; // the one value of all
+  std::optional<double> constant;                        // the one value of all
   double low = -std::numeric_limits<double>::infinity(); // no element is below
 
   bool isZero() const { return constant && *constant == 0; }

@@ -1,8 +1,8 @@
 // Options are in Passes.td.
 #pragma once
 
-#include "mlir/IR/BuiltinOps.h"
 #include "dialects/mesh/Mesh.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace meshwork::partition {

@@ -6,13 +6,17 @@ using namespace mlir;
 namespace meshwork::schedule {
 
 static ArrayAttr stridesOf(Builder &builder, ArrayRef<Place> places) {
-  return builder.getArrayAttr(llvm::map_to_vector(
-      places, [&](const Place &place) -> Attribute { return builder.getDenseI64ArrayAttr(place.strides); }));
+  return builder.getArrayAttr(
+      llvm::map_to_vector(places, [&](const Place &place) -> Attribute {
+        return builder.getDenseI64ArrayAttr(place.strides);
+      }));
 }
 
-FlatSymbolRefAttr Kernels::add(transformer::FusedOp op, ArrayRef<Place> places) {
+FlatSymbolRefAttr Kernels::add(transformer::FusedOp op,
+                               ArrayRef<Place> places) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto type = builder.getFunctionType(op.getInputs().getTypes(), op.getResultTypes());
+  auto type =
+      builder.getFunctionType(op.getInputs().getTypes(), op.getResultTypes());
   auto function = func::FuncOp::create(builder, op.getLoc(), "kernel", type);
   function.setPrivate();
   function->setAttr(stridesName, stridesOf(builder, places));

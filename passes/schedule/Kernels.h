@@ -14,7 +14,8 @@ class Kernels {
 public:
   explicit Kernels(::mlir::ModuleOp module) : module(module) {}
   /// The function that holds `op` for these places (operands, then results).
-  ::mlir::FlatSymbolRefAttr add(transformer::FusedOp op, ::llvm::ArrayRef<Place> places);
+  ::mlir::FlatSymbolRefAttr add(transformer::FusedOp op,
+                                ::llvm::ArrayRef<Place> places);
 
 private:
   ::mlir::ModuleOp module;

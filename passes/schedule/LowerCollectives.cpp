@@ -7,11 +7,14 @@ using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 
-static bool readsState(Operation *op) { return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp()); }
+static bool readsState(Operation *op) {
+  return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp());
+}
 
 /// Collectives of states first, level by level: those of all states, then what
 /// reads their results. They need nothing else, and travel in few buckets.
-static llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {
+static llvm::SmallDenseSet<Operation *>
+hoistThoseOfStates(ArrayRef<Operation *> ops) {
   llvm::SmallDenseSet<Operation *> hoisted;
   SmallVector<Operation *> level;
   for (Operation *op : ops)
@@ -19,7 +22,8 @@ static llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *>
       level.push_back(op);
   Operation *anchor = nullptr; // the last state that one of them reads
   for (Operation *op : level)
-    if (Operation *state = op->getOperand(0).getDefiningOp(); !anchor || anchor->isBeforeInBlock(state))
+    if (Operation *state = op->getOperand(0).getDefiningOp();
+        !anchor || anchor->isBeforeInBlock(state))
       anchor = state;
   while (!level.empty()) {
     SmallVector<Operation *> next;
@@ -40,7 +44,8 @@ static llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *>
 static void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     SmallVector<Operation *> users(op->getUsers());
-    if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) || readsState(op))
+    if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) ||
+        readsState(op))
       continue;
     op->moveBefore(body.getTerminator());
     for (Operation *user : users)
@@ -72,12 +77,14 @@ public:
 private:
   static constexpr int64_t spacing = 1 << 20;
   llvm::DenseMap<Operation *, int64_t> places;
-  llvm::DenseMap<Operation *, std::pair<Operation *, int64_t>> moved; // the front one, and how many
+  llvm::DenseMap<Operation *, std::pair<Operation *, int64_t>>
+      moved; // the front one, and how many
 };
 
 /// The others stand where they are needed first; a small one that could run
 /// together with an earlier one of its kind stands there.
-static void sinkToUsers(Block &body, ArrayRef<Operation *> ops, const llvm::SmallDenseSet<Operation *> &fixed) {
+static void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
+                        const llvm::SmallDenseSet<Operation *> &fixed) {
   // Of the larger side, so that how many ranks there are decides nothing. What
   // is joined waits for its use in memory, so it has a limit too.
   constexpr uint64_t smallBytes = 1 << 16, joinedBytes = 1 << 20;
@@ -94,15 +101,21 @@ static void sinkToUsers(Block &body, ArrayRef<Operation *> ops, const llvm::Smal
     Operation *last = nullptr;
     uint64_t bytes = 0;
   };
-  llvm::DenseMap<std::pair<OperationName, Attribute>, Group> groups; // by kind and axes
+  llvm::DenseMap<std::pair<OperationName, Attribute>, Group>
+      groups; // by kind and axes
   for (Operation *op : ops) {
-    uint64_t bytes = std::max(bytesOfType(op->getOperand(0).getType()), bytesOfType(op->getResult(0).getType()));
+    uint64_t bytes = std::max(bytesOfType(op->getOperand(0).getType()),
+                              bytesOfType(op->getResult(0).getType()));
     if (fixed.contains(op) || bytes > smallBytes)
       continue;
     Operation *input = op->getOperand(0).getDefiningOp();
-    auto &[last, sum] = groups[{op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
-    bool isSamePass = last && last->hasAttr("transformer.backward") == op->hasAttr("transformer.backward");
-    bool joins = isSamePass && sum + bytes <= joinedBytes && places.of(last) < places.of(op) && input && places.of(input) < places.of(last);
+    auto &[last, sum] = groups[{
+        op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
+    bool isSamePass = last && last->hasAttr("transformer.backward") ==
+                                  op->hasAttr("transformer.backward");
+    bool joins = isSamePass && sum + bytes <= joinedBytes &&
+                 places.of(last) < places.of(op) && input &&
+                 places.of(input) < places.of(last);
     if (joins)
       places.moveAfter(op, last);
     sum = joins ? sum + bytes : bytes;
@@ -123,28 +136,40 @@ void Lowering::groupCollectives(func::FuncOp function) {
 }
 
 /// Where the result of a collective goes.
-FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op, const Place &input) {
+FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op,
+                                         const Place &input) {
   Value operand = op->getOperand(0), result = op->getResult(0);
   bool isState = readsState(op);
-  bool isLast = operand.hasOneUse() && operand.getDefiningOp() && !isa<transformer::ParameterOp, StateOp, SliceOp, mesh::SliceOp>(operand.getDefiningOp());
+  bool isLast = operand.hasOneUse() && operand.getDefiningOp() &&
+                !isa<transformer::ParameterOp, StateOp, SliceOp, mesh::SliceOp>(
+                    operand.getDefiningOp());
   if (isa<mesh::AllReduceOp>(op) && (isState || isLast))
     return input;
   if (auto scatter = dyn_cast<mesh::ReduceScatterOp>(*op); scatter && isState) {
     int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);
-    if (tensorType(operand).getDimSize(dim) == size * placement.groupSize(scatter.getAxes()))
+    if (tensorType(operand).getDimSize(dim) ==
+        size * placement.groupSize(scatter.getAxes()))
       return Placement::block(input, dim, size, scatter.getAxes());
-    auto type = tensorType(result); // Kept to the end of the step, for those who save gradients.
-    return placement.persistent("reduced gradient", BufferKind::gradients, type.getShape(), type.getElementType());
+    auto type = tensorType(
+        result); // Kept to the end of the step, for those who save gradients.
+    return placement.persistent("reduced gradient", BufferKind::gradients,
+                                type.getShape(), type.getElementType());
   }
   return placement.of(result);
 }
 
 Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
-  Bucket bucket{op, CollectiveKind::all_reduce, Reduction::sum, {}, {}, {}, {}, {}, 0, {}};
-  auto reduction = [](mesh::Reduction kind) { return kind == mesh::Reduction::max ? Reduction::max : Reduction::sum; };
+  Bucket bucket{
+      op, CollectiveKind::all_reduce, Reduction::sum, {}, {}, {}, {}, {}, 0,
+      {}};
+  auto reduction = [](mesh::Reduction kind) {
+    return kind == mesh::Reduction::max ? Reduction::max : Reduction::sum;
+  };
   int64_t dim = 0, toDim = 0;
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](mesh::AllReduceOp op) { bucket.reduction = reduction(op.getReduction()); })
+      .Case([&](mesh::AllReduceOp op) {
+        bucket.reduction = reduction(op.getReduction());
+      })
       .Case([&](mesh::AllGatherOp op) {
         bucket.kind = CollectiveKind::all_gather;
         dim = op.getDim();
@@ -175,18 +200,25 @@ LogicalResult Lowering::lowerSlice(mesh::SliceOp op) {
   FailureOr<Place> whole = placement.of(op.getInput());
   if (failed(whole))
     return failure();
-  int64_t dim = op.getDim(), all = tensorType(op.getInput()).getDimSize(dim), size = tensorType(op.getResult()).getDimSize(dim);
+  int64_t dim = op.getDim(), all = tensorType(op.getInput()).getDimSize(dim),
+          size = tensorType(op.getResult()).getDimSize(dim);
   if (all == size * placement.groupSize(op.getAxes())) {
-    placement.set(op.getResult(), Placement::block(*whole, dim, size, op.getAxes()));
+    placement.set(op.getResult(),
+                  Placement::block(*whole, dim, size, op.getAxes()));
     return success();
   }
   FailureOr<Place> part = placement.of(op.getResult());
   if (failed(part))
     return failure();
   flush();
-  Value first = Placement::view(builder, op.getLoc(), numberOfPart(InputKind::coordinate, op.getAxes(), all));
-  Value from = Placement::view(builder, op.getLoc(), *whole), to = Placement::view(builder, op.getLoc(), *part);
-  CopyBlockOp::create(builder, op.getLoc(), builder.getStringAttr("slice"), i64(0), i64(2 * bytesOfType(op.getType())), i64(dim), from, first, to);
+  Value first =
+      Placement::view(builder, op.getLoc(),
+                      numberOfPart(InputKind::coordinate, op.getAxes(), all));
+  Value from = Placement::view(builder, op.getLoc(), *whole),
+        to = Placement::view(builder, op.getLoc(), *part);
+  CopyBlockOp::create(builder, op.getLoc(), builder.getStringAttr("slice"),
+                      i64(0), i64(2 * bytesOfType(op.getType())), i64(dim),
+                      from, first, to);
   return success();
 }
 
@@ -204,9 +236,13 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   Bucket next = bucketOf(op);
   next.inputs = {Placement::view(builder, op.getLoc(), *input)};
   next.outputs = {Placement::view(builder, op.getLoc(), *output)};
-  bool fits = pending && pending->kind == next.kind && pending->reduction == next.reduction && pending->sources == next.sources &&
-              pending->first.getAxes() == op.getAxes() && pending->bytes + next.bytes <= bucketBytes &&
-              !llvm::is_contained(pending->results, op->getOperand(0)) && isSameElement(*pending, next);
+  bool fits = pending && pending->kind == next.kind &&
+              pending->reduction == next.reduction &&
+              pending->sources == next.sources &&
+              pending->first.getAxes() == op.getAxes() &&
+              pending->bytes + next.bytes <= bucketBytes &&
+              !llvm::is_contained(pending->results, op->getOperand(0)) &&
+              isSameElement(*pending, next);
   if (!fits) {
     flush();
     pending = next;
@@ -224,7 +260,8 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
 /// Follows a gradient from its state through the collectives that reduce it.
 void Lowering::noteReduced(Value from, Value to) {
   StringRef name;
-  if (auto state = from.getDefiningOp<StateOp>(); state && state.getKind() == StateKind::gradient)
+  if (auto state = from.getDefiningOp<StateOp>();
+      state && state.getKind() == StateKind::gradient)
     name = state.getName();
   else if (auto known = reducedNames.find(from); known != reducedNames.end())
     name = known->second;
@@ -235,7 +272,8 @@ void Lowering::noteReduced(Value from, Value to) {
 }
 
 bool Lowering::isSameElement(const Bucket &a, const Bucket &b) {
-  return cast<MemRefType>(a.inputs[0].getType()).getElementType() == cast<MemRefType>(b.inputs[0].getType()).getElementType();
+  return cast<MemRefType>(a.inputs[0].getType()).getElementType() ==
+         cast<MemRefType>(b.inputs[0].getType()).getElementType();
 }
 
 void Lowering::flush() {
@@ -246,31 +284,54 @@ void Lowering::flush() {
   auto state = bucket.first->getOperand(0).getDefiningOp<StateOp>();
   std::string cause = bucket.first.getCause().str();
   if (bucket.results.size() > 1)
-    cause += ", and " + std::to_string(bucket.results.size() - 1) + " more like it";
+    cause +=
+        ", and " + std::to_string(bucket.results.size() - 1) + " more like it";
   StringRef phase = bucket.first->getParentOfType<func::FuncOp>().getName();
   if (phase == "microbatch")
-    phase = bucket.first->hasAttr("transformer.backward") ? "backward" : "forward";
-  StringRef source = state && state.getKind() == StateKind::loss ? "loss" : stringifyCollectiveKind(bucket.kind);
-  CollectiveOp::create(builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0), i64(bucket.bytes),
-                       CollectiveKindAttr::get(builder.getContext(), bucket.kind), ReductionAttr::get(builder.getContext(), bucket.reduction),
-                       bucket.first.getAxes(), builder.getStringAttr(phase), builder.getStringAttr(cause), builder.getDenseI64ArrayAttr(bucket.dims),
-                       builder.getDenseI64ArrayAttr(bucket.toDims), builder.getDenseI64ArrayAttr(bucket.sources),
-                       /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(), bucket.inputs, bucket.outputs);
+    phase =
+        bucket.first->hasAttr("transformer.backward") ? "backward" : "forward";
+  StringRef source = state && state.getKind() == StateKind::loss
+                         ? "loss"
+                         : stringifyCollectiveKind(bucket.kind);
+  CollectiveOp::create(
+      builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0),
+      i64(bucket.bytes),
+      CollectiveKindAttr::get(builder.getContext(), bucket.kind),
+      ReductionAttr::get(builder.getContext(), bucket.reduction),
+      bucket.first.getAxes(), builder.getStringAttr(phase),
+      builder.getStringAttr(cause), builder.getDenseI64ArrayAttr(bucket.dims),
+      builder.getDenseI64ArrayAttr(bucket.toDims),
+      builder.getDenseI64ArrayAttr(bucket.sources),
+      /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(), bucket.inputs,
+      bucket.outputs);
 }
 
 /// The place of a number that depends on where a rank's part of a dim lies.
 Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
-  std::string name = (stringifyInputKind(kind) + " over ").str() + llvm::join(axes.getAsValueRange<StringAttr>(), ", ") + " of " + std::to_string(size);
+  std::string name = (stringifyInputKind(kind) + " over ").str() +
+                     llvm::join(axes.getAsValueRange<StringAttr>(), ", ") +
+                     " of " + std::to_string(size);
   auto [known, isNew] = coordinates.try_emplace(name);
   if (isNew)
-    known->second = {kind, placement.persistent(name, BufferKind::input, {}, builder.getI32Type()), axes, size};
+    known->second = {
+        kind,
+        placement.persistent(name, BufferKind::input, {}, builder.getI32Type()),
+        axes, size};
   return known->second.place;
 }
 
 LogicalResult Lowering::lowerNumberOfPart(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](mesh::CoordinateOp op) { placement.set(op.getResult(), numberOfPart(InputKind::coordinate, op.getAxes(), static_cast<int64_t>(op.getSize()))); })
-      .Case([&](mesh::ExtentOp op) { placement.set(op.getResult(), numberOfPart(InputKind::extent, op.getAxes(), static_cast<int64_t>(op.getSize()))); });
+      .Case([&](mesh::CoordinateOp op) {
+        placement.set(op.getResult(),
+                      numberOfPart(InputKind::coordinate, op.getAxes(),
+                                   static_cast<int64_t>(op.getSize())));
+      })
+      .Case([&](mesh::ExtentOp op) {
+        placement.set(op.getResult(),
+                      numberOfPart(InputKind::extent, op.getAxes(),
+                                   static_cast<int64_t>(op.getSize())));
+      });
   return success();
 }
 

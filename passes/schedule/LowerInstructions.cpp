@@ -16,9 +16,9 @@ FailureOr<Value> Lowering::view(Value value) {
 }
 
 /// The view of a value, or out.
-#define VIEW_OR_FAIL(name, value)                                                                                      \
-  FailureOr<Value> name = view(value);                                                                                 \
-  if (failed(name))                                                                                                    \
+#define VIEW_OR_FAIL(name, value)                                              \
+  FailureOr<Value> name = view(value);                                         \
+  if (failed(name))                                                            \
     return failure();
 
 /// Names the parameter that an op reads, or else what it is.
@@ -28,13 +28,15 @@ StringAttr Lowering::sourceOf(Operation *op) {
     Operation *def = operand.getDefiningOp();
     if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(def))
       name = parameter.getName().str();
-    else if (auto state = dyn_cast_or_null<StateOp>(def); state && !state.getName().empty())
+    else if (auto state = dyn_cast_or_null<StateOp>(def);
+             state && !state.getName().empty())
       name = state.getName().str();
     if (!name.empty())
       break;
   }
   for (Operation *user : op->getUsers())
-    if (auto accumulate = dyn_cast<AccumulateOp>(user); accumulate && !accumulate.getName().empty())
+    if (auto accumulate = dyn_cast<AccumulateOp>(user);
+        accumulate && !accumulate.getName().empty())
       name = (accumulate.getName() + " (gradient)").str();
   if (name.empty())
     name = op->getName().stripDialect().str();
@@ -44,20 +46,27 @@ StringAttr Lowering::sourceOf(Operation *op) {
 LogicalResult Lowering::lowerFused(FusedOp op) {
   SmallVector<Place> places;
   SmallVector<Value> views;
-  for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector_of<Value>(op->getResults()))) {
+  for (Value value :
+       llvm::concat<Value>(llvm::to_vector(op->getOperands()),
+                           llvm::to_vector_of<Value>(op->getResults()))) {
     FailureOr<Place> place = placement.of(value);
     if (failed(place))
       return failure();
     places.push_back(*place);
     views.push_back(Placement::view(builder, op.getLoc(), *place));
   }
-  LaunchOp::create(builder, op.getLoc(), sourceOf(op), i64(static_cast<int64_t>(codegen::countFlops(op))), i64(bytesOfValues(op)),
-                   kernels.add(op, places), i64(codegen::countItems(op)), i64(op.getNumResults()), views);
+  LaunchOp::create(builder, op.getLoc(), sourceOf(op),
+                   i64(static_cast<int64_t>(codegen::countFlops(op))),
+                   i64(bytesOfValues(op)), kernels.add(op, places),
+                   i64(codegen::countItems(op)), i64(op.getNumResults()),
+                   views);
   return success();
 }
 
 FailureOr<Lowering::Destination> Lowering::destinationOf(Value value) {
-  auto accumulate = value.hasOneUse() ? dyn_cast<AccumulateOp>(*value.getUsers().begin()) : AccumulateOp();
+  auto accumulate = value.hasOneUse()
+                        ? dyn_cast<AccumulateOp>(*value.getUsers().begin())
+                        : AccumulateOp();
   if (!accumulate) {
     FailureOr<Place> place = placement.of(value);
     if (failed(place))
@@ -76,16 +85,21 @@ LogicalResult Lowering::takeOver(Value operand, Value result) {
   FailureOr<Place> place = placement.of(operand);
   if (failed(place))
     return failure();
-  if (!operand.hasOneUse() || isa_and_nonnull<StateOp, transformer::ParameterOp, SliceOp>(operand.getDefiningOp()))
-    return emitError(operand.getLoc()) << "a sum of " << operand.getType() << " is added to, but has other uses";
+  if (!operand.hasOneUse() ||
+      isa_and_nonnull<StateOp, transformer::ParameterOp, SliceOp>(
+          operand.getDefiningOp()))
+    return emitError(operand.getLoc()) << "a sum of " << operand.getType()
+                                       << " is added to, but has other uses";
   placement.set(result, *place);
   return success();
 }
 
 LogicalResult Lowering::lowerContract(ContractOp op) {
-  FailureOr<Place> lhs = placement.of(op.getLhs()), rhs = placement.of(op.getRhs());
+  FailureOr<Place> lhs = placement.of(op.getLhs()),
+                   rhs = placement.of(op.getRhs());
   // A bias with all dims is a sum that the product is added to, in its place.
-  bool addsToSum = op.getBias() && tensorType(op.getBias()).getRank() == op.getType().getRank();
+  bool addsToSum = op.getBias() &&
+                   tensorType(op.getBias()).getRank() == op.getType().getRank();
   if (addsToSum && failed(takeOver(op.getBias(), op.getResult())))
     return failure();
   FailureOr<Destination> destination = destinationOf(op.getResult());
@@ -93,7 +107,8 @@ LogicalResult Lowering::lowerContract(ContractOp op) {
     destination->accumulate = Accumulate::yes;
   if (failed(lhs) || failed(rhs) || failed(destination))
     return failure();
-  FailureOr<MatmulPlaces> places = matmulPlaces(op, *lhs, *rhs, destination->place);
+  FailureOr<MatmulPlaces> places =
+      matmulPlaces(op, *lhs, *rhs, destination->place);
   if (failed(places))
     return failure();
   Value bias;
@@ -105,23 +120,31 @@ LogicalResult Lowering::lowerContract(ContractOp op) {
     place->strides = {1};
     bias = Placement::view(builder, op.getLoc(), *place);
   }
-  auto at = [&](const Place &place) { return Placement::view(builder, op.getLoc(), place); };
-  Value lhsView = at(places->lhs), rhsView = at(places->rhs), dstView = at(places->dst);
-  MatmulOp::create(builder, op.getLoc(), sourceOf(op), i64(op.getFlops()), i64(bytesOfValues(op)),
-                   AccumulateAttr::get(builder.getContext(), destination->accumulate), lhsView,
-                   rhsView, bias, dstView);
+  auto at = [&](const Place &place) {
+    return Placement::view(builder, op.getLoc(), place);
+  };
+  Value lhsView = at(places->lhs), rhsView = at(places->rhs),
+        dstView = at(places->dst);
+  MatmulOp::create(
+      builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
+      i64(bytesOfValues(op)),
+      AccumulateAttr::get(builder.getContext(), destination->accumulate),
+      lhsView, rhsView, bias, dstView);
   return success();
 }
 
 SmallVector<Value> Lowering::randomViews(ValueRange random) {
   if (random.empty())
     return {};
-  Place place = placement.stepInput(StepInput::seed); // The three lie side by side.
+  Place place =
+      placement.stepInput(StepInput::seed); // The three lie side by side.
   place.shape = {3};
   place.strides = {1};
-  SmallVector<Value> views = {Placement::view(builder, random[0].getLoc(), place)};
+  SmallVector<Value> views = {
+      Placement::view(builder, random[0].getLoc(), place)};
   for (Value firstHead : random.drop_front(3))
-    views.push_back(Placement::view(builder, firstHead.getLoc(), *placement.of(firstHead)));
+    views.push_back(
+        Placement::view(builder, firstHead.getLoc(), *placement.of(firstHead)));
   return views;
 }
 
@@ -131,10 +154,13 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
   VIEW_OR_FAIL(v, op.getV());
   VIEW_OR_FAIL(out, op.getResult());
   VIEW_OR_FAIL(lse, op.getLse());
-  schedule::AttentionOp::create(builder, op.getLoc(), sourceOf(op), i64(op.getFlops()), i64(bytesOfValues(op)), op.getScaleAttr(),
-                                op.getCausalAttr(), op.getWindowAttr(), op.getDropoutRateAttr(),
-                                builder.getI32IntegerAttr(randomStream(op.getDropoutName())), op.getTotalHeadsAttr(), *q, *k, *v,
-                                randomViews(op.getRandom()), *out, *lse);
+  schedule::AttentionOp::create(
+      builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
+      i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
+      op.getWindowAttr(), op.getDropoutRateAttr(),
+      builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
+      op.getTotalHeadsAttr(), *q, *k, *v, randomViews(op.getRandom()), *out,
+      *lse);
   return success();
 }
 
@@ -148,23 +174,29 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
   VIEW_OR_FAIL(dq, op.getDq());
   VIEW_OR_FAIL(dk, op.getDk());
   VIEW_OR_FAIL(dv, op.getDv());
-  schedule::AttentionGradOp::create(builder, op.getLoc(), sourceOf(op), i64(op.getFlops()), i64(bytesOfValues(op)),
-                                    op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(), op.getDropoutRateAttr(),
-                                    builder.getI32IntegerAttr(randomStream(op.getDropoutName())), op.getTotalHeadsAttr(), *q, *k, *v, *out, *lse, *dout,
-                                    randomViews(op.getRandom()), *dq, *dk, *dv);
+  schedule::AttentionGradOp::create(
+      builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
+      i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
+      op.getWindowAttr(), op.getDropoutRateAttr(),
+      builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
+      op.getTotalHeadsAttr(), *q, *k, *v, *out, *lse, *dout,
+      randomViews(op.getRandom()), *dq, *dk, *dv);
   return success();
 }
 
 Value Lowering::viewOrNone(Value scalar) {
-  return scalar ? Placement::view(builder, scalar.getLoc(), *placement.of(scalar)) : Value();
+  return scalar
+             ? Placement::view(builder, scalar.getLoc(), *placement.of(scalar))
+             : Value();
 }
 
 LogicalResult Lowering::lowerEmbedding(transformer::EmbeddingOp op) {
   VIEW_OR_FAIL(table, op.getTable());
   VIEW_OR_FAIL(ids, op.getIds());
   VIEW_OR_FAIL(out, op.getResult());
-  schedule::EmbeddingOp::create(builder, op.getLoc(), sourceOf(op), i64(0), i64(2 * bytesOfType(op.getType())), *table, *ids,
-                                  viewOrNone(op.getFirstRow()), *out);
+  schedule::EmbeddingOp::create(builder, op.getLoc(), sourceOf(op), i64(0),
+                                i64(2 * bytesOfType(op.getType())), *table,
+                                *ids, viewOrNone(op.getFirstRow()), *out);
   return success();
 }
 
@@ -175,9 +207,11 @@ LogicalResult Lowering::lowerEmbeddingGrad(transformer::EmbeddingGradOp op) {
   if (failed(destination))
     return failure();
   Value table = Placement::view(builder, op.getLoc(), destination->place);
-  schedule::EmbeddingGradOp::create(builder, op.getLoc(), sourceOf(op), i64(0), i64(3 * bytesOfType(op.getGradient().getType())),
-                                    AccumulateAttr::get(builder.getContext(), destination->accumulate), *ids, *gradient,
-                                      viewOrNone(op.getFirstRow()), table);
+  schedule::EmbeddingGradOp::create(
+      builder, op.getLoc(), sourceOf(op), i64(0),
+      i64(3 * bytesOfType(op.getGradient().getType())),
+      AccumulateAttr::get(builder.getContext(), destination->accumulate), *ids,
+      *gradient, viewOrNone(op.getFirstRow()), table);
   return success();
 }
 
@@ -186,12 +220,16 @@ LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
   OpBuilder atOnce = OpBuilder::atBlockEnd(&once.getBody().front());
   constexpr StringRef names[] = {"rotary cosine", "rotary sine"};
   for (auto [result, name] : llvm::zip_equal(op->getResults(), names)) {
-    placement.set(result, placement.persistent(name, BufferKind::constants, tensorType(result).getShape(),
-                                               tensorType(result).getElementType()));
-    views.push_back(Placement::view(atOnce, op.getLoc(), *placement.of(result)));
+    placement.set(result,
+                  placement.persistent(name, BufferKind::constants,
+                                       tensorType(result).getShape(),
+                                       tensorType(result).getElementType()));
+    views.push_back(
+        Placement::view(atOnce, op.getLoc(), *placement.of(result)));
   }
-  schedule::RotaryTableOp::create(atOnce, op.getLoc(), sourceOf(op), i64(0), i64(bytesOfValues(op)),
-                                  op.getInverseFrequenciesAttr(), op.getScaleAttr(), views[0], views[1]);
+  schedule::RotaryTableOp::create(
+      atOnce, op.getLoc(), sourceOf(op), i64(0), i64(bytesOfValues(op)),
+      op.getInverseFrequenciesAttr(), op.getScaleAttr(), views[0], views[1]);
   return success();
 }
 
@@ -213,8 +251,10 @@ LogicalResult Lowering::zeroAround(Operation *producer) {
     place->shape = {elements};
     place->strides = {1};
     Value view = Placement::view(builder, op.getLoc(), *place);
-    FillOp::create(builder, op.getLoc(), builder.getStringAttr("zero around parts"), i64(0), i64(bytesOfType(op.getType())),
-                   builder.getF32FloatAttr(0), view);
+    FillOp::create(builder, op.getLoc(),
+                   builder.getStringAttr("zero around parts"), i64(0),
+                   i64(bytesOfType(op.getType())), builder.getF32FloatAttr(0),
+                   view);
   }
   return success();
 }
@@ -225,10 +265,13 @@ LogicalResult Lowering::lowerAssign(AssignOp op) {
   FailureOr<Place> value = placement.of(op.getValue());
   if (failed(value))
     return failure();
-  Place state = placement.state({op.getKind(), op.getName()}, tensorType(op.getValue()));
+  Place state =
+      placement.state({op.getKind(), op.getName()}, tensorType(op.getValue()));
   if (value->buffer == state.buffer)
     return success();
-  return op.emitOpError("assigns a value that lies elsewhere; it is assigned twice, or is itself a parameter or a part of a tensor");
+  return op.emitOpError(
+      "assigns a value that lies elsewhere; it is assigned twice, or is itself "
+      "a parameter or a part of a tensor");
 }
 
 } // namespace meshwork::schedule

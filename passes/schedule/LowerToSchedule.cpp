@@ -1,7 +1,7 @@
 // From the step on tensors to one program on buffers: phases, order, state.
 #include "passes/schedule/LowerToSchedule.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "passes/schedule/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -12,10 +12,13 @@ namespace meshwork::schedule {
 #include "passes/schedule/Passes.h.inc"
 
 Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes)
-    : module(module), program(program), bucketBytes(bucketBytes), builder(program.getContext()), placement(program, module),
+    : module(module), program(program), bucketBytes(bucketBytes),
+      builder(program.getContext()), placement(program, module),
       kernels(module) {
   builder.setInsertionPointToEnd(&program.getBody().front());
-  for (auto [phase, name] : {std::pair(&once, "once"), std::pair(&step, "step"), std::pair(&microbatch, "microbatch"), std::pair(&update, "update")}) {
+  for (auto [phase, name] :
+       {std::pair(&once, "once"), std::pair(&step, "step"),
+        std::pair(&microbatch, "microbatch"), std::pair(&update, "update")}) {
     *phase = PhaseOp::create(builder, program.getLoc(), name);
     phase->getBody().emplaceBlock();
   }
@@ -23,7 +26,8 @@ Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes)
 
 /// Ops that stand for views, or for sums that products do in place.
 static bool isView(Operation *op) {
-  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, UnsliceOp, AccumulateOp, func::ReturnOp>(op);
+  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, UnsliceOp,
+             AccumulateOp, func::ReturnOp>(op);
 }
 
 LogicalResult Lowering::lower(Operation *op) {
@@ -41,12 +45,19 @@ LogicalResult Lowering::lower(Operation *op) {
       .Case([&](FusedOp op) { return lowerFused(op); })
       .Case([&](ContractOp op) { return lowerContract(op); })
       .Case([&](transformer::AttentionOp op) { return lowerAttention(op); })
-      .Case([&](transformer::AttentionGradOp op) { return lowerAttentionGrad(op); })
+      .Case([&](transformer::AttentionGradOp op) {
+        return lowerAttentionGrad(op);
+      })
       .Case([&](transformer::EmbeddingOp op) { return lowerEmbedding(op); })
-      .Case([&](transformer::EmbeddingGradOp op) { return lowerEmbeddingGrad(op); })
+      .Case([&](transformer::EmbeddingGradOp op) {
+        return lowerEmbeddingGrad(op);
+      })
       .Case([&](transformer::RotaryTableOp op) { return lowerRotaryTable(op); })
       .Case([&](AssignOp op) { return lowerAssign(op); })
-      .Default([](Operation *op) { return op->emitOpError("has no instruction; the passes before -schedule-lower remove it"); });
+      .Default([](Operation *op) {
+        return op->emitOpError(
+            "has no instruction; the passes before -schedule-lower remove it");
+      });
 }
 
 void Lowering::zeroAtStepStart(const Place &place, const Twine &what) {
@@ -59,23 +70,32 @@ void Lowering::zeroAtStepStart(const Place &place, const Twine &what) {
   flat.strides = {1};
   Value view = Placement::view(atStep, program.getLoc(), flat);
   uint64_t bytes = elements * (place.element.getIntOrFloatBitWidth() / 8);
-  FillOp::create(atStep, program.getLoc(), atStep.getStringAttr(what), i64(0), i64(bytes), atStep.getF32FloatAttr(0), view);
+  FillOp::create(atStep, program.getLoc(), atStep.getStringAttr(what), i64(0),
+                 i64(bytes), atStep.getF32FloatAttr(0), view);
 }
 
 LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   constexpr StringRef names[] = {"tokens", "targets"};
   for (auto [argument, name] : llvm::zip_equal(function.getArguments(), names))
-    placement.set(argument, placement.persistent(name, BufferKind::input, tensorType(argument).getShape(), builder.getI32Type()));
+    placement.set(argument,
+                  placement.persistent(name, BufferKind::input,
+                                       tensorType(argument).getShape(),
+                                       builder.getI32Type()));
   // State that something other than a first product adds to must start at zero.
   for (auto state : function.getOps<StateOp>()) {
     StateKey key(state.getKind(), state.getName());
-    if ((key.first == StateKind::gradient || key.first == StateKind::loss) && zeroed.insert(key).second)
-      zeroAtStepStart(placement.state(key, state.getType()), "zero " + stringifyStateKind(key.first) + " " + key.second);
+    if ((key.first == StateKind::gradient || key.first == StateKind::loss) &&
+        zeroed.insert(key).second)
+      zeroAtStepStart(placement.state(key, state.getType()),
+                      "zero " + stringifyStateKind(key.first) + " " +
+                          key.second);
   }
   function.walk([&](AccumulateOp op) {
     StateKey key(op.getKind(), op.getName());
     if (!op.getValue().getDefiningOp<ContractOp>() && zeroed.insert(key).second)
-      zeroAtStepStart(placement.state(key, tensorType(op.getValue())), "zero " + stringifyStateKind(key.first) + " " + key.second);
+      zeroAtStepStart(placement.state(key, tensorType(op.getValue())),
+                      "zero " + stringifyStateKind(key.first) + " " +
+                          key.second);
   });
   groupCollectives(function);
   builder.setInsertionPointToEnd(&microbatch.getBody().front());
@@ -92,7 +112,8 @@ LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
   // The loss first: the runtime looks at it before anything is updated.
   llvm::SmallDenseSet<Operation *> ofLoss;
   for (auto op : function.getOps<mesh::CollectiveOpInterface>())
-    if (auto state = op->getOperand(0).getDefiningOp<StateOp>(); state && state.getKind() == StateKind::loss) {
+    if (auto state = op->getOperand(0).getDefiningOp<StateOp>();
+        state && state.getKind() == StateKind::loss) {
       ofLoss.insert(op);
       if (failed(lowerCollective(op)))
         return failure();
@@ -107,26 +128,36 @@ LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
 
 void Lowering::describeState(func::FuncOp function) {
   builder.setInsertionPoint(once);
-  auto at = [&](const Place &place) { return Placement::view(builder, program.getLoc(), place); };
+  auto at = [&](const Place &place) {
+    return Placement::view(builder, program.getLoc(), place);
+  };
   for (auto op : function.getOps<transformer::ParameterOp>()) {
     SmallVector<Attribute> shardings;
     auto state = [&](StateKind kind) {
       Placement::Stored stored = placement.stored({kind, op.getName()});
-      shardings.push_back(stored.sharding ? Attribute(stored.sharding) : builder.getUnitAttr());
-      return at(placement.state({kind, op.getName()}, stored.type ? stored.type : op.getType()));
+      shardings.push_back(stored.sharding ? Attribute(stored.sharding)
+                                          : builder.getUnitAttr());
+      return at(placement.state({kind, op.getName()},
+                                stored.type ? stored.type : op.getType()));
     };
     // What @update has reduced lies as the optimizer's own state does.
     auto finalGradient = [&]() -> Value {
       auto known = reduced.find(op.getName());
       if (known == reduced.end())
         return state(StateKind::gradient);
-      shardings.push_back(placement.stored({StateKind::master, op.getName()}).sharding);
+      shardings.push_back(
+          placement.stored({StateKind::master, op.getName()}).sharding);
       return at(known->second);
     };
-    Value weight = state(StateKind::weight), master = state(StateKind::master), first = state(StateKind::first_moment),
+    Value weight = state(StateKind::weight), master = state(StateKind::master),
+          first = state(StateKind::first_moment),
           second = state(StateKind::second_moment), gradient = finalGradient();
-    schedule::ParameterOp::create(builder, op.getLoc(), op.getNameAttr(), builder.getDenseI64ArrayAttr(op.getShapeInFile()),
-                                  builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(), builder.getArrayAttr(shardings), weight, master, first, second, gradient);
+    schedule::ParameterOp::create(
+        builder, op.getLoc(), op.getNameAttr(),
+        builder.getDenseI64ArrayAttr(op.getShapeInFile()),
+        builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(),
+        builder.getArrayAttr(shardings), weight, master, first, second,
+        gradient);
   }
   auto input = [&](InputKind kind, const Place &place) {
     Value view = at(place);
@@ -134,39 +165,49 @@ void Lowering::describeState(func::FuncOp function) {
   };
   for (auto &[name, coordinate] : coordinates) {
     Value view = at(coordinate.place);
-    InputOp::create(builder, program.getLoc(), coordinate.kind, view, coordinate.axes, coordinate.size);
+    InputOp::create(builder, program.getLoc(), coordinate.kind, view,
+                    coordinate.axes, coordinate.size);
   }
   input(InputKind::tokens, *placement.of(function.getArgument(0)));
   input(InputKind::targets, *placement.of(function.getArgument(1)));
-  input(InputKind::learning_rate, placement.stepInput(StepInput::learning_rate));
-  input(InputKind::bias_correction1, placement.stepInput(StepInput::bias_correction1));
-  input(InputKind::bias_correction2, placement.stepInput(StepInput::bias_correction2));
+  input(InputKind::learning_rate,
+        placement.stepInput(StepInput::learning_rate));
+  input(InputKind::bias_correction1,
+        placement.stepInput(StepInput::bias_correction1));
+  input(InputKind::bias_correction2,
+        placement.stepInput(StepInput::bias_correction2));
   Place random = placement.stepInput(StepInput::seed);
   random.shape = {3};
   random.strides = {1};
   input(InputKind::random, random);
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value loss = at(placement.state({StateKind::loss, ""}, scalar)), norm = at(placement.state({StateKind::grad_norm, ""}, scalar));
+  Value loss = at(placement.state({StateKind::loss, ""}, scalar)),
+        norm = at(placement.state({StateKind::grad_norm, ""}, scalar));
   ResultOp::create(builder, program.getLoc(), ResultKind::loss, loss);
   ResultOp::create(builder, program.getLoc(), ResultKind::grad_norm, norm);
 }
 
 namespace {
-struct LowerToSchedulePass : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
+struct LowerToSchedulePass
+    : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
   using LowerToSchedulePassBase::LowerToSchedulePassBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"), update = module.lookupSymbol<func::FuncOp>("update");
+    auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"),
+         update = module.lookupSymbol<func::FuncOp>("update");
     if (!microbatch || !update || microbatch.getNumArguments() != 2) {
-      module.emitError() << "expected functions @microbatch of tokens and targets, and @update";
+      module.emitError() << "expected functions @microbatch of tokens and "
+                            "targets, and @update";
       return signalPassFailure();
     }
     auto builder = OpBuilder::atBlockBegin(module.getBody());
-    auto program = ProgramOp::create(builder, module.getLoc(), "rank", IntegerAttr());
+    auto program =
+        ProgramOp::create(builder, module.getLoc(), "rank", IntegerAttr());
     program.getBody().emplaceBlock();
     Lowering lowering(module, program, bucketBytes);
-    if (failed(lowering.lowerMicrobatch(microbatch)) || failed(lowering.lowerUpdate(update)))
+    if (failed(lowering.lowerMicrobatch(microbatch)) ||
+        failed(lowering.lowerUpdate(update)))
       return signalPassFailure();
     lowering.describeState(microbatch);
     microbatch.erase();

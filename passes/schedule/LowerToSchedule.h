@@ -45,7 +45,8 @@ private:
   static void groupCollectives(::mlir::func::FuncOp function);
   ::mlir::LogicalResult lowerCollective(mesh::CollectiveOpInterface op);
   ::mlir::LogicalResult lowerSlice(mesh::SliceOp op);
-  ::mlir::FailureOr<Place> placeOfResult(mesh::CollectiveOpInterface op, const Place &input);
+  ::mlir::FailureOr<Place> placeOfResult(mesh::CollectiveOpInterface op,
+                                         const Place &input);
   static Bucket bucketOf(mesh::CollectiveOpInterface op);
   static bool isSameElement(const Bucket &a, const Bucket &b);
   void noteReduced(::mlir::Value from, ::mlir::Value to);
@@ -66,7 +67,9 @@ private:
   ::llvm::SmallVector<::mlir::Value> randomViews(::mlir::ValueRange random);
   ::mlir::Value viewOrNone(::mlir::Value scalar);
   ::mlir::StringAttr sourceOf(::mlir::Operation *op);
-  ::mlir::IntegerAttr i64(uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); }
+  ::mlir::IntegerAttr i64(uint64_t value) {
+    return builder.getI64IntegerAttr(static_cast<int64_t>(value));
+  }
 
   ::mlir::ModuleOp module;
   ProgramOp program;
@@ -75,8 +78,9 @@ private:
   Placement placement;
   Kernels kernels;
   PhaseOp once, step, microbatch, update;
-  ::llvm::DenseSet<StateKey> written; // gradients that an earlier product has set
-  ::llvm::DenseSet<StateKey> zeroed;  // and those that a step starts at zero
+  ::llvm::DenseSet<StateKey>
+      written; // gradients that an earlier product has set
+  ::llvm::DenseSet<StateKey> zeroed; // and those that a step starts at zero
   ::llvm::DenseSet<::mlir::Operation *> cleared; // unslices whose gaps are zero
   ::llvm::DenseMap<::mlir::Value, ::llvm::StringRef> reducedNames;
   ::llvm::StringMap<Place> reduced; // gradients as @update leaves them

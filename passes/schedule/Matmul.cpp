@@ -38,7 +38,8 @@ std::string lettersWhere(StringRef of, llvm::function_ref<bool(char)> keep) {
 }
 
 /// A [batch, a, b] view of `place`.
-FailureOr<Place> threeDims(StringRef term, const Place &place, StringRef batch, StringRef a, StringRef b) {
+FailureOr<Place> threeDims(StringRef term, const Place &place, StringRef batch,
+                           StringRef a, StringRef b) {
   Place result = place;
   result.shape.clear();
   result.strides.clear();
@@ -53,28 +54,39 @@ FailureOr<Place> threeDims(StringRef term, const Place &place, StringRef batch, 
   if (result.shape[2] == 1 && result.strides[1] != 1)
     result.strides[2] = 1;
   if (result.shape[1] == 1)
-    result.strides[1] = std::max<int64_t>(result.shape[2] * result.strides[2], 1);
+    result.strides[1] =
+        std::max<int64_t>(result.shape[2] * result.strides[2], 1);
   if (result.shape[0] == 1)
-    result.strides[0] = std::max(result.shape[1] * result.strides[1], result.shape[2] * result.strides[2]);
+    result.strides[0] = std::max(result.shape[1] * result.strides[1],
+                                 result.shape[2] * result.strides[2]);
   return result;
 }
 } // namespace
 
-FailureOr<MatmulPlaces> matmulPlaces(ContractOp op, const Place &lhs, const Place &rhs, const Place &dst) {
+FailureOr<MatmulPlaces> matmulPlaces(ContractOp op, const Place &lhs,
+                                     const Place &rhs, const Place &dst) {
   FailureOr<Equation> e = Equation::parse(op.getEquation());
   if (failed(e))
     return failure();
-  auto in = [](StringRef term) { return [term](char c) { return term.contains(c); }; };
-  std::string batch = lettersWhere(e->result, [&](char c) { return in(e->lhs)(c) && in(e->rhs)(c); });
-  std::string rows = lettersWhere(e->result, [&](char c) { return in(e->lhs)(c) && !in(e->rhs)(c); });
-  std::string columns = lettersWhere(e->result, [&](char c) { return !in(e->lhs)(c) && in(e->rhs)(c); });
-  std::string summed = lettersWhere(e->lhs, [&](char c) { return !in(e->result)(c); });
+  auto in = [](StringRef term) {
+    return [term](char c) { return term.contains(c); };
+  };
+  std::string batch = lettersWhere(
+      e->result, [&](char c) { return in(e->lhs)(c) && in(e->rhs)(c); });
+  std::string rows = lettersWhere(
+      e->result, [&](char c) { return in(e->lhs)(c) && !in(e->rhs)(c); });
+  std::string columns = lettersWhere(
+      e->result, [&](char c) { return !in(e->lhs)(c) && in(e->rhs)(c); });
+  std::string summed =
+      lettersWhere(e->lhs, [&](char c) { return !in(e->result)(c); });
   FailureOr<Place> l = threeDims(e->lhs, lhs, batch, rows, summed);
   FailureOr<Place> r = threeDims(e->rhs, rhs, batch, summed, columns);
   FailureOr<Place> d = threeDims(e->result, dst, batch, rows, columns);
   if (failed(l) || failed(r) || failed(d))
-    return op.emitOpError() << "is no single matrix product: in \"" << op.getEquation()
-                            << "\" the letters of its rows, columns or sums do not lie side by side in memory";
+    return op.emitOpError()
+           << "is no single matrix product: in \"" << op.getEquation()
+           << "\" the letters of its rows, columns or sums do not lie side by "
+              "side in memory";
   return MatmulPlaces{*l, *r, *d};
 }
 

@@ -11,6 +11,8 @@ struct MatmulPlaces {
 };
 
 /// Fails, with an error at `op`, when its tensors do not lie so.
-::mlir::FailureOr<MatmulPlaces> matmulPlaces(transformer::ContractOp op, const Place &lhs, const Place &rhs, const Place &dst);
+::mlir::FailureOr<MatmulPlaces> matmulPlaces(transformer::ContractOp op,
+                                             const Place &lhs, const Place &rhs,
+                                             const Place &dst);
 
 } // namespace meshwork::schedule

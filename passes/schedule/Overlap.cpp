@@ -41,7 +41,9 @@ struct Settings {
     auto collective = dyn_cast<CollectiveOp>(op);
     return secondsOf(op, collective ? ranksOf(collective) : 1, speeds);
   }
-  bool pays(double hidden, double seconds) const { return always || std::min(hidden, seconds) > speeds.handOver; }
+  bool pays(double hidden, double seconds) const {
+    return always || std::min(hidden, seconds) > speeds.handOver;
+  }
 };
 
 SmallVector<Operation *> instructionsOf(PhaseOp phase) {
@@ -60,20 +62,24 @@ int64_t bytesOf(ValueRange views) {
   }
   return sum;
 }
-bool gathers(CollectiveOp op) { return bytesOf(op.getOutputs()) > bytesOf(op.getInputs()); }
+bool gathers(CollectiveOp op) {
+  return bytesOf(op.getOutputs()) > bytesOf(op.getInputs());
+}
 
 /// Channels, one for each set of axes and direction: a gather must not stand in
 /// line behind gradients that nobody waits for.
 class Channels {
 public:
   int64_t of(CollectiveOp op) {
-    int64_t &number = numbers[{op.getAxesAttr().getAsOpaquePointer(), gathers(op)}];
+    int64_t &number =
+        numbers[{op.getAxesAttr().getAsOpaquePointer(), gathers(op)}];
     number = number ? number : std::min<int64_t>(numbers.size(), maxChannels);
     return number;
   }
 
 private:
-  std::map<std::pair<const void *, bool>, int64_t> numbers; // looked up only, so addresses order nothing
+  std::map<std::pair<const void *, bool>, int64_t>
+      numbers; // looked up only, so addresses order nothing
 };
 
 /// One phase. Places are indices in the old order: an instruction at place k
@@ -81,7 +87,8 @@ private:
 class ListOverlap {
 public:
   ListOverlap(PhaseOp phase, const Settings &settings, Channels &channels)
-      : block(phase.getBody().front()), settings(settings), channels(channels), list(instructionsOf(phase)), count(list.size()) {
+      : block(phase.getBody().front()), settings(settings), channels(channels),
+        list(instructionsOf(phase)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
       for (Value operand : op->getOperands()) {
         auto &users = usersOf[bufferOf(operand)];
@@ -122,7 +129,8 @@ private:
     int64_t from = first;
     for (Value operand : list[i]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
-        if (int64_t behind = moves[j] ? place[j] : j + 1; j < i && behind > from && conflict(list[j], list[i]))
+        if (int64_t behind = moves[j] ? place[j] : j + 1;
+            j < i && behind > from && conflict(list[j], list[i]))
           from = behind;
     return from;
   }
@@ -140,7 +148,8 @@ private:
       }
       moves[i] = true;
       int64_t next = firstConflictAfter(i);
-      if (!gathers(collective) && next < count && isa<LaunchOp>(list[next]) && settings.seconds(list[next]) < settings.seconds(op))
+      if (!gathers(collective) && next < count && isa<LaunchOp>(list[next]) &&
+          settings.seconds(list[next]) < settings.seconds(op))
         moves[next] = true;
     }
   }
@@ -153,14 +162,17 @@ private:
   }
 
   int64_t placeAtTime(double t, int64_t from, int64_t to) const {
-    return std::clamp<int64_t>(std::lower_bound(time.begin(), time.end(), t) - time.begin(), from, std::max(from, to));
+    return std::clamp<int64_t>(std::lower_bound(time.begin(), time.end(), t) -
+                                   time.begin(),
+                               from, std::max(from, to));
   }
 
   void placeSum(int64_t i, CollectiveOp op) {
     int64_t from = earliest(i), next = firstConflictAfter(i), until = next;
     bool hasFollower = next < count && moves[next] && isa<LaunchOp>(list[next]);
     double &free = freeAt[channels.of(op)];
-    double begin = std::max(time[from], free), end = begin + margin * settings.seconds(op);
+    double begin = std::max(time[from], free),
+           end = begin + margin * settings.seconds(op);
     if (hasFollower)
       until = placeAtTime(end, std::max(next, from), firstConflictAfter(next));
     if (!settings.pays(time[until] - time[from], settings.seconds(op)))
@@ -172,7 +184,8 @@ private:
       place[next] = std::max(until, place[next]);
   }
 
-  /// From the last to the first, so that each is there when the next one starts.
+  /// From the last to the first, so that each is there when the next one
+  /// starts.
   void placeGathers() {
     llvm::DenseMap<int64_t, double> busyFrom;
     SmallVector<std::tuple<int64_t, CollectiveOp, int64_t>> all;
@@ -186,11 +199,16 @@ private:
       int64_t channel = channels.of(op);
       needs[channel].pop_back(); // Its own.
       ArrayRef<int64_t> before = needs[channel];
-      int64_t ahead = before.size() < mostAhead ? 0 : before[before.size() - mostAhead];
-      int64_t from = std::min(std::max(earliest(i), ahead), i), until = std::max(i, std::min(next, count));
+      int64_t ahead =
+          before.size() < mostAhead ? 0 : before[before.size() - mostAhead];
+      int64_t from = std::min(std::max(earliest(i), ahead), i),
+              until = std::max(i, std::min(next, count));
       auto [busy, isNew] = busyFrom.try_emplace(channel, time[until]);
-      double latest = std::min(time[until], busy->second) - margin * settings.seconds(op);
-      int64_t at = std::clamp<int64_t>(std::upper_bound(time.begin(), time.end(), latest) - time.begin() - 1, from, i);
+      double latest =
+          std::min(time[until], busy->second) - margin * settings.seconds(op);
+      int64_t at = std::clamp<int64_t>(
+          std::upper_bound(time.begin(), time.end(), latest) - time.begin() - 1,
+          from, i);
       if (!settings.pays(time[until] - time[at], settings.seconds(op)))
         continue;
       busy->second = time[at];
@@ -203,9 +221,11 @@ private:
     SmallVector<int64_t> order(count);
     std::iota(order.begin(), order.end(), 0);
     llvm::sort(order, [&](int64_t a, int64_t b) {
-      return std::tuple(place[a], !moves[a], a) < std::tuple(place[b], !moves[b], b);
+      return std::tuple(place[a], !moves[a], a) <
+             std::tuple(place[b], !moves[b], b);
     });
-    SmallVector<Operation *> sorted = llvm::map_to_vector(order, [&](int64_t i) { return list[i]; });
+    SmallVector<Operation *> sorted =
+        llvm::map_to_vector(order, [&](int64_t i) { return list[i]; });
     for (Operation *op : sorted)
       moveInstruction(op, &block, nullptr);
     list = std::move(sorted);
@@ -227,7 +247,8 @@ private:
         if (needed > 0)
           wait(channel, queue, needed, op);
       }
-      if (auto collective = dyn_cast<CollectiveOp>(op); collective && collective.getChannel() > 0)
+      if (auto collective = dyn_cast<CollectiveOp>(op);
+          collective && collective.getChannel() > 0)
         running[collective.getChannel()].started.push_back(collective);
     }
     for (auto &[channel, queue] : running)
@@ -236,14 +257,17 @@ private:
   }
 
   void wait(int64_t channel, Running &queue, size_t needed, Operation *before) {
-    OpBuilder builder = before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block);
+    OpBuilder builder =
+        before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block);
     SmallVector<Value> views;
     for (; queue.finished < needed; ++queue.finished)
       for (Value operand : queue.started[queue.finished].getOperands())
         views.push_back(builder.clone(*operand.getDefiningOp())->getResult(0));
     CollectiveOp last = queue.started[needed - 1];
-    WaitOp::create(builder, last.getLoc(), last.getSourceAttr(), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
-                   builder.getI64IntegerAttr(channel), builder.getI64IntegerAttr(needed), views);
+    WaitOp::create(builder, last.getLoc(), last.getSourceAttr(),
+                   builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
+                   builder.getI64IntegerAttr(channel),
+                   builder.getI64IntegerAttr(needed), views);
   }
 
   Block &block;
@@ -260,14 +284,20 @@ private:
 
 /// Sums of gradients that @update begins with run in the last microbatch, under
 /// the rest of its backward pass.
-void moveGradientSums(PhaseOp microbatch, PhaseOp update, const Settings &settings) {
+void moveGradientSums(PhaseOp microbatch, PhaseOp update,
+                      const Settings &settings) {
   SmallVector<Operation *> stay;
   for (Operation *op : instructionsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);
-    bool isOfGradients = collective && collective.getSource() != "loss" && llvm::all_of(collective.getInputs(), [](Value view) {
-      return bufferOf(view).getKind() == BufferKind::gradients && bufferOf(view).getPersistent();
-    });
-    bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) { return conflict(other, op); });
+    bool isOfGradients =
+        collective && collective.getSource() != "loss" &&
+        llvm::all_of(collective.getInputs(), [](Value view) {
+          return bufferOf(view).getKind() == BufferKind::gradients &&
+                 bufferOf(view).getPersistent();
+        });
+    bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) {
+                    return conflict(other, op);
+                  });
     if (!isFree || !settings.pays(settings.seconds(op), settings.seconds(op))) {
       stay.push_back(op);
       continue;
@@ -286,7 +316,8 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     if (mode == "never" || !mesh)
       return;
     if (mode != "auto" && mode != "always") {
-      getOperation().emitError() << "overlap mode is '" << mode << "', expected auto, always or never";
+      getOperation().emitError()
+          << "overlap mode is '" << mode << "', expected auto, always or never";
       return signalPassFailure();
     }
     Settings settings{{}, mode == "always", {}};

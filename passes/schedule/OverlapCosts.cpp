@@ -8,16 +8,19 @@ using namespace mlir;
 namespace meshwork::schedule {
 
 double secondsOf(Operation *instruction, int64_t ranks, const Speeds &speeds) {
-  double bytes = static_cast<double>(instruction->getAttrOfType<IntegerAttr>("bytes").getInt());
-  double flops = static_cast<double>(instruction->getAttrOfType<IntegerAttr>("flops").getInt());
+  double bytes = static_cast<double>(
+      instruction->getAttrOfType<IntegerAttr>("bytes").getInt());
+  double flops = static_cast<double>(
+      instruction->getAttrOfType<IntegerAttr>("flops").getInt());
   auto collective = dyn_cast<CollectiveOp>(instruction);
   if (!collective)
     return std::max(flops / speeds.flops, bytes / speeds.memory);
   // A ring's bytes; `bytes` are those of the inputs.
   double others = static_cast<double>(ranks - 1);
-  double share = collective.getKind() == CollectiveKind::all_gather   ? others
-                 : collective.getKind() == CollectiveKind::all_reduce ? 2 * others / static_cast<double>(ranks)
-                                                                      : others / static_cast<double>(ranks);
+  double share = collective.getKind() == CollectiveKind::all_gather ? others
+                 : collective.getKind() == CollectiveKind::all_reduce
+                     ? 2 * others / static_cast<double>(ranks)
+                     : others / static_cast<double>(ranks);
   return speeds.latency + share * bytes / speeds.link;
 }
 
@@ -40,7 +43,8 @@ Use useOf(Value value, bool isWritten) {
   for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
     last += (size - 1) * stride;
   int64_t begin = view.getOffset();
-  return {buffer, begin, begin + (last + 1) * (type.getElementTypeBitWidth() / 8), isWritten};
+  return {buffer, begin,
+          begin + (last + 1) * (type.getElementTypeBitWidth() / 8), isWritten};
 }
 
 SmallVector<Use> usesOf(Operation *instruction) {
@@ -56,13 +60,16 @@ bool conflict(Operation *a, Operation *b) {
   SmallVector<Use> others = usesOf(b);
   return llvm::any_of(usesOf(a), [&](const Use &one) {
     return llvm::any_of(others, [&](const Use &other) {
-      return one.buffer == other.buffer && (one.isWritten || other.isWritten) && one.begin < other.end && other.begin < one.end;
+      return one.buffer == other.buffer && (one.isWritten || other.isWritten) &&
+             one.begin < other.end && other.begin < one.end;
     });
   });
 }
 
 void moveInstruction(Operation *instruction, Block *block, Operation *before) {
-  auto place = [&](Operation *op) { before ? op->moveBefore(before) : op->moveBefore(block, block->end()); };
+  auto place = [&](Operation *op) {
+    before ? op->moveBefore(before) : op->moveBefore(block, block->end());
+  };
   for (OpOperand &operand : instruction->getOpOperands()) {
     Operation *view = operand.get().getDefiningOp();
     if (!view->hasOneUse()) {

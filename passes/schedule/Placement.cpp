@@ -17,9 +17,13 @@ Placement::Placement(ProgramOp program, ModuleOp module)
     : program(program), builder(program.getContext()), loc(program.getLoc()) {
   auto noted = module->getAttrOfType<TypeAttr>("transformer.gradient_type");
   gradient = noted ? noted.getValue() : Type(builder.getF32Type());
-  mixed = module.walk([](transformer::ParameterOp op) {
-    return tensorType(op.getResult()).getElementType().isF32() ? WalkResult::advance() : WalkResult::interrupt();
-  }).wasInterrupted();
+  mixed = module
+              .walk([](transformer::ParameterOp op) {
+                return tensorType(op.getResult()).getElementType().isF32()
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
   mesh = mesh::meshOf(module);
   noteStates(module);
 }
@@ -37,24 +41,32 @@ void Placement::noteStates(ModuleOp module) {
   });
 }
 
-Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent, ArrayRef<int64_t> shape, Type element) {
+Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
+                        ArrayRef<int64_t> shape, Type element) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   for (int64_t size : shape)
     bytes *= size;
   if (!firstPhase) // Buffers are many, and looking past them each time is slow.
     firstPhase = *program.getBody().getOps<PhaseOp>().begin();
   builder.setInsertionPoint(firstPhase);
-  auto op = BufferOp::create(builder, loc, MemRefType::get({bytes}, builder.getI8Type()), name, kind, isPersistent, IntegerAttr());
-  return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(shape), element};
+  auto op = BufferOp::create(builder, loc,
+                             MemRefType::get({bytes}, builder.getI8Type()),
+                             name, kind, isPersistent, IntegerAttr());
+  return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(shape),
+          element};
 }
 
-Place Placement::persistent(StringRef name, BufferKind kind, ArrayRef<int64_t> shape, Type element) {
+Place Placement::persistent(StringRef name, BufferKind kind,
+                            ArrayRef<int64_t> shape, Type element) {
   return buffer(name, kind, true, shape, element);
 }
 
-int64_t Placement::groupSize(ArrayAttr axes) const { return mesh.product(llvm::to_vector(axes.getAsRange<StringAttr>())); }
+int64_t Placement::groupSize(ArrayAttr axes) const {
+  return mesh.product(llvm::to_vector(axes.getAsRange<StringAttr>()));
+}
 
-Place Placement::block(const Place &whole, int64_t dim, int64_t size, ArrayAttr axes) {
+Place Placement::block(const Place &whole, int64_t dim, int64_t size,
+                       ArrayAttr axes) {
   Place part = whole;
   part.shape[dim] = size;
   part.shifts.push_back({axes, size * whole.strides[dim]});
@@ -64,13 +76,15 @@ Place Placement::block(const Place &whole, int64_t dim, int64_t size, ArrayAttr 
 /// In f32 the master weight is the weight, or this rank's block of it where one
 /// more split of a dim makes it so.
 FailureOr<Place> Placement::masterOf(StringRef name) {
-  Stored weight = stored({StateKind::weight, name}), master = stored({StateKind::master, name});
+  Stored weight = stored({StateKind::weight, name}),
+         master = stored({StateKind::master, name});
   if (!weight.sharding || !master.sharding)
     return failure();
   Place whole = state({StateKind::weight, name}, weight.type);
   if (weight.sharding == master.sharding)
     return whole;
-  for (auto [i, w, m] : llvm::enumerate(weight.sharding.getDims(), master.sharding.getDims())) {
+  for (auto [i, w, m] :
+       llvm::enumerate(weight.sharding.getDims(), master.sharding.getDims())) {
     if (w == m)
       continue;
     ArrayRef<StringAttr> more = m.getAxes().drop_front(w.getAxes().size());
@@ -115,7 +129,8 @@ Place Placement::state(StateKey key, RankedTensorType type) {
     break;
   }
   StringRef name = stringifyStateKind(key.first);
-  std::string full = key.second.empty() ? name.str() : (key.second + " (" + name + ")").str();
+  std::string full =
+      key.second.empty() ? name.str() : (key.second + " (" + name + ")").str();
   return states[key] = buffer(full, kind, true, type.getShape(), element);
 }
 
@@ -129,23 +144,28 @@ Place Placement::stepInput(StepInput kind) {
   case StepInput::bias_correction2: {
     auto [known, isNew] = inputs.try_emplace(static_cast<int32_t>(kind));
     if (isNew)
-      known->second = buffer(stringifyStepInput(kind), BufferKind::input, true, {}, builder.getF32Type());
+      known->second = buffer(stringifyStepInput(kind), BufferKind::input, true,
+                             {}, builder.getF32Type());
     return known->second;
   }
   case StepInput::seed:
   case StepInput::step:
   case StepInput::first_sample: {
     // One buffer of three numbers, under the first one's key.
-    auto [known, isNew] = inputs.try_emplace(static_cast<int32_t>(StepInput::seed));
+    auto [known, isNew] =
+        inputs.try_emplace(static_cast<int32_t>(StepInput::seed));
     if (isNew)
-      known->second = buffer("random", BufferKind::input, true, {3}, builder.getI32Type());
-    return scalar(known->second, static_cast<int64_t>(kind) - static_cast<int64_t>(StepInput::seed));
+      known->second =
+          buffer("random", BufferKind::input, true, {3}, builder.getI32Type());
+    return scalar(known->second, static_cast<int64_t>(kind) -
+                                     static_cast<int64_t>(StepInput::seed));
   }
   }
   llvm_unreachable("all step inputs are handled");
 }
 
-Place Placement::part(const Place &whole, RankedTensorType wholeType, StringAttr dim, int64_t offset, RankedTensorType part) {
+Place Placement::part(const Place &whole, RankedTensorType wholeType,
+                      StringAttr dim, int64_t offset, RankedTensorType part) {
   int64_t position = dimsOf(wholeType).find(dim);
   Place result = whole;
   result.offset += offset * whole.strides[position];
@@ -161,9 +181,12 @@ Value Placement::view(OpBuilder &builder, Location loc, const Place &place) {
   int64_t bytes = place.offset * (place.element.getIntOrFloatBitWidth() / 8);
   SmallVector<Attribute> shifts;
   for (const PlaceShift &shift : place.shifts)
-    shifts.push_back(ShiftAttr::get(builder.getContext(), shift.axes, shift.elements * (place.element.getIntOrFloatBitWidth() / 8)));
-  return ViewOp::create(builder, loc, type, place.buffer, builder.getI64IntegerAttr(bytes),
-                        shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts));
+    shifts.push_back(ShiftAttr::get(
+        builder.getContext(), shift.axes,
+        shift.elements * (place.element.getIntOrFloatBitWidth() / 8)));
+  return ViewOp::create(
+      builder, loc, type, place.buffer, builder.getI64IntegerAttr(bytes),
+      shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts));
 }
 
 FailureOr<Place> Placement::of(Value value) {
@@ -182,16 +205,19 @@ FailureOr<Place> Placement::assigned(Value value, AssignOp assign) {
     return state(key, tensorType(value));
   for (auto op : assign->getParentOfType<func::FuncOp>().getOps<StateOp>())
     if (op.getKind() == assign.getKind() && op.getName() == assign.getName())
-      return part(state(key, op.getType()), op.getType(), assign.getDimAttr(), assign.getOffset(), tensorType(value));
+      return part(state(key, op.getType()), op.getType(), assign.getDimAttr(),
+                  assign.getOffset(), tensorType(value));
   return assign.emitOpError("writes part of a state that nothing here reads");
 }
 
 /// Blocks that are gathered into a state are made where they go.
 FailureOr<Place> Placement::gathered(mesh::AllGatherOp gather) {
-  auto whole = tensorType(gather.getResult()), part = tensorType(gather.getInput());
+  auto whole = tensorType(gather.getResult()),
+       part = tensorType(gather.getInput());
   int64_t dim = gather.getDim(), size = part.getDimSize(dim);
   bool isAssigned = llvm::any_of(gather->getUsers(), llvm::IsaPred<AssignOp>);
-  if (!isAssigned || whole.getDimSize(dim) != size * groupSize(gather.getAxes()))
+  if (!isAssigned ||
+      whole.getDimSize(dim) != size * groupSize(gather.getAxes()))
     return failure();
   FailureOr<Place> place = of(gather.getResult());
   if (failed(place))
@@ -206,7 +232,8 @@ FailureOr<Place> Placement::find(Value value) {
     FailureOr<Place> whole = of(slice.getInput());
     if (failed(whole))
       return failure();
-    return part(*whole, tensorType(slice.getInput()), slice.getDimAttr(), slice.getOffset(), type);
+    return part(*whole, tensorType(slice.getInput()), slice.getDimAttr(),
+                slice.getOffset(), type);
   }
   if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(op))
     return state({StateKind::weight, parameter.getName()}, type);
@@ -228,15 +255,23 @@ FailureOr<Place> Placement::find(Value value) {
     FailureOr<Place> whole = of(unslice.getResult());
     if (failed(whole))
       return failure();
-    for (auto [candidate, offset] : llvm::zip_equal(unslice.getParts(), unslice.getOffsets()))
+    for (auto [candidate, offset] :
+         llvm::zip_equal(unslice.getParts(), unslice.getOffsets()))
       if (candidate == value)
-        return part(*whole, tensorType(unslice.getResult()), unslice.getDimAttr(), offset, type);
+        return part(*whole, tensorType(unslice.getResult()),
+                    unslice.getDimAttr(), offset, type);
   }
-  if (auto gather = dyn_cast_or_null<mesh::AllGatherOp>(op); gather && isa_and_nonnull<transformer::ParameterOp>(gather.getInput().getDefiningOp()))
-    return buffer(("t" + Twine(numTemporaries++)).str(), BufferKind::communication, false, type.getShape(), type.getElementType());
-  bool isScratch = !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
-  return buffer(("t" + Twine(numTemporaries++)).str(), isScratch ? BufferKind::workspace : BufferKind::activations, false,
-                type.getShape(), type.getElementType());
+  if (auto gather = dyn_cast_or_null<mesh::AllGatherOp>(op);
+      gather && isa_and_nonnull<transformer::ParameterOp>(
+                    gather.getInput().getDefiningOp()))
+    return buffer(("t" + Twine(numTemporaries++)).str(),
+                  BufferKind::communication, false, type.getShape(),
+                  type.getElementType());
+  bool isScratch =
+      !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
+  return buffer(("t" + Twine(numTemporaries++)).str(),
+                isScratch ? BufferKind::workspace : BufferKind::activations,
+                false, type.getShape(), type.getElementType());
 }
 
 } // namespace meshwork::schedule

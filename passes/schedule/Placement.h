@@ -26,7 +26,8 @@ struct Place {
 /// State of a parameter, by kind and name; the loss and the norm have no name.
 using StateKey = std::pair<transformer::StateKind, ::llvm::StringRef>;
 
-/// Creates buffers before the phases of `program` and finds the place of each value.
+/// Creates buffers before the phases of `program` and finds the place of each
+/// value.
 class Placement {
 public:
   Placement(ProgramOp program, ::mlir::ModuleOp module);
@@ -52,25 +53,31 @@ public:
   /// Ranks that differ only along `axes`.
   int64_t groupSize(::mlir::ArrayAttr axes) const;
   /// The block of `whole` that a rank has when `dim` is split over `axes`.
-  static Place block(const Place &whole, int64_t dim, int64_t size, ::mlir::ArrayAttr axes);
+  static Place block(const Place &whole, int64_t dim, int64_t size,
+                     ::mlir::ArrayAttr axes);
   /// A persistent buffer with row-major contents.
-  Place persistent(::llvm::StringRef name, BufferKind kind, ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+  Place persistent(::llvm::StringRef name, BufferKind kind,
+                   ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
 
   /// A view op of `place` at `builder`.
-  static ::mlir::Value view(::mlir::OpBuilder &builder, ::mlir::Location loc, const Place &place);
+  static ::mlir::Value view(::mlir::OpBuilder &builder, ::mlir::Location loc,
+                            const Place &place);
   /// What `slice` with this dim, offset and part type cuts out of `whole`.
-  static Place part(const Place &whole, ::mlir::RankedTensorType wholeType, ::mlir::StringAttr dim, int64_t offset,
+  static Place part(const Place &whole, ::mlir::RankedTensorType wholeType,
+                    ::mlir::StringAttr dim, int64_t offset,
                     ::mlir::RankedTensorType part);
   /// The type of kept gradients.
   ::mlir::Type gradientType() const { return gradient; }
 
 private:
-  Place buffer(::llvm::StringRef name, BufferKind kind, bool isPersistent, ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+  Place buffer(::llvm::StringRef name, BufferKind kind, bool isPersistent,
+               ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
   ::mlir::FailureOr<Place> find(::mlir::Value value);
   void noteStates(::mlir::ModuleOp module);
   ::mlir::FailureOr<Place> masterOf(::llvm::StringRef name);
   ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);
-  ::mlir::FailureOr<Place> assigned(::mlir::Value value, transformer::AssignOp assign);
+  ::mlir::FailureOr<Place> assigned(::mlir::Value value,
+                                    transformer::AssignOp assign);
 
   ProgramOp program;
   ::mlir::OpBuilder builder; // before the first phase

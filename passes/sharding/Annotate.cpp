@@ -1,8 +1,8 @@
 // The spec's rules and pins as shardings of what the step starts from.
-#include "llvm/Support/GlobPattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
+#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 namespace meshwork::sharding {
@@ -24,7 +24,8 @@ struct Pin {
   StringRef glob, text;
   llvm::GlobPattern pattern;
   unsigned uses = 0;
-  StringRef before = {}; // a pin that has a parameter which this one matches too
+  StringRef before =
+      {}; // a pin that has a parameter which this one matches too
 };
 
 struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
@@ -33,7 +34,8 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   void runOnOperation() override {
     auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
     if (!microbatch) {
-      getOperation().emitError() << "expected a function @microbatch; run -transformer-autodiff first";
+      getOperation().emitError()
+          << "expected a function @microbatch; run -transformer-autodiff first";
       return signalPassFailure();
     }
     if (failed(readAxes()))
@@ -66,7 +68,8 @@ private:
       auto [name, size] = StringRef(text).split('=');
       int64_t number = 0;
       if (size.getAsInteger(10, number) || number < 1)
-        return getOperation().emitError() << "axis is '" << text << "', expected a form like dp=2";
+        return getOperation().emitError()
+               << "axis is '" << text << "', expected a form like dp=2";
       names.push_back(StringAttr::get(&getContext(), name));
       sizes.push_back(number);
     }
@@ -90,9 +93,11 @@ private:
     SmallVector<StringRef> kept;
     for (StringRef axis : axes)
       if (!llvm::is_contained(names, StringAttr::get(&getContext(), axis)))
-        getOperation().emitError() << "rule '" << rule << "' names axis '" << axis << "', which the mesh does not have";
+        getOperation().emitError() << "rule '" << rule << "' names axis '"
+                                   << axis << "', which the mesh does not have";
       else if (llvm::is_contained(kept, axis))
-        getOperation().emitError() << "rule '" << rule << "' names axis '" << axis << "' twice";
+        getOperation().emitError()
+            << "rule '" << rule << "' names axis '" << axis << "' twice";
       else
         kept.push_back(axis);
     bool fine = kept.size() == axes.size();
@@ -104,12 +109,15 @@ private:
     bool fine = true;
     for (const std::string &text : pins) {
       auto [glob, sharding] = StringRef(text).split(' ');
-      llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
+      llvm::Expected<llvm::GlobPattern> pattern =
+          llvm::GlobPattern::create(glob);
       if (pattern) {
         pinned.push_back({glob, sharding, std::move(*pattern)});
         continue;
       }
-      getOperation().emitError() << "shard.tensor: '" << glob << "' is no glob: " << llvm::toString(pattern.takeError());
+      getOperation().emitError()
+          << "shard.tensor: '" << glob
+          << "' is no glob: " << llvm::toString(pattern.takeError());
       fine = false;
     }
     return success(fine);
@@ -120,8 +128,11 @@ private:
     if (pin.before.empty())
       diag << "no parameter is named '" << pin.glob << "'";
     else
-      diag << "pin '" << pin.glob << "' has no effect: all its parameters are pinned by '" << pin.before
-           << "' before it; the first pin of a parameter holds, so leave one out or move this one up";
+      diag << "pin '" << pin.glob
+           << "' has no effect: all its parameters are pinned by '"
+           << pin.before
+           << "' before it; the first pin of a parameter holds, so leave one "
+              "out or move this one up";
     return false;
   }
 
@@ -139,7 +150,8 @@ private:
   }
 
   const Rule *ruleOf(StringRef dim) const {
-    auto at = llvm::find_if(byDim, [&](const Rule &rule) { return rule.dim == dim; });
+    auto at =
+        llvm::find_if(byDim, [&](const Rule &rule) { return rule.dim == dim; });
     return at == byDim.end() ? nullptr : &*at;
   }
 
@@ -150,7 +162,9 @@ private:
     bool fine = true;
     const Rule *rule = ruleOf("kv_heads");
     function.walk([&](transformer::ParameterOp op) {
-      int64_t dim = rule ? dimsOf(op.getResult()).find(StringAttr::get(&getContext(), "kv_heads")) : -1;
+      int64_t dim = rule ? dimsOf(op.getResult())
+                               .find(StringAttr::get(&getContext(), "kv_heads"))
+                         : -1;
       if (dim < 0 || !fine)
         return;
       int64_t left = tensorType(op.getResult()).getDimSize(dim);
@@ -161,7 +175,9 @@ private:
         else if (size % left == 0)
           cuts[axis] = left, left = 1;
         else
-          fine = failed(indivisible(op, "kv_heads", tensorType(op.getResult()).getDimSize(dim), axis, size));
+          fine = failed(indivisible(op, "kv_heads",
+                                    tensorType(op.getResult()).getDimSize(dim),
+                                    axis, size));
       }
     });
     SmallVector<StringAttr> parts;
@@ -173,17 +189,25 @@ private:
         partSizes.push_back(size);
         continue;
       }
-      parts.push_back(StringAttr::get(&getContext(), name.getValue() + ":(1)" + Twine(major)));
-      parts.push_back(StringAttr::get(&getContext(), name.getValue() + ":(" + Twine(major) + ")" + Twine(size / major)));
+      parts.push_back(StringAttr::get(&getContext(),
+                                      name.getValue() + ":(1)" + Twine(major)));
+      parts.push_back(StringAttr::get(&getContext(), name.getValue() + ":(" +
+                                                         Twine(major) + ")" +
+                                                         Twine(size / major)));
       partSizes.append({major, size / major});
     }
-    mesh = mesh::MeshAttr::getChecked([&] { return getOperation().emitError(); }, &getContext(), ArrayRef<StringAttr>(parts), ArrayRef<int64_t>(partSizes));
+    mesh = mesh::MeshAttr::getChecked(
+        [&] { return getOperation().emitError(); }, &getContext(),
+        ArrayRef<StringAttr>(parts), ArrayRef<int64_t>(partSizes));
     keyHeadsFit = fine;
     return success(fine && mesh);
   }
 
   int64_t sizeOf(StringRef axis) const {
-    return sizes[llvm::find_if(names, [&](StringAttr name) { return name.getValue() == axis; }) - names.begin()];
+    return sizes[llvm::find_if(
+                     names,
+                     [&](StringAttr name) { return name.getValue() == axis; }) -
+                 names.begin()];
   }
 
   /// The parts of an axis as the user named it.
@@ -193,20 +217,26 @@ private:
         parts.push_back(name);
   }
 
-  InFlightDiagnostic indivisible(Operation *op, StringRef dim, int64_t size, const Twine &axis, int64_t ranks) {
+  InFlightDiagnostic indivisible(Operation *op, StringRef dim, int64_t size,
+                                 const Twine &axis, int64_t ranks) {
     int64_t below = std::min(ranks, size), above = ranks;
     while (size % below)
       --below;
     while (above <= size && size % above)
       ++above;
-    return op->emitOpError() << "dim '" << dim << "' of size " << size << " cannot be split over axis '" << axis << "' of size " << ranks
-                             << "; an axis of " << below << (above <= size && above != below ? " or " + std::to_string(above) : std::string())
-                             << " ranks would divide it";
+    return op->emitOpError()
+           << "dim '" << dim << "' of size " << size
+           << " cannot be split over axis '" << axis << "' of size " << ranks
+           << "; an axis of " << below
+           << (above <= size && above != below ? " or " + std::to_string(above)
+                                               : std::string())
+           << " ranks would divide it";
   }
 
   /// Heads and samples come in whole numbers, equally many on each rank. Other
   /// dims may have short last blocks.
-  LogicalResult checkDim(Operation *op, StringRef dim, int64_t size, ArrayRef<StringAttr> parts) {
+  LogicalResult checkDim(Operation *op, StringRef dim, int64_t size,
+                         ArrayRef<StringAttr> parts) {
     int64_t ranks = mesh.product(parts);
     if (size % ranks == 0 || !isCounted(dim))
       return success();
@@ -219,15 +249,19 @@ private:
 
   /// Whether results of `op` are of the residual stream, which a rule splits.
   bool isResidual(Operation *op) {
-    if (!ruleOf(residualRule) || op->getNumResults() == 0 || isa<transformer::ParameterOp>(op) || !isa<FactorOpInterface>(op))
+    if (!ruleOf(residualRule) || op->getNumResults() == 0 ||
+        isa<transformer::ParameterOp>(op) || !isa<FactorOpInterface>(op))
       return false;
-    return llvm::all_of(op->getResults(), [&](Value result) { return isResidual(result); });
+    return llvm::all_of(op->getResults(),
+                        [&](Value result) { return isResidual(result); });
   }
   bool isResidual(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !isa<FloatType>(type.getElementType()))
       return false;
-    auto has = [&](StringRef name) { return dimsOf(type).find(StringAttr::get(&getContext(), name)) >= 0; };
+    auto has = [&](StringRef name) {
+      return dimsOf(type).find(StringAttr::get(&getContext(), name)) >= 0;
+    };
     return has("sequence") && has("embed");
   }
 
@@ -239,7 +273,8 @@ private:
     bool residual = isResidual(value) && !isa<transformer::ParameterOp>(at);
     SmallVector<mesh::DimShardingAttr> dims;
     llvm::SmallDenseSet<StringAttr> used;
-    for (auto [name, size] : llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
+    for (auto [name, size] :
+         llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
       const Rule *rule = nullptr;
       if (residual && name.getValue() == "sequence")
         rule = ruleOf(residualRule);
@@ -252,40 +287,56 @@ private:
         while (mesh.product(parts) > size)
           parts.pop_back();
       // An axis that an earlier dim of this tensor has stays there.
-      llvm::erase_if(parts, [&](StringAttr part) { return !used.insert(part).second; });
+      llvm::erase_if(
+          parts, [&](StringAttr part) { return !used.insert(part).second; });
       bool isReported = name.getValue() == "kv_heads" && !keyHeadsFit;
       if (!isReported && failed(checkDim(at, name.getValue(), size, parts)))
         return failure();
       if (rule)
         noteAnnotation(value, dims.size(), parts, "shard." + rule->dim);
-      dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, false, 0));
+      dims.push_back(
+          mesh::DimShardingAttr::get(&getContext(), parts, false, 0));
     }
-    mesh::setSharding(value, mesh::ShardingAttr::get(&getContext(), dims, {}, {}, mesh::Reduction::sum));
+    mesh::setSharding(value, mesh::ShardingAttr::get(&getContext(), dims, {},
+                                                     {}, mesh::Reduction::sum));
     return success();
   }
 
   LogicalResult applyPin(transformer::ParameterOp parameter, const Pin &pin) {
-    auto onError = [&] { return parameter.emitOpError() << "pin '" << pin.glob << "' of shard.tensor: "; };
-    FailureOr<mesh::ShardingAttr> sharding = mesh::parseSharding(pin.text, &getContext(), onError);
+    auto onError = [&] {
+      return parameter.emitOpError()
+             << "pin '" << pin.glob << "' of shard.tensor: ";
+    };
+    FailureOr<mesh::ShardingAttr> sharding =
+        mesh::parseSharding(pin.text, &getContext(), onError);
     if (failed(sharding))
       return failure();
     auto type = tensorType(parameter.getResult());
     if (static_cast<int64_t>(sharding->getDims().size()) != type.getRank())
-      return onError() << "has " << sharding->getDims().size() << " dims, expected " << type.getRank() << " for " << type;
+      return onError() << "has " << sharding->getDims().size()
+                       << " dims, expected " << type.getRank() << " for "
+                       << type;
     if (!sharding->getPartial().empty())
       return onError() << "makes a parameter partial";
     SmallVector<mesh::DimShardingAttr> dims;
     bool fine = true;
     for (auto [i, dim] : llvm::enumerate(sharding->getDims())) {
       SmallVector<StringAttr> parts = partsOf(dim.getAxes(), onError, fine);
-      fine &= succeeded(checkDim(parameter, dimsOf(type).getNames()[i].getValue(), type.getDimSize(i), parts));
-      noteAnnotation(parameter.getResult(), i, parts, "shard.tensor " + pin.glob);
-      dims.push_back(mesh::DimShardingAttr::get(&getContext(), parts, dim.getIsOpen(), dim.getPriority()));
+      fine &=
+          succeeded(checkDim(parameter, dimsOf(type).getNames()[i].getValue(),
+                             type.getDimSize(i), parts));
+      noteAnnotation(parameter.getResult(), i, parts,
+                     "shard.tensor " + pin.glob);
+      dims.push_back(mesh::DimShardingAttr::get(
+          &getContext(), parts, dim.getIsOpen(), dim.getPriority()));
     }
-    SmallVector<StringAttr> whole = partsOf(sharding->getReplicated(), onError, fine);
+    SmallVector<StringAttr> whole =
+        partsOf(sharding->getReplicated(), onError, fine);
     // An axis and a part of it may both be named.
-    auto checked = mesh::ShardingAttr::getChecked(onError, &getContext(), ArrayRef<mesh::DimShardingAttr>(dims), ArrayRef<StringAttr>(whole),
-                                                  ArrayRef<StringAttr>(), mesh::Reduction::sum);
+    auto checked = mesh::ShardingAttr::getChecked(
+        onError, &getContext(), ArrayRef<mesh::DimShardingAttr>(dims),
+        ArrayRef<StringAttr>(whole), ArrayRef<StringAttr>(),
+        mesh::Reduction::sum);
     if (!fine || !checked)
       return failure();
     mesh::setSharding(parameter.getResult(), checked);
@@ -293,7 +344,9 @@ private:
   }
 
   /// The mesh's axes for what a pin names; false in `fine` for what it has not.
-  SmallVector<StringAttr> partsOf(ArrayRef<StringAttr> axes, function_ref<InFlightDiagnostic()> onError, bool &fine) {
+  SmallVector<StringAttr> partsOf(ArrayRef<StringAttr> axes,
+                                  function_ref<InFlightDiagnostic()> onError,
+                                  bool &fine) {
     SmallVector<StringAttr> parts;
     for (StringAttr axis : axes)
       if (mesh.find(axis) >= 0) {

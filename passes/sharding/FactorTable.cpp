@@ -16,7 +16,8 @@ struct Strength {
 };
 
 bool isPrefix(const Axes &shorter, const Axes &longer) {
-  return shorter.size() <= longer.size() && std::equal(shorter.begin(), shorter.end(), longer.begin());
+  return shorter.size() <= longer.size() &&
+         std::equal(shorter.begin(), shorter.end(), longer.begin());
 }
 
 /// The strongest list that is not cut; others shorten it unless `aggressive`.
@@ -30,7 +31,10 @@ Axes merge(ArrayRef<std::pair<Axes, Strength>> lists, bool aggressive) {
     }
   for (const auto &[axes, own] : lists)
     if (!aggressive && !isPrefix(axes, best))
-      best.resize(std::mismatch(best.begin(), best.end(), axes.begin(), axes.end()).first - best.begin());
+      best.resize(
+          std::mismatch(best.begin(), best.end(), axes.begin(), axes.end())
+              .first -
+          best.begin());
   return best;
 }
 } // namespace
@@ -43,17 +47,22 @@ FactorTable::FactorTable(Operation *op) : operands(op->getNumOperands()) {
 }
 
 int64_t FactorTable::dimOf(unsigned tensor, const Factor &factor) const {
-  return tensor < operands ? factor.operandDims[tensor] : factor.resultDims[tensor - operands];
+  return tensor < operands ? factor.operandDims[tensor]
+                           : factor.resultDims[tensor - operands];
 }
 
-std::vector<Axes> FactorTable::project(const Mesh &mesh, unsigned tensor, const std::vector<Axes> &dims) const {
+std::vector<Axes> FactorTable::project(const Mesh &mesh, unsigned tensor,
+                                       const std::vector<Axes> &dims) const {
   std::vector<Axes> result(all.size());
-  std::vector<size_t> used(dims.size(), 0); // axes of each dim that earlier factors have
+  std::vector<size_t> used(dims.size(),
+                           0); // axes of each dim that earlier factors have
   for (auto [f, factor] : llvm::enumerate(all)) {
     int64_t dim = dimOf(tensor, factor);
     if (dim < 0)
       continue;
-    bool isLast = llvm::none_of(ArrayRef(all).drop_front(f + 1), [&](const Factor &later) { return dimOf(tensor, later) == dim; });
+    bool isLast = llvm::none_of(
+        ArrayRef(all).drop_front(f + 1),
+        [&](const Factor &later) { return dimOf(tensor, later) == dim; });
     int64_t product = 1;
     while (used[dim] < dims[dim].size()) {
       int64_t next = product * mesh.axes[dims[dim][used[dim]]].size;
@@ -63,14 +72,18 @@ std::vector<Axes> FactorTable::project(const Mesh &mesh, unsigned tensor, const 
       result[f].push_back(dims[dim][used[dim]++]);
     }
     if (!isLast && product != factor.size)
-      used[dim] = dims[dim].size(); // What is left is no block of the next factor.
+      used[dim] =
+          dims[dim].size(); // What is left is no block of the next factor.
   }
   return result;
 }
 
-std::vector<Axes> FactorTable::decide(const Mesh &mesh, ArrayRef<Proposal> proposals, bool aggressive) const {
+std::vector<Axes> FactorTable::decide(const Mesh &mesh,
+                                      ArrayRef<Proposal> proposals,
+                                      bool aggressive) const {
   std::vector<std::vector<Axes>> projected(proposals.size());
-  std::map<std::pair<AxisId, size_t>, Strength> strengths; // of an axis on a factor
+  std::map<std::pair<AxisId, size_t>, Strength>
+      strengths; // of an axis on a factor
   for (auto [t, proposal] : llvm::enumerate(proposals)) {
     if (!proposal.dims)
       continue;
@@ -100,20 +113,25 @@ std::vector<Axes> FactorTable::decide(const Mesh &mesh, ArrayRef<Proposal> propo
       if (!proposal.dims || dimOf(t, all[f]) < 0)
         continue;
       Axes axes = projected[t][f];
-      auto lost = llvm::find_if(axes, [&](AxisId axis) { return winner.at(axis) != f; });
+      auto lost = llvm::find_if(
+          axes, [&](AxisId axis) { return winner.at(axis) != f; });
       axes.erase(lost, axes.end());
-      lists.emplace_back(axes, axes.empty() ? Strength() : strengths[{axes[0], f}]);
+      lists.emplace_back(axes,
+                         axes.empty() ? Strength() : strengths[{axes[0], f}]);
     }
     result[f] = merge(lists, aggressive);
   }
   return result;
 }
 
-std::string FactorTable::whyStronger(size_t winner, size_t loser, AxisId axis, const Mesh &mesh, ArrayRef<Proposal> proposals) const {
+std::string FactorTable::whyStronger(size_t winner, size_t loser, AxisId axis,
+                                     const Mesh &mesh,
+                                     ArrayRef<Proposal> proposals) const {
   auto strengthOf = [&](size_t factor) {
     Strength strength;
     for (auto [t, proposal] : llvm::enumerate(proposals))
-      if (proposal.dims && llvm::is_contained(project(mesh, t, *proposal.dims)[factor], axis)) {
+      if (proposal.dims &&
+          llvm::is_contained(project(mesh, t, *proposal.dims)[factor], axis)) {
         strength.parameters += proposal.isParameter;
         ++strength.tensors;
         strength.bytes += bytesOfType(tensors[t].getType());
@@ -124,13 +142,17 @@ std::string FactorTable::whyStronger(size_t winner, size_t loser, AxisId axis, c
   if (won.parameters != lost.parameters)
     return "a weight or its gradient has it there";
   if (won.tensors != lost.tensors)
-    return std::to_string(won.tensors) + " of its tensors have it there, " + std::to_string(lost.tensors) + " here";
-  return won.bytes != lost.bytes ? "the larger tensor has it there" : "that factor comes first";
+    return std::to_string(won.tensors) + " of its tensors have it there, " +
+           std::to_string(lost.tensors) + " here";
+  return won.bytes != lost.bytes ? "the larger tensor has it there"
+                                 : "that factor comes first";
 }
 
-std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor, ArrayRef<Axes> factorAxes) const {
+std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor,
+                                      ArrayRef<Axes> factorAxes) const {
   std::vector<Axes> dims(tensorType(tensors[tensor]).getRank());
-  std::vector<bool> isFull(dims.size(), true); // earlier factors are split to single entries
+  std::vector<bool> isFull(dims.size(),
+                           true); // earlier factors are split to single entries
   for (auto [factor, axes] : llvm::zip_equal(all, factorAxes)) {
     int64_t dim = dimOf(tensor, factor);
     if (dim < 0)
@@ -142,8 +164,10 @@ std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor, ArrayRe
   return dims;
 }
 
-Sharding FactorTable::resultSharding(const Mesh &mesh, unsigned result, ArrayRef<Axes> factorAxes) const {
-  Sharding sharding{dimsOf(mesh, operands + result, factorAxes), {}, Reduction::sum};
+Sharding FactorTable::resultSharding(const Mesh &mesh, unsigned result,
+                                     ArrayRef<Axes> factorAxes) const {
+  Sharding sharding{
+      dimsOf(mesh, operands + result, factorAxes), {}, Reduction::sum};
   for (auto [factor, axes] : llvm::zip_equal(all, factorAxes))
     if (factor.resultDims[result] == Factor::absent && !axes.empty()) {
       sharding.partial.insert(sharding.partial.end(), axes.begin(), axes.end());

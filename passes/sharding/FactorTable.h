@@ -10,7 +10,8 @@ namespace meshwork::sharding {
 /// One tensor's sharding as an op's neighbour sees it.
 struct Proposal {
   const std::vector<Axes> *dims; // null: has nothing to say
-  bool isParameter;              // of a parameter or of its gradient: does not move for others
+  bool isParameter; // of a parameter or of its gradient: does not move for
+                    // others
 };
 
 class FactorTable {
@@ -27,7 +28,8 @@ public:
   /// more tensors have it there; they have more bytes; the factor comes first.
   /// Proposals for one factor that disagree are cut to what the strongest says
   /// (`aggressive`) or to what all agree on.
-  std::vector<Axes> decide(const Mesh &mesh, ::llvm::ArrayRef<Proposal> proposals,
+  std::vector<Axes> decide(const Mesh &mesh,
+                           ::llvm::ArrayRef<Proposal> proposals,
                            bool aggressive) const;
   /// What tensor i's dims are when factors have these axes; axes that would not
   /// divide a compound dim into contiguous blocks are left out.
@@ -38,7 +40,9 @@ public:
                           ::llvm::ArrayRef<Axes> factorAxes) const;
   /// Why `axis` went to a factor and not to another one, in words: "a weight
   /// has it there".
-  std::string whyStronger(size_t winner, size_t loser, AxisId axis, const Mesh &mesh, ::llvm::ArrayRef<Proposal> proposals) const;
+  std::string whyStronger(size_t winner, size_t loser, AxisId axis,
+                          const Mesh &mesh,
+                          ::llvm::ArrayRef<Proposal> proposals) const;
   /// The dim of a tensor along a factor, or a negative number.
   int64_t dimOf(unsigned tensor, const transformer::Factor &factor) const;
 

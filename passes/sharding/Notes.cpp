@@ -1,8 +1,8 @@
 // Names and words for `meshwork explain`.
 #include "passes/sharding/Notes.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -21,8 +21,10 @@ std::string accumulatedInto(Value value) {
   for (Operation *user : value.getUsers())
     if (auto accumulate = dyn_cast<AccumulateOp>(user)) {
       std::string kind = stringifyStateKind(accumulate.getKind()).str();
-      return accumulate.getName().empty() ? kind + " of a microbatch"
-                                          : (accumulate.getName() + " (" + kind + " of a microbatch)").str();
+      return accumulate.getName().empty()
+                 ? kind + " of a microbatch"
+                 : (accumulate.getName() + " (" + kind + " of a microbatch)")
+                       .str();
     }
   return "";
 }
@@ -34,40 +36,52 @@ std::string baseOf(Operation *op) {
   for (Value operand : op->getOperands())
     if (auto known = notes.places.find(operand); known != notes.places.end())
       last = std::max(last, static_cast<int64_t>(known->second));
-  return last < 0 ? std::string() : StringRef(notes.values[last].name).split('/').first.str() + "/";
+  return last < 0
+             ? std::string()
+             : StringRef(notes.values[last].name).split('/').first.str() + "/";
 }
 
 std::string nameOf(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getArgNumber() == 0 ? "tokens" : argument.getArgNumber() == 1 ? "targets" : "argument " + std::to_string(argument.getArgNumber());
+    return argument.getArgNumber() == 0 ? "tokens"
+           : argument.getArgNumber() == 1
+               ? "targets"
+               : "argument " + std::to_string(argument.getArgNumber());
   Operation *op = value.getDefiningOp();
   if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
     return parameter.getName().str();
   if (auto state = dyn_cast<StateOp>(op)) {
     std::string kind = stringifyStateKind(state.getKind()).str();
-    return state.getName().empty() ? kind : (state.getName() + " (" + kind + ")").str();
+    return state.getName().empty()
+               ? kind
+               : (state.getName() + " (" + kind + ")").str();
   }
   if (std::string state = accumulatedInto(value); !state.empty())
     return state;
   SmallVector<Value> operands(op->getOperands());
   for (Value operand : llvm::reverse(operands))
     if (auto parameter = operand.getDefiningOp<transformer::ParameterOp>()) {
-      bool isGradient = op->hasAttr("transformer.backward") || isa<HeadLossGradOp>(op);
-      return moduleOf(parameter.getName()).str() + (isGradient ? " (input gradient)" : "");
+      bool isGradient =
+          op->hasAttr("transformer.backward") || isa<HeadLossGradOp>(op);
+      return moduleOf(parameter.getName()).str() +
+             (isGradient ? " (input gradient)" : "");
     }
   return baseOf(op) + op->getName().stripDialect().str();
 }
 } // namespace
 
 size_t placeOf(Value value) {
-  mesh::Provenance &notes = mesh::provenanceOf(value.getParentRegion()->getParentOp());
+  mesh::Provenance &notes =
+      mesh::provenanceOf(value.getParentRegion()->getParentOp());
   if (auto known = notes.places.find(value); known != notes.places.end())
     return known->second;
   std::string name = nameOf(value);
   if (unsigned before = notes.counts[name]++)
     name += " " + std::to_string(before + 1);
-  auto function = dyn_cast<func::FuncOp>(value.getParentRegion()->getParentOp());
-  mesh::ValueStory story{name, {}, {}, function && function.getName() == "update"};
+  auto function =
+      dyn_cast<func::FuncOp>(value.getParentRegion()->getParentOp());
+  mesh::ValueStory story{
+      name, {}, {}, function && function.getName() == "update"};
   if (auto type = dyn_cast<RankedTensorType>(value.getType()))
     for (StringAttr dim : dimsOf(type).getNames())
       story.dims.push_back({dim.str(), {}});
@@ -77,23 +91,28 @@ size_t placeOf(Value value) {
 
 mesh::ValueStory &notesOn(Value value) {
   size_t place = placeOf(value);
-  return mesh::provenanceOf(value.getParentRegion()->getParentOp()).values[place];
+  return mesh::provenanceOf(value.getParentRegion()->getParentOp())
+      .values[place];
 }
 
 void nameAll(Operation *function) {
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op != function && op->getParentOp() != function)
       return WalkResult::skip();
-    for (Value value : op == function ? ValueRange(op->getRegion(0).getArguments()) : ValueRange(op->getResults()))
+    for (Value value : op == function
+                           ? ValueRange(op->getRegion(0).getArguments())
+                           : ValueRange(op->getResults()))
       if (isa<RankedTensorType>(value.getType()))
         placeOf(value);
     return WalkResult::advance();
   });
 }
 
-void noteAnnotation(Value value, size_t dim, ArrayRef<StringAttr> axes, const Twine &key) {
+void noteAnnotation(Value value, size_t dim, ArrayRef<StringAttr> axes,
+                    const Twine &key) {
   for (StringAttr axis : axes)
-    notesOn(value).dims[dim].causes.push_back({axis.str(), key.str(), "", "", 0, 0});
+    notesOn(value).dims[dim].causes.push_back(
+        {axis.str(), key.str(), "", "", 0, 0});
 }
 
 std::string overLayers(StringRef name) {
@@ -106,22 +125,28 @@ std::string overLayers(StringRef name) {
 }
 
 std::string FactorAxis::text() const {
-  return factor + ", which " + axis + " splits" + (annotation.empty() ? "" : " (" + annotation + ")");
+  return factor + ", which " + axis + " splits" +
+         (annotation.empty() ? "" : " (" + annotation + ")");
 }
 
-FactorAxis factorAxis(const mesh::Provenance &notes, const Mesh &mesh, const FactorTable &table, size_t factor, AxisId axis,
+FactorAxis factorAxis(const mesh::Provenance &notes, const Mesh &mesh,
+                      const FactorTable &table, size_t factor, AxisId axis,
                       ArrayRef<Proposal> proposals) {
-  FactorAxis found{mesh.axes[axis].name, table.factors()[factor].name.str(), ""};
+  FactorAxis found{mesh.axes[axis].name, table.factors()[factor].name.str(),
+                   ""};
   for (auto [t, proposal] : llvm::enumerate(proposals)) {
     int64_t dim = table.dimOf(t, table.factors()[factor]);
-    if (found.annotation.empty() && proposal.dims && dim >= 0 && llvm::is_contained((*proposal.dims)[dim], axis))
+    if (found.annotation.empty() && proposal.dims && dim >= 0 &&
+        llvm::is_contained((*proposal.dims)[dim], axis))
       found.annotation = notes.annotationOf(table.tensor(t), dim, found.axis);
   }
   return found;
 }
 
 std::string textOf(ArrayRef<FactorAxis> list) {
-  return llvm::join(llvm::map_range(list, [](const FactorAxis &one) { return one.text(); }), ", and ");
+  return llvm::join(
+      llvm::map_range(list, [](const FactorAxis &one) { return one.text(); }),
+      ", and ");
 }
 
 } // namespace meshwork::sharding

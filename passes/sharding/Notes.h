@@ -16,7 +16,9 @@ size_t placeOf(::mlir::Value value);
 /// Names all tensors of `function` in order.
 void nameAll(::mlir::Operation *function);
 /// Notes that a key of the spec splits a dim over `axes`.
-void noteAnnotation(::mlir::Value value, size_t dim, ::llvm::ArrayRef<::mlir::StringAttr> axes, const ::llvm::Twine &key);
+void noteAnnotation(::mlir::Value value, size_t dim,
+                    ::llvm::ArrayRef<::mlir::StringAttr> axes,
+                    const ::llvm::Twine &key);
 
 /// "model.layers.*.mlp" of "model.layers.7.mlp": what repeated layers share.
 std::string overLayers(::llvm::StringRef name);

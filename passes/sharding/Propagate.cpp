@@ -1,10 +1,11 @@
 // Propagation: each op's tensors agree on its factors, again and again, until
 // nothing changes.
 //
-// The order of decisions: user priorities, strongest first; in each, elementwise
-// and movement ops before all others; in each, agreement only (basic), then the
-// strongest wins (aggressive, FactorTable::decide). Ops are visited in the order
-// of the program and back. So the result depends on the program alone.
+// The order of decisions: user priorities, strongest first; in each,
+// elementwise and movement ops before all others; in each, agreement only
+// (basic), then the strongest wins (aggressive, FactorTable::decide). Ops are
+// visited in the order of the program and back. So the result depends on the
+// program alone.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
@@ -26,11 +27,14 @@ struct DimState {
 using ValueState = std::vector<DimState>;
 
 /// Ops that move or map elements: their tensors should lie alike.
-bool isElementwise(Operation *op) { return isa<MapOp, RollOp, SliceOp, UnsliceOp, ReduceOp>(op); }
+bool isElementwise(Operation *op) {
+  return isa<MapOp, RollOp, SliceOp, UnsliceOp, ReduceOp>(op);
+}
 
 class Propagation {
 public:
-  Propagation(func::FuncOp function, mesh::MeshAttr attr) : function(function), attr(attr), mesh(meshFrom(attr)) {}
+  Propagation(func::FuncOp function, mesh::MeshAttr attr)
+      : function(function), attr(attr), mesh(meshFrom(attr)) {}
 
   void run() {
     nameAll(function);
@@ -53,7 +57,10 @@ private:
         replicatedOver[value] = idsOf(attr, seed.getReplicated());
       if (seed)
         for (auto [dim, given] : llvm::zip_equal(state, seed.getDims())) {
-          dim = {fromAttr(attr, mesh::ShardingAttr::get(attr.getContext(), given, {}, {}, mesh::Reduction::sum)).dims[0],
+          dim = {fromAttr(attr,
+                          mesh::ShardingAttr::get(attr.getContext(), given, {},
+                                                  {}, mesh::Reduction::sum))
+                     .dims[0],
                  given.getIsOpen(), given.getPriority()};
           levels.insert(given.getPriority());
         }
@@ -88,7 +95,8 @@ private:
   void fixpoint(int64_t level, bool aggressive, bool elementwiseOnly) {
     SmallVector<Operation *> ops;
     for (Operation &op : function.getBody().front())
-      if (isa<FactorOpInterface>(op) && (!elementwiseOnly || isElementwise(&op)))
+      if (isa<FactorOpInterface>(op) &&
+          (!elementwiseOnly || isElementwise(&op)))
         ops.push_back(&op);
     bool changed = true;
     while (changed) {
@@ -115,18 +123,23 @@ private:
     bool changed = false;
     for (unsigned t = 0; t < table.numTensors(); ++t)
       changed |= extend(table.tensor(t), table.dimsOf(mesh, t, decided),
-                        [&](size_t dim, AxisId axis) { return causeOf(op, t, dim, axis, proposals); });
+                        [&](size_t dim, AxisId axis) {
+                          return causeOf(op, t, dim, axis, proposals);
+                        });
     return changed;
   }
 
   /// The tensor of `op` that a dim follows: one that had the axis before.
-  mesh::DimCause causeOf(Operation *op, unsigned tensor, int64_t dim, AxisId axis, ArrayRef<Proposal> proposals) {
+  mesh::DimCause causeOf(Operation *op, unsigned tensor, int64_t dim,
+                         AxisId axis, ArrayRef<Proposal> proposals) {
     FactorTable &table = tableOf(op);
-    mesh::DimCause cause{mesh.axes[axis].name, "", op->getName().stripDialect().str(), "", 0, 0};
+    mesh::DimCause cause{
+        mesh.axes[axis].name, "", op->getName().stripDialect().str(), "", 0, 0};
     for (const transformer::Factor &factor : table.factors())
       for (auto [t, proposal] : llvm::enumerate(proposals)) {
         int64_t other = table.dimOf(t, factor);
-        if (table.dimOf(tensor, factor) == dim && other >= 0 && llvm::is_contained((*proposal.dims)[other], axis) &&
+        if (table.dimOf(tensor, factor) == dim && other >= 0 &&
+            llvm::is_contained((*proposal.dims)[other], axis) &&
             (cause.factor.empty() || proposal.isParameter)) {
           cause.factor = factor.name.str();
           cause.from = placeOf(table.tensor(t));
@@ -137,21 +150,28 @@ private:
   }
 
   /// Takes what goes on from a dim's present axes, fits, and is not used.
-  bool extend(Value value, const std::vector<Axes> &wanted, function_ref<mesh::DimCause(size_t, AxisId)> cause) {
+  bool extend(Value value, const std::vector<Axes> &wanted,
+              function_ref<mesh::DimCause(size_t, AxisId)> cause) {
     ValueState &state = states[value];
     bool changed = false;
     for (auto [i, dim] : llvm::enumerate(state)) {
       const Axes &axes = wanted[i];
-      if (!dim.isOpen || axes.size() <= dim.axes.size() || !std::equal(dim.axes.begin(), dim.axes.end(), axes.begin()))
+      if (!dim.isOpen || axes.size() <= dim.axes.size() ||
+          !std::equal(dim.axes.begin(), dim.axes.end(), axes.begin()))
         continue;
       for (AxisId axis : ArrayRef(axes).drop_front(dim.axes.size())) {
-        bool isUsed = llvm::any_of(state, [&](const DimState &other) { return llvm::is_contained(other.axes, axis); });
+        bool isUsed = llvm::any_of(state, [&](const DimState &other) {
+          return llvm::is_contained(other.axes, axis);
+        });
         isUsed |= llvm::is_contained(replicatedOver.lookup(value), axis);
         StringRef name = dimsOf(tensorType(value)).getNames()[i];
-        if (isUsed || (isCounted(name) && tensorType(value).getDimSize(i) % (mesh.numRanks(dim.axes) * mesh.axes[axis].size)))
+        if (isUsed || (isCounted(name) &&
+                       tensorType(value).getDimSize(i) %
+                           (mesh.numRanks(dim.axes) * mesh.axes[axis].size)))
           break;
         dim.axes.push_back(axis);
-        mesh::DimCause why = cause(i, axis); // It may name values, so that notes move.
+        mesh::DimCause why =
+            cause(i, axis); // It may name values, so that notes move.
         notesOn(value).dims[i].causes.push_back(std::move(why));
         changed = true;
       }
@@ -166,7 +186,8 @@ private:
       for (const DimState &dim : states[from])
         dims.push_back(dim.axes);
       changed |= extend(to, dims, [&](size_t dim, AxisId axis) {
-        return mesh::DimCause{mesh.axes[axis].name, "", "state", "", placeOf(from), dim};
+        return mesh::DimCause{mesh.axes[axis].name, "", "state", "",
+                              placeOf(from),        dim};
       });
     };
     for (auto [value, first] : linked)
@@ -210,7 +231,8 @@ struct PropagatePass : impl::PropagatePassBase<PropagatePass> {
     auto target = getOperation().lookupSymbol<func::FuncOp>(function);
     mesh::MeshAttr attr = mesh::meshOf(getOperation());
     if (!target || !attr) {
-      getOperation().emitError() << "expected a function @" << function << " and the attribute mesh.mesh";
+      getOperation().emitError() << "expected a function @" << function
+                                 << " and the attribute mesh.mesh";
       return signalPassFailure();
     }
     Propagation(target, attr).run();

@@ -15,10 +15,13 @@ struct ShardStatesPass : impl::ShardStatesPassBase<ShardStatesPass> {
   using ShardStatesPassBase::ShardStatesPassBase;
 
   void runOnOperation() override {
-    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch"), update = getOperation().lookupSymbol<func::FuncOp>("update");
+    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch"),
+         update = getOperation().lookupSymbol<func::FuncOp>("update");
     attr = mesh::meshOf(getOperation());
     if (!microbatch || !update || !attr || stage > 3) {
-      getOperation().emitError() << "expected functions @microbatch and @update, the attribute mesh.mesh and a stage from 0 to 3";
+      getOperation().emitError()
+          << "expected functions @microbatch and @update, the attribute "
+             "mesh.mesh and a stage from 0 to 3";
       return signalPassFailure();
     }
     mesh = meshFrom(attr);
@@ -46,7 +49,8 @@ private:
           split.push_back(static_cast<AxisId>(id));
       }
       if (!isKnown)
-        return getOperation().emitError() << "axis '" << axis << "' of ZeRO is not one of " << attr;
+        return getOperation().emitError()
+               << "axis '" << axis << "' of ZeRO is not one of " << attr;
     }
     return success();
   }
@@ -61,7 +65,8 @@ private:
         continue;
       }
       Sharding compute = fromAttr(attr, own);
-      states[op.getName()] = {compute, furtherSplit(op.getType(), compute), op.getResult()};
+      states[op.getName()] = {compute, furtherSplit(op.getType(), compute),
+                              op.getResult()};
     }
     return success(fine);
   }
@@ -71,12 +76,15 @@ private:
   Sharding furtherSplit(RankedTensorType type, Sharding compute) const {
     Axes left;
     for (AxisId axis : split)
-      if (llvm::none_of(compute.dims, [&](const Axes &dim) { return llvm::is_contained(dim, axis); }))
+      if (llvm::none_of(compute.dims, [&](const Axes &dim) {
+            return llvm::is_contained(dim, axis);
+          }))
         left.push_back(axis);
     SmallVector<int64_t> shape(localType(mesh, type, compute).getShape());
     if (left.empty() || shape.empty())
       return compute;
-    auto divisible = llvm::find_if(shape, [&](int64_t size) { return size % mesh.numRanks(left) == 0; });
+    auto divisible = llvm::find_if(
+        shape, [&](int64_t size) { return size % mesh.numRanks(left) == 0; });
     auto at = divisible != shape.end() ? divisible : llvm::max_element(shape);
     Axes &dim = compute.dims[at - shape.begin()];
     dim.insert(dim.end(), left.begin(), left.end());
@@ -88,12 +96,16 @@ private:
     auto known = states.find(name);
     if (known == states.end())
       return replicated(0); // the loss and the norm
-    unsigned splitFrom = kind == StateKind::weight ? 3 : kind == StateKind::gradient ? 2 : 1;
+    unsigned splitFrom = kind == StateKind::weight     ? 3
+                         : kind == StateKind::gradient ? 2
+                                                       : 1;
     return stage >= splitFrom ? known->second.split : known->second.compute;
   }
 
   void store(Operation *op, bool inUpdate) {
-    auto set = [&](StateKind kind, StringRef name) { op->setAttr(storedName, toAttr(attr, storedOf(kind, name))); };
+    auto set = [&](StateKind kind, StringRef name) {
+      op->setAttr(storedName, toAttr(attr, storedOf(kind, name)));
+    };
     if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
       return set(StateKind::weight, parameter.getName());
     if (auto accumulate = dyn_cast<AccumulateOp>(op))
@@ -106,7 +118,9 @@ private:
     set(state.getKind(), state.getName());
     // The optimizer works where its own state lies.
     if (inUpdate) {
-      mesh::setSharding(state.getResult(), toAttr(attr, storedOf(StateKind::master, state.getName())));
+      mesh::setSharding(
+          state.getResult(),
+          toAttr(attr, storedOf(StateKind::master, state.getName())));
       note(state);
     }
   }
@@ -123,9 +137,13 @@ private:
       for (AxisId axis : axes) {
         bool isOwn = !llvm::is_contained(compute.dims[i], axis);
         std::string name = mesh.axes[axis].name;
-        std::string key = isOwn ? "zero.stage" : mesh::provenanceOf(state).annotationOf(known->second.parameter, i, name);
+        std::string key = isOwn ? "zero.stage"
+                                : mesh::provenanceOf(state).annotationOf(
+                                      known->second.parameter, i, name);
         if (!key.empty())
-          notesOn(state.getResult()).dims[i].causes.push_back({name, key, "", "", 0, 0});
+          notesOn(state.getResult())
+              .dims[i]
+              .causes.push_back({name, key, "", "", 0, 0});
       }
   }
 

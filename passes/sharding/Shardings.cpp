@@ -26,39 +26,57 @@ Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr attr) {
   for (mesh::DimShardingAttr dim : attr.getDims())
     sharding.dims.push_back(idsOf(mesh, dim.getAxes()));
   sharding.partial = idsOf(mesh, attr.getPartial());
-  sharding.reduction = attr.getReduction() == mesh::Reduction::max ? Reduction::max : Reduction::sum;
+  sharding.reduction = attr.getReduction() == mesh::Reduction::max
+                           ? Reduction::max
+                           : Reduction::sum;
   return sharding;
 }
 
 static SmallVector<StringAttr> namesOf(mesh::MeshAttr mesh, const Axes &axes) {
-  return llvm::map_to_vector(axes, [&](AxisId axis) { return mesh.getNames()[axis]; });
+  return llvm::map_to_vector(
+      axes, [&](AxisId axis) { return mesh.getNames()[axis]; });
 }
 
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding) {
   MLIRContext *context = mesh.getContext();
   SmallVector<mesh::DimShardingAttr> dims;
   for (const Axes &axes : sharding.dims)
-    dims.push_back(mesh::DimShardingAttr::get(context, namesOf(mesh, axes), false, 0));
-  return mesh::ShardingAttr::get(context, dims, {}, namesOf(mesh, sharding.partial),
-                                 sharding.reduction == Reduction::max ? mesh::Reduction::max : mesh::Reduction::sum);
+    dims.push_back(
+        mesh::DimShardingAttr::get(context, namesOf(mesh, axes), false, 0));
+  return mesh::ShardingAttr::get(
+      context, dims, {}, namesOf(mesh, sharding.partial),
+      sharding.reduction == Reduction::max ? mesh::Reduction::max
+                                           : mesh::Reduction::sum);
 }
 
 ArrayAttr axesAttr(mesh::MeshAttr mesh, const Axes &axes) {
-  return ArrayAttr::get(mesh.getContext(), llvm::map_to_vector(axes, [&](AxisId axis) -> Attribute { return mesh.getNames()[axis]; }));
+  return ArrayAttr::get(
+      mesh.getContext(),
+      llvm::map_to_vector(axes, [&](AxisId axis) -> Attribute {
+        return mesh.getNames()[axis];
+      }));
 }
 
-Sharding replicated(int64_t numDims) { return {std::vector<Axes>(numDims), {}, Reduction::sum}; }
+Sharding replicated(int64_t numDims) {
+  return {std::vector<Axes>(numDims), {}, Reduction::sum};
+}
 
-RankedTensorType localType(const Mesh &mesh, RankedTensorType type, const Sharding &sharding) {
+RankedTensorType localType(const Mesh &mesh, RankedTensorType type,
+                           const Sharding &sharding) {
   SmallVector<int64_t> shape(type.getShape());
   for (auto [size, axes] : llvm::zip_equal(shape, sharding.dims))
     size = localSize(mesh, size, axes);
-  return RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
+  return RankedTensorType::get(shape, type.getElementType(),
+                               type.getEncoding());
 }
 
-bool isCounted(StringRef dim) { return dim == "batch" || dim == "heads" || dim == "kv_heads"; }
+bool isCounted(StringRef dim) {
+  return dim == "batch" || dim == "heads" || dim == "kv_heads";
+}
 
-std::string textOf(const Mesh &mesh, const Sharding &sharding) { return sharding.text(mesh); }
+std::string textOf(const Mesh &mesh, const Sharding &sharding) {
+  return sharding.text(mesh);
+}
 
 /// Sums, differences, and products with constants of what comes in.
 static bool isLinearBody(MapOp map) {
@@ -68,18 +86,25 @@ static bool isLinearBody(MapOp map) {
       return false;
     linear.insert(argument);
   }
-  auto isConstant = [](Value value) { return isa_and_nonnull<arith::ConstantOp>(value.getDefiningOp()); };
+  auto isConstant = [](Value value) {
+    return isa_and_nonnull<arith::ConstantOp>(value.getDefiningOp());
+  };
   for (Operation &op : map.getBody().front().without_terminator()) {
     if (isa<arith::ConstantOp>(op))
       continue;
-    bool allLinear = llvm::all_of(op.getOperands(), [&](Value value) { return linear.contains(value); });
-    bool isScaled = isa<arith::MulFOp>(op) && ((linear.contains(op.getOperand(0)) && isConstant(op.getOperand(1))) ||
-                                               (linear.contains(op.getOperand(1)) && isConstant(op.getOperand(0))));
-    if (!isScaled && !(allLinear && isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op)))
+    bool allLinear = llvm::all_of(
+        op.getOperands(), [&](Value value) { return linear.contains(value); });
+    bool isScaled =
+        isa<arith::MulFOp>(op) &&
+        ((linear.contains(op.getOperand(0)) && isConstant(op.getOperand(1))) ||
+         (linear.contains(op.getOperand(1)) && isConstant(op.getOperand(0))));
+    if (!isScaled &&
+        !(allLinear && isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op)))
       return false;
     linear.insert(op.getResult(0));
   }
-  return llvm::all_of(map.getBody().front().getTerminator()->getOperands(), [&](Value value) { return linear.contains(value); });
+  return llvm::all_of(map.getBody().front().getTerminator()->getOperands(),
+                      [&](Value value) { return linear.contains(value); });
 }
 
 bool isLinear(Operation *op) {

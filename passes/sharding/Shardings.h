@@ -12,8 +12,7 @@ using Axes = std::vector<AxisId>; // major first
 
 /// Attribute of `parameter`, `state`, `accumulate` and `assign`: how the state
 /// lies between instructions.
-inline constexpr llvm::StringLiteral storedName =
-    mesh::MeshDialect::storedName;
+inline constexpr llvm::StringLiteral storedName = mesh::MeshDialect::storedName;
 
 Mesh meshFrom(mesh::MeshAttr mesh);
 /// Axes that are not in the mesh are left out; verifiers have refused them.
@@ -32,8 +31,8 @@ Sharding replicated(int64_t numDims);
 /// "[{"dp"}, {}]", with parts of axes under their own names.
 std::string textOf(const Mesh &mesh, const Sharding &sharding);
 
-/// Whether ranks have equally many whole entries of a dim of this name: samples,
-/// heads. Blocks of the others may be short.
+/// Whether ranks have equally many whole entries of a dim of this name:
+/// samples, heads. Blocks of the others may be short.
 bool isCounted(::llvm::StringRef dim);
 
 /// Whether a sum of `op`'s operands goes through it: f(a) + f(b) = f(a + b).

@@ -14,7 +14,8 @@ using namespace transformer;
 struct BindPass : impl::BindPassBase<BindPass> {
   using BindPassBase::BindPassBase;
 
-  /// `type` with sizes for its open dims; null, after an error, where a dim has none.
+  /// `type` with sizes for its open dims; null, after an error, where a dim has
+  /// none.
   Type bound(Type type, Operation *at) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || tensor.hasStaticShape())
@@ -24,16 +25,21 @@ struct BindPass : impl::BindPassBase<BindPass> {
     for (auto [i, size] : llvm::enumerate(shape)) {
       if (!ShapedType::isDynamic(size))
         continue;
-      StringRef name = i < names.size() ? names[i].getValue() : StringRef("(no name)");
-      int64_t value = name == "batch" ? batch : name == "sequence" ? sequence : 0;
+      StringRef name =
+          i < names.size() ? names[i].getValue() : StringRef("(no name)");
+      int64_t value = name == "batch"      ? batch
+                      : name == "sequence" ? sequence
+                                           : 0;
       if (value <= 0) {
         at->emitError() << "dim '" << name << "' of " << tensor
-                        << " is open; only `batch` and `sequence` may be, and the spec must give them";
+                        << " is open; only `batch` and `sequence` may be, and "
+                           "the spec must give them";
         return {};
       }
       size = value;
     }
-    return RankedTensorType::get(shape, tensor.getElementType(), tensor.getEncoding());
+    return RankedTensorType::get(shape, tensor.getElementType(),
+                                 tensor.getEncoding());
   }
 
   LogicalResult bindValues(ValueRange values, Operation *at) {
@@ -55,7 +61,8 @@ struct BindPass : impl::BindPassBase<BindPass> {
           if (failed(bindValues(block.getArguments(), op)))
             return WalkResult::interrupt();
       if (auto loss = dyn_cast<HeadLossOp>(op))
-        loss.setScale(APFloat(loss.getScale().convertToDouble() / static_cast<double>(tokensPerStep)));
+        loss.setScale(APFloat(loss.getScale().convertToDouble() /
+                              static_cast<double>(tokensPerStep)));
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())
@@ -63,13 +70,15 @@ struct BindPass : impl::BindPassBase<BindPass> {
     SmallVector<Type> results;
     for (Type type : function.getResultTypes())
       results.push_back(bound(type, function));
-    function.setFunctionType(FunctionType::get(&getContext(), function.getBody().getArgumentTypes(), results));
+    function.setFunctionType(FunctionType::get(
+        &getContext(), function.getBody().getArgumentTypes(), results));
     return success();
   }
 
   void runOnOperation() override {
     if (tokensPerStep <= 0) {
-      getOperation().emitError() << "tokens-per-step is " << tokensPerStep << ", expected a positive number";
+      getOperation().emitError() << "tokens-per-step is " << tokensPerStep
+                                 << ", expected a positive number";
       return signalPassFailure();
     }
     bool bound = true;

@@ -15,8 +15,10 @@ void addRandomOperands(AttentionOp op) {
     return;
   OpBuilder builder(op);
   Type scalar = RankedTensorType::get({}, builder.getI32Type());
-  for (StepInput kind : {StepInput::seed, StepInput::step, StepInput::first_sample})
-    op.getRandomMutable().append(StepInputOp::create(builder, op.getLoc(), scalar, kind).getResult());
+  for (StepInput kind :
+       {StepInput::seed, StepInput::step, StepInput::first_sample})
+    op.getRandomMutable().append(
+        StepInputOp::create(builder, op.getLoc(), scalar, kind).getResult());
 }
 
 struct DecomposePass : impl::DecomposePassBase<DecomposePass> {

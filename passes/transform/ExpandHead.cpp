@@ -17,16 +17,19 @@ public:
   HeadExpansion(HeadLossGradOp op, int64_t chunk)
       : op(op), b(op.getLoc(), op), chunk(chunk) {}
 
-  /// Replaces the op. Its hidden is [batch, sequence, embed] or [sequence, embed].
+  /// Replaces the op. Its hidden is [batch, sequence, embed] or [sequence,
+  /// embed].
   void run() {
-    auto [loss, dhidden] = rows({op.getHidden(), op.getTargets(), op.getValid()});
+    auto [loss, dhidden] =
+        rows({op.getHidden(), op.getTargets(), op.getValid()});
     Value total = ReduceOp::create(b, Reduction::add, loss, dimsOf(loss));
     op.getLoss().replaceAllUsesWith(total);
     op.getDhidden().replaceAllUsesWith(dhidden);
     if (sumOfChunks)
       op.getDweight().replaceAllUsesWith(sumOfChunks);
     else
-      for (Operation *accumulation : llvm::make_early_inc_range(op.getDweight().getUsers()))
+      for (Operation *accumulation :
+           llvm::make_early_inc_range(op.getDweight().getUsers()))
         accumulation->erase();
     op.erase();
   }
@@ -52,7 +55,8 @@ private:
       return value;
     SmallVector<int64_t> shape(type.getShape());
     shape[position] = size;
-    Type part = RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
+    Type part =
+        RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
     return SliceOp::create(b, part, value, dim, offset);
   }
 
@@ -67,25 +71,30 @@ private:
     while (position + 1 < shape.size() && shape[position] == 1)
       ++position;
     int64_t perEntry = tokens / shape[position];
-    int64_t step = std::max<int64_t>(1, std::min(chunk / perEntry, shape[position]));
+    int64_t step =
+        std::max<int64_t>(1, std::min(chunk / perEntry, shape[position]));
     StringAttr dim = dimsOf(targets).getNames()[position];
     SmallVector<Value> losses, gradients;
     SmallVector<int64_t> offsets;
     for (int64_t at = 0; at < shape[position]; at += step) {
       int64_t size = std::min(step, shape[position] - at);
-      auto [loss, gradient] = rows({slice(hidden, dim, at, size), slice(targets, dim, at, size),
-                                    valid ? slice(valid, dim, at, size) : Value()});
+      auto [loss, gradient] =
+          rows({slice(hidden, dim, at, size), slice(targets, dim, at, size),
+                valid ? slice(valid, dim, at, size) : Value()});
       losses.push_back(loss);
       gradients.push_back(gradient);
       offsets.push_back(at);
     }
     Type lossType = withElement(targets.getType(), b.getF32Type());
-    return {UnsliceOp::create(b, lossType, losses, dim, b.getDenseI64ArrayAttr(offsets)),
-            UnsliceOp::create(b, hidden.getType(), gradients, dim, b.getDenseI64ArrayAttr(offsets))};
+    return {UnsliceOp::create(b, lossType, losses, dim,
+                              b.getDenseI64ArrayAttr(offsets)),
+            UnsliceOp::create(b, hidden.getType(), gradients, dim,
+                              b.getDenseI64ArrayAttr(offsets))};
   }
 
   Value number(ImplicitLocOpBuilder &inner, double value) {
-    return arith::ConstantOp::create(inner, inner.getF32FloatAttr(static_cast<float>(value)));
+    return arith::ConstantOp::create(
+        inner, inner.getF32FloatAttr(static_cast<float>(value)));
   }
 
   /// Whether this element of the logits is its token's target.
@@ -93,14 +102,17 @@ private:
     Value token = IndexOp::create(inner, inner.getI32Type(), vocab());
     if (op.getFirstRow())
       token = arith::AddIOp::create(inner, token, x.firstRow);
-    return arith::CmpIOp::create(inner, arith::CmpIPredicate::eq, token, target);
+    return arith::CmpIOp::create(inner, arith::CmpIPredicate::eq, token,
+                                 target);
   }
   /// `value`, or `padding` where the row is none of the vocabulary.
-  Value within(ImplicitLocOpBuilder &inner, const Inputs &x, Value value, float padding) {
+  Value within(ImplicitLocOpBuilder &inner, const Inputs &x, Value value,
+               float padding) {
     if (!op.getRows())
       return value;
     Value row = IndexOp::create(inner, inner.getI32Type(), vocab());
-    Value isRow = arith::CmpIOp::create(inner, arith::CmpIPredicate::slt, row, x.rows);
+    Value isRow =
+        arith::CmpIOp::create(inner, arith::CmpIPredicate::slt, row, x.rows);
     return arith::SelectOp::create(inner, isRow, value, number(inner, padding));
   }
   /// `value`, or zero where the token is none of the batch.
@@ -108,14 +120,18 @@ private:
     if (!op.getValid())
       return value;
     Value zero = number(inner, 0);
-    return arith::SelectOp::create(inner, arith::CmpFOp::create(inner, arith::CmpFPredicate::OGT, x.valid, zero), value, zero);
+    return arith::SelectOp::create(
+        inner,
+        arith::CmpFOp::create(inner, arith::CmpFPredicate::OGT, x.valid, zero),
+        value, zero);
   }
   /// Over the ranks that share the vocabulary.
   Value combined(Value value, mesh::Reduction reduction, const Twine &what) {
     if (!op.getFirstRow())
       return value;
-    return mesh::AllReduceOp::create(b, value.getType(), value, reduction, *op.getVocabAxes(),
-                                     b.getStringAttr(what + " over a split vocabulary"));
+    return mesh::AllReduceOp::create(
+        b, value.getType(), value, reduction, *op.getVocabAxes(),
+        b.getStringAttr(what + " over a split vocabulary"));
   }
   StringAttr vocab() { return dimsOf(op.getWeight()).getNames()[0]; }
 
@@ -130,13 +146,21 @@ private:
     SmallVector<StringAttr> names(dimsOf(targets).getNames());
     shape.push_back(tensorType(op.getWeight()).getDimSize(0));
     names.push_back(vocab());
-    DimsAttr dims = DimsAttr::get(b.getContext(), names), vocabDim = DimsAttr::get(b.getContext(), ArrayRef(names).take_back());
-    Type logitsType = namedType(shape, dims, tensorType(hidden).getElementType());
-    Value logits = ContractOp::create(b, logitsType, equation(tokens + "z,vz->" + tokens + "v"), hidden, op.getWeight());
+    DimsAttr dims = DimsAttr::get(b.getContext(), names),
+             vocabDim =
+                 DimsAttr::get(b.getContext(), ArrayRef(names).take_back());
+    Type logitsType =
+        namedType(shape, dims, tensorType(hidden).getElementType());
+    Value logits = ContractOp::create(
+        b, logitsType, equation(tokens + "z,vz->" + tokens + "v"), hidden,
+        op.getWeight());
 
     auto [loss, dlogits] = crossEntropy(logits, targets, valid, vocabDim);
-    Value gradient = ContractOp::create(b, hidden.getType(), equation(tokens + "v,vz->" + tokens + "z"), dlogits, op.getWeight());
-    addWeightGradient(equation(tokens + "v," + tokens + "z->vz"), dlogits, hidden);
+    Value gradient = ContractOp::create(
+        b, hidden.getType(), equation(tokens + "v,vz->" + tokens + "z"),
+        dlogits, op.getWeight());
+    addWeightGradient(equation(tokens + "v," + tokens + "z->vz"), dlogits,
+                      hidden);
     return {loss, gradient};
   }
 
@@ -145,41 +169,70 @@ private:
   void addWeightGradient(StringAttr equation, Value dlogits, Value hidden) {
     SmallVector<Operation *> users(op.getDweight().getUsers());
     bool isAccumulated = llvm::all_of(users, llvm::IsaPred<AccumulateOp>);
-    Value chunk = ContractOp::create(b, op.getWeight().getType(), equation, dlogits, hidden, isAccumulated ? Value() : sumOfChunks);
+    Value chunk =
+        ContractOp::create(b, op.getWeight().getType(), equation, dlogits,
+                           hidden, isAccumulated ? Value() : sumOfChunks);
     if (!isAccumulated)
       sumOfChunks = chunk;
     else
       for (Operation *user : users)
-        AccumulateOp::create(b, cast<AccumulateOp>(user).getKind(), cast<AccumulateOp>(user).getName(), chunk);
+        AccumulateOp::create(b, cast<AccumulateOp>(user).getKind(),
+                             cast<AccumulateOp>(user).getName(), chunk);
   }
 
-  Part crossEntropy(Value logits, Value targets, Value valid, DimsAttr vocabDim) {
+  Part crossEntropy(Value logits, Value targets, Value valid,
+                    DimsAttr vocabDim) {
     double scale = op.getScale().convertToDouble();
     Type full = logits.getType();
-    auto map = [&](Type type, ValueRange inputs, Body body) { return mapWith(valid, type, inputs, body); };
+    auto map = [&](Type type, ValueRange inputs, Body body) {
+      return mapWith(valid, type, inputs, body);
+    };
     if (op.getRows())
-      logits = map(full, {logits}, [&](auto &i, auto &x) { return within(i, x, x[0], std::numeric_limits<float>::lowest()); });
-    Value maximum = combined(ReduceOp::create(b, Reduction::max, logits, vocabDim), mesh::Reduction::max, "maximum logit");
-    Value exponentials = map(full, {logits, maximum}, [&](auto &i, auto &x) -> Value {
-      return within(i, x, math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1])), 0);
-    });
+      logits = map(full, {logits}, [&](auto &i, auto &x) {
+        return within(i, x, x[0], std::numeric_limits<float>::lowest());
+      });
+    Value maximum =
+        combined(ReduceOp::create(b, Reduction::max, logits, vocabDim),
+                 mesh::Reduction::max, "maximum logit");
+    Value exponentials =
+        map(full, {logits, maximum}, [&](auto &i, auto &x) -> Value {
+          return within(
+              i, x,
+              math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1])), 0);
+        });
     Value ownSum = ReduceOp::create(b, Reduction::add, exponentials, vocabDim);
     Value chosen = map(full, {logits, targets}, [&](auto &i, auto &x) -> Value {
-      return within(i, x, arith::SelectOp::create(i, isTarget(i, x, x[1]), x[0], number(i, 0)), 0);
+      return within(
+          i, x,
+          arith::SelectOp::create(i, isTarget(i, x, x[1]), x[0], number(i, 0)),
+          0);
     });
     Value ownLogit = ReduceOp::create(b, Reduction::add, chosen, vocabDim);
     Value sum = combined(ownSum, mesh::Reduction::sum, "sum of exponentials");
-    Value targetLogit = combined(ownLogit, mesh::Reduction::sum, "target logit");
-    Value loss = map(sum.getType(), {maximum, sum, targetLogit}, [&](auto &i, auto &x) -> Value {
-      Value normalizer = arith::AddFOp::create(i, x[0], math::LogOp::create(i, x[1]));
-      return ofToken(i, x, arith::MulFOp::create(i, arith::SubFOp::create(i, normalizer, x[2]), number(i, scale)));
-    });
-    Value dlogits = map(full, {logits, maximum, sum, targets}, [&](auto &i, auto &x) -> Value {
-      Value e = math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
-      Value probability = arith::MulFOp::create(i, e, arith::DivFOp::create(i, number(i, scale), x[2]));
-      Value less = arith::SelectOp::create(i, isTarget(i, x, x[3]), number(i, scale), number(i, 0));
-      return ofToken(i, x, within(i, x, arith::SubFOp::create(i, probability, less), 0));
-    });
+    Value targetLogit =
+        combined(ownLogit, mesh::Reduction::sum, "target logit");
+    Value loss =
+        map(sum.getType(), {maximum, sum, targetLogit},
+            [&](auto &i, auto &x) -> Value {
+              Value normalizer =
+                  arith::AddFOp::create(i, x[0], math::LogOp::create(i, x[1]));
+              return ofToken(i, x,
+                             arith::MulFOp::create(
+                                 i, arith::SubFOp::create(i, normalizer, x[2]),
+                                 number(i, scale)));
+            });
+    Value dlogits = map(
+        full, {logits, maximum, sum, targets}, [&](auto &i, auto &x) -> Value {
+          Value e =
+              math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
+          Value probability = arith::MulFOp::create(
+              i, e, arith::DivFOp::create(i, number(i, scale), x[2]));
+          Value less = arith::SelectOp::create(i, isTarget(i, x, x[3]),
+                                               number(i, scale), number(i, 0));
+          return ofToken(
+              i, x,
+              within(i, x, arith::SubFOp::create(i, probability, less), 0));
+        });
     return {loss, dlogits};
   }
 
@@ -189,13 +242,19 @@ private:
   Value mapWith(Value valid, Type type, ValueRange inputs, Body body) {
     SmallVector<Value> operands(inputs);
     SmallVector<Value> more = {op.getFirstRow(), op.getRows(), valid};
-    llvm::copy_if(more, std::back_inserter(operands), [](Value value) { return !!value; });
-    return buildMap(b, op.getLoc(), type, operands, [&](ImplicitLocOpBuilder &inner, ValueRange x) {
-      size_t next = inputs.size();
-      auto take = [&](size_t which) { return more[which] ? x[next++] : Value(); };
-      Value firstRow = take(0), rows = take(1), ofTokens = take(2);
-      return body(inner, Inputs{x.take_front(inputs.size()), firstRow, rows, ofTokens});
-    });
+    llvm::copy_if(more, std::back_inserter(operands),
+                  [](Value value) { return !!value; });
+    return buildMap(b, op.getLoc(), type, operands,
+                    [&](ImplicitLocOpBuilder &inner, ValueRange x) {
+                      size_t next = inputs.size();
+                      auto take = [&](size_t which) {
+                        return more[which] ? x[next++] : Value();
+                      };
+                      Value firstRow = take(0), rows = take(1),
+                            ofTokens = take(2);
+                      return body(inner, Inputs{x.take_front(inputs.size()),
+                                                firstRow, rows, ofTokens});
+                    });
   }
 
   HeadLossGradOp op;

@@ -28,21 +28,26 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
       return Type(builder.getF32Type());
     if (text == "bf16")
       return Type(builder.getBF16Type());
-    getOperation().emitError() << option << " is '" << text << "', expected f32 or bf16";
+    getOperation().emitError()
+        << option << " is '" << text << "', expected f32 or bf16";
     return failure();
   }
 
   void runOnOperation() override {
-    FailureOr<Type> computeType = parseType(compute, "compute"), gradientType = parseType(gradients, "gradients");
+    FailureOr<Type> computeType = parseType(compute, "compute"),
+                    gradientType = parseType(gradients, "gradients");
     if (failed(computeType) || failed(gradientType))
       return signalPassFailure();
-    getOperation()->setAttr("transformer.gradient_type", TypeAttr::get(*gradientType));
+    getOperation()->setAttr("transformer.gradient_type",
+                            TypeAttr::get(*gradientType));
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool isUpdate = function.getName() == "update";
       function.walk([&](Operation *op) {
-        if (auto state = dyn_cast<StateOp>(op); state && state.getKind() == StateKind::gradient)
+        if (auto state = dyn_cast<StateOp>(op);
+            state && state.getKind() == StateKind::gradient)
           setElement(state.getResult(), *gradientType);
-        else if (isa_and_nonnull<FusedOp, MapOp, ReduceOp>(op->getParentOp()) || isUpdate)
+        else if (isa_and_nonnull<FusedOp, MapOp, ReduceOp>(op->getParentOp()) ||
+                 isUpdate)
           return;
         for (OpResult result : op->getResults())
           if (!staysF32(result))
@@ -60,10 +65,12 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
       auto type = tensorType(part.get());
       if (type.getElementType() == element)
         continue;
-      Value rounded = buildMap(builder, op.getLoc(), withElement(type, element), part.get(),
-                               [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
+      Value rounded =
+          buildMap(builder, op.getLoc(), withElement(type, element), part.get(),
+                   [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
       if (op->hasAttr("transformer.backward"))
-        rounded.getDefiningOp()->setAttr("transformer.backward", builder.getUnitAttr());
+        rounded.getDefiningOp()->setAttr("transformer.backward",
+                                         builder.getUnitAttr());
       part.set(rounded);
     }
   }

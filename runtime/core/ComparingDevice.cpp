@@ -103,8 +103,8 @@ private:
     forEachOperand(one, [&](const Operand &operand) {
       inexact |= program.views[operand.view].dtype == plan::DType::bf16;
       if (status.ok())
-        status = tested->write(program.places[operand.view],
-                               bytesOf(operand.view));
+        status =
+            tested->write(program.places[operand.view], bytesOf(operand.view));
     });
     return status;
   }
@@ -136,9 +136,9 @@ private:
                  where);
     if (most <= 1)
       return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(
-        "the GPU's result differs from the CPU's by ", most,
-        " times what rounding allows: ", kind, ", ", where));
+    return absl::InternalError(
+        absl::StrCat("the GPU's result differs from the CPU's by ", most,
+                     " times what rounding allows: ", kind, ", ", where));
   }
 
   const RankProgram &program;
@@ -162,9 +162,9 @@ double shareOfAllowance(const ViewInfo &view, const std::byte *expected,
   double most = 0;
   forEachOffset(view, 0, 0, [&](int64_t at) {
     double value = element(view.dtype, expected + at);
-    most = std::max(most, share(value, element(view.dtype, got + at),
-                                part.ofItself * std::abs(value) +
-                                    part.ofAll * rms));
+    most = std::max(most,
+                    share(value, element(view.dtype, got + at),
+                          part.ofItself * std::abs(value) + part.ofAll * rms));
   });
   return most;
 }

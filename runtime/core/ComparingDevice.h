@@ -48,9 +48,9 @@ private:
 /// An element may be off by a part of itself and a part of the root mean square
 /// of all, since sums of other elements' size round at their size:
 ///   bf16 results     2^-6 and 0.03   (8 bits, and an intermediate rounded too)
-///   f32 from bf16    2^-9 and 0.01   (intermediates that one device keeps in f32)
-///   f32              2^-15 and 1e-4  (sums in another order, approximate functions)
-///   i32              nothing
+///   f32 from bf16    2^-9 and 0.01   (intermediates that one device keeps in
+///   f32) f32              2^-15 and 1e-4  (sums in another order, approximate
+///   functions) i32              nothing
 double shareOfAllowance(const ViewInfo &view, const std::byte *expected,
                         const std::byte *got, bool inexact);
 

@@ -75,7 +75,8 @@ Device::open(const plan::Plan &plan, const DeviceOptions &options) {
   if (options.comparesCpu || options.shareGpu || options.synchronous ||
       options.tunesMatmuls)
     return absl::InvalidArgumentError(
-        "the plan is for the CPU: --compare-cpu, --share-gpu, --synchronous and "
+        "the plan is for the CPU: --compare-cpu, --share-gpu, --synchronous "
+        "and "
         "--tune-matmuls are for plans of [target] device = \"cuda\"");
   auto device = std::make_unique<CpuDevice>(plan);
   MESHWORK_RETURN_IF_ERROR(device->load());

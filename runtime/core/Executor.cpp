@@ -65,8 +65,9 @@ CollectiveRequest RankProgram::request(const plan::Instruction &collective,
   request.name = collective.name() ? collective.name()->str() : std::string();
   // An address of a device, or an offset from nothing, is no pointer to add to.
   auto find = [&](uint32_t view) {
-    return strided(view, reinterpret_cast<std::byte *>(
-                             reinterpret_cast<uintptr_t>(arena) + places[view]));
+    return strided(view,
+                   reinterpret_cast<std::byte *>(
+                       reinterpret_cast<uintptr_t>(arena) + places[view]));
   };
   for (const plan::Transfer *part : *op.parts())
     request.parts.push_back({find(part->src()), find(part->dst()),

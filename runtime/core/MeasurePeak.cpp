@@ -2,9 +2,9 @@
 // what is measured is what training uses.
 #include "runtime/core/MeasurePeak.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/Clock.h"
 #include "runtime/core/Memory.h"
 #include "runtime/device/cpu/Prepare.h"
-#include "runtime/core/Clock.h"
 #include <algorithm>
 
 namespace meshwork::runtime {

@@ -52,8 +52,8 @@ absl::Status checkLaunch(const plan::Kernel &kernel) {
                " up to ", maxBlock);
   if (kernel.shared_bytes() > maxSharedBytes)
     return bad("kernel ", quote(kernel.symbol()), " needs ",
-               kernel.shared_bytes(), " bytes of shared memory, expected at most ",
-               maxSharedBytes);
+               kernel.shared_bytes(),
+               " bytes of shared memory, expected at most ", maxSharedBytes);
   return absl::OkStatus();
 }
 

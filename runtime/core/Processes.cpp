@@ -29,13 +29,12 @@ std::string textOf(const PlanFile &plan, const RunOptions &o) {
       absl::Hex(hash.low64, absl::kZeroPad16), "\n--steps ", o.steps,
       " --seed ", o.seed, " --lr ", lr.rate, " --min-lr ", lr.minimum,
       " --warmup-steps ", lr.warmupSteps, " --decay-steps ", lr.decaySteps,
-      o.shareGpu ? " --share-gpu" : "",
-      o.synchronous ? " --synchronous" : "",
+      o.shareGpu ? " --share-gpu" : "", o.synchronous ? " --synchronous" : "",
       o.tuneMatmuls ? " --tune-matmuls" : "",
-      o.compareCpu ? " --compare-cpu" : "",
-      " --schedule ", static_cast<int>(lr.shape), " --init \"", o.init,
-      "\" --save \"", o.save, "\" --save-gradients \"", o.saveGradients,
-      "\" --trace \"", o.trace, "\" --measure-peak ", o.measurePeak,
+      o.compareCpu ? " --compare-cpu" : "", " --schedule ",
+      static_cast<int>(lr.shape), " --init \"", o.init, "\" --save \"", o.save,
+      "\" --save-gradients \"", o.saveGradients, "\" --trace \"", o.trace,
+      "\" --measure-peak ", o.measurePeak,
       o.validateOnly ? " --validate-only" : "");
 }
 
@@ -154,10 +153,10 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
 
 DeviceOptions Processes::deviceOptions(uint32_t ranks,
                                        const RunOptions &options) const {
-  return {world ? 1 : ranks,      number,
-          neighbours,             options.timeoutSeconds,
-          options.shareGpu,       options.synchronous,
-          options.tuneMatmuls,    options.compareCpu};
+  return {world ? 1 : ranks,   number,
+          neighbours,          options.timeoutSeconds,
+          options.shareGpu,    options.synchronous,
+          options.tuneMatmuls, options.compareCpu};
 }
 
 std::shared_ptr<Transport>

@@ -72,8 +72,7 @@ absl::Status Rank::runToLoss(uint64_t step, double learningRate,
     MESHWORK_RETURN_IF_ERROR(loadBatch(step, m));
     MESHWORK_RETURN_IF_ERROR(executor->run({Phase::microbatch, m}, observer));
   }
-  return executor->run({Phase::update, 0, 0, program().loss_ready()},
-                       observer);
+  return executor->run({Phase::update, 0, 0, program().loss_ready()}, observer);
 }
 
 /// What the next step begins with is read while a GPU is busy with this one.

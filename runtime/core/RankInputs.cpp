@@ -9,9 +9,9 @@ namespace meshwork::runtime {
 /// Inputs and results have no gaps (checkPlan).
 template <typename T>
 absl::Status Rank::write(uint32_t view, absl::Span<const T> values) {
-  return executor->write(
-      ofPlan.places[view],
-      {reinterpret_cast<const std::byte *>(values.data()), values.size() * sizeof(T)});
+  return executor->write(ofPlan.places[view],
+                         {reinterpret_cast<const std::byte *>(values.data()),
+                          values.size() * sizeof(T)});
 }
 
 absl::Status Rank::writeCoordinates() {
@@ -63,10 +63,10 @@ absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
   samples.tokens.resize(rows * length);
   samples.targets.resize(rows * length);
   for (uint32_t k = 0; k < rows; ++k) {
-    absl::Status status = setup.tokens->sample(
-        setup.seed, step, first + k,
-        {samples.tokens.data() + k * length, length},
-        {samples.targets.data() + k * length, length});
+    absl::Status status =
+        setup.tokens->sample(setup.seed, step, first + k,
+                             {samples.tokens.data() + k * length, length},
+                             {samples.targets.data() + k * length, length});
     if (!status.ok())
       return fromIo(status);
   }
@@ -96,8 +96,9 @@ absl::Status Rank::writeScalar(plan::InputKind kind, float value) {
 
 absl::StatusOr<float> Rank::readScalar(uint32_t view) const {
   float value = 0;
-  MESHWORK_RETURN_IF_ERROR(executor->read(
-      ofPlan.places[view], {reinterpret_cast<std::byte *>(&value), sizeof(value)}));
+  MESHWORK_RETURN_IF_ERROR(
+      executor->read(ofPlan.places[view],
+                     {reinterpret_cast<std::byte *>(&value), sizeof(value)}));
   return value;
 }
 

@@ -89,7 +89,8 @@ std::optional<Finding> scanParameters(const Rank &rank) {
   uint32_t index = 0;
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    for (uint32_t view : {masterOf(*parameter).view(), weightView(*parameter)}) {
+    for (uint32_t view :
+         {masterOf(*parameter).view(), weightView(*parameter)}) {
       absl::StatusOr<HostView> host = rank.toHost(view);
       const char *found =
           host.ok() ? nonFiniteIn(rank.view(view), host->tensor.data) : nullptr;

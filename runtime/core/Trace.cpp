@@ -37,9 +37,8 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
       rank.rank(), moves ? 1 + moves->channel() : 0,
       static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
-      jsonString(source.name()),
-      plan::EnumNameOperation(source.op_type()), event.step,
-      event.microbatch);
+      jsonString(source.name()), plan::EnumNameOperation(source.op_type()),
+      event.step, event.microbatch);
   if (moves)
     absl::StrAppendFormat(&json, ",\"wait_us\":%.3f",
                           static_cast<double>(event.waitNs) / 1e3);

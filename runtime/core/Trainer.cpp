@@ -151,10 +151,9 @@ absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
   spent.wallNs = now - std::exchange(stepEnds[rank], now);
   stop = *all & stopAfterStep;
   StepReport mine{step, *loss, *gradNorm, rate, 0, 0, 0, 0};
-  return transport->gather(rank, bytesOf(spent),
-                           [&](absl::Span<const std::string> times) {
-                             return report(mine, times);
-                           });
+  return transport->gather(
+      rank, bytesOf(spent),
+      [&](absl::Span<const std::string> times) { return report(mine, times); });
 }
 
 /// The loss and the rest are the same on every rank, but for times.

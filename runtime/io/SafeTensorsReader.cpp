@@ -156,10 +156,10 @@ absl::StatusOr<const StoredTensor *> Reader::get(std::string_view name) const {
   auto found = tensors.find(name);
   if (found != tensors.end())
     return &found->second;
-  return absl::NotFoundError(absl::StrCat(
-      "there is no tensor ", quote(name), " among the ",
-      plural(tensors.size(), "tensor"), " of ",
-      files.empty() ? "the index" : quote(files.front().path())));
+  return absl::NotFoundError(
+      absl::StrCat("there is no tensor ", quote(name), " among the ",
+                   plural(tensors.size(), "tensor"), " of ",
+                   files.empty() ? "the index" : quote(files.front().path())));
 }
 
 absl::Status Reader::read(std::string_view name, absl::Span<float> out) const {
@@ -183,10 +183,10 @@ absl::Status Reader::readRange(std::string_view name, uint64_t begin,
   const InputFile &file = files[tensor.file];
   if (begin > tensor.info.numElements ||
       out.size() > tensor.info.numElements - begin)
-    return absl::InvalidArgumentError(absl::StrCat(
-        quote(file.path()), ": tensor ", quote(name), " has ",
-        plural(tensor.info.numElements, "element"), ", expected ", out.size(),
-        " from ", begin, " on"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(quote(file.path()), ": tensor ", quote(name), " has ",
+                     plural(tensor.info.numElements, "element"), ", expected ",
+                     out.size(), " from ", begin, " on"));
   Converter convert = converterToFloat(tensor.info.dtype);
   if (!convert)
     return absl::DataLossError(

@@ -1,4 +1,5 @@
-// Sums over rows: chunk results, and the clusters without rows that finish them.
+// Sums over rows: chunk results, and the clusters without rows that finish
+// them.
 #include "test/Codegen/Kernel.h"
 
 using namespace meshwork::codegen::test;
@@ -46,13 +47,18 @@ TEST_P(ChunkShapes, SumsOfRowsAgreeWithDoubles) {
   auto [batch, sequence, embed, chunks] = GetParam();
   int64_t rows = batch * sequence;
   for (const std::string &arch : runnableArchs()) {
-    Kernel kernel(fill(biasAndSums, {{"B", std::to_string(batch)}, {"S", std::to_string(sequence)}, {"D", std::to_string(embed)},
-                                     {"K", std::to_string(chunks)}, {"T", "f32"}}), arch);
+    Kernel kernel(fill(biasAndSums, {{"B", std::to_string(batch)},
+                                     {"S", std::to_string(sequence)},
+                                     {"D", std::to_string(embed)},
+                                     {"K", std::to_string(chunks)},
+                                     {"T", "f32"}}),
+                  arch);
     ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
     ASSERT_EQ(kernel.items(), chunks);
     auto x = randomFloats(rows * embed), w = randomFloats(embed, -1, 1, 2);
     // Chunk results start as rubbish: the kernel must clear them.
-    std::vector<float> y(x.size()), part(chunks * embed, NAN), total(chunks, NAN), part2(part), total2(total);
+    std::vector<float> y(x.size()), part(chunks * embed, NAN),
+        total(chunks, NAN), part2(part), total2(total);
     kernel.run({x.data(), w.data(), y.data(), part.data(), total.data()});
     for (int64_t c = 0; c < chunks; ++c) {
       double all = 0;
@@ -74,8 +80,12 @@ TEST_P(ChunkShapes, SumsOfRowsAgreeWithDoubles) {
     EXPECT_EQ(total, total2);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Shapes, ChunkShapes, testing::Values(Shape{2, 19, 100, 8}, Shape{1, 5, 768, 8}, Shape{4, 32, 64, 16},
-                                                            Shape{3, 7, 1, 4}, Shape{2, 2, 12, 1}, Shape{1, 1, 300, 2}));
+INSTANTIATE_TEST_SUITE_P(Shapes, ChunkShapes,
+                         testing::Values(Shape{2, 19, 100, 8},
+                                         Shape{1, 5, 768, 8},
+                                         Shape{4, 32, 64, 16},
+                                         Shape{3, 7, 1, 4}, Shape{2, 2, 12, 1},
+                                         Shape{1, 1, 300, 2}));
 
 // Rows alone: the sum of squares of a vector.
 constexpr const char *vectorSum = R"(
@@ -99,8 +109,11 @@ func.func @f(%x: !x) -> !t {
 )";
 
 TEST(ChunkTest, SumsRowsWithoutColumns) {
-  for (auto [size, chunks] : {std::pair<int64_t, int64_t>{768, 32}, {7, 3}, {3, 8}}) {
-    Kernel kernel(fill(vectorSum, {{"N", std::to_string(size)}, {"K", std::to_string(chunks)}}), "native");
+  for (auto [size, chunks] :
+       {std::pair<int64_t, int64_t>{768, 32}, {7, 3}, {3, 8}}) {
+    Kernel kernel(fill(vectorSum, {{"N", std::to_string(size)},
+                                   {"K", std::to_string(chunks)}}),
+                  "native");
     ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
     auto x = toBf16(randomFloats(size));
     std::vector<float> sums(chunks, NAN);
@@ -143,11 +156,19 @@ func.func @f(%p: !p, %t: !t, %w: !w) -> (!w, !g) {
 
 TEST(VerticalTest, AddsChunksPerColumn) {
   for (const std::string &arch : runnableArchs())
-    for (auto [chunks, embed] : {std::pair<int64_t, int64_t>{8, 768}, {32, 100}, {1, 64}, {5, 1}, {3, 9000}, {2, 8192}}) {
-      Kernel kernel(fill(finish, {{"K", std::to_string(chunks)}, {"D", std::to_string(embed)}}), arch);
+    for (auto [chunks, embed] : {std::pair<int64_t, int64_t>{8, 768},
+                                 {32, 100},
+                                 {1, 64},
+                                 {5, 1},
+                                 {3, 9000},
+                                 {2, 8192}}) {
+      Kernel kernel(fill(finish, {{"K", std::to_string(chunks)},
+                                  {"D", std::to_string(embed)}}),
+                    arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
       EXPECT_EQ(kernel.items(), (embed + 4095) / 4096);
-      auto p = randomFloats(chunks * embed), t = randomFloats(chunks, 0, 1), w = randomFloats(embed);
+      auto p = randomFloats(chunks * embed), t = randomFloats(chunks, 0, 1),
+           w = randomFloats(embed);
       std::vector<float> y(embed);
       std::vector<uint16_t> g(embed);
       kernel.run({p.data(), t.data(), w.data(), y.data(), g.data()});
@@ -178,7 +199,8 @@ TEST(ScalarTest, AddsManyChunkedScalars) {
     std::string n = std::to_string(i), comma = i ? ", " : "";
     types += comma + "!t";
     arguments += comma + "%a" + n + ": !t";
-    body += "%s" + n + " = transformer.reduce add %b" + n + " over <chunk> : !t -> tensor<f32>\n";
+    body += "%s" + n + " = transformer.reduce add %b" + n +
+            " over <chunk> : !t -> tensor<f32>\n";
   }
   std::string outer, inner, sums, sumTypes, scalars, adds;
   for (int i = 0; i < count; ++i) {
@@ -188,13 +210,20 @@ TEST(ScalarTest, AddsManyChunkedScalars) {
     sums += comma + "%s" + n;
     sumTypes += comma + "tensor<f32>";
     scalars += comma + "%c" + n + ": f32";
-    adds += i ? "%d" + n + " = arith.addf " + (i == 1 ? "%c0" : "%d" + std::to_string(i - 1)) + ", %c" + n + " : f32\n" : "";
+    adds += i ? "%d" + n + " = arith.addf " +
+                    (i == 1 ? "%c0" : "%d" + std::to_string(i - 1)) + ", %c" +
+                    n + " : f32\n"
+              : "";
   }
-  std::string text = "!t = tensor<4xf32, #transformer.dims<chunk>>\nfunc.func @f(" + arguments +
-                     ") -> tensor<f32> {\n %r = transformer.fused rows <> cols <> ins(" + outer + " : " + types +
-                     ") -> tensor<f32> {\n^bb0(" + inner + "):\n" + body + "%n = transformer.map ins(" + sums + " : " + sumTypes +
-                     ") -> tensor<f32> {\n^bb0(" + scalars + "):\n" + adds +
-                     "%root = math.sqrt %d149 : f32\n transformer.yield %root : f32\n}\n transformer.yield %n : tensor<f32>\n}\n return %r : tensor<f32>\n}";
+  std::string text =
+      "!t = tensor<4xf32, #transformer.dims<chunk>>\nfunc.func @f(" +
+      arguments +
+      ") -> tensor<f32> {\n %r = transformer.fused rows <> cols <> ins(" +
+      outer + " : " + types + ") -> tensor<f32> {\n^bb0(" + inner + "):\n" +
+      body + "%n = transformer.map ins(" + sums + " : " + sumTypes +
+      ") -> tensor<f32> {\n^bb0(" + scalars + "):\n" + adds +
+      "%root = math.sqrt %d149 : f32\n transformer.yield %root : f32\n}\n "
+      "transformer.yield %n : tensor<f32>\n}\n return %r : tensor<f32>\n}";
   Kernel kernel(text, "native");
   ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
   EXPECT_EQ(kernel.items(), 1);

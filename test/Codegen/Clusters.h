@@ -1,5 +1,5 @@
-// Clusters that tests and benchmarks share. `$X` stands for sizes and types that
-// `fill` sets.
+// Clusters that tests and benchmarks share. `$X` stands for sizes and types
+// that `fill` sets.
 #pragma once
 
 namespace meshwork::codegen::test {

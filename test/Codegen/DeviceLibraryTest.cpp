@@ -1,15 +1,15 @@
-// Device functions of instructions that are no clusters, as PTX that the emulator
-// executes: against loops that say what Plan.fbs says. It also checks addresses,
-// barriers and races.
+// Device functions of instructions that are no clusters, as PTX that the
+// emulator executes: against loops that say what Plan.fbs says. It also checks
+// addresses, barriers and races.
 #include <random>
 
-#include "gtest/gtest.h"
 #include "lib/Target/CudaCode.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
 #include "test/Emulator/KernelTest.h"
+#include "gtest/gtest.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -17,7 +17,9 @@ namespace {
 using ptx::Buffer;
 
 float floatOf(float value) { return value; }
-float floatOf(uint16_t bits) { return llvm::bit_cast<float>(uint32_t{bits} << 16); }
+float floatOf(uint16_t bits) {
+  return llvm::bit_cast<float>(uint32_t{bits} << 16);
+}
 template <typename T> T rounded(float value) {
   if constexpr (std::is_same_v<T, float>)
     return value;
@@ -25,13 +27,18 @@ template <typename T> T rounded(float value) {
   return static_cast<T>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/// The kernels of the instructions of one phase, in the schedule dialect's text.
+/// The kernels of the instructions of one phase, in the schedule dialect's
+/// text.
 class Instructions {
 public:
   explicit Instructions(const std::string &text) {
     context.loadDialect<schedule::ScheduleDialect>();
-    module = parseSourceString<ModuleOp>("schedule.program @rank arena 1073741824 {\n%a = schedule.buffer \"a\" activations persistent at 0 : "
-                                         "memref<1073741824xi8>\nschedule.phase \"microbatch\" {\n" + text + "\n}\n}\n", &context);
+    module = parseSourceString<ModuleOp>(
+        "schedule.program @rank arena 1073741824 {\n%a = schedule.buffer \"a\" "
+        "activations persistent at 0 : "
+        "memref<1073741824xi8>\nschedule.phase \"microbatch\" {\n" +
+            text + "\n}\n}\n",
+        &context);
     if (!module)
       return;
     OwningOpRef<ModuleOp> code(ModuleOp::create(UnknownLoc::get(&context)));
@@ -39,19 +46,26 @@ public:
     if (failed(emitted))
       return;
     list = emitted->library.kernels;
-    auto target = target::resolveCudaTarget("sm_80", [&] { return module->emitError(); });
-    auto texts = target::compileToPtx({emitted->clusterModule, emitted->libraryModule, deviceLibrary()}, {*target});
+    auto target =
+        target::resolveCudaTarget("sm_80", [&] { return module->emitError(); });
+    auto texts = target::compileToPtx(
+        {emitted->clusterModule, emitted->libraryModule, deviceLibrary()},
+        {*target});
     if (succeeded(texts))
-      kernels = std::make_unique<ptx::Kernels>(ptx::Kernels::fromText(texts->front()));
+      kernels = std::make_unique<ptx::Kernels>(
+          ptx::Kernels::fromText(texts->front()));
   }
 
-  template <typename... Arguments> void run(int32_t adds, const Arguments &...pointers) {
+  template <typename... Arguments>
+  void run(int32_t adds, const Arguments &...pointers) {
     ASSERT_TRUE(kernels) << "no PTX";
     ASSERT_EQ(list.size(), 1u);
     const LibraryKernel &kernel = list[0];
-    ptx::Shape shape{.grid = {static_cast<uint32_t>(kernel.grid)}, .block = {static_cast<uint32_t>(kernel.block)},
+    ptx::Shape shape{.grid = {static_cast<uint32_t>(kernel.grid)},
+                     .block = {static_cast<uint32_t>(kernel.block)},
                      .sharedBytes = static_cast<uint32_t>(kernel.sharedBytes)};
-    absl::Status status = kernels->launch(kernel.function, shape, pointers..., adds, uint64_t{0});
+    absl::Status status =
+        kernels->launch(kernel.function, shape, pointers..., adds, uint64_t{0});
     EXPECT_TRUE(status.ok()) << status;
   }
 
@@ -62,7 +76,8 @@ private:
   std::unique_ptr<ptx::Kernels> kernels;
 };
 
-std::string memref(std::vector<int64_t> shape, const char *type, std::vector<int64_t> strides = {}) {
+std::string memref(std::vector<int64_t> shape, const char *type,
+                   std::vector<int64_t> strides = {}) {
   std::string dims, places;
   if (strides.empty()) {
     strides.assign(shape.size(), 1);
@@ -76,8 +91,10 @@ std::string memref(std::vector<int64_t> shape, const char *type, std::vector<int
   return "memref<" + dims + type + ", strided<[" + places + "]>>";
 }
 
-std::string view(const char *name, const std::string &type, int64_t offset = 0) {
-  return std::string("%") + name + " = schedule.view %a at " + std::to_string(offset) + " : memref<1073741824xi8> to " + type + "\n";
+std::string view(const char *name, const std::string &type,
+                 int64_t offset = 0) {
+  return std::string("%") + name + " = schedule.view %a at " +
+         std::to_string(offset) + " : memref<1073741824xi8> to " + type + "\n";
 }
 
 template <typename T> std::vector<T> randomRows(size_t count, uint32_t seed) {
@@ -88,9 +105,12 @@ template <typename T> std::vector<T> randomRows(size_t count, uint32_t seed) {
     value = rounded<T>(numbers(random));
   return values;
 }
-template <typename T> const char *typeName() { return std::is_same_v<T, float> ? "f32" : "bf16"; }
+template <typename T> const char *typeName() {
+  return std::is_same_v<T, float> ? "f32" : "bf16";
+}
 
-/// A table of `rows` rows of `width`, the ids that pick from it, and where a shard begins.
+/// A table of `rows` rows of `width`, the ids that pick from it, and where a
+/// shard begins.
 struct Lookup {
   int64_t rows, width;
   std::vector<int32_t> ids;
@@ -101,20 +121,30 @@ struct Lookup {
   bool isThere(size_t i) const { return row(i) >= 0 && row(i) < rows; }
   int64_t count() const { return static_cast<int64_t>(ids.size()); }
   int64_t stride() const { return width + pad; }
-  std::string from() const { return first ? " from %first : " + memref({}, "i32") : ""; }
-  std::string views(const std::string &table, const std::string &many) const {
-    return view("table", table) + view("ids", memref({count()}, "i32")) + view("first", memref({}, "i32")) + view("many", many);
+  std::string from() const {
+    return first ? " from %first : " + memref({}, "i32") : "";
   }
-  template <typename T> std::string tableType() const { return memref({rows, width}, typeName<T>()); }
-  template <typename T> std::string manyType() const { return memref({count(), width}, typeName<T>(), {stride(), 1}); }
+  std::string views(const std::string &table, const std::string &many) const {
+    return view("table", table) + view("ids", memref({count()}, "i32")) +
+           view("first", memref({}, "i32")) + view("many", many);
+  }
+  template <typename T> std::string tableType() const {
+    return memref({rows, width}, typeName<T>());
+  }
+  template <typename T> std::string manyType() const {
+    return memref({count(), width}, typeName<T>(), {stride(), 1});
+  }
 };
 
 template <typename Table, typename Out> void expectEmbedding(const Lookup &at) {
   std::string table = at.tableType<Table>(), out = at.manyType<Out>();
-  Instructions code(at.views(table, out) + "schedule.embedding \"e\" flops 0 bytes 0 %table, %ids" + at.from() + " to %many : " + table + ", " +
+  Instructions code(at.views(table, out) +
+                    "schedule.embedding \"e\" flops 0 bytes 0 %table, %ids" +
+                    at.from() + " to %many : " + table + ", " +
                     memref({at.count()}, "i32") + " to " + out);
   Buffer<Table> rows(randomRows<Table>(at.rows * at.width, 1));
-  Buffer<int32_t> ids(at.ids), first(std::vector<int32_t>{at.first.value_or(0)});
+  Buffer<int32_t> ids(at.ids),
+      first(std::vector<int32_t>{at.first.value_or(0)});
   Buffer<Out> many(at.count() * at.stride());
   if (at.first)
     code.run(0, rows, ids, first, many);
@@ -124,7 +154,9 @@ template <typename Table, typename Out> void expectEmbedding(const Lookup &at) {
     for (int64_t e = 0; e < at.width; ++e) {
       float found = floatOf(many[i * at.stride() + e]);
       if (at.isThere(i))
-        ASSERT_EQ(found, floatOf(rounded<Out>(floatOf(rows[at.row(i) * at.width + e])))) << i << " " << e;
+        ASSERT_EQ(found, floatOf(rounded<Out>(
+                             floatOf(rows[at.row(i) * at.width + e]))))
+            << i << " " << e;
       else
         ASSERT_TRUE(at.first ? found == 0 : std::isnan(found)) << i << " " << e;
     }
@@ -136,17 +168,23 @@ TEST(DeviceLibrary, Embedding) {
   expectEmbedding<float, float>({16, 64, ids});
   expectEmbedding<float, uint16_t>({16, 24, ids, 2}); // a shard
   expectEmbedding<uint16_t, float>({16, 40, ids, -5, 8});
-  expectEmbedding<uint16_t, uint16_t>({16, 33, ids});      // element by element
-  expectEmbedding<uint16_t, uint16_t>({16, 64, ids, 1, 2}); // rows at multiples of 4 bytes
+  expectEmbedding<uint16_t, uint16_t>({16, 33, ids}); // element by element
+  expectEmbedding<uint16_t, uint16_t>(
+      {16, 64, ids, 1, 2}); // rows at multiples of 4 bytes
 }
 
-template <typename Table, typename From> void expectGradient(const Lookup &at, bool adds) {
+template <typename Table, typename From>
+void expectGradient(const Lookup &at, bool adds) {
   std::string table = at.tableType<Table>(), dout = at.manyType<From>();
-  Instructions code(at.views(table, dout) + "schedule.embedding_grad \"g\" flops 0 bytes 0 yes %ids, %many" + at.from() + " to %table : " +
-                    memref({at.count()}, "i32") + ", " + dout + " to " + table);
+  Instructions code(
+      at.views(table, dout) +
+      "schedule.embedding_grad \"g\" flops 0 bytes 0 yes %ids, %many" +
+      at.from() + " to %table : " + memref({at.count()}, "i32") + ", " + dout +
+      " to " + table);
   std::vector<Table> old = randomRows<Table>(at.rows * at.width, 2);
   Buffer<Table> rows(old);
-  Buffer<int32_t> ids(at.ids), first(std::vector<int32_t>{at.first.value_or(0)});
+  Buffer<int32_t> ids(at.ids),
+      first(std::vector<int32_t>{at.first.value_or(0)});
   Buffer<From> many(randomRows<From>(at.count() * at.stride(), 3));
   if (at.first)
     code.run(adds, ids, many, first, rows);
@@ -157,7 +195,9 @@ template <typename Table, typename From> void expectGradient(const Lookup &at, b
     for (int64_t e = 0; e < at.width && at.isThere(i); ++e)
       sums[at.row(i) * at.width + e] += floatOf(many[i * at.stride() + e]);
   for (size_t i = 0; i < sums.size(); ++i)
-    ASSERT_EQ(floatOf(rows[i]), floatOf(rounded<Table>((adds ? floatOf(old[i]) : 0.0f) + sums[i]))) << "row " << i / at.width << " col " << i % at.width;
+    ASSERT_EQ(floatOf(rows[i]), floatOf(rounded<Table>(
+                                    (adds ? floatOf(old[i]) : 0.0f) + sums[i])))
+        << "row " << i / at.width << " col " << i % at.width;
 }
 
 std::vector<int32_t> randomIds(size_t count, int32_t rows, uint32_t seed) {
@@ -171,10 +211,14 @@ std::vector<int32_t> randomIds(size_t count, int32_t rows, uint32_t seed) {
 TEST(DeviceLibrary, EmbeddingGradient) {
   for (bool adds : {false, true}) {
     expectGradient<uint16_t, uint16_t>({300, 64, randomIds(200, 300, 1)}, adds);
-    expectGradient<float, float>({700, 20, randomIds(513, 700, 2)}, adds); // more rows than blocks
-    expectGradient<uint16_t, float>({64, 33, randomIds(40, 90, 3)}, adds); // some ids beyond the table
-    expectGradient<float, uint16_t>({50, 32, randomIds(300, 200, 4), 75, 8}, adds); // a shard
-    expectGradient<uint16_t, uint16_t>({8, 2304, randomIds(30, 8, 5)}, adds); // columns in several turns
+    expectGradient<float, float>({700, 20, randomIds(513, 700, 2)},
+                                 adds); // more rows than blocks
+    expectGradient<uint16_t, float>({64, 33, randomIds(40, 90, 3)},
+                                    adds); // some ids beyond the table
+    expectGradient<float, uint16_t>({50, 32, randomIds(300, 200, 4), 75, 8},
+                                    adds); // a shard
+    expectGradient<uint16_t, uint16_t>({8, 2304, randomIds(30, 8, 5)},
+                                       adds); // columns in several turns
   }
 }
 
@@ -187,7 +231,8 @@ TEST(DeviceLibrary, EmbeddingGradientOfFrequentRows) {
   for (size_t i = 0; i < ids.size(); ++i)
     ids[i] = ids[i] ? 1 : 529 + static_cast<int32_t>(i % 2);
   expectGradient<float, float>({1100, 8, ids}, true);
-  expectGradient<uint16_t, uint16_t>({16, 2176, std::vector<int32_t>(1200, 3)}, true);
+  expectGradient<uint16_t, uint16_t>({16, 2176, std::vector<int32_t>(1200, 3)},
+                                     true);
 }
 
 TEST(DeviceLibrary, CopyBlock) {
@@ -196,18 +241,26 @@ TEST(DeviceLibrary, CopyBlock) {
     int dim;
     int32_t first;
   };
-  std::vector<Case> cases = {{{3, 16, 8}, {3, 4, 8}, {128, 8, 1}, {32, 8, 1}, 1, 8},
-                             {{3, 16, 8}, {3, 6, 8}, {128, 8, 1}, {48, 8, 1}, 1, 12},   // zeros behind the end
-                             {{3, 16, 8}, {3, 4, 8}, {128, 8, 1}, {32, 8, 1}, 1, 16},   // nothing is there
-                             {{10, 7}, {4, 7}, {9, 1}, {7, 1}, 0, 3},                   // odd rows with gaps
-                             {{6, 10}, {6, 5}, {1, 6}, {1, 6}, 1, 5}};                  // transposed
+  std::vector<Case> cases = {
+      {{3, 16, 8}, {3, 4, 8}, {128, 8, 1}, {32, 8, 1}, 1, 8},
+      {{3, 16, 8}, {3, 6, 8}, {128, 8, 1}, {48, 8, 1}, 1, 12}, // zeros behind
+                                                               // the end
+      {{3, 16, 8}, {3, 4, 8}, {128, 8, 1}, {32, 8, 1}, 1, 16}, // nothing is
+                                                               // there
+      {{10, 7}, {4, 7}, {9, 1}, {7, 1}, 0, 3},  // odd rows with gaps
+      {{6, 10}, {6, 5}, {1, 6}, {1, 6}, 1, 5}}; // transposed
   for (const char *type : {"bf16", "f32", "i32"})
     for (const Case &c : cases) {
       auto check = [&](auto element) {
         using T = decltype(element);
-        std::string src = memref(c.src, type, c.srcStrides), dst = memref(c.dst, type, c.dstStrides), first = memref({}, "i32");
-        Instructions code(view("src", src) + view("first", first) + view("dst", dst) + "schedule.copy_block \"c\" flops 0 bytes 0 dim " +
-                          std::to_string(c.dim) + " %src from %first to %dst : " + src + " from " + first + " to " + dst);
+        std::string src = memref(c.src, type, c.srcStrides),
+                    dst = memref(c.dst, type, c.dstStrides),
+                    first = memref({}, "i32");
+        Instructions code(
+            view("src", src) + view("first", first) + view("dst", dst) +
+            "schedule.copy_block \"c\" flops 0 bytes 0 dim " +
+            std::to_string(c.dim) + " %src from %first to %dst : " + src +
+            " from " + first + " to " + dst);
         Buffer<T> from(512), to(512);
         for (size_t i = 0; i < from.size(); ++i)
           from[i] = static_cast<T>(i + 1);
@@ -217,7 +270,8 @@ TEST(DeviceLibrary, CopyBlock) {
         for (bool more = true; more;) {
           int64_t source = 0, target = 0;
           for (size_t d = 0; d < at.size(); ++d) {
-            source += (at[d] + (int(d) == c.dim ? c.first : 0)) * c.srcStrides[d];
+            source +=
+                (at[d] + (int(d) == c.dim ? c.first : 0)) * c.srcStrides[d];
             target += at[d] * c.dstStrides[d];
           }
           T expected = at[c.dim] + c.first < c.src[c.dim] ? from[source] : T(0);
@@ -235,12 +289,16 @@ TEST(DeviceLibrary, CopyBlock) {
 }
 
 TEST(DeviceLibrary, Fill) {
-  auto check = [](const char *type, int64_t count, int64_t offset, auto expected) {
+  auto check = [](const char *type, int64_t count, int64_t offset,
+                  auto expected) {
     using T = decltype(expected);
-    Instructions code(view("x", memref({count}, type), offset) + "schedule.fill \"f\" flops 0 bytes 0 2.5 to %x : " + memref({count}, type));
+    Instructions code(view("x", memref({count}, type), offset) +
+                      "schedule.fill \"f\" flops 0 bytes 0 2.5 to %x : " +
+                      memref({count}, type));
     Buffer<T> to(count + 16);
     ptx::Buffer<T> &buffer = to;
-    uint64_t address = buffer.address() + (offset ? 16 / sizeof(T) / 4 * sizeof(T) : 0);
+    uint64_t address =
+        buffer.address() + (offset ? 16 / sizeof(T) / 4 * sizeof(T) : 0);
     code.run(0, address);
     T *begin = reinterpret_cast<T *>(address);
     for (int64_t i = 0; i < count; ++i)

@@ -39,16 +39,28 @@ func.func @f(%x: !x, %c: !c, %s: !c) -> !x {
 
 TEST(Rope, RollsWithinEachHead) {
   for (const std::string &arch : runnableArchs())
-    for (auto [size, shift] : {std::pair<int64_t, int64_t>{64, 32}, {128, 64}, {80, 40}, {12, 6}, {10, 3}, {8, 0}, {2, 1}, {200, 7}}) {
-      Kernel kernel(fill(rope, {{"D", std::to_string(size)}, {"H", std::to_string(shift)}, {"T", "f32"}}), arch);
+    for (auto [size, shift] : {std::pair<int64_t, int64_t>{64, 32},
+                               {128, 64},
+                               {80, 40},
+                               {12, 6},
+                               {10, 3},
+                               {8, 0},
+                               {2, 1},
+                               {200, 7}}) {
+      Kernel kernel(fill(rope, {{"D", std::to_string(size)},
+                                {"H", std::to_string(shift)},
+                                {"T", "f32"}}),
+                    arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
-      auto x = randomFloats(30 * size), c = randomFloats(5 * size, -1, 1, 2), s = randomFloats(5 * size, -1, 1, 3);
+      auto x = randomFloats(30 * size), c = randomFloats(5 * size, -1, 1, 2),
+           s = randomFloats(5 * size, -1, 1, 3);
       std::vector<float> y(x.size());
       kernel.run({x.data(), c.data(), s.data(), y.data()});
       for (int64_t row = 0; row < 30; ++row)
         for (int64_t d = 0; d < size; ++d) {
           int64_t at = (row / 3 % 5) * size + d;
-          double expected = double(x[row * size + d]) * c[at] + 2.0 * x[row * size + (d + shift) % size] * s[at];
+          double expected = double(x[row * size + d]) * c[at] +
+                            2.0 * x[row * size + (d + shift) % size] * s[at];
           expectNear(y[row * size + d], expected, 2e-7, 4, row * size + d);
         }
     }
@@ -68,8 +80,11 @@ func.func @f(%x: !c) -> !c {
 )";
 
 TEST(Rope, RollsWithoutRows) {
-  for (auto [names, shape, rows, cols] : {std::tuple<const char *, const char *, int64_t, int64_t>{"head_dim", "37", 1, 37},
-                                          {"sequence, head_dim", "301x16", 301, 16}, {"head_dim", "10000", 1, 10000}}) {
+  for (auto [names, shape, rows, cols] :
+       {std::tuple<const char *, const char *, int64_t, int64_t>{"head_dim",
+                                                                 "37", 1, 37},
+        {"sequence, head_dim", "301x16", 301, 16},
+        {"head_dim", "10000", 1, 10000}}) {
     Kernel kernel(fill(rollAlone, {{"Z", names}, {"S", shape}}), "native");
     ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
     auto x = randomFloats(rows * cols);
@@ -77,7 +92,8 @@ TEST(Rope, RollsWithoutRows) {
     kernel.run({x.data(), y.data()}, 1);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < cols; ++c)
-        ASSERT_EQ(y[r * cols + c], x[r * cols + (c + 3) % cols]) << r << " " << c;
+        ASSERT_EQ(y[r * cols + c], x[r * cols + (c + 3) % cols])
+            << r << " " << c;
   }
 }
 
@@ -88,10 +104,14 @@ void expectRounded(uint16_t actual, double exact, size_t index) {
 
 TEST(SwiGlu, Bf16OddSizes) {
   for (const std::string &arch : runnableArchs())
-    for (auto [rows, cols] : {std::pair<int64_t, int64_t>{64, 3072}, {1, 7}, {3, 333}, {1, 4099}}) {
-      Kernel kernel(fill(swiglu, {{"R", std::to_string(rows)}, {"C", std::to_string(cols)}}), arch);
+    for (auto [rows, cols] :
+         {std::pair<int64_t, int64_t>{64, 3072}, {1, 7}, {3, 333}, {1, 4099}}) {
+      Kernel kernel(fill(swiglu, {{"R", std::to_string(rows)},
+                                  {"C", std::to_string(cols)}}),
+                    arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
-      auto g = toBf16(randomFloats(rows * cols, -8, 8)), u = toBf16(randomFloats(rows * cols, -2, 2, 2));
+      auto g = toBf16(randomFloats(rows * cols, -8, 8)),
+           u = toBf16(randomFloats(rows * cols, -2, 2, 2));
       std::vector<uint16_t> y(g.size());
       kernel.run({g.data(), u.data(), y.data()});
       for (size_t i = 0; i < y.size(); ++i) {
@@ -119,8 +139,19 @@ func.func @f(%g: tensor<$Nxf32, #x>) -> tensor<$Nxbf16, #x> {
 )";
 
 TEST(Bf16, RoundsToNearestEven) {
-  std::vector<float> x = {1.0f, 1.00390625f, 1.01171875f, std::bit_cast<float>(0x3f808001u), std::bit_cast<float>(0x3f807fffu), 3.4e38f,
-                          INFINITY, -INFINITY, NAN, std::bit_cast<float>(0x7f800001u), 0.0f, -0.0f, -1.00390625f};
+  std::vector<float> x = {1.0f,
+                          1.00390625f,
+                          1.01171875f,
+                          std::bit_cast<float>(0x3f808001u),
+                          std::bit_cast<float>(0x3f807fffu),
+                          3.4e38f,
+                          INFINITY,
+                          -INFINITY,
+                          NAN,
+                          std::bit_cast<float>(0x7f800001u),
+                          0.0f,
+                          -0.0f,
+                          -1.00390625f};
   auto more = randomFloats(987, -1e6, 1e6);
   x.insert(x.end(), more.begin(), more.end());
   for (const std::string &arch : runnableArchs()) {
@@ -135,18 +166,27 @@ TEST(Bf16, RoundsToNearestEven) {
 
 TEST(AdamW, UpdatesInPlace) {
   for (const std::string &arch : runnableArchs())
-    for (auto [rows, cols] : {std::pair<int64_t, int64_t>{131, 100}, {1, 5}, {16, 512}}) {
-      Kernel kernel(fill(adamw, {{"R", std::to_string(rows)}, {"C", std::to_string(cols)}}), arch);
+    for (auto [rows, cols] :
+         {std::pair<int64_t, int64_t>{131, 100}, {1, 5}, {16, 512}}) {
+      Kernel kernel(fill(adamw, {{"R", std::to_string(rows)},
+                                 {"C", std::to_string(cols)}}),
+                    arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
       size_t n = rows * cols;
-      auto p = randomFloats(n, -1, 1), m = randomFloats(n, -0.1, 0.1, 2), v = randomFloats(n, 0, 0.1, 3), g = randomFloats(n, -1, 1, 4);
+      auto p = randomFloats(n, -1, 1), m = randomFloats(n, -0.1, 0.1, 2),
+           v = randomFloats(n, 0, 0.1, 3), g = randomFloats(n, -1, 1, 4);
       auto p0 = p, m0 = m, v0 = v;
       float lr = 1e-3, b1 = 0.271, b2 = 0.142, clip = 0.7;
       std::vector<uint16_t> w(n);
-      kernel.run({p.data(), m.data(), v.data(), g.data(), &lr, &b1, &b2, &clip, p.data(), m.data(), v.data(), w.data()}, 1);
+      kernel.run({p.data(), m.data(), v.data(), g.data(), &lr, &b1, &b2, &clip,
+                  p.data(), m.data(), v.data(), w.data()},
+                 1);
       for (size_t i = 0; i < n; ++i) {
-        double gradient = double(g[i]) * clip, m2 = 0.9f * double(m0[i]) + 0.1f * gradient, v2 = 0.95f * double(v0[i]) + 0.05f * gradient * gradient;
-        double expected = p0[i] - lr * (m2 / b1 / (std::sqrt(v2 / b2) + 1e-8) + 0.1f * double(p0[i]));
+        double gradient = double(g[i]) * clip,
+               m2 = 0.9f * double(m0[i]) + 0.1f * gradient,
+               v2 = 0.95f * double(v0[i]) + 0.05f * gradient * gradient;
+        double expected = p0[i] - lr * (m2 / b1 / (std::sqrt(v2 / b2) + 1e-8) +
+                                        0.1f * double(p0[i]));
         expectNear(m[i], m2, 2e-7, 0.1, i);
         expectNear(v[i], v2, 2e-7, 0.1, i);
         expectNear(p[i], expected, 2e-7, 1e-1, i);
@@ -178,24 +218,33 @@ TEST(Dropout, DrawsWhatTheRuntimeDraws) {
   struct {
     const char *names, *shape, *rows, *cols;
     int64_t perSample, count;
-  } cases[] = {{"batch, sequence, embed", "2x3x50", "batch, sequence", "embed", 150, 300},
-               {"batch, sequence, embed", "2x3x64", "", "batch, sequence, embed", 192, 384},
+  } cases[] = {{"batch, sequence, embed", "2x3x50", "batch, sequence", "embed",
+                150, 300},
+               {"batch, sequence, embed", "2x3x64", "",
+                "batch, sequence, embed", 192, 384},
                {"sequence, batch", "7x4", "sequence", "batch", 1, 28},
                {"batch, embed", "1x33", "batch", "embed", 33, 33},
                {"embed", "2001", "", "embed", 0, 2001}};
   for (const std::string &arch : runnableArchs())
     for (auto &c : cases) {
-      Kernel kernel(fill(dropout, {{"Z", c.names}, {"S", c.shape}, {"P", c.rows}, {"Q", c.cols}}), arch);
+      Kernel kernel(
+          fill(dropout,
+               {{"Z", c.names}, {"S", c.shape}, {"P", c.rows}, {"Q", c.cols}}),
+          arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
       std::vector<float> x(c.count, 1), y(c.count);
-      int32_t seed = -5, step = 17, first = 400000000; // positions beyond 32 bits
+      int32_t seed = -5, step = 17,
+              first = 400000000; // positions beyond 32 bits
       kernel.run({x.data(), &seed, &step, &first, y.data()}, 1);
-      meshwork::runtime::cpu::PhiloxStream stream{static_cast<uint32_t>(seed), static_cast<uint32_t>(-1234567), 17};
+      meshwork::runtime::cpu::PhiloxStream stream{
+          static_cast<uint32_t>(seed), static_cast<uint32_t>(-1234567), 17};
       size_t dropped = 0;
       for (int64_t i = 0; i < c.count; ++i) {
-        uint32_t word = meshwork::runtime::cpu::philoxWord(stream, uint64_t(first) * c.perSample + i);
+        uint32_t word = meshwork::runtime::cpu::philoxWord(
+            stream, uint64_t(first) * c.perSample + i);
         bool isKept = word >= static_cast<uint32_t>(0.1 * 4294967296.0);
-        EXPECT_EQ(y[i], isKept ? static_cast<float>(1 / 0.9) : 0.0f) << c.names << " " << i;
+        EXPECT_EQ(y[i], isKept ? static_cast<float>(1 / 0.9) : 0.0f)
+            << c.names << " " << i;
         dropped += !isKept;
       }
       if (c.count > 1000)
@@ -232,18 +281,31 @@ func.func @f(%x: !x, %b: !b, %t: !t) -> !x {
 TEST(Layouts, AnyStridesAndAnyCut) {
   for (const std::string &arch : runnableArchs())
     for (const char *type : {"f32", "bf16"})
-      for (auto [rows, cols] : {std::pair<const char *, const char *>{"rows", "heads, cols"}, {"rows, heads", "cols"}, {"", "rows, heads, cols"}, {"rows, heads, cols", ""}})
+      for (auto [rows, cols] :
+           {std::pair<const char *, const char *>{"rows", "heads, cols"},
+            {"rows, heads", "cols"},
+            {"", "rows, heads, cols"},
+            {"rows, heads, cols", ""}})
         for (int64_t size : {16, 37, 70}) {
           // x lies as [cols, heads, rows]; the result has gaps between rows.
-          std::vector<int64_t> xStrides = {1, 6, 24}, yStrides = {5 * size, size, 1};
-          Kernel kernel(fill(gated, {{"C", std::to_string(size)}, {"T", type}, {"P", rows}, {"Q", cols}}), arch, {xStrides, {}, {}, yStrides});
+          std::vector<int64_t> xStrides = {1, 6, 24},
+                               yStrides = {5 * size, size, 1};
+          Kernel kernel(fill(gated, {{"C", std::to_string(size)},
+                                     {"T", type},
+                                     {"P", rows},
+                                     {"Q", cols}}),
+                        arch, {xStrides, {}, {}, yStrides});
           ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
           bool isBf16 = std::string(type) == "bf16";
-          auto x = randomFloats(24 * size), b = randomFloats(4, -1, 1, 2), t = randomFloats(6 * size, -1, 1, 3);
+          auto x = randomFloats(24 * size), b = randomFloats(4, -1, 1, 2),
+               t = randomFloats(6 * size, -1, 1, 3);
           auto xs = toBf16(x);
           std::vector<float> y(30 * size, 77);
           std::vector<uint16_t> ys(30 * size, 77);
-          kernel.run({isBf16 ? static_cast<void *>(xs.data()) : x.data(), b.data(), t.data(), isBf16 ? static_cast<void *>(ys.data()) : y.data()}, 1);
+          kernel.run({isBf16 ? static_cast<void *>(xs.data()) : x.data(),
+                      b.data(), t.data(),
+                      isBf16 ? static_cast<void *>(ys.data()) : y.data()},
+                     1);
           for (int64_t r = 0; r < 6; ++r)
             for (int64_t h = 0; h < 5; ++h)
               for (int64_t c = 0; c < size; ++c) {
@@ -253,8 +315,11 @@ TEST(Layouts, AnyStridesAndAnyCut) {
                   continue;
                 }
                 size_t from = r + h * 6 + c * 24;
-                double expected = double(isBf16 ? fromBf16(xs[from]) : x[from]) * b[h] + (r + c) + t[c * 6 + r];
-                expectNear(isBf16 ? fromBf16(ys[at]) : y[at], expected, isBf16 ? 1.01 / 256 : 3e-7, 1, at);
+                double expected =
+                    double(isBf16 ? fromBf16(xs[from]) : x[from]) * b[h] +
+                    (r + c) + t[c * 6 + r];
+                expectNear(isBf16 ? fromBf16(ys[at]) : y[at], expected,
+                           isBf16 ? 1.01 / 256 : 3e-7, 1, at);
               }
         }
 }

@@ -14,8 +14,10 @@ class Allowed : public ptx::Memory {
 public:
   explicit Allowed(ArrayRef<Bytes> memory) {
     for (const Bytes &bytes : memory) {
-      uint64_t begin = reinterpret_cast<uint64_t>(bytes.begin), end = begin + bytes.count;
-      ranges.push_back({begin / group * group, (end + group - 1) / group * group});
+      uint64_t begin = reinterpret_cast<uint64_t>(bytes.begin),
+               end = begin + bytes.count;
+      ranges.push_back(
+          {begin / group * group, (end + group - 1) / group * group});
     }
   }
   ptx::Range find(uint64_t address) const override {
@@ -24,15 +26,19 @@ public:
         return range;
     return {};
   }
-  std::string describe(uint64_t) const override { return "no operand is there"; }
+  std::string describe(uint64_t) const override {
+    return "no operand is there";
+  }
 
 private:
   std::vector<ptx::Range> ranges;
 };
 } // namespace
 
-std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel, ArrayRef<uint64_t> arguments, ArrayRef<Bytes> memory) {
-  auto target = target::resolveCudaTarget("sm_80", [&] { return module.emitError(); });
+std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel,
+                        ArrayRef<uint64_t> arguments, ArrayRef<Bytes> memory) {
+  auto target =
+      target::resolveCudaTarget("sm_80", [&] { return module.emitError(); });
   auto texts = target::compileToPtx({module, nullptr, {}}, *target);
   if (failed(texts))
     return "no PTX";
@@ -41,13 +47,22 @@ std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel, ArrayR
     return code.status().ToString();
   const ptx::Program *program = (*code)->kernel(kernel.function);
   if (!program || program->parameters.size() != arguments.size())
-    return "PTX has no '" + kernel.function + "' of " + std::to_string(arguments.size()) + " arguments";
+    return "PTX has no '" + kernel.function + "' of " +
+           std::to_string(arguments.size()) + " arguments";
   std::vector<std::byte> parameters(program->parameterBytes);
-  for (auto [parameter, value] : llvm::zip_equal(program->parameters, arguments))
-    std::memcpy(parameters.data() + parameter.offset, &value, parameter.bytes); // little endian
+  for (auto [parameter, value] :
+       llvm::zip_equal(program->parameters, arguments))
+    std::memcpy(parameters.data() + parameter.offset, &value,
+                parameter.bytes); // little endian
   Allowed allowed(memory);
-  auto size = [](int64_t count) { return ptx::Dim3{static_cast<uint32_t>(count)}; };
-  absl::Status status = (*code)->launch(kernel.function, {.grid = size(kernel.geometry.grid()), .block = size(kernel.geometry.block())}, parameters, allowed);
+  auto size = [](int64_t count) {
+    return ptx::Dim3{static_cast<uint32_t>(count)};
+  };
+  absl::Status status =
+      (*code)->launch(kernel.function,
+                      {.grid = size(kernel.geometry.grid()),
+                       .block = size(kernel.geometry.block())},
+                      parameters, allowed);
   return status.ok() ? "" : status.ToString();
 }
 

@@ -18,7 +18,8 @@ struct Bytes {
 /// `arguments`: addresses, then i32 values. Accesses may touch the 16-byte
 /// groups that `memory` touches, as a vector's masked ends do; that nothing is
 /// stored there is for the caller to see. Returns what went wrong, or nothing.
-std::string runEmulated(mlir::gpu::GPUModuleOp module, const GpuKernel &kernel, llvm::ArrayRef<uint64_t> arguments,
+std::string runEmulated(mlir::gpu::GPUModuleOp module, const GpuKernel &kernel,
+                        llvm::ArrayRef<uint64_t> arguments,
                         llvm::ArrayRef<Bytes> memory);
 
 } // namespace meshwork::codegen::test

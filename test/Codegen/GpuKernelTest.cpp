@@ -1,4 +1,5 @@
-// GPU kernels, executed in the emulator, against the CPU's kernels of the same clusters.
+// GPU kernels, executed in the emulator, against the CPU's kernels of the same
+// clusters.
 #include <cstdlib>
 #include <unistd.h>
 
@@ -21,15 +22,21 @@ struct Tensor {
   Type element;
   std::vector<char> store;
   size_t bytes;
-  explicit Tensor(Type type) : element(cast<RankedTensorType>(type).getElementType()) {
-    bytes = cast<RankedTensorType>(type).getNumElements() * (element.getIntOrFloatBitWidth() / 8);
+  explicit Tensor(Type type)
+      : element(cast<RankedTensorType>(type).getElementType()) {
+    bytes = cast<RankedTensorType>(type).getNumElements() *
+            (element.getIntOrFloatBitWidth() / 8);
     store.assign(bytes + 96, 0x55);
   }
-  char *begin() { return reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(store.data()) + 31) / 16 * 16); }
+  char *begin() {
+    return reinterpret_cast<char *>(
+        (reinterpret_cast<uintptr_t>(store.data()) + 31) / 16 * 16);
+  }
   /// Whether nothing was stored beside it.
   bool isWholeAround() {
     auto isFresh = [](char byte) { return byte == 0x55; };
-    return std::all_of(store.data(), begin(), isFresh) && std::all_of(begin() + bytes, store.data() + store.size(), isFresh);
+    return std::all_of(store.data(), begin(), isFresh) &&
+           std::all_of(begin() + bytes, store.data() + store.size(), isFresh);
   }
   size_t count() const { return bytes / (element.getIntOrFloatBitWidth() / 8); }
   double at(size_t i) {
@@ -46,18 +53,21 @@ struct Tensor {
       else if (element.isF32())
         reinterpret_cast<float *>(begin())[i] = values[i];
       else
-        reinterpret_cast<int32_t *>(begin())[i] = static_cast<int32_t>((values[i] - low) / (2 - low) * static_cast<float>(limit));
+        reinterpret_cast<int32_t *>(begin())[i] = static_cast<int32_t>(
+            (values[i] - low) / (2 - low) * static_cast<float>(limit));
   }
 };
 
 struct Comparison {
-  float low = -2;              // of random operands
-  double relative = 4e-6;      // of results of f32; of bf16 one unit in the last place
-  bool inPlace = false;        // result 0 lies where operand 0 does
+  float low = -2; // of random operands
+  double relative =
+      4e-6;             // of results of f32; of bf16 one unit in the last place
+  bool inPlace = false; // result 0 lies where operand 0 does
 };
 
 /// Runs the one cluster of `text` both ways on random operands.
-void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::function_ref<void(const Geometry &)> look = {}) {
+void expectCpuResults(const std::string &text, Comparison &&how = {},
+                      llvm::function_ref<void(const Geometry &)> look = {}) {
   Kernel cpu(text, "native");
   ASSERT_TRUE(cpu.isCompiled()) << cpu.errors();
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -68,7 +78,8 @@ void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::func
   source->walk([&](transformer::FusedOp fused) { op = fused; });
   OpBuilder builder = OpBuilder::atBlockEnd(source->getBody());
   auto module = gpu::GPUModuleOp::create(builder, source->getLoc(), "kernels");
-  FailureOr<GpuKernel> kernel = emitGpuKernel(contiguousSpec(op, "kernel"), module);
+  FailureOr<GpuKernel> kernel =
+      emitGpuKernel(contiguousSpec(op, "kernel"), module);
   ASSERT_TRUE(succeeded(kernel));
   ASSERT_TRUE(succeeded(module.verify()));
   EXPECT_LE(kernel->geometry.block(), 1024);
@@ -77,10 +88,17 @@ void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::func
     look(kernel->geometry);
 
   std::vector<Tensor> operands, expected, actual;
-  int64_t limit = cast<RankedTensorType>(op.getInputs().back().getType()).getNumElements();
+  int64_t limit =
+      cast<RankedTensorType>(op.getInputs().back().getType()).getNumElements();
   for (Type type : op.getInputs().getTypes()) {
-    limit = std::min<int64_t>(limit, cast<RankedTensorType>(op.getInputs().front().getType()).getShape().empty()
-                                         ? 1000 : cast<RankedTensorType>(op.getInputs().front().getType()).getShape().back());
+    limit = std::min<int64_t>(
+        limit, cast<RankedTensorType>(op.getInputs().front().getType())
+                       .getShape()
+                       .empty()
+                   ? 1000
+                   : cast<RankedTensorType>(op.getInputs().front().getType())
+                         .getShape()
+                         .back());
     operands.emplace_back(type);
     operands.back().fillRandom(operands.size(), how.low, limit);
   }
@@ -117,22 +135,38 @@ void expectCpuResults(const std::string &text, Comparison &&how = {}, llvm::func
       scale = std::max(scale, std::abs(expected[r].at(i)));
     double relative = got.element.isBF16() ? 0.0079 : how.relative;
     for (size_t i = 0; i < got.count() && !testing::Test::HasFailure(); ++i)
-      expectNear(got.at(i), expected[r].at(i), relative, scale * (got.element.isBF16() ? 1e-4 : 1), i);
+      expectNear(got.at(i), expected[r].at(i), relative,
+                 scale * (got.element.isBF16() ? 1e-4 : 1), i);
     EXPECT_FALSE(testing::Test::HasFailure()) << "result " << r;
   }
 }
 
-std::string sized(const char *text, int64_t rows, int64_t cols, const std::string &type, int64_t chunks = 1) {
-  return fill(text, {{"R", std::to_string(rows)}, {"C", std::to_string(cols)}, {"V", std::to_string(cols)}, {"K", std::to_string(chunks)},
-                     {"T", type}, {"I", std::to_string(1.0 / static_cast<double>(cols))}});
+std::string sized(const char *text, int64_t rows, int64_t cols,
+                  const std::string &type, int64_t chunks = 1) {
+  return fill(text, {{"R", std::to_string(rows)},
+                     {"C", std::to_string(cols)},
+                     {"V", std::to_string(cols)},
+                     {"K", std::to_string(chunks)},
+                     {"T", type},
+                     {"I", std::to_string(1.0 / static_cast<double>(cols))}});
 }
 
 TEST(GpuRmsNorm, AgreesWithTheCpu) {
-  for (auto [rows, cols] : {std::pair<int64_t, int64_t>{37, 768}, {3, 1}, {5, 8}, {7, 12}, {9, 100}, {130, 3}, {3, 1600}, {5, 8192}, {2, 20011}})
+  for (auto [rows, cols] : {std::pair<int64_t, int64_t>{37, 768},
+                            {3, 1},
+                            {5, 8},
+                            {7, 12},
+                            {9, 100},
+                            {130, 3},
+                            {3, 1600},
+                            {5, 8192},
+                            {2, 20011}})
     for (const char *type : {"f32", "bf16"})
       for (bool inPlace : {false, true}) {
-        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + type);
-        expectCpuResults(sized(rmsNorm, rows, cols, type), {.inPlace = inPlace});
+        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " +
+                     type);
+        expectCpuResults(sized(rmsNorm, rows, cols, type),
+                         {.inPlace = inPlace});
       }
 }
 
@@ -142,27 +176,41 @@ TEST(GpuRmsNorm, RowsAreHeldOrLooped) {
     EXPECT_FALSE(g.loops);
     EXPECT_LT(g.threadsPerRow, 128);
   });
-  expectCpuResults(sized(rmsNorm, 2, 65536, "bf16"), {}, [](const Geometry &g) { EXPECT_TRUE(g.loops); });
+  expectCpuResults(sized(rmsNorm, 2, 65536, "bf16"), {},
+                   [](const Geometry &g) { EXPECT_TRUE(g.loops); });
 }
 
 TEST(GpuLayerNormGrad, AgreesWithTheCpu) {
-  for (auto [rows, cols, chunks] : {std::tuple<int64_t, int64_t, int64_t>{50, 768, 8}, {13, 100, 4}, {6, 37, 32}, {70, 64, 2}, {9, 3072, 3}})
+  for (auto [rows, cols, chunks] :
+       {std::tuple<int64_t, int64_t, int64_t>{50, 768, 8},
+        {13, 100, 4},
+        {6, 37, 32},
+        {70, 64, 2},
+        {9, 3072, 3}})
     for (const char *type : {"f32", "bf16"}) {
-      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + type);
-      expectCpuResults(sized(layerNormGrad, rows, cols, type, chunks), {.relative = 1e-5});
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " +
+                   type);
+      expectCpuResults(sized(layerNormGrad, rows, cols, type, chunks),
+                       {.relative = 1e-5});
     }
 }
 
 TEST(GpuCrossEntropy, AgreesWithTheCpu) {
-  for (auto [rows, vocab, chunks] : {std::tuple<int64_t, int64_t, int64_t>{5, 256, 2}, {9, 1000, 4}, {4, 32000, 2}})
+  for (auto [rows, vocab, chunks] :
+       {std::tuple<int64_t, int64_t, int64_t>{5, 256, 2},
+        {9, 1000, 4},
+        {4, 32000, 2}})
     for (const char *type : {"f32", "bf16"}) {
-      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(vocab) + " " + type);
-      expectCpuResults(sized(crossEntropy, rows, vocab, type, chunks), {.inPlace = true});
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(vocab) + " " +
+                   type);
+      expectCpuResults(sized(crossEntropy, rows, vocab, type, chunks),
+                       {.inPlace = true});
     }
 }
 
 TEST(GpuElementwise, AgreesWithTheCpu) {
-  for (auto [rows, cols] : {std::pair<int64_t, int64_t>{64, 1024}, {3, 7}, {1, 100}, {5, 520}}) {
+  for (auto [rows, cols] :
+       {std::pair<int64_t, int64_t>{64, 1024}, {3, 7}, {1, 100}, {5, 520}}) {
     expectCpuResults(sized(swiglu, rows, cols, "bf16"));
     expectCpuResults(sized(adamw, rows, cols, "f32"), {.low = 0.5});
   }
@@ -194,7 +242,11 @@ func.func @f(%x: !x, %c: !c, %seed: !i, %step: !i, %first: !i) -> !x {
 
 // The same random words at the same places, or a fourth of the elements differ.
 TEST(GpuRollAndDropout, AgreeWithTheCpu) {
-  for (auto [cols, shift] : {std::pair<const char *, const char *>{"64", "32"}, {"64", "0"}, {"6", "3"}, {"48", "20"}, {"128", "64"}})
+  for (auto [cols, shift] : {std::pair<const char *, const char *>{"64", "32"},
+                             {"64", "0"},
+                             {"6", "3"},
+                             {"48", "20"},
+                             {"128", "64"}})
     expectCpuResults(fill(ropeAndDropout, {{"C", cols}, {"S", shift}}));
 }
 
@@ -255,12 +307,20 @@ func.func @f(%x: !x) -> !k {
 )";
 
 TEST(GpuSumsOverRows, AgreeWithTheCpu) {
-  for (auto [rows, cols, chunks] : {std::tuple<int64_t, int64_t, int64_t>{77, 768, 8}, {13, 100, 4}, {6, 37, 32}, {300, 5, 3}})
+  for (auto [rows, cols, chunks] :
+       {std::tuple<int64_t, int64_t, int64_t>{77, 768, 8},
+        {13, 100, 4},
+        {6, 37, 32},
+        {300, 5, 3}})
     for (const char *type : {"f32", "bf16"}) {
-      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " + type);
-      expectCpuResults(sized(columnSums, rows, cols, type, chunks), {.relative = 1e-5});
-      expectCpuResults(sized(chunkSums, rows, cols, type, chunks), {.inPlace = true});
-      expectCpuResults(sized(squares, rows, cols, type, chunks), {.relative = 1e-5});
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " +
+                   type);
+      expectCpuResults(sized(columnSums, rows, cols, type, chunks),
+                       {.relative = 1e-5});
+      expectCpuResults(sized(chunkSums, rows, cols, type, chunks),
+                       {.inPlace = true});
+      expectCpuResults(sized(squares, rows, cols, type, chunks),
+                       {.relative = 1e-5});
     }
 }
 
@@ -283,28 +343,59 @@ func.func @f(%x: !k, %y: !k) -> tensor<f32> {
 }
 )";
 
-// Threads share a sum of many chunks, and all of them take part in each exchange.
+// Threads share a sum of many chunks, and all of them take part in each
+// exchange.
 TEST(GpuSumsOfChunks, ThreadsShareThem) {
   struct Case {
-    int64_t chunks, cols, parts, partsOfBf16; // vectors of bf16 have twice the columns
+    int64_t chunks, cols, parts,
+        partsOfBf16; // vectors of bf16 have twice the columns
   };
-  for (Case c : {Case{256, 768, 16, 32}, {256, 40, 16, 32}, {256, 33, 4, 4}, {256, 7, 4, 4}, {48, 64, 4, 4}, {250, 64, 16, 16}, {15, 64, 1, 1}, {257, 24, 16, 32}, {16, 1 << 16, 1, 1}}) {
-    auto expectParts = [&](int64_t parts) { return [=](const Geometry &g) { EXPECT_EQ(g.verticalParts, parts) << c.chunks << " chunks of " << c.cols; }; };
-    expectCpuResults(sized(chunkSums, 1, c.cols, "f32", c.chunks), {.relative = 1e-5, .inPlace = true}, expectParts(c.parts));
-    expectCpuResults(sized(chunkSums, 1, c.cols, "bf16", c.chunks), {.inPlace = true}, expectParts(c.partsOfBf16));
+  for (Case c : {Case{256, 768, 16, 32},
+                 {256, 40, 16, 32},
+                 {256, 33, 4, 4},
+                 {256, 7, 4, 4},
+                 {48, 64, 4, 4},
+                 {250, 64, 16, 16},
+                 {15, 64, 1, 1},
+                 {257, 24, 16, 32},
+                 {16, 1 << 16, 1, 1}}) {
+    auto expectParts = [&](int64_t parts) {
+      return [=](const Geometry &g) {
+        EXPECT_EQ(g.verticalParts, parts)
+            << c.chunks << " chunks of " << c.cols;
+      };
+    };
+    expectCpuResults(sized(chunkSums, 1, c.cols, "f32", c.chunks),
+                     {.relative = 1e-5, .inPlace = true}, expectParts(c.parts));
+    expectCpuResults(sized(chunkSums, 1, c.cols, "bf16", c.chunks),
+                     {.inPlace = true}, expectParts(c.partsOfBf16));
   }
-  for (auto [chunks, parts] : {std::pair<int64_t, int64_t>{256, 32}, {32, 4}, {100, 8}, {255, 16}, {300, 32}, {15, 1}})
-    expectCpuResults(sized(chunksOfScalar, 1, 1, "f32", chunks), {.relative = 1e-5},
-                     [&, parts = parts](const Geometry &g) { EXPECT_EQ(g.verticalParts, parts); });
+  for (auto [chunks, parts] : {std::pair<int64_t, int64_t>{256, 32},
+                               {32, 4},
+                               {100, 8},
+                               {255, 16},
+                               {300, 32},
+                               {15, 1}})
+    expectCpuResults(sized(chunksOfScalar, 1, 1, "f32", chunks),
+                     {.relative = 1e-5}, [&, parts = parts](const Geometry &g) {
+                       EXPECT_EQ(g.verticalParts, parts);
+                     });
 }
 
 /// The kernels of a compiled example, each a text of its own, contiguous.
-std::vector<std::string> kernelsOfExample(const std::string &model, const std::string &spec) {
-  std::string file = testing::TempDir() + "gpu-kernels-" + std::to_string(getpid()) + ".mlir", examples = MESHWORK_EXAMPLES;
-  std::string command = std::string(MESHWORK_TOOL) + " compile " + examples + "/" + model + " --spec " + examples + "/" + spec + " --set target.device=cuda --compile-to=memory -o " + file;
+std::vector<std::string> kernelsOfExample(const std::string &model,
+                                          const std::string &spec) {
+  std::string file = testing::TempDir() + "gpu-kernels-" +
+                     std::to_string(getpid()) + ".mlir",
+              examples = MESHWORK_EXAMPLES;
+  std::string command = std::string(MESHWORK_TOOL) + " compile " + examples +
+                        "/" + model + " --spec " + examples + "/" + spec +
+                        " --set target.device=cuda --compile-to=memory -o " +
+                        file;
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.loadDialect<transformer::TransformerDialect, mesh::MeshDialect, schedule::ScheduleDialect, func::FuncDialect>();
+  context.loadDialect<transformer::TransformerDialect, mesh::MeshDialect,
+                      schedule::ScheduleDialect, func::FuncDialect>();
   auto module = parseSourceFile<ModuleOp>(file, &context);
   std::remove(file.c_str());
   std::vector<std::string> texts;

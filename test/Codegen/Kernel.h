@@ -19,7 +19,8 @@ public:
   /// `text` defines one function that holds one fused op; see `cluster`.
   /// `vectorStrides`, per operand and then result, replaces contiguous layouts
   /// where it is not empty.
-  Kernel(const std::string &text, const std::string &arch, std::vector<std::vector<int64_t>> strides = {});
+  Kernel(const std::string &text, const std::string &arch,
+         std::vector<std::vector<int64_t>> strides = {});
   ~Kernel();
   Kernel(const Kernel &) = delete;
   Kernel &operator=(const Kernel &) = delete;
@@ -34,7 +35,8 @@ public:
   const std::vector<char> &code() const { return bytes; }
 
 private:
-  void compile(const std::string &text, const std::string &arch, const std::vector<std::vector<int64_t>> &strides);
+  void compile(const std::string &text, const std::string &arch,
+               const std::vector<std::vector<int64_t>> &strides);
   void load();
   int64_t numItems = 0;
   uint64_t numFlops = 0;
@@ -47,15 +49,19 @@ private:
 /// Archs that this machine can run.
 std::vector<std::string> runnableArchs();
 /// Uniform in [low, high), always the same ones.
-std::vector<float> randomFloats(size_t count, float low = -2, float high = 2, unsigned seed = 1);
+std::vector<float> randomFloats(size_t count, float low = -2, float high = 2,
+                                unsigned seed = 1);
 uint16_t toBf16(float value);
 float fromBf16(uint16_t value);
 std::vector<uint16_t> toBf16(const std::vector<float> &values);
 
 /// Replaces each `$key` in `text` by its value.
-std::string fill(std::string text, const std::vector<std::pair<std::string, std::string>> &values);
+std::string
+fill(std::string text,
+     const std::vector<std::pair<std::string, std::string>> &values);
 
 /// |actual - expected| <= relative * max(|expected|, scale).
-void expectNear(double actual, double expected, double relative, double scale, size_t index);
+void expectNear(double actual, double expected, double relative, double scale,
+                size_t index);
 
 } // namespace meshwork::codegen::test

@@ -24,7 +24,8 @@ double copyRate() {
     auto begin = std::chrono::steady_clock::now();
     std::memcpy(to.data(), from.data(), coldBytes / 2);
     benchmark::ClobberMemory();
-    std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    std::chrono::duration<double> time =
+        std::chrono::steady_clock::now() - begin;
     best = std::max(best, double(coldBytes) / time.count());
   }
   return best;
@@ -48,7 +49,8 @@ struct Arguments {
 };
 
 /// `sizes`: bytes of each argument; `alias[i]`: which argument argument i is.
-void measure(benchmark::State &state, const std::string &text, const std::vector<size_t> &sizes, std::vector<int> alias = {}) {
+void measure(benchmark::State &state, const std::string &text,
+             const std::vector<size_t> &sizes, std::vector<int> alias = {}) {
   Kernel kernel(text, "native");
   if (!kernel.isCompiled())
     return state.SkipWithError(kernel.errors().c_str());
@@ -63,7 +65,8 @@ void measure(benchmark::State &state, const std::string &text, const std::vector
       rate = std::max(rate, copyRate());
     auto begin = std::chrono::steady_clock::now();
     kernel.run(calls[turn++ % calls.size()].pointers);
-    std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    std::chrono::duration<double> time =
+        std::chrono::steady_clock::now() - begin;
     best = std::min(best, time.count());
     state.SetIterationTime(time.count());
   }
@@ -74,7 +77,8 @@ void measure(benchmark::State &state, const std::string &text, const std::vector
 
 using Words = std::vector<std::pair<std::string, std::string>>;
 constexpr size_t rows = 2048, embed = 768, matrix = rows * embed;
-const Words normSizes = {{"R", "2048"}, {"C", "768"}, {"K", "32"}, {"I", "0.0013020833"}};
+const Words normSizes = {
+    {"R", "2048"}, {"C", "768"}, {"K", "32"}, {"I", "0.0013020833"}};
 
 Words typed(Words words, const std::string &type) {
   words.push_back({"T", type});
@@ -84,21 +88,34 @@ Words typed(Words words, const std::string &type) {
 void rmsNormForward(benchmark::State &state) {
   bool isBf16 = state.range(0);
   size_t m = matrix * (isBf16 ? 2 : 4);
-  measure(state, fill(rmsNorm, typed(normSizes, isBf16 ? "bf16" : "f32")), {m, m, embed * 4, m, m});
+  measure(state, fill(rmsNorm, typed(normSizes, isBf16 ? "bf16" : "f32")),
+          {m, m, embed * 4, m, m});
 }
-BENCHMARK(rmsNormForward)->Arg(0)->Arg(1)->UseManualTime()->Iterations(64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(rmsNormForward)
+    ->Arg(0)
+    ->Arg(1)
+    ->UseManualTime()
+    ->Iterations(64)
+    ->Unit(benchmark::kMicrosecond);
 
 void layerNormBackward(benchmark::State &state) {
   bool isBf16 = state.range(0);
   size_t m = matrix * (isBf16 ? 2 : 4);
-  measure(state, fill(layerNormGrad, typed(normSizes, isBf16 ? "bf16" : "f32")), {m, m, embed * 4, m, m, 32 * embed * 4, 32 * embed * 4});
+  measure(state, fill(layerNormGrad, typed(normSizes, isBf16 ? "bf16" : "f32")),
+          {m, m, embed * 4, m, m, 32 * embed * 4, 32 * embed * 4});
 }
-BENCHMARK(layerNormBackward)->Arg(0)->Arg(1)->UseManualTime()->Iterations(64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(layerNormBackward)
+    ->Arg(0)
+    ->Arg(1)
+    ->UseManualTime()
+    ->Iterations(64)
+    ->Unit(benchmark::kMicrosecond);
 
 void adamW(benchmark::State &state) {
   size_t n = 50257 * 768;
   // In place: an argument that is read and written counts once each way.
-  measure(state, fill(adamw, {{"R", "50257"}, {"C", "768"}}), {n * 4, n * 4, n * 4, n * 4, 4, 4, 4, 4, n * 4, n * 4, n * 4, n * 2},
+  measure(state, fill(adamw, {{"R", "50257"}, {"C", "768"}}),
+          {n * 4, n * 4, n * 4, n * 4, 4, 4, 4, 4, n * 4, n * 4, n * 4, n * 2},
           {-1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 2, -1});
 }
 BENCHMARK(adamW)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(6);
@@ -106,16 +123,27 @@ BENCHMARK(adamW)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(6);
 void softmaxCrossEntropy(benchmark::State &state) {
   bool isBf16 = state.range(0), inPlace = state.range(1);
   size_t m = 256ul * 50257 * (isBf16 ? 2 : 4);
-  measure(state, fill(crossEntropy, typed({{"R", "256"}, {"V", "50257"}, {"K", "32"}}, isBf16 ? "bf16" : "f32")), {m, 256 * 4, m, 32 * 4},
+  measure(state,
+          fill(crossEntropy, typed({{"R", "256"}, {"V", "50257"}, {"K", "32"}},
+                                   isBf16 ? "bf16" : "f32")),
+          {m, 256 * 4, m, 32 * 4},
           inPlace ? std::vector<int>{-1, -1, 0, -1} : std::vector<int>{});
 }
-BENCHMARK(softmaxCrossEntropy)->Args({0, 0})->Args({0, 1})->Args({1, 0})->Args({1, 1})->UseManualTime()->Iterations(64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(softmaxCrossEntropy)
+    ->Args({0, 0})
+    ->Args({0, 1})
+    ->Args({1, 0})
+    ->Args({1, 1})
+    ->UseManualTime()
+    ->Iterations(64)
+    ->Unit(benchmark::kMicrosecond);
 
 void swiGlu(benchmark::State &state) {
   size_t m = 2048ul * 3072 * 2;
   measure(state, fill(swiglu, {{"R", "2048"}, {"C", "3072"}}), {m, m, m});
 }
-BENCHMARK(swiGlu)->UseManualTime()->Iterations(64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(swiGlu)->UseManualTime()->Iterations(64)->Unit(
+    benchmark::kMicrosecond);
 
 } // namespace
 BENCHMARK_MAIN();

@@ -5,13 +5,21 @@
 using namespace meshwork::codegen::test;
 namespace {
 
-std::string textFor(int64_t rows, int64_t vocab, int64_t chunks, const char *type) {
-  return fill(crossEntropy, {{"R", std::to_string(rows)}, {"V", std::to_string(vocab)}, {"K", std::to_string(chunks)}, {"T", type}});
+std::string textFor(int64_t rows, int64_t vocab, int64_t chunks,
+                    const char *type) {
+  return fill(crossEntropy, {{"R", std::to_string(rows)},
+                             {"V", std::to_string(vocab)},
+                             {"K", std::to_string(chunks)},
+                             {"T", type}});
 }
 
 TEST(CrossEntropy, AgreesWithDoubles) {
   for (const std::string &arch : runnableArchs())
-    for (auto [rows, vocab, chunks] : {std::tuple<int64_t, int64_t, int64_t>{5, 50257, 2}, {9, 256, 4}, {3, 11, 1}, {4, 17, 3}}) {
+    for (auto [rows, vocab, chunks] :
+         {std::tuple<int64_t, int64_t, int64_t>{5, 50257, 2},
+          {9, 256, 4},
+          {3, 11, 1},
+          {4, 17, 3}}) {
       Kernel kernel(textFor(rows, vocab, chunks, "f32"), arch);
       ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
       auto x = randomFloats(rows * vocab, -10, 10);
@@ -27,9 +35,14 @@ TEST(CrossEntropy, AgreesWithDoubles) {
           for (int64_t v = 0; v < vocab; ++v)
             sum += std::exp(double(x[r * vocab + v]));
           total += std::log(sum) - x[r * vocab + targets[r]];
-          // x - max is rounded at 20, 1e-6; 785 additions of a lane, 2e-5 at worst.
+          // x - max is rounded at 20, 1e-6; 785 additions of a lane, 2e-5 at
+          // worst.
           for (int64_t v = 0; v < vocab; ++v)
-            expectNear(gradient[r * vocab + v], (std::exp(double(x[r * vocab + v])) / sum - (v == targets[r])) * 0.125, 2e-5, 1e-6, r * vocab + v);
+            expectNear(
+                gradient[r * vocab + v],
+                (std::exp(double(x[r * vocab + v])) / sum - (v == targets[r])) *
+                    0.125,
+                2e-5, 1e-6, r * vocab + v);
         }
         expectNear(loss[c], total, 2e-5, 1, c);
       }
@@ -54,9 +67,12 @@ TEST(CrossEntropy, Bf16RoundsOnce) {
       for (int64_t v = 0; v < vocab; ++v)
         sum += std::exp(double(fromBf16(x[r * vocab + v])));
       for (int64_t v = 0; v < vocab; ++v) {
-        double exact = (std::exp(double(fromBf16(x[r * vocab + v]))) / sum - (v == targets[r])) * 0.125;
+        double exact = (std::exp(double(fromBf16(x[r * vocab + v]))) / sum -
+                        (v == targets[r])) *
+                       0.125;
         // Half of bf16's last place, and the error before rounding.
-        expectNear(fromBf16(gradient[r * vocab + v]), exact, 1.0 / 256 + 1e-5, 1e-30, r * vocab + v);
+        expectNear(fromBf16(gradient[r * vocab + v]), exact, 1.0 / 256 + 1e-5,
+                   1e-30, r * vocab + v);
       }
     }
   }

@@ -29,12 +29,11 @@ std::optional<StateKey> keyOf(Operation *op) {
 
 /// Visits each index of a rank's part with its place in the whole; nothing
 /// instead of a place behind the elements that `rank` holds.
-void forEachHeld(
-    ArrayRef<int64_t> localShape, const sharding::Mesh &mesh,
-    const Layout &layout, int64_t rank,
-    llvm::function_ref<void(ArrayRef<int64_t>,
-                            std::optional<ArrayRef<int64_t>>)>
-        visit) {
+void forEachHeld(ArrayRef<int64_t> localShape, const sharding::Mesh &mesh,
+                 const Layout &layout, int64_t rank,
+                 llvm::function_ref<void(ArrayRef<int64_t>,
+                                         std::optional<ArrayRef<int64_t>>)>
+                     visit) {
   forEachIndex(localShape, [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> at(index);
     bool isHeld = true;

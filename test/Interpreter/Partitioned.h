@@ -67,8 +67,9 @@ StepResult runStep(Compiled &compiled, const StepData &data);
 /// Runs, and gives no failure but false.
 bool tryStep(Compiled &compiled, const StepData &data, StepResult &result);
 
-/// What differs, one line each: padding that is not zero, a copy from the others (bitwise), or from
-/// `expected` by more than `tolerance` in the 2-norm, relative. Empty: nothing.
+/// What differs, one line each: padding that is not zero, a copy from the
+/// others (bitwise), or from `expected` by more than `tolerance` in the 2-norm,
+/// relative. Empty: nothing.
 std::string compareSteps(const StepResult &actual, const StepResult &expected,
                          double tolerance = 1e-9);
 

@@ -11,9 +11,10 @@ struct Model {
   std::string text;
 };
 std::vector<Model> models() {
-  return {{"gpt2", tinyGpt2()},
-          {"llama, 2 key heads, tied", tinyLlama({.keyHeads = 2, .tied = true})},
-          {"llama, 1 key head", tinyLlama({.keyHeads = 1})}};
+  return {
+      {"gpt2", tinyGpt2()},
+      {"llama, 2 key heads, tied", tinyLlama({.keyHeads = 2, .tied = true})},
+      {"llama, 1 key head", tinyLlama({.keyHeads = 1})}};
 }
 
 /// Axes that state may be split over.

@@ -120,7 +120,8 @@ TEST_P(Splits, EveryRankEndsWithTheWeightsOfOne) {
       start + ",sharding-annotate{axes=dp=" + std::to_string(GetParam()) +
       " rules=batch=dp},sharding-propagate,sharding-shard-states,"
       "sharding-propagate{function=update},partition-insert-reshards,"
-      "partition-localize,transformer-expand-head{chunk=3},canonicalize,cse," MESHWORK_FUSION_PASSES));
+      "partition-localize,transformer-expand-head{chunk=3},canonicalize,"
+      "cse," MESHWORK_FUSION_PASSES));
   ASSERT_NO_FATAL_FAILURE(runStep(many, ranks));
   for (const Interpreter &rank : ranks)
     for (const auto &[key, value] : single[0].state)

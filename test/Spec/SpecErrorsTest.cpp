@@ -67,12 +67,14 @@ TEST(SpecErrors, BudgetsSayWhereTheyGoWrong) {
                     "found \"all_gahter\", expected a collective (all_reduce, "
                     "all_gather, reduce_scatter, all_to_all, permute); did "
                     "you mean \"all_gather\"?");
-  expectBudgetError("all_gather(tp) <= 1", "found axis \"tp\", expected one of");
+  expectBudgetError("all_gather(tp) <= 1",
+                    "found axis \"tp\", expected one of");
   expectBudgetError("all_gather(dp <= 1", "found \"<=\", expected ')' or ','");
   expectBudgetError("all_gather < 1", "found \"<\", expected <=, == or >=");
   expectBudgetError("all_gather <= many", "found \"many\", expected a whole");
-  expectBudgetError("all_gather <= 1 per head", "found \"head\", expected a "
-                                                "unit (step, microbatch, layer)");
+  expectBudgetError("all_gather <= 1 per head",
+                    "found \"head\", expected a "
+                    "unit (step, microbatch, layer)");
   expectBudgetError("no all_gather in step", "found \"step\", expected a phase "
                                              "(forward, backward, update)");
   expectBudgetError("no all_gather <= 1", "found \"<=\", expected the end");
@@ -199,7 +201,8 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");
   expectSetError("pipeline.layers=auto", "pipeline.layers: not supported");
   expectSetError("pipeline.layers=[3,4]", "pipeline.layers: not supported");
-  expectSetError("zero.gathered=keep", "zero.gathered: has no meaning in stage 0");
+  expectSetError("zero.gathered=keep",
+                 "zero.gathered: has no meaning in stage 0");
   expectSetError("overlap.bucket=1 B", "overlap.bucket: found");
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" keeps what fits "

@@ -11,17 +11,35 @@ using namespace meshwork::driver;
 constexpr int usageExit = 64;
 
 void addCompile(CLI::App &app, CompileOptions &options) {
-  CLI::App *command = app.add_subcommand("compile", "Compile a model and a spec to a plan");
-  command->add_option("model", options.model, "a model (.mlir), or a Hugging Face config.json");
-  command->add_option("--spec", options.spec, "mesh, batch and all else, a TOML file")->required();
+  CLI::App *command =
+      app.add_subcommand("compile", "Compile a model and a spec to a plan");
+  command->add_option("model", options.model,
+                      "a model (.mlir), or a Hugging Face config.json");
+  command
+      ->add_option("--spec", options.spec,
+                   "mesh, batch and all else, a TOML file")
+      ->required();
   command->add_option("-o,--output", options.output, "the plan to write");
-  command->add_option("--set", options.overrides, "override a key of the spec: section.key=value")->allow_extra_args(false);
-  command->add_option("--compile-to", options.compileTo, "stop after a phase (input, step, partition, fuse, schedule, memory) and print the IR");
-  command->add_option("--dump-phases", options.dumpPhases, "a folder for the IR after each phase");
-  command->add_option("--reproducer", options.reproducer, "where a failed compilation is written (default: OUTPUT.reproducer.mlir)");
-  command->add_option("--with-cpu-code", options.cpuCode, "in a plan for GPUs also code for this CPU (native, x86-64-v3, x86-64-v4): meshwork-run --compare-cpu");
-  command->add_flag("--print-config", options.printConfig, "print the effective spec with the origin of each value, and stop");
-  command->add_flag("--dump-pass-pipeline", options.dumpPassPipeline, "print the passes of each phase");
+  command
+      ->add_option("--set", options.overrides,
+                   "override a key of the spec: section.key=value")
+      ->allow_extra_args(false);
+  command->add_option("--compile-to", options.compileTo,
+                      "stop after a phase (input, step, partition, fuse, "
+                      "schedule, memory) and print the IR");
+  command->add_option("--dump-phases", options.dumpPhases,
+                      "a folder for the IR after each phase");
+  command->add_option("--reproducer", options.reproducer,
+                      "where a failed compilation is written (default: "
+                      "OUTPUT.reproducer.mlir)");
+  command->add_option("--with-cpu-code", options.cpuCode,
+                      "in a plan for GPUs also code for this CPU (native, "
+                      "x86-64-v3, x86-64-v4): meshwork-run --compare-cpu");
+  command->add_flag(
+      "--print-config", options.printConfig,
+      "print the effective spec with the origin of each value, and stop");
+  command->add_flag("--dump-pass-pipeline", options.dumpPassPipeline,
+                    "print the passes of each phase");
   command->add_flag("--timing", options.timing, "print the time of each phase");
   command->callback([&options] {
     if (options.printConfig)
@@ -34,11 +52,16 @@ void addCompile(CLI::App &app, CompileOptions &options) {
 }
 
 void addExplain(CLI::App &app, ExplainOptions &options) {
-  CLI::App *command = app.add_subcommand("explain", "Tell what a plan holds, or why a value is where it is");
+  CLI::App *command = app.add_subcommand(
+      "explain", "Tell what a plan holds, or why a value is where it is");
   command->add_option("plan", options.plan, "a plan")->required();
-  command->add_option("value", options.value, "a parameter or buffer: its name, the end of it, or a pattern with * and ?");
-  CLI::Option *json = command->add_flag("--json", options.json, "one JSON object");
-  command->add_flag("--schedule", options.schedule, "each instruction too")->excludes(json);
+  command->add_option("value", options.value,
+                      "a parameter or buffer: its name, the end of it, or a "
+                      "pattern with * and ?");
+  CLI::Option *json =
+      command->add_flag("--json", options.json, "one JSON object");
+  command->add_flag("--schedule", options.schedule, "each instruction too")
+      ->excludes(json);
 }
 
 /// CLI11 says only that a command is missing.
@@ -46,32 +69,38 @@ bool namesCommand(const CLI::App &app, int argc, char **argv) {
   if (argc < 2 || argv[1][0] == '-')
     return true;
   std::vector<std::string> names;
-  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+  for (const CLI::App *command :
+       app.get_subcommands([](const CLI::App *) { return true; }))
     names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end())
     return true;
   std::string expected;
   for (const std::string &name : names)
     expected += (expected.empty() ? "" : ", ") + name;
-  std::cerr << "meshwork: error: unknown command " << meshwork::quote(argv[1]) << ", expected one of: " << expected
+  std::cerr << "meshwork: error: unknown command " << meshwork::quote(argv[1])
+            << ", expected one of: " << expected
             << meshwork::suggestion(argv[1], names) << "\n";
   return false;
 }
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("A declarative graph compiler for parallel transformer training", "meshwork");
+  CLI::App app("A declarative graph compiler for parallel transformer training",
+               "meshwork");
   app.require_subcommand(1);
   app.set_version_flag("--version", "meshwork 0.1.0");
   CompileOptions compileOptions;
   addCompile(app, compileOptions);
   std::string config, output, plan;
-  CLI::App *import = app.add_subcommand("import", "Turn a Hugging Face config.json into a model");
+  CLI::App *import = app.add_subcommand(
+      "import", "Turn a Hugging Face config.json into a model");
   import->add_option("config", config, "the config.json")->required();
-  import->add_option("-o,--output", output, "the .mlir to write (default: stdout)");
+  import->add_option("-o,--output", output,
+                     "the .mlir to write (default: stdout)");
   ExplainOptions explainOptions;
   addExplain(app, explainOptions);
-  CLI::App *verify = app.add_subcommand("verify", "Check a plan as the launcher does");
+  CLI::App *verify =
+      app.add_subcommand("verify", "Check a plan as the launcher does");
   verify->add_option("plan", plan, "a plan")->required();
   if (!namesCommand(app, argc, argv))
     return usageExit;
@@ -84,5 +113,6 @@ int main(int argc, char **argv) {
     return importModel(config, output);
   if (verify->parsed())
     return verifyPlan(plan);
-  return app.got_subcommand("explain") ? explainPlan(explainOptions) : compile(compileOptions);
+  return app.got_subcommand("explain") ? explainPlan(explainOptions)
+                                       : compile(compileOptions);
 }

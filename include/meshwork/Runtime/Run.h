@@ -45,10 +45,10 @@ struct RunOptions {
   double timeoutSeconds = 60; // for a rank that does not arrive
   int threads = 0;            // per rank; 0: cores divided by ranks
   bool pin = true;
-  double peakTflops = 0;     // of all ranks together, for mfu; 0: unknown
-  bool measurePeak = false;  // finds it with a matmul on each rank
-  bool shareGpu = false;     // all ranks of this machine on one GPU
-  bool synchronous = false;  // GPUs: wait after each instruction
+  double peakTflops = 0;    // of all ranks together, for mfu; 0: unknown
+  bool measurePeak = false; // finds it with a matmul on each rank
+  bool shareGpu = false;    // all ranks of this machine on one GPU
+  bool synchronous = false; // GPUs: wait after each instruction
   /// GPUs: time the algorithms of each product at the start and keep the
   /// fastest. Bits then depend on the timing.
   bool tuneMatmuls = false;

@@ -1,4 +1,5 @@
-// Attention and its gradient. What the device functions take: library/README.md.
+// Attention and its gradient. What the device functions take:
+// library/README.md.
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
 #include "passes/codegen/gpu/library/AttentionGeometry.h"
@@ -10,13 +11,19 @@ namespace {
 /// What forward and backward share.
 template <typename Op> class Attention {
 public:
-  explicit Attention(Op op) : op(op), q(stridedView(op.getQ())), k(stridedView(op.getK())) {}
+  explicit Attention(Op op)
+      : op(op), q(stridedView(op.getQ())), k(stridedView(op.getK())) {}
 
   LogicalResult check() {
-    if (q.rank() != 4 || k.rank() != 4 || !(q.element.isBF16() || q.element.isF32()))
-      return op.emitOpError() << "has q " << op.getQ().getType() << ", expected f32 or bf16 and 4 dims";
+    if (q.rank() != 4 || k.rank() != 4 ||
+        !(q.element.isBF16() || q.element.isF32()))
+      return op.emitOpError() << "has q " << op.getQ().getType()
+                              << ", expected f32 or bf16 and 4 dims";
     if (!attention::classOf(headDim()))
-      return op.emitOpError() << "has heads of " << headDim() << " elements, expected at most " << attention::classes[std::size(attention::classes) - 1] << " on a GPU";
+      return op.emitOpError()
+             << "has heads of " << headDim() << " elements, expected at most "
+             << attention::classes[std::size(attention::classes) - 1]
+             << " on a GPU";
     return success();
   }
 
@@ -28,15 +35,19 @@ public:
   bool isBf16() const { return q.element.isBF16(); }
   int headClass() const { return attention::classOf(headDim()); }
   bool hasDropout() const { return op.getRate().convertToDouble() != 0; }
-  bool hasFirstHead() const { return hasDropout() && op.getRandom().size() > 1; }
+  bool hasFirstHead() const {
+    return hasDropout() && op.getRandom().size() > 1;
+  }
 
   /// "meshwork_attention" + `what` + "_bf16_64".
   std::string function(StringRef what, bool hasClass = true) const {
-    std::string name = ("meshwork_attention" + what + (isBf16() ? "_bf16" : "_f32")).str();
+    std::string name =
+        ("meshwork_attention" + what + (isBf16() ? "_bf16" : "_f32")).str();
     return hasClass ? name + "_" + std::to_string(headClass()) : name;
   }
 
-  DeviceCall call(StringRef function, const attention::Tile &tile, int64_t grid) const {
+  DeviceCall call(StringRef function, const attention::Tile &tile,
+                  int64_t grid) const {
     DeviceCall call{function.str(), {}, grid, tile.threads, tile.sharedBytes};
     call.blocksAtOnce = 1; // Registers, not blocks, make it fast.
     return call;
@@ -48,7 +59,8 @@ public:
     bool isAligned = headDim() * q.bytes() % 16 == 0;
     for (Value operand : operands) {
       StridedView view = stridedView(operand);
-      isAligned &= view.alignBytes % 16 == 0 && (view.shape[3] == 1 || view.strides[3] == 1);
+      isAligned &= view.alignBytes % 16 == 0 &&
+                   (view.shape[3] == 1 || view.strides[3] == 1);
       for (unsigned dim = 0; dim < 3; ++dim) {
         int64_t stride = view.shape[dim] == 1 ? 0 : view.strides[dim];
         isAligned &= stride * view.bytes() % 16 == 0;
@@ -56,31 +68,42 @@ public:
       }
     }
     StridedView lse = stridedView(op.getLse());
-    call.integers({lse.shape[0] == 1 ? 0 : lse.strides[0], lse.shape[1] == 1 ? 0 : lse.strides[1]});
+    call.integers({lse.shape[0] == 1 ? 0 : lse.strides[0],
+                   lse.shape[1] == 1 ? 0 : lse.strides[1]});
     double rate = op.getRate().convertToDouble();
-    call.integers({isAligned, op.getCausal(), static_cast<int64_t>(op.getWindow()), hasDropout()});
+    call.integers({isAligned, op.getCausal(),
+                   static_cast<int64_t>(op.getWindow()), hasDropout()});
     if (hasDropout())
       call.stream(static_cast<uint32_t>(op.getStream()));
     else
       call.integers({0});
-    call.integers({static_cast<int64_t>(static_cast<uint32_t>(rate * 4294967296.0)), op.getHeads() ? static_cast<int64_t>(op.getHeads()) : heads()});
-    call.number(static_cast<float>(op.getScale().convertToDouble())).number(static_cast<float>(1.0 / (1.0 - rate)));
+    call.integers(
+        {static_cast<int64_t>(static_cast<uint32_t>(rate * 4294967296.0)),
+         op.getHeads() ? static_cast<int64_t>(op.getHeads()) : heads()});
+    call.number(static_cast<float>(op.getScale().convertToDouble()))
+        .number(static_cast<float>(1.0 / (1.0 - rate)));
   }
 
-  /// The functions read rows of a head, and lse along queries, element after element.
+  /// The functions read rows of a head, and lse along queries, element after
+  /// element.
   LogicalResult checkDense(ArrayRef<Value> operands) const {
     for (Value operand : operands)
-      if (StridedView view = stridedView(operand); view.shape[3] > 1 && view.strides[3] != 1)
-        return op.emitOpError() << "has an operand " << operand.getType() << ", expected dense rows of a head";
-    if (StridedView lse = stridedView(op.getLse()); lse.shape[2] > 1 && lse.strides[2] != 1)
-      return op.emitOpError() << "has lse " << op.getLse().getType() << ", expected dense rows";
+      if (StridedView view = stridedView(operand);
+          view.shape[3] > 1 && view.strides[3] != 1)
+        return op.emitOpError() << "has an operand " << operand.getType()
+                                << ", expected dense rows of a head";
+    if (StridedView lse = stridedView(op.getLse());
+        lse.shape[2] > 1 && lse.strides[2] != 1)
+      return op.emitOpError()
+             << "has lse " << op.getLse().getType() << ", expected dense rows";
     return success();
   }
 
   LogicalResult finish(DeviceCalls &result) const {
     for (const DeviceCall &call : result.calls)
       if (call.grid > INT32_MAX)
-        return op.emitOpError() << "needs " << call.grid << " blocks, expected fewer than 2^31 on a GPU";
+        return op.emitOpError() << "needs " << call.grid
+                                << " blocks, expected fewer than 2^31 on a GPU";
     return success();
   }
 
@@ -96,10 +119,19 @@ LogicalResult addCalls(schedule::AttentionOp op, DeviceCalls &result) {
   if (failed(attention.check()) || failed(attention.checkDense(operands)))
     return failure();
   bool isBf16 = attention.isBf16();
-  int d = attention.headClass(), random = attention.hasDropout() ? 1 + attention.hasFirstHead() : 0;
-  DeviceCall call = attention.call(attention.function(""), attention::forwardTile(isBf16, d),
-                                   attention::forwardGrid(isBf16, d, attention.batch(), attention.sequence(), attention.heads()));
-  call.pointer(0).pointer(1).pointer(2).pointerIf(random > 0, 3).pointerIf(random > 1, 4).pointer(3 + random).pointer(4 + random);
+  int d = attention.headClass(),
+      random = attention.hasDropout() ? 1 + attention.hasFirstHead() : 0;
+  DeviceCall call = attention.call(
+      attention.function(""), attention::forwardTile(isBf16, d),
+      attention::forwardGrid(isBf16, d, attention.batch(), attention.sequence(),
+                             attention.heads()));
+  call.pointer(0)
+      .pointer(1)
+      .pointer(2)
+      .pointerIf(random > 0, 3)
+      .pointerIf(random > 1, 4)
+      .pointer(3 + random)
+      .pointer(4 + random);
   attention.addConstants(call, operands);
   result.calls.push_back(std::move(call));
   return attention.finish(result);
@@ -107,23 +139,38 @@ LogicalResult addCalls(schedule::AttentionOp op, DeviceCalls &result) {
 
 LogicalResult addCalls(schedule::AttentionGradOp op, DeviceCalls &result) {
   Attention attention(op);
-  SmallVector<Value> operands = {op.getQ(), op.getK(), op.getV(), op.getOut(), op.getDout(), op.getDq(), op.getDk(), op.getDv()};
+  SmallVector<Value> operands = {op.getQ(),   op.getK(),    op.getV(),
+                                 op.getOut(), op.getDout(), op.getDq(),
+                                 op.getDk(),  op.getDv()};
   if (failed(attention.check()) || failed(attention.checkDense(operands)))
     return failure();
   bool isBf16 = attention.isBf16();
-  int d = attention.headClass(), random = attention.hasDropout() ? 1 + attention.hasFirstHead() : 0;
-  int64_t batch = attention.batch(), sequence = attention.sequence(), heads = attention.heads();
+  int d = attention.headClass(),
+      random = attention.hasDropout() ? 1 + attention.hasFirstHead() : 0;
+  int64_t batch = attention.batch(), sequence = attention.sequence(),
+          heads = attention.heads();
   result.workspaceBytes = attention::workspaceBytes(batch, sequence, heads);
-  result.calls = {attention.call(attention.function("_row_sums", /*hasClass=*/false), {0, 0, attention::rowSumThreads, 0},
-                                 attention::rowSumGrid(batch, sequence, heads)),
-                  attention.call(attention.function("_grad_keys"), attention::keyGradTile(isBf16, d),
-                                 attention::keyGradGrid(isBf16, d, batch, sequence, attention.kvHeads())),
-                  attention.call(attention.function("_grad_queries"), attention::queryGradTile(isBf16, d),
-                                 attention::queryGradGrid(isBf16, d, batch, sequence, heads))};
+  result.calls = {
+      attention.call(attention.function("_row_sums", /*hasClass=*/false),
+                     {0, 0, attention::rowSumThreads, 0},
+                     attention::rowSumGrid(batch, sequence, heads)),
+      attention.call(attention.function("_grad_keys"),
+                     attention::keyGradTile(isBf16, d),
+                     attention::keyGradGrid(isBf16, d, batch, sequence,
+                                            attention.kvHeads())),
+      attention.call(
+          attention.function("_grad_queries"),
+          attention::queryGradTile(isBf16, d),
+          attention::queryGradGrid(isBf16, d, batch, sequence, heads))};
   for (DeviceCall &call : result.calls) {
     for (int64_t i = 0; i < 6; ++i)
       call.pointer(i);
-    call.pointerIf(random > 0, 6).pointerIf(random > 1, 7).pointer(6 + random).pointer(7 + random).pointer(8 + random).workspace();
+    call.pointerIf(random > 0, 6)
+        .pointerIf(random > 1, 7)
+        .pointer(6 + random)
+        .pointer(7 + random)
+        .pointer(8 + random)
+        .workspace();
     attention.addConstants(call, operands);
   }
   return attention.finish(result);

@@ -8,20 +8,39 @@ using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
 
-static bool isMax(ReduceOp reduce) { return reduce.getKind() == Reduction::max; }
+static bool isMax(ReduceOp reduce) {
+  return reduce.getKind() == Reduction::max;
+}
 
-BlockKernel::BlockKernel(const Walk &walk, const Geometry &geometry, ArrayRef<int64_t> baseBytes)
-    : walk(walk), geometry(geometry), body(walk, geometry, baseBytes), isChunked(walk.split == Split::chunks) {
-  auto yield = cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
+BlockKernel::BlockKernel(const Walk &walk, const Geometry &geometry,
+                         ArrayRef<int64_t> baseBytes)
+    : walk(walk), geometry(geometry), body(walk, geometry, baseBytes),
+      isChunked(walk.split == Split::chunks) {
+  auto yield =
+      cast<YieldOp>(FusedOp(walk.op).getBody().front().getTerminator());
   yields.append(yield.operand_begin(), yield.operand_end());
 }
 
-Value BlockKernel::mul(Value a, int64_t b) { return arith::MulIOp::create(body.builder(), body.loc(), a, body.number(b)); }
-Value BlockKernel::div(Value a, int64_t b) { return arith::DivUIOp::create(body.builder(), body.loc(), a, body.number(b)); }
-Value BlockKernel::rem(Value a, int64_t b) { return arith::RemUIOp::create(body.builder(), body.loc(), a, body.number(b)); }
-Value BlockKernel::plus(Value a, Value b) { return arith::AddIOp::create(body.builder(), body.loc(), a, b); }
-Value BlockKernel::isLess(Value a, Value b) { return arith::CmpIOp::create(body.builder(), body.loc(), arith::CmpIPredicate::slt, a, b); }
-Value BlockKernel::isZero(Value a) { return arith::CmpIOp::create(body.builder(), body.loc(), arith::CmpIPredicate::eq, a, body.number(0)); }
+Value BlockKernel::mul(Value a, int64_t b) {
+  return arith::MulIOp::create(body.builder(), body.loc(), a, body.number(b));
+}
+Value BlockKernel::div(Value a, int64_t b) {
+  return arith::DivUIOp::create(body.builder(), body.loc(), a, body.number(b));
+}
+Value BlockKernel::rem(Value a, int64_t b) {
+  return arith::RemUIOp::create(body.builder(), body.loc(), a, body.number(b));
+}
+Value BlockKernel::plus(Value a, Value b) {
+  return arith::AddIOp::create(body.builder(), body.loc(), a, b);
+}
+Value BlockKernel::isLess(Value a, Value b) {
+  return arith::CmpIOp::create(body.builder(), body.loc(),
+                               arith::CmpIPredicate::slt, a, b);
+}
+Value BlockKernel::isZero(Value a) {
+  return arith::CmpIOp::create(body.builder(), body.loc(),
+                               arith::CmpIPredicate::eq, a, body.number(0));
+}
 
 Value BlockKernel::both(Value a, Value b) {
   if (!a || !b)
@@ -29,17 +48,21 @@ Value BlockKernel::both(Value a, Value b) {
   return arith::AndIOp::create(body.builder(), body.loc(), a, b);
 }
 
-void BlockKernel::build(gpu::GPUFuncOp function, ArrayRef<DropoutMaskOp> dropouts, StringRef sharedName) {
+void BlockKernel::build(gpu::GPUFuncOp function,
+                        ArrayRef<DropoutMaskOp> dropouts,
+                        StringRef sharedName) {
   Block &entry = function.getBody().front();
   unsigned pointers = walk.inputs.size() + walk.results.size();
   body.begin(&entry, entry.getArguments().take_front(pointers));
-  for (auto [dropout, stream] : llvm::zip_equal(dropouts, entry.getArguments().drop_front(pointers)))
+  for (auto [dropout, stream] :
+       llvm::zip_equal(dropouts, entry.getArguments().drop_front(pointers)))
     body.setStream(dropout, stream);
   findThread(sharedName);
   if (isChunked)
     emitChunk();
   else {
-    bindRow(plus(mul(blockRow, geometry.rowsAtOnce), rowOfBlock), body.number(walk.numRows));
+    bindRow(plus(mul(blockRow, geometry.rowsAtOnce), rowOfBlock),
+            body.number(walk.numRows));
     makePlaces();
     emitRow();
     storeRowResults();
@@ -49,29 +72,43 @@ void BlockKernel::build(gpu::GPUFuncOp function, ArrayRef<DropoutMaskOp> dropout
 
 void BlockKernel::findThread(StringRef sharedName) {
   OpBuilder &b = body.builder();
-  auto number = [&](Value index) { return arith::IndexCastOp::create(b, body.loc(), b.getI32Type(), index).getResult(); };
+  auto number = [&](Value index) {
+    return arith::IndexCastOp::create(b, body.loc(), b.getI32Type(), index)
+        .getResult();
+  };
   thread = number(gpu::ThreadIdOp::create(b, body.loc(), gpu::Dimension::x));
   if (geometry.verticalParts > 1) {
     verticalPart = rem(thread, geometry.verticalParts);
     thread = div(thread, geometry.verticalParts);
     body.setVerticalPart(verticalPart);
   }
-  Value block = number(gpu::BlockIdOp::create(b, body.loc(), gpu::Dimension::x));
+  Value block =
+      number(gpu::BlockIdOp::create(b, body.loc(), gpu::Dimension::x));
   lane = rem(thread, 32);
-  ofRowThread = geometry.rowsAtOnce == 1 ? thread : rem(thread, geometry.threadsPerRow);
-  rowOfBlock = geometry.rowsAtOnce == 1 ? body.number(0) : div(thread, geometry.threadsPerRow);
-  blockRow = geometry.columnBlocks == 1 ? block : geometry.rowBlocks == 1 ? body.number(0) : div(block, geometry.columnBlocks);
-  blockColumn = geometry.columnBlocks == 1 ? body.number(0) : geometry.rowBlocks == 1 ? block : rem(block, geometry.columnBlocks);
+  ofRowThread =
+      geometry.rowsAtOnce == 1 ? thread : rem(thread, geometry.threadsPerRow);
+  rowOfBlock = geometry.rowsAtOnce == 1 ? body.number(0)
+                                        : div(thread, geometry.threadsPerRow);
+  blockRow = geometry.columnBlocks == 1 ? block
+             : geometry.rowBlocks == 1  ? body.number(0)
+                                        : div(block, geometry.columnBlocks);
+  blockColumn = geometry.columnBlocks == 1 ? body.number(0)
+                : geometry.rowBlocks == 1  ? block
+                                           : rem(block, geometry.columnBlocks);
   if (!sharedName.empty())
-    shared = LLVM::AddressOfOp::create(b, body.loc(), LLVM::LLVMPointerType::get(b.getContext(), 3), sharedName);
+    shared = LLVM::AddressOfOp::create(
+        b, body.loc(), LLVM::LLVMPointerType::get(b.getContext(), 3),
+        sharedName);
 }
 
 /// Threads past the last row walk it again, and store nothing.
 void BlockKernel::bindRow(Value row, Value end) {
-  bool mayPass = isChunked ? geometry.rowsAtOnce > 1 : walk.numRows % geometry.rowsAtOnce != 0;
+  bool mayPass = isChunked ? geometry.rowsAtOnce > 1
+                           : walk.numRows % geometry.rowsAtOnce != 0;
   if (mayPass) {
     rowExists = isLess(row, end);
-    Value last = arith::SubIOp::create(body.builder(), body.loc(), end, body.number(1));
+    Value last =
+        arith::SubIOp::create(body.builder(), body.loc(), end, body.number(1));
     row = arith::MinSIOp::create(body.builder(), body.loc(), row, last);
   }
   if (verticalPart) // All of them have the sum, one stores it.
@@ -103,8 +140,10 @@ Place BlockKernel::placeOf(Value vector, bool isActive) {
   Place place;
   OpBuilder &b = body.builder();
   if (!isActive) {
-    place.active = isLess(vector, body.number(geometry.vectorsOf(walk.numCols)));
-    vector = arith::SelectOp::create(b, body.loc(), place.active, vector, body.number(0));
+    place.active =
+        isLess(vector, body.number(geometry.vectorsOf(walk.numCols)));
+    vector = arith::SelectOp::create(b, body.loc(), place.active, vector,
+                                     body.number(0));
   }
   Value column = mul(vector, geometry.width);
   if (geometry.shifted) {
@@ -113,11 +152,14 @@ Place BlockKernel::placeOf(Value vector, bool isActive) {
     for (int64_t i = 0; i < geometry.width; ++i)
       steps.push_back(b.getI32IntegerAttr(i));
     auto type = VectorType::get({geometry.width}, b.getI32Type());
-    Value along = arith::ConstantOp::create(b, body.loc(), DenseElementsAttr::get(type, steps));
-    Value columns = arith::AddIOp::create(b, body.loc(), body.spread(b, column), along);
+    Value along = arith::ConstantOp::create(
+        b, body.loc(), DenseElementsAttr::get(type, steps));
+    Value columns =
+        arith::AddIOp::create(b, body.loc(), body.spread(b, column), along);
     // Below zero is above everything.
     Value size = body.spread(b, body.number(walk.numCols));
-    place.lanes = arith::CmpIOp::create(b, body.loc(), arith::CmpIPredicate::ult, columns, size);
+    place.lanes = arith::CmpIOp::create(
+        b, body.loc(), arith::CmpIPredicate::ult, columns, size);
   }
   bindColumns(place, column);
   return place;
@@ -134,29 +176,38 @@ void BlockKernel::makePlaces() {
   bool isExact = covered == geometry.vectorsOf(walk.numCols);
   Value first = plus(mul(blockColumn, geometry.vectorsPerBlock()), ofRowThread);
   for (int64_t i = 0; i < geometry.vectors; ++i) {
-    Value vector = i ? plus(first, body.number(i * geometry.threadsPerRow)) : first;
-    bool isActive = isExact || (geometry.columnBlocks == 1 && (i + 1) * geometry.threadsPerRow <= geometry.vectorsOf(walk.numCols));
+    Value vector =
+        i ? plus(first, body.number(i * geometry.threadsPerRow)) : first;
+    bool isActive = isExact || (geometry.columnBlocks == 1 &&
+                                (i + 1) * geometry.threadsPerRow <=
+                                    geometry.vectorsOf(walk.numCols));
     places.push_back(placeOf(vector, isActive));
     places.back().number = i;
   }
 }
 
 ArrayRef<ReduceOp> BlockKernel::reductionsOf(unsigned pass) {
-  return pass < walk.passes.size() ? ArrayRef<ReduceOp>(walk.passes[pass]) : ArrayRef<ReduceOp>();
+  return pass < walk.passes.size() ? ArrayRef<ReduceOp>(walk.passes[pass])
+                                   : ArrayRef<ReduceOp>();
 }
 
-ReduceOp BlockKernel::reductionOf(unsigned result) { return yields[result].getDefiningOp<ReduceOp>(); }
+ReduceOp BlockKernel::reductionOf(unsigned result) {
+  return yields[result].getDefiningOp<ReduceOp>();
+}
 
 /// `part` where the place exists, else what changes no sum.
 Value BlockKernel::onlyExisting(Value part, Value otherwise) {
   return op([&](OpBuilder &b, Location loc) -> Value {
     const Place &place = *body.current();
     if (place.lanes)
-      part = arith::SelectOp::create(b, loc, place.lanes, body.spread(b, part), body.spread(b, otherwise));
+      part = arith::SelectOp::create(b, loc, place.lanes, body.spread(b, part),
+                                     body.spread(b, otherwise));
     if (!place.active)
       return part;
     bool isWide = isa<VectorType>(part.getType());
-    return arith::SelectOp::create(b, loc, place.active, part, isWide ? body.spread(b, otherwise) : otherwise);
+    return arith::SelectOp::create(b, loc, place.active, part,
+                                   isWide ? body.spread(b, otherwise)
+                                          : otherwise);
   });
 }
 
@@ -182,11 +233,13 @@ void BlockKernel::emitHeldPass(unsigned pass) {
       body.setPlace(&place);
       Value part = body.eval(reduce.getInput()).value;
       if (!walk.cols.empty())
-        part = onlyExisting(body.spread(body.builder(), part), body.identity(isMax(reduce)));
+        part = onlyExisting(body.spread(body.builder(), part),
+                            body.identity(isMax(reduce)));
       sum = sum ? body.combine(body.builder(), isMax(reduce), sum, part) : part;
     }
     sum = combineLanes(sum, isMax(reduce));
-    body.define(reduce, reduceThreads(sum, isMax(reduce), geometry.threadsPerRow));
+    body.define(reduce,
+                reduceThreads(sum, isMax(reduce), geometry.threadsPerRow));
   }
   if (pass == walk.storePass)
     for (Place &place : places) {
@@ -201,30 +254,37 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
   for (ReduceOp reduce : reductionsOf(pass))
     sums.push_back(body.spread(body.builder(), body.identity(isMax(reduce))));
   Value end = body.number(geometry.vectorsOf(walk.numCols));
-  sums = body.loop(ofPlace, ofRowThread, end, geometry.threadsPerRow, sums, [&](Value vector, ValueRange before) -> Values {
-    Place place = placeOf(vector, true);
-    body.setPlace(&place);
-    Values next;
-    for (auto [index, sum] : llvm::enumerate(before)) {
-      ReduceOp reduce = reductionsOf(pass)[index];
-      Value part = onlyExisting(body.spread(body.builder(), body.eval(reduce.getInput()).value), body.identity(isMax(reduce)));
-      next.push_back(body.combine(body.builder(), isMax(reduce), sum, part));
-    }
-    if (pass == walk.storePass)
-      storeColumns();
-    body.setPlace(nullptr);
-    return next;
-  });
+  sums = body.loop(
+      ofPlace, ofRowThread, end, geometry.threadsPerRow, sums,
+      [&](Value vector, ValueRange before) -> Values {
+        Place place = placeOf(vector, true);
+        body.setPlace(&place);
+        Values next;
+        for (auto [index, sum] : llvm::enumerate(before)) {
+          ReduceOp reduce = reductionsOf(pass)[index];
+          Value part = onlyExisting(
+              body.spread(body.builder(), body.eval(reduce.getInput()).value),
+              body.identity(isMax(reduce)));
+          next.push_back(
+              body.combine(body.builder(), isMax(reduce), sum, part));
+        }
+        if (pass == walk.storePass)
+          storeColumns();
+        body.setPlace(nullptr);
+        return next;
+      });
   for (auto [index, sum] : llvm::enumerate(sums)) {
     ReduceOp reduce = reductionsOf(pass)[index];
     Value total = combineLanes(sum, isMax(reduce));
     if (walk.formOf(reduce) == ReduceForm::columns) {
-      body.define(reduce, reduceThreads(total, isMax(reduce), geometry.threadsPerRow));
+      body.define(reduce,
+                  reduceThreads(total, isMax(reduce), geometry.threadsPerRow));
       continue;
     }
     for (unsigned i = 0; i < walk.results.size(); ++i)
       if (walk.isChunked(i) && reductionOf(i) == reduce)
-        carried[i * geometry.vectors] = body.add(carried[i * geometry.vectors], total);
+        carried[i * geometry.vectors] =
+            body.add(carried[i * geometry.vectors], total);
   }
 }
 
@@ -248,7 +308,9 @@ void BlockKernel::storeRowResults() {
     return;
   if (geometry.block() > 32)
     barrier();
-  Value first = walk.numRows == 1 && walk.numCols == 1 ? isZero(thread) : geometry.threadsPerRow > 1 ? isZero(ofRowThread) : Value();
+  Value first = walk.numRows == 1 && walk.numCols == 1 ? isZero(thread)
+                : geometry.threadsPerRow > 1           ? isZero(ofRowThread)
+                                                       : Value();
   Value condition = both(first, rowExists);
   if (geometry.columnBlocks > 1)
     condition = both(condition, isZero(blockColumn));
@@ -257,28 +319,38 @@ void BlockKernel::storeRowResults() {
 }
 
 void BlockKernel::emitChunk() {
-  auto wide = [&](Value number) { return op([&](OpBuilder &b, Location loc) -> Value { return arith::ExtUIOp::create(b, loc, b.getI64Type(), number); }); };
+  auto wide = [&](Value number) {
+    return op([&](OpBuilder &b, Location loc) -> Value {
+      return arith::ExtUIOp::create(b, loc, b.getI64Type(), number);
+    });
+  };
   auto share = [&](Value chunk) { // first row of a chunk: c R / C
     return op([&](OpBuilder &b, Location loc) -> Value {
-      auto constant = [&](int64_t n) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(n)); };
-      Value rows = arith::MulIOp::create(b, loc, wide(chunk), constant(walk.numRows));
-      return arith::TruncIOp::create(b, loc, b.getI32Type(), arith::DivUIOp::create(b, loc, rows, constant(walk.items)));
+      auto constant = [&](int64_t n) {
+        return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(n));
+      };
+      Value rows =
+          arith::MulIOp::create(b, loc, wide(chunk), constant(walk.numRows));
+      return arith::TruncIOp::create(
+          b, loc, b.getI32Type(),
+          arith::DivUIOp::create(b, loc, rows, constant(walk.items)));
     });
   };
   Value lower = share(blockRow), upper = share(plus(blockRow, body.number(1)));
   makePlaces();
   initChunk();
-  carried = body.loop(ofRow, lower, upper, geometry.rowsAtOnce, carried, [&](Value row, ValueRange before) -> Values {
-    carried.assign(before.begin(), before.end());
-    bindRow(plus(row, rowOfBlock), upper);
-    emitRow();
-    addRowToChunk();
-    storeRowResults();
-    if (geometry.threadsPerRow > 32 && reducesColumns(walk))
-      barrier(); // the next row's sums take the same memory
-    usedSlots = 0;
-    return carried;
-  });
+  carried = body.loop(ofRow, lower, upper, geometry.rowsAtOnce, carried,
+                      [&](Value row, ValueRange before) -> Values {
+                        carried.assign(before.begin(), before.end());
+                        bindRow(plus(row, rowOfBlock), upper);
+                        emitRow();
+                        addRowToChunk();
+                        storeRowResults();
+                        if (geometry.threadsPerRow > 32 && reducesColumns(walk))
+                          barrier(); // the next row's sums take the same memory
+                        usedSlots = 0;
+                        return carried;
+                      });
   rowExists = {};
   storeChunk();
 }
@@ -288,7 +360,9 @@ void BlockKernel::addRowToChunk() {
     if (!condition)
       return part;
     return op([&](OpBuilder &b, Location loc) -> Value {
-      Value zero = isa<VectorType>(part.getType()) ? body.spread(b, body.identity(false)) : body.identity(false);
+      Value zero = isa<VectorType>(part.getType())
+                       ? body.spread(b, body.identity(false))
+                       : body.identity(false);
       return arith::SelectOp::create(b, loc, condition, part, zero);
     });
   };
@@ -296,14 +370,20 @@ void BlockKernel::addRowToChunk() {
     if (!walk.isChunked(i))
       continue;
     Value input = reductionOf(i).getInput();
-    bool alongRow = llvm::any_of(reductionOf(i).getDims().getNames(), [&](StringAttr name) { return FusedOp(walk.op).getCols().find(name) >= 0; });
+    bool alongRow =
+        llvm::any_of(reductionOf(i).getDims().getNames(), [&](StringAttr name) {
+          return FusedOp(walk.op).getCols().find(name) >= 0;
+        });
     if (geometry.loops && alongRow)
       continue; // done by the pass
     bool columns = !isChunkScalar(walk, i);
-    if (!columns && (!alongRow || walk.cols.empty())) { // a value per row, of one of its threads
+    if (!columns &&
+        (!alongRow ||
+         walk.cols.empty())) { // a value per row, of one of its threads
       Value first = geometry.threadsPerRow > 1 ? isZero(ofRowThread) : Value();
       Value &sum = carried[i * geometry.vectors];
-      sum = body.add(sum, zeroUnless(body.eval(input).value, both(first, rowExists)));
+      sum = body.add(
+          sum, zeroUnless(body.eval(input).value, both(first, rowExists)));
       continue;
     }
     for (Place &place : places) {
@@ -312,7 +392,9 @@ void BlockKernel::addRowToChunk() {
       if (!columns)
         part = onlyExisting(part, body.identity(false));
       Value &sum = carried[i * geometry.vectors + (columns ? place.number : 0)];
-      sum = body.add(sum, columns ? zeroUnless(part, rowExists) : combineLanes(zeroUnless(part, rowExists), false));
+      sum = body.add(
+          sum, columns ? zeroUnless(part, rowExists)
+                       : combineLanes(zeroUnless(part, rowExists), false));
     }
     body.setPlace(nullptr);
   }

@@ -9,9 +9,13 @@ namespace meshwork::codegen {
 
 class BlockKernel {
 public:
-  BlockKernel(const Walk &walk, const Geometry &geometry, llvm::ArrayRef<int64_t> baseBytes);
-  /// Fills `function`. `shared` is the name of the block's memory, empty without.
-  void build(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<transformer::DropoutMaskOp> dropouts, llvm::StringRef shared);
+  BlockKernel(const Walk &walk, const Geometry &geometry,
+              llvm::ArrayRef<int64_t> baseBytes);
+  /// Fills `function`. `shared` is the name of the block's memory, empty
+  /// without.
+  void build(mlir::gpu::GPUFuncOp function,
+             llvm::ArrayRef<transformer::DropoutMaskOp> dropouts,
+             llvm::StringRef shared);
 
 private:
   using Values = llvm::SmallVector<mlir::Value>;
@@ -46,7 +50,10 @@ private:
   void storeChunk();
   void storeChunkColumns(unsigned result, llvm::ArrayRef<mlir::Value> sums);
 
-  mlir::Value op(llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> make) { return make(body.builder(), body.loc()); }
+  mlir::Value
+  op(llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> make) {
+    return make(body.builder(), body.loc());
+  }
   mlir::Value mul(mlir::Value a, int64_t b);
   mlir::Value div(mlir::Value a, int64_t b);
   mlir::Value rem(mlir::Value a, int64_t b);
@@ -61,11 +68,12 @@ private:
   Values yields;
   bool isChunked;
   /// i32; where threads share vertical sums, they have one number in `thread`.
-  mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn, verticalPart;
+  mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn,
+      verticalPart;
   mlir::Value rowExists, shift, shared;
   llvm::SmallVector<Place, 8> places;
-  Values carried;            // sums of chunk results, by result and place
-  unsigned usedSlots = 0;    // of shared memory, of one float a warp
+  Values carried;         // sums of chunk results, by result and place
+  unsigned usedSlots = 0; // of shared memory, of one float a warp
 };
 
 } // namespace meshwork::codegen

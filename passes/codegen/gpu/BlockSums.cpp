@@ -33,7 +33,10 @@ Value BlockKernel::combineLanes(Value vector, bool isMax) {
 Value BlockKernel::shuffle(Value value, bool isMax, int64_t threads) {
   OpBuilder &b = body.builder();
   for (int64_t offset = threads / 2; offset > 0; offset /= 2) {
-    Value other = gpu::ShuffleOp::create(b, body.loc(), value, static_cast<int32_t>(offset), 32, gpu::ShuffleMode::XOR).getShuffleResult();
+    Value other = gpu::ShuffleOp::create(b, body.loc(), value,
+                                         static_cast<int32_t>(offset), 32,
+                                         gpu::ShuffleMode::XOR)
+                      .getShuffleResult();
     value = body.combine(b, isMax, value, other);
   }
   return value;
@@ -42,10 +45,13 @@ Value BlockKernel::shuffle(Value value, bool isMax, int64_t threads) {
 Value BlockKernel::sharedAddress(Value index) {
   OpBuilder &b = body.builder();
   Value wide = arith::ExtUIOp::create(b, body.loc(), b.getI64Type(), index);
-  return LLVM::GEPOp::create(b, body.loc(), shared.getType(), b.getF32Type(), shared, LLVM::GEPArg(wide));
+  return LLVM::GEPOp::create(b, body.loc(), shared.getType(), b.getF32Type(),
+                             shared, LLVM::GEPArg(wide));
 }
 
-void BlockKernel::barrier() { gpu::BarrierOp::create(body.builder(), body.loc()); }
+void BlockKernel::barrier() {
+  gpu::BarrierOp::create(body.builder(), body.loc());
+}
 
 Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
   value = shuffle(value, isMax, std::min<int64_t>(threads, 32));
@@ -56,27 +62,34 @@ Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
   Value slot = body.number(usedSlots);
   usedSlots += warps;
   Value to = sharedAddress(plus(slot, div(thread, 32)));
-  scf::IfOp::create(b, body.loc(), isZero(lane), [&](OpBuilder &inner, Location loc) {
-    LLVM::StoreOp::create(inner, loc, value, to, 4);
-    scf::YieldOp::create(inner, loc);
-  });
+  scf::IfOp::create(b, body.loc(), isZero(lane),
+                    [&](OpBuilder &inner, Location loc) {
+                      LLVM::StoreOp::create(inner, loc, value, to, 4);
+                      scf::YieldOp::create(inner, loc);
+                    });
   barrier();
   // As many lanes as there are warps add them up, and so do their neighbours.
   int64_t group = llvm::PowerOf2Ceil(warps);
   Value part = rem(lane, group), exists = isLess(part, body.number(warps));
-  Value from = sharedAddress(plus(slot, arith::SelectOp::create(b, body.loc(), exists, part, body.number(0))));
+  Value from =
+      sharedAddress(plus(slot, arith::SelectOp::create(b, body.loc(), exists,
+                                                       part, body.number(0))));
   Value sum = LLVM::LoadOp::create(b, body.loc(), b.getF32Type(), from, 4);
-  sum = arith::SelectOp::create(b, body.loc(), exists, sum, body.identity(isMax));
+  sum =
+      arith::SelectOp::create(b, body.loc(), exists, sum, body.identity(isMax));
   return shuffle(sum, isMax, group);
 }
 
-/// A zero for each chunk result's sums; results that are none have an unused one.
+/// A zero for each chunk result's sums; results that are none have an unused
+/// one.
 void BlockKernel::initChunk() {
   carried.clear();
   for (unsigned i = 0; i < walk.results.size(); ++i)
     for (int64_t k = 0; k < geometry.vectors; ++k) {
       bool columns = walk.isChunked(i) && !isChunkScalar(walk, i);
-      carried.push_back(columns ? body.spread(body.builder(), body.identity(false)) : body.identity(false));
+      carried.push_back(columns
+                            ? body.spread(body.builder(), body.identity(false))
+                            : body.identity(false));
     }
 }
 
@@ -87,14 +100,17 @@ void BlockKernel::storeChunk() {
   for (unsigned i = 0; i < walk.results.size(); ++i) {
     if (!walk.isChunked(i))
       continue;
-    ArrayRef<Value> sums = ArrayRef(carried).slice(i * geometry.vectors, geometry.vectors);
+    ArrayRef<Value> sums =
+        ArrayRef(carried).slice(i * geometry.vectors, geometry.vectors);
     if (!isChunkScalar(walk, i)) {
       storeChunkColumns(i, sums);
       continue;
     }
     Value total = reduceThreads(sums.front(), false, geometry.block());
     Value first = isZero(thread);
-    body.storeResult(i, total, geometry.columnBlocks > 1 ? both(first, isZero(blockColumn)) : first);
+    body.storeResult(
+        i, total,
+        geometry.columnBlocks > 1 ? both(first, isZero(blockColumn)) : first);
   }
 }
 
@@ -103,21 +119,27 @@ void BlockKernel::storeChunkColumns(unsigned result, ArrayRef<Value> sums) {
   OpBuilder &b = body.builder();
   int64_t perRow = geometry.vectorsPerBlock() * geometry.width;
   auto addressOf = [&](const Place &place, Value row) {
-    Value vector = plus(ofRowThread, body.number(place.number * geometry.threadsPerRow));
+    Value vector =
+        plus(ofRowThread, body.number(place.number * geometry.threadsPerRow));
     return sharedAddress(plus(mul(row, perRow), mul(vector, geometry.width)));
   };
-  unsigned alignment = static_cast<unsigned>(std::min<int64_t>(16, geometry.width * 4));
+  unsigned alignment =
+      static_cast<unsigned>(std::min<int64_t>(16, geometry.width * 4));
   if (geometry.rowsAtOnce > 1) {
     for (Place &place : places)
-      LLVM::StoreOp::create(b, body.loc(), sums[place.number], addressOf(place, rowOfBlock), alignment);
+      LLVM::StoreOp::create(b, body.loc(), sums[place.number],
+                            addressOf(place, rowOfBlock), alignment);
     barrier();
   }
   for (Place &place : places) {
     Value sum = sums[place.number];
     for (int64_t row = 1; row < geometry.rowsAtOnce; ++row)
-      sum = body.add(sum, LLVM::LoadOp::create(b, body.loc(), sum.getType(), addressOf(place, body.number(row)), alignment));
+      sum = body.add(sum, LLVM::LoadOp::create(
+                              b, body.loc(), sum.getType(),
+                              addressOf(place, body.number(row)), alignment));
     body.setPlace(&place);
-    body.storeResult(result, sum, geometry.rowsAtOnce > 1 ? isZero(rowOfBlock) : Value());
+    body.storeResult(result, sum,
+                     geometry.rowsAtOnce > 1 ? isZero(rowOfBlock) : Value());
     body.setPlace(nullptr);
   }
   if (geometry.rowsAtOnce > 1)

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "llvm/ADT/APFloat.h"
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
+#include "llvm/ADT/APFloat.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -16,9 +16,11 @@ struct Slab {
   Run outer, dim, inner;
 };
 
-FailureOr<Slab> slabOf(Operation *op, Value value, int64_t dim, StringRef role) {
+FailureOr<Slab> slabOf(Operation *op, Value value, int64_t dim,
+                       StringRef role) {
   StridedView view = stridedView(value);
-  FailureOr<Run> outer = collapse(op, view, 0, dim, role), inner = collapse(op, view, dim + 1, view.rank(), role);
+  FailureOr<Run> outer = collapse(op, view, 0, dim, role),
+                 inner = collapse(op, view, dim + 1, view.rank(), role);
   if (failed(outer) || failed(inner))
     return failure();
   return Slab{view, *outer, {view.shape[dim], view.strides[dim]}, *inner};
@@ -26,7 +28,8 @@ FailureOr<Slab> slabOf(Operation *op, Value value, int64_t dim, StringRef role) 
 
 /// Bytes of the words, at most 16, that both tensors' inner runs consist of.
 int64_t wordBytes(const Slab &src, const Slab &dst) {
-  int64_t bytes = src.view.bytes(), word = std::gcd<int64_t>(16, dst.inner.count * bytes);
+  int64_t bytes = src.view.bytes(),
+          word = std::gcd<int64_t>(16, dst.inner.count * bytes);
   for (const Slab *slab : {&src, &dst}) {
     if (slab->inner.count > 1 && slab->inner.stride != 1)
       return bytes;
@@ -41,26 +44,37 @@ int64_t wordBytes(const Slab &src, const Slab &dst) {
 
 LogicalResult addCalls(schedule::CopyBlockOp op, DeviceCalls &result) {
   auto dim = static_cast<int64_t>(op.getDim());
-  StridedView whole = stridedView(op.getSrc()), block = stridedView(op.getDst());
+  StridedView whole = stridedView(op.getSrc()),
+              block = stridedView(op.getDst());
   SmallVector<int64_t> expected = whole.shape;
   if (dim >= 0 && dim < std::min(whole.rank(), block.rank()))
     expected[dim] = block.shape[dim];
-  if (dim < 0 || dim >= whole.rank() || whole.element != block.element || block.shape != expected)
-    return op.emitOpError() << "copies " << op.getSrc().getType() << " to " << op.getDst().getType() << " along dim " << dim
-                            << ", expected one element type, and shapes that differ along a dim of both";
-  FailureOr<Slab> src = slabOf(op, op.getSrc(), dim, "src"), dst = slabOf(op, op.getDst(), dim, "dst");
+  if (dim < 0 || dim >= whole.rank() || whole.element != block.element ||
+      block.shape != expected)
+    return op.emitOpError() << "copies " << op.getSrc().getType() << " to "
+                            << op.getDst().getType() << " along dim " << dim
+                            << ", expected one element type, and shapes that "
+                               "differ along a dim of both";
+  FailureOr<Slab> src = slabOf(op, op.getSrc(), dim, "src"),
+                  dst = slabOf(op, op.getDst(), dim, "dst");
   if (failed(src) || failed(dst))
     return failure();
-  int64_t bytes = whole.bytes(), word = wordBytes(*src, *dst), words = dst->inner.count * bytes / word;
+  int64_t bytes = whole.bytes(), word = wordBytes(*src, *dst),
+          words = dst->inner.count * bytes / word;
   DeviceCall call{"meshwork_copy_block", {}};
-  FailureOr<int64_t> grid = gridOf(op, dst->outer.count * dst->dim.count * words, call.block);
+  FailureOr<int64_t> grid =
+      gridOf(op, dst->outer.count * dst->dim.count * words, call.block);
   if (failed(grid))
     return failure();
   call.grid = *grid;
-  auto strideOfWord = [&](const Slab &slab) { return word > bytes ? word : slab.inner.stride * bytes; };
-  call.pointer(0).pointer(1).pointer(2).integers({call.block, dst->outer.count, dst->dim.count, words, src->dim.count});
+  auto strideOfWord = [&](const Slab &slab) {
+    return word > bytes ? word : slab.inner.stride * bytes;
+  };
+  call.pointer(0).pointer(1).pointer(2).integers(
+      {call.block, dst->outer.count, dst->dim.count, words, src->dim.count});
   for (const Slab *slab : {&*src, &*dst})
-    call.integers({slab->outer.stride * bytes, slab->dim.stride * bytes, strideOfWord(*slab)});
+    call.integers({slab->outer.stride * bytes, slab->dim.stride * bytes,
+                   strideOfWord(*slab)});
   call.integers({word});
   result.calls.push_back(std::move(call));
   return success();
@@ -72,24 +86,30 @@ LogicalResult addCalls(schedule::FillOp op, DeviceCalls &result) {
   if (failed(dense))
     return failure();
   if (dense->count > 1 && dense->stride != 1)
-    return op.emitOpError() << "fills " << op.getDst().getType() << ", expected dense elements";
+    return op.emitOpError()
+           << "fills " << op.getDst().getType() << ", expected dense elements";
   llvm::APFloat value = op.getValue();
   float number = value.convertToFloat();
-  if (view.element.isInteger(32) && !(number >= -2147483648.0f && number < 2147483648.0f))
+  if (view.element.isInteger(32) &&
+      !(number >= -2147483648.0f && number < 2147483648.0f))
     return op.emitOpError() << "fills i32 with " << number;
   uint32_t pattern;
   if (view.element.isBF16()) {
     bool losesInfo;
-    value.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    pattern = static_cast<uint32_t>(value.bitcastToAPInt().getZExtValue()) * 0x10001u;
+    value.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+    pattern =
+        static_cast<uint32_t>(value.bitcastToAPInt().getZExtValue()) * 0x10001u;
   } else if (view.element.isF32()) {
     pattern = static_cast<uint32_t>(value.bitcastToAPInt().getZExtValue());
   } else {
     pattern = static_cast<uint32_t>(static_cast<int32_t>(number));
   }
-  int64_t bytes = dense->count * view.bytes(), word = view.alignBytes % 16 == 0 ? 16 : view.bytes();
+  int64_t bytes = dense->count * view.bytes(),
+          word = view.alignBytes % 16 == 0 ? 16 : view.bytes();
   DeviceCall call{"meshwork_fill", {}};
-  FailureOr<int64_t> grid = gridOf(op, llvm::divideCeil(bytes, word), call.block);
+  FailureOr<int64_t> grid =
+      gridOf(op, llvm::divideCeil(bytes, word), call.block);
   if (failed(grid))
     return failure();
   call.grid = *grid;

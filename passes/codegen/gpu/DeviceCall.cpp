@@ -1,23 +1,28 @@
 #include "passes/codegen/gpu/DeviceCall.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "meshwork/Plan/Gpu.h"
 #include "passes/codegen/gpu/Calls.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
 
 bool hasDeviceCalls(Operation *op) {
-  return isa<schedule::EmbeddingOp, schedule::EmbeddingGradOp, schedule::CopyBlockOp, schedule::FillOp, schedule::AttentionOp, schedule::AttentionGradOp>(op);
+  return isa<schedule::EmbeddingOp, schedule::EmbeddingGradOp,
+             schedule::CopyBlockOp, schedule::FillOp, schedule::AttentionOp,
+             schedule::AttentionGradOp>(op);
 }
 
 FailureOr<DeviceCalls> deviceCallsOf(Operation *op) {
   DeviceCalls result;
   result.operands.assign(op->operand_begin(), op->operand_end());
-  LogicalResult added = llvm::TypeSwitch<Operation *, LogicalResult>(op)
-                            .Case<schedule::EmbeddingOp, schedule::EmbeddingGradOp, schedule::CopyBlockOp, schedule::FillOp, schedule::AttentionOp,
-                                  schedule::AttentionGradOp>([&](auto op) { return addCalls(op, result); })
-                            .Default([](Operation *) { return success(); });
+  LogicalResult added =
+      llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case<schedule::EmbeddingOp, schedule::EmbeddingGradOp,
+                schedule::CopyBlockOp, schedule::FillOp, schedule::AttentionOp,
+                schedule::AttentionGradOp>(
+              [&](auto op) { return addCalls(op, result); })
+          .Default([](Operation *) { return success(); });
   if (failed(added))
     return failure();
   return result;

@@ -18,7 +18,8 @@ struct DeviceArgument {
     null,      // the place of one that is absent
     adds,      // i32 of the launch: whether the run adds to what is there
     workspace, // pointer of the launch
-    stream,    // i32 of the launch: number `integer` of the kernel's streams; an i64 for the function
+    stream, // i32 of the launch: number `integer` of the kernel's streams; an
+            // i64 for the function
     integer64,
     number32
   };
@@ -36,23 +37,32 @@ struct DeviceCall {
   /// Blocks that a multiprocessor should have room for, which bounds a thread's
   /// registers; 0: as ptxas likes.
   int64_t blocksAtOnce = 0;
-  llvm::SmallVector<uint32_t> streams = {}; // of dropouts; calls that differ in them share code
+  llvm::SmallVector<uint32_t> streams =
+      {}; // of dropouts; calls that differ in them share code
 
-  DeviceCall &pointer(int64_t operand) { return add({DeviceArgument::pointer, operand}); }
-  /// The operand, or null without one; such operands are numbered one after another.
-  DeviceCall &pointerIf(bool isThere, int64_t operand) { return isThere ? pointer(operand) : add({DeviceArgument::null}); }
+  DeviceCall &pointer(int64_t operand) {
+    return add({DeviceArgument::pointer, operand});
+  }
+  /// The operand, or null without one; such operands are numbered one after
+  /// another.
+  DeviceCall &pointerIf(bool isThere, int64_t operand) {
+    return isThere ? pointer(operand) : add({DeviceArgument::null});
+  }
   DeviceCall &adds() { return add({DeviceArgument::adds}); }
   DeviceCall &workspace() { return add({DeviceArgument::workspace}); }
   DeviceCall &stream(uint32_t value) {
     streams.push_back(value);
-    return add({DeviceArgument::stream, static_cast<int64_t>(streams.size()) - 1});
+    return add(
+        {DeviceArgument::stream, static_cast<int64_t>(streams.size()) - 1});
   }
   DeviceCall &integers(llvm::ArrayRef<int64_t> values) {
     for (int64_t value : values)
       add({DeviceArgument::integer64, value});
     return *this;
   }
-  DeviceCall &number(float value) { return add({DeviceArgument::number32, 0, value}); }
+  DeviceCall &number(float value) {
+    return add({DeviceArgument::number32, 0, value});
+  }
 
 private:
   DeviceCall &add(DeviceArgument argument) {
@@ -61,8 +71,8 @@ private:
   }
 };
 
-/// The kernels of one instruction, in order. They get the pointers of `operands`,
-/// in the order of runtime/core/Operands.h.
+/// The kernels of one instruction, in order. They get the pointers of
+/// `operands`, in the order of runtime/core/Operands.h.
 struct DeviceCalls {
   llvm::SmallVector<mlir::Value> operands;
   llvm::SmallVector<DeviceCall> calls;

@@ -1,7 +1,8 @@
 // All that a schedule runs on a GPU beside products and collectives.
 //
 //   FailureOr<DeviceKernels> kernels = emitDeviceKernels(schedule, into);
-//   compileToPtx({kernels->clusterModule, kernels->libraryModule, deviceLibrary()}, targets);
+//   compileToPtx({kernels->clusterModule, kernels->libraryModule,
+//   deviceLibrary()}, targets);
 #pragma once
 
 #include "passes/codegen/gpu/GpuKernel.h"
@@ -18,6 +19,7 @@ struct DeviceKernels {
 
 /// Appends the kernels of `module`'s clusters and instructions to `into`, in
 /// two gpu.modules. Reports all that have none.
-mlir::FailureOr<DeviceKernels> emitDeviceKernels(mlir::ModuleOp module, mlir::ModuleOp into);
+mlir::FailureOr<DeviceKernels> emitDeviceKernels(mlir::ModuleOp module,
+                                                 mlir::ModuleOp into);
 
 } // namespace meshwork::codegen

@@ -1,6 +1,5 @@
 // Shows the GPU kernel of each cluster, or writes its code.
 #include "lib/Target/CudaCode.h"
-#include "llvm/Support/FileSystem.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -8,6 +7,7 @@
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/Passes.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -21,12 +21,16 @@ std::string launchText(const DeviceKernels &kernels, StringRef function) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   for (const GpuKernel &kernel : kernels.clusters)
-    if (const Geometry &g = kernel.geometry; kernel.function == function && text.empty())
-      stream << "grid " << g.grid() << " block " << g.block() << " shared " << g.sharedBytes << " threads/row " << g.threadsPerRow << " width " << g.width
+    if (const Geometry &g = kernel.geometry;
+        kernel.function == function && text.empty())
+      stream << "grid " << g.grid() << " block " << g.block() << " shared "
+             << g.sharedBytes << " threads/row " << g.threadsPerRow << " width "
+             << g.width
              << (g.loops ? " loops" : " holds " + std::to_string(g.vectors));
   for (const LibraryKernel &kernel : kernels.library.kernels)
     if (kernel.function == function && text.empty())
-      stream << "grid " << kernel.grid << " block " << kernel.block << " shared " << kernel.sharedBytes;
+      stream << "grid " << kernel.grid << " block " << kernel.block
+             << " shared " << kernel.sharedBytes;
   return text;
 }
 
@@ -42,16 +46,20 @@ struct EmitCudaCodePass : impl::EmitCudaCodePassBase<EmitCudaCodePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<target::CudaTarget> target = target::resolveCudaTarget(arch, [&] { return module.emitError(); });
+    FailureOr<target::CudaTarget> target =
+        target::resolveCudaTarget(arch, [&] { return module.emitError(); });
     if (failed(target))
       return signalPassFailure();
     FailureOr<DeviceKernels> emitted = emitDeviceKernels(module, module);
     FailureOr<std::vector<std::string>> ptx = failure();
     if (succeeded(emitted))
-      ptx = target::compileToPtx({emitted->clusterModule, emitted->libraryModule, deviceLibrary()}, {*target});
+      ptx = target::compileToPtx(
+          {emitted->clusterModule, emitted->libraryModule, deviceLibrary()},
+          {*target});
     for (auto kernels : llvm::to_vector(module.getOps<gpu::GPUModuleOp>()))
       kernels.erase();
-    if (failed(ptx) || failed(write(ptx->front())) || (assemble && failed(report(ptx->front(), *emitted, *target))))
+    if (failed(ptx) || failed(write(ptx->front())) ||
+        (assemble && failed(report(ptx->front(), *emitted, *target))))
       signalPassFailure();
   }
 
@@ -68,25 +76,36 @@ private:
       stream.clear_error();
     }
     if (code)
-      return emitError(getOperation().getLoc()) << "cannot write " << output.getValue() << ": " << code.message();
+      return emitError(getOperation().getLoc())
+             << "cannot write " << output.getValue() << ": " << code.message();
     return success();
   }
 
-  LogicalResult report(StringRef ptx, const DeviceKernels &emitted, const target::CudaTarget &target) {
+  LogicalResult report(StringRef ptx, const DeviceKernels &emitted,
+                       const target::CudaTarget &target) {
     std::string path = target::findPtxas(this->ptxas), error;
     if (path.empty())
-      return emitError(getOperation().getLoc()) << "found no ptxas in PATH, /usr/local/cuda/bin or the Python environment; install CUDA's, or name one with ptxas=";
-    FailureOr<target::CudaBinary> binary = target::assemblePtx(ptx, target, path, error);
+      return emitError(getOperation().getLoc())
+             << "found no ptxas in PATH, /usr/local/cuda/bin or the Python "
+                "environment; install CUDA's, or name one with ptxas=";
+    FailureOr<target::CudaBinary> binary =
+        target::assemblePtx(ptx, target, path, error);
     if (failed(binary))
-      return emitError(getOperation().getLoc()) << "kernels do not assemble: " << error;
+      return emitError(getOperation().getLoc())
+             << "kernels do not assemble: " << error;
     bool allFit = true;
     for (const target::KernelResources &used : binary->resources) {
-      llvm::errs() << used.kernel << " " << target.arch << ": " << launchText(emitted, used.kernel) << ", registers " << used.registers << " spill bytes "
-                   << used.spillBytes << "\n";
+      llvm::errs() << used.kernel << " " << target.arch << ": "
+                   << launchText(emitted, used.kernel) << ", registers "
+                   << used.registers << " spill bytes " << used.spillBytes
+                   << "\n";
       if (maxSpillBytes < 0 || used.spillBytes <= maxSpillBytes)
         continue;
       allFit = false;
-      emitError(getOperation().getLoc()) << used.kernel << " spills " << used.spillBytes << " bytes on " << target.arch << ", expected no more than " << maxSpillBytes.getValue();
+      emitError(getOperation().getLoc())
+          << used.kernel << " spills " << used.spillBytes << " bytes on "
+          << target.arch << ", expected no more than "
+          << maxSpillBytes.getValue();
     }
     return success(allFit);
   }

@@ -5,14 +5,15 @@
 
 #include <numeric>
 
-#include "llvm/Support/MathExtras.h"
 #include "passes/codegen/KernelLoops.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
 namespace {
-constexpr int64_t warp = 32, maxBlock = 1024, maxVectors = 8, maxShared = 48 << 10;
+constexpr int64_t warp = 32, maxBlock = 1024, maxVectors = 8,
+                  maxShared = 48 << 10;
 /// Registers that values of a row may take, of the 255 a thread can have; of 64
 /// when a block has 1024 threads.
 constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
@@ -21,13 +22,18 @@ constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
 constexpr int64_t loopThreads = 512;
 /// A vertical sum is a chain of loads: threads hide them, not vectors. Loads
 /// that a thread has under way at once, and bytes of a row that a warp loads.
-constexpr int64_t wantedThreadsOfVertical = 8192, verticalLoads = 8, verticalBytes = 32;
+constexpr int64_t wantedThreadsOfVertical = 8192, verticalLoads = 8,
+                  verticalBytes = 32;
 
-int64_t bytesOf(const Access &access) { return access.type.getElementTypeBitWidth() / 8; }
+int64_t bytesOf(const Access &access) {
+  return access.type.getElementTypeBitWidth() / 8;
+}
 
 bool hasVertical(const Walk &walk) {
   return llvm::any_of(FusedOp(walk.op).getBody().front().getOps<ReduceOp>(),
-                      [&](ReduceOp reduce) { return walk.formOf(reduce) == ReduceForm::vertical; });
+                      [&](ReduceOp reduce) {
+                        return walk.formOf(reduce) == ReduceForm::vertical;
+                      });
 }
 
 /// What threads may share of vertical sums.
@@ -37,12 +43,14 @@ struct Vertical {
 };
 Vertical verticalOf(const Walk &walk) {
   Vertical vertical;
-  for (ReduceOp reduce : FusedOp(walk.op).getBody().front().getOps<ReduceOp>()) {
+  for (ReduceOp reduce :
+       FusedOp(walk.op).getBody().front().getOps<ReduceOp>()) {
     if (walk.formOf(reduce) != ReduceForm::vertical)
       continue;
     auto input = tensorType(reduce.getInput());
     SmallVector<int64_t> sizes;
-    for (auto [name, size] : llvm::zip_equal(dimsOf(input).getNames(), input.getShape()))
+    for (auto [name, size] :
+         llvm::zip_equal(dimsOf(input).getNames(), input.getShape()))
       if (reduce.getDims().find(name) >= 0 && size != 1)
         sizes.push_back(size);
     if (sizes.empty())
@@ -57,7 +65,8 @@ Vertical verticalOf(const Walk &walk) {
 /// 16 bytes of the smallest elements.
 int64_t widestOf(const Walk &walk) {
   int64_t width = 4;
-  for (const Access &access : llvm::concat<const Access>(walk.inputs, walk.results))
+  for (const Access &access :
+       llvm::concat<const Access>(walk.inputs, walk.results))
     if (walk.hasCols(access))
       width = std::max(width, 16 / bytesOf(access));
   return width;
@@ -67,13 +76,17 @@ int64_t widestOf(const Walk &walk) {
 /// tensors along them lie shifted by the same number of elements.
 bool canShift(const Walk &walk, ArrayRef<int64_t> baseBytes) {
   int64_t width = widestOf(walk);
-  if (walk.split == Split::chunks || walk.cols.size() != 1 || walk.numCols % width == 0 || walk.numCols < 64 * width || !rotationsOf(walk).empty())
+  if (walk.split == Split::chunks || walk.cols.size() != 1 ||
+      walk.numCols % width == 0 || walk.numCols < 64 * width ||
+      !rotationsOf(walk).empty())
     return false;
   const Access *first = nullptr;
-  for (auto [access, bytes] : llvm::zip(llvm::concat<const Access>(walk.inputs, walk.results), baseBytes)) {
+  for (auto [access, bytes] : llvm::zip(
+           llvm::concat<const Access>(walk.inputs, walk.results), baseBytes)) {
     if (!walk.hasCols(access))
       continue;
-    if (access.along(walk.vectorKey()) != 1 || bytes % 16 || access.along(walk.chunkKey))
+    if (access.along(walk.vectorKey()) != 1 || bytes % 16 ||
+        access.along(walk.chunkKey))
       return false;
     first = first ? first : &access;
     for (const LoopDim &row : walk.rows)
@@ -98,7 +111,9 @@ int64_t widthOf(const Walk &walk) {
 int64_t registersOf(const Walk &walk, int64_t width, int64_t vectors) {
   int64_t values = 1;
   for (const Access &access : walk.inputs)
-    values += walk.hasCols(access) ? 1 + static_cast<int64_t>(rotationsOf(walk).size()) : 0;
+    values += walk.hasCols(access)
+                  ? 1 + static_cast<int64_t>(rotationsOf(walk).size())
+                  : 0;
   for (unsigned i = 0; i < walk.results.size(); ++i)
     values += walk.isChunked(i) && walk.hasCols(walk.results[i]);
   return values * width * vectors;
@@ -107,7 +122,8 @@ int64_t registersOf(const Walk &walk, int64_t width, int64_t vectors) {
 class Chooser {
 public:
   Chooser(const Walk &walk, ArrayRef<int64_t> baseBytes)
-      : walk(walk), baseBytes(baseBytes), isChunked(walk.split == Split::chunks) {}
+      : walk(walk), baseBytes(baseBytes),
+        isChunked(walk.split == Split::chunks) {}
 
   Geometry run() {
     geometry.shifted = !walk.passes.empty() && canShift(walk, baseBytes);
@@ -116,8 +132,11 @@ public:
       shareWholeRows();
     else
       shareFreely();
-    geometry.rowBlocks = isChunked ? walk.items : llvm::divideCeil(walk.numRows, geometry.rowsAtOnce);
-    while (sharedFloats() * 4 > maxShared && geometry.threadsPerRow * geometry.rowsAtOnce > warp)
+    geometry.rowBlocks =
+        isChunked ? walk.items
+                  : llvm::divideCeil(walk.numRows, geometry.rowsAtOnce);
+    while (sharedFloats() * 4 > maxShared &&
+           geometry.threadsPerRow * geometry.rowsAtOnce > warp)
       geometry.rowsAtOnce = (geometry.rowsAtOnce + 1) / 2;
     geometry.sharedBytes = sharedFloats() * 4;
     return geometry;
@@ -131,7 +150,8 @@ private:
     int64_t rows = std::max<int64_t>(1, wanted / geometry.threadsPerRow);
     if (!isChunked)
       rows = std::min<int64_t>(rows, llvm::PowerOf2Ceil(walk.numRows));
-    return std::max(rows, warp / (geometry.threadsPerRow * geometry.verticalParts));
+    return std::max(rows,
+                    warp / (geometry.threadsPerRow * geometry.verticalParts));
   }
 
   /// All vectors are independent: one for each thread.
@@ -139,13 +159,16 @@ private:
     if (hasVertical(walk))
       shareVertical();
     // Of threads that do not share a sum.
-    int64_t block = geometry.verticalParts > 1 ? 256 / geometry.verticalParts : hasVertical(walk) ? 64 : 256;
+    int64_t block = geometry.verticalParts > 1 ? 256 / geometry.verticalParts
+                    : hasVertical(walk)        ? 64
+                                               : 256;
     int64_t perRow = llvm::PowerOf2Ceil(vectorsOfRow());
     geometry.threadsPerRow = std::min(perRow, isChunked ? warp : block);
     if (walk.numRows == 1 && walk.numCols == 1)
       return; // One warp.
     geometry.rowsAtOnce = rowsFor(block);
-    geometry.columnBlocks = llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
+    geometry.columnBlocks =
+        llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
   }
 
   /// More threads, until there are enough: that share sums, then of narrower
@@ -155,29 +178,39 @@ private:
     int64_t &parts = geometry.verticalParts;
     int64_t wantedBytes = std::min(verticalBytes, walk.numCols * 4);
     auto threads = [&] { return walk.numRows * vectorsOfRow() * parts; };
-    auto bytes = [&](int64_t vectors) { return std::min(vectorsOfRow(), vectors) * geometry.width * 4; };
-    while (!isChunked && parts < warp && vertical.divisor % (2 * parts) == 0 && vertical.longest / (2 * parts) >= verticalLoads && threads() < wantedThreadsOfVertical &&
+    auto bytes = [&](int64_t vectors) {
+      return std::min(vectorsOfRow(), vectors) * geometry.width * 4;
+    };
+    while (!isChunked && parts < warp && vertical.divisor % (2 * parts) == 0 &&
+           vertical.longest / (2 * parts) >= verticalLoads &&
+           threads() < wantedThreadsOfVertical &&
            bytes(warp / (2 * parts)) >= wantedBytes)
       parts *= 2;
-    while (geometry.width > 1 && threads() < wantedThreadsOfVertical && (parts == 1 || bytes(warp / parts) > wantedBytes))
+    while (geometry.width > 1 && threads() < wantedThreadsOfVertical &&
+           (parts == 1 || bytes(warp / parts) > wantedBytes))
       geometry.width /= 2;
   }
 
   /// The fewest threads that hold a row in registers; one block sees all of it.
   void shareWholeRows() {
     int64_t vectors = vectorsOfRow(), threads = 1;
-    auto perThread = [&] { return static_cast<int64_t>(llvm::divideCeil(vectors, threads)); };
+    auto perThread = [&] {
+      return static_cast<int64_t>(llvm::divideCeil(vectors, threads));
+    };
     auto fits = [&] {
       int64_t limit = threads > 512 ? rowRegistersOfLargeBlock : rowRegisters;
-      return perThread() <= maxVectors && registersOf(walk, geometry.width, perThread()) <= limit;
+      return perThread() <= maxVectors &&
+             registersOf(walk, geometry.width, perThread()) <= limit;
     };
-    while (threads < maxBlock && threads < vectors && (threads < warp ? perThread() > 1 : !fits()))
+    while (threads < maxBlock && threads < vectors &&
+           (threads < warp ? perThread() > 1 : !fits()))
       threads = threads < warp ? threads * 2 : threads + warp;
     geometry.loops = perThread() > 1 && !fits();
     threads = geometry.loops ? loopThreads : threads;
     geometry.threadsPerRow = threads;
     geometry.vectors = geometry.loops ? 1 : perThread();
-    // Threads of several warps meet at barriers, which rows at once would share.
+    // Threads of several warps meet at barriers, which rows at once would
+    // share.
     bool meets = threads > warp && reducesColumns(walk);
     geometry.rowsAtOnce = meets ? 1 : rowsFor(isChunked ? 512 : 128);
   }
@@ -192,7 +225,8 @@ private:
       if (walk.isChunked(i) && isChunkScalar(walk, i))
         ++reductions;
       else if (walk.isChunked(i) && geometry.rowsAtOnce > 1)
-        columns = geometry.rowsAtOnce * geometry.vectorsPerBlock() * geometry.width;
+        columns =
+            geometry.rowsAtOnce * geometry.vectorsPerBlock() * geometry.width;
     int64_t warps = geometry.block() / warp;
     return std::max(warps > 1 ? reductions * warps : 0, columns);
   }
@@ -206,39 +240,55 @@ private:
 
 bool reducesColumns(const Walk &walk) {
   return llvm::any_of(walk.passes, [&](ArrayRef<ReduceOp> pass) {
-    return llvm::any_of(pass, [&](ReduceOp reduce) { return walk.formOf(reduce) == ReduceForm::columns; });
+    return llvm::any_of(pass, [&](ReduceOp reduce) {
+      return walk.formOf(reduce) == ReduceForm::columns;
+    });
   });
 }
 
-bool isChunkScalar(const Walk &walk, unsigned result) { return !walk.hasCols(walk.results[result]); }
+bool isChunkScalar(const Walk &walk, unsigned result) {
+  return !walk.hasCols(walk.results[result]);
+}
 
-int64_t alignmentOf(const Walk &walk, const Geometry &geometry, const Access &access, int64_t baseBytes) {
+int64_t alignmentOf(const Walk &walk, const Geometry &geometry,
+                    const Access &access, int64_t baseBytes) {
   int64_t bytes = bytesOf(access), alignment = std::gcd<int64_t>(16, baseBytes);
   if (geometry.shifted && walk.hasCols(access))
     return std::min(alignment, geometry.width * bytes);
   for (auto &[key, stride] : access.strides)
-    alignment = std::gcd(alignment, stride * bytes * (key == walk.vectorKey() ? geometry.width : 1));
+    alignment =
+        std::gcd(alignment, stride * bytes *
+                                (key == walk.vectorKey() ? geometry.width : 1));
   return std::max(alignment, bytes);
 }
 
 SmallVector<int64_t> baseAlignments(const KernelSpec &spec) {
   SmallVector<int64_t> bytes;
-  for (const Layout &layout : llvm::concat<const Layout>(spec.inputs, spec.results))
+  for (const Layout &layout :
+       llvm::concat<const Layout>(spec.inputs, spec.results))
     bytes.push_back(layout.alignBytes);
   return bytes;
 }
 
-FailureOr<Geometry> chooseGeometry(const Walk &walk, ArrayRef<int64_t> baseBytes) {
-  for (auto [what, count] : {std::pair("rows", walk.numRows), std::pair("columns", walk.numCols)})
+FailureOr<Geometry> chooseGeometry(const Walk &walk,
+                                   ArrayRef<int64_t> baseBytes) {
+  for (auto [what, count] :
+       {std::pair("rows", walk.numRows), std::pair("columns", walk.numCols)})
     if (count > INT32_MAX)
-      return FusedOp(walk.op).emitOpError() << "has " << count << " " << what << ", expected fewer than 2^31 on a GPU";
+      return FusedOp(walk.op).emitOpError()
+             << "has " << count << " " << what
+             << ", expected fewer than 2^31 on a GPU";
   Geometry geometry = Chooser(walk, baseBytes).run();
   for (unsigned i = 0; i < walk.results.size(); ++i)
     if (geometry.loops && walk.isChunked(i) && !isChunkScalar(walk, i))
-      return FusedOp(walk.op).emitOpError() << "sums rows of " << walk.numCols << " columns that it also reduces, expected no more than a GPU's "
-                                            << "block holds in registers; reduce them in a kernel of its own";
+      return FusedOp(walk.op).emitOpError()
+             << "sums rows of " << walk.numCols
+             << " columns that it also reduces, expected no more than a GPU's "
+             << "block holds in registers; reduce them in a kernel of its own";
   if (geometry.grid() > INT32_MAX)
-    return FusedOp(walk.op).emitOpError() << "needs " << geometry.grid() << " blocks, expected fewer than 2^31 on a GPU";
+    return FusedOp(walk.op).emitOpError()
+           << "needs " << geometry.grid()
+           << " blocks, expected fewer than 2^31 on a GPU";
   return geometry;
 }
 

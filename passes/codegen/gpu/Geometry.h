@@ -26,14 +26,19 @@ struct Geometry {
   /// Threads, next to each other, that share each vertical sum of their place
   /// and then hold all of it: a power of two up to a warp.
   int64_t verticalParts = 1;
-  int64_t columnBlocks = 1; // blocks that share a row; one when rows are reduced
-  int64_t rowBlocks = 1;    // blocks along rows: one a chunk when there are chunks
-  int64_t sharedBytes = 0;  // static, of a block
+  int64_t columnBlocks =
+      1;                 // blocks that share a row; one when rows are reduced
+  int64_t rowBlocks = 1; // blocks along rows: one a chunk when there are chunks
+  int64_t sharedBytes = 0; // static, of a block
 
-  int64_t block() const { return std::max<int64_t>(32, threadsPerRow * rowsAtOnce * verticalParts); }
+  int64_t block() const {
+    return std::max<int64_t>(32, threadsPerRow * rowsAtOnce * verticalParts);
+  }
   int64_t grid() const { return rowBlocks * columnBlocks; }
   /// Vectors of a row of `columns`.
-  int64_t vectorsOf(int64_t columns) const { return (columns + (shifted ? 2 * width - 2 : width - 1)) / width; }
+  int64_t vectorsOf(int64_t columns) const {
+    return (columns + (shifted ? 2 * width - 2 : width - 1)) / width;
+  }
   /// Vectors of columns that one block covers.
   int64_t vectorsPerBlock() const { return threadsPerRow * vectors; }
 };
@@ -44,11 +49,13 @@ bool reducesColumns(const Walk &walk);
 bool isChunkScalar(const Walk &walk, unsigned result);
 /// Bytes by which each address of the access along a vector is a multiple,
 /// 16 at most.
-int64_t alignmentOf(const Walk &walk, const Geometry &geometry, const Access &access, int64_t baseBytes);
+int64_t alignmentOf(const Walk &walk, const Geometry &geometry,
+                    const Access &access, int64_t baseBytes);
 /// Of inputs, then results.
 llvm::SmallVector<int64_t> baseAlignments(const KernelSpec &spec);
 
 /// Fails with an error at the op when rows or columns exceed 2^31.
-mlir::FailureOr<Geometry> chooseGeometry(const Walk &walk, llvm::ArrayRef<int64_t> baseBytes);
+mlir::FailureOr<Geometry> chooseGeometry(const Walk &walk,
+                                         llvm::ArrayRef<int64_t> baseBytes);
 
 } // namespace meshwork::codegen

@@ -12,33 +12,45 @@ namespace meshwork::codegen {
 using namespace transformer;
 
 void loadGpuKernelDialects(MLIRContext &context) {
-  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect, NVVM::NVVMDialect,
-                      scf::SCFDialect, vector::VectorDialect>();
+  context
+      .loadDialect<arith::ArithDialect, cf::ControlFlowDialect, gpu::GPUDialect,
+                   LLVM::LLVMDialect, math::MathDialect, NVVM::NVVMDialect,
+                   scf::SCFDialect, vector::VectorDialect>();
 }
 
 namespace {
-gpu::GPUFuncOp addFunction(gpu::GPUModuleOp module, Location loc, StringRef name, size_t pointers, size_t streams, const Geometry &geometry) {
+gpu::GPUFuncOp addFunction(gpu::GPUModuleOp module, Location loc,
+                           StringRef name, size_t pointers, size_t streams,
+                           const Geometry &geometry) {
   MLIRContext *context = module.getContext();
   SmallVector<Type> types(pointers, LLVM::LLVMPointerType::get(context, 1));
   types.append(streams, IntegerType::get(context, 32));
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function = gpu::GPUFuncOp::create(builder, loc, name, FunctionType::get(context, types, {}));
-  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
-  function.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr({static_cast<int32_t>(geometry.block()), 1, 1}));
-  function.setKnownGridSizeAttr(builder.getDenseI32ArrayAttr({static_cast<int32_t>(geometry.grid()), 1, 1}));
+  auto function = gpu::GPUFuncOp::create(builder, loc, name,
+                                         FunctionType::get(context, types, {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                    builder.getUnitAttr());
+  function.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr(
+      {static_cast<int32_t>(geometry.block()), 1, 1}));
+  function.setKnownGridSizeAttr(builder.getDenseI32ArrayAttr(
+      {static_cast<int32_t>(geometry.grid()), 1, 1}));
   return function;
 }
 
-std::string addShared(gpu::GPUModuleOp module, Location loc, StringRef function, int64_t bytes) {
+std::string addShared(gpu::GPUModuleOp module, Location loc, StringRef function,
+                      int64_t bytes) {
   if (!bytes)
     return "";
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getF32Type(), bytes / 4);
   std::string name = ("shared_" + function).str();
-  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(), /*alignment=*/16, /*addrSpace=*/3);
+  auto global = LLVM::GlobalOp::create(
+      builder, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name,
+      Attribute(), /*alignment=*/16, /*addrSpace=*/3);
   Block *block = builder.createBlock(&global.getInitializerRegion());
   builder.setInsertionPointToEnd(block);
-  LLVM::ReturnOp::create(builder, loc, LLVM::UndefOp::create(builder, loc, type).getResult());
+  LLVM::ReturnOp::create(builder, loc,
+                         LLVM::UndefOp::create(builder, loc, type).getResult());
   return name;
 }
 
@@ -48,13 +60,15 @@ std::string textOf(gpu::GPUFuncOp function) {
   llvm::raw_string_ostream stream(text);
   function->print(stream, OpPrintingFlags().useLocalScope());
   for (const std::string &mark : {"@shared_" + name, "@" + name})
-    for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
+    for (size_t at = text.find(mark); at != std::string::npos;
+         at = text.find(mark, at))
       text.erase(at, mark.size());
   return text;
 }
 } // namespace
 
-FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec, gpu::GPUModuleOp module) {
+FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec,
+                                   gpu::GPUModuleOp module) {
   FailureOr<Walk> walk = planWalk(spec);
   if (failed(walk))
     return failure();
@@ -69,13 +83,16 @@ FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec, gpu::GPUModuleOp modu
     kernel.streams.push_back(static_cast<int32_t>(dropout.getStream()));
   });
   Location loc = walk->op.getLoc();
-  std::string shared = addShared(module, loc, spec.symbol, geometry->sharedBytes);
-  gpu::GPUFuncOp function = addFunction(module, loc, spec.symbol, baseBytes.size(), dropouts.size(), *geometry);
+  std::string shared =
+      addShared(module, loc, spec.symbol, geometry->sharedBytes);
+  gpu::GPUFuncOp function = addFunction(
+      module, loc, spec.symbol, baseBytes.size(), dropouts.size(), *geometry);
   BlockKernel(*walk, *geometry, baseBytes).build(function, dropouts, shared);
   return kernel;
 }
 
-FailureOr<std::vector<GpuKernel>> emitGpuKernels(ArrayRef<KernelSpec> specs, gpu::GPUModuleOp module) {
+FailureOr<std::vector<GpuKernel>> emitGpuKernels(ArrayRef<KernelSpec> specs,
+                                                 gpu::GPUModuleOp module) {
   std::vector<GpuKernel> kernels;
   llvm::StringMap<std::string> known;
   bool allEmitted = true; // Report every cluster that has no kernel.

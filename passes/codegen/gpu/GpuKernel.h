@@ -4,7 +4,8 @@
 //   launch.symbol = kernel->function; launch.grid = kernel->geometry.grid();
 //
 // The function takes a pointer to the first element of each operand, then of
-// each result, then the stream of each dropout (i32). Its grid and block are one-dimensional.
+// each result, then the stream of each dropout (i32). Its grid and block are
+// one-dimensional.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ namespace meshwork::codegen {
 
 struct GpuKernel {
   std::string symbol;   // of the spec
-  std::string function; // that computes it; kernels that differ in streams alone share one
+  std::string function; // that computes it; kernels that differ in streams
+                        // alone share one
   llvm::SmallVector<int32_t> streams;
   Geometry geometry;
 };
@@ -24,10 +26,12 @@ struct GpuKernel {
 /// Appends `spec` as a gpu.func of arith, math, scf, vector, gpu and llvm to
 /// `module`, whose context must have these dialects (loadGpuKernelDialects).
 /// Errors are those of emitKernel and chooseGeometry.
-mlir::FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec, mlir::gpu::GPUModuleOp module);
+mlir::FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec,
+                                         mlir::gpu::GPUModuleOp module);
 
 /// All of them, in order; equal functions are one, named after the first.
-mlir::FailureOr<std::vector<GpuKernel>> emitGpuKernels(llvm::ArrayRef<KernelSpec> specs, mlir::gpu::GPUModuleOp module);
+mlir::FailureOr<std::vector<GpuKernel>>
+emitGpuKernels(llvm::ArrayRef<KernelSpec> specs, mlir::gpu::GPUModuleOp module);
 
 /// Loads what the kernels consist of.
 void loadGpuKernelDialects(mlir::MLIRContext &context);

@@ -1,7 +1,8 @@
-// Kernels that call device functions of library/: one for each set of constants.
+// Kernels that call device functions of library/: one for each set of
+// constants.
 //
-//   FailureOr<LibraryKernels> library = emitLibraryKernels(schedule, gpuModule);
-//   instruction.kernels = library->ofInstruction.at(op);
+//   FailureOr<LibraryKernels> library = emitLibraryKernels(schedule,
+//   gpuModule); instruction.kernels = library->ofInstruction.at(op);
 #pragma once
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -23,9 +24,10 @@ struct LibraryKernels {
 
 /// Appends the kernels of all instructions of `schedule` to `module`, whose
 /// context has the dialects of loadGpuKernelDialects: a gpu.func with the
-/// arguments that Plan.fbs says, which calls a function that the module declares.
-/// Kernels that differ in streams alone share a gpu.func.
-/// Reports every instruction that has none.
-mlir::FailureOr<LibraryKernels> emitLibraryKernels(mlir::ModuleOp schedule, mlir::gpu::GPUModuleOp module);
+/// arguments that Plan.fbs says, which calls a function that the module
+/// declares. Kernels that differ in streams alone share a gpu.func. Reports
+/// every instruction that has none.
+mlir::FailureOr<LibraryKernels>
+emitLibraryKernels(mlir::ModuleOp schedule, mlir::gpu::GPUModuleOp module);
 
 } // namespace meshwork::codegen

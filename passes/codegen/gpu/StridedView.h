@@ -13,7 +13,7 @@ struct Run {
 struct StridedView {
   mlir::Type element;
   llvm::SmallVector<int64_t> shape, strides; // strides in elements
-  int64_t alignBytes;                        // of its first element, on every rank
+  int64_t alignBytes; // of its first element, on every rank
 
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   int64_t bytes() const { return element.getIntOrFloatBitWidth() / 8; }
@@ -21,10 +21,14 @@ struct StridedView {
 
 StridedView stridedView(mlir::Value view);
 
-/// Dims [first, last) as one run; an error at `op` when their strides do not nest.
-mlir::FailureOr<Run> collapse(mlir::Operation *op, const StridedView &view, int64_t first, int64_t last, llvm::StringRef role);
+/// Dims [first, last) as one run; an error at `op` when their strides do not
+/// nest.
+mlir::FailureOr<Run> collapse(mlir::Operation *op, const StridedView &view,
+                              int64_t first, int64_t last,
+                              llvm::StringRef role);
 
 /// `count` blocks, or an error at `op` when a GPU has no such grid.
-mlir::FailureOr<int64_t> gridOf(mlir::Operation *op, int64_t threads, int64_t block);
+mlir::FailureOr<int64_t> gridOf(mlir::Operation *op, int64_t threads,
+                                int64_t block);
 
 } // namespace meshwork::codegen

@@ -15,7 +15,9 @@ ThreadValue ThreadBody::eval(Value value, int64_t rotation) {
     if (auto known = values.find({value, rotation, at}); known != values.end())
       return known->second;
   ThreadValue result = compute(value, rotation);
-  return values[{value, rotation, result.scope & ofPlace ? static_cast<int>(place->number) : -1}] = result;
+  return values[{value, rotation,
+                 result.scope & ofPlace ? static_cast<int>(place->number)
+                                        : -1}] = result;
 }
 
 void ThreadBody::forgetComputed() {
@@ -32,15 +34,25 @@ ThreadValue ThreadBody::compute(Value value, int64_t rotation) {
       return eval(map.getInputs()[argument.getArgNumber()], rotation);
     ThreadValue stored = loadStored(argument.getArgNumber(), rotation);
     // What a loop over rows keeps is kept as it is stored, in fewer registers.
-    unsigned scope = stored.scope == ofPlace ? static_cast<unsigned>(ofBoth) : stored.scope;
-    return {fromStorage(builders[scope], loc(), stored.value, access(argument.getArgNumber()).type), scope};
+    unsigned scope =
+        stored.scope == ofPlace ? static_cast<unsigned>(ofBoth) : stored.scope;
+    return {fromStorage(builders[scope], loc(), stored.value,
+                        access(argument.getArgNumber()).type),
+            scope};
   }
   if (auto map = dyn_cast<MapOp>(def))
-    return eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), rotation);
+    return eval(map.getBody().front().getTerminator()->getOperand(
+                    cast<OpResult>(value).getResultNumber()),
+                rotation);
   if (auto roll = dyn_cast<RollOp>(def))
-    return eval(roll.getInput(), roll.getShift() ? (rotation + roll.getShift()) % walk.cols.back().size : rotation);
+    return eval(roll.getInput(),
+                roll.getShift()
+                    ? (rotation + roll.getShift()) % walk.cols.back().size
+                    : rotation);
   if (auto reduce = dyn_cast<ReduceOp>(def)) // A value per row does not rotate.
-    return walk.formOf(reduce) == ReduceForm::vertical ? evalVertical(reduce) : values.lookup({value, 0, -1});
+    return walk.formOf(reduce) == ReduceForm::vertical
+               ? evalVertical(reduce)
+               : values.lookup({value, 0, -1});
   return computeInBody(def, rotation);
 }
 
@@ -52,7 +64,8 @@ ThreadValue ThreadBody::computeInBody(Operation *op, int64_t rotation) {
     return evalIndex(index.getDimAttr(), rotation);
   if (auto dropout = dyn_cast<DropoutMaskOp>(op))
     return evalDropout(dropout, operands, rotation);
-  bool divides = isa<arith::DivFOp>(op) && isa<VectorType>(operands[0].value.getType());
+  bool divides =
+      isa<arith::DivFOp>(op) && isa<VectorType>(operands[0].value.getType());
   if (divides && !isa<VectorType>(operands[1].value.getType()))
     return multiplyByInverse(operands[0], operands[1]);
   return cloneOver(op, operands);
@@ -67,10 +80,12 @@ static void allowApproximation(Operation *op) {
   arith::FastMathFlags flags = arith::FastMathFlags::contract;
   if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
     flags = flags | arith::FastMathFlags::afn;
-  op->setAttr(fast.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), flags));
+  op->setAttr(fast.getFastMathAttrName(),
+              arith::FastMathFlagsAttr::get(op->getContext(), flags));
 }
 
-ThreadValue ThreadBody::cloneOver(Operation *op, ArrayRef<ThreadValue> operands) {
+ThreadValue ThreadBody::cloneOver(Operation *op,
+                                  ArrayRef<ThreadValue> operands) {
   unsigned scope = uniform;
   bool isWide = false;
   for (const ThreadValue &operand : operands) {
@@ -88,13 +103,16 @@ ThreadValue ThreadBody::cloneOver(Operation *op, ArrayRef<ThreadValue> operands)
   return {copy->getResult(0), scope};
 }
 
-ThreadValue ThreadBody::multiplyByInverse(ThreadValue value, ThreadValue divisor) {
+ThreadValue ThreadBody::multiplyByInverse(ThreadValue value,
+                                          ThreadValue divisor) {
   OpBuilder &outer = builders[divisor.scope];
-  Value inverse = arith::DivFOp::create(outer, loc(), constant(1), divisor.value);
+  Value inverse =
+      arith::DivFOp::create(outer, loc(), constant(1), divisor.value);
   allowApproximation(inverse.getDefiningOp());
   unsigned scope = value.scope | divisor.scope;
   OpBuilder &b = builders[scope];
-  Value product = arith::MulFOp::create(b, loc(), value.value, spread(b, inverse));
+  Value product =
+      arith::MulFOp::create(b, loc(), value.value, spread(b, inverse));
   allowApproximation(product.getDefiningOp());
   return {product, scope};
 }
@@ -105,7 +123,9 @@ Value ThreadBody::lanes(Type element, int64_t step) {
   SmallVector<Attribute> steps;
   for (int64_t i = 0; i < geometry.width; ++i)
     steps.push_back(IntegerAttr::get(element, i * step));
-  return arith::ConstantOp::create(b, loc(), DenseElementsAttr::get(cast<VectorType>(vectorOf(element)), steps));
+  return arith::ConstantOp::create(
+      b, loc(),
+      DenseElementsAttr::get(cast<VectorType>(vectorOf(element)), steps));
 }
 
 ThreadValue ThreadBody::evalIndex(StringAttr dim, int64_t rotation) {
@@ -115,50 +135,72 @@ ThreadValue ThreadBody::evalIndex(StringAttr dim, int64_t rotation) {
   if (dim != walk.vectorKey() || !isVector())
     return position;
   OpBuilder &b = builders[position.scope];
-  Value all = arith::AddIOp::create(b, loc(), spread(b, position.value), lanes(b.getI32Type(), 1));
+  Value all = arith::AddIOp::create(b, loc(), spread(b, position.value),
+                                    lanes(b.getI32Type(), 1));
   return {all, position.scope};
 }
 
 /// Draws for up to four elements at once: longer vectors would take the CPU's
 /// way of multiplying in pairs.
-static Value drawWords(OpBuilder &b, Location loc, Value position, const std::array<Value, 4> &uniforms) {
+static Value drawWords(OpBuilder &b, Location loc, Value position,
+                       const std::array<Value, 4> &uniforms) {
   auto vectors = dyn_cast<VectorType>(position.getType());
   int64_t width = vectors ? vectors.getNumElements() : 1;
   if (width > 4) {
     auto all = llvm::to_vector(llvm::seq<int64_t>(0, width));
-    ArrayRef<int64_t> low = ArrayRef(all).take_front(width / 2), high = ArrayRef(all).drop_front(width / 2);
-    Value first = drawWords(b, loc, vector::ShuffleOp::create(b, loc, position, position, low), uniforms);
-    Value second = drawWords(b, loc, vector::ShuffleOp::create(b, loc, position, position, high), uniforms);
+    ArrayRef<int64_t> low = ArrayRef(all).take_front(width / 2),
+                      high = ArrayRef(all).drop_front(width / 2);
+    Value first = drawWords(
+        b, loc, vector::ShuffleOp::create(b, loc, position, position, low),
+        uniforms);
+    Value second = drawWords(
+        b, loc, vector::ShuffleOp::create(b, loc, position, position, high),
+        uniforms);
     return vector::ShuffleOp::create(b, loc, first, second, all);
   }
   Type words = vectors ? Type(vectors.clone(b.getI32Type())) : b.getI32Type();
-  auto spread = [&](Value value) -> Value { return vectors ? vector::BroadcastOp::create(b, loc, words, value).getResult() : value; };
+  auto spread = [&](Value value) -> Value {
+    return vectors
+               ? vector::BroadcastOp::create(b, loc, words, value).getResult()
+               : value;
+  };
   auto [step, zero, seed, stream] = uniforms;
-  Value high = arith::ShRUIOp::create(b, loc, position, constantOf(b, loc, position.getType(), 32));
-  return philoxWord(b, loc, {arith::TruncIOp::create(b, loc, words, position), arith::TruncIOp::create(b, loc, words, high), spread(step), spread(zero)},
+  Value high = arith::ShRUIOp::create(
+      b, loc, position, constantOf(b, loc, position.getType(), 32));
+  return philoxWord(b, loc,
+                    {arith::TruncIOp::create(b, loc, words, position),
+                     arith::TruncIOp::create(b, loc, words, high), spread(step),
+                     spread(zero)},
                     {spread(seed), spread(stream)});
 }
 
 /// As BodyEmitter's: the element's row-major position in the whole space, with
 /// `batch` counted from the first sample and other dims from their offsets.
-ThreadValue ThreadBody::evalDropout(DropoutMaskOp op, ArrayRef<ThreadValue> operands, int64_t rotation) {
+ThreadValue ThreadBody::evalDropout(DropoutMaskOp op,
+                                    ArrayRef<ThreadValue> operands,
+                                    int64_t rotation) {
   auto space = tensorType(op->getParentOp()->getResult(0));
-  SmallVector<int64_t> strides = rowMajor(op.getSpace().value_or(space.getShape()));
+  SmallVector<int64_t> strides =
+      rowMajor(op.getSpace().value_or(space.getShape()));
   OpBuilder &b = builders[ofBoth];
   Value sum = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(0));
   auto add = [&](Value position, int64_t stride) {
     Value wide = arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
-    Value step = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
-    sum = arith::AddIOp::create(b, loc(), sum, arith::MulIOp::create(b, loc(), wide, step));
+    Value step =
+        arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
+    sum = arith::AddIOp::create(b, loc(), sum,
+                                arith::MulIOp::create(b, loc(), wide, step));
   };
   if (op.getDims())
-    for (auto [offset, name] : llvm::zip_equal(operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
+    for (auto [offset, name] : llvm::zip_equal(
+             operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
       add(offset.value, strides[dimsOf(space).find(name)]);
   int64_t laneStride = 0;
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
     if (name == "batch")
       add(operands[2].value, strides[i]);
-    ThreadValue position = space.getDimSize(i) == 1 ? ThreadValue() : positionOf(name, rotation);
+    ThreadValue position =
+        space.getDimSize(i) == 1 ? ThreadValue() : positionOf(name, rotation);
     if (!position.value)
       continue;
     add(position.value, strides[i]);
@@ -166,13 +208,24 @@ ThreadValue ThreadBody::evalDropout(DropoutMaskOp op, ArrayRef<ThreadValue> oper
   }
   bool isWide = isVector() && laneStride;
   if (isWide)
-    sum = arith::AddIOp::create(b, loc(), spread(b, sum), lanes(b.getI64Type(), laneStride));
-  Value word = drawWords(b, loc(), sum, {operands[1].value, number(0), operands[0].value, streams.lookup(op)});
+    sum = arith::AddIOp::create(b, loc(), spread(b, sum),
+                                lanes(b.getI64Type(), laneStride));
+  Value word = drawWords(
+      b, loc(), sum,
+      {operands[1].value, number(0), operands[0].value, streams.lookup(op)});
   double rate = op.getRate().convertToDouble();
-  auto threshold = static_cast<int32_t>(static_cast<uint32_t>(rate * 4294967296.0));
-  Value isKept = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word, constantOf(b, loc(), word.getType(), threshold));
-  auto like = [&](double value) { return isWide ? spread(b, constant(static_cast<float>(value))) : constant(static_cast<float>(value)); };
-  return {arith::SelectOp::create(b, loc(), isKept, like(1.0 / (1.0 - rate)), like(0)), ofBoth};
+  auto threshold =
+      static_cast<int32_t>(static_cast<uint32_t>(rate * 4294967296.0));
+  Value isKept =
+      arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word,
+                            constantOf(b, loc(), word.getType(), threshold));
+  auto like = [&](double value) {
+    return isWide ? spread(b, constant(static_cast<float>(value)))
+                  : constant(static_cast<float>(value));
+  };
+  return {arith::SelectOp::create(b, loc(), isKept, like(1.0 / (1.0 - rate)),
+                                  like(0)),
+          ofBoth};
 }
 
 /// What `value` changes with, sums over chunks aside.
@@ -182,7 +235,9 @@ unsigned ThreadBody::scopeOf(Value value) {
   if (def) {
     for (Value operand : def->getOperands())
       scope |= scopeOf(operand);
-    def->walk([&](Operation *inner) { scope |= isa<IndexOp, DropoutMaskOp>(inner) ? ofBoth : uniform; });
+    def->walk([&](Operation *inner) {
+      scope |= isa<IndexOp, DropoutMaskOp>(inner) ? ofBoth : uniform;
+    });
     return scope;
   }
   const Access &access = walk.inputs[cast<BlockArgument>(value).getArgNumber()];
@@ -195,14 +250,17 @@ ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
   unsigned scope = scopeOf(reduce.getInput());
   auto input = tensorType(reduce.getInput());
   SmallVector<StringAttr> dims;
-  for (auto [name, size] : llvm::zip_equal(dimsOf(input).getNames(), input.getShape()))
+  for (auto [name, size] :
+       llvm::zip_equal(dimsOf(input).getNames(), input.getShape()))
     if (reduce.getDims().find(name) >= 0 && size != 1)
       dims.push_back(name);
   SmallVector<OpBuilder, 4> before(builders);
   builders.assign(4, before[scope]);
   bool isWide = isVector() && (scope & ofPlace);
   Value start = identity(reduce.getKind() == Reduction::max);
-  Value sum = sumVertical(reduce, dims, isWide ? spread(builders[scope], start) : start, isWide, geometry.verticalParts);
+  Value sum =
+      sumVertical(reduce, dims, isWide ? spread(builders[scope], start) : start,
+                  isWide, geometry.verticalParts);
   if (geometry.verticalParts > 1)
     sum = sumOfParts(builders[scope], sum, reduce.getKind() == Reduction::max);
   before[scope] = builders[scope];
@@ -211,31 +269,41 @@ ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
 }
 
 /// Up to eight loads are under way before the first is added.
-Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide, int64_t parts) {
+Value ThreadBody::sumVertical(ReduceOp reduce, ArrayRef<StringAttr> dims,
+                              Value carried, bool wide, int64_t parts) {
   if (dims.empty()) {
     Value part = eval(reduce.getInput()).value;
-    return combine(builders[ofBoth], reduce.getKind() == Reduction::max, carried, wide ? spread(builders[ofBoth], part) : part);
+    return combine(builders[ofBoth], reduce.getKind() == Reduction::max,
+                   carried, wide ? spread(builders[ofBoth], part) : part);
   }
   auto input = tensorType(reduce.getInput());
-  int64_t count = llvm::divideCeil(input.getDimSize(dimsOf(input).find(dims.front())), parts), unrolled = 1;
-  // Of hundreds of sums (a norm) a loop keeps all from being loaded first, into more
-  // registers than there are.
+  int64_t count = llvm::divideCeil(
+              input.getDimSize(dimsOf(input).find(dims.front())), parts),
+          unrolled = 1;
+  // Of hundreds of sums (a norm) a loop keeps all from being loaded first, into
+  // more registers than there are.
   bool hasMany = llvm::range_size(reduce->getBlock()->getOps<ReduceOp>()) > 16;
   int64_t most = hasMany && count <= 8 ? 4 : 8;
   while (dims.size() == 1 && unrolled < most && count % (unrolled * 2) == 0)
     unrolled *= 2;
   if (count == unrolled && !(hasMany && count > 1))
-    return sumPositions(reduce, dims, carried, wide, number(0), unrolled, parts);
-  auto loop = scf::ForOp::create(builders[ofBoth], loc(), number(0), number(count), number(unrolled), ValueRange(carried));
+    return sumPositions(reduce, dims, carried, wide, number(0), unrolled,
+                        parts);
+  auto loop =
+      scf::ForOp::create(builders[ofBoth], loc(), number(0), number(count),
+                         number(unrolled), ValueRange(carried));
   SmallVector<OpBuilder, 4> before(builders);
   builders.assign(4, OpBuilder::atBlockEnd(loop.getBody()));
-  carried = sumPositions(reduce, dims, loop.getRegionIterArg(0), wide, loop.getInductionVar(), unrolled, parts);
+  carried = sumPositions(reduce, dims, loop.getRegionIterArg(0), wide,
+                         loop.getInductionVar(), unrolled, parts);
   scf::YieldOp::create(builders[ofBoth], loc(), carried);
   builders = before;
   return loop.getResult(0);
 }
 
-Value ThreadBody::sumPositions(ReduceOp reduce, ArrayRef<StringAttr> dims, Value carried, bool wide, Value first, int64_t count, int64_t parts) {
+Value ThreadBody::sumPositions(ReduceOp reduce, ArrayRef<StringAttr> dims,
+                               Value carried, bool wide, Value first,
+                               int64_t count, int64_t parts) {
   auto knownValues = values;
   auto knownLoads = loads;
   auto input = tensorType(reduce.getInput());
@@ -244,19 +312,23 @@ Value ThreadBody::sumPositions(ReduceOp reduce, ArrayRef<StringAttr> dims, Value
   Values found;
   for (int64_t i = 0; i < count; ++i) {
     OpBuilder &b = builders[ofBoth];
-    Value position = i ? arith::AddIOp::create(b, loc(), first, number(i)).getResult() : first;
+    Value position =
+        i ? arith::AddIOp::create(b, loc(), first, number(i)).getResult()
+          : first;
     if (parts > 1) {
       position = arith::MulIOp::create(b, loc(), position, number(parts));
       position = arith::AddIOp::create(b, loc(), position, verticalPart);
     }
     Value exists; // null: always
     if (size % parts) {
-      exists = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, position, number(size));
+      exists = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt,
+                                     position, number(size));
       position = arith::MinSIOp::create(b, loc(), position, number(size - 1));
     }
     verticalPositions.push_back({dims.front(), position});
     if (dims.size() > 1)
-      carried = sumVertical(reduce, dims.drop_front(), carried, wide, /*parts=*/1);
+      carried =
+          sumVertical(reduce, dims.drop_front(), carried, wide, /*parts=*/1);
     else
       found.push_back(orNothing(exists, eval(reduce.getInput()).value, isMax));
     verticalPositions.pop_back();
@@ -275,13 +347,17 @@ Value ThreadBody::orNothing(Value exists, Value part, bool isMax) {
     return part;
   OpBuilder &b = builders[ofBoth];
   Value nothing = identity(isMax);
-  return arith::SelectOp::create(b, loc(), exists, part, isa<VectorType>(part.getType()) ? spread(b, nothing) : nothing);
+  return arith::SelectOp::create(
+      b, loc(), exists, part,
+      isa<VectorType>(part.getType()) ? spread(b, nothing) : nothing);
 }
 
 /// Both sides of an exchange add the same two numbers, so all end equal.
 Value ThreadBody::sumOfParts(OpBuilder &b, Value sum, bool isMax) {
   auto exchange = [&](Value value, int64_t offset) -> Value {
-    return gpu::ShuffleOp::create(b, loc(), value, static_cast<int32_t>(offset), 32, gpu::ShuffleMode::XOR).getShuffleResult();
+    return gpu::ShuffleOp::create(b, loc(), value, static_cast<int32_t>(offset),
+                                  32, gpu::ShuffleMode::XOR)
+        .getShuffleResult();
   };
   for (int64_t offset = geometry.verticalParts / 2; offset > 0; offset /= 2) {
     auto type = dyn_cast<VectorType>(sum.getType());
@@ -291,7 +367,10 @@ Value ThreadBody::sumOfParts(OpBuilder &b, Value sum, bool isMax) {
     }
     Value others = sum;
     for (int64_t i = 0; i < type.getNumElements(); ++i)
-      others = vector::InsertOp::create(b, loc(), exchange(vector::ExtractOp::create(b, loc(), sum, i), offset), others, i);
+      others = vector::InsertOp::create(
+          b, loc(),
+          exchange(vector::ExtractOp::create(b, loc(), sum, i), offset), others,
+          i);
     sum = combine(b, isMax, sum, others);
   }
   return sum;
@@ -304,6 +383,8 @@ Value ThreadBody::combine(OpBuilder &b, bool isMax, Value a, Value c) {
   return arith::AddFOp::create(b, loc(), a, c);
 }
 
-Value ThreadBody::add(Value a, Value c, unsigned scope) { return arith::AddFOp::create(builders[scope], loc(), a, c); }
+Value ThreadBody::add(Value a, Value c, unsigned scope) {
+  return arith::AddFOp::create(builders[scope], loc(), a, c);
+}
 
 } // namespace meshwork::codegen

@@ -23,9 +23,11 @@ struct ThreadValue {
 /// One vector of columns of a thread.
 struct Place {
   unsigned number = 0; // of the vectors that a thread holds
-  llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>, 2> positions; // i32, of the first column
-  mlir::Value active;  // i1; null when it always exists
-  mlir::Value lanes;   // which of its columns exist; null when all that is active does
+  llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>, 2>
+      positions;      // i32, of the first column
+  mlir::Value active; // i1; null when it always exists
+  mlir::Value
+      lanes; // which of its columns exist; null when all that is active does
 };
 
 class ThreadBody {
@@ -33,33 +35,44 @@ public:
   using Values = llvm::SmallVector<mlir::Value>;
   using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
 
-  ThreadBody(const Walk &walk, const Geometry &geometry, llvm::ArrayRef<int64_t> baseBytes);
+  ThreadBody(const Walk &walk, const Geometry &geometry,
+             llvm::ArrayRef<int64_t> baseBytes);
 
-  /// Begins in a kernel's entry block. `pointers` are of the inputs, then of the results.
+  /// Begins in a kernel's entry block. `pointers` are of the inputs, then of
+  /// the results.
   void begin(mlir::Block *entry, mlir::ValueRange pointers);
   /// Which of the threads that share vertical sums this is.
   void setVerticalPart(mlir::Value part) { verticalPart = part; }
-  void setStream(mlir::Operation *dropout, mlir::Value stream) { streams[dropout] = stream; }
+  void setStream(mlir::Operation *dropout, mlir::Value stream) {
+    streams[dropout] = stream;
+  }
 
   /// Where ops of this scope go now.
   mlir::OpBuilder &builder(unsigned scope = ofBoth) { return builders[scope]; }
-  /// A loop at the end of what `changes` (a bit) changes, over [lower, upper), i32.
-  /// What scopes without that bit need is emitted before it.
-  Values loop(unsigned changes, mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange carried, LoopBody body);
-  void bindRow(mlir::StringAttr key, mlir::Value position) { rowPositions.push_back({key, position}); }
+  /// A loop at the end of what `changes` (a bit) changes, over [lower, upper),
+  /// i32. What scopes without that bit need is emitted before it.
+  Values loop(unsigned changes, mlir::Value lower, mlir::Value upper,
+              int64_t step, mlir::ValueRange carried, LoopBody body);
+  void bindRow(mlir::StringAttr key, mlir::Value position) {
+    rowPositions.push_back({key, position});
+  }
   void setPlace(const Place *newPlace) { place = newPlace; }
   const Place *current() const { return place; }
   /// Values of places are computed anew from what was loaded.
   void forgetComputed();
 
-  /// A tensor of the cluster, or a value in one of its maps, at the current row and place.
+  /// A tensor of the cluster, or a value in one of its maps, at the current row
+  /// and place.
   ThreadValue eval(mlir::Value value, int64_t rotation = 0);
-  void define(mlir::Value reduction, mlir::Value value) { values[{reduction, 0, -1}] = {value, ofRow}; }
+  void define(mlir::Value reduction, mlir::Value value) {
+    values[{reduction, 0, -1}] = {value, ofRow};
+  }
   /// Loads all inputs that have cols, here, so that no store comes between.
   void preload();
   /// Result `i` at the current row and place, as it is now.
   mlir::Value loadResult(unsigned i);
-  /// Stores it where `condition` holds (always, when null) and the place exists.
+  /// Stores it where `condition` holds (always, when null) and the place
+  /// exists.
   void storeResult(unsigned i, mlir::Value value, mlir::Value condition);
   /// Elements by which the current row of an access that has rows and cols lies
   /// behind a multiple of the width, i32.
@@ -67,28 +80,40 @@ public:
 
   /// A vector of the walk's width, or the scalar itself where that is one.
   mlir::Value spread(mlir::OpBuilder &b, mlir::Value value);
-  mlir::Value number(int64_t value);   // i32
+  mlir::Value number(int64_t value); // i32
   mlir::Value constant(float value);
-  mlir::Value identity(bool isMax) { return constant(isMax ? -std::numeric_limits<float>::infinity() : 0.0f); }
-  mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value a, mlir::Value c);
+  mlir::Value identity(bool isMax) {
+    return constant(isMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+  }
+  mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value a,
+                      mlir::Value c);
   mlir::Value add(mlir::Value a, mlir::Value c, unsigned scope = ofBoth);
   mlir::Location loc() const { return walk.op->getLoc(); }
   bool isVector() const { return geometry.width > 1; }
 
 private:
-  using Key = std::tuple<mlir::Value, int64_t, int>; // value, rotation, place or -1
+  using Key =
+      std::tuple<mlir::Value, int64_t, int>; // value, rotation, place or -1
   ThreadValue compute(mlir::Value value, int64_t rotation);
   ThreadValue computeInBody(mlir::Operation *op, int64_t rotation);
-  ThreadValue cloneOver(mlir::Operation *op, llvm::ArrayRef<ThreadValue> operands);
+  ThreadValue cloneOver(mlir::Operation *op,
+                        llvm::ArrayRef<ThreadValue> operands);
   ThreadValue multiplyByInverse(ThreadValue value, ThreadValue divisor);
   ThreadValue evalIndex(mlir::StringAttr dim, int64_t rotation);
-  ThreadValue evalDropout(transformer::DropoutMaskOp op, llvm::ArrayRef<ThreadValue> operands, int64_t rotation);
+  ThreadValue evalDropout(transformer::DropoutMaskOp op,
+                          llvm::ArrayRef<ThreadValue> operands,
+                          int64_t rotation);
   ThreadValue evalVertical(transformer::ReduceOp reduce);
   /// The sum along `dims`; of the first one this thread's share of `parts`.
-  mlir::Value sumVertical(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide, int64_t parts);
-  /// `count` positions of the first dim from `first` on, each `parts` after the one before.
-  mlir::Value sumPositions(transformer::ReduceOp reduce, llvm::ArrayRef<mlir::StringAttr> dims, mlir::Value carried, bool wide, mlir::Value first, int64_t count,
-                           int64_t parts);
+  mlir::Value sumVertical(transformer::ReduceOp reduce,
+                          llvm::ArrayRef<mlir::StringAttr> dims,
+                          mlir::Value carried, bool wide, int64_t parts);
+  /// `count` positions of the first dim from `first` on, each `parts` after the
+  /// one before.
+  mlir::Value sumPositions(transformer::ReduceOp reduce,
+                           llvm::ArrayRef<mlir::StringAttr> dims,
+                           mlir::Value carried, bool wide, mlir::Value first,
+                           int64_t count, int64_t parts);
   mlir::Value orNothing(mlir::Value exists, mlir::Value part, bool isMax);
   /// The sums of all threads that share them, in each.
   mlir::Value sumOfParts(mlir::OpBuilder &b, mlir::Value sum, bool isMax);
@@ -99,12 +124,21 @@ private:
   mlir::Value rotated(mlir::Value position, int64_t rotation);
   mlir::Value lanes(mlir::Type element, int64_t step);
   ThreadValue address(unsigned number, int64_t rotation);
-  const Access &access(unsigned number) const { return number < walk.inputs.size() ? walk.inputs[number] : walk.results[number - walk.inputs.size()]; }
+  const Access &access(unsigned number) const {
+    return number < walk.inputs.size()
+               ? walk.inputs[number]
+               : walk.results[number - walk.inputs.size()];
+  }
   ThreadValue loadStored(unsigned number, int64_t rotation);
   mlir::Value loadAt(mlir::OpBuilder &b, unsigned number, mlir::Value from);
-  void storeAt(mlir::OpBuilder &b, unsigned number, mlir::Value to, mlir::Value stored);
-  void storeLanes(mlir::OpBuilder &b, unsigned number, mlir::Value to, mlir::Value stored);
-  mlir::Type vectorOf(mlir::Type element) const { return isVector() ? mlir::VectorType::get({geometry.width}, element) : element; }
+  void storeAt(mlir::OpBuilder &b, unsigned number, mlir::Value to,
+               mlir::Value stored);
+  void storeLanes(mlir::OpBuilder &b, unsigned number, mlir::Value to,
+                  mlir::Value stored);
+  mlir::Type vectorOf(mlir::Type element) const {
+    return isVector() ? mlir::VectorType::get({geometry.width}, element)
+                      : element;
+  }
 
   const Walk &walk;
   const Geometry &geometry;
@@ -112,7 +146,8 @@ private:
   llvm::SmallVector<mlir::OpBuilder, 4> builders;
   mlir::Block *entry = nullptr;
   llvm::SmallVector<mlir::Value> bases;
-  llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>> rowPositions, verticalPositions;
+  llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>> rowPositions,
+      verticalPositions;
   mlir::Value verticalPart;
   const Place *place = nullptr;
   llvm::DenseMap<Key, ThreadValue> values;

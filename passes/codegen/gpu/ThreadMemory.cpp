@@ -1,6 +1,6 @@
-// Where a thread's elements are, and how it loads and stores them. A thread past
-// the end of a row or of all rows walks an element that exists, so loads need no
-// condition and cost no traffic; stores have one.
+// Where a thread's elements are, and how it loads and stores them. A thread
+// past the end of a row or of all rows walks an element that exists, so loads
+// need no condition and cost no traffic; stores have one.
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/codegen/BodyEmitter.h"
@@ -9,7 +9,8 @@
 using namespace mlir;
 namespace meshwork::codegen {
 
-ThreadBody::ThreadBody(const Walk &walk, const Geometry &geometry, ArrayRef<int64_t> baseBytes)
+ThreadBody::ThreadBody(const Walk &walk, const Geometry &geometry,
+                       ArrayRef<int64_t> baseBytes)
     : walk(walk), geometry(geometry), baseBytes(baseBytes) {}
 
 void ThreadBody::begin(Block *block, ValueRange pointers) {
@@ -22,7 +23,8 @@ Value ThreadBody::number(int64_t value) {
   Value &known = numbers[value];
   if (!known) {
     OpBuilder b = OpBuilder::atBlockBegin(entry);
-    known = arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(static_cast<int32_t>(value)));
+    known = arith::ConstantOp::create(
+        b, loc(), b.getI32IntegerAttr(static_cast<int32_t>(value)));
   }
   return known;
 }
@@ -35,24 +37,31 @@ Value ThreadBody::constant(float value) {
 Value ThreadBody::spread(OpBuilder &b, Value value) {
   if (!isVector() || isa<VectorType>(value.getType()))
     return value;
-  return vector::BroadcastOp::create(b, loc(), vectorOf(value.getType()), value);
+  return vector::BroadcastOp::create(b, loc(), vectorOf(value.getType()),
+                                     value);
 }
 
-ThreadBody::Values ThreadBody::loop(unsigned changes, Value lower, Value upper, int64_t step, ValueRange carried, LoopBody body) {
-  auto loop = scf::ForOp::create(builders[ofBoth], loc(), lower, upper, number(step), carried);
+ThreadBody::Values ThreadBody::loop(unsigned changes, Value lower, Value upper,
+                                    int64_t step, ValueRange carried,
+                                    LoopBody body) {
+  auto loop = scf::ForOp::create(builders[ofBoth], loc(), lower, upper,
+                                 number(step), carried);
   SmallVector<OpBuilder, 4> before(builders);
   for (unsigned scope = 0; scope < 4; ++scope)
     if (scope & changes)
       builders[scope].setInsertionPointToEnd(loop.getBody());
     else if (builders[scope].getInsertionBlock() == loop->getBlock() &&
-             builders[scope].getInsertionPoint() == std::next(loop->getIterator()))
+             builders[scope].getInsertionPoint() ==
+                 std::next(loop->getIterator()))
       builders[scope].setInsertionPoint(loop);
   if (Block *block = loop.getBody(); !block->empty())
     block->back().erase();
   Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
   scf::YieldOp::create(builders[ofBoth], loc(), next);
   builders = before;
-  auto isInside = [&](const ThreadValue &value) { return (value.scope & changes) != 0; };
+  auto isInside = [&](const ThreadValue &value) {
+    return (value.scope & changes) != 0;
+  };
   for (auto known = values.begin(); known != values.end(); ++known)
     if (isInside(known->second))
       values.erase(known);
@@ -70,7 +79,9 @@ ThreadValue ThreadBody::positionOf(StringAttr key, int64_t rotation) {
   if (place)
     for (auto &[bound, position] : place->positions)
       if (bound == key)
-        return {key == walk.vectorKey() ? rotated(position, rotation) : position, ofPlace};
+        return {key == walk.vectorKey() ? rotated(position, rotation)
+                                        : position,
+                ofPlace};
   return {};
 }
 
@@ -81,8 +92,10 @@ Value ThreadBody::rotated(Value position, int64_t rotation) {
   OpBuilder &b = builders[ofPlace];
   Value size = number(walk.cols.back().size);
   Value moved = arith::AddIOp::create(b, loc(), position, number(rotation));
-  Value isPast = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::sge, moved, size);
-  return arith::SelectOp::create(b, loc(), isPast, arith::SubIOp::create(b, loc(), moved, size), moved);
+  Value isPast =
+      arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::sge, moved, size);
+  return arith::SelectOp::create(
+      b, loc(), isPast, arith::SubIOp::create(b, loc(), moved, size), moved);
 }
 
 /// The row's part of an address first: places of a row share it.
@@ -94,13 +107,20 @@ ThreadValue ThreadBody::address(unsigned number, int64_t rotation) {
     if (!stride)
       return;
     OpBuilder &b = builders[scope];
-    Value offset = arith::ExtSIOp::create(b, loc(), b.getI64Type(), key == walk.vectorKey() && scope == ofPlace ? rotated(position, rotation) : position);
+    Value offset =
+        arith::ExtSIOp::create(b, loc(), b.getI64Type(),
+                               key == walk.vectorKey() && scope == ofPlace
+                                   ? rotated(position, rotation)
+                                   : position);
     if (stride != 1) {
-      Value step = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
+      Value step =
+          arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
       offset = arith::MulIOp::create(b, loc(), offset, step);
     }
     result.scope |= scope;
-    result.value = LLVM::GEPOp::create(builders[result.scope], loc(), result.value.getType(), storage, result.value, LLVM::GEPArg(offset));
+    result.value = LLVM::GEPOp::create(builders[result.scope], loc(),
+                                       result.value.getType(), storage,
+                                       result.value, LLVM::GEPArg(offset));
   };
   for (auto &[key, position] : verticalPositions)
     move(key, position, uniform);
@@ -121,10 +141,14 @@ Value ThreadBody::loadAt(OpBuilder &b, unsigned number, Value from) {
   if (!step || !isVector())
     return LLVM::LoadOp::create(b, loc(), storage, from, bytes);
   if (step == 1)
-    return LLVM::LoadOp::create(b, loc(), vectorOf(storage), from, alignmentOf(walk, geometry, access(number), baseBytes[number]));
+    return LLVM::LoadOp::create(
+        b, loc(), vectorOf(storage), from,
+        alignmentOf(walk, geometry, access(number), baseBytes[number]));
   Value all = LLVM::UndefOp::create(b, loc(), vectorOf(storage));
   for (int64_t lane = 0; lane < geometry.width; ++lane) {
-    Value at = LLVM::GEPOp::create(b, loc(), from.getType(), storage, from, LLVM::GEPArg(static_cast<int32_t>(lane * step)));
+    Value at =
+        LLVM::GEPOp::create(b, loc(), from.getType(), storage, from,
+                            LLVM::GEPArg(static_cast<int32_t>(lane * step)));
     Value one = LLVM::LoadOp::create(b, loc(), storage, at, bytes);
     all = vector::InsertOp::create(b, loc(), one, all, lane);
   }
@@ -137,16 +161,20 @@ ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
       return known->second;
   ThreadValue result = address(number, rotation);
   result.value = loadAt(builders[result.scope], number, result.value);
-  return loads[{number, rotation, result.scope & ofPlace ? static_cast<int>(place->number) : -1}] = result;
+  return loads[{number, rotation,
+                result.scope & ofPlace ? static_cast<int>(place->number)
+                                       : -1}] = result;
 }
 
 /// Whether the walk says where in the tensor a thread is; not along dims of
 /// vertical sums, which bind them.
 static bool isWithinWalk(const Walk &walk, const Access &access) {
   transformer::FusedOp op = walk.op;
-  return llvm::all_of(transformer::dimsOf(access.type).getNames(), [&](StringAttr name) {
-    return !access.along(name) || op.getRows().find(name) >= 0 || op.getCols().find(name) >= 0;
-  });
+  return llvm::all_of(
+      transformer::dimsOf(access.type).getNames(), [&](StringAttr name) {
+        return !access.along(name) || op.getRows().find(name) >= 0 ||
+               op.getCols().find(name) >= 0;
+      });
 }
 
 void ThreadBody::preload() {
@@ -159,33 +187,45 @@ Value ThreadBody::loadResult(unsigned i) {
   unsigned number = walk.inputs.size() + i;
   ThreadValue from = address(number, 0);
   OpBuilder &b = builders[ofBoth];
-  return fromStorage(b, loc(), loadAt(b, number, from.value), walk.results[i].type);
+  return fromStorage(b, loc(), loadAt(b, number, from.value),
+                     walk.results[i].type);
 }
 
-void ThreadBody::storeAt(OpBuilder &b, unsigned number, Value to, Value stored) {
+void ThreadBody::storeAt(OpBuilder &b, unsigned number, Value to,
+                         Value stored) {
   Type storage = storageOf(access(number).type);
   unsigned bytes = storage.getIntOrFloatBitWidth() / 8;
   int64_t step = walk.cols.empty() ? 0 : access(number).along(walk.vectorKey());
   if (!isa<VectorType>(stored.getType()) || step == 1) {
     bool isWide = isa<VectorType>(stored.getType());
-    LLVM::StoreOp::create(b, loc(), stored, to, isWide ? alignmentOf(walk, geometry, access(number), baseBytes[number]) : bytes);
+    LLVM::StoreOp::create(
+        b, loc(), stored, to,
+        isWide ? alignmentOf(walk, geometry, access(number), baseBytes[number])
+               : bytes);
     return;
   }
   for (int64_t lane = 0; lane < geometry.width; ++lane) {
-    Value at = LLVM::GEPOp::create(b, loc(), to.getType(), storage, to, LLVM::GEPArg(static_cast<int32_t>(lane * step)));
-    LLVM::StoreOp::create(b, loc(), vector::ExtractOp::create(b, loc(), stored, lane), at, bytes);
+    Value at =
+        LLVM::GEPOp::create(b, loc(), to.getType(), storage, to,
+                            LLVM::GEPArg(static_cast<int32_t>(lane * step)));
+    LLVM::StoreOp::create(
+        b, loc(), vector::ExtractOp::create(b, loc(), stored, lane), at, bytes);
   }
 }
 
 /// The ends of a row whose vectors are shifted.
-void ThreadBody::storeLanes(OpBuilder &b, unsigned number, Value to, Value stored) {
+void ThreadBody::storeLanes(OpBuilder &b, unsigned number, Value to,
+                            Value stored) {
   Type storage = storageOf(access(number).type);
   unsigned bytes = storage.getIntOrFloatBitWidth() / 8;
   for (int64_t lane = 0; lane < geometry.width; ++lane) {
     Value exists = vector::ExtractOp::create(b, loc(), place->lanes, lane);
     scf::IfOp::create(b, loc(), exists, [&](OpBuilder &inner, Location) {
-      Value at = LLVM::GEPOp::create(inner, loc(), to.getType(), storage, to, LLVM::GEPArg(static_cast<int32_t>(lane)));
-      LLVM::StoreOp::create(inner, loc(), vector::ExtractOp::create(inner, loc(), stored, lane), at, bytes);
+      Value at = LLVM::GEPOp::create(inner, loc(), to.getType(), storage, to,
+                                     LLVM::GEPArg(static_cast<int32_t>(lane)));
+      LLVM::StoreOp::create(
+          inner, loc(), vector::ExtractOp::create(inner, loc(), stored, lane),
+          at, bytes);
       scf::YieldOp::create(inner, loc());
     });
   }
@@ -198,16 +238,22 @@ void ThreadBody::storeResult(unsigned i, Value value, Value condition) {
   if (hasCols && isVector())
     value = spread(b, value);
   if (walk.results[i].type.getElementType().isBF16()) {
-    Value cut = arith::TruncFOp::create(b, loc(), typeLike(value.getType(), b.getBF16Type()), value);
-    value = arith::BitcastOp::create(b, loc(), typeLike(value.getType(), b.getI16Type()), cut);
+    Value cut = arith::TruncFOp::create(
+        b, loc(), typeLike(value.getType(), b.getBF16Type()), value);
+    value = arith::BitcastOp::create(
+        b, loc(), typeLike(value.getType(), b.getI16Type()), cut);
   }
   Value to = address(number, 0).value;
   if (hasCols && place && place->active)
-    condition = condition ? arith::AndIOp::create(b, loc(), condition, place->active).getResult() : place->active;
+    condition = condition
+                    ? arith::AndIOp::create(b, loc(), condition, place->active)
+                          .getResult()
+                    : place->active;
   auto write = [&](OpBuilder &at) {
     if (!hasCols || !place || !place->lanes)
       return storeAt(at, number, to, value);
-    Value isWhole = vector::ReductionOp::create(at, loc(), vector::CombiningKind::AND, place->lanes);
+    Value isWhole = vector::ReductionOp::create(
+        at, loc(), vector::CombiningKind::AND, place->lanes);
     scf::IfOp::create(
         at, loc(), isWhole,
         [&](OpBuilder &inner, Location) {
@@ -235,7 +281,8 @@ Value ThreadBody::misalignment() {
   Value sum = this->number(0);
   for (const LoopDim &row : walk.rows)
     if (int64_t stride = access(number).along(row.key) % geometry.width) {
-      Value part = arith::MulIOp::create(b, loc(), positionOf(row.key, 0).value, this->number(stride));
+      Value part = arith::MulIOp::create(b, loc(), positionOf(row.key, 0).value,
+                                         this->number(stride));
       sum = arith::AddIOp::create(b, loc(), sum, part);
     }
   return arith::AndIOp::create(b, loc(), sum, this->number(geometry.width - 1));

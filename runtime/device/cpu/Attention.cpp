@@ -121,8 +121,8 @@ void AttentionOperation::addKeys(ScoreBlock block, const SoftmaxState &state,
   int64_t key = keyBlock * shape.keys.block, kvHead = head / shape.groupSize();
   bool isBf16 = shape.dtype == DType::bf16;
   block.scores = scratch.scores;
-  block.probabilities = isBf16 ? static_cast<void *>(scratch.probabilities)
-                               : scratch.scores;
+  block.probabilities =
+      isBf16 ? static_cast<void *>(scratch.probabilities) : scratch.scores;
   scoreGemms.at(block.rows, block.columns)
       .run(thread, q, ops.k.at(arena, sample, key, kvHead),
            reinterpret_cast<std::byte *>(scratch.scores), nullptr,

@@ -40,8 +40,7 @@ public:
 private:
   bool isBf16() const { return shape.dtype == DType::bf16; }
   GradScratch carve(Carver &carver) const;
-  Sums sumsOf(const GradScratch &scratch, int64_t sample,
-              int64_t kvHead) const;
+  Sums sumsOf(const GradScratch &scratch, int64_t sample, int64_t kvHead) const;
   void runTask(int64_t sample, int64_t kvHead, int thread);
   void runQueries(const GradScratch &scratch, const Sums &sums, int64_t sample,
                   int64_t head, int64_t queryBlock, int thread);
@@ -168,8 +167,8 @@ void AttentionGradOperation::runQueries(const GradScratch &scratch,
     grad.block = shape.scoreBlock(arena, sample, head, queryBlock, block);
     grad.lse = ops.lse.at(arena, sample, head, query);
     grad.delta = scratch.delta;
-    runBlock(grad, scratch, sums, sample, head, query,
-             block * shape.keys.block, thread);
+    runBlock(grad, scratch, sums, sample, head, query, block * shape.keys.block,
+             thread);
   }
   auto *round = isBf16() ? kernels.roundBf16 : kernels.roundF32;
   round(scratch.dq, shape.d, nullptr, rows, shape.d,
@@ -232,15 +231,14 @@ OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
     int64_t heads;
     const char *role;
   };
-  for (const Wanted &wanted :
-       {Wanted{ops.q, op.q(), shape.heads, "q"},
-        Wanted{ops.k, op.k(), shape.kvHeads, "k"},
-        Wanted{ops.v, op.v(), shape.kvHeads, "v"},
-        Wanted{ops.out, op.out(), shape.heads, "out"},
-        Wanted{ops.dout, op.dout(), shape.heads, "dout"},
-        Wanted{ops.dq, op.dq(), shape.heads, "dq"},
-        Wanted{ops.dk, op.dk(), shape.kvHeads, "dk"},
-        Wanted{ops.dv, op.dv(), shape.kvHeads, "dv"}})
+  for (const Wanted &wanted : {Wanted{ops.q, op.q(), shape.heads, "q"},
+                               Wanted{ops.k, op.k(), shape.kvHeads, "k"},
+                               Wanted{ops.v, op.v(), shape.kvHeads, "v"},
+                               Wanted{ops.out, op.out(), shape.heads, "out"},
+                               Wanted{ops.dout, op.dout(), shape.heads, "dout"},
+                               Wanted{ops.dq, op.dq(), shape.heads, "dq"},
+                               Wanted{ops.dk, op.dk(), shape.kvHeads, "dk"},
+                               Wanted{ops.dv, op.dv(), shape.kvHeads, "dv"}})
     MESHWORK_ASSIGN_OR_RETURN(
         wanted.to,
         headTensorOf(program, wanted.view, shape, wanted.heads, wanted.role));

@@ -145,8 +145,8 @@ MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
   }
   Floats scale = Floats(block.scale);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
-    Floats p = exponential(fma(load(scores + c), scale,
-                               Floats(-grad.lse[row])));
+    Floats p =
+        exponential(fma(load(scores + c), scale, Floats(-grad.lse[row])));
     Floats dp = load(dprob + c), kept = p;
     if constexpr (dropped) {
       Floats keep = keepFactors(block.dropout, row, c);
@@ -167,8 +167,8 @@ template <typename T> void grad(const GradBlock &block) {
 }
 
 template <typename T>
-void round(const float *from, int64_t fromLd, const float *factor,
-           int64_t rows, int64_t d, void *to, int64_t toLd) {
+void round(const float *from, int64_t fromLd, const float *factor, int64_t rows,
+           int64_t d, void *to, int64_t toLd) {
   for (int64_t row = 0; row < rows; ++row) {
     const float *source = from + row * fromLd;
     T *target = static_cast<T *>(to) + row * toLd;
@@ -206,7 +206,7 @@ void exponentials(const float *x, int64_t count, float *result) {
 } // namespace
 
 extern const AttentionKernels MESHWORK_KERNELS = {
-    softmax<float>, softmax<Bf16>, grad<float>,   grad<Bf16>,  round<float>,
+    softmax<float>, softmax<Bf16>, grad<float>,  grad<Bf16>,  round<float>,
     round<Bf16>,    rowDot<float>, rowDot<Bf16>, exponentials};
 
 } // namespace meshwork::runtime::cpu

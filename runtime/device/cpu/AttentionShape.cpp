@@ -49,9 +49,8 @@ absl::Status checkAttributes(const AttentionAttributes &attributes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "scale is ", attributes.scale, ", expected a finite number but zero"));
   if (attributes.window < 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat("window is ", attributes.window,
-                     ", expected 0 (unlimited) or more"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "window is ", attributes.window, ", expected 0 (unlimited) or more"));
   return absl::OkStatus();
 }
 
@@ -77,9 +76,9 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
     return absl::UnimplementedError(
         absl::StrCat("q is ", query.describe(), ", expected f32 or bf16"));
   if (shape.heads % shape.kvHeads != 0)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "q has ", shape.heads, " heads and k ", shape.kvHeads,
-        ", expected a multiple"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("q has ", shape.heads, " heads and k ", shape.kvHeads,
+                     ", expected a multiple"));
   if (shape.sequence > maxSequence)
     return absl::UnimplementedError(absl::StrCat(
         "the sequence is ", shape.sequence, ", expected at most 2^31"));
@@ -96,8 +95,8 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
 BlockRange AttentionShape::keyBlocksFor(int64_t queryBlock) const {
   int64_t firstQuery = queryBlock * queries.block;
   int64_t endQuery = firstQuery + queries.lengthAt(queryBlock);
-  int64_t firstKey = window > 0 ? std::max<int64_t>(0, firstQuery - window + 1)
-                                : 0;
+  int64_t firstKey =
+      window > 0 ? std::max<int64_t>(0, firstQuery - window + 1) : 0;
   int64_t endKey = causal ? endQuery : sequence;
   return {firstKey / keys.block, ceilDiv(endKey, keys.block)};
 }
@@ -147,13 +146,13 @@ absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
   Tensor &tensor = operand.tensor;
   MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, view, role));
   MESHWORK_RETURN_IF_ERROR(expectType(tensor, shape.dtype, role));
-  MESHWORK_RETURN_IF_ERROR(expectShape(
-      tensor, {shape.batch, shape.sequence, heads, shape.d}, role));
+  MESHWORK_RETURN_IF_ERROR(
+      expectShape(tensor, {shape.batch, shape.sequence, heads, shape.d}, role));
   if ((shape.d > 1 && tensor.strides[3] != 1) || operand.ld() < shape.d)
-    return absl::UnimplementedError(absl::StrCat(
-        role, " is ", tensor.describe(),
-        ", expected stride 1 in the last dim and at least ", shape.d,
-        " in the second"));
+    return absl::UnimplementedError(
+        absl::StrCat(role, " is ", tensor.describe(),
+                     ", expected stride 1 in the last dim and at least ",
+                     shape.d, " in the second"));
   return operand;
 }
 

@@ -52,8 +52,7 @@ public:
   void pack(int, const std::byte *, std::byte *, std::byte *) override {}
 
   void run(int thread, const std::byte *lhs, const std::byte *rhs,
-           std::byte *dst, const std::byte *bias,
-           std::byte *scratch) override {
+           std::byte *dst, const std::byte *bias, std::byte *scratch) override {
     std::byte *lhsWide = scratch, *rhsWide = lhsWide + lhsBytes();
     std::byte *sums = rhsWide + rhsBytes(), *inner = sums + sumBytes();
     for (int64_t k = 0; k < spec.k; k += sliceDepth) {

@@ -16,8 +16,8 @@ template <typename Handle, dnnl_status_t (*destroy)(Handle)> struct Deleter {
   void operator()(Handle handle) const { destroy(handle); }
 };
 template <typename Handle, dnnl_status_t (*destroy)(Handle)>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>,
-                              Deleter<Handle, destroy>>;
+using Owned =
+    std::unique_ptr<std::remove_pointer_t<Handle>, Deleter<Handle, destroy>>;
 
 using Attributes = Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy>;
 using PostOps = Owned<dnnl_post_ops_t, dnnl_post_ops_destroy>;

@@ -39,10 +39,11 @@ absl::StatusOr<Rows> rowsOf(Tensor tensor, int64_t split, const char *role) {
         role, " is ", tensor.describe(), ", expected f32 or bf16"));
   Run outer, inner;
   MESHWORK_ASSIGN_OR_RETURN(outer, collapse(tensor, 0, split, role));
-  MESHWORK_ASSIGN_OR_RETURN(inner, collapse(tensor, split, tensor.rank(), role));
+  MESHWORK_ASSIGN_OR_RETURN(inner,
+                            collapse(tensor, split, tensor.rank(), role));
   if (inner.count > 1 && inner.stride != 1)
-    return absl::UnimplementedError(absl::StrCat(
-        role, " is ", tensor.describe(), ", expected dense rows"));
+    return absl::UnimplementedError(
+        absl::StrCat(role, " is ", tensor.describe(), ", expected dense rows"));
   return Rows{std::move(tensor), outer.count, inner.count, outer.stride};
 }
 
@@ -78,10 +79,10 @@ absl::StatusOr<Lookup> lookupOf(const ProgramOnRank &program, uint32_t table,
                             rowsOf(tensor, lookup.ids.rank(), manyRole));
   if (lookup.many.rows != lookup.numIds ||
       lookup.many.width != lookup.table.width)
-    return absl::InvalidArgumentError(absl::StrCat(
-        manyRole, " is ", tensor.describe(), ", expected ", lookup.numIds,
-        " rows of ", lookup.table.width, " elements, as ids and ", tableRole,
-        " have"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(manyRole, " is ", tensor.describe(), ", expected ",
+                     lookup.numIds, " rows of ", lookup.table.width,
+                     " elements, as ids and ", tableRole, " have"));
   if (firstRow == plan::noView)
     return lookup;
   MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, firstRow, "first_row"));
@@ -118,8 +119,8 @@ private:
   template <typename TableT, typename OutT> void pick(TableT *, OutT *) {
     const int32_t *ids = lookup.idsIn(arena);
     int64_t width = lookup.table.width, first = lookup.firstIn(arena);
-    float absent = lookup.firstRow ? 0.0f
-                                   : std::numeric_limits<float>::quiet_NaN();
+    float absent =
+        lookup.firstRow ? 0.0f : std::numeric_limits<float>::quiet_NaN();
     team->parallelFor(lookup.numIds, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         OutT *out = lookup.many.row<OutT>(arena, i);
@@ -204,13 +205,12 @@ private:
   }
 
   template <typename TableT, typename DoutT>
-  void addGroup(const int64_t *order, int64_t begin, int64_t end,
-                int64_t index, float *sums) {
+  void addGroup(const int64_t *order, int64_t begin, int64_t end, int64_t index,
+                float *sums) {
     int64_t width = lookup.table.width;
     std::fill(sums, sums + width, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
-      const DoutT *row =
-          lookup.many.row<DoutT>(arena, order[i] & 0xffffffff);
+      const DoutT *row = lookup.many.row<DoutT>(arena, order[i] & 0xffffffff);
       for (int64_t e = 0; e < width; ++e)
         sums[e] += toFloat(row[e]);
     }
@@ -228,20 +228,21 @@ private:
 OperationOr makeEmbedding(const plan::Embedding &op,
                           const ProgramOnRank &program) {
   Lookup lookup;
-  MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.table(), op.ids(),
-                                             op.out(), op.first_row(), "table", "out"));
+  MESHWORK_ASSIGN_OR_RETURN(lookup,
+                            lookupOf(program, op.table(), op.ids(), op.out(),
+                                     op.first_row(), "table", "out"));
   return std::make_unique<EmbeddingOperation>(std::move(lookup));
 }
 
 OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
                               const ProgramOnRank &program) {
   Lookup lookup;
-  MESHWORK_ASSIGN_OR_RETURN(lookup, lookupOf(program, op.dtable(), op.ids(),
-                                             op.dout(), op.first_row(), "dtable",
-                                             "dout"));
+  MESHWORK_ASSIGN_OR_RETURN(lookup,
+                            lookupOf(program, op.dtable(), op.ids(), op.dout(),
+                                     op.first_row(), "dtable", "dout"));
   if (lookup.numIds > INT32_MAX)
-    return absl::UnimplementedError(absl::StrCat(
-        "has ", lookup.numIds, " ids, expected at most 2^31 - 1"));
+    return absl::UnimplementedError(
+        absl::StrCat("has ", lookup.numIds, " ids, expected at most 2^31 - 1"));
   return std::make_unique<EmbeddingGradOperation>(std::move(lookup),
                                                   op.accumulate());
 }

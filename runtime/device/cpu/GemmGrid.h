@@ -22,9 +22,8 @@ struct Cut {
 class GemmGrid {
 public:
   /// `specOf(rows, columns)` describes the product of such a block.
-  absl::Status
-  describe(Cut rows, Cut columns,
-           absl::FunctionRef<GemmSpec(int64_t, int64_t)> specOf);
+  absl::Status describe(Cut rows, Cut columns,
+                        absl::FunctionRef<GemmSpec(int64_t, int64_t)> specOf);
   absl::Status generate(int threads);
 
   /// The product for a block of that many rows and columns, each either a

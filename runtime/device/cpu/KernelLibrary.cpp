@@ -20,9 +20,8 @@ namespace meshwork::runtime {
 namespace {
 
 absl::Status systemError(const char *call) {
-  return absl::InternalError(
-      absl::StrCat("loading the plan's kernels: ", call, ": ",
-                   std::strerror(errno)));
+  return absl::InternalError(absl::StrCat("loading the plan's kernels: ", call,
+                                          ": ", std::strerror(errno)));
 }
 
 /// The loader trusts what it maps, so the header is looked at first.
@@ -93,15 +92,16 @@ KernelLibrary::load(const plan::Plan &plan) {
   for (const plan::Kernel *kernel : *plan.kernels()) {
     const flatbuffers::String *name = kernel->symbol();
     if (plan.device() == plan::Device::cuda && !(name = kernel->cpu_symbol())) {
-      library->functions.push_back(nullptr); // of an instruction that is no launch
+      library->functions.push_back(
+          nullptr); // of an instruction that is no launch
       continue;
     }
     const char *symbol = name ? name->c_str() : "";
     void *address = dlsym(library->handle, symbol);
     if (!address)
-      return absl::DataLossError(absl::StrCat(
-          "the plan's code has no symbol \"", symbol, "\" for kernel #",
-          library->functions.size()));
+      return absl::DataLossError(
+          absl::StrCat("the plan's code has no symbol \"", symbol,
+                       "\" for kernel #", library->functions.size()));
     library->functions.push_back(reinterpret_cast<KernelFn>(address));
   }
   return library;

@@ -44,8 +44,8 @@ absl::Status locate(const absl::Status &status,
   return absl::Status(
       status.code(),
       absl::StrCat("instruction \"", name, "\" (",
-                   plan::EnumNameOperation(instruction.op_type()), "): ",
-                   status.message()));
+                   plan::EnumNameOperation(instruction.op_type()),
+                   "): ", status.message()));
 }
 
 absl::Status growWorkspace(
@@ -69,12 +69,14 @@ absl::Status growWorkspace(
 absl::StatusOr<std::unique_ptr<Executable>>
 makeBound(const plan::Instruction &instruction, const PrepareContext &context) {
   std::unique_ptr<cpu::Operation> op;
-  MESHWORK_ASSIGN_OR_RETURN(op, make(instruction, {context.program, context.shifts}));
+  MESHWORK_ASSIGN_OR_RETURN(
+      op, make(instruction, {context.program, context.shifts}));
   if (op->workspaceBytes() > context.workspaceBytesPerThread)
     return absl::ResourceExhaustedError(absl::StrCat(
-        "needs ", op->workspaceBytes(), " bytes of workspace per thread on "
-        "this machine, the plan has ", context.workspaceBytesPerThread,
-        "; compile the plan on this machine"));
+        "needs ", op->workspaceBytes(),
+        " bytes of workspace per thread on "
+        "this machine, the plan has ",
+        context.workspaceBytesPerThread, "; compile the plan on this machine"));
   MESHWORK_RETURN_IF_ERROR(op->bind(context));
   return op;
 }
@@ -90,11 +92,10 @@ prepare(const plan::Instruction &instruction, const PrepareContext &context) {
   return op;
 }
 
-absl::StatusOr<uint64_t>
-workspaceBytesPerThread(const plan::Program &program) {
+absl::StatusOr<uint64_t> workspaceBytesPerThread(const plan::Program &program) {
   uint64_t bytes = 0;
-  for (auto *list : {program.once(), program.step(), program.microbatch(),
-                     program.update()})
+  for (auto *list :
+       {program.once(), program.step(), program.microbatch(), program.update()})
     MESHWORK_RETURN_IF_ERROR(growWorkspace(list, {program, {}}, bytes));
   return bytes;
 }

@@ -1,7 +1,8 @@
 // Turns the instructions of a plan into objects that run on this machine's CPU.
 //
-//   PrepareContext context{plan, program, arena, workspace, bytes, team, kernels};
-//   StatusOr<std::unique_ptr<Executable>> op = prepare(*instruction, context);
+//   PrepareContext context{plan, program, arena, workspace, bytes, team,
+//   kernels}; StatusOr<std::unique_ptr<Executable>> op = prepare(*instruction,
+//   context);
 //   (*op)->run({.microbatch = 0});
 //
 // Everything that can fail, and every allocation, happens in prepare(); run()

@@ -1,7 +1,7 @@
 // The cosine and sine tables of rotary position embeddings.
+#include "runtime/device/cpu/RotaryTable.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/Operation.h"
-#include "runtime/device/cpu/RotaryTable.h"
 
 namespace meshwork::runtime::cpu {
 namespace {

@@ -71,7 +71,7 @@ MESHWORK_INLINE float horizontalMax(Floats v) {
 /// fitted to the least maximum of the relative error: 3.1e-9, a twentieth of
 /// f32's unit roundoff; with rounding below 1.5 ulp (AttentionTest measures).
 MESHWORK_INLINE Floats exponential(Floats x) {
-  constexpr float lowest = -87.33654f; // ln 2^-126
+  constexpr float lowest = -87.33654f;   // ln 2^-126
   constexpr float rounder = 12582912.0f; // 1.5 * 2^23: adding it rounds
   Ints underflow = x < lowest;
   Floats shifted = fma(x, Floats(1.44269504f), Floats(rounder));

@@ -30,9 +30,9 @@ absl::StatusOr<Tensor> tensorOf(const ProgramOnRank &onRank, uint32_t index,
         absl::StrCat(role, ": view ", index, " does not exist"));
   const plan::View &view = *program.views()->Get(index);
   if (!program.buffers() || view.buffer() >= program.buffers()->size())
-    return absl::InvalidArgumentError(absl::StrCat(
-        role, ": view ", index, " lies in buffer ", view.buffer(),
-        ", which does not exist"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(role, ": view ", index, " lies in buffer ", view.buffer(),
+                     ", which does not exist"));
   Tensor tensor;
   tensor.dtype = view.dtype();
   tensor.offset =
@@ -44,17 +44,17 @@ absl::StatusOr<Tensor> tensorOf(const ProgramOnRank &onRank, uint32_t index,
   if (view.strides())
     tensor.strides.assign(view.strides()->begin(), view.strides()->end());
   if (tensor.shape.size() != tensor.strides.size())
-    return absl::InvalidArgumentError(absl::StrCat(
-        role, " has ", tensor.shape.size(), " dims but ",
-        tensor.strides.size(), " strides"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(role, " has ", tensor.shape.size(), " dims but ",
+                     tensor.strides.size(), " strides"));
   for (int64_t size : tensor.shape)
     if (size <= 0)
       return absl::InvalidArgumentError(absl::StrCat(
           role, " is ", tensor.describe(), ", expected positive sizes"));
   if (tensor.offset % tensor.bytes() != 0)
-    return absl::InvalidArgumentError(absl::StrCat(
-        role, " starts at byte ", tensor.offset, ", expected a multiple of ",
-        tensor.bytes()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(role, " starts at byte ", tensor.offset,
+                     ", expected a multiple of ", tensor.bytes()));
   return tensor;
 }
 
@@ -96,8 +96,8 @@ absl::Status expectRank(const Tensor &tensor, int64_t rank, const char *role) {
 absl::Status expectType(const Tensor &tensor, DType type, const char *role) {
   if (tensor.dtype == type)
     return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      role, " is ", tensor.describe(), ", expected ", nameOf(type)));
+  return absl::UnimplementedError(absl::StrCat(role, " is ", tensor.describe(),
+                                               ", expected ", nameOf(type)));
 }
 
 absl::Status expectShape(const Tensor &tensor,

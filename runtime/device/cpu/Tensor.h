@@ -38,7 +38,8 @@ struct Run {
   int64_t stride = 1;
 };
 
-/// View `index` of the program, where the rank has it. `role` names it in messages.
+/// View `index` of the program, where the rank has it. `role` names it in
+/// messages.
 absl::StatusOr<Tensor> tensorOf(const ProgramOnRank &program, uint32_t index,
                                 const char *role);
 

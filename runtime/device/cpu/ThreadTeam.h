@@ -1,7 +1,8 @@
 // A fixed team of threads that share one rank's loops.
 //
 //   ThreadTeam team(2, {});
-//   team.parallelFor(rows, [&](int64_t begin, int64_t end, int thread) { ... });
+//   team.parallelFor(rows, [&](int64_t begin, int64_t end, int thread) { ...
+//   });
 //
 // The split is a function of (items, size of the team) alone. Kernels keep the
 // bits independent of that split: an item's arithmetic never depends on which
@@ -47,7 +48,8 @@ private:
   const Body *body = nullptr;
   bool stopping = false;
 
-  // One cache line each: workers poll `epoch` while others count `pending` down.
+  // One cache line each: workers poll `epoch` while others count `pending`
+  // down.
   alignas(64) std::atomic<uint32_t> epoch{0};
   alignas(64) std::atomic<uint32_t> pending{0};
   std::vector<std::thread> workers;

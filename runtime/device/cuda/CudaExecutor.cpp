@@ -224,8 +224,8 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
                       absl::StrCat("rank ", setup.program.rank,
                                    ", instruction ", quote(source.name()), " (",
                                    plan::EnumNameOperation(source.op_type()),
-                                   ", ", nameOf(list.phase),
-                                   "[", index, "]): ", status.message()));
+                                   ", ", nameOf(list.phase), "[", index,
+                                   "]): ", status.message()));
 }
 
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {

@@ -75,8 +75,8 @@ absl::Status Gpu::start() {
   MESHWORK_RETURN_IF_ERROR(low.status());
   major = *high;
   minor = *low;
-  MESHWORK_RETURN_IF_ERROR(api.check(
-      api.primaryContextRetain(&context, handle), "starting the GPU"));
+  MESHWORK_RETURN_IF_ERROR(api.check(api.primaryContextRetain(&context, handle),
+                                     "starting the GPU"));
   return makeCurrent();
 }
 
@@ -128,8 +128,8 @@ absl::Status Gpu::loadCode(const plan::Plan &plan) {
       absl::StrAppend(&said, "; ", loaded.message());
     }
   return absl::FailedPreconditionError(absl::StrCat(
-      "no code of the plan runs on GPU ", number, ", ", describe(),
-      ": it has ", known.empty() ? "none" : known, said,
+      "no code of the plan runs on GPU ", number, ", ", describe(), ": it has ",
+      known.empty() ? "none" : known, said,
       ". Compile it with [target] arch = \"native\", or the arch of this GPU"));
 }
 

@@ -27,8 +27,8 @@ CudaExecutor::piecesOf(const ListRun &list) {
   };
   std::vector<Piece> &made = at->second;
   for (uint32_t i = list.begin; i < list.end; ++i) {
-    bool starts = made.empty() ||
-                  isCaptured(bound[i]) != isCaptured(bound[i - 1]);
+    bool starts =
+        made.empty() || isCaptured(bound[i]) != isCaptured(bound[i - 1]);
     if (starts)
       made.push_back({nullptr, i, i});
     made.back().end = i + 1;
@@ -46,13 +46,12 @@ absl::Status CudaExecutor::capture(const ListRun &list, Piece &piece) {
       "beginning to capture a graph"));
   absl::Status status;
   for (uint32_t i = piece.begin; i < piece.end && status.ok(); ++i)
-    status = locate(enqueue(lists[static_cast<size_t>(list.phase)][i], list,
-                            times),
-                    list, i);
+    status =
+        locate(enqueue(lists[static_cast<size_t>(list.phase)][i], list, times),
+               list, i);
   Graph graph = nullptr;
-  absl::Status ended =
-      driver.check(driver.streamEndCapture(main->stream(), &graph),
-                   "capturing a graph");
+  absl::Status ended = driver.check(
+      driver.streamEndCapture(main->stream(), &graph), "capturing a graph");
   MESHWORK_RETURN_IF_ERROR(status);
   MESHWORK_RETURN_IF_ERROR(locate(ended, list, piece.begin));
   ended = driver.check(driver.graphInstantiate(&piece.graph, graph, 0),

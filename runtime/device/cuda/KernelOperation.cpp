@@ -101,9 +101,8 @@ makeKernels(const plan::Instruction &instruction,
   std::vector<OneKernel> kernels;
   for (uint32_t index : orEmpty(instruction.kernels()))
     kernels.push_back(bind(context, index, arguments));
-  return std::make_unique<KernelOperation>(context.gpu.driver(),
-                                           std::move(kernels),
-                                           modeOf(instruction), addsAt);
+  return std::make_unique<KernelOperation>(
+      context.gpu.driver(), std::move(kernels), modeOf(instruction), addsAt);
 }
 
 } // namespace meshwork::runtime::cuda

@@ -19,9 +19,11 @@ absl::StatusOr<DeviceMemory> DeviceMemory::create(const Gpu &gpu,
     return memory;
   Result result = gpu.driver().memoryAllocate(&memory.start, bytes);
   if (result == result::outOfMemory)
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "GPU ", gpu.ordinal(), ", ", gpu.describe(), ", gives no ",
-        bytesText(bytes), ": compile with a smaller micro batch, or run on a GPU that nobody else uses"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("GPU ", gpu.ordinal(), ", ", gpu.describe(), ", gives no ",
+                     bytesText(bytes),
+                     ": compile with a smaller micro batch, or run on a GPU "
+                     "that nobody else uses"));
   MESHWORK_RETURN_IF_ERROR(gpu.driver().check(
       result, absl::StrCat("allocating ", bytesText(bytes))));
   return memory;
@@ -72,8 +74,9 @@ absl::Status Staging::write(DevicePtr to, absl::Span<const std::byte> from) {
   for (size_t at = 0; at < from.size(); at += slotBytes) {
     Slot &slot = slots[next++ % slots.size()];
     size_t count = std::min(slotBytes, from.size() - at);
-    MESHWORK_RETURN_IF_ERROR(driver.check(driver.eventSynchronize(slot.free.get()),
-                                          "waiting for a copy to the GPU"));
+    MESHWORK_RETURN_IF_ERROR(
+        driver.check(driver.eventSynchronize(slot.free.get()),
+                     "waiting for a copy to the GPU"));
     std::memcpy(slot.bytes, from.data() + at, count);
     MESHWORK_RETURN_IF_ERROR(driver.check(
         driver.copyToDevice(to + at, slot.bytes, count, queue.stream()),

@@ -15,8 +15,7 @@ struct CudaExecutor::Mark {
 absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
                                 Mark &mark) {
   const Bound &one = lists[static_cast<size_t>(list.phase)][index];
-  Queue &queue =
-      one.channel > 0 ? *channels[one.channel - 1]->queue : *main;
+  Queue &queue = one.channel > 0 ? *channels[one.channel - 1]->queue : *main;
   MESHWORK_ASSIGN_OR_RETURN(mark.before,
                             EventHandle::create(cuda.gpu, /*timed=*/true));
   MESHWORK_ASSIGN_OR_RETURN(mark.after,
@@ -24,8 +23,7 @@ absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
   // What a channel runs begins no sooner than it is started.
   if (one.channel > 0) {
     MESHWORK_RETURN_IF_ERROR(main->record(channels[one.channel - 1]->begin));
-    MESHWORK_RETURN_IF_ERROR(
-        queue.waitFor(channels[one.channel - 1]->begin));
+    MESHWORK_RETURN_IF_ERROR(queue.waitFor(channels[one.channel - 1]->begin));
   }
   MESHWORK_RETURN_IF_ERROR(queue.record(mark.before));
   MESHWORK_RETURN_IF_ERROR(enqueue(one, list, mark.spent));
@@ -73,7 +71,8 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
       continue;
     }
     marks.emplace_back(i, Mark());
-    MESHWORK_RETURN_IF_ERROR(locate(mark(list, i, marks.back().second), list, i));
+    MESHWORK_RETURN_IF_ERROR(
+        locate(mark(list, i, marks.back().second), list, i));
     if (observer.looksAtData() || cuda.synchronous)
       MESHWORK_RETURN_IF_ERROR(locate(tell(), list, i));
   }

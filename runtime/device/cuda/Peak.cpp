@@ -21,10 +21,9 @@ public:
     DeviceMemory memory;
     MESHWORK_ASSIGN_OR_RETURN(memory, DeviceMemory::create(gpu, 3 * bytes));
     const Driver &driver = gpu.driver();
-    MESHWORK_RETURN_IF_ERROR(
-        driver.check(driver.fillBytes(memory.address(), 0, 3 * bytes,
-                                      queue.stream()),
-                     "clearing memory"));
+    MESHWORK_RETURN_IF_ERROR(driver.check(
+        driver.fillBytes(memory.address(), 0, 3 * bytes, queue.stream()),
+        "clearing memory"));
     MatmulRequest request;
     DevicePtr at = memory.address();
     for (DeviceView *view : {&request.lhs, &request.rhs, &request.dst}) {

@@ -118,7 +118,8 @@ TEST_F(Cli, loadsNoLlvm) {
   EXPECT_EQ(libraries.text.find("MLIR"), std::string::npos) << libraries.text;
   // Opened when a plan asks for them.
   for (const char *library : {"libcuda", "libcublas", "libnccl", "libmpi"})
-    EXPECT_EQ(libraries.text.find(library), std::string::npos) << libraries.text;
+    EXPECT_EQ(libraries.text.find(library), std::string::npos)
+        << libraries.text;
 }
 
 /// Lines of the runtime's sources that include a compiler header.

@@ -32,25 +32,24 @@ void expectRefused(PlanT (*good)(), const std::vector<Mutant> &mutants) {
 
 TEST(PlanCheckDevice, codeOfGpus) {
   expectRefused(
-      gpuPlan,
-      {
-          {"features of a CPU, and no code for one",
-           [](PlanT &p, ProgramT &) { p.cpu_features = {"avx2"}; }},
-          {"3 kernels but no images",
-           [](PlanT &p, ProgramT &) { p.images.clear(); }},
-          {"an image has no arch",
-           [](PlanT &p, ProgramT &) { p.images[0]->arch.clear(); }},
-          {"\"sm_80\" has the unknown kind 7",
-           [](PlanT &p, ProgramT &) {
-             p.images[0]->kind = static_cast<plan::ImageKind>(7);
-           }},
-          {"\"sm_80\" is empty",
-           [](PlanT &p, ProgramT &) { p.images[0]->code.clear(); }},
-          {"does not end with a zero byte",
-           [](PlanT &p, ProgramT &) { p.images[0]->code = {'.'}; }},
-          {"no symbol",
-           [](PlanT &p, ProgramT &) { p.kernels[0]->symbol.clear(); }},
-      });
+      gpuPlan, {
+                   {"features of a CPU, and no code for one",
+                    [](PlanT &p, ProgramT &) { p.cpu_features = {"avx2"}; }},
+                   {"3 kernels but no images",
+                    [](PlanT &p, ProgramT &) { p.images.clear(); }},
+                   {"an image has no arch",
+                    [](PlanT &p, ProgramT &) { p.images[0]->arch.clear(); }},
+                   {"\"sm_80\" has the unknown kind 7",
+                    [](PlanT &p, ProgramT &) {
+                      p.images[0]->kind = static_cast<plan::ImageKind>(7);
+                    }},
+                   {"\"sm_80\" is empty",
+                    [](PlanT &p, ProgramT &) { p.images[0]->code.clear(); }},
+                   {"does not end with a zero byte",
+                    [](PlanT &p, ProgramT &) { p.images[0]->code = {'.'}; }},
+                   {"no symbol",
+                    [](PlanT &p, ProgramT &) { p.kernels[0]->symbol.clear(); }},
+               });
 }
 
 TEST(PlanCheckDevice, launches) {
@@ -100,29 +99,28 @@ TEST(PlanCheckDevice, cpusHaveNoLaunches) {
     p.kernels.push_back(std::make_unique<plan::KernelT>());
     p.kernels[0]->symbol = "k";
   };
-  expectRefused(
-      cpuPlan,
-      {
-          {"for a CPU but has 1 images",
-           [](PlanT &p, ProgramT &) {
-             p.images.push_back(std::make_unique<plan::ImageT>());
-           }},
-          {"\"k\" has a GPU's launch",
-           [&](PlanT &p, ProgramT &) {
-             addCode(p);
-             p.kernels[0]->block = 32;
-           }},
-          {"\"k\" has a GPU's launch",
-           [&](PlanT &p, ProgramT &) {
-             addCode(p);
-             p.kernels[0]->streams = {1};
-           }},
-          {"it lists 1 kernels, expected none of Fill on cpu",
-           [&](PlanT &p, ProgramT &q) {
-             addCode(p);
-             q.once[0]->kernels = {0};
-           }},
-      });
+  expectRefused(cpuPlan,
+                {
+                    {"for a CPU but has 1 images",
+                     [](PlanT &p, ProgramT &) {
+                       p.images.push_back(std::make_unique<plan::ImageT>());
+                     }},
+                    {"\"k\" has a GPU's launch",
+                     [&](PlanT &p, ProgramT &) {
+                       addCode(p);
+                       p.kernels[0]->block = 32;
+                     }},
+                    {"\"k\" has a GPU's launch",
+                     [&](PlanT &p, ProgramT &) {
+                       addCode(p);
+                       p.kernels[0]->streams = {1};
+                     }},
+                    {"it lists 1 kernels, expected none of Fill on cpu",
+                     [&](PlanT &p, ProgramT &q) {
+                       addCode(p);
+                       q.once[0]->kernels = {0};
+                     }},
+                });
 }
 
 } // namespace

@@ -81,8 +81,9 @@ TEST(PlanFile, survivesFlipsWithARightChecksum) {
 TEST(PlanFile, namesTheVersion) {
   Bytes bytes = encode(tinyPlan());
   bytes[8] = plan::formatVersion + 1;
-  refuse(reframed(bytes), "made by format v" + std::to_string(plan::formatVersion + 1) + ", this runtime reads v" +
-                              std::to_string(plan::formatVersion));
+  refuse(reframed(bytes),
+         "made by format v" + std::to_string(plan::formatVersion + 1) +
+             ", this runtime reads v" + std::to_string(plan::formatVersion));
 }
 
 TEST(PlanFile, namesWhatIsWrongWithTheFrame) {

@@ -44,8 +44,8 @@ enum TinyView : uint32_t {
 
 plan::PlanT tinyPlan(const TinyOptions &options = {});
 
-/// The same for GPUs, with a kernel for each instruction that needs one. Its code
-/// is none that could run.
+/// The same for GPUs, with a kernel for each instruction that needs one. Its
+/// code is none that could run.
 plan::PlanT tinyGpuPlan(const TinyOptions &options = {});
 
 /// Frame and payload, as on disk.

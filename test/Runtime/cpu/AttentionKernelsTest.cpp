@@ -41,10 +41,15 @@ template <typename T> std::vector<float> widened(const std::vector<T> &from) {
 template <typename T>
 Blocks compute(const AttentionKernels &kernels, bool causal) {
   constexpr bool isBf16 = sizeof(T) == 2;
-  Blocks blocks{random(rows * ld, 1), random(rows * ld, 2),
-                std::vector<float>(rows, -INFINITY), std::vector<float>(rows),
-                std::vector<float>(rows * d, 1), random(rows, 3),
-                random(rows, 4), {}, {}};
+  Blocks blocks{random(rows * ld, 1),
+                random(rows * ld, 2),
+                std::vector<float>(rows, -INFINITY),
+                std::vector<float>(rows),
+                std::vector<float>(rows * d, 1),
+                random(rows, 3),
+                random(rows, 4),
+                {},
+                {}};
   std::vector<T> probabilities(rows * ld), dscores(rows * ld);
   ScoreBlock block;
   block.rows = rows, block.columns = columns, block.ld = ld;
@@ -66,8 +71,8 @@ Blocks compute(const AttentionKernels &kernels, bool causal) {
     (isBf16 ? kernels.softmaxBf16 : kernels.softmaxF32)(block, state);
   }
   block.scores = blocks.scores.data();
-  GradBlock grad{block, blocks.dprob.data(), dscores.data(),
-                 blocks.lse.data(), blocks.delta.data()};
+  GradBlock grad{block, blocks.dprob.data(), dscores.data(), blocks.lse.data(),
+                 blocks.delta.data()};
   (isBf16 ? kernels.gradBf16 : kernels.gradF32)(grad);
   blocks.probabilities = widened(probabilities);
   blocks.dscores = widened(dscores);

@@ -166,8 +166,7 @@ void AttentionProblem::addDropout() {
   dropout.threshold = static_cast<uint32_t>(shape.rate * 4294967296.0);
   dropout.keep_scale = static_cast<float>(1 / (1 - shape.rate));
   dropout.random = program.add(
-      DType::i32, {3},
-      {double(seed), double(step), double(shape.firstSample)});
+      DType::i32, {3}, {double(seed), double(step), double(shape.firstSample)});
   forward.dropout = std::make_unique<plan::DropoutT>(dropout);
   backward.dropout = std::make_unique<plan::DropoutT>(dropout);
 }

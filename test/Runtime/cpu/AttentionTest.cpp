@@ -4,9 +4,9 @@
 // so an output is off by the error of its probabilities: that of a score
 // (d products, d * 2^-24) plus that of exp, times two for the quotient, plus
 // the sum over keys; 64 * d * 2^-24 holds all. Gradients sum s such terms, in
-// groups of heads, and are in proportion to the scale. bf16: probabilities, score gradients and results are
-// rounded to 2^-9 relative; sums of values of at most one are off by a few of
-// these.
+// groups of heads, and are in proportion to the scale. bf16: probabilities,
+// score gradients and results are rounded to 2^-9 relative; sums of values of
+// at most one are off by a few of these.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ Tolerance toleranceOf(const AttentionCase &c) {
   if (c.dtype == DType::f32)
     return {64 * terms * 0x1p-24 * keep,
             256 * terms * 0x1p-24 * keep * keep * group * scale};
-  return {4 * 0x1p-9 * keep, 16 * 0x1p-9 * keep * keep * std::sqrt(terms) *
-                                 group};
+  return {4 * 0x1p-9 * keep,
+          16 * 0x1p-9 * keep * keep * std::sqrt(terms) * group};
 }
 
 void expectAttention(const AttentionCase &c) {
@@ -40,23 +40,23 @@ void expectAttention(const AttentionCase &c) {
   absl::Status status = problem.program.run(problem.forward);
   ASSERT_TRUE(status.ok()) << status;
   Tolerance tolerance = toleranceOf(c);
-  EXPECT_LE(maxDifference(problem.program.read(problem.forward.out),
-                          expected.out),
-            tolerance.forward);
-  EXPECT_LE(maxDifference(problem.program.read(problem.forward.lse),
-                          expected.lse),
-            tolerance.forward);
+  EXPECT_LE(
+      maxDifference(problem.program.read(problem.forward.out), expected.out),
+      tolerance.forward);
+  EXPECT_LE(
+      maxDifference(problem.program.read(problem.forward.lse), expected.lse),
+      tolerance.forward);
   status = problem.program.run(problem.backward);
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_LE(maxDifference(problem.program.read(problem.backward.dq),
-                          expected.dq),
-            tolerance.gradient);
-  EXPECT_LE(maxDifference(problem.program.read(problem.backward.dk),
-                          expected.dk),
-            tolerance.gradient);
-  EXPECT_LE(maxDifference(problem.program.read(problem.backward.dv),
-                          expected.dv),
-            tolerance.gradient);
+  EXPECT_LE(
+      maxDifference(problem.program.read(problem.backward.dq), expected.dq),
+      tolerance.gradient);
+  EXPECT_LE(
+      maxDifference(problem.program.read(problem.backward.dk), expected.dk),
+      tolerance.gradient);
+  EXPECT_LE(
+      maxDifference(problem.program.read(problem.backward.dv), expected.dv),
+      tolerance.gradient);
 }
 
 TEST(Attention, LengthsAroundBlocks) {
@@ -79,30 +79,45 @@ TEST(Attention, HeadSizes) {
 TEST(Attention, GroupedQueries) {
   for (int64_t kvHeads : {1, 2, 6})
     for (DType dtype : {DType::f32, DType::bf16})
-      expectAttention({.b = 2, .s = 150, .heads = 6, .kvHeads = kvHeads,
-                       .causal = true, .dtype = dtype});
+      expectAttention({.b = 2,
+                       .s = 150,
+                       .heads = 6,
+                       .kvHeads = kvHeads,
+                       .causal = true,
+                       .dtype = dtype});
 }
 
 TEST(Attention, Windows) {
   for (int64_t window : {1, 3, 64, 128, 129, 200, 1000})
     for (bool causal : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "window " << window << " causal "
-                                      << causal);
+      SCOPED_TRACE(testing::Message()
+                   << "window " << window << " causal " << causal);
       expectAttention({.s = 390, .causal = causal, .window = window});
     }
 }
 
 TEST(Attention, SlicesOfOneBuffer) {
   for (DType dtype : {DType::f32, DType::bf16})
-    expectAttention({.b = 2, .s = 200, .heads = 3, .kvHeads = 3, .d = 32,
-                     .causal = true, .dtype = dtype, .fused = true});
+    expectAttention({.b = 2,
+                     .s = 200,
+                     .heads = 3,
+                     .kvHeads = 3,
+                     .d = 32,
+                     .causal = true,
+                     .dtype = dtype,
+                     .fused = true});
 }
 
 TEST(Attention, Dropout) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int64_t kvHeads : {2, 4})
-      expectAttention({.b = 2, .s = 190, .heads = 4, .kvHeads = kvHeads,
-                       .causal = true, .dtype = dtype, .rate = 0.25});
+      expectAttention({.b = 2,
+                       .s = 190,
+                       .heads = 4,
+                       .kvHeads = kvHeads,
+                       .causal = true,
+                       .dtype = dtype,
+                       .rate = 0.25});
 }
 
 TEST(Attention, NegativeScale) {
@@ -110,16 +125,21 @@ TEST(Attention, NegativeScale) {
 }
 
 TEST(Attention, LargeScoresDoNotOverflow) {
-  expectAttention({.s = 200, .d = 16, .causal = true, .scale = 60.0f,
-                   .dtype = DType::f32});
+  expectAttention(
+      {.s = 200, .d = 16, .causal = true, .scale = 60.0f, .dtype = DType::f32});
 }
 
 TEST(Attention, BitsDoNotDependOnThreads) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     std::vector<std::byte> first;
     for (int threads : {1, 2, 3}) {
-      AttentionProblem problem({.b = 2, .s = 300, .heads = 4, .kvHeads = 2,
-                                .causal = true, .dtype = dtype, .rate = 0.1});
+      AttentionProblem problem({.b = 2,
+                                .s = 300,
+                                .heads = 4,
+                                .kvHeads = 2,
+                                .causal = true,
+                                .dtype = dtype,
+                                .rate = 0.1});
       ASSERT_TRUE(
           problem.program.run(problem.forward, {.threads = threads}).ok());
       ASSERT_TRUE(
@@ -164,8 +184,8 @@ Values headsOf(const Values &all, int64_t heads, int64_t d, int64_t first,
 
 // A rank that has heads 2 and 3 of 4 drops what the whole drops there.
 TEST(Attention, DropoutFollowsTheGlobalHead) {
-  AttentionCase c{.b = 2, .s = 70, .heads = 4, .kvHeads = 4, .causal = true,
-                  .rate = 0.5};
+  AttentionCase c{
+      .b = 2, .s = 70, .heads = 4, .kvHeads = 4, .causal = true, .rate = 0.5};
   AttentionProblem whole(c);
   c.heads = c.kvHeads = 2;
   AttentionProblem shard(c);
@@ -176,11 +196,10 @@ TEST(Attention, DropoutFollowsTheGlobalHead) {
   auto part = [&](uint32_t view) {
     return headsOf(whole.program.read(view), 4, whole.shape.d, 2, 2);
   };
-  for (auto [to, from] :
-       {std::pair{shard.forward.q, whole.forward.q},
-        std::pair{shard.forward.k, whole.forward.k},
-        std::pair{shard.forward.v, whole.forward.v},
-        std::pair{shard.backward.dout, whole.backward.dout}})
+  for (auto [to, from] : {std::pair{shard.forward.q, whole.forward.q},
+                          std::pair{shard.forward.k, whole.forward.k},
+                          std::pair{shard.forward.v, whole.forward.v},
+                          std::pair{shard.backward.dout, whole.backward.dout}})
     shard.program.write(to, part(from));
   for (AttentionProblem *problem : {&whole, &shard}) {
     ASSERT_TRUE(problem->program.run(problem->forward).ok());
@@ -212,8 +231,11 @@ TEST(Attention, NotANumberReachesTheResult) {
 TEST(Attention, WorkspaceDoesNotGrowWithTheSequence) {
   uint64_t bytes[2];
   for (int i : {0, 1}) {
-    AttentionProblem problem({.s = i ? 8192 : 512, .heads = 1, .kvHeads = 1,
-                              .causal = true, .empty = true});
+    AttentionProblem problem({.s = i ? 8192 : 512,
+                              .heads = 1,
+                              .kvHeads = 1,
+                              .causal = true,
+                              .empty = true});
     absl::StatusOr<uint64_t> size =
         problem.program.workspaceOf(problem.forward);
     ASSERT_TRUE(size.ok()) << size.status();
@@ -228,8 +250,11 @@ TEST(Attention, BackwardWorkspaceIsAtMostLinear) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     uint64_t bytes[2];
     for (int i : {0, 1}) {
-      AttentionProblem problem({.s = i ? 8192 : 512, .heads = 4, .kvHeads = 1,
-                                .causal = true, .dtype = dtype,
+      AttentionProblem problem({.s = i ? 8192 : 512,
+                                .heads = 4,
+                                .kvHeads = 1,
+                                .causal = true,
+                                .dtype = dtype,
                                 .empty = true});
       absl::StatusOr<uint64_t> size =
           problem.program.workspaceOf(problem.backward);
@@ -242,8 +267,7 @@ TEST(Attention, BackwardWorkspaceIsAtMostLinear) {
 }
 
 TEST(Attention, LongSequence) {
-  AttentionCase c{.s = 8192, .heads = 1, .kvHeads = 1, .d = 16,
-                  .causal = true};
+  AttentionCase c{.s = 8192, .heads = 1, .kvHeads = 1, .d = 16, .causal = true};
   AttentionProblem problem(c);
   ASSERT_TRUE(problem.program.run(problem.forward).ok());
   Values q = problem.program.read(problem.forward.q);

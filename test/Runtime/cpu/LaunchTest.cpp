@@ -75,8 +75,7 @@ TEST(KernelLibrary, RefusesWhatIsNoSharedObject) {
   EXPECT_EQ(problem.message(),
             "the plan's code has 3 bytes, too few for a shared object");
   problem.program.code.clear();
-  EXPECT_EQ(problem.message(),
-            "the plan names 1 kernels but holds no code");
+  EXPECT_EQ(problem.message(), "the plan names 1 kernels but holds no code");
   problem.program.code = readCode();
   problem.program.code.resize(200); // Only the header is left.
   EXPECT_EQ(problem.message().rfind("the loader refused the plan's code: ", 0),

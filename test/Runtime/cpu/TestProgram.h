@@ -52,8 +52,7 @@ public:
     op.Set(OperationT(operation));
     return runInstruction(std::move(op), options);
   }
-  template <typename OperationT>
-  absl::Status run(const OperationT &operation) {
+  template <typename OperationT> absl::Status run(const OperationT &operation) {
     return run(operation, Options{});
   }
   template <typename OperationT>

@@ -78,9 +78,8 @@ TEST(ThreadTeam, WakesAfterSleep) {
 TEST(ThreadTeam, IgnoresCpusThatDoNotExist) {
   ThreadTeam team(3, {-5, 1 << 20, 100000});
   std::atomic<int64_t> sum = 0;
-  team.parallelFor(10, [&](int64_t begin, int64_t end, int) {
-    sum += end - begin;
-  });
+  team.parallelFor(
+      10, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
   EXPECT_EQ(sum, 10);
 }
 

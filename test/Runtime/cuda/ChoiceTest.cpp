@@ -30,7 +30,8 @@ TEST(Image, ArchitectureSpecificCodeRunsThereAlone) {
 }
 
 TEST(Image, OtherNamesRunNowhere) {
-  for (const char *name : {"", "sm_", "sm_a", "sm_9x", "x86-64-v4", "sm_99999999999"})
+  for (const char *name :
+       {"", "sm_", "sm_a", "sm_9x", "x86-64-v4", "sm_99999999999"})
     EXPECT_FALSE(runsOn(name, ImageKind::ptx, 9, 0)) << name;
 }
 
@@ -47,7 +48,9 @@ TEST(ChooseGpus, TooFewIsRefusedUnlessShared) {
   options.ranks = 2;
   auto chosen = chooseGpus(options, 1, false);
   EXPECT_EQ(chosen.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(chosen.status().message().find("2 ranks on this machine need as many GPUs, there is 1"), std::string::npos);
+  EXPECT_NE(chosen.status().message().find(
+                "2 ranks on this machine need as many GPUs, there is 1"),
+            std::string::npos);
   options.shareGpu = true;
   chosen = chooseGpus(options, 1, false);
   ASSERT_TRUE(chosen.ok());
@@ -69,21 +72,28 @@ TEST(ChooseGpus, ProcessesOfAMachineTakeTurns) {
 
 class Allowance : public testing::Test {
 protected:
-  double share(std::vector<float> expected, std::vector<float> got, bool inexact = false) {
+  double share(std::vector<float> expected, std::vector<float> got,
+               bool inexact = false) {
     shape[0] = static_cast<int64_t>(got.size());
     ViewInfo view{};
     view.dtype = plan::DType::f32;
     view.shape = shape;
     view.strides = strides;
     view.elements = shape[0];
-    auto bytes = [](const std::vector<float> &v) { return reinterpret_cast<const std::byte *>(v.data()); };
+    auto bytes = [](const std::vector<float> &v) {
+      return reinterpret_cast<const std::byte *>(v.data());
+    };
     return shareOfAllowance(view, bytes(expected), bytes(got), inexact);
   }
   int64_t shape[1] = {0}, strides[1] = {1};
 };
 
-TEST_F(Allowance, EqualIsNothing) { EXPECT_EQ(share({1, -2, 0}, {1, -2, 0}), 0); }
-TEST_F(Allowance, RoundingPasses) { EXPECT_LT(share({1, 2, 3}, {1.00001f, 2, 3}), 1); }
+TEST_F(Allowance, EqualIsNothing) {
+  EXPECT_EQ(share({1, -2, 0}, {1, -2, 0}), 0);
+}
+TEST_F(Allowance, RoundingPasses) {
+  EXPECT_LT(share({1, 2, 3}, {1.00001f, 2, 3}), 1);
+}
 TEST_F(Allowance, AWrongElementAmongManyFails) {
   std::vector<float> expected(1000, 1), got = expected;
   got[700] = 1.01f;
@@ -97,7 +107,9 @@ TEST_F(Allowance, NaNMustMeetNaN) {
   EXPECT_EQ(share({1, 1}, {NAN, 1}), HUGE_VAL);
   EXPECT_EQ(share({NAN, 1}, {1, 1}), HUGE_VAL);
 }
-TEST_F(Allowance, ZeroesAreExact) { EXPECT_EQ(share({0, 0}, {1e-30f, 0}), HUGE_VAL); }
+TEST_F(Allowance, ZeroesAreExact) {
+  EXPECT_EQ(share({0, 0}, {1e-30f, 0}), HUGE_VAL);
+}
 
 } // namespace
 } // namespace meshwork::runtime

@@ -1,8 +1,8 @@
 // What a run on a GPU says when a kernel fails, or a loss is not finite.
+#include "absl/strings/str_cat.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
 #include "test/Runtime/core/TestPlan.h"
-#include "absl/strings/str_cat.h"
 #include <gtest/gtest.h>
 #include <set>
 
@@ -26,7 +26,8 @@ std::string planWith(const char *symbol, const std::string &body) {
   std::set<std::string> known;
   for (auto &kernel : plan.kernels)
     if (known.insert(kernel->symbol).second)
-      absl::StrAppend(&text, entry(*kernel, kernel->symbol == symbol ? body : ""));
+      absl::StrAppend(&text,
+                      entry(*kernel, kernel->symbol == symbol ? body : ""));
   EXPECT_TRUE(known.count(symbol));
   plan.images.clear();
   plan.images.push_back(std::make_unique<plan::ImageT>());
@@ -71,11 +72,14 @@ TEST(CudaFault, ALossThatIsNotFiniteIsTracedToItsInstruction) {
   absl::Status status = runPlan(planWith("embedding_0", ""), false);
   EXPECT_EQ(exitCodeOf(status), static_cast<int>(ExitCode::badData));
   expectHas(status, "all ranks stopped before the optimizer");
-  expectHas(status, "in \"x\", written by instruction \"wte\" (Embedding, microbatch[0])");
+  expectHas(
+      status,
+      "in \"x\", written by instruction \"wte\" (Embedding, microbatch[0])");
 }
 
 TEST(CudaFault, CodeThatDoesNotLoadIsRefusedAtTheStart) {
-  absl::Status status = runPlan(planWith("embedding_0", "frobnicate.s32 %r1;\n"), false);
+  absl::Status status =
+      runPlan(planWith("embedding_0", "frobnicate.s32 %r1;\n"), false);
   EXPECT_EQ(exitCodeOf(status), static_cast<int>(ExitCode::unavailable));
   expectHas(status, "no code of the plan runs on GPU 0");
   expectHas(status, "CUDA_ERROR_INVALID_PTX");

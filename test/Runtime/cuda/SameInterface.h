@@ -15,10 +15,9 @@ template <typename A, typename B> constexpr bool isPassedAlike() {
 
 template <typename A, typename B> struct SameInterface : std::false_type {};
 template <typename A, typename... As, typename B, typename... Bs>
-requires(sizeof...(As) ==
-         sizeof...(Bs)) struct SameInterface<A (*)(As...), B (*)(Bs...)>
+  requires(sizeof...(As) == sizeof...(Bs))
+struct SameInterface<A (*)(As...), B (*)(Bs...)>
     : std::bool_constant<isPassedAlike<A, B>() &&
-                         (isPassedAlike<As, Bs>() && ...)> {
-};
+                         (isPassedAlike<As, Bs>() && ...)> {};
 
 } // namespace meshwork::runtime

@@ -21,7 +21,8 @@ public:
     absl::StatusOr<const Driver *> opened = Driver::open();
     expectOk(opened.status());
     driver = *opened;
-    expect(driver->deviceGet(&device, static_cast<int>(ordinal)), "cuDeviceGet");
+    expect(driver->deviceGet(&device, static_cast<int>(ordinal)),
+           "cuDeviceGet");
     expect(driver->primaryContextRetain(&context, device), "retain");
     makeCurrent();
     stream = makeStream();

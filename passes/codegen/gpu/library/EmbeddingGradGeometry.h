@@ -1,5 +1,5 @@
-// How the gradient of an embedding is spread over blocks, for the device function
-// and for the compiler that launches it.
+// How the gradient of an embedding is spread over blocks, for the device
+// function and for the compiler that launches it.
 #pragma once
 
 namespace meshwork::embeddingGrad {
@@ -15,7 +15,8 @@ inline constexpr long long blocksAtOnce = 2;
 inline constexpr long long wantedBlocks = 528;
 
 constexpr long long blocksFor(long long rows) {
-  long long needed = (rows + maxRows - 1) / maxRows, wanted = rows < wantedBlocks ? rows : wantedBlocks;
+  long long needed = (rows + maxRows - 1) / maxRows,
+            wanted = rows < wantedBlocks ? rows : wantedBlocks;
   return needed > wanted ? needed : wanted;
 }
 /// Of a block that has `rows` rows.
