@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every kind of test and adds them up; `./dev test` calls it after the build.
 
-    test/run.py [STAGE...]     all of: ctest lit equivalence endtoend asan
+    test/run.py [STAGE...]     all of: format ctest lit equivalence endtoend asan
 
 The last line is "N passed, M failed", with ", K skipped" when tests were. A stage that
 breaks off, or finds no test at all, counts as a failure. Exit code 0 only without any.
@@ -69,6 +69,12 @@ def googletest_counts(folder):
     return counts
 
 
+def formatting():
+    """One case: every tracked C++ file is as clang-format writes it."""
+    code, _ = call(["./dev", "format", "--check"])
+    return Count(int(code == 0), int(code != 0), 0)
+
+
 def ctest(build):
     """GoogleTest's cases where a binary reports them, else one for the binary."""
     reports = ROOT / build / "test-reports"
@@ -131,6 +137,7 @@ def asan():
 
 
 STAGES = {
+    "format": formatting,
     "ctest": lambda: ctest("build"),
     "lit": lit,
     "endtoend": lambda: unittests("test/EndToEnd"),
