@@ -3,9 +3,11 @@
 
 namespace meshwork {
 
-/// `bytes` bytes become the low 4 of `pattern`, which repeats every 4 bytes (2 where they end
-/// within it); one word of `wordBytes`, 16, 4 or 2, for each of `threads` threads.
-DEVICE_FUNCTION void meshwork_fill(u8 *dst, i64 threads, i64 bytes, i64 pattern, i64 wordBytes) {
+/// `bytes` bytes become the low 4 of `pattern`, which repeats every 4 bytes (2
+/// where they end within it); one word of `wordBytes`, 16, 4 or 2, for each of
+/// `threads` threads.
+DEVICE_FUNCTION void meshwork_fill(u8 *dst, i64 threads, i64 bytes, i64 pattern,
+                                   i64 wordBytes) {
   i64 at = (blockInGrid() * threads + threadInBlock()) * wordBytes;
   u32 word = static_cast<u32>(pattern);
   if (wordBytes == 16 && at + 16 <= bytes) {
@@ -17,7 +19,8 @@ DEVICE_FUNCTION void meshwork_fill(u8 *dst, i64 threads, i64 bytes, i64 pattern,
     *reinterpret_cast<u32 *>(dst + at) = word;
   else
     for (; at < end; at += 2)
-      *reinterpret_cast<u16 *>(dst + at) = static_cast<u16>(word >> (at % 4 * 8));
+      *reinterpret_cast<u16 *>(dst + at) =
+          static_cast<u16>(word >> (at % 4 * 8));
 }
 
 } // namespace meshwork
