@@ -112,7 +112,7 @@ absl::StatusOr<blas::Preference> BlasLtMatmul::makePreference() const {
   set(blas::preference::alignmentA, problem.a.alignment());
   set(blas::preference::alignmentB, problem.b.alignment());
   set(blas::preference::alignmentC, problem.d.alignment());
-  set(blas::preference::alignmentD, problem.d.alignment());
+  set(blas::preference::alignmentD, problem.outputAlignment());
   if (status.ok())
     return preference;
   if (preference)

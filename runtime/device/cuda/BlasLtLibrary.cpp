@@ -6,10 +6,20 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
+/// Those of CUDA 13 fail on older drivers, where they may be installed too:
+/// Python packages bring them.
+std::vector<const char *> namesFor(const Driver &driver) {
+  constexpr int cuda13 = 13000;
+  std::vector<const char *> names{"libcublasLt.so.12", "libcublasLt.so"};
+  if (driver.version >= cuda13)
+    names.insert(names.begin(), "libcublasLt.so.13");
+  return names;
+}
+
 absl::Status load(BlasLtLibrary &blas) {
-  MESHWORK_RETURN_IF_ERROR(Driver::open().status());
-  DynamicLibrary library(
-      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"});
+  absl::StatusOr<const Driver *> driver = Driver::open();
+  MESHWORK_RETURN_IF_ERROR(driver.status());
+  DynamicLibrary library(namesFor(**driver));
   if (!library.isOpen())
     return absl::FailedPreconditionError(absl::StrCat(
         library.whyNot(), ": a plan for GPUs needs NVIDIA's cuBLASLt; install "

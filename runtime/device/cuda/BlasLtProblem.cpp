@@ -106,6 +106,12 @@ absl::Status checkWorkspace(const MatmulRequest &request) {
       absl::Hex(request.workspace), ", expected a multiple of ", alignment));
 }
 
+uint32_t alignmentOf(DevicePtr address) {
+  constexpr DevicePtr most = 256;
+  DevicePtr low = address & (~address + 1);
+  return static_cast<uint32_t>(low == 0 ? most : std::min(low, most));
+}
+
 int typeOf(DType type) {
   return type == DType::bf16 ? blas::dataType::bf16 : blas::dataType::f32;
 }
@@ -117,10 +123,10 @@ std::string DeviceView::describe() const {
                       absl::StrJoin(strides, ", "), "]");
 }
 
-uint32_t ColumnMatrix::alignment() const {
-  constexpr DevicePtr most = 256;
-  DevicePtr low = address & (~address + 1);
-  return static_cast<uint32_t>(low == 0 ? most : std::min(low, most));
+uint32_t ColumnMatrix::alignment() const { return alignmentOf(address); }
+
+uint32_t BlasLtProblem::outputAlignment() const {
+  return bias ? std::min(d.alignment(), alignmentOf(bias)) : d.alignment();
 }
 
 std::string BlasLtProblem::key() const {
@@ -129,9 +135,10 @@ std::string BlasLtProblem::key() const {
                         matrix.batchStride, "@", matrix.alignment(),
                         matrix.transposed ? "t" : "n");
   };
-  return absl::StrCat(inputType, ">", outputType, " ", batch, " ", text(a), " ",
-                      text(b), " ", text(d), bias ? " bias " : " ",
-                      workspaceBytes);
+  return absl::StrCat(
+      inputType, ">", outputType, " ", batch, " ", text(a), " ", text(b), " ",
+      text(d), bias ? absl::StrCat(" bias@", alignmentOf(bias), " ") : " ",
+      workspaceBytes);
 }
 
 absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {

@@ -52,6 +52,8 @@ struct BlasLtProblem {
   DevicePtr workspace = 0;
   uint64_t workspaceBytes = 0;
 
+  /// What kernels may assume of d, and of the bias: it is read along with d.
+  uint32_t outputAlignment() const;
   /// What the speed of an algorithm depends on: everything but addresses.
   std::string key() const;
 };

@@ -69,14 +69,23 @@ absl::Status CudaExecutor::clearPersistent() {
 
 CudaExecutor::~CudaExecutor() {
   (void)cuda.gpu.makeCurrent();
-  // Freeing memory waits for streams, and those for peers that do not come.
-  if (!setup.transport.failure().ok())
-    cuda.transport.cutOff();
-  (void)main->finish();
+  // Before communicators are cut off: NCCL waits for all graphs that hold one
+  // (its src/init.cc, commDestroySync). One that runs goes when it has ended.
   for (auto &[key, list] : pieces)
     for (Piece &piece : list)
       if (piece.graph)
         (void)cuda.gpu.driver().graphExecDestroy(piece.graph);
+  // Freeing memory waits for streams, and those for peers that do not come.
+  if (!setup.transport.failure().ok() || !finish().ok())
+    cuda.transport.cutOff();
+}
+
+absl::Status CudaExecutor::finish() {
+  MESHWORK_RETURN_IF_ERROR(main->finish());
+  for (auto &channel : channels)
+    if (channel)
+      MESHWORK_RETURN_IF_ERROR(channel->queue->finish());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CudaExecutor::ChannelQueue *>

@@ -75,6 +75,7 @@ private:
   absl::Status start(const Bound &one, bool skipped, CommTimes &spent);
   absl::Status join(const plan::Wait &wait);
   absl::Status runOne(const ListRun &list, uint32_t index);
+  absl::Status finish(); // all streams
   absl::Status runList(const ListRun &list, InstructionObserver *observer);
   absl::Status addHint(absl::Status status) const;
   absl::Status locate(absl::Status status, const ListRun &list,

@@ -47,6 +47,11 @@ inline constexpr int errorLogBuffer = 5, errorLogBufferBytes = 6;
 }
 inline constexpr unsigned streamNonBlocking = 1, eventDisableTiming = 2;
 inline constexpr int captureThreadLocal = 1;
+/// Kernels of a graph keep the priorities of the streams they were captured in;
+/// else all have that of the stream which the graph is launched into.
+inline constexpr unsigned long long graphUsesNodePriority = 8;
+/// The first version whose driver knows it.
+inline constexpr int firstWithNodePriority = 11070;
 
 /// Calls X(member, symbol, parameters...) for every function.
 #define MESHWORK_CUDA_DRIVER_FUNCTIONS(X)                                      \

@@ -54,7 +54,9 @@ absl::Status CudaExecutor::capture(const ListRun &list, Piece &piece) {
       driver.streamEndCapture(main->stream(), &graph), "capturing a graph");
   MESHWORK_RETURN_IF_ERROR(status);
   MESHWORK_RETURN_IF_ERROR(locate(ended, list, piece.begin));
-  ended = driver.check(driver.graphInstantiate(&piece.graph, graph, 0),
+  unsigned long long flags =
+      driver.version >= firstWithNodePriority ? graphUsesNodePriority : 0;
+  ended = driver.check(driver.graphInstantiate(&piece.graph, graph, flags),
                        "making the graph that begins here");
   (void)driver.graphDestroy(graph);
   return locate(ended, list, piece.begin);

@@ -74,9 +74,8 @@ absl::Status Staging::write(DevicePtr to, absl::Span<const std::byte> from) {
   for (size_t at = 0; at < from.size(); at += slotBytes) {
     Slot &slot = slots[next++ % slots.size()];
     size_t count = std::min(slotBytes, from.size() - at);
-    MESHWORK_RETURN_IF_ERROR(
-        driver.check(driver.eventSynchronize(slot.free.get()),
-                     "waiting for a copy to the GPU"));
+    // Not in the driver: the copy may lie behind a peer that does not come.
+    MESHWORK_RETURN_IF_ERROR(queue.await(slot.free));
     std::memcpy(slot.bytes, from.data() + at, count);
     MESHWORK_RETURN_IF_ERROR(driver.check(
         driver.copyToDevice(to + at, slot.bytes, count, queue.stream()),

@@ -32,9 +32,9 @@ NcclCommunicator::create(const NcclLibrary &library,
 
 NcclCommunicator::~NcclCommunicator() {
   // Destroying waits for what is in streams; after a failure it may never end.
-  if (comm && !failed && patience.host.failure().ok())
+  if (comm && !hasFailed())
     (void)settle(nccl.finalize(comm), absl::StrCat("ending ", name));
-  if (comm && !failed && patience.host.failure().ok())
+  if (comm && !hasFailed())
     (void)nccl.destroy(comm);
   else
     cutOff();

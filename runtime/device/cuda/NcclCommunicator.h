@@ -37,7 +37,10 @@ public:
   ~NcclCommunicator();
 
   /// What is in streams ends, undone; nothing else can be called any more.
+  /// Returns when it has ended, and no graph holds it: graphs go first.
   void cutOff();
+  /// Whether it is to be cut off, since it, or a rank, has failed.
+  bool hasFailed() const { return failed || !patience.host.failure().ok(); }
 
   /// Puts what `calls` calls into its streams, as one: it may do anything in
   /// any order. Adds the time it took to `times.waitNs`.

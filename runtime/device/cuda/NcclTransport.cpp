@@ -99,6 +99,11 @@ NcclTransport::create(const NcclSetup &setup) {
 }
 
 NcclTransport::~NcclTransport() {
+  for (auto &[group, communicator] : communicators)
+    if (communicator && communicator->hasFailed()) {
+      cutOff();
+      break;
+    }
   communicators.clear(); // first: a failed one still has the streams
   if (stream)
     (void)driver.streamDestroy(stream);
@@ -129,6 +134,7 @@ absl::Status NcclTransport::connect(const NcclSetup &setup) {
   MESHWORK_ASSIGN_OR_RETURN(
       texts, setup.host.exchange(rank, mine, "the exchange of NCCL's ids"));
   NcclPatience patience{setup.host, setup.timeoutSeconds};
+  MESHWORK_RETURN_IF_ERROR(warmUpMemory.allocate(warmUpBytes()));
   for (const Group &group : groupsOf(setup)) {
     const NcclLibrary *library = nullptr;
     MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
@@ -140,11 +146,19 @@ absl::Status NcclTransport::connect(const NcclSetup &setup) {
     MESHWORK_ASSIGN_OR_RETURN(made, NcclCommunicator::create(*library, patience,
                                                              id, members, index,
                                                              textOf(group)));
-    MESHWORK_RETURN_IF_ERROR(
+    absl::Status warm =
         warmUp(*made, index, static_cast<uint32_t>(members.size()),
-               absl::StrCat("the first exchange on ", textOf(group)), setup));
+               absl::StrCat("the first exchange on ", textOf(group)), setup);
+    if (!warm.ok())
+      cutOff(); // Freeing memory waits for the stream.
+    MESHWORK_RETURN_IF_ERROR(warm);
   }
   return absl::OkStatus();
+}
+
+/// A word from each rank, one to all.
+uint64_t NcclTransport::warmUpBytes() const {
+  return (uint64_t{mesh.numRanks()} + 1) * sizeof(float);
 }
 
 /// NCCL connects two ranks when they first have something for each other; a
@@ -153,14 +167,13 @@ absl::Status NcclTransport::warmUp(NcclCommunicator &communicator,
                                    uint32_t index, uint32_t ranks,
                                    const std::string &what,
                                    const NcclSetup &setup) {
-  NcclStaging memory(driver);
-  MESHWORK_RETURN_IF_ERROR(memory.allocate((uint64_t{ranks} + 1) * 4));
   const NcclLibrary &nccl = communicator.library();
   auto place = [&](uint32_t word) {
-    return reinterpret_cast<void *>(memory.address() + uint64_t{word} * 4);
+    return reinterpret_cast<void *>(warmUpMemory.address() +
+                                    word * sizeof(float));
   };
   MESHWORK_RETURN_IF_ERROR(driver.check(
-      driver.fillBytes(memory.address(), 0, (uint64_t{ranks} + 1) * 4, stream),
+      driver.fillBytes(warmUpMemory.address(), 0, warmUpBytes(), stream),
       what));
   CommTimes times;
   MESHWORK_RETURN_IF_ERROR(communicator.group(
@@ -235,9 +248,14 @@ double NcclTransport::timeoutSeconds() const {
 }
 
 void NcclTransport::cutOff() {
+  // All at once: to abort one is to wait for what it has in streams, which may
+  // lie behind what another waits for.
+  std::vector<std::thread> threads;
   for (auto &[group, communicator] : communicators)
     if (communicator)
-      communicator->cutOff();
+      threads.emplace_back([&one = *communicator] { one.cutOff(); });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 absl::Status NcclTransport::check() {

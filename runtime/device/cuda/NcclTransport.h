@@ -68,12 +68,13 @@ private:
 
   explicit NcclTransport(const NcclSetup &setup)
       : driver(setup.driver), mesh(setup.mesh), rank(setup.rank),
-        timeout(setup.timeoutSeconds) {}
+        timeout(setup.timeoutSeconds), warmUpMemory(setup.driver) {}
   absl::Status reserve(const NcclSetup &setup);
   absl::Status connect(const NcclSetup &setup);
   absl::Status warmUp(NcclCommunicator &communicator, uint32_t index,
                       uint32_t ranks, const std::string &what,
                       const NcclSetup &setup);
+  uint64_t warmUpBytes() const;
   absl::Status finish(const std::string &what, const NcclSetup &setup);
 
   const Driver &driver;
@@ -81,6 +82,7 @@ private:
   uint32_t rank;
   double timeout;
   Stream stream = nullptr; // of what is done here; not of collectives
+  NcclStaging warmUpMemory;
   std::shared_ptr<BoxKernels> kernels;
   std::map<Group, std::unique_ptr<NcclCommunicator>> communicators;
   std::map<uint32_t, std::unique_ptr<NcclStaging>> staging; // by channel

@@ -51,10 +51,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
   const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];
   std::vector<std::pair<uint32_t, Mark>> marks;
   auto tell = [&]() -> absl::Status {
-    MESHWORK_RETURN_IF_ERROR(main->finish());
-    for (auto &channel : channels)
-      if (channel)
-        MESHWORK_RETURN_IF_ERROR(channel->queue->finish());
+    MESHWORK_RETURN_IF_ERROR(finish());
     for (auto &[index, mark] : marks) {
       int64_t begin = 0, end = 0;
       MESHWORK_RETURN_IF_ERROR(timeOf(mark.before, begin));

@@ -96,8 +96,11 @@ OperationOr makeMatmul(const plan::Instruction &instruction,
   MESHWORK_ASSIGN_OR_RETURN(product, context.blas->prepare(request));
   if (context.tunes)
     MESHWORK_RETURN_IF_ERROR(product->tune(context.stream));
-  // The library loads code when a product first runs, which a graph cannot.
+  // The library loads code when a product first runs, which a graph cannot;
+  // what adds to its result may be other code.
   MESHWORK_RETURN_IF_ERROR(product->run(context.stream, /*adds=*/false));
+  if (op.accumulate() != plan::Accumulate::no)
+    MESHWORK_RETURN_IF_ERROR(product->run(context.stream, /*adds=*/true));
   return std::make_unique<MatmulOperation>(std::move(product), op.accumulate());
 }
 

@@ -72,8 +72,16 @@ absl::Status Queue::waitFor(const EventHandle &event) {
 }
 
 absl::Status Queue::finish() {
+  return poll([&] { return gpu.driver().streamQuery(handle); });
+}
+
+absl::Status Queue::await(const EventHandle &event) {
+  return poll([&] { return gpu.driver().eventQuery(event.get()); });
+}
+
+absl::Status Queue::poll(absl::FunctionRef<Result()> ask) {
   for (int64_t start = steadyNs();;) {
-    Result result = gpu.driver().streamQuery(handle);
+    Result result = ask();
     int64_t waited = steadyNs() - start;
     if (result != result::notReady) {
       longestNs = std::max(longestNs, waited);

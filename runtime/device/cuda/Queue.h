@@ -1,6 +1,7 @@
 // Streams and events, and waiting for them without hanging.
 #pragma once
 
+#include "absl/functional/function_ref.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/Gpu.h"
@@ -40,8 +41,12 @@ public:
   /// deadlineExceeded when it takes longer than the collectives' time-out and
   /// ten times the longest wait so far: a step may be long, but not suddenly.
   absl::Status finish();
+  /// Until what was in the event's stream when it was recorded has ended; as
+  /// `finish` otherwise. At once when it never was.
+  absl::Status await(const EventHandle &event);
 
 private:
+  absl::Status poll(absl::FunctionRef<Result()> ask);
   absl::Status checkPatience(int64_t waitedNs) const;
   Queue(const Gpu &gpu, const Transport &failure, DeviceTransport &collectives)
       : gpu(gpu), failure(failure), collectives(collectives) {}

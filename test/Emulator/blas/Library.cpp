@@ -54,6 +54,10 @@ Status checkCall(const Product &product, size_t workspaceBytes) {
   const void *addresses[4] = {product.a, product.b, product.c, product.d};
   const size_t widths[4] = {product.aLayout.width(), product.bLayout.width(),
                             product.dLayout.width(), product.dLayout.width()};
+  // A bias is read in the units of d: PyTorch promises both in one.
+  if (product.desc.epilogue == epilogueBias &&
+      !isAligned(product.desc.bias, proposal.alignments[3]))
+    return status::notSupported;
   for (int i = 0; i < 4; ++i)
     if (!isAligned(addresses[i], proposal.alignments[i]) ||
         !isAligned(addresses[i], static_cast<uint32_t>(widths[i])))

@@ -93,6 +93,7 @@ Result enqueue(StreamState &stream, Work work) {
     return code::captureInvalidated;
   std::vector<GraphState::Node> &nodes = stream.capture->graph->nodes;
   nodes.push_back({std::move(work), std::move(stream.tail)});
+  stream.capture->graph->priorities.insert(stream.priority);
   stream.tail = {nodes.size() - 1};
   return code::success;
 }
@@ -210,8 +211,13 @@ Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
   std::shared_ptr<GraphState> found = state().graphs.find(graph);
   if (!found)
     return code::invalidHandle;
-  if (!exec || flags != 0)
+  if (!exec || (flags != 0 && flags != graphUsesNodePriority))
     return code::invalidValue;
+  // The driver would not mind; nobody would notice that urgent work waits.
+  if (flags == 0 && found->priorities.size() > 1) {
+    say("a graph is made without the priorities of the streams in it");
+    return code::invalidValue;
+  }
   auto copy = std::make_shared<const GraphState>(*found);
   *exec = static_cast<GraphExec>(state().graphExecs.add(copy));
   return code::success;

@@ -218,7 +218,7 @@ Result cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   if (Result failed = current(device))
     return failed;
   *least = 0;
-  *greatest = -5;
+  *greatest = greatestPriority;
   return code::success;
 }
 

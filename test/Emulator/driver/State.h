@@ -21,6 +21,9 @@
 namespace meshwork::emulator {
 using namespace runtime::cuda;
 
+/// Of streams; the least is 0.
+inline constexpr int greatestPriority = -5;
+
 /// Errors that the runtime does not name.
 namespace code {
 using namespace runtime::cuda::result;
@@ -87,6 +90,7 @@ struct GraphState {
     std::set<size_t> after; // smaller numbers: recorded before
   };
   std::vector<Node> nodes;
+  std::set<int> priorities; // of the streams that the nodes come from
 };
 
 /// A capture that has begun and not ended.
@@ -102,7 +106,7 @@ struct Capture {
 /// Work in order, on a thread of its own.
 class StreamState {
 public:
-  StreamState(DeviceState &device, unsigned flags);
+  StreamState(DeviceState &device, unsigned flags, int priority);
   static void start(const std::shared_ptr<StreamState> &stream);
   void push(Work work);
   void close(); // ends after its work
@@ -112,6 +116,7 @@ public:
 
   DeviceState &device;
   const unsigned flags;
+  const int priority;
   std::shared_ptr<Capture> capture; // while it takes part in one
   std::set<size_t> tail;            // nodes that its next work comes after
 

@@ -18,8 +18,9 @@ void failRunning(Result error, const std::string &text) {
     deviceOfWorker->error.compare_exchange_strong(none, error);
 }
 
-StreamState::StreamState(DeviceState &device, unsigned flags)
-    : device(device), flags(flags), random(std::random_device()()) {}
+StreamState::StreamState(DeviceState &device, unsigned flags, int priority)
+    : device(device), flags(flags), priority(priority),
+      random(std::random_device()()) {}
 
 void StreamState::start(const std::shared_ptr<StreamState> &stream) {
   // The thread holds the stream, so that closing it need not wait.

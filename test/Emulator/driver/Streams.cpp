@@ -2,6 +2,8 @@
 #include "test/Emulator/Emulator.h"
 #include "test/Emulator/driver/State.h"
 
+#include <algorithm>
+
 using namespace meshwork::emulator;
 
 namespace {
@@ -35,7 +37,8 @@ Result cuStreamCreateWithPriority(Stream *handle, unsigned flags,
     return failed;
   if (!handle || flags > streamNonBlocking)
     return code::invalidValue;
-  auto stream = std::make_shared<StreamState>(*device, flags);
+  priority = std::clamp(priority, greatestPriority, 0);
+  auto stream = std::make_shared<StreamState>(*device, flags, priority);
   StreamState::start(stream);
   {
     std::lock_guard lock(state().mutex);

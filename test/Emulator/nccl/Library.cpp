@@ -1,6 +1,7 @@
 // The functions that the library exports.
 #include "test/Emulator/Emulator.h"
 #include "test/Emulator/nccl/Batch.h"
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -99,6 +100,22 @@ Result add(Comm comm, Stream stream, const Call &call) {
   return result::success;
 }
 
+/// NCCL waits for what streams have of a communicator, and for the graphs that
+/// hold it, for ever; here a test ends that would.
+void waitUntilUnused(const CommObject &comm, const char *how) {
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (comm.shared->running > 0) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      std::fprintf(stderr,
+                   "NCCL stand-in: a communicator is %s while a graph holds "
+                   "it, or its stream waits for another one: NCCL would hang\n",
+                   how);
+      std::abort();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 const std::byte *at(const void *place) {
   return static_cast<const std::byte *>(place);
 }
@@ -163,15 +180,18 @@ Result ncclCommGetAsyncError(Comm comm, Result *state) {
   return result::success;
 }
 
-Result ncclCommFinalize(Comm comm) { return comm->began(); }
+Result ncclCommFinalize(Comm comm) {
+  waitUntilUnused(*comm, "finalized");
+  return comm->began();
+}
 Result ncclCommDestroy(Comm comm) {
-  while (comm->shared->running > 0)
-    std::this_thread::yield();
+  waitUntilUnused(*comm, "destroyed");
   delete comm;
   return result::success;
 }
 Result ncclCommAbort(Comm comm) {
   comm->shared->aborted = true;
+  waitUntilUnused(*comm, "aborted");
   delete comm;
   return result::success;
 }

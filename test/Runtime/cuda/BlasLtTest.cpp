@@ -110,9 +110,15 @@ struct Problem {
     request.workspace = on.allocate(c.workspaceBytes + 1);
     if (!c.bias)
       return;
-    Matrix bias(on, c.out, 1, 1, c.n, false, 0);
-    bias.write(on, biasValues);
-    request.bias = DeviceView{bias.view.address, c.out, {c.n}, {1}};
+    // Less aligned than dst, as one in the middle of a buffer.
+    constexpr int64_t before = 16;
+    Matrix bias(on, c.out, 1, 1, c.n + before, false, 0);
+    std::vector<float> values(before, NAN);
+    values.insert(values.end(), biasValues.begin(), biasValues.end());
+    bias.write(on, values);
+    DevicePtr width = c.out == DType::f32 ? 4 : 2;
+    request.bias =
+        DeviceView{bias.view.address + before * width, c.out, {c.n}, {1}};
   }
   static size_t count(int64_t b, int64_t r, int64_t c) {
     return static_cast<size_t>(b * r * c);
