@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -26,6 +27,8 @@ LIMIT = 50 << 20
 # What every Linux has, in the version that its other libraries were made for.
 OF_THE_SYSTEM = ("libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux",
                  "libstdc++.so", "libgcc_s.so")
+# The newest versions of those that may be asked for: Ubuntu 22.04's, older than Debian 12's.
+NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 TOKENS = 1 << 20
 
 
@@ -92,13 +95,26 @@ def timed_plans(out):
         (out / "configs" / f"{name}.json").write_text(json.dumps(config))
 
 
+def check_versions(path):
+    """A machine with a GPU may have an older system than the one that builds."""
+    listing = subprocess.run(["objdump", "-p", path], check=True, capture_output=True, text=True)
+    for name, version in re.findall(r"\b(GLIBC|GLIBCXX|CXXABI)_(\d[\d.]*)$", listing.stdout, re.MULTILINE):
+        if tuple(map(int, version.split("."))) > NEWEST[name]:
+            sys.exit(f"{path} needs {name}_{version}, newer than {'.'.join(map(str, NEWEST[name]))}: build on an "
+                     "older system")
+
+
 def copy_launcher(out):
     shutil.copy2(BIN / "meshwork-run", out)
     listing = subprocess.run(["ldd", BIN / "meshwork-run"], check=True, capture_output=True, text=True)
     for line in listing.stdout.splitlines():
         parts = line.split()
+        if "not found" in line:
+            sys.exit(f"meshwork-run lacks {parts[0]}")
         if len(parts) > 2 and parts[1] == "=>" and not parts[0].startswith(OF_THE_SYSTEM):
             shutil.copy2(parts[2], out / "lib" / parts[0])
+    for path in (out / "meshwork-run", *(out / "lib").iterdir()):
+        check_versions(path)
 
 
 def copy_scripts(out):

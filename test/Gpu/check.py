@@ -1,14 +1,16 @@
 """Confirms a build on one NVIDIA GPU, in under ten minutes:
 
-    python3 check.py [--out FOLDER] [STAGE...]     all of: kernels ranks sanitizer speed
+    python3 check.py [--out FOLDER] [--seconds N] [STAGE...]     all of: kernels ranks sanitizer speed
 
 kernels    every instruction of real shapes against the CPU, from the same inputs
 ranks      tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
 sanitizer  memcheck and racecheck of a training step, where compute-sanitizer is installed
 speed      whole steps against PyTorch, where it is installed; bandwidth and gaps
 
-Prints a table and writes gpu-check.json. Exit code 1 when anything is wrong; being slow is
-not, and neither is a stage that was left out, which the table says.
+Prints a table and writes gpu-check.json, row by row: what ends early leaves what it has
+found. Every stage has its share of the time, and one that breaks does not end the others.
+Exit code 1 when anything is wrong; being slow is not, and neither is what was not run, which
+the table says.
 """
 import argparse
 import array
@@ -17,6 +19,7 @@ import math
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import struct
 import subprocess
@@ -28,16 +31,33 @@ import cases
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+# The one that runs this may not be the one that has PyTorch.
+PYTHONS = list(dict.fromkeys(filter(None, (sys.executable, shutil.which("python3"), shutil.which("python")))))
+ASK = "import sys; print(*sys.path, sys.prefix + '/site-packages', sep='\\n')"
+PACKAGES = list(dict.fromkeys(line for python in PYTHONS for line in output_of(python, "-c", ASK).splitlines()
+                              if line.endswith(("site-packages", "dist-packages"))))
+
+
+def found(patterns):
+    """Existing paths, in the order of (root, pattern)."""
+    return [str(path) for root, pattern in patterns if os.path.isdir(root)
+            for path in sorted(pathlib.Path(root).glob(pattern))]
+
+
 def cuda_folders():
-    """Where CUDA's toolkit and Python packages keep cuBLASLt and NCCL; the loader may not know."""
-    patterns = [(pathlib.Path("/usr/local"), "cuda*/lib64"), (pathlib.Path("/usr/local"), "cuda*/targets/*/lib")]
-    patterns += [(pathlib.Path(path), "nvidia/*/lib") for path in site_packages()]
-    return [str(folder) for root, pattern in patterns if root.is_dir() for folder in sorted(root.glob(pattern))]
-
-
-def site_packages():
-    found = subprocess.run(["python3", "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True, text=True)
-    return [x for x in found.stdout.splitlines() if x.endswith(("site-packages", "dist-packages"))]
+    """Where containers keep the driver, CUDA's toolkit and Python packages cuBLASLt and NCCL: the
+    loader may not know."""
+    folders = found([("/usr/local/nvidia", "lib64"), ("/usr/lib/wsl", "lib"), ("/usr/local", "cuda*/lib64"),
+                     ("/usr/local", "cuda*/targets/*/lib"), *((path, "nvidia/*/lib") for path in PACKAGES)])
+    conda = os.path.join(os.environ.get("CONDA_PREFIX", sys.prefix), "lib")
+    return folders + ([conda] if found([(conda, "libcublasLt.so*")]) else [])
 
 
 # The caller's own folders come first: an emulator's, in tests.
@@ -47,14 +67,36 @@ RUN = [str(HERE / "meshwork-run")]
 DATA = ["--data", str(HERE / "tokens.u16"), "--data-type", "u16"]
 
 
+class NoTime(Exception):
+    pass
+
+
+class Clock:
+    """When what runs now must have ended."""
+    deadline = math.inf
+
+    @classmethod
+    def left(cls):
+        return cls.deadline - time.monotonic()
+
+
 def call(command, limit_s=240, environment=ENVIRONMENT):
+    """With all that it starts: 124 when that did not end in time."""
+    limit_s = min(limit_s, Clock.left())
+    if limit_s < 1:
+        raise NoTime
     try:
-        return subprocess.run([*map(str, command)], capture_output=True, text=True, errors="replace",
-                              env=environment, timeout=limit_s, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", f"did not end in {limit_s} s")
+        started = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   errors="replace", env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
         return subprocess.CompletedProcess(command, 127, "", str(error))
+    try:
+        out, err = started.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        out, err = started.communicate()
+        return subprocess.CompletedProcess(command, 124, out, f"did not end in {limit_s:.0f} s: {err[-300:]}")
+    return subprocess.CompletedProcess(command, started.returncode, out, err)
 
 
 def plan(name):
@@ -89,8 +131,12 @@ def distance(a, b):
 
 
 class Report:
-    def __init__(self):
+    def __init__(self, path, about):
+        self.path, self.about, self.start = path, about, time.monotonic()
         self.rows, self.failed = [], False
+
+    def seconds(self):
+        return round(time.monotonic() - self.start)
 
     def add(self, what, good, text, **numbers):
         """good: True, False, or None for what is told and not judged."""
@@ -98,6 +144,7 @@ class Report:
         self.rows.append({"what": what, "good": good, "text": text, **numbers})
         mark = {True: "ok  ", False: "FAIL", None: "    "}[good]
         print(f"{mark} {what}: {text}", flush=True)
+        self.path.write_text(json.dumps({**self.about, "seconds": self.seconds(), "rows": self.rows}, indent=1))
 
 
 def kernels(report, out):
@@ -125,7 +172,11 @@ def ranks(report, out):
     for what a backward pass adds up. AdamW's first step divides by the gradient's size, so
     weights may differ by the learning rate where a gradient is next to nothing."""
     for family in cases.TINY:
-        loss, gradients, weights = train(f"{family}-one-cpu", out)
+        try:
+            loss, gradients, weights = train(f"{family}-one-cpu", out)
+        except RuntimeError as error:
+            report.add(f"ranks {family}", False, f"on the CPU: {error}")
+            continue
         for layout in cases.LAYOUTS:
             what = f"ranks {family} {layout}"
             try:
@@ -141,17 +192,28 @@ def ranks(report, out):
                        loss=got[0][0], cpu_loss=loss[0])
 
 
+def sanitizer_tool():
+    patterns = [("/usr/local", "cuda*/bin"), ("/usr/local", "cuda*/compute-sanitizer")]
+    patterns += [(path, f"nvidia/*/{folder}") for path in PACKAGES for folder in ("bin", "compute-sanitizer")]
+    places = found(patterns)
+    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=os.pathsep.join(places))
+
+
 def sanitizer(report, out):
-    tool = shutil.which("compute-sanitizer") or shutil.which(
-        "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer")
+    tool = sanitizer_tool()
     if not tool:
-        return report.add("sanitizer", None, "compute-sanitizer is not installed: left out")
+        return report.add("sanitizer", None, "not run: no compute-sanitizer")
     for check in ("memcheck", "racecheck"):
         for name in ("gpt2-one-cuda", "llama-dp2-tp2-zero3-cuda"):
             done = call([tool, "--tool", check, "--error-exitcode", 9, *RUN, plan(name), *DATA, "--steps", 1,
                          "--share-gpu"])
-            summary = [x for x in done.stdout.splitlines() if "SUMMARY" in x]
-            report.add(f"{check} {name}", done.returncode == 0, "; ".join(summary) or done.stderr[-300:])
+            lines = (done.stdout + done.stderr).splitlines()
+            summary = [x.strip("= ") for x in lines if "SUMMARY" in x]
+            refused = [x.strip("= ") for x in lines if "not supported" in x or "Internal Sanitizer Error" in x]
+            if refused and not summary:
+                report.add(f"{check} {name}", None, f"not run: {refused[0]}")
+            else:
+                report.add(f"{check} {name}", done.returncode == 0, "; ".join(summary) or done.stderr[-300:])
 
 
 def timed(name, out, *options, steps=12):
@@ -163,12 +225,25 @@ def timed(name, out, *options, steps=12):
     return lines[2:]  # after graphs are made and clocks are up
 
 
-def torch_side(name, out):
+def torch_python():
+    for python in PYTHONS:
+        sees = call([python, "-c", "import torch; assert torch.cuda.is_available()"], environment=dict(os.environ))
+        if sees.returncode == 0:
+            return python
+    return None
+
+
+def torch_side(python, name):
     """PyTorch's best step and what this GPU can do, or why not."""
-    done = call(["python3", HERE / "torch_step.py", HERE / "configs" / f"{name}.json",
-                 cases.TIMED[name]["batch"]], limit_s=200, environment=dict(os.environ))
+    if not python:
+        return None, "no PyTorch that sees the GPU"
+    try:
+        done = call([python, HERE / "torch_step.py", HERE / "configs" / f"{name}.json",
+                     cases.TIMED[name]["batch"]], limit_s=150, environment=dict(os.environ))
+    except NoTime:
+        return None, "no time is left"
     if done.returncode != 0:
-        return None, done.stderr.strip().splitlines()[-1:] or ["no output"]
+        return None, (done.stderr.strip().splitlines() or ["no output"])[-1]
     return json.loads(done.stdout.splitlines()[-1]), None
 
 
@@ -182,6 +257,7 @@ def slow_ones(profile, copy_gbytes):
 
 
 def speed(report, out):
+    python = torch_python()
     for name in cases.TIMED:
         try:
             lines = timed(name, out, "--tune-matmuls", "--measure-peak")
@@ -195,37 +271,65 @@ def speed(report, out):
         busy = json.loads(profile.read_text())["instructions"]
         total = sum(x["ms_per_step"] for x in busy)
         numbers = {"step_ms": step, "mfu": mfu, "instructions_ms": total, "gap": 1 - total / step}
-        theirs, why = torch_side(name, out)
+        theirs, why = torch_side(python, name)
         text = f"{step:.2f} ms a step, mfu {mfu:.3f}, instructions {total:.2f} ms"
         if theirs:
             numbers.update(torch=theirs, ratio=theirs["step_ms"] / step,
                            slow=slow_ones(busy, theirs["copy_gbytes"])[:12])
             text += f"; PyTorch {theirs['step_ms']:.2f} ms: {theirs['step_ms'] / step:.2f} times as fast"
         else:
-            text += f"; PyTorch left out: {why}"
+            text += f"; PyTorch not run: {why}"
         report.add(f"speed {name}", None, text, **numbers)
 
 
 STAGES = {"kernels": kernels, "ranks": ranks, "sanitizer": sanitizer, "speed": speed}
+# Of the time, in parts of all; what a stage leaves goes to those after it.
+SHARES = {"kernels": 4, "ranks": 3, "sanitizer": 3, "speed": 10}
+
+
+def launcher_starts(report):
+    """It needs a C library, and a C++ one, no older than bundle.py says."""
+    done = call([*RUN, "--help"], limit_s=60)
+    good = done.returncode == 0
+    report.add("launcher", good, "starts" if good else done.stderr.strip()[-600:] or f"exit {done.returncode}")
+    return good
+
+
+def run_stage(stage, report, out):
+    try:
+        STAGES[stage](report, out)
+    except NoTime:
+        report.add(stage, None, "what is missing was not run: no time is left")
+    except Exception as error:  # the other stages have results of their own
+        report.add(stage, False, f"{type(error).__name__}: {error}")
+
+
+def about_machine():
+    name = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip()
+    libraries = found([(x, y) for x in cuda_folders() for y in ("libcublasLt.so.1*", "libnccl.so.2")])
+    return {"gpu": name or "unknown", "date": time.strftime("%Y-%m-%d"), "libraries": libraries}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stages", nargs="*", metavar="STAGE")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(STAGES))
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "out")
+    parser.add_argument("--seconds", type=float, default=585, help="for all stages together (%(default)s)")
     options = parser.parse_args()
+    stages = options.stages or list(STAGES)
+    if unknown := [x for x in stages if x not in STAGES]:
+        parser.error(f"there is no stage {unknown[0]}: {', '.join(STAGES)}")
     options.out.mkdir(parents=True, exist_ok=True)
-    report, start = Report(), time.time()
-    name = call(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    device = name.stdout.strip() if name.returncode == 0 else "unknown"
-    print(f"GPU: {device}", flush=True)
-    for stage in options.stages or STAGES:
-        STAGES[stage](report, options.out)
-    result = {"gpu": device, "date": time.strftime("%Y-%m-%d"), "seconds": round(time.time() - start),
-              "rows": report.rows}
-    (options.out / "gpu-check.json").write_text(json.dumps(result, indent=1))
+    report = Report(options.out / "gpu-check.json", about_machine())
+    print(f"GPU: {report.about['gpu']}", flush=True)
+    if launcher_starts(report):
+        done, whole = 0, sum(SHARES[x] for x in stages)
+        for stage in stages:
+            done += SHARES[stage]
+            Clock.deadline = report.start + options.seconds * done / whole
+            run_stage(stage, report, options.out)
     print(f"{sum(r['good'] is True for r in report.rows)} ok, "
-          f"{sum(r['good'] is False for r in report.rows)} failed, {result['seconds']} s")
+          f"{sum(r['good'] is False for r in report.rows)} failed, {report.seconds()} s")
     sys.exit(report.failed)
 
 
