@@ -161,6 +161,7 @@ InProcessTransport::InProcessTransport(Mesh ofRanks,
   world = std::make_unique<Group>(all, options, firstFailure);
   exchanged.resize(all.size());
   gathered.resize(all.size());
+  waits.resize(all.size());
 }
 
 InProcessTransport::~InProcessTransport() = default;
@@ -193,16 +194,44 @@ Rendezvous &InProcessTransport::meeting(uint32_t rank,
   return groupOf(rank, axes, channel).rendezvous;
 }
 
+void InProcessTransport::setWaiting(uint32_t rank, const Waiting &waiting) {
+  std::lock_guard<std::mutex> lock(waitsMutex);
+  waits[rank] = waiting;
+}
+
+absl::Status InProcessTransport::blame(uint32_t rank, const Waiting &mine,
+                                       double seconds) {
+  absl::Status found =
+      runtime::blame(rank, numRanks(), mine, seconds,
+                     [&](uint32_t peer) -> std::optional<Waiting> {
+                       std::lock_guard<std::mutex> lock(waitsMutex);
+                       return waits[peer];
+                     });
+  return firstFailure.isSet() ? firstFailure.status() : found;
+}
+
+/// Who is here already does not hold up others.
+absl::Status InProcessTransport::meetAll(uint32_t rank, const char *what) {
+  Waiting mine{true, what, {}};
+  for (uint32_t peer = 0; peer < numRanks(); ++peer)
+    if (peer != rank)
+      mine.peers.push_back(peer);
+  setWaiting(rank, mine);
+  absl::Status met = world->rendezvous.arriveAndWait(rank, what);
+  setWaiting(rank, {});
+  return met;
+}
+
 absl::StatusOr<uint32_t>
 InProcessTransport::agree(uint32_t rank, uint32_t flags, const char *what) {
   world->flags[rank] = flags;
-  if (absl::Status met = world->rendezvous.arriveAndWait(rank, what); !met.ok())
+  if (absl::Status met = meetAll(rank, what); !met.ok())
     return met;
   uint32_t all = 0;
   for (uint32_t other : world->flags)
     all |= other;
   // Nobody may write the next flags before everybody has read these.
-  if (absl::Status met = world->rendezvous.arriveAndWait(rank, what); !met.ok())
+  if (absl::Status met = meetAll(rank, what); !met.ok())
     return met;
   return all;
 }

@@ -34,6 +34,9 @@ public:
   absl::Status gather(uint32_t rank, std::string mine,
                       Deliver deliver) override;
   void abort(uint32_t rank, const absl::Status &why) override;
+  void setWaiting(uint32_t rank, const Waiting &waiting) override;
+  absl::Status blame(uint32_t rank, const Waiting &mine,
+                     double seconds) override;
   absl::Status failure() const override { return firstFailure.cause(); }
 
   const Mesh &ranks() const { return mesh; }
@@ -49,6 +52,7 @@ public:
 private:
   Group &groupOf(uint32_t rank, absl::Span<const uint32_t> axes,
                  uint32_t channel);
+  absl::Status meetAll(uint32_t rank, const char *what);
 
   Mesh mesh;
   InProcessOptions options;
@@ -60,6 +64,8 @@ private:
   std::unique_ptr<Group> world;
   std::vector<std::string> exchanged, gathered; // by rank
   std::atomic<uint32_t> given{0};               // to `gathered`
+  std::mutex waitsMutex;                        // guards `waits`
+  std::vector<Waiting> waits;                   // by rank
 };
 
 } // namespace meshwork::runtime

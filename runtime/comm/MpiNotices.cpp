@@ -71,7 +71,7 @@ bool MpiWorld::ask(uint32_t peer, Waiting &found) {
   return came;
 }
 
-MpiWorld::Waiting MpiWorld::longestWait() {
+Waiting MpiWorld::longestWait() {
   std::lock_guard<std::mutex> lock(mutex);
   for (const Waiting &waiting : waits)
     if (waiting.active)

@@ -143,4 +143,13 @@ absl::Status MpiTransport::toFirst(uint32_t from, absl::Span<float> values) {
 
 void MpiTransport::abort(uint32_t, const absl::Status &why) { world.fail(why); }
 
+void MpiTransport::setWaiting(uint32_t, const Waiting &waiting) {
+  world.setWaiting(MpiWorld::elsewhere, waiting);
+}
+
+absl::Status MpiTransport::blame(uint32_t, const Waiting &mine,
+                                 double seconds) {
+  return world.blame(mine, seconds);
+}
+
 } // namespace meshwork::runtime

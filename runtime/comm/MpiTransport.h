@@ -29,6 +29,9 @@ public:
   /// Rank 0 receives from `from`.
   absl::Status toFirst(uint32_t from, absl::Span<float> values);
   void abort(uint32_t rank, const absl::Status &why) override;
+  void setWaiting(uint32_t rank, const Waiting &waiting) override;
+  absl::Status blame(uint32_t rank, const Waiting &mine,
+                     double seconds) override;
   absl::Status failure() const override { return world.failure().cause(); }
 
   /// Packed bytes of one channel's collectives, which run one at a time.

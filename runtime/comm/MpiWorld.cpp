@@ -1,9 +1,7 @@
 #include "runtime/comm/MpiWorld.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <ctime>
 #include <sched.h>
 #include <unistd.h>
@@ -27,6 +25,14 @@ void pause(int round, bool spins, bool beside) {
   }
   timespec nap{0, 50'000};
   ::nanosleep(&nap, nullptr);
+}
+
+Waiting waitingFor(const std::vector<MpiWorld::Pending> &pending,
+                   const std::string &what) {
+  Waiting waiting{true, what, {}};
+  for (const MpiWorld::Pending &one : pending)
+    waiting.peers.push_back(one.peer);
+  return waiting;
 }
 } // namespace
 
@@ -140,16 +146,16 @@ absl::Status MpiWorld::wait(uint32_t lane, std::vector<Pending> &pending,
       continue;
     auto waited = Clock::now() - start;
     if (!told && waited > worthTelling) {
-      setWaiting(lane, pending, what);
+      setWaiting(lane, waitingFor(pending, what));
       told = true;
     }
     if (std::chrono::duration<double>(waited).count() > timeout) {
-      status = blame(pending, what);
+      status = blame(waitingFor(pending, what), timeout);
       break;
     }
   }
   if (told)
-    clearWaiting(lane);
+    setWaiting(lane, {});
   if (!status.ok())
     giveUp(pending);
   return status;
@@ -165,53 +171,20 @@ void MpiWorld::giveUp(std::vector<Pending> &pending) const {
   pending.clear();
 }
 
-void MpiWorld::setWaiting(uint32_t lane, const std::vector<Pending> &pending,
-                          const std::string &what) {
+void MpiWorld::setWaiting(uint32_t lane, const Waiting &waiting) {
   std::lock_guard<std::mutex> lock(mutex);
-  waits[lane] = {true, what, {}};
-  for (const Pending &one : pending)
-    waits[lane].peers.push_back(one.peer);
+  waits[lane] = waiting;
 }
 
-void MpiWorld::clearWaiting(uint32_t lane) {
-  std::lock_guard<std::mutex> lock(mutex);
-  waits[lane] = {};
-}
-
-absl::Status MpiWorld::blame(const std::vector<Pending> &pending,
-                             const std::string &what) {
-  // Who is waited for, and at what.
-  std::deque<std::pair<uint32_t, std::string>> suspects;
-  std::vector<bool> known(count, false);
-  known[me] = true;
-  auto suspect = [&](uint32_t peer, const std::string &at) {
-    if (!known[peer])
-      suspects.push_back({peer, at});
-    known[peer] = true;
-  };
-  for (const Pending &one : pending)
-    suspect(one.peer, what);
-  std::vector<std::string> found;
-  for (; !suspects.empty(); suspects.pop_front()) {
-    auto [peer, at] = suspects.front();
-    Waiting answer;
-    bool answers = ask(peer, answer);
-    if (answers && answer.active)
-      for (uint32_t next : answer.peers)
-        suspect(next, answer.what);
-    else
-      found.push_back(absl::StrCat(
-          "rank ", peer, " did not arrive at ", at, " within ", timeout, " s",
-          answers ? " and waits for nobody: it computes, or is caught in a loop"
-                  : " and does not answer: it is stopped, or cut off"));
-  }
-  if (firstFailure.isSet()) // Told while asking.
-    return firstFailure.status();
-  if (found.empty())
-    found.push_back(absl::StrCat("rank ", pending[0].peer,
-                                 " did not arrive at ", what, " within ",
-                                 timeout, " s"));
-  return absl::DeadlineExceededError(absl::StrJoin(found, "; "));
+absl::Status MpiWorld::blame(const Waiting &mine, double seconds) {
+  absl::Status found = runtime::blame(
+      me, count, mine, seconds, [&](uint32_t peer) -> std::optional<Waiting> {
+        Waiting answer;
+        if (!ask(peer, answer))
+          return std::nullopt;
+        return answer;
+      });
+  return firstFailure.isSet() ? firstFailure.status() : found; // told meanwhile
 }
 
 void MpiWorld::finish() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "absl/types/span.h"
+#include "runtime/comm/Blame.h"
 #include "runtime/comm/MpiLibrary.h"
 #include "runtime/comm/Rendezvous.h"
 #include <deque>
@@ -20,6 +21,8 @@ public:
   /// Messages of one lane between two ranks arrive in order. Lanes 0 to 8 are
   /// the channels of collectives; 0 is also the ranks' own threads'.
   static constexpr uint32_t serviceLane = 9, numLanes = 10;
+  /// Of setWaiting: a wait that is on no lane.
+  static constexpr uint32_t elsewhere = numLanes;
 
   /// Starts MPI; once in a process. Lives to the process's end, since MPI may
   /// hold on to memory after a failure.
@@ -50,6 +53,12 @@ public:
   absl::Status wait(uint32_t lane, std::vector<Pending> &pending,
                     const std::string &what);
 
+  /// What this rank waits for, for those that ask.
+  void setWaiting(uint32_t lane, const Waiting &waiting);
+  /// As runtime::blame, by asking other processes; aborted when told of a
+  /// failure meanwhile.
+  absl::Status blame(const Waiting &mine, double seconds);
+
   /// Tells all other ranks of the failure here, once; their waits end with
   /// `aborted`. Nothing to do when another rank has told first.
   void announce(const absl::Status &why, int exitCode);
@@ -62,27 +71,17 @@ public:
   [[noreturn]] void abort(int code);
 
 private:
-  struct Waiting {
-    bool active = false;
-    std::string what;
-    std::vector<uint32_t> peers;
-  };
   MpiWorld(const MpiLibrary &mpi, double timeout, bool spins)
       : mpi(mpi), timeout(timeout), spins(spins) {}
   absl::Status initialize();
   absl::Status check(int code, const char *call) const;
   absl::Status poll(std::vector<Pending> &pending) const;
   void giveUp(std::vector<Pending> &pending) const;
-  absl::Status blame(const std::vector<Pending> &pending,
-                     const std::string &what);
   void post(uint32_t peer, int tag, std::string text);
   bool ask(uint32_t peer, Waiting &answer);
   void listen();
   void handle(uint32_t from, int tag, const std::string &text);
   Waiting longestWait();
-  void setWaiting(uint32_t lane, const std::vector<Pending> &pending,
-                  const std::string &what);
-  void clearWaiting(uint32_t lane);
 
   const MpiLibrary &mpi;
   double timeout;
@@ -95,7 +94,7 @@ private:
   std::mutex mutex; // guards what follows
   std::condition_variable answered;
   std::map<uint32_t, Waiting> answers;
-  Waiting waits[numLanes];
+  Waiting waits[numLanes + 1]; // and elsewhere
   std::deque<std::pair<MpiLibrary::Request, std::string>> outbox;
   std::thread listener;
 };

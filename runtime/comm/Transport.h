@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "runtime/comm/Blame.h"
 #include "runtime/comm/Strided.h"
 #include <cstddef>
 #include <memory>
@@ -92,6 +93,13 @@ public:
   /// Wakes every rank that waits, now and later, with an aborted status that
   /// names `rank`. The first call wins. Any thread.
   virtual void abort(uint32_t rank, const absl::Status &why) = 0;
+  /// What `rank` waits for beside this transport, for whoever asks; nothing
+  /// when it does not any more. By its own thread. See PeerWait.
+  virtual void setWaiting(uint32_t rank, const Waiting &waiting) = 0;
+  /// deadlineExceeded that names who holds up `rank`, which has waited for
+  /// `mine` for `seconds`; aborted when a rank has failed.
+  virtual absl::Status blame(uint32_t rank, const Waiting &mine,
+                             double seconds) = 0;
   /// What `abort` was given first, ok before.
   virtual absl::Status failure() const = 0;
 };

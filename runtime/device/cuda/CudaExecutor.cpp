@@ -40,8 +40,7 @@ absl::Status CudaExecutor::allocate() {
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
   threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
   MESHWORK_ASSIGN_OR_RETURN(main,
-                            Queue::create(cuda.gpu, setup.transport,
-                                          cuda.transport, /*urgent=*/false));
+                            Queue::create(cuda.gpu, owner(), /*urgent=*/false));
   MESHWORK_ASSIGN_OR_RETURN(staging, Staging::create(cuda.gpu, *main));
   const plan::Program &program = setup.program.program;
   MESHWORK_ASSIGN_OR_RETURN(
@@ -97,8 +96,7 @@ CudaExecutor::channel(uint32_t number) {
     return found.get();
   auto made = std::make_unique<ChannelQueue>();
   MESHWORK_ASSIGN_OR_RETURN(made->queue,
-                            Queue::create(cuda.gpu, setup.transport,
-                                          cuda.transport, /*urgent=*/true));
+                            Queue::create(cuda.gpu, owner(), /*urgent=*/true));
   MESHWORK_ASSIGN_OR_RETURN(made->begin, EventHandle::create(cuda.gpu));
   found = std::move(made);
   return found.get();

@@ -62,6 +62,9 @@ private:
 
   CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
       : setup(setup), cuda(cuda) {}
+  QueueOwner owner() {
+    return {setup.program.rank, setup.transport, cuda.transport};
+  }
   absl::Status allocate();
   absl::Status clearPersistent();
   absl::Status shareTuning(const OperationContext &context);

@@ -49,6 +49,9 @@ public:
   /// waits for a stream, now and then. By the thread that enqueues.
   virtual absl::Status check() { return absl::OkStatus(); }
 
+  /// What the rank's streams may wait for: its peers, in their streams.
+  virtual Waiting waiting() const { return {}; }
+
   /// How long streams may take for what peers are to send; infinite where the
   /// host waits for peers.
   virtual double timeoutSeconds() const {

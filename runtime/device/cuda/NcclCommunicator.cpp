@@ -1,6 +1,5 @@
 #include "runtime/device/cuda/NcclCommunicator.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/StatusMacros.h"
 #include <chrono>
 #include <thread>
@@ -20,7 +19,7 @@ NcclCommunicator::create(const NcclLibrary &library,
                          std::vector<uint32_t> members, uint32_t index,
                          std::string name) {
   std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(
-      library, patience, std::move(members), std::move(name)));
+      library, patience, std::move(members), index, std::move(name)));
   nccl::Config config;
   auto ranks = static_cast<int>(made->members.size());
   MESHWORK_RETURN_IF_ERROR(
@@ -82,10 +81,14 @@ absl::Status NcclCommunicator::settle(nccl::Result result,
   return status;
 }
 
+Waiting NcclCommunicator::waiting(const std::string &what) const {
+  Waiting waiting{true, what, members};
+  waiting.peers.erase(waiting.peers.begin() + index);
+  return waiting;
+}
+
 absl::Status NcclCommunicator::wait(const std::string &what) {
-  auto deadline = Clock::now() +
-                  std::chrono::duration_cast<Clock::duration>(
-                      std::chrono::duration<double>(patience.timeoutSeconds));
+  PeerWait wait(patience.host, members[index], waiting(what));
   for (int64_t polls = 0;; ++polls) {
     nccl::Result state = nccl::result::success;
     MESHWORK_RETURN_IF_ERROR(
@@ -97,10 +100,7 @@ absl::Status NcclCommunicator::wait(const std::string &what) {
     if (absl::Status failure = patience.host.failure(); !failure.ok())
       return absl::AbortedError(absl::StrCat(
           what, " stopped because another rank failed: ", failure.message()));
-    if (Clock::now() > deadline)
-      return absl::DeadlineExceededError(absl::StrCat(
-          what, ": not all of ranks ", absl::StrJoin(members, ", "),
-          " came within ", patience.timeoutSeconds, " s"));
+    MESHWORK_RETURN_IF_ERROR(wait.check(patience.timeoutSeconds));
     std::this_thread::sleep_for(nap);
   }
 }

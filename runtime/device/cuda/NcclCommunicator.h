@@ -19,7 +19,7 @@ inline bool goesOn(nccl::Result result) {
 
 /// How long to wait, and for whom not.
 struct NcclPatience {
-  const Transport &host; // its failure ends waiting
+  Transport &host; // its failure ends waiting
   double timeoutSeconds;
 };
 
@@ -50,18 +50,22 @@ public:
   absl::Status check();
 
   const NcclLibrary &library() const { return nccl; }
+  /// For all others of the group, at `what`.
+  Waiting waiting(const std::string &what) const;
 
 private:
   NcclCommunicator(const NcclLibrary &library, const NcclPatience &patience,
-                   std::vector<uint32_t> members, std::string name)
+                   std::vector<uint32_t> members, uint32_t index,
+                   std::string name)
       : nccl(library), patience(patience), members(std::move(members)),
-        name(std::move(name)) {}
+        index(index), name(std::move(name)) {}
   absl::Status wait(const std::string &what);
   absl::Status settle(nccl::Result result, const std::string &what);
 
   const NcclLibrary &nccl;
   NcclPatience patience;
   std::vector<uint32_t> members;
+  uint32_t index;
   std::string name;
   nccl::Comm comm = nullptr;
   bool failed = false;

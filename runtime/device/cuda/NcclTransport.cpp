@@ -12,7 +12,6 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
-using Clock = std::chrono::steady_clock;
 using Group = std::pair<uint32_t, std::vector<uint32_t>>; // channel, axes
 
 /// "channel 1, axes 0,2": also a key of the texts that ranks exchange.
@@ -198,26 +197,23 @@ absl::Status NcclTransport::warmUp(NcclCommunicator &communicator,
                               nccl::reduction::sum, comm, stream);
       },
       what, times));
-  return finish(what, setup);
+  return finish(communicator.waiting(what), setup);
 }
 
 /// Waits for the own stream, never in the driver: a peer may not come.
-absl::Status NcclTransport::finish(const std::string &what,
+absl::Status NcclTransport::finish(const Waiting &peers,
                                    const NcclSetup &setup) {
-  auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(setup.timeoutSeconds));
+  PeerWait wait(setup.host, rank, peers);
   while (true) {
     Result state = driver.streamQuery(stream);
     if (state != result::notReady)
-      return driver.check(state, what);
+      return driver.check(state, peers.what);
     MESHWORK_RETURN_IF_ERROR(check());
     if (absl::Status failure = setup.host.failure(); !failure.ok())
       return absl::AbortedError(absl::StrCat(
-          what, " stopped because another rank failed: ", failure.message()));
-    if (Clock::now() > deadline)
-      return absl::DeadlineExceededError(absl::StrCat(
-          what, " did not end within ", setup.timeoutSeconds, " s"));
+          peers.what,
+          " stopped because another rank failed: ", failure.message()));
+    MESHWORK_RETURN_IF_ERROR(wait.check(setup.timeoutSeconds));
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
@@ -241,6 +237,17 @@ NcclTransport::prepare(uint32_t, CollectiveRequest request) {
   MESHWORK_RETURN_IF_ERROR(driver.check(driver.streamSynchronize(stream),
                                         "copying the tables of a collective"));
   return made;
+}
+
+Waiting NcclTransport::waiting() const {
+  std::set<uint32_t> peers;
+  for (const auto &[group, communicator] : communicators)
+    for (uint32_t member : mesh.group(rank, group.second))
+      peers.insert(member);
+  peers.erase(rank);
+  return {true,
+          absl::StrCat("what the GPU of rank ", rank, " waits for"),
+          {peers.begin(), peers.end()}};
 }
 
 double NcclTransport::timeoutSeconds() const {

@@ -59,6 +59,7 @@ public:
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::Status check() override;
+  Waiting waiting() const override;
   double timeoutSeconds() const override;
   void cutOff() override;
 
@@ -75,7 +76,7 @@ private:
                       uint32_t ranks, const std::string &what,
                       const NcclSetup &setup);
   uint64_t warmUpBytes() const;
-  absl::Status finish(const std::string &what, const NcclSetup &setup);
+  absl::Status finish(const Waiting &peers, const NcclSetup &setup);
 
   const Driver &driver;
   Mesh mesh;

@@ -1,10 +1,8 @@
 #include "runtime/device/cuda/Queue.h"
-#include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -40,9 +38,8 @@ EventHandle::~EventHandle() {
 }
 
 absl::StatusOr<std::unique_ptr<Queue>>
-Queue::create(const Gpu &gpu, const Transport &failure,
-              DeviceTransport &collectives, bool urgent) {
-  std::unique_ptr<Queue> queue(new Queue(gpu, failure, collectives));
+Queue::create(const Gpu &gpu, const QueueOwner &owner, bool urgent) {
+  std::unique_ptr<Queue> queue(new Queue(gpu, owner));
   const Driver &driver = gpu.driver();
   int least = 0, greatest = 0;
   MESHWORK_RETURN_IF_ERROR(
@@ -80,6 +77,7 @@ absl::Status Queue::await(const EventHandle &event) {
 }
 
 absl::Status Queue::poll(absl::FunctionRef<Result()> ask) {
+  std::optional<PeerWait> wait;
   for (int64_t start = steadyNs();;) {
     Result result = ask();
     int64_t waited = steadyNs() - start;
@@ -89,23 +87,18 @@ absl::Status Queue::poll(absl::FunctionRef<Result()> ask) {
     }
     if (waited < spinNs)
       continue;
-    MESHWORK_RETURN_IF_ERROR(failure.failure());
-    MESHWORK_RETURN_IF_ERROR(collectives.check());
-    MESHWORK_RETURN_IF_ERROR(checkPatience(waited));
+    MESHWORK_RETURN_IF_ERROR(owner.host.failure());
+    MESHWORK_RETURN_IF_ERROR(owner.collectives.check());
+    MESHWORK_RETURN_IF_ERROR(waitForPeers(wait));
     std::this_thread::sleep_for(nap);
   }
 }
 
-absl::Status Queue::checkPatience(int64_t waitedNs) const {
-  double seconds = static_cast<double>(waitedNs) * 1e-9;
-  double limit =
-      collectives.timeoutSeconds() + 10 * static_cast<double>(longestNs) * 1e-9;
-  if (seconds <= limit)
-    return absl::OkStatus();
-  return absl::DeadlineExceededError(absl::StrCat(
-      "GPU ", gpu.ordinal(), " did not end within ", std::round(limit),
-      " s what it was given: it waits for a rank that is stopped or cut off, "
-      "or a step takes longer than --timeout"));
+absl::Status Queue::waitForPeers(std::optional<PeerWait> &wait) const {
+  if (!wait)
+    wait.emplace(owner.host, owner.rank, owner.collectives.waiting());
+  return wait->check(owner.collectives.timeoutSeconds() +
+                     10 * static_cast<double>(longestNs) * 1e-9);
 }
 
 } // namespace meshwork::runtime::cuda

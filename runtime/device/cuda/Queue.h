@@ -5,6 +5,7 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/Gpu.h"
+#include <optional>
 
 namespace meshwork::runtime::cuda {
 
@@ -22,14 +23,20 @@ private:
   Event event = nullptr;
 };
 
+/// A rank, and what its streams wait for.
+struct QueueOwner {
+  uint32_t rank;
+  Transport &host;
+  DeviceTransport &collectives;
+};
+
 /// One stream of a rank.
 class Queue {
 public:
-  /// What fails in `failure`, the ranks' transport, or in `collectives` ends
-  /// waiting; `urgent` streams go first.
+  /// What fails in the owner's transports ends waiting; `urgent` streams go
+  /// first.
   static absl::StatusOr<std::unique_ptr<Queue>>
-  create(const Gpu &gpu, const Transport &failure, DeviceTransport &collectives,
-         bool urgent);
+  create(const Gpu &gpu, const QueueOwner &owner, bool urgent);
   ~Queue();
   Queue(const Queue &) = delete;
   Queue &operator=(const Queue &) = delete;
@@ -38,8 +45,9 @@ public:
   absl::Status record(const EventHandle &event);
   absl::Status waitFor(const EventHandle &event);
   /// Until all that is in it has ended, or another rank has failed.
-  /// deadlineExceeded when it takes longer than the collectives' time-out and
-  /// ten times the longest wait so far: a step may be long, but not suddenly.
+  /// deadlineExceeded, with the ranks at fault, when it takes longer than the
+  /// collectives' time-out and ten times the longest wait so far: a step may be
+  /// long, but not suddenly.
   absl::Status finish();
   /// Until what was in the event's stream when it was recorded has ended; as
   /// `finish` otherwise. At once when it never was.
@@ -47,13 +55,11 @@ public:
 
 private:
   absl::Status poll(absl::FunctionRef<Result()> ask);
-  absl::Status checkPatience(int64_t waitedNs) const;
-  Queue(const Gpu &gpu, const Transport &failure, DeviceTransport &collectives)
-      : gpu(gpu), failure(failure), collectives(collectives) {}
+  absl::Status waitForPeers(std::optional<PeerWait> &wait) const;
+  Queue(const Gpu &gpu, const QueueOwner &owner) : gpu(gpu), owner(owner) {}
 
   const Gpu &gpu;
-  const Transport &failure;
-  DeviceTransport &collectives;
+  QueueOwner owner;
   int64_t longestNs = 0;
   Stream handle = nullptr;
 };

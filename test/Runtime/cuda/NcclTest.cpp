@@ -188,8 +188,9 @@ TEST(Nccl, DoesNotWaitForeverForAPeer) {
       return expectOk(transport.status());
     ASSERT_FALSE(transport.ok());
     EXPECT_EQ(transport.status().message(),
-              "making the communicator of channel 0, axes 0: not all of ranks "
-              "0, 1 came within 0.2 s");
+              "rank 1 did not arrive at making the communicator of channel 0, "
+              "axes 0 within 0.2 s and waits for nobody: it computes, or is "
+              "caught in a loop");
   });
 }
 
@@ -209,6 +210,7 @@ TEST(Nccl, IsCutOffWhenAPeerFails) {
     expectOk(transport.status());
     auto collective = (*transport)->prepare(rank, request);
     expectOk(collective.status());
+    expectOk(host.agree(rank, 0, "both are connected").status());
     if (rank == 1)
       return host.abort(1, absl::InternalError("a kernel failed"));
     CommTimes times;
@@ -245,6 +247,7 @@ TEST(Nccl, IsCutOffAsAWhole) {
     auto second = (*transport)->prepare(rank, later);
     expectOk(first.status());
     expectOk(second.status());
+    expectOk(host.agree(rank, 0, "both are connected").status());
     if (rank == 1)
       return host.abort(1, absl::InternalError("a kernel failed"));
     CommTimes times;
@@ -268,8 +271,9 @@ TEST(Nccl, AFirstExchangeThatDoesNotEndIsCutOff) {
       auto transport = NcclTransport::create(
           {*on.driver, host, host.ranks(), rank, {request}, 0.5});
       EXPECT_EQ(transport.status().message(),
-                "the first exchange on channel 0, axes 0 did not end within "
-                "0.5 s");
+                "rank 1 did not arrive at the first exchange on channel 0, "
+                "axes 0 within 0.5 s and waits for nobody: it computes, or is "
+                "caught in a loop");
       return host.abort(0, transport.status());
     }
     auto texts = host.exchange(rank, "", "the exchange of NCCL's ids");
@@ -321,11 +325,12 @@ TEST(Nccl, StagingDoesNotWaitForAPeerThatFailed) {
     expectOk(transport.status());
     auto collective = (*transport)->prepare(rank, request);
     expectOk(collective.status());
+    expectOk(host.agree(rank, 0, "both are connected").status());
     if (rank == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       return host.abort(1, absl::InternalError("a kernel failed"));
     }
-    auto queue = Queue::create(**gpu, host, **transport, false);
+    auto queue = Queue::create(**gpu, {rank, host, **transport}, false);
     expectOk(queue.status());
     auto staging = Staging::create(**gpu, **queue);
     expectOk(staging.status());

@@ -1,0 +1,56 @@
+// Who is at fault when ranks wait for each other: followed from rank to rank,
+// until one waits for nobody or does not answer.
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwork::runtime {
+
+class Transport;
+
+/// What a rank waits for.
+struct Waiting {
+  bool active = false; // else it waits for nobody
+  std::string what;    // a collective, or the like
+  std::vector<uint32_t> peers;
+};
+
+/// deadlineExceeded that names those whom rank `me` of `count` waits for since
+/// `seconds`, at the end of all chains. `ask` tells what a rank waits for;
+/// nothing when it does not answer.
+absl::Status
+blame(uint32_t me, uint32_t count, const Waiting &mine, double seconds,
+      absl::FunctionRef<std::optional<Waiting>(uint32_t rank)> ask);
+
+/// A wait that a transport does not do itself, such as that for a stream of a
+/// GPU. While it lasts others are told of it when they ask; not of one without
+/// peers: who waits for nobody else is at fault.
+///
+///   PeerWait wait(host, rank, {peers, what});
+///   while (!done())
+///     MESHWORK_RETURN_IF_ERROR(wait.check(seconds));
+class PeerWait {
+public:
+  PeerWait(Transport &host, uint32_t rank, const Waiting &waiting);
+  PeerWait(const PeerWait &) = delete;
+  ~PeerWait();
+
+  /// Now and then, by the rank's thread: ok for `seconds` since it began, then
+  /// as `blame`.
+  absl::Status check(double seconds);
+
+private:
+  Transport &host;
+  uint32_t rank;
+  Waiting waiting;
+  std::chrono::steady_clock::time_point begin;
+  bool told = false;
+};
+
+} // namespace meshwork::runtime
