@@ -48,4 +48,26 @@ def DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
   ];
 }
 
+def DrawOpInterface : OpInterface<"DrawOpInterface"> {
+  let cppNamespace = "::meshwork::transformer";
+  let description = [{
+    An op in the body of a `map` that draws a random word by the element's
+    position in the iteration space, the same wherever the element is computed:
+    the first word of Philox4x32-10 with key (seed, stream) and counter (index
+    low, index high, step, 0). The index is the row-major position, counted
+    along `batch` from `first_sample`. In a rank's part of a space, `space` has
+    the sizes of the whole and `offsets` say where the part begins along `dims`.
+    Operands begin with the seed, the step, the first sample and the offsets.
+  }];
+  let methods = [
+    InterfaceMethod<"Which of the seed's streams the word is from.", "uint32_t", "getStream">,
+    InterfaceMethod<"Where a rank's part begins, i32, one for each of `dims`.", "::mlir::OperandRange", "getOffsets">,
+    InterfaceMethod<"The offsets, to be replaced.", "::mlir::MutableOperandRange", "getOffsetsMutable">,
+    InterfaceMethod<"Sizes of the whole space where this is a part of it.", "::std::optional<::llvm::ArrayRef<int64_t>>", "getSpace">,
+    InterfaceMethod<"The dims that the offsets are along.", "::mlir::ArrayAttr", "getDimsAttr">,
+    InterfaceMethod<"Makes it a part of a space of these sizes.", "void", "setSpaceAttr", (ins "::mlir::DenseI64ArrayAttr":$space)>,
+    InterfaceMethod<"Names the dims of the offsets.", "void", "setDimsAttr", (ins "::mlir::ArrayAttr":$dims)>
+  ];
+}
+
 #endif // MESHWORK_TRANSFORMER_INTERFACES

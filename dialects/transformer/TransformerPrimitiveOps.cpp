@@ -68,10 +68,11 @@ LogicalResult MapOp::verify() {
                          << getNumResults() << " results";
   for (Operation &op : block.without_terminator())
     if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) &&
-        !isa<IndexOp, DropoutMaskOp>(op))
-      return emitOpError() << "(C4) body holds " << op.getName()
-                           << ", expected ops of arith and math, "
-                              "transformer.index and transformer.dropout_mask";
+        !isa<IndexOp, DrawOpInterface>(op))
+      return emitOpError()
+             << "(C4) body holds " << op.getName()
+             << ", expected ops of arith and math, transformer.index, "
+                "transformer.dropout_mask and transformer.stochastic_round";
   return success();
 }
 

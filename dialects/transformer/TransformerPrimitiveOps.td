@@ -20,7 +20,8 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", [DeclareOpInterfaceMethod
     The results' dims are the iteration space; operands are broadcast along the
     dims that they lack. The body sees scalars: f32 for any float tensor
     (storage types convert on load and store), i32 for integer ones. It holds
-    `arith` and `math` ops, `transformer.index` and `transformer.dropout_mask`.
+    `arith` and `math` ops, `transformer.index`, `transformer.dropout_mask` and
+    `transformer.stochastic_round`.
     (C1) all results have equal dims and sizes.
     (C2) each operand's dims are among the results', with equal sizes.
     (C3) the body has one f32 or i32 argument per operand and yields one f32 per result.
@@ -67,14 +68,11 @@ def Transformer_IndexOp : Transformer_Op<"index", [Pure, HasParent<"MapOp">]> {
   let hasVerifier = 1; // C1
 }
 
-def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure, HasParent<"MapOp">]> {
+def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure, HasParent<"MapOp">, DrawOpInterface]> {
   let summary = "Inside a body: 0, or 1 / (1 - rate), drawn for this element";
   let description = [{
-    Philox4x32-10 with key (seed, stream) and counter (index low, index high,
-    step, 0), where index is the element's row-major position in the iteration
-    space, counted along `batch` from `first_sample`; the first word is kept
-    when it is at least rate * 2^32. In a rank's part of a space, `space` has the
-    sizes of the whole and `offsets` say where the part begins along `dims`.
+    The element is kept when the word that `DrawOpInterface` draws is at least
+    rate * 2^32.
     (C1) 0 <= rate < 1.
     (C2) `space` has a size for each dim of the space, not below its own; `dims` name some of them, one for each offset.
     ```mlir
@@ -86,6 +84,28 @@ def Transformer_DropoutMaskOp : Transformer_Op<"dropout_mask", [Pure, HasParent<
   let results = (outs F32:$result);
   let assemblyFormat = "$seed `,` $step `,` $first_sample `stream` $stream `rate` $rate (`of` $space^ `at` $dims $offsets)? attr-dict";
   let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_StochasticRoundOp : Transformer_Op<"stochastic_round", [Pure, HasParent<"MapOp">, DrawOpInterface]> {
+  let summary = "Inside a body: the value rounded to bf16 at random, up or down in proportion to the distance";
+  let description = [{
+    Adds the low 16 bits of the word that `DrawOpInterface` draws to the f32's
+    bits and clears the low half: of the two bf16 around the value, the one
+    further from zero is taken with a probability of its distance from the other
+    one in units of their gap, so the mean is the value. A value of bf16 stays
+    as it is, and so do NaN and infinities. What is finite stays finite: beyond
+    the largest bf16 the value is cut, where rounding to nearest may give
+    infinity. The result is an f32 that a store in bf16 does not round again.
+    (C1) `space` has a size for each dim of the space, not below its own; `dims` name some of them, one for each offset.
+    ```mlir
+    %r = transformer.stochastic_round %w by %seed, %step, %first stream 7
+    ```
+  }];
+  let arguments = (ins I32:$seed, I32:$step, I32:$first_sample, Variadic<I32>:$offsets, F32:$value, I32Attr:$stream,
+                       OptionalAttr<DenseI64ArrayAttr>:$space, OptionalAttr<StrArrayAttr>:$dims);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$value `by` $seed `,` $step `,` $first_sample `stream` $stream (`of` $space^ `at` $dims $offsets)? attr-dict";
+  let hasVerifier = 1; // C1
 }
 
 def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", [

@@ -190,31 +190,38 @@ static LogicalResult verifyRate(Operation *op, const APFloat &given) {
                            << ", expected at least 0 and less than 1";
 }
 LogicalResult DropoutOp::verify() { return verifyRate(*this, getRate()); }
+/// That the space and the offsets of a draw fit the map around it.
+static LogicalResult verifySpace(DrawOpInterface op, StringRef label) {
+  ArrayAttr dims = op.getDimsAttr();
+  std::optional<ArrayRef<int64_t>> space = op.getSpace();
+  size_t named = dims ? dims.size() : 0;
+  auto error = [&] { return op->emitOpError() << "(" << label << ") "; };
+  if (named != op.getOffsets().size() ||
+      space.has_value() != static_cast<bool>(dims))
+    return error() << "has " << op.getOffsets().size() << " offsets for "
+                   << named << " dims";
+  auto map = cast<MapOp>(op->getParentOp());
+  if (!space || map.getNumResults() == 0)
+    return success();
+  auto part = tensorType(map.getResult(0));
+  if (static_cast<int64_t>(space->size()) != part.getRank())
+    return error() << "space has " << space->size() << " dims, expected "
+                   << part.getRank();
+  for (auto [whole, own] : llvm::zip_equal(*space, part.getShape()))
+    if (whole < own)
+      return error() << "space has a dim of " << whole << " elements, its part "
+                     << own;
+  for (StringAttr name : dims.getAsRange<StringAttr>())
+    if (dimsOf(part).find(name) < 0)
+      return error() << "names dim " << name << ", which " << part << " lacks";
+  return success();
+}
 LogicalResult DropoutMaskOp::verify() {
   if (failed(verifyRate(*this, getRate())))
     return failure();
-  size_t named = getDims() ? getDims()->size() : 0;
-  if (named != getOffsets().size() ||
-      getSpace().has_value() != getDims().has_value())
-    return emitOpError() << "(C2) has " << getOffsets().size()
-                         << " offsets for " << named << " dims";
-  auto map = cast<MapOp>((*this)->getParentOp());
-  if (!getSpace() || map.getNumResults() == 0)
-    return success();
-  auto part = tensorType(map.getResult(0));
-  if (static_cast<int64_t>(getSpace()->size()) != part.getRank())
-    return emitOpError() << "(C2) space has " << getSpace()->size()
-                         << " dims, expected " << part.getRank();
-  for (auto [whole, own] : llvm::zip_equal(*getSpace(), part.getShape()))
-    if (whole < own)
-      return emitOpError() << "(C2) space has a dim of " << whole
-                           << " elements, its part " << own;
-  for (StringAttr name : getDims()->getAsRange<StringAttr>())
-    if (dimsOf(part).find(name) < 0)
-      return emitOpError() << "(C2) names dim " << name << ", which " << part
-                           << " lacks";
-  return success();
+  return verifySpace(*this, "C2");
 }
+LogicalResult StochasticRoundOp::verify() { return verifySpace(*this, "C1"); }
 
 LogicalResult IndexOp::verify() {
   // Verified before the map around it: that may lack results still.

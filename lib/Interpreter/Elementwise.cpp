@@ -2,6 +2,7 @@
 #include "lib/Interpreter/Evaluate.h"
 #include "lib/Interpreter/ScalarProgram.h"
 
+#include "llvm/ADT/bit.h"
 #include <Random123/philox.h>
 #include <cmath>
 #include <limits>
@@ -11,8 +12,7 @@ using namespace meshwork::transformer;
 
 namespace meshwork::interpreter {
 
-double dropoutFactor(RandomInputs random, uint32_t stream, double rate,
-                     uint64_t index) {
+static uint32_t drawWord(RandomInputs random, uint32_t stream, uint64_t index) {
   auto word = [](double value) {
     return static_cast<uint32_t>(static_cast<int32_t>(value));
   };
@@ -20,8 +20,25 @@ double dropoutFactor(RandomInputs random, uint32_t stream, double rate,
   philox4x32_ctr_t counter = {{static_cast<uint32_t>(index),
                                static_cast<uint32_t>(index >> 32),
                                word(random.step), 0}};
-  uint32_t drawn = philox4x32_R(10, counter, key).v[0];
+  return philox4x32_R(10, counter, key).v[0];
+}
+
+double dropoutFactor(RandomInputs random, uint32_t stream, double rate,
+                     uint64_t index) {
+  uint32_t drawn = drawWord(random, stream, index);
   return drawn >= rate * 0x1p32 ? 1 / (1 - rate) : 0;
+}
+
+double stochasticallyRounded(double value, RandomInputs random, uint32_t stream,
+                             uint64_t index) {
+  auto single = static_cast<float>(value);
+  if (!std::isfinite(single))
+    return single;
+  constexpr uint32_t high = 0xffff0000;
+  auto bits = llvm::bit_cast<uint32_t>(single);
+  uint32_t raised = bits + (drawWord(random, stream, index) & ~high);
+  auto rounded = llvm::bit_cast<float>(raised & high);
+  return std::isfinite(rounded) ? rounded : llvm::bit_cast<float>(bits & high);
 }
 
 Results evaluate(MapOp op, ArrayRef<Tensor> operands) {

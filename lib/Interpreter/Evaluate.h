@@ -47,6 +47,11 @@ Tensor reduceElements(transformer::Reduction kind, mlir::RankedTensorType type,
                       const Tensor &input, mlir::RankedTensorType result,
                       mlir::function_ref<bool(mlir::ArrayRef<int64_t>)> counts);
 
+/// `value`, an f32, rounded at random to a neighbour in bf16. See
+/// `transformer.stochastic_round`.
+double stochasticallyRounded(double value, RandomInputs random, uint32_t stream,
+                             uint64_t index);
+
 /// 0, or 1 / (1 - rate): the factor of the element at `index` of the step's
 /// global tensor. See `transformer.dropout_mask`.
 double dropoutFactor(RandomInputs random, uint32_t stream, double rate,

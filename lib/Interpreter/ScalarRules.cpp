@@ -202,7 +202,7 @@ Rule integerRule(Operation *op) {
 }
 
 /// A rank's part counts positions in the whole space, from where it begins.
-Rule dropoutRule(DropoutMaskOp op, RankedTensorType space) {
+Rule drawRule(DrawOpInterface op, RankedTensorType space) {
   SmallVector<int64_t> sizes(op.getSpace().value_or(space.getShape()));
   SmallVector<int64_t> strides = stridesWithin(
       RankedTensorType::get(sizes, space.getElementType(), space.getEncoding()),
@@ -217,13 +217,17 @@ Rule dropoutRule(DropoutMaskOp op, RankedTensorType space) {
     for (StringAttr name : dims.getAsRange<StringAttr>())
       offsetStrides.push_back(strideOf(name));
   uint32_t stream = op.getStream();
-  double rate = op.getRate().convertToDouble();
+  std::optional<double> rate;
+  if (auto mask = dyn_cast<DropoutMaskOp>(op.getOperation()))
+    rate = mask.getRate().convertToDouble();
   return [=](Operands x, ArrayRef<int64_t> index) {
     int64_t position = positionOf(index, strides);
     for (auto [i, stride] : llvm::enumerate(offsetStrides))
       position += toInt(x[2 + i]) * stride;
-    return dropoutFactor({x[0], x[1], x[2]}, stream, rate,
-                         static_cast<uint64_t>(position));
+    RandomInputs random{x[0], x[1], x[2]};
+    auto at = static_cast<uint64_t>(position);
+    return rate ? dropoutFactor(random, stream, *rate, at)
+                : stochasticallyRounded(x.back(), random, stream, at);
   };
 }
 } // namespace
@@ -231,8 +235,8 @@ Rule dropoutRule(DropoutMaskOp op, RankedTensorType space) {
 ScalarRule ruleOf(Operation *op, RankedTensorType space) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return constantRule(constant);
-  if (auto mask = dyn_cast<DropoutMaskOp>(op))
-    return dropoutRule(mask, space);
+  if (auto draw = dyn_cast<DrawOpInterface>(op))
+    return drawRule(draw, space);
   if (auto index = dyn_cast<IndexOp>(op)) {
     int64_t dim = dimsOf(space).find(index.getDimAttr());
     if (dim < 0)

@@ -50,6 +50,7 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   update.weightDecay = spec.optimizer.weightDecay;
   update.clipGradNorm = spec.optimizer.clipGradNorm;
   update.compute = nameOf(spec.compute);
+  update.rounding = spec.rounding;
   passes.addPass(autodiff::createBuildUpdatePass(update));
   transform::PrecisionPassOptions precision;
   precision.compute = nameOf(spec.compute);

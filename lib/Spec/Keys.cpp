@@ -298,6 +298,10 @@ void addStepKeys(std::vector<Key> &keys) {
       "precision", "gradients", {"bf16", "f32"},
       [](Spec &s, const std::string &t) { s.gradients = typeOf(t); },
       [](const Spec &s) { return nameOf(s.gradients); }));
+  keys.push_back(choice(
+      "precision", "rounding", {"nearest", "stochastic"},
+      [](Spec &s, const std::string &t) { s.rounding = t; },
+      [](const Spec &s) { return s.rounding; }));
   keys.push_back(onlyOne("optimizer", "kind", {"adamw"}, "adamw"));
   auto fraction = [](double v) { return v >= 0 && v < 1; };
   auto notNegative = [](double v) { return v >= 0; };

@@ -71,8 +71,9 @@ struct Spec {
   std::vector<ShardRule> shard; // defaults included
   std::vector<TensorPin> pins;
   Zero zero;
-  Type compute = Type::bf16;   // weights and activations; masters are f32
-  Type gradients = Type::bf16; // default: as compute
+  Type compute = Type::bf16;        // weights and activations; masters are f32
+  Type gradients = Type::bf16;      // default: as compute
+  std::string rounding = "nearest"; // nearest | stochastic: of bf16 weights
   std::string recompute = "selective"; // none | selective | full | auto
   /// What "auto" chose, one for each layer; empty until it has. Never printed:
   /// a plan carries what its user asked for.

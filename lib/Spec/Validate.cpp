@@ -228,6 +228,11 @@ private:
     if (spec.compute == Type::f32 && spec.gradients == Type::bf16)
       error("precision.gradients",
             "found \"bf16\" with precision.compute \"f32\", expected \"f32\"");
+    if (spec.compute == Type::f32 && spec.rounding == "stochastic")
+      error("precision.rounding",
+            "\"stochastic\" has nothing to round with precision.compute "
+            "\"f32\", as weights are their masters; leave it out, or set "
+            "precision.compute to \"bf16\"");
   }
 
   void checkBatch() {

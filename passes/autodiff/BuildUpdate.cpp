@@ -37,6 +37,11 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   using BuildUpdatePassBase::BuildUpdatePassBase;
 
   void runOnOperation() override {
+    if (rounding != "nearest" && rounding != "stochastic") {
+      getOperation().emitError()
+          << "rounding is '" << rounding << "', expected nearest or stochastic";
+      return signalPassFailure();
+    }
     auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
     if (!microbatch) {
       getOperation().emitError()
@@ -118,6 +123,20 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
                     });
   }
 
+  bool isMixed() const { return compute != "f32"; }
+  bool roundsAtRandom() const { return isMixed() && rounding == "stochastic"; }
+
+  /// Seed, step and first sample. A parameter has no samples, so all ranks
+  /// draw alike whichever samples are theirs.
+  SmallVector<Value> randomInputs(ImplicitLocOpBuilder &b) {
+    SmallVector<Value> inputs;
+    auto scalar = RankedTensorType::get({}, b.getI32Type());
+    for (StepInput kind :
+         {StepInput::seed, StepInput::step, StepInput::first_sample})
+      inputs.push_back(StepInputOp::create(b, scalar, kind));
+    return inputs;
+  }
+
   void buildAdamW(ImplicitLocOpBuilder &b, ParameterOp parameter,
                   Value gradient, ArrayRef<Value> scalars) {
     StringRef name = parameter.getName();
@@ -125,13 +144,14 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     Value master = StateOp::create(b, type, StateKind::master, name);
     Value first = StateOp::create(b, type, StateKind::first_moment, name);
     Value second = StateOp::create(b, type, StateKind::second_moment, name);
-    bool mixed = compute != "f32";
     SmallVector<Type> results(3, type);
-    if (mixed)
+    if (isMixed())
       results.push_back(withElement(type, b.getBF16Type()));
     double decay = parameter.getShapeInFile().size() >= 2 ? weightDecay : 0.0;
     SmallVector<Value> operands = {gradient, master, first, second};
     llvm::append_range(operands, scalars);
+    if (roundsAtRandom())
+      llvm::append_range(operands, randomInputs(b));
     auto map = MapOp::create(
         b, b.getLoc(), results, operands,
         [&](OpBuilder &builder, Location loc, ValueRange x) {
@@ -145,7 +165,12 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
           Value root = s.add(s.div(s.sqrt(v), s.sqrt(x[7])), s(epsilon));
           Value w = s.sub(decayed, s.div(s.mul(s.div(rate, x[6]), m), root));
           SmallVector<Value> values = {w, m, v};
-          if (mixed)
+          if (roundsAtRandom())
+            values.push_back(StochasticRoundOp::create(
+                i, i.getF32Type(), x[8], x[9], x[10], ValueRange(), w,
+                i.getI32IntegerAttr(randomStream(name)), DenseI64ArrayAttr(),
+                ArrayAttr()));
+          else if (isMixed())
             values.push_back(w);
           return values;
         });
@@ -154,7 +179,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     for (auto [kind, value] : llvm::zip(kinds, map.getResults()))
       AssignOp::create(b, kind, name, value);
     // One and the same in f32, unless ranks hold parts of the master alone.
-    if (!mixed)
+    if (!isMixed())
       AssignOp::create(b, StateKind::weight, name, map.getResult(0));
   }
 };

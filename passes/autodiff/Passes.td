@@ -20,7 +20,9 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
   let description = [{
     Before: `@microbatch`. After: also `@update`, which reads gradients and
     moments as `state` and writes moments, master weights and, in mixed
-    precision, the weights in the compute type.
+    precision, the weights in the compute type, rounded to nearest or, with
+    `rounding=stochastic`, by `stochastic_round` from the stream of the
+    parameter's name.
   }];
   let options = [
     Option<"beta1", "beta1", "double", "0.9", "decay of the first moment">,
@@ -28,7 +30,8 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
     Option<"epsilon", "epsilon", "double", "1e-8", "added to the root of the second moment">,
     Option<"weightDecay", "weight-decay", "double", "0.1", "decoupled decay of tensors with two or more dims in files">,
     Option<"clipGradNorm", "clip-grad-norm", "double", "1.0", "largest global gradient norm; 0 for none">,
-    Option<"compute", "compute", "std::string", "\"f32\"", "type of the weights that @microbatch reads: f32 or bf16">];
+    Option<"compute", "compute", "std::string", "\"f32\"", "type of the weights that @microbatch reads: f32 or bf16">,
+    Option<"rounding", "rounding", "std::string", "\"nearest\"", "of a bf16 weight from its master: nearest or stochastic">];
 }
 
 #endif // MESHWORK_AUTODIFF_PASSES

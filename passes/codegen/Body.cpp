@@ -71,8 +71,8 @@ Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands,
                                int64_t rotation) {
   if (auto index = dyn_cast<IndexOp>(op))
     return evalIndex(index.getDimAttr(), rotation);
-  if (auto dropout = dyn_cast<DropoutMaskOp>(op))
-    return evalDropout(dropout, operands, rotation);
+  if (auto draw = dyn_cast<DrawOpInterface>(op))
+    return evalDraw(draw, operands, rotation);
   unsigned scope = 0;
   bool isVector = false;
   for (const Emitted &operand : operands) {
@@ -129,7 +129,8 @@ Emitted BodyEmitter::evalIndex(StringAttr dim, int64_t rotation) {
 /// Row-major position in the whole space of the current element, with `batch`
 /// counted from the first sample and other dims from their offsets; a vector of
 /// i64 along the vector loop.
-Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands,
+Emitted BodyEmitter::countPosition(DrawOpInterface op,
+                                   ArrayRef<Emitted> operands,
                                    int64_t rotation) {
   auto space = tensorType(op->getParentOp()->getResult(0));
   SmallVector<int64_t> strides =
@@ -145,9 +146,10 @@ Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands,
   auto wide = [&](Value position) {
     return arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
   };
-  if (op.getDims())
-    for (auto [offset, name] : llvm::zip_equal(
-             operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
+  if (ArrayAttr dims = op.getDimsAttr())
+    for (auto [offset, name] :
+         llvm::zip_equal(operands.slice(3, op.getOffsets().size()),
+                         dims.getAsRange<StringAttr>()))
       add(wide(offset.value), strides[dimsOf(space).find(name)]);
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
     if (name == "batch")
@@ -166,8 +168,8 @@ Emitted BodyEmitter::countPosition(DropoutMaskOp op, ArrayRef<Emitted> operands,
   return {sum, static_cast<unsigned>(scopes.size() - 1)};
 }
 
-Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands,
-                                 int64_t rotation) {
+Emitted BodyEmitter::evalDraw(DrawOpInterface op, ArrayRef<Emitted> operands,
+                              int64_t rotation) {
   Emitted position = countPosition(op, operands, rotation);
   OpBuilder &b = scopes[position.scope].builder;
   Type words = typeLike(position.value.getType(), b.getI32Type());
@@ -181,18 +183,9 @@ Emitted BodyEmitter::evalDropout(DropoutMaskOp op, ArrayRef<Emitted> operands,
       b, loc(),
       {low, high, spread(operands[1].value), constantOf(b, loc(), words, 0)},
       {spread(operands[0].value), spread(streams.lookup(op))});
-  double rate = op.getRate().convertToDouble();
-  auto threshold = static_cast<uint32_t>(rate * 4294967296.0);
-  Value isKept = arith::CmpIOp::create(
-      b, loc(), arith::CmpIPredicate::uge, word,
-      constantOf(b, loc(), words, static_cast<int32_t>(threshold)));
-  auto scalar = [&](double value) -> Value {
-    return spread(arith::ConstantOp::create(
-        b, loc(), b.getF32FloatAttr(static_cast<float>(value))));
-  };
-  return {arith::SelectOp::create(b, loc(), isKept, scalar(1.0 / (1.0 - rate)),
-                                  scalar(0)),
-          position.scope};
+  Value value =
+      isa<StochasticRoundOp>(op) ? spread(operands.back().value) : Value();
+  return {fromWord(b, loc(), op, word, value), position.scope};
 }
 
 /// The outermost scope that knows all that `value` depends on, loops of
@@ -213,7 +206,7 @@ unsigned BodyEmitter::scopeOf(Value value) {
     map.getBody().walk([&](Operation *inner) {
       if (auto index = dyn_cast<IndexOp>(inner))
         scope = std::max(scope, scopeOf(index.getDimAttr()));
-      if (isa<DropoutMaskOp>(inner))
+      if (isa<DrawOpInterface>(inner))
         scope = scopes.size() - 1;
     });
   return scope;

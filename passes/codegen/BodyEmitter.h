@@ -39,9 +39,9 @@ public:
   void begin(mlir::OpBuilder builder, mlir::Value args,
              const llvm::DenseMap<mlir::Value, unsigned> &kept,
              const Access &scratch);
-  /// The stream that a dropout draws from, i32.
-  void setStream(mlir::Operation *dropout, mlir::Value stream) {
-    streams[dropout] = stream;
+  /// The stream that an op draws from, i32.
+  void setStream(mlir::Operation *draw, mlir::Value stream) {
+    streams[draw] = stream;
   }
   /// What follows belongs to this pass over the row.
   void beginPass(unsigned number) { pass = number; }
@@ -106,11 +106,11 @@ private:
                     int64_t rotation);
   Emitted multiplyByInverse(Emitted value, Emitted divisor);
   Emitted evalIndex(mlir::StringAttr dim, int64_t rotation);
-  Emitted evalDropout(transformer::DropoutMaskOp op,
-                      llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted evalDraw(transformer::DrawOpInterface op,
+                   llvm::ArrayRef<Emitted> operands, int64_t rotation);
   Emitted evalVertical(transformer::ReduceOp reduce);
   /// Row-major position of the current element in `space`, i64.
-  Emitted countPosition(transformer::DropoutMaskOp op,
+  Emitted countPosition(transformer::DrawOpInterface op,
                         ::llvm::ArrayRef<Emitted> operands, int64_t rotation);
   unsigned scopeOf(mlir::Value value);
   unsigned scopeOf(mlir::StringAttr key);
@@ -157,5 +157,10 @@ mlir::Value constantOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
 mlir::Value philoxWord(mlir::OpBuilder &b, mlir::Location loc,
                        std::array<mlir::Value, 4> counter,
                        std::array<mlir::Value, 2> key);
+/// What a `draw` makes of its word, i32: a mask, or its `value` rounded. All of
+/// them are scalars, or vectors of one length; `value` may be null for a mask.
+mlir::Value fromWord(mlir::OpBuilder &b, mlir::Location loc,
+                     transformer::DrawOpInterface draw, mlir::Value word,
+                     mlir::Value value);
 
 } // namespace meshwork::codegen

@@ -42,7 +42,7 @@ public:
         known.insert_range(dims[operand]);
       if (auto index = dyn_cast<IndexOp>(op))
         known.insert(index.getDimAttr());
-      if (isa<DropoutMaskOp>(op))
+      if (isa<DrawOpInterface>(op))
         known.insert_range(dimsOf(map->getResult(0).getType()).getNames());
       flops = llvm::SaturatingAdd(
           flops, llvm::SaturatingMultiply(flopsOf(op), positions(known)));

@@ -10,10 +10,10 @@ namespace meshwork::codegen {
 class KernelBuilder {
 public:
   KernelBuilder(const Walk &walk, const CpuTarget &target);
-  /// Fills `function`, which takes the streams of `dropouts` after the ABI's
+  /// Fills `function`, which takes the streams of `draws` after the ABI's
   /// arguments.
   void build(mlir::LLVM::LLVMFuncOp function,
-             llvm::ArrayRef<transformer::DropoutMaskOp> dropouts);
+             llvm::ArrayRef<transformer::DrawOpInterface> draws);
 
 private:
   using Values = BodyEmitter::Values;

@@ -17,7 +17,7 @@ void loadKernelDialects(MLIRContext &context) {
 }
 
 namespace {
-using Dropouts = SmallVector<DropoutMaskOp>;
+using Draws = SmallVector<DrawOpInterface>;
 
 LLVM::LLVMFuncOp addFunction(ModuleOp module, Location loc,
                              const std::string &name, unsigned numStreams) {
@@ -31,17 +31,16 @@ LLVM::LLVMFuncOp addFunction(ModuleOp module, Location loc,
   return LLVM::LLVMFuncOp::create(builder, loc, name, type);
 }
 
-/// The kernel as a call of `body` with its dropouts' streams.
-void addCall(LLVM::LLVMFuncOp kernel, LLVM::LLVMFuncOp body,
-             Dropouts &dropouts) {
+/// The kernel as a call of `body` with its draws' streams.
+void addCall(LLVM::LLVMFuncOp kernel, LLVM::LLVMFuncOp body, Draws &draws) {
   OpBuilder builder(kernel.getContext());
   Block *entry = kernel.addEntryBlock(builder);
   builder.setInsertionPointToEnd(entry);
   SmallVector<Value> arguments(entry->getArguments());
-  for (DropoutMaskOp dropout : dropouts)
+  for (DrawOpInterface draw : draws)
     arguments.push_back(constantOf(builder, kernel.getLoc(),
                                    builder.getI32Type(),
-                                   static_cast<int32_t>(dropout.getStream())));
+                                   static_cast<int32_t>(draw.getStream())));
   LLVM::CallOp::create(builder, kernel.getLoc(), body, arguments);
   LLVM::ReturnOp::create(builder, kernel.getLoc(), ValueRange());
 }
@@ -52,19 +51,18 @@ LogicalResult emitKernel(const KernelSpec &spec, ModuleOp module,
   FailureOr<Walk> walk = planWalk(spec);
   if (failed(walk))
     return failure();
-  Dropouts dropouts;
-  walk->op.getBody().walk(
-      [&](DropoutMaskOp dropout) { dropouts.push_back(dropout); });
+  Draws draws;
+  walk->op.getBody().walk([&](DrawOpInterface draw) { draws.push_back(draw); });
   LLVM::LLVMFuncOp kernel =
                        addFunction(module, walk->op.getLoc(), spec.symbol, 0),
                    body = kernel;
-  if (!dropouts.empty()) {
+  if (!draws.empty()) {
     body = addFunction(module, walk->op.getLoc(), spec.symbol + ".body",
-                       dropouts.size());
+                       draws.size());
     body.setLinkage(LLVM::Linkage::Internal);
-    addCall(kernel, body, dropouts);
+    addCall(kernel, body, draws);
   }
-  KernelBuilder(*walk, target).build(body, dropouts);
+  KernelBuilder(*walk, target).build(body, draws);
   return success();
 }
 

@@ -14,12 +14,12 @@ KernelBuilder::KernelBuilder(const Walk &walk, const CpuTarget &target)
 }
 
 void KernelBuilder::build(LLVM::LLVMFuncOp function,
-                          ArrayRef<DropoutMaskOp> dropouts) {
+                          ArrayRef<DrawOpInterface> draws) {
   OpBuilder builder(function.getContext());
   Block *entry = function.addEntryBlock(builder);
-  for (auto [dropout, stream] :
-       llvm::zip_equal(dropouts, entry->getArguments().drop_front(3)))
-    body.setStream(dropout, stream);
+  for (auto [draw, stream] :
+       llvm::zip_equal(draws, entry->getArguments().drop_front(3)))
+    body.setStream(draw, stream);
   body.begin(OpBuilder::atBlockEnd(entry), entry->getArgument(0),
              scratchValues(walk), scratchAccess(walk));
   begin = entry->getArgument(1);

@@ -69,7 +69,7 @@ private:
     for (Value operand : def->getOperands())
       operands.push_back(numberOf(operand));
     // Positions are those in the map's space.
-    Type space = isa<IndexOp, DropoutMaskOp>(def)
+    Type space = isa<IndexOp, DrawOpInterface>(def)
                      ? def->getParentOp()->getResult(0).getType()
                      : Type();
     Expression key(def->getName().getAsOpaquePointer(),

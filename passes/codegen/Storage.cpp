@@ -1,5 +1,5 @@
-// How elements are stored, and the random words of dropout: arithmetic on
-// scalars or vectors alike.
+// How elements are stored, and random words and what is drawn with them:
+// arithmetic on scalars or vectors alike.
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/codegen/BodyEmitter.h"
@@ -19,6 +19,16 @@ Type typeLike(Type like, Type element) {
 
 Value constantOf(OpBuilder &b, Location loc, Type type, int64_t value) {
   auto element = IntegerAttr::get(getElementTypeOrSelf(type), value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(vector, Attribute(element)));
+  return arith::ConstantOp::create(b, loc, element);
+}
+
+/// `value` in f32, for each of what `like` has.
+static Value floatOf(OpBuilder &b, Location loc, Type like, double value) {
+  Type type = typeLike(like, b.getF32Type());
+  FloatAttr element = b.getF32FloatAttr(static_cast<float>(value));
   if (auto vector = dyn_cast<VectorType>(type))
     return arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(vector, Attribute(element)));
@@ -119,6 +129,48 @@ Value philoxWord(OpBuilder &b, Location loc, std::array<Value, 4> counter,
                mix(high0, counter[3], key[1]), low0};
   }
   return counter[0];
+}
+
+static Value maskFromWord(OpBuilder &b, Location loc, double rate, Value word) {
+  auto threshold = static_cast<uint32_t>(rate * 4294967296.0);
+  Value isKept = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::uge, word,
+      constantOf(b, loc, word.getType(), static_cast<int32_t>(threshold)));
+  Value scale = floatOf(b, loc, word.getType(), 1.0 / (1.0 - rate)),
+        zero = floatOf(b, loc, word.getType(), 0);
+  return arith::SelectOp::create(b, loc, isKept, scale, zero);
+}
+
+/// The carry out of the low half is what rounds away from zero. One into the
+/// exponent of infinities is dropped; NaN passes, as its bits might wrap.
+static Value roundByWord(OpBuilder &b, Location loc, Value value, Value word) {
+  Type i32 = word.getType();
+  auto number = [&](int64_t n) {
+    return constantOf(b, loc, i32, static_cast<int32_t>(n));
+  };
+  constexpr int64_t low = 0xffff, high = 0xffff0000, exponent = 0x7f800000;
+  Value bits = arith::BitcastOp::create(b, loc, i32, value);
+  Value raised = arith::AddIOp::create(
+      b, loc, bits, arith::AndIOp::create(b, loc, word, number(low)));
+  Value isPast = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::eq,
+      arith::AndIOp::create(b, loc, raised, number(exponent)),
+      number(exponent));
+  Value cut = arith::AndIOp::create(
+      b, loc, arith::SelectOp::create(b, loc, isPast, bits, raised),
+      number(high));
+  Value isNan =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
+  return arith::SelectOp::create(
+      b, loc, isNan, value,
+      arith::BitcastOp::create(b, loc, value.getType(), cut));
+}
+
+Value fromWord(OpBuilder &b, Location loc, transformer::DrawOpInterface draw,
+               Value word, Value value) {
+  if (auto mask = dyn_cast<transformer::DropoutMaskOp>(draw.getOperation()))
+    return maskFromWord(b, loc, mask.getRate().convertToDouble(), word);
+  return roundByWord(b, loc, value, word);
 }
 
 } // namespace meshwork::codegen

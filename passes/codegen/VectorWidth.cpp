@@ -12,7 +12,7 @@ int64_t costOf(Operation *op) {
     return 16;
   if (isa<math::TanhOp, math::ErfOp>(op))
     return 24;
-  if (isa<DropoutMaskOp>(op))
+  if (isa<DrawOpInterface>(op))
     return 120;
   return 1;
 }

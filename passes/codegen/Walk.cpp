@@ -222,7 +222,7 @@ private:
   }
 
   /// Dims that code names by themselves cannot be joined with others; the
-  /// positions that dropout counts can where they are row-major.
+  /// positions that draws count can where they are row-major.
   void pinDims() {
     op.getBody().walk([&](Operation *inner) {
       if (auto index = dyn_cast<IndexOp>(inner))
@@ -230,10 +230,10 @@ private:
       if (auto roll = dyn_cast<RollOp>(inner);
           roll && !dimsOf(roll.getResult()).getNames().empty())
         pinned.insert(dimsOf(roll.getResult()).getNames().back());
-      if (auto dropout = dyn_cast<DropoutMaskOp>(inner)) {
+      if (auto draw = dyn_cast<DrawOpInterface>(inner)) {
         auto space = tensorType(inner->getParentOp()->getResult(0));
         counted.push_back(makeAccess(
-            space, rowMajor(dropout.getSpace().value_or(space.getShape())),
+            space, rowMajor(draw.getSpace().value_or(space.getShape())),
             false));
       }
     });

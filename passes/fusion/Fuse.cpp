@@ -44,8 +44,8 @@ void splitColumnReductions(func::FuncOp function) {
 bool countsElements(Operation *op) {
   return op
       ->walk([](Operation *inner) {
-        return isa<IndexOp, DropoutMaskOp>(inner) ? WalkResult::interrupt()
-                                                  : WalkResult::advance();
+        return isa<IndexOp, DrawOpInterface>(inner) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
       })
       .wasInterrupted();
 }

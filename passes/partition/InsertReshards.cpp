@@ -142,7 +142,7 @@ private:
       return !attention.getRandom().empty();
     if (auto gradient = dyn_cast<transformer::AttentionGradOp>(op))
       return !gradient.getRandom().empty();
-    return op->walk([](DropoutMaskOp) { return WalkResult::interrupt(); })
+    return op->walk([](DrawOpInterface) { return WalkResult::interrupt(); })
         .wasInterrupted();
   }
 

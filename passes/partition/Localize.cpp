@@ -213,7 +213,7 @@ private:
         .Case([&](HeadLossGradOp op) { return splitHead(op); })
         .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
             [&](auto op) { return countHeads(op); })
-        .Case([&](MapOp op) { return countDropout(op); })
+        .Case([&](MapOp op) { return countDraws(op); })
         .Default(success());
   }
 
@@ -289,12 +289,12 @@ private:
     return success();
   }
 
-  /// Dropout counts positions in the whole tensor; along `batch` its first
+  /// What draws counts positions in the whole tensor; along `batch` its first
   /// sample does that already.
-  LogicalResult countDropout(MapOp map) {
-    SmallVector<DropoutMaskOp> masks;
-    map.getBody().walk([&](DropoutMaskOp op) { masks.push_back(op); });
-    if (masks.empty())
+  LogicalResult countDraws(MapOp map) {
+    SmallVector<DrawOpInterface> draws;
+    map.getBody().walk([&](DrawOpInterface op) { draws.push_back(op); });
+    if (draws.empty())
       return success();
     Value space = map.getResult(0);
     SmallVector<Attribute> dims;
@@ -309,7 +309,7 @@ private:
     }
     if (dims.empty())
       return success();
-    for (DropoutMaskOp op : masks) {
+    for (DrawOpInterface op : draws) {
       op.getOffsetsMutable().assign(inner);
       op.setDimsAttr(builder.getArrayAttr(dims));
       op.setSpaceAttr(

@@ -89,6 +89,13 @@ Padding unary(Operation *op, const Padding &x) {
       .Default([](Operation *) { return anyPadding(); });
 }
 
+/// Zero stays zero, the sign stays, and what is finite stays so.
+Padding roundedAtRandom(const Padding &value) {
+  if (value.isZero() || !value.isFinite)
+    return value.isZero() ? value : anyPadding();
+  return value.low >= 0 ? atLeast(0) : finitePadding();
+}
+
 Padding evaluate(Operation *op, ArrayRef<Padding> x) {
   return llvm::TypeSwitch<Operation *, Padding>(op)
       .Case([&](arith::ConstantOp constant) {
@@ -106,6 +113,9 @@ Padding evaluate(Operation *op, ArrayRef<Padding> x) {
       .Case<arith::MinimumFOp, arith::MaximumFOp>(
           [&](auto) { return either(x[0], x[1]); })
       .Case<transformer::DropoutMaskOp>([&](auto) { return atLeast(0); })
+      .Case([&](transformer::StochasticRoundOp) {
+        return roundedAtRandom(x.back());
+      })
       .Case<transformer::IndexOp, arith::CmpFOp, arith::CmpIOp, arith::AddIOp,
             arith::SubIOp>([&](auto) { return finitePadding(); })
       .Default([&](Operation *other) {

@@ -1,5 +1,7 @@
 // Maps alone: rotary embedding, SwiGLU in bf16, AdamW in place, dropout,
 // operands in any layout.
+#include <bit>
+
 #include <Random123/philox.h>
 
 #include "runtime/device/cpu/Philox.h"
@@ -249,6 +251,99 @@ TEST(Dropout, DrawsWhatTheRuntimeDraws) {
       }
       if (c.count > 1000)
         EXPECT_NEAR(double(dropped) / c.count, 0.1, 0.03);
+    }
+}
+
+constexpr const char *rounding = R"(
+#d = #transformer.dims<ffn, embed>
+!x = tensor<$Sxf32, #d>
+!y = tensor<$Sxbf16, #d>
+!i = tensor<i32>
+func.func @f(%x: !x, %seed: !i, %step: !i, %at: !i) -> (!x, !y) {
+  %r:2 = transformer.fused rows <$P> cols <$Q> ins(%x, %seed, %step, %at : !x, !i, !i, !i) -> !x, !y {
+  ^bb0(%a: !x, %b: !i, %c: !i, %d: !i):
+    %y:2 = transformer.map ins(%a, %b, %c, %d : !x, !i, !i, !i) -> !x, !y {
+    ^bb0(%p: f32, %e: i32, %f: i32, %g: i32):
+      %0 = transformer.stochastic_round %p by %e, %f, %e stream -1234567 $W
+      transformer.yield %0, %0 : f32, f32
+    }
+    transformer.yield %y#0, %y#1 : !x, !y
+  }
+  return %r#0, %r#1 : !x, !y
+}
+)";
+
+/// The rule, on bits.
+float roundedByWord(float value, uint32_t word) {
+  uint32_t bits = std::bit_cast<uint32_t>(value),
+           raised = (bits + (word & 0xffff)) & 0xffff0000;
+  if (std::isnan(value) || std::isinf(value))
+    return value;
+  return std::isinf(std::bit_cast<float>(raised))
+             ? std::bit_cast<float>(bits & 0xffff0000)
+             : std::bit_cast<float>(raised);
+}
+
+TEST(StochasticRound, RoundsByWhatTheRuntimeDraws) {
+  struct {
+    const char *shape, *rows, *cols, *where;
+    int64_t columns, count, offset; // elements before the part's first
+  } cases[] = {
+      {"3x50", "ffn", "embed", "", 50, 150, 0},
+      {"3x64", "", "ffn, embed", "", 64, 192, 0},
+      {"1x33", "ffn", "embed", "", 33, 33, 0},
+      {"5x48", "ffn", "embed", "of [400000000, 48] at [\"ffn\"] %g", 48, 240,
+       300000000L * 48}, // beyond 32 bits
+      {"2x31", "ffn", "embed", "of [2, 400] at [\"embed\"] %g", 400, 62, 300}};
+  for (const std::string &arch : runnableArchs())
+    for (auto &c : cases) {
+      Kernel kernel(
+          fill(rounding,
+               {{"S", c.shape}, {"P", c.rows}, {"Q", c.cols}, {"W", c.where}}),
+          arch);
+      ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+      std::vector<float> x = randomFloats(c.count), y(c.count);
+      std::vector<uint16_t> stored(c.count);
+      float special[] = {0.0f,
+                         -0.0f,
+                         1.0f,
+                         INFINITY,
+                         -INFINITY,
+                         0x1.fffffep127f,
+                         -0x1.fffffep127f,
+                         0x1p-149f,
+                         0x1.8p-130f,
+                         NAN,
+                         std::bit_cast<float>(0x7fffffffu),
+                         std::bit_cast<float>(0x7f800001u)};
+      std::copy(std::begin(special), std::end(special), x.begin() + 7);
+      int32_t seed = -5, step = 17, at = c.offset == 300 ? 300 : 300000000;
+      kernel.run({x.data(), &seed, &step, &at, y.data(), stored.data()}, 1);
+      meshwork::runtime::cpu::PhiloxStream stream{
+          static_cast<uint32_t>(seed), static_cast<uint32_t>(-1234567), 17};
+      int64_t width = c.count == 62 ? 31 : c.columns, ups = 0;
+      for (int64_t i = 0; i < c.count; ++i) {
+        int64_t position = c.offset + i / width * c.columns + i % width;
+        float expected =
+            roundedByWord(x[i], meshwork::runtime::cpu::philoxWord(
+                                    stream, static_cast<uint64_t>(position)));
+        if (std::isnan(expected)) {
+          EXPECT_TRUE(std::isnan(y[i]) && std::isnan(fromBf16(stored[i]))) << i;
+          continue;
+        }
+        EXPECT_EQ(std::bit_cast<uint32_t>(y[i]),
+                  std::bit_cast<uint32_t>(expected))
+            << c.shape << " " << i;
+        // The instruction that stores bf16 takes what is below the normal
+        // numbers for zero.
+        bool isTiny = std::abs(expected) < 0x1p-126f;
+        EXPECT_TRUE(stored[i] == std::bit_cast<uint32_t>(expected) >> 16 ||
+                    (isTiny && (stored[i] & 0x7fff) == 0))
+            << c.shape << " " << i;
+        ups += std::abs(expected) > std::abs(x[i]);
+      }
+      EXPECT_GT(ups, c.count / 4);
+      EXPECT_LT(ups, c.count * 3 / 4);
     }
 }
 

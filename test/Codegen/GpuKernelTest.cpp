@@ -250,6 +250,36 @@ TEST(GpuRollAndDropout, AgreeWithTheCpu) {
     expectCpuResults(fill(ropeAndDropout, {{"C", cols}, {"S", shift}}));
 }
 
+constexpr const char *rounding = R"(
+#d = #transformer.dims<ffn, embed>
+!x = tensor<$Rx$Cxf32, #d>
+!y = tensor<$Rx$Cxbf16, #d>
+!i = tensor<i32>
+func.func @f(%x: !x, %seed: !i, %step: !i, %at: !i) -> (!x, !y) {
+  %r:2 = transformer.fused rows <ffn> cols <embed> ins(%x, %seed, %step, %at : !x, !i, !i, !i) -> !x, !y {
+  ^bb0(%a: !x, %b: !i, %c: !i, %d: !i):
+    %y:2 = transformer.map ins(%a, %b, %c, %d : !x, !i, !i, !i) -> !x, !y {
+    ^bb0(%p: f32, %e: i32, %f: i32, %g: i32):
+      %0 = transformer.stochastic_round %p by %e, %f, %e stream 7 of [5000, $C] at ["ffn"] %g
+      transformer.yield %0, %0 : f32, f32
+    }
+    transformer.yield %y#0, %y#1 : !x, !y
+  }
+  return %r#0, %r#1 : !x, !y
+}
+)";
+
+// What is rounded the other way is off by 2^-8, the f32 result may by 4e-6.
+TEST(GpuStochasticRound, AgreesWithTheCpu) {
+  for (auto [rows, cols] : {std::pair<int64_t, int64_t>{37, 768},
+                            {3, 1},
+                            {5, 8},
+                            {7, 12},
+                            {9, 100},
+                            {2, 20011}})
+    expectCpuResults(sized(rounding, rows, cols, "f32"));
+}
+
 constexpr const char *columnSums = R"(
 #d = #transformer.dims<rows, cols>
 #r = #transformer.dims<rows>

@@ -1,6 +1,7 @@
 """Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3")
 and what the runtime draws with it: samples (runtime/io/Tokens.h), initial weights
-(runtime/io/Init.h) and dropout (include/meshwork/Plan/Plan.fbs)."""
+(runtime/io/Init.h), dropout (include/meshwork/Plan/Plan.fbs) and the rounding of weights
+(transformer.stochastic_round)."""
 import numpy as np
 
 from xxh3 import xxh3_64
@@ -57,10 +58,22 @@ def normals(name, shape, seed, mean, deviation):
     return mean + deviation * flat.reshape(shape)
 
 
+def _element_words(name, shape, seed, step):
+    """The word of each element of the global tensor `shape`."""
+    index = np.arange(int(np.prod(shape)), dtype=np.uint64)
+    words = philox4x32((index & _LOW, index >> _SHIFT, step, 0), (seed, xxh3_64(name) & _MASK))
+    return words[0].reshape(shape)
+
+
 def dropout_factors(name, shape, rate, seed, step):
     """0 or 1 / (1 - rate) for each element of the step's global tensor `shape`."""
-    index = np.arange(int(np.prod(shape)), dtype=np.uint64)
-    stream = xxh3_64(name) & _MASK
-    words = philox4x32((index & _LOW, index >> _SHIFT, step, 0), (seed, stream))
-    kept = words[0] >= np.uint64(int(rate * 2 ** 32))
-    return np.where(kept, 1 / (1 - rate), 0.0).reshape(shape)
+    kept = _element_words(name, shape, seed, step) >= np.uint64(int(rate * 2 ** 32))
+    return np.where(kept, 1 / (1 - rate), 0.0)
+
+
+def stochastically_rounded(name, master, seed, step):
+    """bf16 values, as f32, that the update of `step` makes of a finite f32 master below
+    the largest bf16."""
+    words = _element_words(name, master.shape, seed, step).astype(np.uint32)
+    bits = master.view(np.uint32) + (words & np.uint32(0xFFFF))
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)

@@ -3,6 +3,9 @@
 #include "lib/Interpreter/Evaluate.h"
 
 #include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
 
 using namespace meshwork::interpreter;
 
@@ -77,6 +80,84 @@ TEST(Random, MaskCountsSamplesFromTheFirst) {
     uint32_t word =
         philox({static_cast<uint32_t>(10 * 12 + i), 0, 4, 0}, {3, 9});
     EXPECT_EQ(mask[i], word >= 0x80000000u ? 2 : 0) << i;
+  }
+}
+
+float fromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/// Both neighbours and nothing else, the upper one as often as the distance
+/// says: over n draws the share's deviation is sqrt(p (1 - p) / n), and six of
+/// them are what one draw in 10^9 exceeds.
+TEST(Random, RoundsToBothNeighboursWithoutBias) {
+  constexpr int draws = 40000;
+  for (uint32_t high : {0x3f800000u, 0xbf800000u, 0x00010000u, 0x7f7e0000u,
+                        0x3fff0000u /* the upper one has the next exponent */})
+    for (uint32_t low : {0x0001u, 0x2000u, 0x8000u, 0xc123u, 0xffffu}) {
+      double down = fromBits(high), up = fromBits(high + 0x10000);
+      int ups = 0;
+      for (int i = 0; i < draws; ++i) {
+        double rounded =
+            stochasticallyRounded(fromBits(high | low), {5, 9, 0}, 77, i);
+        ASSERT_TRUE(rounded == down || rounded == up) << rounded;
+        ups += rounded == up;
+      }
+      double p = low / 65536.0, share = double(ups) / draws;
+      EXPECT_NEAR(share, p, 6 * std::sqrt(p * (1 - p) / draws))
+          << high << " " << low;
+    }
+}
+
+TEST(Random, RoundingKeepsWhatNeedsNone) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (uint64_t i = 0; i < 1000; ++i) {
+    for (double exact :
+         {0.0, 1.0, -1.0078125, 0x1.fep127, 0x1p-133, infinity, -infinity})
+      EXPECT_EQ(stochasticallyRounded(exact, {1, 2, 0}, 3, i), exact);
+    EXPECT_TRUE(std::signbit(stochasticallyRounded(-0.0, {1, 2, 0}, 3, i)));
+    EXPECT_TRUE(std::isnan(stochasticallyRounded(NAN, {1, 2, 0}, 3, i)));
+    // Above the largest bf16 there is no neighbour.
+    EXPECT_EQ(stochasticallyRounded(0x1.fffffep127, {1, 2, 0}, 3, i),
+              0x1.fep127);
+    EXPECT_EQ(stochasticallyRounded(-0x1.fffffep127, {1, 2, 0}, 3, i),
+              -0x1.fep127);
+  }
+}
+
+/// A part draws what the whole draws there.
+TEST(Random, RoundingCountsInTheWholeSpace) {
+  auto rounding = [](const std::string &shape, const std::string &where) {
+    std::string type =
+        "tensor<" + shape + "xf32, #transformer.dims<ffn, embed>>";
+    return "func.func @f(%x: " + type +
+           ", %s: tensor<i32>, %o: tensor<i32>) -> " + type + R"( {
+      %0 = transformer.map ins(%x, %s, %o : )" +
+           type + ", tensor<i32>, tensor<i32>) -> " + type + R"( {
+      ^bb0(%e: f32, %a: i32, %b: i32):
+        %m = transformer.stochastic_round %e by %a, %a, %a stream 9 )" +
+           where + R"(
+        transformer.yield %m : f32
+      }
+      return %0 : )" +
+           type + "\n}";
+  };
+  Program whole(rounding("6x5", "")),
+      part(rounding("2x5", "of [6, 5] at [\"ffn\"] %b"));
+  Tensor input = randomTensor({6, 5}, 1);
+  Tensor expected = whole.run({input, Tensor::scalar(8), Tensor::scalar(0)})[0];
+  for (int64_t first : {0, 2, 4}) {
+    auto elements = input.getElements().slice(first * 5, 10);
+    Tensor rounded = part.run(
+        {Tensor({2, 5}, {elements.begin(), elements.end()}), Tensor::scalar(8),
+         Tensor::scalar(static_cast<double>(first))})[0];
+    for (int64_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(rounded[i], expected[first * 5 + i]);
+      EXPECT_EQ(rounded[i], stochasticallyRounded(elements[i], {8, 8, 8}, 9,
+                                                  first * 5 + i));
+    }
   }
 }
 

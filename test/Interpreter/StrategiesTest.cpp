@@ -71,4 +71,32 @@ TEST_P(Strategies, MeanWhatOneRankMeans) {
 INSTANTIATE_TEST_SUITE_P(Meshes, Strategies,
                          testing::ValuesIn(meshesOfUpTo(8)));
 
+/// A weight drawn elsewhere than at its place in the whole tensor would be off
+/// by bf16's last place, a million times what is allowed.
+TEST(StochasticRounding, IsThatOfOneRank) {
+  std::vector<Strategy> strategies = {{.dp = 2},
+                                      {.tp = 4},
+                                      {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
+                                      {.dp = 4, .zero = 3, .zeroAxes = {"dp"}},
+                                      {.dp = 2,
+                                       .fsdp = 2,
+                                       .tp = 2,
+                                       .sequenceParallel = true,
+                                       .zero = 3,
+                                       .zeroAxes = {"dp", "fsdp"}}};
+  std::string model = tinyLlama({.keyHeads = 2, .tied = true}),
+              nearest = "compute = \"bf16\"";
+  for (Strategy strategy : strategies) {
+    strategy.precision = nearest + "\nrounding = \"stochastic\"";
+    checkStrategy(model, strategy);
+  }
+  Strategy stochastic = strategies[0], plain = strategies[0];
+  stochastic.precision = nearest + "\nrounding = \"stochastic\"";
+  plain.precision = nearest;
+  EXPECT_NE(compareSteps(expectedStep(model, stochastic, 12),
+                         expectedStep(model, plain, 12), 1e-4),
+            "")
+      << "nothing was rounded";
+}
+
 } // namespace

@@ -54,8 +54,9 @@ std::string Strategy::spec() const {
   std::string text =
       "[mesh]\naxes = " + quotedList(axes) +
       "\n[batch]\nglobal = 16\nmicro = " + std::to_string(batch / (dp * fsdp)) +
-      "\nsequence = " + std::to_string(sequence) +
-      "\n[precision]\ncompute = \"f32\"\n[optimizer]\n"
+      "\nsequence = " + std::to_string(sequence) + "\n[precision]\n" +
+      precision +
+      "\n[optimizer]\n"
       "clip_grad_norm = 0.5\n";
   if (sequenceParallel)
     text += "[shard]\nresidual_sequence = [\"tp\"]\n";
@@ -80,11 +81,14 @@ std::string Strategy::name() const {
 
 const StepResult &expectedStep(const std::string &model,
                                const Strategy &strategy, int64_t vocabulary) {
-  static std::map<std::pair<std::string, int64_t>, StepResult> known;
-  auto [entry, isNew] = known.try_emplace({model, strategy.sequence});
+  static std::map<std::tuple<std::string, int64_t, std::string>, StepResult>
+      known;
+  auto [entry, isNew] =
+      known.try_emplace({model, strategy.sequence, strategy.precision});
   if (isNew) {
     Strategy alone;
     alone.sequence = strategy.sequence;
+    alone.precision = strategy.precision;
     Compiled one(model, alone.spec(), 256, "step");
     EXPECT_TRUE(one.program) << one.diagnostics;
     if (one.program)

@@ -23,6 +23,8 @@ struct Strategy {
   unsigned zero = 0;
   std::vector<std::string> zeroAxes = {};
   int64_t sequence = 4;
+  /// Of [precision]. Only stochastic rounding rounds here, storage does not.
+  std::string precision = "compute = \"f32\"";
 
   /// The spec of a step of two microbatches with eight samples over all ranks.
   std::string spec() const;

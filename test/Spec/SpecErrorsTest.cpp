@@ -238,6 +238,13 @@ TEST(SpecErrors, Precision) {
       errorsOf(good, {"precision.compute=f32", "precision.gradients=bf16"}),
       HasSubstr("precision.gradients: found \"bf16\" with "
                 "precision.compute \"f32\", expected \"f32\""));
+  EXPECT_THAT(
+      errorsOf(good,
+               {"precision.compute=f32", "precision.rounding=stochastic"}),
+      HasSubstr("precision.rounding: \"stochastic\" has nothing to round with "
+                "precision.compute \"f32\""));
+  EXPECT_THAT(errorsOf(good, {"precision.rounding=up"}),
+              HasSubstr("precision.rounding: found \"up\", expected"));
 }
 
 // Every prefix and every single changed byte of a spec ends in a result.

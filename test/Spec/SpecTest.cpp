@@ -32,6 +32,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.microbatches(), 2u);
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.gradients, Type::bf16);
+  EXPECT_EQ(spec.rounding, "nearest");
   EXPECT_EQ(spec.optimizer.beta2, 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
   EXPECT_EQ(spec.device, Device::cpu);
@@ -61,6 +62,7 @@ policy = "selective"
 compute = "bf16"
 master = "f32"
 gradients = "f32"
+rounding = "stochastic"
 [optimizer]
 kind = "adamw"
 beta1 = 0.8
@@ -80,6 +82,8 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.shard.size(), 6u); // and kv_heads, ffn, vocab
   EXPECT_EQ(spec.gradients, Type::f32);
   EXPECT_EQ(spec.compute, Type::bf16);
+  EXPECT_EQ(spec.rounding, "stochastic");
+  EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));
   EXPECT_EQ(spec.optimizer.beta1, 0.8);
   EXPECT_EQ(spec.optimizer.beta2, 0.99);
   EXPECT_EQ(spec.optimizer.epsilon, 1e-6);

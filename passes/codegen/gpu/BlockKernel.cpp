@@ -49,14 +49,13 @@ Value BlockKernel::both(Value a, Value b) {
 }
 
 void BlockKernel::build(gpu::GPUFuncOp function,
-                        ArrayRef<DropoutMaskOp> dropouts,
-                        StringRef sharedName) {
+                        ArrayRef<DrawOpInterface> draws, StringRef sharedName) {
   Block &entry = function.getBody().front();
   unsigned pointers = walk.inputs.size() + walk.results.size();
   body.begin(&entry, entry.getArguments().take_front(pointers));
-  for (auto [dropout, stream] :
-       llvm::zip_equal(dropouts, entry.getArguments().drop_front(pointers)))
-    body.setStream(dropout, stream);
+  for (auto [draw, stream] :
+       llvm::zip_equal(draws, entry.getArguments().drop_front(pointers)))
+    body.setStream(draw, stream);
   findThread(sharedName);
   if (isChunked)
     emitChunk();

@@ -14,7 +14,7 @@ public:
   /// Fills `function`. `shared` is the name of the block's memory, empty
   /// without.
   void build(mlir::gpu::GPUFuncOp function,
-             llvm::ArrayRef<transformer::DropoutMaskOp> dropouts,
+             llvm::ArrayRef<transformer::DrawOpInterface> draws,
              llvm::StringRef shared);
 
 private:

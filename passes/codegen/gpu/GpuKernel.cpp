@@ -77,17 +77,17 @@ FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec,
   if (failed(geometry))
     return failure();
   GpuKernel kernel{spec.symbol, spec.symbol, {}, *geometry};
-  SmallVector<DropoutMaskOp> dropouts;
-  walk->op.getBody().walk([&](DropoutMaskOp dropout) {
-    dropouts.push_back(dropout);
-    kernel.streams.push_back(static_cast<int32_t>(dropout.getStream()));
+  SmallVector<DrawOpInterface> draws;
+  walk->op.getBody().walk([&](DrawOpInterface draw) {
+    draws.push_back(draw);
+    kernel.streams.push_back(static_cast<int32_t>(draw.getStream()));
   });
   Location loc = walk->op.getLoc();
   std::string shared =
       addShared(module, loc, spec.symbol, geometry->sharedBytes);
   gpu::GPUFuncOp function = addFunction(
-      module, loc, spec.symbol, baseBytes.size(), dropouts.size(), *geometry);
-  BlockKernel(*walk, *geometry, baseBytes).build(function, dropouts, shared);
+      module, loc, spec.symbol, baseBytes.size(), draws.size(), *geometry);
+  BlockKernel(*walk, *geometry, baseBytes).build(function, draws, shared);
   return kernel;
 }
 

@@ -62,8 +62,8 @@ ThreadValue ThreadBody::computeInBody(Operation *op, int64_t rotation) {
     operands.push_back(eval(operand, rotation));
   if (auto index = dyn_cast<IndexOp>(op))
     return evalIndex(index.getDimAttr(), rotation);
-  if (auto dropout = dyn_cast<DropoutMaskOp>(op))
-    return evalDropout(dropout, operands, rotation);
+  if (auto draw = dyn_cast<DrawOpInterface>(op))
+    return evalDraw(draw, operands, rotation);
   bool divides =
       isa<arith::DivFOp>(op) && isa<VectorType>(operands[0].value.getType());
   if (divides && !isa<VectorType>(operands[1].value.getType()))
@@ -176,13 +176,13 @@ static Value drawWords(OpBuilder &b, Location loc, Value position,
 
 /// As BodyEmitter's: the element's row-major position in the whole space, with
 /// `batch` counted from the first sample and other dims from their offsets.
-ThreadValue ThreadBody::evalDropout(DropoutMaskOp op,
-                                    ArrayRef<ThreadValue> operands,
-                                    int64_t rotation) {
+ThreadValue ThreadBody::evalDraw(DrawOpInterface op,
+                                 ArrayRef<ThreadValue> operands,
+                                 int64_t rotation) {
   auto space = tensorType(op->getParentOp()->getResult(0));
   SmallVector<int64_t> strides =
       rowMajor(op.getSpace().value_or(space.getShape()));
-  OpBuilder &b = builders[ofBoth];
+  OpBuilder &b = builders[ofElement()];
   Value sum = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(0));
   auto add = [&](Value position, int64_t stride) {
     Value wide = arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
@@ -191,9 +191,10 @@ ThreadValue ThreadBody::evalDropout(DropoutMaskOp op,
     sum = arith::AddIOp::create(b, loc(), sum,
                                 arith::MulIOp::create(b, loc(), wide, step));
   };
-  if (op.getDims())
-    for (auto [offset, name] : llvm::zip_equal(
-             operands.drop_front(3), op.getDims()->getAsRange<StringAttr>()))
+  if (ArrayAttr dims = op.getDimsAttr())
+    for (auto [offset, name] :
+         llvm::zip_equal(operands.slice(3, op.getOffsets().size()),
+                         dims.getAsRange<StringAttr>()))
       add(offset.value, strides[dimsOf(space).find(name)]);
   int64_t laneStride = 0;
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
@@ -213,19 +214,10 @@ ThreadValue ThreadBody::evalDropout(DropoutMaskOp op,
   Value word = drawWords(
       b, loc(), sum,
       {operands[1].value, number(0), operands[0].value, streams.lookup(op)});
-  double rate = op.getRate().convertToDouble();
-  auto threshold =
-      static_cast<int32_t>(static_cast<uint32_t>(rate * 4294967296.0));
-  Value isKept =
-      arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::uge, word,
-                            constantOf(b, loc(), word.getType(), threshold));
-  auto like = [&](double value) {
-    return isWide ? spread(b, constant(static_cast<float>(value)))
-                  : constant(static_cast<float>(value));
-  };
-  return {arith::SelectOp::create(b, loc(), isKept, like(1.0 / (1.0 - rate)),
-                                  like(0)),
-          ofBoth};
+  Value value;
+  if (isa<StochasticRoundOp>(op))
+    value = isWide ? spread(b, operands.back().value) : operands.back().value;
+  return {fromWord(b, loc(), op, word, value), ofElement()};
 }
 
 /// What `value` changes with, sums over chunks aside.
@@ -236,7 +228,7 @@ unsigned ThreadBody::scopeOf(Value value) {
     for (Value operand : def->getOperands())
       scope |= scopeOf(operand);
     def->walk([&](Operation *inner) {
-      scope |= isa<IndexOp, DropoutMaskOp>(inner) ? ofBoth : uniform;
+      scope |= isa<IndexOp, DrawOpInterface>(inner) ? ofElement() : uniform;
     });
     return scope;
   }

@@ -43,8 +43,8 @@ public:
   void begin(mlir::Block *entry, mlir::ValueRange pointers);
   /// Which of the threads that share vertical sums this is.
   void setVerticalPart(mlir::Value part) { verticalPart = part; }
-  void setStream(mlir::Operation *dropout, mlir::Value stream) {
-    streams[dropout] = stream;
+  void setStream(mlir::Operation *draw, mlir::Value stream) {
+    streams[draw] = stream;
   }
 
   /// Where ops of this scope go now.
@@ -100,9 +100,8 @@ private:
                         llvm::ArrayRef<ThreadValue> operands);
   ThreadValue multiplyByInverse(ThreadValue value, ThreadValue divisor);
   ThreadValue evalIndex(mlir::StringAttr dim, int64_t rotation);
-  ThreadValue evalDropout(transformer::DropoutMaskOp op,
-                          llvm::ArrayRef<ThreadValue> operands,
-                          int64_t rotation);
+  ThreadValue evalDraw(transformer::DrawOpInterface op,
+                       llvm::ArrayRef<ThreadValue> operands, int64_t rotation);
   ThreadValue evalVertical(transformer::ReduceOp reduce);
   /// The sum along `dims`; of the first one this thread's share of `parts`.
   mlir::Value sumVertical(transformer::ReduceOp reduce,
@@ -118,6 +117,9 @@ private:
   /// The sums of all threads that share them, in each.
   mlir::Value sumOfParts(mlir::OpBuilder &b, mlir::Value sum, bool isMax);
   unsigned scopeOf(mlir::Value value);
+  /// Of what differs from element to element: a result without cols is
+  /// evaluated where there is no place.
+  unsigned ofElement() const { return place ? ofBoth : ofRow; }
 
   /// Position along `key` and its scope; null when nothing is bound to it.
   ThreadValue positionOf(mlir::StringAttr key, int64_t rotation);

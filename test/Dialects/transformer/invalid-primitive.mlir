@@ -349,6 +349,30 @@ func.func @f(%x: tensor<2x4xf32, #e>, %s: tensor<i32>) {
 }
 
 // -----
+#e = #transformer.dims<batch, ffn>
+func.func @f(%x: tensor<2x4xf32, #e>, %s: tensor<i32>) {
+  %0 = transformer.map ins(%x, %s : tensor<2x4xf32, #e>, tensor<i32>) -> tensor<2x4xf32, #e> {
+  ^bb0(%a: f32, %b: i32):
+    // expected-error@+1 {{'transformer.stochastic_round' op (C1) has 2 offsets for 1 dims}}
+    %m = transformer.stochastic_round %a by %b, %b, %b stream 1 of [2, 8] at ["ffn"] %b, %b
+    transformer.yield %m : f32
+  }
+  return
+}
+
+// -----
+#e = #transformer.dims<batch, ffn>
+func.func @f(%x: tensor<2x4xf32, #e>, %s: tensor<i32>) {
+  %0 = transformer.map ins(%x, %s : tensor<2x4xf32, #e>, tensor<i32>) -> tensor<2x4xf32, #e> {
+  ^bb0(%a: f32, %b: i32):
+    // expected-error@+1 {{'transformer.stochastic_round' op (C1) space has a dim of 3 elements, its part 4}}
+    %m = transformer.stochastic_round %a by %b, %b, %b stream 1 of [2, 3] at ["ffn"] %b
+    transformer.yield %m : f32
+  }
+  return
+}
+
+// -----
 #bse = #transformer.dims<batch, sequence, embed>
 #ve = #transformer.dims<vocab, embed>
 #bs = #transformer.dims<batch, sequence>

@@ -27,6 +27,11 @@ func.func @elementwise(%x: tensor<4x8xf32, #se>, %id: tensor<4xi32, #s>, %n: ten
   ^bb0(%e: f32, %i: i32, %c: i32):
     // CHECK: transformer.dropout_mask %[[N]], %[[N]], %[[I]] stream 7 rate 1.000000e-01
     %m = transformer.dropout_mask %c, %c, %i stream 7 rate 0.1
+    // CHECK: transformer.stochastic_round %[[E]] by %[[N]], %[[I]], %[[N]] stream 7
+    // CHECK-NOT: of
+    %r = transformer.stochastic_round %e by %c, %i, %c stream 7
+    // CHECK: transformer.stochastic_round %[[E]] by %[[N]], %[[N]], %[[N]] stream -1 of [4, 16] at ["embed"] %[[I]]
+    %p = transformer.stochastic_round %e by %c, %c, %c stream -1 of [4, 16] at ["embed"] %i
     // CHECK: transformer.index "embed" : i32
     %at = transformer.index "embed" : i32
     %f = arith.sitofp %at : i32 to f32

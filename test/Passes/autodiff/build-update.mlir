@@ -1,5 +1,8 @@
 // RUN: meshwork-opt %s -transformer-build-update="compute=bf16 weight-decay=0.5" | FileCheck %s
 // RUN: meshwork-opt %s -transformer-build-update | FileCheck %s --check-prefix=F32
+// RUN: meshwork-opt %s -transformer-build-update="compute=bf16 rounding=stochastic" | FileCheck %s --check-prefix=RANDOM
+// RUN: not meshwork-opt %s -transformer-build-update="rounding=up" 2>&1 | FileCheck %s --check-prefix=UP
+// RUN: meshwork-opt %s -transformer-build-update="rounding=stochastic" | FileCheck %s --check-prefix=F32
 
 func.func @microbatch() {
   %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #transformer.dims<a, b>>
@@ -20,3 +23,10 @@ func.func @microbatch() {
 // F32: %[[NEW:.*]]:3 = transformer.map
 // F32: transformer.assign{{ +}}second_moment
 // F32: transformer.assign{{ +}}weight "w", %[[NEW]]#0
+// What is stored as the master is not rounded.
+// RANDOM: transformer.step_input seed
+// RANDOM: transformer.step_input step
+// RANDOM: transformer.map ins(
+// RANDOM: %[[R:.*]] = transformer.stochastic_round %[[W:[0-9]+]] by %{{.*}} stream
+// RANDOM-NEXT: transformer.yield %[[W]], %{{.*}}, %{{.*}}, %[[R]] : f32, f32, f32, f32
+// UP: rounding is 'up', expected nearest or stochastic

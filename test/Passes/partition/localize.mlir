@@ -78,3 +78,26 @@ func.func @microbatch(%x: tensor<8xf32, #e> {mesh.sharding = #mesh.sharding<[{"d
   return
 }
 }
+
+// -----
+
+// A rank rounds its part of a weight as one that has all of it would.
+#fe = #transformer.dims<ffn, embed>
+module attributes {mesh.mesh = #mesh.mesh<"dp"=2, "tp"=2>} {
+// CHECK-LABEL: func.func @update
+func.func @update() {
+  %w = transformer.state master "w" {mesh.shardings = [#mesh.sharding<[{"tp"}, {"dp"}]>], mesh.stored = #mesh.sharding<[{"tp"}, {"dp"}]>} : tensor<16x8xf32, #fe>
+  %seed = transformer.step_input seed {mesh.shardings = [#mesh.sharding<[]>]} : tensor<i32>
+  // CHECK-DAG: %[[ROW:.*]] = mesh.coordinate over ["tp"]
+  // CHECK-DAG: %[[COLUMN:.*]] = mesh.coordinate over ["dp"]
+  // CHECK: transformer.map ins({{.*}}, %[[ROW]], %[[COLUMN]] :
+  // CHECK-NEXT: ^bb0(%[[V:.*]]: f32, %[[S:.*]]: i32, %[[R:.*]]: i32, %[[C:.*]]: i32):
+  // CHECK-NEXT: transformer.stochastic_round %[[V]] by %[[S]], %[[S]], %[[S]] stream 7 of [16, 8] at ["ffn", "embed"] %[[R]], %[[C]]
+  %r = transformer.map ins(%w, %seed : tensor<16x8xf32, #fe>, tensor<i32>) {mesh.shardings = [#mesh.sharding<[{"tp"}, {"dp"}]>]} -> tensor<16x8xbf16, #fe> {
+  ^bb0(%v: f32, %s: i32):
+    %0 = transformer.stochastic_round %v by %s, %s, %s stream 7
+    transformer.yield %0 : f32
+  }
+  return
+}
+}
