@@ -10,14 +10,13 @@ namespace {
 
 /// Rank 0 of four waits for rank 1; `others` answer, the rest do not.
 std::string blamed(const std::map<uint32_t, Waiting> &others) {
-  absl::Status status =
-      blame(0, 4, {true, "all_reduce \"x\"", {1}}, 2.04,
-            [&](uint32_t rank) -> std::optional<Waiting> {
-              auto found = others.find(rank);
-              if (found == others.end())
-                return std::nullopt;
-              return found->second;
-            });
+  absl::Status status = blame(0, 4, {true, "all_reduce \"x\"", {1}}, 2.04,
+                              [&](uint32_t rank) -> std::optional<Waiting> {
+                                auto found = others.find(rank);
+                                if (found == others.end())
+                                  return std::nullopt;
+                                return found->second;
+                              });
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   return std::string(status.message());
 }
