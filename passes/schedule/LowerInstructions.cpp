@@ -248,7 +248,8 @@ LogicalResult Lowering::zeroAround(Operation *producer) {
     FailureOr<Place> place = placement.of(op.getResult());
     if (failed(place))
       return failure();
-    place->shape = {elements};
+    // Rows may lie apart.
+    place->shape = {place->shape.front() * place->strides.front()};
     place->strides = {1};
     Value view = Placement::view(builder, op.getLoc(), *place);
     FillOp::create(builder, op.getLoc(),

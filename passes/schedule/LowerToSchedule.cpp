@@ -11,9 +11,10 @@ namespace meshwork::schedule {
 #define GEN_PASS_DEF_LOWERTOSCHEDULEPASS
 #include "passes/schedule/Passes.h.inc"
 
-Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes)
+Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes,
+                   int64_t rowBytes)
     : module(module), program(program), bucketBytes(bucketBytes),
-      builder(program.getContext()), placement(program, module),
+      builder(program.getContext()), placement(program, module, rowBytes),
       kernels(module) {
   builder.setInsertionPointToEnd(&program.getBody().front());
   for (auto [phase, name] :
@@ -205,7 +206,7 @@ struct LowerToSchedulePass
     auto program =
         ProgramOp::create(builder, module.getLoc(), "rank", IntegerAttr());
     program.getBody().emplaceBlock();
-    Lowering lowering(module, program, bucketBytes);
+    Lowering lowering(module, program, bucketBytes, rowBytes);
     if (failed(lowering.lowerMicrobatch(microbatch)) ||
         failed(lowering.lowerUpdate(update)))
       return signalPassFailure();

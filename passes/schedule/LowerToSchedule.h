@@ -9,7 +9,8 @@ namespace meshwork::schedule {
 /// Appends instructions to the phases of a program.
 class Lowering {
 public:
-  Lowering(::mlir::ModuleOp module, ProgramOp program, int64_t bucketBytes);
+  Lowering(::mlir::ModuleOp module, ProgramOp program, int64_t bucketBytes,
+           int64_t rowBytes);
 
   /// Every op of @microbatch in order.
   ::mlir::LogicalResult lowerMicrobatch(::mlir::func::FuncOp function);

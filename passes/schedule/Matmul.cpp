@@ -90,4 +90,24 @@ FailureOr<MatmulPlaces> matmulPlaces(ContractOp op, const Place &lhs,
   return MatmulPlaces{*l, *r, *d};
 }
 
+bool hasRowsOfItsOwn(ContractOp op, Value value) {
+  FailureOr<Equation> e = Equation::parse(op.getEquation());
+  if (failed(e))
+    return false;
+  auto group = [&](char c) {
+    return std::tuple(e->lhs.contains(c), e->rhs.contains(c),
+                      e->result.contains(c));
+  };
+  for (auto [term, tensor] :
+       {std::pair(e->lhs, Value(op.getLhs())),
+        std::pair(e->rhs, Value(op.getRhs())),
+        std::pair(e->result, Value(op.getResult())),
+        std::pair(e->result, Value(op.getBias()))}) // a sum that is added to
+    if (tensor == value && term.size() > 1)
+      for (char other : term.drop_back())
+        if (group(other) == group(term.back()))
+          return false;
+  return true;
+}
+
 } // namespace meshwork::schedule

@@ -15,4 +15,8 @@ struct MatmulPlaces {
                                              const Place &lhs, const Place &rhs,
                                              const Place &dst);
 
+/// Whether the last dim of `value`, an operand or the result, is a loop of its
+/// own there, so that its rows may lie apart.
+bool hasRowsOfItsOwn(transformer::ContractOp op, ::mlir::Value value);
+
 } // namespace meshwork::schedule

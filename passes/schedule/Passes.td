@@ -10,10 +10,18 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     embedding, state and step inputs, all of static shape. After: a
     `schedule.program` and one function for each distinct kernel, which holds
     its `fused` and, as `schedule.strides`, how its operands and results lie.
-    Slices and unslices become views; sums into state happen in place.
+    Slices and unslices become views; sums into state happen in place. With
+    `row-bytes` what products read or write outside of state has rows that begin
+    at multiples of it, unless they do at multiples of 16 anyway: a GPU's
+    libraries have fast kernels for such alone, and a vocabulary may be odd.
+    ```mlir
+    // row-bytes=128: 7 logits of 2 bytes in each row take 64 elements.
+    schedule.view %b at 0 : memref<4x7xbf16, strided<[64, 1]>>
+    ```
   }];
   let options = [
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">];
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
+    Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">];
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -1,5 +1,6 @@
 // Where tensors lie.
 #include "passes/schedule/Placement.h"
+#include "passes/schedule/Matmul.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -13,8 +14,13 @@ static SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-Placement::Placement(ProgramOp program, ModuleOp module)
-    : program(program), builder(program.getContext()), loc(program.getLoc()) {
+static int64_t bytesOf(Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+Placement::Placement(ProgramOp program, ModuleOp module, int64_t rowBytes)
+    : program(program), builder(program.getContext()), loc(program.getLoc()),
+      rowBytes(rowBytes) {
   auto noted = module->getAttrOfType<TypeAttr>("transformer.gradient_type");
   gradient = noted ? noted.getValue() : Type(builder.getF32Type());
   mixed = module
@@ -42,9 +48,13 @@ void Placement::noteStates(ModuleOp module) {
 }
 
 Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
-                        ArrayRef<int64_t> shape, Type element) {
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
-  for (int64_t size : shape)
+                        ArrayRef<int64_t> shape, Type element,
+                        int64_t rowElements) {
+  SmallVector<int64_t> stored(shape);
+  if (rowElements > 0)
+    stored.back() = rowElements;
+  int64_t bytes = bytesOf(element);
+  for (int64_t size : stored)
     bytes *= size;
   if (!firstPhase) // Buffers are many, and looking past them each time is slow.
     firstPhase = *program.getBody().getOps<PhaseOp>().begin();
@@ -52,8 +62,31 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
   auto op = BufferOp::create(builder, loc,
                              MemRefType::get({bytes}, builder.getI8Type()),
                              name, kind, isPersistent, IntegerAttr());
-  return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(shape),
+  return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(stored),
           element};
+}
+
+/// From the begin of one row of a temporary to that of the next; 0: side by
+/// side. Only for products in all of which a row is a loop of its own.
+int64_t Placement::rowElementsOf(Value value) const {
+  constexpr int64_t aligned = 16;
+  auto type = tensorType(value);
+  if (rowBytes == 0 || type.getRank() < 2)
+    return 0;
+  int64_t row = type.getShape().back(), width = bytesOf(type.getElementType());
+  if (row * width % aligned == 0)
+    return 0;
+  SmallVector<Operation *> all(value.getUsers());
+  if (Operation *producer = value.getDefiningOp())
+    all.push_back(producer);
+  bool multiplied = false;
+  for (Operation *op : all)
+    if (auto contract = dyn_cast<ContractOp>(op)) {
+      multiplied = true;
+      if (!hasRowsOfItsOwn(contract, value))
+        return 0;
+    }
+  return multiplied ? llvm::alignTo(row * width, rowBytes) / width : 0;
 }
 
 Place Placement::persistent(StringRef name, BufferKind kind,
@@ -271,7 +304,8 @@ FailureOr<Place> Placement::find(Value value) {
       !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
   return buffer(("t" + Twine(numTemporaries++)).str(),
                 isScratch ? BufferKind::workspace : BufferKind::activations,
-                false, type.getShape(), type.getElementType());
+                false, type.getShape(), type.getElementType(),
+                isScratch ? 0 : rowElementsOf(value));
 }
 
 } // namespace meshwork::schedule

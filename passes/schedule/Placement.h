@@ -30,7 +30,8 @@ using StateKey = std::pair<transformer::StateKind, ::llvm::StringRef>;
 /// value.
 class Placement {
 public:
-  Placement(ProgramOp program, ::mlir::ModuleOp module);
+  /// `rowBytes`: see Passes.td at row-bytes.
+  Placement(ProgramOp program, ::mlir::ModuleOp module, int64_t rowBytes);
 
   /// The place of `value`, found from what uses it: state that it is assigned
   /// to, a whole that it is a part of, or else a buffer of its own.
@@ -71,7 +72,9 @@ public:
 
 private:
   Place buffer(::llvm::StringRef name, BufferKind kind, bool isPersistent,
-               ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+               ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element,
+               int64_t rowElements = 0);
+  int64_t rowElementsOf(::mlir::Value value) const;
   ::mlir::FailureOr<Place> find(::mlir::Value value);
   void noteStates(::mlir::ModuleOp module);
   ::mlir::FailureOr<Place> masterOf(::llvm::StringRef name);
@@ -82,6 +85,7 @@ private:
   ProgramOp program;
   ::mlir::OpBuilder builder; // before the first phase
   ::mlir::Location loc;
+  int64_t rowBytes;
   ::mlir::Operation *firstPhase = nullptr;
   ::mlir::Type gradient;
   bool mixed; // weights apart from the master weights
