@@ -173,6 +173,14 @@ class Refusals(unittest.TestCase):
             self.assertEqual(done.returncode, 71, done.stderr)
             self.assertIn("free: compile with a smaller micro batch", done.stderr)
 
+    def test_too_little_memory_beside_nccl(self):
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2", MESHWORK_EMULATOR_MEMORY="64000000",
+                                        MESHWORK_EMULATOR_NCCL_BYTES="63500000")) as space:
+            plan = space.compile(GPT2, spec(*LAYOUTS[0], **GPU))
+            done = space.call("meshwork-run", plan, "--steps", 0)
+            self.assertEqual(done.returncode, 71, done.stderr)
+            self.assertRegex(done.stderr, "which has .* free beside NCCL's communicators, which took 60.6 MiB")
+
     def test_code_for_another_gpu(self):
         with tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="8.0")) as space:
             plan = space.compile(GPT2, spec(*ONE, target={"device": "cuda", "arch": "sm_90a"}))

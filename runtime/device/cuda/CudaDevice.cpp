@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/NcclTransport.h"
 #include "runtime/device/cuda/PeerTransport.h"
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 namespace meshwork::runtime::cuda {
@@ -29,10 +30,36 @@ absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
   return chosen;
 }
 
+/// The most channels and axes that a program has collectives on: a rank's
+/// communicators.
+static size_t communicatorsOf(const plan::Plan &plan) {
+  size_t most = 0;
+  for (const plan::Program *program : *plan.programs()) {
+    std::set<std::pair<uint32_t, std::vector<uint32_t>>> groups;
+    for (Phase phase : allPhases)
+      for (const plan::Instruction *instruction : listOf(*program, phase))
+        if (const plan::Collective *op = instruction->op_as_Collective())
+          groups.insert(
+              {op->channel(), {op->axes()->begin(), op->axes()->end()}});
+    most = std::max(most, groups.size());
+  }
+  return most;
+}
+
+/// Work of several communicators on one GPU may deadlock unless it begins in
+/// one order on all ranks; with this it begins in that of the host, which is
+/// one (NVIDIA's guide to NCCL, "Using multiple NCCL communicators
+/// concurrently"). Read when NCCL starts; NCCL 2.26 is the first that knows it.
+static void keepLaunchOrder(const plan::Plan &plan) {
+  if (communicatorsOf(plan) > 1)
+    ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+}
+
 absl::StatusOr<std::unique_ptr<runtime::Device>>
 CudaDevice::open(const plan::Plan &plan, const DeviceOptions &options) {
   absl::StatusOr<const Driver *> driver = Driver::open();
   MESHWORK_RETURN_IF_ERROR(driver.status());
+  keepLaunchOrder(plan); // Before the threads of ranks begin.
   std::unique_ptr<CudaDevice> device(new CudaDevice(**driver, plan, options));
   MESHWORK_RETURN_IF_ERROR(device->openGpus());
   return device;
@@ -132,10 +159,31 @@ static absl::Status allowSharing() {
       ": run all ranks in one process, with --transport threads"));
 }
 
+/// NCCL takes its buffers when communicators are made, as many as the links of
+/// the machine make worth while: what is left is known only then.
+static absl::Status checkBesideNccl(const Gpu &gpu,
+                                    const plan::Program &program,
+                                    uint64_t freeBefore) {
+  uint64_t free = 0;
+  MESHWORK_ASSIGN_OR_RETURN(free, gpu.freeBytes());
+  uint64_t need = program.arena_bytes() + program.workspace_bytes_per_thread();
+  if (need <= free)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the plan needs ", bytesText(need), " on GPU ", gpu.ordinal(), ", ",
+      gpu.describe(), ", which has ", bytesText(free),
+      " free beside NCCL's communicators, which took ",
+      bytesText(freeBefore - std::min(free, freeBefore)),
+      ": compile with a smaller micro batch, or let NCCL take less, with "
+      "NCCL_MAX_NCHANNELS or NCCL_BUFFSIZE"));
+}
+
 /// All ranks meet in it.
 absl::StatusOr<DeviceTransport *>
 CudaDevice::connect(const ExecutorSetup &setup) {
   uint32_t rank = setup.program.rank;
+  uint64_t freeBefore = 0;
+  MESHWORK_ASSIGN_OR_RETURN(freeBefore, gpuOf(rank).freeBytes());
   if (options.shareGpu && options.processesHere > 1)
     MESHWORK_RETURN_IF_ERROR(allowSharing());
   std::unique_ptr<NcclTransport> made;
@@ -143,6 +191,8 @@ CudaDevice::connect(const ExecutorSetup &setup) {
       made, NcclTransport::create({driver, setup.transport, setup.mesh, rank,
                                    requestsOf(setup.program),
                                    options.timeoutSeconds}));
+  MESHWORK_RETURN_IF_ERROR(
+      checkBesideNccl(gpuOf(rank), setup.program.program, freeBefore));
   std::lock_guard<std::mutex> lock(mutex);
   return (connected[rank] = std::move(made)).get();
 }

@@ -2,13 +2,30 @@
 #include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include <algorithm>
+#include <cstring>
+#include <random>
 
 namespace meshwork::runtime::cuda {
 namespace {
 constexpr int64_t smallest = 512, largest = 8192;
+constexpr uint64_t blockBytes = 1 << 20;
 /// Long enough for clocks and launches not to matter.
 constexpr float enoughMs = 1;
 constexpr int runs = 10;
+
+/// Values between 0.5 and 1, of either sign: products of zeros take less power,
+/// so that clocks are higher than they are for any training (12 % on an H200).
+std::vector<std::byte> randomValues(plan::DType type, size_t bytes) {
+  std::mt19937 random(0);
+  std::vector<uint32_t> words(bytes / sizeof(uint32_t));
+  bool isWide = type == plan::DType::f32;
+  for (uint32_t &word : words) // sign and fraction; the exponent is that of 0.5
+    word = isWide ? (random() & 0x807fffff) | 0x3f000000
+                  : (random() & 0x807f807f) | 0x3f003f00;
+  std::vector<std::byte> values(bytes);
+  std::memcpy(values.data(), words.data(), bytes);
+  return values;
+}
 
 class Peak {
 public:
@@ -20,10 +37,7 @@ public:
     uint64_t bytes = static_cast<uint64_t>(size * size) * 4;
     DeviceMemory memory;
     MESHWORK_ASSIGN_OR_RETURN(memory, DeviceMemory::create(gpu, 3 * bytes));
-    const Driver &driver = gpu.driver();
-    MESHWORK_RETURN_IF_ERROR(driver.check(
-        driver.fillBytes(memory.address(), 0, 3 * bytes, queue.stream()),
-        "clearing memory"));
+    MESHWORK_RETURN_IF_ERROR(fill(memory.address(), 3 * bytes));
     MatmulRequest request;
     DevicePtr at = memory.address();
     for (DeviceView *view : {&request.lhs, &request.rhs, &request.dst}) {
@@ -38,6 +52,21 @@ public:
   }
 
 private:
+  /// A block from the host, then copies of what is there.
+  absl::Status fill(DevicePtr to, uint64_t bytes) {
+    uint64_t filled = std::min(bytes, blockBytes);
+    std::unique_ptr<Staging> staging;
+    MESHWORK_ASSIGN_OR_RETURN(staging, Staging::create(gpu, queue));
+    MESHWORK_RETURN_IF_ERROR(staging->write(to, randomValues(type, filled)));
+    for (uint64_t more = 0; filled < bytes; filled += more) {
+      more = std::min(filled, bytes - filled);
+      MESHWORK_RETURN_IF_ERROR(gpu.driver().check(
+          gpu.driver().copyOnDevice(to + filled, to, more, queue.stream()),
+          "filling memory"));
+    }
+    return queue.finish(); // before the staging goes
+  }
+
   absl::StatusOr<float> fastest(BlasLtMatmul &product) {
     EventHandle begin, end;
     MESHWORK_ASSIGN_OR_RETURN(begin, EventHandle::create(gpu, true));

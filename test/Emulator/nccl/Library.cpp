@@ -15,6 +15,7 @@ struct CommObject {
   std::shared_ptr<Shared> shared;
   bool blocking = true;
   int polls = 0; // questions still answered with inProgress
+  DevicePtr buffers = 0;
 
   Result state() {
     if (const char *error = std::getenv("MESHWORK_EMULATOR_NCCL_ERROR"))
@@ -30,7 +31,25 @@ struct CommObject {
   }
 };
 
+extern "C" {
+cuda::Result cuMemAlloc_v2(DevicePtr *to, size_t bytes);
+cuda::Result cuMemFree_v2(DevicePtr memory);
+}
+
 namespace {
+/// Memory of the device, as the library takes for its channels.
+bool takeBuffers(CommObject &comm) {
+  const char *bytes = std::getenv("MESHWORK_EMULATOR_NCCL_BYTES");
+  return !bytes ||
+         cuMemAlloc_v2(&comm.buffers, std::strtoull(bytes, nullptr, 10)) ==
+             cuda::result::success;
+}
+void end(Comm comm) {
+  if (comm->buffers)
+    (void)cuMemFree_v2(comm->buffers);
+  delete comm;
+}
+
 struct Pending {
   Comm comm;
   Stream stream;
@@ -153,6 +172,13 @@ Result ncclGetUniqueId(UniqueId *id) {
 
 Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
                               Config *config) {
+  // NCCL would not mind, and hang now and then.
+  thread_local int madeHere = 0;
+  const char *order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  if (++madeHere > 1 && (!order || std::atoi(order) != 1))
+    return refuse(result::invalidUsage,
+                  "a rank has several communicators, and nothing orders them: "
+                  "NCCL_LAUNCH_ORDER_IMPLICIT is not 1");
   if (!comm || ranks < 1 || rank < 0 || rank >= ranks)
     return refuse(result::invalidArgument, "rank or number of ranks");
   if (!config || config->magic != Config().magic || config->size < 20)
@@ -165,6 +191,8 @@ Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
   made->shared->segment = Segment::open(id.bytes, made->shared->ranks);
   if (!made->shared->segment)
     return refuse(result::systemError, "no shared memory, or other ranks");
+  if (!takeBuffers(*made))
+    return refuse(result::unhandledCudaError, "no memory of the device");
   *comm = made.release();
   while ((*comm)->blocking && !(*comm)->shared->segment->isComplete())
     std::this_thread::yield();
@@ -186,13 +214,13 @@ Result ncclCommFinalize(Comm comm) {
 }
 Result ncclCommDestroy(Comm comm) {
   waitUntilUnused(*comm, "destroyed");
-  delete comm;
+  end(comm);
   return result::success;
 }
 Result ncclCommAbort(Comm comm) {
   comm->shared->aborted = true;
   waitUntilUnused(*comm, "aborted");
-  delete comm;
+  end(comm);
   return result::success;
 }
 
