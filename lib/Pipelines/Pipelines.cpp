@@ -140,8 +140,9 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(schedule::createLowerToSchedulePass(
       {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes),
        /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0}));
-  passes.addPass(
-      schedule::createOverlapPass({/*mode=*/spec.overlap.collectives}));
+  passes.addPass(schedule::createOverlapPass(
+      {/*mode=*/spec.overlap.collectives,
+       /*device=*/spec.device == spec::Device::cuda ? "cuda" : "cpu"}));
 }
 void buildMemory(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(memory::createPlanArenaPass());

@@ -4,9 +4,8 @@
 // (a gather) starts just early enough to be there when needed, at most two
 // ahead, so that little memory waits. One that leaves less (a sum) starts as
 // soon as its operands are there; what only adds its result to a state moves
-// behind the time when it should be done. Waits are put in last, in front of
-// the first instruction that touches the same bytes, so order alone is
-// optimized and cannot break the meaning.
+// behind the time when it should be done. Waits are put in last
+// (OverlapWaits.cpp), so order alone is optimized and cannot break the meaning.
 #include "passes/schedule/Overlap.h"
 
 #include "dialects/mesh/Mesh.h"
@@ -108,7 +107,7 @@ public:
         placeSum(i, op);
     placeGathers();
     reorder();
-    insertWaits();
+    insertWaits(block, list);
   }
 
 private:
@@ -231,45 +230,6 @@ private:
     list = std::move(sorted);
   }
 
-  struct Running {
-    SmallVector<CollectiveOp> started;
-    size_t finished = 0;
-  };
-
-  void insertWaits() {
-    std::map<int64_t, Running> running;
-    for (Operation *op : list) {
-      for (auto &[channel, queue] : running) {
-        size_t needed = 0;
-        for (size_t k = queue.finished; k < queue.started.size(); ++k)
-          if (conflict(queue.started[k], op))
-            needed = k + 1;
-        if (needed > 0)
-          wait(channel, queue, needed, op);
-      }
-      if (auto collective = dyn_cast<CollectiveOp>(op);
-          collective && collective.getChannel() > 0)
-        running[collective.getChannel()].started.push_back(collective);
-    }
-    for (auto &[channel, queue] : running)
-      if (queue.finished < queue.started.size())
-        wait(channel, queue, queue.started.size(), nullptr);
-  }
-
-  void wait(int64_t channel, Running &queue, size_t needed, Operation *before) {
-    OpBuilder builder =
-        before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block);
-    SmallVector<Value> views;
-    for (; queue.finished < needed; ++queue.finished)
-      for (Value operand : queue.started[queue.finished].getOperands())
-        views.push_back(builder.clone(*operand.getDefiningOp())->getResult(0));
-    CollectiveOp last = queue.started[needed - 1];
-    WaitOp::create(builder, last.getLoc(), last.getSourceAttr(),
-                   builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
-                   builder.getI64IntegerAttr(channel),
-                   builder.getI64IntegerAttr(needed), views);
-  }
-
   Block &block;
   const Settings &settings;
   Channels &channels;
@@ -320,7 +280,13 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
           << "overlap mode is '" << mode << "', expected auto, always or never";
       return signalPassFailure();
     }
-    Settings settings{{}, mode == "always", {}};
+    if (device != "cpu" && device != "cuda") {
+      getOperation().emitError()
+          << "device is '" << device << "', expected cpu or cuda";
+      return signalPassFailure();
+    }
+    Settings settings{
+        {}, mode == "always", device == "cuda" ? cudaSpeeds : cpuSpeeds};
     for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
       settings.axes[name.getValue()] = size;
     for (auto program : getOperation().getOps<ProgramOp>()) {

@@ -35,7 +35,8 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
     step. Other instructions keep their order.
   }];
   let options = [
-    Option<"mode", "mode", "std::string", "\"auto\"", "auto: what should gain time; always: all that can; never">];
+    Option<"mode", "mode", "std::string", "\"auto\"", "auto: what should gain time; always: all that can; never">,
+    Option<"device", "device", "std::string", "\"cpu\"", "whose speeds decide what gains time: cpu or cuda">];
 }
 
 #endif // MESHWORK_SCHEDULE_PASSES

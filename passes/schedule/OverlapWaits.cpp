@@ -1,0 +1,59 @@
+// Waits for what runs beside the compute: in front of the first instruction
+// that touches the same bytes, and at the end of a phase.
+#include "mlir/IR/Builders.h"
+#include "passes/schedule/Overlap.h"
+#include <map>
+
+using namespace mlir;
+namespace meshwork::schedule {
+namespace {
+
+/// What was started on one channel; it finishes in that order.
+struct Running {
+  SmallVector<CollectiveOp> started;
+  size_t finished = 0;
+};
+
+/// Waits for the first `needed` of a channel, in front of `before` or at the
+/// end of the block.
+void wait(Block &block, int64_t channel, Running &queue, size_t needed,
+          Operation *before) {
+  OpBuilder builder =
+      before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block);
+  SmallVector<Value> views;
+  for (; queue.finished < needed; ++queue.finished)
+    for (Value operand : queue.started[queue.finished].getOperands())
+      views.push_back(builder.clone(*operand.getDefiningOp())->getResult(0));
+  CollectiveOp last = queue.started[needed - 1];
+  WaitOp::create(builder, last.getLoc(), last.getSourceAttr(),
+                 builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
+                 builder.getI64IntegerAttr(channel),
+                 builder.getI64IntegerAttr(needed), views);
+}
+
+/// How many of the channel must have finished before `op`; 0: none waits.
+size_t neededBy(Operation *op, const Running &queue) {
+  size_t needed = 0;
+  for (size_t k = queue.finished; k < queue.started.size(); ++k)
+    if (conflict(queue.started[k], op))
+      needed = k + 1;
+  return needed;
+}
+} // namespace
+
+void insertWaits(Block &block, ArrayRef<Operation *> instructions) {
+  std::map<int64_t, Running> running; // by channel
+  for (Operation *op : instructions) {
+    for (auto &[channel, queue] : running)
+      if (size_t needed = neededBy(op, queue))
+        wait(block, channel, queue, needed, op);
+    if (auto collective = dyn_cast<CollectiveOp>(op);
+        collective && collective.getChannel() > 0)
+      running[collective.getChannel()].started.push_back(collective);
+  }
+  for (auto &[channel, queue] : running)
+    if (queue.finished < queue.started.size())
+      wait(block, channel, queue, queue.started.size(), nullptr);
+}
+
+} // namespace meshwork::schedule
