@@ -92,6 +92,15 @@ class Cuda(Agreement):
             self.assertEqual(one.losses, many.losses)
             np.testing.assert_allclose(shared.losses, one.losses, rtol=1e-6)
 
+    def test_a_driver_that_knows_no_priorities_in_graphs(self):
+        weights = self.space.save_weights(self.random_weights(LLAMA))
+        plan = self.space.compile(LLAMA, spec(*LAYOUTS[3], **GPU))
+        losses = []
+        for driver in ("11040", "12040"):
+            with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2", MESHWORK_EMULATOR_DRIVER=driver)) as gpus:
+                losses.append(gpus.train(plan, CORPUS, 2, lr=RATE, init=weights).losses)
+        self.assertEqual(*losses)
+
     def test_products_are_timed_and_the_peak_is_measured(self):
         """By rank 0 for all, also where ranks are processes."""
         weights = self.space.save_weights(self.random_weights(LLAMA))

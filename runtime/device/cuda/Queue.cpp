@@ -11,7 +11,7 @@ namespace {
 // A step ends many times a second: waiting starts with spinning, since a
 // sleeping thread is woken late.
 constexpr int64_t spinNs = 2'000'000;
-constexpr auto nap = std::chrono::microseconds(50);
+constexpr auto nap = std::chrono::microseconds(20);
 } // namespace
 
 absl::StatusOr<EventHandle> EventHandle::create(const Gpu &gpu, bool timed) {

@@ -211,10 +211,11 @@ Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
   std::shared_ptr<GraphState> found = state().graphs.find(graph);
   if (!found)
     return code::invalidHandle;
-  if (!exec || (flags != 0 && flags != graphUsesNodePriority))
+  bool knowsPriority = state().settings.driver >= firstWithNodePriority;
+  if (!exec || (flags & ~(knowsPriority ? graphUsesNodePriority : 0)) != 0)
     return code::invalidValue;
   // The driver would not mind; nobody would notice that urgent work waits.
-  if (flags == 0 && found->priorities.size() > 1) {
+  if (knowsPriority && flags == 0 && found->priorities.size() > 1) {
     say("a graph is made without the priorities of the streams in it");
     return code::invalidValue;
   }

@@ -115,7 +115,7 @@ Result cuInit(unsigned flags) {
 Result cuDriverGetVersion(int *version) {
   if (!version)
     return code::invalidValue;
-  *version = 13000;
+  *version = state().settings.driver;
   return code::success;
 }
 Result cuGetErrorName(Result error, const char **text) {

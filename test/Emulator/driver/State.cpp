@@ -38,6 +38,7 @@ void readCapability(Settings &settings) {
 Settings readSettings() {
   Settings settings;
   readCapability(settings);
+  settings.driver = int(number("MESHWORK_EMULATOR_DRIVER", 13000));
   settings.devices = int(number("MESHWORK_EMULATOR_DEVICES", 1));
   settings.memoryBytes = number("MESHWORK_EMULATOR_MEMORY", 4ull << 30);
   settings.jitterUs = unsigned(number("MESHWORK_EMULATOR_JITTER_US", 0));

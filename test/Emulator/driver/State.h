@@ -37,6 +37,7 @@ inline constexpr Result deinitialized = 4, invalidDevice = 101,
 /// From the environment, once.
 struct Settings {
   int major = 8, minor = 0;        // MESHWORK_EMULATOR_CC=8.0
+  int driver = 13000;              // MESHWORK_EMULATOR_DRIVER
   int devices = 1;                 // MESHWORK_EMULATOR_DEVICES
   size_t memoryBytes = 4ull << 30; // MESHWORK_EMULATOR_MEMORY
   unsigned jitterUs = 0;           // MESHWORK_EMULATOR_JITTER_US

@@ -16,6 +16,8 @@ MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_SAME)
 static_assert(!SameInterface<decltype(&::cuInit), Result (*)(size_t)>::value);
 static_assert(!SameInterface<decltype(&::cuInit), Result (*)()>::value);
 
+static_assert(graphUsesNodePriority ==
+              CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
 static_assert(result::success == CUDA_SUCCESS);
 static_assert(result::invalidValue == CUDA_ERROR_INVALID_VALUE);
 static_assert(result::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
