@@ -143,6 +143,12 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(schedule::createOverlapPass(
       {/*mode=*/spec.overlap.collectives,
        /*device=*/spec.device == spec::Device::cuda ? "cuda" : "cpu"}));
+  // Last, so that what overlaps is decided on single launches. A CPU's threads
+  // begin a launch sooner than a GPU does.
+  bool merges = spec.mergeLaunches == "auto" ? spec.device == spec::Device::cuda
+                                             : spec.mergeLaunches == "always";
+  if (merges)
+    passes.addPass(schedule::createMergeLaunchesPass());
 }
 void buildMemory(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(memory::createPlanArenaPass());

@@ -338,6 +338,10 @@ void addTargetKeys(std::vector<Key> &keys) {
       {"native", "x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100"},
       [](Spec &s, const std::string &t) { s.arch = t; },
       [](const Spec &s) { return s.arch; }));
+  keys.push_back(choice(
+      "target", "merge_launches", {"auto", "always", "never"},
+      [](Spec &s, const std::string &t) { s.mergeLaunches = t; },
+      [](const Spec &s) { return s.mergeLaunches; }));
   keys.push_back(memoryPerRank());
   keys.push_back(collectiveBudgets());
 }

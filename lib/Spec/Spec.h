@@ -85,6 +85,8 @@ struct Spec {
   /// sm_100. A GPU's native is all of them: the machine that compiles may have
   /// none.
   std::string arch = "native";
+  /// auto: on a GPU | always | never: small kernels side by side in one launch
+  std::string mergeLaunches = "auto";
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
   std::vector<CollectiveBudget> collectives; // nor one that breaks one of these
 

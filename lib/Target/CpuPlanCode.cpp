@@ -10,9 +10,9 @@ LogicalResult addObject(ModuleOp module, const CpuTarget &target,
                         plan::PlanT &plan) {
   codegen::loadKernelDialects(*module.getContext());
   OwningOpRef<ModuleOp> code(ModuleOp::create(module.getLoc()));
-  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
-    if (failed(codegen::emitKernel(kernel, *code, target)))
-      return failure();
+  if (failed(
+          codegen::emitKernels(codegen::kernelSpecsOf(module), *code, target)))
+    return failure();
   FailureOr<std::vector<char>> object = compileToSharedObject(*code, target);
   if (failed(object))
     return failure();
@@ -24,11 +24,12 @@ LogicalResult addObject(ModuleOp module, const CpuTarget &target,
 
 LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target,
                          plan::PlanT &plan, KernelNumbers &numbers) {
-  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module)) {
+  for (const codegen::LaunchSpec &launch :
+       codegen::kernelSpecsOf(module).launches) {
     auto entry = std::make_unique<plan::KernelT>();
-    entry->symbol = kernel.symbol;
-    entry->num_args = kernel.inputs.size() + kernel.results.size();
-    numbers.ofCluster[kernel.symbol] = plan.kernels.size();
+    entry->symbol = launch.symbol;
+    entry->num_args = launch.numArgs;
+    numbers.ofLaunch[launch.symbol] = plan.kernels.size();
     plan.kernels.push_back(std::move(entry));
   }
   return addObject(module, target, plan);
@@ -37,9 +38,10 @@ LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target,
 LogicalResult addComparableCpuCode(ModuleOp module, const CpuTarget &target,
                                    plan::PlanT &plan,
                                    const KernelNumbers &numbers) {
-  for (const codegen::KernelSpec &kernel : codegen::kernelSpecsOf(module))
-    plan.kernels[numbers.ofCluster.at(kernel.symbol)]->cpu_symbol =
-        kernel.symbol;
+  for (const codegen::LaunchSpec &launch :
+       codegen::kernelSpecsOf(module).launches)
+    plan.kernels[numbers.ofLaunch.at(launch.symbol)]->cpu_symbol =
+        launch.symbol;
   return addObject(module, target, plan);
 }
 

@@ -21,17 +21,16 @@ std::unique_ptr<plan::KernelT> entryOf(const std::string &function,
   return entry;
 }
 
-/// Clusters first, one entry each: those that share a function differ in
-/// streams.
+/// Launches of clusters first, one entry each: those that share a function
+/// differ in streams.
 void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels,
                 plan::PlanT &plan, KernelNumbers &numbers) {
-  for (auto [spec, kernel] :
-       llvm::zip_equal(codegen::kernelSpecsOf(module), kernels.clusters)) {
+  for (auto [launch, kernel] : llvm::zip_equal(
+           codegen::kernelSpecsOf(module).launches, kernels.clusters)) {
     auto entry =
-        entryOf(kernel.function, spec.inputs.size() + spec.results.size(),
-                kernel.geometry.grid(), kernel.geometry.block());
+        entryOf(kernel.function, launch.numArgs, kernel.grid(), kernel.block());
     entry->streams.assign(kernel.streams.begin(), kernel.streams.end());
-    numbers.ofCluster[kernel.symbol] = plan.kernels.size();
+    numbers.ofLaunch[kernel.symbol] = plan.kernels.size();
     plan.kernels.push_back(std::move(entry));
   }
   uint32_t first = plan.kernels.size();

@@ -30,7 +30,7 @@ resolveTarget(const spec::Spec &spec, llvm::StringRef withCpu,
 
 /// Where kernels stand in Plan.kernels.
 struct KernelNumbers {
-  llvm::StringMap<uint32_t> ofCluster;
+  llvm::StringMap<uint32_t> ofLaunch; // by its kernel's function
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<uint32_t>>
       ofInstruction; // Instruction.kernels
 };

@@ -164,8 +164,9 @@ private:
 FailureOr<plan::PlanT> programsOf(ModuleOp module, spec::Device device) {
   KernelNumbers kernels;
   llvm::StringMap<uint32_t> axes;
-  for (auto [i, kernel] : llvm::enumerate(codegen::kernelSpecsOf(module)))
-    kernels.ofCluster[kernel.symbol] = i;
+  for (auto [i, launch] :
+       llvm::enumerate(codegen::kernelSpecsOf(module).launches))
+    kernels.ofLaunch[launch.symbol] = i;
   for (auto [i, name] : llvm::enumerate(mesh::meshOf(module).getNames()))
     axes[name.getValue()] = i;
   plan::PlanT plan;

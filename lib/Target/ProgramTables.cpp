@@ -158,7 +158,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](schedule::LaunchOp op) {
         plan::LaunchT entry;
-        entry.kernel = kernels.ofCluster.at(op.getKernel());
+        entry.kernel = kernels.ofLaunch.at(op.getKernel());
         for (Value arg : op.getArgs())
           entry.args.push_back(view(arg));
         entry.num_outputs = op.getNumOutputs();

@@ -4,6 +4,7 @@
 
 #include "dialects/schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -11,18 +12,38 @@ namespace {
 /// Buffers begin at multiples of this (PlanArena.cpp).
 constexpr int64_t bufferAlignment = 64;
 
-void noteAlignment(Layout &layout, Value view) {
-  layout.alignBytes = std::gcd(layout.alignBytes, alignmentOfView(view));
-}
+class Collector {
+public:
+  explicit Collector(ModuleOp module) : module(module) {}
 
-std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
-  std::vector<KernelSpec> specs;
-  llvm::StringMap<size_t> places;
-  for (auto function : module.getOps<func::FuncOp>()) {
+  KernelSpecs run() {
+    for (auto function : module.getOps<func::FuncOp>())
+      addCluster(function);
+    llvm::StringSet<> called;
+    for (auto function : module.getOps<func::FuncOp>())
+      addMerged(function, called);
+    llvm::StringSet<> launched;
+    module.walk([&](schedule::LaunchOp launch) {
+      launched.insert(launch.getKernel());
+      noteAlignments(launch);
+    });
+    std::vector<LaunchSpec> merged = std::move(specs.launches);
+    specs.launches.clear();
+    for (auto [i, cluster] : llvm::enumerate(specs.clusters))
+      if (launched.contains(cluster.symbol) || !called.contains(cluster.symbol))
+        specs.launches.push_back(alone(i));
+    llvm::move(merged, std::back_inserter(specs.launches));
+    return std::move(specs);
+  }
+
+private:
+  LaunchSpec alone(size_t i) { return launchOf(specs.clusters[i], i); }
+
+  void addCluster(func::FuncOp function) {
     auto strides = function->getAttrOfType<ArrayAttr>("schedule.strides");
     auto fused = llvm::to_vector(function.getOps<transformer::FusedOp>());
     if (!strides || fused.size() != 1)
-      continue;
+      return;
     KernelSpec spec{fused[0], {}, {}, function.getName().str()};
     for (auto [i, attr] : llvm::enumerate(strides)) {
       Layout layout{
@@ -31,23 +52,68 @@ std::vector<KernelSpec> specsOfSchedule(ModuleOp module) {
       (i < fused[0].getInputs().size() ? spec.inputs : spec.results)
           .push_back(layout);
     }
-    places[spec.symbol] = specs.size();
-    specs.push_back(std::move(spec));
+    clusters[spec.symbol] = specs.clusters.size();
+    specs.clusters.push_back(std::move(spec));
   }
-  module.walk([&](schedule::LaunchOp launch) {
-    auto place = places.find(launch.getKernel());
-    if (place == places.end())
+
+  /// Operands of the function, then what it returns.
+  void addMerged(func::FuncOp function, llvm::StringSet<> &called) {
+    auto calls = llvm::to_vector(function.getOps<func::CallOp>());
+    if (calls.empty())
       return;
-    KernelSpec &spec = specs[place->second];
-    for (auto [i, view] : llvm::enumerate(launch.getArgs()))
-      noteAlignment(i < spec.inputs.size()
-                        ? spec.inputs[i]
-                        : spec.results[i - spec.inputs.size()],
-                    view);
-  });
-  return specs;
-}
+    llvm::DenseMap<Value, unsigned> numbers;
+    for (Value argument : function.getArguments())
+      numbers.try_emplace(argument, numbers.size());
+    for (Value result :
+         function.getBody().front().getTerminator()->getOperands())
+      numbers.try_emplace(result, numbers.size());
+    LaunchSpec launch{function.getName().str(), numbers.size(), {}};
+    for (func::CallOp call : calls) {
+      called.insert(call.getCallee());
+      LaunchPart part{clusters.at(call.getCallee()), {}};
+      for (Value operand : call.getOperands())
+        part.args.push_back(numbers.at(operand));
+      for (Value result : call.getResults())
+        part.args.push_back(numbers.at(result));
+      launch.parts.push_back(std::move(part));
+    }
+    places[launch.symbol] = specs.launches.size();
+    specs.launches.push_back(std::move(launch));
+  }
+
+  void noteAlignments(schedule::LaunchOp op) {
+    auto merged = places.find(op.getKernel());
+    if (merged != places.end()) {
+      for (const LaunchPart &part : specs.launches[merged->second].parts)
+        noteAlignments(op, part);
+      return;
+    }
+    auto cluster = clusters.find(op.getKernel());
+    if (cluster != clusters.end())
+      noteAlignments(op, alone(cluster->second).parts.front());
+  }
+
+  void noteAlignments(schedule::LaunchOp op, const LaunchPart &part) {
+    KernelSpec &spec = specs.clusters[part.cluster];
+    for (auto [arg, layout] : llvm::zip_equal(
+             part.args, llvm::concat<Layout>(spec.inputs, spec.results)))
+      layout.alignBytes =
+          std::gcd(layout.alignBytes, alignmentOfView(op.getArgs()[arg]));
+  }
+
+  ModuleOp module;
+  KernelSpecs specs; // of launches: the merged ones, until all are known
+  llvm::StringMap<size_t> clusters, places;
+};
 } // namespace
+
+LaunchSpec launchOf(const KernelSpec &cluster, size_t index) {
+  LaunchSpec launch{
+      cluster.symbol, cluster.inputs.size() + cluster.results.size(), {}};
+  launch.parts.push_back(
+      {index, llvm::to_vector(llvm::seq<unsigned>(0, launch.numArgs))});
+  return launch;
+}
 
 int64_t alignmentOfView(Value view) {
   auto op = view.getDefiningOp<schedule::ViewOp>();
@@ -60,13 +126,16 @@ int64_t alignmentOfView(Value view) {
   return bytes;
 }
 
-std::vector<KernelSpec> kernelSpecsOf(ModuleOp module) {
-  std::vector<KernelSpec> specs = specsOfSchedule(module);
-  if (specs.empty())
-    module.walk([&](transformer::FusedOp op) {
-      specs.push_back(
-          contiguousSpec(op, "kernel_" + std::to_string(specs.size())));
-    });
+KernelSpecs kernelSpecsOf(ModuleOp module) {
+  KernelSpecs specs = Collector(module).run();
+  if (!specs.clusters.empty())
+    return specs;
+  module.walk([&](transformer::FusedOp op) {
+    size_t index = specs.clusters.size();
+    specs.clusters.push_back(
+        contiguousSpec(op, "kernel_" + std::to_string(index)));
+    specs.launches.push_back(launchOf(specs.clusters.back(), index));
+  });
   return specs;
 }
 

@@ -24,14 +24,7 @@ double secondsOf(Operation *instruction, int64_t ranks, const Speeds &speeds) {
   return speeds.latency + share * bytes / speeds.link;
 }
 
-namespace {
-struct Use {
-  BufferOp buffer;
-  int64_t begin, end; // bytes
-  bool isWritten;
-};
-
-Use useOf(Value value, bool isWritten) {
+static Use useOf(Value value, bool isWritten) {
   auto view = value.getDefiningOp<ViewOp>();
   BufferOp buffer = bufferOf(value);
   if (view.getShifts() && !view.getShifts()->empty())
@@ -54,15 +47,12 @@ SmallVector<Use> usesOf(Operation *instruction) {
     uses.push_back(useOf(operand, i >= reads));
   return uses;
 }
-} // namespace
 
 bool conflict(Operation *a, Operation *b) {
   SmallVector<Use> others = usesOf(b);
   return llvm::any_of(usesOf(a), [&](const Use &one) {
-    return llvm::any_of(others, [&](const Use &other) {
-      return one.buffer == other.buffer && (one.isWritten || other.isWritten) &&
-             one.begin < other.end && other.begin < one.end;
-    });
+    return llvm::any_of(others,
+                        [&](const Use &other) { return one.conflicts(other); });
   });
 }
 

@@ -39,4 +39,29 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
     Option<"device", "device", "std::string", "\"cpu\"", "whose speeds decide what gains time: cpu or cuda">];
 }
 
+def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {
+  let summary = "Runs small kernels that need nothing of each other in one launch";
+  let description = [{
+    Before: a launch for each cluster, a fill for each buffer. After: launches
+    and fills that stand side by side, with nothing else between them, and that
+    touch no bytes that another one writes, are one launch of a function that
+    calls their kernels. It stands where the first of them stood; a fill in it
+    is a kernel like others. Nothing moves across another kind of instruction,
+    so what runs beside collectives still does.
+    ```mlir
+    func.func private @merged_0(%x: !t, %y: !t) -> (!t, !t) {
+      %0 = call @kernel_0(%x) : (!t) -> !t
+      %1 = call @kernel_0(%y) : (!t) -> !t
+      return %0, %1 : !t, !t
+    }
+    ```
+    Buffers that come and go and that the launches of one group write have
+    `max-new-bytes` together, at most, since all of them are alive at once.
+  }];
+  let options = [
+    Option<"operands", "operands", "int64_t", "512", "views and random streams that a launch takes, at most">,
+    Option<"maxNewBytes", "max-new-bytes", "int64_t", "1048576", "bytes of a group's results that are not persistent">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::meshwork::transformer::TransformerDialect"];
+}
+
 #endif // MESHWORK_SCHEDULE_PASSES

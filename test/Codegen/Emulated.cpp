@@ -58,11 +58,10 @@ std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel,
   auto size = [](int64_t count) {
     return ptx::Dim3{static_cast<uint32_t>(count)};
   };
-  absl::Status status =
-      (*code)->launch(kernel.function,
-                      {.grid = size(kernel.geometry.grid()),
-                       .block = size(kernel.geometry.block())},
-                      parameters, allowed);
+  absl::Status status = (*code)->launch(
+      kernel.function,
+      {.grid = size(kernel.grid()), .block = size(kernel.block())}, parameters,
+      allowed);
   return status.ok() ? "" : status.ToString();
 }
 

@@ -8,6 +8,7 @@ approximates (exp, quotients and roots to 2^-22, where the CPU has 2^-24) may pu
 of four between them.
 """
 import os
+import re
 import unittest
 
 import numpy as np
@@ -122,6 +123,29 @@ class Cuda(Agreement):
             self.assertEqual(runs[0].weight_bytes, runs[1].weight_bytes)
             self.assertEqual(runs[0].weight_bytes, runs[2].weight_bytes)
             self.assertEqual(runs[0].losses, runs[1].losses)
+
+    def launches(self, plan):
+        text = self.space.must("meshwork", "explain", plan).stdout
+        return sum(int(n) for n in re.findall(r"^  (?:launch|fill) +(\d+) ", text, re.MULTILINE))
+
+    def test_merged_launches_change_no_bit(self):
+        for config in (GPT2, LLAMA):
+            weights = self.space.save_weights(self.random_weights(config))
+            drawn = {"compute": "bf16", "rounding": "stochastic"}
+            for target, layout, precision in (("cuda", ONE, {}), ("cuda", LAYOUTS[2], {}),
+                                              ("cpu", ONE, {}), ("cuda", ONE, drawn)):
+                with self.subTest(config["model_type"], target=target, precision=precision):
+                    arch = {"arch": "sm_80"} if target == "cuda" else {}
+                    options = ["--share-gpu"] if layout != ONE and target == "cuda" else []
+                    more = {"precision": precision} if precision else {}
+                    plans = [self.space.compile(config, spec(*layout, **more, target={
+                        "device": target, "merge_launches": merge, **arch}))
+                             for merge in ("never", "always")]
+                    self.assertLess(self.launches(plans[1]), self.launches(plans[0]))
+                    apart, merged = [self.space.train(plan, CORPUS, 2, *options, lr=RATE,
+                                                      init=weights) for plan in plans]
+                    self.assertEqual(merged.losses, apart.losses)
+                    self.assertEqual(merged.weight_bytes, apart.weight_bytes)
 
     def test_bf16_learns_as_on_the_cpu(self):
         for config in (GPT2, LLAMA):

@@ -48,15 +48,14 @@ Value BlockKernel::both(Value a, Value b) {
   return arith::AndIOp::create(body.builder(), body.loc(), a, b);
 }
 
-void BlockKernel::build(gpu::GPUFuncOp function,
-                        ArrayRef<DrawOpInterface> draws, StringRef sharedName) {
-  Block &entry = function.getBody().front();
-  unsigned pointers = walk.inputs.size() + walk.results.size();
-  body.begin(&entry, entry.getArguments().take_front(pointers));
-  for (auto [draw, stream] :
-       llvm::zip_equal(draws, entry.getArguments().drop_front(pointers)))
+void BlockKernel::build(const BlockPart &part,
+                        ArrayRef<DrawOpInterface> draws) {
+  body.begin(part.entry, part.pointers);
+  for (auto [draw, stream] : llvm::zip_equal(draws, part.streams))
     body.setStream(draw, stream);
-  findThread(sharedName);
+  shared = part.shared;
+  launchedThreads = part.threads;
+  findThread(part.block);
   if (isChunked)
     emitChunk();
   else {
@@ -69,20 +68,16 @@ void BlockKernel::build(gpu::GPUFuncOp function,
   gpu::ReturnOp::create(body.builder(), body.loc());
 }
 
-void BlockKernel::findThread(StringRef sharedName) {
+void BlockKernel::findThread(Value block) {
   OpBuilder &b = body.builder();
-  auto number = [&](Value index) {
-    return arith::IndexCastOp::create(b, body.loc(), b.getI32Type(), index)
-        .getResult();
-  };
-  thread = number(gpu::ThreadIdOp::create(b, body.loc(), gpu::Dimension::x));
+  thread = arith::IndexCastOp::create(
+      b, body.loc(), b.getI32Type(),
+      gpu::ThreadIdOp::create(b, body.loc(), gpu::Dimension::x));
   if (geometry.verticalParts > 1) {
     verticalPart = rem(thread, geometry.verticalParts);
     thread = div(thread, geometry.verticalParts);
     body.setVerticalPart(verticalPart);
   }
-  Value block =
-      number(gpu::BlockIdOp::create(b, body.loc(), gpu::Dimension::x));
   lane = rem(thread, 32);
   ofRowThread =
       geometry.rowsAtOnce == 1 ? thread : rem(thread, geometry.threadsPerRow);
@@ -94,10 +89,6 @@ void BlockKernel::findThread(StringRef sharedName) {
   blockColumn = geometry.columnBlocks == 1 ? body.number(0)
                 : geometry.rowBlocks == 1  ? block
                                            : rem(block, geometry.columnBlocks);
-  if (!sharedName.empty())
-    shared = LLVM::AddressOfOp::create(
-        b, body.loc(), LLVM::LLVMPointerType::get(b.getContext(), 3),
-        sharedName);
 }
 
 /// Threads past the last row walk it again, and store nothing.

@@ -7,21 +7,29 @@
 
 namespace meshwork::codegen {
 
+/// Where a cluster's part of a kernel is emitted, and what it has there.
+struct BlockPart {
+  mlir::Block *entry;        // at whose end it goes
+  mlir::ValueRange pointers; // to operands, then results
+  mlir::ValueRange streams;  // of the draws
+  mlir::Value block;         // i32, of the cluster's own grid
+  mlir::Value shared;        // memory of the block, null without
+  int64_t threads;           // of a block of the launch
+};
+
 class BlockKernel {
 public:
   BlockKernel(const Walk &walk, const Geometry &geometry,
               llvm::ArrayRef<int64_t> baseBytes);
-  /// Fills `function`. `shared` is the name of the block's memory, empty
-  /// without.
-  void build(mlir::gpu::GPUFuncOp function,
-             llvm::ArrayRef<transformer::DrawOpInterface> draws,
-             llvm::StringRef shared);
+  /// Emits all that the cluster's threads do, and their return.
+  void build(const BlockPart &part,
+             llvm::ArrayRef<transformer::DrawOpInterface> draws);
 
 private:
   using Values = llvm::SmallVector<mlir::Value>;
 
   // BlockKernel.cpp
-  void findThread(llvm::StringRef shared);
+  void findThread(mlir::Value block);
   void emitRow();
   void emitChunk();
   void bindRow(mlir::Value row, mlir::Value end);
@@ -71,6 +79,7 @@ private:
   mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn,
       verticalPart;
   mlir::Value rowExists, shift, shared;
+  int64_t launchedThreads = 0;
   llvm::SmallVector<Place, 8> places;
   Values carried;         // sums of chunk results, by result and place
   unsigned usedSlots = 0; // of shared memory, of one float a warp

@@ -1,6 +1,7 @@
 // Sums and maxima across the threads of a block: lanes of a vector, then a
 // warp's shuffles, then shared memory. Their order is that of thread numbers,
 // so equal inputs give equal bits.
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/codegen/gpu/BlockKernel.h"
@@ -49,8 +50,15 @@ Value BlockKernel::sharedAddress(Value index) {
                              shared, LLVM::GEPArg(wide));
 }
 
+/// Of the cluster's threads; those of a larger launch do not come here.
 void BlockKernel::barrier() {
-  gpu::BarrierOp::create(body.builder(), body.loc());
+  OpBuilder &b = body.builder();
+  if (launchedThreads == geometry.block()) {
+    gpu::BarrierOp::create(b, body.loc());
+    return;
+  }
+  NVVM::BarrierOp::create(b, body.loc(), TypeRange(), body.number(0),
+                          body.number(geometry.block()), {}, Value());
 }
 
 Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {

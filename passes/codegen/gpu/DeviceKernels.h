@@ -13,7 +13,7 @@ namespace meshwork::codegen {
 struct DeviceKernels {
   mlir::gpu::GPUModuleOp clusterModule;
   mlir::gpu::GPUModuleOp libraryModule; // null when no instruction needs it
-  std::vector<GpuKernel> clusters;      // in the order of kernelSpecsOf
+  std::vector<GpuKernel> clusters;      // in the order of KernelSpecs::launches
   LibraryKernels library;
 };
 

@@ -16,13 +16,19 @@ namespace meshwork::codegen {
 #include "passes/codegen/gpu/Passes.h.inc"
 namespace {
 
-/// The launch of `function`, and how a cluster's threads share its rows.
+/// The launch of `function`, and how a cluster's threads share its rows, or how
+/// many clusters there are.
 std::string launchText(const DeviceKernels &kernels, StringRef function) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   for (const GpuKernel &kernel : kernels.clusters)
-    if (const Geometry &g = kernel.geometry;
-        kernel.function == function && text.empty())
+    if (const Geometry &g = kernel.parts.front();
+        kernel.function != function || !text.empty())
+      continue;
+    else if (kernel.parts.size() > 1)
+      stream << "grid " << kernel.grid() << " block " << kernel.block()
+             << " parts " << kernel.parts.size();
+    else
       stream << "grid " << g.grid() << " block " << g.block() << " shared "
              << g.sharedBytes << " threads/row " << g.threadsPerRow << " width "
              << g.width

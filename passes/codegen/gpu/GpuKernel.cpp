@@ -18,42 +18,21 @@ void loadGpuKernelDialects(MLIRContext &context) {
                    scf::SCFDialect, vector::VectorDialect>();
 }
 
+int64_t GpuKernel::grid() const {
+  int64_t blocks = 0;
+  for (const Geometry &part : parts)
+    blocks += part.grid();
+  return blocks;
+}
+
+int64_t GpuKernel::block() const {
+  int64_t threads = 0;
+  for (const Geometry &part : parts)
+    threads = std::max(threads, part.block());
+  return threads;
+}
+
 namespace {
-gpu::GPUFuncOp addFunction(gpu::GPUModuleOp module, Location loc,
-                           StringRef name, size_t pointers, size_t streams,
-                           const Geometry &geometry) {
-  MLIRContext *context = module.getContext();
-  SmallVector<Type> types(pointers, LLVM::LLVMPointerType::get(context, 1));
-  types.append(streams, IntegerType::get(context, 32));
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function = gpu::GPUFuncOp::create(builder, loc, name,
-                                         FunctionType::get(context, types, {}));
-  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
-                    builder.getUnitAttr());
-  function.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr(
-      {static_cast<int32_t>(geometry.block()), 1, 1}));
-  function.setKnownGridSizeAttr(builder.getDenseI32ArrayAttr(
-      {static_cast<int32_t>(geometry.grid()), 1, 1}));
-  return function;
-}
-
-std::string addShared(gpu::GPUModuleOp module, Location loc, StringRef function,
-                      int64_t bytes) {
-  if (!bytes)
-    return "";
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  auto type = LLVM::LLVMArrayType::get(builder.getF32Type(), bytes / 4);
-  std::string name = ("shared_" + function).str();
-  auto global = LLVM::GlobalOp::create(
-      builder, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name,
-      Attribute(), /*alignment=*/16, /*addrSpace=*/3);
-  Block *block = builder.createBlock(&global.getInitializerRegion());
-  builder.setInsertionPointToEnd(block);
-  LLVM::ReturnOp::create(builder, loc,
-                         LLVM::UndefOp::create(builder, loc, type).getResult());
-  return name;
-}
-
 /// Equal for functions that are equal but for their names.
 std::string textOf(gpu::GPUFuncOp function) {
   std::string text, name = function.getName().str();
@@ -69,35 +48,16 @@ std::string textOf(gpu::GPUFuncOp function) {
 
 FailureOr<GpuKernel> emitGpuKernel(const KernelSpec &spec,
                                    gpu::GPUModuleOp module) {
-  FailureOr<Walk> walk = planWalk(spec);
-  if (failed(walk))
-    return failure();
-  SmallVector<int64_t> baseBytes = baseAlignments(spec);
-  FailureOr<Geometry> geometry = chooseGeometry(*walk, baseBytes);
-  if (failed(geometry))
-    return failure();
-  GpuKernel kernel{spec.symbol, spec.symbol, {}, *geometry};
-  SmallVector<DrawOpInterface> draws;
-  walk->op.getBody().walk([&](DrawOpInterface draw) {
-    draws.push_back(draw);
-    kernel.streams.push_back(static_cast<int32_t>(draw.getStream()));
-  });
-  Location loc = walk->op.getLoc();
-  std::string shared =
-      addShared(module, loc, spec.symbol, geometry->sharedBytes);
-  gpu::GPUFuncOp function = addFunction(
-      module, loc, spec.symbol, baseBytes.size(), draws.size(), *geometry);
-  BlockKernel(*walk, *geometry, baseBytes).build(function, draws, shared);
-  return kernel;
+  return emitGpuKernel(launchOf(spec, 0), spec, module);
 }
 
-FailureOr<std::vector<GpuKernel>> emitGpuKernels(ArrayRef<KernelSpec> specs,
+FailureOr<std::vector<GpuKernel>> emitGpuKernels(const KernelSpecs &specs,
                                                  gpu::GPUModuleOp module) {
   std::vector<GpuKernel> kernels;
   llvm::StringMap<std::string> known;
   bool allEmitted = true; // Report every cluster that has no kernel.
-  for (const KernelSpec &spec : specs) {
-    FailureOr<GpuKernel> kernel = emitGpuKernel(spec, module);
+  for (const LaunchSpec &launch : specs.launches) {
+    FailureOr<GpuKernel> kernel = emitGpuKernel(launch, specs.clusters, module);
     allEmitted &= succeeded(kernel);
     if (failed(kernel))
       continue;

@@ -1,0 +1,28 @@
+// Which launches run as one.
+#pragma once
+
+#include "passes/schedule/Overlap.h"
+
+namespace meshwork::schedule {
+
+struct GroupLimits {
+  int64_t operands;    // views of a group
+  int64_t maxNewBytes; // of all results of a group in buffers that come and go
+};
+
+/// Launches and fills in the order in which they were; at least two.
+using LaunchGroup = ::llvm::SmallVector<::mlir::Operation *>;
+
+/// Whether a fill can be a kernel: of floats, one after the other, fewer than
+/// 2^31.
+bool hasKernelForm(FillOp op);
+
+/// Groups of `run`, launches and fills with nothing between them. If each group
+/// stands where its first member stood, every member comes after all that it
+/// needs. `streamsOf` counts the random streams that a member's kernel takes.
+::std::vector<LaunchGroup>
+groupLaunches(::llvm::ArrayRef<::mlir::Operation *> run,
+              const GroupLimits &limits,
+              ::llvm::function_ref<int64_t(::mlir::Operation *)> streamsOf);
+
+} // namespace meshwork::schedule

@@ -1,0 +1,278 @@
+// Groups of launches become one launch each. LaunchGroups.cpp decides which.
+#include "dialects/transformer/Transformer.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/codegen/KernelEmitter.h"
+#include "passes/schedule/Kernels.h"
+#include "passes/schedule/LaunchGroups.h"
+#include "passes/schedule/Passes.h"
+
+using namespace mlir;
+namespace meshwork::schedule {
+#define GEN_PASS_DEF_MERGELAUNCHESPASS
+#include "passes/schedule/Passes.h.inc"
+namespace {
+
+int64_t numberOf(Operation *op, StringRef name) {
+  return op->getAttrOfType<IntegerAttr>(name).getInt();
+}
+
+/// Functions of merged launches and of fills, one for all that are equal.
+class Functions {
+public:
+  explicit Functions(ModuleOp module) : module(module) {}
+
+  func::FuncOp find(StringRef name) {
+    func::FuncOp &function = named[name];
+    if (!function)
+      function = module.lookupSymbol<func::FuncOp>(name);
+    return function;
+  }
+
+  int64_t countStreams(Operation *op) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (!launch)
+      return 0;
+    auto [known, isNew] = streams.try_emplace(launch.getKernel(), 0);
+    if (isNew)
+      if (func::FuncOp function = find(launch.getKernel()))
+        function.walk([&](transformer::DrawOpInterface) { ++known->second; });
+    return known->second;
+  }
+
+  /// `function`, or the one that is equal to it; its name is `prefix` and a
+  /// number.
+  func::FuncOp add(func::FuncOp function, StringRef prefix) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    function.print(stream, OpPrintingFlags().useLocalScope());
+    auto [entry, isNew] = known.try_emplace(text, function);
+    if (isNew)
+      function.setName((prefix + Twine(numbers[prefix]++)).str());
+    else
+      function.erase();
+    return entry->second;
+  }
+
+  /// The kernel of a fill: a cluster that reads nothing.
+  func::FuncOp ofFill(FillOp op) {
+    auto memory = cast<MemRefType>(op.getDst().getType());
+    MLIRContext *context = module.getContext();
+    auto element = transformer::DimsAttr::get(context, {"element"});
+    auto none = transformer::DimsAttr::get(context, ArrayRef<StringAttr>());
+    auto type = transformer::namedType(memory.getShape(), element,
+                                       memory.getElementType());
+    ImplicitLocOpBuilder b(op.getLoc(), context);
+    func::FuncOp function = begin(b, {}, type);
+    function->setAttr(stridesName,
+                      b.getArrayAttr({b.getDenseI64ArrayAttr({1})}));
+    auto fused = transformer::FusedOp::create(b, TypeRange{type}, ValueRange(),
+                                              none, element);
+    func::ReturnOp::create(b, fused->getResults());
+    b.setInsertionPointToEnd(&fused.getBody().emplaceBlock());
+    Value filled = transformer::buildMap(
+        b, b.getLoc(), type, {},
+        [&](ImplicitLocOpBuilder &inner, ValueRange) -> Value {
+          return arith::ConstantOp::create(
+              inner, inner.getFloatAttr(inner.getF32Type(), op.getValue()));
+        });
+    transformer::YieldOp::create(b, filled);
+    return add(function, "filled_");
+  }
+
+  /// A function at the end of the module, with `b` in it.
+  func::FuncOp begin(ImplicitLocOpBuilder &b, TypeRange inputs,
+                     TypeRange results) {
+    b.setInsertionPointToEnd(module.getBody());
+    auto function =
+        func::FuncOp::create(b, "function", b.getFunctionType(inputs, results));
+    function.setPrivate();
+    b.setInsertionPointToStart(function.addEntryBlock());
+    return function;
+  }
+
+private:
+  ModuleOp module;
+  llvm::StringMap<func::FuncOp> known, named; // by text; by name
+  llvm::StringMap<int64_t> numbers, streams;  // by prefix; by name
+};
+
+/// A launch or fill as a part of a merged one.
+struct Part {
+  Part(Operation *op, func::FuncOp kernel, int64_t items, size_t number)
+      : op(op), kernel(kernel), items(items),
+        order(-numberOf(op, "bytes"), kernel.getName().str(), number) {}
+
+  Operation *op;
+  func::FuncOp kernel;
+  int64_t items;
+  std::tuple<int64_t, std::string, size_t> order;
+  SmallVector<unsigned> reads = {}; // of the merged launch's views
+};
+
+class Merger {
+public:
+  Merger(ArrayRef<Operation *> members, Functions &functions)
+      : members(members), functions(functions),
+        loc(FusedLoc::get(members.front()->getContext(),
+                          llvm::map_to_vector(members, [](Operation *op) {
+                            return op->getLoc();
+                          }))) {}
+
+  void run() {
+    for (Operation *op : members)
+      addPart(op);
+    // Large ones first, so that the last blocks are short; equal kernels side
+    // by side.
+    llvm::sort(parts,
+               [](const Part &a, const Part &b) { return a.order < b.order; });
+    for (Part &part : parts)
+      for (auto [view, type] :
+           llvm::zip_equal(readsOf(part.op), part.kernel.getArgumentTypes()))
+        part.reads.push_back(addRead(view, type));
+    for (Part &part : parts)
+      for (auto [view, type] :
+           llvm::zip_equal(writesOf(part.op), part.kernel.getResultTypes())) {
+        views.push_back(view);
+        results.push_back(type);
+      }
+    launch(build());
+    for (Operation *op : members)
+      erase(op);
+  }
+
+private:
+  void addPart(Operation *op) {
+    if (auto launch = dyn_cast<LaunchOp>(op)) {
+      parts.emplace_back(op, functions.find(launch.getKernel()),
+                         static_cast<int64_t>(launch.getItems()), parts.size());
+      return;
+    }
+    func::FuncOp kernel = functions.ofFill(cast<FillOp>(op));
+    auto fused = *kernel.getOps<transformer::FusedOp>().begin();
+    parts.emplace_back(op, kernel,
+                       static_cast<int64_t>(codegen::countItems(fused)),
+                       parts.size());
+  }
+
+  static OperandRange readsOf(Operation *op) {
+    return op->getOperands().drop_back(countWrites(op));
+  }
+  static OperandRange writesOf(Operation *op) {
+    return op->getOperands().take_back(countWrites(op));
+  }
+
+  /// What several parts read alike, like the learning rate, is read once.
+  unsigned addRead(Value view, Type type) {
+    auto op = view.getDefiningOp<ViewOp>();
+    auto [known, isNew] =
+        numbers.try_emplace(std::tuple(op.getBuffer(), op.getOffsetAttr(),
+                                       op.getShiftsAttr(), op.getType(), type),
+                            views.size());
+    if (isNew) {
+      views.push_back(view);
+      inputs.push_back(type);
+    }
+    return known->second;
+  }
+
+  func::FuncOp build() {
+    ImplicitLocOpBuilder b(loc, members.front()->getContext());
+    func::FuncOp function = functions.begin(b, inputs, results);
+    SmallVector<Value> returned;
+    for (const Part &part : parts) {
+      SmallVector<Value> operands =
+          llvm::map_to_vector(part.reads, [&](unsigned read) -> Value {
+            return function.getArgument(read);
+          });
+      llvm::append_range(
+          returned,
+          func::CallOp::create(b, part.kernel, operands).getResults());
+    }
+    func::ReturnOp::create(b, returned);
+    return functions.add(function, "merged_");
+  }
+
+  void launch(func::FuncOp function) {
+    OpBuilder builder(members.front());
+    auto sumOf = [&](StringRef name) {
+      int64_t sum = 0;
+      for (Operation *op : members)
+        sum += numberOf(op, name);
+      return builder.getI64IntegerAttr(sum);
+    };
+    int64_t items = 0;
+    for (const Part &part : parts)
+      items += part.items;
+    SmallVector<Value> copies;
+    for (Value view : views)
+      copies.push_back(builder.clone(*view.getDefiningOp())->getResult(0));
+    StringRef first =
+        members.front()->getAttrOfType<StringAttr>("source").getValue();
+    LaunchOp::create(
+        builder, loc,
+        builder.getStringAttr(first + ", and " + Twine(members.size() - 1) +
+                              " more like it"),
+        sumOf("flops"), sumOf("bytes"), FlatSymbolRefAttr::get(function),
+        builder.getI64IntegerAttr(items),
+        builder.getI64IntegerAttr(static_cast<int64_t>(results.size())),
+        copies);
+  }
+
+  static void erase(Operation *op) {
+    llvm::SetVector<Value> views(op->operand_begin(), op->operand_end());
+    op->erase();
+    for (Value view : views)
+      if (view.use_empty())
+        view.getDefiningOp()->erase();
+  }
+
+  using Read = std::tuple<Value, IntegerAttr, ArrayAttr, Type, Type>;
+  ArrayRef<Operation *> members;
+  Functions &functions;
+  Location loc;
+  std::vector<Part> parts;
+  llvm::DenseMap<Read, unsigned> numbers; // of views that are read
+  SmallVector<Value> views; // what parts read, then what they write
+  SmallVector<Type> inputs, results;
+};
+
+struct MergeLaunchesPass : impl::MergeLaunchesPassBase<MergeLaunchesPass> {
+  using MergeLaunchesPassBase::MergeLaunchesPassBase;
+
+  void runOnOperation() override {
+    if (!checkOptions())
+      return signalPassFailure();
+    Functions functions(getOperation());
+    getOperation().walk([&](PhaseOp phase) { merge(phase, functions); });
+  }
+
+private:
+  bool checkOptions() {
+    for (auto [name, value, least] :
+         {std::tuple("operands", operands.getValue(), 1),
+          std::tuple("max-new-bytes", maxNewBytes.getValue(), 0)})
+      if (value < least) {
+        getOperation().emitError()
+            << name << " is " << value << ", expected at least " << least;
+        return false;
+      }
+    return true;
+  }
+
+  void merge(PhaseOp phase, Functions &functions) {
+    std::vector<SmallVector<Operation *>> runs(1);
+    for (Operation &op : phase.getBody().front())
+      if (isa<LaunchOp, FillOp>(op))
+        runs.back().push_back(&op);
+      else if (isInstruction(&op) && !runs.back().empty())
+        runs.emplace_back();
+    for (ArrayRef<Operation *> run : runs)
+      for (const LaunchGroup &group :
+           groupLaunches(run, {operands, maxNewBytes}, [&](Operation *op) {
+             return functions.countStreams(op);
+           }))
+        Merger(group, functions).run();
+  }
+};
+} // namespace
+} // namespace meshwork::schedule
