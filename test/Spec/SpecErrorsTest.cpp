@@ -264,5 +264,11 @@ TEST(SpecErrors, SurvivesDamage) {
     }
 }
 
+// Letters of which toml++ 3.3 asks whether they are spaces.
+TEST(SpecErrors, LettersBeyondAscii) {
+  for (const char *letter : {"\u00e9", "\ufef7", "\u200b", "\u4e00"})
+    EXPECT_THAT(errorsOf(good + letter + " = 1\n"), HasSubstr("s.toml:7"));
+}
+
 } // namespace
 } // namespace meshwork::spec

@@ -1,0 +1,17 @@
+// What the fuzzers share. Each defines `accept`, which may refuse its input but
+// not crash, hang or read past it, and `seeds`, inputs that are right.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwork::fuzz {
+
+void accept(std::string_view input);
+
+/// Where mutation starts from; at least one.
+const std::vector<std::string> &seeds();
+
+} // namespace meshwork::fuzz

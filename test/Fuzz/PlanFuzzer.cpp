@@ -1,0 +1,40 @@
+// A plan's payload. The frame's checksum is made to fit: it finds damage, not
+// malice. What the checks accept, `explain` must be able to tell.
+#include "lib/Explain/Explain.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/core/PlanFile.h"
+#include "test/Fuzz/Fuzz.h"
+#include "test/Runtime/core/TestPlan.h"
+
+namespace meshwork::fuzz {
+
+void accept(std::string_view input) {
+  std::vector<unsigned char> file(plan::frameBytes + input.size());
+  std::copy(input.begin(), input.end(), file.begin() + plan::frameBytes);
+  plan::writeFrame(file.data() + plan::frameBytes, input.size(), file.data());
+  auto checked = runtime::PlanFile::fromBytes(file);
+  if (!checked.ok())
+    return;
+  const plan::Plan &plan = (*checked)->plan();
+  explain::text(plan, {/*schedule=*/true});
+  explain::peakMemory(plan);
+  explain::json(plan).IgnoreError();
+  explain::value(plan, "*").IgnoreError();
+  explain::valueJson(plan, "wte").IgnoreError();
+}
+
+const std::vector<std::string> &seeds() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> payloads;
+    for (const plan::PlanT &plan :
+         {runtime::test::tinyPlan(), runtime::test::tinyPlan({2, 2}),
+          runtime::test::tinyGpuPlan()}) {
+      std::vector<unsigned char> file = runtime::test::encode(plan);
+      payloads.emplace_back(file.begin() + plan::frameBytes, file.end());
+    }
+    return payloads;
+  }();
+  return all;
+}
+
+} // namespace meshwork::fuzz
