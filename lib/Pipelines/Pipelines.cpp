@@ -105,6 +105,9 @@ fusion::FusePassOptions fusionOn(spec::Device device) {
   options.chunks = 256;
   options.narrowChunks = 1024;
   options.chunkElements = 1 << 20;
+  // What a block loads for its part of a norm should take it longer than to
+  // begin: 16 rows of 1024, which its threads take at once.
+  options.partElements = 1 << 14;
   // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some
   // too.
   options.operands = 448;

@@ -54,8 +54,10 @@ bool countsElements(Operation *op) {
 class ClusterBuilder {
 public:
   ClusterBuilder(Cluster &cluster, DenseMap<Value, Value> &stored,
-                 llvm::function_ref<int64_t(int64_t)> maxChunks)
-      : cluster(cluster), stored(stored), maxChunks(maxChunks) {}
+                 llvm::function_ref<int64_t(int64_t)> maxChunks,
+                 int64_t leastElements)
+      : cluster(cluster), stored(stored), maxChunks(maxChunks),
+        leastElements(leastElements) {}
 
   void build(OpBuilder &builder) {
     Location loc = location();
@@ -142,6 +144,18 @@ private:
     return DimsAttr::get(cluster.space.getContext(), rows);
   }
 
+  /// Of a cluster that does nothing but sum everything: a part is worth a
+  /// block.
+  int64_t mostParts() {
+    bool onlySums = llvm::all_of(cluster.roots, [](Value root) {
+      Value result = resultOf(root);
+      return result != root && tensorType(result).getRank() == 1;
+    });
+    if (!onlySums || !leastElements)
+      return std::numeric_limits<int64_t>::max();
+    return std::max<int64_t>(1, cluster.space.getNumElements() / leastElements);
+  }
+
   void setChunks(DimsAttr rows) {
     int64_t numRows = 1;
     for (StringAttr name : rows.getNames())
@@ -155,7 +169,7 @@ private:
       int64_t columns = 1;
       for (int64_t size : type.getShape().drop_front())
         columns *= size;
-      shape[0] = std::min(numRows, maxChunks(columns));
+      shape[0] = std::min({numRows, maxChunks(columns), mostParts()});
       result.setType(RankedTensorType::get(shape, type.getElementType(),
                                            type.getEncoding()));
     }
@@ -188,6 +202,7 @@ private:
   Cluster &cluster;
   DenseMap<Value, Value> &stored;
   llvm::function_ref<int64_t(int64_t)> maxChunks; // of columns
+  int64_t leastElements;                          // of a part of a sum
 };
 
 /// Moves what is there from the start to the front, so that its place in the
@@ -233,9 +248,10 @@ struct FusePass : impl::FusePassBase<FusePass> {
         builder.setInsertionPointAfter(before);
       else
         builder.setInsertionPointToStart(&block);
-      ClusterBuilder(cluster, stored, [&](int64_t columns) {
-        return chunksOf(columns);
-      }).build(builder);
+      ClusterBuilder(
+          cluster, stored, [&](int64_t columns) { return chunksOf(columns); },
+          partElements)
+          .build(builder);
       before = before ? before->getNextNode() : &block.front();
     }
     for (auto [old, value] : stored)
@@ -253,7 +269,8 @@ struct FusePass : impl::FusePassBase<FusePass> {
          {std::tuple("chunks", chunks.getValue(), 1),
           std::tuple("operands", operands.getValue(), 8),
           std::tuple("narrow-chunks", narrowChunks.getValue(), 0),
-          std::tuple("chunk-elements", chunkElements.getValue(), 0)})
+          std::tuple("chunk-elements", chunkElements.getValue(), 0),
+          std::tuple("part-elements", partElements.getValue(), 0)})
       if (value < least) {
         getOperation().emitError()
             << name << " is " << value << ", expected at least " << least;

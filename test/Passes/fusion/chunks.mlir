@@ -1,5 +1,9 @@
 // RUN: meshwork-opt %s -transformer-decompose -fusion-accumulations -fusion-fuse="chunks=4 narrow-chunks=64 chunk-elements=512" | FileCheck %s
 
+// RUN: meshwork-opt %s -transformer-decompose -fusion-accumulations -fusion-fuse="chunks=4 narrow-chunks=64 chunk-elements=512 part-elements=1024" | FileCheck %s --check-prefixes=CHECK,LEAST
+// RUN: not meshwork-opt %s -fusion-fuse="part-elements=-1" 2>&1 | FileCheck %s --check-prefix=ERROR
+
+// ERROR: error: part-elements is -1, expected at least 0
 #se = #transformer.dims<sequence, embed>
 #e = #transformer.dims<embed>
 
@@ -27,5 +31,22 @@ func.func @wide(%x: tensor<4096x256xf32, #se>) {
 func.func @short(%x: tensor<3x32xf32, #se>) {
   %g = transformer.reduce add %x over <sequence> : tensor<3x32xf32, #se> -> tensor<32xf32, #e>
   transformer.accumulate gradient "b", %g : tensor<32xf32, #e>
+  return
+}
+
+// Sums over everything: a part has 1024 elements, at least.
+// LEAST-LABEL: func.func @everything
+// LEAST: transformer.fused {{.*}} -> tensor<3xf32
+func.func @everything(%x: tensor<96x32xf32, #se>) {
+  %g = transformer.reduce add %x over <sequence, embed> : tensor<96x32xf32, #se> -> tensor<f32>
+  transformer.accumulate loss "", %g : tensor<f32>
+  return
+}
+
+// LEAST-LABEL: func.func @few
+// LEAST: transformer.fused {{.*}} -> tensor<1xf32
+func.func @few(%x: tensor<8x32xf32, #se>) {
+  %g = transformer.reduce add %x over <sequence, embed> : tensor<8x32xf32, #se> -> tensor<f32>
+  transformer.accumulate loss "", %g : tensor<f32>
   return
 }
