@@ -47,10 +47,9 @@ const std::vector<std::string> &seeds() {
     llmc.resize(1024);
     llmc += std::string(16, '\0');
     // Version 1, type 8 (u16), one document of 8 tokens.
-    std::string index = std::string("MMIDIDX\0\0", 9) +
-                        bytesOf<uint64_t>(1) + std::string(1, '\x08') +
-                        bytesOf<uint64_t>(1, 2) + bytesOf<int32_t>(8) +
-                        bytesOf<uint64_t>(0, 0, 1);
+    std::string index = std::string("MMIDIDX\0\0", 9) + bytesOf<uint64_t>(1) +
+                        std::string(1, '\x08') + bytesOf<uint64_t>(1, 2) +
+                        bytesOf<int32_t>(8) + bytesOf<uint64_t>(0, 0, 1);
     std::string tokens(16, '\0');
     auto share = static_cast<char>(
         (index.size() * 255 + index.size() + tokens.size() - 1) /

@@ -29,6 +29,10 @@ absl::StatusOr<Program> decode(const ModuleSyntax &module,
                                const FunctionSyntax &kernel,
                                const VariableAddresses &addresses);
 
+constexpr uint64_t alignTo(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
 class Decoder;
 
 /// One statement while it is decoded. Takes modifiers one by one; what nobody

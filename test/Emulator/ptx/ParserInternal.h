@@ -1,4 +1,4 @@
-// The parser's tokens and what both of its files use. Errors are exceptions
+// The parser's tokens and what its files use. Errors are exceptions
 // inside; parseModule turns them into a status.
 #pragma once
 
