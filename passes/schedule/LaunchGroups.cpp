@@ -1,6 +1,7 @@
 // In program order, each launch joins the first group that stands after all
-// that it needs and has room, or else begins one. So only what joins moves, up
-// to its group.
+// that it needs, or else begins one. So only what joins moves, up to its group.
+// A group that takes too many operands is cut, sorted by kernel: each launch
+// then has few kernels, which is less code to compile.
 #include "passes/schedule/LaunchGroups.h"
 
 #include <set>
@@ -28,7 +29,7 @@ public:
     std::vector<LaunchGroup> result;
     for (Group &group : groups)
       if (group.members.size() > 1)
-        result.push_back(std::move(group.members));
+        cut(group.members, result);
     return result;
   }
 
@@ -37,10 +38,13 @@ private:
   using Scalar = std::tuple<const void *, int64_t, const void *>;
 
   struct Group {
-    LaunchGroup members;
+    SmallVector<Operation *> members;
+    int64_t newBytes = 0;
+  };
+
+  struct Operands {
     std::set<Scalar> scalars; // that members read
     int64_t others = 0;       // views, and streams
-    int64_t newBytes = 0;
   };
 
   struct Touch {
@@ -56,12 +60,12 @@ private:
           least = std::max(least, touch.group + 1);
     bool joins = mayJoin(op, uses);
     for (size_t index : joins ? ArrayRef(open) : ArrayRef<size_t>())
-      if (index >= least && takes(groups[index], op, uses)) {
-        extend(groups[index], op, uses);
+      if (index >= least &&
+          groups[index].newBytes + newBytesOf(uses) <= limits.maxNewBytes) {
+        groups[index].newBytes += newBytesOf(uses);
         return index;
       }
-    groups.emplace_back();
-    extend(groups.back(), op, uses);
+    groups.push_back({{}, newBytesOf(uses)});
     if (joins)
       open.push_back(groups.size() - 1);
     return groups.size() - 1;
@@ -95,22 +99,46 @@ private:
     return scalars;
   }
 
-  bool takes(const Group &group, Operation *op, ArrayRef<Use> uses) const {
+  bool takes(const Operands &operands, Operation *op) const {
     SmallVector<Scalar> scalars = scalarsOf(op);
-    auto views = static_cast<int64_t>(group.scalars.size() + uses.size());
-    views += group.others + streamsOf(op);
+    auto count = static_cast<int64_t>(operands.scalars.size());
+    count += operands.others + op->getNumOperands() + streamsOf(op);
     for (const Scalar &scalar : scalars)
-      views -= group.scalars.contains(scalar);
-    return views <= limits.operands &&
-           group.newBytes + newBytesOf(uses) <= limits.maxNewBytes;
+      count -= operands.scalars.contains(scalar);
+    return count <= limits.operands;
   }
 
-  void extend(Group &group, Operation *op, ArrayRef<Use> uses) {
+  void extend(Operands &operands, Operation *op) const {
     SmallVector<Scalar> scalars = scalarsOf(op);
-    group.scalars.insert(scalars.begin(), scalars.end());
-    group.others +=
-        static_cast<int64_t>(uses.size() - scalars.size()) + streamsOf(op);
-    group.newBytes += newBytesOf(uses);
+    operands.scalars.insert(scalars.begin(), scalars.end());
+    operands.others += op->getNumOperands() + streamsOf(op);
+    operands.others -= static_cast<int64_t>(scalars.size());
+  }
+
+  /// Large ones come first, so that the last blocks are short.
+  static std::tuple<int64_t, StringRef> orderOf(Operation *op) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    return {-op->getAttrOfType<IntegerAttr>("bytes").getInt(),
+            launch ? launch.getKernel() : StringRef()};
+  }
+
+  void cut(ArrayRef<Operation *> members, std::vector<LaunchGroup> &result) {
+    auto order = llvm::to_vector(llvm::seq<size_t>(0, members.size()));
+    llvm::sort(order, [&](size_t a, size_t b) {
+      return std::tuple(orderOf(members[a]), a) <
+             std::tuple(orderOf(members[b]), b);
+    });
+    Operands operands;
+    bool isFirst = true;
+    for (size_t i : order) {
+      if (isFirst || !takes(operands, members[i])) {
+        result.push_back({members.front(), {}});
+        operands = {};
+      }
+      isFirst = false;
+      extend(operands, members[i]);
+      result.back().members.push_back(members[i]);
+    }
   }
 
   /// What all read, like the learning rate, is noted once.

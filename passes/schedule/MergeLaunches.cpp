@@ -98,33 +98,26 @@ private:
 
 /// A launch or fill as a part of a merged one.
 struct Part {
-  Part(Operation *op, func::FuncOp kernel, int64_t items, size_t number)
-      : op(op), kernel(kernel), items(items),
-        order(-numberOf(op, "bytes"), kernel.getName().str(), number) {}
-
   Operation *op;
   func::FuncOp kernel;
   int64_t items;
-  std::tuple<int64_t, std::string, size_t> order;
   SmallVector<unsigned> reads = {}; // of the merged launch's views
 };
 
 class Merger {
 public:
-  Merger(ArrayRef<Operation *> members, Functions &functions)
-      : members(members), functions(functions),
-        loc(FusedLoc::get(members.front()->getContext(),
+  Merger(const LaunchGroup &group, Functions &functions)
+      : at(group.at), members(group.members), functions(functions),
+        loc(FusedLoc::get(at->getContext(),
                           llvm::map_to_vector(members, [](Operation *op) {
                             return op->getLoc();
                           }))) {}
 
+  /// Adds the launch; the members are still there.
+
   void run() {
     for (Operation *op : members)
       addPart(op);
-    // Large ones first, so that the last blocks are short; equal kernels side
-    // by side.
-    llvm::sort(parts,
-               [](const Part &a, const Part &b) { return a.order < b.order; });
     for (Part &part : parts)
       for (auto [view, type] :
            llvm::zip_equal(readsOf(part.op), part.kernel.getArgumentTypes()))
@@ -136,22 +129,19 @@ public:
         results.push_back(type);
       }
     launch(build());
-    for (Operation *op : members)
-      erase(op);
   }
 
 private:
   void addPart(Operation *op) {
     if (auto launch = dyn_cast<LaunchOp>(op)) {
-      parts.emplace_back(op, functions.find(launch.getKernel()),
-                         static_cast<int64_t>(launch.getItems()), parts.size());
+      parts.push_back({op, functions.find(launch.getKernel()),
+                       static_cast<int64_t>(launch.getItems())});
       return;
     }
     func::FuncOp kernel = functions.ofFill(cast<FillOp>(op));
     auto fused = *kernel.getOps<transformer::FusedOp>().begin();
-    parts.emplace_back(op, kernel,
-                       static_cast<int64_t>(codegen::countItems(fused)),
-                       parts.size());
+    parts.push_back(
+        {op, kernel, static_cast<int64_t>(codegen::countItems(fused))});
   }
 
   static OperandRange readsOf(Operation *op) {
@@ -193,7 +183,7 @@ private:
   }
 
   void launch(func::FuncOp function) {
-    OpBuilder builder(members.front());
+    OpBuilder builder(at);
     auto sumOf = [&](StringRef name) {
       int64_t sum = 0;
       for (Operation *op : members)
@@ -218,15 +208,8 @@ private:
         copies);
   }
 
-  static void erase(Operation *op) {
-    llvm::SetVector<Value> views(op->operand_begin(), op->operand_end());
-    op->erase();
-    for (Value view : views)
-      if (view.use_empty())
-        view.getDefiningOp()->erase();
-  }
-
   using Read = std::tuple<Value, IntegerAttr, ArrayAttr, Type, Type>;
+  Operation *at;
   ArrayRef<Operation *> members;
   Functions &functions;
   Location loc;
@@ -267,11 +250,34 @@ private:
       else if (isInstruction(&op) && !runs.back().empty())
         runs.emplace_back();
     for (ArrayRef<Operation *> run : runs)
-      for (const LaunchGroup &group :
-           groupLaunches(run, {operands, maxNewBytes}, [&](Operation *op) {
-             return functions.countStreams(op);
-           }))
+      mergeRun(run, functions);
+  }
+
+  void mergeRun(ArrayRef<Operation *> run, Functions &functions) {
+    std::vector<LaunchGroup> groups =
+        groupLaunches(run, {operands, maxNewBytes}, [&](Operation *op) {
+          return functions.countStreams(op);
+        });
+    SmallVector<Operation *> merged; // Others may go in front of them.
+    for (const LaunchGroup &group : groups) {
+      Operation *first = group.members.front();
+      if (group.members.size() > 1) {
         Merger(group, functions).run();
+        llvm::append_range(merged, group.members);
+      } else if (first != group.at) {
+        moveInstruction(first, first->getBlock(), group.at);
+      }
+    }
+    for (Operation *op : merged)
+      erase(op);
+  }
+
+  static void erase(Operation *op) {
+    llvm::SetVector<Value> views(op->operand_begin(), op->operand_end());
+    op->erase();
+    for (Value view : views)
+      if (view.use_empty())
+        view.getDefiningOp()->erase();
   }
 };
 } // namespace
