@@ -2,7 +2,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
-#include "llvm/Support/GlobPattern.h"
+#include "passes/sharding/Rules.h"
+#include <optional>
 
 using namespace mlir;
 namespace meshwork::sharding {
@@ -12,21 +13,6 @@ namespace {
 using namespace transformer;
 
 constexpr StringRef residualRule = "residual_sequence";
-
-/// A dim's name and the axes that split it, as the user named them.
-struct Rule {
-  StringRef dim;
-  SmallVector<StringRef> axes;
-};
-
-/// A parameter's pin: the whole sharding, as written.
-struct Pin {
-  StringRef glob, text;
-  llvm::GlobPattern pattern;
-  unsigned uses = 0;
-  StringRef before =
-      {}; // a pin that has a parameter which this one matches too
-};
 
 struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   using AnnotatePassBase::AnnotatePassBase;
@@ -38,10 +24,11 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
           << "expected a function @microbatch; run -transformer-autodiff first";
       return signalPassFailure();
     }
-    if (failed(readAxes()))
+    given.emplace(&getContext(), [&] { return getOperation().emitError(); });
+    if (failed(given->readAxes(axes)))
       return signalPassFailure();
-    bool fine = succeeded(readRules());
-    fine &= succeeded(readPins());
+    bool fine = given->readRules(rules);
+    fine &= given->readPins(pins);
     fine &= succeeded(splitAxes(microbatch));
     if (!mesh)
       return signalPassFailure();
@@ -55,112 +42,18 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
         for (Value result : op->getResults())
           fine &= succeeded(annotate(result, op));
     });
-    for (const Pin &pin : pinned)
-      if (!pin.uses)
-        fine = reportUnused(pin);
+    fine &= given->checkPinsUsed();
     if (!fine)
       signalPassFailure();
   }
 
 private:
-  LogicalResult readAxes() {
-    for (const std::string &text : axes) {
-      auto [name, size] = StringRef(text).split('=');
-      int64_t number = 0;
-      if (size.getAsInteger(10, number) || number < 1)
-        return getOperation().emitError()
-               << "axis is '" << text << "', expected a form like dp=2";
-      names.push_back(StringAttr::get(&getContext(), name));
-      sizes.push_back(number);
-    }
-    return success();
-  }
-
-  LogicalResult readRules() {
-    bool fine = true;
-    for (const std::string &text : rules) {
-      auto [dim, list] = StringRef(text).split('=');
-      Rule rule{dim, {}};
-      list.split(rule.axes, '/', -1, /*KeepEmpty=*/false);
-      fine &= checkAxes(text, rule.axes);
-      byDim.push_back(rule);
-    }
-    return success(fine);
-  }
-
-  /// Drops what the mesh does not have, and what is there already, once said.
-  bool checkAxes(StringRef rule, SmallVectorImpl<StringRef> &axes) {
-    SmallVector<StringRef> kept;
-    for (StringRef axis : axes)
-      if (!llvm::is_contained(names, StringAttr::get(&getContext(), axis)))
-        getOperation().emitError() << "rule '" << rule << "' names axis '"
-                                   << axis << "', which the mesh does not have";
-      else if (llvm::is_contained(kept, axis))
-        getOperation().emitError()
-            << "rule '" << rule << "' names axis '" << axis << "' twice";
-      else
-        kept.push_back(axis);
-    bool fine = kept.size() == axes.size();
-    axes.assign(kept);
-    return fine;
-  }
-
-  LogicalResult readPins() {
-    bool fine = true;
-    for (const std::string &text : pins) {
-      auto [glob, sharding] = StringRef(text).split(' ');
-      llvm::Expected<llvm::GlobPattern> pattern =
-          llvm::GlobPattern::create(glob);
-      if (pattern) {
-        pinned.push_back({glob, sharding, std::move(*pattern)});
-        continue;
-      }
-      getOperation().emitError()
-          << "shard.tensor: '" << glob
-          << "' is no glob: " << llvm::toString(pattern.takeError());
-      fine = false;
-    }
-    return success(fine);
-  }
-
-  bool reportUnused(const Pin &pin) {
-    InFlightDiagnostic diag = getOperation().emitError() << "shard.tensor: ";
-    if (pin.before.empty())
-      diag << "no parameter is named '" << pin.glob << "'";
-    else
-      diag << "pin '" << pin.glob
-           << "' has no effect: all its parameters are pinned by '"
-           << pin.before
-           << "' before it; the first pin of a parameter holds, so leave one "
-              "out or move this one up";
-    return false;
-  }
-
-  /// The first pin of a parameter; null where none names it.
-  Pin *pinOf(transformer::ParameterOp parameter) {
-    Pin *first = nullptr;
-    for (Pin &pin : pinned)
-      if (pin.pattern.match(parameter.getName())) {
-        if (first)
-          pin.before = first->glob;
-        else
-          ++(first = &pin)->uses;
-      }
-    return first;
-  }
-
-  const Rule *ruleOf(StringRef dim) const {
-    auto at =
-        llvm::find_if(byDim, [&](const Rule &rule) { return rule.dim == dim; });
-    return at == byDim.end() ? nullptr : &*at;
-  }
-
   /// Fewer key heads than ranks: they are split over the major part of the
   /// axes, and copied over the rest. An axis is cut where the two meet.
   LogicalResult splitAxes(func::FuncOp function) {
     llvm::MapVector<StringRef, int64_t> cuts; // axis -> size of its major part
     bool fine = true;
-    const Rule *rule = ruleOf("kv_heads");
+    const Rule *rule = given->ruleOf("kv_heads");
     function.walk([&](transformer::ParameterOp op) {
       int64_t dim = rule ? dimsOf(op.getResult())
                                .find(StringAttr::get(&getContext(), "kv_heads"))
@@ -169,7 +62,7 @@ private:
         return;
       int64_t left = tensorType(op.getResult()).getDimSize(dim);
       for (StringRef axis : rule->axes) {
-        int64_t size = sizeOf(axis);
+        int64_t size = given->sizeOf(axis);
         if (left % size == 0)
           left /= size;
         else if (size % left == 0)
@@ -182,7 +75,7 @@ private:
     });
     SmallVector<StringAttr> parts;
     SmallVector<int64_t> partSizes;
-    for (auto [name, size] : llvm::zip_equal(names, sizes)) {
+    for (auto [name, size] : llvm::zip_equal(given->names(), given->sizes())) {
       int64_t major = cuts.lookup(name);
       if (major <= 1 || major == size) {
         parts.push_back(name);
@@ -201,13 +94,6 @@ private:
         ArrayRef<StringAttr>(parts), ArrayRef<int64_t>(partSizes));
     keyHeadsFit = fine;
     return success(fine && mesh);
-  }
-
-  int64_t sizeOf(StringRef axis) const {
-    return sizes[llvm::find_if(
-                     names,
-                     [&](StringAttr name) { return name.getValue() == axis; }) -
-                 names.begin()];
   }
 
   /// The parts of an axis as the user named it.
@@ -249,7 +135,7 @@ private:
 
   /// Whether results of `op` are of the residual stream, which a rule splits.
   bool isResidual(Operation *op) {
-    if (!ruleOf(residualRule) || op->getNumResults() == 0 ||
+    if (!given->ruleOf(residualRule) || op->getNumResults() == 0 ||
         isa<transformer::ParameterOp>(op) || !isa<FactorOpInterface>(op))
       return false;
     return llvm::all_of(op->getResults(),
@@ -267,7 +153,7 @@ private:
 
   LogicalResult annotate(Value value, Operation *at) {
     if (auto parameter = dyn_cast<transformer::ParameterOp>(at))
-      if (const Pin *pin = pinOf(parameter))
+      if (const Pin *pin = given->pinOf(parameter.getName()))
         return applyPin(parameter, *pin);
     auto type = tensorType(value);
     bool residual = isResidual(value) && !isa<transformer::ParameterOp>(at);
@@ -277,9 +163,9 @@ private:
          llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
       const Rule *rule = nullptr;
       if (residual && name.getValue() == "sequence")
-        rule = ruleOf(residualRule);
+        rule = given->ruleOf(residualRule);
       if (!rule)
-        rule = ruleOf(name.getValue());
+        rule = given->ruleOf(name.getValue());
       SmallVector<StringAttr> parts;
       for (StringRef axis : rule ? ArrayRef(rule->axes) : ArrayRef<StringRef>())
         appendParts(axis, parts);
@@ -351,7 +237,7 @@ private:
     for (StringAttr axis : axes)
       if (mesh.find(axis) >= 0) {
         parts.push_back(axis);
-      } else if (llvm::is_contained(names, axis)) {
+      } else if (given->hasAxis(axis)) {
         appendParts(axis.getValue(), parts);
       } else {
         onError() << "names axis " << axis << ", expected one of " << mesh;
@@ -360,10 +246,7 @@ private:
     return parts;
   }
 
-  SmallVector<StringAttr> names; // as the user gave them
-  SmallVector<int64_t> sizes;
-  SmallVector<Rule> byDim;
-  std::vector<Pin> pinned;
+  std::optional<Rules> given;
   mesh::MeshAttr mesh;
   bool keyHeadsFit = true;
 };
