@@ -6,6 +6,10 @@
 
 namespace meshwork::schedule {
 
+/// Puts collectives of one kind side by side where nothing keeps them apart, so
+/// that they travel in one bucket.
+void groupCollectives(::mlir::func::FuncOp function);
+
 /// Appends instructions to the phases of a program.
 class Lowering {
 public:
@@ -43,7 +47,6 @@ private:
     int64_t bytes;
     ::llvm::SmallVector<::mlir::Value> results;
   };
-  static void groupCollectives(::mlir::func::FuncOp function);
   ::mlir::LogicalResult lowerCollective(mesh::CollectiveOpInterface op);
   ::mlir::LogicalResult lowerSlice(mesh::SliceOp op);
   ::mlir::FailureOr<Place> placeOfResult(mesh::CollectiveOpInterface op,

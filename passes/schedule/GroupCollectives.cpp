@@ -1,0 +1,138 @@
+// The order of collectives, before they are lowered: those of one kind side by
+// side, so that they travel in one bucket.
+#include "passes/schedule/LowerToSchedule.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::schedule {
+namespace {
+
+bool readsState(Operation *op) {
+  return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp());
+}
+
+/// Collectives of states first, level by level: those of all states, then what
+/// reads their results. They need nothing else, and travel in few buckets.
+llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {
+  llvm::SmallDenseSet<Operation *> hoisted;
+  SmallVector<Operation *> level;
+  for (Operation *op : ops)
+    if (readsState(op))
+      level.push_back(op);
+  Operation *anchor = nullptr; // the last state that one of them reads
+  for (Operation *op : level)
+    if (Operation *state = op->getOperand(0).getDefiningOp();
+        !anchor || anchor->isBeforeInBlock(state))
+      anchor = state;
+  while (!level.empty()) {
+    SmallVector<Operation *> next;
+    for (Operation *op : level) {
+      op->moveAfter(anchor);
+      anchor = op;
+      hoisted.insert(op);
+      for (Operation *user : op->getUsers())
+        if (isa<mesh::CollectiveOpInterface>(user))
+          next.push_back(user);
+    }
+    level = std::move(next);
+  }
+  return hoisted;
+}
+
+/// What ends in states goes to the end, after all that computes.
+void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops) {
+  for (Operation *op : ops) {
+    SmallVector<Operation *> users(op->getUsers());
+    if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) ||
+        readsState(op))
+      continue;
+    op->moveBefore(body.getTerminator());
+    for (Operation *user : users)
+      user->moveBefore(body.getTerminator());
+  }
+}
+
+/// Places in a block, kept while ops move: an op knows its own only until the
+/// next move, and counting anew each time would take quadratic time.
+class Places {
+public:
+  explicit Places(Block &body) {
+    for (Operation &op : body)
+      places[&op] = static_cast<int64_t>(places.size()) * spacing;
+  }
+  int64_t of(Operation *op) const { return places.lookup(op); }
+  /// In front of `other` and of what was moved there before.
+  void moveBefore(Operation *op, Operation *other) {
+    auto &[front, count] = moved[other];
+    op->moveBefore(front ? front : other);
+    front = op;
+    places[op] = of(other) - spacing / 2 - ++count;
+  }
+  void moveAfter(Operation *op, Operation *other) {
+    op->moveAfter(other);
+    places[op] = of(other) + 1;
+  }
+
+private:
+  static constexpr int64_t spacing = 1 << 20;
+  llvm::DenseMap<Operation *, int64_t> places;
+  llvm::DenseMap<Operation *, std::pair<Operation *, int64_t>>
+      moved; // the front one, and how many
+};
+
+/// The others stand where they are needed first; a small one that could run
+/// together with an earlier one of its kind stands there.
+void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
+                 const llvm::SmallDenseSet<Operation *> &fixed) {
+  // Of the larger side, so that how many ranks there are decides nothing. What
+  // is joined waits for its use in memory, so it has a limit too.
+  constexpr uint64_t smallBytes = 1 << 16, joinedBytes = 1 << 20;
+  Places places(body);
+  for (Operation *op : llvm::reverse(ops)) {
+    if (op->use_empty() || fixed.contains(op))
+      continue;
+    Operation *first = *op->getUsers().begin();
+    for (Operation *user : op->getUsers())
+      first = places.of(user) < places.of(first) ? user : first;
+    places.moveBefore(op, first);
+  }
+  struct Group {
+    Operation *last = nullptr;
+    uint64_t bytes = 0;
+  };
+  llvm::DenseMap<std::pair<OperationName, Attribute>, Group>
+      groups; // by kind and axes
+  for (Operation *op : ops) {
+    uint64_t bytes = std::max(bytesOfType(op->getOperand(0).getType()),
+                              bytesOfType(op->getResult(0).getType()));
+    if (fixed.contains(op) || bytes > smallBytes)
+      continue;
+    Operation *input = op->getOperand(0).getDefiningOp();
+    auto &[last, sum] = groups[{
+        op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
+    bool isSamePass = last && last->hasAttr("transformer.backward") ==
+                                  op->hasAttr("transformer.backward");
+    bool joins = isSamePass && sum + bytes <= joinedBytes &&
+                 places.of(last) < places.of(op) && input &&
+                 places.of(input) < places.of(last);
+    if (joins)
+      places.moveAfter(op, last);
+    sum = joins ? sum + bytes : bytes;
+    last = op;
+  }
+}
+} // namespace
+
+void groupCollectives(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  SmallVector<Operation *> ops;
+  for (Operation &op : body)
+    if (isa<mesh::CollectiveOpInterface>(op))
+      ops.push_back(&op);
+  llvm::SmallDenseSet<Operation *> fixed = hoistThoseOfStates(ops);
+  sinkThoseToStates(body, ops);
+  sinkToUsers(body, ops, fixed);
+}
+
+} // namespace meshwork::schedule
