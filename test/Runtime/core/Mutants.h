@@ -1,0 +1,33 @@
+// Plans with a right checksum and a wrong meaning: each is one change to a
+// good plan, and the message must say what the change broke.
+#pragma once
+
+#include "TestPlan.h"
+#include "runtime/core/PlanFile.h"
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace meshwork::runtime::test {
+
+struct Mutant {
+  const char *expected; // part of the message
+  std::function<void(plan::PlanT &, plan::ProgramT &)> change;
+};
+
+inline void expectRefused(const std::vector<Mutant> &mutants) {
+  for (const Mutant &mutant : mutants) {
+    plan::PlanT plan = tinyPlan({.ranks = 4});
+    mutant.change(plan, *plan.programs[0]);
+    auto file = PlanFile::fromBytes(encode(plan));
+    ASSERT_FALSE(file.ok()) << "accepted: " << mutant.expected;
+    EXPECT_NE(std::string(file.status().message()).find(mutant.expected),
+              std::string::npos)
+        << "expected: " << mutant.expected << "\nfound: " << file.status();
+  }
+}
+
+template <typename Op> Op &microbatchOp(plan::ProgramT &p, size_t i) {
+  return opOf<Op>(*p.microbatch[i]);
+}
+
+} // namespace meshwork::runtime::test

@@ -1,0 +1,295 @@
+// Bad plans, continued: operations, and collectives that never meet.
+#include "Mutants.h"
+#include <cmath>
+
+namespace meshwork::runtime::test {
+namespace {
+using plan::PlanT, plan::ProgramT;
+
+TEST(PlanCheck, operations) {
+  expectRefused({
+      {"unknown or absent operation",
+       [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Reset(); }},
+      {"\"wte\": table is view 99",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).table = 99;
+       }},
+      {"ids are f32",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).ids = weight;
+       }},
+      {"out is",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).out = weight;
+       }},
+      {"the table is i32",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingT>(p, 0).table = tokens;
+       }},
+      {"the table has 256 rows, the vocabulary 300",
+       [](PlanT &p, ProgramT &) { p.vocabulary = 300; }},
+      {"rhs is f32[256,8]",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).rhs = weight;
+       }},
+      {"rhs is f32[1,1,1]",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).rhs = lossCell;
+       }},
+      {"bias is",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).bias = random;
+       }},
+      {"unknown accumulate",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).accumulate =
+             static_cast<plan::Accumulate>(3);
+       }},
+      {"inner strides",
+       [](PlanT &, ProgramT &p) {
+         p.views[gradRow]->shape = {1, 2, 4};
+         p.views[gradRow]->strides = {64, 8, 2};
+         p.views[gradColumn]->shape = {1, 4, 1};
+         p.views[gradColumn]->strides = {4, 1, 1};
+         p.views[gradNormCell]->shape = {1, 2, 1};
+         p.views[gradNormCell]->strides = {2, 1, 1};
+         p.views[gradNormCell]->buffer = 0;
+       }},
+      {"unknown accumulate",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::EmbeddingGradT>(p, 2).accumulate =
+             static_cast<plan::Accumulate>(3);
+       }},
+      {"4 frequencies",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::RotaryTableT>(*p.once[1]).cos = weightColumn;
+       }},
+      {"sin is",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::RotaryTableT>(*p.once[1]).sin = weight;
+       }},
+      {"not finite",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::RotaryTableT>(*p.once[1]).scale = NAN;
+       }},
+      {"fills i32",
+       [](PlanT &, ProgramT &p) {
+         opOf<plan::FillT>(*p.once[0]).dst = tokens;
+       }},
+      {"kernel 0 does not exist",
+       [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Set(plan::LaunchT()); }},
+  });
+}
+
+/// A good program with one kernel launch.
+void addLaunch(PlanT &plan, ProgramT &p, std::vector<uint32_t> args,
+               uint32_t outputs, uint64_t items) {
+  plan.code = {1};
+  plan.kernels.push_back(std::make_unique<plan::KernelT>());
+  plan.kernels[0]->symbol = "k";
+  plan.kernels[0]->num_args = 2;
+  plan::LaunchT launch;
+  launch.args = std::move(args);
+  launch.num_outputs = outputs;
+  launch.items = items;
+  p.once[0]->op.Set(std::move(launch));
+}
+
+TEST(PlanCheck, launches) {
+  PlanT good = tinyPlan();
+  addLaunch(good, *good.programs[0], {weight, ones}, 1, 4);
+  EXPECT_TRUE(PlanFile::fromBytes(encode(good)).ok());
+  expectRefused({
+      {"takes 2",
+       [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight}, 1, 4); }},
+      {"num_outputs is 3",
+       [](PlanT &plan, ProgramT &p) {
+         addLaunch(plan, p, {weight, ones}, 3, 4);
+       }},
+      {"num_outputs is 0",
+       [](PlanT &plan, ProgramT &p) {
+         addLaunch(plan, p, {weight, ones}, 0, 4);
+       }},
+      {"work items",
+       [](PlanT &plan, ProgramT &p) {
+         addLaunch(plan, p, {weight, ones}, 1, 0);
+       }},
+      {"view 77", [](PlanT &plan,
+                     ProgramT &p) { addLaunch(plan, p, {weight, 77}, 1, 4); }},
+  });
+}
+
+/// Attention over x seen as [2, 16, heads, 4]; returns the operation.
+plan::AttentionT &addAttention(ProgramT &p) {
+  auto add = [&](uint32_t like, std::vector<int64_t> shape,
+                 std::vector<int64_t> strides) {
+    p.views.push_back(std::make_unique<plan::ViewT>(*p.views[like]));
+    p.views.back()->shape = std::move(shape);
+    p.views.back()->strides = std::move(strides);
+    return static_cast<uint32_t>(p.views.size() - 1);
+  };
+  plan::AttentionT op;
+  op.q = add(ones, {2, 16, 2, 4}, {128, 8, 4, 1});
+  op.k = op.v = add(ones, {2, 16, 1, 4}, {128, 8, 4, 1});
+  op.out = add(weight, {2, 16, 2, 4}, {128, 8, 4, 1});
+  op.lse = add(cos, {2, 2, 16}, {32, 16, 1});
+  op.scale = 0.5f;
+  p.once[1]->op.Set(std::move(op));
+  return opOf<plan::AttentionT>(*p.once[1]);
+}
+
+TEST(PlanCheck, attention) {
+  PlanT good = tinyPlan();
+  addAttention(*good.programs[0]);
+  auto file = PlanFile::fromBytes(encode(good));
+  EXPECT_TRUE(file.ok()) << file.status();
+  expectRefused({
+      {"lse is", [](PlanT &, ProgramT &p) { addAttention(p).lse = loss; }},
+      {"v is",
+       [](PlanT &, ProgramT &p) {
+         auto &op = addAttention(p);
+         op.v = op.q;
+       }},
+      {"window is -1",
+       [](PlanT &, ProgramT &p) { addAttention(p).window = -1; }},
+      {"scale is",
+       [](PlanT &, ProgramT &p) { addAttention(p).scale = INFINITY; }},
+      {"not a multiple of 2 key heads",
+       [](PlanT &, ProgramT &p) {
+         auto &op = addAttention(p);
+         p.views[op.k]->shape[2] = 2;
+         for (uint32_t view : {op.q, op.out}) {
+           p.views[view]->shape[2] = 3;
+           p.views[view]->strides = {192, 12, 4, 1};
+           p.views[view]->buffer = 0;
+         }
+         p.views[op.lse]->shape[1] = 3;
+         p.views[op.lse]->strides[0] = 48;
+       }},
+      {"keep_scale",
+       [](PlanT &, ProgramT &p) {
+         auto &op = addAttention(p);
+         op.dropout = std::make_unique<plan::DropoutT>();
+         op.dropout->random = random;
+       }},
+      {"dropout.random",
+       [](PlanT &, ProgramT &p) {
+         auto &op = addAttention(p);
+         op.dropout = std::make_unique<plan::DropoutT>();
+         op.dropout->keep_scale = 2;
+         op.dropout->random = tokens;
+       }},
+  });
+}
+
+plan::CollectiveT &collective(ProgramT &p) {
+  return opOf<plan::CollectiveT>(*p.update[1]);
+}
+
+void addPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
+             int32_t toDim = 0) {
+  collective(p).parts.push_back(transfer(src, dst, dim, toDim));
+}
+void setPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
+             int32_t toDim = 0) {
+  collective(p).parts.clear();
+  addPart(p, src, dst, dim, toDim);
+}
+
+TEST(PlanCheck, collectivesAlone) {
+  expectRefused({
+      {"unknown collective",
+       [](PlanT &, ProgramT &p) {
+         collective(p).kind = static_cast<plan::CollectiveKind>(8);
+       }},
+      {"needs an axis",
+       [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
+      {"needs an axis and a part",
+       [](PlanT &, ProgramT &p) { collective(p).parts.clear(); }},
+      {"axis 1 is not", [](PlanT &, ProgramT &p) { collective(p).axes = {1}; }},
+      {"named twice",
+       [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
+      {"share bytes",
+       [](PlanT &, ProgramT &p) { addPart(p, gradient, gradient); }},
+      {"integers", [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
+      {"one element type",
+       [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
+      {"expected as many dims",
+       [](PlanT &, ProgramT &p) { setPart(p, gradient, loss); }},
+  });
+}
+
+/// A second program for the last rank, a copy of the first.
+ProgramT &lastRank(PlanT &plan) {
+  plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
+  plan.program_of_rank = {0, 0, 0, 1};
+  return *plan.programs[1];
+}
+
+TEST(PlanCheck, collectivesMeet) {
+  PlanT good = tinyPlan({.ranks = 4});
+  lastRank(good);
+  auto file = PlanFile::fromBytes(encode(good));
+  EXPECT_TRUE(file.ok()) << file.status();
+  expectRefused({
+      {"do not match",
+       [](PlanT &p, ProgramT &) {
+         auto &q = lastRank(p);
+         std::swap(q.update[0], q.update[1]);
+       }},
+      {"ranks 0 (update[0] \"loss\") and 3",
+       [](PlanT &p, ProgramT &) {
+         auto &q = lastRank(p);
+         q.update.erase(q.update.begin());
+         q.loss_ready = 0;
+       }},
+      {"would wait forever",
+       [](PlanT &p, ProgramT &) {
+         auto &q = lastRank(p);
+         q.update.erase(q.update.begin() + 1);
+       }},
+      {"do not match",
+       [](PlanT &p, ProgramT &) {
+         ProgramT &q = lastRank(p);
+         setPart(q, cos, sin);
+         collective(q).kind = plan::CollectiveKind::permute;
+         collective(q).sources = {1, 2, 3, 0};
+       }},
+      {"do not match",
+       [](PlanT &p, ProgramT &) {
+         collective(lastRank(p)).reduction = plan::Reduction::max;
+       }},
+      {"part 0 has another type",
+       [](PlanT &p, ProgramT &) { setPart(lastRank(p), ones, ones); }},
+      {"one has 1 parts",
+       [](PlanT &p, ProgramT &) { addPart(lastRank(p), ones, ones); }},
+  });
+}
+
+// Ranks 0..3 on a 2x2 mesh, each of two classes enters its row and its column
+// in another order: all pairs match, and all four wait in a circle.
+TEST(PlanCheck, circularWaitIsFound) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  plan.mesh[0]->size = 2;
+  plan.mesh.push_back(std::make_unique<plan::AxisT>());
+  plan.mesh[1]->name = "tp";
+  plan.mesh[1]->size = 2;
+  plan.batch_axes = {0, 1};
+  plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
+  ProgramT &rowFirst = *plan.programs[0], &columnFirst = *plan.programs[1];
+  collective(rowFirst).axes = {1};
+  opOf<plan::CollectiveT>(*rowFirst.update[0]).axes = {0};
+  collective(columnFirst).axes = {1};
+  opOf<plan::CollectiveT>(*columnFirst.update[0]).axes = {0};
+  plan.program_of_rank = {0, 1, 1, 0};
+  EXPECT_TRUE(PlanFile::fromBytes(encode(plan)).ok());
+  std::swap(columnFirst.update[0], columnFirst.update[1]);
+  auto file = PlanFile::fromBytes(encode(plan));
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(std::string(file.status().message()).find("wait forever"),
+            std::string::npos)
+      << file.status();
+}
+
+} // namespace
+} // namespace meshwork::runtime::test
