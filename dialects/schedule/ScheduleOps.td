@@ -145,8 +145,8 @@ def Schedule_LaunchOp : Schedule_Instruction<"launch",
   let summary = "Runs generated code; the last `num_outputs` args are written";
 }
 def Schedule_MatmulOp : Schedule_Instruction<"matmul",
-    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$lhs, AnyMemRef:$rhs, Optional<AnyMemRef>:$bias, AnyMemRef:$dst),
-    "$accumulate $lhs `,` $rhs (`bias` $bias^ `:` type($bias))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)"> {
+    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$lhs, AnyMemRef:$rhs, Variadic<AnyMemRef>:$scales, Optional<AnyMemRef>:$bias, AnyMemRef:$dst),
+    "$accumulate $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments]> {
   let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n]";
 }
 def Schedule_AttentionOp : Schedule_Instruction<"attention",

@@ -55,8 +55,12 @@ uint64_t bytesOfValues(::mlir::Operation *op);
 /// Bytes of one tensor type.
 uint64_t bytesOfType(::mlir::Type type);
 
+/// f8E4M3FN or f8E5M2: what products read and nothing else computes with.
+bool isF8(::mlir::Type element);
+/// f32 or bf16.
+bool isWideFloat(::mlir::Type element);
 /// Whether `type` is a tensor of this dialect: each dim has a name, elements
-/// are f32, bf16 or i32.
+/// are f32, bf16, f8 or i32.
 bool isNamedTensor(::mlir::Type type);
 /// The names of a tensor's dims; empty for a scalar or a tensor without them.
 DimsAttr dimsOf(::mlir::Type type);

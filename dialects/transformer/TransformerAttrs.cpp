@@ -122,12 +122,17 @@ DimsAttr DimsAttr::get(MLIRContext *context, ArrayRef<StringRef> names) {
 
 namespace meshwork::transformer {
 
+bool isF8(Type element) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(element);
+}
+bool isWideFloat(Type element) { return element.isF32() || element.isBF16(); }
+
 bool isNamedTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return false;
   Type element = tensor.getElementType();
-  bool isKnown = element.isF32() || element.isBF16() || element.isInteger(32);
+  bool isKnown = isWideFloat(element) || isF8(element) || element.isInteger(32);
   return isKnown && (tensor.getRank() == 0
                          ? !tensor.getEncoding()
                          : isa_and_nonnull<DimsAttr>(tensor.getEncoding()));

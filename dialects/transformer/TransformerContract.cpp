@@ -22,6 +22,20 @@ FailureOr<Equation> Equation::parse(StringRef text) {
   return Equation{lhs, rhs, result};
 }
 
+/// That f8 operands, and only they, come with scales; label C4.
+static LogicalResult verifyScales(ContractOp op) {
+  bool lhs = isF8(tensorType(op.getLhs()).getElementType()),
+       rhs = isF8(tensorType(op.getRhs()).getElementType());
+  size_t wanted = lhs && rhs ? 2 : 0;
+  if (lhs == rhs && op.getScales().size() == wanted)
+    return success();
+  return op.emitOpError() << "(C4) multiplies " << op.getLhs().getType()
+                          << " by " << op.getRhs().getType() << " with "
+                          << op.getScales().size()
+                          << " scales, expected two scales for two operands "
+                             "of f8, or none for none";
+}
+
 LogicalResult ContractOp::verify() {
   FailureOr<Equation> equation = Equation::parse(getEquation());
   if (failed(equation))
@@ -49,6 +63,8 @@ LogicalResult ContractOp::verify() {
                << "' of size " << dim.first;
     }
   }
+  if (failed(verifyScales(*this)))
+    return failure();
   if (!getBias())
     return success();
   auto bias = tensorType(getBias());
@@ -85,6 +101,7 @@ SmallVector<Factor> ContractOp::getFactors() {
                        y >= 0 ? Factor::parallel : Factor::reduction,
                        {l, r},
                        {y}});
+    factors.back().operandDims.append(getScales().size(), Factor::absent);
     if (getBias())
       factors.back().operandDims.push_back(
           dimsOf(getBias()).find(dimsOf(holder).getNames()[at]));
@@ -103,9 +120,9 @@ FailureOr<SmallVector<Value>>
 ContractOp::buildGradients(OpBuilder &builder, ValueRange gradients,
                            ArrayRef<bool> needed) {
   FailureOr<Equation> equation = Equation::parse(getEquation());
-  if (failed(equation) || getBias())
-    return emitOpError(
-        "has no gradient with a bias; fold biases after autodiff");
+  if (failed(equation) || getBias() || !getScales().empty())
+    return emitOpError("has no gradient with a bias or with scales; fold "
+                       "biases and quantize after autodiff");
   auto [l, r, y] = *equation;
   SmallVector<Value> result(2);
   if (needed[0])

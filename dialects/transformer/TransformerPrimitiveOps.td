@@ -19,9 +19,10 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", [DeclareOpInterfaceMethod
   let description = [{
     The results' dims are the iteration space; operands are broadcast along the
     dims that they lack. The body sees scalars: f32 for any float tensor
-    (storage types convert on load and store), i32 for integer ones. It holds
-    `arith` and `math` ops, `transformer.index`, `transformer.dropout_mask` and
-    `transformer.stochastic_round`.
+    (storage types convert on load and store, to nearest even; f8 takes what is
+    beyond its largest number as that number, and NaN stays NaN), i32 for
+    integer ones. It holds `arith` and `math` ops, `transformer.index`,
+    `transformer.dropout_mask` and `transformer.stochastic_round`.
     (C1) all results have equal dims and sizes.
     (C2) each operand's dims are among the results', with equal sizes.
     (C3) the body has one f32 or i32 argument per operand and yields one f32 per result.
@@ -36,7 +37,7 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", [DeclareOpInterfaceMethod
     ```
   }];
   let arguments = (ins Variadic<Transformer_Tensor>:$inputs);
-  let results = (outs Variadic<Transformer_FloatTensor>:$results);
+  let results = (outs Variadic<Transformer_ProductTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
   let hasVerifier = 1; // C1 C2 C3 C4
@@ -183,27 +184,29 @@ def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceM
   let hasVerifier = 1; // C1
 }
 
-def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [
+def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
   let summary = "Every matrix product, as an einsum of two tensors";
   let description = [{
     Letters name dims by position: `bse,ehd->bshd`. A letter that the result
-    lacks is summed; sums run in f32.
+    lacks is summed; sums run in f32. Operands of f8 come with two `scales`, what
+    their elements are multiplied with: so is the sum, before it is rounded.
     (C1) the equation has the form `ab,bc->ac`: distinct lower-case letters in
          each term, as many as the tensor has dims, and every letter in two terms at least.
     (C2) dims under one letter have equal sizes and names.
     (C3) the dims of `bias`, added to the result, are the result's last ones; all of them: a sum to add to.
+    (C4) both operands are f8 and there are two scales, or neither is and there are none.
     ```mlir
     %y = transformer.contract "se,ef->sf" %x, %w : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
         tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>
     ```
   }];
-  let arguments = (ins StrAttr:$equation, Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Optional<Transformer_FloatTensor>:$bias);
+  let arguments = (ins StrAttr:$equation, Transformer_ProductTensor:$lhs, Transformer_ProductTensor:$rhs, Variadic<Transformer_ScaleTensor>:$scales, Optional<Transformer_FloatTensor>:$bias);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$equation $lhs `,` $rhs (`bias` $bias^ `:` type($bias))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
-  let hasVerifier = 1; // C1 C2 C3
+  let assemblyFormat = "$equation $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1; // C1 C2 C3 C4
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::StringAttr":$equation, "::mlir::Value":$lhs, "::mlir::Value":$rhs), [{
-    build($_builder, $_state, result, equation, lhs, rhs, ::mlir::Value());
+    build($_builder, $_state, result, equation, lhs, rhs, ::mlir::ValueRange(), ::mlir::Value());
   }]>];
 }
 

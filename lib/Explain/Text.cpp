@@ -4,6 +4,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
+#include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
 #include "runtime/core/Operands.h"
@@ -197,7 +198,8 @@ std::string text(const plan::Plan &plan, const TextOptions &options) {
       absl::StrAppend(&text, "\n== Program ", i, ", ", ranksText(plan, i),
                       "\n");
     absl::StrAppend(&text, memoryText(plan, program, listing),
-                    workText(listing), trafficText(plan, program, listing),
+                    workText(listing), productsText(program, listing),
+                    trafficText(plan, program, listing),
                     phasesText(plan, listing));
     if (options.schedule)
       text += instructionsText(plan, program, listing);

@@ -41,6 +41,20 @@ double stochasticallyRounded(double value, RandomInputs random, uint32_t stream,
   return std::isfinite(rounded) ? rounded : llvm::bit_cast<float>(bits & high);
 }
 
+double roundedToF8(double value, Type format) {
+  auto range = isa<Float8E5M2Type>(format)
+                   ? std::tuple(3, -14, 57344.0) // significand bits, least
+                   : std::tuple(4, -6, 448.0);   // exponent, largest number
+  auto [bits, minExponent, largest] = range;
+  if (value == 0 || std::isnan(value))
+    return value;
+  if (std::fabs(value) >= largest)
+    return std::copysign(largest, value);
+  int unit = std::max(std::ilogb(value), minExponent) - (bits - 1);
+  double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
+  return std::fabs(rounded) > largest ? std::copysign(largest, value) : rounded;
+}
+
 Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
   FailureOr<ScalarProgram> program = ScalarProgram::compile(op);
   if (failed(program))
@@ -56,8 +70,12 @@ Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
     for (size_t i = 0; i < operands.size(); ++i)
       arguments[i] = operands[i][positionOf(index, strides[i])];
     SmallVector<double> values = program->run(arguments, index);
-    for (auto [result, value] : llvm::zip_equal(results, values))
-      result[position] = value;
+    for (auto [result, value, type] :
+         llvm::zip_equal(results, values, op.getResultTypes())) {
+      // Rounding to wider types is left out: all of this is in double.
+      Type element = cast<RankedTensorType>(type).getElementType();
+      result[position] = isF8(element) ? roundedToF8(value, element) : value;
+    }
     ++position;
   });
   return results;

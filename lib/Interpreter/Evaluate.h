@@ -52,6 +52,10 @@ Tensor reduceElements(transformer::Reduction kind, mlir::RankedTensorType type,
 double stochasticallyRounded(double value, RandomInputs random, uint32_t stream,
                              uint64_t index);
 
+/// To nearest even in an f8 type; what is beyond its largest number becomes
+/// that number, NaN stays NaN.
+double roundedToF8(double value, mlir::Type format);
+
 /// 0, or 1 / (1 - rate): the factor of the element at `index` of the step's
 /// global tensor. See `transformer.dropout_mask`.
 double dropoutFactor(RandomInputs random, uint32_t stream, double rate,

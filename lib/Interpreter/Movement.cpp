@@ -40,9 +40,12 @@ Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
     result[positionOf(index, y)] +=
         operands[0][positionOf(index, l)] * operands[1][positionOf(index, r)];
   });
+  for (size_t i = 0; i < op.getScales().size(); ++i)
+    for (int64_t j = 0; j < result.size(); ++j)
+      result[j] *= operands[2 + i][0];
   if (op.getBias()) // over the result's last dims
     for (int64_t i = 0; i < result.size(); ++i)
-      result[i] += operands[2][i % operands[2].size()];
+      result[i] += operands.back()[i % operands.back().size()];
   return Tensors{result};
 }
 

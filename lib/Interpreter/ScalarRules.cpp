@@ -172,6 +172,16 @@ Rule floatRule(Operation *op) {
       .Default([](Operation *) { return Rule(); });
 }
 
+/// Bits are those of the nearest f32.
+Rule bitcastRule(arith::BitcastOp op) {
+  if (op.getType().isF32())
+    return of(
+        [](Operands x) -> double { return llvm::bit_cast<float>(bits(x[0])); });
+  return of([](Operands x) {
+    return wrap(llvm::bit_cast<uint32_t>(static_cast<float>(x[0])));
+  });
+}
+
 Rule integerRule(Operation *op) {
   return llvm::TypeSwitch<Operation *, Rule>(op)
       .Case([](arith::AddIOp) {
@@ -189,6 +199,19 @@ Rule integerRule(Operation *op) {
       .Case([](arith::OrIOp) {
         return of([](Operands x) { return wrap(bits(x[0]) | bits(x[1])); });
       })
+      .Case([](arith::ShLIOp) {
+        return of([](Operands x) { return wrap(bits(x[0]) << bits(x[1])); });
+      })
+      .Case([](arith::ShRUIOp) {
+        return of([](Operands x) { return wrap(bits(x[0]) >> bits(x[1])); });
+      })
+      .Case([](arith::MaxSIOp) {
+        return of([](Operands x) { return std::max(x[0], x[1]); });
+      })
+      .Case([](arith::MinSIOp) {
+        return of([](Operands x) { return std::min(x[0], x[1]); });
+      })
+      .Case([](arith::BitcastOp cast) { return bitcastRule(cast); })
       .Case([](arith::SIToFPOp) { return of([](Operands x) { return x[0]; }); })
       .Case([](arith::CmpIOp cmp) {
         return of([p = cmp.getPredicate()](Operands x) {

@@ -27,6 +27,19 @@ StringRef nameOf(spec::Type type) {
   return type == spec::Type::bf16 ? "bf16" : "f32";
 }
 
+/// How many ranks may share a dim; by rules alone, before any sharding.
+std::vector<std::string> splitsOf(const spec::Spec &spec) {
+  std::vector<std::string> splits;
+  for (const spec::ShardRule &rule : spec.shard) {
+    uint32_t ranks = 1;
+    for (const spec::Axis &axis : spec.mesh)
+      if (llvm::is_contained(rule.axes, axis.name))
+        ranks *= axis.size;
+    splits.push_back(rule.dim + "=" + std::to_string(ranks));
+  }
+  return splits;
+}
+
 void buildInput(OpPassManager &, const spec::Spec &) {}
 
 void buildStep(OpPassManager &passes, const spec::Spec &spec) {
@@ -56,6 +69,13 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   precision.compute = nameOf(spec.compute);
   precision.gradients = nameOf(spec.gradients);
   passes.addPass(transform::createPrecisionPass(precision));
+  if (!spec.fp8)
+    return;
+  // Before sharding, so that its numbers are those of whole tensors.
+  transform::QuantizePassOptions quantize;
+  std::vector<std::string> splits = splitsOf(spec);
+  quantize.splits.assign(splits.begin(), splits.end());
+  passes.addPass(transform::createQuantizePass(quantize));
 }
 
 sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
@@ -142,7 +162,8 @@ void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
 void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(schedule::createLowerToSchedulePass(
       {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes),
-       /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0}));
+       /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
+       /*float8Unit=*/spec.device == spec::Device::cuda ? 16 : 0}));
   passes.addPass(schedule::createOverlapPass(
       {/*mode=*/spec.overlap.collectives,
        /*device=*/spec.device == spec::Device::cuda ? "cuda" : "cpu"}));

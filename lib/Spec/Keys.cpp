@@ -302,6 +302,10 @@ void addStepKeys(std::vector<Key> &keys) {
       "precision", "rounding", {"nearest", "stochastic"},
       [](Spec &s, const std::string &t) { s.rounding = t; },
       [](const Spec &s) { return s.rounding; }));
+  keys.push_back(choice(
+      "precision", "matmul", {"compute", "fp8"},
+      [](Spec &s, const std::string &t) { s.fp8 = t == "fp8"; },
+      [](const Spec &s) { return s.fp8 ? "fp8" : "compute"; }));
   keys.push_back(onlyOne("optimizer", "kind", {"adamw"}, "adamw"));
   auto fraction = [](double v) { return v >= 0 && v < 1; };
   auto notNegative = [](double v) { return v >= 0; };

@@ -74,6 +74,7 @@ struct Spec {
   Type compute = Type::bf16;        // weights and activations; masters are f32
   Type gradients = Type::bf16;      // default: as compute
   std::string rounding = "nearest"; // nearest | stochastic: of bf16 weights
+  bool fp8 = false; // products of linear layers multiply in 8 bits
   std::string recompute = "selective"; // none | selective | full | auto
   /// What "auto" chose, one for each layer; empty until it has. Never printed:
   /// a plan carries what its user asked for.

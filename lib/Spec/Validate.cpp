@@ -233,6 +233,11 @@ private:
             "\"stochastic\" has nothing to round with precision.compute "
             "\"f32\", as weights are their masters; leave it out, or set "
             "precision.compute to \"bf16\"");
+    if (spec.fp8 && spec.arch == "sm_80")
+      error("precision.matmul",
+            "found \"fp8\" with target.arch \"sm_80\", whose tensor cores "
+            "multiply nothing of 8 bits; expected \"compute\", or target.arch "
+            "\"sm_90a\" or \"sm_100\"");
   }
 
   void checkBatch() {

@@ -184,7 +184,7 @@ resolveTarget(const spec::Spec &spec, StringRef withCpu,
   PlanTarget target;
   if (spec.device == spec::Device::cuda) {
     FailureOr<std::vector<CudaTarget>> gpus =
-        resolveCudaTargets(spec.arch, emitError);
+        resolveCudaTargets(spec.arch, spec.fp8, emitError);
     if (failed(gpus))
       return failure();
     target.gpus = std::move(*gpus);

@@ -39,6 +39,15 @@ void ProgramTables::addBuffers() {
   }
 }
 
+static plan::DType typeOf(Type element) {
+  return llvm::TypeSwitch<Type, plan::DType>(element)
+      .Case([](Float32Type) { return plan::DType::f32; })
+      .Case([](BFloat16Type) { return plan::DType::bf16; })
+      .Case([](Float8E4M3FNType) { return plan::DType::e4m3; })
+      .Case([](Float8E5M2Type) { return plan::DType::e5m2; })
+      .Default([](Type) { return plan::DType::i32; });
+}
+
 uint32_t ProgramTables::view(Value value) {
   if (!value)
     return plan::noView;
@@ -51,9 +60,7 @@ uint32_t ProgramTables::view(Value value) {
     llvm_unreachable("verified by schedule.view");
   entry->buffer = buffers.at(op.getBuffer());
   entry->offset = op.getOffset();
-  entry->dtype = type.getElementType().isBF16()  ? plan::DType::bf16
-                 : type.getElementType().isF32() ? plan::DType::f32
-                                                 : plan::DType::i32;
+  entry->dtype = typeOf(type.getElementType());
   entry->shape.assign(type.getShape().begin(), type.getShape().end());
   entry->strides.assign(strides.begin(), strides.end());
   if (op.getShifts())
@@ -172,6 +179,10 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.dst = view(op.getDst());
         entry.bias = view(op.getBias());
         entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
+        if (!op.getScales().empty()) {
+          entry.lhs_scale = view(op.getScales()[0]);
+          entry.rhs_scale = view(op.getScales()[1]);
+        }
         result.Set(std::move(entry));
       })
       .Case([&](schedule::AttentionOp op) {

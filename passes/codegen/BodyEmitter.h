@@ -140,7 +140,7 @@ private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };
 
-/// Storage of a tensor's elements: bf16 is kept as i16.
+/// Storage of a tensor's elements: bf16 is kept as i16, f8 as i8.
 mlir::Type storageOf(mlir::RankedTensorType type);
 /// From what is stored to what bodies compute with, and back, rounding to
 /// nearest even. Scalars or vectors.

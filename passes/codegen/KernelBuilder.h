@@ -35,7 +35,7 @@ private:
   /// What is stored for a result: its value, or the chunk's sum with this row.
   mlir::Value resultValue(unsigned i);
   void clearChunks();
-  void clear(const Access &access, llvm::ArrayRef<LoopDim> dims);
+  void clear(const Access &access, llvm::ArrayRef<LoopDim> dims, bool isMax);
 
   llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
   /// The values that a pass computes at each column decide its vectors' length.

@@ -108,7 +108,8 @@ Value KernelBuilder::resultValue(unsigned i) {
   Value sum = body.loadWritten(walk.results[i]);
   if (isa<VectorType>(sum.getType()))
     part = body.splat(part);
-  return arith::AddFOp::create(body.builder(), body.loc(), sum, part);
+  return body.combine(body.builder(), reduce.getKind() == Reduction::max, sum,
+                      part);
 }
 
 void KernelBuilder::clearChunks() {
@@ -117,16 +118,16 @@ void KernelBuilder::clearChunks() {
   width = chooseWidth(walk, target, {});
   for (unsigned i = 0; i < walk.results.size(); ++i)
     if (walk.isChunked(i))
-      clear(walk.results[i], dims);
+      clear(walk.results[i], dims,
+            yields[i].getDefiningOp<ReduceOp>().getKind() == Reduction::max);
 }
 
-void KernelBuilder::clear(const Access &access, ArrayRef<LoopDim> dims) {
-  Value zero = arith::ConstantOp::create(body.builder(), body.loc(),
-                                         body.builder().getF32FloatAttr(0));
+void KernelBuilder::clear(const Access &access, ArrayRef<LoopDim> dims,
+                          bool isMax) {
   while (!dims.empty() && !access.along(dims.front().key))
     dims = dims.drop_front();
   if (dims.empty()) {
-    body.store(access, zero);
+    body.store(access, body.identity(body.builder(), isMax, false));
     return;
   }
   const LoopDim &dim = dims.front();
@@ -134,7 +135,7 @@ void KernelBuilder::clear(const Access &access, ArrayRef<LoopDim> dims) {
   int64_t step = isVector ? width : 1, whole = dim.size / step * step;
   auto at = [&](Value position) {
     body.bind(dim.key, position);
-    clear(access, dims.drop_front());
+    clear(access, dims.drop_front(), isMax);
   };
   body.setPlace({width, width, 0});
   body.loop(body.number(0), body.number(whole), step, {},

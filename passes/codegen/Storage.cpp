@@ -3,13 +3,16 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/Float8.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
 
 Type storageOf(RankedTensorType type) {
   Type element = type.getElementType();
-  return element.isBF16() ? IntegerType::get(type.getContext(), 16) : element;
+  if (!element.isBF16() && !transformer::isF8(element))
+    return element;
+  return IntegerType::get(type.getContext(), element.getIntOrFloatBitWidth());
 }
 
 Type typeLike(Type like, Type element) {
@@ -37,6 +40,8 @@ static Value floatOf(OpBuilder &b, Location loc, Type like, double value) {
 
 Value fromStorage(OpBuilder &b, Location loc, Value stored,
                   RankedTensorType type) {
+  if (transformer::isF8(type.getElementType()))
+    return fromFloat8(b, loc, stored, type.getElementType());
   if (!type.getElementType().isBF16())
     return stored;
   Type i32 = typeLike(stored.getType(), b.getI32Type());
@@ -65,6 +70,8 @@ static Value roundToBf16(OpBuilder &b, Location loc, Value value) {
 
 Value toStorage(OpBuilder &b, Location loc, Value value, RankedTensorType type,
                 const CpuTarget &target) {
+  if (transformer::isF8(type.getElementType()))
+    return toFloat8(b, loc, value, type.getElementType());
   if (!type.getElementType().isBF16())
     return value;
   auto vector = dyn_cast<VectorType>(value.getType());

@@ -77,9 +77,9 @@ private:
       return op.emitOpError() << "holds " << type
                               << ", expected a static shape without empty dims";
     Type element = tensor.getElementType();
-    if (!element.isF32() && !element.isBF16() && !element.isInteger(32))
-      return op.emitOpError()
-             << "holds " << type << ", expected elements of f32, bf16 or i32";
+    if (!isWideFloat(element) && !isF8(element) && !element.isInteger(32))
+      return op.emitOpError() << "holds " << type
+                              << ", expected elements of f32, bf16, f8 or i32";
     if (tensor.getRank() && !tensor.getEncoding())
       return op.emitOpError() << "holds " << type << ", expected named dims";
     for (auto [name, size] :
@@ -144,9 +144,6 @@ private:
       if (!isa<FloatType>(tensorType(reduce.getInput()).getElementType()))
         return reduce.emitOpError() << "reduces " << reduce.getInput().getType()
                                     << ", expected floats";
-      if (rows && reduce.getKind() == Reduction::max)
-        return reduce.emitOpError()
-               << "takes a maximum over rows, expected a sum";
       if (rows)
         for (Operation *user : reduce->getUsers())
           if (!isa<YieldOp>(user))

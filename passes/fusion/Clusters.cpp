@@ -72,7 +72,8 @@ void Clustering::findStored() {
       anchors.push_back(&op);
       continue;
     }
-    if (op.hasAttr("transformer.recomputed"))
+    if (op.hasAttr("transformer.recomputed") ||
+        op.hasAttr("transformer.not_before"))
       notBefore[&op] = static_cast<int64_t>(anchors.size()) - 1;
     for (OpResult result : op.getResults())
       if (llvm::any_of(result.getUsers(),
@@ -220,7 +221,8 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone,
 }
 
 void Clustering::place(const Cone &cone) {
-  // What is computed again must not be there from the start.
+  // What is computed again must not be there from the start, nor copies of
+  // weights in 8 bits.
   int64_t at = notBefore.lookup_or(cone.root.getDefiningOp(), -1);
   for (Value leaf : cone.leaves) {
     if (auto known = clusterOf.find(leaf); known != clusterOf.end())

@@ -69,7 +69,7 @@ private:
   size_t maxLeaves;
   ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
   ::llvm::DenseMap<::mlir::Operation *, int64_t>
-      notBefore; // recomputed op -> the anchor before it
+      notBefore; // op that must not run earlier -> the anchor before it
   ::llvm::SetVector<::mlir::Value> stored;
   ::llvm::DenseMap<::mlir::Value, int64_t> clusterOf; // stored value -> cluster
 };

@@ -37,6 +37,12 @@ bool isColumnVector(Value bias, ContractOp product) {
          llvm::all_of(rows, [&](char c) { return equation->lhs.contains(c); });
 }
 
+/// FP8 products of cuBLASLt add a bias of bf16, into bf16.
+bool takesBias(ContractOp product) {
+  return product.getScales().empty() ||
+         tensorType(product.getResult()).getElementType().isBF16();
+}
+
 struct FoldBiasPass : impl::FoldBiasPassBase<FoldBiasPass> {
   void runOnOperation() override {
     SmallVector<MapOp> sums;
@@ -50,14 +56,15 @@ struct FoldBiasPass : impl::FoldBiasPassBase<FoldBiasPass> {
             std::pair(map.getInputs()[1], map.getInputs()[0])}) {
         auto contract = product.getDefiningOp<ContractOp>();
         if (!contract || contract.getBias() || !product.hasOneUse() ||
-            !isColumnVector(bias, contract) ||
+            !isColumnVector(bias, contract) || !takesBias(contract) ||
             product.getType() != map.getResult(0).getType())
           continue;
         OpBuilder builder(map); // Here, where the bias is defined too.
         auto folded =
             ContractOp::create(builder, contract.getLoc(), contract.getType(),
                                contract.getEquationAttr(), contract.getLhs(),
-                               contract.getRhs(), bias);
+                               contract.getRhs(), contract.getScales(), bias);
+        folded->setDiscardableAttrs(contract->getDiscardableAttrDictionary());
         map.getResult(0).replaceAllUsesWith(folded.getResult());
         map.erase();
         contract.erase();

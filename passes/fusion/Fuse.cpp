@@ -191,7 +191,8 @@ private:
     for (Operation *op : members) {
       Operation *member = builder.clone(*op, mapping);
       for (StringRef passOnly :
-           {"transformer.backward", "transformer.recomputed"})
+           {"transformer.backward", "transformer.recomputed",
+            "transformer.not_before"})
         member->removeAttr(passOnly); // Equal kernels are one.
     }
     SmallVector<Value> yields = llvm::map_to_vector(

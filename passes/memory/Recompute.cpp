@@ -89,6 +89,10 @@ private:
   /// Notes which ops run again, and which others' results can be had in the
   /// backward pass: those that it reads itself, and those that cross layers.
   void classify(Operation *op) {
+    if (isScalar(op)) {
+      available.insert(op);
+      return;
+    }
     bool sourcesAvailable = llvm::all_of(op->getOperands(), [&](Value v) {
       return !v.getDefiningOp() || available.contains(v.getDefiningOp());
     });
@@ -101,6 +105,16 @@ private:
                             [&](Value v) { return layers.crosses(v); })) {
       available.insert(op);
     }
+  }
+
+  /// One number costs nothing to keep, and may be what a pass over a large
+  /// tensor, or a sum over ranks, has left.
+  static bool isScalar(Operation *op) {
+    return op->getNumResults() > 0 &&
+           llvm::all_of(op->getResultTypes(), [](Type type) {
+             auto tensor = dyn_cast<RankedTensorType>(type);
+             return tensor && tensor.getRank() == 0;
+           });
   }
 
   Policy policyOf(Operation *op) const {

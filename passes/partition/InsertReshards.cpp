@@ -164,10 +164,10 @@ private:
     SmallVector<Proposal> list;
     for (unsigned t = 0; t < table.numTensors(); ++t) {
       Value value = table.tensor(t);
-      bool isParameter =
-          isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()) ||
-          llvm::any_of(value.getUsers(),
-                       [](Operation *user) { return isa<AccumulateOp>(user); });
+      bool isParameter = isOfParameters(value) ||
+                         llvm::any_of(value.getUsers(), [](Operation *user) {
+                           return isa<AccumulateOp>(user);
+                         });
       list.push_back({&lies.emplace_back(home[value].dims), isParameter});
     }
     return list;
@@ -326,8 +326,12 @@ private:
             return mesh.axes[axis].name == one.axis;
           }))
         list.push_back(one);
-    return list.empty() ? "is a sum over " + axesText(actual[value].partial)
-                        : "sums over " + sharding::textOf(list);
+    bool isMax = actual[value].reduction == sharding::Reduction::max;
+    if (list.empty())
+      return (isMax ? "is a maximum over " : "is a sum over ") +
+             axesText(actual[value].partial);
+    return (isMax ? "takes the maximum over " : "sums over ") +
+           sharding::textOf(list);
   }
 
   std::string storedReason(StateKind kind, StringRef name, Value value,

@@ -24,6 +24,8 @@ FailureOr<Value> Lowering::view(Value value) {
 /// Names the parameter that an op reads, or else what it is.
 StringAttr Lowering::sourceOf(Operation *op) {
   std::string name;
+  if (auto noted = op->getAttrOfType<StringAttr>("transformer.parameter"))
+    return noted; // of a quantized product
   for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();
     if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(def))
@@ -120,6 +122,11 @@ LogicalResult Lowering::lowerContract(ContractOp op) {
     place->strides = {1};
     bias = Placement::view(builder, op.getLoc(), *place);
   }
+  SmallVector<Value> scales;
+  for (Value scale : op.getScales()) {
+    VIEW_OR_FAIL(at, scale);
+    scales.push_back(*at);
+  }
   auto at = [&](const Place &place) {
     return Placement::view(builder, op.getLoc(), place);
   };
@@ -129,7 +136,7 @@ LogicalResult Lowering::lowerContract(ContractOp op) {
       builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
       i64(bytesOfValues(op)),
       AccumulateAttr::get(builder.getContext(), destination->accumulate),
-      lhsView, rhsView, bias, dstView);
+      lhsView, rhsView, scales, bias, dstView);
   return success();
 }
 

@@ -188,6 +188,28 @@ void Lowering::describeState(func::FuncOp function) {
   ResultOp::create(builder, program.getLoc(), ResultKind::grad_norm, norm);
 }
 
+/// What -transformer-quantize could not know: how a dim that no rule of the
+/// spec names is split.
+static LogicalResult checkFloat8(ProgramOp program, int64_t unit) {
+  bool allFit = true;
+  program.walk([&](MatmulOp op) {
+    auto lhs = cast<MemRefType>(op.getLhs().getType()),
+         rhs = cast<MemRefType>(op.getRhs().getType());
+    int64_t sizes[] = {lhs.getDimSize(1), lhs.getDimSize(2), rhs.getDimSize(2)};
+    if (op.getScales().empty() ||
+        llvm::all_of(sizes, [&](int64_t size) { return size % unit == 0; }))
+      return;
+    allFit = false;
+    op.emitError() << "product '" << op.getSource() << "' of " << sizes[0]
+                   << " x " << sizes[1] << " by " << sizes[2]
+                   << " on a rank has FP8 operands, expected multiples of "
+                   << unit
+                   << "; split other dims, or set precision.matmul to "
+                      "\"compute\"";
+  });
+  return success(allFit);
+}
+
 namespace {
 struct LowerToSchedulePass
     : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
@@ -208,7 +230,8 @@ struct LowerToSchedulePass
     program.getBody().emplaceBlock();
     Lowering lowering(module, program, bucketBytes, rowBytes);
     if (failed(lowering.lowerMicrobatch(microbatch)) ||
-        failed(lowering.lowerUpdate(update)))
+        failed(lowering.lowerUpdate(update)) ||
+        (float8Unit > 0 && failed(checkFloat8(program, float8Unit))))
       return signalPassFailure();
     lowering.describeState(microbatch);
     microbatch.erase();

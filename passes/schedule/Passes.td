@@ -21,7 +21,8 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
-    Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">];
+    Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
+    Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -10,8 +10,8 @@ namespace meshwork::sharding {
 /// One tensor's sharding as an op's neighbour sees it.
 struct Proposal {
   const std::vector<Axes> *dims; // null: has nothing to say
-  bool isParameter; // of a parameter or of its gradient: does not move for
-                    // others
+  bool isParameter; // of a parameter, a copy of it, or its gradient: does not
+                    // move for others
 };
 
 class FactorTable {

@@ -41,6 +41,17 @@ std::string baseOf(Operation *op) {
              : StringRef(notes.values[last].name).split('/').first.str() + "/";
 }
 
+/// The parameter that `op` reads, or, of a quantized product, whose copy.
+StringRef parameterOf(Operation *op) {
+  if (auto noted = op->getAttrOfType<StringAttr>("transformer.parameter"))
+    return noted.getValue();
+  SmallVector<Value> operands(op->getOperands());
+  for (Value operand : llvm::reverse(operands))
+    if (auto parameter = operand.getDefiningOp<transformer::ParameterOp>())
+      return parameter.getName();
+  return "";
+}
+
 std::string nameOf(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() == 0 ? "tokens"
@@ -58,14 +69,11 @@ std::string nameOf(Value value) {
   }
   if (std::string state = accumulatedInto(value); !state.empty())
     return state;
-  SmallVector<Value> operands(op->getOperands());
-  for (Value operand : llvm::reverse(operands))
-    if (auto parameter = operand.getDefiningOp<transformer::ParameterOp>()) {
-      bool isGradient =
-          op->hasAttr("transformer.backward") || isa<HeadLossGradOp>(op);
-      return moduleOf(parameter.getName()).str() +
-             (isGradient ? " (input gradient)" : "");
-    }
+  if (StringRef parameter = parameterOf(op); !parameter.empty()) {
+    bool isGradient =
+        op->hasAttr("transformer.backward") || isa<HeadLossGradOp>(op);
+    return moduleOf(parameter).str() + (isGradient ? " (input gradient)" : "");
+  }
   return baseOf(op) + op->getName().stripDialect().str();
 }
 } // namespace

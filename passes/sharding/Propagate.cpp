@@ -117,7 +117,8 @@ private:
       Value value = table.tensor(t);
       for (const DimState &dim : states[value])
         dims[t].push_back(dim.priority <= level ? dim.axes : Axes());
-      proposals.push_back({&dims[t], parameters.contains(value)});
+      proposals.push_back(
+          {&dims[t], parameters.contains(value) || isOfParameters(value)});
     }
     std::vector<Axes> decided = table.decide(mesh, proposals, aggressive);
     bool changed = false;

@@ -107,6 +107,20 @@ static bool isLinearBody(MapOp map) {
                       [&](Value value) { return linear.contains(value); });
 }
 
+bool isOfParameters(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<transformer::ParameterOp>(op))
+    return true;
+  if (auto reshard = dyn_cast_or_null<mesh::ReshardOp>(op))
+    return isOfParameters(reshard.getInput());
+  auto map = dyn_cast_or_null<MapOp>(op);
+  auto hasDims = [](Value v) { return tensorType(v).getRank() > 0; };
+  return map && llvm::any_of(map.getInputs(), hasDims) &&
+         llvm::all_of(map.getInputs(), [&](Value v) {
+           return !hasDims(v) || isOfParameters(v);
+         });
+}
+
 bool isLinear(Operation *op) {
   if (auto map = dyn_cast<MapOp>(op))
     return isLinearBody(map);

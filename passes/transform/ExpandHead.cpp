@@ -169,9 +169,9 @@ private:
   void addWeightGradient(StringAttr equation, Value dlogits, Value hidden) {
     SmallVector<Operation *> users(op.getDweight().getUsers());
     bool isAccumulated = llvm::all_of(users, llvm::IsaPred<AccumulateOp>);
-    Value chunk =
-        ContractOp::create(b, op.getWeight().getType(), equation, dlogits,
-                           hidden, isAccumulated ? Value() : sumOfChunks);
+    Value chunk = ContractOp::create(b, op.getWeight().getType(), equation,
+                                     dlogits, hidden, ValueRange(),
+                                     isAccumulated ? Value() : sumOfChunks);
     if (!isAccumulated)
       sumOfChunks = chunk;
     else

@@ -38,6 +38,21 @@ def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
     Option<"gradients", "gradients", "std::string", "\"f32\"", "f32 or bf16">];
 }
 
+def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
+  let summary = "Lets the products of linear layers multiply in FP8";
+  let description = [{
+    Before: `@microbatch`, with the types that are stored. After: a `contract`
+    with a parameter, and those of its gradients, read f8 where each rank's
+    sizes are multiples of 16: a `map` scales and rounds each operand, to e4m3,
+    or e5m2 where it is a gradient, with the summed dims last, and the sum is
+    scaled back. The scale is a power of two from the operand's largest
+    magnitude, a `reduce max`.
+    `contract "te,fe->tf" %x, %w` becomes `contract "te,fe->tf" %qx, %qw scaled %sx, %sw`.
+  }];
+  let options = [
+    ListOption<"splits", "splits", "std::string", "dims that ranks share, like ffn=2: a rank's size of them counts">];
+}
+
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
   let summary = "Replaces head_loss_grad by chunks of tokens";
   let description = [{

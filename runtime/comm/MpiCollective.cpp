@@ -61,7 +61,7 @@ MpiCollective::Message MpiCollective::needs(const std::vector<Move> &of,
       message.slices.push_back({move.part, &move.box, at, last, message.bytes});
       message.bytes += static_cast<size_t>(last - at) * width;
     }
-    message.bytes = (message.bytes + 3) / 4 * 4; // A part may be bf16.
+    message.bytes = (message.bytes + 3) / 4 * 4; // A part may be narrower.
   }
   return message;
 }

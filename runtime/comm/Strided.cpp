@@ -85,8 +85,10 @@ void copyRun(const std::byte *src, int64_t srcStride, std::byte *dst,
     std::memcpy(dst, src, static_cast<size_t>(count * width));
   else if (width == 4)
     copyElements<uint32_t>(src, srcStride, dst, dstStride, count);
-  else
+  else if (width == 2)
     copyElements<uint16_t>(src, srcStride, dst, dstStride, count);
+  else
+    copyElements<uint8_t>(src, srcStride, dst, dstStride, count);
 }
 
 void zeroRun(std::byte *dst, int64_t dstStride, int64_t count, int64_t width) {

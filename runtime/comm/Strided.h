@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/functional/function_ref.h"
-#include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Types.h"
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ struct Strided {
   std::vector<int64_t> shape, strides;
 
   int64_t elements() const;
-  int64_t width() const { return dtype == plan::DType::bf16 ? 2 : 4; }
+  int64_t width() const { return plan::bytesOf(dtype); }
   bool operator==(const Strided &) const = default;
 };
 

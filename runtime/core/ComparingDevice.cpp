@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/core/Bf16.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/Float8.h"
 #include "runtime/core/Operands.h"
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,8 @@ double element(plan::DType type, const std::byte *at) {
     std::memcpy(&bits, at, sizeof(bits));
     return static_cast<double>(fromBf16(bits));
   }
+  if (plan::isFloat8(type))
+    return static_cast<double>(fromFloat8(type, std::to_integer<uint8_t>(*at)));
   if (type == plan::DType::i32) {
     int32_t value;
     std::memcpy(&value, at, sizeof(value));
@@ -44,6 +47,8 @@ Allowance allowance(plan::DType type, bool inexact) {
     return {0, 0};
   if (type == plan::DType::bf16)
     return {0x1p-6, 0.03};
+  if (plan::isFloat8(type)) // One place of the last bit.
+    return {type == plan::DType::e4m3 ? 0x1p-3 : 0x1p-2, 0.03};
   return inexact ? Allowance{0x1p-9, 0.01} : Allowance{0x1p-15, 1e-4};
 }
 
@@ -101,7 +106,8 @@ private:
     absl::Status status;
     inexact = false;
     forEachOperand(one, [&](const Operand &operand) {
-      inexact |= program.views[operand.view].dtype == plan::DType::bf16;
+      plan::DType type = program.views[operand.view].dtype;
+      inexact |= type == plan::DType::bf16 || plan::isFloat8(type);
       if (status.ok())
         status =
             tested->write(program.places[operand.view], bytesOf(operand.view));

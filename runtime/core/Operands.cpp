@@ -35,6 +35,10 @@ void visitLaunch(const plan::Launch &op, Visit visit) {
 void visitMatmul(const plan::Matmul &op, Visit visit) {
   in(visit, op.lhs(), "lhs");
   in(visit, op.rhs(), "rhs");
+  if (op.lhs_scale() != plan::noView)
+    in(visit, op.lhs_scale(), "lhs_scale");
+  if (op.rhs_scale() != plan::noView)
+    in(visit, op.rhs_scale(), "rhs_scale");
   if (op.bias() != plan::noView)
     in(visit, op.bias(), "bias");
   accumulated(visit, op.dst(), "dst", op.accumulate());

@@ -74,7 +74,7 @@ absl::Status checkShapes(const Site &site, const Pair &pair) {
   if (pair.src.dtype != pair.dst.dtype)
     return bad("src is ", describe(pair.src), ", dst ", describe(pair.dst),
                ", expected one element type");
-  if (reduces(kind) && pair.src.dtype == plan::DType::i32)
+  if (reduces(kind) && !plan::isWideFloat(pair.src.dtype))
     return bad("integers cannot be reduced");
   if (pair.src.shape.size() != pair.dst.shape.size())
     return bad("src is ", describe(pair.src), ", dst ", describe(pair.dst),

@@ -6,7 +6,7 @@ namespace meshwork::runtime {
 namespace {
 using Shape = absl::Span<const int64_t>;
 
-bool isFloat(const ViewInfo &view) { return view.dtype != plan::DType::i32; }
+bool isFloat(const ViewInfo &view) { return plan::isWideFloat(view.dtype); }
 
 absl::Status expectFloat(const ViewInfo &view, const char *role, size_t dims) {
   if (!isFloat(view) || view.shape.size() != dims)
@@ -37,16 +37,53 @@ absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
   return absl::OkStatus();
 }
 
+absl::Status checkScale(const ProgramCheck &c, uint32_t view, bool isNeeded,
+                        const char *role) {
+  if (view == plan::noView)
+    return isNeeded ? bad("there is no ", role,
+                          ", expected one beside operands "
+                          "of 8 bits")
+                    : absl::OkStatus();
+  const ViewInfo &scale = c.views[view];
+  if (!isNeeded)
+    return bad("there is a ", role,
+               ", expected none without operands of 8 "
+               "bits");
+  if (scale.dtype == plan::DType::f32 && scale.elements == 1)
+    return absl::OkStatus();
+  return bad(role, " is ", describe(scale), ", expected one f32");
+}
+
+/// Of 8 bits both operands or none, and with scales.
+absl::Status checkMultiplied(const ProgramCheck &c, const plan::Matmul &op) {
+  const ViewInfo &lhs = c.views[op.lhs()], &rhs = c.views[op.rhs()];
+  bool narrow = plan::isFloat8(lhs.dtype);
+  if (!narrow) {
+    MESHWORK_RETURN_IF_ERROR(expectFloat(lhs, "lhs", 3));
+    MESHWORK_RETURN_IF_ERROR(expectFloat(rhs, "rhs", 3));
+  } else if (lhs.shape.size() != 3 || rhs.shape.size() != 3 ||
+             !plan::isFloat8(rhs.dtype) ||
+             (lhs.dtype == plan::DType::e5m2 && rhs.dtype == lhs.dtype)) {
+    return bad("lhs is ", describe(lhs), " and rhs ", describe(rhs),
+               ", expected both of 8 bits and not both e5m2, with 3 dims");
+  } else if (lhs.strides[2] != 1 || rhs.strides[1] != 1) {
+    return bad("lhs is ", describe(lhs), " and rhs ", describe(rhs),
+               ", expected both dense along the dim that is summed");
+  }
+  MESHWORK_RETURN_IF_ERROR(checkScale(c, op.lhs_scale(), narrow, "lhs_scale"));
+  return checkScale(c, op.rhs_scale(), narrow, "rhs_scale");
+}
+
 absl::Status check(const ProgramCheck &c, const plan::Matmul &op) {
   const ViewInfo &lhs = c.views[op.lhs()], &rhs = c.views[op.rhs()],
                  &dst = c.views[op.dst()];
-  MESHWORK_RETURN_IF_ERROR(expectFloat(lhs, "lhs", 3));
-  MESHWORK_RETURN_IF_ERROR(expectFloat(rhs, "rhs", 3));
+  MESHWORK_RETURN_IF_ERROR(checkMultiplied(c, op));
   MESHWORK_RETURN_IF_ERROR(expectFloat(dst, "dst", 3));
   MESHWORK_RETURN_IF_ERROR(checkAccumulate(op.accumulate()));
   int64_t b = lhs.shape[0], m = lhs.shape[1], k = lhs.shape[2],
           n = rhs.shape[2];
-  MESHWORK_RETURN_IF_ERROR(expectView(rhs, "rhs", lhs.dtype, {b, k, n}));
+  plan::DType type = plan::isFloat8(lhs.dtype) ? rhs.dtype : lhs.dtype;
+  MESHWORK_RETURN_IF_ERROR(expectView(rhs, "rhs", type, {b, k, n}));
   MESHWORK_RETURN_IF_ERROR(expectView(dst, "dst", dst.dtype, {b, m, n}));
   for (const ViewInfo *view : {&lhs, &rhs, &dst})
     if (view->strides[1] != 1 && view->strides[2] != 1)

@@ -81,7 +81,7 @@ absl::Status checkPart(const ProgramCheck &check,
     return bad(role, " is ", describe(**view), ", expected its block [",
                absl::StrJoin(shape, ","), "], or in other dims ", elements,
                " contiguous elements");
-  if ((*view)->dtype == plan::DType::i32 ||
+  if (!plan::isWideFloat((*view)->dtype) ||
       (isF32 && (*view)->dtype != plan::DType::f32))
     return bad(role, " is ", describe(**view), ", expected f32",
                isF32 ? "" : " or bf16");

@@ -1,8 +1,10 @@
 #include "runtime/core/Replay.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/core/Float8.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -10,19 +12,22 @@ namespace meshwork::runtime {
 namespace {
 
 /// The exponent bits of f32 and bf16 lie at the same place of the upper half.
-bool isNonFinite(const std::byte *at, bool wide, bool &isNan) {
+bool isNonFinite(const std::byte *at, plan::DType type, bool &isNan) {
   uint32_t bits = 0;
-  std::memcpy(&bits, at, wide ? 4 : 2); // little endian
-  if (!wide)
+  std::memcpy(&bits, at, sizeOf(type)); // little endian
+  if (type == plan::DType::bf16)
     bits <<= 16;
+  if (plan::isFloat8(type))
+    bits =
+        std::bit_cast<uint32_t>(fromFloat8(type, static_cast<uint8_t>(bits)));
   isNan = (bits & 0x7fffffffu) > 0x7f800000u;
   return (bits & 0x7f800000u) == 0x7f800000u;
 }
 
 const char *scan(const ViewInfo &view, const std::byte *data, size_t dim) {
-  bool wide = view.dtype == plan::DType::f32, isNan = false;
+  bool isNan = false;
   if (dim == view.shape.size()) {
-    if (!isNonFinite(data, wide, isNan))
+    if (!isNonFinite(data, view.dtype, isNan))
       return nullptr;
     return isNan ? "NaN" : "infinity";
   }

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Types.h"
 #include <string>
 #include <vector>
 
@@ -28,9 +28,7 @@ struct ViewInfo {
 };
 
 /// 4 for f32 and i32, 2 for bf16.
-inline uint64_t sizeOf(plan::DType dtype) {
-  return dtype == plan::DType::bf16 ? 2 : 4;
-}
+inline uint64_t sizeOf(plan::DType dtype) { return plan::bytesOf(dtype); }
 
 /// An empty list may be absent from a FlatBuffer; this is the one to read.
 template <typename T>

@@ -87,6 +87,56 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ChunkShapes,
                                          Shape{3, 7, 1, 4}, Shape{2, 2, 12, 1},
                                          Shape{1, 1, 300, 2}));
 
+// The largest y of each column and of all.
+constexpr const char *maxima = R"(
+#rc = #transformer.dims<sequence, embed>
+#d = #transformer.dims<embed>
+#r = #transformer.dims<sequence>
+!x = tensor<$Rx$Dxbf16, #rc>
+!w = tensor<$Dxf32, #d>
+!p = tensor<$Kx$Dxf32, #transformer.dims<chunk, embed>>
+!t = tensor<$Kxf32, #transformer.dims<chunk>>
+func.func @f(%x: !x) -> (!p, !t) {
+  %r:2 = transformer.fused rows #r cols #d ins(%x : !x) -> !p, !t {
+  ^bb0(%a: !x):
+    %cs = transformer.reduce max %a over #r : !x -> !w
+    %ts = transformer.reduce max %a over #rc : !x -> tensor<f32>
+    transformer.yield %cs, %ts : !w, tensor<f32>
+  }
+  return %r#0, %r#1 : !p, !t
+}
+)";
+
+TEST(ChunkTest, TakesMaximaOfRows) {
+  for (const std::string &arch : runnableArchs())
+    for (auto [rows, cols, chunks] :
+         {std::tuple<int64_t, int64_t, int64_t>{38, 100, 8},
+          {5, 768, 5},
+          {7, 1, 3},
+          {2, 300, 4}}) {
+      Kernel kernel(fill(maxima, {{"R", std::to_string(rows)},
+                                  {"D", std::to_string(cols)},
+                                  {"K", std::to_string(chunks)}}),
+                    arch);
+      ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+      // All below zero, so that a cleared place would show.
+      auto x = toBf16(randomFloats(rows * cols, -9, -1));
+      std::vector<float> part(chunks * cols, NAN), total(chunks, NAN);
+      kernel.run({x.data(), part.data(), total.data()});
+      for (int64_t c = 0; c < chunks; ++c) {
+        float all = -HUGE_VALF;
+        for (int64_t d = 0; d < cols; ++d) {
+          float most = -HUGE_VALF;
+          for (int64_t r = c * rows / chunks; r < (c + 1) * rows / chunks; ++r)
+            most = std::max(most, fromBf16(x[r * cols + d]));
+          ASSERT_EQ(part[c * cols + d], most) << c << " " << d;
+          all = std::max(all, most);
+        }
+        ASSERT_EQ(total[c], all);
+      }
+    }
+}
+
 // Rows alone: the sum of squares of a vector.
 constexpr const char *vectorSum = R"(
 #d = #transformer.dims<embed>

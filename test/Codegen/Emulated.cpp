@@ -36,9 +36,10 @@ private:
 } // namespace
 
 std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel,
-                        ArrayRef<uint64_t> arguments, ArrayRef<Bytes> memory) {
+                        ArrayRef<uint64_t> arguments, ArrayRef<Bytes> memory,
+                        StringRef arch) {
   auto target =
-      target::resolveCudaTarget("sm_80", [&] { return module.emitError(); });
+      target::resolveCudaTarget(arch, [&] { return module.emitError(); });
   auto texts = target::compileToPtx({module, nullptr, {}}, *target);
   if (failed(texts))
     return "no PTX";

@@ -20,6 +20,7 @@ struct Bytes {
 /// stored there is for the caller to see. Returns what went wrong, or nothing.
 std::string runEmulated(mlir::gpu::GPUModuleOp module, const GpuKernel &kernel,
                         llvm::ArrayRef<uint64_t> arguments,
-                        llvm::ArrayRef<Bytes> memory);
+                        llvm::ArrayRef<Bytes> memory,
+                        llvm::StringRef arch = "sm_80");
 
 } // namespace meshwork::codegen::test

@@ -52,13 +52,6 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Dynamic", "4x?x8xf32", ROWS, "heads, cols",
             "transformer.reduce add %a over <heads, cols> : !x -> " ROWS, ROWS,
             "expected a static shape"},
-        Bad{"MaximumOverRows", "4x3x8xf32",
-            "tensor<2x3x8xf32, #transformer.dims<chunk, heads, cols>>",
-            "heads, cols",
-            "transformer.reduce max %a over <rows> : !x -> tensor<3x8xf32, "
-            "#transformer.dims<heads, cols>>",
-            "tensor<3x8xf32, #transformer.dims<heads, cols>>",
-            "takes a maximum over rows, expected a sum"},
         Bad{"NoChunks", "4x3x8xf32",
             "tensor<3x8xf32, #transformer.dims<heads, cols>>", "heads, cols",
             "transformer.reduce add %a over <rows> : !x -> tensor<3x8xf32, "

@@ -356,6 +356,30 @@ TEST(GpuSumsOverRows, AgreeWithTheCpu) {
     }
 }
 
+/// The same cluster with maxima in the place of sums.
+std::string maximaOf(std::string text) {
+  constexpr std::string_view sum = "reduce add", maximum = "reduce max";
+  for (size_t at = 0; (at = text.find(sum, at)) != std::string::npos;)
+    text.replace(at, sum.size(), maximum);
+  return text;
+}
+
+TEST(GpuMaximaOverRows, AgreeWithTheCpu) {
+  for (auto [rows, cols, chunks] :
+       {std::tuple<int64_t, int64_t, int64_t>{77, 768, 8},
+        {13, 100, 4},
+        {37, 37, 32},
+        {2, 20011, 2},
+        {300, 5, 3}})
+    for (const char *type : {"f32", "bf16"})
+      for (const char *text : {columnSums, chunkSums, squares}) {
+        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " +
+                     type);
+        expectCpuResults(maximaOf(sized(text, rows, cols, type, chunks)),
+                         {.relative = 0});
+      }
+}
+
 constexpr const char *chunksOfScalar = R"(
 #h = #transformer.dims<chunk>
 !k = tensor<$Kxf32, #h>

@@ -151,6 +151,39 @@ TEST(Convert, PairsHaveTheFirstSourceOnTop) {
       });
 }
 
+/// The nearest of all numbers of 8 bits, of two the even one.
+u16 nearest8(float x, int mantissaBits, int bias, double largest) {
+  if (x != x)
+    return 0x7f;
+  auto valueOf = [&](int bits) {
+    int exponent = bits >> mantissaBits;
+    double fraction =
+        std::ldexp(double(bits & ((1 << mantissaBits) - 1)), -mantissaBits);
+    return exponent ? std::ldexp(1 + fraction, exponent - bias)
+                    : std::ldexp(fraction, 1 - bias);
+  };
+  int best = 0;
+  double magnitude = std::min(double(std::fabs(x)), largest);
+  for (int bits = 0; bits < 0x7f && valueOf(bits) <= largest; ++bits) {
+    double distance = std::fabs(valueOf(bits) - magnitude),
+           least = std::fabs(valueOf(best) - magnitude);
+    if (distance < least || (distance == least && bits % 2 == 0))
+      best = bits;
+  }
+  return u16(best | (std::signbit(x) ? 0x80 : 0));
+}
+
+TEST(Convert, PairsOf8Bits) {
+  Snippet<u16, float, float>("cvt.rn.satfinite.e4m3x2.f32 %d, %a, %b;")
+      .check([](float a, float b) {
+        return u16(nearest8(a, 3, 7, 448) << 8 | nearest8(b, 3, 7, 448));
+      });
+  Snippet<u16, float, float>("cvt.rn.satfinite.e5m2x2.f32 %d, %a, %b;")
+      .check([](float a, float b) {
+        return u16(nearest8(a, 2, 15, 57344) << 8 | nearest8(b, 2, 15, 57344));
+      });
+}
+
 TEST(Convert, Tf32RoundsTo10Bits) {
   Snippet<u32, float>("cvt.rna.tf32.f32 %d, %a;").check([](float a) {
     u32 bits = std::bit_cast<u32>(a);

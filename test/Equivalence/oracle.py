@@ -23,9 +23,10 @@ def gradients(config, weights, tokens, targets, drop=models.no_drop):
 
 
 def train(config, arrays, ids, batch, sequence, rates, seed=0, dtype=torch.float64,
-          **optimizer):
+          wrap=dict, **optimizer):
     """(losses, gradient norms, weights) of len(rates) optimizer steps. In bf16 the
-    model runs on rounded copies of f32 masters, as mixed precision does."""
+    model runs on rounded copies of f32 masters, as mixed precision does. `wrap`
+    makes of the weights what the model reads."""
     low = dtype == torch.bfloat16
     masters = models.weights_from(config, arrays, torch.float32 if low else dtype)
     adamw = AdamW(masters, **optimizer)
@@ -35,7 +36,7 @@ def train(config, arrays, ids, batch, sequence, rates, seed=0, dtype=torch.float
         used = masters
         if low:
             used = {n: w.detach().bfloat16().requires_grad_() for n, w in masters.items()}
-        loss = models.loss(config, used, tokens, targets)
+        loss = models.loss(config, wrap(used), tokens, targets)
         loss.backward()
         if low:
             for name, weight in masters.items():

@@ -77,19 +77,20 @@ def tiny_plans(out):
 
 def compared_plans(out):
     for name, shape in cases.COMPARED.items():
-        for compute in ("bf16", "f32"):
-            spec = sections({"dp": 1}, shape["micro"], shape["micro"], shape["sequence"], compute,
-                            "cuda", "native")
+        for precision, keys in cases.PRECISIONS.items():
+            spec = sections({"dp": 1}, shape["micro"], shape["micro"], shape["sequence"],
+                            keys["compute"], "cuda", "native", precision=keys)
             # Two layers are as many kinds of instructions as twelve.
             layers = {"n_layer": 2} if "n_layer" in example(name) else {"num_hidden_layers": 2}
-            compile_plan(out, f"compare-{name}-{compute}", {**example(name), **layers}, spec,
+            compile_plan(out, f"compare-{name}-{precision}", {**example(name), **layers}, spec,
                          "--with-cpu-code", "x86-64-v3")
 
 
 def timed_plans(out):
     for name, case in cases.TIMED.items():
         spec = sections({"dp": 1}, case["batch"], case["batch"], cases.SEQUENCE, "bf16", "cuda",
-                        "native", recompute={"policy": case["recompute"]})
+                        "native", recompute={"policy": case["recompute"]},
+                        precision=cases.PRECISIONS[case.get("precision", "bf16")])
         config = cases.config(example(case["from"]), case["changes"])
         compile_plan(out, f"timed-{name}", config, spec)
         (out / "configs" / f"{name}.json").write_text(json.dumps(config))

@@ -17,7 +17,10 @@ TINY_BATCH, TINY_SEQUENCE = 4, 64
 # Real shapes whose every instruction is compared with the CPU's, one step.
 COMPARED = {"gpt2-124m": {"micro": 2, "sequence": 1024}, "llama-30m": {"micro": 2, "sequence": 1024}}
 
-# Whole steps that are timed: sequences of 1024 tokens, bf16, one microbatch.
+PRECISIONS = {"f32": {"compute": "f32"}, "bf16": {"compute": "bf16"},
+              "fp8": {"compute": "bf16", "matmul": "fp8"}}
+
+# Whole steps that are timed: sequences of 1024 tokens, one microbatch.
 GPT2_XL = {"n_embd": 1600, "n_layer": 48, "n_head": 25}
 LLAMA_1B = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22,
             "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
@@ -25,6 +28,8 @@ TIMED = {
     "gpt2-124m": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none"},
     "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "recompute": "selective"},
     "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective"},
+    "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
+                     "precision": "fp8"},
 }
 SEQUENCE = 1024
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "attention_dropout": 0.0}

@@ -149,10 +149,10 @@ class Report:
 
 def kernels(report, out):
     for name in cases.COMPARED:
-        for compute in ("f32", "bf16"):
-            done = call([*RUN, plan(f"compare-{name}-{compute}"), *DATA, "--steps", 1, "--compare-cpu"])
+        for precision in cases.PRECISIONS:
+            done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, "--steps", 1, "--compare-cpu"])
             lines = [x for x in done.stdout.splitlines() if "of what rounding allows" in x]
-            report.add(f"kernels {name} {compute}", done.returncode == 0 and bool(lines),
+            report.add(f"kernels {name} {precision}", done.returncode == 0 and bool(lines),
                        done.stderr.strip()[-600:] or "every instruction as on the CPU", lines=lines)
 
 

@@ -99,4 +99,36 @@ TEST(StochasticRounding, IsThatOfOneRank) {
       << "nothing was rounded";
 }
 
+/// A scale that were not of the whole tensor would round otherwise, by 2^-4 of
+/// an element, where sums in double precision differ by 2^-50.
+TEST(Float8, IsThatOfOneRank) {
+  std::vector<Strategy> strategies = {{.dp = 2},
+                                      {.tp = 2},
+                                      {.tp = 2, .sequenceParallel = true},
+                                      {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
+                                      {.dp = 2, .zero = 3, .zeroAxes = {"dp"}},
+                                      {.dp = 2,
+                                       .fsdp = 2,
+                                       .tp = 2,
+                                       .sequenceParallel = true,
+                                       .zero = 3,
+                                       .zeroAxes = {"dp", "fsdp"}}};
+  std::string plain = "compute = \"f32\"", fp8 = plain + "\nmatmul = \"fp8\"";
+  TinySizes sizes{.keyHeads = 2, .tied = true, .ffn = 32, .hidden = 64};
+  std::string model = tinyLlama(sizes);
+  for (Strategy strategy : strategies) {
+    strategy.sequence = 8;
+    strategy.precision = fp8;
+    checkStrategy(model, strategy);
+  }
+  Strategy narrow = strategies[0], wide = strategies[0];
+  narrow.sequence = wide.sequence = 8;
+  narrow.precision = fp8;
+  wide.precision = plain;
+  EXPECT_NE(compareSteps(expectedStep(model, narrow, 12),
+                         expectedStep(model, wide, 12), 1e-4),
+            "")
+      << "nothing was rounded";
+}
+
 } // namespace

@@ -245,6 +245,16 @@ TEST(SpecErrors, Precision) {
                 "precision.compute \"f32\""));
   EXPECT_THAT(errorsOf(good, {"precision.rounding=up"}),
               HasSubstr("precision.rounding: found \"up\", expected"));
+  EXPECT_THAT(errorsOf(good, {"target.device=cuda", "target.arch=sm_80",
+                              "precision.matmul=fp8"}),
+              HasSubstr("precision.matmul: found \"fp8\" with target.arch "
+                        "\"sm_80\", whose tensor cores multiply nothing of 8 "
+                        "bits; expected \"compute\", or target.arch "
+                        "\"sm_90a\" or \"sm_100\""));
+  EXPECT_THAT(errorsOf(good, {"precision.matmul=fp4"}),
+              HasSubstr("precision.matmul: found \"fp4\", expected "
+                        "\"compute\" or \"fp8\""));
+  EXPECT_THAT(errorsOf(good, {"precision.matmuls=fp8"}), HasSubstr("matmul"));
 }
 
 // Every prefix and every single changed byte of a spec ends in a result.

@@ -33,6 +33,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.gradients, Type::bf16);
   EXPECT_EQ(spec.rounding, "nearest");
+  EXPECT_FALSE(spec.fp8);
   EXPECT_EQ(spec.optimizer.beta2, 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
   EXPECT_EQ(spec.device, Device::cpu);
@@ -63,6 +64,7 @@ compute = "bf16"
 master = "f32"
 gradients = "f32"
 rounding = "stochastic"
+matmul = "fp8"
 [optimizer]
 kind = "adamw"
 beta1 = 0.8
@@ -81,6 +83,8 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.microbatches(), 8u);
   EXPECT_EQ(spec.shard.size(), 6u); // and kv_heads, ffn, vocab
   EXPECT_EQ(spec.gradients, Type::f32);
+  EXPECT_TRUE(spec.fp8);
+  EXPECT_THAT(print(spec), HasSubstr("matmul = \"fp8\"\n"));
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.rounding, "stochastic");
   EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
 
-static bool isMax(ReduceOp reduce) {
+bool BlockKernel::isMax(ReduceOp reduce) {
   return reduce.getKind() == Reduction::max;
 }
 
@@ -274,7 +274,8 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
     for (unsigned i = 0; i < walk.results.size(); ++i)
       if (walk.isChunked(i) && reductionOf(i) == reduce)
         carried[i * geometry.vectors] =
-            body.add(carried[i * geometry.vectors], total);
+            body.combine(body.builder(), isMax(reduce),
+                         carried[i * geometry.vectors], total);
   }
 }
 
@@ -346,19 +347,23 @@ void BlockKernel::emitChunk() {
 }
 
 void BlockKernel::addRowToChunk() {
-  auto zeroUnless = [&](Value part, Value condition) {
-    if (!condition)
-      return part;
-    return op([&](OpBuilder &b, Location loc) -> Value {
-      Value zero = isa<VectorType>(part.getType())
-                       ? body.spread(b, body.identity(false))
-                       : body.identity(false);
-      return arith::SelectOp::create(b, loc, condition, part, zero);
-    });
-  };
   for (unsigned i = 0; i < walk.results.size(); ++i) {
     if (!walk.isChunked(i))
       continue;
+    bool takesMax = isMax(reductionOf(i));
+    auto onlyIf = [&](Value condition, Value part) {
+      if (!condition)
+        return part;
+      return op([&](OpBuilder &b, Location loc) -> Value {
+        Value none = body.identity(takesMax);
+        if (isa<VectorType>(part.getType()))
+          none = body.spread(b, none);
+        return arith::SelectOp::create(b, loc, condition, part, none);
+      });
+    };
+    auto take = [&](Value &sum, Value part) {
+      sum = body.combine(body.builder(), takesMax, sum, part);
+    };
     Value input = reductionOf(i).getInput();
     bool alongRow =
         llvm::any_of(reductionOf(i).getDims().getNames(), [&](StringAttr name) {
@@ -371,20 +376,18 @@ void BlockKernel::addRowToChunk() {
         (!alongRow ||
          walk.cols.empty())) { // a value per row, of one of its threads
       Value first = geometry.threadsPerRow > 1 ? isZero(ofRowThread) : Value();
-      Value &sum = carried[i * geometry.vectors];
-      sum = body.add(
-          sum, zeroUnless(body.eval(input).value, both(first, rowExists)));
+      take(carried[i * geometry.vectors],
+           onlyIf(both(first, rowExists), body.eval(input).value));
       continue;
     }
     for (Place &place : places) {
       body.setPlace(&place);
       Value part = body.spread(body.builder(), body.eval(input).value);
       if (!columns)
-        part = onlyExisting(part, body.identity(false));
-      Value &sum = carried[i * geometry.vectors + (columns ? place.number : 0)];
-      sum = body.add(
-          sum, columns ? zeroUnless(part, rowExists)
-                       : combineLanes(zeroUnless(part, rowExists), false));
+        part = onlyExisting(part, body.identity(takesMax));
+      part = onlyIf(rowExists, part);
+      take(carried[i * geometry.vectors + (columns ? place.number : 0)],
+           columns ? part : combineLanes(part, takesMax));
     }
     body.setPlace(nullptr);
   }

@@ -46,6 +46,7 @@ private:
   llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
   mlir::Value onlyExisting(mlir::Value part, mlir::Value otherwise);
   transformer::ReduceOp reductionOf(unsigned result);
+  static bool isMax(transformer::ReduceOp reduce);
 
   // BlockSums.cpp
   mlir::Value combineLanes(mlir::Value vector, bool isMax);

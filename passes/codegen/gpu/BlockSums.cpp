@@ -88,16 +88,17 @@ Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
   return shuffle(sum, isMax, group);
 }
 
-/// A zero for each chunk result's sums; results that are none have an unused
-/// one.
+/// What adds nothing to each chunk result; results that are none have an
+/// unused zero.
 void BlockKernel::initChunk() {
   carried.clear();
   for (unsigned i = 0; i < walk.results.size(); ++i)
     for (int64_t k = 0; k < geometry.vectors; ++k) {
-      bool columns = walk.isChunked(i) && !isChunkScalar(walk, i);
-      carried.push_back(columns
-                            ? body.spread(body.builder(), body.identity(false))
-                            : body.identity(false));
+      bool isChunked = walk.isChunked(i);
+      Value start = body.identity(isChunked && isMax(reductionOf(i)));
+      carried.push_back(isChunked && !isChunkScalar(walk, i)
+                            ? body.spread(body.builder(), start)
+                            : start);
     }
 }
 
@@ -114,11 +115,14 @@ void BlockKernel::storeChunk() {
       storeChunkColumns(i, sums);
       continue;
     }
-    Value total = reduceThreads(sums.front(), false, geometry.block());
+    Value total =
+        reduceThreads(sums.front(), isMax(reductionOf(i)), geometry.block());
     Value first = isZero(thread);
     body.storeResult(
         i, total,
         geometry.columnBlocks > 1 ? both(first, isZero(blockColumn)) : first);
+    if (shared)
+      barrier(); // a result that follows takes the same memory
   }
 }
 
@@ -142,9 +146,10 @@ void BlockKernel::storeChunkColumns(unsigned result, ArrayRef<Value> sums) {
   for (Place &place : places) {
     Value sum = sums[place.number];
     for (int64_t row = 1; row < geometry.rowsAtOnce; ++row)
-      sum = body.add(sum, LLVM::LoadOp::create(
-                              b, body.loc(), sum.getType(),
-                              addressOf(place, body.number(row)), alignment));
+      sum = body.combine(
+          b, isMax(reductionOf(result)), sum,
+          LLVM::LoadOp::create(b, body.loc(), sum.getType(),
+                               addressOf(place, body.number(row)), alignment));
     body.setPlace(&place);
     body.storeResult(result, sum,
                      geometry.rowsAtOnce > 1 ? isZero(rowOfBlock) : Value());

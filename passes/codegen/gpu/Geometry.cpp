@@ -62,13 +62,14 @@ Vertical verticalOf(const Walk &walk) {
   return vertical;
 }
 
-/// 16 bytes of the smallest elements.
+/// 16 bytes of the smallest elements, though no more than 8 elements: a thread
+/// has no registers for what a vector of more f8 is computed from.
 int64_t widestOf(const Walk &walk) {
   int64_t width = 4;
   for (const Access &access :
        llvm::concat<const Access>(walk.inputs, walk.results))
     if (walk.hasCols(access))
-      width = std::max(width, 16 / bytesOf(access));
+      width = std::max(width, std::min<int64_t>(8, 16 / bytesOf(access)));
   return width;
 }
 

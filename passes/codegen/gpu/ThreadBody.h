@@ -133,6 +133,9 @@ private:
   }
   ThreadValue loadStored(unsigned number, int64_t rotation);
   mlir::Value loadAt(mlir::OpBuilder &b, unsigned number, mlir::Value from);
+  /// Rounds to what is stored for `element`.
+  mlir::Value toStorage(mlir::OpBuilder &b, mlir::Value value,
+                        mlir::Type element);
   void storeAt(mlir::OpBuilder &b, unsigned number, mlir::Value to,
                mlir::Value stored);
   void storeLanes(mlir::OpBuilder &b, unsigned number, mlir::Value to,

@@ -231,18 +231,68 @@ void ThreadBody::storeLanes(OpBuilder &b, unsigned number, Value to,
   }
 }
 
+/// Two f32 in one instruction, the first in the high byte (PTX ISA, cvt with
+/// packing): to nearest even, what is beyond the range to its end, NaN to NaN.
+static Value packFloat8(OpBuilder &b, Location loc, Value high, Value low,
+                        Type element) {
+  StringRef text = isa<Float8E5M2Type>(element)
+                       ? "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;"
+                       : "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;";
+  return LLVM::InlineAsmOp::create(
+             b, loc, b.getI16Type(), ValueRange{high, low}, text, "=h,f,f",
+             /*has_side_effects=*/false,
+             /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+             LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
+static Value toFloat8OfPtx(OpBuilder &b, Location loc, Value value,
+                           Type element) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  if (!vector || vector.getNumElements() % 2) {
+    auto one = [&](Value x) -> Value {
+      Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+      return arith::TruncIOp::create(b, loc, b.getI8Type(),
+                                     packFloat8(b, loc, zero, x, element));
+    };
+    if (!vector)
+      return one(value);
+    Value all = LLVM::UndefOp::create(b, loc, vector.clone(b.getI8Type()));
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      all = vector::InsertOp::create(
+          b, loc, one(vector::ExtractOp::create(b, loc, value, i)), all, i);
+    return all;
+  }
+  int64_t pairs = vector.getNumElements() / 2;
+  auto type = VectorType::get({pairs}, b.getI16Type());
+  Value all = LLVM::UndefOp::create(b, loc, type);
+  for (int64_t i = 0; i < pairs; ++i) {
+    Value low = vector::ExtractOp::create(b, loc, value, 2 * i),
+          high = vector::ExtractOp::create(b, loc, value, 2 * i + 1);
+    all = vector::InsertOp::create(
+        b, loc, packFloat8(b, loc, high, low, element), all, i);
+  }
+  return vector::BitCastOp::create(b, loc, vector.clone(b.getI8Type()), all);
+}
+
+Value ThreadBody::toStorage(OpBuilder &b, Value value, Type element) {
+  if (transformer::isF8(element))
+    return toFloat8OfPtx(b, loc(), value, element);
+  if (!element.isBF16())
+    return value;
+  Value cut = arith::TruncFOp::create(
+      b, loc(), typeLike(value.getType(), b.getBF16Type()), value);
+  return arith::BitcastOp::create(
+      b, loc(), typeLike(value.getType(), b.getI16Type()), cut);
+}
+
 void ThreadBody::storeResult(unsigned i, Value value, Value condition) {
   unsigned number = walk.inputs.size() + i;
   OpBuilder &b = builders[ofBoth];
   bool hasCols = walk.hasCols(walk.results[i]);
   if (hasCols && isVector())
     value = spread(b, value);
-  if (walk.results[i].type.getElementType().isBF16()) {
-    Value cut = arith::TruncFOp::create(
-        b, loc(), typeLike(value.getType(), b.getBF16Type()), value);
-    value = arith::BitcastOp::create(
-        b, loc(), typeLike(value.getType(), b.getI16Type()), cut);
-  }
+  value = toStorage(b, value, walk.results[i].type.getElementType());
   Value to = address(number, 0).value;
   if (hasCols && place && place->active)
     condition = condition

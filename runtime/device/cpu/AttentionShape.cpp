@@ -72,7 +72,7 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
   shape.d = query.shape[3];
   shape.kvHeads = key.shape[2];
   shape.dtype = query.dtype;
-  if (shape.dtype == DType::i32)
+  if (!plan::isWideFloat(shape.dtype))
     return absl::UnimplementedError(
         absl::StrCat("q is ", query.describe(), ", expected f32 or bf16"));
   if (shape.heads % shape.kvHeads != 0)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/Float8.h"
 #include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/Operation.h"
 
@@ -11,12 +12,33 @@ namespace {
 /// Depth of a slice: two operands of it fit a second-level cache.
 constexpr int64_t sliceDepth = 256;
 
+/// All numbers of 8 bits.
+struct Float8Table {
+  explicit Float8Table(plan::DType type) {
+    for (int bits = 0; bits < 256; ++bits)
+      values[bits] = fromFloat8(type, static_cast<uint8_t>(bits));
+  }
+  float values[256];
+};
+
 /// Copies a stored [rows, columns] block to dense f32.
-void widen(const Bf16 *from, int64_t rows, int64_t columns, int64_t ld,
-           float *to) {
+template <typename T, typename Convert>
+void widen(const T *from, int64_t rows, int64_t columns, int64_t ld, float *to,
+           Convert convert) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
-      to[r * columns + c] = toFloat(from[r * ld + c]);
+      to[r * columns + c] = convert(from[r * ld + c]);
+}
+
+void widen(plan::DType type, const std::byte *from, int64_t rows,
+           int64_t columns, int64_t ld, float *to) {
+  if (type == plan::DType::bf16)
+    return widen(reinterpret_cast<const Bf16 *>(from), rows, columns, ld, to,
+                 [](Bf16 value) { return toFloat(value); });
+  static const Float8Table e4m3(plan::DType::e4m3), e5m2(plan::DType::e5m2);
+  const float *values = type == plan::DType::e4m3 ? e4m3.values : e5m2.values;
+  widen(reinterpret_cast<const uint8_t *>(from), rows, columns, ld, to,
+        [=](uint8_t bits) { return values[bits]; });
 }
 
 class ConvertingGemm final : public Gemm {
@@ -52,19 +74,20 @@ public:
   void pack(int, const std::byte *, std::byte *, std::byte *) override {}
 
   void run(int thread, const std::byte *lhs, const std::byte *rhs,
-           std::byte *dst, const std::byte *bias, std::byte *scratch) override {
+           std::byte *dst, const std::byte *bias, std::byte *scratch,
+           float scale) override {
     std::byte *lhsWide = scratch, *rhsWide = lhsWide + lhsBytes();
     std::byte *sums = rhsWide + rhsBytes(), *inner = sums + sumBytes();
     for (int64_t k = 0; k < spec.k; k += sliceDepth) {
       int64_t depth = std::min(sliceDepth, spec.k - k);
-      widenSlice(lhs, spec.m, k, depth, spec.lhsLd, !spec.lhsTransposed,
-                 lhsWide);
-      widenSlice(rhs, spec.n, k, depth, spec.rhsLd, spec.rhsTransposed,
-                 rhsWide);
+      widenSlice(spec.type, lhs, spec.m, k, depth, spec.lhsLd,
+                 !spec.lhsTransposed, lhsWide);
+      widenSlice(rhsType(), rhs, spec.n, k, depth, spec.rhsLd,
+                 spec.rhsTransposed, rhsWide);
       Gemm &gemm = k == 0 ? *first : depth == sliceDepth ? *next : *last;
       gemm.run(thread, lhsWide, rhsWide, sums, nullptr, inner);
     }
-    finish(reinterpret_cast<const float *>(sums), dst, bias);
+    finish(reinterpret_cast<const float *>(sums), dst, bias, scale);
   }
 
 private:
@@ -79,6 +102,9 @@ private:
     return slice;
   }
 
+  plan::DType rhsType() const {
+    return plan::isFloat8(spec.type) ? spec.rhsType : spec.type;
+  }
   uint64_t lhsBytes() const {
     return alignUp(spec.m * std::min(sliceDepth, spec.k) * 4);
   }
@@ -88,15 +114,15 @@ private:
   uint64_t sumBytes() const { return alignUp(spec.m * spec.n * 4); }
 
   /// An operand stored [other, k] when `kInner`, else [k, other].
-  static void widenSlice(const std::byte *operand, int64_t other, int64_t k,
-                         int64_t depth, int64_t ld, bool kInner,
+  static void widenSlice(plan::DType type, const std::byte *from, int64_t other,
+                         int64_t k, int64_t depth, int64_t ld, bool kInner,
                          std::byte *to) {
-    const Bf16 *from = reinterpret_cast<const Bf16 *>(operand);
+    int64_t bytes = plan::bytesOf(type);
     float *wide = reinterpret_cast<float *>(to);
     if (kInner)
-      widen(from + k, other, depth, ld, wide);
+      widen(type, from + k * bytes, other, depth, ld, wide);
     else
-      widen(from + k * ld, depth, other, ld, wide);
+      widen(type, from + k * ld * bytes, depth, other, ld, wide);
   }
 
   float biasAt(const std::byte *bias, int64_t n) const {
@@ -108,20 +134,22 @@ private:
   }
 
   template <typename T>
-  void finishAs(const float *sums, T *dst, const std::byte *bias) const {
+  void finishAs(const float *sums, T *dst, const std::byte *bias,
+                float scale) const {
     for (int64_t m = 0; m < spec.m; ++m)
       for (int64_t n = 0; n < spec.n; ++n) {
         T &to = dst[m * spec.dstLd + n];
-        float value = sums[m * spec.n + n] + biasAt(bias, n);
+        float value = scale * sums[m * spec.n + n] + biasAt(bias, n);
         assign(to, spec.accumulate ? value + toFloat(to) : value);
       }
   }
 
-  void finish(const float *sums, std::byte *dst, const std::byte *bias) const {
+  void finish(const float *sums, std::byte *dst, const std::byte *bias,
+              float scale) const {
     if (spec.dstType == plan::DType::bf16)
-      finishAs(sums, reinterpret_cast<Bf16 *>(dst), bias);
+      finishAs(sums, reinterpret_cast<Bf16 *>(dst), bias, scale);
     else
-      finishAs(sums, reinterpret_cast<float *>(dst), bias);
+      finishAs(sums, reinterpret_cast<float *>(dst), bias, scale);
   }
 
   GemmSpec spec;

@@ -42,6 +42,9 @@ dnnl_data_type_t typeOf(plan::DType type) {
     return dnnl_bf16;
   case plan::DType::i32:
     return dnnl_s32;
+  case plan::DType::e4m3:
+  case plan::DType::e5m2:
+    break; // Newer versions know them.
   }
   return dnnl_data_type_undef;
 }

@@ -34,7 +34,7 @@ absl::StatusOr<Rows> rowsOf(Tensor tensor, int64_t split, const char *role) {
     return absl::InvalidArgumentError(
         absl::StrCat(role, " is ", tensor.describe(), ", expected more than ",
                      split, " dims"));
-  if (tensor.dtype == DType::i32)
+  if (!plan::isWideFloat(tensor.dtype))
     return absl::UnimplementedError(absl::StrCat(
         role, " is ", tensor.describe(), ", expected f32 or bf16"));
   Run outer, inner;

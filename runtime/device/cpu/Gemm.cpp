@@ -36,7 +36,8 @@ public:
   void pack(int thread, const std::byte *rhs, std::byte *packedRhs,
             std::byte *scratch) override;
   void run(int thread, const std::byte *lhs, const std::byte *rhs,
-           std::byte *dst, const std::byte *bias, std::byte *scratch) override;
+           std::byte *dst, const std::byte *bias, std::byte *scratch,
+           float scale) override;
 
 private:
   absl::Status describeOperands(const GemmSpec &spec,
@@ -198,7 +199,8 @@ void DnnlGemm::pack(int thread, const std::byte *rhs, std::byte *packedRhs,
 }
 
 void DnnlGemm::run(int thread, const std::byte *lhs, const std::byte *rhs,
-                   std::byte *dst, const std::byte *bias, std::byte *scratch) {
+                   std::byte *dst, const std::byte *bias, std::byte *scratch,
+                   float) {
   useOneThread();
   const ThreadArguments &args = arguments[thread];
   args.set(args.lhs, lhs);
@@ -225,7 +227,8 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(const GemmSpec &spec,
     return absl::InternalError("oneDNN: no CPU engine");
   if (hasTileGemm(spec.type))
     return createTileGemm(spec);
-  if (spec.type == plan::DType::bf16 && !hasFastBf16())
+  if (plan::isFloat8(spec.type) ||
+      (spec.type == plan::DType::bf16 && !hasFastBf16()))
     return createConvertingGemm(spec);
   auto gemm = std::make_unique<DnnlGemm>();
   MESHWORK_RETURN_IF_ERROR(

@@ -4,7 +4,8 @@
 // on its shape alone.
 //
 // Where the machine has no fast bf16 product, bf16 operands pass through f32
-// blockwise: the same interface, correct, at most f32 speed.
+// blockwise: the same interface, correct, at most f32 speed. So do operands of
+// 8 bits, which no CPU here multiplies.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,16 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Types.h"
 
 namespace meshwork::runtime::cpu {
 
-/// dst[m,n] = lhs[m,k] * rhs[k,n] (+ bias[n]) (+ dst). Sums are in f32.
+/// dst[m,n] = scale * lhs[m,k] * rhs[k,n] (+ bias[n]) (+ dst). Sums are in f32.
 struct GemmSpec {
   int64_t m = 0, n = 0, k = 0;
   plan::DType type = plan::DType::f32;    // of lhs and rhs
-  plan::DType dstType = plan::DType::f32; // f32, or type
+  plan::DType rhsType = plan::DType::f32; // of rhs where type has 8 bits
+  plan::DType dstType = plan::DType::f32; // f32, or type; bf16 for 8 bits
   bool lhsTransposed = false; // stored [k, m], rows lhsLd elements apart
   bool rhsTransposed = false; // stored [n, k]
   int64_t lhsLd = 0, rhsLd = 0, dstLd = 0; // elements between rows as stored
@@ -48,9 +50,10 @@ public:
   virtual absl::Status generate(int threads) = 0;
   virtual void pack(int thread, const std::byte *rhs, std::byte *packed,
                     std::byte *scratch) = 0;
+  ///   scale  1 unless operands have 8 bits
   virtual void run(int thread, const std::byte *lhs, const std::byte *rhs,
-                   std::byte *dst, const std::byte *bias,
-                   std::byte *scratch) = 0;
+                   std::byte *dst, const std::byte *bias, std::byte *scratch,
+                   float scale = 1) = 0;
 };
 
 } // namespace meshwork::runtime::cpu

@@ -42,6 +42,7 @@ absl::StatusOr<Matrix> matrixOf(const Tensor &tensor, const char *role) {
 struct Operands {
   Tensor lhs, rhs, dst, bias;
   bool hasBias = false;
+  std::vector<Tensor> scales; // both or none
   Matrix lhsMatrix, rhsMatrix, dstMatrix;
   int64_t batch() const { return dst.shape[0]; }
   int64_t m() const { return dst.shape[1]; }
@@ -50,18 +51,21 @@ struct Operands {
 };
 
 absl::Status checkTypes(const Operands &ops) {
-  bool inputs = ops.lhs.dtype == ops.rhs.dtype && ops.lhs.dtype != DType::i32;
-  bool output = ops.dst.dtype == DType::f32 || ops.dst.dtype == ops.lhs.dtype;
+  bool narrow = plan::isFloat8(ops.lhs.dtype) && plan::isFloat8(ops.rhs.dtype);
+  bool inputs = narrow || (ops.lhs.dtype == ops.rhs.dtype &&
+                           plan::isWideFloat(ops.lhs.dtype));
+  bool output = ops.dst.dtype == DType::f32 ||
+                ops.dst.dtype == (narrow ? DType::bf16 : ops.lhs.dtype);
   if (!inputs || !output)
     return absl::UnimplementedError(absl::StrCat(
         "multiplies ", nameOf(ops.lhs.dtype), " by ", nameOf(ops.rhs.dtype),
         " into ", nameOf(ops.dst.dtype),
-        ", expected f32 by f32 into f32, or bf16 by bf16 into f32 or bf16"));
-  if (ops.hasBias && ops.bias.dtype != DType::f32 &&
-      ops.bias.dtype != ops.lhs.dtype)
-    return absl::UnimplementedError(
-        absl::StrCat("bias is ", ops.bias.describe(), ", expected f32 or ",
-                     nameOf(ops.lhs.dtype)));
+        ", expected f32 by f32 into f32, or bf16 by bf16, or e4m3 or e5m2 by "
+        "e4m3 or e5m2, into f32 or bf16"));
+  DType type = narrow ? DType::bf16 : ops.lhs.dtype;
+  if (ops.hasBias && ops.bias.dtype != DType::f32 && ops.bias.dtype != type)
+    return absl::UnimplementedError(absl::StrCat(
+        "bias is ", ops.bias.describe(), ", expected f32 or ", nameOf(type)));
   return absl::OkStatus();
 }
 
@@ -111,6 +115,14 @@ absl::StatusOr<Operands> operandsOf(const plan::Matmul &op,
   ops.hasBias = op.bias() != plan::noView;
   if (ops.hasBias)
     MESHWORK_ASSIGN_OR_RETURN(ops.bias, tensorOf(program, op.bias(), "bias"));
+  for (uint32_t view : {op.lhs_scale(), op.rhs_scale()})
+    if (view != plan::noView) {
+      ops.scales.emplace_back();
+      MESHWORK_ASSIGN_OR_RETURN(ops.scales.back(),
+                                tensorOf(program, view, "scale"));
+      MESHWORK_RETURN_IF_ERROR(
+          expectType(ops.scales.back(), DType::f32, "scale"));
+    }
   MESHWORK_RETURN_IF_ERROR(checkTypes(ops));
   if (ops.hasBias)
     MESHWORK_RETURN_IF_ERROR(checkBias(ops));
@@ -122,6 +134,7 @@ absl::StatusOr<Operands> operandsOf(const plan::Matmul &op,
 GemmSpec blockSpec(const Operands &ops, int64_t rows, int64_t columns) {
   GemmSpec spec{.m = rows, .n = columns, .k = ops.k()};
   spec.type = ops.lhs.dtype;
+  spec.rhsType = ops.rhs.dtype;
   spec.dstType = ops.dst.dtype;
   spec.lhsTransposed = ops.lhsMatrix.transposed;
   spec.rhsTransposed = ops.rhsMatrix.transposed;
@@ -154,6 +167,12 @@ private:
             ops.lhsMatrix.transposed};
   }
   void runBlocks(GemmGrid &grid, int64_t begin, int64_t end, int thread);
+  float scale() const {
+    float product = 1;
+    for (const Tensor &scale : ops.scales)
+      product *= *reinterpret_cast<const float *>(scale.in(arena));
+    return product;
+  }
   const std::byte *panelOf(int64_t batch, int64_t n) const {
     return ops.rhs.in(arena) +
            (batch * ops.rhs.strides[0] + ops.rhsMatrix.at(0, n)) *
@@ -237,7 +256,7 @@ void MatmulOperation::runBlocks(GemmGrid &grid, int64_t begin, int64_t end,
         (batch * ops.dst.strides[0] + ops.dstMatrix.at(m, n)) * ops.dst.bytes();
     const std::byte *bias =
         ops.hasBias ? ops.bias.in(arena) + n * ops.bias.bytes() : nullptr;
-    gemm.run(thread, lhs, rhs, dst, bias, scratch);
+    gemm.run(thread, lhs, rhs, dst, bias, scratch, scale());
   }
 }
 

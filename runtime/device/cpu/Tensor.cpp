@@ -13,6 +13,10 @@ const char *nameOf(DType type) {
     return "bf16";
   case DType::i32:
     return "i32";
+  case DType::e4m3:
+    return "e4m3";
+  case DType::e5m2:
+    return "e5m2";
   }
   return "unknown type";
 }

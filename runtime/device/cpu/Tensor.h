@@ -8,14 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Types.h"
 #include "runtime/device/cpu/Prepare.h"
 
 namespace meshwork::runtime::cpu {
 
 using plan::DType;
 
-inline int64_t bytesOf(DType type) { return type == DType::bf16 ? 2 : 4; }
+using plan::bytesOf;
 const char *nameOf(DType type);
 
 /// A strided tensor at a fixed place in the arena.

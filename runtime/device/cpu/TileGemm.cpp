@@ -60,7 +60,8 @@ public:
   absl::Status generate(int) override { return absl::OkStatus(); }
   void pack(int, const std::byte *, std::byte *, std::byte *) override {}
   void run(int thread, const std::byte *lhs, const std::byte *rhs,
-           std::byte *dst, const std::byte *bias, std::byte *scratch) override;
+           std::byte *dst, const std::byte *bias, std::byte *scratch,
+           float scale) override;
 
 private:
   /// Of a block whose sums fit the scratch, where they need any.
@@ -137,7 +138,7 @@ Scratch TileGemm::carve(Carver &carver) const {
 
 void TileGemm::run(int, const std::byte *lhs, const std::byte *rhs,
                    std::byte *dst, const std::byte *bias,
-                   std::byte *scratchBytes) {
+                   std::byte *scratchBytes, float) {
   Carver carver(scratchBytes);
   Scratch scratch = carve(carver);
   Operands ops{lhs, rhs, dst, bias};

@@ -70,8 +70,8 @@ absl::Status BlasLtMatmul::describe(const ColumnMatrix &matrix, int type,
 }
 
 absl::Status BlasLtMatmul::describe() {
-  MESHWORK_RETURN_IF_ERROR(describe(problem.a, problem.inputType, a));
-  MESHWORK_RETURN_IF_ERROR(describe(problem.b, problem.inputType, b));
+  MESHWORK_RETURN_IF_ERROR(describe(problem.a, problem.aType, a));
+  MESHWORK_RETURN_IF_ERROR(describe(problem.b, problem.bType, b));
   MESHWORK_RETURN_IF_ERROR(describe(problem.d, problem.outputType, d));
   MESHWORK_RETURN_IF_ERROR(library.check(
       library.descCreate(&desc, blas::computeF32, blas::dataType::f32),
@@ -88,6 +88,12 @@ absl::Status BlasLtMatmul::describe() {
       set(blas::descAttribute::transposeA, transform(problem.a)));
   MESHWORK_RETURN_IF_ERROR(
       set(blas::descAttribute::transposeB, transform(problem.b)));
+  if (problem.aScale) {
+    MESHWORK_RETURN_IF_ERROR(
+        set(blas::descAttribute::scalePointerA, pointerTo(problem.aScale)));
+    MESHWORK_RETURN_IF_ERROR(
+        set(blas::descAttribute::scalePointerB, pointerTo(problem.bScale)));
+  }
   if (!problem.bias)
     return absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(

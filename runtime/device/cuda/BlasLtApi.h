@@ -33,14 +33,15 @@ inline constexpr Status success = 0, notInitialized = 1, allocationFailed = 3,
                         notSupported = 15;
 }
 namespace dataType {
-inline constexpr int f32 = 0, bf16 = 14;
+inline constexpr int f32 = 0, bf16 = 14, e4m3 = 28, e5m2 = 29;
 }
 /// f32 sums of f32 products: no TF32.
 inline constexpr int computeF32 = 68;
 inline constexpr int32_t plain = 0, transposed = 1;
 namespace descAttribute {
 inline constexpr int transposeA = 3, transposeB = 4, epilogue = 7,
-                     biasPointer = 8, biasDataType = 26;
+                     biasPointer = 8, scalePointerA = 17, scalePointerB = 18,
+                     biasDataType = 26;
 }
 inline constexpr uint32_t epilogueDefault = 1, epilogueBias = 4;
 namespace layoutAttribute {

@@ -60,21 +60,66 @@ absl::Status checkShapes(const MatmulRequest &request) {
   return expectShape(request.rhs, {batch, k, n}, "rhs");
 }
 
-/// cuBLASLt's table of types for f32 sums has these for f32 and bf16.
+/// Of the two inner dims, the step of the one that is not dense.
+int64_t strideOf(const DeviceView &view) {
+  return view.strides[2] == 1 ? view.strides[1] : view.strides[2];
+}
+
+/// cuBLASLt's table of types for f32 sums has these for f32, bf16 and 8 bits.
 absl::Status checkTypes(const MatmulRequest &request) {
   DType lhs = request.lhs.dtype, rhs = request.rhs.dtype,
         dst = request.dst.dtype;
-  bool inputs = lhs == rhs && lhs != DType::i32;
-  if (!inputs || (dst != DType::f32 && dst != lhs))
+  bool narrow = plan::isFloat8(lhs) && plan::isFloat8(rhs) &&
+                (lhs == DType::e4m3 || rhs == DType::e4m3);
+  bool inputs = narrow || (lhs == rhs && plan::isWideFloat(lhs));
+  if (!inputs || (dst != DType::f32 && dst != (narrow ? DType::bf16 : lhs)))
     return absl::UnimplementedError(absl::StrCat(
         "multiplies ", plan::EnumNameDType(lhs), " by ",
         plan::EnumNameDType(rhs), " into ", plan::EnumNameDType(dst),
-        ", expected f32 by f32 into f32, or bf16 by bf16 into f32 or bf16: "
-        "cuBLASLt has no other kernels for them"));
+        ", expected f32 by f32 into f32, or bf16 by bf16 into f32 or bf16, or "
+        "e4m3 by e4m3 or e5m2 into f32 or bf16: cuBLASLt has no other kernels "
+        "for them"));
+  if (request.bias && narrow && dst != DType::bf16)
+    return absl::UnimplementedError(
+        absl::StrCat("dst is ", plan::EnumNameDType(dst),
+                     " and has a bias, expected bf16: "
+                     "cuBLASLt adds no bias to other sums of 8-bit products"));
   if (request.bias && request.bias->dtype != dst)
     return absl::UnimplementedError(absl::StrCat(
         "bias is ", request.bias->describe(), ", expected the type of dst, ",
         plan::EnumNameDType(dst), ": cuBLASLt adds no other"));
+  if (narrow && (!request.lhsScale || !request.rhsScale))
+    return absl::InvalidArgumentError(
+        "operands of 8 bits have no scales, expected one each");
+  return absl::OkStatus();
+}
+
+/// What tensor cores demand of 8-bit operands (cuBLAS documentation, "8-bit
+/// Floating Point Data Types (FP8) Usage"): 16 bytes at once of everything, and
+/// on sm_90 both operands dense along the sum.
+absl::Status checkNarrow(const MatmulRequest &request) {
+  constexpr int64_t unit = 16;
+  const DeviceView &lhs = request.lhs, &rhs = request.rhs, &dst = request.dst;
+  if (!plan::isFloat8(lhs.dtype))
+    return absl::OkStatus();
+  for (int64_t size : {lhs.shape[1], lhs.shape[2], rhs.shape[2]})
+    if (size % unit)
+      return absl::UnimplementedError(absl::StrCat(
+          "lhs is ", lhs.describe(), " and rhs ", rhs.describe(),
+          ", expected multiples of ", unit,
+          ": tensor cores multiply 8 bits in no other sizes. Change the "
+          "model's "
+          "sizes or their sharding, or set precision.matmul to \"compute\""));
+  if (lhs.strides[2] != 1 || rhs.strides[1] != 1)
+    return absl::UnimplementedError(
+        absl::StrCat("lhs is ", lhs.describe(), " and rhs ", rhs.describe(),
+                     ", expected both dense along the dim that is summed"));
+  for (const DeviceView *view : {&lhs, &rhs, &dst})
+    if (view->address % unit ||
+        strideOf(*view) * plan::bytesOf(view->dtype) % unit)
+      return absl::UnimplementedError(
+          absl::StrCat(view->describe(), " is at 0x", absl::Hex(view->address),
+                       ", expected all rows at multiples of ", unit, " bytes"));
   return absl::OkStatus();
 }
 
@@ -113,7 +158,18 @@ uint32_t alignmentOf(DevicePtr address) {
 }
 
 int typeOf(DType type) {
-  return type == DType::bf16 ? blas::dataType::bf16 : blas::dataType::f32;
+  switch (type) {
+  case DType::bf16:
+    return blas::dataType::bf16;
+  case DType::e4m3:
+    return blas::dataType::e4m3;
+  case DType::e5m2:
+    return blas::dataType::e5m2;
+  case DType::i32:
+  case DType::f32:
+    break;
+  }
+  return blas::dataType::f32;
 }
 } // namespace
 
@@ -135,15 +191,17 @@ std::string BlasLtProblem::key() const {
                         matrix.batchStride, "@", matrix.alignment(),
                         matrix.transposed ? "t" : "n");
   };
-  return absl::StrCat(
-      inputType, ">", outputType, " ", batch, " ", text(a), " ", text(b), " ",
-      text(d), bias ? absl::StrCat(" bias@", alignmentOf(bias), " ") : " ",
-      workspaceBytes);
+  return absl::StrCat(aType, "*", bType, ">", outputType, " ", batch, " ",
+                      text(a), " ", text(b), " ", text(d),
+                      bias ? absl::StrCat(" bias@", alignmentOf(bias), " ")
+                           : " ",
+                      workspaceBytes);
 }
 
 absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
   MESHWORK_RETURN_IF_ERROR(checkShapes(request));
   MESHWORK_RETURN_IF_ERROR(checkTypes(request));
+  MESHWORK_RETURN_IF_ERROR(checkNarrow(request));
   MESHWORK_RETURN_IF_ERROR(checkWorkspace(request));
   Stored lhs, rhs, dst;
   MESHWORK_ASSIGN_OR_RETURN(lhs, storedOf(request.lhs, "lhs"));
@@ -160,7 +218,10 @@ absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
   problem.a = denseRows ? rhs.matrix : lhs.matrix;
   problem.b = denseRows ? lhs.matrix : rhs.matrix;
   problem.d = dst.matrix;
-  problem.inputType = typeOf(request.lhs.dtype);
+  problem.aType = typeOf(denseRows ? request.rhs.dtype : request.lhs.dtype);
+  problem.bType = typeOf(denseRows ? request.lhs.dtype : request.rhs.dtype);
+  problem.aScale = denseRows ? request.rhsScale : request.lhsScale;
+  problem.bScale = denseRows ? request.lhsScale : request.rhsScale;
   problem.outputType = typeOf(request.dst.dtype);
   problem.batch = request.dst.shape[0];
   problem.bias = request.bias ? request.bias->address : 0;

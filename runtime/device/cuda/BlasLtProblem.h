@@ -5,7 +5,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Types.h"
 #include "runtime/device/cuda/DriverApi.h"
 #include <optional>
 #include <string>
@@ -30,7 +30,8 @@ struct MatmulRequest {
   std::optional<DeviceView> bias;
   DevicePtr workspace = 0;
   uint64_t workspaceBytes = 0;
-  std::string name; // of the instruction, for messages
+  std::string name;                     // of the instruction, for messages
+  DevicePtr lhsScale = 0, rhsScale = 0; // of operands of 8 bits; one f32 each
 };
 
 /// One operand with dense columns, `ld` elements apart.
@@ -46,7 +47,8 @@ struct ColumnMatrix {
 /// d = op(a) * op(b) (+ bias for each row of d) (+ d).
 struct BlasLtProblem {
   ColumnMatrix a, b, d;
-  int inputType = 0, outputType = 0; // blas::dataType
+  int aType = 0, bType = 0, outputType = 0; // blas::dataType
+  DevicePtr aScale = 0, bScale = 0;         // 0: not of 8 bits
   int64_t batch = 1;
   DevicePtr bias = 0; // of the output's type; 0: none
   DevicePtr workspace = 0;

@@ -12,9 +12,11 @@ constexpr int64_t wideBytes = 16;
 /// The code for units of 16 bytes. Narrow ones are `code` itself.
 BoxCode widened(BoxCode code) {
   switch (code) {
+  case BoxCode::zero1:
   case BoxCode::zero2:
   case BoxCode::zero4:
     return BoxCode::zero16;
+  case BoxCode::copy1:
   case BoxCode::copy2:
   case BoxCode::copy4:
     return BoxCode::copy16;
@@ -29,6 +31,10 @@ BoxCode widened(BoxCode code) {
   default:
     return code;
   }
+}
+
+BoxCode codeOf(int64_t width, BoxCode one, BoxCode two, BoxCode four) {
+  return width == 1 ? one : width == 2 ? two : four;
 }
 
 struct Layout {
@@ -114,14 +120,15 @@ void BoxTable::add(const Part &part, BoxCode code, int64_t width,
 
 void BoxTable::copy(const Part &part, int64_t width, DevicePtr from,
                     DevicePtr to) {
-  add(part, width == 2 ? BoxCode::copy2 : BoxCode::copy4, width, {&from, 1},
-      {&to, 1});
+  add(part, codeOf(width, BoxCode::copy1, BoxCode::copy2, BoxCode::copy4),
+      width, {&from, 1}, {&to, 1});
 }
 
 void BoxTable::zero(const Part &part, int64_t width, DevicePtr to) {
   // Nothing is read; the strides of dst on both sides do not hinder.
   Part alone{part.box, part.begin, part.end, part.to, part.to};
-  add(alone, width == 2 ? BoxCode::zero2 : BoxCode::zero4, width, {}, {&to, 1});
+  add(alone, codeOf(width, BoxCode::zero1, BoxCode::zero2, BoxCode::zero4),
+      width, {}, {&to, 1});
 }
 
 void BoxTable::reduce(const Part &part, plan::DType dtype,

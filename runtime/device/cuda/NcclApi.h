@@ -33,7 +33,7 @@ inline constexpr Result success = 0, unhandledCudaError = 1, systemError = 2,
                         invalidUsage = 5, remoteError = 6, inProgress = 7;
 }
 namespace dataType {
-inline constexpr int i32 = 2, f32 = 7, bf16 = 9;
+inline constexpr int u8 = 1, i32 = 2, f32 = 7, bf16 = 9;
 }
 namespace reduction {
 inline constexpr int sum = 0, max = 2;

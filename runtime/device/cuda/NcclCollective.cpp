@@ -11,6 +11,9 @@ int typeOf(plan::DType type) {
     return nccl::dataType::bf16;
   case plan::DType::i32:
     return nccl::dataType::i32;
+  case plan::DType::e4m3:
+  case plan::DType::e5m2: // They move only.
+    return nccl::dataType::u8;
   case plan::DType::f32:
     break;
   }

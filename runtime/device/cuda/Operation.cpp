@@ -89,6 +89,10 @@ OperationOr makeMatmul(const plan::Instruction &instruction,
   request.dst = deviceView(context, op.dst());
   if (op.bias() != plan::noView)
     request.bias = deviceView(context, op.bias());
+  if (op.lhs_scale() != plan::noView)
+    request.lhsScale = deviceView(context, op.lhs_scale()).address;
+  if (op.rhs_scale() != plan::noView)
+    request.rhsScale = deviceView(context, op.rhs_scale()).address;
   request.workspace = context.workspace;
   request.workspaceBytes = context.workspaceBytes;
   request.name = instruction.name() ? instruction.name()->str() : "";

@@ -217,6 +217,34 @@ func.func @f(%x: tensor<2x4xf32, #ve>, %w: tensor<4x3xf32, #ef>, %b: tensor<2xf3
 }
 
 // -----
+#ve = #transformer.dims<vocab, embed>
+#ef = #transformer.dims<embed, ffn>
+#vf = #transformer.dims<vocab, ffn>
+func.func @f(%x: tensor<2x4xf8E4M3FN, #ve>, %w: tensor<4x3xf32, #ef>) {
+  // expected-error@+1 {{'transformer.contract' op (C4) multiplies 'tensor<2x4xf8E4M3FN, #transformer.dims<vocab, embed>>' by}}
+  %0 = transformer.contract "ve,ef->vf" %x, %w : tensor<2x4xf8E4M3FN, #ve>, tensor<4x3xf32, #ef> -> tensor<2x3xf32, #vf>
+  return
+}
+
+// -----
+#ve = #transformer.dims<vocab, embed>
+#ef = #transformer.dims<embed, ffn>
+#vf = #transformer.dims<vocab, ffn>
+func.func @f(%x: tensor<2x4xf8E4M3FN, #ve>, %w: tensor<4x3xf8E4M3FN, #ef>, %s: tensor<f32>) {
+  // expected-error@+1 {{with 1 scales, expected two scales for two operands of f8, or none for none}}
+  %0 = transformer.contract "ve,ef->vf" %x, %w scaled %s : tensor<f32> : tensor<2x4xf8E4M3FN, #ve>, tensor<4x3xf8E4M3FN, #ef> -> tensor<2x3xf32, #vf>
+  return
+}
+
+// -----
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%x: tensor<2x4xf8E4M3FN, #ve>) {
+  // expected-error@+1 {{operand #0 must be tensor of f32 or bf16 whose dims have names, but got 'tensor<2x4xf8E4M3FN}}
+  %0 = transformer.reduce add %x over <embed> : tensor<2x4xf8E4M3FN, #ve> -> tensor<2xf32, #transformer.dims<vocab>>
+  return
+}
+
+// -----
 #s = #transformer.dims<sequence>
 #ve = #transformer.dims<vocab, embed>
 func.func @f(%t: tensor<8x4xf32, #ve>, %i: tensor<3xi32, #s>) {

@@ -1,21 +1,58 @@
 // What cuBLASLt refuses. Source of the types: the table of cublasLtMatmul in
-// NVIDIA's documentation of cuBLAS 13, rows of 32-bit sums, for f32 and bf16.
+// NVIDIA's documentation of cuBLAS 13, rows of 32-bit sums, for f32, bf16 and 8
+// bits; what the latter demand beside: "8-bit Floating Point Data Types (FP8)
+// Usage" there.
 #include "test/Emulator/blas/Objects.h"
+
+extern "C" meshwork::runtime::cuda::Result
+cuDeviceGetAttribute(int *value, int attribute,
+                     meshwork::runtime::cuda::Device device);
 
 namespace meshwork::runtime::cuda::blas {
 namespace {
+/// From 8.9 on.
+bool hasFloat8() {
+  constexpr int majorAttribute = 75, minorAttribute = 76;
+  int major = 0, minor = 0;
+  return cuDeviceGetAttribute(&major, majorAttribute, 0) == 0 &&
+         cuDeviceGetAttribute(&minor, minorAttribute, 0) == 0 &&
+         major * 10 + minor >= 89;
+}
+
 bool isType(int type) {
   return type == dataType::f32 || type == dataType::bf16;
+}
+
+/// 16 bytes of everything at a time, and A^T B: what sm_90 has. Other devices
+/// may take more.
+Status checkFloat8(const MatmulDescObject &desc, const MatrixLayoutObject &a,
+                   const MatrixLayoutObject &b, const MatrixLayoutObject &d) {
+  constexpr int64_t unit = 16;
+  bool types = isFloat8(a.type) && isFloat8(b.type) &&
+               (a.type == dataType::e4m3 || b.type == dataType::e4m3);
+  if (!types || !hasFloat8() || desc.transposeA != transposed ||
+      desc.transposeB != plain)
+    return status::notSupported;
+  for (const MatrixLayoutObject *layout : {&a, &b, &d})
+    if (layout->rows % unit || layout->columns % unit ||
+        layout->ld * static_cast<int64_t>(layout->width()) % unit)
+      return status::notSupported;
+  return status::success;
 }
 
 Status checkTypes(const MatmulDescObject &desc, int a, int b, int c, int d) {
   if (desc.computeType != computeF32 || desc.scaleType != dataType::f32)
     return status::notSupported;
-  if (!isType(a) || a != b || c != d)
+  bool narrow = isFloat8(a) || isFloat8(b);
+  if (c != d || (!narrow && (!isType(a) || a != b)))
     return status::notSupported;
-  if (d != dataType::f32 && d != a)
+  if (d != dataType::f32 && d != (narrow ? dataType::bf16 : a))
     return status::notSupported;
-  if (desc.biasType != -1 && desc.biasType != d)
+  bool hasBias = desc.epilogue == epilogueBias;
+  int bias = desc.biasType == -1 ? d : desc.biasType;
+  if (hasBias && bias != (narrow ? dataType::bf16 : d))
+    return status::notSupported;
+  if (!narrow && (desc.scaleA || desc.scaleB))
     return status::notSupported;
   return status::success;
 }
@@ -46,6 +83,9 @@ Status checkProblem(const MatmulDescObject *desc, const MatrixLayoutObject *a,
     return status::invalidValue;
   if (Status types = checkTypes(*desc, a->type, b->type, c->type, d->type))
     return types;
+  bool narrow = isFloat8(a->type) || isFloat8(b->type);
+  if (Status limits = narrow ? checkFloat8(*desc, *a, *b, *d) : status::success)
+    return limits;
   if (!isTransform(desc->transposeA) || !isTransform(desc->transposeB))
     return status::invalidValue;
   bool hasBias = desc->epilogue == epilogueBias;
@@ -74,6 +114,7 @@ uint64_t hashOf(const MatmulDescObject &desc, const MatrixLayoutObject &a,
   }
   add(desc.transposeA), add(desc.transposeB), add(desc.epilogue);
   add(desc.computeType), add(desc.biasType);
+  add(desc.scaleA != nullptr), add(desc.scaleB != nullptr);
   return hash;
 }
 

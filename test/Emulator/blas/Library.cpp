@@ -60,7 +60,9 @@ Status checkCall(const Product &product, size_t workspaceBytes) {
     return status::notSupported;
   for (int i = 0; i < 4; ++i)
     if (!isAligned(addresses[i], proposal.alignments[i]) ||
-        !isAligned(addresses[i], static_cast<uint32_t>(widths[i])))
+        !isAligned(addresses[i], isFloat8(product.aLayout.type)
+                                     ? uint32_t{16}
+                                     : static_cast<uint32_t>(widths[i])))
       return status::notSupported;
   return status::success;
 }
@@ -127,6 +129,10 @@ Status cublasLtMatmulDescSetAttribute(MatmulDesc desc, int attribute,
     return set(desc->epilogue, value, bytes);
   case descAttribute::biasPointer:
     return set(desc->bias, value, bytes);
+  case descAttribute::scalePointerA:
+    return set(desc->scaleA, value, bytes);
+  case descAttribute::scalePointerB:
+    return set(desc->scaleB, value, bytes);
   case descAttribute::biasDataType:
     return set(desc->biasType, value, bytes);
   }

@@ -14,7 +14,12 @@ struct MatmulDescObject {
   uint32_t epilogue = epilogueDefault;
   const void *bias = nullptr;
   int32_t biasType = -1; // that of d
+  const float *scaleA = nullptr, *scaleB = nullptr;
 };
+
+inline bool isFloat8(int type) {
+  return type == dataType::e4m3 || type == dataType::e5m2;
+}
 
 struct MatrixLayoutObject {
   int type = 0;
@@ -23,7 +28,9 @@ struct MatrixLayoutObject {
   int32_t batch = 1;
   int64_t batchStride = 0;
 
-  size_t width() const { return type == dataType::bf16 ? 2 : 4; }
+  size_t width() const {
+    return isFloat8(type) ? 1 : type == dataType::bf16 ? 2 : 4;
+  }
   /// From the first element to behind the last one.
   size_t bytes() const;
 };
@@ -65,6 +72,7 @@ struct Product {
 
 private:
   bool isReadable() const;
+  float scale() const; // what sums are multiplied with
   template <typename In, typename Out> void compute() const;
   void sum(std::vector<float> &sums, uint64_t rows, const float *left,
            const float *right, uint64_t depth) const;

@@ -1,5 +1,6 @@
 // Products on the CPU: sums in f32, k in order, rounded once.
 #include "runtime/core/Bf16.h"
+#include "runtime/core/Float8.h"
 #include "test/Emulator/Emulator.h"
 #include "test/Emulator/blas/Objects.h"
 #include <algorithm>
@@ -15,6 +16,12 @@ constexpr uint64_t blockRows = 512;
 
 float load(float value) { return value; }
 float load(uint16_t bits) { return fromBf16(bits); }
+/// A byte that the type of a layout says how to read.
+float load(uint8_t bits, int type) {
+  return fromFloat8(
+      type == dataType::e4m3 ? plan::DType::e4m3 : plan::DType::e5m2, bits);
+}
+template <typename T> float load(T value, int) { return load(value); }
 void store(float &to, float value) { to = value; }
 void store(uint16_t &to, float value) { to = toBf16(value); }
 
@@ -29,7 +36,7 @@ std::vector<float> pack(const T *matrix, const MatrixLayoutObject &layout,
   for (uint64_t j = 0; j < columns; ++j)
     for (uint64_t i = 0; i < rows; ++i)
       packed[j * rows + i] =
-          load(matrix[isTransposed ? i * ld + j : j * ld + i]);
+          load(matrix[isTransposed ? i * ld + j : j * ld + i], layout.type);
   return packed;
 }
 
@@ -53,6 +60,8 @@ bool Product::isReadable() const {
   return live(a, aLayout.bytes()) && live(b, bLayout.bytes()) &&
          live(d, dLayout.bytes()) && (!readsC || live(c, dLayout.bytes())) &&
          (!workspace || live(workspace, proposal.workspaceBytes)) &&
+         (!desc.scaleA || live(desc.scaleA, sizeof(float))) &&
+         (!desc.scaleB || live(desc.scaleB, sizeof(float))) &&
          (desc.epilogue != epilogueBias ||
           live(desc.bias, dLayout.rows * dLayout.width()));
 }
@@ -66,12 +75,20 @@ void Product::run() const {
   }
   if (proposal.isSlow)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  if (aLayout.type == dataType::f32)
+  bool toF32 = dLayout.type == dataType::f32;
+  if (isFloat8(aLayout.type))
+    toF32 ? compute<uint8_t, float>() : compute<uint8_t, uint16_t>();
+  else if (aLayout.type == dataType::f32)
     compute<float, float>();
-  else if (dLayout.type == dataType::f32)
+  else if (toF32)
     compute<uint16_t, float>();
   else
     compute<uint16_t, uint16_t>();
+}
+
+float Product::scale() const {
+  return alpha * (desc.scaleA ? *desc.scaleA : 1) *
+         (desc.scaleB ? *desc.scaleB : 1);
 }
 
 template <typename In, typename Out> void Product::compute() const {
@@ -123,7 +140,7 @@ void Product::finish(const float *sums, uint64_t rows, uint64_t firstRow,
                         ? static_cast<const Out *>(desc.bias) + firstRow
                         : nullptr;
   for (uint64_t i = 0; i < rows; ++i) {
-    float value = alpha * sums[i];
+    float value = scale() * sums[i];
     if (beta != 0) // else c may hold anything, NaN too
       value += beta * load(from[i]);
     if (bias)

@@ -114,6 +114,28 @@ void writeFloat(Type type, Exact value, Rounding rounding, std::byte *to) {
   }
 }
 
+/// A number of 8 bits, beyond its range the largest one (PTX ISA 8.8, cvt with
+/// .satfinite), NaN as 0x7f.
+uint8_t writeFloat8(float value, int mantissa, int minExponent, Exact largest) {
+  if (std::isnan(value))
+    return 0x7f;
+  Exact magnitude = roundToFormat(std::fabs(Exact(value)), mantissa + 1,
+                                  minExponent, nearest);
+  magnitude = std::min(magnitude, largest);
+  int exponent = magnitude == 0 ? minExponent
+                                : std::max(std::ilogb(magnitude), minExponent);
+  int units = int(std::ldexp(magnitude, mantissa - exponent));
+  int bits = ((exponent - minExponent) << mantissa) + units;
+  return uint8_t(bits | (std::signbit(value) ? 0x80 : 0));
+}
+template <int Mantissa, int MinExponent, int Largest>
+uint16_t narrowPairTo8(float high, float low) {
+  auto narrow = [](float x) {
+    return writeFloat8(x, Mantissa, MinExponent, Largest);
+  };
+  return uint16_t(narrow(high) << 8 | narrow(low));
+}
+
 /// Out of range gives the nearest end, NaN gives 0 (PTX ISA 8.8, cvt).
 template <class T> void writeInteger(Exact value, std::byte *to) {
   Exact low = Exact(std::numeric_limits<T>::min()),
@@ -245,6 +267,16 @@ void decodePair(Line &line, Type to, const Conversion &c) {
             {line.dest(0, to), line.source(1, from), line.source(2, from)});
 }
 
+void decodePairTo8(Line &line, Type to, const Conversion &c, bool satfinite) {
+  Type from = line.type();
+  if (from != Type::f32 || c.rounding != nearest || !satfinite || c.relu)
+    line.fail("8-bit floats but from .f32 with .rn.satfinite are not modelled");
+  Handler handler = to == Type::e4m3x2 ? lanes<&narrowPairTo8<3, -6, 448>>
+                                       : lanes<&narrowPairTo8<2, -14, 57344>>;
+  line.emit(handler, {line.dest(0, Type::b16), line.source(1, from),
+                      line.source(2, from)});
+}
+
 bool isFloatType(Type type) { return type >= Type::f16; }
 unsigned significand(Type type) {
   return type == Type::f64    ? 53
@@ -268,8 +300,13 @@ void decodeCvt(Line &line) {
   bool rounds = takeRounding(line, c);
   c.ftz = line.take("ftz");
   c.sat = line.take("sat");
+  bool satfinite = line.take("satfinite");
   c.relu = line.take("relu");
   c.to = line.type();
+  if (c.to == Type::e4m3x2 || c.to == Type::e5m2x2)
+    return decodePairTo8(line, c.to, c, satfinite);
+  if (satfinite)
+    line.fail(".satfinite is modelled for 8-bit floats only");
   if (c.to == Type::f16x2 || c.to == Type::bf16x2) {
     if (c.ftz || c.sat)
       line.fail(".ftz and .sat of pairs are not modelled");
@@ -277,7 +314,7 @@ void decodeCvt(Line &line) {
   }
   c.from = line.type();
   if (c.from < Type::u8 || c.to < Type::u8 || c.from == Type::f16x2 ||
-      c.from == Type::bf16x2 || c.to == Type::f32x2 || c.from == Type::f32x2)
+      c.from == Type::bf16x2 || c.to == Type::f32x2 || c.from >= Type::f32x2)
     line.fail("this pair of types is not modelled");
   checkRounding(line, c, rounds);
   Handler handler = frequent(line, c);

@@ -34,7 +34,9 @@ enum class Type : uint8_t {
   f64,
   f16x2,
   bf16x2,
-  f32x2
+  f32x2,
+  e4m3x2,
+  e5m2x2
 };
 Type typeNamed(std::string_view name); // none if it is no type
 std::string_view nameOf(Type type);

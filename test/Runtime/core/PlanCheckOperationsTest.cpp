@@ -40,6 +40,15 @@ TEST(PlanCheck, operations) {
        [](PlanT &, ProgramT &p) {
          microbatchOp<plan::MatmulT>(p, 1).bias = random;
        }},
+      {"there is a lhs_scale, expected none",
+       [](PlanT &, ProgramT &p) {
+         microbatchOp<plan::MatmulT>(p, 1).lhs_scale = lossCell;
+       }},
+      {"expected both of 8 bits and not both e5m2",
+       [](PlanT &, ProgramT &p) {
+         p.views[microbatchOp<plan::MatmulT>(p, 1).lhs]->dtype =
+             plan::DType::e4m3;
+       }},
       {"unknown accumulate",
        [](PlanT &, ProgramT &p) {
          microbatchOp<plan::MatmulT>(p, 1).accumulate =

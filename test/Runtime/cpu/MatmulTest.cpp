@@ -16,7 +16,10 @@ struct Case {
   DType in = DType::f32, out = DType::f32;
   bool lhsTransposed = false, rhsTransposed = false, dstTransposed = false;
   bool bias = false;
-  int64_t padding = 0; // extra elements between stored rows
+  int64_t padding = 0;    // extra elements between stored rows
+  DType rhs = DType::i32; // as in
+  DType typeOfRhs() const { return rhs == DType::i32 ? in : rhs; }
+  DType typeOfBias() const { return plan::isFloat8(in) ? DType::bf16 : in; }
 };
 
 /// A [b, r, c] view whose rows, or columns, are dense.
@@ -30,6 +33,7 @@ uint32_t addMatrix(TestProgram &program, DType dtype, int64_t b, int64_t r,
 }
 
 struct Problem {
+  static constexpr double scales[2] = {0.5, 0.75};
   TestProgram program;
   plan::MatmulT op;
   Values lhs, rhs, bias, before;
@@ -37,19 +41,23 @@ struct Problem {
 
   explicit Problem(const Case &c)
       : lhs(randomValues(c.b * c.m * c.k, c.in, 1)),
-        rhs(randomValues(c.b * c.k * c.n, c.in, 2)),
-        bias(randomValues(c.n, c.in, 3)),
+        rhs(randomValues(c.b * c.k * c.n, c.typeOfRhs(), 2)),
+        bias(randomValues(c.n, c.typeOfBias(), 3)),
         before(randomValues(c.b * c.m * c.n, c.out, 4)), shape(c) {
     op.lhs =
         addMatrix(program, c.in, c.b, c.m, c.k, c.lhsTransposed, c.padding);
-    op.rhs =
-        addMatrix(program, c.in, c.b, c.k, c.n, c.rhsTransposed, c.padding);
+    op.rhs = addMatrix(program, c.typeOfRhs(), c.b, c.k, c.n, c.rhsTransposed,
+                       c.padding);
     op.dst =
         addMatrix(program, c.out, c.b, c.m, c.n, c.dstTransposed, c.padding);
     program.write(op.lhs, lhs);
     program.write(op.rhs, rhs);
     if (c.bias)
-      op.bias = program.add(c.in, {c.n}, bias);
+      op.bias = program.add(c.typeOfBias(), {c.n}, bias);
+    if (!plan::isFloat8(c.in))
+      return;
+    op.lhs_scale = program.add(DType::f32, {}, {scales[0]});
+    op.rhs_scale = program.add(DType::f32, {}, {scales[1]});
   }
 
   Values expected(bool accumulated) const {
@@ -57,11 +65,14 @@ struct Problem {
     Values result(b * m * n);
     for (int64_t i = 0; i < b * m * n; ++i) {
       int64_t batch = i / (m * n), row = i / n % m, column = i % n;
-      double sum = shape.bias ? bias[column] : 0;
+      double sum = 0;
       for (int64_t j = 0; j < k; ++j)
         sum +=
             lhs[(batch * m + row) * k + j] * rhs[(batch * k + j) * n + column];
-      result[i] = sum + (accumulated ? before[i] : 0);
+      if (plan::isFloat8(shape.in))
+        sum *= scales[0] * scales[1];
+      result[i] =
+          sum + (shape.bias ? bias[column] : 0) + (accumulated ? before[i] : 0);
     }
     return result;
   }
@@ -204,6 +215,32 @@ TEST(Matmul, BitsDoNotDependOnThreads) {
   }
 }
 
+TEST(Matmul, NumbersOf8BitsAndTheirScales) {
+  constexpr DType e4m3 = DType::e4m3, e5m2 = DType::e5m2;
+  for (auto [lhs, rhs] : {std::pair(e4m3, e4m3), {e4m3, e5m2}, {e5m2, e4m3}})
+    for (DType out : {DType::f32, DType::bf16})
+      for (bool transposed : {false, true})
+        expectProduct({.b = 1,
+                       .m = 48,
+                       .n = 80,
+                       .k = 272,
+                       .in = lhs,
+                       .out = out,
+                       .rhsTransposed = true,
+                       .dstTransposed = transposed,
+                       .bias = !transposed,
+                       .padding = 16,
+                       .rhs = rhs});
+  expectSameBits({.b = 1,
+                  .m = 1100,
+                  .n = 300,
+                  .k = 257,
+                  .in = e4m3,
+                  .out = DType::bf16,
+                  .rhsTransposed = true,
+                  .rhs = e5m2});
+}
+
 TEST(Matmul, RefusesWhatItCannotMultiply) {
   auto messageOf = [](auto change) {
     Problem problem({.b = 1, .m = 4, .n = 6, .k = 8});
@@ -214,8 +251,8 @@ TEST(Matmul, RefusesWhatItCannotMultiply) {
               p.op.lhs = p.program.add(DType::bf16, {1, 4, 8});
             }),
             "instruction \"under.test\" (Matmul): multiplies bf16 by f32 into "
-            "f32, expected f32 by f32 into f32, or bf16 by bf16 into f32 or "
-            "bf16");
+            "f32, expected f32 by f32 into f32, or bf16 by bf16, or e4m3 or "
+            "e5m2 by e4m3 or e5m2, into f32 or bf16");
   EXPECT_EQ(messageOf([](Problem &p) {
               p.op.rhs = p.program.add(DType::f32, {1, 9, 6});
             }),

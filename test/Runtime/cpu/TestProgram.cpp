@@ -9,6 +9,7 @@
 
 #include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/Prepare.h"
+#include "test/Runtime/Float8.h"
 
 namespace meshwork::runtime::test {
 namespace {
@@ -29,7 +30,7 @@ struct AlignedBytes {
   std::byte *data;
 };
 
-int64_t bytesOf(DType dtype) { return dtype == DType::bf16 ? 2 : 4; }
+using plan::bytesOf;
 
 } // namespace
 
@@ -51,6 +52,8 @@ Dims rowMajor(const Dims &shape) {
 double roundTo(DType dtype, double value) {
   if (dtype == DType::bf16)
     return cpu::toFloat(cpu::toBf16(static_cast<float>(value)));
+  if (plan::isFloat8(dtype))
+    return fromFloat8(dtype, toFloat8(dtype, value));
   return static_cast<float>(value);
 }
 
@@ -135,6 +138,9 @@ void TestProgram::write(uint32_t index, const Values &values) {
       from = &half;
     if (dtype == DType::i32)
       from = &whole;
+    uint8_t bits = 0;
+    if (plan::isFloat8(dtype))
+      bits = toFloat8(dtype, values[i]), from = &bits;
     std::memcpy(arena.data() + at, from, bytesOf(dtype));
   });
 }

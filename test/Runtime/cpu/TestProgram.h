@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Types.h"
 
 namespace meshwork::runtime::test {
 

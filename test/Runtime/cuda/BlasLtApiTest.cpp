@@ -30,6 +30,12 @@ static_assert(status::internalError == CUBLAS_STATUS_INTERNAL_ERROR);
 static_assert(status::notSupported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(dataType::f32 == CUDA_R_32F);
 static_assert(dataType::bf16 == CUDA_R_16BF);
+static_assert(dataType::e4m3 == CUDA_R_8F_E4M3);
+static_assert(dataType::e5m2 == CUDA_R_8F_E5M2);
+static_assert(descAttribute::scalePointerA ==
+              CUBLASLT_MATMUL_DESC_A_SCALE_POINTER);
+static_assert(descAttribute::scalePointerB ==
+              CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
 static_assert(computeF32 == CUBLAS_COMPUTE_32F);
 static_assert(plain == CUBLAS_OP_N);
 static_assert(transposed == CUBLAS_OP_T);

@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/BlasLt.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Bf16.h"
+#include "test/Runtime/Float8.h"
 #include "test/Runtime/cuda/TestDevice.h"
 #include <cmath>
 #include <cstdlib>
@@ -23,7 +24,11 @@ struct Case {
   bool bias = false;
   int64_t padding = 0; // elements between stored rows
   uint64_t workspaceBytes = 65536;
+  DType rhs = DType::i32; // as in
+  DType typeOfRhs() const { return rhs == DType::i32 ? in : rhs; }
 };
+/// Of operands of 8 bits.
+constexpr float scales[2] = {0.5f, 0.75f};
 
 std::vector<float> randomValues(size_t count, DType type, unsigned seed) {
   std::mt19937 generator(seed);
@@ -33,6 +38,8 @@ std::vector<float> randomValues(size_t count, DType type, unsigned seed) {
     value = distribution(generator);
     if (type == DType::bf16)
       value = fromBf16(toBf16(value));
+    if (plan::isFloat8(type))
+      value = fromFloat8(type, runtime::test::toFloat8(type, double(value)));
   }
   return values;
 }
@@ -67,6 +74,12 @@ struct Matrix {
       wide[at(i)] = values[i];
     if (view.dtype == DType::f32)
       return on.write(view.address, wide);
+    if (plan::isFloat8(view.dtype)) {
+      std::vector<uint8_t> bytes;
+      for (float value : wide)
+        bytes.push_back(runtime::test::toFloat8(view.dtype, double(value)));
+      return on.write(view.address, bytes);
+    }
     std::vector<uint16_t> narrow;
     for (float value : wide)
       narrow.push_back(toBf16(value));
@@ -98,16 +111,21 @@ struct Problem {
 
   Problem(TestDevice &on, const Case &c)
       : c(c), lhs(on, c.in, c.b, c.m, c.k, c.lhsTransposed, c.padding),
-        rhs(on, c.in, c.b, c.k, c.n, c.rhsTransposed, c.padding),
+        rhs(on, c.typeOfRhs(), c.b, c.k, c.n, c.rhsTransposed, c.padding),
         dst(on, c.out, c.b, c.m, c.n, c.dstTransposed, c.padding),
         lhsValues(randomValues(count(c.b, c.m, c.k), c.in, 1)),
-        rhsValues(randomValues(count(c.b, c.k, c.n), c.in, 2)),
+        rhsValues(randomValues(count(c.b, c.k, c.n), c.typeOfRhs(), 2)),
         biasValues(randomValues(count(1, 1, c.n), c.out, 3)),
         before(randomValues(count(c.b, c.m, c.n), c.out, 4)) {
     lhs.write(on, lhsValues);
     rhs.write(on, rhsValues);
     request = {lhs.view, rhs.view, dst.view, {}, 0, c.workspaceBytes, "h.0"};
     request.workspace = on.allocate(c.workspaceBytes + 1);
+    if (plan::isFloat8(c.in)) {
+      request.lhsScale = on.allocate(2 * sizeof(float));
+      request.rhsScale = request.lhsScale + sizeof(float);
+      on.write(request.lhsScale, std::vector<float>{scales[0], scales[1]});
+    }
     if (!c.bias)
       return;
     // Less aligned than dst, as one in the middle of a buffer.
@@ -128,11 +146,14 @@ struct Problem {
     size_t m = size_t(c.m), n = size_t(c.n), k = size_t(c.k);
     size_t batch = element / (m * n), row = element / n % m,
            column = element % n;
-    double sum = c.bias ? biasValues[column] : 0;
+    double sum = 0;
     for (size_t i = 0; i < k; ++i)
       sum += double(lhsValues[(batch * m + row) * k + i]) *
              rhsValues[(batch * k + i) * n + column];
-    return sum + (adds ? before[element] : 0);
+    if (plan::isFloat8(c.in))
+      sum *= scales[0] * scales[1];
+    return sum + (c.bias ? biasValues[column] : 0) +
+           (adds ? before[element] : 0);
   }
 };
 
@@ -191,6 +212,17 @@ std::vector<Case> allCases() {
       if (!c.dstTransposed)
         cases.push_back(c);
     }
+  constexpr DType e4m3 = DType::e4m3, e5m2 = DType::e5m2;
+  for (auto [lhs, rhs] : {std::pair(e4m3, e4m3), {e4m3, e5m2}, {e5m2, e4m3}})
+    for (DType out : {DType::f32, DType::bf16})
+      for (bool transposed : {false, true}) {
+        Case c{2, 32, 48, 80, lhs, out, false, true, transposed};
+        c.rhs = rhs;
+        cases.push_back(c);
+        c.padding = 16;
+        c.bias = out == DType::bf16 && !transposed;
+        cases.push_back(c);
+      }
   cases.push_back({1, 1, 5, 8});
   cases.push_back({2, 9, 1, 4, DType::bf16, DType::bf16});
   cases.push_back({1, 600, 530, 3, DType::bf16, DType::f32});
@@ -249,6 +281,43 @@ TEST(BlasLt, RefusesWhatItCannotMultiply) {
   }),
                  unimplemented);
   EXPECT_HAS(text, "along the dense dim only");
+}
+
+TEST(BlasLt, RefusesWhatTensorCoresDoNotTakeOf8Bits) {
+  TestDevice on;
+  auto blas = BlasLt::create(*on.driver, on.device);
+  expectOk(blas.status());
+  Case good{1, 32, 48, 16, DType::e4m3, DType::bf16, false, true};
+  constexpr auto unimplemented = absl::StatusCode::kUnimplemented;
+  auto textOf = [&](Case c, auto change,
+                    absl::StatusCode code = unimplemented) {
+    Problem problem(on, c);
+    change(problem.request);
+    return refusal(**blas, problem.request, code);
+  };
+  auto nothing = [](MatmulRequest &) {};
+  Case other = good;
+  other.k = 24;
+  EXPECT_HAS(textOf(other, nothing), "lhs is e4m3[1, 32, 24]");
+  EXPECT_HAS(textOf(other, nothing), "expected multiples of 16");
+  other = good;
+  other.rhsTransposed = false;
+  EXPECT_HAS(textOf(other, nothing), "expected both dense along the dim");
+  other = good;
+  other.padding = 8;
+  EXPECT_HAS(textOf(other, nothing), "expected all rows at multiples of 16");
+  other = good;
+  other.in = DType::e5m2;
+  EXPECT_HAS(textOf(other, nothing), "multiplies e5m2 by e5m2 into bf16");
+  other = good;
+  other.out = DType::f32, other.bias = true;
+  EXPECT_HAS(textOf(other, nothing), "dst is f32 and has a bias");
+  EXPECT_HAS(textOf(
+                 good, [](auto &r) { r.rhsScale = 0; },
+                 absl::StatusCode::kInvalidArgument),
+             "have no scales");
+  EXPECT_HAS(textOf(good, [](auto &r) { r.lhs.address += 8; }),
+             "expected all rows at multiples of 16 bytes");
 }
 
 /// What runs is what was fastest: a split sum has other bits than a whole one.

@@ -7,6 +7,7 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
+using U8 = unsigned char;
 using U16 = unsigned short;
 using U32 = unsigned;
 using U64 = unsigned long long;
@@ -153,12 +154,16 @@ DEVICE void runAll(const Task &task, const BoxChunk &chunk) {
 
 DEVICE void run(const Task &task, const BoxChunk &chunk) {
   switch (task.move.code) {
+  case BoxCode::zero1:
+    return runAll<Zero<U8>>(task, chunk);
   case BoxCode::zero2:
     return runAll<Zero<U16>>(task, chunk);
   case BoxCode::zero4:
     return runAll<Zero<U32>>(task, chunk);
   case BoxCode::zero16:
     return runAll<Zero<U128>>(task, chunk);
+  case BoxCode::copy1:
+    return runAll<Copy<U8>>(task, chunk);
   case BoxCode::copy2:
     return runAll<Copy<U16>>(task, chunk);
   case BoxCode::copy4:

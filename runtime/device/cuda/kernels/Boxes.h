@@ -8,9 +8,11 @@ namespace meshwork::runtime::cuda {
 /// What a move does with units of this many bytes. Sources are summed in their
 /// order, in f32; the result is rounded once.
 enum class BoxCode : int {
+  zero1,
   zero2,
   zero4,
   zero16,
+  copy1,
   copy2,
   copy4,
   copy16,

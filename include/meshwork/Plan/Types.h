@@ -1,0 +1,31 @@
+// What every reader of a plan knows of its element types.
+#pragma once
+
+#include "meshwork/Plan/Plan.h"
+
+namespace meshwork::plan {
+
+/// Of one element.
+constexpr int bytesOf(DType type) {
+  switch (type) {
+  case DType::f32:
+  case DType::i32:
+    return 4;
+  case DType::bf16:
+    return 2;
+  case DType::e4m3:
+  case DType::e5m2:
+    return 1;
+  }
+  return 0;
+}
+
+/// What is computed with, not only multiplied or moved.
+constexpr bool isWideFloat(DType type) {
+  return type == DType::f32 || type == DType::bf16;
+}
+constexpr bool isFloat8(DType type) {
+  return type == DType::e4m3 || type == DType::e5m2;
+}
+
+} // namespace meshwork::plan

@@ -1,0 +1,84 @@
+#include "lib/Explain/Products.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "lib/Explain/Format.h"
+#include "meshwork/Plan/Types.h"
+#include <algorithm>
+
+namespace meshwork::explain {
+namespace {
+constexpr int64_t unit = 16; // of FP8's sizes
+
+std::string overLayers(const std::string &name) {
+  std::vector<std::string> parts = absl::StrSplit(name, '.');
+  for (std::string &part : parts)
+    if (!part.empty() &&
+        part.find_first_not_of("0123456789") == std::string::npos)
+      part = "*";
+  return absl::StrJoin(parts, ".");
+}
+
+bool isMultiple(const plan::View &view, uint32_t dim) {
+  return view.shape() && dim < view.shape()->size() &&
+         view.shape()->Get(dim) % unit == 0;
+}
+
+Products describe(const plan::Program &program,
+                  const plan::Instruction &instruction) {
+  const plan::Matmul &op = *instruction.op_as_Matmul();
+  const plan::View &lhs = *program.views()->Get(op.lhs()),
+                   &rhs = *program.views()->Get(op.rhs()),
+                   &dst = *program.views()->Get(op.dst());
+  Products one;
+  one.name = overLayers(clean(instruction.name()));
+  one.types = absl::StrCat(plan::EnumNameDType(lhs.dtype()), " x ",
+                           plan::EnumNameDType(rhs.dtype()), " to ",
+                           plan::EnumNameDType(dst.dtype()));
+  one.isFloat8 = plan::isFloat8(lhs.dtype());
+  one.fitsFloat8 =
+      isMultiple(lhs, 1) && isMultiple(lhs, 2) && isMultiple(rhs, 2);
+  return one;
+}
+} // namespace
+
+std::vector<Products> products(const plan::Program &program,
+                               const Listing &listing) {
+  std::vector<Products> list;
+  for (const Phase &phase : listing.phases())
+    for (uint64_t i = phase.begin; i < phase.end; ++i) {
+      if (listing[i].op_type() != plan::Operation::Matmul)
+        continue;
+      Products one = describe(program, listing[i]);
+      auto known =
+          std::find_if(list.begin(), list.end(), [&](const Products &other) {
+            return other.name == one.name && other.types == one.types &&
+                   other.fitsFloat8 == one.fitsFloat8;
+          });
+      if (known == list.end())
+        known = list.insert(list.end(), one);
+      ++known->instructions;
+      known->flops = saturatingAdd(
+          known->flops, saturatingMul(listing[i].flops(), phase.runs));
+    }
+  return list;
+}
+
+std::string productsText(const plan::Program &program, const Listing &listing) {
+  std::vector<Products> list = products(program, listing);
+  if (std::none_of(list.begin(), list.end(),
+                   [](const Products &one) { return one.isFloat8; }))
+    return "";
+  Table table({"product", "multiplies", ">instructions", ">flops", "FP8"});
+  for (const Products &one : list)
+    table.add({one.name, one.types, absl::StrCat(one.instructions),
+               countText(one.flops),
+               one.isFloat8     ? "yes"
+               : one.fitsFloat8 ? "no: of no linear layer"
+                                : "no: not all sizes are multiples of 16"});
+  return absl::StrCat("\nProducts (precision.matmul = \"fp8\"; each operand is "
+                      "scaled by its largest magnitude of now)\n",
+                      table.render());
+}
+
+} // namespace meshwork::explain

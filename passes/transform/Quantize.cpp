@@ -1,0 +1,245 @@
+// Products of linear layers in FP8: what they multiply is scaled by one number
+// for each tensor, rounded to 8 bits, and the sums are scaled back.
+//
+// Formats: Micikevicius et al., arXiv 2209.05433: e4m3 for weights and
+// activations, e5m2 for gradients. The tensor's largest magnitude comes to lie
+// just below the format's largest number.
+#include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/Passes.h"
+#include <map>
+
+using namespace mlir;
+namespace meshwork::transform {
+#define GEN_PASS_DEF_QUANTIZEPASS
+#include "passes/transform/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+/// What each size of an FP8 product on tensor cores is a multiple of: 16 bytes
+/// of either operand's dense dim, and of a result's (cuBLAS, 8-bit data types).
+constexpr int64_t unit = 16;
+
+bool isBackward(Operation *op) { return op->hasAttr("transformer.backward"); }
+
+/// A gradient of an activation: the loss's, or what the backward pass made.
+bool isGradient(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (isBackward(op) || isa<HeadLossGradOp>(op));
+}
+
+/// Linear layers multiply with a parameter; their backward products do, too, or
+/// make a parameter's gradient.
+bool isOfLinearLayer(ContractOp op) {
+  auto isParameter = [](Value value) {
+    return isa_and_nonnull<ParameterOp>(value.getDefiningOp());
+  };
+  return isParameter(op.getLhs()) || isParameter(op.getRhs()) ||
+         (isBackward(op) && llvm::any_of(op->getUsers(), [](Operation *user) {
+            return isa<AccumulateOp>(user);
+          }));
+}
+
+/// The letters of `of` that are, or are not, in `in`.
+std::string letters(StringRef of, StringRef in, bool wanted) {
+  std::string result;
+  llvm::copy_if(of, std::back_inserter(result),
+                [&](char c) { return in.contains(c) == wanted; });
+  return result;
+}
+
+struct Scale {
+  Value scale, inverse; // tensor<f32>
+};
+
+/// A power of two, so that scaling rounds nothing and any device's bits are the
+/// same: the largest one that keeps `amax` within the format. Both formats' end
+/// is 1.75 * 2^e. NaN where `amax` is not finite, so that it is not hidden by a
+/// value that FP8 can hold; the inverse is finite always.
+SmallVector<Value> powersOfTwo(ImplicitLocOpBuilder &b, Value amax,
+                               int64_t maxExponent) {
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  auto power = [&](Value biasedExponent) -> Value {
+    return arith::BitcastOp::create(
+        b, b.getF32Type(),
+        arith::ShLIOp::create(b, biasedExponent, number(23)));
+  };
+  Value bits = arith::BitcastOp::create(b, b.getI32Type(), amax);
+  // Above 1.75 the sum carries into the exponent.
+  Value exponent = arith::ShRUIOp::create(
+      b, arith::AddIOp::create(b, bits, number(0x1fffff)), number(23));
+  Value scale =
+      arith::SubIOp::create(b, number(2 * 127 + maxExponent), exponent);
+  scale = arith::MinSIOp::create(b, arith::MaxSIOp::create(b, scale, number(1)),
+                                 number(253));
+  Value isFinite = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, bits,
+                                         number(0x7f800000));
+  Value nan = arith::ConstantOp::create(
+      b, b.getF32FloatAttr(std::numeric_limits<float>::quiet_NaN()));
+  return {arith::SelectOp::create(b, isFinite, power(scale), nan),
+          power(arith::SubIOp::create(b, number(254), scale))};
+}
+
+class Quantization {
+public:
+  Quantization(func::FuncOp function, const llvm::StringMap<int64_t> &splits)
+      : function(function), splits(splits), builder(function.getContext()) {}
+
+  void run() {
+    SmallVector<ContractOp> products(function.getOps<ContractOp>());
+    for (ContractOp op : products) {
+      FailureOr<Equation> equation = Equation::parse(op.getEquation());
+      if (succeeded(equation) && isOfLinearLayer(op) && fits(op, *equation))
+        quantize(op, *equation);
+    }
+  }
+
+private:
+  /// Whether it is one product of sizes that tensor cores take, on each rank.
+  bool fits(ContractOp op, const Equation &equation) {
+    auto sizeOf = [&](StringRef of, Value value, StringRef in, bool wanted) {
+      int64_t size = 1;
+      for (auto [i, letter] : llvm::enumerate(of)) {
+        if (in.contains(letter) != wanted)
+          continue;
+        auto split = splits.find(dimsOf(value).getNames()[i].getValue());
+        size *= llvm::divideCeil(tensorType(value).getDimSize(i),
+                                 split == splits.end() ? 1 : split->second);
+      }
+      return size;
+    };
+    auto [lhs, rhs, result] = equation;
+    bool isBatched = llvm::any_of(result, [&, l = lhs, r = rhs](char c) {
+      return l.contains(c) && r.contains(c);
+    });
+    return !isBatched && sizeOf(lhs, op.getLhs(), result, true) % unit == 0 &&
+           sizeOf(rhs, op.getRhs(), result, true) % unit == 0 &&
+           sizeOf(lhs, op.getLhs(), result, false) % unit == 0;
+  }
+
+  void quantize(ContractOp op, const Equation &equation) {
+    auto [lhs, rhs, result] = equation;
+    // Tensor cores of sm_90 multiply 8-bit operands along their dense dim
+    // alone, so the summed dims come last, in one order.
+    std::string summed = letters(lhs, result, false);
+    std::string rows = letters(result, lhs, true) + summed,
+                columns = letters(result, rhs, true) + summed;
+    builder.setInsertionPoint(op);
+    Scale ofLhs = scaleOf(op.getLhs(), op), ofRhs = scaleOf(op.getRhs(), op);
+    Value left = quantized(op.getLhs(), lhs, rows, ofLhs, op),
+          right = quantized(op.getRhs(), rhs, columns, ofRhs, op);
+    auto product = ContractOp::create(
+        builder, op.getLoc(), op.getType(),
+        builder.getStringAttr(rows + "," + columns + "->" + result), left,
+        right, ValueRange{ofLhs.inverse, ofRhs.inverse}, Value());
+    product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    for (Value operand : {op.getLhs(), op.getRhs()})
+      if (auto weight = operand.getDefiningOp<ParameterOp>())
+        product->setAttr("transformer.parameter", weight.getNameAttr());
+    op.getResult().replaceAllUsesWith(product.getResult());
+    op.erase();
+  }
+
+  Type formatOf(Value value) {
+    return isGradient(value) ? Type(builder.getType<Float8E5M2Type>())
+                             : Type(builder.getType<Float8E4M3FNType>());
+  }
+
+  /// Beside its first use, which for an activation is in the forward pass.
+  Scale scaleOf(Value value, Operation *user) {
+    Scale &known = scales[value];
+    if (known.scale)
+      return known;
+    Location loc = value.getLoc();
+    Type scalar = RankedTensorType::get({}, builder.getF32Type());
+    Value magnitudes =
+        buildMap(builder, loc, value.getType(), value,
+                 [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                   return math::AbsFOp::create(b, x[0]);
+                 });
+    Value amax = ReduceOp::create(builder, loc, Reduction::max, magnitudes,
+                                  dimsOf(value));
+    int64_t maxExponent = isGradient(value) ? 15 : 8; // 57344 and 448
+    auto powers = MapOp::create(builder, loc, {scalar, scalar}, amax,
+                                [&](OpBuilder &b, Location loc, ValueRange x) {
+                                  ImplicitLocOpBuilder inner(loc, b);
+                                  return powersOfTwo(inner, x[0], maxExponent);
+                                });
+    for (Value made : {magnitudes, amax, powers.getResult(0)})
+      inPassOf(user, made);
+    return known = {powers.getResult(0), powers.getResult(1)};
+  }
+
+  /// `value` with its dims in the order of the letters `wanted`, scaled and
+  /// rounded.
+  Value quantized(Value value, StringRef term, StringRef wanted,
+                  const Scale &scale, Operation *user) {
+    Value &known =
+        copies[{value.getAsOpaquePointer(), wanted.str(), isBackward(user)}];
+    if (known)
+      return known;
+    auto type = tensorType(value);
+    SmallVector<int64_t> shape;
+    SmallVector<StringAttr> names;
+    for (char letter : wanted) {
+      shape.push_back(type.getDimSize(term.find(letter)));
+      names.push_back(dimsOf(type).getNames()[term.find(letter)]);
+    }
+    known =
+        buildMap(builder, value.getLoc(),
+                 namedType(shape, DimsAttr::get(builder.getContext(), names),
+                           formatOf(value)),
+                 {value, scale.scale},
+                 [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                   return arith::MulFOp::create(b, x[0], x[1]);
+                 });
+    inPassOf(user, known);
+    // Else all weights would be there in 8 bits, too, from the start.
+    known.getDefiningOp()->setAttr("transformer.not_before",
+                                   builder.getUnitAttr());
+    return known;
+  }
+
+  void inPassOf(Operation *user, Value made) {
+    if (isBackward(user))
+      made.getDefiningOp()->setAttr("transformer.backward",
+                                    builder.getUnitAttr());
+  }
+
+  func::FuncOp function;
+  const llvm::StringMap<int64_t> &splits;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Scale> scales;
+  std::map<std::tuple<const void *, std::string, bool>, Value> copies;
+};
+
+struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
+  using QuantizePassBase::QuantizePassBase;
+
+  void runOnOperation() override {
+    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    if (!microbatch) {
+      getOperation().emitError()
+          << "expected a function @microbatch; run -transformer-autodiff first";
+      return signalPassFailure();
+    }
+    llvm::StringMap<int64_t> ranks;
+    for (StringRef split : splits) {
+      auto [dim, count] = split.split('=');
+      int64_t number = 0;
+      if (dim.empty() || count.getAsInteger(10, number) || number < 1) {
+        getOperation().emitError()
+            << "split is '" << split << "', expected a dim and its number of "
+            << "parts, like ffn=2";
+        return signalPassFailure();
+      }
+      ranks[dim] = number;
+    }
+    Quantization(microbatch, ranks).run();
+  }
+};
+} // namespace
+} // namespace meshwork::transform

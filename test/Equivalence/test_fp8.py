@@ -1,0 +1,203 @@
+"""Products in FP8 (precision.matmul = "fp8") against PyTorch doing the same steps, on one
+rank and on several, on a CPU and on an emulated GPU.
+
+Tolerance. The recipe is exact but for one thing: where a value lies within f32's noise of
+the border between two numbers of 8 bits, two implementations round it to different ones, a
+step of up to 2^-3 of that one element. The noise is 2^-20 or so, a step of e4m3 2^-4 of
+the value, so about one element in 10^4 is rounded otherwise; of a tensor of n elements
+that is 2^-3 * sqrt(10^-4) of its norm, whatever n. A gradient has met a dozen such tensors,
+which adds up to less than FLIPPED. What rounding to 8 bits itself does to a gradient must
+be several times as large, or the test could not tell.
+"""
+import unittest
+
+import numpy as np
+import torch
+
+import configs
+import fp8
+import models
+import oracle
+import safetensors
+import tools
+from test_cuda import emulated
+
+FP8 = {"matmul": "fp8"}
+FLIPPED = 2.0 ** -3 * 10 ** -2 * 4
+BATCH, SEQUENCE, STEPS, RATE = 4, 24, 20, 3e-3
+GPT2 = {**configs.GPT2, "vocab_size": 136, "n_head": 4, "n_embd": 64, "n_inner": 128}
+LLAMA = {**configs.LLAMA, "vocab_size": 136, "hidden_size": 64, "intermediate_size": 96}
+# The products of its MLP have a size that is no multiple of 16.
+MIXED = {**LLAMA, "intermediate_size": 104}
+CORPUS = configs.corpus(vocabulary=136)
+LAYOUTS = [({"dp": 2}, False, 0), ({"dp": 2}, False, 3), ({"tp": 2}, False, 0),
+           ({"tp": 2}, True, 0), ({"dp": 2, "tp": 2}, True, 1)]
+ONE = ({"dp": 1}, False, 0)
+
+
+def spec(axes=None, sequence=False, stage=0, micro=None, compute="f32", precision=FP8, **sections):
+    axes = axes or {"dp": 1}
+    shard = {**({"residual_sequence": ["tp"]} if sequence else {}), **sections.pop("shard", {})}
+    return tools.spec(BATCH, micro or BATCH // axes.get("dp", 1), SEQUENCE, compute=compute,
+                      mesh={"axes": [f"{n}={s}" for n, s in axes.items()]}, shard=shard,
+                      zero={"stage": stage}, precision=precision, **sections)
+
+
+def arrays_of(config, seed=17):
+    return {n: w.detach().numpy() for n, w in models.random_weights(config, seed).items()}
+
+
+def reference(config, arrays, wrap, dtype=torch.float64):
+    """Loss and gradients of the first step; `wrap` puts the weights in."""
+    weights = models.weights_from(config, arrays, dtype)
+    batch = oracle.windows(CORPUS, BATCH, SEQUENCE, 0, 0)
+    loss = models.loss(config, wrap(weights), *batch)
+    loss.backward()
+    return loss.item(), {n: w.grad.double().numpy() for n, w in weights.items()}
+
+
+class Fp8(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.space = tools.Workspace()
+        cls.addClassCleanup(cls.space.close)
+
+    def step(self, config, arrays, layout=ONE, space=None, options=(), **keys):
+        space = space or self.space
+        plan = space.compile(config, spec(*layout, **keys))
+        return space.train(plan, CORPUS, 1, *options, lr=0, init=space.save_weights(arrays))
+
+    def errors(self, found, expected):
+        return {n: oracle.relative_error(found[n], expected[n]) for n in expected}
+
+    def test_gradient_of_every_weight(self):
+        for name, config in (("gpt2", GPT2), ("llama", LLAMA), ("mixed", MIXED)):
+            with self.subTest(name):
+                arrays = arrays_of(config)
+                loss, expected = reference(config, arrays, fp8.linear)
+                exact_loss, exact = reference(config, arrays, dict)
+                effect = self.errors(exact, expected)
+                run = self.step(config, arrays)
+                errors = self.errors(run.gradients, expected)
+                self.assertLess(3 * FLIPPED, np.median(list(effect.values())), "cannot tell")
+                self.assertLess(max(errors.values()), FLIPPED, errors)
+                self.assertLess(abs(run.losses[0] - loss), 0.1 * abs(exact_loss - loss))
+
+    def test_losses_of_twenty_steps_in_bf16(self):
+        """As test_bf16: PyTorch in bf16 with the same recipe is one draw of the error."""
+        for name, config in (("gpt2", GPT2), ("llama", LLAMA)):
+            with self.subTest(name):
+                plan = self.space.compile(config, spec(compute="bf16"))
+                initial = self.space.initial_weights(plan)
+                run = self.space.train(plan, CORPUS, STEPS, lr=RATE, init=initial)
+                arrays = safetensors.read(initial)
+                shape = (BATCH, SEQUENCE, [RATE] * STEPS)
+                exact, low = (oracle.train(config, arrays, CORPUS, *shape, dtype=dtype,
+                                           wrap=fp8.linear)[0]
+                              for dtype in (torch.float64, torch.bfloat16))
+                rms = lambda x: float(np.sqrt(np.mean(np.square(x))))
+                limit = 3 * rms(np.subtract(low, exact))
+                self.assertLess(limit, 0.1 * (exact[0] - exact[-1]), "too loose to tell")
+                self.assertLess(rms(np.subtract(run.losses, exact)), limit)
+
+    def check_layouts(self, config, layouts, space, base, arrays, options=(), **keys):
+        for layout in layouts:
+            with self.subTest(config["model_type"], layout=layout):
+                run = self.step(config, arrays, layout, space, options, **keys)
+                self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=FLIPPED)
+                errors = self.errors(run.gradients, base.gradients)
+                self.assertLess(max(errors.values()), FLIPPED, errors)
+
+    def test_ranks_agree(self):
+        for config in (GPT2, LLAMA):
+            arrays = arrays_of(config)
+            base = self.step(config, arrays)
+            self.check_layouts(config, LAYOUTS, self.space, base, arrays)
+
+    def test_recompute_changes_no_bit(self):
+        arrays = arrays_of(LLAMA)
+        base = self.step(LLAMA, arrays, compute="bf16", recompute={"policy": "none"})
+        full = self.step(LLAMA, arrays, compute="bf16", recompute={"policy": "full"})
+        self.assertEqual(base.losses, full.losses)
+
+    def test_microbatches_add_up(self):
+        """Each has scales of its own, so the sum is that of the recipe on each."""
+        arrays = arrays_of(LLAMA)
+        base, run = self.step(LLAMA, arrays), self.step(LLAMA, arrays, micro=2)
+        errors = self.errors(run.gradients, base.gradients)
+        self.assertLess(max(errors.values()), 2 * FLIPPED, errors)
+
+    def test_moves_what_bf16_moves(self):
+        """And maxima. The spec has a budget of collectives; what is gathered for the
+        products is gathered in 8 bits."""
+        examples = tools.ROOT / "examples"
+        sent = {}
+        for matmul in ("compute", "fp8"):
+            plan = self.space.file(".mwplan")
+            self.space.must("meshwork", "compile", examples / "llama-tiny.json", "--spec",
+                            examples / "tp2-sp.toml", "--set", f"precision.matmul={matmul}",
+                            "-o", plan)
+            sent[matmul] = {}
+            for c in self.space.explain(plan)["collectives"]:
+                if c["phase"] == "forward" and "input_layernorm" in c["cause"]:
+                    key = c["kind"], c["bytes_sent_per_rank"] > 1000
+                    sent[matmul][key] = sent[matmul].get(key, 0) + c["bytes_sent_per_rank"]
+        self.assertEqual(2 * sent["fp8"]["all_gather", True],
+                         sent["compute"]["all_gather", True])
+        self.assertEqual(set(sent["fp8"]) - set(sent["compute"]), {("all_reduce", False)})
+
+    def test_explain_tells_which(self):
+        plan = self.space.compile(MIXED, spec(compute="bf16"))
+        text = self.space.must("meshwork", "explain", plan).stdout
+        for line in (r"\*\.self_attn\.q_proj\.weight +e4m3 x e4m3 to bf16 .* yes",
+                     r"\*\.self_attn\.q_proj\.weight +e5m2 x e4m3 to bf16 .* yes",
+                     r"\*\.self_attn\.q_proj\.weight \(gradient\) +e4m3 x e5m2 to bf16 .* yes",
+                     r"\*\.mlp\.gate_proj\.weight +bf16 x bf16 to bf16 .* no: not all sizes",
+                     r"lm_head\.weight +bf16 x bf16 to bf16 .* no: "):
+            self.assertRegex(text, line)
+
+    def test_a_gpu_refuses_sizes_that_only_the_sharding_tells(self):
+        """80 columns are five times 16; a pin halves them."""
+        config = {**LLAMA, "hidden_size": 80, "num_attention_heads": 5, "num_key_value_heads": 5}
+        pin = ('[[shard.tensor]]\nname = "model.layers.*.mlp.gate_proj.weight"\n'
+               "dims = '[{}, {\"tp\"}]'\n")
+        text = spec({"tp": 2}, target={"device": "cuda", "arch": "sm_90a"}, shard={"heads": []}) + pin
+        done = self.space.call("meshwork", "compile", self.space.model(config), "--spec",
+                               self.space.write(".toml", text), "-o", self.space.file(".mwplan"))
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertIn("has FP8 operands, expected multiples of 16; split other dims, or set "
+                      'precision.matmul to "compute"', done.stderr)
+
+    def test_emulated_gpu(self):
+        gpu = {"target": {"device": "cuda", "arch": "sm_90a"}}
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="9.0")) as space:
+            for config in (GPT2, LLAMA):
+                arrays = arrays_of(config)
+                base = self.step(config, arrays)
+                self.check_layouts(config, [ONE], space, base, arrays, **gpu)
+            self.check_layouts(config, LAYOUTS[-1:], space, base, arrays, ["--share-gpu"], **gpu)
+            plan = space.compile(LLAMA, spec(compute="bf16", **gpu), "--with-cpu-code", "native")
+            space.train(plan, CORPUS, 1, "--compare-cpu")
+
+    def test_a_model_learns(self):
+        """From text, as fast as without FP8, nearly."""
+        text = self.space.write(".txt", " ".join(
+            f"{a} and {b} make {a + b}." for a in range(20) for b in range(20)))
+        config = {**LLAMA, "vocab_size": 256, "hidden_size": 64, "intermediate_size": 128}
+        last = {}
+        for matmul in ("compute", "fp8"):
+            plan = self.space.compile(config, tools.spec(
+                8, 8, 64, compute="bf16", precision={"matmul": matmul}))
+            metrics = self.space.file(".jsonl")
+            self.space.must("meshwork-run", plan, "--data", text, "--tokenizer", "bytes",
+                            "--steps", 80, "--lr", 3e-3, "--metrics", metrics)
+            with open(metrics) as lines:
+                losses = [float(line.split('"loss":')[1].split(",")[0]) for line in lines]
+            self.assertGreater(losses[0], 5)
+            last[matmul] = np.mean(losses[-10:])
+        self.assertLess(last["fp8"], 1.5)
+        self.assertLess(abs(last["fp8"] - last["compute"]), 0.1 * last["compute"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,5 @@
+// RUN: meshwork-opt %s -transformer-quantize -verify-diagnostics
+
+// expected-error@+1 {{expected a function @microbatch; run -transformer-autodiff first}}
+module {
+}
