@@ -50,7 +50,8 @@ struct Capture;
 
 struct DeviceState {
   int ordinal = 0;
-  int references = 0; // of the primary context
+  // Of the primary context; read without the lock too.
+  std::atomic<int> references = 0;
   std::atomic<Result> error = code::success;
   /// Streams that still have work, closed ones included.
   std::vector<std::shared_ptr<StreamState>> streams;
