@@ -85,9 +85,13 @@ DeviceState *findContext(Context context) {
 void destroyContext(DeviceState &device) {
   synchronize(device);
   auto ofDevice = [&](const auto &object) { return &object.device == &device; };
-  for (const std::shared_ptr<StreamState> &stream : device.streams)
+  std::vector<std::shared_ptr<StreamState>> streams;
+  {
+    std::lock_guard lock(state().mutex);
+    streams.swap(device.streams);
+  }
+  for (const std::shared_ptr<StreamState> &stream : streams)
     stream->close();
-  device.streams.clear();
   state().streams.removeIf(ofDevice);
   state().events.removeIf(ofDevice);
   state().functions.removeIf(
