@@ -3,10 +3,9 @@
 // later (Localize.cpp).
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
-#include "passes/sharding/Notes.h"
+#include "passes/partition/Reasons.h"
 #include "llvm/ADT/ScopeExit.h"
 #include <deque>
-#include <set>
 
 using namespace mlir;
 namespace meshwork::partition {
@@ -16,7 +15,6 @@ namespace {
 using namespace transformer;
 using namespace sharding;
 
-constexpr StringLiteral sinceMark = ", since ";
 using StateKey = std::pair<StateKind, StringRef>;
 /// A state between instructions: the axes over which it is partial, and why.
 struct StatePartial {
@@ -29,7 +27,8 @@ class Insertion {
 public:
   Insertion(func::FuncOp function, mesh::MeshAttr attr, StatePartials &partials)
       : function(function), attr(attr), mesh(meshFrom(attr)),
-        partials(partials), builder(function.getContext()) {}
+        partials(partials), builder(function.getContext()),
+        reasons(mesh, mesh::provenanceOf(function), shardings) {}
 
   LogicalResult run() {
     nameAll(function);
@@ -74,8 +73,8 @@ private:
     else if (auto assign = dyn_cast<AssignOp>(op))
       assign.getValueMutable().assign(
           inSharding(assign.getValue(), storedOf(op), op, [&] {
-            return storedReason(assign.getKind(), assign.getName(),
-                                assign.getValue(), storedOf(op));
+            return reasons.ofState(assign.getKind(), assign.getName(),
+                                   assign.getValue(), storedOf(op));
           }));
     else if (isa<FactorOpInterface>(op))
       computeFactors(op);
@@ -116,7 +115,8 @@ private:
       Sharding needed{
           table.dimsOf(mesh, t, decided), {}, sharding::Reduction::sum};
       op->setOperand(t, inSharding(table.tensor(t), needed, op, [&] {
-                       return operandReason(op, table, t, decided, proposed);
+                       return reasons.ofOperand(op, table, t, decided,
+                                                proposed);
                      }));
     }
     for (OpResult result : op->getResults()) {
@@ -241,7 +241,7 @@ private:
         if (actual[value] != stored)
           op.getValueMutable().assign(
               moved(value, actual[value], stored, op,
-                    storedReason(key.first, key.second, value, stored)));
+                    reasons.ofState(key.first, key.second, value, stored)));
       }
     }
   }
@@ -253,7 +253,8 @@ private:
       return value;
     Value whole = value;
     if (actual[value] != home[value])
-      whole = moved(value, actual[value], home[value], user, homeReason(value));
+      whole =
+          moved(value, actual[value], home[value], user, reasons.ofHome(value));
     return home[value] == needed
                ? whole
                : moved(whole, home[value], needed, user, reason());
@@ -274,7 +275,7 @@ private:
     Value noted = original.contains(value) ? original.lookup(value) : value;
     // What gave way is told of the value; here who and what for is enough.
     std::string cause = overLayers(notesOn(noted).name) + " " +
-                        overLayers(StringRef(reason).split(sinceMark).first);
+                        overLayers(withoutCause(reason));
     builder.setInsertionPoint(user);
     auto reshard = mesh::ReshardOp::create(
         builder, value.getLoc(), value.getType(), value, toAttr(attr, from),
@@ -294,118 +295,11 @@ private:
     return known;
   }
 
-  //===-- Words for `meshwork explain` --------------------------------------//
-
   mesh::Provenance &notes() { return mesh::provenanceOf(function); }
   std::string phaseOf(bool inBackward) {
     return function.getName() == "update" ? "update"
            : inBackward                   ? "backward"
                                           : "forward";
-  }
-  std::string axesText(const Axes &axes) const {
-    return llvm::join(
-        llvm::map_range(axes,
-                        [&](AxisId axis) { return mesh.axes[axis].name; }),
-        ", ");
-  }
-  /// Axes that split `all` and not `some`.
-  static Axes furtherAxes(const Sharding &all, const Sharding &some) {
-    Axes further;
-    for (auto [more, less] : llvm::zip_equal(all.dims, some.dims))
-      for (AxisId axis : more)
-        if (!llvm::is_contained(less, axis))
-          further.push_back(axis);
-    return further;
-  }
-
-  /// Why it is partial: only of axes that are summed over now.
-  std::string sumReason(Value value, const Axes &left) {
-    SmallVector<FactorAxis> list;
-    for (const FactorAxis &one : sums[value])
-      if (llvm::none_of(left, [&](AxisId axis) {
-            return mesh.axes[axis].name == one.axis;
-          }))
-        list.push_back(one);
-    bool isMax = actual[value].reduction == sharding::Reduction::max;
-    if (list.empty())
-      return (isMax ? "is a maximum over " : "is a sum over ") +
-             axesText(actual[value].partial);
-    return (isMax ? "takes the maximum over " : "sums over ") +
-           sharding::textOf(list);
-  }
-
-  std::string storedReason(StateKind kind, StringRef name, Value value,
-                           const Sharding &stored) {
-    std::string state =
-        (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name)).str();
-    Axes split = furtherAxes(stored, home[value]),
-         whole = furtherAxes(home[value], stored);
-    std::string place =
-        !split.empty()
-            ? state + " is stored over " + axesText(split) + " (zero.stage)"
-        : whole.empty() ? state + " is kept"
-                        : state + " is stored whole over " + axesText(whole) +
-                              ", its optimizer is split (zero.stage)";
-    return actual[value].partial.empty()
-               ? "is written where " + place
-               : sumReason(value, stored.partial) + "; " + place;
-  }
-
-  std::string homeReason(Value value) {
-    if (!actual[value].partial.empty())
-      return sumReason(value, home[value].partial);
-    Axes split = furtherAxes(actual[value], home[value]);
-    if (!isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()))
-      return "is computed split over " + axesText(split);
-    return "is stored over " + axesText(split) +
-           " (zero.stage) and computed with whole";
-  }
-
-  /// What an op needs of an operand that lies otherwise: the axes that gave way
-  /// to a stronger factor, and those that the others bring.
-  std::string operandReason(Operation *op, const FactorTable &table,
-                            unsigned tensor, ArrayRef<Axes> decided,
-                            ArrayRef<Proposal> proposed) {
-    std::vector<std::string> parts;
-    for (auto [f, factor] : llvm::enumerate(table.factors())) {
-      int64_t dim = table.dimOf(tensor, factor);
-      if (dim < 0)
-        continue;
-      for (AxisId axis : home[table.tensor(tensor)].dims[dim])
-        if (!llvm::is_contained(decided[f], axis))
-          parts.push_back(lostReason(table, f, axis, decided, proposed));
-      for (AxisId axis : decided[f])
-        if (!llvm::is_contained(home[table.tensor(tensor)].dims[dim], axis))
-          parts.push_back(
-              "takes " +
-              factorAxis(notes(), mesh, table, f, axis, proposed).text());
-    }
-    Value user = op->getNumResults() ? op->getResult(0) : Value();
-    std::string name =
-        user ? notesOn(user).name : op->getName().stripDialect().str();
-    return "for " + name +
-           (parts.empty() ? "" : ", which " + llvm::join(parts, ", and "));
-  }
-
-  std::string lostReason(const FactorTable &table, size_t factor, AxisId axis,
-                         ArrayRef<Axes> decided, ArrayRef<Proposal> proposed) {
-    std::string dim = table.factors()[factor].name.str(),
-                name = mesh.axes[axis].name;
-    if (table.factors()[factor].kind == Factor::whole)
-      return "needs all of " + dim + " in one place";
-    for (auto [winner, axes] : llvm::enumerate(decided)) {
-      if (winner == factor || !llvm::is_contained(axes, axis))
-        continue;
-      std::string annotation =
-          factorAxis(notes(), mesh, table, winner, axis, proposed).annotation;
-      return "needs all of " + dim + " while " + name + " splits " +
-             table.factors()[winner].name.str() +
-             (annotation.empty() ? "" : " (" + annotation + ")") +
-             sinceMark.str() +
-             table.whyStronger(winner, factor, axis, mesh, proposed);
-    }
-    return "needs all of " + dim +
-           ", which its other tensors do not split over " + name;
   }
 
   func::FuncOp function;
@@ -413,10 +307,12 @@ private:
   Mesh mesh;
   StatePartials &partials;
   OpBuilder builder;
-  llvm::MapVector<Value, Sharding> actual;
-  llvm::DenseMap<Value, Sharding> home;
+  ValueShardings shardings;
+  llvm::MapVector<Value, Sharding> &actual = shardings.actual;
+  llvm::DenseMap<Value, Sharding> &home = shardings.home;
+  llvm::DenseMap<Value, std::vector<FactorAxis>> &sums = shardings.sums;
+  Reasons reasons;
   llvm::DenseMap<Value, Value> original; // of what a reshard moved
-  llvm::DenseMap<Value, std::vector<FactorAxis>> sums; // why values are partial
   std::map<std::tuple<const void *, std::string, bool>, Value> cache;
   std::map<StateKey, SmallVector<AccumulateOp>> accumulations;
 };
