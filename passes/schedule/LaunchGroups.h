@@ -1,7 +1,7 @@
 // Which launches run as one.
 #pragma once
 
-#include "passes/schedule/Overlap.h"
+#include "passes/schedule/Order.h"
 
 namespace meshwork::schedule {
 

@@ -272,19 +272,11 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
   using OverlapPassBase::OverlapPassBase;
 
   void runOnOperation() override {
+    if (!checkOptions())
+      return signalPassFailure();
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == "never" || !mesh)
       return;
-    if (mode != "auto" && mode != "always") {
-      getOperation().emitError()
-          << "overlap mode is '" << mode << "', expected auto, always or never";
-      return signalPassFailure();
-    }
-    if (device != "cpu" && device != "cuda") {
-      getOperation().emitError()
-          << "device is '" << device << "', expected cpu or cuda";
-      return signalPassFailure();
-    }
     Settings settings{
         {}, mode == "always", device == "cuda" ? cudaSpeeds : cpuSpeeds};
     for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
@@ -301,6 +293,19 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
       for (PhaseOp phase : {microbatch, update})
         ListOverlap(phase, settings, channels).run();
     }
+  }
+
+private:
+  bool checkOptions() {
+    bool knowsMode = mode == "auto" || mode == "always" || mode == "never";
+    if (!knowsMode)
+      getOperation().emitError()
+          << "overlap mode is '" << mode << "', expected auto, always or never";
+    bool knowsDevice = device == "cpu" || device == "cuda";
+    if (!knowsDevice)
+      getOperation().emitError()
+          << "device is '" << device << "', expected cpu or cuda";
+    return knowsMode && knowsDevice;
   }
 };
 } // namespace

@@ -1,7 +1,7 @@
-// Estimates and conflicts on which overlap is decided.
+// How overlap is decided and written.
 #pragma once
 
-#include "dialects/schedule/Schedule.h"
+#include "passes/schedule/Order.h"
 
 namespace meshwork::schedule {
 
@@ -27,32 +27,9 @@ inline constexpr Speeds cudaSpeeds{5e14, 2.5e12, 5e10, 20e-6, 5e-6};
 double secondsOf(::mlir::Operation *instruction, int64_t ranks,
                  const Speeds &speeds);
 
-/// Bytes of a buffer that an instruction touches: their range on the first
-/// rank, or all of it where a shift moves them.
-struct Use {
-  BufferOp buffer;
-  int64_t begin, end;
-  bool isWritten;
-
-  bool conflicts(const Use &other) const {
-    return buffer == other.buffer && (isWritten || other.isWritten) &&
-           begin < other.end && other.begin < end;
-  }
-};
-::llvm::SmallVector<Use> usesOf(::mlir::Operation *instruction);
-
-/// Whether one writes bytes that the other touches. Bytes within one buffer
-/// are told apart by their range on the first rank, unless a shift moves them.
-bool conflict(::mlir::Operation *a, ::mlir::Operation *b);
-
 /// Waits for the collectives among `instructions`, those of `block` in order,
 /// that have a channel.
 void insertWaits(::mlir::Block &block,
                  ::llvm::ArrayRef<::mlir::Operation *> instructions);
-
-/// Moves an instruction and its views in front of `before`, or to the end of
-/// `block` when that is null.
-void moveInstruction(::mlir::Operation *instruction, ::mlir::Block *block,
-                     ::mlir::Operation *before);
 
 } // namespace meshwork::schedule

@@ -1,7 +1,7 @@
-// What instructions cost and which of them touch the same bytes.
+// What instructions cost.
 #include "passes/schedule/Overlap.h"
 
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
 
@@ -22,54 +22,6 @@ double secondsOf(Operation *instruction, int64_t ranks, const Speeds &speeds) {
                      ? 2 * others / static_cast<double>(ranks)
                      : others / static_cast<double>(ranks);
   return speeds.latency + share * bytes / speeds.link;
-}
-
-static Use useOf(Value value, bool isWritten) {
-  auto view = value.getDefiningOp<ViewOp>();
-  BufferOp buffer = bufferOf(value);
-  if (view.getShifts() && !view.getShifts()->empty())
-    return {buffer, 0, buffer.getSizeBytes(), isWritten};
-  auto type = cast<MemRefType>(value.getType());
-  SmallVector<int64_t> strides;
-  int64_t offset = 0, last = 0;
-  (void)type.getStridesAndOffset(strides, offset);
-  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
-    last += (size - 1) * stride;
-  int64_t begin = view.getOffset();
-  return {buffer, begin,
-          begin + (last + 1) * (type.getElementTypeBitWidth() / 8), isWritten};
-}
-
-SmallVector<Use> usesOf(Operation *instruction) {
-  SmallVector<Use> uses;
-  unsigned reads = instruction->getNumOperands() - countWrites(instruction);
-  for (auto [i, operand] : llvm::enumerate(instruction->getOperands()))
-    uses.push_back(useOf(operand, i >= reads));
-  return uses;
-}
-
-bool conflict(Operation *a, Operation *b) {
-  SmallVector<Use> others = usesOf(b);
-  return llvm::any_of(usesOf(a), [&](const Use &one) {
-    return llvm::any_of(others,
-                        [&](const Use &other) { return one.conflicts(other); });
-  });
-}
-
-void moveInstruction(Operation *instruction, Block *block, Operation *before) {
-  auto place = [&](Operation *op) {
-    before ? op->moveBefore(before) : op->moveBefore(block, block->end());
-  };
-  for (OpOperand &operand : instruction->getOpOperands()) {
-    Operation *view = operand.get().getDefiningOp();
-    if (!view->hasOneUse()) {
-      OpBuilder builder(view);
-      view = builder.clone(*view);
-      operand.set(view->getResult(0));
-    }
-    place(view);
-  }
-  place(instruction);
 }
 
 } // namespace meshwork::schedule

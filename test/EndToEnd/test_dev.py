@@ -27,6 +27,7 @@ class Dev(unittest.TestCase):
         self.assertIn("quickstart", self.space.must(DEV, "help").stdout)
         self.space.refuse(shell.USAGE, ["usage"], DEV, "nonsense")
         self.space.refuse(1, ["unknown preset 'nonsense'"], DEV, "build", "nonsense")
+        self.space.refuse(1, ["seconds is 'long'", "expected a positive number"], DEV, "fuzz", "long")
 
     def test_no_package_is_listed_twice(self):
         lines = (shell.ROOT / "dev").read_text()

@@ -52,6 +52,34 @@ class GpuCheck(unittest.TestCase):
             check.sanitizer(report, None)
         self.assertEqual([(x["good"], x["text"]) for x in report.rows], [(None, "not run: no compute-sanitizer")])
 
+    def testAnIdenticalRivalIsTimedOnce(self):
+        asked = []
+
+        def call(command, **_):
+            asked.append(pathlib.Path(command[2]).stem if len(command) > 2 else "")
+            answer = json.dumps({"step_ms": 30.0, "copy_gbytes": 2000.0})
+            return subprocess.CompletedProcess(command, 0, answer, "")
+
+        def timed(name, out, *options, steps=0):
+            if "--profile-json" in options:
+                launch = {"operation": "Launch", "ms_per_step": 18.0, "gbytes_per_s": 1000.0, "name": "slow"}
+                options[-1].write_text(json.dumps({"instructions": [launch]}))
+            return [{"step_ms": 20.0, "mfu": 0.5}] * 3
+
+        check.torch_side.cache_clear()
+        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(
+                check, call=call, timed=timed, torch_python=lambda: "python3"):
+            out = pathlib.Path(folder)
+            report = check.Report(out / "result.json", {})
+            check.speed(report, out)
+        check.torch_side.cache_clear()
+        self.assertEqual(asked, [x for x in check.cases.TIMED if x != "llama-1b-fp8"])
+        self.assertEqual(len(report.rows), len(check.cases.TIMED))
+        for row in report.rows:
+            self.assertAlmostEqual(row["ratio"], 1.5)
+            self.assertAlmostEqual(row["gap"], 0.1)
+            self.assertEqual(row["slow"], [(0.5, 18.0, "slow")])
+
     def testRanks(self):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "gpu"

@@ -4,9 +4,10 @@
 
 namespace meshwork::fuzz {
 
-void accept(std::string_view input) {
+bool accept(std::string_view input) {
   importer::Result result = importer::importConfig(input, "config.json");
   textOf(result.diagnostics);
+  return result.model.has_value();
 }
 
 const std::vector<std::string> &seeds() {

@@ -3,11 +3,24 @@
 #include "test/Fuzz/Fuzz.h"
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
 // LibFuzzer's own mutations.
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
+
+/// Seeds that the reader no longer takes would leave what is behind it alone.
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  for (const std::string &seed : meshwork::fuzz::seeds())
+    if (!meshwork::fuzz::accept(seed)) {
+      std::fprintf(stderr, "refused, expected a seed to be right:\n%s\n",
+                   seed.c_str());
+      std::abort();
+    }
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   meshwork::fuzz::accept({reinterpret_cast<const char *>(data), size});

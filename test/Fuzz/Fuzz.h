@@ -1,5 +1,6 @@
 // What the fuzzers share. Each defines `accept`, which may refuse its input but
-// not crash, hang or read past it, and `seeds`, inputs that are right.
+// not crash, hang or read past it, and `seeds`, inputs that are right: a run
+// begins with them, and fails where one is refused.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace meshwork::fuzz {
 
-void accept(std::string_view input);
+/// Whether the reader took it; all that it let pass has been used then.
+bool accept(std::string_view input);
 
 /// Where mutation starts from; at least one.
 const std::vector<std::string> &seeds();

@@ -8,19 +8,20 @@
 
 namespace meshwork::fuzz {
 
-void accept(std::string_view input) {
+bool accept(std::string_view input) {
   std::vector<unsigned char> file(plan::frameBytes + input.size());
   std::copy(input.begin(), input.end(), file.begin() + plan::frameBytes);
   plan::writeFrame(file.data() + plan::frameBytes, input.size(), file.data());
   auto checked = runtime::PlanFile::fromBytes(file);
   if (!checked.ok())
-    return;
+    return false;
   const plan::Plan &plan = (*checked)->plan();
   explain::text(plan, {/*schedule=*/true});
   explain::peakMemory(plan);
   explain::json(plan).IgnoreError();
   explain::value(plan, "*").IgnoreError();
   explain::valueJson(plan, "wte").IgnoreError();
+  return true;
 }
 
 const std::vector<std::string> &seeds() {

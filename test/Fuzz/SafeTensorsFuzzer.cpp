@@ -5,12 +5,12 @@
 
 namespace meshwork::fuzz {
 
-void accept(std::string_view input) {
+bool accept(std::string_view input) {
   static MemoryFolder folder;
   auto reader = runtime::SafeTensorsReader::open(
       folder.write("model.safetensors", input));
   if (!reader.ok())
-    return;
+    return false;
   for (const std::string &name : (*reader)->names()) {
     const runtime::TensorInfo *info = (*reader)->find(name);
     // No element is smaller than a bit, so an honest reader keeps below this.
@@ -19,6 +19,7 @@ void accept(std::string_view input) {
     std::vector<float> elements(info->numElements);
     (*reader)->read(name, absl::MakeSpan(elements)).IgnoreError();
   }
+  return true;
 }
 
 const std::vector<std::string> &seeds() {

@@ -4,7 +4,7 @@
 
 namespace meshwork::fuzz {
 
-void accept(std::string_view input) {
+bool accept(std::string_view input) {
   size_t end = std::min(input.find('\n'), input.size());
   std::string first(input.substr(0, end));
   spec::Result result =
@@ -12,6 +12,7 @@ void accept(std::string_view input) {
                   first.empty() ? std::vector<std::string>{}
                                 : std::vector<std::string>{first});
   textOf(result.diagnostics);
+  return result.spec.has_value();
 }
 
 const std::vector<std::string> &seeds() {
@@ -33,25 +34,28 @@ axes = ["dp"]
 compute = "bf16"
 master = "f32"
 [optimizer]
-name = "adamw"
+kind = "adamw"
 beta1 = 0.9
 clip_grad_norm = 1.0
 )",
       R"(
 [mesh]
-axes = ["dp=1"]
+axes = ["dp=2"]
 [batch]
-global = 1
-[memory]
-recompute = ["none", "full"]
+global = 2
+micro = 1
+sequence = 8
+[recompute]
+policy = "full"
 [target]
 device = "cuda"
 arch = "sm_90a"
 [overlap]
-collectives = "on"
-bucket_mib = 25
-[budget]
-"step.all_reduce" = 3
+collectives = "always"
+bucket = "1 MiB"
+[expect]
+memory_per_rank = "20 GiB"
+collectives = ["no all_gather", "all_reduce(dp) <= 3 per step in backward"]
 )"};
   return all;
 }

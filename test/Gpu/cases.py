@@ -29,7 +29,7 @@ TIMED = {
     "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "recompute": "selective"},
     "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective"},
     "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
-                     "precision": "fp8"},
+                     "precision": "fp8", "against": "llama-1b"},
 }
 SEQUENCE = 1024
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "attention_dropout": 0.0}

@@ -14,6 +14,7 @@ the table says.
 """
 import argparse
 import array
+import functools
 import json
 import math
 import os
@@ -233,6 +234,7 @@ def torch_python():
     return None
 
 
+@functools.cache  # Cases that differ in our precision have one rival.
 def torch_side(python, name):
     """PyTorch's best step and what this GPU can do, or why not."""
     if not python:
@@ -271,7 +273,7 @@ def speed(report, out):
         busy = json.loads(profile.read_text())["instructions"]
         total = sum(x["ms_per_step"] for x in busy)
         numbers = {"step_ms": step, "mfu": mfu, "instructions_ms": total, "gap": 1 - total / step}
-        theirs, why = torch_side(python, name)
+        theirs, why = torch_side(python, cases.TIMED[name].get("against", name))
         text = f"{step:.2f} ms a step, mfu {mfu:.3f}, instructions {total:.2f} ms"
         if theirs:
             numbers.update(torch=theirs, ratio=theirs["step_ms"] / step,

@@ -71,64 +71,54 @@ TEST_P(Strategies, MeanWhatOneRankMeans) {
 INSTANTIATE_TEST_SUITE_P(Meshes, Strategies,
                          testing::ValuesIn(meshesOfUpTo(8)));
 
-/// A weight drawn elsewhere than at its place in the whole tensor would be off
-/// by bf16's last place, a million times what is allowed.
-TEST(StochasticRounding, IsThatOfOneRank) {
-  std::vector<Strategy> strategies = {{.dp = 2},
-                                      {.tp = 4},
-                                      {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
-                                      {.dp = 4, .zero = 3, .zeroAxes = {"dp"}},
-                                      {.dp = 2,
-                                       .fsdp = 2,
-                                       .tp = 2,
-                                       .sequenceParallel = true,
-                                       .zero = 3,
-                                       .zeroAxes = {"dp", "fsdp"}}};
-  std::string model = tinyLlama({.keyHeads = 2, .tied = true}),
-              nearest = "compute = \"bf16\"";
-  for (Strategy strategy : strategies) {
-    strategy.precision = nearest + "\nrounding = \"stochastic\"";
+const Strategy allAxes{.dp = 2,
+                       .fsdp = 2,
+                       .tp = 2,
+                       .sequenceParallel = true,
+                       .zero = 3,
+                       .zeroAxes = {"dp", "fsdp"}};
+
+/// A key of [precision] that rounds: each strategy means what one rank means,
+/// which is not what it means without the key.
+void checkRounding(const std::string &model, std::vector<Strategy> strategies,
+                   const std::string &compute, const std::string &key,
+                   int64_t sequence) {
+  strategies.push_back(allAxes);
+  for (Strategy &strategy : strategies) {
+    strategy.sequence = sequence;
+    strategy.precision = compute + "\n" + key;
     checkStrategy(model, strategy);
   }
-  Strategy stochastic = strategies[0], plain = strategies[0];
-  stochastic.precision = nearest + "\nrounding = \"stochastic\"";
-  plain.precision = nearest;
-  EXPECT_NE(compareSteps(expectedStep(model, stochastic, 12),
+  Strategy plain = strategies[0];
+  plain.precision = compute;
+  EXPECT_NE(compareSteps(expectedStep(model, strategies[0], 12),
                          expectedStep(model, plain, 12), 1e-4),
             "")
       << "nothing was rounded";
 }
 
+/// A weight drawn elsewhere than at its place in the whole tensor would be off
+/// by bf16's last place, a million times what is allowed.
+TEST(StochasticRounding, IsThatOfOneRank) {
+  checkRounding(tinyLlama({.keyHeads = 2, .tied = true}),
+                {{.dp = 2},
+                 {.tp = 4},
+                 {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
+                 {.dp = 4, .zero = 3, .zeroAxes = {"dp"}}},
+                "compute = \"bf16\"", "rounding = \"stochastic\"", 4);
+}
+
 /// A scale that were not of the whole tensor would round otherwise, by 2^-4 of
 /// an element, where sums in double precision differ by 2^-50.
 TEST(Float8, IsThatOfOneRank) {
-  std::vector<Strategy> strategies = {{.dp = 2},
-                                      {.tp = 2},
-                                      {.tp = 2, .sequenceParallel = true},
-                                      {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
-                                      {.dp = 2, .zero = 3, .zeroAxes = {"dp"}},
-                                      {.dp = 2,
-                                       .fsdp = 2,
-                                       .tp = 2,
-                                       .sequenceParallel = true,
-                                       .zero = 3,
-                                       .zeroAxes = {"dp", "fsdp"}}};
-  std::string plain = "compute = \"f32\"", fp8 = plain + "\nmatmul = \"fp8\"";
-  TinySizes sizes{.keyHeads = 2, .tied = true, .ffn = 32, .hidden = 64};
-  std::string model = tinyLlama(sizes);
-  for (Strategy strategy : strategies) {
-    strategy.sequence = 8;
-    strategy.precision = fp8;
-    checkStrategy(model, strategy);
-  }
-  Strategy narrow = strategies[0], wide = strategies[0];
-  narrow.sequence = wide.sequence = 8;
-  narrow.precision = fp8;
-  wide.precision = plain;
-  EXPECT_NE(compareSteps(expectedStep(model, narrow, 12),
-                         expectedStep(model, wide, 12), 1e-4),
-            "")
-      << "nothing was rounded";
+  checkRounding(
+      tinyLlama({.keyHeads = 2, .tied = true, .ffn = 32, .hidden = 64}),
+      {{.dp = 2},
+       {.tp = 2},
+       {.tp = 2, .sequenceParallel = true},
+       {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
+       {.dp = 2, .zero = 3, .zeroAxes = {"dp"}}},
+      "compute = \"f32\"", "matmul = \"fp8\"", 8);
 }
 
 } // namespace

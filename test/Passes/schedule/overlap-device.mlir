@@ -1,6 +1,6 @@
 // RUN: meshwork-opt %s -schedule-overlap | FileCheck %s
 // RUN: meshwork-opt %s -schedule-overlap="device=cuda" | FileCheck %s --check-prefix=CUDA
-// RUN: not meshwork-opt %s -schedule-overlap="device=tpu" 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: not meshwork-opt %s -schedule-overlap="mode=never device=tpu" 2>&1 | FileCheck %s --check-prefix=DEVICE
 
 // DEVICE: error: device is 'tpu', expected cpu or cuda
 

@@ -14,9 +14,13 @@ struct Mutant {
   std::function<void(plan::PlanT &, plan::ProgramT &)> change;
 };
 
-inline void expectRefused(const std::vector<Mutant> &mutants) {
+/// Refuses each mutant of `good`, a plan that itself is accepted.
+inline void expectRefused(const std::function<plan::PlanT()> &good,
+                          const std::vector<Mutant> &mutants) {
+  auto unchanged = PlanFile::fromBytes(encode(good()));
+  ASSERT_TRUE(unchanged.ok()) << unchanged.status();
   for (const Mutant &mutant : mutants) {
-    plan::PlanT plan = tinyPlan({.ranks = 4});
+    plan::PlanT plan = good();
     mutant.change(plan, *plan.programs[0]);
     auto file = PlanFile::fromBytes(encode(plan));
     ASSERT_FALSE(file.ok()) << "accepted: " << mutant.expected;
@@ -25,6 +29,8 @@ inline void expectRefused(const std::vector<Mutant> &mutants) {
         << "expected: " << mutant.expected << "\nfound: " << file.status();
   }
 }
+
+inline plan::PlanT cpuPlan() { return tinyPlan({.ranks = 4}); }
 
 template <typename Op> Op &microbatchOp(plan::ProgramT &p, size_t i) {
   return opOf<Op>(*p.microbatch[i]);

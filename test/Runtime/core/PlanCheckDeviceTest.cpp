@@ -1,34 +1,12 @@
 // Code and launches: what a plan for GPUs must have, and one for CPUs must not.
-#include "TestPlan.h"
+#include "Mutants.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/PlanFile.h"
-#include <functional>
-#include <gtest/gtest.h>
 
 namespace meshwork::runtime::test {
 namespace {
 using plan::PlanT, plan::ProgramT;
 
 PlanT gpuPlan() { return tinyGpuPlan({.ranks = 4}); }
-
-struct Mutant {
-  const char *expected; // part of the message
-  std::function<void(PlanT &, ProgramT &)> change;
-};
-
-void expectRefused(PlanT (*good)(), const std::vector<Mutant> &mutants) {
-  auto unchanged = PlanFile::fromBytes(encode(good()));
-  ASSERT_TRUE(unchanged.ok()) << unchanged.status();
-  for (const Mutant &mutant : mutants) {
-    PlanT plan = good();
-    mutant.change(plan, *plan.programs[0]);
-    auto file = PlanFile::fromBytes(encode(plan));
-    ASSERT_FALSE(file.ok()) << "accepted: " << mutant.expected;
-    EXPECT_NE(std::string(file.status().message()).find(mutant.expected),
-              std::string::npos)
-        << "expected: " << mutant.expected << "\nfound: " << file.status();
-  }
-}
 
 TEST(PlanCheckDevice, codeOfGpus) {
   expectRefused(
@@ -90,8 +68,6 @@ TEST(PlanCheckDevice, kernelsOfInstructions) {
            [](PlanT &, ProgramT &p) { p.once[0]->kernels = {1}; }},
       });
 }
-
-PlanT cpuPlan() { return tinyPlan({.ranks = 4}); }
 
 TEST(PlanCheckDevice, cpusHaveNoLaunches) {
   auto addCode = [](PlanT &p) {

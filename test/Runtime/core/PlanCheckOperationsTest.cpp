@@ -7,87 +7,90 @@ namespace {
 using plan::PlanT, plan::ProgramT;
 
 TEST(PlanCheck, operations) {
-  expectRefused({
-      {"unknown or absent operation",
-       [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Reset(); }},
-      {"\"wte\": table is view 99",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::EmbeddingT>(p, 0).table = 99;
-       }},
-      {"ids are f32",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::EmbeddingT>(p, 0).ids = weight;
-       }},
-      {"out is",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::EmbeddingT>(p, 0).out = weight;
-       }},
-      {"the table is i32",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::EmbeddingT>(p, 0).table = tokens;
-       }},
-      {"the table has 256 rows, the vocabulary 300",
-       [](PlanT &p, ProgramT &) { p.vocabulary = 300; }},
-      {"rhs is f32[256,8]",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::MatmulT>(p, 1).rhs = weight;
-       }},
-      {"rhs is f32[1,1,1]",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::MatmulT>(p, 1).rhs = lossCell;
-       }},
-      {"bias is",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::MatmulT>(p, 1).bias = random;
-       }},
-      {"there is a lhs_scale, expected none",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::MatmulT>(p, 1).lhs_scale = lossCell;
-       }},
-      {"expected both of 8 bits and not both e5m2",
-       [](PlanT &, ProgramT &p) {
-         p.views[microbatchOp<plan::MatmulT>(p, 1).lhs]->dtype =
-             plan::DType::e4m3;
-       }},
-      {"unknown accumulate",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::MatmulT>(p, 1).accumulate =
-             static_cast<plan::Accumulate>(3);
-       }},
-      {"inner strides",
-       [](PlanT &, ProgramT &p) {
-         p.views[gradRow]->shape = {1, 2, 4};
-         p.views[gradRow]->strides = {64, 8, 2};
-         p.views[gradColumn]->shape = {1, 4, 1};
-         p.views[gradColumn]->strides = {4, 1, 1};
-         p.views[gradNormCell]->shape = {1, 2, 1};
-         p.views[gradNormCell]->strides = {2, 1, 1};
-         p.views[gradNormCell]->buffer = 0;
-       }},
-      {"unknown accumulate",
-       [](PlanT &, ProgramT &p) {
-         microbatchOp<plan::EmbeddingGradT>(p, 2).accumulate =
-             static_cast<plan::Accumulate>(3);
-       }},
-      {"4 frequencies",
-       [](PlanT &, ProgramT &p) {
-         opOf<plan::RotaryTableT>(*p.once[1]).cos = weightColumn;
-       }},
-      {"sin is",
-       [](PlanT &, ProgramT &p) {
-         opOf<plan::RotaryTableT>(*p.once[1]).sin = weight;
-       }},
-      {"not finite",
-       [](PlanT &, ProgramT &p) {
-         opOf<plan::RotaryTableT>(*p.once[1]).scale = NAN;
-       }},
-      {"fills i32",
-       [](PlanT &, ProgramT &p) {
-         opOf<plan::FillT>(*p.once[0]).dst = tokens;
-       }},
-      {"kernel 0 does not exist",
-       [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Set(plan::LaunchT()); }},
-  });
+  expectRefused(cpuPlan,
+                {
+                    {"unknown or absent operation",
+                     [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Reset(); }},
+                    {"\"wte\": table is view 99",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::EmbeddingT>(p, 0).table = 99;
+                     }},
+                    {"ids are f32",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::EmbeddingT>(p, 0).ids = weight;
+                     }},
+                    {"out is",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::EmbeddingT>(p, 0).out = weight;
+                     }},
+                    {"the table is i32",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::EmbeddingT>(p, 0).table = tokens;
+                     }},
+                    {"the table has 256 rows, the vocabulary 300",
+                     [](PlanT &p, ProgramT &) { p.vocabulary = 300; }},
+                    {"rhs is f32[256,8]",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).rhs = weight;
+                     }},
+                    {"rhs is f32[1,1,1]",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).rhs = lossCell;
+                     }},
+                    {"bias is",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).bias = random;
+                     }},
+                    {"there is a lhs_scale, expected none",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).lhs_scale = lossCell;
+                     }},
+                    {"expected both of 8 bits and not both e5m2",
+                     [](PlanT &, ProgramT &p) {
+                       p.views[microbatchOp<plan::MatmulT>(p, 1).lhs]->dtype =
+                           plan::DType::e4m3;
+                     }},
+                    {"unknown accumulate",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).accumulate =
+                           static_cast<plan::Accumulate>(3);
+                     }},
+                    {"inner strides",
+                     [](PlanT &, ProgramT &p) {
+                       p.views[gradRow]->shape = {1, 2, 4};
+                       p.views[gradRow]->strides = {64, 8, 2};
+                       p.views[gradColumn]->shape = {1, 4, 1};
+                       p.views[gradColumn]->strides = {4, 1, 1};
+                       p.views[gradNormCell]->shape = {1, 2, 1};
+                       p.views[gradNormCell]->strides = {2, 1, 1};
+                       p.views[gradNormCell]->buffer = 0;
+                     }},
+                    {"unknown accumulate",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::EmbeddingGradT>(p, 2).accumulate =
+                           static_cast<plan::Accumulate>(3);
+                     }},
+                    {"4 frequencies",
+                     [](PlanT &, ProgramT &p) {
+                       opOf<plan::RotaryTableT>(*p.once[1]).cos = weightColumn;
+                     }},
+                    {"sin is",
+                     [](PlanT &, ProgramT &p) {
+                       opOf<plan::RotaryTableT>(*p.once[1]).sin = weight;
+                     }},
+                    {"not finite",
+                     [](PlanT &, ProgramT &p) {
+                       opOf<plan::RotaryTableT>(*p.once[1]).scale = NAN;
+                     }},
+                    {"fills i32",
+                     [](PlanT &, ProgramT &p) {
+                       opOf<plan::FillT>(*p.once[0]).dst = tokens;
+                     }},
+                    {"kernel 0 does not exist",
+                     [](PlanT &, ProgramT &p) {
+                       p.microbatch[0]->op.Set(plan::LaunchT());
+                     }},
+                });
 }
 
 /// A good program with one kernel launch.
@@ -108,24 +111,28 @@ TEST(PlanCheck, launches) {
   PlanT good = tinyPlan();
   addLaunch(good, *good.programs[0], {weight, ones}, 1, 4);
   EXPECT_TRUE(PlanFile::fromBytes(encode(good)).ok());
-  expectRefused({
-      {"takes 2",
-       [](PlanT &plan, ProgramT &p) { addLaunch(plan, p, {weight}, 1, 4); }},
-      {"num_outputs is 3",
-       [](PlanT &plan, ProgramT &p) {
-         addLaunch(plan, p, {weight, ones}, 3, 4);
-       }},
-      {"num_outputs is 0",
-       [](PlanT &plan, ProgramT &p) {
-         addLaunch(plan, p, {weight, ones}, 0, 4);
-       }},
-      {"work items",
-       [](PlanT &plan, ProgramT &p) {
-         addLaunch(plan, p, {weight, ones}, 1, 0);
-       }},
-      {"view 77", [](PlanT &plan,
-                     ProgramT &p) { addLaunch(plan, p, {weight, 77}, 1, 4); }},
-  });
+  expectRefused(cpuPlan, {
+                             {"takes 2",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight}, 1, 4);
+                              }},
+                             {"num_outputs is 3",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight, ones}, 3, 4);
+                              }},
+                             {"num_outputs is 0",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight, ones}, 0, 4);
+                              }},
+                             {"work items",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight, ones}, 1, 0);
+                              }},
+                             {"view 77",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight, 77}, 1, 4);
+                              }},
+                         });
 }
 
 /// Attention over x seen as [2, 16, heads, 4]; returns the operation.
@@ -152,43 +159,45 @@ TEST(PlanCheck, attention) {
   addAttention(*good.programs[0]);
   auto file = PlanFile::fromBytes(encode(good));
   EXPECT_TRUE(file.ok()) << file.status();
-  expectRefused({
-      {"lse is", [](PlanT &, ProgramT &p) { addAttention(p).lse = loss; }},
-      {"v is",
-       [](PlanT &, ProgramT &p) {
-         auto &op = addAttention(p);
-         op.v = op.q;
-       }},
-      {"window is -1",
-       [](PlanT &, ProgramT &p) { addAttention(p).window = -1; }},
-      {"scale is",
-       [](PlanT &, ProgramT &p) { addAttention(p).scale = INFINITY; }},
-      {"not a multiple of 2 key heads",
-       [](PlanT &, ProgramT &p) {
-         auto &op = addAttention(p);
-         p.views[op.k]->shape[2] = 2;
-         for (uint32_t view : {op.q, op.out}) {
-           p.views[view]->shape[2] = 3;
-           p.views[view]->strides = {192, 12, 4, 1};
-           p.views[view]->buffer = 0;
-         }
-         p.views[op.lse]->shape[1] = 3;
-         p.views[op.lse]->strides[0] = 48;
-       }},
-      {"keep_scale",
-       [](PlanT &, ProgramT &p) {
-         auto &op = addAttention(p);
-         op.dropout = std::make_unique<plan::DropoutT>();
-         op.dropout->random = random;
-       }},
-      {"dropout.random",
-       [](PlanT &, ProgramT &p) {
-         auto &op = addAttention(p);
-         op.dropout = std::make_unique<plan::DropoutT>();
-         op.dropout->keep_scale = 2;
-         op.dropout->random = tokens;
-       }},
-  });
+  expectRefused(
+      cpuPlan,
+      {
+          {"lse is", [](PlanT &, ProgramT &p) { addAttention(p).lse = loss; }},
+          {"v is",
+           [](PlanT &, ProgramT &p) {
+             auto &op = addAttention(p);
+             op.v = op.q;
+           }},
+          {"window is -1",
+           [](PlanT &, ProgramT &p) { addAttention(p).window = -1; }},
+          {"scale is",
+           [](PlanT &, ProgramT &p) { addAttention(p).scale = INFINITY; }},
+          {"not a multiple of 2 key heads",
+           [](PlanT &, ProgramT &p) {
+             auto &op = addAttention(p);
+             p.views[op.k]->shape[2] = 2;
+             for (uint32_t view : {op.q, op.out}) {
+               p.views[view]->shape[2] = 3;
+               p.views[view]->strides = {192, 12, 4, 1};
+               p.views[view]->buffer = 0;
+             }
+             p.views[op.lse]->shape[1] = 3;
+             p.views[op.lse]->strides[0] = 48;
+           }},
+          {"keep_scale",
+           [](PlanT &, ProgramT &p) {
+             auto &op = addAttention(p);
+             op.dropout = std::make_unique<plan::DropoutT>();
+             op.dropout->random = random;
+           }},
+          {"dropout.random",
+           [](PlanT &, ProgramT &p) {
+             auto &op = addAttention(p);
+             op.dropout = std::make_unique<plan::DropoutT>();
+             op.dropout->keep_scale = 2;
+             op.dropout->random = tokens;
+           }},
+      });
 }
 
 plan::CollectiveT &collective(ProgramT &p) {
@@ -206,26 +215,30 @@ void setPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
 }
 
 TEST(PlanCheck, collectivesAlone) {
-  expectRefused({
-      {"unknown collective",
-       [](PlanT &, ProgramT &p) {
-         collective(p).kind = static_cast<plan::CollectiveKind>(8);
-       }},
-      {"needs an axis",
-       [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
-      {"needs an axis and a part",
-       [](PlanT &, ProgramT &p) { collective(p).parts.clear(); }},
-      {"axis 1 is not", [](PlanT &, ProgramT &p) { collective(p).axes = {1}; }},
-      {"named twice",
-       [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
-      {"share bytes",
-       [](PlanT &, ProgramT &p) { addPart(p, gradient, gradient); }},
-      {"integers", [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
-      {"one element type",
-       [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
-      {"expected as many dims",
-       [](PlanT &, ProgramT &p) { setPart(p, gradient, loss); }},
-  });
+  expectRefused(
+      cpuPlan,
+      {
+          {"unknown collective",
+           [](PlanT &, ProgramT &p) {
+             collective(p).kind = static_cast<plan::CollectiveKind>(8);
+           }},
+          {"needs an axis",
+           [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
+          {"needs an axis and a part",
+           [](PlanT &, ProgramT &p) { collective(p).parts.clear(); }},
+          {"axis 1 is not",
+           [](PlanT &, ProgramT &p) { collective(p).axes = {1}; }},
+          {"named twice",
+           [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
+          {"share bytes",
+           [](PlanT &, ProgramT &p) { addPart(p, gradient, gradient); }},
+          {"integers",
+           [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
+          {"one element type",
+           [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
+          {"expected as many dims",
+           [](PlanT &, ProgramT &p) { setPart(p, gradient, loss); }},
+      });
 }
 
 /// A second program for the last rank, a copy of the first.
@@ -240,39 +253,41 @@ TEST(PlanCheck, collectivesMeet) {
   lastRank(good);
   auto file = PlanFile::fromBytes(encode(good));
   EXPECT_TRUE(file.ok()) << file.status();
-  expectRefused({
-      {"do not match",
-       [](PlanT &p, ProgramT &) {
-         auto &q = lastRank(p);
-         std::swap(q.update[0], q.update[1]);
-       }},
-      {"ranks 0 (update[0] \"loss\") and 3",
-       [](PlanT &p, ProgramT &) {
-         auto &q = lastRank(p);
-         q.update.erase(q.update.begin());
-         q.loss_ready = 0;
-       }},
-      {"would wait forever",
-       [](PlanT &p, ProgramT &) {
-         auto &q = lastRank(p);
-         q.update.erase(q.update.begin() + 1);
-       }},
-      {"do not match",
-       [](PlanT &p, ProgramT &) {
-         ProgramT &q = lastRank(p);
-         setPart(q, cos, sin);
-         collective(q).kind = plan::CollectiveKind::permute;
-         collective(q).sources = {1, 2, 3, 0};
-       }},
-      {"do not match",
-       [](PlanT &p, ProgramT &) {
-         collective(lastRank(p)).reduction = plan::Reduction::max;
-       }},
-      {"part 0 has another type",
-       [](PlanT &p, ProgramT &) { setPart(lastRank(p), ones, ones); }},
-      {"one has 1 parts",
-       [](PlanT &p, ProgramT &) { addPart(lastRank(p), ones, ones); }},
-  });
+  expectRefused(
+      cpuPlan,
+      {
+          {"do not match",
+           [](PlanT &p, ProgramT &) {
+             auto &q = lastRank(p);
+             std::swap(q.update[0], q.update[1]);
+           }},
+          {"ranks 0 (update[0] \"loss\") and 3",
+           [](PlanT &p, ProgramT &) {
+             auto &q = lastRank(p);
+             q.update.erase(q.update.begin());
+             q.loss_ready = 0;
+           }},
+          {"would wait forever",
+           [](PlanT &p, ProgramT &) {
+             auto &q = lastRank(p);
+             q.update.erase(q.update.begin() + 1);
+           }},
+          {"do not match",
+           [](PlanT &p, ProgramT &) {
+             ProgramT &q = lastRank(p);
+             setPart(q, cos, sin);
+             collective(q).kind = plan::CollectiveKind::permute;
+             collective(q).sources = {1, 2, 3, 0};
+           }},
+          {"do not match",
+           [](PlanT &p, ProgramT &) {
+             collective(lastRank(p)).reduction = plan::Reduction::max;
+           }},
+          {"part 0 has another type",
+           [](PlanT &p, ProgramT &) { setPart(lastRank(p), ones, ones); }},
+          {"one has 1 parts",
+           [](PlanT &p, ProgramT &) { addPart(lastRank(p), ones, ones); }},
+      });
 }
 
 // Ranks 0..3 on a 2x2 mesh, each of two classes enters its row and its column
