@@ -156,11 +156,11 @@ def Schedule_AttentionOp : Schedule_Instruction<"attention",
   let summary = "Blockwise attention";
 }
 def Schedule_AttentionGradOp : Schedule_Instruction<"attention_grad",
-    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads,
+    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads, UnitAttr:$duplicated,
          AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Variadic<AnyMemRef>:$random,
          AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
-  let summary = "Gradients of blockwise attention";
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+  let summary = "Gradients of blockwise attention; `duplicated` where other ranks compute the same";
 }
 def Schedule_EmbeddingOp : Schedule_Instruction<"embedding", (ins AnyMemRef:$table, AnyMemRef:$ids, Optional<AnyMemRef>:$first_row, AnyMemRef:$out),
     "$table `,` $ids (`from` $first_row^ `:` type($first_row))? `to` $out attr-dict `:` type($table) `,` type($ids) `to` type($out)"> {

@@ -55,7 +55,7 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
       builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
       getQ(), getK(), getV(), getResult(), getLse(), gradients[0], getRandom(),
       getCausalAttr(), getScaleAttr(), getWindowAttr(), getDropoutNameAttr(),
-      getDropoutRateAttr(), getTotalHeadsAttr());
+      getDropoutRateAttr(), getTotalHeadsAttr(), UnitAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();

@@ -277,7 +277,7 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
     DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
   let summary = "Gradients of q, k and v; scores are computed again block by block";
   let description = [{
-    Dao et al., arXiv 2205.14135, algorithm 4.
+    Dao et al., arXiv 2205.14135, algorithm 4. `duplicated` on a rank where others compute the same: their bits must be equal then.
     (C1) types and options as in `attention`; a gradient has the type of what it is the gradient of.
     (C2) as in `attention`, but `random` is always there when the rate is positive.
     ```mlir
@@ -289,11 +289,11 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
     Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
-    DefaultValuedAttr<I64Attr, "0">:$total_heads);
+    DefaultValuedAttr<I64Attr, "0">:$total_heads, UnitAttr:$duplicated);
   let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
   let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`random` `(` $random^ `:` type($random) `)`)?
     (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
-    attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
+    (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
     `->` type($dq) `,` type($dk) `,` type($dv) }];
   let hasVerifier = 1; // C1 C2
 }

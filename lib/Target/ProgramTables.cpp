@@ -209,6 +209,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.dq = view(op.getDq());
         entry.dk = view(op.getDk());
         entry.dv = view(op.getDv());
+        entry.unique = !op.getDuplicated();
         entry.scale = static_cast<float>(op.getScale().convertToDouble());
         entry.causal = op.getCausal();
         entry.window = op.getWindow();

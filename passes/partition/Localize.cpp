@@ -211,8 +211,11 @@ private:
         .Case(
             [&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
         .Case([&](HeadLossGradOp op) { return splitHead(op); })
-        .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
-            [&](auto op) { return countHeads(op); })
+        .Case([&](transformer::AttentionOp op) { return countHeads(op); })
+        .Case([&](transformer::AttentionGradOp op) {
+          op.setDuplicated(!isSplitOverAll(op.getQ()));
+          return countHeads(op);
+        })
         .Case([&](MapOp op) { return countDraws(op); })
         .Default(success());
   }
@@ -278,6 +281,14 @@ private:
           return result;
         });
     op.getValidMutable().assign(valid);
+  }
+
+  /// No two ranks have the same part of `value`.
+  bool isSplitOverAll(Value value) const {
+    int64_t parts = 1;
+    for (const Axes &axes : shardingOf(value).dims)
+      parts *= mesh.numRanks(axes);
+    return parts == mesh.numRanks();
   }
 
   template <typename Op> LogicalResult countHeads(Op op) {

@@ -186,8 +186,8 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), *q, *k, *v, *out, *lse, *dout,
-      randomViews(op.getRandom()), *dq, *dk, *dv);
+      op.getTotalHeadsAttr(), op.getDuplicatedAttr(), *q, *k, *v, *out, *lse,
+      *dout, randomViews(op.getRandom()), *dq, *dk, *dv);
   return success();
 }
 

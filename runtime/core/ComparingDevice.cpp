@@ -225,7 +225,7 @@ std::string ComparingDevice::summary() const {
                           "%-22s %6d results as on the CPU, the furthest at "
                           "%.3f of what rounding allows: %s\n",
                           kind, of.instructions, of.worst, of.where);
-  return text;
+  return tested->summary() + text;
 }
 
 } // namespace meshwork::runtime

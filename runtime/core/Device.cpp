@@ -73,11 +73,11 @@ Device::open(const plan::Plan &plan, const DeviceOptions &options) {
     return ComparingDevice::open(std::move(*gpus), plan);
   }
   if (options.comparesCpu || options.shareGpu || options.synchronous ||
-      options.tunesMatmuls)
+      options.tunesMatmuls || options.cudnnAttention)
     return absl::InvalidArgumentError(
-        "the plan is for the CPU: --compare-cpu, --share-gpu, --synchronous "
-        "and "
-        "--tune-matmuls are for plans of [target] device = \"cuda\"");
+        "the plan is for the CPU: --compare-cpu, --cudnn-attention, "
+        "--share-gpu, --synchronous and --tune-matmuls are for plans of "
+        "[target] device = \"cuda\"");
   auto device = std::make_unique<CpuDevice>(plan);
   MESHWORK_RETURN_IF_ERROR(device->load());
   return device;

@@ -92,14 +92,15 @@ struct ExecutorSetup {
 };
 
 struct DeviceOptions {
-  uint32_t ranks = 1;         // of this process
-  uint32_t process = 0;       // its number among those of this machine
-  uint32_t processesHere = 1; // of this run on this machine
-  double timeoutSeconds = 60; // for a rank that does not arrive
-  bool shareGpu = false;      // all ranks of this machine on one GPU
-  bool synchronous = false;   // GPUs: wait after each instruction
-  bool tunesMatmuls = false;  // GPUs: time the library's algorithms
-  bool comparesCpu = false;   // GPUs: see ComparingDevice.h
+  uint32_t ranks = 1;          // of this process
+  uint32_t process = 0;        // its number among those of this machine
+  uint32_t processesHere = 1;  // of this run on this machine
+  double timeoutSeconds = 60;  // for a rank that does not arrive
+  bool shareGpu = false;       // all ranks of this machine on one GPU
+  bool synchronous = false;    // GPUs: wait after each instruction
+  bool tunesMatmuls = false;   // GPUs: time the library's algorithms
+  bool comparesCpu = false;    // GPUs: see ComparingDevice.h
+  bool cudnnAttention = false; // GPUs: by cuDNN where it can
 };
 
 /// What a plan needs of this machine: opened, checked and loaded once for all

@@ -31,7 +31,8 @@ std::string textOf(const PlanFile &plan, const RunOptions &o) {
       " --warmup-steps ", lr.warmupSteps, " --decay-steps ", lr.decaySteps,
       o.shareGpu ? " --share-gpu" : "", o.synchronous ? " --synchronous" : "",
       o.tuneMatmuls ? " --tune-matmuls" : "",
-      o.compareCpu ? " --compare-cpu" : "", " --schedule ",
+      o.compareCpu ? " --compare-cpu" : "",
+      o.cudnnAttention ? " --cudnn-attention" : "", " --schedule ",
       static_cast<int>(lr.shape), " --init \"", o.init, "\" --save \"", o.save,
       "\" --save-gradients \"", o.saveGradients, "\" --trace \"", o.trace,
       "\" --measure-peak ", o.measurePeak,
@@ -153,10 +154,15 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
 
 DeviceOptions Processes::deviceOptions(uint32_t ranks,
                                        const RunOptions &options) const {
-  return {world ? 1 : ranks,   number,
-          neighbours,          options.timeoutSeconds,
-          options.shareGpu,    options.synchronous,
-          options.tuneMatmuls, options.compareCpu};
+  return {world ? 1 : ranks,
+          number,
+          neighbours,
+          options.timeoutSeconds,
+          options.shareGpu,
+          options.synchronous,
+          options.tuneMatmuls,
+          options.compareCpu,
+          options.cudnnAttention};
 }
 
 std::shared_ptr<Transport>

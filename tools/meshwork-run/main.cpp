@@ -91,6 +91,9 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
   app.add_flag("--tune-matmuls", o.tuneMatmuls,
                "Time each product's algorithms on a GPU and keep the fastest: "
                "faster, but bits may differ from run to run");
+  app.add_flag("--cudnn-attention", o.cudnnAttention,
+               "Run attention by cuDNN (9.11 or newer) where it can: the last "
+               "bits of gradients differ from run to run");
   app.add_flag("--compare-cpu", o.compareCpu,
                "Run each instruction on the GPU and on the CPU from the same "
                "inputs, and compare; for plans made --with-cpu-code");

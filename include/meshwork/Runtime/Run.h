@@ -52,6 +52,9 @@ struct RunOptions {
   /// GPUs: time the algorithms of each product at the start and keep the
   /// fastest. Bits then depend on the timing.
   bool tuneMatmuls = false;
+  /// GPUs: attention by cuDNN where it can, else by the plan's kernels. The
+  /// last bits of gradients then differ from run to run.
+  bool cudnnAttention = false;
   bool compareCpu = false;   // GPUs: every instruction against the CPU's
   bool validateOnly = false; // check the plan and the machine, run nothing
   /// How ranks run: all in this process, one a process, or as the environment

@@ -202,9 +202,9 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   MESHWORK_RETURN_IF_ERROR(gpuOf(setup.program.rank).makeCurrent());
   DeviceTransport *moves = nullptr;
   MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
-  return CudaExecutor::create(setup,
-                              {gpuOf(setup.program.rank), *moves,
-                               options.synchronous, options.tunesMatmuls});
+  return CudaExecutor::create(
+      setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
+              options.tunesMatmuls, options.cudnnAttention ? &notes : nullptr});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -20,6 +20,7 @@ public:
                                        uint32_t ranksHere) override;
   absl::StatusOr<std::unique_ptr<Executor>>
   makeExecutor(const ExecutorSetup &setup) override;
+  std::string summary() const override { return notes.text(); }
 
 private:
   CudaDevice(const Driver &driver, const plan::Plan &plan,
@@ -35,6 +36,7 @@ private:
   const plan::Plan &plan;
   DeviceOptions options;
   std::vector<std::unique_ptr<Gpu>> gpus; // one for all, or one a rank
+  DnnNotes notes;
   std::mutex mutex;
   std::unique_ptr<DeviceTransport> shared; // of ranks on one GPU
   // Of ranks with a GPU each.

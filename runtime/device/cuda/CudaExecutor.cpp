@@ -26,6 +26,7 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            made->workspace.address(),
                            workspaceBytes,
                            made->blas.get(),
+                           made->dnn.get(),
                            made->main->stream(),
                            cuda.tunes};
   if (cuda.tunes)
@@ -56,6 +57,8 @@ absl::Status CudaExecutor::allocate() {
   if (hasMatmul(program))
     MESHWORK_ASSIGN_OR_RETURN(
         blas, BlasLt::create(cuda.gpu.driver(), cuda.gpu.device()));
+  if (cuda.dnn)
+    MESHWORK_ASSIGN_OR_RETURN(dnn, Dnn::create(cuda.gpu, *cuda.dnn));
   return absl::OkStatus();
 }
 

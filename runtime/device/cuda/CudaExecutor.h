@@ -4,6 +4,7 @@
 
 #include "runtime/core/Executor.h"
 #include "runtime/device/cuda/DeviceTransport.h"
+#include "runtime/device/cuda/Dnn.h"
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/Operation.h"
 #include "runtime/device/cuda/Queue.h"
@@ -17,6 +18,7 @@ struct CudaSetup {
   DeviceTransport &transport;
   bool synchronous; // wait after each instruction, so that an error names it
   bool tunes;       // see OperationContext
+  DnnNotes *dnn;    // null: attention by the plan's kernels
 };
 
 class CudaExecutor : public Executor {
@@ -99,6 +101,7 @@ private:
   std::unique_ptr<Staging> staging;
   DeviceMemory arena, workspace;
   std::unique_ptr<BlasLt> blas;
+  std::unique_ptr<Dnn> dnn;
   std::array<std::vector<Bound>, 4> lists;
   std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
   std::map<PiecesKey, std::vector<Piece>> pieces;

@@ -115,6 +115,9 @@ OperationOr makeOperation(const plan::Instruction &instruction,
     return makeLaunch(instruction, context);
   case plan::Operation::Matmul:
     return makeMatmul(instruction, context);
+  case plan::Operation::Attention:
+  case plan::Operation::AttentionGrad:
+    return makeAttention(instruction, context);
   case plan::Operation::RotaryTable:
     return makeRotaryTable(instruction, context);
   default:

@@ -8,6 +8,8 @@
 
 namespace meshwork::runtime::cuda {
 
+class Dnn;
+
 class Operation {
 public:
   virtual ~Operation() = default;
@@ -22,12 +24,14 @@ struct OperationContext {
   DevicePtr arena, workspace;
   uint64_t workspaceBytes;
   const BlasLt *blas; // null where the program has no product
+  Dnn *dnn;           // null: attention by the plan's kernels
   Stream stream;      // what happens when it is made goes here
   bool tunes;         // times the library's proposals; else its first is used
 };
 
-/// Of anything but Collective and Wait. Products overwrite their results and
-/// the workspace. Errors do not name the instruction.
+/// Of anything but Collective and Wait. Products and attention
+/// overwrite their results and the workspace. Errors do not name the
+/// instruction.
 absl::StatusOr<std::unique_ptr<Operation>>
 makeOperation(const plan::Instruction &instruction,
               const OperationContext &context);

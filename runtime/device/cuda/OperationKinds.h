@@ -12,6 +12,9 @@ OperationOr makeLaunch(const plan::Instruction &instruction,
 /// Of Instruction.kernels.
 OperationOr makeKernels(const plan::Instruction &instruction,
                         const OperationContext &context);
+/// By cuDNN, or as makeKernels.
+OperationOr makeAttention(const plan::Instruction &instruction,
+                          const OperationContext &context);
 OperationOr makeMatmul(const plan::Instruction &instruction,
                        const OperationContext &context);
 /// Filled on the host with the same bits as on the CPU.

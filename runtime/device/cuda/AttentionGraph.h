@@ -1,0 +1,41 @@
+// Attention and its gradient as graphs of cuDNN.
+//
+// The graphs are those that cudnn-frontend makes of its SDPA nodes without
+// dropout, bias or padding for libraries before 9.21: cuDNN's fused engines
+// know them (its documentation, "Attention"). With P = softmax(scale Q K^T
+// where visible), O = P V and stats = ln sum exp of scores:
+//   dP = dO V^T, dS = P (dP - rowsum(dO O)) scale,
+//   dQ = dS K, dK = dS^T Q, dV = P^T dO.
+#pragma once
+
+#include "runtime/device/cuda/DnnGraph.h"
+
+namespace meshwork::runtime::cuda {
+
+/// [batch, heads, sequence, d], strides in elements, d dense.
+struct AttentionTensor {
+  Dims4 dims, strides;
+};
+
+struct AttentionProblem {
+  AttentionTensor q, k, v, out;
+  AttentionTensor dout, dq, dk, dv; // of the gradient
+  float scale = 1;
+  bool causal = false; // query i sees key j when j <= i
+  int64_t window = 0;  // and when i - j < window; 0: unlimited
+};
+
+/// Numbers of its tensors in memory.
+struct AttentionGraph {
+  DnnGraph graph;
+  size_t q, k, v, out, stats; // stats: f32 [batch, heads, sequence, 1]
+  size_t dout = 0, dq = 0, dk = 0, dv = 0;
+  /// Sums that the gradient needs in between, f32: a number per query, and dq.
+  /// Both without gaps and not cleared.
+  size_t rowSums = 0, dqSums = 0;
+};
+
+AttentionGraph attentionGraph(const AttentionProblem &problem);
+AttentionGraph attentionGradGraph(const AttentionProblem &problem);
+
+} // namespace meshwork::runtime::cuda

@@ -1,0 +1,73 @@
+// cuDNN for one rank: plans of graphs, equal ones made once, and memory in
+// which they take turns.
+//
+//   std::unique_ptr<Dnn> dnn = *Dnn::create(gpu, notes);
+//   const DnnPlan *plan = *dnn->plan(graph);
+//   status = dnn->reserve(plan->workspaceBytes());
+//   status = dnn->run(*plan, addresses, stream);
+#pragma once
+
+#include "runtime/device/cuda/DnnPlan.h"
+#include "runtime/device/cuda/Memory.h"
+#include <map>
+#include <mutex>
+
+namespace meshwork::runtime::cuda {
+
+/// Which instructions cuDNN runs and why not the others, of all ranks.
+class DnnNotes {
+public:
+  void runs();
+  void leaves(absl::string_view instruction, const std::string &why);
+  /// A line, and one for each reason; nothing when nothing was noted.
+  std::string text() const;
+
+private:
+  struct Left {
+    int count = 0;
+    std::string first; // instruction
+  };
+  mutable std::mutex mutex;
+  int run = 0, all = 0;
+  std::map<std::string, Left> left; // by reason
+};
+
+/// One thread at a time. The GPU's context is current.
+class Dnn {
+public:
+  static absl::StatusOr<std::unique_ptr<Dnn>> create(const Gpu &gpu,
+                                                     DnnNotes &notes);
+  Dnn(const Dnn &) = delete;
+  ~Dnn();
+
+  /// Lives as long as this. Takes part of a second for a new graph.
+  absl::StatusOr<const DnnPlan *> plan(const DnnGraph &graph);
+
+  /// Makes the memory at least that large. What lay in it is lost, and where
+  /// it lies changes: not while anything runs or is captured.
+  absl::Status reserve(uint64_t bytes);
+  DevicePtr workspace() const { return memory.address(); }
+
+  /// Into `stream`; DnnPlan::run has the rest.
+  absl::Status run(const DnnPlan &plan, absl::Span<const DevicePtr> addresses,
+                   DevicePtr workspace, Stream stream) const;
+
+  DnnNotes &notes;
+
+private:
+  Dnn(const Gpu &gpu, const DnnLibrary &library, DnnNotes &notes)
+      : notes(notes), gpu(gpu), library(library) {}
+
+  struct Known {
+    DnnGraph graph;
+    absl::StatusOr<std::unique_ptr<DnnPlan>> plan;
+  };
+  const Gpu &gpu;
+  const DnnLibrary &library;
+  dnn::Handle handle = nullptr;
+  std::vector<std::unique_ptr<Known>> known;
+  DeviceMemory memory;
+  uint64_t bytes = 0;
+};
+
+} // namespace meshwork::runtime::cuda
