@@ -79,6 +79,7 @@ class GpuCheck(unittest.TestCase):
             self.assertAlmostEqual(row["ratio"], 1.5)
             self.assertAlmostEqual(row["gap"], 0.1)
             self.assertEqual(row["slow"], [(0.5, 18.0, "slow")])
+            self.assertEqual(row["cudnn_step_ms"], 20.0)
 
     def testRanks(self):
         with tempfile.TemporaryDirectory() as folder:

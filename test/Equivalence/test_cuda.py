@@ -170,8 +170,67 @@ class Cuda(Agreement):
                                  "EmbeddingGrad"):
                         self.assertRegex(done.stdout, rf"{kind} \({compute}\)")
 
+    def test_attention_by_cudnn(self):
+        """Each instruction against the CPU's; a window, groups of heads."""
+        for name in ("gpt2", "llama", "mistral"):
+            with self.subTest(name):
+                config = {**configs.ALL[name], "vocab_size": 136, **({"n_head": 2} if name == "gpt2" else
+                                                                     {"head_dim": 16})}
+                plan = self.space.compile(config, spec(*ONE, **GPU, precision={"compute": "bf16"}),
+                                          "--with-cpu-code", "native")
+                done = self.space.must(
+                    "meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
+                    "--steps", 2, "--compare-cpu", "--cudnn-attention")
+                self.assertRegex(done.stdout, r"cuDNN ran (\d+) of \1 instructions of attention")
+                self.assertRegex(done.stdout, r"AttentionGrad \(bf16\)")
+
+    def test_ranks_with_attention_by_cudnn(self):
+        """In graphs, by threads and by processes; bf16 rounds at 2^-9."""
+        config = {**LLAMA, "head_dim": 16}
+        weights = self.space.save_weights(self.random_weights(config))
+        precision = {"precision": {"compute": "bf16"}}
+        for layout in LAYOUTS[-2:]:
+            ranks = int(np.prod(list(layout[0].values())))
+            base = self.run_on("cuda", config, layout, weights, steps=3, **precision)
+            shared = self.run_on("cuda", config, layout, weights, steps=3, options=["--cudnn-attention"],
+                                 **precision)
+            np.testing.assert_allclose(shared.losses, base.losses, rtol=2 ** -9)
+            with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES=str(ranks))) as gpus:
+                plan = gpus.compile(config, spec(*layout, **GPU, **precision))
+                many = gpus.train(plan, CORPUS, 3, "--cudnn-attention", lr=RATE, init=weights,
+                                  launcher=["mpirun", "--oversubscribe", "--allow-run-as-root",
+                                            "-n", str(ranks)])
+            np.testing.assert_allclose(many.losses, base.losses, rtol=2 ** -9)
+
+    def test_why_attention_is_not_by_cudnn(self):
+        same = {"shard": {"heads": []}, "mesh": {"axes": ["tp=2"]}}
+        for why, config, sections in (
+                ("q is f32, expected bf16", LLAMA, {}),
+                ("dropout", {**GPT2, "attn_pdrop": 0.2}, {"precision": {"compute": "bf16"}}),
+                ("expected dense rows", {**LLAMA, "head_dim": 12}, {"precision": {"compute": "bf16"}}),
+                ("other ranks compute the same gradient", {**LLAMA, "head_dim": 16},
+                 {"precision": {"compute": "bf16"}, **same})):
+            with self.subTest(why):
+                plan = self.space.compile(config, tools.spec(BATCH, 1, SEQUENCE, **{"mesh": {"axes": ["dp=1"]},
+                                                                                    **sections, **GPU}))
+                done = self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type",
+                                       "u16", "--steps", 1, "--cudnn-attention", "--share-gpu")
+                self.assertRegex(done.stdout, f"the plan's kernels ran .*{why}")
+
 
 class Refusals(unittest.TestCase):
+    def test_no_cudnn(self):
+        """A file that is no library stands in its place."""
+        with tools.Workspace(**emulated()) as space:
+            (space.path / "libcudnn.so.9").write_text("none")
+            path = os.pathsep.join([str(space.path), str(EMULATOR)])
+            plan = space.compile(LLAMA, spec(*ONE, **GPU))
+            with tools.Workspace(LD_LIBRARY_PATH=path) as without:
+                done = without.call("meshwork-run", plan, "--steps", 0, "--cudnn-attention")
+                self.assertEqual(done.returncode, 69, done.stderr)
+                self.assertIn("--cudnn-attention needs NVIDIA's cuDNN", done.stderr)
+                self.assertEqual(without.call("meshwork-run", plan, "--steps", 0).returncode, 0)
+
     def test_no_driver(self):
         """Exit code 69, and what is missing."""
         with tools.Workspace(LD_LIBRARY_PATH="") as space:
@@ -224,8 +283,9 @@ class Refusals(unittest.TestCase):
     def test_options_of_gpus_on_the_cpu(self):
         with tools.Workspace() as space:
             plan = space.compile(GPT2, spec(*ONE))
-            done = space.call("meshwork-run", plan, "--steps", 0, "--compare-cpu")
-            self.assertEqual(done.returncode, 64, done.stderr)
+            for option in ("--compare-cpu", "--cudnn-attention"):
+                done = space.call("meshwork-run", plan, "--steps", 0, option)
+                self.assertEqual(done.returncode, 64, done.stderr)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ TINY_BATCH, TINY_SEQUENCE = 4, 64
 # Real shapes whose every instruction is compared with the CPU's, one step.
 COMPARED = {"gpt2-124m": {"micro": 2, "sequence": 1024}, "llama-30m": {"micro": 2, "sequence": 1024}}
 
+# Options of the launcher beside none; cuDNN multiplies bf16.
+COMPARED_WITH = {"f32": [[]], "bf16": [[], ["--cudnn-attention"]], "fp8": [[]]}
+
 PRECISIONS = {"f32": {"compute": "f32"}, "bf16": {"compute": "bf16"},
               "fp8": {"compute": "bf16", "matmul": "fp8"}}
 

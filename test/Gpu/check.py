@@ -53,8 +53,8 @@ def found(patterns):
 
 
 def cuda_folders():
-    """Where containers keep the driver, CUDA's toolkit and Python packages cuBLASLt and NCCL: the
-    loader may not know."""
+    """Where containers keep the driver, CUDA's toolkit and Python packages cuBLASLt, cuDNN and NCCL:
+    the loader may not know."""
     folders = found([("/usr/local/nvidia", "lib64"), ("/usr/lib/wsl", "lib"), ("/usr/local", "cuda*/lib64"),
                      ("/usr/local", "cuda*/targets/*/lib"), *((path, "nvidia/*/lib") for path in PACKAGES)])
     conda = os.path.join(os.environ.get("CONDA_PREFIX", sys.prefix), "lib")
@@ -65,6 +65,7 @@ def cuda_folders():
 ENVIRONMENT = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(
     filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(HERE / "lib"), *cuda_folders()]))}
 RUN = [str(HERE / "meshwork-run")]
+UNAVAILABLE = 69  # exit code: this machine lacks something
 DATA = ["--data", str(HERE / "tokens.u16"), "--data-type", "u16"]
 
 
@@ -151,10 +152,18 @@ class Report:
 def kernels(report, out):
     for name in cases.COMPARED:
         for precision in cases.PRECISIONS:
-            done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, "--steps", 1, "--compare-cpu"])
-            lines = [x for x in done.stdout.splitlines() if "of what rounding allows" in x]
-            report.add(f"kernels {name} {precision}", done.returncode == 0 and bool(lines),
-                       done.stderr.strip()[-600:] or "every instruction as on the CPU", lines=lines)
+            for option in cases.COMPARED_WITH[precision]:
+                compare(report, name, precision, option)
+
+
+def compare(report, name, precision, option):
+    done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, "--steps", 1, "--compare-cpu", *option])
+    lines = [x for x in done.stdout.splitlines() if "of what rounding allows" in x or "cuDNN" in x]
+    good = done.returncode == 0 and bool(lines)
+    if option and done.returncode == UNAVAILABLE:
+        good = None  # no cuDNN: the plan's kernels are what runs there
+    report.add(" ".join(["kernels", name, precision, *option]), good,
+               done.stderr.strip()[-600:] or "every instruction as on the CPU", lines=lines)
 
 
 def train(name, out, *options, steps=1):
@@ -258,6 +267,15 @@ def slow_ones(profile, copy_gbytes):
     return sorted(rows)
 
 
+def with_cudnn(name, out):
+    """Milliseconds of a step whose attention cuDNN runs, or why there are none."""
+    try:
+        lines = timed(name, out, "--tune-matmuls", "--cudnn-attention")
+    except RuntimeError as error:
+        return None, str(error)
+    return statistics.median(x["step_ms"] for x in lines), None
+
+
 def speed(report, out):
     python = torch_python()
     for name in cases.TIMED:
@@ -281,6 +299,8 @@ def speed(report, out):
             text += f"; PyTorch {theirs['step_ms']:.2f} ms: {theirs['step_ms'] / step:.2f} times as fast"
         else:
             text += f"; PyTorch not run: {why}"
+        numbers["cudnn_step_ms"], why = with_cudnn(name, out)
+        text += f"; attention by cuDNN: {why}" if why else f"; {numbers['cudnn_step_ms']:.2f} ms with attention by cuDNN"
         report.add(f"speed {name}", None, text, **numbers)
 
 
@@ -308,7 +328,7 @@ def run_stage(stage, report, out):
 
 def about_machine():
     name = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip()
-    libraries = found([(x, y) for x in cuda_folders() for y in ("libcublasLt.so.1*", "libnccl.so.2")])
+    libraries = found([(x, y) for x in cuda_folders() for y in ("libcublasLt.so.1*", "libcudnn.so.9", "libnccl.so.2")])
     return {"gpu": name or "unknown", "date": time.strftime("%Y-%m-%d"), "libraries": libraries}
 
 

@@ -8,7 +8,7 @@ absl::Status load(DnnLibrary &dnn) {
   DynamicLibrary library({"libcudnn.so.9"});
   if (!library.isOpen())
     return absl::FailedPreconditionError(absl::StrCat(
-        library.whyNot(), ": --attention cudnn needs NVIDIA's cuDNN; install "
+        library.whyNot(), ": --cudnn-attention needs NVIDIA's cuDNN; install "
                           "it, or put the folder that has it on "
                           "LD_LIBRARY_PATH"));
 #define MESHWORK_DNN_FIND(type, member, symbol, ...)                           \

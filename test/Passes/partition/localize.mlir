@@ -101,3 +101,27 @@ func.func @update() {
   return
 }
 }
+
+// -----
+
+// Two ranks of "tp" have the same heads, and so the same gradients.
+#q = #transformer.dims<batch, sequence, heads, head_dim>
+#lse = #transformer.dims<batch, heads, sequence>
+!q = tensor<4x8x2x4xf32, #q>
+!lse = tensor<4x2x8xf32, #lse>
+#dp = #mesh.sharding<[{"dp"}, {}, {}, {}]>
+#both = #mesh.sharding<[{"dp"}, {}, {"tp"}, {}]>
+module attributes {mesh.mesh = #mesh.mesh<"dp"=2, "tp"=2>} {
+// CHECK-LABEL: func.func @duplicated
+func.func @duplicated(%q: !q {mesh.sharding = #dp}, %lse: !lse {mesh.sharding = #mesh.sharding<[{"dp"}, {}, {}]>}) {
+  // CHECK: transformer.attention_grad {{.*}} scale 5.000000e-01 duplicated :
+  %dq, %dk, %dv = transformer.attention_grad %q, %q, %q, %q, %lse, %q causal scale 5.0e-1 {mesh.shardings = [#dp, #dp, #dp]} : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  return
+}
+// CHECK-LABEL: func.func @apart
+func.func @apart(%q: !q {mesh.sharding = #both}, %lse: !lse {mesh.sharding = #mesh.sharding<[{"dp"}, {"tp"}, {}]>}) {
+  // CHECK: transformer.attention_grad {{.*}} scale 5.000000e-01 :
+  %dq, %dk, %dv = transformer.attention_grad %q, %q, %q, %q, %lse, %q causal scale 5.0e-1 {mesh.shardings = [#both, #both, #both]} : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  return
+}
+}

@@ -8,9 +8,12 @@
 namespace meshwork::runtime {
 
 template <typename A, typename B> constexpr bool isPassedAlike() {
-  return sizeof(A) == sizeof(B) &&
-         std::is_floating_point_v<A> == std::is_floating_point_v<B> &&
-         std::is_class_v<A> == std::is_class_v<B>;
+  if constexpr (std::is_void_v<A> || std::is_void_v<B>)
+    return std::is_void_v<A> == std::is_void_v<B>;
+  else
+    return sizeof(A) == sizeof(B) &&
+           std::is_floating_point_v<A> == std::is_floating_point_v<B> &&
+           std::is_class_v<A> == std::is_class_v<B>;
 }
 
 template <typename A, typename B> struct SameInterface : std::false_type {};
