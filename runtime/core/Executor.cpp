@@ -1,6 +1,51 @@
 #include "runtime/core/Executor.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/core/Clock.h"
+#include "runtime/core/Operands.h"
+#include <algorithm>
+#include <map>
 
 namespace meshwork::runtime {
+namespace {
+/// What has ended is read where it lies.
+class ReadAtOnce : public Readout {
+public:
+  explicit ReadAtOnce(Executor &executor) : executor(executor) {}
+
+  absl::Status start(std::optional<uint64_t> place) override {
+    if (place)
+      MESHWORK_RETURN_IF_ERROR(executor.read(
+          *place, {reinterpret_cast<std::byte *>(&value), sizeof(value)}));
+    atNs = steadyNs();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<float> wait() override { return value; }
+  absl::StatusOr<int64_t> nsSince(const Readout &earlier) const override {
+    return atNs - static_cast<const ReadAtOnce &>(earlier).atNs;
+  }
+
+private:
+  Executor &executor;
+  float value = 0;
+  int64_t atNs = 0;
+};
+
+/// Gradients and results are made anew in each step, before they are read.
+bool outlivesStep(const plan::Buffer &buffer) {
+  return buffer.persistent() && buffer.kind() != plan::BufferKind::gradients &&
+         buffer.kind() != plan::BufferKind::results;
+}
+} // namespace
+
+absl::StatusOr<Readout *> Executor::addReadout() {
+  readouts.emplace_back();
+  MESHWORK_ASSIGN_OR_RETURN(readouts.back(), makeReadout());
+  return readouts.back().get();
+}
+
+absl::StatusOr<std::unique_ptr<Readout>> Executor::makeReadout() {
+  return std::make_unique<ReadAtOnce>(*this);
+}
 
 const char *nameOf(Phase phase) {
   const char *names[] = {"once", "step", "microbatch", "update"};
@@ -42,6 +87,32 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                           view.offset + shift);
   }
   return made;
+}
+
+uint32_t RankProgram::repeatableUntil() const {
+  const Instructions &update = orEmpty(program.update());
+  uint32_t found = program.loss_ready();
+  // Of each channel; all that started before loss_ready has been waited for.
+  std::map<uint32_t, uint32_t> started, waited;
+  bool changes = false;
+  for (uint32_t i = 0; i < update.size() && !changes; ++i) {
+    const plan::Instruction &at = *update.Get(i);
+    if (i >= found && started == waited)
+      found = i;
+    const plan::Collective *op = at.op_as_Collective();
+    if (op && op->channel() > 0)
+      ++started[op->channel()];
+    if (const plan::Wait *wait = at.op_as_Wait())
+      waited[wait->channel()] =
+          std::max(waited[wait->channel()], wait->count());
+    forEachOperand(at, [&](const Operand &operand) {
+      changes |=
+          operand.written &&
+          outlivesStep(*program.buffers()->Get(views[operand.view].buffer));
+    });
+    changes &= i >= program.loss_ready();
+  }
+  return found;
 }
 
 Strided RankProgram::strided(uint32_t view, std::byte *first) const {

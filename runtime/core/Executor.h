@@ -7,6 +7,7 @@
 #include "runtime/core/Cpus.h"
 #include "runtime/core/Views.h"
 #include "runtime/device/cpu/ThreadTeam.h"
+#include <optional>
 
 namespace meshwork::runtime {
 
@@ -31,6 +32,10 @@ struct RankProgram {
                                             uint32_t rank, const Mesh &mesh);
   /// A view whose first element is at `first`.
   Strided strided(uint32_t view, std::byte *first) const;
+  /// How far into the update a step may go before anybody has looked at its
+  /// loss, from loss_ready on: up to there no weight and no optimizer state
+  /// changes, so that the step could be repeated, and no channel is at work.
+  uint32_t repeatableUntil() const;
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;
@@ -52,10 +57,27 @@ public:
   virtual bool looksAtData() const { return false; }
 };
 
-/// Instructions [begin, end) of a list, in one microbatch.
+/// Instructions [begin, end) of a list, in one microbatch of a step.
 struct ListRun {
   Phase phase;
   uint32_t microbatch = 0, begin = 0, end = UINT32_MAX;
+  uint64_t step = 0; // for messages
+};
+
+/// One f32 of the arena on its way to the host, in order with what runs: what
+/// is run after does not wait for it, nor does the caller. It also tells when
+/// what was run before had ended.
+class Readout {
+public:
+  virtual ~Readout() = default;
+  /// Begins; without a place only the time is taken. The last one has been
+  /// waited for.
+  virtual absl::Status start(std::optional<uint64_t> place) = 0;
+  /// Until it is here; 0 without a place.
+  virtual absl::StatusOr<float> wait() = 0;
+  /// Between the moments of `earlier` and of this one, of one executor; both
+  /// have been waited for.
+  virtual absl::StatusOr<int64_t> nsSince(const Readout &earlier) const = 0;
 };
 
 /// All calls come from the thread that made it.
@@ -72,6 +94,11 @@ public:
   virtual absl::Status write(uint64_t place,
                              absl::Span<const std::byte> bytes) = 0;
   virtual absl::Status read(uint64_t place, absl::Span<std::byte> bytes) = 0;
+  /// Whether instructions may still run when `run` has returned, so that the
+  /// device has work as long as the host keeps ahead of it.
+  virtual bool runsBehind() const { return false; }
+  /// Lives as long as this; made before the first step.
+  absl::StatusOr<Readout *> addReadout();
   /// The arena, where the host can use it in place; null elsewhere.
   virtual std::byte *hostArena() = 0;
 
@@ -81,6 +108,11 @@ public:
   virtual absl::StatusOr<double> measureMatmulTflops(plan::DType type) = 0;
   /// Communication that instructions waited for, since the last call.
   virtual CommTimes takeTimes() = 0;
+
+private:
+  /// Here one that is ready when it starts: `run` returns at the end.
+  virtual absl::StatusOr<std::unique_ptr<Readout>> makeReadout();
+  std::vector<std::unique_ptr<Readout>> readouts;
 };
 
 /// What makes an executor.

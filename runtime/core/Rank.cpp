@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
   MESHWORK_RETURN_IF_ERROR(executor.status());
   rank->executor = std::move(*executor);
   MESHWORK_RETURN_IF_ERROR(rank->writeCoordinates());
+  MESHWORK_RETURN_IF_ERROR(rank->makeReadouts());
   return rank;
 }
 
@@ -67,20 +68,30 @@ absl::Status Rank::runToLoss(uint64_t step, double learningRate,
        1 - std::pow(double{setup.plan.beta2()}, t)}};
   for (auto [kind, value] : scalars)
     MESHWORK_RETURN_IF_ERROR(writeScalar(kind, static_cast<float>(value)));
-  MESHWORK_RETURN_IF_ERROR(executor->run({Phase::step}, observer));
+  MESHWORK_RETURN_IF_ERROR(
+      executor->run({Phase::step, 0, 0, UINT32_MAX, step}, observer));
   for (uint32_t m = 0; m < setup.plan.microbatches(); ++m) {
     MESHWORK_RETURN_IF_ERROR(loadBatch(step, m));
-    MESHWORK_RETURN_IF_ERROR(executor->run({Phase::microbatch, m}, observer));
+    MESHWORK_RETURN_IF_ERROR(
+        executor->run({Phase::microbatch, m, 0, UINT32_MAX, step}, observer));
   }
-  return executor->run({Phase::update, 0, 0, program().loss_ready()}, observer);
+  return executor->run({Phase::update, 0, 0, program().loss_ready(), step},
+                       observer);
 }
 
-/// What the next step begins with is read while a GPU is busy with this one.
+absl::Status Rank::runToLook(InstructionObserver *observer) {
+  MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
+  if (lookAt == program().loss_ready())
+    return absl::OkStatus();
+  return executor->run(
+      {Phase::update, 0, program().loss_ready(), lookAt, currentStep},
+      observer);
+}
+
 absl::Status Rank::runUpdate(InstructionObserver *observer) {
-  MESHWORK_RETURN_IF_ERROR(
-      executor->run({Phase::update, 0, program().loss_ready()}, observer));
-  return isOnHost() ? absl::OkStatus()
-                    : readSamples(currentStep + 1, firstSample(0));
+  MESHWORK_RETURN_IF_ERROR(executor->run(
+      {Phase::update, 0, lookAt, UINT32_MAX, currentStep}, observer));
+  return endReadout(currentStep).start(placeOf(plan::ResultKind::grad_norm));
 }
 
 } // namespace meshwork::runtime

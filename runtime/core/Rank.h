@@ -37,15 +37,29 @@ public:
   /// The list that comes after weights are in place.
   absl::Status runOnce() { return executor->run({Phase::once}, nullptr); }
 
-  /// Step `step`, counted from 0, up to where the global loss is known.
+  // One step after the other, counted from 0:
+  //   startClock, then for each: runToLoss, runToLook, loss, runUpdate
+  // and `end` of a step any time between its runUpdate and the next one's. What
+  // runs on a device that the host is ahead of does not hold up the caller.
+  absl::Status startClock();
+  /// Up to where the global loss is known.
   absl::Status runToLoss(uint64_t step, double learningRate,
                          InstructionObserver *observer);
+  /// Asks for the loss, and keeps a device that runs behind busy meanwhile, up
+  /// to what could not be repeated.
+  absl::Status runToLook(InstructionObserver *observer);
+  /// Waits for it.
+  absl::StatusOr<float> loss() { return lossReadout->wait(); }
   /// The rest of the step: the optimizer.
   absl::Status runUpdate(InstructionObserver *observer);
-
-  // Of the step that has run; they wait for it.
-  absl::StatusOr<float> loss() const;
-  absl::StatusOr<std::optional<float>> gradNorm() const;
+  struct StepEnd {
+    std::optional<float> gradNorm;
+    int64_t ns; // since the end of the step before, or startClock
+  };
+  /// Waits for it.
+  absl::StatusOr<StepEnd> end(uint64_t step);
+  /// Whether a step may begin before the one before it has ended.
+  bool runsBehind() const { return executor->runsBehind(); }
 
   uint32_t rank() const { return setup.rank; }
   const plan::Program &program() const { return ofPlan.program; }
@@ -76,26 +90,26 @@ private:
       : setup(setup), ofPlan(std::move(program)) {}
   absl::Status writeCoordinates();
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);
-  /// The samples of a microbatch, read before they are asked for.
-  struct Samples {
-    uint64_t step = UINT64_MAX;
-    uint32_t first = 0;
-    std::vector<int32_t> tokens, targets;
-  };
   uint32_t firstSample(uint32_t microbatch) const;
   absl::Status readSamples(uint64_t step, uint32_t first);
   absl::Status writeScalar(plan::InputKind kind, float value);
   template <typename T>
   absl::Status write(uint32_t view, absl::Span<const T> values);
-  absl::StatusOr<float> readScalar(uint32_t view) const;
+  absl::Status makeReadouts();
+  Readout &endReadout(uint64_t step) { return *endReadouts[step % 2]; }
+  /// Where a result lies; none where there is no such result.
+  std::optional<uint64_t> placeOf(plan::ResultKind kind) const;
   const plan::Input *input(plan::InputKind kind) const;
-  const plan::Result *result(plan::ResultKind kind) const;
 
   RankSetup setup;
   RankProgram ofPlan;
   std::unique_ptr<Executor> executor;
-  Samples samples;
+  std::vector<int32_t> tokens, targets; // of a microbatch
   uint64_t currentStep = 0;
+  uint32_t lookAt = 0; // in the update: nothing from here on before a look
+  Readout *lossReadout = nullptr;
+  // Times are differences, so the step before keeps its own.
+  Readout *endReadouts[2] = {};
 };
 
 } // namespace meshwork::runtime

@@ -46,32 +46,25 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
     MESHWORK_RETURN_IF_ERROR(write<uint32_t>(random->view(), triple));
   }
   MESHWORK_RETURN_IF_ERROR(readSamples(step, first));
-  if (const plan::Input *tokens = input(plan::InputKind::tokens))
-    MESHWORK_RETURN_IF_ERROR(write<int32_t>(tokens->view(), samples.tokens));
-  const plan::Input *targets = input(plan::InputKind::targets);
-  return targets ? write<int32_t>(targets->view(), samples.targets)
-                 : absl::OkStatus();
+  if (const plan::Input *to = input(plan::InputKind::tokens))
+    MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), tokens));
+  const plan::Input *to = input(plan::InputKind::targets);
+  return to ? write<int32_t>(to->view(), targets) : absl::OkStatus();
 }
 
 absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
-  bool isWanted =
-      input(plan::InputKind::tokens) || input(plan::InputKind::targets);
-  if (!isWanted || (samples.step == step && samples.first == first))
+  if (!input(plan::InputKind::tokens) && !input(plan::InputKind::targets))
     return absl::OkStatus();
   size_t length = setup.plan.sequence(), rows = setup.plan.micro_batch();
-  samples.step = UINT64_MAX;
-  samples.tokens.resize(rows * length);
-  samples.targets.resize(rows * length);
+  tokens.resize(rows * length);
+  targets.resize(rows * length);
   for (uint32_t k = 0; k < rows; ++k) {
-    absl::Status status =
-        setup.tokens->sample(setup.seed, step, first + k,
-                             {samples.tokens.data() + k * length, length},
-                             {samples.targets.data() + k * length, length});
+    absl::Status status = setup.tokens->sample(
+        setup.seed, step, first + k, {tokens.data() + k * length, length},
+        {targets.data() + k * length, length});
     if (!status.ok())
       return fromIo(status);
   }
-  samples.step = step;
-  samples.first = first;
   return absl::OkStatus();
 }
 
@@ -82,35 +75,40 @@ const plan::Input *Rank::input(plan::InputKind kind) const {
   return nullptr;
 }
 
-const plan::Result *Rank::result(plan::ResultKind kind) const {
-  for (const plan::Result *result : orEmpty(program().results()))
-    if (result->kind() == kind)
-      return result;
-  return nullptr;
-}
-
 absl::Status Rank::writeScalar(plan::InputKind kind, float value) {
   const plan::Input *to = input(kind);
   return to ? write<float>(to->view(), {&value, 1}) : absl::OkStatus();
 }
 
-absl::StatusOr<float> Rank::readScalar(uint32_t view) const {
+std::optional<uint64_t> Rank::placeOf(plan::ResultKind kind) const {
+  for (const plan::Result *result : orEmpty(program().results()))
+    if (result->kind() == kind)
+      return ofPlan.places[result->view()];
+  return std::nullopt;
+}
+
+absl::Status Rank::makeReadouts() {
+  lookAt = runsBehind() ? ofPlan.repeatableUntil() : program().loss_ready();
+  for (Readout **one : {&lossReadout, &endReadouts[0], &endReadouts[1]})
+    MESHWORK_ASSIGN_OR_RETURN(*one, executor->addReadout());
+  return absl::OkStatus();
+}
+
+/// As the end of the step before the first.
+absl::Status Rank::startClock() {
+  MESHWORK_RETURN_IF_ERROR(endReadout(1).start(std::nullopt));
+  return endReadout(1).wait().status();
+}
+
+absl::StatusOr<Rank::StepEnd> Rank::end(uint64_t step) {
+  StepEnd end;
   float value = 0;
-  MESHWORK_RETURN_IF_ERROR(
-      executor->read(ofPlan.places[view],
-                     {reinterpret_cast<std::byte *>(&value), sizeof(value)}));
-  return value;
-}
-
-absl::StatusOr<float> Rank::loss() const {
-  return readScalar(result(plan::ResultKind::loss)->view());
-}
-
-absl::StatusOr<std::optional<float>> Rank::gradNorm() const {
-  const plan::Result *from = result(plan::ResultKind::grad_norm);
-  if (!from)
-    return std::nullopt;
-  return readScalar(from->view());
+  MESHWORK_ASSIGN_OR_RETURN(value, endReadout(step).wait());
+  MESHWORK_ASSIGN_OR_RETURN(end.ns,
+                            endReadout(step).nsSince(endReadout(step + 1)));
+  if (placeOf(plan::ResultKind::grad_norm))
+    end.gradNorm = value;
+  return end;
 }
 
 } // namespace meshwork::runtime

@@ -28,6 +28,15 @@ struct StepTimes {
   CommTimes comm;
 };
 
+/// A step whose end has not been waited for.
+struct OpenStep {
+  uint64_t step = 0;
+  double rate = 0;
+  float loss = 0;
+  CommTimes comm;
+  bool isLast = false;
+};
+
 /// Plain values on their way between ranks.
 template <typename T> std::string bytesOf(const T &value) {
   return std::string(reinterpret_cast<const char *>(&value), sizeof(value));
@@ -47,8 +56,7 @@ struct Trainer::Job {
         mesh(meshOf(parts.plan->plan())),
         transport(parts.processes->makeTransport(mesh, options.timeoutSeconds,
                                                  spins)),
-        ranks(mesh.numRanks()), recorders(mesh.numRanks()),
-        stepEnds(mesh.numRanks()) {}
+        ranks(mesh.numRanks()), recorders(mesh.numRanks()) {}
 
   absl::Status runRank(uint32_t rank);
 
@@ -69,12 +77,12 @@ struct Trainer::Job {
 private:
   absl::Status prepareRank(uint32_t rank);
   absl::Status measurePeak(uint32_t rank);
-  absl::Status runStep(uint32_t rank, uint64_t step, bool &stop);
+  absl::Status beginStep(uint32_t rank, uint64_t step);
+  absl::StatusOr<OpenStep> updateStep(uint32_t rank, uint64_t step);
+  absl::Status closeStep(uint32_t rank, const OpenStep &open);
   absl::Status explainBadLoss(uint32_t rank, uint64_t step, double rate,
                               float loss);
   absl::Status report(StepReport mine, absl::Span<const std::string> times);
-
-  std::vector<int64_t> stepEnds; // when each rank here ended its last step
 };
 
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
@@ -113,44 +121,72 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
   return absl::OkStatus();
 }
 
+/// Where a device runs behind, a step's end is waited for once the next step
+/// has begun: the device then has work until the host comes back. What the end
+/// of a step decides, whether there is a next one, is known before its update.
 absl::Status Trainer::Job::runRank(uint32_t rank) {
   MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
-  ranks[rank]->takeTimes(); // of what came before the first step
-  stepEnds[rank] = steadyNs();
-  bool stop = false;
-  for (uint64_t step = 0; step < options.steps && !stop; ++step)
-    MESHWORK_RETURN_IF_ERROR(runStep(rank, step, stop));
-  return absl::OkStatus();
+  if (options.steps == 0)
+    return absl::OkStatus();
+  Rank &me = *ranks[rank];
+  MESHWORK_RETURN_IF_ERROR(me.startClock());
+  me.takeTimes(); // of what came before the first step
+  MESHWORK_RETURN_IF_ERROR(beginStep(rank, 0));
+  for (uint64_t step = 0;; ++step) {
+    absl::StatusOr<OpenStep> open = updateStep(rank, step);
+    MESHWORK_RETURN_IF_ERROR(open.status());
+    bool isAhead = me.runsBehind() && !open->isLast;
+    absl::Status next = isAhead ? beginStep(rank, step + 1) : absl::OkStatus();
+    // First: what fails in the next step may be this one's fault, and if not
+    // this one is still reported.
+    MESHWORK_RETURN_IF_ERROR(closeStep(rank, *open));
+    MESHWORK_RETURN_IF_ERROR(next);
+    if (open->isLast)
+      return absl::OkStatus();
+    if (!isAhead)
+      MESHWORK_RETURN_IF_ERROR(beginStep(rank, step + 1));
+  }
 }
 
-absl::Status Trainer::Job::runStep(uint32_t rank, uint64_t step, bool &stop) {
-  Rank &me = *ranks[rank];
+absl::Status Trainer::Job::beginStep(uint32_t rank, uint64_t step) {
   Recorder *recorder = recorders[rank].get();
-  double rate = learningRateAt(options.learningRate, step);
   if (recorder)
     recorder->beginStep(step);
-  MESHWORK_RETURN_IF_ERROR(me.runToLoss(step, rate, recorder));
-  absl::StatusOr<float> loss = me.loss();
-  MESHWORK_RETURN_IF_ERROR(loss.status());
-  uint32_t flags = std::isfinite(*loss) ? 0 : lossIsBad;
+  MESHWORK_RETURN_IF_ERROR(ranks[rank]->runToLoss(
+      step, learningRateAt(options.learningRate, step), recorder));
+  return ranks[rank]->runToLook(recorder);
+}
+
+absl::StatusOr<OpenStep> Trainer::Job::updateStep(uint32_t rank,
+                                                  uint64_t step) {
+  Rank &me = *ranks[rank];
+  OpenStep open{step, learningRateAt(options.learningRate, step), 0, {}, false};
+  MESHWORK_ASSIGN_OR_RETURN(open.loss, me.loss());
+  uint32_t flags = std::isfinite(open.loss) ? 0 : lossIsBad;
   if (options.stop && options.stop->load(std::memory_order_relaxed))
     flags |= stopAfterStep;
   int64_t arrived = steadyNs();
-  absl::StatusOr<uint32_t> all =
-      transport->agree(rank, flags, "the end of a step");
-  MESHWORK_RETURN_IF_ERROR(all.status());
+  uint32_t all = 0;
+  MESHWORK_ASSIGN_OR_RETURN(all,
+                            transport->agree(rank, flags, "the end of a step"));
   int64_t waited = steadyNs() - arrived;
-  if (*all & lossIsBad)
-    return explainBadLoss(rank, step, rate, *loss);
-  MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorder));
-  absl::StatusOr<std::optional<float>> gradNorm = me.gradNorm();
-  MESHWORK_RETURN_IF_ERROR(gradNorm.status());
-  StepTimes spent{0, me.takeTimes()};
-  spent.comm.waitNs += waited;
-  int64_t now = steadyNs();
-  spent.wallNs = now - std::exchange(stepEnds[rank], now);
-  stop = *all & stopAfterStep;
-  StepReport mine{step, *loss, *gradNorm, rate, 0, 0, 0, 0};
+  if (all & lossIsBad)
+    return explainBadLoss(rank, step, open.rate, open.loss);
+  MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorders[rank].get()));
+  open.comm = me.takeTimes();
+  open.comm.waitNs += waited;
+  open.isLast = (all & stopAfterStep) != 0 || step + 1 == options.steps;
+  return open;
+}
+
+absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
+  absl::StatusOr<Rank::StepEnd> end = ranks[rank]->end(open.step);
+  MESHWORK_RETURN_IF_ERROR(end.status());
+  StepTimes spent{end->ns, open.comm};
+  // A host that is ahead waits while its device works on the step before.
+  spent.comm.waitNs = std::min(
+      spent.comm.waitNs, std::max<int64_t>(0, end->ns - open.comm.moveNs));
+  StepReport mine{open.step, open.loss, end->gradNorm, open.rate, 0, 0, 0, 0};
   return transport->gather(
       rank, bytesOf(spent),
       [&](absl::Span<const std::string> times) { return report(mine, times); });

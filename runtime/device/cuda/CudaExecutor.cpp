@@ -220,11 +220,12 @@ absl::Status CudaExecutor::start(const Bound &one, bool skipped,
 
 /// A channel runs in order, so the last of those waited for is enough.
 absl::Status CudaExecutor::join(const plan::Wait &wait) {
-  const std::vector<const Bound *> &started =
-      channels[wait.channel() - 1]->started;
-  for (size_t i = wait.count(); i-- > 0;)
-    if (started[i])
-      return main->waitFor(started[i]->ended);
+  ChannelQueue &of = *channels[wait.channel() - 1];
+  size_t before =
+      std::exchange(of.waited, std::max<size_t>(of.waited, wait.count()));
+  for (size_t i = wait.count(); i-- > before;)
+    if (of.started[i])
+      return main->waitFor(of.started[i]->ended);
   return absl::OkStatus();
 }
 
@@ -265,8 +266,10 @@ absl::Status CudaExecutor::runList(const ListRun &given,
   auto size = lists[static_cast<size_t>(list.phase)].size();
   list.end = std::min(list.end, static_cast<uint32_t>(size));
   for (auto &channel : channels)
-    if (channel && list.begin == 0)
+    if (channel && list.begin == 0) {
       channel->started.clear();
+      channel->waited = 0;
+    }
   if (observer)
     return runObserved(list, *observer);
   absl::StatusOr<const std::vector<Piece> *> parts = piecesOf(list);

@@ -31,6 +31,7 @@ public:
   absl::Status write(uint64_t place,
                      absl::Span<const std::byte> bytes) override;
   absl::Status read(uint64_t place, absl::Span<std::byte> bytes) override;
+  bool runsBehind() const override { return !cuda.synchronous; }
   std::byte *hostArena() override { return nullptr; }
   ThreadTeam &team() override { return *threads; }
   absl::StatusOr<double> measureMatmulTflops(plan::DType type) override;
@@ -52,6 +53,7 @@ private:
     EventHandle begin;
     /// Started since the list began; null where there was nothing to do.
     std::vector<const Bound *> started;
+    size_t waited = 0; // of these
   };
   /// A part of a list: a graph, or without one instructions one by one.
   struct Piece {
@@ -60,7 +62,8 @@ private:
   };
   /// Lists differ by what the first and the last microbatch do otherwise.
   using PiecesKey = std::tuple<Phase, uint32_t, uint32_t, bool, bool>;
-  struct Mark; // of Observed.cpp
+  struct Mark;         // of Observed.cpp
+  class StreamReadout; // of Readout.cpp
 
   CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
       : setup(setup), cuda(cuda) {}
@@ -68,6 +71,7 @@ private:
     return {setup.program.rank, setup.transport, cuda.transport};
   }
   absl::Status allocate();
+  absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
   absl::Status shareTuning(const OperationContext &context);
   absl::Status bind(Phase phase, const OperationContext &context);

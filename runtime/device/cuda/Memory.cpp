@@ -7,8 +7,10 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
-// The tokens of a microbatch fit in one; weights take turns.
-constexpr size_t slotBytes = size_t{1} << 20;
+/// Tokens of several microbatches; weights travel in pieces, one copied while
+/// the next is filled.
+constexpr size_t ringBytes = size_t{4} << 20, pieceBytes = size_t{1} << 20;
+constexpr size_t alignment = 64;
 } // namespace
 
 absl::StatusOr<DeviceMemory> DeviceMemory::create(const Gpu &gpu,
@@ -43,6 +45,31 @@ DeviceMemory::~DeviceMemory() {
     (void)gpu->driver().memoryFree(start);
 }
 
+absl::StatusOr<PinnedMemory> PinnedMemory::create(const Gpu &gpu,
+                                                  size_t bytes) {
+  PinnedMemory memory;
+  memory.gpu = &gpu;
+  void *start = nullptr;
+  MESHWORK_RETURN_IF_ERROR(gpu.driver().check(
+      gpu.driver().hostAllocate(&start, bytes, 0), "allocating pinned memory"));
+  memory.start = static_cast<std::byte *>(start);
+  return memory;
+}
+
+PinnedMemory::PinnedMemory(PinnedMemory &&other) noexcept
+    : gpu(other.gpu), start(std::exchange(other.start, nullptr)) {}
+
+PinnedMemory &PinnedMemory::operator=(PinnedMemory &&other) noexcept {
+  std::swap(gpu, other.gpu);
+  std::swap(start, other.start);
+  return *this;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (start)
+    (void)gpu->driver().hostFree(start);
+}
+
 absl::StatusOr<std::unique_ptr<Staging>> Staging::create(const Gpu &gpu,
                                                          Queue &queue) {
   std::unique_ptr<Staging> staging(new Staging(gpu, queue));
@@ -51,51 +78,61 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::create(const Gpu &gpu,
 }
 
 absl::Status Staging::allocate() {
-  const Driver &driver = gpu.driver();
-  for (Slot &slot : slots) {
-    void *memory = nullptr;
-    MESHWORK_RETURN_IF_ERROR(
-        driver.check(driver.hostAllocate(&memory, slotBytes, 0),
-                     "allocating pinned memory"));
-    slot.bytes = static_cast<std::byte *>(memory);
-    MESHWORK_ASSIGN_OR_RETURN(slot.free, EventHandle::create(gpu));
-  }
+  MESHWORK_ASSIGN_OR_RETURN(ring, PinnedMemory::create(gpu, ringBytes));
+  for (Part &part : parts)
+    MESHWORK_ASSIGN_OR_RETURN(part.copied, EventHandle::create(gpu));
   return absl::OkStatus();
 }
 
-Staging::~Staging() {
-  for (Slot &slot : slots)
-    if (slot.bytes)
-      (void)gpu.driver().hostFree(slot.bytes);
+/// The next part of the ring, in one piece; `give` follows the copy.
+absl::StatusOr<std::byte *> Staging::take(size_t bytes) {
+  size_t size = (bytes + alignment - 1) / alignment * alignment;
+  size_t left = ringBytes - taken % ringBytes;
+  uint64_t begin = size <= left ? taken : taken + left;
+  while (begin + size - free > ringBytes || begun - ended == parts.size()) {
+    const Part &oldest = parts[ended % parts.size()];
+    // Not in the driver: the copy may lie behind a peer that does not come.
+    MESHWORK_RETURN_IF_ERROR(queue.await(oldest.copied));
+    free = oldest.end;
+    ++ended;
+  }
+  taken = begin + size;
+  return ring.data() + begin % ringBytes;
+}
+
+absl::Status Staging::give() {
+  Part &part = parts[begun++ % parts.size()];
+  part.end = taken;
+  return queue.record(part.copied);
 }
 
 absl::Status Staging::write(DevicePtr to, absl::Span<const std::byte> from) {
   const Driver &driver = gpu.driver();
-  for (size_t at = 0; at < from.size(); at += slotBytes) {
-    Slot &slot = slots[next++ % slots.size()];
-    size_t count = std::min(slotBytes, from.size() - at);
-    // Not in the driver: the copy may lie behind a peer that does not come.
-    MESHWORK_RETURN_IF_ERROR(queue.await(slot.free));
-    std::memcpy(slot.bytes, from.data() + at, count);
-    MESHWORK_RETURN_IF_ERROR(driver.check(
-        driver.copyToDevice(to + at, slot.bytes, count, queue.stream()),
-        "copying to the GPU"));
-    MESHWORK_RETURN_IF_ERROR(queue.record(slot.free));
+  for (size_t at = 0; at < from.size(); at += pieceBytes) {
+    size_t count = std::min(pieceBytes, from.size() - at);
+    std::byte *piece = nullptr;
+    MESHWORK_ASSIGN_OR_RETURN(piece, take(count));
+    std::memcpy(piece, from.data() + at, count);
+    MESHWORK_RETURN_IF_ERROR(
+        driver.check(driver.copyToDevice(to + at, piece, count, queue.stream()),
+                     "copying to the GPU"));
+    MESHWORK_RETURN_IF_ERROR(give());
   }
   return absl::OkStatus();
 }
 
 absl::Status Staging::read(DevicePtr from, absl::Span<std::byte> to) {
   const Driver &driver = gpu.driver();
-  Slot &slot = slots[next++ % slots.size()];
-  // What was written from this slot comes before in the stream.
-  for (size_t at = 0; at < to.size(); at += slotBytes) {
-    size_t count = std::min(slotBytes, to.size() - at);
-    MESHWORK_RETURN_IF_ERROR(driver.check(
-        driver.copyToHost(slot.bytes, from + at, count, queue.stream()),
-        "copying from the GPU"));
+  for (size_t at = 0; at < to.size(); at += pieceBytes) {
+    size_t count = std::min(pieceBytes, to.size() - at);
+    std::byte *piece = nullptr;
+    MESHWORK_ASSIGN_OR_RETURN(piece, take(count));
+    MESHWORK_RETURN_IF_ERROR(
+        driver.check(driver.copyToHost(piece, from + at, count, queue.stream()),
+                     "copying from the GPU"));
+    MESHWORK_RETURN_IF_ERROR(give());
     MESHWORK_RETURN_IF_ERROR(queue.finish());
-    std::memcpy(to.data() + at, slot.bytes, count);
+    std::memcpy(to.data() + at, piece, count);
   }
   return absl::OkStatus();
 }

@@ -174,6 +174,7 @@ Result cuEventRecord(Event handle, Stream streamHandle) {
     event->capturedAfter = stream->tail;
     return code::success;
   }
+  note("eventRecord", handle);
   uint64_t number = event->begin();
   stream->push([event, number] { event->complete(number); });
   return code::success;
@@ -231,6 +232,7 @@ Result cuGraphLaunch(GraphExec exec, Stream handle) {
   std::shared_ptr<const GraphState> graph = state().graphExecs.find(exec);
   if (!graph)
     return code::invalidHandle;
+  note("graphLaunch", handle);
   return enqueue(*stream, [graph] { runOnce(*graph); });
 }
 

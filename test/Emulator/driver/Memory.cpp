@@ -121,6 +121,7 @@ Result cuMemcpyHtoDAsync_v2(DevicePtr to, const void *from, size_t bytes,
   std::shared_ptr<StreamState> stream;
   if (Result failed = findStream(handle, stream))
     return failed;
+  note("copyToDevice", handle);
   bool pinned = pinnedAround(from).end != 0;
   return enqueue(*stream, [=] {
     if (alive() && checkRange(to, bytes, "a copy to the device") &&
@@ -133,6 +134,7 @@ Result cuMemcpyDtoHAsync_v2(void *to, DevicePtr from, size_t bytes,
   std::shared_ptr<StreamState> stream;
   if (Result failed = findStream(handle, stream))
     return failed;
+  note("copyToHost", handle);
   bool pinned = pinnedAround(to).end != 0;
   return enqueue(*stream, [=] {
     if (alive() && checkRange(from, bytes, "a copy to the host") &&

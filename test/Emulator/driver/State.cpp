@@ -43,6 +43,8 @@ Settings readSettings() {
   settings.memoryBytes = number("MESHWORK_EMULATOR_MEMORY", 4ull << 30);
   settings.jitterUs = unsigned(number("MESHWORK_EMULATOR_JITTER_US", 0));
   settings.threads = unsigned(number("MESHWORK_EMULATOR_THREADS", 1));
+  if (const char *path = std::getenv("MESHWORK_EMULATOR_CALLS"))
+    settings.calls = path;
   return settings;
 }
 
@@ -66,6 +68,20 @@ void say(const std::string &text) {
   std::string line = "meshwork emulator: " + text + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
+}
+
+void note(const char *call, const void *handle) {
+  const std::string &path = state().settings.calls;
+  if (path.empty())
+    return;
+  // Open to the end of the process, which streams may outlive.
+  static std::FILE *const file = std::fopen(path.c_str(), "w");
+  if (!file) {
+    say(absl::StrCat("cannot write MESHWORK_EMULATOR_CALLS=", path));
+    std::abort();
+  }
+  std::fprintf(file, "%s %p\n", call, handle);
+  std::fflush(file);
 }
 
 void setCurrent(DeviceState *device) { contextOfThread = device; }

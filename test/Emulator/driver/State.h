@@ -42,6 +42,7 @@ struct Settings {
   size_t memoryBytes = 4ull << 30; // MESHWORK_EMULATOR_MEMORY
   unsigned jitterUs = 0;           // MESHWORK_EMULATOR_JITTER_US
   unsigned threads = 1;            // MESHWORK_EMULATOR_THREADS, of a launch
+  std::string calls;               // MESHWORK_EMULATOR_CALLS, a path
   size_t sharedOptIn() const { return (major == 8 ? 163 : 227) << 10; }
 };
 
@@ -195,6 +196,9 @@ State &state(); // lives until the process ends, as its threads do
 
 /// A line on stderr.
 void say(const std::string &text);
+/// A line of the file that Settings::calls names: a call that puts work into a
+/// stream or asks for it, and the handle that it names.
+void note(const char *call, const void *handle);
 /// Called by work: makes `error` the sticky error of the device it runs on.
 void failRunning(Result error, const std::string &text);
 DeviceState *runningDevice();

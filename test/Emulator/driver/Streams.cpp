@@ -75,6 +75,7 @@ Result cuStreamQuery(Stream handle) {
     return failed;
   if (Result failed = checkNotCapturing(*stream))
     return failed;
+  note("streamQuery", handle);
   if (!stream->idle())
     return code::notReady;
   return stream->device.error;
@@ -95,6 +96,7 @@ Result cuEventQuery(Event handle) {
   std::shared_ptr<EventState> event;
   if (Result failed = findEvent(handle, event))
     return failed;
+  note("eventQuery", handle);
   if (!event->done())
     return code::notReady;
   return event->device.error;

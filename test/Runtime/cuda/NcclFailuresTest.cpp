@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/NcclTransport.h"
 #include "test/Runtime/cuda/AsRanks.h"
+#include "test/Runtime/cuda/EmptyPlan.h"
 #include "test/Runtime/cuda/NcclRequests.h"
 #include <cstdlib>
 #include <cstring>
@@ -131,19 +132,6 @@ TEST(Nccl, AFirstExchangeThatDoesNotEndIsCutOff) {
   });
 }
 
-const plan::Plan &planWithoutKernels(flatbuffers::FlatBufferBuilder &builder) {
-  constexpr std::string_view code =
-      ".version 7.0\n.target sm_80\n.address_size 64\n";
-  plan::PlanT plan;
-  plan.images.push_back(std::make_unique<plan::ImageT>());
-  plan.images[0]->arch = "sm_80";
-  plan.images[0]->kind = plan::ImageKind::ptx;
-  plan.images[0]->code.assign(code.begin(), code.end());
-  plan.images[0]->code.push_back(0);
-  builder.Finish(plan::Plan::Pack(builder, &plan));
-  return *flatbuffers::GetRoot<plan::Plan>(builder.GetBufferPointer());
-}
-
 /// Copies that lie behind what a peer does not send.
 TEST(Nccl, StagingDoesNotWaitForAPeerThatFailed) {
   InProcessTransport host(Mesh({2}), {});
@@ -164,7 +152,7 @@ TEST(Nccl, StagingDoesNotWaitForAPeerThatFailed) {
     expectOk(mine.enqueue(0, (*queue)->stream()));
     const std::byte bytes[16] = {};
     absl::Status status;
-    for (int copies = 0; status.ok() && copies < 10; ++copies)
+    for (int copies = 0; status.ok() && copies < 1000; ++copies)
       status = (*staging)->write(mine.data, bytes);
     EXPECT_EQ(status.message(), "a kernel failed");
     mine.transport->cutOff();

@@ -1,0 +1,63 @@
+// Numbers that leave the GPU between two pieces of its work, into pinned memory
+// that the host reads when an event says so.
+#include "absl/strings/str_cat.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/device/cuda/CudaExecutor.h"
+#include <cstring>
+
+namespace meshwork::runtime::cuda {
+
+class CudaExecutor::StreamReadout : public Readout {
+public:
+  explicit StreamReadout(CudaExecutor &owner) : owner(owner) {}
+
+  absl::Status allocate() {
+    MESHWORK_ASSIGN_OR_RETURN(
+        memory, PinnedMemory::create(owner.cuda.gpu, sizeof(float)));
+    MESHWORK_ASSIGN_OR_RETURN(
+        left, EventHandle::create(owner.cuda.gpu, /*timed=*/true));
+    std::memset(memory.data(), 0, sizeof(float));
+    return absl::OkStatus();
+  }
+
+  absl::Status start(std::optional<uint64_t> place) override {
+    const Driver &driver = owner.cuda.gpu.driver();
+    if (place)
+      MESHWORK_RETURN_IF_ERROR(owner.addHint(driver.check(
+          driver.copyToHost(memory.data(), owner.arena.address() + *place,
+                            sizeof(float), owner.main->stream()),
+          "copying a result from the GPU")));
+    return owner.addHint(owner.main->record(left));
+  }
+
+  absl::StatusOr<float> wait() override {
+    MESHWORK_RETURN_IF_ERROR(owner.addHint(owner.main->await(left)));
+    float value = 0;
+    std::memcpy(&value, memory.data(), sizeof(value));
+    return value;
+  }
+
+  absl::StatusOr<int64_t> nsSince(const Readout &earlier) const override {
+    const auto &from = static_cast<const StreamReadout &>(earlier);
+    float ms = 0;
+    MESHWORK_RETURN_IF_ERROR(owner.addHint(
+        owner.cuda.gpu.driver().check(owner.cuda.gpu.driver().eventElapsedMs(
+                                          &ms, from.left.get(), left.get()),
+                                      "reading the time of a step")));
+    return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+  }
+
+private:
+  CudaExecutor &owner;
+  PinnedMemory memory;
+  EventHandle left; // recorded behind the copy
+};
+
+absl::StatusOr<std::unique_ptr<Readout>> CudaExecutor::makeReadout() {
+  MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  auto made = std::make_unique<StreamReadout>(*this);
+  MESHWORK_RETURN_IF_ERROR(made->allocate());
+  return made;
+}
+
+} // namespace meshwork::runtime::cuda

@@ -1,0 +1,110 @@
+"""The host ahead of a GPU: it enqueues a step before it waits for the end of the one before,
+and still reports each step's own numbers, in order. On the emulated driver (test_cuda.py).
+"""
+import collections
+import pathlib
+import time
+
+import numpy as np
+
+import tools
+from test_cuda import GPU, ONE, emulated
+from test_parallel import RATE, Agreement
+from test_sharded import BATCH, CORPUS, LLAMA, SEQUENCE, spec
+
+STEPS = 5
+TWO = ({"dp": 2, "fsdp": 1, "tp": 1}, False, 1)
+MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2"]
+# Of loss and gradient norm: a few steps on, sums in another order have been
+# multiplied by what Adam makes of the smallest gradients.
+CLOSE = 1e-4
+
+
+def calls(path):
+    """(name, handle) of each call of the driver that was noted."""
+    return [tuple(line.split()) for line in pathlib.Path(path).read_text().splitlines()]
+
+
+def work_before_wait(noted):
+    """For each result on its way to the host, an event behind a copy: the calls from there to
+    the first question for it. A copy after which the stream itself is waited for is none."""
+    spans = []
+    for at, (name, event) in enumerate(noted):
+        if name != "eventRecord" or noted[at - 1][0] != "copyToHost":
+            continue
+        if noted[at + 1][0] == "streamQuery":
+            continue
+        asked = noted.index(("eventQuery", event), at)
+        spans.append(collections.Counter(call for call, _ in noted[at + 1:asked]))
+    return spans
+
+
+class Ahead(Agreement):
+    batch, sequence, corpus = BATCH, SEQUENCE, CORPUS
+
+    @classmethod
+    def setUpClass(cls):
+        cls.space = tools.Workspace(**emulated())
+        cls.addClassCleanup(cls.space.close)
+
+    def setUp(self):
+        self.weights = self.space.save_weights(self.random_weights(LLAMA))
+
+    def train(self, layout, *options, launcher=(), steps=STEPS, device="cuda", **variables):
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2", **variables)) as space:
+            plan = space.compile(LLAMA, spec(*layout, **(GPU if device == "cuda" else {})))
+            return space.train(plan, CORPUS, steps, *options, lr=RATE, init=self.weights,
+                               launcher=launcher).metrics
+
+    def test_each_step_has_its_own_numbers(self):
+        expected = self.train(ONE, device="cpu")
+        for key in ("loss", "grad_norm"):  # else a step's shift would not show
+            apart = np.abs(np.diff([line[key] for line in expected]))
+            self.assertGreater(apart.min(), 10 * CLOSE * expected[0][key])
+        cases = {"one rank": (ONE, [], {}),
+                 "without graphs": (ONE, ["--synchronous"], {}),
+                 "watched": (ONE, ["--profile"], {}),
+                 "late": (ONE, [], {"MESHWORK_EMULATOR_JITTER_US": "2000"}),
+                 "one GPU": (TWO, ["--share-gpu"], {}),
+                 "NCCL": (TWO, [], {}),
+                 "NCCL, late": (TWO, [], {"MESHWORK_EMULATOR_JITTER_US": "1000"}),
+                 "NCCL, processes": (TWO, [], {"launcher": MPIRUN})}
+        for name, (layout, options, more) in cases.items():
+            with self.subTest(name):
+                begin = time.monotonic()
+                metrics = self.train(layout, *options, **more)
+                elapsed_ms = 1e3 * (time.monotonic() - begin)
+                self.assertEqual([line["step"] for line in metrics], list(range(STEPS)))
+                self.assertEqual([line["lr"] for line in metrics],
+                                 [line["lr"] for line in expected])
+                for key in ("loss", "grad_norm"):
+                    np.testing.assert_allclose([line[key] for line in metrics],
+                                               [line[key] for line in expected], rtol=CLOSE)
+                for line in metrics:
+                    self.assertGreater(line["step_ms"], 0)
+                    self.assertGreaterEqual(line["compute_ms"], 0)
+                    self.assertAlmostEqual(line["step_ms"], sum(
+                        line[key] for key in ("compute_ms", "comm_ms", "idle_ms")),
+                        delta=1e-4 * line["step_ms"])
+                self.assertLess(sum(line["step_ms"] for line in metrics), elapsed_ms)
+
+    def test_the_next_step_is_enqueued_before_the_wait(self):
+        log = self.space.file(".calls")
+        self.train(ONE, MESHWORK_EMULATOR_CALLS=log)
+        spans = work_before_wait(calls(log))
+        losses, ends = spans[0::2], spans[1::2]
+        self.assertEqual((len(losses), len(ends)), (STEPS, STEPS))
+        microbatches = BATCH
+        for step, end in enumerate(ends):
+            # The step's list, its microbatches, and the update up to the look.
+            graphs = 2 + microbatches if step + 1 < STEPS else 0
+            self.assertEqual(end["graphLaunch"], graphs, f"step {step}: {end}")
+            self.assertGreaterEqual(end["copyToDevice"], graphs and 2 * microbatches)
+        for loss in losses:  # the gradient norm, while the loss is looked at
+            self.assertEqual((loss["graphLaunch"], loss["copyToDevice"]), (1, 0))
+
+    def test_a_step_that_is_waited_for_ends_before_the_next(self):
+        log = self.space.file(".calls")
+        self.train(ONE, "--synchronous", MESHWORK_EMULATOR_CALLS=log)
+        for span in work_before_wait(calls(log)):
+            self.assertEqual((span["graphLaunch"], span["copyToDevice"]), (0, 0), span)
