@@ -10,6 +10,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 /// A wait shorter than this is not worth telling anybody about.
 constexpr auto worthTelling = std::chrono::milliseconds(100);
+
+std::string doing(const Waiting &its) {
+  return absl::StrCat("waits for nobody: ",
+                      its.what.empty() ? "it computes, or is caught in a loop"
+                                       : its.what);
+}
 } // namespace
 
 absl::Status
@@ -29,16 +35,21 @@ blame(uint32_t me, uint32_t count, const Waiting &mine, double seconds,
         known[peer] = true;
       }
   };
-  for (follow(me, mine); !suspects.empty(); suspects.pop_front()) {
+  if (!mine.active)
+    guilty.push_back(
+        absl::StrCat("rank ", me, ", for ", time, ", ", doing(mine)));
+  else
+    follow(me, mine);
+  for (; !suspects.empty(); suspects.pop_front()) {
     auto [peer, at] = suspects.front();
     std::optional<Waiting> answer = ask(peer);
     if (answer && answer->active)
       follow(peer, *answer);
     else
       guilty.push_back(absl::StrCat(
-          "rank ", peer, " did not arrive at ", at, " within ", time,
-          answer ? " and waits for nobody: it computes, or is caught in a loop"
-                 : " and does not answer: it is stopped, or cut off"));
+          "rank ", peer, " did not arrive at ", at, " within ", time, " and ",
+          answer ? doing(*answer)
+                 : "does not answer: it is stopped, or cut off"));
   }
   if (guilty.empty())
     guilty.push_back(absl::StrCat("ranks wait for each other longer than ",
@@ -64,6 +75,9 @@ absl::Status PeerWait::check(double seconds) {
   }
   if (std::chrono::duration<double>(waited).count() <= seconds)
     return absl::OkStatus();
+  // Peers whose time is up as well ask until they hear of the failure.
+  host.setWaiting(rank, waiting);
+  told = false;
   return host.blame(rank, waiting, seconds);
 }
 

@@ -17,20 +17,20 @@ class Transport;
 /// What a rank waits for.
 struct Waiting {
   bool active = false; // else it waits for nobody
-  std::string what;    // a collective, or the like
+  std::string what;    // a collective, or the like; else what it does, if known
   std::vector<uint32_t> peers;
 };
 
 /// deadlineExceeded that names those whom rank `me` of `count` waits for since
-/// `seconds`, at the end of all chains. `ask` tells what a rank waits for;
-/// nothing when it does not answer.
+/// `seconds`, at the end of all chains, and `me` itself if it waits for nobody.
+/// `ask` tells what a rank waits for; nothing when it does not answer.
 absl::Status
 blame(uint32_t me, uint32_t count, const Waiting &mine, double seconds,
       absl::FunctionRef<std::optional<Waiting>(uint32_t rank)> ask);
 
 /// A wait that a transport does not do itself, such as that for a stream of a
-/// GPU. While it lasts others are told of it when they ask; not of one without
-/// peers: who waits for nobody else is at fault.
+/// GPU. While it lasts others are told of it when they ask. One without peers
+/// is none: who waits for nobody else is at fault, for what it says.
 ///
 ///   PeerWait wait(host, rank, {peers, what});
 ///   while (!done())
@@ -42,7 +42,7 @@ public:
   ~PeerWait();
 
   /// Now and then, by the rank's thread: ok for `seconds` since it began, then
-  /// as `blame`.
+  /// as `blame`, and what others are told stays: the rank fails.
   absl::Status check(double seconds);
 
 private:

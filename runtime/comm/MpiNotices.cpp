@@ -73,10 +73,14 @@ bool MpiWorld::ask(uint32_t peer, Waiting &found) {
 
 Waiting MpiWorld::longestWait() {
   std::lock_guard<std::mutex> lock(mutex);
-  for (const Waiting &waiting : waits)
+  Waiting busy; // waits for nobody, and says with what
+  for (const Waiting &waiting : waits) {
     if (waiting.active)
       return waiting;
-  return {};
+    if (!waiting.what.empty())
+      busy = waiting;
+  }
+  return busy;
 }
 
 void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {

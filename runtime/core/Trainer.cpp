@@ -285,6 +285,12 @@ absl::Status Trainer::saveTrace(const std::string &path) {
 
 const Recorders &Trainer::recorders() const { return job->recorders; }
 
+/// A device may hang, and to free its memory is to wait for it.
+static void keepForever(const std::shared_ptr<Trainer::Job> &job) {
+  static auto *const kept = new std::vector<std::shared_ptr<Trainer::Job>>();
+  kept->push_back(job);
+}
+
 absl::Status Trainer::run() {
   uint32_t count = static_cast<uint32_t>(job->ranks.size());
   std::vector<std::thread> threads(count);
@@ -312,7 +318,10 @@ absl::Status Trainer::run() {
   for (uint32_t rank = 0; rank < count; ++rank)
     if (threads[rank].joinable())
       ended[rank] ? threads[rank].join() : threads[rank].detach();
-  return job->transport->failure();
+  absl::Status failure = job->transport->failure();
+  if (absl::IsDeadlineExceeded(failure))
+    keepForever(job);
+  return failure;
 }
 
 } // namespace meshwork::runtime

@@ -31,7 +31,8 @@ public:
 
   /// Places weights and runs options.steps steps. The first failure of any
   /// rank stops all and is returned; ranks that do not stop within a second
-  /// of it are left behind (their threads and memory stay).
+  /// of it are left behind (their threads and memory stay), and all of them
+  /// when it is that something did not come in time.
   absl::Status run();
 
   // After an ok `run`, by all processes; the first one writes.

@@ -26,15 +26,14 @@ def calls(path):
 
 
 def work_before_wait(noted):
-    """For each result on its way to the host, an event behind a copy: the calls from there to
-    the first question for it. A copy after which the stream itself is waited for is none."""
+    """For each result on its way to the host, an event behind a copy that is asked for: the
+    calls from there to the first question."""
     spans = []
     for at, (name, event) in enumerate(noted):
-        if name != "eventRecord" or noted[at - 1][0] != "copyToHost":
+        question = ("eventQuery", event)
+        if name != "eventRecord" or noted[at - 1][0] != "copyToHost" or question not in noted[at:]:
             continue
-        if noted[at + 1][0] == "streamQuery":
-            continue
-        asked = noted.index(("eventQuery", event), at)
+        asked = noted.index(question, at)
         spans.append(collections.Counter(call for call, _ in noted[at + 1:asked]))
     return spans
 

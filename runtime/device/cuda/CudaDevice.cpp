@@ -204,7 +204,8 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
   return CudaExecutor::create(
       setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
-              options.tunesMatmuls, options.cudnnAttention ? &notes : nullptr});
+              options.tunesMatmuls, options.timeoutSeconds,
+              options.cudnnAttention ? &notes : nullptr});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -47,6 +47,7 @@ absl::Status CudaExecutor::allocate() {
   threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
   MESHWORK_ASSIGN_OR_RETURN(main,
                             Queue::create(cuda.gpu, owner(), /*urgent=*/false));
+  MESHWORK_RETURN_IF_ERROR(progress.open(cuda.gpu, owner()));
   MESHWORK_ASSIGN_OR_RETURN(staging, Staging::create(cuda.gpu, *main));
   const plan::Program &program = setup.program.program;
   MESHWORK_ASSIGN_OR_RETURN(
@@ -183,8 +184,8 @@ absl::Status CudaExecutor::addHint(absl::Status status) const {
     return status;
   return absl::InternalError(absl::StrCat(
       "rank ", setup.program.rank, " on GPU ", cuda.gpu.ordinal(), ": ",
-      status.message(),
-      "; instructions run behind the host, so an earlier one may be the cause: "
+      status.message(), "; ", progress.describe(),
+      "; instructions run behind the host, so the cause may be any of these: "
       "run it again with --synchronous to have it named"));
 }
 
@@ -244,9 +245,22 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
                                    "]): ", status.message()));
 }
 
+/// Instructions [begin, end) go into the stream next.
+void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
+  const std::vector<Bound> &all = lists[static_cast<size_t>(list.phase)];
+  list.begin = begin;
+  list.end = end;
+  bool meets = std::any_of(all.begin() + begin, all.begin() + end,
+                           [](const Bound &one) { return !one.compute; });
+  progress.begin({list, meets});
+}
+
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
   const Bound &one = lists[static_cast<size_t>(list.phase)][index];
+  beginWork(list, index, index + 1);
   absl::Status status = enqueue(one, list, times);
+  if (status.ok())
+    status = progress.end(*main);
   if (status.ok() && cuda.synchronous) {
     status = main->finish();
     if (status.ok() && one.channel > 0)
@@ -276,14 +290,17 @@ absl::Status CudaExecutor::runList(const ListRun &given,
   MESHWORK_RETURN_IF_ERROR(parts.status());
   const Driver &driver = cuda.gpu.driver();
   for (const Piece &piece : **parts) {
-    if (piece.graph)
-      MESHWORK_RETURN_IF_ERROR(
-          locate(driver.check(driver.graphLaunch(piece.graph, main->stream()),
-                              "launching the graph that begins here"),
-                 list, piece.begin));
-    else
+    if (!piece.graph) {
       for (uint32_t i = piece.begin; i < piece.end; ++i)
         MESHWORK_RETURN_IF_ERROR(runOne(list, i));
+      continue;
+    }
+    beginWork(list, piece.begin, piece.end);
+    MESHWORK_RETURN_IF_ERROR(
+        locate(driver.check(driver.graphLaunch(piece.graph, main->stream()),
+                            "launching the graph that begins here"),
+               list, piece.begin));
+    MESHWORK_RETURN_IF_ERROR(progress.end(*main));
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 #include "runtime/device/cuda/Dnn.h"
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/Operation.h"
-#include "runtime/device/cuda/Queue.h"
+#include "runtime/device/cuda/Progress.h"
 #include <array>
 #include <map>
 
@@ -18,7 +18,8 @@ struct CudaSetup {
   DeviceTransport &transport;
   bool synchronous; // wait after each instruction, so that an error names it
   bool tunes;       // see OperationContext
-  DnnNotes *dnn;    // null: attention by the plan's kernels
+  double timeoutSeconds; // for work that does not end
+  DnnNotes *dnn;         // null: attention by the plan's kernels
 };
 
 class CudaExecutor : public Executor {
@@ -66,9 +67,10 @@ private:
   class StreamReadout; // of Readout.cpp
 
   CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
-      : setup(setup), cuda(cuda) {}
+      : setup(setup), cuda(cuda), progress(setup.program) {}
   QueueOwner owner() {
-    return {setup.program.rank, setup.transport, cuda.transport};
+    return {setup.program.rank, setup.transport, cuda.transport, &progress,
+            cuda.timeoutSeconds};
   }
   absl::Status allocate();
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
@@ -84,6 +86,7 @@ private:
   absl::Status start(const Bound &one, bool skipped, CommTimes &spent);
   absl::Status join(const plan::Wait &wait);
   absl::Status runOne(const ListRun &list, uint32_t index);
+  void beginWork(ListRun list, uint32_t begin, uint32_t end);
   absl::Status finish(); // all streams
   absl::Status runList(const ListRun &list, InstructionObserver *observer);
   absl::Status addHint(absl::Status status) const;
@@ -101,6 +104,7 @@ private:
   ExecutorSetup setup;
   CudaSetup cuda;
   std::unique_ptr<ThreadTeam> threads; // of the host
+  Progress progress;
   std::unique_ptr<Queue> main;
   std::unique_ptr<Staging> staging;
   DeviceMemory arena, workspace;

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/device/cuda/DriverApi.h"
-#include <limits>
 #include <memory>
 
 namespace meshwork::runtime::cuda {
@@ -49,14 +48,8 @@ public:
   /// waits for a stream, now and then. By the thread that enqueues.
   virtual absl::Status check() { return absl::OkStatus(); }
 
-  /// What the rank's streams may wait for: its peers, in their streams.
-  virtual Waiting waiting() const { return {}; }
-
-  /// How long streams may take for what peers are to send; infinite where the
-  /// host waits for peers.
-  virtual double timeoutSeconds() const {
-    return std::numeric_limits<double>::infinity();
-  }
+  /// What the streams of `rank` may wait for: its peers, in their streams.
+  virtual Waiting waiting(uint32_t rank) const = 0;
 
   /// After a failure of any rank: streams go on without what peers did not
   /// send, so that they can be waited for and memory can be freed. Nothing may

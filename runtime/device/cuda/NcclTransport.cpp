@@ -239,7 +239,7 @@ NcclTransport::prepare(uint32_t, CollectiveRequest request) {
   return made;
 }
 
-Waiting NcclTransport::waiting() const {
+Waiting NcclTransport::waiting(uint32_t) const {
   std::set<uint32_t> peers;
   for (const auto &[group, communicator] : communicators)
     for (uint32_t member : mesh.group(rank, group.second))
@@ -248,10 +248,6 @@ Waiting NcclTransport::waiting() const {
   return {true,
           absl::StrCat("what the GPU of rank ", rank, " waits for"),
           {peers.begin(), peers.end()}};
-}
-
-double NcclTransport::timeoutSeconds() const {
-  return communicators.empty() ? DeviceTransport::timeoutSeconds() : timeout;
 }
 
 void NcclTransport::cutOff() {

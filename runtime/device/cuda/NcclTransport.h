@@ -59,8 +59,7 @@ public:
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::Status check() override;
-  Waiting waiting() const override;
-  double timeoutSeconds() const override;
+  Waiting waiting(uint32_t rank) const override;
   void cutOff() override;
 
 private:
@@ -69,7 +68,7 @@ private:
 
   explicit NcclTransport(const NcclSetup &setup)
       : driver(setup.driver), mesh(setup.mesh), rank(setup.rank),
-        timeout(setup.timeoutSeconds), warmUpMemory(setup.driver) {}
+        warmUpMemory(setup.driver) {}
   absl::Status reserve(const NcclSetup &setup);
   absl::Status connect(const NcclSetup &setup);
   absl::Status warmUp(NcclCommunicator &communicator, uint32_t index,
@@ -81,7 +80,6 @@ private:
   const Driver &driver;
   Mesh mesh;
   uint32_t rank;
-  double timeout;
   Stream stream = nullptr; // of what is done here; not of collectives
   NcclStaging warmUpMemory;
   std::shared_ptr<BoxKernels> kernels;

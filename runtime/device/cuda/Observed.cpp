@@ -26,10 +26,12 @@ absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
     MESHWORK_RETURN_IF_ERROR(queue.waitFor(channels[one.channel - 1]->begin));
   }
   MESHWORK_RETURN_IF_ERROR(queue.record(mark.before));
+  beginWork(list, index, index + 1);
   MESHWORK_RETURN_IF_ERROR(enqueue(one, list, mark.spent));
   times.waitNs += mark.spent.waitNs;
   times.moveNs += mark.spent.moveNs;
-  return queue.record(mark.after);
+  MESHWORK_RETURN_IF_ERROR(queue.record(mark.after));
+  return progress.end(*main);
 }
 
 absl::Status CudaExecutor::runObserved(const ListRun &list,

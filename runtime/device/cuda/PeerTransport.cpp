@@ -190,6 +190,14 @@ PeerTransport::groupOf(uint32_t rank, const CollectiveRequest &request) {
   return group.get();
 }
 
+Waiting PeerTransport::waiting(uint32_t rank) const {
+  Waiting all{true, absl::StrCat("what rank ", rank, " has on the GPU"), {}};
+  for (uint32_t peer = 0; peer < host.numRanks(); ++peer)
+    if (peer != rank)
+      all.peers.push_back(peer);
+  return all;
+}
+
 absl::StatusOr<std::unique_ptr<DeviceCollective>>
 PeerTransport::prepare(uint32_t rank, CollectiveRequest request) {
   std::lock_guard<std::mutex> lock(mutex);

@@ -25,6 +25,7 @@ public:
   /// Takes memory on the device for tables, not for data.
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
+  Waiting waiting(uint32_t rank) const override;
 
   /// One group: its meeting place and what each member brought to it.
   struct Group;

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/Queue.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
+#include "runtime/device/cuda/Progress.h"
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -78,26 +79,43 @@ absl::Status Queue::await(const EventHandle &event) {
 
 absl::Status Queue::poll(absl::FunctionRef<Result()> ask) {
   std::optional<PeerWait> wait;
-  for (int64_t start = steadyNs();;) {
+  uint64_t ended = 0;
+  for (int64_t start = steadyNs(), moved = start;;) {
     Result result = ask();
-    int64_t waited = steadyNs() - start;
+    int64_t now = steadyNs();
     if (result != result::notReady) {
-      longestNs = std::max(longestNs, waited);
+      longestNs = std::max(longestNs, now - moved);
       return gpu.driver().check(result, "waiting for the GPU");
     }
-    if (waited < spinNs)
+    if (now - start < spinNs)
       continue;
     MESHWORK_RETURN_IF_ERROR(owner.host.failure());
     MESHWORK_RETURN_IF_ERROR(owner.collectives.check());
-    MESHWORK_RETURN_IF_ERROR(waitForPeers(wait));
+    uint64_t seen = owner.progress ? owner.progress->ended() : 0;
+    if (wait && seen != ended) {
+      longestNs = std::max(longestNs, now - moved);
+      moved = now;
+      wait.reset();
+    }
+    ended = seen;
+    MESHWORK_RETURN_IF_ERROR(watch(wait));
     std::this_thread::sleep_for(nap);
   }
 }
 
-absl::Status Queue::waitForPeers(std::optional<PeerWait> &wait) const {
-  if (!wait)
-    wait.emplace(owner.host, owner.rank, owner.collectives.waiting());
-  return wait->check(owner.collectives.timeoutSeconds() +
+absl::Status Queue::watch(std::optional<PeerWait> &wait) const {
+  if (!wait) {
+    Waiting waiting = owner.collectives.waiting(owner.rank);
+    if (owner.progress) {
+      bool meets = owner.progress->mayMeet();
+      waiting.what =
+          meets ? owner.progress->place() : owner.progress->describe();
+      if (!meets)
+        waiting.peers.clear();
+    }
+    wait.emplace(owner.host, owner.rank, waiting);
+  }
+  return wait->check(owner.timeoutSeconds +
                      10 * static_cast<double>(longestNs) * 1e-9);
 }
 

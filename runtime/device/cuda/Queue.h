@@ -5,6 +5,7 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/Gpu.h"
+#include <limits>
 #include <optional>
 
 namespace meshwork::runtime::cuda {
@@ -23,11 +24,16 @@ private:
   Event event = nullptr;
 };
 
+class Progress;
+
 /// A rank, and what its streams wait for.
 struct QueueOwner {
   uint32_t rank;
   Transport &host;
   DeviceTransport &collectives;
+  const Progress *progress = nullptr; // of its work, where that is followed
+  /// How long streams may take without progress.
+  double timeoutSeconds = std::numeric_limits<double>::infinity();
 };
 
 /// One stream of a rank.
@@ -45,9 +51,10 @@ public:
   absl::Status record(const EventHandle &event);
   absl::Status waitFor(const EventHandle &event);
   /// Until all that is in it has ended, or another rank has failed.
-  /// deadlineExceeded, with the ranks at fault, when it takes longer than the
-  /// collectives' time-out and ten times the longest wait so far: a step may be
-  /// long, but not suddenly.
+  /// deadlineExceeded when no piece of the rank's work ends for longer than the
+  /// time-out and ten times the longest time so far (a step may be long, but
+  /// not suddenly): with the ranks at fault where the work may wait for peers,
+  /// else with the work itself.
   absl::Status finish();
   /// Until what was in the event's stream when it was recorded has ended; as
   /// `finish` otherwise. At once when it never was.
@@ -55,7 +62,7 @@ public:
 
 private:
   absl::Status poll(absl::FunctionRef<Result()> ask);
-  absl::Status waitForPeers(std::optional<PeerWait> &wait) const;
+  absl::Status watch(std::optional<PeerWait> &wait) const;
   Queue(const Gpu &gpu, const QueueOwner &owner) : gpu(gpu), owner(owner) {}
 
   const Gpu &gpu;

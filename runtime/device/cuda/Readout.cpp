@@ -2,6 +2,7 @@
 // that the host reads when an event says so.
 #include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
+#include "runtime/core/Clock.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include <cstring>
 
@@ -21,17 +22,24 @@ public:
   }
 
   absl::Status start(std::optional<uint64_t> place) override {
+    number = owner.progress.begin({{Phase::update}, false, true});
     const Driver &driver = owner.cuda.gpu.driver();
     if (place)
       MESHWORK_RETURN_IF_ERROR(owner.addHint(driver.check(
           driver.copyToHost(memory.data(), owner.arena.address() + *place,
                             sizeof(float), owner.main->stream()),
           "copying a result from the GPU")));
+    MESHWORK_RETURN_IF_ERROR(owner.addHint(owner.progress.end(*owner.main)));
     return owner.addHint(owner.main->record(left));
   }
 
   absl::StatusOr<float> wait() override {
-    MESHWORK_RETURN_IF_ERROR(owner.addHint(owner.main->await(left)));
+    absl::Status status = owner.main->await(left);
+    // The driver knows no event after a fault; one in the next step must not
+    // take this one's results.
+    if (!status.ok() && owner.progress.ended() < number)
+      return owner.addHint(std::move(status));
+    seenNs = steadyNs();
     float value = 0;
     std::memcpy(&value, memory.data(), sizeof(value));
     return value;
@@ -40,17 +48,20 @@ public:
   absl::StatusOr<int64_t> nsSince(const Readout &earlier) const override {
     const auto &from = static_cast<const StreamReadout &>(earlier);
     float ms = 0;
-    MESHWORK_RETURN_IF_ERROR(owner.addHint(
-        owner.cuda.gpu.driver().check(owner.cuda.gpu.driver().eventElapsedMs(
-                                          &ms, from.left.get(), left.get()),
-                                      "reading the time of a step")));
-    return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+    Result result = owner.cuda.gpu.driver().eventElapsedMs(&ms, from.left.get(),
+                                                           left.get());
+    // As above: then by when the host saw them.
+    return result == result::success
+               ? static_cast<int64_t>(static_cast<double>(ms) * 1e6)
+               : seenNs - from.seenNs;
   }
 
 private:
   CudaExecutor &owner;
   PinnedMemory memory;
-  EventHandle left; // recorded behind the copy
+  EventHandle left;    // recorded behind the copy
+  uint64_t number = 0; // of the copy, in `progress`
+  int64_t seenNs = 0;
 };
 
 absl::StatusOr<std::unique_ptr<Readout>> CudaExecutor::makeReadout() {

@@ -137,8 +137,16 @@ Result cuMemcpyDtoHAsync_v2(void *to, DevicePtr from, size_t bytes,
   note("copyToHost", handle);
   bool pinned = pinnedAround(to).end != 0;
   return enqueue(*stream, [=] {
-    if (alive() && checkRange(from, bytes, "a copy to the host") &&
-        checkPinned(to, bytes, pinned))
+    if (!alive() || !checkRange(from, bytes, "a copy to the host") ||
+        !checkPinned(to, bytes, pinned))
+      return;
+    // The host may look at a word while the copy runs.
+    auto *word = static_cast<uint32_t *>(to);
+    if (bytes == sizeof(*word) && from % sizeof(*word) == 0 &&
+        reinterpret_cast<uint64_t>(to) % sizeof(*word) == 0)
+      std::atomic_ref<uint32_t>(*word).store(
+          *reinterpret_cast<const uint32_t *>(from), std::memory_order_release);
+    else
       std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   });
 }

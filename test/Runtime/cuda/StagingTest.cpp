@@ -18,6 +18,7 @@ class NoCollectives : public DeviceTransport {
   prepare(uint32_t, CollectiveRequest) override {
     return absl::UnimplementedError("none");
   }
+  Waiting waiting(uint32_t) const override { return {}; }
 };
 
 /// A ring of 4 MiB, on a stream where each copy begins late.

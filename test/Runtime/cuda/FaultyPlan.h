@@ -1,0 +1,21 @@
+// The tiny plan on a GPU, with kernels that train and one more that goes wrong.
+#pragma once
+
+#include "test/Runtime/core/TestPlan.h"
+#include <cstdint>
+#include <string>
+
+namespace meshwork::runtime::test {
+
+struct Fault {
+  bool inUpdate;    // at its end, else at that of the microbatch
+  uint32_t launch;  // the how many'th of the kernel on a rank, from 0
+  std::string body; // PTX; %p is the address of x, of the rank at fault
+  uint32_t rank = 0;
+};
+
+/// Two microbatches a step. The loss is the mean of the token ids, so that
+/// each step has one of its own; the kernel at fault is "late" (Launch).
+plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks = 1);
+
+} // namespace meshwork::runtime::test
