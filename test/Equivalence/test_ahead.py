@@ -26,14 +26,14 @@ def calls(path):
 
 
 def work_before_wait(noted):
-    """For each result on its way to the host, an event behind a copy that is asked for: the
-    calls from there to the first question."""
+    """For each result on its way to the host: the calls from there to the first question for
+    it. It is copied with the number of its step, an event behind both."""
     spans = []
     for at, (name, event) in enumerate(noted):
-        question = ("eventQuery", event)
-        if name != "eventRecord" or noted[at - 1][0] != "copyToHost" or question not in noted[at:]:
+        before = noted[max(at - 2, 0):at]
+        if name != "eventRecord" or len(set(before)) != 1 or before[0][0] != "copyToHost":
             continue
-        asked = noted.index(question, at)
+        asked = noted.index(("eventQuery", event), at)
         spans.append(collections.Counter(call for call, _ in noted[at + 1:asked]))
     return spans
 

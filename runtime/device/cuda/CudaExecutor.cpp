@@ -184,7 +184,7 @@ absl::Status CudaExecutor::addHint(absl::Status status) const {
     return status;
   return absl::InternalError(absl::StrCat(
       "rank ", setup.program.rank, " on GPU ", cuda.gpu.ordinal(), ": ",
-      status.message(), "; ", progress.describe(),
+      status.message(), "; ", progress.describe(/*afterFault=*/true),
       "; instructions run behind the host, so the cause may be any of these: "
       "run it again with --synchronous to have it named"));
 }

@@ -99,12 +99,15 @@ std::string Progress::place() const {
                        : absl::StrCat(textOf(at(done)), " on GPU ", gpu);
 }
 
-std::string Progress::describe() const {
+std::string Progress::describe(bool afterFault) const {
   uint64_t done = ended();
   std::string text =
       done == count
-          ? absl::StrCat("GPU ", gpu, " has ended all that it was given")
-          : absl::StrCat("GPU ", gpu, " has not ended ", textOf(at(done)));
+          ? absl::StrCat("GPU ", gpu, " has ended all that the rank gave it")
+          : absl::StrCat("GPU ", gpu,
+                         afterFault ? " is not known to have ended "
+                                    : " has not ended ",
+                         textOf(at(done)));
   uint64_t oldest = count < numbers ? 0 : count - numbers;
   while (done > oldest && at(done - 1).isResult)
     --done;

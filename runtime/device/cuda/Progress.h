@@ -44,8 +44,9 @@ public:
   /// What has not ended: `"wte" (Embedding, microbatch[0]) in microbatch 1 of
   /// step 3`.
   std::string place() const;
-  /// The same as a sentence, with what ended before it.
-  std::string describe() const;
+  /// The same as a sentence, with what ended before it. After a fault numbers
+  /// may be missing that were on their way.
+  std::string describe(bool afterFault = false) const;
 
 private:
   /// More than the host is ahead by; else work counts with what follows it.
