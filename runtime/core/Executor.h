@@ -127,7 +127,7 @@ struct DeviceOptions {
   uint32_t ranks = 1;          // of this process
   uint32_t process = 0;        // its number among those of this machine
   uint32_t processesHere = 1;  // of this run on this machine
-  double timeoutSeconds = 60;  // for a rank that does not arrive
+  double timeoutSeconds = 60;  // for a rank, or work of a GPU
   bool shareGpu = false;       // all ranks of this machine on one GPU
   bool synchronous = false;    // GPUs: wait after each instruction
   bool tunesMatmuls = false;   // GPUs: time the library's algorithms

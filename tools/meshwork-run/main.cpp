@@ -100,7 +100,8 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
   app.add_flag("--synchronous", o.synchronous,
                "Wait after each instruction on a GPU: slow, names the one that "
                "fails");
-  app.add_option("--timeout", o.timeoutSeconds, "Seconds to wait for a rank")
+  app.add_option("--timeout", o.timeoutSeconds,
+                 "Seconds to wait for a rank, or for a GPU's work to end")
       ->capture_default_str();
   app.add_option("--log-every", o.logEvery,
                  "Steps between lines, off a terminal");

@@ -42,7 +42,7 @@ struct RunOptions {
   bool profile = false;      // a table of time per instruction, on stdout
   std::string profileJson;
   uint64_t logEvery = 1;      // plain lines: one in so many steps
-  double timeoutSeconds = 60; // for a rank that does not arrive
+  double timeoutSeconds = 60; // for a rank, or a GPU's work
   int threads = 0;            // per rank; 0: cores divided by ranks
   bool pin = true;
   double peakTflops = 0;    // of all ranks together, for mfu; 0: unknown

@@ -180,6 +180,13 @@ absl::Status CudaExecutor::read(uint64_t place, absl::Span<std::byte> bytes) {
 
 /// A fault in a kernel shows in whatever is called next.
 absl::Status CudaExecutor::addHint(absl::Status status) const {
+  // The first to fail, in a wait for the GPU; else a peer's message.
+  if (absl::IsDeadlineExceeded(status) && !cuda.synchronous &&
+      setup.transport.failure().ok())
+    return absl::DeadlineExceededError(
+        absl::StrCat(status.message(),
+                     "; with --synchronous one instruction is named. If "
+                     "nothing hangs and it is only slow, raise --timeout"));
   if (status.code() != absl::StatusCode::kInternal || cuda.synchronous)
     return status;
   return absl::InternalError(absl::StrCat(

@@ -107,7 +107,7 @@ absl::Status Queue::watch(std::optional<PeerWait> &wait) const {
   if (!wait) {
     Waiting waiting = owner.collectives.waiting(owner.rank);
     if (owner.progress) {
-      bool meets = owner.progress->mayMeet();
+      bool meets = !waiting.peers.empty() && owner.progress->mayMeet();
       waiting.what =
           meets ? owner.progress->place() : owner.progress->describe();
       if (!meets)

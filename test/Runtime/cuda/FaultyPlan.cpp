@@ -86,6 +86,15 @@ plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks) {
   plan::ProgramT &program = *plan.programs[0];
   if (!fault.inUpdate) // One instruction longer.
     ++program.buffers[program.views[x]->buffer]->last_use;
+  if (fault.meets) {
+    plan::CollectiveT sum;
+    sum.axes = {0};
+    sum.parts.push_back(transfer(x, x));
+    sum.phase = "forward";
+    sum.cause = "a test";
+    insert(program.microbatch, 1, "sum", std::move(sum));
+    ++program.buffers[program.views[x]->buffer]->last_use;
+  }
   fault.inUpdate ? insert(program.update, program.update.size(), "late", op)
                  : insert(program.microbatch, 1, "late", op);
   return plan;

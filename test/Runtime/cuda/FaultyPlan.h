@@ -12,6 +12,7 @@ struct Fault {
   uint32_t launch;  // the how many'th of the kernel on a rank, from 0
   std::string body; // PTX; %p is the address of x, of the rank at fault
   uint32_t rank = 0;
+  bool meets = false; // in the microbatch: x is summed over ranks behind it
 };
 
 /// Two microbatches a step. The loss is the mean of the token ids, so that

@@ -102,5 +102,24 @@ TEST(Hang, OfOneGpuOfTwoIsNamed) {
   }
 }
 
+/// Both are in a graph with a collective, and neither can tell who holds it up;
+/// where instructions are waited for, both can.
+TEST(Hang, WithinAGraphThatMeetsPeersIsOfItsStep) {
+  Fault fault{false, 3, forever, 1, true};
+  Outcome outcome = train(fault, 2, "");
+  expectNamed(outcome, "ranks wait for each other longer than ");
+  for (const char *rank : {"0", "1"})
+    expectNamed(outcome, std::string("rank ") + rank +
+                             " at \"wte\" (Embedding, microbatch[0]) to \"wte "
+                             "(gradient)\" (EmbeddingGrad, microbatch[4]) of "
+                             "microbatch 1 of step 1 on GPU " +
+                             rank);
+  expectNamed(outcome, "with --synchronous one instruction is named");
+  outcome = train(fault, 2, "--synchronous");
+  expectNamed(outcome,
+              "waits for nobody: GPU 1 has not ended \"late\" (Launch, "
+              "microbatch[1]) of microbatch 1 of step 1");
+}
+
 } // namespace
 } // namespace meshwork::runtime::test
