@@ -129,12 +129,12 @@ makeReporter(const plan::Plan &plan, const RunOptions &options,
 absl::Status train(const RunOptions &options, TrainerParts parts) {
   bool isFirst = parts.processes->isFirst();
   std::shared_ptr<Reporter> report = parts.reporter;
-  std::shared_ptr<Device> device = parts.device;
+  const Device &device = *parts.device; // The trainer's.
   Trainer trainer(std::move(parts), options);
   absl::Status status = trainer.run();
   if (report)
     report->finish();
-  std::fputs(device->summary().c_str(), stdout);
+  std::fputs(device.summary().c_str(), stdout);
   return status.ok() ? writeOutputs(options, trainer, isFirst) : status;
 }
 

@@ -58,6 +58,12 @@ struct Trainer::Job {
                                                  spins)),
         ranks(mesh.numRanks()), recorders(mesh.numRanks()) {}
 
+  /// Ranks use the device, and both ask the transport until they have ended.
+  ~Job() {
+    ranks.clear();
+    parts.device.reset();
+  }
+
   absl::Status runRank(uint32_t rank);
 
   TrainerParts parts;

@@ -19,14 +19,14 @@ struct Outcome {
 };
 
 Outcome runFour(const Fault &fault, bool synchronous = false,
-                uint32_t ranks = 1) {
+                uint32_t ranks = 1, bool sharesGpu = true) {
   RunOptions options;
   options.plan = writePlan(faultyPlan(fault, ranks), "ahead.mwplan");
   options.data = writeText(5000, "text");
   options.tokenizer = "bytes";
   options.steps = 4;
   options.synchronous = synchronous;
-  options.shareGpu = ranks > 1;
+  options.shareGpu = ranks > 1 && sharesGpu;
   options.metrics = temporary("ahead.jsonl");
   std::remove(options.metrics.c_str());
   options.transport = RunOptions::Transport::threads;
@@ -42,11 +42,13 @@ void expectHas(const absl::Status &status, const std::string &part) {
 constexpr uint32_t never = 1000;
 
 TEST(Ahead, TrainsWhereNothingFails) {
-  for (uint32_t ranks : {1, 2}) {
-    Outcome outcome = runFour({true, never, "trap;\n"}, false, ranks);
-    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_EQ(outcome.steps(), 4u);
-  }
+  for (uint32_t ranks : {1, 2})
+    for (bool sharesGpu : {true, false}) {
+      Fault none{true, never, "trap;\n"};
+      Outcome outcome = runFour(none, false, ranks, sharesGpu);
+      EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+      EXPECT_EQ(outcome.steps(), 4u);
+    }
 }
 
 /// The kernel that fails is the last of its step: the host has enqueued the

@@ -24,15 +24,15 @@ std::string entry(const char *symbol, const std::string &parameters,
 
 /// Thread 0 counts launches, and on the rank at fault does what is asked.
 std::string lateKernel(const Fault &fault) {
-  return absl::StrCat("setp.ne.u32 %q1, %t, 0;\n@%q1 bra DONE;\n"
-                      "ld.global.u32 %r1, [launched];\n"
-                      "add.u32 %r2, %r1, 1;\nst.global.u32 [launched], %r2;\n"
-                      "setp.lt.u32 %q1, %r1, ",
-                      fault.launch,
-                      ";\n@%q1 bra DONE;\nld.param.u64 %a1, [p0];\n"
-                      "ld.global.u32 %r1, [%a1];\nsetp.ne.u32 %q1, %r1, ",
-                      fault.rank, ";\n@%q1 bra DONE;\nld.param.u64 %p, [p1];\n",
-                      fault.body, "DONE:\n");
+  return absl::StrCat(
+      "setp.ne.u32 %q1, %t, 0;\n@%q1 bra DONE;\n"
+      "atom.global.add.u32 %r1, [launched], 1;\n" // of all ranks
+      "setp.lt.u32 %q1, %r1, ",
+      fault.launch,
+      ";\n@%q1 bra DONE;\nld.param.u64 %a1, [p0];\n"
+      "ld.global.u32 %r1, [%a1];\nsetp.ne.u32 %q1, %r1, ",
+      fault.rank, ";\n@%q1 bra DONE;\nld.param.u64 %p, [p1];\n", fault.body,
+      "DONE:\n");
 }
 
 std::string kernels(const Fault &fault) {

@@ -9,7 +9,7 @@ namespace meshwork::runtime::test {
 
 struct Fault {
   bool inUpdate;    // at its end, else at that of the microbatch
-  uint32_t launch;  // the how many'th of the kernel on a rank, from 0
+  uint32_t launch;  // from this one of the kernel on a GPU, of all its ranks
   std::string body; // PTX; %p is the address of x, of the rank at fault
   uint32_t rank = 0;
   bool meets = false; // in the microbatch: x is summed over ranks behind it
