@@ -64,6 +64,9 @@ unsigned countWrites(Operation *instruction) {
       .Case<AttentionOp, RotaryTableOp>([](auto) { return 2; })
       .Case([](AttentionGradOp) { return 3; })
       .Case([](WaitOp) { return 0; })
+      .Case([](MatmulOp op) {
+        return op.getAux() && op.getEpilogue() != Epilogue::gelu_grad ? 2 : 1;
+      })
       .Default([](Operation *) { return 1; });
 }
 

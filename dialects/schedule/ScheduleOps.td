@@ -37,6 +37,11 @@ def Schedule_BufferKind : Schedule_Enum<"BufferKind", "what bytes are for", [
   I32EnumCase<"results", 8>]>;
 def Schedule_BufferKindAttr : Schedule_EnumAttr<Schedule_BufferKind, "buffer_kind">;
 
+// The numbers are Plan.fbs's.
+def Schedule_Epilogue : Schedule_Enum<"Epilogue", "what a product does beside multiplying", [
+  I32EnumCase<"none", 0>, I32EnumCase<"gelu", 1>, I32EnumCase<"gelu_grad", 2>, I32EnumCase<"sum_lhs", 3>, I32EnumCase<"sum_rhs", 4>]>;
+def Schedule_EpilogueAttr : Schedule_EnumAttr<Schedule_Epilogue, "epilogue">;
+
 def Schedule_Accumulate : Schedule_Enum<"Accumulate", "whether an instruction adds to its destination", [
   I32EnumCase<"no", 0>, I32EnumCase<"yes", 1>, I32EnumCase<"after_first_microbatch", 2>]>;
 def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate">;
@@ -145,9 +150,10 @@ def Schedule_LaunchOp : Schedule_Instruction<"launch",
   let summary = "Runs generated code; the last `num_outputs` args are written";
 }
 def Schedule_MatmulOp : Schedule_Instruction<"matmul",
-    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$lhs, AnyMemRef:$rhs, Variadic<AnyMemRef>:$scales, Optional<AnyMemRef>:$bias, AnyMemRef:$dst),
-    "$accumulate $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments]> {
-  let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n]";
+    (ins Schedule_AccumulateAttr:$accumulate, DefaultValuedAttr<Schedule_EpilogueAttr, "::meshwork::schedule::Epilogue::none">:$epilogue,
+         AnyMemRef:$lhs, AnyMemRef:$rhs, Variadic<AnyMemRef>:$scales, Optional<AnyMemRef>:$bias, Optional<AnyMemRef>:$aux, AnyMemRef:$dst),
+    "$accumulate (`epilogue` $epilogue^)? $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? (`aux` $aux^ `:` type($aux))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments]> {
+  let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n], and an epilogue";
 }
 def Schedule_AttentionOp : Schedule_Instruction<"attention",
     (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads,

@@ -86,4 +86,9 @@ def Transformer_StepInput : Transformer_Enum<"StepInput", "a scalar the launcher
   I32EnumCase<"seed", 3>, I32EnumCase<"step", 4>, I32EnumCase<"first_sample", 5>]>;
 def Transformer_StepInputAttr : Transformer_EnumAttr<Transformer_StepInput, "step_input">;
 
+// The numbers are Plan.fbs's.
+def Transformer_Epilogue : Transformer_Enum<"Epilogue", "what a product does beside multiplying", [
+  I32EnumCase<"gelu", 1>, I32EnumCase<"gelu_grad", 2>, I32EnumCase<"sum_lhs", 3>, I32EnumCase<"sum_rhs", 4>]>;
+def Transformer_EpilogueAttr : Transformer_EnumAttr<Transformer_Epilogue, "epilogue">;
+
 #endif // MESHWORK_TRANSFORMER_ATTRS

@@ -76,4 +76,28 @@ def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,
   let hasVerifier = 1; // C1 C2 C3
 }
 
+def Transformer_ProductOp : Transformer_Op<"product", [Pure, AttrSizedOperandSegments]> {
+  let summary = "A contract that does more along the way, as libraries of GPUs can";
+  let description = [{
+    What `-fusion-fold-epilogues` makes of a contract and of what clusters did with its operands or its result:
+    - `gelu`: the function, in its form with tanh, of the sum and the bias; `aux` is what it was applied to.
+    - `gelu_grad`: the sum times that function's derivative at `input`.
+    - `sum_lhs`, `sum_rhs`: `aux` is the operand, summed over the letters that the product sums: its other
+      dims behind a dim `chunk` of one, so that it takes the place of the chunks of a cluster.
+    (C1) the equation is as of `contract`, its letters are in two terms each, and the operands are f32 or bf16.
+    (C2) a bias, the result's last dims, comes with `gelu` only, `input` with `gelu_grad` and not without.
+    (C3) `aux` comes with `gelu`, or not; with sums; its type is the result's, or the sums' as above in the result's elements.
+    ```mlir
+    %y, %u = transformer.product "se,ef->sf" %x, %w bias %b : tensor<8xf32, #transformer.dims<ffn>> gelu : tensor<4x8xf32, #transformer.dims<sequence, embed>>,
+        tensor<8x8xf32, #transformer.dims<embed, ffn>> -> tensor<4x8xf32, #transformer.dims<sequence, ffn>>, tensor<4x8xf32, #transformer.dims<sequence, ffn>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$equation, Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Optional<Transformer_FloatTensor>:$bias,
+    Optional<Transformer_FloatTensor>:$input, Transformer_EpilogueAttr:$epilogue);
+  let results = (outs Transformer_FloatTensor:$result, Optional<Transformer_FloatTensor>:$aux);
+  let assemblyFormat = "$equation $lhs `,` $rhs (`bias` $bias^ `:` type($bias))? (`at` $input^ `:` type($input))? $epilogue attr-dict `:` type($lhs) `,` type($rhs) `->` type($result) (`,` type($aux)^)?";
+  let hasVerifier = 1; // C1 C2 C3
+  let extraClassDeclaration = "uint64_t getFlops();";
+}
+
 #endif // MESHWORK_TRANSFORMER_STEP_OPS

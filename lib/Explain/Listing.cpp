@@ -33,8 +33,12 @@ std::string operationKind(const plan::Instruction &instruction) {
   switch (instruction.op_type()) {
   case plan::Operation::Launch:
     return "launch";
-  case plan::Operation::Matmul:
-    return "matmul";
+  case plan::Operation::Matmul: {
+    plan::Epilogue epilogue = instruction.op_as_Matmul()->epilogue();
+    return epilogue == plan::Epilogue::none
+               ? "matmul"
+               : absl::StrCat("matmul_", plan::EnumNameEpilogue(epilogue));
+  }
   case plan::Operation::Attention:
     return "attention";
   case plan::Operation::AttentionGrad:

@@ -33,7 +33,8 @@ private:
   std::vector<const plan::Instruction *> instructions;
 };
 
-/// "matmul", "attention_grad", "launch rows_3", "all_reduce": what it does.
+/// "matmul", "matmul_gelu", "attention_grad", "launch rows_3", "all_reduce":
+/// what it does.
 std::string operationText(const plan::Plan &plan,
                           const plan::Instruction &instruction);
 /// The same without the kernel: one of few words.

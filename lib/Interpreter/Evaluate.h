@@ -17,6 +17,7 @@ Results evaluate(transformer::FusedOp op, mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::SliceOp op, mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::UnsliceOp op, mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::ContractOp op, mlir::ArrayRef<Tensor> operands);
+Results evaluate(transformer::ProductOp op, mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::EmbeddingOp op, mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::EmbeddingGradOp op,
                  mlir::ArrayRef<Tensor> operands);

@@ -180,8 +180,8 @@ static Results evaluateConstant(arith::ConstantOp op) {
 Results Frame::evaluateOp(Operation *op, const Tensors &x) {
   return llvm::TypeSwitch<Operation *, Results>(op)
       .Case<MapOp, ReduceOp, RollOp, FusedOp, SliceOp, UnsliceOp, ContractOp,
-            EmbeddingOp, EmbeddingGradOp, HeadLossOp, HeadLossGradOp>(
-          [&](auto known) { return evaluate(known, x); })
+            ProductOp, EmbeddingOp, EmbeddingGradOp, HeadLossOp,
+            HeadLossGradOp>([&](auto known) { return evaluate(known, x); })
       .Case<AttentionOp, AttentionGradOp>(
           [&](auto attention) { return evaluateAttention(attention, x); })
       .Case([&](RotaryTableOp table) { return evaluate(table); })

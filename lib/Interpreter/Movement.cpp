@@ -11,8 +11,9 @@ namespace meshwork::interpreter {
 
 //===-- contract ------------------------------------------------------------//
 
-Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
-  FailureOr<Equation> equation = Equation::parse(op.getEquation());
+static FailureOr<Tensor> multiply(StringRef text, RankedTensorType type,
+                                  const Tensor &lhs, const Tensor &rhs) {
+  FailureOr<Equation> equation = Equation::parse(text);
   if (failed(equation))
     return failure();
   std::string letters; // one loop each
@@ -24,22 +25,31 @@ Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
         sizes.push_back(tensor.getDimSize(i));
       }
   };
-  addLetters(equation->lhs, operands[0]);
-  addLetters(equation->rhs, operands[1]);
+  addLetters(equation->lhs, lhs);
+  addLetters(equation->rhs, rhs);
   auto stridesOf = [&](StringRef term, const Tensor &tensor) {
     SmallVector<int64_t> strides(letters.size(), 0);
     for (auto [letter, stride] : llvm::zip_equal(term, tensor.getStrides()))
       strides[letters.find(letter)] = stride;
     return strides;
   };
-  Tensor result = Tensor::zeros(op.getType());
-  SmallVector<int64_t> l = stridesOf(equation->lhs, operands[0]),
-                       r = stridesOf(equation->rhs, operands[1]),
+  Tensor result = Tensor::zeros(type);
+  SmallVector<int64_t> l = stridesOf(equation->lhs, lhs),
+                       r = stridesOf(equation->rhs, rhs),
                        y = stridesOf(equation->result, result);
   forEachIndex(sizes, [&](ArrayRef<int64_t> index) {
     result[positionOf(index, y)] +=
-        operands[0][positionOf(index, l)] * operands[1][positionOf(index, r)];
+        lhs[positionOf(index, l)] * rhs[positionOf(index, r)];
   });
+  return result;
+}
+
+Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
+  FailureOr<Tensor> product =
+      multiply(op.getEquation(), op.getType(), operands[0], operands[1]);
+  if (failed(product))
+    return failure();
+  Tensor result = *product;
   for (size_t i = 0; i < op.getScales().size(); ++i)
     for (int64_t j = 0; j < result.size(); ++j)
       result[j] *= operands[2 + i][0];
@@ -47,6 +57,75 @@ Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
     for (int64_t i = 0; i < result.size(); ++i)
       result[i] += operands.back()[i % operands.back().size()];
   return Tensors{result};
+}
+
+//===-- product -------------------------------------------------------------//
+
+static double slopeOfGelu(double x) {
+  double scale = std::sqrt(2 / M_PI);
+  double t = std::tanh(scale * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+}
+
+/// An operand summed over the letters that the result of the product lacks.
+static Tensor sumsOf(const Tensor &operand, StringRef term, StringRef result,
+                     RankedTensorType type) {
+  Tensor sums = Tensor::zeros(type);
+  SmallVector<int64_t> sizes, from(operand.getStrides()), to;
+  for (auto [i, letter] : llvm::enumerate(term)) {
+    sizes.push_back(operand.getDimSize(i));
+    to.push_back(0);
+  }
+  int64_t stride = 1; // a sum for each of the others, densely
+  for (size_t i = term.size(); i-- > 0;)
+    if (result.contains(term[i])) {
+      to[i] = stride;
+      stride *= sizes[i];
+    }
+  forEachIndex(sizes, [&](ArrayRef<int64_t> index) {
+    sums[positionOf(index, to)] += operand[positionOf(index, from)];
+  });
+  return sums;
+}
+
+Results evaluate(ProductOp op, ArrayRef<Tensor> operands) {
+  auto type = tensorType(op.getResult());
+  FailureOr<Equation> equation = Equation::parse(op.getEquation());
+  FailureOr<Tensor> product =
+      multiply(op.getEquation(), type, operands[0], operands[1]);
+  if (failed(product))
+    return failure();
+  Tensors results = {*product};
+  Tensor &result = results[0];
+  if (op.getBias()) // over the result's last dims
+    for (int64_t i = 0; i < result.size(); ++i)
+      result[i] += operands[2][i % operands[2].size()];
+  switch (op.getEpilogue()) {
+  case Epilogue::gelu: {
+    Tensor input = result;
+    for (int64_t i = 0; i < result.size(); ++i)
+      result[i] =
+          input[i] / 2 *
+          (1 + std::tanh(std::sqrt(2 / M_PI) *
+                         (input[i] + 0.044715 * std::pow(input[i], 3))));
+    if (op.getAux())
+      results.push_back(input);
+    break;
+  }
+  case Epilogue::gelu_grad:
+    for (int64_t i = 0; i < result.size(); ++i)
+      result[i] *= slopeOfGelu(operands.back()[i]);
+    break;
+  case Epilogue::sum_lhs:
+  case Epilogue::sum_rhs: {
+    bool isLhs = op.getEpilogue() == Epilogue::sum_lhs;
+    results.push_back(sumsOf(operands[isLhs ? 0 : 1],
+                             isLhs ? equation->lhs : equation->rhs,
+                             equation->result, tensorType(op.getAux())));
+    break;
+  }
+  }
+  return results;
 }
 
 //===-- slice, unslice ------------------------------------------------------//

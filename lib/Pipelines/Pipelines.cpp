@@ -156,6 +156,8 @@ void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(fusion::createFuseAccumulationsPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(fusion::createFusePass(fusionOn(spec.device)));
+  if (spec.device == spec::Device::cuda && spec.epilogues == "auto")
+    passes.addPass(fusion::createFoldEpiloguesPass());
   passes.addPass(createCSEPass()); // Within kernels.
 }
 

@@ -346,6 +346,10 @@ void addTargetKeys(std::vector<Key> &keys) {
       "target", "merge_launches", {"auto", "always", "never"},
       [](Spec &s, const std::string &t) { s.mergeLaunches = t; },
       [](const Spec &s) { return s.mergeLaunches; }));
+  keys.push_back(choice(
+      "target", "epilogues", {"auto", "never"},
+      [](Spec &s, const std::string &t) { s.epilogues = t; },
+      [](const Spec &s) { return s.epilogues; }));
   keys.push_back(memoryPerRank());
   keys.push_back(collectiveBudgets());
 }

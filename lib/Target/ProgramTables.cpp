@@ -179,6 +179,8 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.dst = view(op.getDst());
         entry.bias = view(op.getBias());
         entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
+        entry.epilogue = static_cast<plan::Epilogue>(op.getEpilogue());
+        entry.aux = view(op.getAux());
         if (!op.getScales().empty()) {
           entry.lhs_scale = view(op.getScales()[0]);
           entry.rhs_scale = view(op.getScales()[1]);

@@ -11,6 +11,15 @@ def FoldBiasPass : Pass<"fusion-fold-bias", "::mlir::ModuleOp"> {
   }];
 }
 
+def FoldEpiloguesPass : Pass<"fusion-fold-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Has products do what clusters did with their operands and results";
+  let description = [{
+    Before: `fused` that applies GELU (tanh form) to a product's result, multiplies one by its
+    derivative, or adds up a product's operand over what the product sums. After: `product` with that as its
+    epilogue, and a `fused` without it, or none; wherever that saves memory traffic.
+  }];
+}
+
 def FuseAccumulationsPass : Pass<"fusion-accumulations", "::mlir::ModuleOp"> {
   let summary = "Makes accumulation of elementwise results part of their computation";
   let description = [{

@@ -1,7 +1,6 @@
 // One instruction for each op of the step.
 #include "passes/codegen/KernelEmitter.h"
 #include "passes/schedule/LowerToSchedule.h"
-#include "passes/schedule/Matmul.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -96,47 +95,71 @@ LogicalResult Lowering::takeOver(Value operand, Value result) {
   return success();
 }
 
-LogicalResult Lowering::lowerContract(ContractOp op) {
-  FailureOr<Place> lhs = placement.of(op.getLhs()),
-                   rhs = placement.of(op.getRhs());
-  // A bias with all dims is a sum that the product is added to, in its place.
-  bool addsToSum = op.getBias() &&
-                   tensorType(op.getBias()).getRank() == op.getType().getRank();
-  if (addsToSum && failed(takeOver(op.getBias(), op.getResult())))
+/// The view of what the epilogue reads or writes, if there is one.
+FailureOr<Value> Lowering::auxOf(const ProductParts &product, const Place &lhs,
+                                 const Place &rhs) {
+  if (!product.aux)
+    return Value();
+  FailureOr<Place> place = placement.of(product.aux);
+  if (failed(place))
     return failure();
-  FailureOr<Destination> destination = destinationOf(op.getResult());
+  bool isSum = product.epilogue == Epilogue::sum_lhs ||
+               product.epilogue == Epilogue::sum_rhs;
+  if (isSum) {
+    place->shape = {tensorType(product.aux).getNumElements()};
+    place->strides = {1};
+    return Placement::view(builder, product.op->getLoc(), *place);
+  }
+  FailureOr<MatmulPlaces> places = matmulPlaces(product, lhs, rhs, *place);
+  if (failed(places))
+    return failure();
+  return Placement::view(builder, product.op->getLoc(), places->dst);
+}
+
+LogicalResult Lowering::lowerProduct(const ProductParts &product) {
+  Operation *op = product.op;
+  FailureOr<Place> lhs = placement.of(product.lhs),
+                   rhs = placement.of(product.rhs);
+  // A bias with all dims is a sum that the product is added to, in its place.
+  bool addsToSum = product.bias && tensorType(product.bias).getRank() ==
+                                       tensorType(product.result).getRank();
+  if (addsToSum && failed(takeOver(product.bias, product.result)))
+    return failure();
+  FailureOr<Destination> destination = destinationOf(product.result);
   if (addsToSum && succeeded(destination))
     destination->accumulate = Accumulate::yes;
   if (failed(lhs) || failed(rhs) || failed(destination))
     return failure();
   FailureOr<MatmulPlaces> places =
-      matmulPlaces(op, *lhs, *rhs, destination->place);
-  if (failed(places))
+      matmulPlaces(product, *lhs, *rhs, destination->place);
+  FailureOr<Value> aux = auxOf(product, *lhs, *rhs);
+  if (failed(places) || failed(aux))
     return failure();
   Value bias;
-  if (op.getBias() && !addsToSum) {
-    FailureOr<Place> place = placement.of(op.getBias());
+  if (product.bias && !addsToSum) {
+    FailureOr<Place> place = placement.of(product.bias);
     if (failed(place))
       return failure();
-    place->shape = {tensorType(op.getBias()).getNumElements()};
+    place->shape = {tensorType(product.bias).getNumElements()};
     place->strides = {1};
-    bias = Placement::view(builder, op.getLoc(), *place);
+    bias = Placement::view(builder, op->getLoc(), *place);
   }
   SmallVector<Value> scales;
-  for (Value scale : op.getScales()) {
+  for (Value scale : product.scales) {
     VIEW_OR_FAIL(at, scale);
     scales.push_back(*at);
   }
   auto at = [&](const Place &place) {
-    return Placement::view(builder, op.getLoc(), place);
+    return Placement::view(builder, op->getLoc(), place);
   };
   Value lhsView = at(places->lhs), rhsView = at(places->rhs),
         dstView = at(places->dst);
   MatmulOp::create(
-      builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
+      builder, op->getLoc(), sourceOf(op), i64(product.flops),
       i64(bytesOfValues(op)),
       AccumulateAttr::get(builder.getContext(), destination->accumulate),
-      lhsView, rhsView, scales, bias, dstView);
+      EpilogueAttr::get(builder.getContext(), product.epilogue), lhsView,
+      rhsView, scales, bias, *aux, dstView);
   return success();
 }
 

@@ -44,7 +44,8 @@ LogicalResult Lowering::lower(Operation *op) {
     flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](FusedOp op) { return lowerFused(op); })
-      .Case([&](ContractOp op) { return lowerContract(op); })
+      .Case<ContractOp, ProductOp>(
+          [&](auto op) { return lowerProduct(*productOf(op)); })
       .Case([&](transformer::AttentionOp op) { return lowerAttention(op); })
       .Case([&](transformer::AttentionGradOp op) {
         return lowerAttentionGrad(op);
@@ -93,7 +94,9 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   }
   function.walk([&](AccumulateOp op) {
     StateKey key(op.getKind(), op.getName());
-    if (!op.getValue().getDefiningOp<ContractOp>() && zeroed.insert(key).second)
+    if (!isa_and_nonnull<ContractOp, ProductOp>(
+            op.getValue().getDefiningOp()) &&
+        zeroed.insert(key).second)
       zeroAtStepStart(placement.state(key, tensorType(op.getValue())),
                       "zero " + stringifyStateKind(key.first) + " " +
                           key.second);

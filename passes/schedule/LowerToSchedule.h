@@ -3,6 +3,7 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "passes/schedule/Kernels.h"
+#include "passes/schedule/Matmul.h"
 
 namespace meshwork::schedule {
 
@@ -26,7 +27,9 @@ public:
 private:
   ::mlir::LogicalResult lower(::mlir::Operation *op);
   ::mlir::LogicalResult lowerFused(transformer::FusedOp op);
-  ::mlir::LogicalResult lowerContract(transformer::ContractOp op);
+  ::mlir::LogicalResult lowerProduct(const ProductParts &product);
+  ::mlir::FailureOr<::mlir::Value> auxOf(const ProductParts &product,
+                                         const Place &lhs, const Place &rhs);
   ::mlir::LogicalResult lowerAttention(transformer::AttentionOp op);
   ::mlir::LogicalResult lowerAttentionGrad(transformer::AttentionGradOp op);
   ::mlir::LogicalResult lowerEmbedding(transformer::EmbeddingOp op);

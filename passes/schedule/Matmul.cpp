@@ -63,9 +63,36 @@ FailureOr<Place> threeDims(StringRef term, const Place &place, StringRef batch,
 }
 } // namespace
 
-FailureOr<MatmulPlaces> matmulPlaces(ContractOp op, const Place &lhs,
-                                     const Place &rhs, const Place &dst) {
-  FailureOr<Equation> e = Equation::parse(op.getEquation());
+std::optional<ProductParts> productOf(Operation *op) {
+  if (auto contract = dyn_cast<ContractOp>(op))
+    return ProductParts{op,
+                        contract.getEquation(),
+                        contract.getLhs(),
+                        contract.getRhs(),
+                        contract.getBias(),
+                        contract.getResult(),
+                        contract.getScales(),
+                        contract.getFlops()};
+  auto product = dyn_cast<ProductOp>(op);
+  if (!product)
+    return std::nullopt;
+  return ProductParts{op,
+                      product.getEquation(),
+                      product.getLhs(),
+                      product.getRhs(),
+                      product.getBias(),
+                      product.getResult(),
+                      {},
+                      product.getFlops(),
+                      static_cast<Epilogue>(product.getEpilogue()),
+                      product.getInput() ? product.getInput()
+                                         : product.getAux()};
+}
+
+FailureOr<MatmulPlaces> matmulPlaces(const ProductParts &product,
+                                     const Place &lhs, const Place &rhs,
+                                     const Place &dst) {
+  FailureOr<Equation> e = Equation::parse(product.equation);
   if (failed(e))
     return failure();
   auto in = [](StringRef term) {
@@ -83,26 +110,30 @@ FailureOr<MatmulPlaces> matmulPlaces(ContractOp op, const Place &lhs,
   FailureOr<Place> r = threeDims(e->rhs, rhs, batch, summed, columns);
   FailureOr<Place> d = threeDims(e->result, dst, batch, rows, columns);
   if (failed(l) || failed(r) || failed(d))
-    return op.emitOpError()
-           << "is no single matrix product: in \"" << op.getEquation()
+    return product.op->emitOpError()
+           << "is no single matrix product: in \"" << product.equation
            << "\" the letters of its rows, columns or sums do not lie side by "
               "side in memory";
   return MatmulPlaces{*l, *r, *d};
 }
 
-bool hasRowsOfItsOwn(ContractOp op, Value value) {
-  FailureOr<Equation> e = Equation::parse(op.getEquation());
+bool hasRowsOfItsOwn(const ProductParts &product, Value value) {
+  FailureOr<Equation> e = Equation::parse(product.equation);
   if (failed(e))
     return false;
   auto group = [&](char c) {
     return std::tuple(e->lhs.contains(c), e->rhs.contains(c),
                       e->result.contains(c));
   };
+  bool isSum = product.epilogue == Epilogue::sum_lhs ||
+               product.epilogue == Epilogue::sum_rhs;
+  if (isSum && value == product.aux)
+    return false;
   for (auto [term, tensor] :
-       {std::pair(e->lhs, Value(op.getLhs())),
-        std::pair(e->rhs, Value(op.getRhs())),
-        std::pair(e->result, Value(op.getResult())),
-        std::pair(e->result, Value(op.getBias()))}) // a sum that is added to
+       {std::pair(e->lhs, product.lhs), std::pair(e->rhs, product.rhs),
+        std::pair(e->result, product.result),
+        std::pair(e->result, product.aux),   // of a GELU
+        std::pair(e->result, product.bias)}) // a sum that is added to
     if (tensor == value && term.size() > 1)
       for (char other : term.drop_back())
         if (group(other) == group(term.back()))

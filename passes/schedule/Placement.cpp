@@ -81,9 +81,9 @@ int64_t Placement::rowElementsOf(Value value) const {
     all.push_back(producer);
   bool multiplied = false;
   for (Operation *op : all)
-    if (auto contract = dyn_cast<ContractOp>(op)) {
+    if (std::optional<ProductParts> product = productOf(op)) {
       multiplied = true;
-      if (!hasRowsOfItsOwn(contract, value))
+      if (!hasRowsOfItsOwn(*product, value))
         return 0;
     }
   return multiplied ? llvm::alignTo(row * width, rowBytes) / width : 0;

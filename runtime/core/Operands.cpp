@@ -41,6 +41,9 @@ void visitMatmul(const plan::Matmul &op, Visit visit) {
     in(visit, op.rhs_scale(), "rhs_scale");
   if (op.bias() != plan::noView)
     in(visit, op.bias(), "bias");
+  if (op.aux() != plan::noView)
+    visit({op.aux(), "aux", op.epilogue() == plan::Epilogue::gelu_grad,
+           op.epilogue() != plan::Epilogue::gelu_grad});
   accumulated(visit, op.dst(), "dst", op.accumulate());
 }
 void visitAttention(const plan::Attention &op, Visit visit) {

@@ -74,6 +74,67 @@ absl::Status checkMultiplied(const ProgramCheck &c, const plan::Matmul &op) {
   return checkScale(c, op.rhs_scale(), narrow, "rhs_scale");
 }
 
+/// The input of a GELU, or the gradient's, beside `dst`.
+absl::Status checkGelu(const ProgramCheck &c, const plan::Matmul &op) {
+  constexpr int64_t unit = 8; // elements that cuBLASLt takes of aux at a time
+  const ViewInfo &dst = c.views[op.dst()];
+  if (op.accumulate() != plan::Accumulate::no)
+    return bad("it has a GELU and adds to dst, expected accumulate no");
+  if (dst.strides[2] != 1)
+    return bad("dst is ", describe(dst), " with strides ", dst.strides[1], ", ",
+               dst.strides[2], ", expected dense rows beside a GELU");
+  if (op.aux() == plan::noView)
+    return op.epilogue() == plan::Epilogue::gelu
+               ? absl::OkStatus()
+               : bad("there is no aux, expected what the GELU was applied to");
+  const ViewInfo &aux = c.views[op.aux()];
+  MESHWORK_RETURN_IF_ERROR(expectView(aux, "aux", dst.dtype, dst.shape));
+  if (aux.strides[2] == 1 && aux.strides[1] >= aux.shape[2] &&
+      aux.strides[1] % unit == 0)
+    return absl::OkStatus();
+  return bad("aux is ", describe(aux), " with strides ", aux.strides[1], ", ",
+             aux.strides[2], ", expected dense rows a multiple of ", unit,
+             " elements apart");
+}
+
+absl::Status checkSums(const ProgramCheck &c, const plan::Matmul &op) {
+  const ViewInfo &dst = c.views[op.dst()];
+  if (op.aux() == plan::noView)
+    return bad("there is no aux, expected a place for the sums");
+  const ViewInfo &aux = c.views[op.aux()];
+  int64_t count = dst.shape[op.epilogue() == plan::Epilogue::sum_lhs ? 1 : 2];
+  MESHWORK_RETURN_IF_ERROR(expectView(aux, "aux", dst.dtype, {count}));
+  if (aux.contiguous)
+    return absl::OkStatus();
+  return bad("aux has stride ", aux.strides[0], ", expected dense sums");
+}
+
+absl::Status checkEpilogue(const ProgramCheck &c, const plan::Matmul &op) {
+  if (op.epilogue() > plan::Epilogue::MAX)
+    return bad("unknown epilogue ", static_cast<int>(op.epilogue()));
+  const ViewInfo &lhs = c.views[op.lhs()];
+  if (op.epilogue() == plan::Epilogue::none)
+    return op.aux() == plan::noView
+               ? absl::OkStatus()
+               : bad("there is an aux, expected none without an epilogue");
+  if (!isFloat(lhs) || lhs.shape[0] != 1)
+    return bad("lhs is ", describe(lhs),
+               ", expected one product of f32 or "
+               "bf16 beside an epilogue");
+  if (op.bias() != plan::noView && op.epilogue() != plan::Epilogue::gelu)
+    return bad("it has a bias and the epilogue ",
+               plan::EnumNameEpilogue(op.epilogue()), ", expected one of them");
+  bool writes = op.epilogue() != plan::Epilogue::gelu_grad;
+  for (uint32_t view : {op.lhs(), op.rhs(), op.dst()})
+    if (writes && op.aux() != plan::noView &&
+        c.views[view].buffer == c.views[op.aux()].buffer)
+      return bad("aux shares buffer ", quote(c.bufferOf(c.views[view]).name()),
+                 " with another operand, expected one of its own");
+  bool isGelu = op.epilogue() == plan::Epilogue::gelu ||
+                op.epilogue() == plan::Epilogue::gelu_grad;
+  return isGelu ? checkGelu(c, op) : checkSums(c, op);
+}
+
 absl::Status check(const ProgramCheck &c, const plan::Matmul &op) {
   const ViewInfo &lhs = c.views[op.lhs()], &rhs = c.views[op.rhs()],
                  &dst = c.views[op.dst()];
@@ -89,6 +150,7 @@ absl::Status check(const ProgramCheck &c, const plan::Matmul &op) {
     if (view->strides[1] != 1 && view->strides[2] != 1)
       return bad(describe(*view), " has inner strides ", view->strides[1],
                  " and ", view->strides[2], ", expected one of them to be 1");
+  MESHWORK_RETURN_IF_ERROR(checkEpilogue(c, op));
   if (op.bias() == plan::noView)
     return absl::OkStatus();
   const ViewInfo &bias = c.views[op.bias()];

@@ -147,6 +147,53 @@ class Cuda(Agreement):
                     self.assertEqual(merged.losses, apart.losses)
                     self.assertEqual(merged.weight_bytes, apart.weight_bytes)
 
+    def epilogues(self, plan):
+        text = self.space.must("meshwork", "explain", plan).stdout
+        return dict((kind, int(n)) for kind, n in re.findall(
+            r"^  matmul_(gelu_grad|gelu|sum_lhs|sum_rhs) +(\d+) ", text, re.MULTILINE))
+
+    def test_epilogues_of_products(self):
+        """Gradients as on the CPU, whose plan has none; what is chosen depends on the policy."""
+        config = {**GPT2, "n_inner": 64}  # aux of a part takes multiples of 8
+        layers = config["n_layer"]
+        tensor_parallel = ({"dp": 1, "fsdp": 1, "tp": 2}, False, 0)
+        for policy, gelu in (("none", layers), ("selective", layers), ("full", 2 * layers)):
+            recompute = {"recompute": {"policy": policy}}
+            for layout in (ONE, LAYOUTS[0], tensor_parallel, LAYOUTS[3]):
+                with self.subTest(policy, layout=layout):
+                    found = self.epilogues(self.space.compile(config, spec(*layout, **recompute, **GPU)))
+                    self.assertEqual((found["gelu"], found["gelu_grad"]), (gelu, layers))
+                    self.assertGreaterEqual(found["sum_rhs"], 2 * layers)
+                    self.check(config, layout, **recompute)
+        for target in ({**GPU["target"], "epilogues": "never"}, {"device": "cpu"}):
+            self.assertEqual(self.epilogues(self.space.compile(GPT2, spec(*ONE, target=target))), {})
+
+    def test_epilogues_in_bf16(self):
+        """With and without: a GELU of a sum before it is rounded, sums rounded once more."""
+        weights = self.space.save_weights(self.random_weights(GPT2))
+        for gradients in ("bf16", "f32"):
+            precision = {"compute": "bf16", "gradients": gradients}
+            runs = []
+            for epilogues in ("auto", "never"):
+                plan = self.space.compile(GPT2, spec(
+                    *ONE, precision=precision, target={**GPU["target"], "epilogues": epilogues}))
+                self.assertEqual(bool(self.epilogues(plan)), epilogues == "auto")
+                runs.append(self.space.train(plan, CORPUS, 1, lr=RATE, init=weights))
+            np.testing.assert_allclose(runs[0].losses, runs[1].losses, rtol=2 ** -9)
+            one, other = runs[0].gradients, runs[1].gradients
+            for name, expected in other.items():
+                # Gradients of layer norms are sums of many that cancel.
+                self.assertLess(np.linalg.norm(one[name] - expected), 2 ** -4 * np.linalg.norm(expected), name)
+
+    def test_a_library_without_an_epilogue(self):
+        """It says what was asked, and what to compile instead."""
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_BLAS_WITHOUT="164")) as space:
+            plan = space.compile(GPT2, spec(*ONE, **GPU))
+            done = space.call("meshwork-run", plan, "--data", space.tokens(CORPUS), "--data-type", "u16", "--steps", 1)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("GELU_AUX_BIAS", done.stderr)
+            self.assertIn('target.epilogues = "never"', done.stderr)
+
     def test_bf16_learns_as_on_the_cpu(self):
         for config in (GPT2, LLAMA):
             weights = self.space.save_weights(self.random_weights(config))

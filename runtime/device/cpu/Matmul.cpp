@@ -6,6 +6,7 @@
 #include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/GemmGrid.h"
 #include "runtime/device/cpu/MatmulBlocking.h"
+#include "runtime/device/cpu/MatmulEpilogue.h"
 #include "runtime/device/cpu/Operation.h"
 #include "runtime/device/cpu/TileGemm.h"
 
@@ -101,7 +102,8 @@ absl::StatusOr<Operands> operandsOf(const plan::Matmul &op,
   Operands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops.lhs, tensorOf(program, op.lhs(), "lhs"));
   MESHWORK_ASSIGN_OR_RETURN(ops.rhs, tensorOf(program, op.rhs(), "rhs"));
-  MESHWORK_ASSIGN_OR_RETURN(ops.dst, tensorOf(program, op.dst(), "dst"));
+  MESHWORK_ASSIGN_OR_RETURN(
+      ops.dst, tensorOf(program, MatmulEpilogue::productOf(op), "dst"));
   MESHWORK_RETURN_IF_ERROR(expectRank(ops.lhs, 3, "lhs"));
   MESHWORK_RETURN_IF_ERROR(expectRank(ops.rhs, 3, "rhs"));
   MESHWORK_RETURN_IF_ERROR(expectRank(ops.dst, 3, "dst"));
@@ -148,8 +150,10 @@ GemmSpec blockSpec(const Operands &ops, int64_t rows, int64_t columns) {
 
 class MatmulOperation final : public Operation {
 public:
-  MatmulOperation(Operands ops, plan::Accumulate accumulate)
-      : ops(std::move(ops)), accumulate(accumulate) {}
+  MatmulOperation(Operands ops, plan::Accumulate accumulate,
+                  MatmulEpilogue epilogue)
+      : ops(std::move(ops)), accumulate(accumulate),
+        epilogue(std::move(epilogue)) {}
 
   absl::Status describe();
   uint64_t workspaceBytes() const override {
@@ -181,6 +185,7 @@ private:
 
   Operands ops;
   plan::Accumulate accumulate;
+  MatmulEpilogue epilogue;
   Cut rows, columns;
   GemmGrid plain, adding;
 };
@@ -228,6 +233,7 @@ void MatmulOperation::run(const StepState &state) {
   team->parallelFor(items, [&](int64_t begin, int64_t end, int thread) {
     runBlocks(grid, begin, end, thread);
   });
+  epilogue.run(*team, arena);
 }
 
 /// Items count row blocks innermost, then panels, then batches.
@@ -265,8 +271,10 @@ void MatmulOperation::runBlocks(GemmGrid &grid, int64_t begin, int64_t end,
 OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program) {
   Operands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops, operandsOf(op, program));
-  auto matmul =
-      std::make_unique<MatmulOperation>(std::move(ops), op.accumulate());
+  MatmulEpilogue epilogue;
+  MESHWORK_ASSIGN_OR_RETURN(epilogue, MatmulEpilogue::of(op, program));
+  auto matmul = std::make_unique<MatmulOperation>(
+      std::move(ops), op.accumulate(), std::move(epilogue));
   MESHWORK_RETURN_IF_ERROR(matmul->describe());
   return matmul;
 }

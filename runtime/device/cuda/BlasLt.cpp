@@ -31,7 +31,13 @@ BlasLt::prepare(const MatmulRequest &request) const {
   std::unique_ptr<BlasLtMatmul> matmul(new BlasLtMatmul(
       driver, library, handle, device, *std::move(problem), request.name));
   MESHWORK_RETURN_IF_ERROR(matmul->describe());
-  MESHWORK_RETURN_IF_ERROR(matmul->propose());
+  absl::Status proposed = matmul->propose();
+  if (absl::IsUnimplemented(proposed) && matmul->problem.asksForEpilogue())
+    return absl::UnimplementedError(absl::StrCat(
+        proposed.message(),
+        "; a plan compiled with target.epilogues = \"never\" asks for no such "
+        "epilogue"));
+  MESHWORK_RETURN_IF_ERROR(proposed);
   return matmul;
 }
 
@@ -94,13 +100,20 @@ absl::Status BlasLtMatmul::describe() {
     MESHWORK_RETURN_IF_ERROR(
         set(blas::descAttribute::scalePointerB, pointerTo(problem.bScale)));
   }
-  if (!problem.bias)
+  MESHWORK_RETURN_IF_ERROR(
+      set(blas::descAttribute::epilogue, problem.epilogue));
+  if (problem.bias) {
+    MESHWORK_RETURN_IF_ERROR(
+        set(blas::descAttribute::biasDataType, int32_t{problem.outputType}));
+    MESHWORK_RETURN_IF_ERROR(
+        set(blas::descAttribute::biasPointer, pointerTo(problem.bias)));
+  }
+  if (!problem.aux.address)
     return absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(
-      set(blas::descAttribute::epilogue, blas::epilogueBias));
-  MESHWORK_RETURN_IF_ERROR(
-      set(blas::descAttribute::biasDataType, int32_t{problem.outputType}));
-  return set(blas::descAttribute::biasPointer, pointerTo(problem.bias));
+      set(blas::descAttribute::auxDataType, int32_t{problem.outputType}));
+  MESHWORK_RETURN_IF_ERROR(set(blas::descAttribute::auxLd, problem.aux.ld));
+  return set(blas::descAttribute::auxPointer, pointerTo(problem.aux.address));
 }
 
 absl::StatusOr<blas::Preference> BlasLtMatmul::makePreference() const {

@@ -40,10 +40,17 @@ inline constexpr int computeF32 = 68;
 inline constexpr int32_t plain = 0, transposed = 1;
 namespace descAttribute {
 inline constexpr int transposeA = 3, transposeB = 4, epilogue = 7,
-                     biasPointer = 8, scalePointerA = 17, scalePointerB = 18,
+                     biasPointer = 8, auxPointer = 11, auxLd = 12,
+                     scalePointerA = 17, scalePointerB = 18, auxDataType = 22,
                      biasDataType = 26;
 }
-inline constexpr uint32_t epilogueDefault = 1, epilogueBias = 4;
+/// Aux is what GELU is applied to, written, or read by its gradient. The sums
+/// of A's rows or of B's columns, along what is summed, go to the bias pointer.
+namespace epilogue {
+inline constexpr uint32_t none = 1, bias = 4, gelu = 32, geluBias = gelu | bias,
+                          geluAux = gelu | 128, geluAuxBias = geluAux | bias,
+                          geluGradient = 64 | 128, sumA = 256, sumB = 512;
+}
 namespace layoutAttribute {
 inline constexpr int batchCount = 5, batchStride = 6;
 }

@@ -140,6 +140,83 @@ absl::Status checkBias(const DeviceView &bias, int64_t n, bool denseRows) {
       "bias along the dense dim only");
 }
 
+/// What cuBLASLt's header says of the input of a GELU: its columns (rows here)
+/// lie a multiple of 8 elements apart. It also asks for 16 bytes at a time.
+absl::Status checkAux(const DeviceView &aux, const DeviceView &dst) {
+  constexpr int64_t unit = 8;
+  constexpr DevicePtr aligned = 16;
+  MESHWORK_RETURN_IF_ERROR(expectShape(aux, dst.shape, "aux"));
+  if (aux.dtype != dst.dtype)
+    return absl::UnimplementedError(
+        absl::StrCat("aux is ", aux.describe(), ", expected the type of dst, ",
+                     plan::EnumNameDType(dst.dtype)));
+  if (aux.strides[2] == 1 && aux.strides[1] >= aux.shape[2] &&
+      aux.strides[1] % unit == 0 && aux.address % aligned == 0)
+    return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("aux is ", aux.describe(), " at 0x", absl::Hex(aux.address),
+                   ", expected dense rows a multiple of ", unit,
+                   " elements apart, from a "
+                   "multiple of ",
+                   aligned, " bytes on"));
+}
+
+/// `count` sums, of dst's type, without gaps.
+absl::Status checkSums(const DeviceView &sums, int64_t count,
+                       const DeviceView &dst) {
+  if (sums.dtype == dst.dtype && sums.shape == std::vector<int64_t>{count} &&
+      (sums.strides[0] == 1 || count == 1))
+    return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("aux is ", sums.describe(), ", expected ", count,
+                   " dense sums of dst's type, ",
+                   plan::EnumNameDType(dst.dtype), ": cuBLASLt has no other"));
+}
+
+bool isGelu(plan::Epilogue epilogue) {
+  return epilogue == plan::Epilogue::gelu ||
+         epilogue == plan::Epilogue::gelu_grad;
+}
+
+absl::Status checkEpilogue(const MatmulRequest &request, bool denseRows) {
+  if (request.epilogue == plan::Epilogue::none)
+    return absl::OkStatus();
+  const DeviceView &dst = request.dst;
+  if (plan::isFloat8(request.lhs.dtype) || dst.shape[0] != 1)
+    return absl::UnimplementedError(
+        absl::StrCat("lhs is ", request.lhs.describe(),
+                     " beside an epilogue, expected one "
+                     "product of f32 or bf16"));
+  if (isGelu(request.epilogue) && !denseRows)
+    return absl::UnimplementedError(absl::StrCat(
+        "dst is ", dst.describe(), ", expected dense rows beside a GELU"));
+  if (isGelu(request.epilogue))
+    return request.aux ? checkAux(*request.aux, dst) : absl::OkStatus();
+  bool ofLhs = request.epilogue == plan::Epilogue::sum_lhs;
+  return checkSums(*request.aux, dst.shape[ofLhs ? 1 : 2], dst);
+}
+
+/// The library's name of what the plan asks for. Where dst has dense rows the
+/// library's A is the plan's rhs.
+uint32_t epilogueOf(const MatmulRequest &request, bool denseRows) {
+  bool hasBias = request.bias.has_value();
+  switch (request.epilogue) {
+  case plan::Epilogue::none:
+    return hasBias ? blas::epilogue::bias : blas::epilogue::none;
+  case plan::Epilogue::gelu:
+    if (request.aux)
+      return hasBias ? blas::epilogue::geluAuxBias : blas::epilogue::geluAux;
+    return hasBias ? blas::epilogue::geluBias : blas::epilogue::gelu;
+  case plan::Epilogue::gelu_grad:
+    return blas::epilogue::geluGradient;
+  case plan::Epilogue::sum_lhs:
+    return denseRows ? blas::epilogue::sumB : blas::epilogue::sumA;
+  case plan::Epilogue::sum_rhs:
+    return denseRows ? blas::epilogue::sumA : blas::epilogue::sumB;
+  }
+  return blas::epilogue::none;
+}
+
 /// As the library demands.
 absl::Status checkWorkspace(const MatmulRequest &request) {
   constexpr DevicePtr alignment = 256;
@@ -171,6 +248,26 @@ int typeOf(DType type) {
   }
   return blas::dataType::f32;
 }
+/// As in the library's header, without its prefix.
+const char *nameOf(uint32_t epilogue) {
+  switch (epilogue) {
+  case blas::epilogue::gelu:
+    return "GELU";
+  case blas::epilogue::geluBias:
+    return "GELU_BIAS";
+  case blas::epilogue::geluAux:
+    return "GELU_AUX";
+  case blas::epilogue::geluAuxBias:
+    return "GELU_AUX_BIAS";
+  case blas::epilogue::geluGradient:
+    return "DGELU";
+  case blas::epilogue::sumA:
+    return "BGRADA";
+  case blas::epilogue::sumB:
+    return "BGRADB";
+  }
+  return "BIAS";
+}
 } // namespace
 
 std::string DeviceView::describe() const {
@@ -182,7 +279,11 @@ std::string DeviceView::describe() const {
 uint32_t ColumnMatrix::alignment() const { return alignmentOf(address); }
 
 uint32_t BlasLtProblem::outputAlignment() const {
-  return bias ? std::min(d.alignment(), alignmentOf(bias)) : d.alignment();
+  return std::min({d.alignment(), alignmentOf(bias), alignmentOf(aux.address)});
+}
+
+bool BlasLtProblem::asksForEpilogue() const {
+  return epilogue != blas::epilogue::none && epilogue != blas::epilogue::bias;
 }
 
 std::string BlasLtProblem::key() const {
@@ -191,11 +292,12 @@ std::string BlasLtProblem::key() const {
                         matrix.batchStride, "@", matrix.alignment(),
                         matrix.transposed ? "t" : "n");
   };
-  return absl::StrCat(aType, "*", bType, ">", outputType, " ", batch, " ",
-                      text(a), " ", text(b), " ", text(d),
-                      bias ? absl::StrCat(" bias@", alignmentOf(bias), " ")
-                           : " ",
-                      workspaceBytes);
+  return absl::StrCat(
+      aType, "*", bType, ">", outputType, " ", batch, " ", text(a), " ",
+      text(b), " ", text(d),
+      bias ? absl::StrCat(" bias@", alignmentOf(bias), " ") : " ",
+      asksForEpilogue() ? absl::StrCat(nameOf(epilogue), " ") : "",
+      aux.address ? absl::StrCat("aux ", text(aux), " ") : "", workspaceBytes);
 }
 
 absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
@@ -211,6 +313,7 @@ absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
   if (request.bias)
     MESHWORK_RETURN_IF_ERROR(
         checkBias(*request.bias, request.dst.shape[2], denseRows));
+  MESHWORK_RETURN_IF_ERROR(checkEpilogue(request, denseRows));
   // The operand as it is stored, or its transpose, is what enters.
   lhs.matrix.transposed = lhs.isTranspose != denseRows;
   rhs.matrix.transposed = rhs.isTranspose != denseRows;
@@ -225,6 +328,12 @@ absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
   problem.outputType = typeOf(request.dst.dtype);
   problem.batch = request.dst.shape[0];
   problem.bias = request.bias ? request.bias->address : 0;
+  problem.epilogue = epilogueOf(request, denseRows);
+  if (request.aux && isGelu(request.epilogue))
+    problem.aux = {request.aux->address, request.aux->shape[2],
+                   request.aux->shape[1], request.aux->strides[1]};
+  else if (request.aux)
+    problem.bias = request.aux->address;
   problem.workspace = request.workspace;
   problem.workspaceBytes = request.workspaceBytes;
   return problem;

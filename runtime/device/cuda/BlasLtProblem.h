@@ -32,6 +32,8 @@ struct MatmulRequest {
   uint64_t workspaceBytes = 0;
   std::string name;                     // of the instruction, for messages
   DevicePtr lhsScale = 0, rhsScale = 0; // of operands of 8 bits; one f32 each
+  plan::Epilogue epilogue = plan::Epilogue::none;
+  std::optional<DeviceView> aux = {}; // of the epilogue
 };
 
 /// One operand with dense columns, `ld` elements apart.
@@ -44,17 +46,21 @@ struct ColumnMatrix {
   uint32_t alignment() const;
 };
 
-/// d = op(a) * op(b) (+ bias for each row of d) (+ d).
+/// d = op(a) * op(b) (+ bias for each row of d) (+ d), and an epilogue.
 struct BlasLtProblem {
   ColumnMatrix a, b, d;
   int aType = 0, bType = 0, outputType = 0; // blas::dataType
   DevicePtr aScale = 0, bScale = 0;         // 0: not of 8 bits
   int64_t batch = 1;
-  DevicePtr bias = 0; // of the output's type; 0: none
+  uint32_t epilogue = 0; // blas::epilogue
+  DevicePtr bias = 0;    // of the output's type, or where sums go; 0: none
+  ColumnMatrix aux;      // of a GELU and the output's type; address 0: none
   DevicePtr workspace = 0;
   uint64_t workspaceBytes = 0;
 
-  /// What kernels may assume of d, and of the bias: it is read along with d.
+  /// For more than a bias.
+  bool asksForEpilogue() const;
+  /// What kernels may assume of d, and of bias and aux: they go along with d.
   uint32_t outputAlignment() const;
   /// What the speed of an algorithm depends on: everything but addresses.
   std::string key() const;

@@ -93,6 +93,9 @@ OperationOr makeMatmul(const plan::Instruction &instruction,
     request.lhsScale = deviceView(context, op.lhs_scale()).address;
   if (op.rhs_scale() != plan::noView)
     request.rhsScale = deviceView(context, op.rhs_scale()).address;
+  request.epilogue = op.epilogue();
+  if (op.aux() != plan::noView)
+    request.aux = deviceView(context, op.aux());
   request.workspace = context.workspace;
   request.workspaceBytes = context.workspaceBytes;
   request.name = instruction.name() ? instruction.name()->str() : "";

@@ -58,6 +58,8 @@ schedule.program @rank {
     %a = schedule.view %two at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.matmul "product" flops 1024 bytes 768{{ +}}yes
     schedule.matmul "product" flops 1024 bytes 768 yes %e, %e to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    // CHECK: schedule.matmul "product" flops 1024 bytes 768{{ +}}no epilogue{{ +}}gelu
+    schedule.matmul "product" flops 1024 bytes 768 no epilogue gelu %e, %e aux %e : memref<1x8x8xf32, strided<[64, 8, 1]>> to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1
     schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1 (%e, %a) : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.collective "gradients" flops 0 bytes 256 {{ *}}all_reduce{{ +}}sum channel 1 last_microbatch over ["dp"] in "backward" cause "why"

@@ -431,3 +431,53 @@ func.func @f(%h: tensor<1x2x4xf32, #bse>, %w: tensor<8x4xf32, #ve>, %t: tensor<1
       -> tensor<f32>, tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>
   return
 }
+
+// -----
+#se = #transformer.dims<sequence, embed>
+#ef = #transformer.dims<embed, ffn>
+#sf = #transformer.dims<sequence, ffn>
+func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x16xf32, #sf>) {
+  // expected-error@+1 {{'transformer.product' op (C1) letter 'e' is two different dims}}
+  %0 = transformer.product "es,ef->sf" %x, %w gelu : tensor<4x8xf32, #se>, tensor<8x16xf32, #ef> -> tensor<4x16xf32, #sf>
+  return
+}
+
+// -----
+#se = #transformer.dims<sequence, embed>
+#ef = #transformer.dims<embed, ffn>
+#sf = #transformer.dims<sequence, ffn>
+func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x16xf32, #sf>) {
+  // expected-error@+1 {{'transformer.product' op (C2) has an input, expected one of the result's type beside gelu_grad}}
+  %0 = transformer.product "se,ef->sf" %x, %w at %u : tensor<4x16xf32, #sf> gelu : tensor<4x8xf32, #se>, tensor<8x16xf32, #ef> -> tensor<4x16xf32, #sf>
+  return
+}
+
+// -----
+#se = #transformer.dims<sequence, embed>
+#ef = #transformer.dims<embed, ffn>
+#sf = #transformer.dims<sequence, ffn>
+func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x16xf32, #sf>) {
+  // expected-error@+1 {{'transformer.product' op (C2) has no input}}
+  %0 = transformer.product "se,ef->sf" %x, %w gelu_grad : tensor<4x8xf32, #se>, tensor<8x16xf32, #ef> -> tensor<4x16xf32, #sf>
+  return
+}
+
+// -----
+#se = #transformer.dims<sequence, embed>
+#ef = #transformer.dims<embed, ffn>
+#sf = #transformer.dims<sequence, ffn>
+func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x16xf32, #sf>) {
+  // expected-error@+1 {{'transformer.product' op (C3) has no aux, expected 'tensor<1x4xf32, #transformer.dims<chunk, sequence>>'}}
+  %0 = transformer.product "se,ef->sf" %x, %w sum_lhs : tensor<4x8xf32, #se>, tensor<8x16xf32, #ef> -> tensor<4x16xf32, #sf>
+  return
+}
+
+// -----
+#se = #transformer.dims<sequence, embed>
+#ef = #transformer.dims<embed, ffn>
+#sf = #transformer.dims<sequence, ffn>
+func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x16xf32, #sf>) {
+  // expected-error@+1 {{'transformer.product' op (C3) has aux of 'tensor<4x16xf32, #transformer.dims<sequence, ffn>>', expected none}}
+  %0, %1 = transformer.product "se,ef->sf" %x, %w at %u : tensor<4x16xf32, #sf> gelu_grad : tensor<4x8xf32, #se>, tensor<8x16xf32, #ef> -> tensor<4x16xf32, #sf>, tensor<4x16xf32, #sf>
+  return
+}

@@ -153,3 +153,18 @@ func.func @clusters(%x: tensor<4x8xf32, #se>) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @epilogues
+func.func @epilogues(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #transformer.dims<embed, ffn>>, %b: tensor<16xf32, #transformer.dims<ffn>>,
+    %d: tensor<4x16xf32, #transformer.dims<sequence, ffn>>) {
+  // CHECK: transformer.product "se,ef->sf" %{{.*}}, %{{.*}} bias %{{.*}} : tensor<16xf32, #{{.*}}>{{ +}}gelu :
+  %y, %u = transformer.product "se,ef->sf" %x, %w bias %b : tensor<16xf32, #transformer.dims<ffn>> gelu :
+      tensor<4x8xf32, #se>, tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>, tensor<4x16xf32, #transformer.dims<sequence, ffn>>
+  // CHECK: transformer.product "se,ef->sf" %{{.*}}, %{{.*}} at %{{.*}} : tensor<4x16xf32, #{{.*}}>{{ +}}gelu_grad :
+  %du = transformer.product "se,ef->sf" %x, %w at %u : tensor<4x16xf32, #transformer.dims<sequence, ffn>> gelu_grad :
+      tensor<4x8xf32, #se>, tensor<8x16xf32, #transformer.dims<embed, ffn>> -> tensor<4x16xf32, #transformer.dims<sequence, ffn>>
+  // CHECK: transformer.product "se,sf->ef" %{{.*}}, %{{.*}}{{ +}}sum_rhs : {{.*}}, tensor<1x16xf32,
+  %dw, %sums = transformer.product "se,sf->ef" %x, %d sum_rhs :
+      tensor<4x8xf32, #se>, tensor<4x16xf32, #transformer.dims<sequence, ffn>> -> tensor<8x16xf32, #transformer.dims<embed, ffn>>, tensor<1x16xf32, #transformer.dims<chunk, ffn>>
+  return
+}

@@ -54,9 +54,11 @@ Status checkCall(const Product &product, size_t workspaceBytes) {
   const void *addresses[4] = {product.a, product.b, product.c, product.d};
   const size_t widths[4] = {product.aLayout.width(), product.bLayout.width(),
                             product.dLayout.width(), product.dLayout.width()};
-  // A bias is read in the units of d: PyTorch promises both in one.
-  if (product.desc.epilogue == epilogueBias &&
-      !isAligned(product.desc.bias, proposal.alignments[3]))
+  // Bias and aux go in the units of d: PyTorch promises the bias in one with d.
+  if ((addsBias(product.desc.epilogue) &&
+       !isAligned(product.desc.bias, proposal.alignments[3])) ||
+      (hasAux(product.desc.epilogue) &&
+       !isAligned(product.desc.aux, proposal.alignments[3])))
     return status::notSupported;
   for (int i = 0; i < 4; ++i)
     if (!isAligned(addresses[i], proposal.alignments[i]) ||
@@ -129,6 +131,12 @@ Status cublasLtMatmulDescSetAttribute(MatmulDesc desc, int attribute,
     return set(desc->epilogue, value, bytes);
   case descAttribute::biasPointer:
     return set(desc->bias, value, bytes);
+  case descAttribute::auxPointer:
+    return set(desc->aux, value, bytes);
+  case descAttribute::auxLd:
+    return set(desc->auxLd, value, bytes);
+  case descAttribute::auxDataType:
+    return set(desc->auxType, value, bytes);
   case descAttribute::scalePointerA:
     return set(desc->scaleA, value, bytes);
   case descAttribute::scalePointerB:

@@ -11,11 +11,30 @@ struct HandleObject {};
 struct MatmulDescObject {
   int computeType = 0, scaleType = 0;
   int32_t transposeA = plain, transposeB = plain;
-  uint32_t epilogue = epilogueDefault;
-  const void *bias = nullptr;
-  int32_t biasType = -1; // that of d
+  uint32_t epilogue = epilogue::none;
+  const void *bias = nullptr; // read, or where sums go
+  int32_t biasType = -1;      // that of d
+  void *aux = nullptr;        // of a GELU: written, or read by the gradient
+  int64_t auxLd = 0;
+  int32_t auxType = -1; // that of d
   const float *scaleA = nullptr, *scaleB = nullptr;
 };
+
+inline bool addsBias(uint32_t epilogue) {
+  return epilogue == epilogue::bias || epilogue == epilogue::geluBias ||
+         epilogue == epilogue::geluAuxBias;
+}
+inline bool addsUp(uint32_t epilogue) {
+  return epilogue == epilogue::sumA || epilogue == epilogue::sumB;
+}
+inline bool hasAux(uint32_t epilogue) {
+  return epilogue == epilogue::geluAux || epilogue == epilogue::geluAuxBias ||
+         epilogue == epilogue::geluGradient;
+}
+inline bool isGelu(uint32_t epilogue) {
+  return hasAux(epilogue) || epilogue == epilogue::gelu ||
+         epilogue == epilogue::geluBias;
+}
 
 inline bool isFloat8(int type) {
   return type == dataType::e4m3 || type == dataType::e5m2;
@@ -72,13 +91,17 @@ struct Product {
 
 private:
   bool isReadable() const;
-  float scale() const; // what sums are multiplied with
+  size_t biasBytes() const; // that the epilogue reads or writes
+  float scale() const;      // what sums are multiplied with
   template <typename In, typename Out> void compute() const;
+  template <typename T>
+  void addUp(const std::vector<float> &left, const std::vector<float> &right,
+             uint64_t depth) const;
   void sum(std::vector<float> &sums, uint64_t rows, const float *left,
            const float *right, uint64_t depth) const;
   template <typename Out>
   void finish(const float *sums, uint64_t rows, uint64_t firstRow,
-              const Out *from, Out *to) const;
+              const Out *from, Out *aux, Out *to) const;
 };
 
 } // namespace meshwork::runtime::cuda::blas

@@ -5,6 +5,7 @@
 #include "test/Emulator/blas/Objects.h"
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -22,6 +23,18 @@ float load(uint8_t bits, int type) {
       type == dataType::e4m3 ? plan::DType::e4m3 : plan::DType::e5m2, bits);
 }
 template <typename T> float load(T value, int) { return load(value); }
+/// The form with tanh; that of NVIDIA's PyTorch and Transformer Engine, which
+/// take it for the library's.
+constexpr float geluScale = 0.7978845608f, geluCube = 0.044715f;
+float gelu(float x) {
+  return 0.5f * x * (1 + std::tanh(geluScale * (x + geluCube * x * x * x)));
+}
+float geluGradient(float x) {
+  float t = std::tanh(geluScale * (x + geluCube * x * x * x));
+  return 0.5f * (1 + t) +
+         0.5f * x * (1 - t * t) * geluScale * (1 + 3 * geluCube * x * x);
+}
+
 void store(float &to, float value) { to = value; }
 void store(uint16_t &to, float value) { to = toBf16(value); }
 
@@ -62,8 +75,19 @@ bool Product::isReadable() const {
          (!workspace || live(workspace, proposal.workspaceBytes)) &&
          (!desc.scaleA || live(desc.scaleA, sizeof(float))) &&
          (!desc.scaleB || live(desc.scaleB, sizeof(float))) &&
-         (desc.epilogue != epilogueBias ||
-          live(desc.bias, dLayout.rows * dLayout.width()));
+         (!biasBytes() || live(desc.bias, biasBytes())) &&
+         (!hasAux(desc.epilogue) ||
+          live(desc.aux,
+               (static_cast<uint64_t>(desc.auxLd) * (dLayout.columns - 1) +
+                dLayout.rows) *
+                   dLayout.width()));
+}
+
+size_t Product::biasBytes() const {
+  if (addsBias(desc.epilogue) || desc.epilogue == epilogue::sumA)
+    return dLayout.rows * dLayout.width();
+  return desc.epilogue == epilogue::sumB ? dLayout.columns * dLayout.width()
+                                         : 0;
 }
 
 void Product::run() const {
@@ -105,13 +129,35 @@ template <typename In, typename Out> void Product::compute() const {
         pack(at(static_cast<const In *>(b), bLayout, batch), bLayout, tb);
     Out *to = at(static_cast<Out *>(d), dLayout, batch);
     const Out *from = at(static_cast<const Out *>(c), dLayout, batch);
+    if (addsUp(desc.epilogue))
+      addUp<Out>(left, right, depth);
     for (uint64_t j = 0; j < dLayout.columns; ++j)
       for (uint64_t i = 0; i < m; i += blockRows) {
         uint64_t rows = std::min(blockRows, m - i);
         uint64_t place = j * static_cast<uint64_t>(dLayout.ld) + i;
         sum(sums, rows, left.data() + i, right.data() + j * depth, depth);
-        finish(sums.data(), rows, i, from + place, to + place);
+        finish(sums.data(), rows, i, from + place,
+               hasAux(desc.epilogue)
+                   ? static_cast<Out *>(desc.aux) +
+                         j * static_cast<uint64_t>(desc.auxLd) + i
+                   : nullptr,
+               to + place);
       }
+  }
+}
+
+/// The epilogues that add up an operand along k.
+template <typename T>
+void Product::addUp(const std::vector<float> &left,
+                    const std::vector<float> &right, uint64_t depth) const {
+  bool ofA = desc.epilogue == epilogue::sumA;
+  uint64_t count = ofA ? dLayout.rows : dLayout.columns;
+  T *to = static_cast<T *>(const_cast<void *>(desc.bias));
+  for (uint64_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (uint64_t k = 0; k < depth; ++k)
+      sum += ofA ? left[k * count + i] : right[i * depth + k];
+    store(to[i], sum);
   }
 }
 
@@ -132,19 +178,26 @@ void Product::sum(std::vector<float> &sums, uint64_t rows, const float *left,
   }
 }
 
-/// Bias and what was there, rounded once.
+/// Bias and what was there, and a GELU, rounded once.
 template <typename Out>
 void Product::finish(const float *sums, uint64_t rows, uint64_t firstRow,
-                     const Out *from, Out *to) const {
-  const Out *bias = desc.epilogue == epilogueBias
+                     const Out *from, Out *aux, Out *to) const {
+  const Out *bias = addsBias(desc.epilogue)
                         ? static_cast<const Out *>(desc.bias) + firstRow
                         : nullptr;
+  bool isGradient = desc.epilogue == epilogue::geluGradient;
   for (uint64_t i = 0; i < rows; ++i) {
     float value = scale() * sums[i];
     if (beta != 0) // else c may hold anything, NaN too
       value += beta * load(from[i]);
     if (bias)
       value += load(bias[i]);
+    if (isGradient)
+      value *= geluGradient(load(aux[i]));
+    else if (hasAux(desc.epilogue))
+      store(aux[i], value);
+    if (isGelu(desc.epilogue) && !isGradient)
+      value = gelu(value);
     store(to[i], value);
   }
 }

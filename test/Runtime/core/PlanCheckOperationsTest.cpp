@@ -45,6 +45,57 @@ TEST(PlanCheck, operations) {
                      [](PlanT &, ProgramT &p) {
                        microbatchOp<plan::MatmulT>(p, 1).lhs_scale = lossCell;
                      }},
+                    {"there is an aux, expected none without an epilogue",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).aux = lossCell;
+                     }},
+                    {"unknown epilogue 5",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).epilogue =
+                           static_cast<plan::Epilogue>(5);
+                     }},
+                    {"has a GELU and adds to dst",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).epilogue =
+                           plan::Epilogue::gelu;
+                     }},
+                    {"there is no aux, expected what the GELU",
+                     [](PlanT &, ProgramT &p) {
+                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
+                       op.epilogue = plan::Epilogue::gelu_grad;
+                       op.accumulate = plan::Accumulate::no;
+                     }},
+                    {"expected dense rows a multiple of 8 elements apart",
+                     [](PlanT &, ProgramT &p) {
+                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
+                       op.epilogue = plan::Epilogue::gelu;
+                       op.accumulate = plan::Accumulate::no;
+                       op.aux = rateCell;
+                     }},
+                    {"aux shares buffer",
+                     [](PlanT &, ProgramT &p) {
+                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
+                       op.epilogue = plan::Epilogue::gelu;
+                       op.accumulate = plan::Accumulate::no;
+                       op.aux = lossCell;
+                     }},
+                    {"there is no aux, expected a place for the sums",
+                     [](PlanT &, ProgramT &p) {
+                       microbatchOp<plan::MatmulT>(p, 1).epilogue =
+                           plan::Epilogue::sum_lhs;
+                     }},
+                    {"aux is f32[1,1,1], expected f32[1]",
+                     [](PlanT &, ProgramT &p) {
+                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
+                       op.epilogue = plan::Epilogue::sum_rhs;
+                       op.aux = rateCell;
+                     }},
+                    {"it has a bias and the epilogue sum_lhs",
+                     [](PlanT &, ProgramT &p) {
+                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
+                       op.epilogue = plan::Epilogue::sum_lhs;
+                       op.bias = random;
+                     }},
                     {"expected both of 8 bits and not both e5m2",
                      [](PlanT &, ProgramT &p) {
                        p.views[microbatchOp<plan::MatmulT>(p, 1).lhs]->dtype =

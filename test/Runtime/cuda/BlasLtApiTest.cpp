@@ -45,8 +45,20 @@ static_assert(descAttribute::epilogue == CUBLASLT_MATMUL_DESC_EPILOGUE);
 static_assert(descAttribute::biasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(descAttribute::biasDataType ==
               CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
-static_assert(epilogueDefault == CUBLASLT_EPILOGUE_DEFAULT);
-static_assert(epilogueBias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(descAttribute::auxPointer ==
+              CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+static_assert(descAttribute::auxLd == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+static_assert(descAttribute::auxDataType ==
+              CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE);
+static_assert(epilogue::none == CUBLASLT_EPILOGUE_DEFAULT);
+static_assert(epilogue::bias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(epilogue::gelu == CUBLASLT_EPILOGUE_GELU);
+static_assert(epilogue::geluBias == CUBLASLT_EPILOGUE_GELU_BIAS);
+static_assert(epilogue::geluAux == CUBLASLT_EPILOGUE_GELU_AUX);
+static_assert(epilogue::geluAuxBias == CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+static_assert(epilogue::geluGradient == CUBLASLT_EPILOGUE_DGELU);
+static_assert(epilogue::sumA == CUBLASLT_EPILOGUE_BGRADA);
+static_assert(epilogue::sumB == CUBLASLT_EPILOGUE_BGRADB);
 static_assert(layoutAttribute::batchCount ==
               CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(layoutAttribute::batchStride ==

@@ -320,6 +320,180 @@ TEST(BlasLt, RefusesWhatTensorCoresDoNotTakeOf8Bits) {
              "expected all rows at multiples of 16 bytes");
 }
 
+double gelu(double x) {
+  return x / 2 *
+         (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double geluGradient(double x) {
+  double h = 1e-5; // exact enough, and not the formula again
+  return (gelu(x + h) - gelu(x - h)) / (2 * h);
+}
+
+/// One product and an epilogue; aux as `problem` allocates it.
+struct Epilogues : ::testing::TestWithParam<Case> {
+  TestDevice on;
+  Problem problem{on, GetParam()};
+  std::unique_ptr<BlasLt> blas = *BlasLt::create(*on.driver, on.device);
+  const Case &c = problem.c;
+  // GELU's slope is below 1.13, so is what it makes of an error.
+  double tolerance =
+      std::ldexp(8.0 * double(c.k), -24) +
+      (c.out == DType::bf16 ? std::ldexp(double(c.k) + 2, -8) : 1e-6);
+
+  void run(plan::Epilogue epilogue, const Matrix *aux, bool adds = false) {
+    MatmulRequest request = problem.request;
+    request.epilogue = epilogue;
+    if (aux)
+      request.aux = aux->view;
+    run(request, adds);
+  }
+  void run(const MatmulRequest &request, bool adds) {
+    problem.dst.write(on, adds
+                              ? problem.before
+                              : std::vector<float>(problem.before.size(), NAN));
+    auto product = blas->prepare(request);
+    expectOk(product.status());
+    expectOk((*product)->run(on.stream, adds));
+  }
+  void expectNear(const std::vector<float> &found, auto expected) {
+    double worst = 0;
+    for (size_t i = 0; i < found.size(); ++i)
+      worst = std::max(worst, std::abs(found[i] - expected(i)));
+    EXPECT_LE(worst, tolerance);
+  }
+  std::vector<float> result() {
+    return problem.dst.read(on, problem.before.size());
+  }
+};
+
+TEST_P(Epilogues, Gelu) {
+  if (c.dstTransposed)
+    GTEST_SKIP() << "refused, below";
+  Matrix aux(on, c.out, 1, c.m, c.n, false, 8 + (8 - c.n % 8) % 8);
+  aux.write(on, std::vector<float>(problem.before.size(), NAN));
+  auto sum = [&](size_t i) { return problem.expected(i, false); };
+  for (bool keeps : {false, true}) {
+    run(plan::Epilogue::gelu, keeps ? &aux : nullptr);
+    expectNear(result(), [&](size_t i) { return gelu(sum(i)); });
+  }
+  expectNear(aux.read(on, problem.before.size()), sum);
+}
+
+TEST_P(Epilogues, GeluGradient) {
+  if (c.dstTransposed || c.bias)
+    GTEST_SKIP() << "refused, below";
+  Matrix aux(on, c.out, 1, c.m, c.n, false, (8 - c.n % 8) % 8);
+  std::vector<float> inputs = randomValues(problem.before.size(), c.out, 5);
+  for (float &input : inputs)
+    input *= 4;
+  aux.write(on, inputs);
+  run(plan::Epilogue::gelu_grad, &aux);
+  expectNear(result(), [&](size_t i) {
+    return problem.expected(i, false) * geluGradient(double(inputs[i]));
+  });
+}
+
+TEST_P(Epilogues, SumsOverwriteAlsoWhereTheProductAdds) {
+  if (c.bias)
+    GTEST_SKIP() << "not with sums";
+  for (bool adds : {false, true})
+    for (bool ofLhs : {false, true}) {
+      size_t count = size_t(ofLhs ? c.m : c.n), k = size_t(c.k);
+      Matrix sums(on, c.out, 1, 1, int64_t(count), false, 0);
+      sums.write(on, std::vector<float>(count, NAN));
+      MatmulRequest request = problem.request;
+      request.epilogue =
+          ofLhs ? plan::Epilogue::sum_lhs : plan::Epilogue::sum_rhs;
+      request.aux = sums.view;
+      request.aux->shape = {int64_t(count)};
+      request.aux->strides = {1};
+      run(request, adds);
+      expectNear(result(), [&](size_t i) { return problem.expected(i, adds); });
+      expectNear(sums.read(on, count), [&](size_t i) {
+        double sum = 0;
+        for (size_t j = 0; j < k; ++j)
+          sum += ofLhs ? problem.lhsValues[i * k + j]
+                       : problem.rhsValues[j * count + i];
+        return sum;
+      });
+    }
+}
+
+std::vector<Case> epilogueCases() {
+  std::vector<Case> cases;
+  for (auto [in, out] :
+       {std::pair(DType::f32, DType::f32), std::pair(DType::bf16, DType::bf16),
+        std::pair(DType::bf16, DType::f32)})
+    for (int bits = 0; bits < 8; ++bits) {
+      Case c{1,
+             12,
+             32,
+             19,
+             in,
+             out,
+             bool(bits & 1),
+             bool(bits & 2),
+             bool(bits & 4)};
+      cases.push_back(c);
+      c.padding = 5, c.n = 21, c.m = 600;
+      cases.push_back(c);
+      c.bias = true;
+      if (!c.dstTransposed)
+        cases.push_back(c);
+    }
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(All, Epilogues, ::testing::ValuesIn(epilogueCases()));
+
+TEST(BlasLt, RefusesEpiloguesThatTheLibraryLacks) {
+  TestDevice on;
+  auto blas = BlasLt::create(*on.driver, on.device);
+  expectOk(blas.status());
+  Problem problem(on, {1, 16, 32, 16, DType::bf16, DType::bf16});
+  Matrix aux(on, DType::bf16, 1, 16, 32, false, 0);
+  constexpr auto unimplemented = absl::StatusCode::kUnimplemented,
+                 invalid = absl::StatusCode::kInvalidArgument;
+  auto textOf = [&](plan::Epilogue epilogue, auto change,
+                    absl::StatusCode code = unimplemented) {
+    MatmulRequest request = problem.request;
+    request.epilogue = epilogue;
+    request.aux = aux.view;
+    change(request);
+    return refusal(**blas, request, code);
+  };
+  using plan::Epilogue;
+  EXPECT_HAS(textOf(Epilogue::gelu, [](auto &r) { r.aux->strides[1] = 36; }),
+             "expected dense rows a multiple of 8 elements apart");
+  EXPECT_HAS(textOf(Epilogue::gelu, [](auto &r) { r.aux->address += 8; }),
+             "from a multiple of 16 bytes on");
+  EXPECT_HAS(textOf(Epilogue::gelu, [](auto &r) { r.aux->dtype = DType::f32; }),
+             "expected the type of dst, bf16");
+  EXPECT_HAS(
+      textOf(
+          Epilogue::gelu_grad, [](auto &r) { r.aux->shape[2] = 16; }, invalid),
+      "expected shape [1, 16, 32]");
+  EXPECT_HAS(textOf(Epilogue::gelu_grad,
+                    [](auto &r) { r.dst.strides = {512, 1, 16}; }),
+             "expected dense rows beside a GELU");
+  auto sums = [](auto &r) {
+    r.aux->shape = {16};
+    r.aux->strides = {1};
+  };
+  EXPECT_HAS(textOf(Epilogue::sum_rhs, sums), "expected 32 dense sums");
+  EXPECT_HAS(textOf(Epilogue::sum_lhs,
+                    [&](auto &r) {
+                      sums(r);
+                      r.aux->dtype = DType::f32;
+                    }),
+             "expected 16 dense sums of dst's type, bf16");
+  // What the heuristics have nothing for.
+  ::setenv("MESHWORK_EMULATOR_BLAS_WITHOUT", "4,160", 1);
+  std::string text = textOf(Epilogue::gelu, [](auto &) {});
+  ::unsetenv("MESHWORK_EMULATOR_BLAS_WITHOUT");
+  EXPECT_HAS(text, "GELU_AUX aux 32x16/32");
+  EXPECT_HAS(text, "compiled with target.epilogues = \"never\"");
+}
+
 /// What runs is what was fastest: a split sum has other bits than a whole one.
 TEST(BlasLt, KeepsTheFastest) {
   TestDevice on;
