@@ -8,9 +8,9 @@ using namespace meshwork::transformer;
 static LogicalResult verifyLetters(ProductOp op, const Equation &equation) {
   llvm::SmallDenseMap<char, std::pair<int64_t, StringAttr>> letters;
   using Term = std::pair<StringRef, Value>;
-  for (auto [term, value] : {Term(equation.lhs, op.getLhs()),
-                             Term(equation.rhs, op.getRhs()),
-                             Term(equation.result, op.getResult())}) {
+  for (auto [term, value] :
+       {Term(equation.lhs, op.getLhs()), Term(equation.rhs, op.getRhs()),
+        Term(equation.result, op.getResult())}) {
     auto type = tensorType(value);
     if (static_cast<int64_t>(term.size()) != type.getRank())
       return op.emitOpError() << "(C1) term \"" << term << "\" has "
@@ -19,9 +19,8 @@ static LogicalResult verifyLetters(ProductOp op, const Equation &equation) {
       std::pair<int64_t, StringAttr> dim(type.getDimSize(i),
                                          dimsOf(type).getNames()[i]);
       if (!letters.try_emplace(letter, dim).second && letters[letter] != dim)
-        return op.emitOpError()
-               << "(C1) letter '" << std::string(1, letter)
-               << "' is two different dims";
+        return op.emitOpError() << "(C1) letter '" << std::string(1, letter)
+                                << "' is two different dims";
     }
   }
   for (char c : equation.lhs)
@@ -38,12 +37,11 @@ static LogicalResult verifyInputs(ProductOp op) {
     auto bias = tensorType(op.getBias());
     bool fits = op.getEpilogue() == Epilogue::gelu &&
                 bias.getRank() < result.getRank() &&
-                bias.getShape() ==
-                    result.getShape().take_back(bias.getRank());
+                bias.getShape() == result.getShape().take_back(bias.getRank());
     if (!fits)
-      return op.emitOpError() << "(C2) has a bias of " << bias
-                              << ", expected the last dims of " << result
-                              << " beside gelu only";
+      return op.emitOpError()
+             << "(C2) has a bias of " << bias << ", expected the last dims of "
+             << result << " beside gelu only";
   }
   if ((op.getInput() != nullptr) == isGradient &&
       (!isGradient || op.getInput().getType() == result))
@@ -59,8 +57,7 @@ static RankedTensorType sumsOf(Value operand, StringRef term, StringRef result,
                                Type element) {
   auto type = tensorType(operand);
   SmallVector<int64_t> shape = {1};
-  SmallVector<StringAttr> names = {
-      StringAttr::get(type.getContext(), "chunk")};
+  SmallVector<StringAttr> names = {StringAttr::get(type.getContext(), "chunk")};
   for (auto [i, letter] : llvm::enumerate(term))
     if (result.contains(letter)) {
       shape.push_back(type.getDimSize(i));
@@ -89,8 +86,8 @@ static LogicalResult verifyAux(ProductOp op, const Equation &equation) {
                       result.getElementType());
     break;
   }
-  bool fits = op.getAux() ? op.getAux().getType() == expected
-                          : isOptional || !expected;
+  bool fits =
+      op.getAux() ? op.getAux().getType() == expected : isOptional || !expected;
   if (fits)
     return success();
   InFlightDiagnostic error = op.emitOpError() << "(C3) has ";

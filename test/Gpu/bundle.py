@@ -90,7 +90,8 @@ def timed_plans(out):
     for name, case in cases.TIMED.items():
         spec = sections({"dp": 1}, case["batch"], case["batch"], cases.SEQUENCE, "bf16", "cuda",
                         "native", recompute={"policy": case["recompute"]},
-                        precision=cases.PRECISIONS[case.get("precision", "bf16")])
+                        precision=cases.PRECISIONS[case.get("precision", "bf16")],
+                        target={"epilogues": case.get("epilogues", "auto")})
         config = cases.config(example(case["from"]), case["changes"])
         compile_plan(out, f"timed-{name}", config, spec)
         (out / "configs" / f"{name}.json").write_text(json.dumps(config))

@@ -29,6 +29,8 @@ LLAMA_1B = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers":
             "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
 TIMED = {
     "gpt2-124m": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none"},
+    "gpt2-124m-apart": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none",
+                        "epilogues": "never", "against": "gpt2-124m"},
     "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "recompute": "selective"},
     "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective"},
     "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",

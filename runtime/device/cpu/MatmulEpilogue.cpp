@@ -78,8 +78,8 @@ void MatmulEpilogue::applyGelu(ThreadTeam &team, std::byte *arena) const {
     for (int64_t row = begin; row < end; ++row)
       for (int64_t i = 0; i < columns; ++i) {
         int64_t at = row * dst.strides[1] + i * dst.strides[2];
-        float x = load(input, from,
-                       row * input.strides[1] + i * input.strides[2]);
+        float x =
+            load(input, from, row * input.strides[1] + i * input.strides[2]);
         store(dst, to, at,
               isGradient ? load(dst, to, at) * geluGradient(x) : gelu(x));
       }
@@ -92,15 +92,15 @@ void MatmulEpilogue::addUp(ThreadTeam &team, std::byte *arena) const {
   const std::byte *from = summed.in(arena);
   std::byte *to = aux.in(arena);
   int64_t count = summed.shape[1], depth = summed.shape[2];
-  team.parallelFor((count + block - 1) / block,
-                   [&](int64_t begin, int64_t end, int) {
+  team.parallelFor((count + block - 1) / block, [&](int64_t begin, int64_t end,
+                                                    int) {
     for (int64_t first = begin * block; first < end * block; first += block) {
       int64_t last = std::min(first + block, count);
       double sums[block] = {};
       for (int64_t k = 0; k < depth; ++k)
         for (int64_t i = first; i < last; ++i)
-          sums[i - first] += load(
-              summed, from, i * summed.strides[1] + k * summed.strides[2]);
+          sums[i - first] +=
+              load(summed, from, i * summed.strides[1] + k * summed.strides[2]);
       for (int64_t i = first; i < last; ++i)
         store(aux, to, i * aux.strides[0], static_cast<float>(sums[i - first]));
     }
