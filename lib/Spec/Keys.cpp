@@ -347,7 +347,7 @@ void addTargetKeys(std::vector<Key> &keys) {
       [](Spec &s, const std::string &t) { s.mergeLaunches = t; },
       [](const Spec &s) { return s.mergeLaunches; }));
   keys.push_back(choice(
-      "target", "epilogues", {"auto", "never"},
+      "target", "epilogues", {"auto", "always", "never"},
       [](Spec &s, const std::string &t) { s.epilogues = t; },
       [](const Spec &s) { return s.epilogues; }));
   keys.push_back(memoryPerRank());

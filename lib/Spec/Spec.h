@@ -88,7 +88,8 @@ struct Spec {
   std::string arch = "native";
   /// auto: on a GPU | always | never: small kernels side by side in one launch
   std::string mergeLaunches = "auto";
-  /// auto: on a GPU, where they save memory traffic | never
+  /// auto: of bf16 on a GPU | always | never: by products, where that saves
+  /// memory traffic
   std::string epilogues = "auto";
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
   std::vector<CollectiveBudget> collectives; // nor one that breaks one of these

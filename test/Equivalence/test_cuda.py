@@ -44,7 +44,8 @@ class Cuda(Agreement):
         cls.addClassCleanup(cls.space.close)
 
     def run_on(self, device, config, layout, weights, steps=1, options=(), **sections):
-        sections.update(GPU if device == "cuda" else {})
+        if device == "cuda":
+            sections["target"] = {**GPU["target"], **sections.get("target", {})}
         plan = self.space.compile(config, spec(*layout, **sections))
         if device == "cuda" and np.prod(list(layout[0].values())) > 1:
             options = ["--share-gpu", *options]
@@ -53,7 +54,7 @@ class Cuda(Agreement):
     def check(self, config, layout, **sections):
         weights = self.space.save_weights(self.random_weights(config))
         limits = {n: APPROXIMATE * x for n, x in self.gradient_limits(config).items()}
-        base = self.run_on("cpu", config, ONE, weights, **sections)
+        base = self.run_on("cpu", config, ONE, weights, **{k: v for k, v in sections.items() if k != "target"})
         run = self.run_on("cuda", config, layout, weights, **sections)
         self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
         found, expected = run.gradients, base.gradients
@@ -158,15 +159,31 @@ class Cuda(Agreement):
         layers = config["n_layer"]
         tensor_parallel = ({"dp": 1, "fsdp": 1, "tp": 2}, False, 0)
         for policy, gelu in (("none", layers), ("selective", layers), ("full", 2 * layers)):
-            recompute = {"recompute": {"policy": policy}}
+            options = {"recompute": {"policy": policy}, "target": {**GPU["target"], "epilogues": "always"}}
             for layout in (ONE, LAYOUTS[0], tensor_parallel, LAYOUTS[3]):
                 with self.subTest(policy, layout=layout):
-                    found = self.epilogues(self.space.compile(config, spec(*layout, **recompute, **GPU)))
+                    found = self.epilogues(self.space.compile(config, spec(*layout, **options)))
                     self.assertEqual((found["gelu"], found["gelu_grad"]), (gelu, layers))
                     self.assertGreaterEqual(found["sum_rhs"], 2 * layers)
-                    self.check(config, layout, **recompute)
-        for target in ({**GPU["target"], "epilogues": "never"}, {"device": "cpu"}):
-            self.assertEqual(self.epilogues(self.space.compile(GPT2, spec(*ONE, target=target))), {})
+                    self.check(config, layout, **options)
+
+    def test_where_products_have_epilogues(self):
+        """By default in bf16 on a GPU; elsewhere when told to."""
+        bf16, f32, cpu = {"compute": "bf16"}, {"compute": "f32"}, {"device": "cpu"}
+        for target, precision, has in ((GPU["target"], bf16, True), (GPU["target"], f32, False), (cpu, bf16, False),
+                                       ({**GPU["target"], "epilogues": "never"}, bf16, False),
+                                       ({**cpu, "epilogues": "always"}, f32, True)):
+            with self.subTest(target=target, precision=precision):
+                plan = self.space.compile(GPT2, spec(*ONE, target=target, precision=precision))
+                self.assertEqual(bool(self.epilogues(plan)), has)
+
+    def test_epilogues_on_the_cpu(self):
+        weights = self.space.save_weights(self.random_weights(GPT2))
+        limits = {n: APPROXIMATE * x for n, x in self.gradient_limits(GPT2).items()}
+        apart, within = [self.run_on("cpu", GPT2, ONE, weights, target={"device": "cpu", "epilogues": x})
+                         for x in ("never", "always")]
+        for name, limit in limits.items():
+            self.assertLess(np.linalg.norm(within.gradients[name] - apart.gradients[name]), limit, name)
 
     def test_epilogues_in_bf16(self):
         """With and without: a GELU of a sum before it is rounded, sums rounded once more."""
@@ -188,7 +205,7 @@ class Cuda(Agreement):
     def test_a_library_without_an_epilogue(self):
         """It says what was asked, and what to compile instead."""
         with tools.Workspace(**emulated(MESHWORK_EMULATOR_BLAS_WITHOUT="164")) as space:
-            plan = space.compile(GPT2, spec(*ONE, **GPU))
+            plan = space.compile(GPT2, spec(*ONE, **GPU, precision={"compute": "bf16"}))
             done = space.call("meshwork-run", plan, "--data", space.tokens(CORPUS), "--data-type", "u16", "--steps", 1)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("GELU_AUX_BIAS", done.stderr)
