@@ -148,8 +148,8 @@ transform::ExpandHeadPassOptions headOn(spec::Device device) {
 
 /// Of f32, nobody has seen cuBLASLt do all of them.
 bool foldsEpilogues(const spec::Spec &spec) {
-  bool isKnown = spec.device == spec::Device::cuda &&
-                 spec.compute == spec::Type::bf16;
+  bool isKnown =
+      spec.device == spec::Device::cuda && spec.compute == spec::Type::bf16;
   return spec.epilogues == "always" || (spec.epilogues == "auto" && isKnown);
 }
 
