@@ -32,8 +32,9 @@ bool unpack(const std::string &packed, std::vector<uint32_t> &numbers,
   if (size > (packed.size() - sizeof(size)) / sizeof(uint32_t))
     return false;
   numbers.resize(size);
-  std::memcpy(numbers.data(), packed.data() + sizeof(size),
-              size * sizeof(uint32_t));
+  // Where there are none, memcpy may not be given their place.
+  std::copy_n(packed.data() + sizeof(size), size * sizeof(uint32_t),
+              reinterpret_cast<char *>(numbers.data()));
   text = packed.substr(sizeof(size) * (size_t{size} + 1));
   return true;
 }
