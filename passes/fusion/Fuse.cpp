@@ -156,20 +156,23 @@ private:
     return std::max<int64_t>(1, cluster.space.getNumElements() / leastElements);
   }
 
+  /// One number for all sums of a cluster: that of the widest.
   void setChunks(DimsAttr rows) {
-    int64_t numRows = 1;
+    int64_t numRows = 1, columns = 1;
     for (StringAttr name : rows.getNames())
       numRows *= cluster.space.getDimSize(dimsOf(cluster.space).find(name));
-    for (Value root : cluster.roots) {
-      Value result = resultOf(root);
-      if (result == root)
-        continue;
+    SmallVector<Value> sums;
+    for (Value root : cluster.roots)
+      if (Value result = resultOf(root); result != root) {
+        sums.push_back(result);
+        auto shape = tensorType(result).getShape().drop_front();
+        columns = std::max(columns, ShapedType::getNumElements(shape));
+      }
+    int64_t chunks = std::min({numRows, maxChunks(columns), mostParts()});
+    for (Value result : sums) {
       auto type = tensorType(result);
       SmallVector<int64_t> shape(type.getShape());
-      int64_t columns = 1;
-      for (int64_t size : type.getShape().drop_front())
-        columns *= size;
-      shape[0] = std::min({numRows, maxChunks(columns), mostParts()});
+      shape[0] = chunks;
       result.setType(RankedTensorType::get(shape, type.getElementType(),
                                            type.getEncoding()));
     }

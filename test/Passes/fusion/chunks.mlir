@@ -50,3 +50,14 @@ func.func @few(%x: tensor<8x32xf32, #se>) {
   transformer.accumulate loss "", %g : tensor<f32>
   return
 }
+
+// Sums of one kernel, of columns and of everything, have as many as the widest.
+// CHECK-LABEL: func.func @both
+// CHECK: transformer.fused {{.*}} -> tensor<4x256xf32, {{.*}}>, tensor<4xf32,
+func.func @both(%x: tensor<4096x256xf32, #se>) {
+  %g = transformer.reduce add %x over <sequence> : tensor<4096x256xf32, #se> -> tensor<256xf32, #e>
+  %n = transformer.reduce add %x over <sequence, embed> : tensor<4096x256xf32, #se> -> tensor<f32>
+  transformer.accumulate gradient "b", %g : tensor<256xf32, #e>
+  transformer.accumulate loss "", %n : tensor<f32>
+  return
+}
