@@ -1,5 +1,6 @@
 // What plan::Matmul does beside a product (Plan.fbs, Epilogue), here after it:
-// plans for a CPU have none, those for a GPU that are compared with a CPU do.
+// for plans for a GPU that are compared with a CPU, and those told to have
+// them.
 #pragma once
 
 #include "meshwork/Plan/Plan.h"

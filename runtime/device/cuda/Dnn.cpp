@@ -8,12 +8,10 @@ namespace meshwork::runtime::cuda {
 void DnnNotes::runs() {
   std::lock_guard<std::mutex> lock(mutex);
   ++run;
-  ++all;
 }
 
 void DnnNotes::leaves(absl::string_view instruction, const std::string &why) {
   std::lock_guard<std::mutex> lock(mutex);
-  ++all;
   Left &one = left[why];
   if (one.count++ == 0)
     one.first = std::string(instruction);
@@ -21,6 +19,9 @@ void DnnNotes::leaves(absl::string_view instruction, const std::string &why) {
 
 std::string DnnNotes::text() const {
   std::lock_guard<std::mutex> lock(mutex);
+  int all = run;
+  for (const auto &[why, one] : left)
+    all += one.count;
   if (all == 0)
     return "";
   std::string text = absl::StrCat("cuDNN ran ", run, " of ", all,

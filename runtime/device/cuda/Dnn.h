@@ -28,7 +28,7 @@ private:
     std::string first; // instruction
   };
   mutable std::mutex mutex;
-  int run = 0, all = 0;
+  int run = 0;
   std::map<std::string, Left> left; // by reason
 };
 
