@@ -3,10 +3,11 @@
 
     test/run.py [STAGE...]     all of: format ctest lit equivalence endtoend asan
 
-The last line is "N passed, M failed", with ", K skipped" when tests were. A stage that
-breaks off, or finds no test at all, counts as a failure. Exit code 0 only without any.
+The last line is "N passed, M failed", with ", K skipped" when tests were; above it stands
+again what the failed ones printed. A stage that breaks off, or finds no test at all, counts
+as a failure. Exit code 0 only without any.
 """
-import collections
+import dataclasses
 import os
 import pathlib
 import re
@@ -23,8 +24,24 @@ LIT = "/usr/lib/llvm-22/bin/lit"
 PYTHON = "/usr/bin/python3"
 STAGE_TIMEOUT_S = 2400  # A stage that hangs must not hang the machine that runs it.
 
-Count = collections.namedtuple("Count", "passed failed skipped")
-BROKEN = Count(0, 1, 0)
+SHOWN = 6000  # Characters of a failed test that stand again at the end.
+
+
+@dataclasses.dataclass
+class Result:
+    passed: int = 0
+    failed: list = dataclasses.field(default_factory=list)  # (name, what it printed)
+    skipped: int = 0
+
+    def __iadd__(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        return self
+
+
+def broken(name, why):
+    return Result(failed=[(name, why)])
 
 
 def call(command):
@@ -48,31 +65,32 @@ def call(command):
         timer.cancel()
 
 
-def checked(code, count):
-    """`count`, unless the process failed without a failed test, or ran none."""
-    if (code != 0 and count.failed == 0) or count.passed + count.failed == 0:
-        print(f"the stage ended with exit code {code} and {count}", flush=True)
-        return Count(count.passed, count.failed + 1, count.skipped)
-    return count
+def checked(code, result):
+    """`result`, unless the process failed without a failed test, or ran none."""
+    if (code != 0 and not result.failed) or result.passed + len(result.failed) == 0:
+        result += broken("stage", f"ended with exit code {code} and {result.passed} passed tests")
+    return result
 
 
-def googletest_counts(folder):
-    """Cases of each binary that left a report there, by the binary's name."""
-    counts = {}
-    for report in folder.glob("*.xml"):
-        root = xml.parse(report).getroot()
-        cases = list(root.iter("testcase"))
-        failed = sum(case.find("failure") is not None for case in cases)
-        skipped = sum(case.get("status") == "notrun" or case.find("skipped") is not None
-                      for case in cases)
-        counts[report.stem] = Count(len(cases) - failed - skipped, failed, skipped)
-    return counts
+def junit(cases):
+    """Of the cases of a report in JUnit's format."""
+    result = Result()
+    for case in cases:
+        failures = case.findall("failure")
+        if failures:
+            name = f"{case.get('classname')}.{case.get('name')}"
+            result.failed.append((name, "\n".join(x.text or x.get("message", "") for x in failures)))
+        elif case.get("status") == "notrun" or case.find("skipped") is not None:
+            result.skipped += 1
+        else:
+            result.passed += 1
+    return result
 
 
 def formatting():
     """One case: every tracked C++ file is as clang-format writes it."""
-    code, _ = call(["./dev", "format", "--check"])
-    return Count(int(code == 0), int(code != 0), 0)
+    code, text = call(["./dev", "format", "--check"])
+    return Result(passed=1) if code == 0 else broken("format", text)
 
 
 def ctest(build):
@@ -82,17 +100,21 @@ def ctest(build):
     reports.mkdir(parents=True)
     summary = reports / "ctest" / "summary.xml"
     summary.parent.mkdir()
-    code, _ = call(["env", f"GTEST_OUTPUT=xml:{reports}/", "ctest", "--test-dir", build, "-j2",
-                    "--output-on-failure", "--output-junit", summary])
+    code, text = call(["env", f"GTEST_OUTPUT=xml:{reports}/", "ctest", "--test-dir", build, "-j2",
+                       "--output-on-failure", "--output-junit", summary])
     if not summary.exists():
-        return BROKEN
-    cases, total = googletest_counts(reports), Count(0, 0, 0)
+        return broken(build, text)
+    total = Result()
     for test in xml.parse(summary).getroot().iter("testcase"):
-        passed = test.get("status") == "run"  # else "fail", or "notrun" without a binary
-        count = cases.pop(test.get("name"), Count(int(passed), 0, 0))
-        if not passed and count.failed == 0:  # A crash leaves no report of itself.
-            count = count._replace(failed=1)
-        total = Count(*map(sum, zip(total, count)))
+        name, passed = test.get("name"), test.get("status") == "run"  # else "fail", or "notrun"
+        report = reports / f"{name}.xml"
+        if report.exists():
+            result = junit(xml.parse(report).getroot().iter("testcase"))
+        else:
+            result = Result(passed=int(passed))
+        if not passed and not result.failed:  # A crash leaves no report of itself.
+            result += broken(name, test.findtext("system-out") or test.get("status"))
+        total += result
     return checked(code, total)
 
 
@@ -101,38 +123,35 @@ def lit():
     reports.mkdir(parents=True, exist_ok=True)
     summary = reports / "lit.junit"
     summary.unlink(missing_ok=True)
-    code, _ = call([LIT, "-sv", "-j2", "--xunit-xml-output", summary, "build/test"])
+    code, text = call([LIT, "-sv", "-j2", "--xunit-xml-output", summary, "build/test"])
     if not summary.exists():
-        return BROKEN
-    cases = list(xml.parse(summary).getroot().iter("testcase"))
-    failed = sum(case.find("failure") is not None for case in cases)
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    return checked(code, Count(len(cases) - failed - skipped, failed, skipped))
+        return broken("lit", text)
+    return checked(code, junit(xml.parse(summary).getroot().iter("testcase")))
 
 
 def unittests(folder):
-    code, text = call([PYTHON, "-m", "unittest", "discover", "-v", "-s", folder])
-    runs = list(re.finditer(r"^Ran (\d+) tests? in", text, re.M))
-    if not runs:
-        return BROKEN
-    ran = runs[-1]  # A test may have printed another one before.
-    result = text[ran.end():]
-
-    def number(word):
-        found = re.search(rf"\b{word}=(\d+)", result)
-        return int(found[1]) if found else 0
-    failed = number("failures") + number("errors") + number("unexpected successes")
-    skipped = number("skipped")
-    return checked(code, Count(max(0, int(ran[1]) - failed - skipped), failed, skipped))
+    # What tests print themselves is shown of those that fail.
+    code, text = call([PYTHON, "-m", "unittest", "discover", "--verbose", "--buffer", "-s", folder])
+    ends = list(re.finditer(r"^Ran (\d+) tests? in .*$", text, re.M))
+    if not ends:
+        return broken(folder, text)
+    ran = ends[-1]  # A test may have printed another one before.
+    skipped = re.search(r"\bskipped=(\d+)", text[ran.end():])
+    failed = re.findall(r"^={70}\n((?:FAIL|ERROR|UNEXPECTED SUCCESS): [^\n]*)\n(.*?)(?=^={70}$|\Z)",
+                        text[:ran.start()], re.M | re.S)
+    skipped = int(skipped[1]) if skipped else 0
+    return checked(code, Result(max(0, int(ran[1]) - len(failed) - skipped), failed, skipped))
 
 
 def asan():
     """The runtime and its readers with sanitizers; needs a build of its own."""
+    commands = [["ninja", "-C", "build-asan"]]
     if not (ROOT / "build-asan" / "build.ninja").exists():
-        if call(["cmake", "--preset", "asan"])[0] != 0:
-            return BROKEN
-    if call(["ninja", "-C", "build-asan"])[0] != 0:
-        return BROKEN
+        commands.insert(0, ["cmake", "--preset", "asan"])
+    for command in commands:
+        code, text = call(command)
+        if code != 0:
+            return broken("build-asan", text)
     return ctest("build-asan")
 
 
@@ -155,15 +174,24 @@ def main(names):
     for name in names or STAGES:
         print(f"\n== {name}", flush=True)
         start = time.monotonic()
-        count = STAGES[name]()
-        rows.append((name, count, time.monotonic() - start))
+        rows.append((name, STAGES[name](), time.monotonic() - start))
+    return show(rows)
+
+
+def show(rows):
+    """What failed, a line for each stage, and the sum. The exit code."""
+    total = Result()
+    for stage, result, _ in rows:
+        for name, text in result.failed:
+            print(f"\n== failed in {stage}: {name}\n{text.strip()[-SHOWN:]}")
+        total += result
     print()
-    for name, count, seconds in rows:
-        print(f"{name:12} {count.passed:5} passed {count.failed:4} failed "
-              f"{count.skipped:4} skipped {seconds:7.0f} s")
-    passed, failed, skipped = (sum(column) for column in zip(*(row[1] for row in rows)))
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return 1 if failed else 0
+    for stage, result, seconds in rows:
+        print(f"{stage:12} {result.passed:5} passed {len(result.failed):4} failed "
+              f"{result.skipped:4} skipped {seconds:7.0f} s")
+    print(f"{total.passed} passed, {len(total.failed)} failed"
+          + (f", {total.skipped} skipped" if total.skipped else ""))
+    return 1 if total.failed else 0
 
 
 if __name__ == "__main__":

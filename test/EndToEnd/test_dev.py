@@ -61,17 +61,26 @@ class Runner(unittest.TestCase):
         self.space.write("t/test_x.py", "import os, unittest\nclass T(unittest.TestCase):\n"
                          + "".join(f"  def test_{i}(self): {line}\n"
                                    for i, line in enumerate(body)))
-        return tuple(self.run.unittests("t"))
+        return self.run.unittests("t")
+
+    def expect(self, result, passed, failed, skipped):
+        self.assertEqual((result.passed, len(result.failed), result.skipped), (passed, failed, skipped), result)
 
     def test_unittest_counts(self):
-        self.assertEqual(self.unittests(["pass", "self.fail()", "1 / 0", "self.skipTest('')"]),
-                         (1, 2, 1))
+        body = ["print('fine')", "print('seen'); self.fail('no')", "1 / 0", "self.skipTest('')",
+                "\n   with self.subTest(3): self.fail()"]
+        result = self.unittests(body)
+        self.expect(result, 1, 3, 1)
+        texts = dict(result.failed)
+        self.assertRegex(texts["FAIL: test_1 (test_x.T.test_1)"], r"(?s)AssertionError: no.*seen")
+        self.assertIn("ZeroDivisionError", texts["ERROR: test_2 (test_x.T.test_2)"])
+        self.assertNotIn("fine", str(texts))
 
     def test_a_crash_is_a_failure(self):
-        self.assertEqual(self.unittests(["pass", "os._exit(0)"]), (0, 1, 0))
+        self.expect(self.unittests(["pass", "os._exit(0)"]), 0, 1, 0)
 
     def test_no_test_is_a_failure(self):
-        self.assertEqual(self.unittests([]), (0, 1, 0))
+        self.expect(self.unittests([]), 0, 1, 0)
 
     def test_ctest_counts_crashes_and_missing_binaries(self):
         build = self.space.path / "b"
@@ -79,21 +88,34 @@ class Runner(unittest.TestCase):
         self.space.write("b/CTestTestfile.cmake",
                          "add_test(good true)\nadd_test(bad false)\n"
                          "add_test(gone /absent/binary)\nadd_test(crash sh -c \"kill -SEGV $$\")\n")
-        self.assertEqual(tuple(self.run.ctest("b")), (1, 3, 0))
+        result = self.run.ctest("b")
+        self.expect(result, 1, 3, 0)
+        self.assertEqual([name for name, _ in result.failed], ["bad", "gone", "crash"])
+
+    def test_reports_of_googletest_and_lit(self):
+        text = """<testsuites><testsuite><testcase name="a" classname="S" status="run"/>
+                  <testcase name="b" classname="S" status="run"><failure message="short">the whole</failure></testcase>
+                  <testcase name="c" classname="S" status="notrun"/><testcase name="d" classname="S"><skipped/></testcase>
+                  </testsuite></testsuites>"""
+        result = self.run.junit(self.run.xml.fromstring(text).iter("testcase"))
+        self.expect(result, 1, 1, 2)
+        self.assertEqual(result.failed, [("S.b", "the whole")])
 
     def test_exit_code_and_last_line(self):
         done = subprocess.run(
             ["/usr/bin/python3", str(shell.ROOT / "test" / "run.py"), "nonsense"],
             capture_output=True, text=True)
         self.assertEqual(done.returncode, shell.USAGE)
-        self.run.STAGES = {"a": lambda: self.run.Count(3, 0, 1),
-                           "b": lambda: self.run.Count(1, 2, 0)}
+        self.run.STAGES = {"a": lambda: self.run.Result(3, [], 1),
+                           "b": lambda: self.run.Result(1, [("T.one", "said 1"), ("T.two", "said 2")])}
         with contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertEqual(self.run.main([]), 1)
             self.assertEqual(self.run.main(["a"]), 0)
         lines = out.getvalue().splitlines()
         self.assertIn("4 passed, 2 failed, 1 skipped", lines)
         self.assertEqual(lines[-1], "3 passed, 0 failed, 1 skipped")
+        last = lines[lines.index("4 passed, 2 failed, 1 skipped") - 8:]
+        self.assertEqual(last[:5], ["== failed in b: T.one", "said 1", "", "== failed in b: T.two", "said 2"])
 
 
 if __name__ == "__main__":

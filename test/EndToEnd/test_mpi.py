@@ -4,16 +4,14 @@ import os
 import re
 import signal
 import subprocess
-import time
 import unittest
 
+from job import MPIRUN, Job
 from shell import BIN, CANNOT_CREATE, DATA, ENVIRONMENT, NO_INPUT, SPEC, Shell
 
 RETRY = 75
 RUN = str(BIN / "meshwork-run")
-MPIRUN = ["mpirun", "--oversubscribe"] # there may be fewer cores than ranks
 DATA_OPTIONS = ["--data", "README.md", "--tokenizer", "bytes"]
-FOREVER = [*DATA_OPTIONS, "--steps", "1000000", "--log-every", "1000000"]
 
 
 class Mpi(unittest.TestCase):
@@ -95,81 +93,31 @@ class Mpi(unittest.TestCase):
         self.expect(DATA, "all ranks stopped before the optimizer",
                     (4, "4.mwplan", *DATA_OPTIONS, "--steps", "50", "--lr", "1e30"))
 
-    def start(self, *options):
-        """A job that never ends; its process and its ranks' process ids, by rank."""
-        job = subprocess.Popen([*MPIRUN, "-n", "4", RUN, "4.mwplan", *FOREVER, "--metrics", "forever.jsonl", *options],
-                               cwd=self.shell.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               errors="replace", stdin=subprocess.DEVNULL, env=ENVIRONMENT)
-        self.addCleanup(job.kill)
-        metrics = self.shell.path / "forever.jsonl"
-        deadline = time.monotonic() + 60
-        while not metrics.exists() or metrics.read_text().count("\n") < 3:
-            self.assertLess(time.monotonic(), deadline, "the job does not start")
-            time.sleep(0.1)
-        children = children_of(job.pid)
-        ranks = {int(environment(pid)["OMPI_COMM_WORLD_RANK"]): pid for pid in children}
-        self.assertEqual(sorted(ranks), [0, 1, 2, 3])
-        return job, ranks
-
-    def finish(self, job, ranks, limit):
-        """The job's output; it ends in time and leaves nobody behind."""
-        start = time.monotonic()
-        output, _ = job.communicate(timeout=60)
-        self.assertLess(time.monotonic() - start, limit, output)
-        deadline = time.monotonic() + 2
-        while any(is_alive(pid) for pid in ranks.values()):
-            self.assertLess(time.monotonic(), deadline, "ranks are left behind")
-            time.sleep(0.05)
-        return output
+    def job(self, *options):
+        return Job(self, self.shell.path, 4, "4.mwplan", *DATA_OPTIONS, *options)
 
     def testAKilledRankEndsAllAndIsNamed(self):
-        (self.shell.path / "forever.jsonl").unlink(missing_ok=True)
-        job, ranks = self.start()
-        os.kill(ranks[2], signal.SIGKILL)
-        output = self.finish(job, ranks, 5)
+        job = self.job()
+        os.kill(job.pids[2], signal.SIGKILL)
+        code, output = job.finish()
         self.assertRegex(output, r"process rank 2 .* exited on signal 9")
-        self.assertNotEqual(job.returncode, 0)
+        self.assertNotEqual(code, 0)
 
     def testAStoppedRankIsNamedWithItsCollective(self):
-        (self.shell.path / "forever.jsonl").unlink(missing_ok=True)
-        job, ranks = self.start("--timeout", "2")
-        os.kill(ranks[1], signal.SIGSTOP)
-        output = self.finish(job, ranks, 8)
-        self.assertEqual(job.returncode, RETRY, output)
+        job = self.job("--timeout", "2")
+        os.kill(job.pids[1], signal.SIGSTOP)
+        code, output = job.finish()
+        self.assertEqual(code, RETRY, output)
         self.assertRegex(output, r"meshwork-run: error: rank 1 did not arrive at (all_reduce \".*\"|the end of a step.*)"
                                  r" within 2 s and does not answer")
         self.assertEqual(output.count("meshwork-run: error:"), 1, output)
 
     def testASignalEndsAfterTheStepAndSaves(self):
-        (self.shell.path / "forever.jsonl").unlink(missing_ok=True)
-        job, ranks = self.start("--save", "stopped.safetensors")
-        os.kill(ranks[3], signal.SIGTERM)
-        output = self.finish(job, ranks, 10)
-        self.assertEqual(job.returncode, 0, output)
+        job = self.job("--save", "stopped.safetensors")
+        os.kill(job.pids[3], signal.SIGTERM)
+        code, output = job.finish()
+        self.assertEqual(code, 0, output)
         self.assertTrue((self.shell.path / "stopped.safetensors").exists(), output)
-
-
-def children_of(parent):
-    """Of all threads of the launcher."""
-    found = []
-    for task in os.listdir(f"/proc/{parent}/task"):
-        with open(f"/proc/{parent}/task/{task}/children") as file:
-            found += file.read().split()
-    return [int(pid) for pid in found]
-
-
-def environment(pid):
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
-    return {key.decode(): value.decode(errors="replace") for key, _, value in entries}
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ process is killed."""
 import os
 import signal
 import subprocess
-import time
 import unittest
 
+from job import MPIRUN, Job
 from shell import BIN, ENVIRONMENT, Shell
 
 RETRY = 75
@@ -51,29 +51,21 @@ class Nccl(unittest.TestCase):
 
     def testSameBitsBetweenProcesses(self):
         shared = self.train("shared", RUN, "zero3.mwplan", "--share-gpu")
-        self.assertEqual(self.train("mpi", "mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan"), shared)
+        self.assertEqual(self.train("mpi", *MPIRUN, "-n", "2", RUN, "zero3.mwplan"), shared)
 
-    def signalOne(self, sent):
-        """Exit code and output of a job of which a process gets a signal."""
-        job = self.start("mpirun", "--oversubscribe", "-n", "2", RUN, "zero3.mwplan", *OPTIONS, "--steps", "1000000",
-                         "--timeout", "2")
-        try:
-            time.sleep(5)
-            children = subprocess.run(["ps", "--ppid", str(job.pid), "-o", "pid="], capture_output=True, text=True)
-            pids = [int(pid) for pid in children.stdout.split()]
-            self.assertEqual(len(pids), 2, children.stdout)
-            os.kill(pids[1], sent)
-            output, _ = job.communicate(timeout=100)
-        finally:
-            job.kill()
-        return job.returncode, output
+    def job(self, *options):
+        return Job(self, self.shell.path, 2, "zero3.mwplan", *OPTIONS, *options, env={**ENVIRONMENT, **EMULATED})
 
     def testJobEndsWithAKilledProcess(self):
-        code, output = self.signalOne(signal.SIGKILL)
+        job = self.job()
+        os.kill(job.pids[1], signal.SIGKILL)
+        code, output = job.finish()
         self.assertNotEqual(code, 0, output)
 
     def testJobEndsWithAStoppedProcess(self):
-        code, output = self.signalOne(signal.SIGSTOP)
+        job = self.job("--timeout", "4")
+        os.kill(job.pids[1], signal.SIGSTOP)
+        code, output = job.finish()
         self.assertEqual(code, RETRY, output)
         self.assertRegex(output, "rank 1 did not arrive at .* and does not answer: it is stopped, or cut off")
 
