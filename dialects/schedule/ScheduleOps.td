@@ -50,7 +50,7 @@ def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
   I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction1", 3>,
   I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>, I32EnumCase<"coordinate", 6>,
-  I32EnumCase<"extent", 7>]>;
+  I32EnumCase<"extent", 7>, I32EnumCase<"documents", 8>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
@@ -157,15 +157,15 @@ def Schedule_MatmulOp : Schedule_Instruction<"matmul",
 }
 def Schedule_AttentionOp : Schedule_Instruction<"attention",
     (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads,
-         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Variadic<AnyMemRef>:$random, AnyMemRef:$out, AnyMemRef:$lse),
-    "$q `,` $k `,` $v (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
+         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random, AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)", [AttrSizedOperandSegments]> {
   let summary = "Blockwise attention";
 }
 def Schedule_AttentionGradOp : Schedule_Instruction<"attention_grad",
     (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads, UnitAttr:$duplicated,
-         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Variadic<AnyMemRef>:$random,
+         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random,
          AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)", [AttrSizedOperandSegments]> {
   let summary = "Gradients of blockwise attention; `duplicated` where other ranks compute the same";
 }
 def Schedule_EmbeddingOp : Schedule_Instruction<"embedding", (ins AnyMemRef:$table, AnyMemRef:$ids, Optional<AnyMemRef>:$first_row, AnyMemRef:$out),

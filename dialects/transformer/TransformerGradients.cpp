@@ -53,9 +53,10 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
     return emitOpError("has no gradient through its log-sum-exp");
   auto grad = AttentionGradOp::create(
       builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
-      getQ(), getK(), getV(), getResult(), getLse(), gradients[0], getRandom(),
-      getCausalAttr(), getScaleAttr(), getWindowAttr(), getDropoutNameAttr(),
-      getDropoutRateAttr(), getTotalHeadsAttr(), UnitAttr());
+      getQ(), getK(), getV(), getResult(), getLse(), gradients[0],
+      getDocuments(), getRandom(), getCausalAttr(), getScaleAttr(),
+      getWindowAttr(), getDropoutNameAttr(), getDropoutRateAttr(),
+      getTotalHeadsAttr(), UnitAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();

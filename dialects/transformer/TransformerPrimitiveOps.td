@@ -243,37 +243,40 @@ def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, Declar
   let hasVerifier = 1; // C1
 }
 
-def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [
+def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
   let summary = "softmax(scale q k^T + mask) v, blockwise";
   let description = [{
     Query i sees key j when j <= i (`causal`) and i - j < window (if `window`
-    is positive). `heads` is a multiple of `kv_heads`; query head h reads key
+    is positive). Where several documents lie in one sequence, `documents` says
+    of each token at which position its own begins; query i then sees no key
+    before that (-transformer-separate-documents). `heads` is a multiple of `kv_heads`; query head h reads key
     head h / (heads / kv_heads). `lse` is each row's log-sum-exp, for the
     gradient. With `dropout_rate`, probabilities are dropped; the operands
     `random` are then seed, step and first sample. On a rank with some of the
     heads, the first one's number follows, and `total_heads` counts all.
     (C1) q is [batch, sequence, heads, head_dim], k and v [batch, sequence, kv_heads, head_dim]
          (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads;
-         `lse` is an f32 tensor [batch, heads, sequence].
+         `lse` is an f32 tensor [batch, heads, sequence]; `documents` an i32 tensor [batch, sequence], with `causal` only.
     (C2) 0 <= dropout_rate < 1; `random` has three `tensor<i32>` operands when the rate is positive, four with
          `total_heads`, or none in a model that is not decomposed yet; window >= 0; `scale` is finite.
     ```mlir
     %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
+    %p, %lse2 = transformer.attention %q, %k, %v documents(%begins : !tokens) causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Variadic<Transformer_IdTensor>:$random,
-    UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
+  let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Optional<Transformer_IdTensor>:$documents,
+    Variadic<Transformer_IdTensor>:$random, UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
     DefaultValuedAttr<I64Attr, "0">:$total_heads);
   let results = (outs Transformer_FloatTensor:$result, Transformer_FloatTensor:$lse);
-  let assemblyFormat = [{ $q `,` $k `,` $v (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
+  let assemblyFormat = [{ $q `,` $k `,` $v (`documents` `(` $documents^ `:` type($documents) `)`)? (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
     (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse) }];
   let hasVerifier = 1; // C1 C2
 }
 
-def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
+def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
   let summary = "Gradients of q, k and v; scores are computed again block by block";
   let description = [{
@@ -286,12 +289,13 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure,
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Transformer_FloatTensor:$result,
-    Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Variadic<Transformer_IdTensor>:$random,
+    Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Optional<Transformer_IdTensor>:$documents,
+    Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
     DefaultValuedAttr<I64Attr, "0">:$total_heads, UnitAttr:$duplicated);
   let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
-  let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`random` `(` $random^ `:` type($random) `)`)?
+  let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`documents` `(` $documents^ `:` type($documents) `)`)? (`random` `(` $random^ `:` type($random) `)`)?
     (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
     (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
     `->` type($dq) `,` type($dk) `,` type($dv) }];

@@ -65,9 +65,28 @@ template <typename Op> static LogicalResult verifyHeads(Op op) {
   return success();
 }
 
+template <typename Op> static LogicalResult verifyDocuments(Op op) {
+  if (!op.getDocuments())
+    return success();
+  auto q = tensorType(op.getQ());
+  auto wanted = namedType(
+      q.getShape().take_front(2),
+      DimsAttr::get(op.getContext(), dimsOf(q).getNames().take_front(2)),
+      IntegerType::get(op.getContext(), 32));
+  if (op.getDocuments().getType() != wanted)
+    return op.emitOpError()
+           << "(C1) documents is " << op.getDocuments().getType()
+           << ", expected " << wanted;
+  if (!op.getCausal())
+    return op.emitOpError()
+           << "(C1) has documents but is not causal; where a document ends is "
+              "not said, so a query would see those that follow";
+  return success();
+}
+
 template <typename Op>
 static LogicalResult verifyAttention(Op op, bool mayLackRandom) {
-  if (failed(verifyHeads(op)))
+  if (failed(verifyHeads(op)) || failed(verifyDocuments(op)))
     return failure();
   double rate = op.getDropoutRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))

@@ -17,8 +17,11 @@ namespace {
 /// i, h, :]; it reads k[b, j, h / group, :].
 template <typename Op> class Pairs {
 public:
-  Pairs(Op op, const Tensor &q, const Tensor &k, RandomInputs random)
-      : q(q), k(k), batch(q.getDimSize(0)), sequence(q.getDimSize(1)),
+  /// `operands` are those of `op`; `documents` follow `before` of them.
+  Pairs(Op op, ArrayRef<Tensor> operands, size_t before, RandomInputs random)
+      : q(operands[0]), k(operands[1]),
+        documents(op.getDocuments() ? &operands[before] : nullptr),
+        batch(q.getDimSize(0)), sequence(q.getDimSize(1)),
         heads(q.getDimSize(2)), headDim(q.getDimSize(3)),
         group(heads / k.getDimSize(2)), window(op.getWindow()),
         causal(op.getCausal()), scale(op.getScale().convertToDouble()),
@@ -26,8 +29,9 @@ public:
         stream(randomStream(op.getDropoutName())), random(random),
         totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads) {}
 
-  bool sees(int64_t i, int64_t j) const {
-    return (!causal || j <= i) && (window == 0 || i - j < window);
+  bool sees(int64_t b, int64_t i, int64_t j) const {
+    return (!causal || j <= i) && (window == 0 || i - j < window) &&
+           (!documents || j >= documents->at({b, i}));
   }
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return scale * dot(q, {b, i, h}, k, {b, j, h / group});
@@ -58,6 +62,7 @@ public:
   }
 
   const Tensor &q, &k;
+  const Tensor *documents; // where each begins; null: one a sequence
   int64_t batch, sequence, heads, headDim, group, window;
   bool causal;
   double scale, rate;
@@ -70,21 +75,21 @@ public:
 Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
                  RandomInputs random) {
   const Tensor &v = operands[2];
-  Pairs pairs(op, operands[0], operands[1], random);
+  Pairs pairs(op, operands, 3, random);
   Tensor out = Tensor::zeros(op.getResult().getType());
   Tensor lse({pairs.batch, pairs.heads, pairs.sequence});
   forEachIndex(lse.getShape(), [&](ArrayRef<int64_t> index) {
     int64_t b = index[0], h = index[1], i = index[2];
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int64_t j = 0; j < pairs.sequence; ++j)
-      if (pairs.sees(i, j))
+      if (pairs.sees(b, i, j))
         largest = std::max(largest, pairs.score(b, h, i, j));
     for (int64_t j = 0; j < pairs.sequence; ++j)
-      if (pairs.sees(i, j))
+      if (pairs.sees(b, i, j))
         sum += std::exp(pairs.score(b, h, i, j) - largest);
     lse.at(index) = largest + std::log(sum);
     for (int64_t j = 0; j < pairs.sequence; ++j)
-      if (pairs.sees(i, j)) {
+      if (pairs.sees(b, i, j)) {
         double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));
         pairs.addTo(out, {b, i, h}, p * pairs.kept(b, h, i, j), v,
                     {b, j, h / pairs.group});
@@ -101,7 +106,7 @@ Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
                  RandomInputs random) {
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
   const Tensor &out = operands[3], &lse = operands[4], &gradient = operands[5];
-  Pairs pairs(op, q, k, random);
+  Pairs pairs(op, operands, 6, random);
   Tensor dq = Tensor::zeros(op.getDq().getType());
   Tensor dk = Tensor::zeros(op.getDk().getType());
   Tensor dv = Tensor::zeros(op.getDv().getType());
@@ -110,7 +115,7 @@ Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
     std::array<int64_t, 3> query = {b, i, h};
     double rowSum = pairs.dot(gradient, query, out, query);
     for (int64_t j = 0; j < pairs.sequence; ++j) {
-      if (!pairs.sees(i, j))
+      if (!pairs.sees(b, i, j))
         continue;
       std::array<int64_t, 3> key = {b, j, h / pairs.group};
       double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));

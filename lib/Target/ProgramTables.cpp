@@ -198,6 +198,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.causal = op.getCausal();
         entry.window = op.getWindow();
         entry.dropout = dropout(op);
+        entry.documents = view(op.getDocuments());
         result.Set(std::move(entry));
       })
       .Case([&](schedule::AttentionGradOp op) {
@@ -216,6 +217,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.causal = op.getCausal();
         entry.window = op.getWindow();
         entry.dropout = dropout(op);
+        entry.documents = view(op.getDocuments());
         result.Set(std::move(entry));
       })
       .Case([&](schedule::EmbeddingOp op) {

@@ -189,8 +189,8 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), *q, *k, *v, randomViews(op.getRandom()), *out,
-      *lse);
+      op.getTotalHeadsAttr(), *q, *k, *v, viewOrNone(op.getDocuments()),
+      randomViews(op.getRandom()), *out, *lse);
   return success();
 }
 
@@ -210,14 +210,14 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
       op.getTotalHeadsAttr(), op.getDuplicatedAttr(), *q, *k, *v, *out, *lse,
-      *dout, randomViews(op.getRandom()), *dq, *dk, *dv);
+      *dout, viewOrNone(op.getDocuments()), randomViews(op.getRandom()), *dq,
+      *dk, *dv);
   return success();
 }
 
-Value Lowering::viewOrNone(Value scalar) {
-  return scalar
-             ? Placement::view(builder, scalar.getLoc(), *placement.of(scalar))
-             : Value();
+Value Lowering::viewOrNone(Value value) {
+  return value ? Placement::view(builder, value.getLoc(), *placement.of(value))
+               : Value();
 }
 
 LogicalResult Lowering::lowerEmbedding(transformer::EmbeddingOp op) {

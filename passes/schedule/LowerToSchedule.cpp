@@ -77,8 +77,8 @@ void Lowering::zeroAtStepStart(const Place &place, const Twine &what) {
 }
 
 LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
-  constexpr StringRef names[] = {"tokens", "targets"};
-  for (auto [argument, name] : llvm::zip_equal(function.getArguments(), names))
+  constexpr StringRef names[] = {"tokens", "targets", "documents"};
+  for (auto [argument, name] : llvm::zip(function.getArguments(), names))
     placement.set(argument,
                   placement.persistent(name, BufferKind::input,
                                        tensorType(argument).getShape(),
@@ -172,8 +172,10 @@ void Lowering::describeState(func::FuncOp function) {
     InputOp::create(builder, program.getLoc(), coordinate.kind, view,
                     coordinate.axes, coordinate.size);
   }
-  input(InputKind::tokens, *placement.of(function.getArgument(0)));
-  input(InputKind::targets, *placement.of(function.getArgument(1)));
+  constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
+                                   InputKind::documents};
+  for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
+    input(kind, *placement.of(argument));
   input(InputKind::learning_rate,
         placement.stepInput(StepInput::learning_rate));
   input(InputKind::bias_correction1,
@@ -222,9 +224,10 @@ struct LowerToSchedulePass
     ModuleOp module = getOperation();
     auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"),
          update = module.lookupSymbol<func::FuncOp>("update");
-    if (!microbatch || !update || microbatch.getNumArguments() != 2) {
-      module.emitError() << "expected functions @microbatch of tokens and "
-                            "targets, and @update";
+    if (!microbatch || !update || microbatch.getNumArguments() < 2 ||
+        microbatch.getNumArguments() > 3) {
+      module.emitError() << "expected functions @microbatch of tokens, "
+                            "targets and maybe documents, and @update";
       return signalPassFailure();
     }
     auto builder = OpBuilder::atBlockBegin(module.getBody());

@@ -72,7 +72,7 @@ private:
   ::mlir::FailureOr<::mlir::Value> view(::mlir::Value value);
   /// Seed, step and first sample as one; then the first head, if there.
   ::llvm::SmallVector<::mlir::Value> randomViews(::mlir::ValueRange random);
-  ::mlir::Value viewOrNone(::mlir::Value scalar);
+  ::mlir::Value viewOrNone(::mlir::Value value);
   ::mlir::StringAttr sourceOf(::mlir::Operation *op);
   ::mlir::IntegerAttr i64(uint64_t value) {
     return builder.getI64IntegerAttr(static_cast<int64_t>(value));

@@ -53,10 +53,10 @@ StringRef parameterOf(Operation *op) {
 }
 
 std::string nameOf(Value value) {
+  constexpr const char *arguments[] = {"tokens", "targets", "documents"};
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getArgNumber() == 0 ? "tokens"
-           : argument.getArgNumber() == 1
-               ? "targets"
+    return argument.getArgNumber() < std::size(arguments)
+               ? arguments[argument.getArgNumber()]
                : "argument " + std::to_string(argument.getArgNumber());
   Operation *op = value.getDefiningOp();
   if (auto parameter = dyn_cast<transformer::ParameterOp>(op))

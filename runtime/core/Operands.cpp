@@ -23,6 +23,10 @@ void dropout(Visit visit, const plan::Dropout *dropout) {
   if (dropout && dropout->first_head() != plan::noView)
     in(visit, dropout->first_head(), "dropout.first_head");
 }
+void documents(Visit visit, uint32_t documents) {
+  if (documents != plan::noView)
+    in(visit, documents, "documents");
+}
 
 void visitLaunch(const plan::Launch &op, Visit visit) {
   uint32_t count = op.args() ? op.args()->size() : 0;
@@ -50,6 +54,7 @@ void visitAttention(const plan::Attention &op, Visit visit) {
   in(visit, op.q(), "q");
   in(visit, op.k(), "k");
   in(visit, op.v(), "v");
+  documents(visit, op.documents());
   dropout(visit, op.dropout());
   out(visit, op.out(), "out");
   out(visit, op.lse(), "lse");
@@ -61,6 +66,7 @@ void visitAttentionGrad(const plan::AttentionGrad &op, Visit visit) {
   in(visit, op.out(), "out");
   in(visit, op.lse(), "lse");
   in(visit, op.dout(), "dout");
+  documents(visit, op.documents());
   dropout(visit, op.dropout());
   out(visit, op.dq(), "dq");
   out(visit, op.dk(), "dk");

@@ -184,6 +184,21 @@ absl::Status checkDropout(const ProgramCheck &c, const plan::Dropout *dropout,
   return checkIndex(c, dropout->first_head(), "dropout.first_head");
 }
 
+template <typename Op>
+absl::Status checkDocuments(const ProgramCheck &c, const Op &op, int64_t batch,
+                            int64_t sequence) {
+  if (op.documents() == plan::noView)
+    return absl::OkStatus();
+  const ViewInfo &documents = c.views[op.documents()];
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(documents, "documents", plan::DType::i32, {batch, sequence}));
+  if (!documents.contiguous)
+    return bad("documents are ", describe(documents), ", expected no gaps");
+  if (!op.causal())
+    return bad("has documents but is not causal");
+  return absl::OkStatus();
+}
+
 /// What forward and backward share.
 template <typename Op>
 absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
@@ -205,6 +220,7 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
     return bad("scale is ", op.scale());
   if (op.window() < 0)
     return bad("window is ", op.window(), ", expected 0 or more");
+  MESHWORK_RETURN_IF_ERROR(checkDocuments(c, op, b, s));
   return checkDropout(c, op.dropout(), heads);
 }
 

@@ -69,6 +69,7 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   switch (input.kind()) {
   case plan::InputKind::tokens:
   case plan::InputKind::targets:
+  case plan::InputKind::documents:
     MESHWORK_RETURN_IF_ERROR(
         expectView(**view, name, plan::DType::i32,
                    {check.plan.micro_batch(), check.plan.sequence()}));

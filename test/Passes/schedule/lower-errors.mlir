@@ -1,6 +1,6 @@
 // RUN: meshwork-opt %s -split-input-file -schedule-lower -verify-diagnostics
 
-// expected-error@+1 {{expected functions @microbatch of tokens and targets, and @update}}
+// expected-error@+1 {{expected functions @microbatch of tokens, targets and maybe documents, and @update}}
 module {
 }
 
