@@ -48,6 +48,8 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   bind.sequence = spec.batch.sequence;
   bind.tokensPerStep = int64_t{spec.batch.global} * spec.batch.sequence;
   passes.addPass(transform::createBindPass(bind));
+  if (spec.batch.separateDocuments)
+    passes.addPass(transform::createSeparateDocumentsPass());
   // Autodiff knows primitive ops only; equal subexpressions (rotary tables) are
   // merged first so that it visits each once.
   passes.addPass(transform::createDecomposePass());

@@ -233,6 +233,14 @@ void addMeshKeys(std::vector<Key> &keys) {
                        [](Spec &s) -> uint32_t & { return s.batch.micro; }));
   keys.push_back(count("batch", "sequence",
                        [](Spec &s) -> uint32_t & { return s.batch.sequence; }));
+  keys.push_back(choice(
+      "batch", "documents", {"joined", "separate"},
+      [](Spec &s, const std::string &t) {
+        s.batch.separateDocuments = t == "separate";
+      },
+      [](const Spec &s) {
+        return s.batch.separateDocuments ? "separate" : "joined";
+      }));
   for (const char *dim :
        {"batch", "sequence", "residual_sequence", "embed", "heads", "kv_heads",
         "head_dim", "ffn", "vocab", "experts", "layers"})

@@ -49,6 +49,7 @@ struct Batch {
   uint32_t global = 0;   // sequences per optimizer step
   uint32_t micro = 0;    // sequences per microbatch and data-parallel rank
   uint32_t sequence = 0; // tokens
+  bool separateDocuments = false; // attention stays within each
 };
 
 struct Optimizer { // AdamW, decay decoupled

@@ -16,6 +16,16 @@ def BindPass : Pass<"transformer-bind", "::mlir::ModuleOp"> {
     Option<"tokensPerStep", "tokens-per-step", "int64_t", "1", "tokens that the loss is the mean of">];
 }
 
+def SeparateDocumentsPass : Pass<"transformer-separate-documents", "::mlir::ModuleOp"> {
+  let summary = "Keeps attention within the documents of a sequence";
+  let description = [{
+    Before: `@loss` of tokens and targets. After: it has a third argument, i32
+    of the same shape: at which position of the sequence the document of each
+    token begins. Each `attention` reads it, and must be causal.
+    `attention %q, %k, %v causal` becomes `attention %q, %k, %v documents(%begins) causal`.
+  }];
+}
+
 def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
   let summary = "Replaces model ops by primitive ops";
   let description = [{

@@ -107,7 +107,7 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
   std::fill(state.out, state.out + shape.queries.block * shape.d, 0.0f);
   const std::byte *q =
       ops.q.at(arena, sample, queryBlock * shape.queries.block, head);
-  BlockRange range = shape.keyBlocksFor(queryBlock);
+  BlockRange range = shape.keyBlocksFor(arena, sample, queryBlock);
   for (int64_t keyBlock = range.first; keyBlock < range.end; ++keyBlock)
     addKeys(shape.scoreBlock(arena, sample, head, queryBlock, keyBlock), state,
             scratch, q, sample, head, keyBlock, thread);
@@ -155,9 +155,9 @@ OperationOr makeAttention(const plan::Attention &op,
                           const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
-      shape,
-      attentionShapeOf(program, op.q(), op.k(),
-                       {op.scale(), op.causal(), op.window(), op.dropout()}));
+      shape, attentionShapeOf(program, op.q(), op.k(),
+                              {op.scale(), op.causal(), op.window(),
+                               op.dropout(), op.documents()}));
   ForwardOperands ops;
   auto get = [&](HeadTensor &to, uint32_t view, int64_t heads,
                  const char *role) -> absl::Status {

@@ -161,7 +161,7 @@ void AttentionGradOperation::runQueries(const GradScratch &scratch,
          ops.out.at(arena, sample, query, head), ops.out.ld(), rows, shape.d,
          scratch.delta);
   std::fill(scratch.dq, scratch.dq + rows * shape.d, 0.0f);
-  BlockRange range = shape.keyBlocksFor(queryBlock);
+  BlockRange range = shape.keyBlocksFor(arena, sample, queryBlock);
   for (int64_t block = range.first; block < range.end; ++block) {
     GradBlock grad;
     grad.block = shape.scoreBlock(arena, sample, head, queryBlock, block);
@@ -221,9 +221,9 @@ OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
                               const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
-      shape,
-      attentionShapeOf(program, op.q(), op.k(),
-                       {op.scale(), op.causal(), op.window(), op.dropout()}));
+      shape, attentionShapeOf(program, op.q(), op.k(),
+                              {op.scale(), op.causal(), op.window(),
+                               op.dropout(), op.documents()}));
   GradOperands ops;
   struct Wanted {
     HeadTensor &to;

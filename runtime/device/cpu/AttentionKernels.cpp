@@ -21,8 +21,10 @@ struct Columns {
 
 MESHWORK_INLINE Columns seenBy(const ScoreBlock &block, int64_t row) {
   int64_t padded = (block.columns + numLanes - 1) / numLanes * numLanes;
-  return {std::max<int64_t>(0, row + block.firstSeen),
-          std::min(block.columns, row + block.endSeen), padded};
+  int64_t first = std::max<int64_t>(0, row + block.firstSeen);
+  if (block.documents)
+    first = std::max(first, block.documents[row] - block.firstKey);
+  return {first, std::min(block.columns, row + block.endSeen), padded};
 }
 
 /// Writes `value` where the row does not look, up to the padded end.

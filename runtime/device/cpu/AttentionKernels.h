@@ -27,8 +27,11 @@ struct ScoreBlock {
   int64_t rows = 0, columns = 0, ld = 0;
   float *scores = nullptr; // products of q and k, unscaled; overwritten
   float scale = 1;
-  /// Row r sees the columns [r + firstSeen, r + endSeen), cut to the block.
+  /// Row r sees the columns [r + firstSeen, r + endSeen), cut to the block, of
+  /// which none is left of documents[r] - firstKey.
   int64_t firstSeen = 0, endSeen = 0;
+  const int32_t *documents = nullptr; // [rows]; null: all in one
+  int64_t firstKey = 0;               // column 0's position in the sequence
   /// Probabilities in the type of v, same ld; with f32 it may be `scores`.
   void *probabilities = nullptr;
   BlockDropout dropout;

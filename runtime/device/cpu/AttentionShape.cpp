@@ -44,6 +44,20 @@ absl::Status readDropout(const ProgramOnRank &program,
   return absl::OkStatus();
 }
 
+absl::Status readDocuments(const ProgramOnRank &program, uint32_t view,
+                           AttentionShape &shape) {
+  if (view == plan::noView)
+    return absl::OkStatus();
+  Tensor documents;
+  MESHWORK_ASSIGN_OR_RETURN(documents, tensorOf(program, view, "documents"));
+  MESHWORK_RETURN_IF_ERROR(expectType(documents, DType::i32, "documents"));
+  MESHWORK_RETURN_IF_ERROR(
+      expectShape(documents, {shape.batch, shape.sequence}, "documents"));
+  MESHWORK_RETURN_IF_ERROR(denseCount(documents, "documents").status());
+  shape.documents = std::move(documents);
+  return absl::OkStatus();
+}
+
 absl::Status checkAttributes(const AttentionAttributes &attributes) {
   if (!std::isfinite(attributes.scale) || attributes.scale == 0)
     return absl::InvalidArgumentError(absl::StrCat(
@@ -88,15 +102,28 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
   shape.window = std::min(attributes.window, shape.sequence);
   shape.queries = {shape.sequence, queryBlockRows};
   shape.keys = {shape.sequence, keyBlockColumns};
+  MESHWORK_RETURN_IF_ERROR(readDocuments(program, attributes.documents, shape));
   MESHWORK_RETURN_IF_ERROR(readDropout(program, attributes.dropout, shape));
   return shape;
 }
 
-BlockRange AttentionShape::keyBlocksFor(int64_t queryBlock) const {
+const int32_t *AttentionShape::documentsAt(std::byte *arena, int64_t sample,
+                                           int64_t query) const {
+  if (!documents)
+    return nullptr;
+  return reinterpret_cast<const int32_t *>(documents->in(arena)) +
+         sample * sequence + query;
+}
+
+BlockRange AttentionShape::keyBlocksFor(std::byte *arena, int64_t sample,
+                                        int64_t queryBlock) const {
   int64_t firstQuery = queryBlock * queries.block;
   int64_t endQuery = firstQuery + queries.lengthAt(queryBlock);
   int64_t firstKey =
       window > 0 ? std::max<int64_t>(0, firstQuery - window + 1) : 0;
+  // Positions where documents begin never fall, so the first query's is least.
+  if (const int32_t *begins = documentsAt(arena, sample, firstQuery))
+    firstKey = std::max<int64_t>(firstKey, *begins);
   int64_t endKey = causal ? endQuery : sequence;
   return {firstKey / keys.block, ceilDiv(endKey, keys.block)};
 }
@@ -114,6 +141,8 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
   block.scale = scale;
   block.firstSeen = window > 0 ? ahead - window + 1 : -farAway;
   block.endSeen = causal ? ahead + 1 : farAway;
+  block.documents = documentsAt(arena, sample, firstQuery);
+  block.firstKey = firstKey;
   if (!hasDropout)
     return block;
   const int32_t *state = reinterpret_cast<const int32_t *>(random.in(arena));

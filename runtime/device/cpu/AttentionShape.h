@@ -20,7 +20,8 @@ struct AttentionShape {
   DType dtype = DType::f32; // of everything but lse
   float scale = 1;
   bool causal = false;
-  int64_t window = 0; // 0: unlimited
+  int64_t window = 0;              // 0: unlimited
+  std::optional<Tensor> documents; // [batch, sequence], dense; absent: one each
   Cut queries, keys;
 
   bool hasDropout = false;
@@ -33,10 +34,16 @@ struct AttentionShape {
   int64_t groupSize() const { return heads / kvHeads; }
   int64_t bytes() const { return bytesOf(dtype); }
   /// Key blocks of which at least one key is seen by a query of the block.
-  BlockRange keyBlocksFor(int64_t queryBlock) const;
+  BlockRange keyBlocksFor(std::byte *arena, int64_t sample,
+                          int64_t queryBlock) const;
   /// Everything of `block` but its memory: sizes, visibility, dropout.
   ScoreBlock scoreBlock(std::byte *arena, int64_t sample, int64_t head,
                         int64_t queryBlock, int64_t keyBlock) const;
+
+private:
+  /// Where the documents of a sample's queries from `query` on begin, or null.
+  const int32_t *documentsAt(std::byte *arena, int64_t sample,
+                             int64_t query) const;
 };
 
 /// The attributes that Attention and AttentionGrad have in common.
@@ -45,6 +52,7 @@ struct AttentionAttributes {
   bool causal;
   int64_t window;
   const plan::Dropout *dropout;
+  uint32_t documents; // a view, or plan::noView
 };
 
 /// Settles the shape from q and k; checks attributes.

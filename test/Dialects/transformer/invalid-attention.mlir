@@ -73,3 +73,23 @@ func.func @f(%q: !q, %l: !lse) {
   %0:3 = transformer.attention_grad %q, %q, %q, %q, %l, %q scale 0.5 dropout "a" rate 0.5 : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
   return
 }
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+!begins = tensor<1x4xi32, #transformer.dims<batch, sequence>>
+func.func @f(%q: !q, %begins: !begins) {
+  // expected-error@+1 {{(C1) documents is 'tensor<1x4xi32, #transformer.dims<batch, sequence>>', expected 'tensor<1x8xi32, #transformer.dims<batch, sequence>>'}}
+  %0:2 = transformer.attention %q, %q, %q documents(%begins : !begins) causal scale 0.5 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+!begins = tensor<1x8xi32, #transformer.dims<batch, sequence>>
+func.func @f(%q: !q, %begins: !begins) {
+  // expected-error@+1 {{(C1) has documents but is not causal; where a document ends is not said, so a query would see those that follow}}
+  %0:2 = transformer.attention %q, %q, %q documents(%begins : !begins) scale 0.5 : !q, !q, !q -> !q, !lse
+  return
+}

@@ -99,7 +99,7 @@ func.func @products(%x: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %b: tens
 }
 
 // CHECK-LABEL: func.func @attention
-func.func @attention(%q: !q, %k: !kv, %v: !kv) {
+func.func @attention(%q: !q, %k: !kv, %v: !kv, %begins: tensor<1x8xi32, #transformer.dims<batch, sequence>>) {
   // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 : tensor<1x8x4x2xf32
   %0:2 = transformer.attention %q, %k, %v scale 0.5 : !q, !kv, !kv -> !q, !lse
   // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 5.000000e-01 window 4 dropout "a" rate 1.000000e-01 : tensor
@@ -114,6 +114,12 @@ func.func @attention(%q: !q, %k: !kv, %v: !kv) {
   // CHECK: transformer.attention_grad {{.*}} random(%[[SEED]], {{.*}} scale 5.000000e-01 window 4 dropout "a" rate 1.000000e-01
   %4:3 = transformer.attention_grad %q, %k, %v, %2#0, %2#1, %q random(%seed, %seed, %seed : tensor<i32>, tensor<i32>, tensor<i32>)
       scale 0.5 window 4 dropout "a" rate 0.1 : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
+  // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} documents(%[[BEGINS:.*]] : tensor<1x8xi32, #{{.*}}>) random(%[[SEED]], {{.*}}) causal
+  %6:2 = transformer.attention %q, %k, %v documents(%begins : tensor<1x8xi32, #transformer.dims<batch, sequence>>)
+      random(%seed, %seed, %seed : tensor<i32>, tensor<i32>, tensor<i32>) causal scale 0.5 dropout "a" rate 0.1 : !q, !kv, !kv -> !q, !lse
+  // CHECK: transformer.attention_grad {{.*}} documents(%[[BEGINS]] : tensor<1x8xi32, #{{.*}}>) causal
+  %7:3 = transformer.attention_grad %q, %k, %v, %6#0, %6#1, %q documents(%begins : tensor<1x8xi32, #transformer.dims<batch, sequence>>)
+      causal scale 0.5 : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
   // CHECK: transformer.rotary_table inverse_frequencies [1.000000e+00, 5.000000e-01] scale 1.000000e+00 : tensor<8x4xf32
   %5:2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<8x4xf32, #sd>
   return

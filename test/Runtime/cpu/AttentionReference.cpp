@@ -18,6 +18,15 @@ struct Heads {
   }
 };
 
+/// Where the document of query `i` of sample `b` begins.
+int64_t documentOf(const AttentionCase &c, int64_t b, int64_t i) {
+  int64_t begin = 0;
+  for (int64_t at : c.documents)
+    if (at + b <= i)
+      begin = at + b;
+  return begin;
+}
+
 /// One query's probabilities, and the factors of dropout.
 struct Row {
   Values p, keep;
@@ -29,8 +38,9 @@ struct Inputs {
   Values q, k, v, dout;
   Heads queries, keys;
 
-  bool sees(int64_t i, int64_t j) const {
-    return (!c.causal || j <= i) && (c.window == 0 || i - j < c.window);
+  bool sees(int64_t b, int64_t i, int64_t j) const {
+    return (!c.causal || j <= i) && (c.window == 0 || i - j < c.window) &&
+           j >= documentOf(c, b, i);
   }
 
   double keepFactor(int64_t b, int64_t h, int64_t i, int64_t j) const {
@@ -52,7 +62,8 @@ struct Inputs {
       double score = 0;
       for (int64_t e = 0; e < c.d; ++e)
         score += q[queries.at(b, i, h, e)] * k[keys.at(b, j, kv, e)];
-      row.p[j] = sees(i, j) ? score * static_cast<double>(c.scale) : -INFINITY;
+      row.p[j] =
+          sees(b, i, j) ? score * static_cast<double>(c.scale) : -INFINITY;
       row.keep[j] = keepFactor(b, h, i, j);
       largest = std::max(largest, row.p[j]);
     }
@@ -118,6 +129,7 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
   forward.causal = backward.causal = c.causal;
   forward.window = backward.window = c.window;
   addDropout();
+  addDocuments();
   if (c.empty)
     return;
   int64_t queryCount = countOf(queryShape);
@@ -169,6 +181,17 @@ void AttentionProblem::addDropout() {
       DType::i32, {3}, {double(seed), double(step), double(shape.firstSample)});
   forward.dropout = std::make_unique<plan::DropoutT>(dropout);
   backward.dropout = std::make_unique<plan::DropoutT>(dropout);
+}
+
+void AttentionProblem::addDocuments() {
+  if (shape.documents.empty())
+    return;
+  Values begins;
+  for (int64_t b = 0; b < shape.b; ++b)
+    for (int64_t i = 0; i < shape.s; ++i)
+      begins.push_back(static_cast<double>(documentOf(shape, b, i)));
+  forward.documents = backward.documents =
+      program.add(DType::i32, {shape.b, shape.s}, begins);
 }
 
 AttentionReference AttentionProblem::reference() const {

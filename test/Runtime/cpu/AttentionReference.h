@@ -11,10 +11,11 @@ struct AttentionCase {
   int64_t window = 0;
   float scale = 0.125f;
   DType dtype = DType::f32;
-  double rate = 0;         // of dropout
-  int32_t firstSample = 3; // global
-  bool fused = false;      // q, k, v are slices of one [b, s, 3, heads, d]
-  bool empty = false;      // no values are written
+  double rate = 0;                     // of dropout
+  int32_t firstSample = 3;             // global
+  std::vector<int64_t> documents = {}; // begin here too; b further in sample b
+  bool fused = false; // q, k, v are slices of one [b, s, 3, heads, d]
+  bool empty = false; // no values are written
 };
 
 struct AttentionReference {
@@ -35,6 +36,7 @@ private:
   void addOperands();
   void addFused();
   void addDropout();
+  void addDocuments();
 };
 
 } // namespace meshwork::runtime::test

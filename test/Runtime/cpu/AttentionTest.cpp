@@ -120,6 +120,74 @@ TEST(Attention, Dropout) {
                        .rate = 0.25});
 }
 
+TEST(Attention, Documents) {
+  std::vector<int64_t> cases[] = {{1}, {127, 128, 129}, {5, 6, 200, 256, 257}};
+  for (const std::vector<int64_t> &documents : cases)
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (int64_t window : {0, 40, 140}) {
+        SCOPED_TRACE(testing::Message()
+                     << "first " << documents[0] << " window " << window);
+        expectAttention({.b = 2,
+                         .s = 300,
+                         .heads = 4,
+                         .kvHeads = 2,
+                         .d = 32,
+                         .causal = true,
+                         .window = window,
+                         .dtype = dtype,
+                         .rate = window ? 0.1 : 0.0,
+                         .documents = documents});
+      }
+}
+
+/// All that a case computes.
+std::vector<Values> resultsOf(AttentionProblem &problem) {
+  EXPECT_TRUE(problem.program.run(problem.forward).ok());
+  EXPECT_TRUE(problem.program.run(problem.backward).ok());
+  std::vector<Values> results;
+  for (uint32_t view : {problem.forward.out, problem.backward.dq,
+                        problem.backward.dk, problem.backward.dv})
+    results.push_back(problem.program.read(view));
+  return results;
+}
+
+// Two documents that fill a sequence are what two sequences would be, to the
+// bit when blocks begin with them: no block of another document is computed.
+TEST(Attention, DocumentsAreLikeSequencesOfTheirOwn) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    AttentionProblem joined(
+        {.s = 256, .causal = true, .dtype = dtype, .documents = {128}});
+    AttentionProblem apart({.b = 2, .s = 128, .causal = true, .dtype = dtype});
+    EXPECT_EQ(resultsOf(joined), resultsOf(apart));
+    AttentionProblem open({.s = 256, .causal = true, .dtype = dtype});
+    EXPECT_NE(resultsOf(joined), resultsOf(open));
+  }
+}
+
+// What a first document holds does not matter to the second.
+TEST(Attention, HiddenBlocksAreNotRead) {
+  AttentionProblem problem({.s = 256, .causal = true, .documents = {128}});
+  int64_t width = problem.shape.heads * problem.shape.d;
+  for (uint32_t view : {problem.forward.k, problem.forward.v}) {
+    Values values = problem.program.read(view);
+    std::fill_n(values.begin(), 128 * width, NAN);
+    problem.program.write(view, values);
+  }
+  for (const Values &result : resultsOf(problem))
+    for (int64_t i = 128 * width; i < 256 * width; ++i)
+      ASSERT_FALSE(std::isnan(result[i])) << i;
+}
+
+// No plan can make attention read outside of its operands.
+TEST(Attention, DocumentsOutsideOfTheSequenceAreHarmless) {
+  for (double begin : {-5.0, 100000.0}) {
+    AttentionProblem problem({.s = 200, .causal = true, .documents = {1}});
+    problem.program.write(problem.forward.documents, Values(200, begin));
+    EXPECT_TRUE(problem.program.run(problem.forward).ok());
+    EXPECT_TRUE(problem.program.run(problem.backward).ok());
+  }
+}
+
 TEST(Attention, NegativeScale) {
   expectAttention({.s = 150, .causal = true, .scale = -0.3f});
 }
@@ -315,6 +383,10 @@ TEST(Attention, RefusesBadShapes) {
   EXPECT_EQ(problem.program.run(op).message(),
             "instruction \"under.test\" (Attention): window is -1, expected 0 "
             "(unlimited) or more");
+  op = problem.forward;
+  op.documents = problem.program.add(DType::i32, {1, 7});
+  EXPECT_NE(problem.program.run(op).message().find("documents"),
+            std::string::npos);
 }
 
 TEST(Attention, ExponentialIsWithinTwoUlp) {

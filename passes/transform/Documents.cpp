@@ -1,0 +1,50 @@
+// Keeps attention within documents: where each begins comes in as a third
+// argument, beside tokens and targets.
+#include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/Passes.h"
+
+using namespace mlir;
+namespace meshwork::transform {
+#define GEN_PASS_DEF_SEPARATEDOCUMENTSPASS
+#include "passes/transform/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+struct SeparateDocumentsPass
+    : impl::SeparateDocumentsPassBase<SeparateDocumentsPass> {
+  /// Adds the argument, of the tokens' type.
+  static Value addArgument(func::FuncOp loss) {
+    Type type = loss.getArgument(0).getType();
+    unsigned position = loss.getNumArguments();
+    (void)loss.insertArgument(position, type, {}, loss.getLoc());
+    return loss.getArgument(position);
+  }
+
+  void runOnOperation() override {
+    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
+    if (!loss || loss.getNumArguments() != 2) {
+      getOperation().emitError()
+          << "expected a function @loss of tokens and targets";
+      return signalPassFailure();
+    }
+    Value documents = addArgument(loss);
+    bool fine = true;
+    loss.walk([&](AttentionOp op) {
+      if (op.getCausal())
+        return op.getDocumentsMutable().assign(documents);
+      op.emitOpError("is not causal, and would see the documents that follow; "
+                     "set batch.documents to \"joined\"");
+      fine = false;
+    });
+    if (fine && documents.use_empty()) {
+      loss.emitError("has no attention that documents could be separate for; "
+                     "set batch.documents to \"joined\"");
+      fine = false;
+    }
+    if (!fine)
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace meshwork::transform
