@@ -114,12 +114,24 @@ collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
 }
 
 SmallVector<Tensor> microbatchOf(const Compiled &compiled,
-                                 const std::pair<Tensor, Tensor> &whole,
+                                 const std::vector<Tensor> &whole,
                                  int64_t rank) {
-  auto part = [&](const Tensor &tensor, unsigned i) {
-    return partOf(tensor, compiled.mesh, compiled.arguments[i], rank);
-  };
-  return {part(whole.first, 0), part(whole.second, 1)};
+  SmallVector<Tensor> parts;
+  for (auto [tensor, layout] : llvm::zip_equal(whole, compiled.arguments))
+    parts.push_back(partOf(tensor, compiled.mesh, layout, rank));
+  return parts;
+}
+
+/// Documents of one to three tokens, other ones in each sample.
+Tensor randomDocuments(const std::vector<int64_t> &shape, unsigned seed) {
+  Tensor begins(shape), dice = randomTensor(shape, seed, 0, 1);
+  for (int64_t i = 0; i < begins.size(); ++i) {
+    int64_t position = i % shape[1];
+    bool begin = position == 0 || dice[i] < 0.4 ||
+                 static_cast<double>(position) - begins[i - 1] >= 3;
+    begins[i] = begin ? static_cast<double>(position) : begins[i - 1];
+  }
+  return begins;
 }
 } // namespace
 
@@ -209,8 +221,11 @@ StepData randomStep(const Compiled &compiled, int64_t vocabulary,
     return tensor;
   };
   for (int i = 0; i < 2; ++i) {
-    Tensor inputs = ids();
-    data.microbatches.emplace_back(inputs, ids());
+    std::vector<Tensor> &arguments = data.microbatches.emplace_back();
+    arguments.push_back(ids());
+    arguments.push_back(ids());
+    if (compiled.arguments.size() > 2)
+      arguments.push_back(randomDocuments(tokens, 1000 + seed));
   }
   for (const auto &[key, layout] : compiled.states) {
     if (key.first != StateKind::weight)

@@ -45,10 +45,11 @@ private:
   void readStates();
 };
 
-/// What a step starts from, global: microbatches of tokens and targets, and the
-/// state of every parameter.
+/// What a step starts from, global: of each microbatch the arguments, tokens
+/// and targets and maybe where documents begin; and the state of every
+/// parameter.
 struct StepData {
-  std::vector<std::pair<Tensor, Tensor>> microbatches;
+  std::vector<std::vector<Tensor>> microbatches;
   std::map<StateKey, Tensor> state;
 };
 /// Random data for the model of a compiled program, a function of `seed`.

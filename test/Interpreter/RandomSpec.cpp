@@ -12,12 +12,17 @@ std::string quoted(const std::vector<std::string> &names) {
   return text;
 }
 
-constexpr const char *fixed = "sequence = 6\n[precision]\ncompute = \"f32\"\n"
-                              "[optimizer]\nclip_grad_norm = 0.5\n";
+/// What a spec and that of one rank have in common, from the sequence on.
+std::string common(bool separateDocuments) {
+  return std::string("sequence = 6\n") +
+         (separateDocuments ? "documents = \"separate\"\n" : "") +
+         "[precision]\ncompute = \"f32\"\n"
+         "[optimizer]\nclip_grad_norm = 0.5\n";
+}
 } // namespace
 
 RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters)
-    : dice(seed), parameters(parameters) {
+    : dice(seed), parameters(parameters), separateDocuments(seed % 4 == 3) {
   drawMesh();
   drawRules();
   drawPins();
@@ -34,14 +39,15 @@ std::string RandomSpec::text() const {
     list.push_back(name + "=" + std::to_string(size));
   return "[mesh]\naxes = [" + quoted(list) +
          "]\n[batch]\nglobal = " + std::to_string(2 * samples()) +
-         "\nmicro = " + std::to_string(samples() / data) + "\n" + fixed +
-         "[shard]\n" + rules + pins + zero;
+         "\nmicro = " + std::to_string(samples() / data) + "\n" +
+         common(separateDocuments) + "[shard]\n" + rules + pins + zero;
 }
 
 std::string RandomSpec::alone() const {
   return "[mesh]\naxes = [\"dp=1\"]\n[batch]\nglobal = " +
          std::to_string(2 * samples()) +
-         "\nmicro = " + std::to_string(samples()) + "\n" + fixed;
+         "\nmicro = " + std::to_string(samples()) + "\n" +
+         common(separateDocuments);
 }
 
 void RandomSpec::drawMesh() {

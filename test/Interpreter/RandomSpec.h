@@ -54,6 +54,7 @@ private:
 
   Dice dice;
   const std::vector<Parameter> &parameters;
+  bool separateDocuments;
   std::vector<std::pair<std::string, size_t>> axes;
   std::vector<std::string> batchAxes;
   int64_t data = 1; // ranks that the batch is split over

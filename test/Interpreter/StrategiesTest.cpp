@@ -78,6 +78,29 @@ const Strategy allAxes{.dp = 2,
                        .zero = 3,
                        .zeroAxes = {"dp", "fsdp"}};
 
+/// Documents split as the samples do that they are in; heads and residual
+/// streams split beside them.
+TEST(Documents, AreThoseOfOneRank) {
+  std::vector<Strategy> strategies = {
+      {.dp = 4},
+      {.tp = 4},
+      {.tp = 2, .sequenceParallel = true},
+      {.dp = 2, .zero = 1, .zeroAxes = {"dp"}},
+      {.dp = 2, .fsdp = 2, .zero = 3, .zeroAxes = {"fsdp"}},
+      allAxes};
+  for (const Model &model : models())
+    for (Strategy &strategy : strategies) {
+      strategy.sequence = 8;
+      strategy.separateDocuments = true;
+      checkStrategy(model.text, strategy);
+    }
+  Strategy joined{.sequence = 8};
+  EXPECT_NE(compareSteps(expectedStep(models()[0].text, strategies[0], 12),
+                         expectedStep(models()[0].text, joined, 12), 1e-4),
+            "")
+      << "documents changed nothing";
+}
+
 /// A key of [precision] that rounds: each strategy means what one rank means,
 /// which is not what it means without the key.
 void checkRounding(const std::string &model, std::vector<Strategy> strategies,

@@ -23,6 +23,7 @@ struct Strategy {
   unsigned zero = 0;
   std::vector<std::string> zeroAxes = {};
   int64_t sequence = 4;
+  bool separateDocuments = false;
   /// Of [precision]. Only stochastic rounding rounds here, storage does not.
   std::string precision = "compute = \"f32\"";
 
