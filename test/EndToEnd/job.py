@@ -8,7 +8,7 @@ from shell import BIN, ENVIRONMENT
 
 MPIRUN = ["mpirun", "--oversubscribe"]  # there may be fewer cores than ranks
 START_S = 120  # Of a busy machine.
-END_S = 30
+END_S = 100
 
 
 class Job:

@@ -20,6 +20,10 @@ def visible(length, window):
 
 
 class Reference:
+    def mask(self, length, window):
+        """What broadcasts to [batch, heads, query, key]."""
+        return visible(length, window)
+
     def attention(self, q, k, v, scale, window, drop):
         """q [b, heads, s, d]; k, v [b, kv_heads, s, d]; query head h reads kv head
         h // (heads // kv_heads). `drop` is applied to the probabilities."""
@@ -27,7 +31,7 @@ class Reference:
         k = k.repeat_interleave(group, dim=1)
         v = v.repeat_interleave(group, dim=1)
         scores = q @ k.transpose(-1, -2) * scale
-        scores = scores.masked_fill(~visible(q.shape[2], window), float("-inf"))
+        scores = scores.masked_fill(~self.mask(q.shape[2], window), float("-inf"))
         return drop(torch.softmax(scores, dim=-1)) @ v
 
     def layer_norm(self, x, weight, bias, epsilon):
@@ -57,6 +61,17 @@ class Reference:
         logits, targets = logits.flatten(0, -2), targets.flatten()
         chosen = logits.gather(1, targets[:, None])[:, 0]
         return (torch.logsumexp(logits, dim=-1) - chosen).mean()
+
+
+class Separate(Reference):
+    """Attention stays within documents; `begins` [batch, sequence] says of each token
+    where its own begins."""
+
+    def __init__(self, begins):
+        self.begins = begins
+
+    def mask(self, length, window):
+        return visible(length, window) & (torch.arange(length) >= self.begins[:, None, :, None])
 
 
 class Fast(Reference):

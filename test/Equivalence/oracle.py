@@ -13,11 +13,21 @@ def windows(ids, batch, sequence, seed, step):
     return torch.from_numpy(tokens), torch.from_numpy(targets)
 
 
-def gradients(config, weights, tokens, targets, drop=models.no_drop):
+def documents(tokens, begin=None, end=None):
+    """Of each token, where its document begins: at a token `begin`, or after `end`."""
+    begins = torch.zeros_like(tokens)
+    for row, ids in zip(begins, tokens.tolist()):
+        for i, token in enumerate(ids):
+            here = token == begin or (i > 0 and ids[i - 1] == end)
+            row[i] = i if here else row[max(i - 1, 0)]
+    return begins
+
+
+def gradients(config, weights, tokens, targets, drop=models.no_drop, kernels=None):
     """(loss, name -> f64 array) of one batch."""
     for weight in weights.values():
         weight.grad = None
-    loss = models.loss(config, weights, tokens, targets, drop=drop)
+    loss = models.loss(config, weights, tokens, targets, kernels=kernels, drop=drop)
     loss.backward()
     return loss.item(), {n: w.grad.double().numpy() for n, w in weights.items()}
 

@@ -10,11 +10,12 @@ import torch
 import configs
 import gpt2
 import models
+import oracle
 import philox
 import rotary
 import safetensors
 from adamw import AdamW, warmup_cosine
-from kernels import Reference, visible
+from kernels import Reference, Separate, visible
 from xxh3 import xxh3_64
 
 
@@ -73,6 +74,22 @@ class Models(unittest.TestCase):
         mask = visible(6, 3)
         self.assertEqual(mask.sum(1).tolist(), [1, 2, 3, 3, 3, 3])
         self.assertTrue(bool(mask[5, 5]) and not bool(mask[4, 5]))
+
+    def test_documents(self):
+        begins = oracle.documents(torch.tensor([[7, 1, 7, 7, 2], [1, 1, 7, 1, 7]]), begin=7)
+        self.assertEqual(begins.tolist(), [[0, 0, 2, 3, 3], [0, 0, 2, 2, 4]])
+        begins = oracle.documents(torch.tensor([[7, 1, 7, 7, 2], [1, 1, 7, 1, 7]]), end=7)
+        self.assertEqual(begins.tolist(), [[0, 1, 1, 3, 4], [0, 0, 0, 3, 3]])
+
+    def test_a_document_is_like_a_sequence_of_its_own(self):
+        cuts = [0, 4, 5, 11]
+        q, k, v = (torch.randn(1, heads, cuts[-1], 6, dtype=torch.float64) for heads in (4, 2, 2))
+        begins = torch.tensor([[begin for begin, end in zip(cuts, cuts[1:]) for _ in range(begin, end)]])
+        for window in (0, 3):
+            whole = Separate(begins).attention(q, k, v, 0.3, window, lambda p: p)
+            parts = [Reference().attention(*(x[:, :, begin:end] for x in (q, k, v)), 0.3, window, lambda p: p)
+                     for begin, end in zip(cuts, cuts[1:])]
+            torch.testing.assert_close(whole, torch.cat(parts, dim=2))
 
     def test_later_tokens_do_not_matter(self):
         for name, config in configs.ALL.items():
