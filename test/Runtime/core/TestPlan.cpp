@@ -231,6 +231,16 @@ uint32_t addTensor(plan::ProgramT &program, const char *name,
                  dtype, std::move(shape));
 }
 
+uint32_t addDocuments(plan::PlanT &plan) {
+  plan::ProgramT &program = *plan.programs[0];
+  auto input = std::make_unique<plan::InputT>();
+  input->kind = plan::InputKind::documents;
+  input->view = addTensor(program, "documents", plan::BufferKind::input,
+                          plan::DType::i32, {micro, sequence});
+  program.inputs.push_back(std::move(input));
+  return program.inputs.back()->view;
+}
+
 void shift(plan::ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
            uint64_t bytes) {
   auto one = std::make_unique<plan::ShiftT>();

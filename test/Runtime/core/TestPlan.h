@@ -67,6 +67,8 @@ void addAxis(plan::PlanT &plan, const char *name, uint32_t size);
 uint32_t addTensor(plan::ProgramT &program, const char *name,
                    plan::BufferKind kind, plan::DType dtype,
                    std::vector<int64_t> shape);
+/// The input `documents`; its view.
+uint32_t addDocuments(plan::PlanT &plan);
 /// A row-major view of a buffer, `offset` bytes from its start.
 uint32_t addView(plan::ProgramT &program, uint32_t buffer, plan::DType dtype,
                  std::vector<int64_t> shape, uint64_t offset = 0);

@@ -1,0 +1,150 @@
+// Bad plans, continued: where documents begin, as an input and as what
+// attention reads.
+#include "Mutants.h"
+
+namespace meshwork::runtime::test {
+namespace {
+using plan::PlanT, plan::ProgramT;
+
+/// x seen as [2, 16, heads, 4].
+uint32_t headsOf(ProgramT &p, uint32_t view, int64_t heads) {
+  uint32_t added =
+      addView(p, p.views[view]->buffer, plan::DType::f32, {2, 16, heads, 4});
+  p.views[added]->strides = {128, 8, 4, 1};
+  return added;
+}
+
+/// Causal attention of x that reads the documents, and the gradient of it, as
+/// the last two instructions of a microbatch. Documents live within one.
+PlanT documentsPlan() {
+  PlanT plan = tinyPlan({.ranks = 4});
+  ProgramT &p = *plan.programs[0];
+  p.buffers[2]->last_use = 6; // x
+  uint32_t documents = addDocuments(plan);
+  plan::BufferT &buffer = *p.buffers.back();
+  buffer.persistent = false;
+  buffer.first_use = 2;
+  buffer.last_use = 6;
+  plan::AttentionT op;
+  op.q = headsOf(p, x, 2);
+  op.k = op.v = headsOf(p, x, 1);
+  uint32_t out = addTensor(p, "out", plan::BufferKind::activations,
+                           plan::DType::f32, {2, 16, 8});
+  op.out = headsOf(p, out, 2);
+  op.lse = addTensor(p, "lse", plan::BufferKind::activations, plan::DType::f32,
+                     {2, 2, 16});
+  op.scale = 0.5f;
+  op.causal = true;
+  op.documents = documents;
+  plan::AttentionGradT grad;
+  grad.q = op.q;
+  grad.k = grad.v = op.k;
+  grad.out = grad.dout = op.out;
+  grad.lse = op.lse;
+  grad.dq = headsOf(p,
+                    addTensor(p, "dq", plan::BufferKind::activations,
+                              plan::DType::f32, {2, 16, 8}),
+                    2);
+  for (uint32_t *to : {&grad.dk, &grad.dv})
+    *to = headsOf(p,
+                  addTensor(p, "dk or dv", plan::BufferKind::activations,
+                            plan::DType::f32, {2, 16, 8}),
+                  1);
+  grad.scale = op.scale;
+  grad.causal = true;
+  grad.documents = documents;
+  insert(p.microbatch, 3, "attention", std::move(op));
+  insert(p.microbatch, 4, "attention (gradient)", std::move(grad));
+  return plan;
+}
+
+plan::AttentionT &attention(ProgramT &p) {
+  return microbatchOp<plan::AttentionT>(p, 3);
+}
+plan::AttentionGradT &gradient(ProgramT &p) {
+  return microbatchOp<plan::AttentionGradT>(p, 4);
+}
+plan::InputT &documents(ProgramT &p) { return *p.inputs.back(); }
+
+TEST(PlanCheck, documentsAsAnInput) {
+  expectRefused(
+      documentsPlan,
+      {
+          {"inputs: documents is there twice",
+           [](PlanT &, ProgramT &p) {
+             p.inputs.push_back(std::make_unique<plan::InputT>(documents(p)));
+           }},
+          {"inputs: documents is view 99",
+           [](PlanT &, ProgramT &p) { documents(p).view = 99; }},
+          {"inputs: documents is i32[3], expected i32[2,16]",
+           [](PlanT &, ProgramT &p) { documents(p).view = random; }},
+          {"inputs: documents is f32[2,16], expected i32[2,16]",
+           [](PlanT &, ProgramT &p) {
+             documents(p).view = addView(p, 0, plan::DType::f32, {2, 16});
+           }},
+          {"inputs: documents is not contiguous",
+           [](PlanT &, ProgramT &p) {
+             documents(p).view = addView(p, 0, plan::DType::i32, {2, 16});
+             p.views.back()->strides = {1, 2};
+           }},
+          {"inputs: documents has axes or a size",
+           [](PlanT &, ProgramT &p) { documents(p).size = 16; }},
+          {"inputs: documents: buffer \"documents\" is written before "
+           "instruction 2 "
+           "but lives only from 3",
+           [](PlanT &, ProgramT &p) {
+             p.buffers[p.views[documents(p).view]->buffer]->first_use = 3;
+           }},
+      });
+}
+
+TEST(PlanCheck, documentsThatAttentionReads) {
+  expectRefused(
+      documentsPlan,
+      {
+          {"\"attention\": documents is f32[2,16], expected i32[2,16]",
+           [](PlanT &, ProgramT &p) {
+             attention(p).documents = addView(p, 0, plan::DType::f32, {2, 16});
+           }},
+          {"documents is i32[3], expected i32[2,16]",
+           [](PlanT &, ProgramT &p) { attention(p).documents = random; }},
+          {"documents is i32[16,2], expected i32[2,16]",
+           [](PlanT &, ProgramT &p) {
+             attention(p).documents =
+                 addView(p, p.views[tokens]->buffer, plan::DType::i32, {16, 2});
+           }},
+          {", expected no gaps",
+           [](PlanT &, ProgramT &p) {
+             uint32_t gaps = addView(p, 0, plan::DType::i32, {2, 16});
+             p.views[gaps]->strides = {32, 1};
+             attention(p).documents = gaps;
+           }},
+          {"documents is view 99",
+           [](PlanT &, ProgramT &p) { attention(p).documents = 99; }},
+          {"\"attention\": has documents but is not causal",
+           [](PlanT &, ProgramT &p) { attention(p).causal = false; }},
+          {"\"attention (gradient)\": has documents but is not causal",
+           [](PlanT &, ProgramT &p) { gradient(p).causal = false; }},
+          {"\"attention (gradient)\": documents is i32[3]",
+           [](PlanT &, ProgramT &p) { gradient(p).documents = random; }},
+      });
+}
+
+// Nobody writes them, or after they are gone.
+TEST(PlanCheck, documentsAreThereWhenRead) {
+  expectRefused(
+      documentsPlan,
+      {
+          {"\"attention\": documents reads buffer \"documents\" before "
+           "anything was written to it",
+           [](PlanT &, ProgramT &p) { p.inputs.pop_back(); }},
+          {"\"attention (gradient)\": documents uses buffer \"documents\" at "
+           "instruction 6, but it lives from 2 to 5",
+           [](PlanT &, ProgramT &p) {
+             p.buffers[p.views[documents(p).view]->buffer]->last_use = 5;
+           }},
+      });
+}
+
+} // namespace
+} // namespace meshwork::runtime::test
