@@ -19,6 +19,10 @@ absl::Status config(const std::string &text) {
   return withExitCode(absl::FailedPreconditionError(text), ExitCode::config);
 }
 
+std::string textOf(const char *option, std::optional<uint32_t> value) {
+  return value ? absl::StrCat(option, " ", *value) : "";
+}
+
 /// What must be the same in every process; files are not looked into.
 std::string textOf(const PlanFile &plan, const RunOptions &o) {
   XXH128_hash_t hash =
@@ -27,9 +31,11 @@ std::string textOf(const PlanFile &plan, const RunOptions &o) {
   return absl::StrCat(
       absl::Hex(hash.high64, absl::kZeroPad16),
       absl::Hex(hash.low64, absl::kZeroPad16), "\n--steps ", o.steps,
-      " --seed ", o.seed, " --lr ", lr.rate, " --min-lr ", lr.minimum,
-      " --warmup-steps ", lr.warmupSteps, " --decay-steps ", lr.decaySteps,
-      o.shareGpu ? " --share-gpu" : "", o.synchronous ? " --synchronous" : "",
+      textOf(" --document-begin", o.documentBegin),
+      textOf(" --document-end", o.documentEnd), " --seed ", o.seed, " --lr ",
+      lr.rate, " --min-lr ", lr.minimum, " --warmup-steps ", lr.warmupSteps,
+      " --decay-steps ", lr.decaySteps, o.shareGpu ? " --share-gpu" : "",
+      o.synchronous ? " --synchronous" : "",
       o.tuneMatmuls ? " --tune-matmuls" : "",
       o.compareCpu ? " --compare-cpu" : "",
       o.cudnnAttention ? " --cudnn-attention" : "", " --schedule ",

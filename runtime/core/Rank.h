@@ -104,7 +104,7 @@ private:
   RankSetup setup;
   RankProgram ofPlan;
   std::unique_ptr<Executor> executor;
-  std::vector<int32_t> tokens, targets; // of a microbatch
+  std::vector<int32_t> tokens, targets, documents; // of a microbatch
   uint64_t currentStep = 0;
   uint32_t lookAt = 0; // in the update: nothing from here on before a look
   Readout *lossReadout = nullptr;

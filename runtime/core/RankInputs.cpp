@@ -46,22 +46,32 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
     MESHWORK_RETURN_IF_ERROR(write<uint32_t>(random->view(), triple));
   }
   MESHWORK_RETURN_IF_ERROR(readSamples(step, first));
-  if (const plan::Input *to = input(plan::InputKind::tokens))
-    MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), tokens));
-  const plan::Input *to = input(plan::InputKind::targets);
-  return to ? write<int32_t>(to->view(), targets) : absl::OkStatus();
+  using Kind = plan::InputKind;
+  for (auto [kind, ids] :
+       {std::pair{Kind::tokens, &tokens}, std::pair{Kind::targets, &targets},
+        std::pair{Kind::documents, &documents}})
+    if (const plan::Input *to = input(kind))
+      MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), *ids));
+  return absl::OkStatus();
 }
 
 absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
-  if (!input(plan::InputKind::tokens) && !input(plan::InputKind::targets))
+  bool separate = input(plan::InputKind::documents);
+  if (!input(plan::InputKind::tokens) && !input(plan::InputKind::targets) &&
+      !separate)
     return absl::OkStatus();
   size_t length = setup.plan.sequence(), rows = setup.plan.micro_batch();
   tokens.resize(rows * length);
   targets.resize(rows * length);
+  documents.resize(separate ? rows * length : 0);
   for (uint32_t k = 0; k < rows; ++k) {
-    absl::Status status = setup.tokens->sample(
-        setup.seed, step, first + k, {tokens.data() + k * length, length},
-        {targets.data() + k * length, length});
+    auto row = [&](std::vector<int32_t> &ids) {
+      return absl::MakeSpan(ids).subspan(k * length, length);
+    };
+    SampleSpans to = {row(tokens), row(targets)};
+    if (separate)
+      to.documents = row(documents);
+    absl::Status status = setup.tokens->sample(setup.seed, step, first + k, to);
     if (!status.ok())
       return fromIo(status);
   }

@@ -31,6 +31,9 @@ absl::Status checkOptions(const RunOptions &o) {
   if (!(o.timeoutSeconds > 0) || o.timeoutSeconds > 1e6)
     return usage("--timeout is ", o.timeoutSeconds,
                  ", expected 0 to 1000000 seconds");
+  if (o.documentBegin && o.documentEnd)
+    return usage("--document-begin and --document-end exclude each other: give "
+                 "the one that tells documents apart");
   if (o.logEvery == 0)
     return usage("--log-every is 0, expected 1 or more");
   if (o.threads < 0 || o.threads > 4096)
@@ -62,6 +65,33 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
   return absl::OkStatus();
 }
 
+bool separatesDocuments(const plan::Plan &plan) {
+  for (const plan::Program *program : *plan.programs())
+    for (const plan::Input *input : orEmpty(program->inputs()))
+      if (input->kind() == plan::InputKind::documents)
+        return true;
+  return false;
+}
+
+/// What tells documents apart, where the plan wants to know.
+absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
+                                            const RunOptions &o) {
+  using From = DocumentMarks::From;
+  bool given = o.documentBegin || o.documentEnd;
+  if (!separatesDocuments(plan)) {
+    if (given)
+      return usage(o.documentBegin ? "--document-begin" : "--document-end",
+                   " is given, but the plan does not separate documents: "
+                   "compile it with --set 'batch.documents=\"separate\"', or "
+                   "leave the option out");
+    return DocumentMarks{};
+  }
+  if (!given)
+    return DocumentMarks{From::index};
+  return o.documentBegin ? DocumentMarks{From::beginToken, *o.documentBegin}
+                         : DocumentMarks{From::endToken, *o.documentEnd};
+}
+
 /// Creates what will be written at the end and takes it away again.
 absl::Status checkOutputs(const RunOptions &options) {
   for (const std::string *path : {&options.save, &options.saveGradients,
@@ -72,12 +102,13 @@ absl::Status checkOutputs(const RunOptions &options) {
   return absl::OkStatus();
 }
 
-absl::Status openInputs(const RunOptions &options, TrainerParts &parts) {
+absl::Status openInputs(const RunOptions &options, const DocumentMarks &marks,
+                        TrainerParts &parts) {
   const plan::Plan &plan = parts.plan->plan();
   if (options.steps > 0) {
     auto tokens =
         TokenSource::open({options.data, options.dataType, options.tokenizer,
-                           plan.vocabulary(), plan.sequence()});
+                           plan.vocabulary(), plan.sequence(), marks});
     if (!tokens.ok())
       return fromIo(tokens.status());
     parts.tokens = std::move(*tokens);
@@ -148,6 +179,8 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
   uint32_t ranks = 0;
   MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, processes, ranks));
+  absl::StatusOr<DocumentMarks> marks = documentMarks(plan, options);
+  MESHWORK_RETURN_IF_ERROR(marks.status());
   absl::StatusOr<std::vector<CoreShare>> cores =
       processes.shareCores(ranks, options);
   MESHWORK_RETURN_IF_ERROR(cores.status());
@@ -171,7 +204,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
   if (processes.isFirst())
     MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
-  MESHWORK_RETURN_IF_ERROR(openInputs(options, parts));
+  MESHWORK_RETURN_IF_ERROR(openInputs(options, *marks, parts));
   auto reporter = makeReporter(plan, options, processes, *planned);
   MESHWORK_RETURN_IF_ERROR(reporter.status());
   parts.reporter = std::move(*reporter);

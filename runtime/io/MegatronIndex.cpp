@@ -128,6 +128,29 @@ absl::Status checkDocuments(const InputFile &file, const Index &index) {
   return absl::OkStatus();
 }
 
+/// The writer puts the number of sequences after each document's last one.
+absl::Status checkEnds(const InputFile &file, const Index &index) {
+  if (index.documents.size() > 1)
+    return absl::OkStatus();
+  return broken(file, "ends no document, so it does not tell documents apart; "
+                      "give --document-begin or --document-end");
+}
+
+/// Where each document that has tokens begins; the last may be the end.
+std::vector<uint64_t> firstTokens(const Index &index) {
+  std::vector<uint64_t> first;
+  uint64_t token = 0;
+  int64_t sequence = 0;
+  for (int64_t start : index.documents) {
+    for (; sequence < start; ++sequence)
+      token +=
+          static_cast<uint64_t>(index.lengths[static_cast<size_t>(sequence)]);
+    if (first.empty() || first.back() != token)
+      first.push_back(token);
+  }
+  return first;
+}
+
 } // namespace
 
 bool isMegatronIndex(const InputFile &file) {
@@ -138,7 +161,8 @@ bool isMegatronIndex(const InputFile &file) {
 }
 
 absl::StatusOr<TokenLayout> readMegatronIndex(const InputFile &index,
-                                              InputFile binary) {
+                                              InputFile binary,
+                                              bool withDocuments) {
   absl::StatusOr<Index> read = readIndex(index);
   if (!read.ok())
     return read.status();
@@ -167,6 +191,11 @@ absl::StatusOr<TokenLayout> readMegatronIndex(const InputFile &index,
     layout.numTokens += static_cast<uint64_t>(length);
   }
   layout.file = std::move(binary);
+  if (!withDocuments)
+    return layout;
+  if (absl::Status status = checkEnds(index, *read); !status.ok())
+    return status;
+  layout.documents = firstTokens(*read);
   return layout;
 }
 

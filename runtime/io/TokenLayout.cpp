@@ -69,7 +69,7 @@ absl::StatusOr<int32_t> llmcMagicOf(const InputFile &file) {
   return magic == llmcMagic16 || magic == llmcMagic32 ? magic : 0;
 }
 
-absl::StatusOr<TokenLayout> readMegatron(InputFile file) {
+absl::StatusOr<TokenLayout> readMegatron(InputFile file, bool withDocuments) {
   std::string stem = file.path().substr(0, file.path().size() - 4);
   bool isIndex = isMegatronIndex(file);
   if (isIndex && !absl::EndsWith(file.path(), ".idx"))
@@ -80,8 +80,8 @@ absl::StatusOr<TokenLayout> readMegatron(InputFile file) {
       InputFile::open(stem + (isIndex ? ".bin" : ".idx"));
   if (!other.ok())
     return other.status();
-  return isIndex ? readMegatronIndex(file, *std::move(other))
-                 : readMegatronIndex(*other, std::move(file));
+  return isIndex ? readMegatronIndex(file, *std::move(other), withDocuments)
+                 : readMegatronIndex(*other, std::move(file), withDocuments);
 }
 
 /// Whether `file` is one half of a Megatron pair.
@@ -141,7 +141,8 @@ absl::StatusOr<TokenLayout> findTokenLayout(const TokenOptions &options) {
     if (text || !options.dataType.empty())
       return conflict(*file, "a Megatron file, whose index names the type",
                       options);
-    return readMegatron(*std::move(file));
+    return readMegatron(*std::move(file),
+                        options.documents.from == DocumentMarks::From::index);
   }
   if (text)
     return readRaw(*std::move(file), TokenType::u8);

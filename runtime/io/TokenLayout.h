@@ -41,6 +41,8 @@ struct TokenLayout {
   TokenType type;
   uint64_t numTokens = 0;
   std::vector<TokenExtent> extents; // by firstToken, the first is 0
+  /// The first token of each document, ascending; only when the index is asked.
+  std::vector<uint64_t> documents;
 };
 
 /// Recognises the format of `options.path` and checks its structure, not the
@@ -51,7 +53,7 @@ absl::StatusOr<TokenLayout> findTokenLayout(const TokenOptions &options);
 bool isMegatronIndex(const InputFile &file);
 
 /// `index` is the .idx file, `binary` the .bin file it describes.
-absl::StatusOr<TokenLayout> readMegatronIndex(const InputFile &index,
-                                              InputFile binary);
+absl::StatusOr<TokenLayout>
+readMegatronIndex(const InputFile &index, InputFile binary, bool withDocuments);
 
 } // namespace meshwork::runtime

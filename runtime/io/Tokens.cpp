@@ -9,6 +9,7 @@
 #include <Random123/philox.h>
 #include <absl/strings/str_cat.h>
 
+#include "runtime/io/Documents.h"
 #include "runtime/io/TokenLayout.h"
 
 namespace meshwork::runtime {
@@ -73,15 +74,15 @@ std::optional<BadToken> decode(TokenType type, const unsigned char *bytes,
 
 class FileTokens final : public TokenSource {
 public:
-  FileTokens(TokenLayout layout, uint32_t vocabulary, uint32_t sequence)
+  FileTokens(TokenLayout layout, const TokenOptions &options)
       : layout(std::move(layout)), width(widthOf(this->layout.type)),
-        vocabulary(vocabulary), sequence(sequence) {}
+        vocabulary(options.vocabulary), sequence(options.sequence),
+        marks(options.documents) {}
 
   uint64_t numTokens() const override { return layout.numTokens; }
 
   absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
-                      absl::Span<int32_t> tokens,
-                      absl::Span<int32_t> targets) const override;
+                      const SampleSpans &to) const override;
 
   absl::Status scan() const;
 
@@ -89,11 +90,13 @@ private:
   /// Reads tokens [first, first + count); `out` may be null to check only.
   absl::Status read(uint64_t first, uint64_t count,
                     std::vector<unsigned char> &bytes, int32_t *out) const;
+  absl::Status checkSpans(const SampleSpans &to) const;
 
   TokenLayout layout;
   uint64_t width;
   uint32_t vocabulary;
   uint32_t sequence;
+  DocumentMarks marks;
 };
 
 absl::Status FileTokens::read(uint64_t first, uint64_t count,
@@ -130,22 +133,47 @@ absl::Status FileTokens::read(uint64_t first, uint64_t count,
 
 absl::Status FileTokens::scan() const {
   std::vector<unsigned char> bytes;
+  std::vector<int32_t> ids; // only until the token that marks was seen
+  bool found = !isByToken(marks);
   uint64_t step = scanBytes / width;
   for (uint64_t first = 0; first < layout.numTokens; first += step) {
     uint64_t count = std::min(step, layout.numTokens - first);
-    if (absl::Status status = read(first, count, bytes, nullptr); !status.ok())
+    ids.resize(found ? 0 : count);
+    if (absl::Status status =
+            read(first, count, bytes, found ? nullptr : ids.data());
+        !status.ok())
       return status;
+    found = found || std::find(ids.begin(), ids.end(),
+                               static_cast<int32_t>(marks.token)) != ids.end();
   }
+  if (found)
+    return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "token ", marks.token, " does not occur in ", quote(layout.file.path()),
+      ": ", describeMarks(marks),
+      " tells no documents apart, expected the id that each document ",
+      marks.from == DocumentMarks::From::endToken ? "ends" : "begins",
+      " with"));
+}
+
+absl::Status FileTokens::checkSpans(const SampleSpans &to) const {
+  if (to.tokens.size() != sequence || to.targets.size() != sequence ||
+      (!to.documents.empty() && to.documents.size() != sequence))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sample needs room for ", sequence,
+        " tokens, targets and (or none) documents, got ", to.tokens.size(),
+        ", ", to.targets.size(), " and ", to.documents.size()));
+  if (!to.documents.empty() && marks.from == DocumentMarks::From::nowhere)
+    return absl::InvalidArgumentError(absl::StrCat(
+        quote(layout.file.path()),
+        ": documents are wanted of a sample, but the file was opened without"));
   return absl::OkStatus();
 }
 
 absl::Status FileTokens::sample(uint64_t seed, uint64_t step, uint32_t index,
-                                absl::Span<int32_t> tokens,
-                                absl::Span<int32_t> targets) const {
-  if (tokens.size() != sequence || targets.size() != sequence)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "sample needs room for ", sequence, " tokens and targets, got ",
-        tokens.size(), " and ", targets.size()));
+                                const SampleSpans &to) const {
+  if (absl::Status status = checkSpans(to); !status.ok())
+    return status;
   philox4x32_key_t key = {
       {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}};
   philox4x32_ctr_t counter = {{static_cast<uint32_t>(step),
@@ -161,8 +189,12 @@ absl::Status FileTokens::sample(uint64_t seed, uint64_t step, uint32_t index,
   if (absl::Status status = read(start, window.size(), bytes, window.data());
       !status.ok())
     return status;
-  std::copy_n(window.begin(), sequence, tokens.begin());
-  std::copy_n(window.begin() + 1, sequence, targets.begin());
+  std::copy_n(window.begin(), sequence, to.tokens.begin());
+  std::copy_n(window.begin() + 1, sequence, to.targets.begin());
+  if (isByToken(marks))
+    markByToken(marks, to.tokens, to.documents);
+  else
+    markByIndex(layout.documents, start, to.documents);
   return absl::OkStatus();
 }
 
@@ -182,7 +214,7 @@ absl::Status checkOptions(const TokenOptions &options) {
         "vocabulary ", options.vocabulary, ", expected 1 to 2147483648"));
   if (options.sequence == 0)
     return absl::InvalidArgumentError("sequence 0, expected at least 1 token");
-  return absl::OkStatus();
+  return checkMarks(options);
 }
 
 } // namespace
@@ -199,8 +231,15 @@ TokenSource::open(const TokenOptions &options) {
         quote(layout->file.path()), ": holds ", layout->numTokens,
         " tokens, expected at least ", uint64_t{options.sequence} + 1,
         " (sequence + 1); give a longer file or a shorter sequence"));
-  auto source = std::make_unique<FileTokens>(
-      *std::move(layout), options.vocabulary, options.sequence);
+  if (options.documents.from == DocumentMarks::From::index &&
+      layout->documents.empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        quote(layout->file.path()),
+        ": does not tell where its documents begin, which a plan compiled with "
+        "batch.documents = \"separate\" needs; give --document-begin ID (the "
+        "token that each begins with: 50256 in llm.c's GPT-2 files) or "
+        "--document-end ID (the token that each ends with)"));
+  auto source = std::make_unique<FileTokens>(*std::move(layout), options);
   if (absl::Status status = source->scan(); !status.ok())
     return status;
   return source;

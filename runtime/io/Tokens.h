@@ -2,7 +2,7 @@
 //
 //   auto source = TokenSource::open({.path = "train.bin", .vocabulary = 50257,
 //                                    .sequence = 1024});
-//   source.value()->sample(seed, step, index, tokens, targets);
+//   source.value()->sample(seed, step, index, {tokens, targets});
 //
 // Formats, told apart by their first bytes:
 //   llm.c .bin         256 int32 header: magic 20240520, version 1, count,
@@ -23,12 +23,31 @@
 
 namespace meshwork::runtime {
 
+/// What tells where the documents of a file begin.
+struct DocumentMarks {
+  enum class From : uint8_t {
+    nowhere,    // not asked for
+    index,      // the file's own: Megatron's
+    beginToken, // at each `token`: llm.c's 50256, a BOS
+    endToken    // after each `token`: Megatron's --append-eod
+  };
+  From from = From::nowhere;
+  uint32_t token = 0;
+};
+
 struct TokenOptions {
   std::string path;
   std::string dataType;    // "" | "u16" | "u32", for raw files
   std::string tokenizer;   // "" | "bytes", for text
   uint32_t vocabulary = 0; // every id must be below
   uint32_t sequence = 0;   // tokens a sample
+  DocumentMarks documents = {};
+};
+
+/// Where a sample goes: `sequence` elements each.
+struct SampleSpans {
+  absl::Span<int32_t> tokens, targets;
+  absl::Span<int32_t> documents = {}; // may be empty
 };
 
 /// Immutable once open; any number of threads may draw samples.
@@ -36,8 +55,9 @@ class TokenSource {
 public:
   virtual ~TokenSource() = default;
   /// Checks the whole file once: structure, size, at least sequence + 1 tokens,
-  /// each id below the vocabulary. Errors name the file, what was found and
-  /// what was expected; codes as in Files.h.
+  /// each id below the vocabulary, marks of documents (a token that occurs, an
+  /// index that ends a document). Errors name the file, what was found and what
+  /// was expected; codes as in Files.h.
   static absl::StatusOr<std::unique_ptr<TokenSource>>
   open(const TokenOptions &options);
 
@@ -47,16 +67,25 @@ public:
   /// w[0, sequence) and targets is w[1, sequence]. Documents of an indexed file
   /// are joined in the order of the index.
   ///
+  /// documents[i] is the position in the sample at which the document of
+  /// tokens[i] begins: 0 for the first, which may be cut; never falling, at
+  /// most i. It changes neither tokens nor targets. So the last token of a
+  /// document has for its target
+  ///   beginToken  that token, which is to be predicted: the document is over
+  ///   endToken    the first token of the next document. The last token is the
+  ///               mark itself; the token before it has the mark for its target
+  ///   index       the first token of the next document
+  /// and in the latter two that target cannot be told from its document.
+  ///
   /// The start is floor(r * places / 2^64), where r is the first two words
   /// (low first) of Philox4x32-10 with key (seed low, seed high) and counter
   /// (step low, step high, index, 0x6e6b6f74).
   ///
-  /// Both spans hold `sequence` elements. Fails only when the file was changed
-  /// after it was opened (shrunk, or an id out of the vocabulary) or cannot be
-  /// read any more.
+  /// Fails only when a span has another size, documents are wanted but were not
+  /// asked for at open, or the file was changed after it was opened (shrunk, or
+  /// an id out of the vocabulary) or cannot be read any more.
   virtual absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
-                              absl::Span<int32_t> tokens,
-                              absl::Span<int32_t> targets) const = 0;
+                              const SampleSpans &to) const = 0;
 
   virtual uint64_t numTokens() const = 0;
 };

@@ -78,6 +78,8 @@ class Mpi(unittest.TestCase):
                     (1, "2.mwplan", *steps))
         self.expect(SPEC, "rank 2 was started with other options than the other ranks: --steps 4",
                     (2, "4.mwplan", *steps), (1, "4.mwplan", *DATA_OPTIONS, "--steps", "4"), (1, "4.mwplan", *steps))
+        self.expect(SPEC, "rank 1 was started with other options than the other ranks: --steps 3 --document-end 10",
+                    (1, "4.mwplan", *steps), (1, "4.mwplan", *steps, "--document-end", "10"), (2, "4.mwplan", *steps))
         self.expect(NO_INPUT, "rank 1: plan 'absent': No such file", (1, "2.mwplan", *steps), (1, "absent", *steps))
         self.expect(NO_INPUT, "rank 1: ", (1, "2.mwplan", *steps),
                     (1, "2.mwplan", "--data", "absent", "--tokenizer", "bytes", "--steps", "3"))

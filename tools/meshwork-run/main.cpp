@@ -43,6 +43,14 @@ void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
       ->check(CLI::IsMember({"u16", "u32"}));
   app.add_option("--tokenizer", o.tokenizer, "For a text: token = byte")
       ->check(CLI::IsMember({"bytes"}));
+  app.add_option("--document-begin", o.documentBegin,
+                 "Token that each document begins with, for a plan of "
+                 "batch.documents = \"separate\"")
+      ->type_name("ID");
+  app.add_option("--document-end", o.documentEnd,
+                 "The same for a token that each document ends with")
+      ->type_name("ID")
+      ->excludes("--document-begin");
   app.add_option("--steps", o.steps, "Optimizer steps; 0 only places weights")
       ->required(false);
   app.add_option("--seed", o.seed, "Of initial weights, samples and dropout");

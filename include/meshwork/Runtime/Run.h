@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace meshwork::runtime {
@@ -29,6 +30,10 @@ struct RunOptions {
   std::string data;      // may be empty when steps is 0
   std::string dataType;  // "" | "u16" | "u32", for raw token files
   std::string tokenizer; // "" | "bytes", for text
+  /// The token that each document in `data` begins with, or the one that each
+  /// ends with. Only for a plan that separates documents; it needs one of the
+  /// two, or a Megatron index.
+  std::optional<uint32_t> documentBegin, documentEnd;
   uint64_t steps = 0;
   uint32_t ranks = 0; // 0: as many as the plan has; else must be equal
   uint32_t seed = 0;

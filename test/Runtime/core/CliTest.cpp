@@ -11,6 +11,7 @@
 namespace meshwork::runtime::test {
 namespace {
 namespace fs = std::filesystem;
+using plan::PlanT;
 
 struct Outcome {
   int code;
@@ -49,6 +50,23 @@ TEST_F(Cli, exitCodes) {
   EXPECT_EQ(meshworkRun("/absent --steps 0").code, 66);
   EXPECT_EQ(meshworkRun(train + "--steps 1 --save /absent/w").code, 73);
   EXPECT_EQ(meshworkRun(plan + " --validate-only").code, 0);
+}
+
+TEST_F(Cli, documents) {
+  EXPECT_EQ(meshworkRun(train + "--steps 1 --document-end 99").code, 64);
+  PlanT separate = tinyPlan({.ranks = 2});
+  addDocuments(separate);
+  train = writePlan(separate, "cli-documents") + " --data " + data +
+          " --tokenizer bytes --steps 1 ";
+  EXPECT_EQ(meshworkRun(train + "--document-end 99").code, 0);
+  EXPECT_EQ(meshworkRun(train + "--document-begin 99").code, 0);
+  EXPECT_EQ(meshworkRun(train).code, 64);
+  EXPECT_EQ(meshworkRun(train + "--document-end 10").code, 65); // absent
+  for (const char *wrong : {"-1", "c", "256", "4294967296", "99.5", "''"})
+    EXPECT_EQ(meshworkRun(train + "--document-end " + wrong).code, 64) << wrong;
+  Outcome both = meshworkRun(train + "--document-end 99 --document-begin 100");
+  EXPECT_EQ(both.code, 64);
+  EXPECT_NE(both.text.find("excludes"), std::string::npos) << both.text;
 }
 
 TEST_F(Cli, aFullDeviceIsAWriteError) {

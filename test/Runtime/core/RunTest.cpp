@@ -48,11 +48,11 @@ struct ByHand {
     for (int step = 0; step < steps; ++step) {
       std::vector<double> counts(256);
       for (uint32_t sample = 0; sample < 8; ++sample) {
-        EXPECT_TRUE((*source)
-                        ->sample(0, static_cast<uint64_t>(step), sample,
-                                 absl::MakeSpan(tokens),
-                                 absl::MakeSpan(targets))
-                        .ok());
+        EXPECT_TRUE(
+            (*source)
+                ->sample(0, static_cast<uint64_t>(step), sample,
+                         {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
+                .ok());
         for (int32_t token : tokens)
           ++counts[static_cast<size_t>(token)];
       }

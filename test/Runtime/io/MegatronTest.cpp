@@ -2,29 +2,13 @@
 #include <numeric>
 
 #include "runtime/io/Tokens.h"
-#include "test/Runtime/io/TestFiles.h"
+#include "test/Runtime/io/MegatronFile.h"
 
 namespace meshwork::runtime {
 namespace {
 
 using absl::StatusCode;
-
-struct Index {
-  std::string magic{"MMIDIDX\0\0", 9};
-  uint64_t version = 1;
-  uint8_t type = 4;
-  uint64_t sequences = 3, documents = 3;
-  std::vector<int32_t> lengths = {7, 0, 13};
-  std::vector<int64_t> offsets = {52, 80, 0};
-  std::vector<int64_t> starts = {0, 1, 3};
-  std::string tail;
-
-  std::string bytes() const {
-    return magic + bytesOf(version) + bytesOf(type) + bytesOf(sequences) +
-           bytesOf(documents) + bytesOf(lengths) + bytesOf(offsets) +
-           bytesOf(starts) + tail;
-  }
-};
+using Index = MegatronIndex;
 
 class MegatronTest : public TemporaryFolder {
 protected:
@@ -57,7 +41,8 @@ TEST_F(MegatronTest, JoinsSequencesInTheOrderOfTheIndex) {
     for (uint32_t i = 0; i < 100; ++i) {
       ASSERT_TRUE(
           (*source)
-              ->sample(1, 1, i, absl::MakeSpan(tokens), absl::MakeSpan(targets))
+              ->sample(1, 1, i,
+                       {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
               .ok());
       for (int32_t j = 0; j < 8; ++j) {
         EXPECT_EQ(tokens[j], tokens[0] + j);
@@ -84,7 +69,7 @@ template <typename T> void expectReads(const std::string &stem, uint8_t type) {
   std::vector<int32_t> tokens(8), targets(8);
   ASSERT_TRUE(
       (*source)
-          ->sample(1, 1, 1, absl::MakeSpan(tokens), absl::MakeSpan(targets))
+          ->sample(1, 1, 1, {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
           .ok());
   EXPECT_EQ(tokens, std::vector<int32_t>(8, 19));
 }

@@ -37,8 +37,9 @@ protected:
               uint32_t index, size_t sequence = 8) const {
     Sample s{std::vector<int32_t>(sequence, -1),
              std::vector<int32_t>(sequence, -1)};
-    absl::Status status = source.sample(
-        seed, step, index, absl::MakeSpan(s.tokens), absl::MakeSpan(s.targets));
+    absl::Status status =
+        source.sample(seed, step, index,
+                      {absl::MakeSpan(s.tokens), absl::MakeSpan(s.targets)});
     EXPECT_TRUE(status.ok()) << status;
     return s;
   }
@@ -206,7 +207,7 @@ TEST_F(TokensTest, AFileChangedInUseIsAnError) {
   ASSERT_TRUE(source.ok());
   std::vector<int32_t> a(8), b(8);
   auto sample = [&] {
-    return (*source)->sample(1, 1, 1, absl::MakeSpan(a), absl::MakeSpan(b));
+    return (*source)->sample(1, 1, 1, {absl::MakeSpan(a), absl::MakeSpan(b)});
   };
   ASSERT_TRUE(sample().ok());
   std::fstream(file, std::ios::in | std::ios::out).seekp(2) << "\xff\xff";
@@ -220,8 +221,9 @@ TEST_F(TokensTest, SpansMustHoldOneSample) {
   auto source = TokenSource::open({file, "u16", "", 20, 8});
   ASSERT_TRUE(source.ok());
   std::vector<int32_t> a(8), b(7);
-  expectError((*source)->sample(1, 1, 1, absl::MakeSpan(a), absl::MakeSpan(b)),
-              StatusCode::kInvalidArgument, "needs room for 8");
+  expectError(
+      (*source)->sample(1, 1, 1, {absl::MakeSpan(a), absl::MakeSpan(b)}),
+      StatusCode::kInvalidArgument, "needs room for 8");
 }
 
 } // namespace
