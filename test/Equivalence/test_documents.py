@@ -15,7 +15,7 @@ from test_sharded import BATCH, GPT2, LLAMA, SEQUENCE, spec
 
 F32 = 1e-5  # relative, as in test_training
 MARK = 0  # A token that stands between documents, each fifth one or so.
-SEPARATE = {"batch": {"documents": "separate"}}
+SEPARATE = {"documents": "separate"}
 # dp, tensor and sequence parallelism, a part of the heads on each rank, and ZeRO.
 LAYOUTS = [({"dp": 2, "fsdp": 1, "tp": 1}, False, 0),
            ({"dp": 1, "fsdp": 1, "tp": 2}, True, 0),

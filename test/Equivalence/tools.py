@@ -22,10 +22,10 @@ BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin"))
 TIMEOUT_S = 120
 
 
-def spec(batch, micro, sequence, dp=1, compute="f32", **sections):
+def spec(batch, micro, sequence, dp=1, compute="f32", documents="joined", **sections):
     """A spec as TOML. A further section is name={key: value}."""
     parts = {"mesh": {"axes": [f"dp={dp}"]},
-             "batch": {"global": batch, "micro": micro, "sequence": sequence},
+             "batch": {"global": batch, "micro": micro, "sequence": sequence, "documents": documents},
              "precision": {"compute": compute}}
     for name, keys in sections.items():
         parts.setdefault(name, {}).update(keys)
