@@ -34,9 +34,25 @@ public:
   int64_t headDim() const { return q.shape[3]; }
   bool isBf16() const { return q.element.isBF16(); }
   int headClass() const { return attention::classOf(headDim()); }
+  bool hasDocuments() const { return static_cast<bool>(op.getDocuments()); }
   bool hasDropout() const { return op.getRate().convertToDouble() != 0; }
-  bool hasFirstHead() const {
-    return hasDropout() && op.getRandom().size() > 1;
+  /// Pointers to `inputs` operands; to where documents begin and to dropout's,
+  /// null where absent; to `results` operands.
+  void addPointers(DeviceCall &call, int64_t inputs, int64_t results) const {
+    int64_t next = 0;
+    auto addAll = [&](int64_t count) {
+      for (int64_t i = 0; i < count; ++i)
+        call.pointer(next++);
+    };
+    auto addIf = [&](bool isThere) {
+      call.pointerIf(isThere, next);
+      next += isThere;
+    };
+    addAll(inputs);
+    addIf(hasDocuments());
+    addIf(hasDropout());
+    addIf(hasDropout() && op.getRandom().size() > 1);
+    addAll(results);
   }
 
   /// "meshwork_attention" + `what` + "_bf16_64".
@@ -72,7 +88,8 @@ public:
                    lse.shape[1] == 1 ? 0 : lse.strides[1]});
     double rate = op.getRate().convertToDouble();
     call.integers({isAligned, op.getCausal(),
-                   static_cast<int64_t>(op.getWindow()), hasDropout()});
+                   static_cast<int64_t>(op.getWindow()), hasDocuments(),
+                   hasDropout()});
     if (hasDropout())
       call.stream(static_cast<uint32_t>(op.getStream()));
     else
@@ -84,8 +101,8 @@ public:
         .number(static_cast<float>(1.0 / (1.0 - rate)));
   }
 
-  /// The functions read rows of a head, and lse along queries, element after
-  /// element.
+  /// The functions read rows of a head, lse along queries and the beginnings of
+  /// documents element after element.
   LogicalResult checkDense(ArrayRef<Value> operands) const {
     for (Value operand : operands)
       if (StridedView view = stridedView(operand);
@@ -96,7 +113,7 @@ public:
         lse.shape[2] > 1 && lse.strides[2] != 1)
       return op.emitOpError()
              << "has lse " << op.getLse().getType() << ", expected dense rows";
-    return success();
+    return checkDocuments();
   }
 
   LogicalResult finish(DeviceCalls &result) const {
@@ -108,6 +125,26 @@ public:
   }
 
 private:
+  LogicalResult checkDocuments() const {
+    if (!hasDocuments())
+      return success();
+    StridedView documents = stridedView(op.getDocuments());
+    FailureOr<Run> run =
+        collapse(op, documents, 0, documents.rank(), "documents");
+    if (failed(run))
+      return failure();
+    if (!documents.element.isInteger(32) ||
+        run->count != batch() * sequence() ||
+        (run->count > 1 && run->stride != 1))
+      return op.emitOpError() << "has documents " << op.getDocuments().getType()
+                              << ", expected dense i32 of [" << batch() << ", "
+                              << sequence() << "]";
+    if (!op.getCausal())
+      return op.emitOpError() << "has documents " << op.getDocuments().getType()
+                              << " without a causal mask, expected one";
+    return success();
+  }
+
   mutable Op op;
   StridedView q, k;
 };
@@ -119,19 +156,12 @@ LogicalResult addCalls(schedule::AttentionOp op, DeviceCalls &result) {
   if (failed(attention.check()) || failed(attention.checkDense(operands)))
     return failure();
   bool isBf16 = attention.isBf16();
-  int d = attention.headClass(),
-      random = attention.hasDropout() ? 1 + attention.hasFirstHead() : 0;
+  int d = attention.headClass();
   DeviceCall call = attention.call(
       attention.function(""), attention::forwardTile(isBf16, d),
       attention::forwardGrid(isBf16, d, attention.batch(), attention.sequence(),
                              attention.heads()));
-  call.pointer(0)
-      .pointer(1)
-      .pointer(2)
-      .pointerIf(random > 0, 3)
-      .pointerIf(random > 1, 4)
-      .pointer(3 + random)
-      .pointer(4 + random);
+  attention.addPointers(call, 3, 2);
   attention.addConstants(call, operands);
   result.calls.push_back(std::move(call));
   return attention.finish(result);
@@ -145,8 +175,7 @@ LogicalResult addCalls(schedule::AttentionGradOp op, DeviceCalls &result) {
   if (failed(attention.check()) || failed(attention.checkDense(operands)))
     return failure();
   bool isBf16 = attention.isBf16();
-  int d = attention.headClass(),
-      random = attention.hasDropout() ? 1 + attention.hasFirstHead() : 0;
+  int d = attention.headClass();
   int64_t batch = attention.batch(), sequence = attention.sequence(),
           heads = attention.heads();
   result.workspaceBytes = attention::workspaceBytes(batch, sequence, heads);
@@ -163,14 +192,8 @@ LogicalResult addCalls(schedule::AttentionGradOp op, DeviceCalls &result) {
           attention::queryGradTile(isBf16, d),
           attention::queryGradGrid(isBf16, d, batch, sequence, heads))};
   for (DeviceCall &call : result.calls) {
-    for (int64_t i = 0; i < 6; ++i)
-      call.pointer(i);
-    call.pointerIf(random > 0, 6)
-        .pointerIf(random > 1, 7)
-        .pointer(6 + random)
-        .pointer(7 + random)
-        .pointer(8 + random)
-        .workspace();
+    attention.addPointers(call, 6, 3);
+    call.workspace();
     attention.addConstants(call, operands);
   }
   return attention.finish(result);

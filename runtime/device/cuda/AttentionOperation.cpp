@@ -1,6 +1,7 @@
 // Attention by cuDNN where that was asked for and can be, else by the plan's
 // kernels.
 #include "absl/strings/str_cat.h"
+#include "meshwork/Plan/Frame.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/AttentionGraph.h"
 #include "runtime/device/cuda/Dnn.h"
@@ -75,6 +76,9 @@ private:
     if (op.dropout())
       return absl::UnimplementedError(
           "dropout, whose random numbers cuDNN would draw otherwise");
+    if (op.documents() != plan::noView)
+      return absl::UnimplementedError(
+          "documents within a sequence, for which cuDNN has no mask");
     if (!view(op.lse()).contiguous)
       return absl::UnimplementedError("lse has gaps");
     if constexpr (isGrad)

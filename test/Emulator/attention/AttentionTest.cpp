@@ -8,10 +8,20 @@
 #include "absl/strings/str_cat.h"
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <climits>
 #include <cmath>
 
 namespace meshwork::attention::test {
 namespace {
+std::vector<int> documentsOf(const Case &c) {
+  std::vector<int> documents;
+  for (long long b = 0; b < c.batch; ++b)
+    for (long long i = 0; i < c.sequence; ++i)
+      documents.push_back(static_cast<int>(documentOf(c, b, i)));
+  return documents;
+}
+
 Inputs inputsOf(const Case &c) {
   plan::DType type = c.bf16 ? plan::DType::bf16 : plan::DType::f32;
   int64_t queries = c.batch * c.sequence * c.heads * c.d,
@@ -23,7 +33,8 @@ Inputs inputsOf(const Case &c) {
           42,
           7,
           3,
-          1};
+          1,
+          documentsOf(c)};
 }
 
 /// Largest share of the bound that is used, at most `allowed`.
@@ -96,6 +107,103 @@ TEST(Attention, NotANumberInKeysShows) {
 TEST(Attention, NotANumberInValuesShows) {
   expectNanShows("plain", plainCase, &Inputs::v);
   expectNanShows("plain32", plain32Case, &Inputs::v);
+}
+
+/// `name` of a case, and the same shape with documents.
+void expectOneDocumentIsNone(const char *name, const Case &c,
+                             const char *withDocuments, Case with) {
+  Outcome expected = runOnDevice(name, c, inputsOf(c));
+  std::fill(std::begin(with.begins), std::end(with.begins), 0);
+  Outcome found = runOnDevice(withDocuments, with, inputsOf(with));
+  EXPECT_EQ(found.out, expected.out) << withDocuments;
+  EXPECT_EQ(found.lse, expected.lse) << withDocuments;
+  EXPECT_EQ(found.dq, expected.dq) << withDocuments;
+  EXPECT_EQ(found.dk, expected.dk) << withDocuments;
+  EXPECT_EQ(found.dv, expected.dv) << withDocuments;
+}
+TEST(Attention, OneDocumentHasTheBitsOfNone) {
+  expectOneDocumentIsNone("d128", d128Case, "documents128", documents128Case);
+  expectOneDocumentIsNone("window", windowCase, "documentsWindow",
+                          documentsWindowCase);
+  expectOneDocumentIsNone("window32", window32Case, "documentsWindow32",
+                          documentsWindow32Case);
+  expectOneDocumentIsNone("dropout", dropoutCase, "documentsDropout",
+                          documentsDropoutCase);
+  expectOneDocumentIsNone("dropout32", dropout32Case, "documentsDropout32",
+                          documentsDropout32Case);
+}
+
+/// Makes [first, end) of the positions of sample 0 NaN in all operands.
+Inputs poisoned(const Case &c, long long first, long long end) {
+  Inputs in = inputsOf(c);
+  auto poison = [&](Values &values, long long heads) {
+    std::fill(values.begin() + first * heads * c.d,
+              values.begin() + end * heads * c.d, NAN);
+  };
+  poison(in.q, c.heads);
+  poison(in.k, c.kvHeads);
+  poison(in.v, c.kvHeads);
+  poison(in.dout, c.heads);
+  return in;
+}
+/// The values of those positions are NaN, all others are not.
+void expectOnlyNan(const char *what, const Values &values, long long rowSize,
+                   long long first, long long end) {
+  for (long long at = 0; at < std::ssize(values); ++at) {
+    bool isPoisoned = at >= first * rowSize && at < end * rowSize;
+    ASSERT_EQ(std::isnan(values[at]), isPoisoned) << what << " at " << at;
+  }
+}
+/// `edge` is one of documents and of blocks: blocks at the other side are not
+/// multiplied by zero, they are not read.
+void expectApart(const char *name, const Case &c, long long edge) {
+  struct Part {
+    long long first, end;
+  };
+  for (Part part : {Part{0, edge}, {edge, c.sequence}}) {
+    Outcome found = runOnDevice(name, c, poisoned(c, part.first, part.end));
+    long long row = c.heads * c.d, keyRow = c.kvHeads * c.d;
+    expectOnlyNan("out", found.out, row, part.first, part.end);
+    expectOnlyNan("dq", found.dq, row, part.first, part.end);
+    expectOnlyNan("dk", found.dk, keyRow, part.first, part.end);
+    expectOnlyNan("dv", found.dv, keyRow, part.first, part.end);
+  }
+}
+TEST(Attention, HiddenBlocksAreNotRead) {
+  expectApart("documents", documentsCase, 128);
+  expectApart("documents32", documents32Case, 64);
+  expectApart("documents128", documents128Case, 128);
+}
+
+TEST(Attention, HiddenBlocksTakeNoTime) {
+  Case c = documentsLongCase;
+  Inputs in = inputsOf(c);
+  auto instructions = [&](int length) {
+    for (size_t i = 0; i < in.documents.size(); ++i)
+      in.documents[i] = static_cast<int>(i % c.sequence) / length * length;
+    return runOnDevice("documentsLong", c, in).instructions;
+  };
+  // With documents of 128, 16 of 72 blocks forward and of dk and dv, 32 of 144
+  // of dq. What is once a block of queries and the masks come to that: 0.38.
+  EXPECT_LT(static_cast<double>(instructions(128)),
+            0.45 * static_cast<double>(instructions(1024)));
+}
+
+/// No plan's data are such; memory outside is not touched even then, and a
+/// query still sees itself.
+TEST(Attention, AnyPositionOfDocumentsIsSafe) {
+  constexpr int any[] = {-1, 1 << 30, INT_MIN, 0, 77, INT_MAX, -300, 299};
+  Inputs in = inputsOf(documentsCase);
+  for (size_t i = 0; i < in.documents.size(); ++i)
+    in.documents[i] = any[i * i % std::size(any)];
+  for (int first : any) {
+    in.documents[0] = in.documents[128] = first;
+    Outcome found = runOnDevice("documents", documentsCase, in);
+    for (const Values *values :
+         {&found.out, &found.lse, &found.dq, &found.dk, &found.dv})
+      for (double value : *values)
+        ASSERT_TRUE(std::isfinite(value));
+  }
 }
 
 TEST(Attention, SameBitsEachRun) {

@@ -14,6 +14,10 @@ struct Case {
   bool someHeads = false;
   // Elements between heads, and before the first: odd ones are not aligned.
   long long gap = 0;
+  bool documents = false;
+  // Where those after the first begin, in order, then zeros. Odd samples have
+  // them mirrored.
+  int begins[6] = {};
 
   constexpr bool aligned() const { return (d | gap) % (bf16 ? 8 : 4) == 0; }
   constexpr long long headStride() const { return d + gap; }
@@ -37,10 +41,23 @@ struct Case {
   }
 };
 
+/// Where the document of token `i` begins.
+constexpr long long documentOf(const Case &c, long long sample, long long i) {
+  long long document = 0;
+  for (long long begin : c.begins) {
+    if (sample % 2)
+      begin = begin ? c.sequence - begin : 0;
+    if (begin <= i && begin > document)
+      document = begin;
+  }
+  return document;
+}
+
 inline constexpr unsigned dropoutStream = 0x9e3779b9;
 
 // X(name, type, padded head dim, case). Lengths end within, at and after blocks
-// of 32, 64 and 128; windows begin within blocks.
+// of 32, 64 and 128; windows begin within blocks; documents begin at their
+// edges and within them.
 #define ATTENTION_TEST_CASES(X)                                                \
   X(plain, bf16, 64, (Case{.sequence = 150, .batch = 2}))                      \
   X(plain32, f32, 64, (Case{.bf16 = false, .sequence = 150, .batch = 2}))      \
@@ -92,7 +109,66 @@ inline constexpr unsigned dropoutStream = 0x9e3779b9;
     (Case{.bf16 = false, .sequence = 70, .heads = 1, .kvHeads = 1, .d = 256})) \
   X(negative, bf16, 64, (Case{.sequence = 100, .scale = -0.3f}))               \
   X(large, f32, 16,                                                            \
-    (Case{.bf16 = false, .sequence = 100, .d = 16, .scale = 60}))
+    (Case{.bf16 = false, .sequence = 100, .d = 16, .scale = 60}))              \
+  X(documents, bf16, 64,                                                       \
+    (Case{.sequence = 300,                                                     \
+          .batch = 2,                                                          \
+          .documents = true,                                                   \
+          .begins = {1, 2, 3, 100, 128, 257}}))                                \
+  X(documents32, f32, 64,                                                      \
+    (Case{.bf16 = false,                                                       \
+          .sequence = 200,                                                     \
+          .batch = 2,                                                          \
+          .documents = true,                                                   \
+          .begins = {1, 2, 64, 65, 150}}))                                     \
+  X(documents128, bf16, 128,                                                   \
+    (Case{.sequence = 290,                                                     \
+          .kvHeads = 1,                                                        \
+          .d = 128,                                                            \
+          .documents = true,                                                   \
+          .begins = {127, 128, 200}}))                                         \
+  X(documents256, bf16, 256,                                                   \
+    (Case{.sequence = 130,                                                     \
+          .heads = 1,                                                          \
+          .kvHeads = 1,                                                        \
+          .d = 256,                                                            \
+          .documents = true,                                                   \
+          .begins = {50, 129}}))                                               \
+  X(documentsLong, bf16, 16,                                                   \
+    (Case{.sequence = 1024,                                                    \
+          .heads = 1,                                                          \
+          .kvHeads = 1,                                                        \
+          .d = 16,                                                             \
+          .documents = true,                                                   \
+          .begins = {200, 640, 700}}))                                         \
+  X(documentsWindow, bf16, 64,                                                 \
+    (Case{.sequence = 290,                                                     \
+          .kvHeads = 1,                                                        \
+          .window = 70,                                                        \
+          .documents = true,                                                   \
+          .begins = {10, 130, 140}}))                                          \
+  X(documentsWindow32, f32, 16,                                                \
+    (Case{.bf16 = false,                                                       \
+          .sequence = 200,                                                     \
+          .kvHeads = 1,                                                        \
+          .d = 16,                                                             \
+          .window = 70,                                                        \
+          .documents = true,                                                   \
+          .begins = {10, 130, 140}}))                                          \
+  X(documentsDropout, bf16, 64,                                                \
+    (Case{.sequence = 100,                                                     \
+          .kvHeads = 1,                                                        \
+          .rate = 0.25,                                                        \
+          .documents = true,                                                   \
+          .begins = {20, 64}}))                                                \
+  X(documentsDropout32, f32, 32,                                               \
+    (Case{.bf16 = false,                                                       \
+          .sequence = 100,                                                     \
+          .kvHeads = 1,                                                        \
+          .d = 32,                                                             \
+          .rate = 0.25,                                                        \
+          .documents = true,                                                   \
+          .begins = {33, 64}}))
 
 #define ATTENTION_TEST_CASE(name, type, padded, shape)                         \
   inline constexpr Case name##Case = shape;

@@ -47,8 +47,9 @@ private:
     return static_cast<size_t>(
         ((b * c.sequence + j) * c.kvHeads + h / (c.heads / c.kvHeads)) * c.d);
   }
-  bool sees(long long i, long long j) const {
-    return (!c.causal || j <= i) && (c.window == 0 || i - j < c.window);
+  bool sees(long long b, long long i, long long j) const {
+    return (!c.causal || j <= i) && (c.window == 0 || i - j < c.window) &&
+           j >= in.documents[static_cast<size_t>(b * c.sequence + i)];
   }
 
   double keepFactor(long long b, long long h, long long i, long long j) const {
@@ -84,10 +85,10 @@ private:
       double score =
           dot(in.q, queryAt(b, i, h), in.k, keyAt(b, j, h), magnitude) *
           static_cast<double>(c.scale);
-      row.p[j] = sees(i, j) ? score : -INFINITY;
+      row.p[j] = sees(b, i, j) ? score : -INFINITY;
       row.keep[j] = keepFactor(b, h, i, j);
       largest = std::max(largest, row.p[j]);
-      if (sees(i, j))
+      if (sees(b, i, j))
         most =
             std::max(most, magnitude * std::fabs(static_cast<double>(c.scale)));
     }

@@ -28,6 +28,7 @@ using Values = std::vector<double>;
 struct Inputs {
   Values q, k, v, dout;
   int seed, step, firstSample, firstHead;
+  std::vector<int> documents; // [batch, sequence]
 };
 
 struct Result {

@@ -73,7 +73,7 @@ ptx::Kernels &kernels() {
 template <typename T> class Device {
 public:
   Device(const char *name, const Case &c, const Inputs &in)
-      : name(name), c(c), padded(classOf(c.d)),
+      : name(name), c(c), padded(classOf(c.d)), documents(in.documents),
         random(std::vector<int32_t>{in.seed, in.step, in.firstSample}),
         firstHead(std::vector<int32_t>{in.firstHead}), q(c, c.heads, in.q),
         k(c, c.kvHeads, in.k), v(c, c.kvHeads, in.v), dout(c, c.heads, in.dout),
@@ -83,10 +83,12 @@ public:
             workspaceBytes(c.batch, c.sequence, c.heads) / 4)) {}
 
   Outcome run() {
+    uint64_t before = kernels().counts.instructions;
     Tile tile = forwardTile(c.bf16, padded);
     launch("forward", forwardGrid(c.bf16, padded, c.batch, c.sequence, c.heads),
            tile.threads, tile.sharedBytes, q.address(), k.address(),
-           v.address(), random, firstHead, out.address(), lse, 0, workspace);
+           v.address(), documents, random, firstHead, out.address(), lse, 0,
+           workspace);
     grad("row_sums", rowSumGrid(c.batch, c.sequence, c.heads), rowSumThreads,
          0);
     tile = keyGradTile(c.bf16, padded);
@@ -99,15 +101,16 @@ public:
          tile.threads, tile.sharedBytes);
     for (Heads<T> *each : {&q, &k, &v, &dout, &out, &dq, &dk, &dv})
       EXPECT_TRUE(each->gapsAreUntouched());
-    return {out.read(), Values(lse.begin(), lse.end()), dq.read(), dk.read(),
-            dv.read()};
+    return {out.read(), Values(lse.begin(), lse.end()),
+            dq.read(),  dk.read(),
+            dv.read(),  kernels().counts.instructions - before};
   }
 
 private:
   void grad(const char *kernel, long long grid, int threads, int sharedBytes) {
     launch(kernel, grid, threads, sharedBytes, q.address(), k.address(),
-           v.address(), out.address(), lse, dout.address(), random, firstHead,
-           dq.address(), dk.address(), dv.address(), 0, workspace);
+           v.address(), out.address(), lse, dout.address(), documents, random,
+           firstHead, dq.address(), dk.address(), dv.address(), 0, workspace);
   }
   template <typename... Arguments>
   void launch(const char *kernel, long long grid, int threads, int sharedBytes,
@@ -125,7 +128,7 @@ private:
   const char *name;
   const Case &c;
   int padded;
-  ptx::Buffer<int32_t> random, firstHead;
+  ptx::Buffer<int32_t> documents, random, firstHead;
   Heads<T> q, k, v, dout, out, dq, dk, dv;
   ptx::Buffer<float> lse, workspace;
 };
@@ -161,6 +164,10 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
   forward.scale = backward.scale = c.scale;
   forward.causal = backward.causal = c.causal;
   forward.window = backward.window = c.window;
+  if (c.documents)
+    forward.documents = backward.documents =
+        program.add(plan::DType::i32, {c.batch, c.sequence},
+                    Values(in.documents.begin(), in.documents.end()));
   if (c.rate > 0) {
     plan::DropoutT dropout;
     dropout.stream = dropoutStream;
@@ -180,7 +187,7 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
   EXPECT_TRUE(program.run(backward).ok());
   return {program.read(forward.out), program.read(forward.lse),
           program.read(backward.dq), program.read(backward.dk),
-          program.read(backward.dv)};
+          program.read(backward.dv), 0};
 }
 
 } // namespace meshwork::attention::test

@@ -4,11 +4,14 @@
 
 #include "test/Emulator/attention/Reference.h"
 
+#include <cstdint>
+
 namespace meshwork::attention::test {
 
 /// Dense, as Inputs.
 struct Outcome {
   Values out, lse, dq, dk, dv;
+  uint64_t instructions = 0; // of warps in the emulator
 };
 
 /// `name` of the case in Cases.h. A kernel that fails, or writes between rows,

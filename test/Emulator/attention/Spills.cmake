@@ -1,7 +1,7 @@
 # cmake -DPTXAS=... -DPTX=... -DARCH=sm_90a -P Spills.cmake
 # Assembles the bf16 kernels and fails where one keeps registers in memory.
 set(kernels)
-foreach(case plain full groups window dropout someHeads d20 d80 d96 d128 d192 d256)
+foreach(case plain full groups window dropout someHeads d20 d80 d96 d128 d192 d256 documents documents128 documents256 documentsWindow documentsDropout)
   list(APPEND kernels forward_${case} grad_keys_${case} grad_queries_${case})
 endforeach()
 list(LENGTH kernels expected)

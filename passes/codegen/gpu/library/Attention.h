@@ -21,7 +21,7 @@ using RowValues = Vector<float, 2>;
 
 struct Shape {
   i64 sequence, heads, kvHeads, headDim;
-  i64 aligned, causal, window;
+  i64 aligned, causal, window, hasDocuments;
   i64 hasDropout, stream, threshold, globalHeads;
   float scale, keepScale;
 };
@@ -31,23 +31,26 @@ struct Shape {
 #define ATTENTION_SIZES i64 sequence, i64 heads, i64 kvHeads, i64 headDim
 #define ATTENTION_STRIDES(of) i64 of##Sample, i64 of##Position, i64 of##Head
 #define ATTENTION_RULES                                                        \
-  i64 aligned, i64 causal, i64 window, i64 hasDropout, i64 stream,             \
-      i64 threshold, i64 globalHeads, float scale, float keepScale
+  i64 aligned, i64 causal, i64 window, i64 hasDocuments, i64 hasDropout,       \
+      i64 stream, i64 threshold, i64 globalHeads, float scale, float keepScale
 #define ATTENTION_SHAPE                                                        \
-  {sequence,   heads,  kvHeads,   headDim,     aligned, causal,   window,      \
-   hasDropout, stream, threshold, globalHeads, scale,   keepScale}
+  {                                                                            \
+      sequence,  heads,       kvHeads,      headDim,    aligned,               \
+      causal,    window,      hasDocuments, hasDropout, stream,                \
+      threshold, globalHeads, scale,        keepScale}
 #define ATTENTION_FORWARD_PARAMETERS(T)                                        \
-  const T *q, const T *k, const T *v, const i32 *random, const i32 *firstHead, \
-      T *out, float *lse, ATTENTION_SIZES, ATTENTION_STRIDES(q),               \
-      ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(out),      \
-      i64 lseSample, i64 lseHead, ATTENTION_RULES
+  const T *q, const T *k, const T *v, const i32 *documents, const i32 *random, \
+      const i32 *firstHead, T *out, float *lse, ATTENTION_SIZES,               \
+      ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v),        \
+      ATTENTION_STRIDES(out), i64 lseSample, i64 lseHead, ATTENTION_RULES
 #define ATTENTION_GRAD_PARAMETERS(T)                                           \
   const T *q, const T *k, const T *v, const T *out, const float *lse,          \
-      const T *dout, const i32 *random, const i32 *firstHead, T *dq, T *dk,    \
-      T *dv, RowValues *workspace, ATTENTION_SIZES, ATTENTION_STRIDES(q),      \
-      ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(out),      \
-      ATTENTION_STRIDES(dout), ATTENTION_STRIDES(dq), ATTENTION_STRIDES(dk),   \
-      ATTENTION_STRIDES(dv), i64 lseSample, i64 lseHead, ATTENTION_RULES
+      const T *dout, const i32 *documents, const i32 *random,                  \
+      const i32 *firstHead, T *dq, T *dk, T *dv, RowValues *workspace,         \
+      ATTENTION_SIZES, ATTENTION_STRIDES(q), ATTENTION_STRIDES(k),             \
+      ATTENTION_STRIDES(v), ATTENTION_STRIDES(out), ATTENTION_STRIDES(dout),   \
+      ATTENTION_STRIDES(dq), ATTENTION_STRIDES(dk), ATTENTION_STRIDES(dv),     \
+      i64 lseSample, i64 lseHead, ATTENTION_RULES
 /// `Each` for every class.
 #define ATTENTION_CLASSES(Each)                                                \
   Each(16) Each(32) Each(64) Each(80) Each(96) Each(128) Each(192) Each(256)
@@ -83,30 +86,72 @@ MESHWORK_INLINE T *rowAt(T *base, const Strides &strides, i64 sample,
          head * strides.head;
 }
 
-/// Keys that queries [first, end) see; the same for queries of keys.
-MESHWORK_INLINE Range keysOf(const Shape &shape, int first, int end) {
-  return {shape.window ? larger(0, first - shape.window + 1) : 0,
-          shape.causal ? end : static_cast<int>(shape.sequence)};
-}
-MESHWORK_INLINE Range queriesOf(const Shape &shape, int first, int end) {
-  return {shape.causal ? first : 0,
-          shape.window ? smaller(shape.sequence, end - 1 + shape.window)
-                       : static_cast<int>(shape.sequence)};
-}
+/// Which keys the queries of one sample see. Of each query only the document's
+/// beginning is read from memory: it is asked for once, not for every key.
+struct Mask {
+  const Shape &shape;
+  const i32 *begins; // of the sample's documents, by query
 
-/// Some pair of the block is not seen, or its key is past the end.
-MESHWORK_INLINE bool isPartial(const Shape &shape, const Block &block) {
-  int lastQuery = block.query + block.queries - 1,
-      endKey = block.key + block.keys;
-  return endKey > shape.sequence ||
-         (shape.causal && endKey - 1 > block.query) ||
-         (shape.window && lastQuery - block.key >= shape.window);
-}
-/// With a causal mask no query sees past the end, but such as are past it.
-MESHWORK_INLINE bool sees(const Shape &shape, int query, int key) {
-  return (shape.causal ? query - key >= 0 : key < shape.sequence) &&
-         (!shape.window || query - key < shape.window);
-}
+  MESHWORK_INLINE Mask(const Shape &shape, const i32 *documents, int sample)
+      : shape(shape), begins(documents + sample * shape.sequence) {}
+
+  /// Where the document of `query` begins; without documents none is hidden.
+  /// Whatever stands there, it is a position up to the query's own.
+  MESHWORK_INLINE int documentOf(int query) const {
+    if (!shape.hasDocuments)
+      return 0;
+    int last = smaller(query, shape.sequence - 1);
+    return smaller(last, larger(0, begins[last]));
+  }
+
+  /// Keys that queries [first, end) see. Documents never begin earlier than
+  /// those of queries before.
+  MESHWORK_INLINE Range keysOf(int first, int end) const {
+    Range keys = {shape.window ? larger(0, first - shape.window + 1) : 0,
+                  shape.causal ? end : static_cast<int>(shape.sequence)};
+    if (shape.hasDocuments)
+      keys.first = larger(keys.first, documentOf(first));
+    return keys;
+  }
+  /// Queries that see keys [first, end), but for documents.
+  MESHWORK_INLINE Range queriesOf(int first, int end) const {
+    return {shape.causal ? first : 0,
+            shape.window ? smaller(shape.sequence, end - 1 + shape.window)
+                         : static_cast<int>(shape.sequence)};
+  }
+  /// The end of queries that are walked in steps from `first` on: where a
+  /// step's documents all begin at `endKey` or later.
+  MESHWORK_INLINE int endOfDocuments(Range queries, int step,
+                                     int endKey) const {
+    int low = queries.first + step, end = queries.end;
+    while (shape.hasDocuments && low < end) {
+      int middle = low + (end - low) / (2 * step) * step;
+      if (documentOf(middle) >= endKey)
+        end = middle;
+      else
+        low = middle + step;
+    }
+    return end;
+  }
+
+  /// Some pair of the block is not seen, or its key is past the end.
+  MESHWORK_INLINE bool isPartial(const Block &block) const {
+    int lastQuery = block.query + block.queries - 1,
+        endKey = block.key + block.keys;
+    if (shape.hasDocuments && documentOf(lastQuery) > block.key)
+      return true;
+    return endKey > shape.sequence ||
+           (shape.causal && endKey - 1 > block.query) ||
+           (shape.window && lastQuery - block.key >= shape.window);
+  }
+  /// With a causal mask no query sees past the end, but such as are past it.
+  MESHWORK_INLINE bool sees(int query, int document, int key) const {
+    if (shape.hasDocuments && key < document)
+      return false;
+    return (shape.causal ? query - key >= 0 : key < shape.sequence) &&
+           (!shape.window || query - key < shape.window);
+  }
+};
 
 /// Philox4x32-10, the first output word: runtime/device/cpu/Philox.h.
 MESHWORK_INLINE u32 philoxWord(u32 seed, u32 stream, u32 step, u64 index) {

@@ -9,7 +9,7 @@ namespace {
 
 template <typename T> struct ForwardOperands {
   const T *q, *k, *v;
-  const i32 *random, *firstHead;
+  const i32 *documents, *random, *firstHead;
   T *out;
   float *lse;
   Strides qStrides, kStrides, vStrides, outStrides;
@@ -50,7 +50,7 @@ public:
 
   MESHWORK_INLINE void run() {
     Range keys =
-        keysOf(shape, query, smaller(query + tile.queries, shape.sequence));
+        mask().keysOf(query, smaller(query + tile.queries, shape.sequence));
     int key = keys.first / tile.keys * tile.keys;
     copyRows<Engine, tile.queries, tile.threads>(
         qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head},
@@ -73,6 +73,10 @@ public:
   }
 
 private:
+  MESHWORK_INLINE Mask mask() const {
+    return Mask(shape, ops.documents, sample);
+  }
+
   MESHWORK_INLINE void copyKeys(u32 to, int key) {
     copyRows<Engine, tile.keys, tile.threads>(
         to, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
@@ -86,8 +90,8 @@ private:
     setAll(scores, 0);
     Engine::multiply(scores, qTile, buffer);
     applySign(scores, shape);
-    if (isPartial(shape, block))
-      fillUnseen<Engine, false>(scores, shape, block, -infinity);
+    if (mask().isPartial(block))
+      fillUnseen<Engine, false>(scores, mask(), block, -infinity);
     softmax.add(scores, values, factorOf(shape));
     drop<Engine>(scores, shape,
                  Dropout(shape, ops.random, ops.firstHead, sample, head), block,
@@ -106,9 +110,9 @@ private:
       int row = query + static_cast<int>(Engine::firstRow(thread)) +
                 Engine::rowStep(i);
       if (row < shape.sequence && thread % Engine::lanesOfRow == 0)
-        lse[row] =
-            (softmax.maximum[i] * factorOf(shape) + __nvvm_lg2_approx_f(sum)) *
-            ln2;
+        lse[row] = __builtin_fmaf(softmax.maximum[i], factorOf(shape),
+                                  __nvvm_lg2_approx_f(sum)) *
+                   ln2;
     }
     Engine::store(
         {ops.out, ops.outStrides, shape.sequence, sample, query, head}, values,
@@ -128,6 +132,7 @@ using ForwardMma = MmaEngine<D, forwardTile(true, D).queries /
     ForwardOperands<T> ops{q,                                                  \
                            k,                                                  \
                            v,                                                  \
+                           documents,                                          \
                            random,                                             \
                            firstHead,                                          \
                            out,                                                \

@@ -14,7 +14,7 @@ template <typename T> struct GradOperands {
   const T *q, *k, *v, *out;
   const float *lse;
   const T *dout;
-  const i32 *random, *firstHead;
+  const i32 *documents, *random, *firstHead;
   T *dq, *dk, *dv;
   RowValues *rows;
   Strides qStrides, kStrides, vStrides, outStrides, doutStrides, dqStrides,
@@ -36,8 +36,8 @@ MESHWORK_INLINE float probability(float score, float factor, float lse) {
 
 #define ATTENTION_GRAD_OPERANDS(T)                                             \
   GradOperands<T> {                                                            \
-    q, k, v, out, lse, dout, random, firstHead, dq, dk, dv, workspace,         \
-        {qSample, qPosition, qHead}, {kSample, kPosition, kHead},              \
+    q, k, v, out, lse, dout, documents, random, firstHead, dq, dk, dv,         \
+        workspace, {qSample, qPosition, qHead}, {kSample, kPosition, kHead},   \
         {vSample, vPosition, vHead}, {outSample, outPosition, outHead},        \
         {doutSample, doutPosition, doutHead}, {dqSample, dqPosition, dqHead},  \
         {dkSample, dkPosition, dkHead}, {dvSample, dvPosition, dvHead},        \

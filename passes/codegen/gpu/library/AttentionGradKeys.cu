@@ -51,8 +51,8 @@ public:
   }
 
   MESHWORK_INLINE void run() {
-    Range queries =
-        queriesOf(shape, key, smaller(key + tile.keys, shape.sequence));
+    int endKey = smaller(key + tile.keys, shape.sequence);
+    Range queries = mask().queriesOf(key, endKey);
     int first = queries.first / tile.queries * tile.queries;
     int group = static_cast<int>(shape.heads / shape.kvHeads),
         head = kvHead * group, endHead = head + group;
@@ -63,10 +63,12 @@ public:
         vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
         shape);
     copyQueries(stream, head, first);
+    int endQuery = mask().endOfDocuments({first, queries.end}, tile.queries,
+                                         endKey); // while copies arrive
     int query = first, turn = 0;
     while (head < endHead) {
       int nextQuery = query + tile.queries, nextHead = head;
-      if (nextQuery >= queries.end) {
+      if (nextQuery >= endQuery) {
         nextQuery = first;
         ++nextHead;
       }
@@ -87,6 +89,10 @@ public:
   }
 
 private:
+  MESHWORK_INLINE Mask mask() const {
+    return Mask(shape, ops.documents, sample);
+  }
+
   MESHWORK_INLINE void copyQueries(u32 to, int head, int query) {
     copyRows<Engine, tile.queries, tile.threads>(
         to, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
@@ -116,13 +122,13 @@ private:
                                   const Block &block) {
     const RowValues *rows = sharedPointer<RowValues>(rowValues) +
                             Engine::firstColumn(fresh(threadInBlock()));
-    bool partial = isPartial(shape, block);
+    bool partial = mask().isPartial(block);
     float prob[R][C], other[R][C];
     setAll(prob, 0);
     Engine::multiply(prob, kTile, q);
     toProbabilities(prob, rows, head, block);
     if (partial)
-      fillUnseen<Engine, true>(prob, shape, block, 0);
+      fillUnseen<Engine, true>(prob, mask(), block, 0);
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll
@@ -135,7 +141,7 @@ private:
     Engine::multiply(other, vTile, dout);
     toScoreGrads(other, prob, rows);
     if (partial)
-      fillUnseen<Engine, true>(other, shape, block,
+      fillUnseen<Engine, true>(other, mask(), block,
                                0); // Zero times NaN is not zero.
     Engine::accumulate(dk, other, q, scratch, part * (partColumns / 16));
   }
@@ -174,10 +180,11 @@ private:
 #pragma unroll
       for (int i = 0; i < R; ++i) {
         float delta = rows[Engine::columnStep(j)].y,
-              kept = shape.hasDropout ? dprob[i][j] * shape.keepScale
-                                      : dprob[i][j];
-        dprob[i][j] = isDropped(prob[i][j]) ? prob[i][j] * delta
-                                            : prob[i][j] * (kept - delta);
+              difference =
+                  shape.hasDropout
+                      ? __builtin_fmaf(dprob[i][j], shape.keepScale, -delta)
+                      : dprob[i][j] - delta;
+        dprob[i][j] = prob[i][j] * (isDropped(prob[i][j]) ? delta : difference);
       }
   }
 

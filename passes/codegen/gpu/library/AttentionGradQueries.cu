@@ -41,7 +41,7 @@ public:
 
   MESHWORK_INLINE void run() {
     Range keys =
-        keysOf(shape, query, smaller(query + tile.queries, shape.sequence));
+        mask().keysOf(query, smaller(query + tile.queries, shape.sequence));
     int key = keys.first / tile.keys * tile.keys;
     copyRows<Engine, tile.queries, tile.threads>(
         qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head},
@@ -77,6 +77,10 @@ public:
   }
 
 private:
+  MESHWORK_INLINE Mask mask() const {
+    return Mask(shape, ops.documents, sample);
+  }
+
   MESHWORK_INLINE void copyValues(int key) {
     copyRows<Engine, tile.keys, tile.threads>(
         vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
@@ -107,8 +111,8 @@ private:
       for (int j = 0; j < C; ++j)
         scores[i][j] = probability(scores[i][j], factorOf(shape), lse[i]) *
                        (dprob[i][j] - delta[i]);
-    if (isPartial(shape, block))
-      fillUnseen<Engine, false>(scores, shape, block, 0);
+    if (mask().isPartial(block))
+      fillUnseen<Engine, false>(scores, mask(), block, 0);
   }
 };
 

@@ -34,5 +34,13 @@ schedule.program @rank arena 65536 {
     %o = schedule.view %1 at 64 : memref<32768xi8> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>
     // expected-error @+1 {{has heads of 512 elements, expected at most 256 on a GPU}}
     schedule.attention "x" flops 0 bytes 0 %q, %q, %q to %o, %lse scale 1.0 causal window 0 rate 0.0 stream 0 heads 0 : memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>
+    %small = schedule.view %0 at 0 : memref<16384xi8> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>
+    %result = schedule.view %1 at 64 : memref<32768xi8> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>
+    %apart2 = schedule.view %1 at 1024 : memref<32768xi8> to memref<1x2xi32, strided<[4, 2]>>
+    // expected-error @+1 {{has documents 'memref<1x2xi32, strided<[4, 2]>>', expected dense i32 of [1, 2]}}
+    schedule.attention "x" flops 0 bytes 0 %small, %small, %small documents %apart2 : memref<1x2xi32, strided<[4, 2]>> to %result, %lse scale 1.0 causal window 0 rate 0.0 stream 0 heads 0 : memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>
+    %begins = schedule.view %1 at 1024 : memref<32768xi8> to memref<1x2xi32, strided<[2, 1]>>
+    // expected-error @+1 {{has documents 'memref<1x2xi32, strided<[2, 1]>>' without a causal mask, expected one}}
+    schedule.attention "x" flops 0 bytes 0 %small, %small, %small documents %begins : memref<1x2xi32, strided<[2, 1]>> to %result, %lse scale 1.0 window 0 rate 0.0 stream 0 heads 0 : memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>
   }
 }

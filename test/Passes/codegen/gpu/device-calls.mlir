@@ -36,7 +36,7 @@
 // PTX-NOT: atom
 // PTX: bar.sync
 // PTX-COUNT-8: ld.global.v4.b32
-// PTX: add.f32
+// PTX: add.rn.f32
 // PTX-NOT: atom
 // PTX-LABEL: .entry copy_block_0(
 // PTX: ld.global.v4.b32
