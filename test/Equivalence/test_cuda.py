@@ -271,8 +271,6 @@ class Cuda(Agreement):
         for why, config, sections in (
                 ("q is f32, expected bf16", LLAMA, {}),
                 ("dropout", {**GPT2, "attn_pdrop": 0.2}, {"precision": {"compute": "bf16"}}),
-                ("documents within a sequence", {**LLAMA, "head_dim": 16},
-                 {"precision": {"compute": "bf16"}, "batch": {"documents": "separate"}}),
                 ("expected dense rows", {**LLAMA, "head_dim": 12}, {"precision": {"compute": "bf16"}}),
                 ("other ranks compute the same gradient", {**LLAMA, "head_dim": 16},
                  {"precision": {"compute": "bf16"}, **same})):

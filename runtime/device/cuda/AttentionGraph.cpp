@@ -84,6 +84,12 @@ struct Builder {
       graph().operations.back().axis = 3;
       of = select(of, compare(mode::greater, end, query));
     }
+    if (problem.documents) {
+      Dims4 dims = {rows[0], 1, rows[2], 1};
+      made.documents = graph().memory(i32, dims, denseStrides(dims));
+      of = select(
+          of, compare(mode::greaterOrEqual, indexAlong(3, of), made.documents));
+    }
     return of;
   }
 

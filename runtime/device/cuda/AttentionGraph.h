@@ -23,12 +23,15 @@ struct AttentionProblem {
   float scale = 1;
   bool causal = false; // query i sees key j when j <= i
   int64_t window = 0;  // and when i - j < window; 0: unlimited
+  // And when j >= documents[i], which another tensor gives.
+  bool documents = false;
 };
 
 /// Numbers of its tensors in memory.
 struct AttentionGraph {
   DnnGraph graph;
   size_t q, k, v, out, stats; // stats: f32 [batch, heads, sequence, 1]
+  size_t documents = 0;       // i32 [batch, 1, sequence, 1] without gaps
   size_t dout = 0, dq = 0, dk = 0, dv = 0;
   /// Sums that the gradient needs in between, f32: a number per query, and dq.
   /// Both without gaps and not cleared.

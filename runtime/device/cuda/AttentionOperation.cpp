@@ -47,6 +47,7 @@ public:
     problem.scale = op.scale();
     problem.causal = op.causal();
     problem.window = op.window();
+    problem.documents = hasDocuments();
     MESHWORK_RETURN_IF_ERROR(describe(problem));
     AttentionGraph made = graphOf(problem);
     const DnnPlan *plan = nullptr;
@@ -72,13 +73,15 @@ private:
     return context.arena + context.program.places[number];
   }
 
+  bool hasDocuments() const { return op.documents() != plan::noView; }
+
   absl::Status checkOptions() const {
     if (op.dropout())
       return absl::UnimplementedError(
           "dropout, whose random numbers cuDNN would draw otherwise");
-    if (op.documents() != plan::noView)
-      return absl::UnimplementedError(
-          "documents within a sequence, for which cuDNN has no mask");
+    if (hasDocuments() && at(op.documents()) % alignment != 0)
+      return absl::UnimplementedError(absl::StrCat(
+          "documents begin at no multiple of ", alignment, " bytes"));
     if (!view(op.lse()).contiguous)
       return absl::UnimplementedError("lse has gaps");
     if constexpr (isGrad)
@@ -135,6 +138,8 @@ private:
     addresses[made.v] = at(op.v());
     addresses[made.out] = at(op.out());
     addresses[made.stats] = at(op.lse());
+    if (hasDocuments())
+      addresses[made.documents] = at(op.documents());
     if constexpr (isGrad) {
       addresses[made.dout] = at(op.dout());
       addresses[made.dq] = at(op.dq());

@@ -87,18 +87,23 @@ protected:
     library = *opened;
   }
 
-  void expectPlanned(const AttentionProblem &problem) {
+  auto planOf(const AttentionGraph &made) {
     Target target(*library, GetParam());
-    for (const AttentionGraph &made :
-         {attentionGraph(problem), attentionGradGraph(problem)}) {
-      auto plan = DnnPlan::create(*library, target.get(), made.graph);
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      // Linear in the sequence: each head's gradients of keys and values,
-      // in f32 at most.
-      const Dims4 &q = problem.q.dims;
-      EXPECT_LE((*plan)->workspaceBytes(),
-                8 * q[0] * q[1] * q[2] * q[3] + 4096);
-    }
+    return DnnPlan::create(*library, target.get(), made.graph);
+  }
+
+  void expectPlanned(const AttentionProblem &problem,
+                     const AttentionGraph &made) {
+    auto plan = planOf(made);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    // Linear in the sequence: each head's gradients of keys and values, in f32
+    // at most.
+    const Dims4 &q = problem.q.dims;
+    EXPECT_LE((*plan)->workspaceBytes(), 8 * q[0] * q[1] * q[2] * q[3] + 4096);
+  }
+  void expectPlanned(const AttentionProblem &problem) {
+    expectPlanned(problem, attentionGraph(problem));
+    expectPlanned(problem, attentionGradGraph(problem));
   }
 
   const DnnLibrary *library = nullptr;
@@ -110,6 +115,22 @@ TEST_P(DnnPlans, window) {
   AttentionProblem problem = problemOf(8, 2, 512, 64);
   problem.window = 128;
   expectPlanned(problem);
+}
+/// 9.19 knows the gradient from Hopper on; before, the plan's kernels run it.
+TEST_P(DnnPlans, documents) {
+  AttentionProblem heads = problemOf(12, 12, 1024, 64),
+                   window = problemOf(8, 2, 512, 128);
+  window.window = 128;
+  for (AttentionProblem problem : {heads, window}) {
+    problem.documents = true;
+    expectPlanned(problem, attentionGraph(problem));
+    AttentionGraph gradient = attentionGradGraph(problem);
+    if (GetParam().version >= 900)
+      expectPlanned(problem, gradient);
+    else if (auto plan = planOf(gradient); !plan.ok())
+      EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented)
+          << plan.status();
+  }
 }
 TEST_P(DnnPlans, everyKey) {
   AttentionProblem problem = problemOf(4, 4, 200, 64);
