@@ -100,6 +100,20 @@ class Documents(Agreement):
         losses = self.space.train(plan, ids, 10, *options, lr=1e-2).losses
         self.assertLess(losses[-1], losses[0] - 0.1)
 
+    def test_by_cudnn(self):
+        """Its graph, with this mask alone and with a window too, against the CPU's attention."""
+        for name in ("gpt2", "mistral"):
+            with self.subTest(name):
+                config = {**configs.ALL[name], "vocab_size": 136, **({"n_head": 2} if name == "gpt2" else
+                                                                     {"head_dim": 16})}
+                plan = self.space.compile(config, spec(*ONE, precision={"compute": "bf16"}, **SEPARATE, **GPU),
+                                          "--with-cpu-code", "native")
+                done = self.space.must("meshwork-run", plan, "--data", self.space.tokens(corpus(136)),
+                                       "--data-type", "u16", "--steps", 2, "--compare-cpu", "--cudnn-attention",
+                                       "--document-begin", MARK)
+                self.assertRegex(done.stdout, r"cuDNN ran (\d+) of \1 instructions of attention")
+                self.assertRegex(done.stdout, r"AttentionGrad \(bf16\)")
+
 
 if __name__ == "__main__":
     unittest.main()
