@@ -76,13 +76,16 @@ def tiny_plans(out):
 
 
 def compared_plans(out):
-    for name, shape in cases.COMPARED.items():
-        for precision, keys in cases.PRECISIONS.items():
-            spec = sections({"dp": 1}, shape["micro"], shape["micro"], shape["sequence"],
-                            keys["compute"], "cuda", "native", precision=keys)
-            # Two layers are as many kinds of instructions as twelve.
-            layers = {"n_layer": 2} if "n_layer" in example(name) else {"num_hidden_layers": 2}
-            compile_plan(out, f"compare-{name}-{precision}", {**example(name), **layers}, spec,
+    for name, case in cases.COMPARED.items():
+        config = example(case["from"])
+        # Two layers are as many kinds of instructions as twelve.
+        layers = {"n_layer": 2} if "n_layer" in config else {"num_hidden_layers": 2}
+        for precision in case.get("precisions", cases.PRECISIONS):
+            keys = cases.PRECISIONS[precision]
+            spec = sections({"dp": 1}, cases.COMPARED_MICRO, cases.COMPARED_MICRO, cases.SEQUENCE, keys["compute"],
+                            "cuda", "native", precision=keys)
+            spec["batch"].update(case.get("batch", {}))
+            compile_plan(out, f"compare-{name}-{precision}", {**config, **layers}, spec,
                          "--with-cpu-code", "x86-64-v3")
 
 

@@ -14,8 +14,15 @@ LAYOUTS = {
 }
 TINY_BATCH, TINY_SEQUENCE = 4, 64
 
-# Real shapes whose every instruction is compared with the CPU's, one step.
-COMPARED = {"gpt2-124m": {"micro": 2, "sequence": 1024}, "llama-30m": {"micro": 2, "sequence": 1024}}
+# Real shapes whose every instruction is compared with the CPU's, one step: microbatches of
+# two sequences of SEQUENCE tokens. Documents begin at a token, some four a sequence.
+COMPARED = {
+    "gpt2-124m": {"from": "gpt2-124m"},
+    "llama-30m": {"from": "llama-30m"},
+    "llama-30m-documents": {"from": "llama-30m", "batch": {"documents": "separate"}, "precisions": ["f32", "bf16"],
+                            "options": ["--document-begin", "0"]},
+}
+COMPARED_MICRO = 2
 
 # Options of the launcher beside none; cuDNN multiplies bf16.
 COMPARED_WITH = {"f32": [[]], "bf16": [[], ["--cudnn-attention"]], "fp8": [[]]}

@@ -150,14 +150,15 @@ class Report:
 
 
 def kernels(report, out):
-    for name in cases.COMPARED:
-        for precision in cases.PRECISIONS:
+    for name, case in cases.COMPARED.items():
+        for precision in case.get("precisions", cases.PRECISIONS):
             for option in cases.COMPARED_WITH[precision]:
                 compare(report, name, precision, option)
 
 
 def compare(report, name, precision, option):
-    done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, "--steps", 1, "--compare-cpu", *option])
+    done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, *cases.COMPARED[name].get("options", []), "--steps", 1,
+                 "--compare-cpu", *option])
     lines = [x for x in done.stdout.splitlines() if "of what rounding allows" in x or "cuDNN" in x]
     good = done.returncode == 0 and bool(lines)
     if option and done.returncode == UNAVAILABLE:
