@@ -7,6 +7,7 @@
 #include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
+#include "meshwork/Plan/Types.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
 #include <cmath>
@@ -49,6 +50,16 @@ std::string targetText(const plan::Plan &plan) {
   return text;
 }
 
+/// What a rank takes at a time: "2 microbatches of 4, attention within
+/// documents".
+std::string microbatchText(const plan::Plan &plan) {
+  return absl::StrCat(
+      plan.microbatches(),
+      plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
+      plan.micro_batch(),
+      plan::separatesDocuments(plan) ? ", attention within documents" : "");
+}
+
 std::string header(const plan::Plan &plan) {
   uint64_t tokens = uint64_t{plan.global_batch()} * plan.sequence();
   return absl::StrCat(
@@ -57,9 +68,7 @@ std::string header(const plan::Plan &plan) {
       plan::EnumNameDType(plan.compute()), ", ", targetText(plan),
       "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
       " sequences of ", plan.sequence(), " tokens = ", tokens,
-      " tokens; on each rank ", plan.microbatches(),
-      plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
-      plan.micro_batch(), "\n  flops   ",
+      " tokens; on each rank ", microbatchText(plan), "\n  flops   ",
       countText(plan.model_flops_per_step()), " a step of the model: ",
       countText(std::floor(plan.model_flops_per_step() /
                            static_cast<double>(tokens))),

@@ -2,6 +2,7 @@
 // the first step, the cheapest first.
 #include "meshwork/Runtime/Run.h"
 #include "absl/strings/str_format.h"
+#include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
@@ -65,20 +66,12 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
   return absl::OkStatus();
 }
 
-bool separatesDocuments(const plan::Plan &plan) {
-  for (const plan::Program *program : *plan.programs())
-    for (const plan::Input *input : orEmpty(program->inputs()))
-      if (input->kind() == plan::InputKind::documents)
-        return true;
-  return false;
-}
-
 /// What tells documents apart, where the plan wants to know.
 absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                                             const RunOptions &o) {
   using From = DocumentMarks::From;
   bool given = o.documentBegin || o.documentEnd;
-  if (!separatesDocuments(plan)) {
+  if (!plan::separatesDocuments(plan)) {
     if (given)
       return usage(o.documentBegin ? "--document-begin" : "--document-end",
                    " is given, but the plan does not separate documents: "

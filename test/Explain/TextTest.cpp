@@ -24,6 +24,14 @@ TEST(Text, tellsModelMemoryWorkTrafficAndPhases) {
   EXPECT_LACKS(tables, "f32[1,1,256]"); // only with `schedule`
 }
 
+TEST(Text, ofAttentionWithinDocuments) {
+  auto plan = runtime::test::tinyPlan();
+  EXPECT_LACKS(text(Loaded(plan).plan()), "documents");
+  runtime::test::addDocuments(plan);
+  EXPECT_HAS(text(Loaded(plan).plan()),
+             "2 microbatches of 2, attention within documents\n");
+}
+
 TEST(Text, scheduleListsEveryInstruction) {
   Loaded file = tiny(2);
   std::string tables = text(file.plan(), {.schedule = true});

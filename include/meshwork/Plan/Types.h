@@ -1,4 +1,4 @@
-// What every reader of a plan knows of its element types.
+// What every reader of a plan knows of its element types, and of the whole.
 #pragma once
 
 #include "meshwork/Plan/Plan.h"
@@ -26,6 +26,16 @@ constexpr bool isWideFloat(DType type) {
 }
 constexpr bool isFloat8(DType type) {
   return type == DType::e4m3 || type == DType::e5m2;
+}
+
+/// Whether a run must say where documents begin.
+inline bool separatesDocuments(const Plan &plan) {
+  for (const Program *program : *plan.programs())
+    if (program->inputs())
+      for (const Input *input : *program->inputs())
+        if (input->kind() == InputKind::documents)
+          return true;
+  return false;
 }
 
 } // namespace meshwork::plan
