@@ -157,8 +157,8 @@ def kernels(report, out):
 
 
 def compare(report, name, precision, option):
-    done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, *cases.COMPARED[name].get("options", []), "--steps", 1,
-                 "--compare-cpu", *option])
+    options = [*cases.COMPARED[name].get("options", []), *option]
+    done = call([*RUN, plan(f"compare-{name}-{precision}"), *DATA, "--steps", 1, "--compare-cpu", *options])
     lines = [x for x in done.stdout.splitlines() if "of what rounding allows" in x or "cuDNN" in x]
     good = done.returncode == 0 and bool(lines)
     if option and done.returncode == UNAVAILABLE:
