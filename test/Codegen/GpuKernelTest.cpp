@@ -383,11 +383,12 @@ TEST(GpuMaximaOverRows, AgreeWithTheCpu) {
 constexpr const char *chunksOfScalar = R"(
 #h = #transformer.dims<chunk>
 !k = tensor<$Kxf32, #h>
-func.func @f(%x: !k, %y: !k) -> tensor<f32> {
-  %z = transformer.fused rows <> cols <> ins(%x, %y : !k, !k) -> tensor<f32> {
-  ^bb0(%a: !k, %b: !k):
+!c = tensor<$Cxf32, #h>
+func.func @f(%x: !k, %y: !c) -> tensor<f32> {
+  %z = transformer.fused rows <> cols <> ins(%x, %y : !k, !c) -> tensor<f32> {
+  ^bb0(%a: !k, %b: !c):
     %s = transformer.reduce add %a over #h : !k -> tensor<f32>
-    %t = transformer.reduce add %b over #h : !k -> tensor<f32>
+    %t = transformer.reduce add %b over #h : !c -> tensor<f32>
     %r = transformer.map ins(%s, %t : tensor<f32>, tensor<f32>) -> tensor<f32> {
     ^bb0(%p: f32, %q: f32):
       %0 = arith.addf %p, %q : f32
@@ -432,10 +433,13 @@ TEST(GpuSumsOfChunks, ThreadsShareThem) {
                                {255, 16},
                                {300, 32},
                                {15, 1}})
-    expectCpuResults(sized(chunksOfScalar, 1, 1, "f32", chunks),
-                     {.relative = 1e-5}, [&, parts = parts](const Geometry &g) {
-                       EXPECT_EQ(g.verticalParts, parts);
-                     });
+    // Beside a sum of as many, of fewer than threads, and of a single one.
+    for (int64_t others : {chunks, int64_t{9}, int64_t{1}})
+      expectCpuResults(
+          sized(chunksOfScalar, 1, others, "f32", chunks), {.relative = 1e-5},
+          [&, parts = parts](const Geometry &g) {
+            EXPECT_EQ(g.verticalParts, parts) << chunks << " and " << others;
+          });
 }
 
 /// The kernels of a compiled example, each a text of its own, contiguous.

@@ -253,7 +253,8 @@ ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
   Value sum =
       sumVertical(reduce, dims, isWide ? spread(builders[scope], start) : start,
                   isWide, geometry.verticalParts);
-  if (geometry.verticalParts > 1)
+  // A single value is no thread's part: each has all of it.
+  if (geometry.verticalParts > 1 && !dims.empty())
     sum = sumOfParts(builders[scope], sum, reduce.getKind() == Reduction::max);
   before[scope] = builders[scope];
   builders = before;
