@@ -7,6 +7,7 @@ Tolerance. That of test_sharded for sums in another order; and functions that a 
 approximates (exp, quotients and roots to 2^-22, where the CPU has 2^-24) may put a factor
 of four between them.
 """
+import json
 import os
 import re
 import unittest
@@ -233,6 +234,17 @@ class Cuda(Agreement):
                     for kind in ("Launch", "Matmul", "Attention", "AttentionGrad", "Embedding",
                                  "EmbeddingGrad"):
                         self.assertRegex(done.stdout, rf"{kind} \({compute}\)")
+
+    def test_each_instruction_at_real_sizes(self):
+        """Tensors of which a sum over all takes one part, and such as take hundreds."""
+        for name, changes in (("llama-30m", {"num_hidden_layers": 1}), ("gpt2-124m", {"n_layer": 1, "vocab_size": 3000})):
+            with self.subTest(name):
+                config = json.loads((tools.ROOT / "examples" / f"{name}.json").read_text())
+                plan = self.space.compile({**config, **changes}, tools.spec(2, 2, 64, compute="bf16", **GPU),
+                                          "--with-cpu-code", "native")
+                done = self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
+                                       "--steps", 1, "--compare-cpu", "--timeout", 1000)
+                self.assertRegex(done.stdout, r"Launch \(f32\)")
 
     def test_attention_by_cudnn(self):
         """Each instruction against the CPU's; a window, groups of heads."""
