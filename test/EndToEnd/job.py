@@ -8,7 +8,6 @@ from shell import BIN, ENVIRONMENT
 
 MPIRUN = ["mpirun", "--oversubscribe"]  # there may be fewer cores than ranks
 START_S = 120  # Of a busy machine.
-END_S = 100
 
 
 class Job:
@@ -23,23 +22,25 @@ class Job:
         self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True, errors="replace", stdin=subprocess.DEVNULL, env=env)
         test.addCleanup(self.process.kill)
-        self._wait(START_S, lambda: metrics.exists() and metrics.read_text().count("\n") >= 3)
+        self._wait(lambda: metrics.exists() and metrics.read_text().count("\n") >= 3)
         self.pids = {int(environment(pid)["OMPI_COMM_WORLD_RANK"]): pid for pid in children_of(self.process.pid)}
         test.assertEqual(sorted(self.pids), list(range(ranks)))
 
-    def _wait(self, limit_s, happened):
-        """For something that happens while the job runs."""
-        deadline = time.monotonic() + limit_s
-        while not happened():
+    def _wait(self, begun):
+        """Until the job has, which it does not end before."""
+        deadline = time.monotonic() + START_S
+        while not begun():
             if self.process.poll() is not None:
                 self.test.fail(f"the job ended: {self.process.communicate()[0]}")
             self.test.assertLess(time.monotonic(), deadline, "the job does not start")
             time.sleep(0.1)
 
-    def finish(self):
+    def finish(self, limit_s):
         """Exit code and output of the job; it ends in time and leaves nobody behind."""
-        output, _ = self.process.communicate(timeout=END_S)
-        deadline = time.monotonic() + 5
+        start = time.monotonic()
+        output, _ = self.process.communicate(timeout=100)
+        self.test.assertLess(time.monotonic() - start, limit_s, output)
+        deadline = time.monotonic() + 2
         while any(is_alive(pid) for pid in self.pids.values()):
             self.test.assertLess(time.monotonic(), deadline, "ranks are left behind")
             time.sleep(0.05)

@@ -101,14 +101,14 @@ class Mpi(unittest.TestCase):
     def testAKilledRankEndsAllAndIsNamed(self):
         job = self.job()
         os.kill(job.pids[2], signal.SIGKILL)
-        code, output = job.finish()
+        code, output = job.finish(5)
         self.assertRegex(output, r"process rank 2 .* exited on signal 9")
         self.assertNotEqual(code, 0)
 
     def testAStoppedRankIsNamedWithItsCollective(self):
         job = self.job("--timeout", "2")
         os.kill(job.pids[1], signal.SIGSTOP)
-        code, output = job.finish()
+        code, output = job.finish(8)
         self.assertEqual(code, RETRY, output)
         self.assertRegex(output, r"meshwork-run: error: rank 1 did not arrive at (all_reduce \".*\"|the end of a step.*)"
                                  r" within 2 s and does not answer")
@@ -117,7 +117,7 @@ class Mpi(unittest.TestCase):
     def testASignalEndsAfterTheStepAndSaves(self):
         job = self.job("--save", "stopped.safetensors")
         os.kill(job.pids[3], signal.SIGTERM)
-        code, output = job.finish()
+        code, output = job.finish(10)
         self.assertEqual(code, 0, output)
         self.assertTrue((self.shell.path / "stopped.safetensors").exists(), output)
 

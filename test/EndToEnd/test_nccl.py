@@ -59,13 +59,13 @@ class Nccl(unittest.TestCase):
     def testJobEndsWithAKilledProcess(self):
         job = self.job()
         os.kill(job.pids[1], signal.SIGKILL)
-        code, output = job.finish()
+        code, output = job.finish(100)
         self.assertNotEqual(code, 0, output)
 
     def testJobEndsWithAStoppedProcess(self):
         job = self.job("--timeout", "4")
         os.kill(job.pids[1], signal.SIGSTOP)
-        code, output = job.finish()
+        code, output = job.finish(100)
         self.assertEqual(code, RETRY, output)
         self.assertRegex(output, "rank 1 did not arrive at .* and does not answer: it is stopped, or cut off")
 
