@@ -1,0 +1,38 @@
+# Libraries' headers, parsed once for all sources that are compiled with the same
+# flags: parsing them for each source is most of a build.
+#   meshwork_precompile(NAME OPTIONS flags... LIBS libraries...)   what precompiled/NAME.h includes
+#   meshwork_use_precompiled(NAME targets...)
+# What is precompiled is included first in each source of those targets. A source
+# includes what it uses all the same: -DMESHWORK_PRECOMPILED=OFF builds without.
+option(MESHWORK_PRECOMPILED "Parse libraries' headers once" ON)
+
+function(meshwork_precompile name)
+  if(NOT MESHWORK_PRECOMPILED OR NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "OPTIONS;LIBS" ${ARGN})
+  set(empty ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  file(CONFIGURE OUTPUT ${empty} CONTENT "// Holds the flags of a precompiled header.\n")
+  add_library(${name}Header OBJECT ${empty})
+  target_compile_options(${name}Header PRIVATE ${arg_OPTIONS})
+  target_precompile_headers(${name}Header PRIVATE <tools/cmake/precompiled/${name}.h>)
+  # Not through ccache: the result names files of this folder.
+  set_target_properties(${name}Header PROPERTIES
+    CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/tools/cmake/precompile.sh")
+  target_link_libraries(${name}Header PRIVATE ${arg_LIBS})
+  set(pch ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}Header.dir/cmake_pch.hxx.pch)
+  # Sources wait for a custom target, but not for another library's compilation.
+  add_custom_target(${name}Precompiled DEPENDS ${pch})
+  set_property(TARGET ${name}Precompiled PROPERTY MESHWORK_PCH ${pch})
+endfunction()
+
+function(meshwork_use_precompiled name)
+  if(NOT TARGET ${name}Precompiled)
+    return()
+  endif()
+  get_property(pch TARGET ${name}Precompiled PROPERTY MESHWORK_PCH)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE "SHELL:-include-pch ${pch}")
+    add_dependencies(${target} ${name}Precompiled)
+  endforeach()
+endfunction()
