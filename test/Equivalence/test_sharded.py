@@ -1,5 +1,5 @@
-"""Every legal combination of dp, fsdp, tp, sequence parallelism and ZeRO stage on up
-to 8 ranks against one rank: loss, every gradient, every updated weight.
+"""dp, fsdp, tp, sequence parallelism and ZeRO stages on up to 8 ranks against one rank: loss,
+every gradient, every updated weight. Of the legal combinations, some that have all pairs.
 
 Tolerances are those of test_parallel: splits reorder sums, and nothing else.
 """
@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 
 import configs
+import pairs
 import tools
 from test_parallel import EPSILON, RATE, Agreement
 
@@ -19,16 +20,13 @@ BATCH, SEQUENCE = 4, 24
 CORPUS = configs.corpus(vocabulary=136)
 
 
-def layouts():
-    """(axes, sequence parallel, zero stage), one rank first."""
-    for dp, fsdp, tp in itertools.product((1, 2, 4), (1, 2), (1, 2, 4)):
+def cases():
+    """(model, dp, fsdp, tp, sequence parallel, zero stage) of more than one rank."""
+    for case in itertools.product(("gpt2", "llama"), (1, 2, 4), (1, 2), (1, 2, 4), (False, True), range(4)):
+        _, dp, fsdp, tp, sequence, stage = case
         data = dp * fsdp
-        if data > BATCH or data * tp > 8:
-            continue
-        for sequence, stage in itertools.product((False, True), range(4)):
-            if (sequence and tp == 1) or (stage and data == 1):
-                continue
-            yield {"dp": dp, "fsdp": fsdp, "tp": tp}, sequence, stage
+        if data <= BATCH and 1 < data * tp <= 8 and not (sequence and tp == 1) and not (stage and data == 1):
+            yield case
 
 
 def spec(axes, sequence, stage, micro=1, gathered=None, **sections):
@@ -51,13 +49,14 @@ class Sharded(Agreement):
         plan = self.space.compile(config, spec(*layout, **options))
         return self.space.train(plan, self.corpus, steps, lr=RATE, init=weights)
 
-    def check_all(self, config):
+    def check_all(self, config, chosen):
         weights = self.space.save_weights(self.random_weights(config))
         limits = self.gradient_limits(config)
-        first, *others = layouts()
-        base = self.run_layout(config, first, 1, weights)
+        one = ({"dp": 1, "fsdp": 1, "tp": 1}, False, 0)
+        base = self.run_layout(config, one, 1, weights)
         base_gradients, base_weights = base.gradients, base.weights
-        for layout in others:
+        for dp, fsdp, tp, sequence, stage in chosen:
+            layout = ({"dp": dp, "fsdp": fsdp, "tp": tp}, sequence, stage)
             with self.subTest(layout=layout):
                 run = self.run_layout(config, layout, 1, weights)
                 self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
@@ -68,11 +67,11 @@ class Sharded(Agreement):
                 self.assertLess(max(far.values()), 1, max(far, key=far.get))
                 self.check_weights(run.weights, base_weights, limits, steps=1)
 
-    def test_gpt2(self):
-        self.check_all(GPT2)
-
-    def test_llama(self):
-        self.check_all(LLAMA)
+    def test_layouts(self):
+        chosen = pairs.choose(cases())
+        for model, config in (("gpt2", GPT2), ("llama", LLAMA)):
+            with self.subTest(model):
+                self.check_all(config, [layout for name, *layout in chosen if name == model])
 
     def test_recompute_means_the_same(self):
         one = {"dp": 1, "fsdp": 1, "tp": 1}

@@ -13,6 +13,7 @@ import unittest
 import numpy as np
 
 import configs
+import pairs
 import tools
 from test_parallel import EPSILON, RATE, Agreement
 
@@ -34,9 +35,9 @@ def spec(dp, tp, sequence, stage, rules=None, **sections):
                       shard=shard, zero=zero, optimizer={"epsilon": EPSILON}, **sections)
 
 
-LAYOUTS = [(dp, sequence, stage)
-           for sequence, (dp, stage) in itertools.product(
-               (False, True), ((1, 0), (2, 1), (2, 2), (2, 3)))]
+CASES = [(model, tp, sequence, dp, stage)
+         for model, tp, sequence, (dp, stage) in itertools.product(
+             ("gpt2", "llama"), (2, 3, 4), (False, True), ((1, 0), (2, 1), (2, 2), (2, 3)))]
 
 
 class Uneven(Agreement):
@@ -45,7 +46,7 @@ class Uneven(Agreement):
     def run_spec(self, config, text, steps, weights):
         return self.space.train(self.space.compile(config, text), self.corpus, steps, lr=RATE, init=weights)
 
-    def check_all(self, config, tp, layouts=LAYOUTS, rules=None):
+    def check_all(self, config, tp, layouts, rules=None):
         weights = self.space.save_weights(self.random_weights(config))
         limits = self.gradient_limits(config)
         base = self.run_spec(config, spec(1, 1, False, 0), 1, weights)
@@ -61,13 +62,11 @@ class Uneven(Agreement):
                 self.assertLess(max(far.values()), 1, max(far, key=far.get))
                 self.check_weights(run.weights, base_weights, limits, steps=1)
 
-    def test_gpt2(self):
-        for tp in (2, 3, 4):
-            self.check_all(GPT2, tp)
-
-    def test_llama(self):
-        for tp in (2, 3, 4):
-            self.check_all(llama(tp), tp)
+    def test_layouts(self):
+        chosen = pairs.choose(CASES)
+        for model, tp in itertools.product(("gpt2", "llama"), (2, 3, 4)):
+            layouts = [(dp, sequence, stage) for name, parts, sequence, dp, stage in chosen if (name, parts) == (model, tp)]
+            self.check_all(GPT2 if model == "gpt2" else llama(tp), tp, layouts)
 
     def test_head_and_ffn_on_parts_of_sequences(self):
         """Nothing but the residual stream is split: its padding meets the loss."""
