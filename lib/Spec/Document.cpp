@@ -27,6 +27,8 @@ namespace {
 
 // A spec is a page of text; this keeps a wrong file from being read for long.
 constexpr size_t maxBytes = 1 << 20;
+// Of an array in a message.
+constexpr size_t maxShown = 80;
 
 Location locationOf(const toml::source_region &region,
                     const std::string &file) {
@@ -96,6 +98,12 @@ void flatten(const toml::table &table, const std::string &prefix,
   }
 }
 
+void place(Value &value, const Location &where) {
+  value.where = where;
+  for (Value &item : value.items)
+    place(item, where);
+}
+
 /// The value of "key=value": TOML where it is TOML, else a string as it stands.
 Value overrideValue(const std::string &text, const std::string &argument) {
   toml::parse_result parsed = toml::parse("v = " + text);
@@ -107,9 +115,7 @@ Value overrideValue(const std::string &text, const std::string &argument) {
     value.kind = Value::Kind::string;
     value.text = text;
   }
-  value.where = {argument, 0, 0};
-  for (Value &item : value.items)
-    item.where = value.where;
+  place(value, {argument, 0, 0});
   return value;
 }
 
@@ -149,8 +155,12 @@ std::string Value::found() const {
   }
   case Kind::string:
     return quote(text);
-  case Kind::array:
-    return "an array";
+  case Kind::array: {
+    std::string text = "[";
+    for (size_t i = 0; i < items.size() && text.size() < maxShown; ++i)
+      text += (i > 0 ? ", " : "") + items[i].found();
+    return text.size() < maxShown ? text + "]" : "an array";
+  }
   case Kind::table:
     return "a table";
   case Kind::date:

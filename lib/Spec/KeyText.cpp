@@ -1,4 +1,5 @@
 // Values of keys as text, both ways.
+#include <algorithm>
 #include <charconv>
 
 #include "lib/Spec/Keys.h"
@@ -39,17 +40,27 @@ std::optional<std::vector<std::string>> stringsOf(const Value &value) {
   return texts;
 }
 
-std::optional<Axis> parseAxis(const std::string &text) {
+/// Lower-case letters, digits and '_', a letter first, at most 32.
+static bool isAxisName(const std::string &name) {
+  auto isLetter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !name.empty() && name.size() <= 32 && isLetter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) {
+           return isLetter(c) || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+std::optional<Axis> parseAxis(const std::string &text, std::string &expected) {
   constexpr uint32_t largest = 1 << 20;
   size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals > 32)
+  expected = R"(a name and a size, like "dp=2")";
+  if (equals == std::string::npos)
     return std::nullopt;
   Axis axis{text.substr(0, equals), 0};
-  for (char c : axis.name)
-    if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_')
-      return std::nullopt;
-  if (!(axis.name[0] >= 'a' && axis.name[0] <= 'z'))
+  expected = "a name of at most 32 lower-case letters, digits and _, a letter "
+             R"(first, like "dp=2")";
+  if (!isAxisName(axis.name))
     return std::nullopt;
+  expected = R"(a size from 1 to 1048576, like "dp=2")";
   const char *end = text.data() + text.size();
   auto [rest, error] =
       std::from_chars(text.data() + equals + 1, end, axis.size);

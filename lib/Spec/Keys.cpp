@@ -13,6 +13,19 @@ Type typeOf(const std::string &text) {
 }
 std::string nameOf(Type type) { return type == Type::f32 ? "f32" : "bf16"; }
 
+std::vector<Mistake> axisMistakes(const Value &value) {
+  std::vector<Mistake> mistakes;
+  if (value.kind != Value::Kind::array)
+    return mistakes;
+  for (const Value &item : value.items) {
+    std::string expected = R"(a string like "dp=2")";
+    if (item.kind != Value::Kind::string || !parseAxis(item.text, expected))
+      mistakes.push_back(
+          {item.where, "found " + item.found() + ", expected " + expected});
+  }
+  return mistakes;
+}
+
 Key meshAxes() {
   Key key{"mesh",
           "axes",
@@ -26,14 +39,16 @@ Key meshAxes() {
     if (!texts)
       return false;
     spec.mesh.clear();
+    std::string expected;
     for (const std::string &text : *texts) {
-      std::optional<Axis> axis = parseAxis(text);
+      std::optional<Axis> axis = parseAxis(text, expected);
       if (!axis)
         return false;
       spec.mesh.push_back(*axis);
     }
     return true;
   };
+  key.mistakes = axisMistakes;
   key.print = [](const Spec &spec) {
     Strings texts;
     for (const Axis &axis : spec.mesh)
@@ -89,24 +104,44 @@ bool isLayerSplit(const Value &value) {
                      });
 }
 
-bool isPin(const Value &pin) {
-  // The TOML library keeps keys sorted.
-  return pin.kind == Value::Kind::table &&
-         pin.keys == Strings{"dims", "name"} &&
-         pin.items[0].kind == Value::Kind::string &&
-         pin.items[1].kind == Value::Kind::string;
+/// Of one table of [[shard.tensor]].
+void addPinMistakes(const Value &pin, std::vector<Mistake> &mistakes) {
+  const Strings known = {"dims", "name"};
+  if (pin.kind != Value::Kind::table) {
+    mistakes.push_back({pin.where, "found " + pin.found() +
+                                       ", expected a table of name and dims"});
+    return;
+  }
+  for (size_t i = 0; i < pin.keys.size(); ++i) {
+    const Value &value = pin.items[i];
+    if (std::find(known.begin(), known.end(), pin.keys[i]) == known.end())
+      mistakes.push_back({value.where, "found key " + quote(pin.keys[i]) +
+                                           ", expected name and dims" +
+                                           suggestion(pin.keys[i], known)});
+    else if (value.kind != Value::Kind::string)
+      mistakes.push_back(
+          {value.where,
+           pin.keys[i] + ": found " + value.found() + ", expected a string"});
+  }
+  for (const std::string &key : known)
+    if (std::find(pin.keys.begin(), pin.keys.end(), key) == pin.keys.end())
+      mistakes.push_back({pin.where, "has no " + key});
 }
 
-bool isTensorPins(const Value &value) {
-  return value.kind == Value::Kind::array &&
-         std::all_of(value.items.begin(), value.items.end(), isPin);
+std::vector<Mistake> pinMistakes(const Value &value) {
+  std::vector<Mistake> mistakes;
+  if (value.kind == Value::Kind::array)
+    for (const Value &pin : value.items)
+      addPinMistakes(pin, mistakes);
+  return mistakes;
 }
 
 Key tensorPins() {
-  Key key = checked("shard", "tensor",
-                    "tables of a name and dims, both strings", isTensorPins);
+  Key key{"shard", "tensor", "tables of a name and dims, both strings", {}, {},
+          false,   {}};
+  key.mistakes = pinMistakes;
   key.read = [](const Value &value, Spec &spec) {
-    if (!isTensorPins(value))
+    if (value.kind != Value::Kind::array || !pinMistakes(value).empty())
       return false;
     for (const Value &pin : value.items) // keys are sorted: dims, name
       spec.pins.push_back(
@@ -315,13 +350,17 @@ void addStepKeys(std::vector<Key> &keys) {
       [](Spec &s, const std::string &t) { s.fp8 = t == "fp8"; },
       [](const Spec &s) { return s.fp8 ? "fp8" : "compute"; }));
   keys.push_back(onlyOne("optimizer", "kind", {"adamw"}, "adamw"));
-  auto fraction = [](double v) { return v >= 0 && v < 1; };
-  auto notNegative = [](double v) { return v >= 0; };
+  // The update computes in f32, where a number too near to 1 is 1, one too
+  // small 0, and one too large infinite.
+  auto fraction = [](double v) { return v >= 0 && static_cast<float>(v) < 1; };
+  auto ofF32 = [](double v) { return v == 0 || (v >= 1e-30 && v <= 1e30); };
+  const char *ofFraction =
+      "a number from 0 to below 1 (f32 rounds those above 0.9999999 to 1)";
   keys.push_back(number(
-      "beta1", "a number from 0 to below 1",
+      "beta1", ofFraction,
       [](Spec &s) -> double & { return s.optimizer.beta1; }, fraction));
   keys.push_back(number(
-      "beta2", "a number from 0 to below 1",
+      "beta2", ofFraction,
       [](Spec &s) -> double & { return s.optimizer.beta2; }, fraction));
   // Below f32's normal numbers it would vanish in the update.
   keys.push_back(number(
@@ -329,13 +368,12 @@ void addStepKeys(std::vector<Key> &keys) {
       [](Spec &s) -> double & { return s.optimizer.epsilon; },
       [](double v) { return v >= 1e-30 && v <= 1; }));
   keys.push_back(number(
-      "weight_decay", "a number from 0",
-      [](Spec &s) -> double & { return s.optimizer.weightDecay; },
-      notNegative));
+      "weight_decay", "0, or a number from 1e-30 to 1e30",
+      [](Spec &s) -> double & { return s.optimizer.weightDecay; }, ofF32));
   keys.push_back(number(
-      "clip_grad_norm", "a number from 0; 0 does not clip",
-      [](Spec &s) -> double & { return s.optimizer.clipGradNorm; },
-      notNegative));
+      "clip_grad_norm",
+      "0, which does not clip, or a number from 1e-30 to 1e30",
+      [](Spec &s) -> double & { return s.optimizer.clipGradNorm; }, ofF32));
 }
 
 void addTargetKeys(std::vector<Key> &keys) {

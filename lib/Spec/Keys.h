@@ -12,6 +12,13 @@
 
 namespace meshwork::spec {
 
+/// A part of a value that is wrong: where it stands, and what was found and
+/// expected there.
+struct Mistake {
+  Location where;
+  std::string text;
+};
+
 struct Key {
   std::string section, name;
   /// For messages: "a whole number from 1 to 2147483647".
@@ -24,6 +31,9 @@ struct Key {
   bool required = false;
   /// What to do instead when this version cannot obey a value; "" when it can.
   std::function<std::string(const Value &)> refusal;
+  /// The parts that make `read` refuse a value; empty: all of it, and
+  /// `expected` says enough.
+  std::function<std::vector<Mistake>(const Value &)> mistakes = {};
 
   std::string path() const { return section + "." + name; }
 };
@@ -41,7 +51,8 @@ std::string tomlStrings(const std::vector<std::string> &texts);
 /// The strings of an array of strings; nothing for anything else.
 std::optional<std::vector<std::string>> stringsOf(const Value &value);
 
-/// Reads "dp=2"; nothing unless a lower-case name, '=', and 1 to 2^20.
-std::optional<Axis> parseAxis(const std::string &text);
+/// Reads "dp=2": a lower-case name, '=', and 1 to 2^20. Nothing for anything
+/// else, and in `expected` which part it should have been.
+std::optional<Axis> parseAxis(const std::string &text, std::string &expected);
 
 } // namespace meshwork::spec

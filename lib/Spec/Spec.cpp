@@ -1,6 +1,7 @@
 #include "lib/Spec/Spec.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "lib/Spec/Document.h"
@@ -40,25 +41,74 @@ bool isSectionName(const std::string &name) {
   return std::find(sections.begin(), sections.end(), name) != sections.end();
 }
 
-void checkUnknown(const std::string &path, const Entry &entry,
+/// The option of `meshwork-run` that does what an unknown key asks for: a plan
+/// serves runs of any length and rate.
+std::string optionOfRun(const std::string &path) {
+  static const std::vector<std::pair<const char *, const char *>> options = {
+      {"lr", "lr"},
+      {"learning_rate", "lr"},
+      {"min_lr", "min-lr"},
+      {"schedule", "schedule"},
+      {"lr_schedule", "schedule"},
+      {"warmup", "warmup-steps"},
+      {"warmup_steps", "warmup-steps"},
+      {"decay_steps", "decay-steps"},
+      {"steps", "steps"},
+      {"max_steps", "steps"},
+      {"seed", "seed"},
+      {"data", "data"},
+      {"threads", "threads"}};
+  size_t dot = path.rfind('.');
+  std::string last = dot == std::string::npos ? path : path.substr(dot + 1);
+  for (auto [key, option] : options)
+    if (last == key)
+      return std::string("; a run decides it, not a plan: meshwork-run --") +
+             option;
+  return "";
+}
+
+/// Whether the key is unknown.
+bool checkUnknown(const std::string &path, const Entry &entry,
                   const Document &document, Diagnostics &diagnostics) {
   size_t dot = path.rfind('.');
   if (dot != std::string::npos && document.contains(path.substr(0, dot)) &&
       !isSectionName(path.substr(0, dot)))
-    return; // the table itself is reported
+    return true; // the table itself is reported
   bool isTable = entry.value.kind == Value::Kind::table;
   bool isSection = isSectionName(path);
-  if (isSection && !isTable)
+  if (isSection && isTable)
+    return false;
+  if (isSection) {
     diagnostics.push_back(
         errorAt(entry.value.where, path + ": found " + entry.value.found() +
                                        ", expected a table [" + path + "]"));
-  else if (!isSection && !findKey(path))
-    diagnostics.push_back(
-        errorAt(entry.key, (isTable ? "unknown table [" : "unknown key ") +
-                               path + (isTable ? "]" : "") + nearest(path)));
+    return true;
+  }
+  if (findKey(path))
+    return false;
+  std::string ofRun = optionOfRun(path);
+  diagnostics.push_back(
+      errorAt(entry.key, (isTable ? "unknown table [" : "unknown key ") + path +
+                             (isTable ? "]" : "") +
+                             (ofRun.empty() ? nearest(path) : ofRun)));
+  return true;
 }
 
-void readKey(const Key &key, const std::string &filename,
+/// Errors of a value that the key does not take.
+void refuse(const Key &key, const Value &value, Diagnostics &diagnostics) {
+  std::vector<Mistake> mistakes;
+  if (key.mistakes)
+    mistakes = key.mistakes(value);
+  if (mistakes.empty())
+    mistakes.push_back(
+        {value.where, "found " + value.found() + ", expected " + key.expected});
+  for (const Mistake &mistake : mistakes)
+    diagnostics.push_back(
+        errorAt(mistake.where, key.path() + ": " + mistake.text));
+}
+
+/// False when the key has no value that other keys can be compared with.
+bool readKey(const Key &key, const std::string &filename,
              const Document &document, Spec &spec, Diagnostics &diagnostics) {
   auto entry = document.find(key.path());
   if (entry == document.end()) {
@@ -66,20 +116,19 @@ void readKey(const Key &key, const std::string &filename,
       diagnostics.push_back(
           errorAt({filename, 0, 0},
                   key.path() + ": missing, expected " + key.expected));
-    return;
+    return !key.required;
   }
   const Value &value = entry->second.value;
   if (!key.read(value, spec)) {
-    diagnostics.push_back(
-        errorAt(value.where, key.path() + ": found " + value.found() +
-                                 ", expected " + key.expected));
-    return;
+    refuse(key, value, diagnostics);
+    return false;
   }
   std::string instead = key.refusal ? key.refusal(value) : "";
   if (!instead.empty())
     diagnostics.push_back(
         errorAt(value.where, key.path() + ": not supported by this version: " +
                                  value.found() + "; " + instead));
+  return instead.empty();
 }
 
 /// `printOne` gives the comment of a key.
@@ -130,18 +179,19 @@ Result parse(std::string_view text, const std::string &filename,
   // After a syntax error what is missing is only what was not read.
   if (hasErrors(result.diagnostics))
     return result;
+  std::set<std::string> broken;
   for (const auto &[path, entry] : document)
-    checkUnknown(path, entry, document, result.diagnostics);
+    if (checkUnknown(path, entry, document, result.diagnostics))
+      broken.insert(path);
   Spec spec;
   for (const Key &key : allKeys()) {
-    readKey(key, filename, document, spec, result.diagnostics);
+    if (!readKey(key, filename, document, spec, result.diagnostics))
+      broken.insert(key.path());
     auto entry = document.find(key.path());
     result.origins[key.path()] =
         entry == document.end() ? "default" : entry->second.origin;
   }
-  // Keys that cannot be read would make checks across keys misleading.
-  if (!hasErrors(result.diagnostics))
-    completeAndValidate(document, filename, spec, result.diagnostics);
+  completeAndValidate(document, filename, broken, spec, result.diagnostics);
   std::sort(result.diagnostics.begin(), result.diagnostics.end(),
             [](const Diagnostic &a, const Diagnostic &b) {
               return std::tie(a.where.line, a.where.column, a.message) <

@@ -7,24 +7,30 @@ namespace meshwork::spec {
 namespace {
 
 constexpr uint64_t maxRanks = 1 << 20;
+/// A plan has at most twice as many, since key heads may cut each in two.
+constexpr size_t maxAxes = 16;
 
 class Validator {
 public:
-  Validator(const Document &document, const std::string &filename, Spec &spec,
+  Validator(const Document &document, const std::string &filename,
+            const std::set<std::string> &broken, Spec &spec,
             Diagnostics &diagnostics)
-      : document(document), filename(filename), spec(spec),
+      : document(document), filename(filename), broken(broken), spec(spec),
         diagnostics(diagnostics) {}
 
   void run() {
-    if (!checkMesh())
-      return; // the rest would repeat it
-    completeShard();
-    checkShard();
+    bool hasMesh = sound({"mesh.axes"}) && checkMesh();
+    if (hasMesh) {
+      completeShard();
+      checkShard();
+      readBudgets();
+    }
     checkPrecision();
-    checkBatch();
+    checkTokens();
+    if (hasMesh && sound({"shard.batch", "batch.global", "batch.micro"}))
+      checkBatch();
     checkRecompute();
     checkTarget();
-    readBudgets();
   }
 
 private:
@@ -33,6 +39,12 @@ private:
     Location where = entry == document.end() ? Location{filename, 0, 0}
                                              : entry->second.value.where;
     diagnostics.push_back({Severity::error, where, key + ": " + message});
+  }
+
+  /// Whether these keys have values that can be compared.
+  bool sound(std::initializer_list<const char *> keys) const {
+    return std::none_of(keys.begin(), keys.end(),
+                        [&](const char *key) { return broken.contains(key); });
   }
 
   void checkRecompute() {
@@ -45,7 +57,8 @@ private:
 
   void checkTarget() {
     bool isGpu = spec.device == Device::cuda;
-    if (spec.arch != "native" && spec.arch.starts_with("sm_") != isGpu)
+    if (sound({"target.arch", "target.device"}) && spec.arch != "native" &&
+        spec.arch.starts_with("sm_") != isGpu)
       error(
           "target.arch",
           "found " + quote(spec.arch) + " with target.device " +
@@ -67,6 +80,12 @@ private:
     size_t before = diagnostics.size();
     std::set<std::string> names;
     uint64_t ranks = 1;
+    if (spec.mesh.empty())
+      spec.mesh = {{"dp", 1}};
+    if (spec.mesh.size() > maxAxes)
+      error("mesh.axes", "has " + std::to_string(spec.mesh.size()) +
+                             " axes, expected at most " +
+                             std::to_string(maxAxes));
     for (const Axis &axis : spec.mesh) {
       if (!names.insert(axis.name).second)
         error("mesh.axes", "has axis " + quote(axis.name) + " twice");
@@ -97,7 +116,8 @@ private:
       if (findAxis(name))
         data.push_back(name);
     auto complete = [&](const char *dim, const std::vector<std::string> &axes) {
-      if (!hasRule(dim) && !axes.empty())
+      if (!hasRule(dim) && !axes.empty() &&
+          sound({("shard." + std::string(dim)).c_str()}))
         spec.shard.push_back({dim, axes});
     };
     complete("batch", data);
@@ -165,8 +185,9 @@ private:
           error(std::string("shard.") + dim,
                 "not supported by this version: splitting " + quote(dim) +
                     " over " + quote(name) + "; leave the line out");
-    checkZero();
-    if (diagnostics.size() == before)
+    if (sound({"zero.stage", "zero.axes", "zero.gathered"}))
+      checkZero();
+    if (diagnostics.size() == before && broken.empty())
       checkAllUsed();
   }
 
@@ -183,7 +204,8 @@ private:
             "splits state over no axis; write zero.axes = [\"dp\"], say");
     std::vector<std::string> data = axesOf("batch");
     for (const std::string &axis : spec.zero.axes)
-      if (findAxis(axis) && findAxis(axis)->size > 1 &&
+      if (sound({"shard.batch"}) && findAxis(axis) &&
+          findAxis(axis)->size > 1 &&
           std::find(data.begin(), data.end(), axis) == data.end())
         error("zero.axes", "found axis " + quote(axis) +
                                ", expected axes that split the batch "
@@ -193,12 +215,15 @@ private:
   void checkAllUsed() {
     for (const Axis &axis : spec.mesh)
       if (axis.size > 1 && !used.contains(axis.name) && spec.pins.empty())
-        error("mesh.axes", "axis " + quote(axis.name) +
-                               " splits nothing; its " +
-                               std::to_string(axis.size) +
-                               " ranks would repeat each other. Name it in "
-                               "[shard], like batch = [" +
-                               quote(axis.name) + "]");
+        error(
+            "mesh.axes",
+            "axis " + quote(axis.name) + " splits nothing; its " +
+                std::to_string(axis.size) + " ranks would repeat each other. " +
+                (axis.name == "cp" ? "Context parallelism is not supported "
+                                     "by this version; leave the axis out, or "
+                                     "name"
+                                   : "Name") +
+                " it in [shard], like batch = [" + quote(axis.name) + "]");
   }
 
   void readBudgets() {
@@ -225,6 +250,8 @@ private:
   void checkPrecision() {
     if (!given("precision.gradients"))
       spec.gradients = spec.compute;
+    if (!sound({"precision.compute"}))
+      return;
     if (spec.compute == Type::f32 && spec.gradients == Type::bf16)
       error("precision.gradients",
             "found \"bf16\" with precision.compute \"f32\", expected \"f32\"");
@@ -233,21 +260,26 @@ private:
             "\"stochastic\" has nothing to round with precision.compute "
             "\"f32\", as weights are their masters; leave it out, or set "
             "precision.compute to \"bf16\"");
-    if (spec.fp8 && spec.arch == "sm_80")
+    if (spec.fp8 && spec.arch == "sm_80" && sound({"target.arch"}))
       error("precision.matmul",
             "found \"fp8\" with target.arch \"sm_80\", whose tensor cores "
             "multiply nothing of 8 bits; expected \"compute\", or target.arch "
             "\"sm_90a\" or \"sm_100\"");
   }
 
-  void checkBatch() {
+  void checkTokens() {
     const Batch &batch = spec.batch;
-    if (uint64_t{batch.micro} * batch.sequence > INT32_MAX)
+    if (sound({"batch.micro", "batch.sequence"}) &&
+        uint64_t{batch.micro} * batch.sequence > INT32_MAX)
       error("batch.micro",
             std::to_string(batch.micro) + " sequences of " +
                 std::to_string(batch.sequence) +
                 " tokens (batch.sequence) are more than 2147483647 tokens a "
                 "microbatch; make one of them smaller");
+  }
+
+  void checkBatch() {
+    const Batch &batch = spec.batch;
     uint64_t ranks = spec.dataParallel();
     uint64_t unit = batch.micro * ranks;
     if (batch.global % unit == 0)
@@ -264,6 +296,7 @@ private:
 
   const Document &document;
   const std::string &filename;
+  const std::set<std::string> &broken;
   Spec &spec;
   Diagnostics &diagnostics;
   std::set<std::string> used; // axes that some rule names
@@ -272,8 +305,9 @@ private:
 } // namespace
 
 void completeAndValidate(const Document &document, const std::string &filename,
-                         Spec &spec, Diagnostics &diagnostics) {
-  Validator(document, filename, spec, diagnostics).run();
+                         const std::set<std::string> &broken, Spec &spec,
+                         Diagnostics &diagnostics) {
+  Validator(document, filename, broken, spec, diagnostics).run();
 }
 
 } // namespace meshwork::spec

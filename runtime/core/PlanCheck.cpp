@@ -10,9 +10,9 @@ absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
   ranks = 1;
   if (!plan.mesh())
     return bad("it has no mesh");
-  if (plan.mesh()->size() > 16)
+  if (plan.mesh()->size() > 32) // sets of axes are masks of 32 bits
     return bad("its mesh has ", plan.mesh()->size(),
-               " axes, expected at most 16");
+               " axes, expected at most 32");
   for (const plan::Axis *axis : *plan.mesh())
     if (axis->size() == 0 || !checkedMul(ranks, axis->size(), ranks) ||
         ranks > (1u << 24))

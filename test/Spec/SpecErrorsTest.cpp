@@ -52,9 +52,47 @@ s.toml:2:8: error: mesh.axes: found "dp=2", expected an array of axes like ["dp=
 s.toml:4:10: error: batch.global: found 0, expected a whole number from 1 to 2147483647
 s.toml:5:1: error: unknown key batch.micor; did you mean "batch.micro"?
 s.toml:6:12: error: batch.sequence: found 1.5, expected a whole number from 1 to 2147483647
-s.toml:8:9: error: optimizer.beta1: found 1, expected a number from 0 to below 1
+s.toml:8:9: error: optimizer.beta1: found 1, expected a number from 0 to below 1 (f32 rounds those above 0.9999999 to 1)
 s.toml:9:2: error: unknown table [precison]; did you mean "precision"?
 )");
+}
+
+// A check across keys is left out only where a key that it needs is wrong.
+TEST(SpecErrors, OfOneKeyAndOfSeveralAreReportedTogether) {
+  EXPECT_EQ(
+      errorsOf(R"([mesh]
+axes = ["dp=2", "tp=2"]
+[batch]
+global = 7
+micro = 4
+sequence = 128
+[shard]
+vocab = ["pt"]
+[zero]
+stage = 4
+[optimizer]
+lr = 1e-3
+[expect]
+collectives = ["all_reduce(td) <= 1"]
+)"),
+      R"(s.toml:4:10: error: batch.global: found 7, expected a multiple of 8 (batch.micro 4 times 2 data-parallel ranks), like 8
+s.toml:8:9: error: shard.vocab: found axis "pt", expected one of mesh.axes; did you mean "tp"?
+s.toml:10:9: error: zero.stage: found 4, expected a whole number from 0 to 3
+s.toml:12:1: error: unknown key optimizer.lr; a run decides it, not a plan: meshwork-run --lr
+s.toml:14:15: error: expect.collectives: "all_reduce(td) <= 1": found axis "td", expected one of mesh.axes; did you mean "tp"?
+)");
+  EXPECT_EQ(
+      errorsOf(R"([mesh]
+axes = ["dp=0"]
+[batch]
+global = 7
+micro = 4
+sequence = 128
+[shard]
+batch = ["dp"]
+)"),
+      "s.toml:2:9: error: mesh.axes: found \"dp=0\", expected a size from "
+      "1 to 1048576, like \"dp=2\"\n");
 }
 
 TEST(SpecErrors, BudgetsSayWhereTheyGoWrong) {
@@ -126,6 +164,13 @@ TEST(SpecErrors, WrongTypes) {
   expectSetError("optimizer.weight_decay=-0.1",
                  "optimizer.weight_decay: found");
   expectSetError("optimizer.epsilon=0", "optimizer.epsilon: found 0");
+  // In f32, in which the update computes, these are 1, infinite and 0.
+  expectSetError("optimizer.beta1=0.99999999", "optimizer.beta1: found 0.99");
+  expectSetError("optimizer.beta2=0.99999999", "optimizer.beta2: found 0.99");
+  expectSetError("optimizer.weight_decay=1e39",
+                 "optimizer.weight_decay: found");
+  expectSetError("optimizer.clip_grad_norm=1e-50",
+                 "optimizer.clip_grad_norm: found 1e-50");
   expectSetError("optimizer.kind=sgd",
                  "optimizer.kind: found \"sgd\", expected "
                  "\"adamw\"");
@@ -144,16 +189,39 @@ TEST(SpecErrors, WrongTypes) {
   expectSetError("pipeline.schedule=2f2b", "pipeline.schedule: found");
   expectSetError("shard.batch=dp",
                  "shard.batch: found \"dp\", expected an array");
-  expectSetError("shard.batch=[1]", "shard.batch: found an array");
-  expectSetError("shard.tensor=[{name = \"x\"}]",
-                 "shard.tensor: found an array");
+  expectSetError("shard.batch=[1]",
+                 "shard.batch: found [1], expected an array of mesh axes");
+  expectSetError("shard.tensor=[{name = \"x\"}]", "shard.tensor: has no dims");
+  expectSetError("shard.tensor=[{nmae = \"x\", dims = 3}]",
+                 "shard.tensor: dims: found 3, expected a string");
+  EXPECT_THAT(errorsOf(good + "[[shard.tensor]]\nnmae = \"x\"\ndims = \"\"\n"),
+              HasSubstr("s.toml:8:8: error: shard.tensor: found key \"nmae\", "
+                        "expected name and dims; did you mean \"name\"?"));
 }
 
 TEST(SpecErrors, Axes) {
-  for (const char *axes :
-       {"[\"dp\"]", "[\"dp=0\"]", "[\"=2\"]", "[\"dp=2x\"]", "[\"DP=2\"]",
-        "[\"dp=-2\"]", "[\"dp= 2\"]", "[\"dp=99999999999\"]", "[2]"})
-    expectSetError(std::string("mesh.axes=") + axes, "mesh.axes: found");
+  for (const char *axis : {"dp=0", "dp=2x", "dp=-2", "dp= 2", "dp=99999999999"})
+    expectSetError("mesh.axes=[\"" + std::string(axis) + "\"]",
+                   "mesh.axes: found \"" + std::string(axis) +
+                       "\", expected a size from 1 to 1048576, like \"dp=2\"");
+  for (const char *axis : {"=2", "DP=2", "a-b=2", "x y=2", "2d=2", "\u00e9=2",
+                           "a12345678901234567890123456789012=2"})
+    expectSetError("mesh.axes=[\"" + std::string(axis) + "\"]",
+                   "mesh.axes: found \"" + std::string(axis) +
+                       "\", expected a name of at most 32 lower-case letters, "
+                       "digits and _, a letter first, like \"dp=2\"");
+  expectSetError("mesh.axes=[\"dp\"]", "mesh.axes: found \"dp\", expected a "
+                                       "name and a size, like \"dp=2\"");
+  expectSetError("mesh.axes=[2]",
+                 "mesh.axes: found 2, expected a string like \"dp=2\"");
+  std::string axes;
+  for (char name = 'a'; name <= 'q'; ++name)
+    axes += (axes.empty() ? "\"" : ", \"") + std::string(1, name) + "=1\"";
+  expectSetError("mesh.axes=[" + axes + "]",
+                 "mesh.axes: has 17 axes, expected at most 16");
+  expectSetError("mesh.axes=[\"dp=2\", \"cp=2\"]",
+                 "mesh.axes: axis \"cp\" splits nothing; its 2 ranks would "
+                 "repeat each other. Context parallelism is not supported");
   expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]",
                  "mesh.axes: has axis \"dp\" twice");
   expectSetError(
