@@ -7,14 +7,13 @@ include(AddMLIR)
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})
 
+# LLVM has no run-time type information, so neither do the classes derived from its own.
 meshwork_precompile(Mlir OPTIONS -fno-rtti)
 
 # A compiler library: meshwork_add_library(NAME sources... DEPENDS tablegen-targets... LIBS libraries...)
-# LLVM has no run-time type information, so neither do the classes derived from its own.
 function(meshwork_add_library name)
   cmake_parse_arguments(arg "" "" "DEPENDS;LIBS" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
-  target_compile_options(${name} PRIVATE -fno-rtti)
   meshwork_use_precompiled(Mlir ${name})
   target_link_libraries(${name} PUBLIC ${arg_LIBS} MLIR LLVM)
   if(arg_DEPENDS)

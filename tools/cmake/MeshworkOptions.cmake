@@ -13,6 +13,7 @@ else()
 endif()
 
 # A unit test: meshwork_add_test(NAME sources... LIBS libraries... [PRECOMPILED headers])
+# What takes more than a few seconds says how long, with the property COST: it starts early.
 function(meshwork_add_test name)
   cmake_parse_arguments(arg "" "PRECOMPILED" "LIBS" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})

@@ -2,15 +2,22 @@
 # flags: parsing them for each source is most of a build.
 #   meshwork_precompile(NAME OPTIONS flags... LIBS libraries...)   what precompiled/NAME.h includes
 #   meshwork_use_precompiled(NAME targets...)
-# What is precompiled is included first in each source of those targets. A source
-# includes what it uses all the same: -DMESHWORK_PRECOMPILED=OFF builds without.
+# What is precompiled is included first in each source of those targets, which are
+# compiled with the same flags. A source includes what it uses all the same:
+# -DMESHWORK_PRECOMPILED=OFF builds without.
 option(MESHWORK_PRECOMPILED "Parse libraries' headers once" ON)
 
 function(meshwork_precompile name)
+  cmake_parse_arguments(arg "" "" "OPTIONS;LIBS" ${ARGN})
+  # Sources wait for a custom target, but not for another library's compilation.
+  set(pch ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}Header.dir/cmake_pch.hxx.pch)
   if(NOT MESHWORK_PRECOMPILED OR NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    add_custom_target(${name}Precompiled)
+    set_property(TARGET ${name}Precompiled PROPERTY MESHWORK_OPTIONS "${arg_OPTIONS}")
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "OPTIONS;LIBS" ${ARGN})
+  add_custom_target(${name}Precompiled DEPENDS ${pch})
+  set_property(TARGET ${name}Precompiled PROPERTY MESHWORK_OPTIONS ${arg_OPTIONS} "SHELL:-include-pch ${pch}")
   set(empty ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   file(CONFIGURE OUTPUT ${empty} CONTENT "// Holds the flags of a precompiled header.\n")
   add_library(${name}Header OBJECT ${empty})
@@ -20,19 +27,12 @@ function(meshwork_precompile name)
   set_target_properties(${name}Header PROPERTIES
     CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/tools/cmake/precompile.sh")
   target_link_libraries(${name}Header PRIVATE ${arg_LIBS})
-  set(pch ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}Header.dir/cmake_pch.hxx.pch)
-  # Sources wait for a custom target, but not for another library's compilation.
-  add_custom_target(${name}Precompiled DEPENDS ${pch})
-  set_property(TARGET ${name}Precompiled PROPERTY MESHWORK_PCH ${pch})
 endfunction()
 
 function(meshwork_use_precompiled name)
-  if(NOT TARGET ${name}Precompiled)
-    return()
-  endif()
-  get_property(pch TARGET ${name}Precompiled PROPERTY MESHWORK_PCH)
+  get_property(options TARGET ${name}Precompiled PROPERTY MESHWORK_OPTIONS)
   foreach(target ${ARGN})
-    target_compile_options(${target} PRIVATE "SHELL:-include-pch ${pch}")
+    target_compile_options(${target} PRIVATE ${options})
     add_dependencies(${target} ${name}Precompiled)
   endforeach()
 endfunction()
