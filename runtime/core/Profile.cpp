@@ -1,8 +1,8 @@
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Json.h"
+#include "runtime/core/Names.h"
 #include "runtime/core/Recorder.h"
 #include "runtime/io/Files.h"
 #include <algorithm>
@@ -50,22 +50,6 @@ std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
       }
   }
   return rows;
-}
-
-/// "h.11.mlp.c_fc" -> "h.*.mlp.c_fc"
-std::string withoutNumbers(const std::string &name) {
-  std::string text;
-  for (size_t i = 0; i < name.size(); ++i) {
-    // A layer's number stands alone between dots; the 1 of "ln_1" does not.
-    size_t end = i;
-    while (end < name.size() && name[end] >= '0' && name[end] <= '9')
-      ++end;
-    bool alone = end > i && (i == 0 || name[i - 1] == '.') &&
-                 (end == name.size() || name[end] == '.');
-    text += alone ? '*' : name[i];
-    i = alone ? end - 1 : i;
-  }
-  return absl::Utf8SafeCHexEscape(text); // It goes to a terminal.
 }
 
 /// "Matmul", "Collective (channel 2)".
@@ -156,12 +140,7 @@ absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
     separator = ",\n";
   }
   json += "\n]}\n";
-  absl::StatusOr<OutputFile> file = OutputFile::create(path);
-  if (!file.ok())
-    return fromIo(file.status());
-  if (absl::Status status = file->write(json.data(), json.size()); !status.ok())
-    return fromIo(status);
-  return fromIo(file->commit());
+  return fromIo(writeWhole(path, json));
 }
 
 } // namespace meshwork::runtime

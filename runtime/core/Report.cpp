@@ -1,14 +1,10 @@
 #include "runtime/core/Report.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "meshwork/Runtime/ExitCode.h"
+#include "runtime/core/IoStatus.h"
 #include "runtime/core/Json.h"
 #include "runtime/core/Memory.h"
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace meshwork::runtime {
@@ -32,27 +28,12 @@ std::string percentText(std::optional<double> part) {
 }
 } // namespace
 
-Reporter::Reporter(const plan::Plan &plan, ReportOptions given)
-    : options(std::move(given)),
+Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
+                   std::unique_ptr<LineLog> log)
+    : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
-      flopsPerStep(plan.model_flops_per_step()),
+      flopsPerStep(plan.model_flops_per_step()), metrics(std::move(log)),
       terminal(::isatty(STDOUT_FILENO) == 1) {}
-
-absl::StatusOr<std::unique_ptr<Reporter>>
-Reporter::create(const plan::Plan &plan, ReportOptions options) {
-  std::unique_ptr<Reporter> reporter(new Reporter(plan, std::move(options)));
-  const std::string &path = reporter->options.metrics;
-  if (path.empty())
-    return reporter;
-  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0)
-    return withExitCode(
-        absl::FailedPreconditionError(
-            absl::StrCat("cannot create '", path, "': ", std::strerror(errno))),
-        ExitCode::cannotCreate);
-  reporter->metrics = FileDescriptor(fd);
-  return reporter;
-}
 
 std::optional<double> Reporter::mfu(double stepMs) const {
   if (options.peakTflops <= 0 || stepMs <= 0)
@@ -68,7 +49,7 @@ absl::Status Reporter::onStep(const StepReport &report) {
   lastLoss = report.loss;
   totalMs += report.stepMs;
   recentMs += 0.2 * (report.stepMs - recentMs);
-  if (metrics.get() >= 0)
+  if (metrics)
     if (absl::Status status = writeMetrics(report); !status.ok())
       return status;
   if (terminal)
@@ -82,31 +63,18 @@ absl::Status Reporter::onStep(const StepReport &report) {
 absl::Status Reporter::writeMetrics(const StepReport &r) {
   std::optional<double> utilization = mfu(r.stepMs);
   uint64_t peak = peakResidentBytes();
-  std::string line = absl::StrFormat(
-      "{\"step\":%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
+  return fromIo(metrics->append(absl::StrFormat(
+      "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
-      "\"idle_ms\":%s,\"mfu\":%s,\"memory_peak_bytes\":%d}\n",
-      r.step, jsonNumber(r.loss, 9),
+      "\"idle_ms\":%s,\"mfu\":%s,\"memory_peak_bytes\":%d}",
+      metricsBegin, r.step, jsonNumber(r.loss, 9),
       r.gradNorm ? jsonNumber(*r.gradNorm, 9) : "null",
       jsonNumber(r.learningRate, 9), tokensPerStep * stepsSeen,
       jsonNumber(static_cast<double>(tokensPerStep) / r.stepMs * 1e3, 6),
       jsonNumber(r.stepMs, 6), jsonNumber(r.computeMs, 6),
       jsonNumber(r.commMs, 6), jsonNumber(r.idleMs, 6),
       utilization ? jsonNumber(*utilization, 6) : "null",
-      peak > options.baseBytes ? peak - options.baseBytes : 0);
-  for (size_t done = 0; done < line.size();) {
-    ssize_t wrote =
-        ::write(metrics.get(), line.data() + done, line.size() - done);
-    if (wrote < 0 && errno == EINTR)
-      continue;
-    if (wrote <= 0)
-      return withExitCode(
-          absl::UnavailableError(absl::StrCat("cannot write '", options.metrics,
-                                              "': ", std::strerror(errno))),
-          ExitCode::inputOutput);
-    done += static_cast<size_t>(wrote);
-  }
-  return absl::OkStatus();
+      peak > options.baseBytes ? peak - options.baseBytes : 0)));
 }
 
 void Reporter::showBar(const StepReport &r) {

@@ -1,9 +1,9 @@
 // What the user sees of a run, and the metrics file.
 #pragma once
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "meshwork/Plan/Plan.h"
-#include "runtime/io/Files.h"
+#include "runtime/io/LineLog.h"
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +19,10 @@ struct StepReport {
   double stepMs, computeMs, commMs, idleMs;
 };
 
+/// Every line of the metrics begins so.
+constexpr char metricsBegin[] = "{\"step\":";
+
 struct ReportOptions {
-  std::string metrics; // path, or none
   uint64_t steps;
   uint64_t logEvery;
   double peakTflops;     // 0: unknown
@@ -31,9 +33,9 @@ struct ReportOptions {
 /// One step at a time, from any thread.
 class Reporter {
 public:
-  /// Opens the metrics file; 73 when it cannot be created.
-  static absl::StatusOr<std::unique_ptr<Reporter>>
-  create(const plan::Plan &plan, ReportOptions options);
+  /// `metrics` may be null.
+  Reporter(const plan::Plan &plan, ReportOptions options,
+           std::unique_ptr<LineLog> metrics);
 
   /// Known only after ranks have started.
   void setPeakTflops(double tflops) { options.peakTflops = tflops; }
@@ -43,7 +45,6 @@ public:
   void finish();
 
 private:
-  Reporter(const plan::Plan &plan, ReportOptions options);
   std::optional<double> mfu(double stepMs) const;
   absl::Status writeMetrics(const StepReport &report);
   void showBar(const StepReport &report);
@@ -52,7 +53,7 @@ private:
   ReportOptions options;
   uint64_t tokensPerStep;
   double flopsPerStep; // of the model, all ranks
-  FileDescriptor metrics;
+  std::unique_ptr<LineLog> metrics;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;
   double totalMs = 0, recentMs = 0, shownAtMs = -1e9;

@@ -8,6 +8,7 @@
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
+#include "runtime/core/RunFiles.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
 #include <algorithm>
@@ -25,13 +26,19 @@ template <typename... Parts> absl::Status usage(const Parts &...parts) {
 
 absl::Status checkOptions(const RunOptions &o) {
   const LearningRate &lr = o.learningRate;
-  if (!(lr.rate >= 0) || !std::isfinite(lr.rate) || !(lr.minimum >= 0) ||
-      lr.minimum > lr.rate)
-    return usage("the learning rate ", lr.rate, " and its minimum ", lr.minimum,
-                 " must be finite, 0 or more, and the minimum the smaller one");
+  if (!(lr.rate >= 0) || !std::isfinite(lr.rate))
+    return usage("--lr is ", lr.rate, ", expected a number, 0 or more");
+  if (!(lr.minimum >= 0) || lr.minimum > lr.rate)
+    return usage("--min-lr is ", lr.minimum, ", expected 0 to --lr, which is ",
+                 lr.rate);
+  if (lr.shape == LearningRate::Shape::constant &&
+      (lr.minimum > 0 || lr.decaySteps > 0))
+    return usage(lr.minimum > 0 ? "--min-lr" : "--decay-steps",
+                 " is given, but --schedule constant does not decay: give "
+                 "--schedule cosine or linear, or leave the option out");
   if (!(o.timeoutSeconds > 0) || o.timeoutSeconds > 1e6)
     return usage("--timeout is ", o.timeoutSeconds,
-                 ", expected 0 to 1000000 seconds");
+                 ", expected more than 0 and at most 1000000 seconds");
   if (o.documentBegin && o.documentEnd)
     return usage("--document-begin and --document-end exclude each other: give "
                  "the one that tells documents apart");
@@ -85,36 +92,38 @@ absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                          : DocumentMarks{From::endToken, *o.documentEnd};
 }
 
-/// Creates what will be written at the end and takes it away again.
-absl::Status checkOutputs(const RunOptions &options) {
-  for (const std::string *path : {&options.save, &options.saveGradients,
-                                  &options.trace, &options.profileJson})
-    if (!path->empty())
-      if (auto file = OutputFile::create(*path); !file.ok())
-        return withExitCode(file.status(), ExitCode::cannotCreate);
+absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
+                        TrainerParts &parts) {
+  const plan::Plan &plan = parts.plan->plan();
+  if (options.steps == 0)
+    return absl::OkStatus();
+  auto tokens =
+      TokenSource::open({options.data, options.dataType, options.tokenizer,
+                         plan.vocabulary(), plan.sequence(), marks});
+  if (!tokens.ok())
+    return fromIo(tokens.status());
+  parts.tokens = std::move(*tokens);
   return absl::OkStatus();
 }
 
-absl::Status openInputs(const RunOptions &options, const DocumentMarks &marks,
-                        TrainerParts &parts) {
+absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
   const plan::Plan &plan = parts.plan->plan();
-  if (options.steps > 0) {
-    auto tokens =
-        TokenSource::open({options.data, options.dataType, options.tokenizer,
-                           plan.vocabulary(), plan.sequence(), marks});
-    if (!tokens.ok())
-      return fromIo(tokens.status());
-    parts.tokens = std::move(*tokens);
-  }
   if (options.init.empty())
     return absl::OkStatus();
-  auto weights = SafeTensorsReader::open(options.init);
-  if (!weights.ok())
-    return fromIo(weights.status());
-  parts.weights = std::move(*weights);
-  if (absl::Status status = matchWeights(plan, *parts.weights); !status.ok())
-    return absl::Status(status.code(), absl::StrCat("'", options.init,
-                                                    "': ", status.message()));
+  auto file = SafeTensorsReader::open(options.init);
+  MESHWORK_RETURN_IF_ERROR(fromIo(file.status()));
+  bool isFirst = parts.processes->isFirst();
+  absl::StatusOr<MatchedWeights> match =
+      matchWeights(plan, std::move(*file), isFirst);
+  if (absl::Status status = match.status(); !status.ok())
+    return withExitCode(
+        absl::Status(status.code(),
+                     absl::StrCat("'", options.init, "': ", status.message())),
+        static_cast<ExitCode>(exitCodeOf(status)));
+  parts.weights = std::move(match->weights);
+  if (isFirst && !match->skipped.empty())
+    absl::PrintF("--init: skipped what is no weight of the plan: %s\n",
+                 match->skipped);
   return absl::OkStatus();
 }
 
@@ -137,17 +146,16 @@ absl::Status writeOutputs(const RunOptions &options, Trainer &trainer,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Reporter>>
-makeReporter(const plan::Plan &plan, const RunOptions &options,
-             const Processes &processes, uint64_t planned) {
-  if (!processes.isFirst())
-    return nullptr;
+std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
+                                       const RunOptions &options,
+                                       std::unique_ptr<LineLog> metrics,
+                                       uint64_t planned) {
   resetPeakResident(); // Reading inputs may have taken more for a moment.
-  auto reporter =
-      Reporter::create(plan, {options.metrics, options.steps, options.logEvery,
-                              options.peakTflops, residentBytes(), planned});
-  MESHWORK_RETURN_IF_ERROR(reporter.status());
-  return std::shared_ptr<Reporter>(std::move(*reporter));
+  return std::make_shared<Reporter>(
+      plan,
+      ReportOptions{options.steps, options.logEvery, options.peakTflops,
+                    residentBytes(), planned},
+      std::move(metrics));
 }
 
 absl::Status train(const RunOptions &options, TrainerParts parts) {
@@ -195,21 +203,23 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   }
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
+  MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));
+  std::unique_ptr<LineLog> metrics;
   if (processes.isFirst())
-    MESHWORK_RETURN_IF_ERROR(checkOutputs(options));
-  MESHWORK_RETURN_IF_ERROR(openInputs(options, *marks, parts));
-  auto reporter = makeReporter(plan, options, processes, *planned);
-  MESHWORK_RETURN_IF_ERROR(reporter.status());
-  parts.reporter = std::move(*reporter);
+    MESHWORK_ASSIGN_OR_RETURN(metrics,
+                              prepareOutputs(options, parts.weights.get()));
+  MESHWORK_RETURN_IF_ERROR(openTokens(options, *marks, parts));
+  if (processes.isFirst())
+    parts.reporter = makeReporter(plan, options, std::move(metrics), *planned);
   return train(options, std::move(parts));
 }
 } // namespace
 
 absl::Status run(const RunOptions &given) {
+  MESHWORK_RETURN_IF_ERROR(checkOptions(given));
   RunOptions options = given;
   if (options.learningRate.decaySteps == 0)
     options.learningRate.decaySteps = options.steps;
-  MESHWORK_RETURN_IF_ERROR(checkOptions(options));
   absl::StatusOr<Processes> processes = Processes::start(options);
   MESHWORK_RETURN_IF_ERROR(processes.status());
   return processes->settle(runIn(*processes, options));

@@ -1,35 +1,12 @@
 #include "runtime/core/Weights.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_join.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/io/Files.h"
-#include <algorithm>
 
 namespace meshwork::runtime {
 namespace {
-constexpr size_t namedAtMost = 5;
-
-/// "wte.weight, h.0.ln_1.weight and 7 more".
-std::string some(const std::vector<std::string> &names) {
-  size_t shown = std::min(names.size(), namedAtMost);
-  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
-  if (names.size() > shown)
-    absl::StrAppend(&text, " and ", names.size() - shown, " more");
-  return text;
-}
-
-std::vector<uint64_t> fileShape(const plan::Parameter &parameter) {
-  return {orEmpty(parameter.file_shape()).begin(),
-          orEmpty(parameter.file_shape()).end()};
-}
-
-std::string shapeText(const std::vector<uint64_t> &shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
-}
-
 /// Values that one rank holds as they stand in the file, where the host can
 /// write them from.
 const float *asInFile(const GlobalTensor &tensor, StatePart part,
@@ -48,35 +25,9 @@ const float *asInFile(const GlobalTensor &tensor, StatePart part,
 }
 } // namespace
 
-absl::Status matchWeights(const plan::Plan &plan,
-                          const SafeTensorsReader &file) {
-  std::vector<std::string> missing, extra, reshaped;
-  absl::flat_hash_set<std::string> known;
-  for (const plan::Program *program : *plan.programs())
-    for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
-      if (!known.insert(parameter->name()->str()).second)
-        continue;
-      const TensorInfo *info = file.find(parameter->name()->str());
-      if (!info)
-        missing.push_back(quote(parameter->name()));
-      else if (info->shape != fileShape(*parameter))
-        reshaped.push_back(absl::StrCat(
-            quote(parameter->name()), " is ", shapeText(info->shape),
-            " in the file, the plan has ", shapeText(fileShape(*parameter))));
-    }
-  for (const std::string &name : file.names())
-    if (!known.contains(name))
-      extra.push_back(quote(std::string_view(name)));
-  if (missing.empty() && extra.empty() && reshaped.empty())
-    return absl::OkStatus();
-  std::vector<std::string> parts;
-  if (!missing.empty())
-    parts.push_back("missing: " + some(missing));
-  if (!extra.empty())
-    parts.push_back("not in the plan: " + some(extra));
-  if (!reshaped.empty())
-    parts.push_back("of another shape: " + some(reshaped));
-  return bad("the weights are of another model; ", absl::StrJoin(parts, "; "));
+std::vector<uint64_t> fileShape(const plan::Parameter &parameter) {
+  return {orEmpty(parameter.file_shape()).begin(),
+          orEmpty(parameter.file_shape()).end()};
 }
 
 absl::Status saveState(const std::string &path, StatePart part,

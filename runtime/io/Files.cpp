@@ -1,8 +1,8 @@
 #include "runtime/io/Files.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
@@ -27,7 +27,33 @@ absl::Status openError(const std::string &path, int code) {
   return absl::UnavailableError(text);
 }
 
-const char *kindOf(mode_t mode) {
+/// SHA-1 of git or SHA-256, in hex.
+bool isHash(std::string_view name) {
+  return (name.size() == 40 || name.size() == 64) &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The hash in ../../blobs/HASH, to which `name` in `folder` links; else "".
+std::string blobOf(const FileDescriptor &folder, const std::string &name) {
+  constexpr std::string_view blobs = "../../blobs/";
+  char link[128];
+  ssize_t size = readlinkat(folder.get(), name.c_str(), link, sizeof(link));
+  std::string_view text(link, size < 0 ? 0 : static_cast<size_t>(size));
+  if (!text.starts_with(blobs) || !isHash(text.substr(blobs.size())))
+    return "";
+  return std::string(text.substr(blobs.size()));
+}
+
+/// Whether the folder is .../snapshots/COMMIT, as in the Hub's cache.
+bool isSnapshot(const std::string &folder) {
+  std::error_code failed;
+  std::filesystem::path path = std::filesystem::canonical(folder, failed);
+  return !failed && path.parent_path().filename() == "snapshots";
+}
+
+} // namespace
+
+const char *kindOfFile(mode_t mode) {
   if (S_ISDIR(mode))
     return "a folder";
   if (S_ISFIFO(mode))
@@ -37,21 +63,19 @@ const char *kindOf(mode_t mode) {
   return "a device";
 }
 
-std::string folderOf(const std::string &path) {
-  size_t slash = path.rfind('/');
-  if (slash == std::string::npos)
-    return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-} // namespace
-
 std::string quote(std::string_view name) {
   constexpr size_t shown = 120;
   bool cut = name.size() > shown;
   return absl::StrCat("\"",
                       absl::CHexEscape(std::string(name.substr(0, shown))),
                       cut ? "...\"" : "\"");
+}
+
+std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos)
+    return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 FileDescriptor::FileDescriptor(FileDescriptor &&other) noexcept
@@ -63,6 +87,20 @@ FileDescriptor &FileDescriptor::operator=(FileDescriptor &&other) noexcept {
 }
 
 FileDescriptor::~FileDescriptor() { close(); }
+
+bool FileDescriptor::writeAll(const void *from, uint64_t bytes) const {
+  const char *next = static_cast<const char *>(from);
+  while (bytes > 0) {
+    ssize_t put = ::write(descriptor, next, std::min(bytes, maxTransferBytes));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return false;
+    next += put;
+    bytes -= static_cast<uint64_t>(put);
+  }
+  return true;
+}
 
 bool FileDescriptor::close() {
   int open = std::exchange(descriptor, -1);
@@ -95,13 +133,25 @@ absl::StatusOr<InputFile> InputFile::openInFolder(const std::string &folder,
   FileDescriptor base(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (base.get() < 0)
     return openError(folder, errno);
-  int descriptor =
-      openat(base.get(), name.c_str(),
-             O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-  if (descriptor < 0 && errno == ELOOP)
+  constexpr int flags =
+      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+  int descriptor = openat(base.get(), name.c_str(), flags);
+  bool isLink = descriptor < 0 && errno == ELOOP;
+  std::string blob =
+      isLink && isSnapshot(folder) ? blobOf(base, name) : std::string();
+  if (!blob.empty()) {
+    // By the text that was checked; the link itself is never followed.
+    FileDescriptor blobs(openat(base.get(), "../../blobs",
+                                O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (blobs.get() >= 0)
+      descriptor = openat(blobs.get(), blob.c_str(), flags);
+    isLink = descriptor < 0 && errno == ELOOP;
+  }
+  if (isLink)
     return absl::DataLossError(absl::StrCat(
         quote(path), ": is a symbolic link; only regular files of the folder "
-                     "itself are read, put a copy there"));
+                     "itself are read (and ../../blobs/HASH from a snapshot in "
+                     "the cache of the Hugging Face Hub), put a copy there"));
   if (descriptor < 0)
     return openError(path, errno);
   return fromDescriptor(FileDescriptor(descriptor), path, true);
@@ -115,7 +165,7 @@ absl::StatusOr<InputFile> InputFile::fromDescriptor(FileDescriptor descriptor,
     return openError(path, errno);
   if (!S_ISREG(status.st_mode))
     return absl::DataLossError(absl::StrCat(quote(path), ": is ",
-                                            kindOf(status.st_mode),
+                                            kindOfFile(status.st_mode),
                                             ", expected a regular file"));
   if (refuseHardLinks && status.st_nlink > 1)
     return absl::DataLossError(absl::StrCat(
@@ -150,79 +200,6 @@ absl::Status InputFile::readAt(uint64_t offset, void *to,
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<uint64_t>(got);
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<OutputFile> OutputFile::create(const std::string &path) {
-  OutputFile file;
-  file.target = path;
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0) {
-    // Renaming over a device, or over the name of a link, would destroy it.
-    if (!S_ISREG(status.st_mode))
-      return absl::FailedPreconditionError(
-          absl::StrCat(quote(path), ": is ", kindOf(status.st_mode),
-                       ", expected a regular file or no file"));
-    if (char *resolved = realpath(path.c_str(), nullptr)) {
-      file.target = resolved;
-      std::free(resolved);
-    }
-  }
-  std::string temporary = absl::StrCat(file.target, ".XXXXXX");
-  int descriptor = mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0)
-    return absl::FailedPreconditionError(
-        absl::StrCat(quote(path), ": cannot create a file in folder ",
-                     quote(folderOf(file.target)), ": ", std::strerror(errno)));
-  file.descriptor = FileDescriptor(descriptor);
-  file.temporary = temporary;
-  mode_t mask = umask(0); // mkostemp gives 0600; others may read what we write
-  umask(mask);
-  if (fchmod(descriptor, 0666 & ~mask) != 0)
-    return file.failed("set the mode of");
-  return file;
-}
-
-OutputFile::OutputFile(OutputFile &&other) noexcept
-    : descriptor(std::move(other.descriptor)), target(std::move(other.target)),
-      temporary(std::exchange(other.temporary, std::string())) {}
-
-OutputFile::~OutputFile() {
-  if (!temporary.empty())
-    unlink(temporary.c_str());
-}
-
-absl::Status OutputFile::failed(const char *what) const {
-  return absl::UnavailableError(absl::StrCat(
-      quote(target), ": cannot ", what, " the file: ", std::strerror(errno)));
-}
-
-absl::Status OutputFile::write(const void *from, uint64_t bytes) {
-  const char *next = static_cast<const char *>(from);
-  while (bytes > 0) {
-    ssize_t put =
-        ::write(descriptor.get(), next, std::min(bytes, maxTransferBytes));
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put < 0)
-      return failed("write");
-    next += put;
-    bytes -= static_cast<uint64_t>(put);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status OutputFile::commit() {
-  if (fsync(descriptor.get()) != 0 || !descriptor.close())
-    return failed("sync");
-  if (rename(temporary.c_str(), target.c_str()) != 0)
-    return failed("rename");
-  temporary.clear();
-  // The rename itself is durable only once the folder is.
-  FileDescriptor folder(
-      ::open(folderOf(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || fsync(folder.get()) != 0)
-    return failed("sync the folder of");
   return absl::OkStatus();
 }
 

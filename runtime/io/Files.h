@@ -17,6 +17,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <sys/types.h>
 
 namespace meshwork::runtime {
 
@@ -37,6 +38,12 @@ inline std::optional<uint64_t> checkedMultiply(uint64_t a, uint64_t b) {
 /// A name from a file, in double quotes, escaped and shortened for a terminal.
 std::string quote(std::string_view name);
 
+/// "a folder", "a pipe", "a socket" or "a device", of what is no regular file.
+const char *kindOfFile(mode_t mode);
+
+/// The folder that `path` lies in: "." where it names none.
+std::string folderOf(const std::string &path);
+
 /// Owns a file descriptor.
 class FileDescriptor {
 public:
@@ -46,6 +53,8 @@ public:
   FileDescriptor &operator=(FileDescriptor &&other) noexcept;
   ~FileDescriptor();
   int get() const { return descriptor; }
+  /// False (and errno) when not all could be written.
+  bool writeAll(const void *from, uint64_t bytes) const;
   /// Closes now; false (and errno) when the system reports a late write error.
   bool close();
 
@@ -60,7 +69,9 @@ public:
   static absl::StatusOr<InputFile> open(const std::string &path);
   /// Opens `name`, which an untrusted file in `folder` named. `name` must be a
   /// plain file name of a regular file with one link; nothing else of the
-  /// system can be reached through it.
+  /// system can be reached through it. One kind of symbolic link is obeyed, by
+  /// its text: in a folder snapshots/COMMIT one to ../../blobs/HASH, with 40 or
+  /// 64 hex digits, as the Hugging Face Hub's cache has them.
   static absl::StatusOr<InputFile> openInFolder(const std::string &folder,
                                                 const std::string &name);
   /// Bytes when opened.
@@ -78,11 +89,17 @@ private:
   uint64_t sizeBytes = 0;
 };
 
+/// Where writing to `path` ends: links are followed, and the last one's target
+/// need not exist.
+std::string linkTarget(const std::string &path);
+
 /// A file that appears under its name only when it is complete: written beside
 /// the target, synced, renamed, and the folder synced. Without commit() nothing
-/// is left behind.
+/// is left behind. A link is written through, and a file that is replaced keeps
+/// its mode, owner and group; other hard links to it keep the old contents.
 class OutputFile {
 public:
+  /// Refuses what is no regular file, or may not be written.
   static absl::StatusOr<OutputFile> create(const std::string &path);
   OutputFile(OutputFile &&other) noexcept;
   ~OutputFile();
@@ -95,5 +112,8 @@ private:
   FileDescriptor descriptor;
   std::string target, temporary; // temporary is empty once committed
 };
+
+/// An OutputFile of `contents`, committed.
+absl::Status writeWhole(const std::string &path, std::string_view contents);
 
 } // namespace meshwork::runtime

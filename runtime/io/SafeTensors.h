@@ -33,8 +33,9 @@ struct TensorInfo {
 class SafeTensorsReader {
 public:
   virtual ~SafeTensorsReader() = default;
-  /// `path` is a .safetensors file, or a folder that holds
-  /// model.safetensors.index.json with its files, or model.safetensors.
+  /// `path` is a .safetensors file; a .json index, whose files lie beside it;
+  /// or a folder that holds model.safetensors.index.json with its files, or
+  /// model.safetensors. The folder may be a snapshot in the Hub's cache.
   /// Codes as in Files.h.
   static absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
   open(const std::string &path);
@@ -51,6 +52,9 @@ public:
   /// kInvalidArgument when they are not all there.
   virtual absl::Status readRange(std::string_view name, uint64_t first,
                                  absl::Span<float> out) const = 0;
+
+  /// The files that are read, an index too.
+  virtual std::vector<std::string> paths() const = 0;
 
   /// All names, sorted.
   virtual std::vector<std::string> names() const = 0;

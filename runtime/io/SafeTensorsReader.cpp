@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <sys/stat.h>
 
@@ -43,6 +44,7 @@ public:
   absl::Status readRange(std::string_view name, uint64_t first,
                          absl::Span<float> out) const override;
   std::vector<std::string> names() const override;
+  std::vector<std::string> paths() const override;
 
 private:
   absl::StatusOr<const StoredTensor *> get(std::string_view name) const;
@@ -51,6 +53,7 @@ private:
              const std::vector<std::pair<std::string, std::string>> &map,
              const std::map<std::string, size_t> &fileOfName) const;
 
+  std::string indexPath; // or none
   std::vector<InputFile> files;
   std::map<std::string, StoredTensor, std::less<>> tensors;
 };
@@ -102,6 +105,7 @@ absl::Status Reader::addFolder(const std::string &folder,
     return absl::DataLossError(
         absl::StrCat(quote(index.path()), ": is ", index.size(),
                      " bytes, expected at most ", maxHeaderBytes));
+  indexPath = index.path();
   std::string text(index.size(), '\0');
   if (absl::Status status = index.readAt(0, text.data(), text.size());
       !status.ok())
@@ -218,6 +222,15 @@ std::vector<std::string> Reader::names() const {
   return all;
 }
 
+std::vector<std::string> Reader::paths() const {
+  std::vector<std::string> all;
+  if (!indexPath.empty())
+    all.push_back(indexPath);
+  for (const InputFile &file : files)
+    all.push_back(file.path());
+  return all;
+}
+
 bool isFolder(const std::string &path) {
   struct stat status;
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
@@ -229,6 +242,15 @@ absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
 SafeTensorsReader::open(const std::string &path) {
   auto reader = std::make_unique<Reader>();
   std::string file = path;
+  if (absl::EndsWith(path, ".json") && !isFolder(path)) {
+    absl::StatusOr<InputFile> index = InputFile::open(path);
+    if (!index.ok())
+      return index.status();
+    if (absl::Status status = reader->addFolder(folderOf(path), *index);
+        !status.ok())
+      return status;
+    return reader;
+  }
   if (isFolder(path)) {
     absl::StatusOr<InputFile> index =
         InputFile::open(absl::StrCat(path, "/", indexName));

@@ -120,6 +120,18 @@ absl::Status conflict(const InputFile &file, const char *format,
 
 } // namespace
 
+std::vector<std::string> tokenFiles(const std::string &path) {
+  std::vector<std::string> files;
+  if (!path.empty())
+    files.push_back(path);
+  std::string stem = path.substr(0, path.size() < 4 ? 0 : path.size() - 4);
+  if (absl::EndsWith(path, ".bin"))
+    files.push_back(stem + ".idx");
+  if (absl::EndsWith(path, ".idx"))
+    files.push_back(stem + ".bin");
+  return files;
+}
+
 absl::StatusOr<TokenLayout> findTokenLayout(const TokenOptions &options) {
   absl::StatusOr<InputFile> file = InputFile::open(options.path);
   if (!file.ok())

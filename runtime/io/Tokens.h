@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
@@ -49,6 +50,10 @@ struct SampleSpans {
   absl::Span<int32_t> tokens, targets;
   absl::Span<int32_t> documents = {}; // may be empty
 };
+
+/// The files that TokenSource may read for `path`: it, and what may be the
+/// other half of a Megatron pair.
+std::vector<std::string> tokenFiles(const std::string &path);
 
 /// Immutable once open; any number of threads may draw samples.
 class TokenSource {

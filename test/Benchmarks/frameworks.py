@@ -106,6 +106,7 @@ class Ours:
 
     def steps(self, count, *options):
         """Metrics of `count` steps after the warm-up."""
+        (self.path / "metrics.jsonl").unlink(missing_ok=True)  # a log grows
         self._call("meshwork-run", "plan.mwplan", "--data", "tokens.u16", "--data-type",
                    "u16", "--steps", count + WARMUP_STEPS, "--lr", cases.LEARNING_RATE,
                    "--threads", self.threads, "--metrics", "metrics.jsonl", *options)

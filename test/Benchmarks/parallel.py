@@ -52,6 +52,7 @@ class Bench:
     def steps(self, plan, processes=None):
         """Metrics of the steps after the first."""
         metrics = self.folder / "metrics.jsonl"
+        metrics.unlink(missing_ok=True)  # a log grows
         start = ["mpirun", "-n", processes, "--oversubscribe"] if processes else []
         self.must(*start, self.options.bin / "meshwork-run", plan, "--data", self.folder / "text",
                   "--tokenizer", "bytes", "--steps", self.options.steps + 1, "--metrics", metrics)

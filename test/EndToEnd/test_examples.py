@@ -41,6 +41,7 @@ class Examples(unittest.TestCase):
         def losses(spec):
             self.space.must("meshwork", "compile", "examples/llama-tiny.json", "--spec",
                             f"examples/{spec}", "--set", "precision.compute=f32", "-o", "c.mwplan")
+            (self.space.path / "c.jsonl").unlink(missing_ok=True)
             self.space.must("meshwork-run", "c.mwplan", "--data", TEXT, "--tokenizer", "bytes",
                             "--steps", 5, "--lr", "3e-3", "--metrics", "c.jsonl")
             return [json.loads(line)["loss"] for line in self.space.read("c.jsonl").splitlines()]
@@ -55,6 +56,7 @@ class Examples(unittest.TestCase):
     def losses(self, model, *options):
         self.space.must("meshwork", "compile", f"examples/{model}", "--spec",
                         "examples/dp2.toml", "-o", "b.mwplan")
+        (self.space.path / "b.jsonl").unlink(missing_ok=True)
         self.space.must("meshwork-run", "b.mwplan", "--data", TEXT, "--tokenizer",
                         "bytes", "--steps", STEPS, "--lr", "3e-3", "--warmup-steps", 5,
                         "--metrics", "b.jsonl", *options)

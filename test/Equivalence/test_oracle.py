@@ -1,6 +1,7 @@
 """The oracle itself: it must be right before it may judge."""
 import math
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -177,6 +178,20 @@ class Optimizer(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
+    def test_the_documented_samples_are_those_of_the_oracle(self):
+        """The code that users are given, against the oracle's, which the launcher's losses agree with."""
+        readme = (pathlib.Path(__file__).resolve().parents[2] / "runtime/io/README.md").read_text()
+        (code,) = re.findall(r"^```python\n(.*?)^```", readme, re.M | re.S)
+        given = {}
+        exec(code, given)
+        data, sequence = np.arange(1000), 17
+        for seed, step in ((0, 0), (2 ** 32 - 1, 5), (3, 2 ** 33 + 1)):
+            tokens, targets = philox.batch(data, seed, step, 6, sequence)
+            for index in range(6):
+                mine = given["sample"](data, sequence, seed, step, index)
+                np.testing.assert_array_equal(mine[0], tokens[index])
+                np.testing.assert_array_equal(mine[1], targets[index])
+
     def test_philox_known_answers(self):
         """Vectors of the generator's authors."""
         self.assertEqual(tuple(map(int, philox.philox4x32((0, 0, 0, 0), (0, 0)))),

@@ -170,6 +170,7 @@ def compare(report, name, precision, option):
 def train(name, out, *options, steps=1):
     """Losses, gradients and weights of a tiny model."""
     files = {k: out / f"{name}-{k}" for k in ("metrics", "weights", "gradients")}
+    files["metrics"].unlink(missing_ok=True)  # a log grows
     done = call([*RUN, plan(name), *DATA, "--steps", steps, "--lr", "1e-2", "--metrics", files["metrics"],
                  "--save", files["weights"], "--save-gradients", files["gradients"], *options])
     if done.returncode != 0:
@@ -229,6 +230,7 @@ def sanitizer(report, out):
 
 def timed(name, out, *options, steps=12):
     metrics = out / f"{name}.jsonl"
+    metrics.unlink(missing_ok=True)  # a log grows
     done = call([*RUN, plan(f"timed-{name}"), *DATA, "--steps", steps, "--metrics", metrics, *options])
     if done.returncode != 0:
         raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()[-600:]}")

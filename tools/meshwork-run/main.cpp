@@ -1,14 +1,14 @@
 // meshwork-run: runs a plan. Options in, exit code out; see Run.h.
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
-#include <CLI/CLI.hpp>
+#include "tools/cli/Cli.h"
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <unistd.h>
 
 namespace {
+namespace cli = meshwork::cli;
 using meshwork::runtime::ExitCode;
 using Transport = meshwork::runtime::RunOptions::Transport;
 using Shape = meshwork::runtime::LearningRate::Shape;
@@ -31,69 +31,107 @@ void handleSignals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
+/// `option` does nothing without the other one.
+CLI::Option *needs(CLI::Option *option, CLI::App &app, const char *other) {
+  return option->needs(app.get_option(other));
+}
+
+void addData(CLI::App &app, meshwork::runtime::RunOptions &o) {
+  auto ofData = [&](CLI::Option *option) {
+    return needs(option, app, "--data");
+  };
+  app.add_option("--steps", o.steps, "Optimizer steps; 0 only places weights")
+      ->transform(cli::wholeNumber(0, INT32_MAX))
+      ->type_name("N");
+  needs(app.add_option("--data", o.data,
+                       "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or "
+                       "text"),
+        app, "--steps")
+      ->type_name("FILE");
+  using Names = std::map<std::string, std::string>;
+  ofData(cli::addChoice(app, "--data-type", o.dataType,
+                        Names{{"u16", "u16"}, {"u32", "u32"}},
+                        "Type of raw ids"));
+  ofData(cli::addChoice(app, "--tokenizer", o.tokenizer,
+                        Names{{"bytes", "bytes"}}, "For a text: token = byte"))
+      ->excludes("--data-type");
+  auto marks = [&](const char *name, std::optional<uint32_t> &id,
+                   const char *text) {
+    return ofData(app.add_option(name, id, text))
+        ->transform(cli::wholeNumber(0, UINT32_MAX))
+        ->type_name("ID");
+  };
+  marks("--document-begin", o.documentBegin,
+        "Token that each document begins with, for a plan of "
+        "batch.documents = \"separate\"");
+  marks("--document-end", o.documentEnd,
+        "The same for a token that each document ends with")
+      ->excludes("--document-begin");
+}
+
 void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
   static const std::map<std::string, Shape> shapes = {
       {"constant", Shape::constant},
       {"cosine", Shape::cosine},
       {"linear", Shape::linear}};
-  app.add_option("--data", o.data,
-                 "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or text")
-      ->type_name("FILE");
-  app.add_option("--data-type", o.dataType, "Type of raw ids")
-      ->check(CLI::IsMember({"u16", "u32"}));
-  app.add_option("--tokenizer", o.tokenizer, "For a text: token = byte")
-      ->check(CLI::IsMember({"bytes"}));
-  app.add_option("--document-begin", o.documentBegin,
-                 "Token that each document begins with, for a plan of "
-                 "batch.documents = \"separate\"")
-      ->type_name("ID");
-  app.add_option("--document-end", o.documentEnd,
-                 "The same for a token that each document ends with")
-      ->type_name("ID")
-      ->excludes("--document-begin");
-  app.add_option("--steps", o.steps, "Optimizer steps; 0 only places weights")
-      ->required(false);
-  app.add_option("--seed", o.seed, "Of initial weights, samples and dropout");
-  app.add_option("--lr", o.learningRate.rate, "Learning rate")
+  auto ofSteps = [&](CLI::Option *option) {
+    return needs(option, app, "--steps");
+  };
+  auto steps = [](CLI::Option *option, int64_t least) {
+    return option->transform(cli::wholeNumber(least, INT32_MAX))
+        ->type_name("N");
+  };
+  app.add_option("--seed", o.seed, "Of initial weights, samples and dropout")
+      ->transform(cli::wholeNumber(0, UINT32_MAX))
+      ->type_name("N");
+  ofSteps(app.add_option("--lr", o.learningRate.rate, "Learning rate"))
+      ->check(cli::numberFromZero())
+      ->type_name("RATE")
       ->capture_default_str();
-  app.add_option("--min-lr", o.learningRate.minimum, "Where a decay ends");
-  app.add_option("--warmup-steps", o.learningRate.warmupSteps,
-                 "Steps of linear rise");
-  app.add_option("--decay-steps", o.learningRate.decaySteps,
-                 "Step at which a decay ends; default: --steps");
-  app.add_option("--schedule", o.learningRate.shape,
-                 "constant, cosine or linear")
-      ->transform(CLI::CheckedTransformer(shapes));
+  ofSteps(cli::addChoice(app, "--schedule", o.learningRate.shape, shapes,
+                         "Of the learning rate after the warmup"))
+      ->default_str("constant");
+  needs(app.add_option("--min-lr", o.learningRate.minimum,
+                       "Where a decay (cosine, linear) ends"),
+        app, "--schedule")
+      ->check(cli::numberFromZero())
+      ->type_name("RATE");
+  steps(ofSteps(app.add_option("--warmup-steps", o.learningRate.warmupSteps,
+                               "Steps of linear rise")),
+        0);
+  steps(needs(app.add_option("--decay-steps", o.learningRate.decaySteps,
+                             "Step at which a decay ends; default: --steps"),
+              app, "--schedule"),
+        1);
 }
 
 void addFiles(CLI::App &app, meshwork::runtime::RunOptions &o) {
   auto file = [&](const char *name, std::string &path, const char *text) {
-    app.add_option(name, path, text)->type_name("FILE");
+    return app.add_option(name, path, text)->type_name("FILE");
   };
-  file("--init", o.init, "Start from these safetensors (a file or a folder)");
+  auto ofSteps = [&](const char *name, std::string &path, const char *text) {
+    needs(file(name, path, text), app, "--steps");
+  };
+  file("--init", o.init,
+       "Start from these safetensors: a file, an index, or a folder (also a "
+       "snapshot of the Hugging Face Hub)");
   file("--save", o.save, "Write the weights at the end, f32 safetensors");
-  file("--save-gradients", o.saveGradients, "Write the last step's gradients");
-  file("--metrics", o.metrics, "Write a JSON line per step");
-  file("--trace", o.trace, "Write a Chrome trace");
-  file("--profile-json", o.profileJson, "Write time per instruction as JSON");
-  app.add_option("--trace-steps", o.traceSteps, "Trace this many first steps")
+  ofSteps("--save-gradients", o.saveGradients,
+          "Write the last step's gradients: the mean over the step's tokens, "
+          "not clipped");
+  ofSteps("--metrics", o.metrics, "Append a JSON line per step to this log");
+  ofSteps("--trace", o.trace, "Write a Chrome trace");
+  ofSteps("--profile-json", o.profileJson,
+          "Write time per instruction as JSON");
+  needs(app.add_option("--trace-steps", o.traceSteps,
+                       "Trace this many first steps"),
+        app, "--trace")
+      ->transform(cli::wholeNumber(1, INT32_MAX))
+      ->type_name("N")
       ->capture_default_str();
 }
 
-void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
-  app.add_option("-n,--ranks", o.ranks, "Must be equal to the plan's ranks")
-      ->check(CLI::PositiveNumber);
-  static const std::map<std::string, Transport> transports = {
-      {"auto", Transport::automatic},
-      {"threads", Transport::threads},
-      {"mpi", Transport::mpi}};
-  app.add_option("--transport", o.transport,
-                 "auto (as launched), threads (all ranks here) or mpi")
-      ->transform(CLI::CheckedTransformer(transports));
-  app.add_option("--threads", o.threads,
-                 "Threads per rank; default: cores / ranks")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--no-pin", noPin, "Leave threads to the system's scheduler");
+void addGpu(CLI::App &app, meshwork::runtime::RunOptions &o) {
   app.add_flag("--share-gpu", o.shareGpu,
                "Run all ranks on one GPU: slow, to check a plan");
   app.add_flag("--tune-matmuls", o.tuneMatmuls,
@@ -108,18 +146,50 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
   app.add_flag("--synchronous", o.synchronous,
                "Wait after each instruction on a GPU: slow, names the one that "
                "fails");
+}
+
+void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
+  static const std::map<std::string, Transport> transports = {
+      {"auto", Transport::automatic},
+      {"threads", Transport::threads},
+      {"mpi", Transport::mpi}};
+  app.add_option("-n,--ranks", o.ranks, "Must be equal to the plan's ranks")
+      ->transform(cli::wholeNumber(1, INT32_MAX))
+      ->type_name("N");
+  cli::addChoice(app, "--transport", o.transport, transports,
+                 "auto (as launched), threads (all ranks here) or mpi")
+      ->default_str("auto");
+  app.add_option("--threads", o.threads,
+                 "Threads per rank; default: cores / ranks")
+      ->transform(cli::wholeNumber(1, 4096))
+      ->type_name("N");
+  app.add_flag("--no-pin", noPin, "Leave threads to the system's scheduler");
   app.add_option("--timeout", o.timeoutSeconds,
-                 "Seconds to wait for a rank, or for a GPU's work to end")
+                 "Wait at most so long for a rank, or for a GPU's work to end")
+      ->check(cli::positiveNumber())
+      ->type_name("SECONDS")
       ->capture_default_str();
-  app.add_option("--log-every", o.logEvery,
-                 "Steps between lines, off a terminal");
-  app.add_option("--peak-tflops", o.peakTflops, "Of this machine, for mfu")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--measure-peak", o.measurePeak, "Measure it with a matmul")
-      ->excludes("--peak-tflops");
-  app.add_flag("--profile", o.profile, "Print time per instruction");
   app.add_flag("--validate-only", o.validateOnly,
-               "Check the plan, run nothing");
+               "Check the plan and the machine, run nothing");
+}
+
+void addReport(CLI::App &app, meshwork::runtime::RunOptions &o) {
+  needs(app.add_option("--log-every", o.logEvery,
+                       "Steps between lines, off a terminal"),
+        app, "--steps")
+      ->transform(cli::wholeNumber(1, INT32_MAX))
+      ->type_name("N");
+  needs(
+      app.add_option("--peak-tflops", o.peakTflops, "Of this machine, for mfu"),
+      app, "--steps")
+      ->check(cli::positiveNumber())
+      ->type_name("TFLOPS");
+  needs(
+      app.add_flag("--measure-peak", o.measurePeak, "Measure it with a matmul"),
+      app, "--steps")
+      ->excludes("--peak-tflops");
+  needs(app.add_flag("--profile", o.profile, "Print time per instruction"), app,
+        "--steps");
 }
 } // namespace
 
@@ -131,16 +201,16 @@ int main(int argc, char **argv) {
       "mpirun or srun, one rank in each.",
       "meshwork-run");
   app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")
-      ->required();
+      ->required()
+      ->type_name("");
+  addData(app, options);
   addTraining(app, options);
   addFiles(app, options);
   addMachine(app, options, noPin);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    int code = app.exit(error);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
-  }
+  addGpu(app, options);
+  addReport(app, options);
+  if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
+    return *code;
   options.pin = !noPin;
   options.stop = &stopRequested;
   handleSignals();

@@ -1,9 +1,8 @@
 // meshwork compile | import | explain | verify: what a user types.
-#include <CLI/CLI.hpp>
-
 #include "lib/Driver/Compile.h"
 #include "lib/Driver/Inspect.h"
 #include "lib/Spec/Diagnostic.h"
+#include "tools/cli/Cli.h"
 
 namespace {
 using namespace meshwork::driver;
@@ -88,7 +87,6 @@ int main(int argc, char **argv) {
   CLI::App app("A declarative graph compiler for parallel transformer training",
                "meshwork");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "meshwork 0.1.0");
   CompileOptions compileOptions;
   addCompile(app, compileOptions);
   std::string config, output, plan;
@@ -104,11 +102,8 @@ int main(int argc, char **argv) {
   verify->add_option("plan", plan, "a plan")->required();
   if (!namesCommand(app, argc, argv))
     return usageExit;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : usageExit;
-  }
+  if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
+    return *code;
   if (import->parsed())
     return importModel(config, output);
   if (verify->parsed())

@@ -52,6 +52,72 @@ TEST_F(Cli, exitCodes) {
   EXPECT_EQ(meshworkRun(plan + " --validate-only").code, 0);
 }
 
+TEST_F(Cli, versionAndHelp) {
+  Outcome version = meshworkRun("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.text, "meshwork-run " MESHWORK_VERSION "\n");
+  std::string help = meshworkRun("--help").text;
+  for (const char *part :
+       {"{constant,cosine,linear}", "{auto,mpi,threads}", "{u16,u32}",
+        "--lr RATE=0.0003", "--trace-steps N=20 Needs: --trace"})
+    EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
+  for (const char *noise : {"->", " OR ", "UINT", "TEXT", " :{", "e+308"})
+    EXPECT_EQ(help.find(noise), std::string::npos) << noise << "\n" << help;
+}
+
+TEST_F(Cli, wrongUsageSaysWhatToTypeInstead) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"--setps 5", "unknown option \"--setps\"; did you mean \"--steps\"?"},
+      {"--metric=m", "\"--metric\"; did you mean \"--metrics\"?"},
+      {"-steps 5", "did you mean \"--steps\"?"},
+      {"--data x --tokeniser bytes", "did you mean \"--tokenizer\"?"},
+      {"--frobnicate", "unknown option \"--frobnicate\"\n"},
+      {"--steps -1", "--steps: \"-1\", expected a whole number from 0 to "},
+      {"--steps 1.5", "--steps: \"1.5\", expected a whole number"},
+      {"--steps 1 --seed 4294967296", "expected a whole number from 0 to 4294"},
+      {"--timeout 0", "--timeout: \"0\", expected a number above 0"},
+      {"--timeout 2000000", "expected more than 0 and at most 1000000"},
+      {"--threads 0", "--threads: \"0\", expected a whole number from 1 to 4"},
+      {"-n 0", "\"0\", expected a whole number from 1 to"},
+      {"--steps 1 --lr nan", "--lr: \"nan\", expected a number, 0 or more"},
+      {"--steps 1 --peak-tflops 0", "\"0\", expected a number above 0"},
+      {"--steps 1 --schedule 1", "1 not in {constant,cosine,linear}"},
+      {"--steps 1 --schedule zigzag", "zigzag not in {constant,cosine,linear}"},
+      {"--transport carrier", "carrier not in {auto,mpi,threads}"},
+      // What would do nothing.
+      {"--data x", "--data requires --steps"},
+      {"--lr 1", "--lr requires --steps"},
+      {"--warmup-steps 1", "--warmup-steps requires --steps"},
+      {"--schedule cosine", "--schedule requires --steps"},
+      {"--steps 1 --min-lr 0", "--min-lr requires --schedule"},
+      {"--steps 1 --decay-steps 1", "--decay-steps requires --schedule"},
+      {"--steps 1 --schedule constant --min-lr 1e-5", "does not decay"},
+      {"--data-type u16", "--data-type requires --data"},
+      {"--tokenizer bytes", "--tokenizer requires --data"},
+      {"--document-begin 1", "--document-begin requires --data"},
+      {"--document-end 1", "--document-end requires --data"},
+      {"--save-gradients g", "--save-gradients requires --steps"},
+      {"--metrics m", "--metrics requires --steps"},
+      {"--trace t", "--trace requires --steps"},
+      {"--steps 1 --trace-steps 2", "--trace-steps requires --trace"},
+      {"--profile", "--profile requires --steps"},
+      {"--profile-json p", "--profile-json requires --steps"},
+      {"--log-every 2", "--log-every requires --steps"},
+      {"--peak-tflops 2", "--peak-tflops requires --steps"},
+      {"--measure-peak", "--measure-peak requires --steps"}};
+  for (const auto &[arguments, text] : cases) {
+    Outcome outcome = meshworkRun(plan + " " + arguments);
+    EXPECT_EQ(outcome.code, 64) << arguments;
+    EXPECT_NE(outcome.text.find(text), std::string::npos)
+        << arguments << "\nexpected: " << text << "\nfound: " << outcome.text;
+    EXPECT_TRUE(outcome.text.starts_with("meshwork-run: error: "))
+        << outcome.text;
+  }
+  // Decimal, whatever it starts with.
+  EXPECT_NE(meshworkRun(train + "--steps 010").text.find("/10 "),
+            std::string::npos);
+}
+
 TEST_F(Cli, documents) {
   EXPECT_EQ(meshworkRun(train + "--steps 1 --document-end 99").code, 64);
   PlanT separate = tinyPlan({.ranks = 2});

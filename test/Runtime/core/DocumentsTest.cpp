@@ -39,9 +39,9 @@ protected:
     options.init = temporary("rows.safetensors");
     ASSERT_TRUE(writeSafeTensors(options.init, tensors).ok());
     options.learningRate.rate = 0;
-    options.metrics = temporary("metrics");
   }
   std::vector<float> lossesOf(const PlanT &plan) {
+    options.metrics = fresh("metrics");
     absl::Status status = runPlan(plan);
     EXPECT_TRUE(status.ok()) << status;
     std::vector<float> losses;

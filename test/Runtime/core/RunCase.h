@@ -5,6 +5,7 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace meshwork::runtime::test {
 
@@ -18,6 +19,11 @@ protected:
     options.steps = 3;
     options.learningRate.rate = 0.5;
     options.save = temporary("out.safetensors");
+  }
+  /// A path in the test's folder where nothing is.
+  static std::string fresh(const std::string &name) {
+    ::unlink(temporary(name).c_str());
+    return temporary(name);
   }
   absl::Status runPlan(const plan::PlanT &plan) {
     options.plan = writePlan(plan, "plan");

@@ -77,7 +77,7 @@ TEST_F(Run, oneTwoAndFourRanksComputeWhatIsComputedByHand) {
   ByHand expected(options.data, tensor(options.save), 3, 0.5);
   options.steps = 3;
   for (uint32_t ranks : {1u, 2u, 4u}) {
-    options.metrics = temporary("metrics");
+    options.metrics = fresh("metrics");
     options.saveGradients = temporary("gradients");
     absl::Status status =
         runPlan(tinyPlan({.ranks = ranks, .microbatches = 4 / ranks}));
@@ -159,13 +159,14 @@ TEST_F(Run, bf16WeightsAreRoundedMasters) {
   p.parameters[0]->weight = whole(rounded);
   // Looks up in the rounded weights; the result shows in the gradient view.
   opOf<plan::EmbeddingT>(*p.microbatch[0]).table = rounded;
-  options.metrics = temporary("metrics");
+  options.metrics = fresh("metrics");
   options.steps = 1;
   absl::Status status = runPlan(plan);
   ASSERT_TRUE(status.ok()) << status;
-  double inBf16 = lines(options.metrics)[0]["loss"];
   ASSERT_TRUE(runPlan(tinyPlan()).ok());
-  double inF32 = lines(options.metrics)[0]["loss"];
+  auto both = lines(options.metrics); // a log grows
+  ASSERT_EQ(both.size(), 2u);
+  double inBf16 = both[0]["loss"], inF32 = both[1]["loss"];
   EXPECT_NE(inBf16, inF32);
   EXPECT_NEAR(inBf16, inF32, 0.1 / 256); // values below 0.1, 8 bits
 }
@@ -208,14 +209,14 @@ TEST_F(Run, stopEndsAfterTheStepAndSaves) {
   std::atomic<bool> stop{true};
   options.stop = &stop;
   options.steps = 1000000;
-  options.metrics = temporary("metrics");
+  options.metrics = fresh("metrics");
   ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
   EXPECT_EQ(lines(options.metrics).size(), 1u);
   EXPECT_EQ(tensor(options.save).size(), 2048u);
 }
 
 TEST_F(Run, metricsHaveTheContractsKeys) {
-  options.metrics = temporary("metrics");
+  options.metrics = fresh("metrics");
   options.peakTflops = 1;
   ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
   auto last = lines(options.metrics).back();
@@ -281,6 +282,17 @@ TEST_F(Run, refusesWhatCannotWork) {
   options.steps = 0;
   options.saveGradients = temporary("g");
   expectExit(tinyPlan(), 64, "at least one step");
+  options.saveGradients.clear();
+  options.timeoutSeconds = 0;
+  expectExit(tinyPlan(), 64, "--timeout is 0, expected more than 0");
+  options.timeoutSeconds = 60;
+  options.learningRate.minimum = 0.1;
+  expectExit(tinyPlan(), 64, "--min-lr is given, but --schedule constant");
+  options.learningRate.minimum = 0;
+  options.learningRate.decaySteps = 2;
+  expectExit(tinyPlan(), 64, "--decay-steps is given, but");
+  options.learningRate.shape = LearningRate::Shape::linear;
+  EXPECT_TRUE(runPlan(tinyPlan()).ok());
 }
 
 TEST_F(Run, refusesGradientsThatAreNotKept) {
@@ -310,7 +322,7 @@ TEST_F(Run, refusesWhatDoesNotFitInMemory) {
 TEST_F(Run, growsByWhatWasPlanned) {
   PlanT plan = tinyPlan({.ranks = 2});
   plan.programs[0]->arena_bytes = 128u << 20;
-  options.metrics = temporary("metrics");
+  options.metrics = fresh("metrics");
   absl::Status status = runPlan(plan);
   ASSERT_TRUE(status.ok()) << status;
   double planned = 2.0 * (128u << 20);
@@ -324,7 +336,7 @@ TEST_F(Run, growsByWhatWasPlanned) {
 
 TEST_F(Run, measuresThePeak) {
   options.measurePeak = true;
-  options.metrics = temporary("metrics");
+  options.metrics = fresh("metrics");
   options.steps = 1;
   ASSERT_TRUE(runPlan(tinyPlan()).ok());
   EXPECT_TRUE(lines(options.metrics)[0]["mfu"].is_number());

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/io/FileUses.h"
+#include "runtime/io/LineLog.h"
 #include "test/Runtime/io/TestFiles.h"
 
 namespace meshwork::runtime {
@@ -126,6 +128,99 @@ TEST_F(FilesTest, OutputFollowsALinkAndSparesDevices) {
               "cannot create a file in folder");
 }
 
+mode_t modeOf(const std::string &path) {
+  struct stat status = {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 07777;
+}
+
+TEST_F(FilesTest, AReplacedFileKeepsItsMode) {
+  for (mode_t mode : {0600u, 0640u, 0755u}) {
+    write("out", "old");
+    ASSERT_EQ(chmod(path("out").c_str(), mode), 0);
+    ASSERT_TRUE(writeWhole(path("out"), "new").ok());
+    EXPECT_EQ(contents("out"), "new");
+    EXPECT_EQ(modeOf(path("out")), mode);
+  }
+  mode_t mask = umask(027);
+  ASSERT_TRUE(writeWhole(path("fresh"), "new").ok());
+  umask(mask);
+  EXPECT_EQ(modeOf(path("fresh")), 0640u);
+}
+
+TEST_F(FilesTest, ALinkWithoutAFileIsWrittenThrough) {
+  std::filesystem::create_directory(path("far"));
+  std::filesystem::create_symlink("far/second", path("first"));
+  std::filesystem::create_symlink("absent", path("far/second"));
+  ASSERT_TRUE(writeWhole(path("first"), "new").ok());
+  EXPECT_EQ(contents("far/absent"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("first")));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("far/second")));
+  std::filesystem::create_symlink("circle", path("circle"));
+  expectError(writeWhole(path("circle"), "new"),
+              StatusCode::kFailedPrecondition, "Too many levels");
+}
+
+TEST_F(FilesTest, AFileThatMayNotBeWrittenIsNotReplaced) {
+  write("out", "old");
+  ASSERT_EQ(chmod(path("out").c_str(), 0444), 0);
+  ASSERT_EQ(chmod(root.c_str(), 0777), 0);
+  bool isRoot = geteuid() == 0; // who may write everything
+  if (isRoot)
+    ASSERT_EQ(seteuid(65534), 0);
+  expectError(writeWhole(path("out"), "new"), StatusCode::kFailedPrecondition,
+              "may not be written: Permission denied");
+  if (isRoot)
+    ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(contents("out"), "old");
+}
+
+TEST_F(FilesTest, ALogGrowsByWholeLines) {
+  auto append = [&](std::string_view line) {
+    absl::StatusOr<LineLog> log = LineLog::open(path("log"), "{\"step\":");
+    return log.ok() ? log->append(line) : log.status();
+  };
+  EXPECT_TRUE(append("{\"step\":0}").ok());
+  EXPECT_TRUE(append("{\"step\":1}").ok());
+  EXPECT_EQ(contents("log"), "{\"step\":0}\n{\"step\":1}\n");
+  write("log", "{\"step\":0}\n{\"st"); // killed in its second line
+  EXPECT_TRUE(append("{\"step\":1}").ok());
+  EXPECT_EQ(contents("log"), "{\"step\":0}\n{\"st\n{\"step\":1}\n");
+  write("log", "MWPLAN");
+  expectError(append("{\"step\":0}"), StatusCode::kFailedPrecondition,
+              "is no log of earlier runs");
+  EXPECT_EQ(contents("log"), "MWPLAN");
+  expectError(LineLog::open(root, "{").status(),
+              StatusCode::kFailedPrecondition, "Is a directory");
+  absl::StatusOr<LineLog> full = LineLog::open("/dev/full", "{");
+  ASSERT_TRUE(full.ok());
+  expectError(full->append("{}"), StatusCode::kUnavailable, "No space left");
+}
+
+TEST_F(FilesTest, OneFileMayNotBeWrittenAndUsedAgain) {
+  write("plan", "x");
+  std::filesystem::create_directory(path("d"));
+  std::filesystem::create_symlink("plan", path("soft"));
+  std::filesystem::create_hard_link(path("plan"), path("hard"));
+  std::filesystem::create_symlink(".", path("here"));
+  std::filesystem::create_symlink("d/new", path("dangling"));
+  auto check = [&](const std::string &a, const std::string &b) {
+    return checkFileUses({{"the plan", path(a)}, {"--save", path(b), true}});
+  };
+  for (const char *same : {"plan", "soft", "hard", "here/plan", "d/../plan"})
+    expectError(check("plan", same), StatusCode::kInvalidArgument,
+                "plan\", which is the same file");
+  for (const char *same : {"d/new", "dangling", "here/d/new", "d/./new"})
+    expectError(checkFileUses({{"--save", path("d/new"), true},
+                               {"--trace", path(same), true}}),
+                StatusCode::kInvalidArgument, "are one file: name two");
+  EXPECT_TRUE(check("plan", "d/plan").ok());
+  EXPECT_TRUE(check("plan", "new").ok());
+  EXPECT_TRUE(checkFileUses({{"a", path("plan")}, {"b", path("soft")}}).ok());
+  EXPECT_TRUE(
+      checkFileUses({{"a", "/dev/null", true}, {"b", "/dev/null", true}}).ok());
+}
+
 TEST_F(FilesTest, AWriteThatFailsLeavesNothing) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -140,9 +235,14 @@ TEST_F(FilesTest, AWriteThatFailsLeavesNothing) {
     expectError(file->write(bytes.data(), bytes.size()),
                 StatusCode::kUnavailable, "cannot write the file: File too");
   }
+  absl::StatusOr<LineLog> log = LineLog::open(path("log"), "x");
+  ASSERT_TRUE(log.ok() && log->append(std::string(3000, 'x')).ok());
+  expectError(log->append(std::string(3000, 'x')), StatusCode::kUnavailable,
+              "cannot write: File too");
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, handler);
-  EXPECT_EQ(numFiles(), 0u);
+  EXPECT_EQ(numFiles(), 1u);
+  EXPECT_EQ(contents("log"), std::string(3000, 'x') + "\n");
 }
 
 } // namespace

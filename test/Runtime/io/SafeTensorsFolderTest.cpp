@@ -54,6 +54,87 @@ TEST_F(SafeTensorsFolderTest, ReadsASingleFile) {
   EXPECT_TRUE(SafeTensorsReader::open(path("m")).ok());
 }
 
+TEST_F(SafeTensorsFolderTest, ReadsAnIndexThatIsNamed) {
+  ASSERT_TRUE(open(R"({"weight_map":{"three":"b.safetensors"}})").ok());
+  auto reader = SafeTensorsReader::open(path("m/model.safetensors.index.json"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_THAT((*reader)->names(), testing::ElementsAre("three"));
+  EXPECT_THAT((*reader)->paths(),
+              testing::ElementsAre(path("m/model.safetensors.index.json"),
+                                   path("m/b.safetensors")));
+  write("config.json", R"({"model_type":"gpt2"})");
+  expectError(SafeTensorsReader::open(path("config.json")).status(),
+              StatusCode::kDataLoss, "has no \"weight_map\"");
+}
+
+/// A repository in the Hub's cache: files are links from snapshots to blobs.
+class HubCacheTest : public SafeTensorsFolderTest {
+protected:
+  HubCacheTest() {
+    std::filesystem::create_directories(path("r/snapshots/c0ffee"));
+    std::filesystem::create_directory(path("r/blobs"));
+    save("r/blobs/" + blob, {"one"});
+    write("r/blobs/" + indexBlob, mapTo("a.safetensors"));
+    link("../../blobs/" + indexBlob, "model.safetensors.index.json");
+  }
+  void link(const std::string &to, const std::string &name) const {
+    std::string from = path("r/snapshots/c0ffee/" + name);
+    std::filesystem::remove(from);
+    std::filesystem::create_symlink(to, from);
+  }
+  absl::Status opened(const std::string &name = "r/snapshots/c0ffee") const {
+    return SafeTensorsReader::open(path(name)).status();
+  }
+  const std::string blob = std::string(64, 'a');
+  const std::string indexBlob = std::string(40, '1');
+};
+
+TEST_F(HubCacheTest, ReadsASnapshot) {
+  link("../../blobs/" + blob, "a.safetensors");
+  EXPECT_TRUE(opened().ok()) << opened();
+  EXPECT_TRUE(opened("r/snapshots/c0ffee/model.safetensors.index.json").ok());
+  std::filesystem::create_directory_symlink("snapshots/c0ffee", path("r/main"));
+  EXPECT_TRUE(opened("r/main").ok());
+  link("../../blobs/" + blob, "model.safetensors");
+  EXPECT_TRUE(opened("r/snapshots/c0ffee/model.safetensors").ok());
+}
+
+TEST_F(HubCacheTest, ObeysNoOtherLink) {
+  save("r/other", {"one"});
+  save("r/blobs/plain", {"one"});
+  std::filesystem::create_directories(path("r/blobs/x"));
+  save("r/blobs/x/" + blob, {"one"});
+  for (const std::string &to :
+       {std::string("../../other"), std::string("../../blobs/plain"),
+        "../../blobs/x/" + blob, "../../blobs/../blobs/" + blob,
+        path("r/blobs/" + blob), "../c0ffee/../../blobs/" + blob,
+        "../../blobs/" + blob + "a", "../../blobs/" + std::string(64, 'A')}) {
+    link(to, "a.safetensors");
+    expectError(opened(), StatusCode::kDataLoss, "is a symbolic link");
+  }
+  link("../../blobs/" + std::string(64, 'b'), "a.safetensors");
+  expectError(opened(), StatusCode::kNotFound, "No such file");
+  // A blob is a file of its own, and so is their folder.
+  std::filesystem::create_symlink(path("r/other"),
+                                  path("r/blobs/" + std::string(64, 'b')));
+  expectError(opened(), StatusCode::kDataLoss, "is a symbolic link");
+  std::filesystem::create_hard_link(path("r/other"),
+                                    path("r/blobs/" + std::string(64, 'c')));
+  link("../../blobs/" + std::string(64, 'c'), "a.safetensors");
+  expectError(opened(), StatusCode::kDataLoss, "has 2 hard links");
+  link("../../blobs/" + blob, "a.safetensors");
+  std::filesystem::rename(path("r/blobs"), path("r/moved"));
+  std::filesystem::create_directory_symlink("moved", path("r/blobs"));
+  expectError(opened(), StatusCode::kNotFound, "Not a directory");
+}
+
+TEST_F(HubCacheTest, ObeysNoLinkElsewhere) {
+  link("../../blobs/" + blob, "a.safetensors");
+  std::filesystem::rename(path("r/snapshots"), path("r/elsewhere"));
+  expectError(opened("r/elsewhere/c0ffee"), StatusCode::kDataLoss,
+              "is a symbolic link");
+}
+
 TEST_F(SafeTensorsFolderTest, PathsCannotLeaveTheFolder) {
   save("secret.safetensors", {"one"});
   refuses(mapTo("../secret.safetensors"), "expected a plain file name");

@@ -1,0 +1,62 @@
+#include "runtime/io/FileUses.h"
+
+#include <filesystem>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include <absl/strings/str_cat.h>
+
+#include "runtime/io/Files.h"
+
+namespace meshwork::runtime {
+namespace {
+
+/// Device, inode, and for a file that is not there yet its name in that folder.
+using Identity = std::tuple<dev_t, ino_t, std::string>;
+
+/// Nothing where no bytes can be lost.
+std::optional<Identity> identityOf(const FileUse &use) {
+  const std::string &path = use.path;
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0)
+    return S_ISREG(status.st_mode)
+               ? std::optional(Identity(status.st_dev, status.st_ino, ""))
+               : std::nullopt;
+  if (!use.isWritten)
+    return std::nullopt;
+  std::filesystem::path target = linkTarget(path);
+  std::string folder = folderOf(target.string());
+  if (stat(folder.c_str(), &status) == 0)
+    return Identity(status.st_dev, status.st_ino, target.filename().string());
+  return Identity(0, 0, target.string());
+}
+
+absl::Status conflict(const FileUse &a, const FileUse &b) {
+  if (a.isWritten && b.isWritten)
+    return absl::InvalidArgumentError(
+        absl::StrCat(a.role, " ", quote(a.path), " and ", b.role, " ",
+                     quote(b.path), " are one file: name two"));
+  const FileUse &output = a.isWritten ? a : b, &input = a.isWritten ? b : a;
+  return absl::InvalidArgumentError(absl::StrCat(
+      output.role, " ", quote(output.path), " would overwrite ", input.role,
+      " ", quote(input.path), ", which is the same file: name another one"));
+}
+
+} // namespace
+
+absl::Status checkFileUses(absl::Span<const FileUse> uses) {
+  std::vector<std::optional<Identity>> identities;
+  for (const FileUse &use : uses)
+    identities.push_back(identityOf(use));
+  for (size_t i = 0; i < uses.size(); ++i)
+    for (size_t j = i + 1; j < uses.size(); ++j)
+      if ((uses[i].isWritten || uses[j].isWritten) && identities[i] &&
+          identities[i] == identities[j])
+        return conflict(uses[i], uses[j]);
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

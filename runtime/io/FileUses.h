@@ -1,0 +1,26 @@
+// The files of one command, so that none is lost because it was named twice.
+//
+//   status = checkFileUses({{"the plan", "a.mwplan"},
+//                           {"--save", "w.safetensors", true}});
+#pragma once
+
+#include <string>
+
+#include <absl/status/status.h>
+#include <absl/types/span.h>
+
+namespace meshwork::runtime {
+
+struct FileUse {
+  std::string role; // as messages name it: "the plan", "--save"
+  std::string path;
+  bool isWritten = false;
+};
+
+/// kInvalidArgument when two uses are one file and at least one writes it,
+/// whatever it is called: compares device and inode, so links are seen, and for
+/// a file that is not there yet its folder and name. Pipes and devices may be
+/// shared. To be called before any of the files is created.
+absl::Status checkFileUses(absl::Span<const FileUse> uses);
+
+} // namespace meshwork::runtime
