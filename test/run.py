@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from runner import pool, stages
 
 SHOWN = 6000  # Characters of a failed test that stand again at the end.
-SLOWEST = 10  # Tests that are listed with their time.
+SLOWEST = 10  # Tests that are listed with what they take.
 
 
 def main(names):

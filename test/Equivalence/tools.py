@@ -36,6 +36,12 @@ def spec(batch, micro, sequence, dp=1, compute="f32", documents="joined", **sect
     return "\n".join(lines) + "\n"
 
 
+def slow(test):
+    """Left out of `./dev test quick`."""
+    test.slow = True
+    return test
+
+
 class Run:
     """What one `meshwork-run` left behind."""
 

@@ -26,7 +26,7 @@ class Result:
     failed: list = dataclasses.field(default_factory=list)  # (name, what it printed)
     skipped: int = 0
     cpu_s: float = 0
-    times: list = dataclasses.field(default_factory=list)  # (seconds of processor, name) of single tests
+    times: list = dataclasses.field(default_factory=list)  # (seconds, name) of single tests; of Python's, of processor
 
     def __iadd__(self, other):
         self.passed += other.passed
