@@ -3,6 +3,7 @@ thing, no signal, nothing half-written."""
 import json
 import os
 import pathlib
+import re
 import random
 import unittest
 
@@ -166,6 +167,18 @@ class BadInput(unittest.TestCase):
         self.refuse(USAGE, ["x"], *self.train("--lr", "x"))
         self.refuse(USAGE, [], *self.train("--steps", "-1"))
         self.refuse(USAGE, ["2"], *self.train("-n", 2))
+        self.refuse(USAGE, ['meshwork: error: unknown option "--sepc"; did you mean "--spec"?'],
+                    "meshwork", "compile", self.model, "--sepc", "x.toml")
+        self.refuse(USAGE, ['"--jsn"; did you mean "--json"?'], "meshwork", "explain", self.plan, "--jsn")
+
+    def test_help_tells_version_and_phases(self):
+        for tool in ("meshwork", "meshwork-run"):
+            self.assertRegex(self.space.must(tool, "--version").stdout, rf"^{tool} \d+\.\d+\.\d+\n$")
+        self.assertIn("LLVM version", self.space.must("meshwork-opt", "--version").stdout)
+        refused = self.refuse(USAGE, ["--compile-to"], *self.compile_with(tools.spec(4, 2, 23)), "--compile-to", "x")
+        phases = re.search(r"expected (\w+(, \w+)+)", refused.stderr)[1]
+        helped = " ".join(self.space.must("meshwork", "compile", "--help").stdout.split())
+        self.assertIn(f"({phases})", helped)
 
     def test_outputs(self):
         nowhere = str(self.space.path / "no" / "such" / "folder")
