@@ -17,7 +17,8 @@ import time
 import traceback
 import typing
 
-STAGE_TIMEOUT_S = 2400  # Of work: a stage that hangs must not hang the machine that runs it.
+# Of a unit, and of a stage on all workers: what hangs must not hang the machine that runs it.
+STAGE_TIMEOUT_S = 2400
 
 
 @dataclasses.dataclass
@@ -86,7 +87,8 @@ def call(command, limit_s, folder, environment=None):
 
 
 class _Run:
-    def __init__(self, units):
+    def __init__(self, units, workers):
+        self.budget_s = STAGE_TIMEOUT_S * workers
         self.changed = threading.Condition()
         self.order = itertools.count()
         self.waiting, self.active = [], 0
@@ -122,7 +124,8 @@ class _Run:
             while unit := self.next():
                 start, more = time.monotonic(), []
                 try:
-                    result = unit.act(worker, max(1, STAGE_TIMEOUT_S - self.rows[unit.stage].seconds))
+                    left = self.budget_s - self.rows[unit.stage].seconds
+                    result = unit.act(worker, min(STAGE_TIMEOUT_S, max(1, left)))
                     if isinstance(result, tuple):
                         result, more = result
                 except Exception:  # Whatever breaks off is a failed test.
@@ -135,7 +138,7 @@ class _Run:
 
 def run(units, workers):
     """A row for each stage, in the order of `units`. No test at all is a failure."""
-    state = _Run(units)
+    state = _Run(units, workers)
     threads = [threading.Thread(target=state.work) for _ in range(workers)]
     for thread in threads:
         thread.start()
