@@ -29,8 +29,9 @@ struct Chunk {
 
 struct InProcessTransport::Group {
   Group(std::vector<uint32_t> members, const InProcessOptions &options,
-        const Failure &failure)
-      : rendezvous(members, options.timeoutSeconds, options.spins, failure),
+        const Failure &failure, const std::atomic<uint32_t> &fileWorkers)
+      : rendezvous(members, options.timeoutSeconds, options.spins, failure,
+                   fileWorkers),
         brought(members.size()), flags(members.size()) {}
   Rendezvous rendezvous;
   // Written by each member before a meeting, read by all between two.
@@ -158,10 +159,11 @@ InProcessTransport::InProcessTransport(Mesh ofRanks,
   std::vector<uint32_t> all(mesh.numRanks());
   for (uint32_t i = 0; i < all.size(); ++i)
     all[i] = i;
-  world = std::make_unique<Group>(all, options, firstFailure);
+  world = std::make_unique<Group>(all, options, firstFailure, fileWorkers);
   exchanged.resize(all.size());
   gathered.resize(all.size());
   waits.resize(all.size());
+  fileWork.resize(all.size());
 }
 
 InProcessTransport::~InProcessTransport() = default;
@@ -176,7 +178,7 @@ InProcessTransport::groupOf(uint32_t rank, absl::Span<const uint32_t> axes,
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<Group> &group = groups[{channel, key}];
   if (!group)
-    group = std::make_unique<Group>(key, ofGroup, firstFailure);
+    group = std::make_unique<Group>(key, ofGroup, firstFailure, fileWorkers);
   return *group;
 }
 
@@ -199,13 +201,22 @@ void InProcessTransport::setWaiting(uint32_t rank, const Waiting &waiting) {
   waits[rank] = waiting;
 }
 
+void InProcessTransport::setFileWork(uint32_t rank, std::string what) {
+  std::lock_guard<std::mutex> lock(waitsMutex);
+  fileWorkers += !what.empty();
+  fileWorkers -= !fileWork[rank].empty();
+  fileWork[rank] = std::move(what);
+}
+
 absl::Status InProcessTransport::blame(uint32_t rank, const Waiting &mine,
                                        double seconds) {
   absl::Status found =
       runtime::blame(rank, numRanks(), mine, seconds,
                      [&](uint32_t peer) -> std::optional<Waiting> {
                        std::lock_guard<std::mutex> lock(waitsMutex);
-                       return waits[peer];
+                       if (waits[peer].active || fileWork[peer].empty())
+                         return waits[peer];
+                       return Waiting{false, fileWork[peer], {}, true};
                      });
   return firstFailure.isSet() ? firstFailure.status() : found;
 }

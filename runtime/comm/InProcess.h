@@ -35,6 +35,7 @@ public:
                       Deliver deliver) override;
   void abort(uint32_t rank, const absl::Status &why) override;
   void setWaiting(uint32_t rank, const Waiting &waiting) override;
+  void setFileWork(uint32_t rank, std::string what) override;
   absl::Status blame(uint32_t rank, const Waiting &mine,
                      double seconds) override;
   absl::Status failure() const override { return firstFailure.cause(); }
@@ -57,6 +58,7 @@ private:
   Mesh mesh;
   InProcessOptions options;
   Failure firstFailure;
+  std::atomic<uint32_t> fileWorkers{0};
   std::mutex mutex; // guards `groups`
   // By channel and members.
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::unique_ptr<Group>>
@@ -64,8 +66,9 @@ private:
   std::unique_ptr<Group> world;
   std::vector<std::string> exchanged, gathered; // by rank
   std::atomic<uint32_t> given{0};               // to `gathered`
-  std::mutex waitsMutex;                        // guards `waits`
+  std::mutex waitsMutex;                        // guards what follows
   std::vector<Waiting> waits;                   // by rank
+  std::vector<std::string> fileWork;            // by rank
 };
 
 } // namespace meshwork::runtime

@@ -37,6 +37,8 @@ absl::StatusOr<std::optional<Launch>> read(Environment environment,
 absl::StatusOr<Launch> detectLaunch(Environment environment) {
   bool byMpirun = environment("OMPI_COMM_WORLD_SIZE") != nullptr;
   bool hasPmi = environment("PMI_RANK") || environment("PMIX_RANK");
+  // In a step of srun, not in a batch script around it.
+  bool inStep = environment("SLURM_STEP_NUM_TASKS") != nullptr;
   struct Source {
     const char *name, *rank, *size;
     bool counts;
@@ -44,7 +46,9 @@ absl::StatusOr<Launch> detectLaunch(Environment environment) {
   Launch found;
   for (const Source &source :
        {Source{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},
-        Source{"srun", "SLURM_PROCID", "SLURM_NTASKS", hasPmi && !byMpirun},
+        Source{"srun", "SLURM_PROCID",
+               inStep ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS",
+               (hasPmi || inStep) && !byMpirun},
         Source{"torchrun", "RANK", "WORLD_SIZE", true}}) {
     if (!source.counts)
       continue;
@@ -59,10 +63,11 @@ absl::StatusOr<Launch> detectLaunch(Environment environment) {
           found.source, " and ", now.source, " disagree: rank ", found.rank,
           " of ", found.size, ", and ", source.rank, "=", now.rank, " of ",
           source.size, "=", now.size, "; unset the variables of one of them"));
-    // A lone process under torchrun's variables is a plain run.
-    if (!found.isParallel && !(now.source == "torchrun" && now.size == 1))
+    // A lone process without a process manager is a plain run.
+    if (!found.isParallel && (byMpirun || hasPmi || now.size > 1))
       found = now;
   }
+  found.hasManager = byMpirun || hasPmi;
   return found;
 }
 

@@ -11,14 +11,15 @@ namespace meshwork::runtime {
 struct Launch {
   bool isParallel = false; // false: one process runs all ranks
   uint32_t rank = 0, size = 1;
-  std::string source; // "mpirun", for messages
+  std::string source;      // "mpirun", for messages
+  bool hasManager = false; // by which processes of MPI find each other (PMI)
 };
 
-/// Reads what mpirun, srun and torchrun leave in the environment. srun counts
-/// where it also started a process manager (PMI), and not below mpirun, whose
-/// daemons inherit srun's variables. torchrun's variables start nothing, but
-/// must not contradict the others. invalidArgument when they do, or are no
-/// numbers; the text is the same on every rank where the cause is.
+/// Reads what mpirun, srun and torchrun leave in the environment. srun's
+/// variables count in its steps, and not below mpirun, whose daemons inherit
+/// them. Those of torchrun must not contradict the others. invalidArgument when
+/// they do, or are no numbers; the text is the same on every rank where the
+/// cause is.
 absl::StatusOr<Launch>
 detectLaunch(absl::FunctionRef<const char *(const char *name)> environment);
 

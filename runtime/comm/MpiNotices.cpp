@@ -81,7 +81,7 @@ Waiting MpiWorld::longestWait() {
     if (!waiting.what.empty())
       busy = waiting;
   }
-  return busy;
+  return fileWork.empty() ? busy : Waiting{false, fileWork, {}, true};
 }
 
 void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {
@@ -103,10 +103,13 @@ void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {
     if (waiting.peers.size() > maxText / sizeof(uint32_t))
       waiting.peers.resize(maxText / sizeof(uint32_t));
     std::vector<uint32_t> reply = std::move(waiting.peers);
+    reply.insert(reply.begin(), waiting.usesFiles);
     post(from, answer, pack(std::move(reply), waiting.what));
-  } else if (tag == answer) {
+  } else if (tag == answer && !numbers.empty()) {
+    bool usesFiles = numbers[0] != 0;
+    numbers.erase(numbers.begin());
     std::lock_guard<std::mutex> lock(mutex);
-    answers[from] = {!numbers.empty(), text, numbers};
+    answers[from] = {!numbers.empty(), text, numbers, usesFiles};
     answered.notify_all();
   }
 }

@@ -147,6 +147,10 @@ void MpiTransport::setWaiting(uint32_t, const Waiting &waiting) {
   world.setWaiting(MpiWorld::elsewhere, waiting);
 }
 
+void MpiTransport::setFileWork(uint32_t rank, std::string what) {
+  world.setFileWork(rank, std::move(what));
+}
+
 absl::Status MpiTransport::blame(uint32_t, const Waiting &mine,
                                  double seconds) {
   return world.blame(mine, seconds);

@@ -30,6 +30,7 @@ public:
   absl::Status toFirst(uint32_t from, absl::Span<float> values);
   void abort(uint32_t rank, const absl::Status &why) override;
   void setWaiting(uint32_t rank, const Waiting &waiting) override;
+  void setFileWork(uint32_t rank, std::string what) override;
   absl::Status blame(uint32_t rank, const Waiting &mine,
                      double seconds) override;
   absl::Status failure() const override { return world.failure().cause(); }

@@ -132,7 +132,7 @@ absl::Status MpiWorld::poll(std::vector<Pending> &pending) const {
 
 absl::Status MpiWorld::wait(uint32_t lane, std::vector<Pending> &pending,
                             const std::string &what) {
-  auto start = Clock::now();
+  auto start = Clock::now(); // begins anew where nobody is at fault
   bool told = false, beside = lane != 0 && lane != serviceLane;
   absl::Status status;
   for (int round = 0; !pending.empty(); ++round) {
@@ -151,7 +151,9 @@ absl::Status MpiWorld::wait(uint32_t lane, std::vector<Pending> &pending,
     }
     if (std::chrono::duration<double>(waited).count() > timeout) {
       status = blame(waitingFor(pending, what), timeout);
-      break;
+      if (!status.ok())
+        break;
+      start = Clock::now();
     }
   }
   if (told)
@@ -174,6 +176,11 @@ void MpiWorld::giveUp(std::vector<Pending> &pending) const {
 void MpiWorld::setWaiting(uint32_t lane, const Waiting &waiting) {
   std::lock_guard<std::mutex> lock(mutex);
   waits[lane] = waiting;
+}
+
+void MpiWorld::setFileWork(uint32_t, std::string what) {
+  std::lock_guard<std::mutex> lock(mutex);
+  fileWork = std::move(what);
 }
 
 absl::Status MpiWorld::blame(const Waiting &mine, double seconds) {

@@ -49,12 +49,15 @@ public:
   absl::Status receive(uint32_t lane, uint32_t peer, void *data, size_t bytes,
                        std::vector<Pending> &pending);
   /// Until all are done. deadlineExceeded names the rank at fault and what it
-  /// did not come to; aborted when a rank failed.
+  /// did not come to, unless it works on files (FileWork); aborted when a rank
+  /// failed.
   absl::Status wait(uint32_t lane, std::vector<Pending> &pending,
                     const std::string &what);
 
   /// What this rank waits for, for those that ask.
   void setWaiting(uint32_t lane, const Waiting &waiting);
+  /// What this rank does with files; see FileWork.
+  void setFileWork(uint32_t rank, std::string what);
   /// As runtime::blame, by asking other processes; aborted when told of a
   /// failure meanwhile.
   absl::Status blame(const Waiting &mine, double seconds);
@@ -95,6 +98,7 @@ private:
   std::condition_variable answered;
   std::map<uint32_t, Waiting> answers;
   Waiting waits[numLanes + 1]; // and elsewhere
+  std::string fileWork;
   std::deque<std::pair<MpiLibrary::Request, std::string>> outbox;
   std::thread listener;
 };

@@ -39,9 +39,11 @@ absl::Status Failure::cause() const {
 }
 
 Rendezvous::Rendezvous(std::vector<uint32_t> members, double timeoutSeconds,
-                       bool spins, const Failure &failure)
+                       bool spins, const Failure &failure,
+                       const std::atomic<uint32_t> &fileWorkers)
     : ranks(std::move(members)), counters(new Counter[ranks.size()]),
-      timeout(timeoutSeconds), spins(spins), failure(failure) {}
+      timeout(timeoutSeconds), spins(spins), failure(failure),
+      fileWorkers(fileWorkers) {}
 
 bool Rendezvous::allArrived(uint64_t target) const {
   for (size_t i = 0; i < ranks.size(); ++i)
@@ -71,13 +73,15 @@ absl::Status Rendezvous::arriveAndWait(uint32_t index,
 }
 
 absl::Status Rendezvous::block(uint64_t target, const std::string &what) {
-  auto deadline = std::chrono::steady_clock::now() +
-                  std::chrono::duration_cast<std::chrono::nanoseconds>(
-                      std::chrono::duration<double>(timeout));
+  auto patience = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(timeout));
   std::unique_lock<std::mutex> lock(mutex);
   sleepers.fetch_add(1, std::memory_order_seq_cst);
-  bool inTime = condition.wait_until(
-      lock, deadline, [&] { return allArrived(target) || failure.isSet(); });
+  bool inTime = false;
+  do
+    inTime = condition.wait_for(
+        lock, patience, [&] { return allArrived(target) || failure.isSet(); });
+  while (!inTime && fileWorkers.load() > 0);
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
   // A peer that fails after it arrived does not undo this meeting.
   if (allArrived(target))

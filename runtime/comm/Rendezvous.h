@@ -35,8 +35,9 @@ private:
 /// mine, so no counter is ever reset and no member can lap another.
 class Rendezvous {
 public:
+  /// Time does not run while `fileWorkers`, of the whole process, is not 0.
   Rendezvous(std::vector<uint32_t> members, double timeoutSeconds, bool spins,
-             const Failure &failure);
+             const Failure &failure, const std::atomic<uint32_t> &fileWorkers);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   uint32_t rankOf(uint32_t index) const { return ranks[index]; }
@@ -62,6 +63,7 @@ private:
   double timeout;
   bool spins;
   const Failure &failure;
+  const std::atomic<uint32_t> &fileWorkers;
   std::atomic<uint32_t> sleepers{0};
   std::mutex mutex;
   std::condition_variable condition;

@@ -96,8 +96,11 @@ public:
   /// What `rank` waits for beside this transport, for whoever asks; nothing
   /// when it does not any more. By its own thread. See PeerWait.
   virtual void setWaiting(uint32_t rank, const Waiting &waiting) = 0;
+  /// What `rank` does with files, "" when that is over; see FileWork.
+  virtual void setFileWork(uint32_t rank, std::string what) = 0;
   /// deadlineExceeded that names who holds up `rank`, which has waited for
-  /// `mine` for `seconds`; aborted when a rank has failed.
+  /// `mine` for `seconds`; ok when it is only for files; aborted when a rank
+  /// has failed.
   virtual absl::Status blame(uint32_t rank, const Waiting &mine,
                              double seconds) = 0;
   /// What `abort` was given first, ok before.

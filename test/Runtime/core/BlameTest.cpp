@@ -41,6 +41,42 @@ TEST(Blame, TellsWhereRanksWaitForEachOther) {
             "\"x\", rank 1 at its GPU");
 }
 
+Waiting fileWork() { return {false, "it writes weights", {}, true}; }
+
+TEST(Blame, FallsOnNobodyWhereRanksWaitForADisk) {
+  auto ask = [](uint32_t rank) -> std::optional<Waiting> {
+    return rank == 1 ? Waiting{true, "the end", {2}} : fileWork();
+  };
+  EXPECT_TRUE(blame(0, 4, {true, "the end", {1}}, 2, ask).ok());
+}
+
+TEST(Blame, FallsOnTheStoppedThoughOthersWaitForADisk) {
+  EXPECT_EQ(blamed({{1, {true, "the end", {2, 3}}}, {2, fileWork()}}),
+            "rank 3 did not arrive at the end within 2 s and does not answer: "
+            "it is stopped, or cut off");
+}
+
+/// Rank 1 comes after three times the time-out.
+TEST(Blame, ThreadsWaitForADisk) {
+  constexpr double timeout = 0.05;
+  for (bool excused : {true, false}) {
+    InProcessTransport host(Mesh({2}), {timeout, false});
+    std::optional<FileWork<InProcessTransport>> work;
+    if (excused)
+      work.emplace(host, 1, "it reads the data");
+    absl::Status first;
+    std::thread other([&] { first = host.agree(0, 0, "the start").status(); });
+    auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin <
+           std::chrono::duration<double>(3 * timeout))
+      std::this_thread::yield();
+    work.reset();
+    absl::Status second = host.agree(1, 0, "the start").status();
+    other.join();
+    EXPECT_EQ(first.ok(), excused) << first;
+  }
+}
+
 /// Rank 1 waits for rank 2 by other means, rank 0 for both; rank 2 does
 /// something else.
 TEST(Blame, WaitsElsewhereAreFollowedInOneProcess) {

@@ -31,8 +31,10 @@ TEST(Launch, eachLauncherIsKnown) {
   launch = detect(
       {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "3"}, {"PMIX_RANK", "1"}});
   EXPECT_EQ(launch->source, "srun");
+  EXPECT_TRUE(launch->hasManager);
   launch = detect({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
   EXPECT_EQ(launch->source, "torchrun");
+  EXPECT_FALSE(launch->hasManager);
   // The daemons of mpirun run below srun.
   launch = detect({{"OMPI_COMM_WORLD_RANK", "5"},
                    {"OMPI_COMM_WORLD_SIZE", "8"},
@@ -40,6 +42,22 @@ TEST(Launch, eachLauncherIsKnown) {
                    {"SLURM_NTASKS", "2"},
                    {"PMIX_RANK", "5"}});
   EXPECT_EQ(launch->rank, 5u);
+}
+
+// srun --mpi=none: each process would run all ranks.
+TEST(Launch, stepsWithoutAManagerAreKnown) {
+  auto launch = detect({{"SLURM_PROCID", "1"},
+                        {"SLURM_NTASKS", "8"},
+                        {"SLURM_STEP_NUM_TASKS", "3"}});
+  EXPECT_TRUE(launch->isParallel);
+  EXPECT_EQ(launch->size, 3u);
+  EXPECT_EQ(launch->source, "srun");
+  EXPECT_FALSE(launch->hasManager);
+  // An interactive shell is a step of one task.
+  EXPECT_FALSE(detect({{"SLURM_PROCID", "0"},
+                       {"SLURM_NTASKS", "8"},
+                       {"SLURM_STEP_NUM_TASKS", "1"}})
+                   ->isParallel);
 }
 
 void refuse(std::map<std::string, std::string> variables,

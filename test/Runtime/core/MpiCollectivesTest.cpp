@@ -5,6 +5,9 @@
 #include "runtime/comm/MpiTransport.h"
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <sched.h>
+#include <unistd.h>
 
 namespace meshwork::runtime::test {
 namespace {
@@ -41,6 +44,35 @@ std::string runCase(MpiWorld &world, Kind kind, uint32_t seed) {
   return met.ok() ? text : std::string(met.status().message());
 }
 
+/// Rank 0 works on a file until rank 1 has asked who is at fault.
+std::string fileWorkIsNoFault(MpiWorld &world) {
+  MpiTransport transport(world, Mesh({world.size()}));
+  uint32_t me = world.rank();
+  std::string path = "/tmp/meshwork-asked-XXXXXX";
+  if (me == 0)
+    ::close(::mkstemp(path.data()));
+  std::optional<FileWork<MpiTransport>> work;
+  if (me == 0)
+    work.emplace(transport, me, "it writes weights");
+  auto paths = transport.exchange(me, path, "a path");
+  if (!paths.ok())
+    return std::string(paths.status().message());
+  path = (*paths)[0];
+  std::string text;
+  Waiting forFirst{true, "the end", {0}};
+  if (me == 1) {
+    if (absl::Status found = world.blame(forFirst, 0.1); !found.ok())
+      text =
+          absl::StrCat("a rank at work on files is blamed: ", found.message());
+    ::unlink(path.c_str());
+  }
+  while (me == 0 && ::access(path.c_str(), F_OK) == 0)
+    ::sched_yield();
+  work.reset();
+  absl::StatusOr<uint32_t> met = transport.agree(me, 0, "a case");
+  return met.ok() ? text : std::string(met.status().message());
+}
+
 int runAll() {
   absl::StatusOr<MpiWorld *> world = MpiWorld::start(30, false);
   if (!world.ok()) {
@@ -56,6 +88,10 @@ int runAll() {
                      plan::EnumNameCollectiveKind(kind), seed, text.c_str());
         (*world)->abort(1);
       }
+  if (std::string text = fileWorkIsNoFault(**world); !text.empty()) {
+    std::fprintf(stderr, "%s\n", text.c_str());
+    (*world)->abort(1);
+  }
   if ((*world)->rank() == 0)
     std::printf("%d collectives on %u ranks\n", cases, (*world)->size());
   (*world)->finish();
