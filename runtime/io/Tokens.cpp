@@ -16,7 +16,8 @@ namespace meshwork::runtime {
 namespace {
 
 constexpr uint32_t sampleDomain = 0x6e6b6f74; // "tokn"
-constexpr uint64_t scanBytes = uint64_t{1} << 20;
+// A larger file is checked in as many pieces, spread over it.
+constexpr uint64_t pieceBytes = uint64_t{1} << 20, maxPieces = 64;
 
 /// Position of the first id outside [0, vocabulary), and the id.
 struct BadToken {
@@ -84,7 +85,8 @@ public:
   absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
                       const SampleSpans &to) const override;
 
-  absl::Status scan() const;
+  /// See TokenSource::open.
+  absl::Status scan(const std::atomic<int> *stop) const;
 
 private:
   /// Reads tokens [first, first + count); `out` may be null to check only.
@@ -131,12 +133,22 @@ absl::Status FileTokens::read(uint64_t first, uint64_t count,
                    " (the model's vocabulary is ", vocabulary, ")"));
 }
 
-absl::Status FileTokens::scan() const {
+absl::Status FileTokens::scan(const std::atomic<int> *stop) const {
   std::vector<unsigned char> bytes;
   std::vector<int32_t> ids; // only until the token that marks was seen
   bool found = !isByToken(marks);
-  uint64_t step = scanBytes / width;
-  for (uint64_t first = 0; first < layout.numTokens; first += step) {
+  uint64_t step = pieceBytes / width;
+  uint64_t pieces = (layout.numTokens + step - 1) / step;
+  uint64_t spread = std::min(pieces, maxPieces);
+  // After those that are spread, all, as long as the mark is missing.
+  uint64_t atMost = pieces > spread ? spread + pieces : spread;
+  for (uint64_t k = 0; k < spread || (!found && k < atMost); ++k) {
+    if (stop && *stop != 0)
+      return absl::CancelledError("stopped while tokens were checked");
+    uint64_t piece = k >= spread   ? k - spread
+                     : spread == 1 ? 0
+                                   : k * (pieces - 1) / (spread - 1);
+    uint64_t first = piece * step;
     uint64_t count = std::min(step, layout.numTokens - first);
     ids.resize(found ? 0 : count);
     if (absl::Status status =
@@ -240,7 +252,7 @@ TokenSource::open(const TokenOptions &options) {
         "token that each begins with: 50256 in llm.c's GPT-2 files) or "
         "--document-end ID (the token that each ends with)"));
   auto source = std::make_unique<FileTokens>(*std::move(layout), options);
-  if (absl::Status status = source->scan(); !status.ok())
+  if (absl::Status status = source->scan(options.stop); !status.ok())
     return status;
   return source;
 }

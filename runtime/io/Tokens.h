@@ -13,6 +13,7 @@
 //   text               with tokenizer "bytes": token = byte, vocabulary 256
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,6 +44,8 @@ struct TokenOptions {
   uint32_t vocabulary = 0; // every id must be below
   uint32_t sequence = 0;   // tokens a sample
   DocumentMarks documents = {};
+  /// Not 0: `open` gives up, `cancelled`. May be null.
+  const std::atomic<int> *stop = nullptr;
 };
 
 /// Where a sample goes: `sequence` elements each.
@@ -59,10 +62,12 @@ std::vector<std::string> tokenFiles(const std::string &path);
 class TokenSource {
 public:
   virtual ~TokenSource() = default;
-  /// Checks the whole file once: structure, size, at least sequence + 1 tokens,
-  /// each id below the vocabulary, marks of documents (a token that occurs, an
-  /// index that ends a document). Errors name the file, what was found and what
-  /// was expected; codes as in Files.h.
+  /// Checks structure, size, at least sequence + 1 tokens, marks of documents
+  /// (a token that occurs, an index that ends a document), and each id below
+  /// the vocabulary: of 64 MiB spread over a file that is larger, since reading
+  /// hundreds of them would hold up the first step; `sample` checks them all.
+  /// Errors name the file, what was found and what was expected; codes as in
+  /// Files.h.
   static absl::StatusOr<std::unique_ptr<TokenSource>>
   open(const TokenOptions &options);
 
@@ -86,9 +91,9 @@ public:
   /// (low first) of Philox4x32-10 with key (seed low, seed high) and counter
   /// (step low, step high, index, 0x6e6b6f74).
   ///
-  /// Fails only when a span has another size, documents are wanted but were not
-  /// asked for at open, or the file was changed after it was opened (shrunk, or
-  /// an id out of the vocabulary) or cannot be read any more.
+  /// Fails when an id is not in the vocabulary, or the file was changed after
+  /// it was opened or cannot be read any more; else only when a span has
+  /// another size, or documents are wanted but were not asked for at open.
   virtual absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
                               const SampleSpans &to) const = 0;
 

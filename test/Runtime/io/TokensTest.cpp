@@ -1,5 +1,7 @@
 #include "runtime/io/Tokens.h"
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 
@@ -177,6 +179,51 @@ TEST_F(TokensTest, RefusesTokensOutsideTheVocabulary) {
                 StatusCode::kDataLoss, "token 650000 is 4294967295");
   expectRefused({write("c", std::string(20, '\xff')), "", "bytes", 255, 8},
                 StatusCode::kDataLoss, "token 0 is 255");
+}
+
+/// Zeros, of which a piece of 1 MiB is not, and no memory.
+std::string large(const std::string &file, uint64_t at,
+                  const std::string &piece) {
+  std::filesystem::resize_file(file, uint64_t{128} << 20);
+  std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
+  out.seekp(static_cast<std::streamoff>(at));
+  out << piece;
+  return file;
+}
+
+TEST_F(TokensTest, OfALargeFilePartsAreCheckedAtOpenAndTheRestWhenRead) {
+  constexpr uint64_t mebibyte = 1 << 20;
+  std::string bad(mebibyte, '\xff');
+  expectRefused({large(write("a", ""), 2 * mebibyte, bad), "u16", "", 500, 8},
+                StatusCode::kDataLoss, "token 1048576 is 65535");
+  expectRefused({large(write("b", ""), 127 * mebibyte, bad), "u16", "", 500, 8},
+                StatusCode::kDataLoss, "token 66584576 is 65535");
+  std::string between = large(write("c", ""), mebibyte, bad);
+  auto source = TokenSource::open({between, "u16", "", 500, 8});
+  ASSERT_TRUE(source.ok()) << source.status();
+  absl::Status status;
+  std::vector<int32_t> a(8), b(8);
+  for (uint32_t i = 0; i < 10000 && status.ok(); ++i)
+    status = (*source)->sample(1, 1, i, {absl::MakeSpan(a), absl::MakeSpan(b)});
+  expectError(status, StatusCode::kDataLoss, "is 65535, expected 0 to 499");
+  // A mark may be anywhere.
+  DocumentMarks marks{DocumentMarks::From::endToken, 65535};
+  EXPECT_TRUE(TokenSource::open({between, "u16", "", 65536, 8, marks}).ok());
+  marks.token = 7;
+  expectRefused({between, "u16", "", 65536, 8, marks}, StatusCode::kDataLoss,
+                "token 7 does not occur");
+}
+
+TEST_F(TokensTest, ASignalEndsTheCheck) {
+  std::atomic<int> stop{15};
+  expectRefused({write("d", bytesOf(counting<uint16_t>(20))),
+                 "u16",
+                 "",
+                 20,
+                 8,
+                 {},
+                 &stop},
+                StatusCode::kCancelled, "stopped");
 }
 
 TEST_F(TokensTest, NeverGuessesAType) {
