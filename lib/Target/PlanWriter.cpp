@@ -122,6 +122,12 @@ private:
         elements *= size;
       plan.parameter_count += elements;
     }
+    if (auto attention = module->getAttrOfType<FloatAttr>(
+            "transformer.palm_attention_flops"))
+      plan.palm_flops_per_step =
+          6.0 * static_cast<double>(plan.parameter_count) * spec.batch.global *
+              spec.batch.sequence +
+          attention.getValueAsDouble() * spec.microbatches();
     plan.source_name = source.name;
     plan.source_ir = source.ir;
     plan.spec = spec::print(spec);

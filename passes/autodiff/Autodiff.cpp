@@ -149,6 +149,20 @@ FloatAttr modelFlops(func::FuncOp microbatch) {
   return Builder(microbatch.getContext()).getF64FloatAttr(flops);
 }
 
+/// Of attention in one microbatch over all ranks, by PaLM's formula: forward
+/// and backward over every pair of query and key, masked or not.
+FloatAttr palmAttentionFlops(func::FuncOp microbatch) {
+  double flops = 0;
+  for (auto op : microbatch.getOps<AttentionOp>()) {
+    auto query = cast<RankedTensorType>(op.getQ().getType()),
+         key = cast<RankedTensorType>(op.getK().getType());
+    if (query.hasStaticShape() && key.hasStaticShape())
+      flops += 12.0 * static_cast<double>(query.getNumElements()) *
+               static_cast<double>(key.getDimSize(1));
+  }
+  return Builder(microbatch.getContext()).getF64FloatAttr(flops);
+}
+
 struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
   void runOnOperation() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
@@ -162,6 +176,8 @@ struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
     if (failed(Differentiation(loss).run()))
       return signalPassFailure();
     getOperation()->setAttr("transformer.model_flops", modelFlops(loss));
+    getOperation()->setAttr("transformer.palm_attention_flops",
+                            palmAttentionFlops(loss));
   }
 };
 } // namespace

@@ -117,6 +117,17 @@ class Forms(unittest.TestCase):
             ("all_gather", "tp"): half, ("reduce_scatter", "tp"): half,
             ("all_reduce", "tp"): self.HEAD + self.NORM_SCALARS + 2 * NORMS})
 
+    def test_both_utilizations(self):
+        plan = self.plan(["dp=2"])
+        self.space.must("meshwork-run", "f.mwplan", "--data", "README.md", "--tokenizer", "bytes", "--steps", 1,
+                        "--peak-tflops", 1, "--metrics", "f.jsonl")
+        line = json.loads(self.space.read("f.jsonl").splitlines()[-1])
+        flops = {key: line[key] * line["step_ms"] * 1e9 for key in ("mfu", "mfu_palm")}
+        # 6 N + 12 L H Q T a token.
+        palm = (6 * COUNT + 12 * LAYERS * WIDTH * SEQUENCE) * line["tokens"]
+        self.assertAlmostEqual(flops["mfu_palm"] / palm, 1, 4)
+        self.assertAlmostEqual(flops["mfu"] / plan["flops_per_step"], 1, 4)
+
     def state(self, plan):
         memory = plan["memory_per_rank_bytes"]
         return [memory[key] for key in ("weights", "gradients", "optimizer")]

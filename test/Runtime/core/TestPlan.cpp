@@ -276,6 +276,7 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   b.plan.beta1 = 0.9f;
   b.plan.beta2 = 0.95f;
   b.plan.model_flops_per_step = 1000000;
+  b.plan.palm_flops_per_step = 3000000;
   b.plan.parameter_count = rows * width;
   addTensors(b);
   addInstructions(
