@@ -1,9 +1,7 @@
 #include "runtime/core/Executor.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
-#include "runtime/core/Operands.h"
 #include <algorithm>
-#include <map>
 
 namespace meshwork::runtime {
 namespace {
@@ -29,12 +27,6 @@ private:
   float value = 0;
   int64_t atNs = 0;
 };
-
-/// Gradients and results are made anew in each step, before they are read.
-bool outlivesStep(const plan::Buffer &buffer) {
-  return buffer.persistent() && buffer.kind() != plan::BufferKind::gradients &&
-         buffer.kind() != plan::BufferKind::results;
-}
 } // namespace
 
 absl::StatusOr<Readout *> Executor::addReadout() {
@@ -87,32 +79,6 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                           view.offset + shift);
   }
   return made;
-}
-
-uint32_t RankProgram::repeatableUntil() const {
-  const Instructions &update = orEmpty(program.update());
-  uint32_t found = program.loss_ready();
-  // Of each channel; all that started before loss_ready has been waited for.
-  std::map<uint32_t, uint32_t> started, waited;
-  bool changes = false;
-  for (uint32_t i = 0; i < update.size() && !changes; ++i) {
-    const plan::Instruction &at = *update.Get(i);
-    if (i >= found && started == waited)
-      found = i;
-    const plan::Collective *op = at.op_as_Collective();
-    if (op && op->channel() > 0)
-      ++started[op->channel()];
-    if (const plan::Wait *wait = at.op_as_Wait())
-      waited[wait->channel()] =
-          std::max(waited[wait->channel()], wait->count());
-    forEachOperand(at, [&](const Operand &operand) {
-      changes |=
-          operand.written &&
-          outlivesStep(*program.buffers()->Get(views[operand.view].buffer));
-    });
-    changes &= i >= program.loss_ready();
-  }
-  return found;
 }
 
 Strided RankProgram::strided(uint32_t view, std::byte *first) const {

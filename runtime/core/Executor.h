@@ -32,10 +32,6 @@ struct RankProgram {
                                             uint32_t rank, const Mesh &mesh);
   /// A view whose first element is at `first`.
   Strided strided(uint32_t view, std::byte *first) const;
-  /// How far into the update a step may go before anybody has looked at its
-  /// loss, from loss_ready on: up to there no weight and no optimizer state
-  /// changes, so that the step could be repeated, and no channel is at work.
-  uint32_t repeatableUntil() const;
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;

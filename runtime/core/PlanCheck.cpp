@@ -129,6 +129,7 @@ absl::Status checkProgram(const plan::Plan &plan,
   MESHWORK_RETURN_IF_ERROR(checkState(check));
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
   MESHWORK_RETURN_IF_ERROR(checkAsync(check));
+  MESHWORK_RETURN_IF_ERROR(checkLook(check));
   return checkOverlaps(check);
 }
 } // namespace

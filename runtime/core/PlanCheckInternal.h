@@ -59,6 +59,8 @@ absl::Status checkParameters(const ProgramCheck &check);
 /// Programs that have the same parameter agree on it, and ranks hold all of it.
 absl::Status checkSharedParameters(const plan::Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
+/// Weights change only after loss and gradient norm are known; see Look.h.
+absl::Status checkLook(const ProgramCheck &check);
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op);
 absl::Status checkCollectiveOrder(const plan::Plan &plan);

@@ -1,5 +1,6 @@
 #include "runtime/core/Processes.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/comm/InProcess.h"
@@ -84,6 +85,12 @@ absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
   if (!launch->isParallel &&
       options.transport == RunOptions::Transport::automatic)
     return processes;
+  if (launch->isParallel && !launch->hasManager)
+    return config(absl::StrCat(
+        launch->source, " started this process as one of ", launch->size,
+        ", but without a process manager (PMI), so that each would train all "
+        "ranks: start them with mpirun, or with srun --mpi=pmix; or start one "
+        "process, with --transport threads"));
   absl::StatusOr<MpiWorld *> world =
       MpiWorld::start(options.timeoutSeconds,
                       launch->size <= std::thread::hardware_concurrency());
@@ -136,11 +143,11 @@ absl::StatusOr<std::vector<CoreShare>>
 Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   std::vector<int> cpus = allowedCpus();
   if (!world)
-    return runtime::shareCores(cpus, ranks, options.threads, options.pin);
+    return claims.share(cpus, ranks, options.threads, options.pin);
   absl::StatusOr<std::vector<std::string>> machines =
       exchangeTexts(*world, machineText(cpus), "the start");
   MESHWORK_RETURN_IF_ERROR(machines.status());
-  uint32_t sharers = 0, mine = 0;
+  uint32_t sharers = 0, mine = 0, leader = 0;
   const std::string &here = (*machines)[world->rank()];
   neighbours = number = 0;
   for (uint32_t rank = 0; rank < machines->size(); ++rank) {
@@ -150,12 +157,35 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
     if ((*machines)[rank] != here)
       continue;
     mine += rank < world->rank();
-    ++sharers;
+    if (sharers++ == 0)
+      leader = rank;
   }
   std::vector<CoreShare> shares(ranks, CoreShare{0, {}});
-  shares[world->rank()] =
-      runtime::shareCores(cpus, sharers, options.threads, options.pin)[mine];
+  MESHWORK_ASSIGN_OR_RETURN(shares[world->rank()],
+                            shareOf(leader, sharers, mine, cpus, options));
   return shares;
+}
+
+/// The lowest of the processes that see the same cores claims for all of them.
+absl::StatusOr<CoreShare> Processes::shareOf(uint32_t leader, uint32_t sharers,
+                                             uint32_t mine,
+                                             const std::vector<int> &cpus,
+                                             const RunOptions &options) {
+  std::string text;
+  if (mine == 0)
+    text = absl::StrJoin(
+        pinnedCpus(claims.share(cpus, sharers, options.threads, options.pin)),
+        ",");
+  std::vector<std::string> claimed;
+  MESHWORK_ASSIGN_OR_RETURN(claimed, exchangeTexts(*world, text, "the start"));
+  CoreShare share =
+      runtime::shareCores(cpus, sharers, options.threads, false)[mine];
+  std::vector<std::string> all =
+      absl::StrSplit(claimed[leader], ',', absl::SkipEmpty());
+  size_t each = all.size() / sharers;
+  for (size_t i = mine * each; i < (mine + 1) * each; ++i)
+    share.cpus.push_back(std::atoi(all[i].c_str()));
+  return share;
 }
 
 DeviceOptions Processes::deviceOptions(uint32_t ranks,
@@ -180,10 +210,38 @@ Processes::makeTransport(const Mesh &mesh, double timeoutSeconds, bool spins) {
   return std::shared_ptr<Transport>(transport, [](Transport *) {});
 }
 
+std::unique_ptr<FileWork<MpiWorld>>
+Processes::fileWork(const char *what) const {
+  return world
+             ? std::make_unique<FileWork<MpiWorld>>(*world, world->rank(), what)
+             : nullptr;
+}
+
+absl::Status Processes::agreeOnEnd(absl::Status status) {
+  if (!world)
+    return status;
+  std::vector<std::string> codes;
+  MESHWORK_ASSIGN_OR_RETURN(
+      codes,
+      exchangeTexts(*world, absl::StrCat(exitCodeOf(status)), "the end"));
+  agreed = true;
+  for (uint32_t rank = 0; rank < codes.size(); ++rank) {
+    if (codes[rank] == "0")
+      continue;
+    if (rank == world->rank())
+      return status;
+    // A launcher ends a job at the first code that is not 0: that of the
+    // process that has told why.
+    return toldElsewhere(
+        absl::AbortedError(absl::StrCat("rank ", rank, " failed")), 0);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Processes::settle(absl::Status status) {
   if (!world)
     return status;
-  if (status.ok()) {
+  if (status.ok() || agreed) {
     world->finish();
     running = nullptr;
     return status;

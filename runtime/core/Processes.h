@@ -3,6 +3,7 @@
 
 #include "meshwork/Runtime/Run.h"
 #include "runtime/comm/MpiTransport.h"
+#include "runtime/core/CoreClaims.h"
 #include "runtime/core/Executor.h"
 #include "runtime/core/PlanFile.h"
 
@@ -21,9 +22,11 @@ public:
   /// As many processes as ranks (exit code 78), and the same plan and options
   /// in all of them: names the odd rank.
   absl::Status agreeOn(const PlanFile &plan, const RunOptions &options) const;
-  /// Cores of each rank; of those elsewhere an empty share.
+  /// Cores of each rank, claimed for as long as this lives; of ranks elsewhere
+  /// an empty share.
   absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,
                                                     const RunOptions &options);
+  bool coresAreTaken() const { return claims.areTooFew(); }
   /// After shareCores.
   DeviceOptions deviceOptions(uint32_t ranks, const RunOptions &options) const;
   /// Ranks that take memory of this machine.
@@ -38,15 +41,29 @@ public:
   /// Null when all ranks are here.
   MpiTransport *mpiTransport() const { return transport; }
 
-  /// The end of a run. A failure is told to the other processes; one that
-  /// comes from there is marked as told.
+  /// While the result lives, peers wait for this process as long as a disk
+  /// takes (see FileWork); null where there are none.
+  std::unique_ptr<FileWork<MpiWorld>> fileWork(const char *what) const;
+
+  /// After a run that all processes have come through, each with how it ended
+  /// there. The lowest rank with a failure gets its own, which it tells; the
+  /// others one that is marked as told, with exit code 0.
+  absl::Status agreeOnEnd(absl::Status status);
+  /// The end of a run. A failure that was not agreed on is told to the other
+  /// processes; one that comes from there is marked as told.
   absl::Status settle(absl::Status status);
 
 private:
+  absl::StatusOr<CoreShare> shareOf(uint32_t leader, uint32_t sharers,
+                                    uint32_t mine, const std::vector<int> &cpus,
+                                    const RunOptions &options);
+
   MpiWorld *world = nullptr;
   MpiTransport *transport = nullptr;
   std::string launcher;
   uint32_t neighbours = 1, number = 0; // processes of this machine, this one
+  CoreClaims claims;
+  bool agreed = false; // on the end
 };
 
 } // namespace meshwork::runtime

@@ -55,9 +55,10 @@ uint32_t Rank::numChannels() const {
   return most;
 }
 
-absl::Status Rank::runToLoss(uint64_t step, double learningRate,
+absl::Status Rank::runToLook(uint64_t step, double learningRate,
                              InstructionObserver *observer) {
   currentStep = step;
+  inputStatus = absl::OkStatus();
   // beta^t in double: 1 - 0.999f^t loses most of its bits in single precision.
   double t = static_cast<double>(step) + 1;
   std::pair<plan::InputKind, double> scalars[] = {
@@ -75,23 +76,31 @@ absl::Status Rank::runToLoss(uint64_t step, double learningRate,
     MESHWORK_RETURN_IF_ERROR(
         executor->run({Phase::microbatch, m, 0, UINT32_MAX, step}, observer));
   }
-  return executor->run({Phase::update, 0, 0, program().loss_ready(), step},
-                       observer);
+  MESHWORK_RETURN_IF_ERROR(
+      executor->run({Phase::update, 0, 0, lookAt, step}, observer));
+  MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
+  return normReadout->start(placeOf(plan::ResultKind::grad_norm));
 }
 
-absl::Status Rank::runToLook(InstructionObserver *observer) {
-  MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
-  if (lookAt == program().loss_ready())
-    return absl::OkStatus();
-  return executor->run(
-      {Phase::update, 0, program().loss_ready(), lookAt, currentStep},
-      observer);
+absl::StatusOr<Rank::Look> Rank::look() {
+  Look found;
+  found.input = inputStatus;
+  float norm = 0;
+  MESHWORK_ASSIGN_OR_RETURN(found.loss, lossReadout->wait());
+  MESHWORK_ASSIGN_OR_RETURN(norm, normReadout->wait());
+  if (placeOf(plan::ResultKind::grad_norm))
+    found.gradNorm = norm;
+  return found;
+}
+
+bool Rank::Look::isFinite() const {
+  return std::isfinite(loss) && (!gradNorm || std::isfinite(*gradNorm));
 }
 
 absl::Status Rank::runUpdate(InstructionObserver *observer) {
   MESHWORK_RETURN_IF_ERROR(executor->run(
       {Phase::update, 0, lookAt, UINT32_MAX, currentStep}, observer));
-  return endReadout(currentStep).start(placeOf(plan::ResultKind::grad_norm));
+  return endReadout(currentStep).start(std::nullopt);
 }
 
 } // namespace meshwork::runtime

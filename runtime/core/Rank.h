@@ -38,26 +38,28 @@ public:
   absl::Status runOnce() { return executor->run({Phase::once}, nullptr); }
 
   // One step after the other, counted from 0:
-  //   startClock, then for each: runToLoss, runToLook, loss, runUpdate
+  //   startClock, then for each: runToLook, look, runUpdate
   // and `end` of a step any time between its runUpdate and the next one's. What
   // runs on a device that the host is ahead of does not hold up the caller.
   absl::Status startClock();
-  /// Up to where the global loss is known.
-  absl::Status runToLoss(uint64_t step, double learningRate,
+  /// Up to where loss and gradient norm are known (lookPoint); the step could
+  /// be repeated from its start.
+  absl::Status runToLook(uint64_t step, double learningRate,
                          InstructionObserver *observer);
-  /// Asks for the loss, and keeps a device that runs behind busy meanwhile, up
-  /// to what could not be repeated.
-  absl::Status runToLook(InstructionObserver *observer);
-  /// Waits for it.
-  absl::StatusOr<float> loss() { return lossReadout->wait(); }
-  /// The rest of the step: the optimizer.
-  absl::Status runUpdate(InstructionObserver *observer);
-  struct StepEnd {
+  struct Look {
+    float loss = 0;
     std::optional<float> gradNorm;
-    int64_t ns; // since the end of the step before, or startClock
+    /// Why samples could not be read. The step has then run on others, as peers
+    /// wait for its collectives; its results mean nothing.
+    absl::Status input;
+    bool isFinite() const;
   };
   /// Waits for it.
-  absl::StatusOr<StepEnd> end(uint64_t step);
+  absl::StatusOr<Look> look();
+  /// The rest of the step: the optimizer.
+  absl::Status runUpdate(InstructionObserver *observer);
+  /// Waits for the end; ns since the end of the step before, or startClock.
+  absl::StatusOr<int64_t> end(uint64_t step);
   /// Whether a step may begin before the one before it has ended.
   bool runsBehind() const { return executor->runsBehind(); }
 
@@ -99,15 +101,16 @@ private:
   Readout &endReadout(uint64_t step) { return *endReadouts[step % 2]; }
   /// Where a result lies; none where there is no such result.
   std::optional<uint64_t> placeOf(plan::ResultKind kind) const;
-  const plan::Input *input(plan::InputKind kind) const;
+  const plan::Input *inputOf(plan::InputKind kind) const;
 
   RankSetup setup;
   RankProgram ofPlan;
   std::unique_ptr<Executor> executor;
   std::vector<int32_t> tokens, targets, documents; // of a microbatch
   uint64_t currentStep = 0;
-  uint32_t lookAt = 0; // in the update: nothing from here on before a look
-  Readout *lossReadout = nullptr;
+  uint32_t lookAt = 0;      // in the update: nothing from here on before a look
+  absl::Status inputStatus; // of the step
+  Readout *lossReadout = nullptr, *normReadout = nullptr;
   // Times are differences, so the step before keeps its own.
   Readout *endReadouts[2] = {};
 };

@@ -1,6 +1,7 @@
 // What a rank is given before instructions run, and what it gives at the end.
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/core/Look.h"
 #include "runtime/core/Rank.h"
 #include "runtime/core/Shards.h"
 
@@ -41,25 +42,27 @@ uint32_t Rank::firstSample(uint32_t microbatch) const {
 
 absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
   uint32_t first = firstSample(microbatch);
-  if (const plan::Input *random = input(plan::InputKind::random)) {
+  if (const plan::Input *random = inputOf(plan::InputKind::random)) {
     uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step), first};
     MESHWORK_RETURN_IF_ERROR(write<uint32_t>(random->view(), triple));
   }
-  MESHWORK_RETURN_IF_ERROR(readSamples(step, first));
+  // Collectives wait for this rank, whose look will tell of it.
+  inputStatus.Update(readSamples(step, first));
   using Kind = plan::InputKind;
   for (auto [kind, ids] :
        {std::pair{Kind::tokens, &tokens}, std::pair{Kind::targets, &targets},
         std::pair{Kind::documents, &documents}})
-    if (const plan::Input *to = input(kind))
+    if (const plan::Input *to = inputOf(kind))
       MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), *ids));
   return absl::OkStatus();
 }
 
 absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
-  bool separate = input(plan::InputKind::documents);
-  if (!input(plan::InputKind::tokens) && !input(plan::InputKind::targets) &&
+  bool separate = inputOf(plan::InputKind::documents);
+  if (!inputOf(plan::InputKind::tokens) && !inputOf(plan::InputKind::targets) &&
       !separate)
     return absl::OkStatus();
+  FileWork work(setup.transport, setup.rank, "it reads samples");
   size_t length = setup.plan.sequence(), rows = setup.plan.micro_batch();
   tokens.resize(rows * length);
   targets.resize(rows * length);
@@ -78,7 +81,7 @@ absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
   return absl::OkStatus();
 }
 
-const plan::Input *Rank::input(plan::InputKind kind) const {
+const plan::Input *Rank::inputOf(plan::InputKind kind) const {
   for (const plan::Input *input : orEmpty(program().inputs()))
     if (input->kind() == kind)
       return input;
@@ -86,7 +89,7 @@ const plan::Input *Rank::input(plan::InputKind kind) const {
 }
 
 absl::Status Rank::writeScalar(plan::InputKind kind, float value) {
-  const plan::Input *to = input(kind);
+  const plan::Input *to = inputOf(kind);
   return to ? write<float>(to->view(), {&value, 1}) : absl::OkStatus();
 }
 
@@ -98,8 +101,9 @@ std::optional<uint64_t> Rank::placeOf(plan::ResultKind kind) const {
 }
 
 absl::Status Rank::makeReadouts() {
-  lookAt = runsBehind() ? ofPlan.repeatableUntil() : program().loss_ready();
-  for (Readout **one : {&lossReadout, &endReadouts[0], &endReadouts[1]})
+  lookAt = lookPoint(program(), ofPlan.views);
+  for (Readout **one :
+       {&lossReadout, &normReadout, &endReadouts[0], &endReadouts[1]})
     MESHWORK_ASSIGN_OR_RETURN(*one, executor->addReadout());
   return absl::OkStatus();
 }
@@ -110,15 +114,9 @@ absl::Status Rank::startClock() {
   return endReadout(1).wait().status();
 }
 
-absl::StatusOr<Rank::StepEnd> Rank::end(uint64_t step) {
-  StepEnd end;
-  float value = 0;
-  MESHWORK_ASSIGN_OR_RETURN(value, endReadout(step).wait());
-  MESHWORK_ASSIGN_OR_RETURN(end.ns,
-                            endReadout(step).nsSince(endReadout(step + 1)));
-  if (placeOf(plan::ResultKind::grad_norm))
-    end.gradNorm = value;
-  return end;
+absl::StatusOr<int64_t> Rank::end(uint64_t step) {
+  MESHWORK_RETURN_IF_ERROR(endReadout(step).wait().status());
+  return endReadout(step).nsSince(endReadout(step + 1));
 }
 
 } // namespace meshwork::runtime

@@ -1,9 +1,11 @@
 #include "runtime/core/Replay.h"
 #include "absl/strings/str_cat.h"
+#include "meshwork/Plan/Frame.h"
 #include "runtime/core/Float8.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -90,26 +92,49 @@ std::optional<Finding> Finding::decode(const std::string &from) {
   return finding;
 }
 
-std::optional<Finding> scanParameters(const Rank &rank) {
+namespace {
+const char *foundIn(const Rank &rank, uint32_t view) {
+  absl::StatusOr<HostView> host = rank.toHost(view);
+  return host.ok() ? nonFiniteIn(rank.view(view), host->tensor.data) : nullptr;
+}
+
+/// The first parameter with a view that holds what is not finite.
+template <typename ViewsOf>
+std::optional<Finding> scanViews(const Rank &rank, const char *what,
+                                 const char *verb, const char *when,
+                                 ViewsOf viewsOf) {
   uint32_t index = 0;
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    for (uint32_t view :
-         {masterOf(*parameter).view(), weightView(*parameter)}) {
-      absl::StatusOr<HostView> host = rank.toHost(view);
-      const char *found =
-          host.ok() ? nonFiniteIn(rank.view(view), host->tensor.data) : nullptr;
-      if (found) {
-        Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
-        finding.text = absl::StrCat(
-            "parameter ", quote(parameter->name()), " of rank ", rank.rank(),
-            " held a", found[0] == 'i' ? "n " : " ", found, " before the step");
-        return finding;
-      }
+    for (uint32_t view : viewsOf(*parameter)) {
+      const char *found = view == plan::noView ? nullptr : foundIn(rank, view);
+      if (!found)
+        continue;
+      Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
+      finding.text =
+          absl::StrCat(what, quote(parameter->name()), " of rank ", rank.rank(),
+                       verb, found[0] == 'i' ? "n " : " ", found, when);
+      return finding;
     }
     ++index;
   }
   return std::nullopt;
+}
+} // namespace
+
+std::optional<Finding> scanParameters(const Rank &rank) {
+  return scanViews(rank, "parameter ", " held a", " before the step",
+                   [](const plan::Parameter &parameter) {
+                     return std::array{masterOf(parameter).view(),
+                                       weightView(parameter)};
+                   });
+}
+
+std::optional<Finding> scanGradients(const Rank &rank) {
+  return scanViews(rank, "the gradient of ", " holds a", "",
+                   [](const plan::Parameter &parameter) {
+                     return std::array{viewOf(parameter.gradient())};
+                   });
 }
 
 } // namespace meshwork::runtime

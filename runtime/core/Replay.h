@@ -42,6 +42,8 @@ private:
 
 /// The first parameter that holds a NaN or an infinity.
 std::optional<Finding> scanParameters(const Rank &rank);
+/// The same of gradients, where a step stopped for a look.
+std::optional<Finding> scanGradients(const Rank &rank);
 
 /// "NaN", "infinity", or null when all elements of `view` are finite.
 const char *nonFiniteIn(const ViewInfo &view, const std::byte *data);

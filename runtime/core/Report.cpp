@@ -5,6 +5,7 @@
 #include "runtime/core/Memory.h"
 #include <algorithm>
 #include <cstdio>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace meshwork::runtime {
@@ -23,8 +24,9 @@ std::string durationText(double seconds) {
              : absl::StrFormat("%d:%02d", s / 60, s % 60);
 }
 
-std::string percentText(std::optional<double> part) {
-  return part ? absl::StrFormat("  mfu %.1f%%", 100 * *part) : std::string();
+std::string normText(const StepReport &r) {
+  return r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm)
+                    : std::string();
 }
 } // namespace
 
@@ -32,13 +34,22 @@ Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
                    std::unique_ptr<LineLog> log)
     : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
-      flopsPerStep(plan.model_flops_per_step()), metrics(std::move(log)),
-      terminal(::isatty(STDOUT_FILENO) == 1) {}
+      flopsPerStep(plan.model_flops_per_step()),
+      palmFlopsPerStep(plan.palm_flops_per_step()), metrics(std::move(log)),
+      terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
-std::optional<double> Reporter::mfu(double stepMs) const {
-  if (options.peakTflops <= 0 || stepMs <= 0)
+std::optional<double> Reporter::mfu(double flops, double stepMs) const {
+  if (options.peakTflops <= 0 || stepMs <= 0 || flops <= 0)
     return std::nullopt;
-  return flopsPerStep / (stepMs * 1e9 * options.peakTflops);
+  return flops / (stepMs * 1e9 * options.peakTflops);
+}
+
+std::string Reporter::mfuText(double stepMs) const {
+  std::optional<double> own = mfu(flopsPerStep, stepMs),
+                        palm = mfu(palmFlopsPerStep, stepMs);
+  return absl::StrCat(
+      own ? absl::StrFormat("  mfu %.1f%%", 100 * *own) : std::string(),
+      palm ? absl::StrFormat(" (PaLM's %.1f%%)", 100 * *palm) : std::string());
 }
 
 absl::Status Reporter::onStep(const StepReport &report) {
@@ -60,20 +71,28 @@ absl::Status Reporter::onStep(const StepReport &report) {
   return absl::OkStatus();
 }
 
+void Reporter::onRefusedStep(const StepReport &report) {
+  // What cannot be written takes nothing from the error that is told.
+  if (metrics)
+    writeMetrics(report).IgnoreError();
+}
+
 absl::Status Reporter::writeMetrics(const StepReport &r) {
-  std::optional<double> utilization = mfu(r.stepMs);
+  bool timed = r.stepMs > 0;
+  auto time = [&](double value) {
+    return jsonNumber(timed ? std::optional(value) : std::nullopt, 6);
+  };
   uint64_t peak = peakResidentBytes();
   return fromIo(metrics->append(absl::StrFormat(
       "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
-      "\"idle_ms\":%s,\"mfu\":%s,\"memory_peak_bytes\":%d}",
-      metricsBegin, r.step, jsonNumber(r.loss, 9),
-      r.gradNorm ? jsonNumber(*r.gradNorm, 9) : "null",
+      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d}",
+      metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
       jsonNumber(r.learningRate, 9), tokensPerStep * stepsSeen,
-      jsonNumber(static_cast<double>(tokensPerStep) / r.stepMs * 1e3, 6),
-      jsonNumber(r.stepMs, 6), jsonNumber(r.computeMs, 6),
-      jsonNumber(r.commMs, 6), jsonNumber(r.idleMs, 6),
-      utilization ? jsonNumber(*utilization, 6) : "null",
+      time(static_cast<double>(tokensPerStep) / r.stepMs * 1e3), time(r.stepMs),
+      time(r.computeMs), time(r.commMs), time(r.idleMs),
+      jsonNumber(mfu(flopsPerStep, r.stepMs), 6),
+      jsonNumber(mfu(palmFlopsPerStep, r.stepMs), 6),
       peak > options.baseBytes ? peak - options.baseBytes : 0)));
 }
 
@@ -82,15 +101,20 @@ void Reporter::showBar(const StepReport &r) {
   if (!last && totalMs - shownAtMs < redrawMs)
     return;
   shownAtMs = totalMs;
-  constexpr uint64_t width = 24;
+  constexpr uint64_t width = 12;
   uint64_t filled = (r.step + 1) * width / options.steps;
   std::string line = absl::StrFormat(
-      "step %d/%d [%s%s] loss %.4f  %s tokens/s%s  %s  eta %s", r.step + 1,
-      options.steps, std::string(filled, '#'), std::string(width - filled, '.'),
-      r.loss, rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
-      percentText(mfu(recentMs)), bytesText(residentBytes()),
+      "step %d/%d [%s%s] loss %.4f%s  lr %.3g  %s tokens/s%s  %s  eta %s",
+      r.step, options.steps, std::string(filled, '#'),
+      std::string(width - filled, '.'), r.loss, normText(r), r.learningRate,
+      rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
+      mfuText(recentMs), bytesText(residentBytes()),
       durationText(recentMs / 1e3 *
                    static_cast<double>(options.steps - r.step - 1)));
+  // A line that wraps could not be drawn over.
+  winsize window = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    line.resize(std::min<size_t>(line.size(), window.ws_col - 1));
   std::printf("\r%s\x1b[K", line.c_str());
   std::fflush(stdout);
   barShown = true;
@@ -101,11 +125,10 @@ void Reporter::showLine(const StepReport &r) {
       "step %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
       static_cast<unsigned long long>(r.step),
       static_cast<unsigned long long>(options.steps),
-      static_cast<double>(r.loss),
-      r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm).c_str() : "",
-      r.learningRate, r.stepMs,
+      static_cast<double>(r.loss), normText(r).c_str(), r.learningRate,
+      r.stepMs,
       rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
-      percentText(mfu(r.stepMs)).c_str());
+      mfuText(r.stepMs).c_str());
   std::fflush(stdout);
 }
 
@@ -121,7 +144,7 @@ void Reporter::finish() {
         static_cast<double>(lastLoss),
         rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3)
             .c_str(),
-        percentText(mfu(totalMs / static_cast<double>(stepsSeen))).c_str());
+        mfuText(totalMs / static_cast<double>(stepsSeen)).c_str());
   std::printf("memory: planned %s, peak growth measured %s\n",
               bytesText(options.plannedBytes).c_str(),
               bytesText(peak > options.baseBytes ? peak - options.baseBytes : 0)

@@ -25,6 +25,7 @@ constexpr char metricsBegin[] = "{\"step\":";
 struct ReportOptions {
   uint64_t steps;
   uint64_t logEvery;
+  bool plainLines;       // also on a terminal: it may be a launcher's
   double peakTflops;     // 0: unknown
   uint64_t baseBytes;    // resident before arenas
   uint64_t plannedBytes; // arenas and workspaces of all ranks
@@ -41,18 +42,26 @@ public:
   void setPeakTflops(double tflops) { options.peakTflops = tflops; }
   /// Metrics line (flushed), then the terminal. 74 when a write fails.
   absl::Status onStep(const StepReport &report);
+  /// A metrics line alone, with neither times nor tokens: a step that changed
+  /// no weight, since its loss or norm is not finite. The run's end tells of
+  /// it.
+  void onRefusedStep(const StepReport &report);
   /// Ends the progress bar and prints the run's sums.
   void finish();
 
 private:
-  std::optional<double> mfu(double stepMs) const;
+  /// Of `flops` a step; nothing where the time or the peak is not known.
+  std::optional<double> mfu(double flops, double stepMs) const;
+  std::string mfuText(double stepMs) const;
   absl::Status writeMetrics(const StepReport &report);
   void showBar(const StepReport &report);
   void showLine(const StepReport &report);
 
   ReportOptions options;
   uint64_t tokensPerStep;
-  double flopsPerStep; // of the model, all ranks
+  // Of all ranks. The model's own, with the pairs that a causal mask leaves,
+  // and by PaLM's formula: 6 N + 12 L H Q T a token.
+  double flopsPerStep, palmFlopsPerStep;
   std::unique_ptr<LineLog> metrics;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;

@@ -9,6 +9,7 @@
 #include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
 #include "runtime/core/RunFiles.h"
+#include "runtime/core/Stop.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
 #include <algorithm>
@@ -36,6 +37,10 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage(lr.minimum > 0 ? "--min-lr" : "--decay-steps",
                  " is given, but --schedule constant does not decay: give "
                  "--schedule cosine or linear, or leave the option out");
+  if (lr.shape != LearningRate::Shape::constant && lr.decaySteps > 0 &&
+      lr.decaySteps <= lr.warmupSteps)
+    return usage("--decay-steps is ", lr.decaySteps, ", with ", lr.warmupSteps,
+                 " --warmup-steps: a decay ends after them, expected more");
   if (!(o.timeoutSeconds > 0) || o.timeoutSeconds > 1e6)
     return usage("--timeout is ", o.timeoutSeconds,
                  ", expected more than 0 and at most 1000000 seconds");
@@ -97,9 +102,11 @@ absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
   const plan::Plan &plan = parts.plan->plan();
   if (options.steps == 0)
     return absl::OkStatus();
-  auto tokens =
-      TokenSource::open({options.data, options.dataType, options.tokenizer,
-                         plan.vocabulary(), plan.sequence(), marks});
+  auto tokens = TokenSource::open({options.data, options.dataType,
+                                   options.tokenizer, plan.vocabulary(),
+                                   plan.sequence(), marks, options.stop});
+  if (absl::IsCancelled(tokens.status()))
+    return stoppedBy(*options.stop, "before the first step: nothing is saved");
   if (!tokens.ok())
     return fromIo(tokens.status());
   parts.tokens = std::move(*tokens);
@@ -127,39 +134,63 @@ absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
   return absl::OkStatus();
 }
 
+/// `first` with what else went wrong. Who was asked to stop and could not save
+/// has failed.
+absl::Status both(absl::Status first, const absl::Status &second) {
+  if (second.ok() || first.ok())
+    return first.ok() ? second : first;
+  const absl::Status &leading = absl::IsCancelled(first) ? second : first;
+  return withExitCode(
+      absl::Status(leading.code(),
+                   absl::StrCat(first.message(), "; then: ", second.message())),
+      static_cast<ExitCode>(exitCodeOf(leading)));
+}
+
+/// Lines that a closed pipe or a full disk has swallowed.
+absl::Status stdoutStatus() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return absl::OkStatus();
+  return withExitCode(
+      absl::UnavailableError("cannot write to stdout: lines are missing there, "
+                             "but the files that were asked for are complete"),
+      ExitCode::inputOutput);
+}
+
+/// All that was asked for: each is tried, whatever became of the others, and
+/// processes meet in every one.
 absl::Status writeOutputs(const RunOptions &options, Trainer &trainer,
                           bool isFirst) {
+  absl::Status status;
+  auto attempt = [&](absl::Status one) { status = both(status, one); };
   if (!options.save.empty())
-    MESHWORK_RETURN_IF_ERROR(
-        trainer.saveState(options.save, StatePart::master));
+    attempt(trainer.saveState(options.save, StatePart::master));
   if (!options.saveGradients.empty())
-    MESHWORK_RETURN_IF_ERROR(
-        trainer.saveState(options.saveGradients, StatePart::gradient));
+    attempt(trainer.saveState(options.saveGradients, StatePart::gradient));
   if (!options.trace.empty())
-    MESHWORK_RETURN_IF_ERROR(trainer.saveTrace(options.trace));
+    attempt(trainer.saveTrace(options.trace));
   if (!options.profileJson.empty() && isFirst)
-    MESHWORK_RETURN_IF_ERROR(writeProfileJson(
-        options.profileJson, trainer.ranks(), trainer.recorders()));
+    attempt(writeProfileJson(options.profileJson, trainer.ranks(),
+                             trainer.recorders()));
   if (options.profile && isFirst)
     std::fputs(profileTable(trainer.ranks(), trainer.recorders()).c_str(),
                stdout);
-  return absl::OkStatus();
+  return status;
 }
 
 std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
                                        const RunOptions &options,
                                        std::unique_ptr<LineLog> metrics,
-                                       uint64_t planned) {
+                                       uint64_t planned, bool plainLines) {
   resetPeakResident(); // Reading inputs may have taken more for a moment.
   return std::make_shared<Reporter>(
       plan,
-      ReportOptions{options.steps, options.logEvery, options.peakTflops,
-                    residentBytes(), planned},
+      ReportOptions{options.steps, options.logEvery, plainLines,
+                    options.peakTflops, residentBytes(), planned},
       std::move(metrics));
 }
 
 absl::Status train(const RunOptions &options, TrainerParts parts) {
-  bool isFirst = parts.processes->isFirst();
+  Processes &processes = *parts.processes;
   std::shared_ptr<Reporter> report = parts.reporter;
   const Device &device = *parts.device; // The trainer's.
   Trainer trainer(std::move(parts), options);
@@ -167,15 +198,24 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
   if (report)
     report->finish();
   std::fputs(device.summary().c_str(), stdout);
-  return status.ok() ? writeOutputs(options, trainer, isFirst) : status;
+  MESHWORK_RETURN_IF_ERROR(status);
+  {
+    auto work = processes.fileWork("it writes files");
+    status = both(trainer.ending(),
+                  writeOutputs(options, trainer, processes.isFirst()));
+    status = both(status, stdoutStatus());
+  }
+  return processes.agreeOnEnd(std::move(status));
 }
 
 absl::Status runIn(Processes &processes, const RunOptions &options) {
   TrainerParts parts;
   parts.processes = &processes;
+  auto work = processes.fileWork("it reads the plan");
   absl::StatusOr<std::unique_ptr<PlanFile>> file = PlanFile::open(options.plan);
   MESHWORK_RETURN_IF_ERROR(file.status());
   parts.plan = std::move(*file);
+  work.reset();
   const plan::Plan &plan = parts.plan->plan();
   MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
   uint32_t ranks = 0;
@@ -186,6 +226,9 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
       processes.shareCores(ranks, options);
   MESHWORK_RETURN_IF_ERROR(cores.status());
   parts.cores = std::move(*cores);
+  if (processes.coresAreTaken() && processes.isFirst())
+    std::puts("other runs have claimed cores of this machine: threads are not "
+              "pinned");
   absl::StatusOr<std::unique_ptr<Device>> device =
       Device::open(plan, processes.deviceOptions(ranks, options));
   MESHWORK_RETURN_IF_ERROR(device.status());
@@ -199,10 +242,11 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
                    options.plan, ranks, plan.programs()->size(),
                    bytesText(*planned),
                    processes.areMany() ? "each rank" : "all ranks");
-    return absl::OkStatus();
+    return stdoutStatus();
   }
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
+  work = processes.fileWork("it opens and checks files");
   MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));
   std::unique_ptr<LineLog> metrics;
   if (processes.isFirst())
@@ -210,7 +254,9 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
                               prepareOutputs(options, parts.weights.get()));
   MESHWORK_RETURN_IF_ERROR(openTokens(options, *marks, parts));
   if (processes.isFirst())
-    parts.reporter = makeReporter(plan, options, std::move(metrics), *planned);
+    parts.reporter = makeReporter(plan, options, std::move(metrics), *planned,
+                                  processes.areMany());
+  work.reset();
   return train(options, std::move(parts));
 }
 } // namespace

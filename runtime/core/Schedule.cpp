@@ -12,7 +12,7 @@ double learningRateAt(const LearningRate &schedule, uint64_t step) {
     return schedule.rate * (at + 1) / warmup;
   if (schedule.shape == LearningRate::Shape::constant)
     return schedule.rate;
-  double span = static_cast<double>(schedule.decaySteps) - warmup;
+  double span = static_cast<double>(schedule.decaySteps) - 1 - warmup;
   double part = span > 0 ? std::min(1.0, (at - warmup) / span) : 1.0;
   double left = schedule.shape == LearningRate::Shape::linear
                     ? 1 - part

@@ -7,8 +7,8 @@ namespace meshwork::runtime {
 
 /// Rate of step `step`, counted from 0. During warmup it rises in a line and
 /// reaches `rate` with the last warmup step; then it is constant, or falls
-/// to `minimum` at `decaySteps` as a line or as half a cosine wave
-/// (Loshchilov and Hutter, ICLR 2017), and stays there.
+/// from there, as a line or as half a cosine wave (Loshchilov and Hutter, ICLR
+/// 2017), to `minimum` at the last of `decaySteps` steps, and stays there.
 double learningRateAt(const LearningRate &schedule, uint64_t step);
 
 } // namespace meshwork::runtime

@@ -1,11 +1,14 @@
 #include "runtime/core/Trainer.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "runtime/core/BadStep.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/CoreClaims.h"
 #include "runtime/core/Memory.h"
-#include "runtime/core/Replay.h"
 #include "runtime/core/Schedule.h"
+#include "runtime/core/Stop.h"
 #include "runtime/core/Weights.h"
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -13,8 +16,11 @@
 
 namespace meshwork::runtime {
 namespace {
-// Flags that ranks agree on once a step.
-constexpr uint32_t lossIsBad = 1, stopAfterStep = 2;
+// What ranks tell each other once a step, as bits: from `signals` on, one for
+// each signal that asks the run to end.
+constexpr uint32_t resultIsBad = 1, inputIsBad = 2, outputIsBad = 4,
+                   signals = 8;
+constexpr uint32_t stopAfterStep = ~(resultIsBad | inputIsBad);
 
 Mesh meshOf(const plan::Plan &plan) {
   std::vector<uint32_t> sizes;
@@ -32,7 +38,7 @@ struct StepTimes {
 struct OpenStep {
   uint64_t step = 0;
   double rate = 0;
-  float loss = 0;
+  Rank::Look look;
   CommTimes comm;
   bool isLast = false;
 };
@@ -48,6 +54,14 @@ template <typename T> T valueOf(const std::string &bytes) {
 }
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+/// The same failure, with the step it happened in.
+absl::Status inStep(uint64_t step, const absl::Status &status) {
+  return withExitCode(
+      absl::Status(status.code(),
+                   absl::StrCat("step ", step, ": ", status.message())),
+      static_cast<ExitCode>(exitCodeOf(status)));
+}
 } // namespace
 
 struct Trainer::Job {
@@ -80,16 +94,34 @@ struct Trainer::Job {
   uint32_t running = 0;
   bool failed = false;
 
+  /// The run ends, but with weights as they should be; the first says why.
+  void endBecause(absl::Status why);
+  absl::Status ending();
+
 private:
   absl::Status prepareRank(uint32_t rank);
   absl::Status measurePeak(uint32_t rank);
   absl::Status beginStep(uint32_t rank, uint64_t step);
-  absl::StatusOr<OpenStep> updateStep(uint32_t rank, uint64_t step);
+  uint32_t flagsOf(const Rank::Look &look);
+  absl::StatusOr<std::optional<OpenStep>> updateStep(uint32_t rank,
+                                                     uint64_t step);
+  absl::Status refuseStep(uint32_t rank, const OpenStep &open, uint32_t flags);
   absl::Status closeStep(uint32_t rank, const OpenStep &open);
-  absl::Status explainBadLoss(uint32_t rank, uint64_t step, double rate,
-                              float loss);
-  absl::Status report(StepReport mine, absl::Span<const std::string> times);
+  void report(uint32_t rank, StepReport mine,
+              absl::Span<const std::string> times);
+
+  absl::Status whyEnded; // guarded by `mutex`
 };
+
+void Trainer::Job::endBecause(absl::Status why) {
+  std::lock_guard<std::mutex> lock(mutex);
+  whyEnded.Update(std::move(why));
+}
+
+absl::Status Trainer::Job::ending() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return whyEnded;
+}
 
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
   absl::StatusOr<std::unique_ptr<Rank>> made =
@@ -101,8 +133,11 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
     recorders[rank] = std::make_unique<Recorder>(
         *ranks[rank], options.trace.empty() ? 0 : options.traceSteps,
         options.steps);
-  MESHWORK_RETURN_IF_ERROR(
-      placeWeights(*ranks[rank], parts.weights.get(), options.seed));
+  {
+    FileWork work(*transport, rank, "it places weights");
+    MESHWORK_RETURN_IF_ERROR(
+        placeWeights(*ranks[rank], parts.weights.get(), options.seed));
+  }
   // Nobody computes before everybody has memory and weights.
   MESHWORK_RETURN_IF_ERROR(transport->agree(rank, 0, "the start").status());
   if (options.measurePeak)
@@ -139,8 +174,10 @@ absl::Status Trainer::Job::runRank(uint32_t rank) {
   me.takeTimes(); // of what came before the first step
   MESHWORK_RETURN_IF_ERROR(beginStep(rank, 0));
   for (uint64_t step = 0;; ++step) {
-    absl::StatusOr<OpenStep> open = updateStep(rank, step);
-    MESHWORK_RETURN_IF_ERROR(open.status());
+    std::optional<OpenStep> open;
+    MESHWORK_ASSIGN_OR_RETURN(open, updateStep(rank, step));
+    if (!open)
+      return absl::OkStatus();
     bool isAhead = me.runsBehind() && !open->isLast;
     absl::Status next = isAhead ? beginStep(rank, step + 1) : absl::OkStatus();
     // First: what fails in the next step may be this one's fault, and if not
@@ -158,49 +195,85 @@ absl::Status Trainer::Job::beginStep(uint32_t rank, uint64_t step) {
   Recorder *recorder = recorders[rank].get();
   if (recorder)
     recorder->beginStep(step);
-  MESHWORK_RETURN_IF_ERROR(ranks[rank]->runToLoss(
-      step, learningRateAt(options.learningRate, step), recorder));
-  return ranks[rank]->runToLook(recorder);
+  return ranks[rank]->runToLook(
+      step, learningRateAt(options.learningRate, step), recorder);
 }
 
-absl::StatusOr<OpenStep> Trainer::Job::updateStep(uint32_t rank,
-                                                  uint64_t step) {
+uint32_t Trainer::Job::flagsOf(const Rank::Look &look) {
+  uint32_t flags = look.isFinite() ? 0 : resultIsBad;
+  if (!look.input.ok())
+    flags |= inputIsBad;
+  if (!ending().ok())
+    flags |= outputIsBad;
+  if (int signal = options.stop ? options.stop->load() : 0)
+    flags |= signals << signal;
+  return flags;
+}
+
+/// Nothing when all ranks have stopped before the update.
+absl::StatusOr<std::optional<OpenStep>>
+Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
   Rank &me = *ranks[rank];
-  OpenStep open{step, learningRateAt(options.learningRate, step), 0, {}, false};
-  MESHWORK_ASSIGN_OR_RETURN(open.loss, me.loss());
-  uint32_t flags = std::isfinite(open.loss) ? 0 : lossIsBad;
-  if (options.stop && options.stop->load(std::memory_order_relaxed))
-    flags |= stopAfterStep;
+  OpenStep open{
+      step, learningRateAt(options.learningRate, step), {}, {}, false};
+  MESHWORK_ASSIGN_OR_RETURN(open.look, me.look());
   int64_t arrived = steadyNs();
   uint32_t all = 0;
-  MESHWORK_ASSIGN_OR_RETURN(all,
-                            transport->agree(rank, flags, "the end of a step"));
+  MESHWORK_ASSIGN_OR_RETURN(
+      all, transport->agree(rank, flagsOf(open.look), "the end of a step"));
   int64_t waited = steadyNs() - arrived;
-  if (all & lossIsBad)
-    return explainBadLoss(rank, step, open.rate, open.loss);
+  if (all & (resultIsBad | inputIsBad)) {
+    MESHWORK_RETURN_IF_ERROR(refuseStep(rank, open, all));
+    return std::nullopt;
+  }
   MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorders[rank].get()));
   open.comm = me.takeTimes();
   open.comm.waitNs += waited;
   open.isLast = (all & stopAfterStep) != 0 || step + 1 == options.steps;
+  if (all >= signals && step + 1 < options.steps)
+    endBecause(stoppedBy(std::countr_zero(all / signals),
+                         absl::StrCat("after step ", step, " of ",
+                                      options.steps, ", counted from 0")));
   return open;
 }
 
+/// Weights stay those of the step before, on all ranks.
+absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
+                                      uint32_t flags) {
+  const Rank::Look &look = open.look;
+  if (!look.input.ok())
+    endBecause(inStep(open.step, look.input));
+  if (flags & inputIsBad)
+    return absl::OkStatus(); // Nothing else of the step means anything.
+  if (rank == 0)
+    parts.reporter->onRefusedStep(
+        {open.step, look.loss, look.gradNorm, open.rate, 0, 0, 0, 0});
+  absl::Status why =
+      explainBadStep(*ranks[rank], *transport, open.step, open.rate, look);
+  if (!absl::IsDataLoss(why))
+    return why;
+  endBecause(std::move(why));
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
-  absl::StatusOr<Rank::StepEnd> end = ranks[rank]->end(open.step);
-  MESHWORK_RETURN_IF_ERROR(end.status());
-  StepTimes spent{end->ns, open.comm};
+  StepTimes spent{0, open.comm};
+  MESHWORK_ASSIGN_OR_RETURN(spent.wallNs, ranks[rank]->end(open.step));
   // A host that is ahead waits while its device works on the step before.
   spent.comm.waitNs = std::min(
-      spent.comm.waitNs, std::max<int64_t>(0, end->ns - open.comm.moveNs));
-  StepReport mine{open.step, open.loss, end->gradNorm, open.rate, 0, 0, 0, 0};
-  return transport->gather(
-      rank, bytesOf(spent),
-      [&](absl::Span<const std::string> times) { return report(mine, times); });
+      spent.comm.waitNs, std::max<int64_t>(0, spent.wallNs - open.comm.moveNs));
+  StepReport mine{
+      open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
+  return transport->gather(rank, bytesOf(spent),
+                           [&](absl::Span<const std::string> times) {
+                             report(rank, mine, times);
+                             return absl::OkStatus();
+                           });
 }
 
 /// The loss and the rest are the same on every rank, but for times.
-absl::Status Trainer::Job::report(StepReport mine,
-                                  absl::Span<const std::string> times) {
+void Trainer::Job::report(uint32_t rank, StepReport mine,
+                          absl::Span<const std::string> times) {
   int64_t wallNs = 0, moveNs = 0, waitNs = 0;
   for (const std::string &text : times) {
     StepTimes of = valueOf<StepTimes>(text);
@@ -213,32 +286,8 @@ absl::Status Trainer::Job::report(StepReport mine,
   mine.computeMs = ms(wallNs - moveNs - waitNs) / count;
   mine.commMs = ms(moveNs) / count;
   mine.idleMs = ms(waitNs) / count;
-  return parts.reporter->onStep(mine);
-}
-
-absl::Status Trainer::Job::explainBadLoss(uint32_t rank, uint64_t step,
-                                          double rate, float loss) {
-  std::optional<Finding> mine = scanParameters(*ranks[rank]);
-  NonFiniteScan scan(*ranks[rank]);
-  // All ranks repeat the step together, since it communicates.
-  MESHWORK_RETURN_IF_ERROR(
-      ranks[rank]->runToLoss(step, rate, mine ? nullptr : &scan));
-  if (!mine)
-    mine = scan.first;
-  absl::StatusOr<std::vector<std::string>> texts = transport->exchange(
-      rank, mine ? mine->encode() : "", "the search for a bad value");
-  MESHWORK_RETURN_IF_ERROR(texts.status());
-  std::optional<Finding> first;
-  for (const std::string &text : *texts) {
-    std::optional<Finding> finding = Finding::decode(text);
-    if (finding && (!first || finding->key() < first->key()))
-      first = finding;
-  }
-  return bad(
-      "the loss of step ", step, " is ", loss,
-      "; all ranks stopped before the optimizer. ",
-      first ? first->text
-            : std::string("Repeated, every instruction's output was finite"));
+  FileWork work(*transport, rank, "it writes metrics");
+  endBecause(parts.reporter->onStep(mine));
 }
 
 Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
@@ -246,7 +295,9 @@ Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
   size_t threads = 0;
   for (const CoreShare &share : parts.cores)
     threads += static_cast<size_t>(share.threads);
-  bool spins = threads <= allowedCpus().size();
+  // Or another run: cores that were to be pinned to and are not are its own.
+  bool spins = threads <= allowedCpus().size() &&
+               (!options.pin || !pinnedCpus(parts.cores).empty());
   job = std::make_shared<Job>(std::move(parts), options, spins);
 }
 
@@ -290,6 +341,7 @@ absl::Status Trainer::saveTrace(const std::string &path) {
 }
 
 const Recorders &Trainer::recorders() const { return job->recorders; }
+absl::Status Trainer::ending() const { return job->ending(); }
 
 /// A device may hang, and to free its memory is to wait for it.
 static void keepForever(const std::shared_ptr<Trainer::Job> &job) {

@@ -3,6 +3,7 @@
 //   Trainer trainer(plan, tokens, weights, reporter, options);
 //   absl::Status status = trainer.run();
 //   if (status.ok()) status = trainer.saveState(path, StatePart::master);
+//   status.Update(trainer.ending());
 #pragma once
 
 #include "meshwork/Runtime/Run.h"
@@ -29,11 +30,17 @@ class Trainer {
 public:
   Trainer(TrainerParts parts, const RunOptions &options);
 
-  /// Places weights and runs options.steps steps. The first failure of any
-  /// rank stops all and is returned; ranks that do not stop within a second
-  /// of it are left behind (their threads and memory stay), and all of them
-  /// when it is that something did not come in time.
+  /// Places weights and runs options.steps steps, or fewer (`ending`). The
+  /// first failure that a rank cannot go on from stops all and is returned;
+  /// ranks that do not stop within a second of it are left behind (their
+  /// threads and memory stay), and all of them when it is that something did
+  /// not come in time.
   absl::Status run();
+
+  /// After an ok `run`: why it ended early, or what failed beside it. Weights
+  /// are those of the last step that all ranks found good. Other processes may
+  /// know of no reason.
+  absl::Status ending() const;
 
   // After an ok `run`, by all processes; the first one writes.
   /// See saveState in Weights.h.

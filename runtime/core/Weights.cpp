@@ -7,6 +7,13 @@
 
 namespace meshwork::runtime {
 namespace {
+uint64_t elementsOf(const std::vector<uint64_t> &shape) {
+  uint64_t elements = 1;
+  for (uint64_t size : shape)
+    elements *= size;
+  return elements;
+}
+
 /// Values that one rank holds as they stand in the file, where the host can
 /// write them from.
 const float *asInFile(const GlobalTensor &tensor, StatePart part,
@@ -39,15 +46,26 @@ absl::Status saveState(const std::string &path, StatePart part,
       MESHWORK_RETURN_IF_ERROR(assemble(tensor, part, ranks, exchange, {}));
     return absl::OkStatus();
   }
+  absl::Status moved;
+  size_t next = 0; // that other processes send
+  auto fetch = [&](size_t i, absl::Span<float> out) {
+    next = i + 1;
+    return moved = assemble(tensors[i], part, ranks, exchange, out);
+  };
   std::vector<TensorToWrite> writes;
-  for (const GlobalTensor &tensor : tensors)
-    writes.push_back({tensor.parameter->name()->str(),
-                      fileShape(*tensor.parameter),
-                      asInFile(tensor, part, ranks),
-                      [&, at = &tensor](absl::Span<float> out) {
-                        return assemble(*at, part, ranks, exchange, out);
-                      }});
-  return fromIo(writeSafeTensors(path, writes));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    writes.push_back(
+        {tensors[i].parameter->name()->str(), fileShape(*tensors[i].parameter),
+         asInFile(tensors[i], part, ranks),
+         [&fetch, i](absl::Span<float> out) { return fetch(i, out); }});
+  absl::Status written = fromIo(writeSafeTensors(path, writes));
+  // They send to the end, whatever became of the file.
+  for (std::vector<float> unused; exchange && next < tensors.size();) {
+    MESHWORK_RETURN_IF_ERROR(moved);
+    unused.resize(elementsOf(fileShape(*tensors[next].parameter)));
+    fetch(next, absl::MakeSpan(unused)).IgnoreError();
+  }
+  return written;
 }
 
 absl::Status checkGradientsKept(const plan::Plan &plan) {

@@ -9,7 +9,7 @@ import unittest
 from job import MPIRUN, Job
 from shell import BIN, CANNOT_CREATE, DATA, ENVIRONMENT, NO_INPUT, SPEC, Shell
 
-RETRY = 75
+RETRY, WRITE, TERMINATED = 75, 74, 143
 RUN = str(BIN / "meshwork-run")
 DATA_OPTIONS = ["--data", "README.md", "--tokenizer", "bytes"]
 
@@ -56,6 +56,8 @@ class Mpi(unittest.TestCase):
             done = self.mpirun((ranks, f"{ranks}.mwplan", *options, *outputs("mpi")))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count("4 steps in"), 1, done.stdout)
+            # mpirun gives its ranks a terminal, whatever its own output is.
+            self.assertEqual(len(re.findall(r"(?m)^step \d/4  loss .*  norm .*  lr ", done.stdout)), 4, done.stdout)
             self.assertEqual(self.losses("mpi.jsonl"), self.losses("threads.jsonl"))
             self.assertEqual(len(self.losses("mpi.jsonl")), 4)
             for kind in ("", "-gradients"):
@@ -94,8 +96,24 @@ class Mpi(unittest.TestCase):
         self.assertIn("mpirun and torchrun disagree", done.stderr)
 
     def testADivergingLossStopsAllInOneStep(self):
-        self.expect(DATA, "all ranks stopped before the optimizer",
-                    (4, "4.mwplan", *DATA_OPTIONS, "--steps", "50", "--lr", "1e30"))
+        options = [*DATA_OPTIONS, "--steps", "50", "--lr", "1e30", "--save"]
+        self.expect(DATA, "all ranks stopped before the optimizer", (4, "4.mwplan", *options, "mpi.safetensors"))
+        self.shell.refuse(DATA, ["all ranks stopped before the optimizer"], "meshwork-run", "4.mwplan", *options,
+                          "threads.safetensors")
+        self.assertEqual((self.shell.path / "mpi.safetensors").read_bytes(),
+                         (self.shell.path / "threads.safetensors").read_bytes())
+
+    def testMetricsThatCannotBeWrittenLeaveWeights(self):
+        self.expect(WRITE, "No space left on device", (4, "4.mwplan", *DATA_OPTIONS, "--steps", "50", "--metrics",
+                                                       "/dev/full", "--save", "left.safetensors"))
+        self.assertTrue((self.shell.path / "left.safetensors").exists())
+
+    def testSrunWithoutAManagerIsRefused(self):
+        done = subprocess.run([RUN, "2.mwplan", *DATA_OPTIONS, "--steps", "1"], cwd=self.shell.path, text=True,
+                              capture_output=True, env={**ENVIRONMENT, "SLURM_PROCID": "1", "SLURM_NTASKS": "2",
+                                                        "SLURM_STEP_NUM_TASKS": "2"})
+        self.assertEqual(done.returncode, SPEC, done.stdout)
+        self.assertIn("srun started this process as one of 2", done.stderr)
 
     def job(self, *options):
         return Job(self, self.shell.path, 4, "4.mwplan", *DATA_OPTIONS, *options)
@@ -120,7 +138,8 @@ class Mpi(unittest.TestCase):
         job = self.job("--save", "stopped.safetensors")
         os.kill(job.pids[3], signal.SIGTERM)
         code, output = job.finish(10)
-        self.assertEqual(code, 0, output)
+        self.assertEqual(code, TERMINATED, output)
+        self.assertEqual(output.count("meshwork-run: stopped by SIGTERM after step "), 1, output)
         self.assertTrue((self.shell.path / "stopped.safetensors").exists(), output)
 
 

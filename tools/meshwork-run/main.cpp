@@ -13,12 +13,12 @@ using meshwork::runtime::ExitCode;
 using Transport = meshwork::runtime::RunOptions::Transport;
 using Shape = meshwork::runtime::LearningRate::Shape;
 
-std::atomic<bool> stopRequested{false};
+std::atomic<int> stopSignal{0};
 
 /// First signal: end after this step. Second: end now.
-void onSignal(int) {
-  if (stopRequested.exchange(true))
-    _exit(static_cast<int>(ExitCode::interrupted));
+void onSignal(int signal) {
+  if (stopSignal.exchange(signal) != 0)
+    _exit(128 + signal);
 }
 
 void handleSignals() {
@@ -27,8 +27,14 @@ void handleSignals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A closed pipe on stdout must not kill a run that has weights to save.
+  struct sigaction before = {};
+  sigaction(SIGHUP, &action, &before);
+  if (before.sa_handler == SIG_IGN) // by nohup
+    signal(SIGHUP, SIG_IGN);
+  // What cannot be written is an error of that call, and must not kill a run
+  // that has weights to save: a closed pipe, a file at its largest size.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 /// `option` does nothing without the other one.
@@ -92,7 +98,8 @@ void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
                          "Of the learning rate after the warmup"))
       ->default_str("constant");
   needs(app.add_option("--min-lr", o.learningRate.minimum,
-                       "Where a decay (cosine, linear) ends"),
+                       "Where a decay (cosine, linear) ends, at its last "
+                       "step"),
         app, "--schedule")
       ->check(cli::numberFromZero())
       ->type_name("RATE");
@@ -100,7 +107,8 @@ void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
                                "Steps of linear rise")),
         0);
   steps(needs(app.add_option("--decay-steps", o.learningRate.decaySteps,
-                             "Step at which a decay ends; default: --steps"),
+                             "Steps, warmup included, of which the last has "
+                             "--min-lr; default: --steps"),
               app, "--schedule"),
         1);
 }
@@ -165,7 +173,8 @@ void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
       ->type_name("N");
   app.add_flag("--no-pin", noPin, "Leave threads to the system's scheduler");
   app.add_option("--timeout", o.timeoutSeconds,
-                 "Wait at most so long for a rank, or for a GPU's work to end")
+                 "Wait at most so long for a rank, or for a GPU's work to end; "
+                 "time that a disk takes does not count")
       ->check(cli::positiveNumber())
       ->type_name("SECONDS")
       ->capture_default_str();
@@ -179,14 +188,14 @@ void addReport(CLI::App &app, meshwork::runtime::RunOptions &o) {
         app, "--steps")
       ->transform(cli::wholeNumber(1, INT32_MAX))
       ->type_name("N");
-  needs(
-      app.add_option("--peak-tflops", o.peakTflops, "Of this machine, for mfu"),
-      app, "--steps")
+  needs(app.add_option("--peak-tflops", o.peakTflops,
+                       "Peak of all ranks together, for mfu"),
+        app, "--steps")
       ->check(cli::positiveNumber())
       ->type_name("TFLOPS");
-  needs(
-      app.add_flag("--measure-peak", o.measurePeak, "Measure it with a matmul"),
-      app, "--steps")
+  needs(app.add_flag("--measure-peak", o.measurePeak,
+                     "Measure it with a matmul on each rank"),
+        app, "--steps")
       ->excludes("--peak-tflops");
   needs(app.add_flag("--profile", o.profile, "Print time per instruction"), app,
         "--steps");
@@ -212,12 +221,13 @@ int main(int argc, char **argv) {
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
   options.pin = !noPin;
-  options.stop = &stopRequested;
+  options.stop = &stopSignal;
   handleSignals();
   absl::Status status = meshwork::runtime::run(options);
   std::fflush(stdout);
   if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))
-    std::fprintf(stderr, "meshwork-run: error: %s\n",
+    std::fprintf(stderr, "meshwork-run: %s%s\n",
+                 absl::IsCancelled(status) ? "" : "error: ",
                  std::string(status.message()).c_str());
   std::fflush(stderr);
   // Not `return`: a rank that hangs is a thread that would be waited for.

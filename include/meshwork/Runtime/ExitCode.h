@@ -20,7 +20,11 @@ enum class ExitCode : int {
   inputOutput = 74,  // a write that failed later
   retry = 75,        // a peer failed or did not arrive
   config = 78,       // ranks were not started as the plan needs
-  interrupted = 130
+  // A signal ended the run, 128 + its number: after the step in progress and
+  // with everything written, or at once when it was the second.
+  hungUp = 129,
+  interrupted = 130,
+  terminated = 143
 };
 
 /// The code a process should exit with for `status`: the one attached by

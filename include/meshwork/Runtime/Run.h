@@ -22,7 +22,9 @@ struct LearningRate {
   double rate = 3e-4;
   double minimum = 0; // where a decay ends
   uint64_t warmupSteps = 0;
-  uint64_t decaySteps = 0; // step at which a decay ends; 0: the run's last
+  /// Steps, warmup included, of which the last has `minimum`; 0: all of the
+  /// run.
+  uint64_t decaySteps = 0;
 };
 
 struct RunOptions {
@@ -66,12 +68,17 @@ struct RunOptions {
   /// tells that a launcher started this one.
   enum class Transport { automatic, threads, mpi };
   Transport transport = Transport::automatic;
-  /// When it becomes true, the run ends after the step in progress, saves, and
-  /// is ok. May be null.
-  const std::atomic<bool> *stop = nullptr;
+  /// When it becomes the number of a signal, the run ends after the step in
+  /// progress and writes what was asked for; the result is then `cancelled`,
+  /// with exit code 128 + that number, unless it was the last step. May be
+  /// null.
+  const std::atomic<int> *stop = nullptr;
 };
 
-/// Loads, checks, trains, saves. Progress goes to stdout. `exitCodeOf` turns
+/// Loads, checks, trains, saves. A failure that leaves good weights (a loss or
+/// gradient norm that is not finite, metrics or samples that cannot be written
+/// or read) is returned after what was asked for is written, with the weights
+/// of the last good step. Progress goes to stdout. `exitCodeOf` turns
 /// the result into an exit code. When a rank hangs, its thread is left behind:
 /// a process should then end without waiting for threads (std::_Exit).
 absl::Status run(const RunOptions &options);

@@ -135,8 +135,26 @@ TEST_F(Cli, documents) {
   EXPECT_NE(both.text.find("excludes"), std::string::npos) << both.text;
 }
 
-TEST_F(Cli, aFullDeviceIsAWriteError) {
-  EXPECT_EQ(meshworkRun(train + "--steps 2 --metrics /dev/full").code, 74);
+TEST_F(Cli, whatCannotBeWrittenLeavesWeights) {
+  std::string save = temporary("cli-left"), metrics = temporary("cli-long");
+  std::string run = std::string("'") + MESHWORK_RUN + "' " + train +
+                    "--steps 600 --log-every 600 --save " + save;
+  auto expect = [&](const std::string &command, int code,
+                    const std::string &text) {
+    ::unlink(save.c_str());
+    Outcome outcome = shell("bash -c \"" + command + "\"");
+    EXPECT_EQ(outcome.code, code) << command << "\n" << outcome.text;
+    EXPECT_NE(outcome.text.find(text), std::string::npos) << outcome.text;
+    EXPECT_TRUE(fs::exists(save)) << command;
+  };
+  expect(run + " --metrics /dev/full", 74, "No space left on device");
+  // 64 KiB a file (SIGXFSZ).
+  expect("ulimit -f 64; " + run + " --metrics " + metrics, 74,
+         "File too large");
+  expect(run + " > /dev/full", 74, "cannot write to stdout");
+  // Whoever read it has gone (SIGPIPE).
+  expect(run + " | true; exit \\${PIPESTATUS[0]}", 74,
+         "cannot write to stdout");
 }
 
 TEST_F(Cli, plainLinesOffATerminal) {
@@ -177,7 +195,7 @@ void waitForSteps(const std::string &metrics) {
 }
 
 TEST_F(Cli, signalsEndTheStepAndSave) {
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGHUP, SIGINT, SIGTERM}) {
     std::string save = temporary("cli-save"),
                 metrics = temporary("cli-metrics");
     ::unlink(save.c_str());
@@ -187,7 +205,7 @@ TEST_F(Cli, signalsEndTheStepAndSave) {
                "100000000", "--metrics", metrics, "--save", save});
     waitForSteps(metrics);
     ::kill(child, signal);
-    EXPECT_EQ(exitOf(child), 0);
+    EXPECT_EQ(exitOf(child), 128 + signal);
     EXPECT_TRUE(fs::exists(save));
     std::string text = readFile(metrics);
     EXPECT_EQ(text.back(), '\n');

@@ -265,6 +265,7 @@ TEST(PlanCheck, waits) {
   w.p.loss_ready = 0;
   expectText(w.plan, "is not waited for before the end of its list");
   auto &wait = opOf<plan::WaitT>(insert(w.p.update, 1, "wait", waitFor(2, 1)));
+  w.p.loss_ready = 3;
   EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
   w.p.loss_ready = 1;
   expectText(w.plan, "before loss_ready");

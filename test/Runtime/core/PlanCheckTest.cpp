@@ -175,6 +175,12 @@ TEST(PlanCheck, inputsResultsParameters) {
           {"loss is f32[256,8]",
            [](PlanT &, ProgramT &p) { p.results[0]->view = weight; }},
           {"loss_ready is 9", [](PlanT &, ProgramT &p) { p.loss_ready = 9; }},
+          {"update[3] \"optimizer\" writes \"wte\", which outlives the step, "
+           "before the loss is known",
+           [](PlanT &, ProgramT &p) { p.loss_ready = 4; }},
+          {"update[3] \"norm\" writes \"gradient norm\" when weights may have "
+           "changed",
+           [](PlanT &, ProgramT &p) { std::swap(p.update[2], p.update[3]); }},
           {"read after the last",
            [](PlanT &, ProgramT &p) {
              p.buffers[3]->persistent = false;

@@ -1,12 +1,15 @@
 // Whole runs of a small plan, checked against sums done here by hand.
 #include "RunCase.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/Cpus.h"
+#include "runtime/core/CoreClaims.h"
 #include "runtime/core/Schedule.h"
 #include "runtime/io/SafeTensors.h"
 #include "runtime/io/Tokens.h"
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -205,14 +208,106 @@ TEST_F(Run, aDivergingRunNamesTheStep) {
       "parameter \"wte.weight\" of rank 0 held an infinity");
 }
 
+/// The tiny plan with a gradient of `share` for each token; in f32 it passes
+/// the largest number before the loss does.
+PlanT withGradients(float share, uint32_t ranks) {
+  PlanT plan = tinyPlan({.ranks = ranks});
+  opOf<plan::FillT>(*plan.programs[0]->once[0]).value = share;
+  return plan;
+}
+
+TEST_F(Run, anInfiniteGradientChangesNoWeight) {
+  options.steps = 0;
+  std::string initial = saved(tinyPlan());
+  options.steps = 1;
+  for (uint32_t ranks : {1u, 2u, 4u}) {
+    std::remove(options.save.c_str());
+    options.metrics = temporary("metrics");
+    std::remove(options.metrics.c_str());
+    expectExit(withGradients(3e38f, ranks), 65,
+               "the gradient norm of step 0 is inf, its loss is ");
+    expectExit(withGradients(3e38f, ranks), 65,
+               "all ranks stopped before the optimizer. the gradient of "
+               "\"wte.weight\" of rank 0 holds an infinity; the first is an "
+               "infinity in \"wte gradient\", written by instruction ");
+    EXPECT_EQ(readFile(options.save), initial) << ranks;
+    auto last = lines(options.metrics).back();
+    EXPECT_EQ(last["grad_norm"], "Infinity");
+    EXPECT_TRUE(last["loss"].is_number());
+    for (const char *unknown : {"step_ms", "tokens_per_s", "mfu"})
+      EXPECT_TRUE(last[unknown].is_null()) << unknown;
+    EXPECT_EQ(last["tokens"], 0);
+  }
+}
+
+TEST_F(Run, squaresThatOverflowAreNotClippedToNothing) {
+  expectExit(withGradients(1e30f, 2), 65,
+             "every gradient is finite, but not the sum of their squares; the "
+             "first is an infinity in \"gradient norm\"");
+}
+
+// What became bad later leaves the weights of the step before.
+TEST_F(Run, aBadStepKeepsTheWeightsBeforeIt) {
+  options.learningRate.rate = 1e36;
+  options.steps = 9;
+  absl::Status status = runPlan(withGradients(1, 2));
+  EXPECT_EQ(exitCodeOf(status), 65) << status;
+  std::string text(status.message());
+  size_t at = text.find("of step ");
+  ASSERT_NE(at, std::string::npos) << text;
+  options.steps = std::stoull(text.substr(at + 8));
+  std::string kept = readFile(options.save);
+  EXPECT_EQ(saved(withGradients(1, 2)), kept) << text;
+}
+
+TEST_F(Run, metricsThatCannotBeWrittenLeaveWeights) {
+  options.metrics = "/dev/full";
+  for (uint32_t ranks : {1u, 2u})
+    for (uint64_t steps : {1u, 100u}) {
+      std::remove(options.save.c_str());
+      options.steps = steps;
+      expectExit(tinyPlan({.ranks = ranks}), 74, "No space left");
+      EXPECT_EQ(tensor(options.save).size(), 2048u);
+    }
+  options.save = "/dev/full"; // and then the second
+  expectExit(tinyPlan(), 73, "/dev/full");
+}
+
+// Of a file above 64 MiB not every id is looked at before the first step.
+TEST_F(Run, aBadTokenOnTheWayLeavesWeights) {
+  options.data = temporary("large");
+  options.dataType = "u16";
+  options.tokenizer.clear();
+  std::vector<uint16_t> bad(1 << 19, 65535);
+  std::ofstream file(options.data, std::ios::binary);
+  file.seekp(1 << 20); // the second of 128 pieces, which is not looked at
+  file.write(reinterpret_cast<const char *>(bad.data()), 1 << 20);
+  file.seekp((128 << 20) - 2);
+  file.write("\0\0", 2);
+  file.close();
+  options.steps = 10000;
+  for (uint32_t ranks : {1u, 2u}) {
+    std::remove(options.save.c_str());
+    expectExit(tinyPlan({.ranks = ranks}), 65, ": token ");
+    absl::Status status = runPlan(tinyPlan({.ranks = ranks}));
+    EXPECT_EQ(status.message().substr(0, 5), "step ") << status;
+    EXPECT_NE(status.message().find("is 65535, expected 0 to 255"),
+              std::string::npos)
+        << status;
+    for (float value : tensor(options.save))
+      ASSERT_TRUE(std::isfinite(value));
+  }
+  std::remove(options.data.c_str());
+}
+
 TEST_F(Run, stopEndsAfterTheStepAndSaves) {
-  std::atomic<bool> stop{true};
+  std::atomic<int> stop{SIGTERM};
   options.stop = &stop;
   options.steps = 1000000;
-  options.metrics = fresh("metrics");
-  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
-  EXPECT_EQ(lines(options.metrics).size(), 1u);
-  EXPECT_EQ(tensor(options.save).size(), 2048u);
+  // Before the first step there is nothing to keep.
+  expectExit(tinyPlan({.ranks = 2}), 143,
+             "stopped by SIGTERM before the first step: nothing is saved");
+  EXPECT_FALSE(std::ifstream(options.save).good());
 }
 
 TEST_F(Run, metricsHaveTheContractsKeys) {
@@ -225,11 +320,13 @@ TEST_F(Run, metricsHaveTheContractsKeys) {
     keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{
                       "comm_ms", "compute_ms", "grad_norm", "idle_ms", "loss",
-                      "lr", "memory_peak_bytes", "mfu", "step", "step_ms",
-                      "tokens", "tokens_per_s"}));
+                      "lr", "memory_peak_bytes", "mfu", "mfu_palm", "step",
+                      "step_ms", "tokens", "tokens_per_s"}));
   EXPECT_EQ(last["step"], 2);
   EXPECT_EQ(last["tokens"], 3 * 8 * 16);
   EXPECT_GT(last["mfu"].get<double>(), 0);
+  EXPECT_NEAR(last["mfu_palm"].get<double>(), 3 * last["mfu"].get<double>(),
+              1e-4 * last["mfu"].get<double>());
   EXPECT_NEAR(last["compute_ms"].get<double>() + last["comm_ms"].get<double>() +
                   last["idle_ms"].get<double>(),
               last["step_ms"].get<double>(),
@@ -343,17 +440,33 @@ TEST_F(Run, measuresThePeak) {
 }
 
 TEST(Schedule, shapes) {
-  LearningRate lr{LearningRate::Shape::cosine, 1.0, 0.1, 4, 14};
+  LearningRate lr{LearningRate::Shape::cosine, 1.0, 0.1, 4, 15};
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 0), 0.25);
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 3), 1.0);
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 4), 1.0);
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 9), 0.55);
-  EXPECT_DOUBLE_EQ(learningRateAt(lr, 14), 0.1);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 14), 0.1); // the last of 15 steps
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 0.1);
   lr.shape = LearningRate::Shape::linear;
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 6), 0.82);
   lr.shape = LearningRate::Shape::constant;
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 1.0);
+}
+
+TEST_F(Run, aDecayEndsAtTheLastStepWithTheLeastRate) {
+  options.learningRate = {LearningRate::Shape::cosine, 1.0, 0.25, 1, 0};
+  options.metrics = temporary("metrics");
+  std::remove(options.metrics.c_str());
+  absl::Status status = runPlan(tinyPlan());
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(lines(options.metrics).back()["lr"], 0.25);
+  // It would fall to the least at once.
+  options.learningRate.warmupSteps = options.learningRate.decaySteps = 3;
+  expectExit(tinyPlan(), 64, "--decay-steps is 3, with 3 --warmup-steps");
+  // A run that ends in its warmup comes to no decay.
+  options.learningRate.decaySteps = 0;
+  options.learningRate.warmupSteps = 10;
+  EXPECT_TRUE(runPlan(tinyPlan()).ok());
 }
 
 TEST(Cores, areDealtInBlocks) {
@@ -366,6 +479,28 @@ TEST(Cores, areDealtInBlocks) {
   EXPECT_TRUE(shareCores(cpus, 2, 3, true)[1].cpus.empty());
   EXPECT_EQ(shareCores(cpus, 9, 0, true)[8].threads, 1);
   EXPECT_TRUE(shareCores(cpus, 9, 0, true)[8].cpus.empty());
+}
+
+// Numbers that no machine has.
+TEST(Cores, areClaimedByOneRunOnly) {
+  std::vector<int> cpus = {90001, 90002, 90003, 90004};
+  CoreClaims second;
+  {
+    CoreClaims first;
+    auto shares = first.share(cpus, 2, 1, true);
+    EXPECT_EQ(pinnedCpus(shares), (std::vector<int>{90001, 90003}));
+    // The rest is free.
+    EXPECT_EQ(pinnedCpus(second.share(cpus, 2, 1, true)),
+              (std::vector<int>{90002, 90004}));
+    EXPECT_FALSE(second.areTooFew());
+    CoreClaims third;
+    shares = third.share(cpus, 2, 0, true);
+    EXPECT_TRUE(pinnedCpus(shares).empty());
+    EXPECT_EQ(shares[1].threads, 2);
+    EXPECT_TRUE(third.areTooFew());
+    EXPECT_TRUE(third.claim({}));
+  }
+  EXPECT_TRUE(second.claim({90001, 90003})); // given back
 }
 
 } // namespace

@@ -18,10 +18,10 @@ struct Outcome {
   }
 };
 
-Outcome runFour(const Fault &fault, bool synchronous = false,
+Outcome runFour(const plan::PlanT &plan, bool synchronous = false,
                 uint32_t ranks = 1, bool sharesGpu = true) {
   RunOptions options;
-  options.plan = writePlan(faultyPlan(fault, ranks), "ahead.mwplan");
+  options.plan = writePlan(plan, "ahead.mwplan");
   options.data = writeText(5000, "text");
   options.tokenizer = "bytes";
   options.steps = 4;
@@ -32,6 +32,11 @@ Outcome runFour(const Fault &fault, bool synchronous = false,
   options.transport = RunOptions::Transport::threads;
   absl::Status status = run(options);
   return {status, readFile(options.metrics)};
+}
+
+Outcome runFour(const Fault &fault, bool synchronous = false,
+                uint32_t ranks = 1, bool sharesGpu = true) {
+  return runFour(faultyPlan(fault, ranks), synchronous, ranks, sharesGpu);
 }
 
 void expectHas(const absl::Status &status, const std::string &part) {
@@ -92,7 +97,24 @@ TEST(Ahead, ABadLossStopsItsStepBeforeTheOptimizer) {
   expectHas(outcome.status, "the loss of step 2 is nan; all ranks stopped "
                             "before the optimizer");
   expectHas(outcome.status, "written by instruction \"late\"");
-  EXPECT_EQ(outcome.steps(), 2u) << outcome.metrics;
+  EXPECT_EQ(outcome.steps(), 3u) << outcome.metrics; // with the one refused
+}
+
+TEST(Ahead, AnInfiniteNormStopsItsStepBeforeTheOptimizer) {
+  for (uint32_t ranks : {1, 2}) {
+    plan::PlanT plan = faultyPlan({true, never, "trap;\n"}, ranks);
+    std::vector<uint8_t> &code = plan.images[0]->code;
+    std::string text(code.begin(), code.end());
+    // Each element of the gradient: 1 becomes 2^127.
+    text.replace(text.find("0f3F800000"), 10, "0f7F000000");
+    code.assign(text.begin(), text.end());
+    Outcome outcome = runFour(plan, false, ranks);
+    EXPECT_EQ(exitCodeOf(outcome.status), static_cast<int>(ExitCode::badData));
+    expectHas(outcome.status, "the gradient norm of step 0 is inf, its loss");
+    EXPECT_EQ(outcome.steps(), 1u) << outcome.metrics;
+    EXPECT_NE(outcome.metrics.find(R"("grad_norm":"Infinity")"),
+              std::string::npos);
+  }
 }
 
 } // namespace

@@ -1,0 +1,20 @@
+// Where a step stops until all ranks have looked at what it found.
+#pragma once
+
+#include "absl/types/span.h"
+#include "runtime/core/Views.h"
+
+namespace meshwork::runtime {
+
+/// Whether a later step may find what is in the buffer. Gradients and results
+/// are made anew in each step, before they are read.
+bool outlivesStep(const plan::Buffer &buffer);
+
+/// Index in the update: the loss and the gradient norm are known, no weight and
+/// no optimizer state has changed, so that the step could be repeated, and no
+/// channel is at work. The last such place from loss_ready on. `views` are the
+/// program's.
+uint32_t lookPoint(const plan::Program &program,
+                   absl::Span<const ViewInfo> views);
+
+} // namespace meshwork::runtime
