@@ -115,8 +115,10 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     return buildMap(b, b.getLoc(), scalarType(), norm,
                     [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
                       Scalars s{i};
+                      // 1, or NaN: what reads it waits for the norm, so that no
+                      // schedule updates weights before it is known.
                       if (clipGradNorm == 0)
-                        return s(1);
+                        return s.add(s.mul(x[0], s(0)), s(1));
                       Value coefficient =
                           s.div(s(clipGradNorm), s.add(x[0], s(1e-6)));
                       return arith::MinimumFOp::create(i, coefficient, s(1));

@@ -7,11 +7,6 @@
 namespace meshwork::runtime {
 namespace {
 
-bool isState(const plan::Buffer &buffer) {
-  return buffer.kind() == plan::BufferKind::weights ||
-         buffer.kind() == plan::BufferKind::optimizer;
-}
-
 /// Calls `visit` with each buffer that the instruction writes.
 template <typename Visit>
 void forEachWritten(const plan::Program &program,
@@ -42,8 +37,8 @@ private:
 } // namespace
 
 bool outlivesStep(const plan::Buffer &buffer) {
-  return buffer.persistent() && buffer.kind() != plan::BufferKind::gradients &&
-         buffer.kind() != plan::BufferKind::results;
+  return buffer.persistent() && (buffer.kind() == plan::BufferKind::weights ||
+                                 buffer.kind() == plan::BufferKind::optimizer);
 }
 
 uint32_t lookPoint(const plan::Program &program,
@@ -75,7 +70,7 @@ absl::Status checkLook(const ProgramCheck &check) {
     forEachWritten(check.program, check.views, at,
                    [&](const plan::Buffer &buffer) {
                      bool isResult = buffer.kind() == plan::BufferKind::results;
-                     if (i < look ? isState(buffer) : isResult)
+                     if (i < look ? outlivesStep(buffer) : isResult)
                        wrong = &buffer;
                    });
     if (wrong)

@@ -6,8 +6,8 @@
 
 namespace meshwork::runtime {
 
-/// Whether a later step may find what is in the buffer. Gradients and results
-/// are made anew in each step, before they are read.
+/// Whether a later step finds what is in the buffer: weights, optimizer state.
+/// All else is made anew in each step, before it is read, or never changes.
 bool outlivesStep(const plan::Buffer &buffer);
 
 /// Index in the update: the loss and the gradient norm are known, no weight and
