@@ -128,6 +128,11 @@ class Forms(unittest.TestCase):
         self.assertAlmostEqual(flops["mfu_palm"] / palm, 1, 4)
         self.assertAlmostEqual(flops["mfu"] / plan["flops_per_step"], 1, 4)
 
+    def test_weights_change_after_the_norm(self):
+        """Also where nothing is clipped, and launches are merged."""
+        self.plan(["dp=2"], "optimizer.clip_grad_norm=0.0", 'target.device="cuda"', 'target.arch="sm_80"')
+        self.space.must("meshwork", "verify", "f.mwplan")
+
     def state(self, plan):
         memory = plan["memory_per_rank_bytes"]
         return [memory[key] for key in ("weights", "gradients", "optimizer")]
