@@ -38,12 +38,31 @@ Gradients SliceOp::buildGradients(OpBuilder &builder, ValueRange gradients,
       builder.getDenseI64ArrayAttr(getOffset()))};
 }
 
+/// `gradient` with zeros where `op` looked up its padding row.
+static Value withoutPadding(OpBuilder &builder, EmbeddingOp op,
+                            Value gradient) {
+  if (!op.getPaddingId())
+    return gradient;
+  auto id = static_cast<int32_t>(*op.getPaddingId());
+  return buildMap(
+      builder, op.getLoc(), gradient.getType(), {gradient, op.getIds()},
+      [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+        Value isPadding = arith::CmpIOp::create(
+            b, arith::CmpIPredicate::eq, x[1],
+            arith::ConstantOp::create(b, b.getI32IntegerAttr(id)));
+        return arith::SelectOp::create(
+            b, isPadding, arith::ConstantOp::create(b, b.getF32FloatAttr(0)),
+            x[0]);
+      });
+}
+
 Gradients EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange gradients,
                                       ArrayRef<bool> needed) {
   SmallVector<Value> result(getNumOperands());
   if (needed[0])
-    result[0] = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(),
-                                        getIds(), gradients[0], getFirstRow());
+    result[0] = EmbeddingGradOp::create(
+        builder, getLoc(), getTable().getType(), getIds(),
+        withoutPadding(builder, *this, gradients[0]), getFirstRow());
   return result;
 }
 

@@ -214,17 +214,22 @@ def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
   let summary = "Rows of a table, chosen by ids";
   let description = [{
     A rank's part of a table begins at `first_row` of the whole; ids of other rows give zeros.
+    The row `padding_id` is read like any other, but no gradient reaches it
+    through this op (PyTorch's `padding_idx`). A head that shares the table
+    still has one for it.
     (C1) `table` is [rows, row dims...], `ids` an i32 tensor, the result [id dims..., row dims...];
          `first_row` is a `tensor<i32>`.
+    (C2) `padding_id` is a row of the whole table and an i32.
     ```mlir
-    %x = transformer.embedding %table, %ids : tensor<16x4xf32, #transformer.dims<vocab, embed>>,
+    %x = transformer.embedding %table, %ids padding 3 : tensor<16x4xf32, #transformer.dims<vocab, embed>>,
         tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$ids, Optional<Transformer_IdTensor>:$first_row);
+  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$ids, Optional<Transformer_IdTensor>:$first_row,
+                       OptionalAttr<I64Attr>:$padding_id);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$table `,` $ids (`from` $first_row^ `:` type($first_row))? attr-dict `:` type($table) `,` type($ids) `->` type($result)";
-  let hasVerifier = 1; // C1
+  let assemblyFormat = "$table `,` $ids (`padding` $padding_id^)? (`from` $first_row^ `:` type($first_row))? attr-dict `:` type($table) `,` type($ids) `->` type($result)";
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {

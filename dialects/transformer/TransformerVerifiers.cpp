@@ -27,8 +27,18 @@ static LogicalResult verifyEmbedding(Operation *op, RankedTensorType table,
 }
 
 LogicalResult EmbeddingOp::verify() {
-  return verifyEmbedding(*this, tensorType(getTable()), tensorType(getIds()),
-                         tensorType(getResult()));
+  if (failed(verifyEmbedding(*this, tensorType(getTable()),
+                             tensorType(getIds()), tensorType(getResult()))))
+    return failure();
+  if (!getPaddingId())
+    return success();
+  auto padding = static_cast<int64_t>(*getPaddingId());
+  int64_t rows = tensorType(getTable()).getDimSize(0);
+  int64_t end = getFirstRow() ? INT32_MAX : std::min<int64_t>(rows, INT32_MAX);
+  if (padding >= 0 && padding < end)
+    return success();
+  return emitOpError() << "(C2) expected a padding_id from 0 to below " << end
+                       << ", found " << padding;
 }
 LogicalResult EmbeddingGradOp::verify() {
   return verifyEmbedding(*this, tensorType(getResult()), tensorType(getIds()),

@@ -23,6 +23,14 @@ bool Config::isNull(const std::string &key) {
   return !value || value->kind == Json::Kind::null;
 }
 
+std::string Config::either(const std::string &key, const std::string &alias) {
+  bool hasKey = !isNull(key), hasAlias = !isNull(alias);
+  if (hasKey && hasAlias && find(key)->found() != find(alias)->found())
+    error(alias, "found " + find(alias)->found() + ", but " + key + " is " +
+                     find(key)->found() + "; they are one size, keep " + key);
+  return hasAlias && !hasKey ? alias : key;
+}
+
 void Config::error(const std::string &key, const std::string &message) {
   diagnostics.push_back(
       {Severity::error, {filename, 0, 0}, prefix + key + ": " + message});

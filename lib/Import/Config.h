@@ -23,6 +23,9 @@ public:
 
   /// Null when the key is missing. Marks it as read.
   const Json *find(const std::string &key);
+  /// Of two names of one thing the one that the file uses, `key` if none. An
+  /// error when it has both and they differ.
+  std::string either(const std::string &key, const std::string &alias);
   /// Missing or null.
   bool isNull(const std::string &key);
 

@@ -10,7 +10,13 @@
 namespace meshwork::importer {
 namespace {
 
+/// The names that the file has for sizes with two.
+struct Gpt2Keys {
+  std::string positions, embed, layers, heads;
+};
+
 struct Gpt2 {
+  Gpt2Keys keys;
   int64_t vocabulary, positions, embed, layers, heads, headDim, ffn;
   std::string activation;
   double residualRate, embeddingRate, attentionRate;
@@ -20,14 +26,15 @@ struct Gpt2 {
 
 Gpt2 read(Config &config) {
   Gpt2 m;
+  m.keys = {config.either("n_positions", "max_position_embeddings"),
+            config.either("n_embd", "hidden_size"),
+            config.either("n_layer", "num_hidden_layers"),
+            config.either("n_head", "num_attention_heads")};
   m.vocabulary = config.size("vocab_size");
-  bool oldName =
-      config.isNull("n_positions") && !config.isNull("max_position_embeddings");
-  m.positions =
-      config.size(oldName ? "max_position_embeddings" : "n_positions");
-  m.embed = config.size("n_embd");
-  m.layers = config.size("n_layer");
-  m.heads = config.size("n_head");
+  m.positions = config.size(m.keys.positions);
+  m.embed = config.size(m.keys.embed);
+  m.layers = config.size(m.keys.layers);
+  m.heads = config.size(m.keys.heads);
   m.ffn = config.sizeOr("n_inner", 4 * m.embed);
   m.headDim = m.embed / m.heads;
   m.activation = readActivation(config, "activation_function", "gelu_new");
@@ -44,18 +51,18 @@ Gpt2 read(Config &config) {
 
 void check(Config &config, const Gpt2 &m) {
   if (m.embed % m.heads != 0)
-    config.error("n_embd",
+    config.error(m.keys.embed,
                  "found " + std::to_string(m.embed) +
-                     ", expected a multiple of n_head, " +
+                     ", expected a multiple of " + m.keys.heads + ", " +
                      std::to_string(m.heads) + ", like " +
                      std::to_string((m.embed / m.heads + 1) * m.heads));
   if (m.layers > maxLayers)
-    config.error("n_layer", "found " + std::to_string(m.layers) +
-                                ", expected at most " +
-                                std::to_string(maxLayers));
+    config.error(m.keys.layers, "found " + std::to_string(m.layers) +
+                                    ", expected at most " +
+                                    std::to_string(maxLayers));
   checkElements(config, "vocab_size", {m.vocabulary, m.embed});
-  checkElements(config, "n_positions", {m.positions, m.embed});
-  checkElements(config, "n_embd", {m.embed, m.embed, 3});
+  checkElements(config, m.keys.positions, {m.positions, m.embed});
+  checkElements(config, m.keys.embed, {m.embed, m.embed, 3});
   checkElements(config, "n_inner", {m.embed, m.ffn});
 }
 

@@ -79,10 +79,16 @@ std::string readActivation(Config &config, const std::string &key,
   struct Known {
     const char *theirs, *ours;
   };
-  constexpr Known known[] = {
-      {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"},
-      {"gelu", "gelu"},          {"silu", "silu"},
-      {"swish", "silu"},         {"relu", "relu"}};
+  constexpr Known known[] = {{"gelu_new", "gelu_tanh"},
+                             {"gelu_pytorch_tanh", "gelu_tanh"},
+                             {"gelu_fast", "gelu_tanh"},
+                             {"gelu_python_tanh", "gelu_tanh"},
+                             {"gelu_accurate", "gelu_tanh"},
+                             {"gelu", "gelu"},
+                             {"gelu_python", "gelu"},
+                             {"silu", "silu"},
+                             {"swish", "silu"},
+                             {"relu", "relu"}};
   std::vector<std::string> names = {fallback};
   for (const Known &k : known)
     if (names[0] != k.theirs)

@@ -41,6 +41,7 @@ constexpr const char *harmless[] = {"_attn_implementation_autoset",
                                     "num_beam_groups",
                                     "num_beams",
                                     "num_return_sequences",
+                                    "original_max_position_embeddings",
                                     "output_attentions",
                                     "output_hidden_states",
                                     "output_past",
@@ -103,6 +104,7 @@ constexpr MathKey mathKeys[] = {
     {"num_local_experts", Json::Kind::integer, 0},
     {"parallel_attn", Json::Kind::boolean, 0},
     {"partial_rotary_factor", Json::Kind::number, 1},
+    {"per_layer_config", Json::Kind::object, 0},
     {"pruned_heads", Json::Kind::object, 0},
     {"qk_layernorm", Json::Kind::boolean, 0},
     {"quantization_config", Json::Kind::null, 0},
@@ -168,6 +170,8 @@ void checkOtherKeys(Config &config, const std::vector<std::string> &readKeys) {
     }
     bool known = std::find(std::begin(harmless), std::end(harmless), key) !=
                  std::end(harmless);
+    // A key of the family is unread only where an error stopped the reading.
+    known |= std::find(readKeys.begin(), readKeys.end(), key) != readKeys.end();
     if (!known)
       config.warning(key, "unknown key, ignored" + suggestion(key, readKeys));
   }

@@ -27,7 +27,7 @@ public:
     Dims tableDims = {{"vocab", m.vocabulary}, embed};
     Value table = text.parameter("embed_tokens", "model.embed_tokens.weight",
                                  normal(), tableDims);
-    Value x = text.embedding("embedded", table);
+    Value x = text.embedding("embedded", table, m.padding);
     for (int64_t layer = 0; layer < m.layers; ++layer)
       x = block(x, layer);
     text.comment("head");
@@ -171,7 +171,9 @@ std::optional<std::string> importLlama(const Source &source, Config &config,
                           "use_sliding_window",
                           "max_window_layers",
                           "layer_types",
-                          "max_position_embeddings"});
+                          "max_position_embeddings",
+                          "original_max_position_embeddings",
+                          "pad_token_id"});
   if (hasErrors(source.diagnostics))
     return std::nullopt;
   return LlamaText(model, family).run(family, quote(source.filename));

@@ -5,22 +5,33 @@
 namespace meshwork::importer {
 namespace {
 
-constexpr int64_t mistralWindow = 4096, qwenWindow = 4096, qwenFullLayers = 28,
-                  qwen3HeadDim = 128;
+constexpr int64_t mistralWindow = 4096, mistralKeyHeads = 8, qwenWindow = 4096,
+                  qwenKeyHeads = 32, qwenFullLayers = 28, qwen3HeadDim = 128;
+
+/// null stands for as many as queries have; what absence stands for depends on
+/// the family.
+void readKeyHeads(Config &config, const std::string &family, Llama &m) {
+  const char *key = "num_key_value_heads";
+  bool isDefault = !config.find(key) && family != "llama";
+  if (isDefault)
+    m.kvHeads = family == "mistral" ? mistralKeyHeads : qwenKeyHeads;
+  else
+    m.kvHeads = config.sizeOr(key, m.heads);
+  if (m.heads % m.kvHeads != 0)
+    config.error(key, (isDefault ? "missing, so it is " + family + "'s default "
+                                 : "found ") +
+                          std::to_string(m.kvHeads) +
+                          ", expected a divisor of num_attention_heads, " +
+                          std::to_string(m.heads));
+}
 
 void readHeads(Config &config, const std::string &family, Llama &m) {
   m.heads = config.size("num_attention_heads");
-  m.kvHeads = family == "llama" ? config.sizeOr("num_key_value_heads", m.heads)
-                                : config.size("num_key_value_heads");
+  readKeyHeads(config, family, m);
   bool derived = config.isNull("head_dim") &&
                  (family != "qwen3" || config.find("head_dim"));
   m.headDim =
       derived ? m.embed / m.heads : config.sizeOr("head_dim", qwen3HeadDim);
-  if (m.heads % m.kvHeads != 0)
-    config.error("num_key_value_heads",
-                 "found " + std::to_string(m.kvHeads) +
-                     ", expected a divisor of num_attention_heads, " +
-                     std::to_string(m.heads));
   if (derived && m.embed % m.heads != 0)
     config.error("hidden_size",
                  "found " + std::to_string(m.embed) +
@@ -58,7 +69,7 @@ int64_t readWindow(Config &config, const std::string &family) {
 }
 
 void readLayerTypes(Config &config, const Json &types, int64_t window,
-                    Llama &m) {
+                    const std::string &family, Llama &m) {
   if (types.kind != Json::Kind::array ||
       static_cast<int64_t>(types.items.size()) != m.layers) {
     config.error("layer_types", "expected an array of " +
@@ -78,6 +89,10 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
       config.error("layer_types",
                    "layer " + std::to_string(i) +
                        " slides, but there is no sliding_window");
+    else if (!sliding && window > 0 && family == "mistral")
+      config.error("layer_types", "layer " + std::to_string(i) +
+                                      " is full, but with a sliding_window all "
+                                      "layers of mistral slide");
     m.windows[i] = sliding ? window : 0;
   }
 }
@@ -94,7 +109,29 @@ void readWindows(Config &config, const std::string &family, Llama &m) {
   for (int64_t layer = 0; layer < m.layers; ++layer)
     m.windows.push_back(layer >= fullLayers ? window : 0);
   if (!config.isNull("layer_types"))
-    readLayerTypes(config, *config.find("layer_types"), window, m);
+    readLayerTypes(config, *config.find("layer_types"), window, family, m);
+}
+
+/// As PyTorch's padding_idx: negative ones count from the end.
+void readPadding(Config &config, Llama &m) {
+  if (config.isNull("pad_token_id"))
+    return;
+  const Json *id = config.find("pad_token_id");
+  if (id->kind != Json::Kind::integer || id->integer < -m.vocabulary ||
+      id->integer >= m.vocabulary) {
+    config.error("pad_token_id", "found " + id->found() +
+                                     ", expected null or a token below "
+                                     "vocab_size, " +
+                                     std::to_string(m.vocabulary));
+    return;
+  }
+  m.padding = id->integer < 0 ? id->integer + m.vocabulary : id->integer;
+  if (id->integer < 0)
+    config.warning("pad_token_id",
+                   "found " + id->found() + ", taken as token " +
+                       std::to_string(*m.padding) +
+                       ", whose embedding gets no gradient; PyTorch counts "
+                       "from the end; expected null if there is none");
 }
 
 void checkSizes(Config &config, const Llama &m) {
@@ -126,6 +163,7 @@ Llama readLlama(const Source &source, Config &config,
   m.deviation = config.notNegative("initializer_range", 0.02);
   m.attentionRate = config.rate("attention_dropout", 0);
   m.tied = config.boolean("tie_word_embeddings", false);
+  readPadding(config, m);
   checkSizes(config, m);
   // Frequencies are a list in the model's text.
   constexpr int64_t largestHead = 65536;

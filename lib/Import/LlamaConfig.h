@@ -14,7 +14,8 @@ struct Llama {
   std::string activation;
   double epsilon, deviation, attentionRate;
   bool qkvBias, outputBias, mlpBias, qkNorm, tied;
-  std::vector<int64_t> windows; // of each layer; 0 sees all before
+  std::vector<int64_t> windows;   // of each layer; 0 sees all before
+  std::optional<int64_t> padding; // a row of the embedding without gradient
   Rope rope;
 };
 

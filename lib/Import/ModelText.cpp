@@ -75,12 +75,14 @@ Value ModelText::parameter(const std::string &ssa, const std::string &fileName,
                   (shape.empty() ? "" : shape + "]") + " : " + type(dims));
 }
 
-Value ModelText::embedding(const std::string &ssa, const Value &table) {
+Value ModelText::embedding(const std::string &ssa, const Value &table,
+                           std::optional<int64_t> padding) {
   Dims dims = tokenDims;
   dims.push_back(table.dims.back());
   return emit(ssa, dims,
-              "embedding %" + table.name + ", %tokens : " + type(table.dims) +
-                  ", !tokens -> " + type(dims));
+              "embedding %" + table.name + ", %tokens" +
+                  (padding ? " padding " + std::to_string(*padding) : "") +
+                  " : " + type(table.dims) + ", !tokens -> " + type(dims));
 }
 
 Value ModelText::add(const std::string &ssa, const Value &lhs,

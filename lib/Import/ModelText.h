@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,9 @@ public:
   Value parameter(const std::string &ssa, const std::string &fileName,
                   Init init, const Dims &dims,
                   const std::vector<int64_t> &fileShape = {});
-  Value embedding(const std::string &ssa, const Value &table);
+  /// The row `padding`, if any, gets no gradient here.
+  Value embedding(const std::string &ssa, const Value &table,
+                  std::optional<int64_t> padding = std::nullopt);
   Value add(const std::string &ssa, const Value &lhs, const Value &rhs);
   Value multiply(const std::string &ssa, const Value &lhs, const Value &rhs);
   Value contract(const std::string &ssa, const std::string &equation,

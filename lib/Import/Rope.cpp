@@ -26,14 +26,28 @@ void linear(Config &rope, Frequencies &frequencies) {
     f /= factor;
 }
 
+/// The context before it was extended: beside rope_scaling or in it, or the
+/// model's.
+int64_t originalContext(Config &config, Config &rope) {
+  const char *key = "original_max_position_embeddings";
+  bool isOutside = !config.isNull(key), isInside = !rope.isNull(key);
+  if (isOutside && isInside &&
+      config.find(key)->found() != rope.find(key)->found())
+    rope.error(key, "found " + rope.find(key)->found() +
+                        ", but outside it is " + config.find(key)->found() +
+                        "; keep one");
+  if (isInside)
+    return rope.size(key);
+  return config.size(isOutside ? key : "max_position_embeddings");
+}
+
 /// Llama 3.1 (arXiv 2407.21783): waves longer than the original context shrink,
 /// short ones stay, and those between are mixed linearly in waves per context.
-void llama3(Config &rope, Frequencies &frequencies) {
+void llama3(Config &config, Config &rope, Frequencies &frequencies) {
   double factor = rope.positive("factor");
   double low = rope.positive("low_freq_factor");
   double high = rope.positive("high_freq_factor");
-  double context =
-      static_cast<double>(rope.size("original_max_position_embeddings"));
+  auto context = static_cast<double>(originalContext(config, rope));
   if (high <= low) {
     rope.error("high_freq_factor", "is not above low_freq_factor");
     return;
@@ -59,30 +73,30 @@ double yarnScale(Config &rope, double factor) {
   return rope.positive("attention_factor", derived);
 }
 
-struct YarnOriginal {
-  double theta;
-  int64_t headDim;
-  int64_t maxPositions;
-};
+/// The key `factor`; null: how far the context was extended.
+double yarnFactor(Config &config, Config &rope, double context) {
+  if (rope.find("factor") && rope.isNull("factor"))
+    return static_cast<double>(config.size("max_position_embeddings")) /
+           context;
+  return rope.positive("factor");
+}
 
 /// Peng et al., arXiv 2309.00071: dims that turn more often than beta_fast in
 /// the original context stay, those below beta_slow shrink, with a ramp over
 /// the dims between. Returns the scale.
-double yarn(Config &rope, const YarnOriginal &original,
+double yarn(Config &config, Config &rope, double theta, int64_t headDim,
             Frequencies &frequencies) {
-  double factor = rope.positive("factor");
+  auto context = static_cast<double>(originalContext(config, rope));
+  double factor = yarnFactor(config, rope, context);
   double fast = rope.positive("beta_fast", 32),
          slow = rope.positive("beta_slow", 1);
   bool whole = rope.boolean("truncate", true);
-  int64_t context =
-      rope.sizeOr("original_max_position_embeddings", original.maxPositions);
   if (slow >= fast)
     rope.error("beta_fast", "is not above beta_slow");
-  double d = static_cast<double>(original.headDim);
+  auto d = static_cast<double>(headDim);
   // The dim that turns `turns` times over the original context.
   auto dimOf = [&](double turns) {
-    return d * std::log(static_cast<double>(context) / (turns * 2 * pi)) /
-           (2 * std::log(original.theta));
+    return d * std::log(context / (turns * 2 * pi)) / (2 * std::log(theta));
   };
   double low = dimOf(fast), high = dimOf(slow);
   if (whole) {
@@ -124,6 +138,7 @@ std::string variantOf(Config &rope) {
 
 Rope readRope(Config &config, const Json &object, const std::string &filename,
               int64_t headDim, Diagnostics &diagnostics) {
+  double theta = config.positive("rope_theta", 10000);
   bool merged = !config.isNull("rope_parameters");
   bool scaled = !config.isNull("rope_scaling");
   if (merged && scaled)
@@ -136,7 +151,6 @@ Rope readRope(Config &config, const Json &object, const std::string &filename,
     return {};
   }
   Config rope(*inner, filename, std::string(key) + ".", diagnostics);
-  double theta = config.positive("rope_theta", 10000);
   if (merged)
     theta = rope.positive("rope_theta", theta);
   if (theta <= 1)
@@ -148,10 +162,9 @@ Rope readRope(Config &config, const Json &object, const std::string &filename,
   if (variant == "linear")
     linear(rope, frequencies);
   else if (variant == "llama3")
-    llama3(rope, frequencies);
+    llama3(config, rope, frequencies);
   else if (variant == "yarn")
-    scale = yarn(rope, {theta, headDim, config.size("max_position_embeddings")},
-                 frequencies);
+    scale = yarn(config, rope, theta, headDim, frequencies);
   if (merged && rope.positive("partial_rotary_factor", 1) != 1)
     rope.error("partial_rotary_factor",
                "not supported by this version; expected 1");

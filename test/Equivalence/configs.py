@@ -10,6 +10,8 @@ GPT2 = {
     "resid_pdrop": 0.0, "tie_word_embeddings": True, "torch_dtype": "float32",
 }
 
+PADDING = 15  # a token that the corpus has more often than others
+
 _LLAMA = {
     "vocab_size": 131, "max_position_embeddings": 64, "hidden_size": 48,
     "intermediate_size": 72, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -21,7 +23,7 @@ _LLAMA = {
 LLAMA = {
     **_LLAMA, "model_type": "llama", "architectures": ["LlamaForCausalLM"],
     "head_dim": 16, "attention_bias": True, "mlp_bias": True,
-    "tie_word_embeddings": False,
+    "tie_word_embeddings": False, "pad_token_id": PADDING,
     "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                      "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
 }
@@ -36,8 +38,8 @@ QWEN3 = {
     **_LLAMA, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
     "head_dim": 16, "attention_bias": False, "tie_word_embeddings": True,
     "use_sliding_window": False, "rope_theta": 1000000.0,
-    "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
-                     "original_max_position_embeddings": 16},
+    "original_max_position_embeddings": 16, "pad_token_id": PADDING - 131,
+    "rope_scaling": {"rope_type": "yarn", "factor": 4.0},
 }
 
 MISTRAL = {

@@ -2,6 +2,8 @@
 on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
 import math
 
+import torch
+
 import rotary
 
 
@@ -96,7 +98,8 @@ def logits(config, weights, tokens, kernels, drop, positions=None):
     """`positions` are rotary.tables of at least the tokens' length, made here when
     absent."""
     epsilon = config.get("rms_norm_eps", 1e-6)
-    x = weights["model.embed_tokens.weight"][tokens]
+    x = torch.nn.functional.embedding(tokens, weights["model.embed_tokens.weight"],
+                                      padding_idx=config.get("pad_token_id"))
     activation = kernels.activation(config.get("hidden_act", "silu"))
     if positions is None:
         positions = rotary.tables(config, _head_dim(config), tokens.shape[1], x.dtype)

@@ -8,7 +8,6 @@ import torch
 
 def _llama3(frequencies, scaling, context):
     """Llama 3.1: long waves are stretched, short ones kept, a ramp between."""
-    context = scaling.get("original_max_position_embeddings", context)
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     scaled = []
     for f in frequencies:
@@ -22,7 +21,6 @@ def _yarn(frequencies, scaling, context, base, depth):
     """YaRN (Peng et al., arXiv 2309.00071): the ramp runs over the dim index, and
     the attention temperature is folded into cos and sin."""
     factor = scaling["factor"]
-    context = scaling.get("original_max_position_embeddings", context)
 
     def index_of_turns(turns):
         return (depth * math.log(context / (turns * 2 * math.pi))
@@ -46,7 +44,8 @@ def tables(config, depth, length, dtype):
     frequencies = [base ** (-2 * i / depth) for i in range(depth // 2)]
     scaling = config.get("rope_scaling") or {}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
-    context = config["max_position_embeddings"]
+    original = "original_max_position_embeddings"  # in the object or beside it
+    context = config.get(original, scaling.get(original, config["max_position_embeddings"]))
     temperature = 1.0
     if kind == "linear":
         frequencies = [f / scaling["factor"] for f in frequencies]

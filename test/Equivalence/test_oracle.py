@@ -28,9 +28,11 @@ def batch(vocabulary, rows=2, length=7):
 
 class Models(unittest.TestCase):
     def test_gradients_are_those_of_the_loss(self):
-        """Central differences along a random direction, each family."""
+        """Central differences along a random direction, each family. A padding row is
+        the exception to that."""
         for name, config in configs.ALL.items():
             with self.subTest(name):
+                config = {**config, "pad_token_id": None}
                 weights = models.random_weights(config, 3, torch.float64)
                 tokens, targets = batch(config["vocab_size"])
                 models.loss(config, weights, tokens, targets).backward()
@@ -55,6 +57,24 @@ class Models(unittest.TestCase):
                 models.loss(config, weights, *batch(config["vocab_size"])).backward()
                 for tensor, weight in weights.items():
                     self.assertGreater(weight.grad.norm().item(), 0, tensor)
+
+    def test_padding_row(self):
+        """Its embedding gets no gradient, a head that shares it does."""
+        table = "model.embed_tokens.weight"
+        tokens = torch.tensor([[configs.PADDING, 5, configs.PADDING, 7]])
+        for name in ("llama", "qwen3"):
+            config, found = configs.ALL[name], {}
+            for padding in (config["pad_token_id"], None):
+                weights = models.random_weights(config, 3, torch.float64)
+                models.loss({**config, "pad_token_id": padding}, weights, tokens,
+                            tokens.flip(1)).backward()
+                found[padding is None] = weights
+            for tensor, weight in found[True].items():
+                different = weight.grad.ne(found[False][tensor].grad).view(len(weight), -1).any(1)
+                rows = [configs.PADDING] if tensor == table else []
+                self.assertEqual(different.nonzero().flatten().tolist(), rows, tensor)
+            row = found[False][table].grad[configs.PADDING]
+            self.assertEqual(bool(row.any()), config["tie_word_embeddings"])
 
     def test_torch_layers_agree(self):
         kernels = Reference()
@@ -149,6 +169,17 @@ class Rotary(unittest.TestCase):
         self.assertAlmostEqual((plain / scaled)[0].item(), 1, delta=1e-5)
         self.assertAlmostEqual((plain / scaled)[-1].item(), 4, delta=1e-5)
         torch.testing.assert_close(size, torch.full_like(size, 0.1 * math.log(4) + 1))
+
+    def test_original_context_beside_or_inside(self):
+        yarn = {"rope_type": "yarn", "factor": 4.0}
+        original = {"original_max_position_embeddings": 16}
+        inside = {**self.config, "rope_scaling": {**yarn, **original}}
+        beside = {**self.config, **original, "rope_scaling": yarn}
+        absent = {**self.config, "rope_scaling": yarn}
+        first, second, third = (torch.stack(rotary.tables(c, 16, 9, torch.float64))
+                                for c in (inside, beside, absent))
+        self.assertTrue(torch.equal(first, second))
+        self.assertFalse(torch.equal(first, third))
 
 
 class Optimizer(unittest.TestCase):

@@ -30,7 +30,7 @@ TEST(ImportErrors, AllAreListedAtOnce) {
       R"(config.json: error: vocab_size: found "many", expected a whole number from 1 to 2147483647
 config.json: error: n_positions: found 0, expected a whole number from 1 to 2147483647
 config.json: error: n_layer: found 2, expected a whole number from 1 to 2147483647
-config.json: error: activation_function: found "tanh", expected one of "gelu_new", "gelu_pytorch_tanh", "gelu", "silu", "swish", "relu"
+config.json: error: activation_function: found "tanh", expected one of "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh", "gelu_accurate", "gelu", "gelu_python", "silu", "swish", "relu"
 config.json: error: attn_pdrop: found 1, expected a rate from 0 to below 1
 config.json: error: add_cross_attention: found true, which changes the mathematics and is not supported for this model_type; expected false
 config.json: error: n_embd: found 25, expected a multiple of n_head, 3, like 27
@@ -78,9 +78,8 @@ TEST(ImportErrors, ModelType) {
 
 TEST(ImportErrors, MissingSizes) {
   std::string errors = errorsOf(R"({"model_type": "qwen2"})");
-  for (const char *key :
-       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
-        "num_attention_heads", "num_key_value_heads"})
+  for (const char *key : {"vocab_size", "hidden_size", "intermediate_size",
+                          "num_hidden_layers", "num_attention_heads"})
     EXPECT_THAT(errors, HasSubstr(std::string("error: ") + key + ": missing"));
 }
 
@@ -119,6 +118,8 @@ TEST(ImportErrors, KeysThatChangeTheMathematics) {
   expectLlama(R"("quantization_config": {"bits": 4})",
               "quantization_config: found an object");
   expectLlama(R"("num_local_experts": 8)", "num_local_experts: found 8");
+  expectLlama(R"("per_layer_config": {"0": {"num_attention_heads": 2}})",
+              "per_layer_config: found an object");
   expectLlama(R"("partial_rotary_factor": 0.5)",
               "partial_rotary_factor: found 0.5");
   expectLlama(R"("final_logit_softcapping": 30.0)",
@@ -151,6 +152,36 @@ TEST(ImportErrors, Values) {
               "layer_types: layer 1 slides, but there is no", "qwen3");
 }
 
+TEST(ImportErrors, ValuesOfAFamily) {
+  expectLlama(R"("layer_types": ["sliding_attention", "full_attention"])",
+              "layer_types: layer 1 is full, but with a sliding_window all "
+              "layers of mistral slide",
+              "mistral");
+  for (const char *id : {"100", "-101", "\"<pad>\"", "0.5"})
+    expectLlama(std::string("\"pad_token_id\": ") + id,
+                std::string("pad_token_id: found ") + id +
+                    ", expected null or a token below vocab_size, 100");
+  std::string keys = llamaKeys("qwen2");
+  size_t at = keys.find("\"num_key_value_heads\"");
+  keys.erase(at, keys.find("\"head_dim\"") - at);
+  expectError("{" + keys + "}",
+              "num_key_value_heads: missing, so it is qwen2's default 32, "
+              "expected a divisor of num_attention_heads, 4");
+  expectError("{" + gpt2Keys + ", \"hidden_size\": 48}",
+              "hidden_size: found 48, but n_embd is 24; they are one size");
+}
+
+// After an error in one key others may stay unread.
+TEST(ImportErrors, KeysLeftUnreadAreNotUnknown) {
+  EXPECT_EQ(errorsOf("{" + llamaKeys("llama") +
+                     R"(, "rope_theta": 1e6, "rope_scaling": 7})"),
+            "config.json: error: rope_scaling: found 7, expected an object\n");
+  EXPECT_EQ(errorsOf("{" + with(llamaKeys("llama"), "head_dim", "70000") +
+                     ", \"rope_theta\": 1e6}"),
+            "config.json: error: head_dim: found 70000, expected at most "
+            "65536\n");
+}
+
 TEST(ImportErrors, Rope) {
   auto scaling = [](const std::string &text) {
     return "\"rope_scaling\": " + text;
@@ -176,6 +207,11 @@ TEST(ImportErrors, Rope) {
   expectLlama(scaling(R"({"type": "yarn", "factor": 8, "beta_fast": 1,
       "beta_slow": 1})"),
               "rope_scaling.beta_fast: is not above beta_slow");
+  expectLlama(scaling(R"({"type": "yarn", "factor": 8,
+      "original_max_position_embeddings": 64},
+      "original_max_position_embeddings": 32)"),
+              "rope_scaling.original_max_position_embeddings: found 64, but "
+              "outside it is 32; keep one");
   expectLlama(R"("rope_scaling": {"type": "linear", "factor": 2},
       "rope_parameters": {"rope_type": "default"})",
               "rope_scaling: stands beside rope_parameters");

@@ -81,6 +81,16 @@ TEST(ImportGpt2, ObeysTheOtherKeys) {
               HasSubstr("epsilon 1.0e-12"));
 }
 
+TEST(ImportGpt2, TakesTransformersOtherNames) {
+  Result result = importKeys(
+      R"("model_type": "gpt2", "vocab_size": 100, "hidden_size": 24,
+         "max_position_embeddings": 32, "num_hidden_layers": 2,
+         "num_attention_heads": 3, "n_head": 3, "resid_pdrop": 0,
+         "embd_pdrop": 0, "attn_pdrop": 0, "pad_token_id": 7)");
+  EXPECT_EQ(textOf(result.diagnostics), "");
+  EXPECT_EQ(result.model, modelOf(gpt2Keys)); // GPT-2 pads with no row
+}
+
 TEST(ImportLlama, HasTheParametersOfTheFiles) {
   std::string model = modelOf(llamaKeys("llama"));
   for (const char *name :
@@ -139,6 +149,39 @@ TEST(ImportLlama, FamiliesDiffer) {
   EXPECT_THAT(modelOf(keys), HasSubstr("4x128xf32"));
   std::string mistral = modelOf(llamaKeys("mistral"));
   EXPECT_EQ(countOf(mistral, " window 4096 "), 2u);
+}
+
+TEST(ImportLlama, KeyHeadsDefaultToTheFamilys) {
+  auto keyHeads = [](const std::string &family, const std::string &value) {
+    std::string keys = with(llamaKeys(family), "num_attention_heads", "64");
+    size_t at = keys.find("\"num_key_value_heads\"");
+    keys.replace(at, keys.find("\"head_dim\"") - at, value);
+    std::string model = modelOf(keys);
+    size_t end = model.find("x8x32xf32"), begin = model.find("k_proj.weight");
+    end = model.find("x8x32xf32", begin);
+    begin = model.rfind('<', end) + 1;
+    return model.substr(begin, end - begin);
+  };
+  EXPECT_EQ(keyHeads("llama", ""), "64");
+  EXPECT_EQ(keyHeads("mistral", ""), "8");
+  EXPECT_EQ(keyHeads("qwen2", ""), "32");
+  EXPECT_EQ(keyHeads("qwen3", ""), "32");
+  for (const char *family : {"llama", "mistral", "qwen2", "qwen3"})
+    EXPECT_EQ(keyHeads(family, "\"num_key_value_heads\": null, "), "64");
+}
+
+TEST(ImportLlama, PaddingHasNoGradient) {
+  for (const char *family : {"llama", "mistral", "qwen2", "qwen3"}) {
+    std::string keys = llamaKeys(family);
+    EXPECT_THAT(modelOf(keys, "\"pad_token_id\": 0"),
+                HasSubstr("embedding %embed_tokens, %tokens padding 0 :"));
+    EXPECT_EQ(modelOf(keys, "\"pad_token_id\": null"), modelOf(keys));
+    EXPECT_THAT(modelOf(keys), Not(HasSubstr("padding")));
+  }
+  Result result = importKeys(llamaKeys("llama"), "\"pad_token_id\": -1");
+  EXPECT_THAT(*result.model, HasSubstr("%tokens padding 99 :"));
+  EXPECT_THAT(textOf(result.diagnostics),
+              HasSubstr("warning: pad_token_id: found -1, taken as token 99"));
 }
 
 TEST(ImportLlama, WindowsFollowTheFamily) {

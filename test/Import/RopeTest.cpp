@@ -124,5 +124,36 @@ TEST(Rope, YarnOptions) {
   EXPECT_NE(yarn("").frequencies, yarn(", \"beta_slow\": 2").frequencies);
 }
 
+// In the object, beside it, in both, or the model's own, 256.
+TEST(Rope, OriginalContext) {
+  const std::string key = "\"original_max_position_embeddings\": ";
+  for (std::string type :
+       {R"("rope_type": "yarn", "factor": 4)",
+        R"("rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
+           "high_freq_factor": 4)"}) {
+    auto given = [&](std::string inside, std::string beside) {
+      inside = inside.empty() ? "" : ", " + key + inside;
+      beside = beside.empty() ? "" : ", " + key + beside;
+      return ropeOf("\"rope_scaling\": {" + type + inside + "}" + beside)
+          .frequencies;
+    };
+    EXPECT_EQ(given("", "64"), given("64", ""));
+    EXPECT_EQ(given("64", "64"), given("64", ""));
+    EXPECT_EQ(given("64", "null"), given("64", ""));
+    EXPECT_EQ(given("", ""), given("256", ""));
+    EXPECT_NE(given("", "64"), given("", ""));
+  }
+  Found ratio =
+      ropeOf(R"("rope_scaling": {"rope_type": "yarn", "factor": null}, )" +
+             key + "64");
+  Found four = ropeOf(
+      R"("rope_scaling": {"rope_type": "yarn", "factor": 4}, )" + key + "64");
+  EXPECT_EQ(ratio.frequencies, four.frequencies);
+  EXPECT_EQ(ratio.scale, four.scale);
+  Result plain = importKeys(llamaKeys("llama"), key + "64"); // says nothing
+  EXPECT_EQ(plain.model, modelOf(llamaKeys("llama")));
+  EXPECT_EQ(textOf(plain.diagnostics), "");
+}
+
 } // namespace
 } // namespace meshwork::importer

@@ -38,7 +38,7 @@ std::string tinyGpt2(const TinySizes &sizes) {
 std::string tinyLlama(const TinySizes &sizes) {
   return imported(
       R"({"model_type": "llama", "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-    "max_position_embeddings": 16, "initializer_range": 0.02, "tie_word_embeddings": )" +
+    "pad_token_id": 1, "max_position_embeddings": 16, "initializer_range": 0.02, "tie_word_embeddings": )" +
       std::string(sizes.tied ? "true" : "false") +
       key("vocab_size", sizes.vocabulary) +
       key("intermediate_size", sizes.ffn) + key("hidden_size", sizes.hidden) +

@@ -255,6 +255,26 @@ func.func @f(%t: tensor<8x4xf32, #ve>, %i: tensor<3xi32, #s>) {
 
 // -----
 #s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%t: tensor<8x4xf32, #ve>, %i: tensor<3xi32, #s>) {
+  // expected-error@+1 {{'transformer.embedding' op (C2) expected a padding_id from 0 to below 8, found 8}}
+  %0 = transformer.embedding %t, %i padding 8 : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
+  return
+}
+
+// -----
+#s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%t: tensor<8x4xf32, #ve>, %i: tensor<3xi32, #s>) {
+  // expected-error@+1 {{'transformer.embedding' op (C2) expected a padding_id from 0 to below 8, found -1}}
+  %0 = transformer.embedding %t, %i padding -1 : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
+  return
+}
+
+// -----
+#s = #transformer.dims<sequence>
 #ve = #transformer.dims<vocab, embed>
 func.func @f(%i: tensor<3xi32, #s>, %g: tensor<f32>) {
   // expected-error@+1 {{'transformer.embedding_grad' op (C1) expected a table}}

@@ -64,6 +64,8 @@ func.func @movement(%t: tensor<8x4xf32, #ve>, %ids: tensor<3xi32, #s>) {
   %2 = transformer.unslice %0, %1 dim "vocab" offsets [1, 2] : tensor<4xf32, #e>, tensor<3x4xf32, #se> -> tensor<8x4xf32, #ve>
   // CHECK: transformer.embedding %{{.*}}, %{{.*}} : tensor<8x4xf32, #{{.*}}>, tensor<3xi32, #{{.*}}> -> tensor<3x4xf32
   %3 = transformer.embedding %t, %ids : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
+  // CHECK: transformer.embedding %{{.*}}, %{{.*}} padding 7 :
+  %p = transformer.embedding %t, %ids padding 7 : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
   // CHECK: transformer.embedding_grad
   %4 = transformer.embedding_grad %ids, %3 : tensor<3xi32, #s>, tensor<3x4xf32, #se> -> tensor<8x4xf32, #ve>
   return
