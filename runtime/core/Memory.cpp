@@ -1,6 +1,7 @@
 #include "runtime/core/Memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/core/ControlGroup.h"
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
@@ -32,21 +33,6 @@ uint64_t kernelValue(const char *path, const std::string &name,
       return value * 1024;
   }
   return missing;
-}
-
-/// What the control group leaves, where there is one with a limit.
-uint64_t groupBytes() {
-  auto read = [](const char *path) {
-    uint64_t value = UINT64_MAX;
-    std::ifstream file(path);
-    file >> value; // "max" fails and leaves 0
-    return file ? value : UINT64_MAX;
-  };
-  uint64_t limit = read("/sys/fs/cgroup/memory.max");
-  uint64_t used = read("/sys/fs/cgroup/memory.current");
-  if (limit == UINT64_MAX || used == UINT64_MAX)
-    return UINT64_MAX;
-  return limit > used ? limit - used : 0;
 }
 
 uint64_t addressSpaceBytes() {
@@ -111,7 +97,7 @@ Arena::~Arena() {
 
 uint64_t availableBytes() {
   return std::min({kernelValue("/proc/meminfo", "MemAvailable", UINT64_MAX),
-                   groupBytes(), addressSpaceBytes()});
+                   controlGroupBytes(), addressSpaceBytes()});
 }
 
 uint64_t residentBytes() {

@@ -29,7 +29,7 @@ private:
 };
 
 /// Bytes this process may still take: the least of what the machine has free,
-/// its control group's limit and its own address space limit.
+/// its control groups' limits and its own address space limit.
 uint64_t availableBytes();
 
 /// Resident bytes of this process, now and at most so far; 0 where the system

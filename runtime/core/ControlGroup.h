@@ -1,0 +1,16 @@
+// What the control groups (cgroups) around this process leave of memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace meshwork::runtime {
+
+/// The least over the process's group and those around it of limit - used, in
+/// bytes; UINT64_MAX without a limit. Page cache does not count as used: the
+/// kernel drops it before it refuses memory. Versions 1 and 2, side by side
+/// too.
+///   root  stands before every path that is read, for tests
+uint64_t controlGroupBytes(const std::string &root = "");
+
+} // namespace meshwork::runtime
