@@ -1,5 +1,6 @@
 #include "runtime/comm/MpiWorld.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/core/StartThread.h"
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -83,8 +84,7 @@ absl::Status MpiWorld::initialize() {
     if (!status.ok())
       return status;
   }
-  listener = std::thread([this] { listen(); });
-  return absl::OkStatus();
+  return startThread(listener, [this] { listen(); });
 }
 
 absl::Status MpiWorld::send(uint32_t lane, uint32_t peer, const void *data,

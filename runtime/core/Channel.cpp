@@ -1,5 +1,6 @@
 #include "runtime/core/Channel.h"
 #include "runtime/core/Clock.h"
+#include "runtime/core/StartThread.h"
 #include <pthread.h>
 #include <sched.h>
 
@@ -23,7 +24,8 @@ void alone(int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
 } // namespace
 
 Channel::Channel(std::vector<int> cpus)
-    : thread([this, cpus = std::move(cpus)] { work(cpus); }) {}
+    : created(startThread(thread,
+                          [this, cpus = std::move(cpus)] { work(cpus); })) {}
 
 Channel::~Channel() {
   {
@@ -31,7 +33,8 @@ Channel::~Channel() {
     stopping = true;
   }
   changed.notify_all();
-  thread.join();
+  if (thread.joinable())
+    thread.join();
 }
 
 void Channel::start(PreparedCollective *collective, uint32_t index) {

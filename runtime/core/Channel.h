@@ -25,6 +25,8 @@ public:
   ~Channel();
   Channel(const Channel &) = delete;
   Channel &operator=(const Channel &) = delete;
+  /// resourceExhausted when it has no thread: nothing may be started then.
+  const absl::Status &status() const { return created; }
 
   // All from the rank's own thread.
   /// Without a collective: one that has nothing to do, but counts.
@@ -52,6 +54,7 @@ private:
   bool stopping = false;
   absl::Status failure;
   std::thread thread;
+  absl::Status created;
 };
 
 } // namespace meshwork::runtime

@@ -56,6 +56,7 @@ CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
 absl::Status CpuExecutor::allocate() {
   // The team first: it pins this thread, and pages come from where it runs.
   threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
+  MESHWORK_RETURN_IF_ERROR(threads->status());
   absl::StatusOr<uint64_t> scratch = scratchPerThread(setup.program.program);
   MESHWORK_RETURN_IF_ERROR(scratch.status());
   workspacePerThread = *scratch;
@@ -108,7 +109,8 @@ CpuExecutor::bindOne(const plan::Instruction &source,
     bound.channel = op->channel();
     bound.lastMicrobatch = op->last_microbatch();
     if (bound.channel > 0)
-      channel(bound.channel); // Its thread starts here, not in a step.
+      MESHWORK_RETURN_IF_ERROR( // Its thread starts here, not in a step.
+          channel(bound.channel).status());
     return bound;
   }
   absl::StatusOr<std::unique_ptr<Executable>> compute =

@@ -5,6 +5,7 @@
 #include "runtime/core/CoreClaims.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Schedule.h"
+#include "runtime/core/StartThread.h"
 #include "runtime/core/Stop.h"
 #include "runtime/core/Weights.h"
 #include <algorithm>
@@ -355,18 +356,24 @@ absl::Status Trainer::run() {
   for (const CoreShare &share : job->parts.cores)
     job->running += share.threads > 0;
   job->hasEnded.assign(count, false);
-  for (uint32_t rank = 0; rank < count; ++rank)
-    if (job->parts.cores[rank].threads > 0)
-      threads[rank] = std::thread([job = job, rank] {
-        absl::Status status = job->runRank(rank);
-        if (!status.ok())
-          job->transport->abort(rank, status);
-        std::lock_guard<std::mutex> lock(job->mutex);
-        job->failed |= !status.ok();
-        job->hasEnded[rank] = true;
-        --job->running;
-        job->ended.notify_all();
-      });
+  auto end = [job = job](uint32_t rank, const absl::Status &status) {
+    if (!status.ok())
+      job->transport->abort(rank, status);
+    std::lock_guard<std::mutex> lock(job->mutex);
+    job->failed |= !status.ok();
+    job->hasEnded[rank] = true;
+    --job->running;
+    job->ended.notify_all();
+  };
+  for (uint32_t rank = 0; rank < count; ++rank) {
+    if (job->parts.cores[rank].threads == 0)
+      continue;
+    absl::Status started = startThread(threads[rank], [job = job, rank, end] {
+      end(rank, job->runRank(rank));
+    });
+    if (!started.ok())
+      end(rank, started);
+  }
   std::unique_lock<std::mutex> lock(job->mutex);
   job->ended.wait(lock, [&] { return job->running == 0 || job->failed; });
   job->ended.wait_for(lock, std::chrono::seconds(1),

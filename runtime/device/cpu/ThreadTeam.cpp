@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "runtime/core/StartThread.h"
+
 namespace meshwork::runtime {
 namespace {
 
@@ -50,8 +52,13 @@ ThreadTeam::ThreadTeam(int threads, std::vector<int> cpus) {
     return cpus.empty() ? -1 : cpus[thread % cpus.size()];
   };
   pin(cpuOf(0));
-  for (int thread = 1; thread < threads; ++thread)
-    workers.emplace_back(&ThreadTeam::work, this, thread, cpuOf(thread));
+  for (int thread = 1; thread < threads && started.ok(); ++thread) {
+    std::thread worker;
+    started = startThread(
+        worker, [this, thread, cpu = cpuOf(thread)] { work(thread, cpu); });
+    if (started.ok())
+      workers.push_back(std::move(worker));
+  }
 }
 
 ThreadTeam::~ThreadTeam() {

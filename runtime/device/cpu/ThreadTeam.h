@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 
 namespace meshwork::runtime {
 
@@ -27,6 +28,8 @@ public:
   ///   cpus  thread t is pinned to cpus[t % cpus.size()], the caller included;
   ///         empty: nothing is pinned. A CPU that the process may not use is
   ///         left out in silence: pinning is for speed alone.
+  /// Where the system gives fewer threads the team works with those; see
+  /// status().
   ThreadTeam(int threads, std::vector<int> cpus);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam &) = delete;
@@ -37,6 +40,8 @@ public:
   /// made the team calls it, and never from inside a body.
   void parallelFor(int64_t items, Body body);
 
+  /// resourceExhausted when some worker could not be started.
+  const absl::Status &status() const { return started; }
   int size() const { return static_cast<int>(workers.size()) + 1; }
 
 private:
@@ -53,6 +58,7 @@ private:
   alignas(64) std::atomic<uint32_t> epoch{0};
   alignas(64) std::atomic<uint32_t> pending{0};
   std::vector<std::thread> workers;
+  absl::Status started;
 };
 
 } // namespace meshwork::runtime

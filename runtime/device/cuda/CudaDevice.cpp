@@ -3,11 +3,11 @@
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/StartThread.h"
 #include "runtime/device/cuda/NcclTransport.h"
 #include "runtime/device/cuda/PeerTransport.h"
 #include <cstdlib>
 #include <set>
-#include <thread>
 
 namespace meshwork::runtime::cuda {
 
@@ -117,14 +117,13 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
 
 /// Communicators end together, those of each rank in a thread of its own.
 CudaDevice::~CudaDevice() {
-  std::vector<std::thread> threads;
+  std::vector<std::function<void()>> ends;
   for (auto &[rank, transport] : connected)
-    threads.emplace_back([this, rank = rank, &transport = transport] {
+    ends.push_back([this, rank = rank, &transport = transport] {
       (void)gpuOf(rank).makeCurrent();
       transport.reset();
     });
-  for (std::thread &thread : threads)
-    thread.join();
+  runAtOnce(std::move(ends));
 }
 
 /// The shared one is made by the first rank that comes; all give the same host

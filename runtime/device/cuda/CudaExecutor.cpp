@@ -45,6 +45,7 @@ absl::Status CudaExecutor::allocate() {
   constexpr unsigned long slackNs = 1000;
   (void)::prctl(PR_SET_TIMERSLACK, slackNs, 0, 0, 0);
   threads = std::make_unique<ThreadTeam>(setup.cores.threads, setup.cores.cpus);
+  MESHWORK_RETURN_IF_ERROR(threads->status());
   MESHWORK_ASSIGN_OR_RETURN(main,
                             Queue::create(cuda.gpu, owner(), /*urgent=*/false));
   MESHWORK_RETURN_IF_ERROR(progress.open(cuda.gpu, owner()));

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/StatusMacros.h"
+#include "runtime/core/StartThread.h"
 #include "runtime/device/cuda/NcclCollective.h"
 #include <chrono>
 #include <cstring>
@@ -253,12 +254,11 @@ Waiting NcclTransport::waiting(uint32_t) const {
 void NcclTransport::cutOff() {
   // All at once: to abort one is to wait for what it has in streams, which may
   // lie behind what another waits for.
-  std::vector<std::thread> threads;
+  std::vector<std::function<void()>> cuts;
   for (auto &[group, communicator] : communicators)
     if (communicator)
-      threads.emplace_back([&one = *communicator] { one.cutOff(); });
-  for (std::thread &thread : threads)
-    thread.join();
+      cuts.push_back([&one = *communicator] { one.cutOff(); });
+  runAtOnce(std::move(cuts));
 }
 
 absl::Status NcclTransport::check() {

@@ -1,6 +1,8 @@
 // Collectives on communication threads: the same bits as without, and what
 // traces and metrics tell of them.
 #include "RunCase.h"
+#include "test/Runtime/FewThreads.h"
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace meshwork::runtime::test {
@@ -45,6 +47,30 @@ TEST_F(Async, givesTheSameBits) {
   for (auto [first, second] : {std::pair{1u, 1u}, {1u, 2u}, {8u, 3u}})
     EXPECT_TRUE(saved(halves(first, second)) == expected)
         << first << ", " << second;
+}
+
+/// Whichever thread it is that the system does not give: of a rank, of its
+/// team, of a channel.
+TEST_F(Async, tooFewThreadsEndTheRun) {
+  if (!canLimitThreads())
+    GTEST_SKIP() << "needs root";
+  options.save = "";
+  options.plan = writePlan(halves(1, 2), "few-threads");
+  options.threads = 2;
+  std::filesystem::path folder =
+      std::filesystem::path(options.plan).parent_path();
+  for (const auto &path :
+       {folder, folder / options.plan, folder / options.data})
+    std::filesystem::permissions(path, std::filesystem::perms(0755));
+  constexpr int ranks = 4, needed = 1 + ranks * (1 + 1 + 2);
+  for (int threads = 1; threads <= needed; ++threads) {
+    auto runLimited = [&] {
+      limitThreads(static_cast<rlim_t>(threads));
+      std::_Exit(exitCodeOf(run(options)));
+    };
+    int expected = threads < needed ? 71 : 0;
+    EXPECT_EXIT(runLimited(), testing::ExitedWithCode(expected), "") << threads;
+  }
 }
 
 TEST_F(Async, hasATrackPerChannel) {

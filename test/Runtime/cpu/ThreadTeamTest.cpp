@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "test/Runtime/FewThreads.h"
+
 namespace meshwork::runtime {
 namespace {
 
@@ -81,6 +83,22 @@ TEST(ThreadTeam, IgnoresCpusThatDoNotExist) {
   team.parallelFor(
       10, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
   EXPECT_EQ(sum, 10);
+}
+
+TEST(ThreadTeam, WorksWithTheThreadsThatItGets) {
+  if (!test::canLimitThreads())
+    GTEST_SKIP() << "needs root";
+  auto sizeAndDone = [] {
+    test::limitThreads(3);
+    ThreadTeam team(8, {});
+    std::atomic<int64_t> done = 0;
+    team.parallelFor(
+        100, [&](int64_t begin, int64_t end, int) { done += end - begin; });
+    bool told = absl::IsResourceExhausted(team.status());
+    std::_Exit(told && done == 100 ? team.size() : 99);
+  };
+  EXPECT_EXIT(sizeAndDone(), testing::ExitedWithCode(3), "");
+  EXPECT_TRUE(ThreadTeam(3, {}).status().ok());
 }
 
 } // namespace
