@@ -1,6 +1,5 @@
 #include "lib/Target/CpuObject.h"
 #include "lib/Target/PlanCode.h"
-#include "passes/codegen/KernelSpecs.h"
 
 using namespace mlir;
 namespace meshwork::target {
@@ -22,15 +21,23 @@ LogicalResult addObject(ModuleOp module, const CpuTarget &target,
 }
 } // namespace
 
+std::unique_ptr<plan::KernelT> entryOf(const codegen::LaunchSpec &launch,
+                                       const codegen::KernelSpecs &specs) {
+  auto entry = std::make_unique<plan::KernelT>();
+  entry->symbol = launch.symbol;
+  entry->num_args = launch.numArgs;
+  entry->items = codegen::countItems(launch, specs);
+  auto bytes = codegen::argBytesOf(launch, specs);
+  entry->arg_bytes.assign(bytes.begin(), bytes.end());
+  return entry;
+}
+
 LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target,
                          plan::PlanT &plan, KernelNumbers &numbers) {
-  for (const codegen::LaunchSpec &launch :
-       codegen::kernelSpecsOf(module).launches) {
-    auto entry = std::make_unique<plan::KernelT>();
-    entry->symbol = launch.symbol;
-    entry->num_args = launch.numArgs;
+  codegen::KernelSpecs specs = codegen::kernelSpecsOf(module);
+  for (const codegen::LaunchSpec &launch : specs.launches) {
     numbers.ofLaunch[launch.symbol] = plan.kernels.size();
-    plan.kernels.push_back(std::move(entry));
+    plan.kernels.push_back(entryOf(launch, specs));
   }
   return addObject(module, target, plan);
 }

@@ -1,23 +1,22 @@
-#include <thread>
-
 #include "lib/Target/CudaCode.h"
 #include "lib/Target/PlanCode.h"
-#include "passes/codegen/KernelSpecs.h"
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
+#include "runtime/core/StartThread.h"
 
 using namespace mlir;
 namespace meshwork::target {
 namespace {
 
-std::unique_ptr<plan::KernelT> entryOf(const std::string &function,
-                                       size_t numPointers, int64_t grid,
-                                       int64_t block) {
+std::unique_ptr<plan::KernelT>
+libraryEntry(const codegen::LibraryKernel &kernel) {
   auto entry = std::make_unique<plan::KernelT>();
-  entry->symbol = function;
-  entry->num_args = numPointers;
-  entry->grid = grid;
-  entry->block = block;
+  entry->symbol = kernel.function;
+  entry->num_args = kernel.numPointers;
+  entry->grid = kernel.grid;
+  entry->block = kernel.block;
+  entry->shared_bytes = kernel.sharedBytes;
+  entry->streams.assign(kernel.streams.begin(), kernel.streams.end());
   return entry;
 }
 
@@ -25,22 +24,20 @@ std::unique_ptr<plan::KernelT> entryOf(const std::string &function,
 /// differ in streams.
 void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels,
                 plan::PlanT &plan, KernelNumbers &numbers) {
-  for (auto [launch, kernel] : llvm::zip_equal(
-           codegen::kernelSpecsOf(module).launches, kernels.clusters)) {
-    auto entry =
-        entryOf(kernel.function, launch.numArgs, kernel.grid(), kernel.block());
+  codegen::KernelSpecs specs = codegen::kernelSpecsOf(module);
+  for (auto [launch, kernel] :
+       llvm::zip_equal(specs.launches, kernels.clusters)) {
+    auto entry = entryOf(launch, specs);
+    entry->symbol = kernel.function;
+    entry->grid = kernel.grid();
+    entry->block = kernel.block();
     entry->streams.assign(kernel.streams.begin(), kernel.streams.end());
     numbers.ofLaunch[kernel.symbol] = plan.kernels.size();
     plan.kernels.push_back(std::move(entry));
   }
   uint32_t first = plan.kernels.size();
-  for (const codegen::LibraryKernel &kernel : kernels.library.kernels) {
-    plan.kernels.push_back(entryOf(kernel.function, kernel.numPointers,
-                                   kernel.grid, kernel.block));
-    plan.kernels.back()->shared_bytes = kernel.sharedBytes;
-    plan.kernels.back()->streams.assign(kernel.streams.begin(),
-                                        kernel.streams.end());
-  }
+  for (const codegen::LibraryKernel &kernel : kernels.library.kernels)
+    plan.kernels.push_back(libraryEntry(kernel));
   numbers.ofInstruction = kernels.library.ofInstruction;
   for (auto &[op, places] : numbers.ofInstruction)
     for (uint32_t &place : places)
@@ -60,16 +57,15 @@ std::vector<Assembled> assembleAll(ArrayRef<std::string> texts,
   std::string ptxas = findPtxas("");
   if (ptxas.empty())
     return results;
-  std::vector<std::thread> threads;
+  std::vector<std::function<void()>> runs;
   for (size_t i = 0; i < texts.size(); ++i)
-    threads.emplace_back([&, i] {
+    runs.push_back([&, i] {
       FailureOr<CudaBinary> binary =
           assemblePtx(texts[i], targets[i], ptxas, results[i].error);
       if (succeeded(binary))
         results[i].cubin = std::move(binary->cubin);
     });
-  for (std::thread &thread : threads)
-    thread.join();
+  runtime::runAtOnce(std::move(runs));
   return results;
 }
 

@@ -6,6 +6,7 @@
 #include "lib/Target/CudaTarget.h"
 #include "meshwork/Plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/codegen/KernelSpecs.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -34,6 +35,10 @@ struct KernelNumbers {
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<uint32_t>>
       ofInstruction; // Instruction.kernels
 };
+
+/// The entry of a launch's kernel, without what only a GPU's has.
+std::unique_ptr<plan::KernelT> entryOf(const codegen::LaunchSpec &launch,
+                                       const codegen::KernelSpecs &specs);
 
 /// Each compiles the kernels of `module` and adds their entries and code to
 /// `plan`. Errors, as diagnostics: a cluster or instruction without a kernel;

@@ -115,6 +115,37 @@ LaunchSpec launchOf(const KernelSpec &cluster, size_t index) {
   return launch;
 }
 
+uint64_t countItems(const LaunchSpec &launch, const KernelSpecs &specs) {
+  uint64_t items = 0;
+  for (const LaunchPart &part : launch.parts)
+    items += countItems(specs.clusters[part.cluster].op);
+  return items;
+}
+
+static uint64_t spanBytes(Type type, const Layout &layout) {
+  auto tensor = cast<RankedTensorType>(type);
+  int64_t last = 0;
+  for (auto [size, stride] : llvm::zip_equal(tensor.getShape(), layout.strides))
+    last += (size - 1) * stride;
+  return static_cast<uint64_t>(last + 1) * tensor.getElementTypeBitWidth() / 8;
+}
+
+SmallVector<uint64_t> argBytesOf(const LaunchSpec &launch,
+                                 const KernelSpecs &specs) {
+  SmallVector<uint64_t> bytes(launch.numArgs);
+  for (const LaunchPart &part : launch.parts) {
+    const KernelSpec &cluster = specs.clusters[part.cluster];
+    transformer::FusedOp op = cluster.op;
+    for (auto [arg, type, layout] : llvm::zip_equal(
+             part.args,
+             llvm::concat<const Type>(op.getInputs().getTypes(),
+                                      op.getResultTypes()),
+             llvm::concat<const Layout>(cluster.inputs, cluster.results)))
+      bytes[arg] = std::max(bytes[arg], spanBytes(type, layout));
+  }
+  return bytes;
+}
+
 int64_t alignmentOfView(Value view) {
   auto op = view.getDefiningOp<schedule::ViewOp>();
   if (!op)

@@ -35,6 +35,14 @@ struct KernelSpecs {
 /// functions call is no launch of its own.
 KernelSpecs kernelSpecsOf(mlir::ModuleOp module);
 
+/// Work items of a launch: those of its clusters, one after the other.
+uint64_t countItems(const LaunchSpec &launch, const KernelSpecs &specs);
+
+/// How many bytes each argument spans for the launch's code, from its first
+/// element to past its last.
+llvm::SmallVector<uint64_t> argBytesOf(const LaunchSpec &launch,
+                                       const KernelSpecs &specs);
+
 /// Appends all of them to `module` as emitKernel does. A launch of several
 /// clusters has their items, one after the other.
 mlir::LogicalResult emitKernels(const KernelSpecs &specs, mlir::ModuleOp module,

@@ -56,7 +56,19 @@ absl::Status collision(const ProgramCheck &check, uint32_t a, uint32_t b) {
 }
 } // namespace
 
+/// One call works on what the arena holds, or on little.
+static absl::Status checkScratch(const plan::Program &program) {
+  constexpr uint64_t small = uint64_t{64} << 20;
+  uint64_t scratch = program.workspace_bytes_per_thread(), most = 0;
+  if (!checkedAdd(program.arena_bytes(), small, most) || scratch <= most)
+    return absl::OkStatus();
+  return bad("workspace_bytes_per_thread is ", scratch,
+             ", expected at most 64 MiB more than the arena of ",
+             program.arena_bytes(), " bytes");
+}
+
 absl::Status checkBuffers(const ProgramCheck &check) {
+  MESHWORK_RETURN_IF_ERROR(checkScratch(check.program));
   uint64_t instructions = check.update().end();
   for (uint32_t i = 0; i < orEmpty(check.program.buffers()).size(); ++i) {
     const plan::Buffer &buffer = *check.program.buffers()->Get(i);

@@ -21,6 +21,23 @@ absl::Status checkAccumulate(plan::Accumulate mode) {
   return absl::OkStatus();
 }
 
+/// The code holds shapes and strides; views must reach as far as it does.
+absl::Status checkSpans(const ProgramCheck &c, const plan::Launch &op,
+                        const plan::Kernel &kernel) {
+  const auto &spans = orEmpty(kernel.arg_bytes());
+  if (spans.size() != kernel.num_args())
+    return bad("kernel ", quote(kernel.symbol()), " takes ", kernel.num_args(),
+               " args and tells the bytes of ", spans.size());
+  for (uint32_t i = 0; i < spans.size(); ++i) {
+    const ViewInfo &view = c.views[op.args()->Get(i)];
+    if (view.spanBytes != spans.Get(i))
+      return bad("arg ", i, " is ", describe(view), ", ", view.spanBytes,
+                 " bytes from first to last, kernel ", quote(kernel.symbol()),
+                 " expects ", spans.Get(i));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
   uint32_t kernels = c.plan.kernels() ? c.plan.kernels()->size() : 0;
   uint32_t args = op.args() ? op.args()->size() : 0;
@@ -32,9 +49,11 @@ absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
                " takes ", kernel.num_args());
   if (op.num_outputs() == 0 || op.num_outputs() > args)
     return bad("num_outputs is ", op.num_outputs(), " of ", args, " args");
-  if (op.items() == 0 || op.items() > static_cast<uint64_t>(INT64_MAX))
-    return bad("it has ", op.items(), " work items");
-  return absl::OkStatus();
+  if (op.items() == 0 || op.items() > static_cast<uint64_t>(INT64_MAX) ||
+      op.items() != kernel.items())
+    return bad("it has ", op.items(), " work items, kernel ",
+               quote(kernel.symbol()), " ", kernel.items());
+  return checkSpans(c, op, kernel);
 }
 
 absl::Status checkScale(const ProgramCheck &c, uint32_t view, bool isNeeded,

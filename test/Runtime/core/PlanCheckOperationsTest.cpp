@@ -151,6 +151,8 @@ void addLaunch(PlanT &plan, ProgramT &p, std::vector<uint32_t> args,
   plan.kernels.push_back(std::make_unique<plan::KernelT>());
   plan.kernels[0]->symbol = "k";
   plan.kernels[0]->num_args = 2;
+  plan.kernels[0]->items = 4;
+  plan.kernels[0]->arg_bytes = {8192, 1024};
   plan::LaunchT launch;
   launch.args = std::move(args);
   launch.num_outputs = outputs;
@@ -178,6 +180,20 @@ TEST(PlanCheck, launches) {
                              {"work items",
                               [](PlanT &plan, ProgramT &p) {
                                 addLaunch(plan, p, {weight, ones}, 1, 0);
+                              }},
+                             {"it has 5 work items, kernel \"k\" 4",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight, ones}, 1, 5);
+                              }},
+                             {"tells the bytes of 1",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {weight, ones}, 1, 4);
+                                plan.kernels[0]->arg_bytes.pop_back();
+                              }},
+                             {"arg 0 is f32[2,16,8], 1024 bytes from first to "
+                              "last, kernel \"k\" expects 8192",
+                              [](PlanT &plan, ProgramT &p) {
+                                addLaunch(plan, p, {x, ones}, 1, 4);
                               }},
                              {"view 77",
                               [](PlanT &plan, ProgramT &p) {

@@ -58,6 +58,10 @@ TEST(PlanCheck, buffers) {
            [](PlanT &, ProgramT &p) { p.arena_bytes -= 64; }},
           {"leaves the arena",
            [](PlanT &, ProgramT &p) { p.buffers[0]->offset = ~63ull; }},
+          {"workspace_bytes_per_thread is 4294967295, expected at most 64 MiB",
+           [](PlanT &, ProgramT &p) {
+             p.workspace_bytes_per_thread = 4294967295;
+           }},
           {"unknown kind",
            [](PlanT &, ProgramT &p) {
              p.buffers[0]->kind = static_cast<plan::BufferKind>(77);

@@ -81,6 +81,8 @@ plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks) {
   plan::KernelT &kernel = *plan.kernels.back();
   kernel.symbol = "late";
   kernel.num_args = 2;
+  kernel.items = 1;
+  kernel.arg_bytes = {4, fault.inUpdate ? 8192u : 1024u};
   kernel.grid = 1;
   kernel.block = 32;
   plan::ProgramT &program = *plan.programs[0];
