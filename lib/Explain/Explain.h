@@ -38,7 +38,7 @@ std::string brokenBudgets(const plan::Plan &plan,
 /// One JSON object, indented, with the keys of README.md. Memory in bytes per
 /// rank (the rank that needs most), flops of a step over all ranks, collectives
 /// per optimizer step. resourceExhausted when a step has so many microbatches
-/// that the list of actions would not be of use to anyone (above 2^20).
+/// or operands that their lists would not be of use to anyone (above 2^20).
 absl::StatusOr<std::string> json(const plan::Plan &plan);
 
 /// One parameter, buffer, or value of the step on whole tensors: shape, place,

@@ -1,10 +1,12 @@
 // The machine's form: README.md holds the meaning of each key.
 #include "absl/strings/str_cat.h"
+#include "lib/Explain/Classes.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Schedule.h"
+#include "runtime/core/Views.h"
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,9 @@ using Json = nlohmann::ordered_json;
 /// Longer lists of actions are refused: a plan of a few bytes may claim four
 /// thousand million microbatches.
 constexpr uint64_t mostMicrobatches = uint64_t{1} << 20;
+/// Rises when a reader of the keys that there are would be misled. New keys
+/// leave it as it is.
+constexpr int formatVersion = 1;
 
 /// The most of each over all programs.
 struct Most {
@@ -54,6 +59,14 @@ Json memory(const plan::Plan &plan) {
   return object;
 }
 
+Json mesh(const plan::Plan &plan) {
+  Json axes = Json::array();
+  for (const plan::Axis *axis : runtime::orEmpty(plan.mesh()))
+    axes.push_back({{"axis", axis->name() ? axis->name()->str() : ""},
+                    {"size", axis->size()}});
+  return axes;
+}
+
 /// Those of the first program: all programs of a plan meet in the same
 /// collectives as long as there is one pipeline stage.
 Json collectives(const plan::Plan &plan) {
@@ -77,8 +90,13 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
                      " microbatches; the list of its actions is "
                      "written for at most ",
                      mostMicrobatches, ": compile with a larger batch.micro"));
+  auto classes = rankClasses(plan);
+  if (!classes.ok())
+    return classes.status();
   Json object;
+  object["format_version"] = formatVersion;
   object["ranks"] = numRanks(plan);
+  object["mesh"] = mesh(plan);
   object["programs"] = plan.programs()->size();
   object["parameters"] = plan.parameter_count();
   object["flops_per_step"] = flops(plan.model_flops_per_step());
@@ -86,6 +104,8 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["collectives"] = collectives(plan);
   object["schedule"] = actions(plan);
   object["bubble_fraction"] = bubbleFraction;
+  object["spec"] = plan.spec() ? plan.spec()->str() : "";
+  object["rank_classes"] = *std::move(classes);
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

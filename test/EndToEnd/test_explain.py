@@ -38,7 +38,8 @@ class Explain(unittest.TestCase):
         told = self.json("bf16.mwplan")
         self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
                                      "memory_per_rank_bytes", "collectives", "schedule",
-                                     "bubble_fraction"})
+                                     "bubble_fraction", "format_version", "mesh", "spec",
+                                     "rank_classes"})
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
         self.assertEqual((told["ranks"], told["programs"], told["bubble_fraction"]), (2, 1, 0))
 

@@ -22,10 +22,11 @@ std::vector<std::string> keys(const Json &object) {
 
 TEST(Json, hasTheKeysOfTheContract) {
   Json object = parsed(tiny(2));
-  EXPECT_EQ(keys(object), (std::vector<std::string>{
-                              "bubble_fraction", "collectives",
-                              "flops_per_step", "memory_per_rank_bytes",
-                              "parameters", "programs", "ranks", "schedule"}));
+  EXPECT_EQ(keys(object),
+            (std::vector<std::string>{
+                "bubble_fraction", "collectives", "flops_per_step",
+                "format_version", "memory_per_rank_bytes", "mesh", "parameters",
+                "programs", "rank_classes", "ranks", "schedule", "spec"}));
   EXPECT_EQ(
       keys(object["memory_per_rank_bytes"]),
       (std::vector<std::string>{"activations", "communication", "gradients",
@@ -33,6 +34,72 @@ TEST(Json, hasTheKeysOfTheContract) {
   EXPECT_EQ(keys(object["collectives"][0]),
             (std::vector<std::string>{"axis", "bytes_sent_per_rank", "cause",
                                       "count", "kind", "phase"}));
+  const Json &ranks = object["rank_classes"][0];
+  EXPECT_EQ(keys(ranks),
+            (std::vector<std::string>{"arena_bytes", "buffers", "instructions",
+                                      "parameters", "ranks"}));
+  EXPECT_EQ(
+      keys(ranks["parameters"][0]),
+      (std::vector<std::string>{"file_shape", "first_moment", "gradient",
+                                "master", "name", "second_moment", "weight"}));
+  EXPECT_EQ(keys(ranks["buffers"][0]),
+            (std::vector<std::string>{"bytes", "kind", "life", "name",
+                                      "offset_bytes"}));
+  EXPECT_EQ(keys(ranks["instructions"][0]),
+            (std::vector<std::string>{"bytes", "flops", "name", "operation",
+                                      "phase", "reads", "writes"}));
+}
+
+TEST(Json, tellsOfMeshAndSpec) {
+  auto plan = runtime::test::tinyPlan({.ranks = 2});
+  runtime::test::addAxis(plan, "tp", 2);
+  plan.spec = "[mesh]\naxes = [\"dp=2\", \"tp=2\"]\n";
+  plan.program_of_rank = {0};
+  Json object = parsed(Loaded(plan));
+  EXPECT_EQ(object["format_version"], 1);
+  EXPECT_EQ(object["mesh"], Json::parse(R"([{"axis": "dp", "size": 2},
+                            {"axis": "tp", "size": 2}])"));
+  EXPECT_EQ(object["spec"], plan.spec);
+}
+
+/// The gradient of "wte", from the parameter to all that touches it.
+TEST(Json, tellsWhatUsesATensor) {
+  Json ranks = parsed(tiny(2))["rank_classes"][0];
+  const Json &parameter = ranks["parameters"][0];
+  EXPECT_EQ(parameter["name"], "wte.weight");
+  EXPECT_EQ(parameter["file_shape"], Json::array({256, 8}));
+  EXPECT_EQ(parameter["master"], parameter["weight"]); // f32 training
+  EXPECT_EQ(parameter["first_moment"], nullptr);
+  EXPECT_EQ(parameter["gradient"]["type"], "f32[256,8]");
+  const Json &index = parameter["gradient"]["buffer"];
+  EXPECT_EQ(ranks["buffers"][index.get<size_t>()]["kind"], "gradients");
+  EXPECT_EQ(ranks["buffers"][index.get<size_t>()]["bytes"], 8192);
+  std::vector<std::string> readers, writers;
+  for (const Json &at : ranks["instructions"])
+    for (const char *way : {"reads", "writes"})
+      for (const Json &tensor : at[way])
+        if (tensor["buffer"] == index)
+          (way[0] == 'r' ? readers : writers)
+              .push_back(at["phase"].get<std::string>() + " " +
+                         at["operation"].get<std::string>() + " " +
+                         tensor["role"].get<std::string>());
+  // Sums over ranks in place, then the norm, then the optimizer.
+  EXPECT_EQ(writers,
+            (std::vector<std::string>{"microbatch embedding_grad dtable",
+                                      "update all_reduce src and dst"}));
+  EXPECT_EQ(readers, (std::vector<std::string>{
+                         "update all_reduce src and dst", "update matmul lhs",
+                         "update matmul rhs", "update matmul lhs"}));
+}
+
+TEST(Json, namesTheRanksOfEachClass) {
+  auto plan = runtime::test::tinyPlan({.ranks = 2});
+  EXPECT_EQ(parsed(Loaded(plan))["rank_classes"][0]["ranks"], nullptr);
+  plan.programs.push_back(std::make_unique<plan::ProgramT>(*plan.programs[0]));
+  plan.program_of_rank = {1, 0};
+  Json classes = parsed(Loaded(plan))["rank_classes"];
+  EXPECT_EQ(classes[0]["ranks"], Json::array({1}));
+  EXPECT_EQ(classes[1]["ranks"], Json::array({0}));
 }
 
 TEST(Json, hasTheValuesOfThePlan) {
