@@ -32,13 +32,17 @@ std::unique_ptr<plan::KernelT> entryOf(const codegen::LaunchSpec &launch,
   return entry;
 }
 
-LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target,
-                         plan::PlanT &plan, KernelNumbers &numbers) {
+void addCpuEntries(ModuleOp module, plan::PlanT &plan, KernelNumbers &numbers) {
   codegen::KernelSpecs specs = codegen::kernelSpecsOf(module);
   for (const codegen::LaunchSpec &launch : specs.launches) {
     numbers.ofLaunch[launch.symbol] = plan.kernels.size();
     plan.kernels.push_back(entryOf(launch, specs));
   }
+}
+
+LogicalResult addCpuCode(ModuleOp module, const CpuTarget &target,
+                         plan::PlanT &plan, KernelNumbers &numbers) {
+  addCpuEntries(module, plan, numbers);
   return addObject(module, target, plan);
 }
 

@@ -39,6 +39,9 @@ struct KernelNumbers {
 /// The entry of a launch's kernel, without what only a GPU's has.
 std::unique_ptr<plan::KernelT> entryOf(const codegen::LaunchSpec &launch,
                                        const codegen::KernelSpecs &specs);
+/// Adds the entries of the CPU's kernels, without their code.
+void addCpuEntries(mlir::ModuleOp module, plan::PlanT &plan,
+                   KernelNumbers &numbers);
 
 /// Each compiles the kernels of `module` and adds their entries and code to
 /// `plan`. Errors, as diagnostics: a cluster or instruction without a kernel;

@@ -6,6 +6,7 @@
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
 #include "passes/codegen/gpu/DeviceCall.h"
+#include "runtime/core/PlanFile.h"
 #include "runtime/device/cpu/Prepare.h"
 
 using namespace mlir;
@@ -56,7 +57,17 @@ public:
     if (failed(addKernels()) || failed(addPrograms()))
       return failure();
     describe();
-    return pack();
+    return checked(pack());
+  }
+
+  LogicalResult checkWithoutCode() {
+    addMesh();
+    addCpuEntries(module, plan, kernels);
+    plan.code = {0}; // the check looks no further than that there is some
+    if (failed(addPrograms()))
+      return failure();
+    describe();
+    return checked(pack());
   }
 
 private:
@@ -157,6 +168,18 @@ private:
     return file;
   }
 
+  /// A plan that the launcher would refuse is an error of this compiler.
+  FailureOr<std::vector<char>> checked(FailureOr<std::vector<char>> file) {
+    if (failed(file))
+      return failure();
+    auto loaded = runtime::PlanFile::fromBytes(
+        {reinterpret_cast<const unsigned char *>(file->data()), file->size()});
+    if (loaded.ok())
+      return file;
+    return module.emitError() << "the launcher would refuse the plan: "
+                              << std::string(loaded.status().message());
+  }
+
   ModuleOp module;
   const spec::Spec &spec;
   const PlanTarget &target;
@@ -220,6 +243,13 @@ FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec,
                                        const PlanTarget &target,
                                        const PlanSource &source) {
   return Writer(module, spec, target, source).run();
+}
+
+LogicalResult checkPlan(ModuleOp module, const spec::Spec &spec,
+                        const PlanSource &source) {
+  PlanTarget target;
+  target.cpu = CpuTarget();
+  return Writer(module, spec, target, source).checkWithoutCode();
 }
 
 } // namespace meshwork::target

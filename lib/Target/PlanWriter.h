@@ -28,10 +28,16 @@ mlir::FailureOr<uint64_t> peakBytes(mlir::ModuleOp module, spec::Device device);
 /// The bytes of a plan file, frame included, for a module with one scheduled
 /// program and its kernel functions. Kernels are compiled for `target`.
 /// Errors, as diagnostics: a program without an arena, a kernel that has no
-/// code, a plan above 2 GiB.
+/// code, a plan above 2 GiB, or one that the launcher's own check refuses.
 mlir::FailureOr<std::vector<char>> writePlan(mlir::ModuleOp module,
                                              const spec::Spec &spec,
                                              const PlanTarget &target,
                                              const PlanSource &source);
+
+/// Whether the launcher's check takes the plan for a CPU that `module` would
+/// become. Compiles no kernel, which takes most of the time of a small plan;
+/// for tests of many programs.
+mlir::LogicalResult checkPlan(mlir::ModuleOp module, const spec::Spec &spec,
+                              const PlanSource &source);
 
 } // namespace meshwork::target

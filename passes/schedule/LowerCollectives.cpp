@@ -185,9 +185,12 @@ void Lowering::flush() {
 
 /// The place of a number that depends on where a rank's part of a dim lies.
 Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
-  std::string name = (stringifyInputKind(kind) + " over ").str() +
-                     llvm::join(axes.getAsValueRange<StringAttr>(), ", ") +
-                     " of " + std::to_string(size);
+  std::string name =
+      axes.empty() // The first of all; copies begin there.
+          ? "zero"
+          : (stringifyInputKind(kind) + " over ").str() +
+                llvm::join(axes.getAsValueRange<StringAttr>(), ", ") + " of " +
+                std::to_string(size);
   auto [known, isNew] = coordinates.try_emplace(name);
   if (isNew)
     known->second = {

@@ -14,12 +14,6 @@ FailureOr<Value> Lowering::view(Value value) {
   return Placement::view(builder, value.getLoc(), *place);
 }
 
-/// The view of a value, or out.
-#define VIEW_OR_FAIL(name, value)                                              \
-  FailureOr<Value> name = view(value);                                         \
-  if (failed(name))                                                            \
-    return failure();
-
 /// Names the parameter that an op reads, or else what it is.
 StringAttr Lowering::sourceOf(Operation *op) {
   std::string name;
@@ -78,7 +72,7 @@ FailureOr<Lowering::Destination> Lowering::destinationOf(Value value) {
   Place place = placement.state(key, tensorType(value));
   if (zeroed.contains(key) || !written.insert(key).second)
     return Destination{place, Accumulate::yes};
-  return Destination{place, Accumulate::after_first_microbatch};
+  return Destination{place, Accumulate::after_first_microbatch, key};
 }
 
 /// `result` lies where `operand` lay, which nothing else needs.
@@ -96,30 +90,34 @@ LogicalResult Lowering::takeOver(Value operand, Value result) {
 }
 
 /// The view of what the epilogue reads or writes, if there is one.
-FailureOr<Value> Lowering::auxOf(const ProductParts &product, const Place &lhs,
-                                 const Place &rhs) {
+FailureOr<Value> Lowering::auxOf(const ProductParts &product,
+                                 const Layout &layout) {
   if (!product.aux)
     return Value();
-  FailureOr<Place> place = placement.of(product.aux);
+  if (product.epilogue == Epilogue::sum_lhs ||
+      product.epilogue == Epilogue::sum_rhs)
+    return flat(product.aux);
+  FailureOr<Place> place = product.epilogue == Epilogue::gelu_grad
+                               ? readable(product.aux, layout)
+                               : writable(product.aux, layout);
   if (failed(place))
     return failure();
-  bool isSum = product.epilogue == Epilogue::sum_lhs ||
-               product.epilogue == Epilogue::sum_rhs;
-  if (isSum) {
-    place->shape = {tensorType(product.aux).getNumElements()};
-    place->strides = {1};
-    return Placement::view(builder, product.op->getLoc(), *place);
-  }
-  FailureOr<MatmulPlaces> places = matmulPlaces(product, lhs, rhs, *place);
-  if (failed(places))
+  return Placement::view(builder, product.op->getLoc(),
+                         matrices(*layout.of(*place)));
+}
+
+/// The elements of `value`, which lie side by side, as one dim.
+FailureOr<Value> Lowering::flat(Value value) {
+  FailureOr<Place> place = placement.of(value);
+  if (failed(place))
     return failure();
-  return Placement::view(builder, product.op->getLoc(), places->dst);
+  place->shape = {tensorType(value).getNumElements()};
+  place->strides = {1};
+  return Placement::view(builder, value.getLoc(), *place);
 }
 
 LogicalResult Lowering::lowerProduct(const ProductParts &product) {
   Operation *op = product.op;
-  FailureOr<Place> lhs = placement.of(product.lhs),
-                   rhs = placement.of(product.rhs);
   // A bias with all dims is a sum that the product is added to, in its place.
   bool addsToSum = product.bias && tensorType(product.bias).getRank() ==
                                        tensorType(product.result).getRank();
@@ -128,38 +126,35 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
   FailureOr<Destination> destination = destinationOf(product.result);
   if (addsToSum && succeeded(destination))
     destination->accumulate = Accumulate::yes;
-  if (failed(lhs) || failed(rhs) || failed(destination))
+  FailureOr<MatmulLayouts> layouts = matmulLayouts(product);
+  if (failed(destination) || failed(layouts))
     return failure();
-  FailureOr<MatmulPlaces> places =
-      matmulPlaces(product, *lhs, *rhs, destination->place);
-  FailureOr<Value> aux = auxOf(product, *lhs, *rhs);
-  if (failed(places) || failed(aux))
+  FailureOr<Place> lhs = readable(product.lhs, layouts->lhs),
+                   rhs = readable(product.rhs, layouts->rhs);
+  Place dst = writable(*destination, layouts->dst, op->getLoc());
+  FailureOr<Value> aux = auxOf(product, layouts->dst);
+  FailureOr<Value> bias =
+      product.bias && !addsToSum ? flat(product.bias) : Value();
+  if (failed(lhs) || failed(rhs) || failed(aux) || failed(bias))
     return failure();
-  Value bias;
-  if (product.bias && !addsToSum) {
-    FailureOr<Place> place = placement.of(product.bias);
-    if (failed(place))
-      return failure();
-    place->shape = {tensorType(product.bias).getNumElements()};
-    place->strides = {1};
-    bias = Placement::view(builder, op->getLoc(), *place);
-  }
   SmallVector<Value> scales;
   for (Value scale : product.scales) {
-    VIEW_OR_FAIL(at, scale);
+    FailureOr<Value> at = view(scale);
+    if (failed(at))
+      return failure();
     scales.push_back(*at);
   }
-  auto at = [&](const Place &place) {
-    return Placement::view(builder, op->getLoc(), place);
+  auto at = [&](const Place &place, const Layout &layout) {
+    return Placement::view(builder, op->getLoc(), matrices(*layout.of(place)));
   };
-  Value lhsView = at(places->lhs), rhsView = at(places->rhs),
-        dstView = at(places->dst);
+  Value lhsView = at(*lhs, layouts->lhs), rhsView = at(*rhs, layouts->rhs),
+        dstView = at(dst, layouts->dst);
   MatmulOp::create(
       builder, op->getLoc(), sourceOf(op), i64(product.flops),
       i64(bytesOfValues(op)),
       AccumulateAttr::get(builder.getContext(), destination->accumulate),
       EpilogueAttr::get(builder.getContext(), product.epilogue), lhsView,
-      rhsView, scales, bias, *aux, dstView);
+      rhsView, scales, *bias, *aux, dstView);
   return success();
 }
 
@@ -178,40 +173,54 @@ SmallVector<Value> Lowering::randomViews(ValueRange random) {
   return views;
 }
 
+/// A view, or out.
+#define VIEW_OR_FAIL(name, found)                                              \
+  FailureOr<Value> name = found;                                               \
+  if (failed(name))                                                            \
+    return failure();
+
+/// Where documents begin: read as one run.
+FailureOr<Value> Lowering::documentsOf(Value documents) {
+  return documents ? read(documents, rowsLayout(2, 0)) : Value();
+}
+
 LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
-  VIEW_OR_FAIL(q, op.getQ());
-  VIEW_OR_FAIL(k, op.getK());
-  VIEW_OR_FAIL(v, op.getV());
-  VIEW_OR_FAIL(out, op.getResult());
-  VIEW_OR_FAIL(lse, op.getLse());
+  Layout heads = separateLayout(4), sums = separateLayout(3);
+  VIEW_OR_FAIL(q, read(op.getQ(), heads));
+  VIEW_OR_FAIL(k, read(op.getK(), heads));
+  VIEW_OR_FAIL(v, read(op.getV(), heads));
+  VIEW_OR_FAIL(documents, documentsOf(op.getDocuments()));
+  VIEW_OR_FAIL(out, write(op.getResult(), heads));
+  VIEW_OR_FAIL(lse, write(op.getLse(), sums));
   schedule::AttentionOp::create(
       builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), *q, *k, *v, viewOrNone(op.getDocuments()),
+      op.getTotalHeadsAttr(), *q, *k, *v, *documents,
       randomViews(op.getRandom()), *out, *lse);
   return success();
 }
 
 LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
-  VIEW_OR_FAIL(q, op.getQ());
-  VIEW_OR_FAIL(k, op.getK());
-  VIEW_OR_FAIL(v, op.getV());
-  VIEW_OR_FAIL(out, op.getResult());
-  VIEW_OR_FAIL(lse, op.getLse());
-  VIEW_OR_FAIL(dout, op.getGradient());
-  VIEW_OR_FAIL(dq, op.getDq());
-  VIEW_OR_FAIL(dk, op.getDk());
-  VIEW_OR_FAIL(dv, op.getDv());
+  Layout heads = separateLayout(4), sums = separateLayout(3);
+  VIEW_OR_FAIL(q, read(op.getQ(), heads));
+  VIEW_OR_FAIL(k, read(op.getK(), heads));
+  VIEW_OR_FAIL(v, read(op.getV(), heads));
+  VIEW_OR_FAIL(out, read(op.getResult(), heads));
+  VIEW_OR_FAIL(lse, read(op.getLse(), sums));
+  VIEW_OR_FAIL(dout, read(op.getGradient(), heads));
+  VIEW_OR_FAIL(documents, documentsOf(op.getDocuments()));
+  VIEW_OR_FAIL(dq, write(op.getDq(), heads));
+  VIEW_OR_FAIL(dk, write(op.getDk(), heads));
+  VIEW_OR_FAIL(dv, write(op.getDv(), heads));
   schedule::AttentionGradOp::create(
       builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
       op.getTotalHeadsAttr(), op.getDuplicatedAttr(), *q, *k, *v, *out, *lse,
-      *dout, viewOrNone(op.getDocuments()), randomViews(op.getRandom()), *dq,
-      *dk, *dv);
+      *dout, *documents, randomViews(op.getRandom()), *dq, *dk, *dv);
   return success();
 }
 
@@ -220,10 +229,14 @@ Value Lowering::viewOrNone(Value value) {
                : Value();
 }
 
+/// Ids are one dense run, and rows lie at one stride: those of the table, and
+/// one for each id.
 LogicalResult Lowering::lowerEmbedding(transformer::EmbeddingOp op) {
-  VIEW_OR_FAIL(table, op.getTable());
-  VIEW_OR_FAIL(ids, op.getIds());
-  VIEW_OR_FAIL(out, op.getResult());
+  int64_t idDims = tensorType(op.getIds()).getRank(),
+          rank = tensorType(op.getResult()).getRank();
+  VIEW_OR_FAIL(table, read(op.getTable(), rowsLayout(rank - idDims + 1, 1)));
+  VIEW_OR_FAIL(ids, read(op.getIds(), rowsLayout(idDims, 0)));
+  VIEW_OR_FAIL(out, write(op.getResult(), rowsLayout(rank, idDims)));
   schedule::EmbeddingOp::create(builder, op.getLoc(), sourceOf(op), i64(0),
                                 i64(2 * bytesOfType(op.getType())), *table,
                                 *ids, viewOrNone(op.getFirstRow()), *out);
@@ -231,12 +244,16 @@ LogicalResult Lowering::lowerEmbedding(transformer::EmbeddingOp op) {
 }
 
 LogicalResult Lowering::lowerEmbeddingGrad(transformer::EmbeddingGradOp op) {
-  VIEW_OR_FAIL(ids, op.getIds());
-  VIEW_OR_FAIL(gradient, op.getGradient());
+  int64_t idDims = tensorType(op.getIds()).getRank(),
+          rank = tensorType(op.getGradient()).getRank();
+  VIEW_OR_FAIL(ids, read(op.getIds(), rowsLayout(idDims, 0)));
+  VIEW_OR_FAIL(gradient, read(op.getGradient(), rowsLayout(rank, idDims)));
   FailureOr<Destination> destination = destinationOf(op.getResult());
   if (failed(destination))
     return failure();
-  Value table = Placement::view(builder, op.getLoc(), destination->place);
+  Layout rows = rowsLayout(rank - idDims + 1, 1);
+  Place place = writable(*destination, rows, op.getLoc());
+  Value table = Placement::view(builder, op.getLoc(), place);
   schedule::EmbeddingGradOp::create(
       builder, op.getLoc(), sourceOf(op), i64(0),
       i64(3 * bytesOfType(op.getGradient().getType())),
@@ -260,33 +277,6 @@ LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
   schedule::RotaryTableOp::create(
       atOnce, op.getLoc(), sourceOf(op), i64(0), i64(bytesOfValues(op)),
       op.getInverseFrequenciesAttr(), op.getScaleAttr(), views[0], views[1]);
-  return success();
-}
-
-/// Parts are written where they lie; before the first of them, what no part
-/// covers is set to zero.
-LogicalResult Lowering::zeroAround(Operation *producer) {
-  for (Operation *user : producer->getUsers()) {
-    auto op = dyn_cast<UnsliceOp>(user);
-    if (!op || !cleared.insert(user).second)
-      continue;
-    int64_t covered = 0, elements = tensorType(op.getResult()).getNumElements();
-    for (Value part : op.getParts())
-      covered += tensorType(part).getNumElements();
-    if (covered == elements)
-      continue;
-    FailureOr<Place> place = placement.of(op.getResult());
-    if (failed(place))
-      return failure();
-    // Rows may lie apart.
-    place->shape = {place->shape.front() * place->strides.front()};
-    place->strides = {1};
-    Value view = Placement::view(builder, op.getLoc(), *place);
-    FillOp::create(builder, op.getLoc(),
-                   builder.getStringAttr("zero around parts"), i64(0),
-                   i64(bytesOfType(op.getType())), builder.getF32FloatAttr(0),
-                   view);
-  }
   return success();
 }
 

@@ -1,5 +1,6 @@
 // From the step on tensors to one program on buffers: phases, order, state.
 #include "passes/schedule/LowerToSchedule.h"
+#include "lib/Analysis/SpecKey.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -27,15 +28,23 @@ Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes,
 
 /// Ops that stand for views, or for sums that products do in place.
 static bool isView(Operation *op) {
-  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp, UnsliceOp,
+  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp,
              AccumulateOp, func::ReturnOp>(op);
 }
 
 LogicalResult Lowering::lower(Operation *op) {
   if (isView(op))
     return success();
-  if (failed(zeroAround(op)))
+  if (auto unslice = dyn_cast<UnsliceOp>(op))
+    return lowerUnslice(unslice);
+  current = op;
+  if (failed(zeroAround(op)) || failed(lowerInstruction(op)))
     return failure();
+  copyBack();
+  return success();
+}
+
+LogicalResult Lowering::lowerInstruction(Operation *op) {
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return lowerCollective(collective);
   if (isa<mesh::CoordinateOp, mesh::ExtentOp>(op))
@@ -205,12 +214,12 @@ static LogicalResult checkFloat8(ProgramOp program, int64_t unit) {
         llvm::all_of(sizes, [&](int64_t size) { return size % unit == 0; }))
       return;
     allFit = false;
-    op.emitError() << "product '" << op.getSource() << "' of " << sizes[0]
-                   << " x " << sizes[1] << " by " << sizes[2]
-                   << " on a rank has FP8 operands, expected multiples of "
-                   << unit
-                   << "; split other dims, or set precision.matmul to "
-                      "\"compute\"";
+    emitError(analysis::ofSpec("precision.matmul", op.getLoc()))
+        << "product '" << op.getSource() << "' of " << sizes[0] << " x "
+        << sizes[1] << " by " << sizes[2]
+        << " on a rank has FP8 operands, expected multiples of " << unit
+        << "; split other dims, or set precision.matmul to "
+           "\"compute\"";
   });
   return success(allFit);
 }

@@ -26,16 +26,18 @@ public:
 
 private:
   ::mlir::LogicalResult lower(::mlir::Operation *op);
+  ::mlir::LogicalResult lowerInstruction(::mlir::Operation *op);
   ::mlir::LogicalResult lowerFused(transformer::FusedOp op);
   ::mlir::LogicalResult lowerProduct(const ProductParts &product);
   ::mlir::FailureOr<::mlir::Value> auxOf(const ProductParts &product,
-                                         const Place &lhs, const Place &rhs);
+                                         const Layout &layout);
+  ::mlir::FailureOr<::mlir::Value> flat(::mlir::Value value);
+  ::mlir::FailureOr<::mlir::Value> documentsOf(::mlir::Value documents);
   ::mlir::LogicalResult lowerAttention(transformer::AttentionOp op);
   ::mlir::LogicalResult lowerAttentionGrad(transformer::AttentionGradOp op);
   ::mlir::LogicalResult lowerEmbedding(transformer::EmbeddingOp op);
   ::mlir::LogicalResult lowerEmbeddingGrad(transformer::EmbeddingGradOp op);
   ::mlir::LogicalResult lowerRotaryTable(transformer::RotaryTableOp op);
-  ::mlir::LogicalResult zeroAround(::mlir::Operation *producer);
   ::mlir::LogicalResult lowerAssign(transformer::AssignOp op);
   ::mlir::LogicalResult lowerNumberOfPart(::mlir::Operation *op);
   Place numberOfPart(InputKind kind, ::mlir::ArrayAttr axes, int64_t size);
@@ -64,8 +66,28 @@ private:
   struct Destination {
     Place place;
     Accumulate accumulate;
+    StateKey key = {}; // of what it sets in the first microbatch
   };
   ::mlir::FailureOr<Destination> destinationOf(::mlir::Value value);
+
+  // A place with the loops that an instruction wants (LowerCopies.cpp): the
+  // tensor's own, else a copy's, from which what is written is copied back.
+  ::mlir::FailureOr<Place> readable(::mlir::Value value, const Layout &layout);
+  ::mlir::FailureOr<Place> writable(::mlir::Value value, const Layout &layout);
+  Place writable(Destination &destination, const Layout &layout,
+                 ::mlir::Location loc);
+  ::mlir::FailureOr<::mlir::Value> read(::mlir::Value value,
+                                        const Layout &layout);
+  ::mlir::FailureOr<::mlir::Value> write(::mlir::Value value,
+                                         const Layout &layout);
+  void copy(::mlir::Location loc, const Place &from, const Place &to);
+  void copyLoopsFrom(::mlir::Location loc, Place from, Place to,
+                     ::llvm::SmallVector<CopyLoop> loops);
+  void copyBack();
+  // Parts that are set into a whole.
+  ::mlir::LogicalResult zeroAround(::mlir::Operation *producer);
+  ::mlir::LogicalResult clear(transformer::UnsliceOp op);
+  ::mlir::LogicalResult lowerUnslice(transformer::UnsliceOp op);
   ::mlir::LogicalResult takeOver(::mlir::Value operand, ::mlir::Value result);
   void zeroAtStepStart(const Place &place, const ::llvm::Twine &what);
 
@@ -89,6 +111,14 @@ private:
       written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed; // and those that a step starts at zero
   ::llvm::DenseSet<::mlir::Operation *> cleared; // unslices whose gaps are zero
+  std::map<std::tuple<const void *, Layout::Dims, bool>, Place>
+      copies; // of what is read, by the order of dims and the pass
+  struct Back {
+    ::mlir::Location loc;
+    Place from, to;
+  };
+  std::vector<Back> backs;              // after the current instruction
+  ::mlir::Operation *current = nullptr; // that is lowered
   ::llvm::DenseMap<::mlir::Value, ::llvm::StringRef> reducedNames;
   ::llvm::StringMap<Place> reduced; // gradients as @update leaves them
   std::optional<Bucket> pending;

@@ -1,6 +1,5 @@
 // An einsum as a matrix product of 3-D views: letters fall into four groups
-// (batch, rows, columns, summed), and each group must be one loop, that is,
-// lie in each tensor like a single dim.
+// (batch, rows, columns, summed), and each group is one loop.
 #include "passes/schedule/Matmul.h"
 
 using namespace mlir;
@@ -8,58 +7,17 @@ using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 namespace {
-struct Loop {
-  int64_t size = 1, stride = 1;
-};
-
-/// The letters of `group` as one loop over `place`; none if they are scattered.
-std::optional<Loop> merge(StringRef group, StringRef term, const Place &place) {
-  Loop loop;
-  bool first = true;
-  for (char letter : llvm::reverse(group)) {
-    size_t at = term.find(letter);
-    int64_t size = place.shape[at], stride = place.strides[at];
-    if (size == 1)
-      continue;
-    if (!first && stride != loop.size * loop.stride)
-      return std::nullopt;
-    if (first)
-      loop.stride = stride;
-    first = false;
-    loop.size *= size;
-  }
-  return loop;
-}
-
 std::string lettersWhere(StringRef of, llvm::function_ref<bool(char)> keep) {
   std::string letters;
   llvm::copy_if(of, std::back_inserter(letters), keep);
   return letters;
 }
 
-/// A [batch, a, b] view of `place`.
-FailureOr<Place> threeDims(StringRef term, const Place &place, StringRef batch,
-                           StringRef a, StringRef b) {
-  Place result = place;
-  result.shape.clear();
-  result.strides.clear();
-  for (StringRef group : {batch, a, b}) {
-    std::optional<Loop> loop = merge(group, term, place);
-    if (!loop)
-      return failure();
-    result.shape.push_back(loop->size);
-    result.strides.push_back(loop->stride);
-  }
-  // A loop of one iteration may have any stride; row-major ones read best.
-  if (result.shape[2] == 1 && result.strides[1] != 1)
-    result.strides[2] = 1;
-  if (result.shape[1] == 1)
-    result.strides[1] =
-        std::max<int64_t>(result.shape[2] * result.strides[2], 1);
-  if (result.shape[0] == 1)
-    result.strides[0] = std::max(result.shape[1] * result.strides[1],
-                                 result.shape[2] * result.strides[2]);
-  return result;
+Layout::Dims dimsIn(StringRef term, StringRef letters) {
+  Layout::Dims dims;
+  for (char letter : letters)
+    dims.push_back(static_cast<int64_t>(term.find(letter)));
+  return dims;
 }
 } // namespace
 
@@ -89,9 +47,19 @@ std::optional<ProductParts> productOf(Operation *op) {
                                          : product.getAux()};
 }
 
-FailureOr<MatmulPlaces> matmulPlaces(const ProductParts &product,
-                                     const Place &lhs, const Place &rhs,
-                                     const Place &dst) {
+Place matrices(Place loops) {
+  ArrayRef<int64_t> shape = loops.shape;
+  MutableArrayRef<int64_t> strides = loops.strides;
+  if (shape[2] == 1 && strides[1] != 1)
+    strides[2] = 1;
+  if (shape[1] == 1)
+    strides[1] = strides[2] == 1 ? shape[2] : 1;
+  if (shape[0] == 1)
+    strides[0] = std::max(shape[1] * strides[1], shape[2] * strides[2]);
+  return loops;
+}
+
+FailureOr<MatmulLayouts> matmulLayouts(const ProductParts &product) {
   FailureOr<Equation> e = Equation::parse(product.equation);
   if (failed(e))
     return failure();
@@ -106,15 +74,18 @@ FailureOr<MatmulPlaces> matmulPlaces(const ProductParts &product,
       e->result, [&](char c) { return !in(e->lhs)(c) && in(e->rhs)(c); });
   std::string summed =
       lettersWhere(e->lhs, [&](char c) { return !in(e->result)(c); });
-  FailureOr<Place> l = threeDims(e->lhs, lhs, batch, rows, summed);
-  FailureOr<Place> r = threeDims(e->rhs, rhs, batch, summed, columns);
-  FailureOr<Place> d = threeDims(e->result, dst, batch, rows, columns);
-  if (failed(l) || failed(r) || failed(d))
-    return product.op->emitOpError()
-           << "is no single matrix product: in \"" << product.equation
-           << "\" the letters of its rows, columns or sums do not lie side by "
-              "side in memory";
-  return MatmulPlaces{*l, *r, *d};
+  auto layout = [](StringRef term, StringRef batch, StringRef a, StringRef b) {
+    return Layout{{dimsIn(term, batch), dimsIn(term, a), dimsIn(term, b)},
+                  {1, 2}};
+  };
+  MatmulLayouts layouts{layout(e->lhs, batch, rows, summed),
+                        layout(e->rhs, batch, summed, columns),
+                        layout(e->result, batch, rows, columns)};
+  if (!product.scales.empty()) { // of 8 bits: dense where it is summed
+    layouts.lhs.dense = {2};
+    layouts.rhs.dense = {1};
+  }
+  return layouts;
 }
 
 bool hasRowsOfItsOwn(const ProductParts &product, Value value) {

@@ -1,13 +1,13 @@
 // An einsum as a matrix product of 3-D views.
 #pragma once
 
-#include "passes/schedule/Placement.h"
+#include "passes/schedule/Layout.h"
 
 namespace meshwork::schedule {
 
 /// [batch, rows, sum] x [batch, sum, columns] -> [batch, rows, columns].
-struct MatmulPlaces {
-  Place lhs, rhs, dst;
+struct MatmulLayouts {
+  Layout lhs, rhs, dst;
 };
 
 /// A contract or a product, as they are lowered.
@@ -23,10 +23,11 @@ struct ProductParts {
 /// None of any other op.
 std::optional<ProductParts> productOf(::mlir::Operation *op);
 
-/// Fails, with an error at the op, when its tensors do not lie so.
-::mlir::FailureOr<MatmulPlaces> matmulPlaces(const ProductParts &product,
-                                             const Place &lhs, const Place &rhs,
-                                             const Place &dst);
+/// Fails where the equation is none.
+::mlir::FailureOr<MatmulLayouts> matmulLayouts(const ProductParts &product);
+/// The loops of one of these with the strides that libraries take: those of
+/// loops of one iteration are free.
+Place matrices(Place loops);
 
 /// Whether the last dim of `value`, an operand or a result, is a loop of its
 /// own there, so that its rows may lie apart.

@@ -94,6 +94,18 @@ Place Placement::persistent(StringRef name, BufferKind kind,
   return buffer(name, kind, true, shape, element);
 }
 
+Place Placement::temporary(const Place &place, ArrayRef<int64_t> order) {
+  auto shape =
+      llvm::map_to_vector(order, [&](int64_t dim) { return place.shape[dim]; });
+  Place result = buffer(("t" + Twine(numTemporaries++)).str(),
+                        BufferKind::activations, false, shape, place.element);
+  auto strides = result.strides;
+  result.shape = place.shape;
+  for (auto [dim, stride] : llvm::zip_equal(order, strides))
+    result.strides[dim] = stride;
+  return result;
+}
+
 int64_t Placement::groupSize(ArrayAttr axes) const {
   return mesh.product(llvm::to_vector(axes.getAsRange<StringAttr>()));
 }

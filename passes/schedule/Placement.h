@@ -59,6 +59,9 @@ public:
   /// A persistent buffer with row-major contents.
   Place persistent(::llvm::StringRef name, BufferKind kind,
                    ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+  /// A temporary like `place`, its dims from the outermost to the innermost in
+  /// `order`.
+  Place temporary(const Place &place, ::llvm::ArrayRef<int64_t> order);
 
   /// A view op of `place` at `builder`.
   static ::mlir::Value view(::mlir::OpBuilder &builder, ::mlir::Location loc,

@@ -47,8 +47,10 @@ public:
       begin = INT32_MAX;
     if (src.tensor.bytes() == 4)
       copy<uint32_t>(begin);
-    else
+    else if (src.tensor.bytes() == 2)
       copy<uint16_t>(begin);
+    else
+      copy<uint8_t>(begin);
   }
 
 private:

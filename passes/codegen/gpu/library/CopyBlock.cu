@@ -46,6 +46,8 @@ DEVICE_FUNCTION void meshwork_copy_block(const u8 *src, const i32 *first,
                          to);
   else if (wordBytes == 4)
     copy<u32>(src, begin, dst, index, rows, words, srcRows, from, to);
+  else if (wordBytes == 1)
+    copy<u8>(src, begin, dst, index, rows, words, srcRows, from, to);
   else
     copy<u16>(src, begin, dst, index, rows, words, srcRows, from, to);
 }
