@@ -1,5 +1,5 @@
 // Gradients of the primitive ops other than map and contract.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/HeadGradient.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -83,36 +83,50 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
   return result;
 }
 
-/// The gradient seed of the usual loss: a map that yields one.
-static bool isOne(Value value) {
+FloatAttr meshwork::transformer::knownScalar(Value value) {
   auto map = value.getDefiningOp<MapOp>();
-  if (!map)
-    return false;
-  auto constant = map.getBody()
-                      .front()
-                      .getTerminator()
-                      ->getOperand(0)
-                      .getDefiningOp<arith::ConstantOp>();
-  auto number =
-      constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
-  return number && number.getValue().isExactlyValue(1.0);
+  if (!map || tensorType(value).getRank() != 0)
+    return {};
+  llvm::DenseMap<Value, Attribute> known;
+  for (auto [input, argument] :
+       llvm::zip_equal(map.getInputs(), map.getBody().getArguments()))
+    if (auto source = input.getDefiningOp<MapOp>();
+        source && source.getInputs().empty())
+      known[argument] = knownScalar(input);
+  Block &body = map.getBody().front();
+  for (Operation &op : body.without_terminator()) {
+    auto operands = llvm::map_to_vector(
+        op.getOperands(), [&](Value operand) { return known.lookup(operand); });
+    SmallVector<OpFoldResult> results;
+    if (failed(op.fold(operands, results)) || results.size() != 1)
+      continue;
+    auto same = dyn_cast<Value>(results[0]);
+    known[op.getResult(0)] =
+        same ? known.lookup(same) : cast<Attribute>(results[0]);
+  }
+  Value yielded =
+      body.getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+  return dyn_cast_or_null<FloatAttr>(known.lookup(yielded));
+}
+
+HeadLossGradOp meshwork::transformer::withGradients(HeadLossOp op) {
+  OpBuilder builder(op);
+  auto fused = HeadLossGradOp::create(
+      builder, op.getLoc(), op.getLoss().getType(), op.getHidden().getType(),
+      op.getWeight().getType(), op.getHidden(), op.getWeight(), op.getTargets(),
+      Value(), Value(), Value(), op.getScaleAttr(),
+      builder.getI64IntegerAttr(0), ArrayAttr());
+  op.getLoss().replaceAllUsesWith(fused.getLoss());
+  return fused;
 }
 
 Gradients HeadLossOp::buildGradients(OpBuilder &builder, ValueRange gradients,
                                      ArrayRef<bool> needed) {
-  auto fused = HeadLossGradOp::create(
-      builder, getLoc(), getLoss().getType(), getHidden().getType(),
-      getWeight().getType(), getHidden(), getWeight(), getTargets(), Value(),
-      Value(), Value(), getScaleAttr(), builder.getI64IntegerAttr(0),
-      ArrayAttr());
-  // One op computes the loss and its gradients; uses before this point keep
-  // the plain op.
-  getLoss().replaceUsesWithIf(fused.getLoss(), [&](OpOperand &use) {
-    return fused->getBlock() == use.getOwner()->getBlock() &&
-           fused->isBeforeInBlock(use.getOwner());
-  });
+  HeadLossGradOp fused = withGradients(*this);
+  FloatAttr known = knownScalar(gradients[0]);
+  bool isOne = known && known.getValue().isExactlyValue(1);
   auto scaled = [&](Value value) -> Value {
-    if (isOne(gradients[0]))
+    if (isOne)
       return value;
     return buildMap(builder, getLoc(), value.getType(), {value, gradients[0]},
                     [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {

@@ -8,6 +8,7 @@
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitRecompute.h"
 #include "lib/Driver/Model.h"
+#include "lib/Driver/SpecErrors.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
@@ -103,6 +104,7 @@ private:
   }
 
   int runPhases() {
+    SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
       if (phase.name == "recompute" && failed(chooseRecompute()))
@@ -116,7 +118,12 @@ private:
         passes.printAsTextualPipeline(llvm::errs());
         llvm::errs() << "\n";
       }
-      if (failed(passes.run(model.module()))) {
+      bool fine = succeeded(passes.run(model.module()));
+      if (ofSpec.any()) {
+        llvm::sys::fs::remove(reproducerPath()); // nothing here to repair
+        return badSpec;
+      }
+      if (!fine) {
         llvm::errs() << "meshwork: error: " << options.model
                      << " does not compile (phase '" << phase.name
                      << "'); repeat with: meshwork-opt --run-reproducer "
@@ -192,6 +199,13 @@ private:
         spec, options.cpuCode, [&] { return module.emitError(); });
     if (failed(machines))
       return badSpec;
+    if (model.vocabulary() == 0) {
+      llvm::errs()
+          << "meshwork: error: " << options.model
+          << " has no embedding of %tokens and no head_loss, so nothing "
+             "says which tokens there are\n";
+      return badData;
+    }
     FailureOr<std::vector<char>> file = target::writePlan(
         module, spec, *machines,
         {options.model, model.text(), model.vocabulary(), origins});

@@ -20,6 +20,7 @@ public:
     text.alias("kv_heads", keys);
     text.alias("lse", {batch, heads, sequence});
     text.alias("ffn", inner);
+    text.maxPositions(m.maxPositions);
     text.rotary(m.rope.inverseFrequencies, m.rope.scale);
   }
 

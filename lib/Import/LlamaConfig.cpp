@@ -164,6 +164,9 @@ Llama readLlama(const Source &source, Config &config,
   m.attentionRate = config.rate("attention_dropout", 0);
   m.tied = config.boolean("tie_word_embeddings", false);
   readPadding(config, m);
+  m.maxPositions = config.isNull("max_position_embeddings")
+                       ? 0
+                       : config.size("max_position_embeddings");
   checkSizes(config, m);
   // Frequencies are a list in the model's text.
   constexpr int64_t largestHead = 65536;

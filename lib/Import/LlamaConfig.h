@@ -17,6 +17,7 @@ struct Llama {
   std::vector<int64_t> windows;   // of each layer; 0 sees all before
   std::optional<int64_t> padding; // a row of the embedding without gradient
   Rope rope;
+  int64_t maxPositions; // that it is made for; 0: not said
 };
 
 Llama readLlama(const Source &source, Config &config,

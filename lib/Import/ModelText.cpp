@@ -188,10 +188,13 @@ void ModelText::headLoss(const Value &hidden, const Value &weight) {
 }
 
 std::string ModelText::finish(const std::vector<std::string> &header) const {
-  std::string text;
+  std::string text, attributes;
   for (const std::string &line : header)
     text += "// " + line + "\n";
-  return text + aliases + "\nmodule @" + moduleName +
+  if (positions > 0)
+    attributes = " attributes {transformer.max_positions = " +
+                 std::to_string(positions) + " : i64}";
+  return text + aliases + "\nmodule @" + moduleName + attributes +
          " {\n  func.func @loss(%tokens: !tokens, %targets: !tokens) -> "
          "tensor<f32> {\n" +
          body + "  }\n}\n";

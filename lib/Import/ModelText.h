@@ -44,6 +44,8 @@ public:
 
   /// Gives the type of these dims a short name.
   void alias(const std::string &name, const Dims &dims);
+  /// Longer sequences are warned of; 0: none are.
+  void maxPositions(int64_t count) { positions = count; }
   /// A comment line, after an empty line.
   void comment(const std::string &text);
 
@@ -89,6 +91,7 @@ private:
   std::string moduleName, aliases, body, ropeText;
   std::map<std::string, std::string> aliasOfType;
   uint64_t parameters = 0;
+  int64_t positions = 0;
 };
 
 /// Digits that read back as the same number, in MLIR's form: "1.0e-05", "0.02".

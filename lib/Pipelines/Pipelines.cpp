@@ -46,7 +46,7 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   transform::BindPassOptions bind;
   bind.batch = int64_t{spec.batch.micro} * spec.dataParallel();
   bind.sequence = spec.batch.sequence;
-  bind.tokensPerStep = int64_t{spec.batch.global} * spec.batch.sequence;
+  bind.microbatches = spec.microbatches();
   passes.addPass(transform::createBindPass(bind));
   if (spec.batch.separateDocuments)
     passes.addPass(transform::createSeparateDocumentsPass());

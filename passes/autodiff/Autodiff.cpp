@@ -1,7 +1,7 @@
 // Reverse-mode differentiation of @loss, op by op from the last to the first.
 // A parameter's gradient is accumulated where each part of it appears, so that
 // none is kept longer than needed.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/HeadGradient.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/autodiff/Passes.h"
 
@@ -51,17 +51,17 @@ public:
     Value loss = terminator.getOperand(0);
     findActive();
     builder.setInsertionPoint(terminator);
-    gradients[loss] =
-        buildMap(builder, loss.getLoc(), loss.getType(), {},
-                 [](ImplicitLocOpBuilder &b, ValueRange) -> Value {
-                   return arith::ConstantOp::create(b, b.getF32FloatAttr(1));
-                 });
+    gradients[loss] = number(loss, builder.getF32FloatAttr(1));
     SmallVector<Operation *> forward;
     for (Operation &op : function.getBody().front().without_terminator())
       forward.push_back(&op);
     for (Operation *op : llvm::reverse(forward))
       if (failed(visit(op)))
         return failure();
+    // The others have no gradient, but are part of the loss.
+    for (auto head : llvm::make_early_inc_range(function.getOps<HeadLossOp>()))
+      if (!head.use_empty())
+        withGradients(head);
     AccumulateOp::create(builder, loss.getLoc(), StateKind::loss, "",
                          terminator.getOperand(0));
     terminator->setOperands({});
@@ -105,6 +105,16 @@ private:
       sum = merged;
     else
       sum = buildSum(builder, value.getLoc(), sum, gradient);
+    if (FloatAttr known = knownScalar(sum))
+      sum = number(value, known);
+  }
+
+  /// A scalar like `of`.
+  Value number(Value of, FloatAttr value) {
+    return buildMap(builder, of.getLoc(), of.getType(), {},
+                    [&](ImplicitLocOpBuilder &b, ValueRange) -> Value {
+                      return arith::ConstantOp::create(b, value);
+                    });
   }
 
   LogicalResult visit(Operation *op) {

@@ -1,9 +1,11 @@
 // The spec's rules and pins as shardings of what the step starts from.
+#include "lib/Analysis/SpecKey.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Rules.h"
 #include <optional>
+#include <set>
 
 using namespace mlir;
 namespace meshwork::sharding {
@@ -24,7 +26,9 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
           << "expected a function @microbatch; run -transformer-autodiff first";
       return signalPassFailure();
     }
-    given.emplace(&getContext(), [&] { return getOperation().emitError(); });
+    given.emplace(&getContext(), [&](const Twine &key) {
+      return emitError(analysis::ofSpec(key, getOperation().getLoc()));
+    });
     if (failed(given->readAxes(axes)))
       return signalPassFailure();
     bool fine = given->readRules(rules);
@@ -37,12 +41,15 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
     nameAll(microbatch);
     for (BlockArgument argument : microbatch.getArguments())
       fine &= succeeded(annotate(argument, microbatch));
+    std::vector<std::string> names;
     microbatch.walk([&](Operation *op) {
+      if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+        names.push_back(parameter.getName().str());
       if (isa<transformer::ParameterOp>(op) || isResidual(op))
         for (Value result : op->getResults())
           fine &= succeeded(annotate(result, op));
     });
-    fine &= given->checkPinsUsed();
+    fine &= given->checkPinsUsed(names);
     if (!fine)
       signalPassFailure();
   }
@@ -68,9 +75,9 @@ private:
         else if (size % left == 0)
           cuts[axis] = left, left = 1;
         else
-          fine = failed(indivisible(op, "kv_heads",
-                                    tensorType(op.getResult()).getDimSize(dim),
-                                    axis, size));
+          fine = succeeded(indivisible(
+              op, "shard.kv_heads", "kv_heads",
+              tensorType(op.getResult()).getDimSize(dim), axis.str(), size));
       }
     });
     SmallVector<StringAttr> parts;
@@ -103,15 +110,19 @@ private:
         parts.push_back(name);
   }
 
-  InFlightDiagnostic indivisible(Operation *op, StringRef dim, int64_t size,
-                                 const Twine &axis, int64_t ranks) {
+  /// Told once for each dim, size and axis: layers are alike.
+  LogicalResult indivisible(Operation *op, const std::string &key,
+                            StringRef dim, int64_t size,
+                            const std::string &axis, int64_t ranks) {
+    if (!told.insert({key, size, axis}).second)
+      return failure();
     int64_t below = std::min(ranks, size), above = ranks;
     while (size % below)
       --below;
     while (above <= size && size % above)
       ++above;
-    return op->emitOpError()
-           << "dim '" << dim << "' of size " << size
+    return emitError(analysis::ofSpec(key, op->getLoc()))
+           << nameOf(op) << ": dim '" << dim << "' of size " << size
            << " cannot be split over axis '" << axis << "' of size " << ranks
            << "; an axis of " << below
            << (above <= size && above != below ? " or " + std::to_string(above)
@@ -119,10 +130,16 @@ private:
            << " ranks would divide it";
   }
 
+  static std::string nameOf(Operation *op) {
+    auto parameter = dyn_cast<transformer::ParameterOp>(op);
+    return parameter ? "parameter '" + parameter.getName().str() + "'"
+                     : "'" + op->getName().getStringRef().str() + "'";
+  }
+
   /// Heads and samples come in whole numbers, equally many on each rank. Other
   /// dims may have short last blocks.
-  LogicalResult checkDim(Operation *op, StringRef dim, int64_t size,
-                         ArrayRef<StringAttr> parts) {
+  LogicalResult checkDim(Operation *op, const std::string &key, StringRef dim,
+                         int64_t size, ArrayRef<StringAttr> parts) {
     int64_t ranks = mesh.product(parts);
     if (size % ranks == 0 || !isCounted(dim))
       return success();
@@ -130,7 +147,7 @@ private:
     for (StringAttr part : parts)
       if (!llvm::is_contained(whole, mesh::wholeAxis(part.getValue())))
         whole.push_back(mesh::wholeAxis(part.getValue()));
-    return indivisible(op, dim, size, llvm::join(whole, ", "), ranks);
+    return indivisible(op, key, dim, size, llvm::join(whole, ", "), ranks);
   }
 
   /// Whether results of `op` are of the residual stream, which a rule splits.
@@ -176,7 +193,8 @@ private:
       llvm::erase_if(
           parts, [&](StringAttr part) { return !used.insert(part).second; });
       bool isReported = name.getValue() == "kv_heads" && !keyHeadsFit;
-      if (!isReported && failed(checkDim(at, name.getValue(), size, parts)))
+      if (!isReported && failed(checkDim(at, "shard." + name.str(),
+                                         name.getValue(), size, parts)))
         return failure();
       if (rule)
         noteAnnotation(value, dims.size(), parts, "shard." + rule->dim);
@@ -190,8 +208,8 @@ private:
 
   LogicalResult applyPin(transformer::ParameterOp parameter, const Pin &pin) {
     auto onError = [&] {
-      return parameter.emitOpError()
-             << "pin '" << pin.glob << "' of shard.tensor: ";
+      return emitError(analysis::ofSpec(pin.key, parameter.getLoc()))
+             << "pin '" << pin.glob << "' of " << nameOf(parameter) << ": ";
     };
     FailureOr<mesh::ShardingAttr> sharding =
         mesh::parseSharding(pin.text, &getContext(), onError);
@@ -208,9 +226,9 @@ private:
     bool fine = true;
     for (auto [i, dim] : llvm::enumerate(sharding->getDims())) {
       SmallVector<StringAttr> parts = partsOf(dim.getAxes(), onError, fine);
-      fine &=
-          succeeded(checkDim(parameter, dimsOf(type).getNames()[i].getValue(),
-                             type.getDimSize(i), parts));
+      fine &= succeeded(checkDim(parameter, pin.key,
+                                 dimsOf(type).getNames()[i].getValue(),
+                                 type.getDimSize(i), parts));
       noteAnnotation(parameter.getResult(), i, parts,
                      "shard.tensor " + pin.glob);
       dims.push_back(mesh::DimShardingAttr::get(
@@ -240,7 +258,8 @@ private:
       } else if (given->hasAxis(axis)) {
         appendParts(axis.getValue(), parts);
       } else {
-        onError() << "names axis " << axis << ", expected one of " << mesh;
+        onError() << "names axis " << axis << ", expected one of " << mesh
+                  << given->nearestAxis(axis.getValue());
         fine = false;
       }
     return parts;
@@ -249,6 +268,7 @@ private:
   std::optional<Rules> given;
   mesh::MeshAttr mesh;
   bool keyHeadsFit = true;
+  std::set<std::tuple<std::string, int64_t, std::string>> told;
 };
 } // namespace
 } // namespace meshwork::sharding

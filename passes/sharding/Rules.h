@@ -25,6 +25,7 @@ struct Rule {
 
 /// A parameter's pin: the whole sharding, as written.
 struct Pin {
+  std::string key; // of the spec: "shard.tensor[2]"
   llvm::StringRef glob, text;
   llvm::GlobPattern pattern;
   unsigned uses = 0;
@@ -35,7 +36,9 @@ struct Pin {
 /// Keeps references into the texts that it reads.
 class Rules {
 public:
-  using OnError = std::function<mlir::InFlightDiagnostic()>;
+  /// Takes the key of the spec that is to blame.
+  using OnError =
+      std::function<mlir::InFlightDiagnostic(const llvm::Twine &key)>;
   Rules(mlir::MLIRContext *context, OnError onError)
       : context(context), onError(std::move(onError)) {}
 
@@ -60,11 +63,14 @@ public:
   const Rule *ruleOf(llvm::StringRef dim) const;
   /// The first pin that names the parameter, which counts as a use of it.
   const Pin *pinOf(llvm::StringRef parameter);
-  /// Whether each pin was used; an error for each that was not.
-  bool checkPinsUsed() const;
+  /// Whether each pin was used; an error for each that was not, with the
+  /// nearest of `names`, those of all parameters.
+  bool checkPinsUsed(const std::vector<std::string> &names) const;
+  /// `; did you mean "tp"?`, or nothing.
+  std::string nearestAxis(llvm::StringRef name) const;
 
 private:
-  bool keepKnown(llvm::StringRef rule,
+  bool keepKnown(llvm::StringRef rule, llvm::StringRef dim,
                  llvm::SmallVectorImpl<llvm::StringRef> &axes) const;
 
   mlir::MLIRContext *context;

@@ -1,6 +1,7 @@
 // Gives the open dims their sizes. Names say which size, so one walk over all
 // types is enough.
 #include "dialects/transformer/Transformer.h"
+#include "lib/Analysis/SpecKey.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 
@@ -42,6 +43,22 @@ struct BindPass : impl::BindPassBase<BindPass> {
                                  tensor.getEncoding());
   }
 
+  /// A table of positions may be shorter than the spec's sequences.
+  LogicalResult checkPositions(SliceOp op) {
+    auto table = tensorType(op.getInput()), part = tensorType(op.getResult());
+    int64_t dim = dimsOf(table).find(op.getDimAttr());
+    if (dim < 0 || part.getRank() != table.getRank())
+      return success();
+    int64_t end = static_cast<int64_t>(op.getOffset()) + part.getDimSize(dim),
+            size = table.getDimSize(dim);
+    if (end <= size)
+      return success();
+    return emitError(analysis::ofSpec("batch.sequence", op.getLoc()))
+           << "found " << int64_t{sequence} << ", but the model has " << size
+           << " " << op.getDim() << "; expected at most "
+           << size - (end - sequence);
+  }
+
   LogicalResult bindValues(ValueRange values, Operation *at) {
     for (Value value : values) {
       Type type = bound(value.getType(), at);
@@ -52,21 +69,67 @@ struct BindPass : impl::BindPassBase<BindPass> {
     return success();
   }
 
+  static void divide(HeadLossOp loss, double count) {
+    loss.setScale(APFloat(loss.getScale().convertToDouble() / count));
+  }
+
+  /// Divides what @loss returns by the number of microbatches, so that their
+  /// sum is the step's mean. A number that heads can take in, they do.
+  void divideLoss(func::FuncOp function) {
+    auto count = static_cast<double>(microbatches);
+    Operation *end = function.getBody().front().getTerminator();
+    SmallVector<OpOperand *> terms = {&end->getOpOperand(0)};
+    while (!terms.empty()) {
+      OpOperand *term = terms.pop_back_val();
+      Value value = term->get();
+      Operation *op = value.getDefiningOp();
+      bool isSole = value.hasOneUse();
+      if (auto head = dyn_cast_or_null<HeadLossOp>(op); head && isSole)
+        divide(head, count);
+      else if (isa_and_nonnull<AddOp, SubOp>(op) && isSole)
+        for (OpOperand &operand : op->getOpOperands())
+          terms.push_back(&operand);
+      else
+        term->set(quotient(term->getOwner(), value, count));
+    }
+  }
+
+  static Value quotient(Operation *at, Value value, double count) {
+    OpBuilder builder(at);
+    return buildMap(
+        builder, value.getLoc(), value.getType(), value,
+        [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+          auto share = static_cast<float>(1 / count);
+          return arith::MulFOp::create(
+              b, x[0], arith::ConstantOp::create(b, b.getF32FloatAttr(share)));
+        });
+  }
+
+  bool isLoss(func::FuncOp function) {
+    return function.getName() == "loss" && function.getNumResults() == 1 &&
+           function.getResultTypes()[0] ==
+               RankedTensorType::get({}, Float32Type::get(&getContext()));
+  }
+
   LogicalResult bindFunction(func::FuncOp function) {
     WalkResult walk = function.walk([&](Operation *op) {
       if (failed(bindValues(op->getResults(), op)))
+        return WalkResult::interrupt();
+      if (auto slice = dyn_cast<SliceOp>(op);
+          slice && failed(checkPositions(slice)))
         return WalkResult::interrupt();
       for (Region &region : op->getRegions())
         for (Block &block : region)
           if (failed(bindValues(block.getArguments(), op)))
             return WalkResult::interrupt();
       if (auto loss = dyn_cast<HeadLossOp>(op))
-        loss.setScale(APFloat(loss.getScale().convertToDouble() /
-                              static_cast<double>(tokensPerStep)));
+        divide(loss, static_cast<double>(batch * sequence));
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())
       return failure();
+    if (isLoss(function) && microbatches > 1)
+      divideLoss(function);
     SmallVector<Type> results;
     for (Type type : function.getResultTypes())
       results.push_back(bound(type, function));
@@ -75,12 +138,24 @@ struct BindPass : impl::BindPassBase<BindPass> {
     return success();
   }
 
+  /// Rotary positions have no table, but a length that the model is made for.
+  void warnOfLength() {
+    auto most =
+        getOperation()->getAttrOfType<IntegerAttr>("transformer.max_positions");
+    if (most && sequence > most.getInt())
+      emitWarning(analysis::ofSpec("batch.sequence", getOperation().getLoc()))
+          << "found " << int64_t{sequence}
+          << ", but the model is made for at most " << most.getInt()
+          << " positions (max_position_embeddings)";
+  }
+
   void runOnOperation() override {
-    if (tokensPerStep <= 0) {
-      getOperation().emitError() << "tokens-per-step is " << tokensPerStep
+    if (microbatches <= 0) {
+      getOperation().emitError() << "microbatches is " << microbatches
                                  << ", expected a positive number";
       return signalPassFailure();
     }
+    warnOfLength();
     bool bound = true;
     for (auto function : getOperation().getOps<func::FuncOp>())
       bound &= succeeded(bindFunction(function));

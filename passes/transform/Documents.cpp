@@ -1,6 +1,7 @@
 // Keeps attention within documents: where each begins comes in as a third
 // argument, beside tokens and targets.
 #include "dialects/transformer/Transformer.h"
+#include "lib/Analysis/SpecKey.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 
@@ -33,13 +34,15 @@ struct SeparateDocumentsPass
     loss.walk([&](AttentionOp op) {
       if (op.getCausal())
         return op.getDocumentsMutable().assign(documents);
-      op.emitOpError("is not causal, and would see the documents that follow; "
-                     "set batch.documents to \"joined\"");
+      emitError(analysis::ofSpec("batch.documents", op.getLoc()))
+          << "attention is not causal, and would see the documents that "
+             "follow; set batch.documents to \"joined\"";
       fine = false;
     });
     if (fine && documents.use_empty()) {
-      loss.emitError("has no attention that documents could be separate for; "
-                     "set batch.documents to \"joined\"");
+      emitError(analysis::ofSpec("batch.documents", loss.getLoc()))
+          << "the model has no attention that documents could be separate for; "
+             "set batch.documents to \"joined\"";
       fine = false;
     }
     if (!fine)

@@ -7,13 +7,15 @@ def BindPass : Pass<"transformer-bind", "::mlir::ModuleOp"> {
   let summary = "Gives the open dims `batch` and `sequence` their sizes";
   let description = [{
     Before: dims named `batch` and `sequence` may be open (`?`). After: every
-    type is static, and every `head_loss` is scaled to a mean over the step.
+    type is static, every `head_loss` is scaled to a mean over the tokens of a
+    microbatch, and what `@loss` returns is divided by the microbatches of a
+    step, so that their sum is the mean.
     `tensor<?x?xi32, <batch, sequence>>` becomes `tensor<4x512xi32, ...>`.
   }];
   let options = [
     Option<"batch", "batch", "int64_t", "0", "sequences of one microbatch, over all data-parallel ranks">,
     Option<"sequence", "sequence", "int64_t", "0", "tokens of one sequence">,
-    Option<"tokensPerStep", "tokens-per-step", "int64_t", "1", "tokens that the loss is the mean of">];
+    Option<"microbatches", "microbatches", "int64_t", "1", "microbatches of a step">];
 }
 
 def SeparateDocumentsPass : Pass<"transformer-separate-documents", "::mlir::ModuleOp"> {

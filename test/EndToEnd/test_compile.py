@@ -1,5 +1,6 @@
 """What `meshwork compile` offers beside a plan."""
 import hashlib
+import json
 import pathlib
 import re
 import unittest
@@ -83,17 +84,76 @@ class Compile(unittest.TestCase):
                              phase)
 
     def test_a_failed_phase_leaves_a_reproducer(self):
-        # More tokens than the model has positions.
-        self.space.must("meshwork", "import", MODEL, "-o", "good.mlir")
+        # Two parameters of one name.
+        text = self.space.must("meshwork", "import", MODEL).stdout
+        self.space.write("bad.mlir", text.replace('"wpe.weight"', '"wte.weight"'))
         done = self.space.refuse(
             shell.DATA, ["meshwork-opt --run-reproducer again.mlir"], "meshwork", "compile",
-            "good.mlir", "--spec", SPEC, "--set", "batch.sequence=100000", "--reproducer",
-            "again.mlir", "-o", "none.mwplan")
+            "bad.mlir", "--spec", SPEC, "--reproducer", "again.mlir", "-o", "none.mwplan")
         self.assertFalse((self.space.path / "none.mwplan").exists())
         again = self.space.run("meshwork-opt", "--run-reproducer", "again.mlir")
         self.assertNotEqual(again.returncode, 0)
         first = next(line for line in done.stderr.splitlines() if "error:" in line)
         self.assertIn(first.split("error:", 1)[1].strip(), again.stderr)
+
+    def test_what_the_model_shows_is_told_at_the_line_of_the_spec(self):
+        self.space.write("bad.toml", """[mesh]
+axes = ["dp=2", "tp=3"]
+[batch]
+global = 4
+micro = 2
+sequence = 16
+[[shard.tensor]]
+name = "h.0.mlp.c_fc.wieght"
+dims = '[{}, {}]'
+[[shard.tensor]]
+name = "wpe.weight"
+dims = '[{"pt"}, {}]'
+""")
+        done = self.space.refuse(shell.SPEC, [
+            "bad.toml:2:8: error: shard.heads: parameter 'h.0.attn.c_attn.weight': dim 'heads' of size 4 cannot be "
+            "split over axis 'tp' of size 3",
+            "bad.toml:7:1: error: shard.tensor: no parameter is named 'h.0.mlp.c_fc.wieght'; did you mean "
+            '"h.0.mlp.c_fc.weight"?',
+            "bad.toml:10:1: error: shard.tensor: pin 'wpe.weight' of parameter 'wpe.weight': names axis \"pt\"",
+        ], "meshwork", "compile", MODEL, "--spec", "bad.toml", "-o", "x.mwplan")
+        self.assertEqual(done.stderr.count("error:"), 3, done.stderr)
+        self.space.refuse(shell.SPEC, [
+            f"--set batch.sequence=100000: error: batch.sequence: found 100000, but the model has"],
+            "meshwork", "compile", MODEL, "--spec", SPEC, "--set", "batch.sequence=100000", "-o", "x.mwplan")
+        self.assertFalse((self.space.path / "x.mwplan").exists())
+        self.assertFalse((self.space.path / "x.mwplan.reproducer.mlir").exists())
+
+    def losses(self, model, spec, name):
+        self.space.must("meshwork", "compile", model, "--spec", self.space.write(name + ".toml", spec), "-o",
+                        name + ".mwplan")
+        self.space.must("meshwork-run", name + ".mwplan", "--data", "README.md", "--tokenizer", "bytes", "--steps", "3",
+                        "--lr", "1e-2", "--threads", "1", "--metrics", name + ".jsonl")
+        return [json.loads(line)["loss"] for line in self.space.read(name + ".jsonl").splitlines()]
+
+    def test_blocks_of_sequences_and_other_losses_train_as_on_one_rank(self):
+        """Between the tokens of two samples in a block lie those of other ranks."""
+        batch = "[batch]\nglobal = 8\nmicro = 4\nsequence = 16\n[precision]\ncompute = \"f32\"\n"
+        one = '[mesh]\naxes = []\n' + batch
+        text = self.space.must("meshwork", "import", MODEL).stdout
+        self.assertIn("return %loss", text)
+        squared = self.space.write("squared.mlir", text.replace(
+            "return %loss", "%square = transformer.mul %loss, %loss : tensor<f32>, tensor<f32> -> tensor<f32>\n"
+            "return %square"))
+        wholes = {model: self.losses(model, one, "one") for model in (MODEL, squared)}
+        # The mean of the squares of two microbatches, which are much alike.
+        self.assertAlmostEqual(wholes[squared][0] / wholes[MODEL][0] ** 2, 1, delta=1e-2)
+        for model, mesh in ((MODEL, '["x=2"]\n[shard]\nresidual_sequence = ["x"]'),
+                            (MODEL, '["tp=2"]\n[shard]\nvocab = []\nresidual_sequence = ["tp"]'),
+                            (squared, '["tp=2"]\n[shard]\nresidual_sequence = ["tp"]')):
+            with self.subTest(mesh):
+                found = self.losses(model, batch.replace("[batch]", f"[mesh]\naxes = {mesh}\n[batch]"), "many")
+                for a, b in zip(found, wholes[model], strict=True):
+                    self.assertAlmostEqual(a / b, 1, delta=1e-5)
+
+    def test_no_axes_are_one_rank(self):
+        self.compile("--set", "mesh.axes=[]", "-o", "one.mwplan")
+        self.space.must("meshwork-run", "one.mwplan", "--validate-only")
 
     def test_models_from_a_pipe(self):
         text = self.space.must("meshwork", "import", MODEL).stdout

@@ -9,7 +9,7 @@ using meshwork::transformer::StepInput;
 namespace meshwork::interpreter {
 
 static constexpr const char *bind =
-    "transformer-bind{batch=4 sequence=4 tokens-per-step=32}";
+    "transformer-bind{batch=4 sequence=4 microbatches=2}";
 
 std::string pipeline(const std::string &passes) {
   return std::string(bind) + "," + passes;
@@ -33,6 +33,52 @@ void setWeights(Program &program, mlir::StringRef function) {
   program.interpreter.inputs = {{StepInput::seed, 11},
                                 {StepInput::step, 3},
                                 {StepInput::first_sample, 8}};
+}
+
+const std::vector<std::pair<std::string, std::string>> &losses() {
+  static const std::string scalars =
+      " : tensor<f32>, tensor<f32> -> tensor<f32>\n";
+  static const std::vector<std::pair<std::string, std::string>> all = {
+      {"scaled",
+       R"(%loss = transformer.map ins(%the_head : tensor<f32>) -> tensor<f32> {
+        ^bb0(%of_map: f32):
+          %factor = arith.constant 0.3 : f32
+          %scaled = arith.mulf %of_map, %factor : f32
+          transformer.yield %scaled : f32
+        }
+)"},
+      {"squared", "%loss = transformer.mul %the_head, %the_head" + scalars},
+      {"two heads", "%loss = transformer.add %the_head, %half" + scalars},
+      {"less the product of both",
+       "%extra = transformer.mul %the_head, %half" + scalars +
+           "%loss = transformer.sub %the_head, %extra" + scalars},
+      {"with a penalty of a weight",
+       "%squares = transformer.mul %weight, %weight : !of_w, !of_w -> !of_w\n"
+       "%extra = transformer.reduce add %squares over <embed> : !of_w -> "
+       "tensor<f32>\n"
+       "%loss = transformer.add %extra, %the_head" +
+           scalars}};
+  return all;
+}
+
+std::string withLoss(const std::string &model, const std::string &weight,
+                     const std::string &loss) {
+  size_t head = model.find("%loss = transformer.head_loss"),
+         end = model.find("return %loss");
+  std::string line = model.substr(head + 5, end - head - 5), half = line;
+  half.replace(half.find("scale 1.0"), 9, "scale 0.5");
+  std::string tail = loss;
+  size_t made = model.find("%" + weight + " = "),
+         type = model.find(" : ", made) + 3;
+  std::string ofWeight = model.substr(type, model.find('\n', type) - type);
+  auto replace = [&](const std::string &from, const std::string &to) {
+    for (size_t i; (i = tail.find(from)) != std::string::npos;)
+      tail.replace(i, from.size(), to);
+  };
+  replace("!of_w", ofWeight);
+  replace("%weight", "%" + weight);
+  return model.substr(0, head) + "%the_head" + line + "%half" + half + tail +
+         model.substr(end);
 }
 
 void runMicrobatches(Program &program) {

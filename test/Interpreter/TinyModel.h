@@ -28,6 +28,14 @@ void setWeights(Program &program, mlir::StringRef function);
 /// Runs @microbatch twice, on other tokens, as a step of two microbatches does.
 void runMicrobatches(Program &program);
 
+/// Ends of @loss by name: what it may make of a head, of half of it, and of
+/// a weight.
+const std::vector<std::pair<std::string, std::string>> &losses();
+/// A model with one of these ends in the place of its own; `%weight` is one of
+/// its parameters of the dims <embed>.
+std::string withLoss(const std::string &model, const std::string &weight,
+                     const std::string &loss);
+
 inline constexpr const char *tinyModel = R"(
 #ff = #transformer.dims<ffn>
 #pe = #transformer.dims<positions, embed>

@@ -9,7 +9,7 @@
 // AXIS: error: axis is 'dp', expected a form like dp=2
 // SIZE: error: axis is 'dp=0', expected a form like dp=2
 // TWICE: error: axis "dp" occurs twice
-// GLOB: error: shard.tensor: 'a[' is no glob: invalid glob pattern, unmatched '['
+// GLOB: error: 'a[' is no glob: invalid glob pattern, unmatched '['
 // EMPTY: error: expected a function @microbatch; run -transformer-autodiff first
 
 // ALL: error: rule 'batch=data' names axis 'data', which the mesh does not have
@@ -19,24 +19,24 @@
 #kde = #transformer.dims<kv_heads, head_dim, embed>
 func.func @microbatch() {
   // The op, the dim, the axis, both sizes, and sizes that would do.
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it
+  // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'k': dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it
   %k = transformer.parameter "k" init <constant, 1.0> : tensor<2x2x8xf32, #kde>
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op dim 'heads' of size 8 cannot be split over axis 'tp' of size 3; an axis of 2 or 4 ranks would divide it
+  // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'q': dim 'heads' of size 8 cannot be split over axis 'tp' of size 3; an axis of 2 or 4 ranks would divide it
   %q = transformer.parameter "q" init <constant, 1.0> : tensor<8x2x8xf32, #hde>
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'a' of shard.tensor: '[{"tp"}, {"tp"}]': axis "tp" is used twice
+  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'a' of parameter 'a': '[{"tp"}, {"tp"}]': axis "tp" is used twice
   %a = transformer.parameter "a" init <constant, 1.0> : tensor<12x8xf32, #fe>
-  // ALL: [[#@LINE+2]]:{{.*}} error: 'transformer.parameter' op pin 'b' of shard.tensor: names axis "x", expected one of #mesh.mesh<"dp"=2, "tp"=3>
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'b' of shard.tensor: names axis "y"
+  // ALL: [[#@LINE+2]]:{{.*}} error: pin 'b' of parameter 'b': names axis "x", expected one of #mesh.mesh<"dp"=2, "tp"=3>
+  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'b' of parameter 'b': names axis "y"
   %b = transformer.parameter "b" init <constant, 1.0> : tensor<12x8xf32, #fe>
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'c' of shard.tensor: has 1 dims, expected 2 for 'tensor<12x8xf32
+  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'c' of parameter 'c': has 1 dims, expected 2 for 'tensor<12x8xf32
   %c = transformer.parameter "c" init <constant, 1.0> : tensor<12x8xf32, #fe>
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'd' of shard.tensor: makes a parameter partial
+  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'd' of parameter 'd': makes a parameter partial
   %d = transformer.parameter "d" init <constant, 1.0> : tensor<12x8xf32, #fe>
-  // ALL: [[#@LINE+1]]:{{.*}} error: 'transformer.parameter' op pin 'f2' of shard.tensor: names axis "z", expected one of
+  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'f2' of parameter 'f2': names axis "z", expected one of
   %f = transformer.parameter "f2" init <constant, 1.0> : tensor<12x8xf32, #fe>
   // Contradictory pins: the first one holds, so the second would be ignored.
   %e = transformer.parameter "e" init <constant, 1.0> : tensor<12x8xf32, #fe>
   return
 }
-// ALL: error: shard.tensor: no parameter is named 'none*'
-// ALL: error: shard.tensor: pin 'e' has no effect: all its parameters are pinned by 'e*' before it; the first pin of a parameter holds, so leave one out or move this one up
+// ALL: error: no parameter is named 'none*'
+// ALL: error: pin 'e' has no effect: all its parameters are pinned by 'e*' before it; the first pin of a parameter holds, so leave one out or move this one up

@@ -6,7 +6,7 @@
 module {
   func.func @loss(%tokens: !tokens, %targets: !tokens) {
     %x = transformer.parameter "x" init <normal, 0.0, 0.02> : !x
-    // expected-error@+1 {{is not causal, and would see the documents that follow; set batch.documents to "joined"}}
+    // expected-error@+1 {{attention is not causal, and would see the documents that follow; set batch.documents to "joined"}}
     %o, %lse = transformer.attention %x, %x, %x scale 0.5 : !x, !x, !x -> !x, !lse
     return
   }
@@ -16,7 +16,7 @@ module {
 
 !tokens = tensor<2x8xi32, #transformer.dims<batch, sequence>>
 module {
-  // expected-error@+1 {{has no attention that documents could be separate for}}
+  // expected-error@+1 {{the model has no attention that documents could be separate for}}
   func.func @loss(%tokens: !tokens, %targets: !tokens) {
     return
   }
