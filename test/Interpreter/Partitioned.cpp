@@ -1,8 +1,8 @@
 #include "Partitioned.h"
 
 #include "dialects/mesh/Mesh.h"
-#include "lib/Pipelines/Pipelines.h"
 #include "lib/Sharding/Reshard.h"
+#include "lib/Target/PlanWriter.h"
 #include "passes/sharding/Shardings.h"
 #include "passes/transform/Passes.h"
 
@@ -139,21 +139,12 @@ Compiled::Compiled(const std::string &model, const std::string &specText,
                    int64_t headChunk, const std::string &until) {
   spec::Result parsed = spec::parse(specText, "spec.toml");
   diagnostics = textOf(parsed.diagnostics);
-  if (!parsed.spec)
+  spec = parsed.spec;
+  if (!spec)
     return;
   program = std::make_unique<Program>(model);
   for (const pipelines::Phase &phase : pipelines::phases()) {
-    bool fine = program->apply([&](OpPassManager &passes) {
-      if (phase.name == "fuse") {
-        transform::ExpandHeadPassOptions options;
-        options.chunk = headChunk;
-        passes.addPass(transform::createExpandHeadPass(options));
-      }
-      phase.build(passes, *parsed.spec);
-      passes.addPass(pipelines::createGatePass(phase.name));
-    });
-    if (!fine) {
-      diagnostics += phase.name.str() + ": " + program->diagnostics;
+    if (!runPhase(phase, headChunk)) {
       program.reset();
       return;
     }
@@ -164,6 +155,33 @@ Compiled::Compiled(const std::string &model, const std::string &specText,
     if (phase.name == until)
       return;
   }
+}
+
+bool Compiled::runPhase(const pipelines::Phase &phase, int64_t headChunk) {
+  bool fine = program->apply([&](OpPassManager &passes) {
+    if (phase.name == "fuse") {
+      transform::ExpandHeadPassOptions options;
+      options.chunk = headChunk;
+      passes.addPass(transform::createExpandHeadPass(options));
+    }
+    phase.build(passes, *spec);
+    passes.addPass(pipelines::createGatePass(phase.name));
+  });
+  if (!fine)
+    diagnostics += phase.name.str() + ": " + program->diagnostics;
+  return fine;
+}
+
+bool Compiled::becomesPlan(uint32_t vocabulary) {
+  for (const pipelines::Phase &phase : pipelines::phases())
+    if ((phase.name == "schedule" || phase.name == "memory") &&
+        !runPhase(phase, 0))
+      return false;
+  program->diagnostics.clear();
+  bool fine = succeeded(target::checkPlan(program->module(), *spec,
+                                          {"model", "", vocabulary, {}}));
+  diagnostics += program->diagnostics;
+  return fine;
 }
 
 /// Before they are made local, which drops their shardings.

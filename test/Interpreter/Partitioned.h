@@ -7,6 +7,7 @@
 #pragma once
 
 #include "Harness.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Sharding/Sharding.h"
 
 #include <map>
@@ -32,6 +33,9 @@ struct Compiled {
            int64_t headChunk = 256, const std::string &until = "fuse");
 
   int64_t numRanks() const { return mesh.numRanks(); }
+  /// Goes on to a plan, all but its kernels' code. False, and why in
+  /// `diagnostics`, where that fails or the launcher would refuse it.
+  bool becomesPlan(uint32_t vocabulary);
 
   std::unique_ptr<Program> program;
   std::string diagnostics;
@@ -41,8 +45,10 @@ struct Compiled {
   std::vector<Layout> arguments;     // of @microbatch
 
 private:
+  bool runPhase(const pipelines::Phase &phase, int64_t headChunk);
   void readArguments();
   void readStates();
+  std::optional<spec::Spec> spec;
 };
 
 /// What a step starts from, global: of each microbatch the arguments, tokens

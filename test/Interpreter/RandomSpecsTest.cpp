@@ -39,7 +39,8 @@ void checkRefusal(const Compiled &compiled, const RandomSpec &spec) {
   EXPECT_TRUE(why.starts_with("spec.toml:") || why.starts_with("shard: "))
       << why << spec.text();
   bool named = false;
-  for (const char *word : {"shard.", "zero.", "mesh.axes", "axis '", "pin '"})
+  for (const char *word : {"shard.", "zero.", "mesh.axes", "axis '", "pin '",
+                           "no parameter is named '"})
     named |= why.find(word) != std::string::npos;
   EXPECT_TRUE(named) << why << spec.text();
 }
@@ -81,6 +82,27 @@ const StepResult &oneRank(const Model &model, const RandomSpec &spec) {
       entry->second = runStep(one, randomStep(one, vocabulary));
   }
   return entry->second;
+}
+
+/// A rank's block of several sequences has the other ranks' tokens between its
+/// own: products, and embeddings where their table is whole, read a copy.
+TEST(BlocksOfSequences, BecomePlans) {
+  const Model &model = models()[1];
+  for (const char *mesh :
+       {"[\"x=2\"]\n[shard]\nresidual_sequence = [\"x\"]\n",
+        "[\"tp=2\"]\n[shard]\nvocab = []\nresidual_sequence = [\"tp\"]\n"}) {
+    std::string batch = "[batch]\nglobal = 6\nmicro = 3\nsequence = 6\n"
+                        "[precision]\ncompute = \"f32\"\n";
+    Compiled one(model.text, "[mesh]\naxes = []\n" + batch),
+        many(model.text, batch + "[mesh]\naxes = " + mesh);
+    ASSERT_TRUE(one.program && many.program)
+        << one.diagnostics << many.diagnostics;
+    StepResult expected = runStep(one, randomStep(one, vocabulary));
+    EXPECT_EQ(
+        compareSteps(runStep(many, randomStep(many, vocabulary)), expected),
+        "");
+    EXPECT_TRUE(many.becomesPlan(vocabulary)) << many.diagnostics;
+  }
 }
 
 /// A tenth of the specs a test, so that ctest can share them out.

@@ -1,6 +1,7 @@
 // Every strategy means what one rank means: the loss, each gradient and each
 // updated weight, for each legal combination of axes.
 #include "TinyConfigs.h"
+#include "TinyModel.h"
 
 using namespace meshwork::interpreter;
 
@@ -99,6 +100,21 @@ TEST(Documents, AreThoseOfOneRank) {
                          expectedStep(models()[0].text, joined, 12), 1e-4),
             "")
       << "documents changed nothing";
+}
+
+/// A loss that is no sum over ranks, like a square, is computed from whole
+/// ones; one that is, is one.
+TEST(Losses, AreThoseOfOneRank) {
+  for (auto [name, loss] : losses()) {
+    SCOPED_TRACE(name);
+    std::string model =
+        withLoss(tinyLlama({.keyHeads = 2, .tied = true}), "norm_weight", loss);
+    for (const Strategy &strategy :
+         {Strategy{.dp = 4}, Strategy{.tp = 4},
+          Strategy{.tp = 2, .sequenceParallel = true},
+          Strategy{.fsdp = 2, .zero = 3, .zeroAxes = {"fsdp"}}, allAxes})
+      checkStrategy(model, strategy);
+  }
 }
 
 /// A key of [precision] that rounds: each strategy means what one rank means,
