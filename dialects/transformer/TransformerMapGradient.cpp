@@ -89,8 +89,8 @@ LogicalResult BodyAdjoint::visitUnary(Operation *op, Value g) {
     add(x, mul(g, sub(number(1), mul(y, y))));
   else if (isa<math::SqrtOp>(op))
     add(x, div(mul(g, number(0.5)), y));
-  else if (isa<math::RsqrtOp>(op)) // d x^(-1/2) = -1/2 x^(-3/2)
-    add(x, mul(mul(g, number(-0.5)), mul(y, mul(y, y))));
+  else if (isa<math::RsqrtOp>(op)) // -1/2 x^(-3/2); y^3 may leave f32's range
+    add(x, mul(mul(mul(g, number(-0.5)), y), mul(y, y)));
   else if (isa<math::ErfOp>(op)) // 2 / sqrt(pi) exp(-x^2)
     add(x, mul(g, mul(number(1.1283791670955126),
                       math::ExpOp::create(b, neg(mul(clone(x), clone(x)))))));

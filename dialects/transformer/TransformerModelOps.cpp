@@ -107,12 +107,22 @@ Value MulOp::decompose(OpBuilder &builder) {
   return decomposeBinary<arith::MulFOp>(*this, builder);
 }
 
+/// `x`, or `bound` where it is larger. A NaN stays.
+static Value atMost(ImplicitLocOpBuilder &b, Value x, double bound) {
+  Value isLarger = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x,
+                                         constant(b, bound));
+  return arith::SelectOp::create(b, isLarger, constant(b, bound), x);
+}
+
+/// x / 2 (1 + tanh(x (s + c x^2))). From x^2 = 100 on tanh is 1 to the last
+/// bit; unbounded, x^2 overflows and the derivative is 0 * inf.
 static Value geluTanh(ImplicitLocOpBuilder &b, Value x) {
-  Value cube = arith::MulFOp::create(b, arith::MulFOp::create(b, x, x), x);
-  Value inner = arith::AddFOp::create(
-      b, x, arith::MulFOp::create(b, cube, constant(b, 0.044715)));
-  Value t = math::TanhOp::create(
-      b, arith::MulFOp::create(b, inner, constant(b, std::sqrt(2.0 / M_PI))));
+  double scale = std::sqrt(2.0 / M_PI);
+  Value square = atMost(b, arith::MulFOp::create(b, x, x), 100);
+  Value slope = arith::AddFOp::create(
+      b, arith::MulFOp::create(b, square, constant(b, scale * 0.044715)),
+      constant(b, scale));
+  Value t = math::TanhOp::create(b, arith::MulFOp::create(b, x, slope));
   Value half = arith::MulFOp::create(b, x, constant(b, 0.5));
   return arith::MulFOp::create(b, half,
                                arith::AddFOp::create(b, t, constant(b, 1)));
@@ -126,16 +136,26 @@ static Value geluExact(ImplicitLocOpBuilder &b, Value x) {
                                arith::AddFOp::create(b, e, constant(b, 1)));
 }
 
+/// x / (1 + e^-x), by z = e^-|x|: 1 / (1 + z), or z / (1 + z) where x is
+/// negative. e^-x would overflow from x = -88.7 on, and its adjoint be 0 * inf.
 static Value silu(ImplicitLocOpBuilder &b, Value x) {
-  Value e = math::ExpOp::create(b, arith::NegFOp::create(b, x));
-  return arith::DivFOp::create(b, x,
-                               arith::AddFOp::create(b, e, constant(b, 1)));
+  Value one = constant(b, 1);
+  Value isNegative =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, constant(b, 0));
+  Value z = math::ExpOp::create(
+      b,
+      arith::SelectOp::create(b, isNegative, x, arith::NegFOp::create(b, x)));
+  Value sigmoid =
+      arith::DivFOp::create(b, arith::SelectOp::create(b, isNegative, z, one),
+                            arith::AddFOp::create(b, z, one));
+  return arith::MulFOp::create(b, x, sigmoid);
 }
 
+/// A NaN stays one.
 static Value relu(ImplicitLocOpBuilder &b, Value x) {
-  Value positive =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, constant(b, 0));
-  return arith::SelectOp::create(b, positive, x, constant(b, 0));
+  Value zero = constant(b, 0);
+  Value isOff = arith::CmpFOp::create(b, arith::CmpFPredicate::OLE, x, zero);
+  return arith::SelectOp::create(b, isOff, zero, x);
 }
 
 Value ActivateOp::decompose(OpBuilder &builder) {

@@ -39,10 +39,11 @@ struct ExpansionBuilder {
 
 /// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln(2) / 2.
 /// The low bits of x / ln 2 + 1.5 * 2^23 + 127 are n + 127, the exponent of
-/// 2^n. x is held in the range of n = -127, where that factor is 0, to n = 128,
-/// where it is infinite; so results from 2^127.5 on are infinite. A NaN passes
-/// both comparisons. e^r = 1 + r + r^2 q(r), q of degree 4 by Remez' exchange
-/// for the least relative error, 2.5e-8.
+/// 2^n. n is held between -127, where that factor is 0, and 127: r grows
+/// beyond, where e^r, with an error of 1e-5 up to r = ln 2, brings the rest and
+/// overflows when the result does. A NaN passes both comparisons.
+/// e^r = 1 + r + r^2 q(r), q of degree 4 by Remez' exchange for the least
+/// relative error, 2.5e-8.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ExpOp op,
@@ -51,10 +52,12 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
       return failure();
     ExpansionBuilder e{ImplicitLocOpBuilder(op.getLoc(), rewriter),
                        op.getType()};
-    Value x = e.limit(arith::CmpFPredicate::OGT, op.getOperand(), 88.7f);
-    x = e.limit(arith::CmpFPredicate::OLT, x, -88.0f);
-    Value magic = e.number(12583039.0f);
-    Value shifted = e.fma(x, e.number(1.44269504f), magic);
+    Value x = e.limit(arith::CmpFPredicate::OLT, op.getOperand(), -88.0f);
+    constexpr float magicNumber = 12583039.0f;
+    Value magic = e.number(magicNumber);
+    Value shifted =
+        e.limit(arith::CmpFPredicate::OGT,
+                e.fma(x, e.number(1.44269504f), magic), magicNumber + 127);
     Value n = arith::SubFOp::create(e.b, shifted, magic);
     Value r = e.fma(n, e.number(-0x1.62e430p-1f), x); // ln 2 in two parts
     r = e.fma(n, e.number(1.904654323e-9f), r);

@@ -12,8 +12,8 @@ namespace meshwork::target {
 namespace {
 
 /// e^x = 2^n 2^f with n = round(x / ln 2), |f| <= 1/2. As in CpuMath.cpp, the
-/// low bits of x / ln 2 + 1.5 * 2^23 + 127 are the exponent of 2^n, x is held
-/// where that is 0 to infinity, and a NaN passes both comparisons.
+/// low bits of x / ln 2 + 1.5 * 2^23 + 127 are the exponent of 2^n, n is held
+/// between -127 and 127, and a NaN passes both comparisons.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ExpOp op,
@@ -36,10 +36,12 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
       Value isBeyond = arith::CmpFOp::create(b, beyond, x, number(bound));
       return arith::SelectOp::create(b, isBeyond, number(bound), x);
     };
-    Value x = limit(arith::CmpFPredicate::OGT, op.getOperand(), 88.7f);
-    x = limit(arith::CmpFPredicate::OLT, x, -88.0f);
-    Value magic = number(12583039.0f), perLog2 = number(1.44269502f);
-    Value shifted = math::FmaOp::create(b, x, perLog2, magic);
+    Value x = limit(arith::CmpFPredicate::OLT, op.getOperand(), -88.0f);
+    constexpr float magicNumber = 12583039.0f;
+    Value magic = number(magicNumber), perLog2 = number(1.44269502f);
+    Value shifted =
+        limit(arith::CmpFPredicate::OGT,
+              math::FmaOp::create(b, x, perLog2, magic), magicNumber + 127);
     Value n = arith::SubFOp::create(b, shifted, magic);
     Value f = math::FmaOp::create(b, x, perLog2, arith::NegFOp::create(b, n));
     f = math::FmaOp::create(b, x, number(1.92596299e-8f),

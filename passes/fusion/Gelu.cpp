@@ -1,8 +1,8 @@
 // The gradient is what autodiff and canonicalization leave of it, some twenty
 // ops in no order to rely on. So a body is known by what it computes: it may
-// hold sums, products, quotients and tanh only, and agrees with the function
-// wherever it is asked. Such an expression that did so and were another one
-// would have as many roots.
+// hold sums, products, quotients, upper bounds and tanh only, and agrees with
+// the function wherever it is asked. Such an expression that did so and were
+// another one would have as many roots.
 #include "passes/fusion/Gelu.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -15,8 +15,17 @@ namespace {
 constexpr double scale = 0.79788456080286536, cube = 0.044715;
 /// Of f32 constants that stand for the two above.
 constexpr double tolerance = 1e-6;
-/// Beyond, the function is x or 0 to the last bit of f32.
-constexpr double farthest = 6, step = 0.17;
+
+/// From -6 to 6, and beyond, where the function is x or 0 to the last bit of
+/// f32.
+SmallVector<double> points() {
+  SmallVector<double> all;
+  for (double x = -6; x < 6; x += 0.17)
+    all.push_back(x);
+  for (double x : {8.0, 12.0, 40.0, 1e4, 1e15, 1e30})
+    all.append({x, -x});
+  return all;
+}
 
 double gelu(double x) {
   return x / 2 * (1 + std::tanh(scale * (x + cube * x * x * x)));
@@ -25,6 +34,13 @@ double gelu(double x) {
 double geluGradient(double x) {
   double t = std::tanh(scale * (x + cube * x * x * x));
   return (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * cube * x * x);
+}
+
+using Operands = llvm::function_ref<double(unsigned)>;
+std::optional<double> compare(arith::CmpFOp op, Operands x) {
+  if (op.getPredicate() == arith::CmpFPredicate::OGT)
+    return x(0) > x(1);
+  return std::nullopt;
 }
 
 /// The body's result for these arguments; none where it holds another op.
@@ -46,6 +62,8 @@ std::optional<double> evaluate(Block &body, ArrayRef<double> arguments) {
                       .Case([&](arith::DivFOp) { return x(0) / x(1); })
                       .Case([&](arith::NegFOp) { return -x(0); })
                       .Case([&](math::TanhOp) { return std::tanh(x(0)); })
+                      .Case([&](arith::CmpFOp op) { return compare(op, x); })
+                      .Case([&](arith::SelectOp) { return x(0) ? x(1) : x(2); })
                       .Default([](Operation *) { return std::nullopt; });
     if (!number)
       return std::nullopt;
@@ -76,10 +94,8 @@ bool isGelu(MapOp map) {
   if (!isFunction(map, 1))
     return false;
   Block &body = map.getBody().front();
-  for (double x = -farthest; x < farthest; x += step)
-    if (!isNear(evaluate(body, {x}), gelu(x)))
-      return false;
-  return true;
+  return llvm::all_of(
+      points(), [&](double x) { return isNear(evaluate(body, {x}), gelu(x)); });
 }
 
 std::optional<unsigned> inputOfGeluGradient(MapOp map) {
@@ -87,15 +103,15 @@ std::optional<unsigned> inputOfGeluGradient(MapOp map) {
     return std::nullopt;
   Block &body = map.getBody().front();
   for (unsigned input : {0u, 1u}) {
-    bool agrees = true;
-    for (double x = -farthest; agrees && x < farthest; x += step)
-      for (double gradient : {1.0, -0.625}) {
-        double arguments[2];
-        arguments[input] = x;
-        arguments[1 - input] = gradient;
-        agrees &= isNear(evaluate(body, arguments), gradient * geluGradient(x));
-      }
-    if (agrees)
+    auto agrees = [&](double x, double gradient) {
+      double arguments[2];
+      arguments[input] = x;
+      arguments[1 - input] = gradient;
+      return isNear(evaluate(body, arguments), gradient * geluGradient(x));
+    };
+    if (llvm::all_of(points(), [&](double x) {
+          return agrees(x, 1) && agrees(x, -0.625);
+        }))
       return input;
   }
   return std::nullopt;

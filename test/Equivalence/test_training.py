@@ -103,6 +103,21 @@ class Training(unittest.TestCase):
         wrong = {n: e for n, e in errors.items() if not e < F32}
         self.assertEqual(wrong, {}, "relative L2 errors")
 
+    def test_large_activations(self):
+        """Gates far beyond where e^-x overflows, and logits of thousands: loss and norm."""
+        for name, tensor, factor in (("llama", "mlp.gate_proj.weight", 300), ("llama", "lm_head.weight", 3000),
+                                     ("gpt2", "mlp.c_fc.weight", 300)):
+            with self.subTest(name, tensor=tensor):
+                config = configs.ALL[name]
+                weights = {n: (w.detach() * (factor if n.endswith(tensor) else 1)).requires_grad_()
+                           for n, w in models.random_weights(config, 37).items()}
+                ids = configs.corpus(config["vocab_size"])
+                run = self.space.train(self.plan(config), ids, 1, lr=0, init=self.space.save_weights(weights))
+                arrays = {n: w.detach().numpy() for n, w in weights.items()}
+                losses, norms, _ = oracle.train(config, arrays, ids, configs.BATCH, configs.SEQUENCE, [0.0])
+                self.assertAlmostEqual(run.losses[0] / losses[0], 1, delta=1e-4)
+                self.assertAlmostEqual(run.metrics[0]["grad_norm"] / norms[0], 1, delta=1e-3)
+
     def test_every_updated_weight(self):
         """One step: the weights are those AdamW makes of the written gradients."""
         for name, rate, clip, decay in (("gpt2", 1e-2, 1.0, 0.1), ("llama", 1e-2, 0.05, 0.3),

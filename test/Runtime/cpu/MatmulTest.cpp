@@ -4,6 +4,8 @@
 // roundoff u (2^-24) is off by at most K * K * u in any order, about
 // sqrt(K) * u * sqrt(K) in practice; the tests allow 4 * K * u. A bf16 result
 // adds half its spacing, 2^-9 relative to a value of at most K.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "test/Runtime/cpu/TestProgram.h"
@@ -109,6 +111,47 @@ void expectProduct(const Case &shape) {
           << "accumulate " << static_cast<int>(mode) << ", microbatch "
           << microbatch;
     }
+}
+
+double sigmoid(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+
+TEST(Matmul, GeluAndItsDerivativeOverTheWholeRange) {
+  Values x = {0};
+  for (int exponent = -125; exponent < 127; ++exponent)
+    for (double mantissa : {1.0, 1.3125, -1.0, -1.3125, 1.75, -1.75})
+      x.push_back(std::ldexp(mantissa, exponent));
+  auto count = static_cast<int64_t>(x.size());
+  for (bool isGradient : {false, true}) {
+    TestProgram program;
+    plan::MatmulT op;
+    op.epilogue = isGradient ? plan::Epilogue::gelu_grad : plan::Epilogue::gelu;
+    op.lhs = program.add(DType::f32, {1, count, 1},
+                         isGradient ? Values(x.size(), 1) : x);
+    op.rhs = program.add(DType::f32, {1, 1, 1}, {1});
+    op.dst = program.add(DType::f32, {1, count, 1});
+    op.aux = isGradient ? program.add(DType::f32, {1, count, 1}, x)
+                        : program.add(DType::f32, {1, count, 1});
+    absl::Status status = program.run(op);
+    ASSERT_TRUE(status.ok()) << status;
+    Values found = program.read(op.dst);
+    for (size_t i = 0; i < x.size(); ++i) {
+      double scale = 2 * std::sqrt(2 / M_PI), cube = 0.044715;
+      double u = scale * (x[i] + cube * x[i] * x[i] * x[i]);
+      double up = sigmoid(u), bend = up * sigmoid(-u);
+      double exact = x[i] * up;
+      if (isGradient)
+        exact = up + (bend == 0
+                          ? 0
+                          : x[i] * bend * scale * (1 + 3 * cube * x[i] * x[i]));
+      // 1 + tanh cancels where tanh is not -1 yet.
+      double near = std::abs(x[i]) < 16 ? 1 + x[i] * x[i] : 0;
+      EXPECT_LE(std::abs(found[i] - exact),
+                4e-7 * (std::abs(exact) + near) + 1e-38)
+          << (isGradient ? "slope" : "value") << " at " << x[i];
+    }
+  }
 }
 
 TEST(Matmul, OddSizes) {
