@@ -20,7 +20,8 @@ FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op,
   bool isLast = operand.hasOneUse() && operand.getDefiningOp() &&
                 !isa<transformer::ParameterOp, StateOp, SliceOp, mesh::SliceOp>(
                     operand.getDefiningOp());
-  if (isa<mesh::AllReduceOp>(op) && (isState || isLast))
+  bool isPart = llvm::any_of(result.getUsers(), llvm::IsaPred<UnsliceOp>);
+  if (isa<mesh::AllReduceOp>(op) && !isPart && (isState || isLast))
     return input;
   if (auto scatter = dyn_cast<mesh::ReduceScatterOp>(*op); scatter && isState) {
     int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);

@@ -73,6 +73,20 @@ class Sharded(Agreement):
             with self.subTest(model):
                 self.check_all(config, [layout for name, *layout in chosen if name == model])
 
+    def test_sequences_split_over_an_axis_of_nothing_else(self):
+        """Gradients of q, k and v are then cut to a rank's tokens before they are one tensor."""
+        weights = self.space.save_weights(self.random_weights(GPT2))
+        limits = self.gradient_limits(GPT2)
+        runs = []
+        for tp in (1, 2):
+            split = {name: ["tp"] for name in ("residual_sequence", "vocab")} | {"heads": [], "ffn": []}
+            text = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": ["dp=1", f"tp={tp}"]}, shard=split,
+                              optimizer={"epsilon": EPSILON})
+            runs.append(self.space.train(self.space.compile(GPT2, text), self.corpus, 1, lr=RATE, init=weights))
+        expected, found = (run.gradients for run in runs)
+        far = {n: np.linalg.norm(found[n] - expected[n]) / limits[n] for n in limits}
+        self.assertLess(max(far.values()), 1, max(far, key=far.get))
+
     def test_recompute_means_the_same(self):
         one = {"dp": 1, "fsdp": 1, "tp": 1}
         four = {"dp": 2, "fsdp": 1, "tp": 2}
