@@ -7,6 +7,8 @@
 #include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
+#include "lib/Spec/Spec.h"
+#include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
 #include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
@@ -60,6 +62,26 @@ std::string microbatchText(const plan::Plan &plan) {
       plan::separatesDocuments(plan) ? ", attention within documents" : "");
 }
 
+/// "f32 sums of 16 microbatches": what gradients are kept in.
+std::string gradientsText(const plan::Plan &plan) {
+  const plan::Program &program = *plan.programs()->Get(0);
+  const auto &parameters = orEmpty(program.parameters());
+  const plan::Sharded *gradient =
+      parameters.size() > 0 ? parameters.Get(0)->gradient() : nullptr;
+  if (!gradient || gradient->view() == plan::noView)
+    return "";
+  plan::DType type = program.views()->Get(gradient->view())->dtype();
+  std::string text =
+      absl::StrCat("\n  sums    gradients in ", plan::EnumNameDType(type));
+  if (plan.microbatches() == 1)
+    return text;
+  absl::StrAppend(&text, " over ", plan.microbatches(), " microbatches");
+  if (type == plan::DType::bf16)
+    absl::StrAppend(&text, ", an error of up to ",
+                    spec::percentOfBf16Sum(plan.microbatches()));
+  return text;
+}
+
 std::string header(const plan::Plan &plan) {
   uint64_t tokens = uint64_t{plan.global_batch()} * plan.sequence();
   return absl::StrCat(
@@ -68,8 +90,9 @@ std::string header(const plan::Plan &plan) {
       plan::EnumNameDType(plan.compute()), ", ", targetText(plan),
       "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
       " sequences of ", plan.sequence(), " tokens = ", tokens,
-      " tokens; on each rank ", microbatchText(plan), "\n  flops   ",
-      countText(plan.model_flops_per_step()), " a step of the model: ",
+      " tokens; on each rank ", microbatchText(plan), gradientsText(plan),
+      "\n  flops   ", countText(plan.model_flops_per_step()),
+      " a step of the model: ",
       countText(std::floor(plan.model_flops_per_step() /
                            static_cast<double>(tokens))),
       " a token\n  made by ", clean(plan.producer()), ", source ",

@@ -1,6 +1,7 @@
 #include "lib/Spec/Spec.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 #include <tuple>
 
@@ -169,6 +170,13 @@ uint32_t Spec::dataParallel() const {
 
 uint32_t Spec::microbatches() const {
   return batch.global / (batch.micro * dataParallel());
+}
+
+std::string percentOfBf16Sum(uint32_t count) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f %%",
+                std::min(100.0, 100.0 * (count - 1.0) / 512));
+  return text;
 }
 
 Result parse(std::string_view text, const std::string &filename,

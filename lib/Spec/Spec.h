@@ -72,8 +72,9 @@ struct Spec {
   std::vector<ShardRule> shard; // defaults included
   std::vector<TensorPin> pins;
   Zero zero;
-  Type compute = Type::bf16;        // weights and activations; masters are f32
-  Type gradients = Type::bf16;      // default: as compute
+  Type compute = Type::bf16;   // weights and activations; masters are f32
+  Type gradients = Type::bf16; // default: f32 sums of several microbatches,
+                               // else as compute
   std::string rounding = "nearest"; // nearest | stochastic: of bf16 weights
   bool fp8 = false; // products of linear layers multiply in 8 bits
   std::string recompute = "selective"; // none | selective | full | auto
@@ -101,6 +102,11 @@ struct Spec {
   /// Per optimizer step: global / (micro * dataParallel()), a whole number.
   uint32_t microbatches() const;
 };
+
+/// "2.9 %": how far a sum of `count` gradients, rounded to bf16 after each, may
+/// lie from the exact one: 2^-9 of the sum each time but the first, all of it
+/// at most.
+std::string percentOfBf16Sum(uint32_t count);
 
 struct Result {
   std::optional<Spec> spec; // absent when a diagnostic is an error

@@ -31,6 +31,8 @@ public:
       checkBatch();
     checkRecompute();
     checkTarget();
+    if (!hasErrors(diagnostics))
+      checkGradients();
   }
 
 private:
@@ -247,12 +249,29 @@ private:
     }
   }
 
-  void checkPrecision() {
+  void warn(const std::string &key, const std::string &message) {
+    error(key, message);
+    diagnostics.back().severity = Severity::warning;
+  }
+
+  /// Of a spec without errors: a step's microbatches are a whole number.
+  void checkGradients() {
+    uint32_t count = spec.microbatches();
     if (!given("precision.gradients"))
-      spec.gradients = spec.compute;
+      spec.gradients = count > 1 ? Type::f32 : spec.compute;
+    else if (spec.gradients == Type::bf16 && count > 1)
+      warn("precision.gradients",
+           "\"bf16\" rounds the sum of gradients after each of " +
+               std::to_string(count) + " microbatches, an error of up to " +
+               percentOfBf16Sum(count) +
+               "; without the line sums are f32, 2 bytes a parameter more");
+  }
+
+  void checkPrecision() {
     if (!sound({"precision.compute"}))
       return;
-    if (spec.compute == Type::f32 && spec.gradients == Type::bf16)
+    if (given("precision.gradients") && spec.compute == Type::f32 &&
+        spec.gradients == Type::bf16)
       error("precision.gradients",
             "found \"bf16\" with precision.compute \"f32\", expected \"f32\"");
     if (spec.compute == Type::f32 && spec.rounding == "stochastic")

@@ -18,15 +18,22 @@ struct FuseAccumulationsPass
         noted ? noted.getValue() : Type(Float32Type::get(&getContext()));
     SmallVector<AccumulateOp> accumulations;
     getOperation().walk([&](AccumulateOp op) {
-      if (!isa_and_nonnull<ContractOp, EmbeddingGradOp>(
-              op.getValue().getDefiningOp()) ||
-          !op.getValue().hasOneUse())
+      if (!addsUpItself(op.getValue()))
         accumulations.push_back(op);
     });
     for (AccumulateOp op : accumulations)
       rewrite(op, op.getKind() == StateKind::loss
                       ? Type(Float32Type::get(&getContext()))
                       : gradientType);
+  }
+
+  /// Whether what makes `value` can add it to what is there. A product that
+  /// adds to another sum cannot.
+  static bool addsUpItself(Value value) {
+    Operation *op = value.getDefiningOp();
+    auto contract = dyn_cast_or_null<ContractOp>(op);
+    return value.hasOneUse() && (isa_and_nonnull<EmbeddingGradOp>(op) ||
+                                 (contract && !contract.getBias()));
   }
 
   static Value sum(ImplicitLocOpBuilder &b, Value old, Value value) {

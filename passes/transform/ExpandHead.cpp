@@ -14,8 +14,16 @@ using namespace transformer;
 /// Chunks of one head.
 class HeadExpansion {
 public:
-  HeadExpansion(HeadLossGradOp op, int64_t chunk)
-      : op(op), b(op.getLoc(), op), chunk(chunk) {}
+  HeadExpansion(HeadLossGradOp op, int64_t chunk, int64_t roundedChunks)
+      : op(op), b(op.getLoc(), op), chunk(chunk) {
+    isAccumulated =
+        llvm::all_of(op.getDweight().getUsers(), llvm::IsaPred<AccumulateOp>);
+    Type kept = isAccumulated ? gradientType()
+                              : tensorType(op.getDweight()).getElementType();
+    sumsInF32 =
+        kept.isBF16() &&
+        countChunks(tensorType(op.getTargets()).getShape()) > roundedChunks;
+  }
 
   /// Replaces the op. Its hidden is [batch, sequence, embed] or [sequence,
   /// embed].
@@ -25,12 +33,7 @@ public:
     Value total = ReduceOp::create(b, Reduction::add, loss, dimsOf(loss));
     op.getLoss().replaceAllUsesWith(total);
     op.getDhidden().replaceAllUsesWith(dhidden);
-    if (sumOfChunks)
-      op.getDweight().replaceAllUsesWith(sumOfChunks);
-    else
-      for (Operation *accumulation :
-           llvm::make_early_inc_range(op.getDweight().getUsers()))
-        accumulation->erase();
+    finishWeightGradient();
     op.erase();
   }
 
@@ -60,19 +63,45 @@ private:
     return SliceOp::create(b, part, value, dim, offset);
   }
 
-  /// Splits along the first dim that leaves parts of at most `chunk` tokens.
-  Part rows(Chunk all) {
-    auto [hidden, targets, valid] = all;
-    ArrayRef<int64_t> shape = tensorType(targets).getShape();
-    int64_t tokens = tensorType(targets).getNumElements();
+  /// Parts of `step` entries of one dim.
+  struct Split {
+    size_t position;
+    int64_t step;
+  };
+  /// Along the first dim that leaves parts of at most `chunk` tokens; none
+  /// where all are no more.
+  std::optional<Split> splitOf(ArrayRef<int64_t> shape) const {
+    int64_t tokens = ShapedType::getNumElements(shape);
     if (tokens <= chunk)
-      return oneChunk(all);
-    unsigned position = 0;
+      return std::nullopt;
+    size_t position = 0;
     while (position + 1 < shape.size() && shape[position] == 1)
       ++position;
     int64_t perEntry = tokens / shape[position];
-    int64_t step =
-        std::max<int64_t>(1, std::min(chunk / perEntry, shape[position]));
+    return Split{position, std::max<int64_t>(
+                               1, std::min(chunk / perEntry, shape[position]))};
+  }
+
+  int64_t countChunks(ArrayRef<int64_t> shape) const {
+    std::optional<Split> split = splitOf(shape);
+    if (!split)
+      return 1;
+    auto ofPart = [&](int64_t size) {
+      SmallVector<int64_t> part(shape);
+      part[split->position] = size;
+      return countChunks(part);
+    };
+    int64_t size = shape[split->position], rest = size % split->step;
+    return size / split->step * ofPart(split->step) + (rest ? ofPart(rest) : 0);
+  }
+
+  Part rows(Chunk all) {
+    auto [hidden, targets, valid] = all;
+    ArrayRef<int64_t> shape = tensorType(targets).getShape();
+    std::optional<Split> split = splitOf(shape);
+    if (!split)
+      return oneChunk(all);
+    auto [position, step] = *split;
     StringAttr dim = dimsOf(targets).getNames()[position];
     SmallVector<Value> losses, gradients;
     SmallVector<int64_t> offsets;
@@ -164,20 +193,43 @@ private:
     return {loss, gradient};
   }
 
-  /// A gradient that is only accumulated is so by each chunk, where it is kept;
-  /// one that is used otherwise, reduced to a rank's part say, is summed first.
+  Type gradientType() {
+    auto noted = op->getParentOfType<ModuleOp>()->getAttrOfType<TypeAttr>(
+        "transformer.gradient_type");
+    return noted ? noted.getValue() : Type(b.getF32Type());
+  }
+
+  /// A gradient that is only accumulated is so by each chunk, where it is kept.
+  /// One that is used otherwise, reduced to a rank's part say, or that would be
+  /// rounded after each of many chunks, is summed first.
   void addWeightGradient(StringAttr equation, Value dlogits, Value hidden) {
-    SmallVector<Operation *> users(op.getDweight().getUsers());
-    bool isAccumulated = llvm::all_of(users, llvm::IsaPred<AccumulateOp>);
-    Value chunk = ContractOp::create(b, op.getWeight().getType(), equation,
-                                     dlogits, hidden, ValueRange(),
-                                     isAccumulated ? Value() : sumOfChunks);
-    if (!isAccumulated)
+    Type type = op.getWeight().getType();
+    if (sumsInF32)
+      type = withElement(type, b.getF32Type());
+    bool keepsSum = !isAccumulated || sumsInF32;
+    Value chunk =
+        ContractOp::create(b, type, equation, dlogits, hidden, ValueRange(),
+                           keepsSum ? sumOfChunks : Value());
+    if (keepsSum)
       sumOfChunks = chunk;
     else
-      for (Operation *user : users)
+      for (Operation *user : op.getDweight().getUsers())
         AccumulateOp::create(b, cast<AccumulateOp>(user).getKind(),
                              cast<AccumulateOp>(user).getName(), chunk);
+  }
+
+  void finishWeightGradient() {
+    Value sum = sumOfChunks;
+    if (!sum) {
+      for (Operation *accumulation :
+           llvm::make_early_inc_range(op.getDweight().getUsers()))
+        accumulation->erase();
+      return;
+    }
+    if (sumsInF32 && !isAccumulated)
+      sum = buildMap(b, op.getLoc(), op.getDweight().getType(), sum,
+                     [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
+    op.getDweight().replaceAllUsesWith(sum);
   }
 
   Part crossEntropy(Value logits, Value targets, Value valid,
@@ -214,12 +266,12 @@ private:
     Value loss =
         map(sum.getType(), {maximum, sum, targetLogit},
             [&](auto &i, auto &x) -> Value {
-              Value normalizer =
-                  arith::AddFOp::create(i, x[0], math::LogOp::create(i, x[1]));
+              // In this order large logits leave the logarithm its digits.
+              Value below = arith::SubFOp::create(i, x[0], x[2]);
+              Value nats =
+                  arith::AddFOp::create(i, below, math::LogOp::create(i, x[1]));
               return ofToken(i, x,
-                             arith::MulFOp::create(
-                                 i, arith::SubFOp::create(i, normalizer, x[2]),
-                                 number(i, scale)));
+                             arith::MulFOp::create(i, nats, number(i, scale)));
             });
     Value dlogits = map(
         full, {logits, maximum, sum, targets}, [&](auto &i, auto &x) -> Value {
@@ -260,7 +312,8 @@ private:
   HeadLossGradOp op;
   ImplicitLocOpBuilder b;
   int64_t chunk;
-  Value sumOfChunks; // of the weight's gradient, where it is not accumulated
+  bool isAccumulated, sumsInF32; // the weight's gradient
+  Value sumOfChunks;             // of it, where not each chunk is accumulated
 };
 
 struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
@@ -269,7 +322,7 @@ struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
     SmallVector<HeadLossGradOp> heads;
     getOperation().walk([&](HeadLossGradOp op) { heads.push_back(op); });
     for (HeadLossGradOp op : heads)
-      HeadExpansion(op, chunk).run();
+      HeadExpansion(op, chunk, roundedChunks).run();
   }
 };
 } // namespace

@@ -43,13 +43,20 @@ class Explain(unittest.TestCase):
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
         self.assertEqual((told["ranks"], told["programs"], told["bubble_fraction"]), (2, 1, 0))
 
-    def test_model_state_is_sixteen_bytes_a_parameter(self):
+    def test_model_state_in_bytes_a_parameter(self):
+        """Sixteen; in bf16 eighteen where gradients of two microbatches are summed, in f32."""
         count = gpt2_parameters(CONFIG)
         mixed, single = self.json("bf16.mwplan"), self.json("f32.mwplan")
         self.assertEqual(mixed["parameters"], count)
         memory = mixed["memory_per_rank_bytes"]
         self.assertEqual([memory[k] for k in ("weights", "gradients", "optimizer")],
+                         [2 * count, 4 * count, 12 * count])
+        self.assertIn("sums    gradients in f32 over 2 microbatches\n", self.explain("bf16.mwplan"))
+        self.space.must("meshwork", "compile", "examples/gpt2-tiny.json", "--spec", "examples/dp2.toml", "-o", "one.mwplan")
+        memory = self.json("one.mwplan")["memory_per_rank_bytes"]
+        self.assertEqual([memory[k] for k in ("weights", "gradients", "optimizer")],
                          [2 * count, 2 * count, 12 * count])
+        self.assertIn("sums    gradients in bf16\n", self.explain("one.mwplan"))
         memory = single["memory_per_rank_bytes"]
         self.assertEqual([memory[k] for k in ("weights", "gradients", "optimizer")],
                          [4 * count, 4 * count, 8 * count])

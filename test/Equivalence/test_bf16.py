@@ -62,6 +62,23 @@ class Bf16(unittest.TestCase):
             with self.subTest(name):
                 self.check_gradients(config)
 
+    def test_gradients_of_many_microbatches(self):
+        """Sums over 128 microbatches, against those of one: in f32 by default; a warning tells
+        what bf16 costs."""
+        config, ids, batch, sequence = configs.LLAMA, configs.corpus(), 128, 4
+        init = self.space.save_weights(models.random_weights(config, 17))
+
+        def gradients(micro, **precision):
+            plan = self.space.compile(config, tools.spec(batch, micro, sequence, precision={
+                "compute": "bf16", **precision}))
+            return self.space.train(plan, ids, 1, lr=0, init=init).gradients
+
+        one, many, rounded = gradients(batch, gradients="f32"), gradients(1), gradients(1, gradients="bf16")
+        off = {kind: max(oracle.relative_error(found[n], one[n]) for n in one)
+               for kind, found in (("default", many), ("bf16", rounded))}
+        self.assertLess(off["default"], 0.01)
+        self.assertGreater(off["bf16"], off["default"])
+
     def check_gradients(self, config):
         ids = configs.corpus()
         arrays = {n: w.detach().numpy()

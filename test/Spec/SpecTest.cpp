@@ -31,7 +31,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.dataParallel(), 2u);
   EXPECT_EQ(spec.microbatches(), 2u);
   EXPECT_EQ(spec.compute, Type::bf16);
-  EXPECT_EQ(spec.gradients, Type::bf16);
+  EXPECT_EQ(spec.gradients, Type::f32); // of two microbatches
   EXPECT_EQ(spec.rounding, "nearest");
   EXPECT_FALSE(spec.fp8);
   EXPECT_EQ(spec.optimizer.beta2, 0.95);
@@ -138,6 +138,23 @@ TEST(Spec, GradientsFollowCompute) {
   Spec spec = *read(smallest + "[precision]\ncompute = \"f32\"\n").spec;
   EXPECT_EQ(spec.compute, Type::f32);
   EXPECT_EQ(spec.gradients, Type::f32);
+}
+
+TEST(Spec, GradientsOfSeveralMicrobatchesAreSummedInF32) {
+  auto gradients = [](const std::vector<std::string> &settings) {
+    return read(smallest, settings).spec->gradients;
+  };
+  EXPECT_EQ(gradients({"batch.micro=4"}), Type::f32);
+  EXPECT_EQ(gradients({"batch.micro=8"}), Type::bf16);
+  Result rounded = read(smallest, {"batch.micro=1", "batch.global=2048",
+                                   "precision.gradients=bf16"});
+  EXPECT_EQ(rounded.spec->gradients, Type::bf16);
+  EXPECT_THAT(textOf(rounded.diagnostics),
+              HasSubstr("precision.gradients: \"bf16\" rounds the sum of "
+                        "gradients after each of 1024 microbatches, an error "
+                        "of up to 100.0 %"));
+  EXPECT_TRUE(read(smallest, {"batch.micro=8", "precision.gradients=bf16"})
+                  .diagnostics.empty());
 }
 
 TEST(Spec, CommandLineWinsOverTheFile) {

@@ -34,4 +34,14 @@ module attributes {transformer.gradient_type = bf16} {
     transformer.accumulate gradient "m", %p : tensor<8x8xf32, #transformer.dims<embed, out>>
     return
   }
+  // One that adds to a sum of its own does not.
+  // CHECK-LABEL: func.func @sum_of_products
+  func.func @sum_of_products(%x: tensor<4x8xf32, #se>, %y: tensor<4x8xf32, #transformer.dims<sequence, out>>, %s: tensor<8x8xf32, #transformer.dims<embed, out>>) {
+    // CHECK: %[[P:.*]] = transformer.contract
+    // CHECK: %[[NEW:.*]] = transformer.map ins(%{{.*}}, %[[P]]
+    // CHECK: transformer.assign{{ +}}gradient "m", %[[NEW]]
+    %p = transformer.contract "se,sf->ef" %x, %y bias %s : tensor<8x8xf32, #transformer.dims<embed, out>> : tensor<4x8xf32, #se>, tensor<4x8xf32, #transformer.dims<sequence, out>> -> tensor<8x8xf32, #transformer.dims<embed, out>>
+    transformer.accumulate gradient "m", %p : tensor<8x8xf32, #transformer.dims<embed, out>>
+    return
+  }
 }

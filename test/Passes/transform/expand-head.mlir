@@ -1,6 +1,7 @@
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=8" | FileCheck %s
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=3" | FileCheck %s --check-prefix=SUM
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=64" | FileCheck %s --check-prefix=WHOLE
+// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=3 rounded-chunks=2" | FileCheck %s --check-prefix=FEW
 
 #bse = #transformer.dims<batch, sequence, embed>
 #bs = #transformer.dims<batch, sequence>
@@ -39,4 +40,35 @@ func.func @returned(%h: tensor<6x4xf32, #se>, %w: tensor<32x4xf32, #ve>, %t: ten
   %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : tensor<6x4xf32, #se>, tensor<32x4xf32, #ve>, tensor<6xi32, #transformer.dims<sequence>>
       -> tensor<f32>, tensor<6x4xf32, #se>, tensor<32x4xf32, #ve>
   return %dw : tensor<32x4xf32, #ve>
+}
+
+// -----
+// A gradient that is kept in bf16 is rounded after few chunks, or the chunks are summed in f32.
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+module attributes {transformer.gradient_type = bf16} {
+  // SUM-LABEL: func.func @rounded
+  // FEW-LABEL: func.func @rounded
+  func.func @rounded(%h: tensor<6x4xbf16, #se>, %w: tensor<32x4xbf16, #ve>, %t: tensor<6xi32, #transformer.dims<sequence>>) -> tensor<6x4xbf16, #se> {
+    // SUM: %[[FIRST:.*]] = transformer.contract "av,az->vz" {{.*}} -> tensor<32x4xf32
+    // SUM-NOT: accumulate
+    // SUM: %[[BOTH:.*]] = transformer.contract "av,az->vz" {{.*}} bias %[[FIRST]]
+    // SUM: transformer.accumulate{{ +}}gradient "w", %[[BOTH]] : tensor<32x4xf32
+    // FEW-COUNT-2: transformer.accumulate{{ +}}gradient "w", %{{.*}} : tensor<32x4xbf16
+    %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : tensor<6x4xbf16, #se>, tensor<32x4xbf16, #ve>, tensor<6xi32, #transformer.dims<sequence>>
+        -> tensor<f32>, tensor<6x4xbf16, #se>, tensor<32x4xbf16, #ve>
+    transformer.accumulate gradient "w", %dw : tensor<32x4xbf16, #ve>
+    return %dh : tensor<6x4xbf16, #se>
+  }
+  // What ranks reduce is rounded once.
+  // SUM-LABEL: func.func @reduced
+  func.func @reduced(%h: tensor<6x4xbf16, #se>, %w: tensor<32x4xbf16, #ve>, %t: tensor<6xi32, #transformer.dims<sequence>>) -> tensor<32x4xbf16, #ve> {
+    // SUM: %[[FIRST:.*]] = transformer.contract "av,az->vz" {{.*}} -> tensor<32x4xf32
+    // SUM: %[[BOTH:.*]] = transformer.contract "av,az->vz" {{.*}} bias %[[FIRST]]
+    // SUM: %[[ROUNDED:.*]] = transformer.map ins(%[[BOTH]]
+    // SUM: return %[[ROUNDED]]
+    %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : tensor<6x4xbf16, #se>, tensor<32x4xbf16, #ve>, tensor<6xi32, #transformer.dims<sequence>>
+        -> tensor<f32>, tensor<6x4xbf16, #se>, tensor<32x4xbf16, #ve>
+    return %dw : tensor<32x4xbf16, #ve>
+  }
 }
