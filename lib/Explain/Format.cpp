@@ -1,9 +1,8 @@
 #include "lib/Explain/Format.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "meshwork/Text/Escape.h"
 #include <algorithm>
 
 namespace meshwork::explain {
@@ -47,12 +46,7 @@ std::string percentText(uint64_t part, uint64_t whole) {
 }
 
 std::string clean(std::string_view text) {
-  constexpr size_t longest = 400;
-  // Quotes do a terminal no harm, and shardings are full of them.
-  std::string result = absl::StrReplaceAll(
-      absl::Utf8SafeCHexEscape(std::string(text.substr(0, longest))),
-      {{"\\\"", "\""}, {"\\'", "'"}});
-  return text.size() > longest ? result + "..." : result;
+  return onOneLine(text, /*longest=*/400);
 }
 
 std::string clean(const flatbuffers::String *text, std::string_view missing) {

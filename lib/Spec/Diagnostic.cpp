@@ -39,8 +39,9 @@ std::string Location::text() const {
 }
 
 std::string Diagnostic::text() const {
-  return where.text() +
-         (severity == Severity::error ? ": error: " : ": warning: ") + message;
+  return onOneLine(where.text() +
+                   (severity == Severity::error ? ": error: " : ": warning: ") +
+                   message);
 }
 
 bool hasErrors(const Diagnostics &diagnostics) {
@@ -71,22 +72,6 @@ std::string suggestion(std::string_view found,
     }
   }
   return nearest ? "; did you mean " + quote(*nearest) + "?" : "";
-}
-
-std::string quote(std::string_view text) {
-  constexpr size_t shown = 120;
-  constexpr char digits[] = "0123456789abcdef";
-  std::string result = "\"";
-  for (char c : text.substr(0, shown)) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      result += {'\\', c};
-    else if (byte < 0x20 || byte == 0x7f)
-      result += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    else
-      result += c;
-  }
-  return result + (text.size() > shown ? "...\"" : "\"");
 }
 
 } // namespace meshwork

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "meshwork/Text/Escape.h"
+
 namespace meshwork {
 
 /// A place in a file, 1-based; line 0 is the file as a whole, and column 0 the
@@ -40,9 +42,5 @@ std::string textOf(const Diagnostics &diagnostics);
 /// edits, or nothing when none is near.
 std::string suggestion(std::string_view found,
                        const std::vector<std::string> &candidates);
-
-/// In double quotes, without what a terminal would obey, at most about 120
-/// bytes.
-std::string quote(std::string_view text);
 
 } // namespace meshwork

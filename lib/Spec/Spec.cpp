@@ -223,7 +223,7 @@ std::string printWithOrigins(const Result &result) {
   if (!result.spec)
     return "";
   return printKeys(*result.spec, [&](const Key &key) {
-    return "  # " + result.origins.at(key.path());
+    return "  # " + onOneLine(result.origins.at(key.path()));
   });
 }
 

@@ -3,6 +3,8 @@
 // before its checksum and structure are right.
 #include "runtime/core/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "meshwork/Text/Escape.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/PlanCheck.h"
 #include <cerrno>
@@ -66,7 +68,8 @@ absl::Status readAll(int fd, unsigned char *to, uint64_t bytes) {
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
-      return absl::InternalError(absl::StrCat("read: ", std::strerror(errno)));
+      return absl::UnavailableError(
+          absl::StrCat("cannot read: ", std::strerror(errno)));
     if (got == 0)
       return bad("truncated while it was read");
     to += got;
@@ -76,8 +79,11 @@ absl::Status readAll(int fd, unsigned char *to, uint64_t bytes) {
 }
 
 absl::Status named(const std::string &path, const absl::Status &status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("plan '", path, "': ", status.message()));
+  absl::Status result(status.code(), absl::StrCat("plan '", onOneLine(path),
+                                                  "': ", status.message()));
+  return status.code() == absl::StatusCode::kUnavailable
+             ? withExitCode(result, ExitCode::inputOutput)
+             : result;
 }
 } // namespace
 
@@ -137,7 +143,7 @@ PlanFile::open(const std::string &path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
     std::string text =
-        absl::StrCat("plan '", path, "': ", std::strerror(errno));
+        absl::StrCat("plan '", onOneLine(path), "': ", std::strerror(errno));
     return errno == EACCES || errno == EPERM ? absl::PermissionDeniedError(text)
                                              : absl::NotFoundError(text);
   }

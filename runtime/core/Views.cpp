@@ -1,5 +1,4 @@
 #include "runtime/core/Views.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "runtime/core/Axes.h"
 #include "runtime/core/Checked.h"
@@ -146,8 +145,8 @@ std::string describe(const ViewInfo &view) {
 }
 
 std::string quote(const flatbuffers::String *text) {
-  std::string cut = text ? text->str().substr(0, 80) : std::string();
-  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(cut), "\"");
+  return quote(text ? std::string_view(text->c_str(), text->size())
+                    : std::string_view());
 }
 
 } // namespace meshwork::runtime

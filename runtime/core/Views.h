@@ -4,6 +4,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "meshwork/Plan/Types.h"
+#include "meshwork/Text/Escape.h"
 #include <string>
 #include <vector>
 
@@ -51,7 +52,7 @@ bool isAligned(const flatbuffers::Vector<int64_t> *list);
 /// "f32[4,128]", for messages.
 std::string describe(const ViewInfo &view);
 
-/// `text` in quotes, control characters escaped, cut after 80 bytes.
+using meshwork::quote;
 std::string quote(const flatbuffers::String *text);
 
 } // namespace meshwork::runtime

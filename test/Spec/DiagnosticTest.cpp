@@ -31,6 +31,31 @@ TEST(Diagnostic, QuotesControlCharacters) {
   EXPECT_EQ(quote(std::string(1000, 'x')).size(), 125u);
 }
 
+TEST(Escape, LeavesNothingThatATerminalObeys) {
+  EXPECT_EQ(printable("a\tb\n\x1b]0;\a\r"), "a\tb\n\\x1b]0;\\x07\\r");
+  EXPECT_EQ(onOneLine("a\tb\n\x7f"), "a\\tb\\n\\x7f");
+  // C1's CSI as one byte and as UTF-8, a mark of direction, a line separator.
+  EXPECT_EQ(printable("\x9b[2J \xc2\x9b \xe2\x80\xae \xe2\x80\xa8"),
+            "\\x9b[2J \\xc2\\x9b \\xe2\\x80\\xae \\xe2\\x80\\xa8");
+}
+
+TEST(Escape, LeavesLettersOfUtf8) {
+  for (const char *text :
+       {"\xc3\xa9t\xc3\xa9", "\xe6\xa8\xa1\xe5\x9e\x8b", "\xf0\x9f\x98\x80"})
+    EXPECT_EQ(printable(text), text);
+  // Too long a form, half of a surrogate pair, beyond the last, cut off.
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(printable("\xe6\xa8"), "\\xe6\\xa8");
+  EXPECT_EQ(onOneLine("ab\xc3\xa9", 3), "ab...");
+}
+
+TEST(Diagnostic, IsOneLine) {
+  Diagnostic d{Severity::error, {"a\nb", 1, 0}, "unknown key \x1b[2J\n"};
+  EXPECT_EQ(d.text(), "a\\nb:1: error: unknown key \\x1b[2J\\n");
+}
+
 TEST(Size, ReadsUnits) {
   EXPECT_EQ(spec::parseSize("20 GiB"), uint64_t{20} << 30);
   EXPECT_EQ(spec::parseSize("512MB"), 512000000u);
