@@ -53,6 +53,10 @@ void setSharding(Value value, ShardingAttr sharding) {
 FailureOr<ShardingAttr>
 parseSharding(StringRef text, MLIRContext *context,
               function_ref<InFlightDiagnostic()> onError) {
+  constexpr size_t longest = 1024; // The parser calls itself for each bracket.
+  if (text.size() > longest)
+    return onError() << "has " << text.size() << " bytes, expected at most "
+                     << longest;
   std::string full = "#mesh.sharding<" + text.str() + ">", message;
   ShardingAttr sharding;
   {

@@ -8,14 +8,15 @@ namespace meshwork::importer {
 Config::Config(const Json &object, std::string filename, std::string prefix,
                Diagnostics &diagnostics)
     : object(object), filename(std::move(filename)), prefix(std::move(prefix)),
-      diagnostics(diagnostics) {}
+      diagnostics(diagnostics) {
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    members.emplace(object.keys[i], &object.items[i]);
+}
 
 const Json *Config::find(const std::string &key) {
   read.insert(key);
-  auto found = std::find(object.keys.begin(), object.keys.end(), key);
-  if (found == object.keys.end())
-    return nullptr;
-  return &object.items[static_cast<size_t>(found - object.keys.begin())];
+  auto found = members.find(key);
+  return found == members.end() ? nullptr : found->second;
 }
 
 bool Config::isNull(const std::string &key) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -60,6 +61,7 @@ private:
   const Json &object;
   std::string filename, prefix;
   Diagnostics &diagnostics;
+  std::map<std::string_view, const Json *> members;
   std::set<std::string> read;
 };
 

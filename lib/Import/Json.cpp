@@ -73,15 +73,14 @@ public:
 
   bool start_object(std::size_t) { return open(Json::Kind::object); }
   bool start_array(std::size_t) { return open(Json::Kind::array); }
-  bool end_object() { return close(); }
+  bool end_object() {
+    refuseEqualKeys(stack.back().keys);
+    return close();
+  }
   bool end_array() { return close(); }
 
   bool key(std::string &name) {
-    std::vector<std::string> &keys = stack.back().keys;
-    if (std::find(keys.begin(), keys.end(), name) != keys.end())
-      error({filename, 0, 0},
-            "has key " + quote(name) + " twice in one object; keep one");
-    keys.push_back(name);
+    stack.back().keys.push_back(std::move(name));
     return true;
   }
 
@@ -108,6 +107,14 @@ private:
   bool fail(const char *message, const std::string &digits) {
     error({filename, 0, 0}, message + digits.substr(0, 40));
     return false;
+  }
+  void refuseEqualKeys(const std::vector<std::string> &keys) {
+    std::vector<std::string_view> sorted(keys.begin(), keys.end());
+    std::sort(sorted.begin(), sorted.end());
+    auto equal = std::adjacent_find(sorted.begin(), sorted.end());
+    if (equal != sorted.end())
+      error({filename, 0, 0},
+            "has key " + quote(*equal) + " twice in one object; keep one");
   }
   bool add(Json node) {
     if (stack.empty())

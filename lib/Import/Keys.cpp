@@ -155,6 +155,8 @@ std::string neutralText(const MathKey &key) {
 } // namespace
 
 void checkOtherKeys(Config &config, const std::vector<std::string> &readKeys) {
+  constexpr size_t mostNamed = 50; // A wrong file has any number of them.
+  size_t unknown = 0;
   for (const std::string &key : config.unread()) {
     auto sameName = [&](const MathKey &known) { return key == known.name; };
     auto math =
@@ -172,9 +174,12 @@ void checkOtherKeys(Config &config, const std::vector<std::string> &readKeys) {
                  std::end(harmless);
     // A key of the family is unread only where an error stopped the reading.
     known |= std::find(readKeys.begin(), readKeys.end(), key) != readKeys.end();
-    if (!known)
+    if (!known && ++unknown <= mostNamed)
       config.warning(key, "unknown key, ignored" + suggestion(key, readKeys));
   }
+  if (unknown > mostNamed)
+    config.warning("...", std::to_string(unknown - mostNamed) +
+                              " more unknown keys, ignored");
 }
 
 } // namespace meshwork::importer

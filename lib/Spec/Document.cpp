@@ -25,10 +25,10 @@
 namespace meshwork::spec {
 namespace {
 
-// A spec is a page of text; this keeps a wrong file from being read for long.
-constexpr size_t maxBytes = 1 << 20;
 // Of an array in a message.
 constexpr size_t maxShown = 80;
+// A wrong file has any number of them; a spec has these many kinds twice over.
+constexpr size_t maxKeys = 500;
 
 Location locationOf(const toml::source_region &region,
                     const std::string &file) {
@@ -106,8 +106,9 @@ void place(Value &value, const Location &where) {
 
 /// The value of "key=value": TOML where it is TOML, else a string as it stands.
 Value overrideValue(const std::string &text, const std::string &argument) {
-  toml::parse_result parsed = toml::parse("v = " + text);
   Value value;
+  toml::parse_result parsed =
+      toml::parse(whyNotToml(text) ? "" : "v = " + text);
   if (parsed.succeeded() && parsed.table().size() == 1 &&
       parsed.table().contains("v")) {
     value = toValue(*parsed.table().get("v"), argument);
@@ -173,21 +174,23 @@ Document readDocument(std::string_view text, const std::string &filename,
                       const std::vector<std::string> &overrides,
                       Diagnostics &diagnostics) {
   Document document;
-  if (text.size() > maxBytes) {
-    diagnostics.push_back({Severity::error,
-                           {filename, 0, 0},
-                           "is " + std::to_string(text.size()) +
-                               " bytes, expected a spec of at most " +
-                               std::to_string(maxBytes)});
+  auto refuse = [&](Location where, std::string why) {
+    diagnostics.push_back({Severity::error, std::move(where), std::move(why)});
+  };
+  if (std::optional<std::string> why = whyNotToml(text)) {
+    refuse({filename, 0, 0}, *why);
     return document;
   }
   toml::parse_result parsed = toml::parse(text, filename);
   if (parsed.failed())
-    diagnostics.push_back(
-        {Severity::error, locationOf(parsed.error().source(), filename),
-         "is not TOML: " + std::string(parsed.error().description())});
+    refuse(locationOf(parsed.error().source(), filename),
+           "is not TOML: " + std::string(parsed.error().description()));
   else
     flatten(parsed.table(), "", filename, document);
+  if (document.size() > maxKeys)
+    refuse({filename, 0, 0}, "has " + std::to_string(document.size()) +
+                                 " keys, expected a spec of at most " +
+                                 std::to_string(maxKeys));
   for (const std::string &setting : overrides)
     applyOverride(setting, document, diagnostics);
   return document;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ struct Entry {
 /// Dotted path -> value. Tables stand in the map too, with kind table; a part
 /// of a path that is no bare TOML key is in quotes, so it equals no known key.
 using Document = std::map<std::string, Entry>;
+
+/// Why a text is not given to the TOML library, which calls itself for each
+/// level; nothing of what a spec may hold.
+std::optional<std::string> whyNotToml(std::string_view text);
 
 /// Appends to `diagnostics` what cannot be read.
 Document readDocument(std::string_view text, const std::string &filename,

@@ -1,5 +1,7 @@
 #include "test/Import/TestConfigs.h"
 
+#include <ctime>
+
 namespace meshwork::importer {
 namespace {
 
@@ -57,6 +59,17 @@ TEST(ImportErrors, Json) {
   std::string twice = errorsOf(R"({"a": 1, "a": 1, "b": {"c": 1, "c": 2}})");
   EXPECT_THAT(twice, HasSubstr("has key \"a\" twice"));
   EXPECT_THAT(twice, HasSubstr("has key \"c\" twice"));
+}
+
+TEST(ImportErrors, ManyKeysTakeTimeInProportion) {
+  std::string keys;
+  for (int i = 0; i < 200000; ++i)
+    keys += ", \"key" + std::to_string(i) + "\": " + std::to_string(i);
+  auto start = std::clock();
+  Result result = importConfig("{" + llamaKeys("llama") + keys + "}", "c.json");
+  EXPECT_TRUE(result.model);
+  EXPECT_THAT(textOf(result.diagnostics), HasSubstr("199950 more unknown"));
+  EXPECT_LT(std::clock() - start, 5 * CLOCKS_PER_SEC);
 }
 
 TEST(ImportErrors, ModelType) {

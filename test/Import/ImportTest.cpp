@@ -218,7 +218,7 @@ TEST(Import, HarmlessKeysPassUnknownOnesAreNamed) {
 
 TEST(Import, TheFileNameCannotEndTheComment) {
   Result result = importConfig("{" + gpt2Keys + "}", "a\nb");
-  EXPECT_THAT(*result.model, HasSubstr("imported from \"a\\x0ab\":"));
+  EXPECT_THAT(*result.model, HasSubstr("imported from \"a\\nb\":"));
 }
 
 } // namespace

@@ -1,0 +1,56 @@
+// What a text must not hold before it is parsed as TOML.
+#include "lib/Spec/Document.h"
+
+#include <algorithm>
+
+namespace meshwork::spec {
+namespace {
+
+// A spec is a page of text; this keeps a wrong file from being read for long.
+constexpr size_t maxBytes = 1 << 20;
+// A spec has 2 parts in a key, and an array of tables.
+constexpr int maxParts = 16, maxNesting = 16;
+
+/// The end of the string that opens at `at`. A newline ends it too: lines of a
+/// longer string are taken for keys, and are none that a spec has.
+size_t endOfString(std::string_view text, size_t at) {
+  char mark = text[at];
+  for (++at; at < text.size() && text[at] != mark && text[at] != '\n'; ++at)
+    if (text[at] == '\\' && mark == '"')
+      ++at;
+  return at;
+}
+
+} // namespace
+
+std::optional<std::string> whyNotToml(std::string_view text) {
+  constexpr std::string_view opening = "[{", closing = "]}", between = "=,\n";
+  if (text.size() > maxBytes)
+    return "is " + std::to_string(text.size()) +
+           " bytes, expected a spec of at most " + std::to_string(maxBytes);
+  int depth = 0, dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"' || c == '\'')
+      i = endOfString(text, i);
+    else if (c == '#')
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    else if (opening.find(c) != opening.npos)
+      dots = 0, ++depth;
+    else if (closing.find(c) != closing.npos)
+      dots = 0, depth -= depth > 0;
+    else if (between.find(c) != between.npos)
+      dots = 0;
+    else
+      dots += c == '.';
+    if (dots >= maxParts)
+      return "has a key of more than " + std::to_string(maxParts) +
+             " parts, expected at most 2";
+    if (depth > maxNesting)
+      return "nests brackets deeper than " + std::to_string(maxNesting) +
+             " levels";
+  }
+  return std::nullopt;
+}
+
+} // namespace meshwork::spec
