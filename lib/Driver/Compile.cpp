@@ -7,7 +7,9 @@
 #include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitRecompute.h"
+#include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
+#include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SpecErrors.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Import/Import.h"
@@ -17,6 +19,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/memory/Liveness.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -25,8 +28,6 @@ using namespace mlir;
 
 namespace meshwork::driver {
 namespace {
-
-constexpr uint64_t maxTextBytes = uint64_t{64} << 20;
 
 std::string textOf(ModuleOp module) {
   std::string text;
@@ -38,51 +39,33 @@ std::string textOf(ModuleOp module) {
 /// One run of `meshwork compile`.
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options) : options(options) {}
+  Compilation(const CompileOptions &options, const CompileTexts &texts)
+      : options(options), texts(texts) {}
 
   int run() {
-    if (!options.compileTo.empty() && !isPhase(options.compileTo)) {
-      llvm::errs() << "meshwork: error: --compile-to is '" << options.compileTo
-                   << "', expected ";
-      llvm::interleave(
-          pipelines::phases(), llvm::errs(),
-          [](const pipelines::Phase &p) { llvm::errs() << p.name; }, ", ");
-      llvm::errs() << "\n";
-      return usage;
-    }
     if (int code = readSpec(); code != ok || options.printConfig)
       return code;
-    if (int code = model.read(options.model, maxTextBytes); code != ok)
+    if (int code = readModel(); code != ok)
       return code;
     if (int code = runPhases(); code != ok)
       return code;
-    if (!options.compileTo.empty()) {
-      std::string text = textOf(model.module());
+    if (!options.compileTo.empty())
       return writeFile(options.output.empty() ? "-" : options.output,
-                       text.data(), text.size());
-    }
+                       textOf(model.module()));
     return emitPlan();
   }
 
 private:
-  static bool isPhase(StringRef name) {
-    return llvm::any_of(pipelines::phases(), [&](const pipelines::Phase &p) {
-      return p.name == name;
-    });
-  }
-
   int readSpec() {
-    int code = ok;
-    std::optional<std::string> text =
-        readFile(options.spec, maxTextBytes, code);
-    if (!text)
-      return code;
-    spec::Result result = spec::parse(*text, options.spec, options.overrides);
+    beginReading(options.spec, badSpec, texts.spec.size());
+    spec::Result result =
+        spec::parse(texts.spec, options.spec, options.overrides);
+    endReading();
     llvm::errs() << meshwork::textOf(result.diagnostics);
     if (!result.spec)
       return badSpec;
     if (options.printConfig)
-      llvm::outs() << spec::printWithOrigins(result);
+      return writeOut(spec::printWithOrigins(result));
     spec = *result.spec;
     origins = result.origins;
     if (!options.cpuCode.empty() && spec.device == spec::Device::cpu) {
@@ -94,13 +77,12 @@ private:
     return ok;
   }
 
-  std::string reproducerPath() const {
-    if (!options.reproducer.empty())
-      return options.reproducer;
-    return (options.output.empty() || options.output == "-"
-                ? std::string("meshwork")
-                : options.output) +
-           ".reproducer.mlir";
+  /// Leaves the limits of reading on until the first phase has looked at it.
+  int readModel() {
+    beginReading(options.model, badData, texts.model.size());
+    return isConfig(options.model)
+               ? model.importConfig(texts.model, options.model)
+               : model.readText(texts.model, options.model);
   }
 
   int runPhases() {
@@ -110,7 +92,8 @@ private:
       if (phase.name == "recompute" && failed(chooseRecompute()))
         return badData;
       PassManager passes(model.module()->getContext());
-      passes.enableCrashReproducerGeneration(reproducerPath());
+      passes.enableCrashReproducerGeneration(
+          reproducerTo(reproducerPath(options)));
       phase.build(passes, spec);
       passes.addPass(pipelines::createGatePass(phase.name));
       if (options.dumpPassPipeline) {
@@ -120,16 +103,18 @@ private:
       }
       bool fine = succeeded(passes.run(model.module()));
       if (ofSpec.any()) {
-        llvm::sys::fs::remove(reproducerPath()); // nothing here to repair
+        llvm::sys::fs::remove(
+            reproducerPath(options)); // nothing here to repair
         return badSpec;
       }
       if (!fine) {
         llvm::errs() << "meshwork: error: " << options.model
                      << " does not compile (phase '" << phase.name
                      << "'); repeat with: meshwork-opt --run-reproducer "
-                     << reproducerPath() << "\n";
+                     << reproducerPath(options) << "\n";
         return badData;
       }
+      endReading();
       noteTime(phase.name, start);
       if (int code = dump(number, phase.name); code != ok)
         return code;
@@ -167,16 +152,16 @@ private:
     if (options.dumpPhases.empty())
       return ok;
     if (std::error_code ec =
-            llvm::sys::fs::create_directories(options.dumpPhases)) {
-      llvm::errs() << "meshwork: error: cannot create " << options.dumpPhases
-                   << ": " << ec.message() << "\n";
-      return cannotCreate;
-    }
+            llvm::sys::fs::create_directories(options.dumpPhases))
+      return report(runtime::withExitCode(
+          absl::FailedPreconditionError(
+              quote(options.dumpPhases) +
+              ": cannot create the folder: " + ec.message()),
+          runtime::ExitCode::cannotCreate));
     SmallString<128> path(options.dumpPhases);
     llvm::sys::path::append(path,
                             llvm::formatv("{0}-{1}.mlir", number, phase).str());
-    std::string text = textOf(model.module());
-    return writeFile(path.str().str(), text.data(), text.size());
+    return writeFile(path.str().str(), textOf(model.module()));
   }
 
   /// Whether the plan keeps what [expect] promises.
@@ -216,31 +201,77 @@ private:
             checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes));
         code != ok)
       return code;
-    return writeFile(options.output, file->data(), file->size());
+    return writeFile(options.output, {file->data(), file->size()});
   }
 
   const CompileOptions &options;
+  const CompileTexts &texts;
   spec::Spec spec;
   target::Origins origins; // of the spec's keys
   Model model;
 };
+
+/// What is wrong with the options alone; an exit code.
+int checkOptions(const CompileOptions &options) {
+  ArrayRef<pipelines::Phase> phases = pipelines::phases();
+  auto isNamed = [&](const pipelines::Phase &phase) {
+    return phase.name == options.compileTo;
+  };
+  if (options.compileTo.empty() || llvm::any_of(phases, isNamed))
+    return ok;
+  std::vector<std::string> names;
+  for (const pipelines::Phase &phase : phases)
+    names.push_back(phase.name.str());
+  return report(absl::InvalidArgumentError(
+      "--compile-to is " + quote(options.compileTo) + ", expected " +
+      llvm::join(names, ", ") + suggestion(options.compileTo, names)));
+}
+
+int readTexts(const CompileOptions &options, CompileTexts &texts) {
+  int code = ok;
+  auto read = [&](const std::string &path, std::string &to) {
+    std::optional<std::string> text = readFile(path, code);
+    to = text.value_or("");
+  };
+  read(options.spec, texts.spec);
+  if (code == ok && !options.printConfig)
+    read(options.model, texts.model);
+  return code;
+}
+
+int checkOutputs(const CompileOptions &options) {
+  if (options.printConfig)
+    return ok;
+  for (const std::string &path : {options.output, options.reproducer})
+    if (int code = path.empty() ? ok : checkOutput(path); code != ok)
+      return code;
+  return ok;
+}
 } // namespace
 
 int compile(const CompileOptions &options) {
-  return Compilation(options).run();
+  CompileTexts texts;
+  for (int code : {checkOptions(options), checkOutputs(options)})
+    if (code != ok)
+      return code;
+  if (int code = readTexts(options, texts); code != ok)
+    return code;
+  int code = guarded([&] { return Compilation(options, texts).run(); });
+  if (code == internal)
+    leaveReproducer(options, texts);
+  return code;
 }
 
 int importModel(const std::string &config, const std::string &output) {
   int code = ok;
-  std::optional<std::string> json = readFile(config, maxTextBytes, code);
+  std::optional<std::string> json = readFile(config, code);
   if (!json)
     return code;
   importer::Result result = importer::importConfig(*json, config);
   llvm::errs() << meshwork::textOf(result.diagnostics);
   if (!result.model)
     return badData;
-  return writeFile(output.empty() ? "-" : output, result.model->data(),
-                   result.model->size());
+  return writeFile(output.empty() ? "-" : output, *result.model);
 }
 
 } // namespace meshwork::driver

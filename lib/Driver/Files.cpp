@@ -1,66 +1,97 @@
-// Files of the command line.
 #include "lib/Driver/Files.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/core/IoStatus.h"
+#include "runtime/io/Files.h"
+#include "runtime/io/Streams.h"
 
 namespace meshwork::driver {
+namespace {
 
-static llvm::raw_ostream &error() {
-  return llvm::errs() << "meshwork: error: ";
+absl::Status tooLong(const std::string &path, uint64_t bytes) {
+  return absl::DataLossError(absl::StrCat(quote(path), ": has ", bytes,
+                                          " bytes or more, at most ",
+                                          maxTextBytes, " are read"));
 }
 
-std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes,
-                                    int &code) {
-  uint64_t size = 0;
-  llvm::sys::fs::file_status status;
-  code = noInput;
-  if (path != "-") {
-    if (std::error_code ec = llvm::sys::fs::status(path, status)) {
-      error() << "cannot read " << path << ": " << ec.message() << "\n";
-      return std::nullopt;
-    }
-    if (llvm::sys::fs::is_directory(status)) {
-      error() << "cannot read " << path
-              << ": it is a folder, expected a file\n";
-      return std::nullopt;
-    }
-    size = status.getSize();
+absl::StatusOr<std::string> readIn() {
+  std::string text;
+  char buffer[1 << 16];
+  while (text.size() <= maxTextBytes) {
+    ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (got < 0 && errno != EINTR)
+      return absl::UnavailableError(
+          absl::StrCat("cannot read stdin: ", std::strerror(errno)));
+    if (got == 0)
+      return text;
+    text.append(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
   }
-  if (size <= maxBytes) {
-    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
-    if (!buffer) {
-      error() << "cannot read " << path << ": " << buffer.getError().message()
-              << "\n";
-      return std::nullopt;
-    }
-    size = (*buffer)->getBufferSize();
-    if (size <= maxBytes)
-      return (*buffer)->getBuffer().str();
-  }
-  code = badData;
-  error() << path << " has " << size << " bytes, at most " << maxBytes
-          << " are read\n";
-  return std::nullopt;
+  return tooLong("-", text.size());
 }
 
-int writeFile(const std::string &path, const char *data, size_t size) {
-  if (path == "-") {
-    llvm::outs().write(data, size);
-    llvm::outs().flush();
+absl::StatusOr<std::string> readWhole(const std::string &path) {
+  if (path == "-")
+    return readIn();
+  auto file = runtime::InputFile::open(path);
+  if (!file.ok())
+    return file.status();
+  if (file->size() > maxTextBytes)
+    return tooLong(path, file->size());
+  std::string text(file->size(), '\0');
+  absl::Status status = file->readAt(0, text.data(), text.size());
+  return status.ok() ? absl::StatusOr<std::string>(std::move(text)) : status;
+}
+
+absl::Status writeWhole(const std::string &path, std::string_view content) {
+  auto file = runtime::OutputFile::create(path);
+  if (!file.ok())
+    return file.status();
+  if (absl::Status status = file->write(content.data(), content.size());
+      !status.ok())
+    return status;
+  return file->commit();
+}
+
+} // namespace
+
+int report(const absl::Status &status) {
+  std::string text =
+      absl::StrCat(program_invocation_short_name,
+                   ": error: ", printable(std::string(status.message())), "\n");
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return runtime::exitCodeOf(status);
+}
+
+std::optional<std::string> readFile(const std::string &path, int &code) {
+  absl::StatusOr<std::string> text = readWhole(path);
+  code = text.ok() ? ok : report(runtime::fromIo(text.status()));
+  return text.ok() ? std::optional(std::move(*text)) : std::nullopt;
+}
+
+int checkOutput(const std::string &path) {
+  if (path == "-")
     return ok;
-  }
-  llvm::Error failed =
-      llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
-        stream.write(data, size);
-        return llvm::Error::success();
-      });
-  if (!failed)
-    return ok;
-  error() << "cannot write " << path << ": "
-          << llvm::toString(std::move(failed)) << "\n";
-  return cannotCreate;
+  auto file = runtime::OutputFile::create(path);
+  return file.ok() ? ok : report(runtime::fromIo(file.status()));
+}
+
+int writeFile(const std::string &path, std::string_view content) {
+  if (path == "-")
+    return writeOut(content);
+  absl::Status status = writeWhole(path, content);
+  return status.ok() ? ok : report(runtime::fromIo(status));
+}
+
+int writeOut(std::string_view content) {
+  absl::Status status = runtime::writeOut(content);
+  return status.ok() ? ok : report(runtime::fromIo(status));
 }
 
 } // namespace meshwork::driver

@@ -1,29 +1,49 @@
-// Files of the command line.
+// Files and messages of the command line.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "meshwork/Text/Escape.h"
 
 namespace meshwork::driver {
 
-/// Exit codes, as in sysexits(3).
-enum Exit {
-  ok = 0,
-  usage = 64,
-  badData = 65,
-  noInput = 66,
-  internal = 70,
-  cannotCreate = 73,
-  badSpec = 78
+/// Exit codes of the compiler's tools.
+enum Exit : int {
+  ok = static_cast<int>(runtime::ExitCode::ok),
+  usage = static_cast<int>(runtime::ExitCode::usage),
+  badData = static_cast<int>(runtime::ExitCode::badData),
+  noInput = static_cast<int>(runtime::ExitCode::noInput),
+  internal = static_cast<int>(runtime::ExitCode::internal),
+  noResources = static_cast<int>(runtime::ExitCode::noResources),
+  cannotCreate = static_cast<int>(runtime::ExitCode::cannotCreate),
+  inputOutput = static_cast<int>(runtime::ExitCode::inputOutput),
+  badSpec = static_cast<int>(runtime::ExitCode::config)
 };
 
-/// The contents of a file of at most `maxBytes`, or nothing after a message.
-/// "-" is stdin. `code` gets noInput or badData.
-std::optional<std::string> readFile(const std::string &path, uint64_t maxBytes,
-                                    int &code);
+/// Of every text that is read: no model and no spec comes near.
+inline constexpr uint64_t maxTextBytes = uint64_t{64} << 20;
 
-/// Writes a whole file or nothing: a temporary beside it, renamed. "-" is
-/// stdout. Prints a message and returns cannotCreate when it cannot.
-int writeFile(const std::string &path, const char *data, size_t size);
+/// Prints "meshwork: error: ..." with the name of the program, and returns the
+/// exit code for `status`, which is not ok.
+int report(const absl::Status &status);
+
+/// The contents of a regular file, or of stdin for "-", of at most
+/// `maxTextBytes`; nothing after a message. `code` gets the exit code.
+std::optional<std::string> readFile(const std::string &path, int &code);
+
+/// Whether `path` can be created, before much work is done for it. Creates
+/// nothing. Prints a message when not; returns an exit code.
+int checkOutput(const std::string &path);
+
+/// Writes a whole file, or leaves what is there; "-" is stdout. Prints a
+/// message when it cannot; returns an exit code.
+int writeFile(const std::string &path, std::string_view content);
+
+/// As writeFile to "-".
+int writeOut(std::string_view content);
 
 } // namespace meshwork::driver

@@ -1,20 +1,11 @@
 // What a plan says.
 #include "lib/Driver/Inspect.h"
 
-#include <cstdio>
-
+#include "lib/Driver/Files.h"
 #include "lib/Explain/Explain.h"
-#include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/PlanFile.h"
 
 namespace meshwork::driver {
-
-static int report(const absl::Status &status) {
-  std::fprintf(stderr, "meshwork: error: %.*s\n",
-               static_cast<int>(status.message().size()),
-               status.message().data());
-  return runtime::exitCodeOf(status);
-}
 
 static absl::StatusOr<std::string> tell(const plan::Plan &plan,
                                         const ExplainOptions &options) {
@@ -31,22 +22,16 @@ int explainPlan(const ExplainOptions &options) {
   if (!file.ok())
     return report(file.status());
   absl::StatusOr<std::string> text = tell((*file)->plan(), options);
-  if (!text.ok())
-    return report(text.status());
-  std::fputs(text->c_str(), stdout);
-  return std::fflush(stdout) == 0
-             ? 0
-             : static_cast<int>(runtime::ExitCode::inputOutput);
+  return text.ok() ? writeOut(*text) : report(text.status());
 }
 
 int verifyPlan(const std::string &path) {
   auto file = runtime::PlanFile::open(path);
   if (!file.ok())
     return report(file.status());
-  std::printf("%s: sound (checksum, structure, shapes, lives of buffers, order "
-              "of collectives)\n",
-              path.c_str());
-  return 0;
+  return writeOut(onOneLine(path) +
+                  ": sound (checksum, structure, shapes, lives of buffers, "
+                  "order of collectives)\n");
 }
 
 } // namespace meshwork::driver

@@ -2,9 +2,11 @@
 #include "lib/Driver/Model.h"
 
 #include "dialects/transformer/Transformer.h"
+#include "lib/Analysis/Nesting.h"
 #include "lib/Driver/Files.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Path.h"
 
@@ -18,23 +20,11 @@ DialectRegistry allDialects() {
   pipelines::registerDialects(registry);
   return registry;
 }
-
-/// The deepest nesting of brackets. The parser recurses, and dies of a deep
-/// enough file; no model comes near this bound.
-constexpr int maxDepth = 256;
-int deepestNesting(StringRef text) {
-  int depth = 0, deepest = 0;
-  for (char c : text) {
-    if (c == '(' || c == '[' || c == '{' || c == '<')
-      deepest = std::max(deepest, ++depth);
-    else if ((c == ')' || c == ']' || c == '}' || c == '>') && depth > 0)
-      --depth;
-    else if (c == '\n' && depth > 4 * maxDepth)
-      break;
-  }
-  return deepest;
-}
 } // namespace
+
+bool isConfig(llvm::StringRef path) {
+  return llvm::sys::path::extension(path) == ".json";
+}
 
 Model::Model() : context(allDialects()), handler(sources, &context) {
   context.loadAllAvailableDialects();
@@ -42,40 +32,28 @@ Model::Model() : context(allDialects()), handler(sources, &context) {
       false); // The message says it; a module does not fit a screen.
 }
 
-int Model::read(const std::string &path, uint64_t maxBytes) {
-  int code = ok;
-  std::optional<std::string> text = readFile(path, maxBytes, code);
-  if (!text)
-    return code;
-  if (llvm::sys::path::extension(path) == ".json") {
-    importer::Result result = importer::importConfig(*text, path);
-    llvm::errs() << textOf(result.diagnostics);
-    if (!result.model)
-      return badData;
-    source = *result.model;
-  } else {
-    source = std::move(*text);
-  }
-  return parse(path);
+int Model::importConfig(const std::string &json, const std::string &name) {
+  importer::Result result = importer::importConfig(json, name);
+  llvm::errs() << textOf(result.diagnostics);
+  return result.model ? readText(std::move(*result.model), name) : badData;
 }
 
 int Model::readText(std::string text, const std::string &name) {
   source = std::move(text);
-  return parse(name);
-}
-
-int Model::parse(const std::string &path) {
-  if (deepestNesting(source) > maxDepth) {
-    llvm::errs() << "meshwork: error: " << path
-                 << " nests brackets deeper than " << maxDepth
-                 << " levels; no model does\n";
-    return badData;
-  }
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(source, path),
+  std::optional<std::string> why = analysis::whyNotParsed(source);
+  if (isBytecode(llvm::MemoryBufferRef(source, name)))
+    why = "is MLIR bytecode, expected text, into which meshwork-opt turns it";
+  if (why)
+    return report(absl::DataLossError(quote(name) + ": " + *why));
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(source, name),
                              SMLoc());
   parsed = parseSourceFile<ModuleOp>(sources, &context);
   if (!parsed)
     return badData;
+  // Aliases of aliases are small until they are printed, as a message or a
+  // dump may do at any time from here on.
+  llvm::raw_null_ostream nowhere;
+  parsed->print(nowhere);
   findVocabulary();
   return ok;
 }

@@ -12,13 +12,16 @@
 
 namespace meshwork::driver {
 
+/// Whether a path names a config.json of Hugging Face, and no `.mlir`.
+bool isConfig(llvm::StringRef path);
+
+/// Reading is for `guarded`, between beginReading and endReading; `name` is for
+/// messages. Both return an exit code.
 class Model {
 public:
   Model();
-  /// Reads a `.mlir`, or imports a `.json`. Returns an exit code.
-  int read(const std::string &path, uint64_t maxBytes);
-
-  /// Parses text in the transformer dialect; `name` is for messages.
+  int importConfig(const std::string &json, const std::string &name);
+  /// Parses text in the transformer dialect.
   int readText(std::string text, const std::string &name);
 
   mlir::ModuleOp module() { return *parsed; }
@@ -28,7 +31,6 @@ public:
   uint32_t vocabulary() const { return numTokens; }
 
 private:
-  int parse(const std::string &path);
   void findVocabulary();
 
   mlir::MLIRContext context;

@@ -17,10 +17,10 @@ public:
   HeadExpansion(HeadLossGradOp op, int64_t chunkTokens, int64_t chunks,
                 int64_t roundedChunks)
       : op(op), b(op.getLoc(), op),
-        chunk(std::max(chunkTokens,
-                       llvm::divideCeilSigned(
-                           tensorType(op.getTargets()).getNumElements(),
-                           chunks))) {
+        chunk(std::max(
+            chunkTokens,
+            llvm::divideCeilSigned(tensorType(op.getTargets()).getNumElements(),
+                                   chunks))) {
     isAccumulated =
         llvm::all_of(op.getDweight().getUsers(), llvm::IsaPred<AccumulateOp>);
     Type kept = isAccumulated ? gradientType()

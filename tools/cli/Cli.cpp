@@ -64,7 +64,12 @@ std::optional<int> parse(CLI::App &app, int argc, char **argv) {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::Success &success) { // --help, --version
-    return app.exit(success);
+    std::ostringstream text;
+    app.exit(success, text);
+    absl::Status written = runtime::fromIo(runtime::writeOut(text.str()));
+    if (!written.ok())
+      std::cerr << app.get_name() << ": error: " << written.message() << "\n";
+    return runtime::exitCodeOf(written);
   } catch (const CLI::ParseError &error) {
     // An option that is misspelt may be the one that another error misses.
     std::string unknown = unknownOption(app);

@@ -1,49 +1,77 @@
 // Every pass and phase of Meshwork, and the upstream passes that it builds on.
+#include <mutex>
+
 #include "lib/Analysis/Nesting.h"
+#include "lib/Driver/Files.h"
+#include "lib/Driver/Guard.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "mlir/Bytecode/BytecodeReader.h"
-#include "mlir/Support/FileUtilities.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "runtime/io/Streams.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
+using namespace meshwork;
 
-/// As MlirOptMain, with a look at the text before the parser, which recurses.
-static LogicalResult run(StringRef input, StringRef output,
-                         DialectRegistry &registry,
-                         const MlirOptMainConfig &config) {
-  std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> text = openInputFile(input, &message);
-  std::unique_ptr<llvm::ToolOutputFile> result =
-      text ? openOutputFile(output, &message) : nullptr;
-  if (!result) {
-    llvm::errs() << message << "\n";
-    return failure();
+namespace {
+/// Ends the limits of reading before the first pass. Without any pass they hold
+/// to the end.
+struct EndOfReading : PassInstrumentation {
+  void runBeforePass(Pass *, Operation *op) override {
+    std::call_once(once, [&] {
+      while (Operation *parent = op->getParentOp())
+        op = parent;
+      // Aliases of aliases are small until they are printed.
+      op->print(llvm::nulls());
+      driver::endReading();
+    });
   }
-  if (!isBytecode(text->getMemBufferRef()) &&
-      meshwork::analysis::nestsDeeperThan(text->getBuffer(),
-                                          meshwork::analysis::maxNesting)) {
-    llvm::errs() << input << ": error: brackets nest deeper than "
-                 << meshwork::analysis::maxNesting << " levels\n";
-    return failure();
-  }
-  if (failed(MlirOptMain(result->os(), std::move(text), registry, config)))
-    return failure();
-  result->keep();
-  return success();
+  std::once_flag once;
+};
+} // namespace
+
+/// As MlirOptMain, which reads without bounds, parses without a look at the
+/// text, and writes to the output before it knows that it can.
+static int run(const std::string &input, const std::string &output,
+               DialectRegistry &registry, MlirOptMainConfig config) {
+  int code = driver::ok;
+  std::optional<std::string> text = driver::readFile(input, code);
+  if (!text)
+    return code;
+  std::unique_ptr<llvm::MemoryBuffer> buffer =
+      llvm::MemoryBuffer::getMemBuffer(*text, input == "-" ? "<stdin>" : input);
+  std::optional<std::string> why = analysis::whyNotParsed(*text);
+  if (why && !isBytecode(buffer->getMemBufferRef()))
+    return driver::report(absl::DataLossError(quote(input) + ": " + *why));
+  driver::beginReading(input, driver::badData, text->size());
+  config.setPassPipelineSetupFn([setup = config](PassManager &passes) {
+    passes.addInstrumentation(std::make_unique<EndOfReading>());
+    return setup.setupPassPipeline(passes);
+  });
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  if (failed(MlirOptMain(stream, std::move(buffer), registry, config)))
+    return EXIT_FAILURE;
+  return driver::writeFile(output, result);
 }
 
-int main(int argc, char **argv) {
+static int runTool(int argc, char **argv) {
   DialectRegistry registry;
-  meshwork::pipelines::registerDialects(registry);
-  meshwork::pipelines::registerPassesAndPipelines();
-  llvm::InitLLVM init(argc, argv);
+  pipelines::registerDialects(registry);
+  pipelines::registerPassesAndPipelines();
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "Meshwork optimizer driver\n", registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
-    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
-  return asMainReturnCode(run(input, output, registry, config));
+    return failed(MlirOptMain(argc, argv, input, output, registry));
+  return run(input, output, registry, config);
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  runtime::startTool();
+  return driver::guarded([&] { return runTool(argc, argv); });
 }

@@ -1,13 +1,13 @@
 // meshwork compile | import | explain | verify: what a user types.
 #include "lib/Driver/Compile.h"
+#include "lib/Driver/Files.h"
 #include "lib/Driver/Inspect.h"
 #include "lib/Spec/Diagnostic.h"
+#include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
 
 namespace {
 using namespace meshwork::driver;
-
-constexpr int usageExit = 64;
 
 void addCompile(CLI::App &app, CompileOptions &options) {
   CLI::App *command =
@@ -76,14 +76,15 @@ bool namesCommand(const CLI::App &app, int argc, char **argv) {
   std::string expected;
   for (const std::string &name : names)
     expected += (expected.empty() ? "" : ", ") + name;
-  std::cerr << "meshwork: error: unknown command " << meshwork::quote(argv[1])
-            << ", expected one of: " << expected
-            << meshwork::suggestion(argv[1], names) << "\n";
+  report(absl::InvalidArgumentError(
+      "unknown command " + meshwork::quote(argv[1]) +
+      ", expected one of: " + expected + meshwork::suggestion(argv[1], names)));
   return false;
 }
 } // namespace
 
 int main(int argc, char **argv) {
+  meshwork::runtime::startTool();
   CLI::App app("A declarative graph compiler for parallel transformer training",
                "meshwork");
   app.require_subcommand(1);
@@ -101,7 +102,7 @@ int main(int argc, char **argv) {
       app.add_subcommand("verify", "Check a plan as the launcher does");
   verify->add_option("plan", plan, "a plan")->required();
   if (!namesCommand(app, argc, argv))
-    return usageExit;
+    return usage;
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
   if (import->parsed())

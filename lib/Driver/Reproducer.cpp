@@ -1,0 +1,67 @@
+#include "lib/Driver/Reproducer.h"
+
+#include "lib/Driver/Files.h"
+#include "lib/Driver/Model.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace meshwork::driver {
+namespace {
+
+class Reproducer : public mlir::ReproducerStream {
+public:
+  explicit Reproducer(std::string path) : path(std::move(path)), stream(text) {}
+  ~Reproducer() override { writeFile(path, text); }
+  llvm::StringRef description() override { return path; }
+  llvm::raw_ostream &os() override { return stream; }
+
+private:
+  std::string path, text;
+  llvm::raw_string_ostream stream;
+};
+
+/// For a shell, in one word.
+std::string word(llvm::StringRef text) {
+  constexpr llvm::StringLiteral plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=";
+  if (!text.empty() && text.find_first_not_of(plain) == llvm::StringRef::npos)
+    return text.str();
+  std::string result = "'";
+  for (char c : text)
+    result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+} // namespace
+
+std::string reproducerPath(const CompileOptions &options) {
+  if (!options.reproducer.empty())
+    return options.reproducer;
+  bool isStdout = options.output.empty() || options.output == "-";
+  return (isStdout ? "meshwork" : options.output) + ".reproducer.mlir";
+}
+
+mlir::ReproducerStreamFactory reproducerTo(const std::string &path) {
+  return [path](std::string &) { return std::make_unique<Reproducer>(path); };
+}
+
+void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {
+  std::string stem = reproducerPath(options);
+  if (llvm::StringRef(stem).ends_with(".mlir"))
+    stem.resize(stem.size() - 5);
+  std::string spec = stem + ".toml",
+              model = stem + (isConfig(options.model) ? ".json" : ".mlir");
+  if (writeFile(model, texts.model) != ok || writeFile(spec, texts.spec) != ok)
+    return;
+  std::string line = word(model) + " --spec " + word(spec);
+  for (const std::string &setting : options.overrides)
+    line += " --set " + word(setting);
+  if (!options.cpuCode.empty())
+    line += " --with-cpu-code " + word(options.cpuCode);
+  if (!options.compileTo.empty())
+    line += " --compile-to " + word(options.compileTo);
+  report(absl::InternalError(
+      "this is a fault of the compiler; repeat it with: meshwork compile " +
+      line + " -o " + word(stem + ".mwplan")));
+}
+
+} // namespace meshwork::driver

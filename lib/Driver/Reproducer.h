@@ -1,0 +1,26 @@
+// What repeats a compilation that failed.
+#pragma once
+
+#include <string>
+
+#include "lib/Driver/Compile.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace meshwork::driver {
+
+/// The texts that a compilation begins with.
+struct CompileTexts {
+  std::string spec, model;
+};
+
+/// Where a failed phase is written.
+std::string reproducerPath(const CompileOptions &options);
+
+/// Writes what a phase that fails leaves to `path`, whole or not at all.
+mlir::ReproducerStreamFactory reproducerTo(const std::string &path);
+
+/// Of an error inside the compiler: writes model and spec beside each other and
+/// prints the line that repeats it all.
+void leaveReproducer(const CompileOptions &options, const CompileTexts &texts);
+
+} // namespace meshwork::driver
