@@ -19,6 +19,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/memory/Liveness.h"
+#include "runtime/io/FileUses.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -34,6 +35,14 @@ std::string textOf(ModuleOp module) {
   llvm::raw_string_ostream stream(text);
   module.print(stream);
   return text;
+}
+
+std::string dumpPath(const CompileOptions &options, size_t number,
+                     StringRef phase) {
+  SmallString<128> path(options.dumpPhases);
+  llvm::sys::path::append(path,
+                          llvm::formatv("{0}-{1}.mlir", number, phase).str());
+  return path.str().str();
 }
 
 /// One run of `meshwork compile`.
@@ -158,10 +167,7 @@ private:
               quote(options.dumpPhases) +
               ": cannot create the folder: " + ec.message()),
           runtime::ExitCode::cannotCreate));
-    SmallString<128> path(options.dumpPhases);
-    llvm::sys::path::append(path,
-                            llvm::formatv("{0}-{1}.mlir", number, phase).str());
-    return writeFile(path.str().str(), textOf(model.module()));
+    return writeFile(dumpPath(options, number, phase), textOf(model.module()));
   }
 
   /// Whether the plan keeps what [expect] promises.
@@ -242,6 +248,19 @@ int readTexts(const CompileOptions &options, CompileTexts &texts) {
 int checkOutputs(const CompileOptions &options) {
   if (options.printConfig)
     return ok;
+  std::vector<runtime::FileUse> uses = {{"the spec", options.spec},
+                                        {"the model", options.model}};
+  auto write = [&](const char *role, const std::string &path) {
+    if (!path.empty() && path != "-")
+      uses.push_back({role, path, /*isWritten=*/true});
+  };
+  write("--output", options.output);
+  write("the reproducer", reproducerPath(options));
+  if (!options.dumpPhases.empty())
+    for (auto [number, phase] : llvm::enumerate(pipelines::phases()))
+      write("--dump-phases", dumpPath(options, number, phase.name));
+  if (absl::Status status = runtime::checkFileUses(uses); !status.ok())
+    return report(status);
   for (const std::string &path : {options.output, options.reproducer})
     if (int code = path.empty() ? ok : checkOutput(path); code != ok)
       return code;
@@ -267,6 +286,10 @@ int importModel(const std::string &config, const std::string &output) {
   std::optional<std::string> json = readFile(config, code);
   if (!json)
     return code;
+  absl::Status uses = runtime::checkFileUses(
+      {{"the model", config}, {"--output", output, /*isWritten=*/true}});
+  if (!output.empty() && !uses.ok())
+    return report(uses);
   importer::Result result = importer::importConfig(*json, config);
   llvm::errs() << meshwork::textOf(result.diagnostics);
   if (!result.model)

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
 
 namespace meshwork::runtime {
@@ -61,14 +60,6 @@ const char *kindOfFile(mode_t mode) {
   if (S_ISSOCK(mode))
     return "a socket";
   return "a device";
-}
-
-std::string quote(std::string_view name) {
-  constexpr size_t shown = 120;
-  bool cut = name.size() > shown;
-  return absl::StrCat("\"",
-                      absl::CHexEscape(std::string(name.substr(0, shown))),
-                      cut ? "...\"" : "\"");
 }
 
 std::string folderOf(const std::string &path) {

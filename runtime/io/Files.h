@@ -19,6 +19,8 @@
 #include <absl/status/statusor.h>
 #include <sys/types.h>
 
+#include "meshwork/Text/Escape.h"
+
 namespace meshwork::runtime {
 
 /// Checked arithmetic for numbers that come from a file.
@@ -35,8 +37,7 @@ inline std::optional<uint64_t> checkedMultiply(uint64_t a, uint64_t b) {
   return product;
 }
 
-/// A name from a file, in double quotes, escaped and shortened for a terminal.
-std::string quote(std::string_view name);
+using meshwork::quote;
 
 /// "a folder", "a pipe", "a socket" or "a device", of what is no regular file.
 const char *kindOfFile(mode_t mode);

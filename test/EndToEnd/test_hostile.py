@@ -125,6 +125,34 @@ class Hostile(unittest.TestCase):
         self.refuse(shell.CANNOT_CREATE, ["/dev/full"], "meshwork-opt", "good.mlir", "-o", "/dev/full")
         self.assertEqual(os.stat("/dev/full"), device)
 
+    def test_outputs_that_are_inputs(self):
+        space = self.space
+        model = (space.path / MODEL).read_text()
+        space.write("my.json", model)
+        space.write("my.toml", space.read(SPEC))
+        os.link(space.path / "my.json", space.path / "hard.json")
+        (space.path / "soft.toml").symlink_to("my.toml")
+        base = ("meshwork", "compile", "my.json", "--spec", "my.toml", "-o")
+        for output in ("my.json", "./hard.json", "soft.toml"):
+            self.refuse(shell.USAGE, [output, "overwrite"], *base, output)
+        self.refuse(shell.USAGE, ["overwrite"], *base, "x.mwplan", "--reproducer", "hard.json")
+        self.refuse(shell.USAGE, ["one file"], *base, "x.mwplan", "--reproducer", "x.mwplan")
+        self.refuse(shell.USAGE, ["overwrite"], "meshwork", "import", "my.json", "-o", "hard.json")
+        space.must("meshwork", "import", "my.json", "-o", "0-input.mlir")
+        self.refuse(shell.USAGE, ["overwrite"], "meshwork", "compile", "0-input.mlir", "--spec", "my.toml",
+                    "--dump-phases=.", "-o", "x.mwplan")
+        self.assertEqual(space.read("my.json"), model)
+
+    def test_modes_and_links_stay(self):
+        space = self.space
+        space.write("private.mwplan", "")
+        os.chmod(space.path / "private.mwplan", 0o600)
+        (space.path / "link.mwplan").symlink_to("private.mwplan")
+        space.must(*self.compile(MODEL)[:-1], "link.mwplan")
+        self.assertTrue((space.path / "link.mwplan").is_symlink())
+        self.assertEqual((space.path / "private.mwplan").stat().st_mode & 0o777, 0o600)
+        space.must("meshwork", "verify", "private.mwplan")
+
     def test_too_little_memory(self):
         codes = []
         for kilobytes in (250000, 300000, 350000, 400000, 500000, 700000):

@@ -3,9 +3,12 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <sstream>
 
 #include "lib/Spec/Diagnostic.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "runtime/core/IoStatus.h"
+#include "runtime/io/Streams.h"
 
 namespace meshwork::cli {
 namespace {
@@ -73,8 +76,8 @@ std::optional<int> parse(CLI::App &app, int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     // An option that is misspelt may be the one that another error misses.
     std::string unknown = unknownOption(app);
-    std::cerr << app.get_name()
-              << ": error: " << (unknown.empty() ? error.what() : unknown)
+    std::cerr << app.get_name() << ": error: "
+              << printable(unknown.empty() ? error.what() : unknown)
               << "\nRun with --help for more information.\n";
     return static_cast<int>(runtime::ExitCode::usage);
   }

@@ -1,6 +1,8 @@
 // meshwork-run: runs a plan. Options in, exit code out; see Run.h.
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
+#include "meshwork/Text/Escape.h"
+#include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
 #include <csignal>
 #include <cstdio>
@@ -203,6 +205,7 @@ void addReport(CLI::App &app, meshwork::runtime::RunOptions &o) {
 } // namespace
 
 int main(int argc, char **argv) {
+  meshwork::runtime::startTool();
   meshwork::runtime::RunOptions options;
   bool noPin = false;
   CLI::App app(
@@ -228,7 +231,7 @@ int main(int argc, char **argv) {
   if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))
     std::fprintf(stderr, "meshwork-run: %s%s\n",
                  absl::IsCancelled(status) ? "" : "error: ",
-                 std::string(status.message()).c_str());
+                 meshwork::printable(std::string(status.message())).c_str());
   std::fflush(stderr);
   // Not `return`: a rank that hangs is a thread that would be waited for.
   meshwork::runtime::endProcess(status);
