@@ -127,6 +127,7 @@ dims = '[{"pt"}, {}]'
     def losses(self, model, spec, name):
         self.space.must("meshwork", "compile", model, "--spec", self.space.write(name + ".toml", spec), "-o",
                         name + ".mwplan")
+        (self.space.path / f"{name}.jsonl").unlink(missing_ok=True)  # metrics append
         self.space.must("meshwork-run", name + ".mwplan", "--data", "README.md", "--tokenizer", "bytes", "--steps", "3",
                         "--lr", "1e-2", "--threads", "1", "--metrics", name + ".jsonl")
         return [json.loads(line)["loss"] for line in self.space.read(name + ".jsonl").splitlines()]

@@ -78,7 +78,7 @@ class Hostile(unittest.TestCase):
             self.refuse(shell.SPEC, [said], *self.compile(MODEL, "bad.toml"))
         self.refuse(shell.SPEC, ["\\x1b[2J"], *self.compile(MODEL, SPEC, "--set", "x\x1b[2J=1"))
         pin = 'shard.tensor=[{name="*", dims="' + "[" * 50000 + '"}]'
-        self.space.refuse(shell.DATA, ["50000 bytes, expected at most 1024"], *self.compile(MODEL, SPEC, "--set", pin))
+        self.space.refuse(shell.SPEC, ["50000 bytes, expected at most 1024"], *self.compile(MODEL, SPEC, "--set", pin))
         self.refuse(shell.USAGE, ["\\x1b[2J"], "meshwork", "\x1b[2J")
         self.refuse(shell.USAGE, ["\\x1b[2J"], "meshwork", "verify", "a", "\x1b[2J")
         self.refuse(shell.NO_INPUT, ["\\x1b[2J"], "meshwork", "verify", "\x1b[2J")
