@@ -119,8 +119,12 @@ void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
 
 fusion::FusePassOptions fusionOn(spec::Device device) {
   fusion::FusePassOptions options; // Of a CPU: chunks for its threads.
-  if (device == spec::Device::cpu)
+  if (device == spec::Device::cpu) {
+    // LLVM takes far more than twice as long for a kernel twice as large, and
+    // the norm of all gradients reads something of each parameter.
+    options.operands = 256;
     return options;
+  }
   // Two blocks for each multiprocessor of a large GPU, in a power of two that
   // threads share evenly. The block of a narrow row is small, and a
   // multiprocessor needs many to have enough loads on their way.

@@ -164,7 +164,7 @@ private:
     SmallVector<Proposal> list;
     for (unsigned t = 0; t < table.numTensors(); ++t) {
       Value value = table.tensor(t);
-      bool isParameter = isOfParameters(value) ||
+      bool isParameter = ofParameters.contains(value) ||
                          llvm::any_of(value.getUsers(), [](Operation *user) {
                            return isa<AccumulateOp>(user);
                          });
@@ -306,6 +306,7 @@ private:
   mesh::MeshAttr attr;
   Mesh mesh;
   StatePartials &partials;
+  ParameterValues ofParameters;
   OpBuilder builder;
   ValueShardings shardings;
   llvm::MapVector<Value, Sharding> &actual = shardings.actual;

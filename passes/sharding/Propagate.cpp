@@ -117,8 +117,8 @@ private:
       Value value = table.tensor(t);
       for (const DimState &dim : states[value])
         dims[t].push_back(dim.priority <= level ? dim.axes : Axes());
-      proposals.push_back(
-          {&dims[t], parameters.contains(value) || isOfParameters(value)});
+      proposals.push_back({&dims[t], parameters.contains(value) ||
+                                         ofParameters.contains(value)});
     }
     std::vector<Axes> decided = table.decide(mesh, proposals, aggressive);
     bool changed = false;
@@ -220,7 +220,8 @@ private:
   Mesh mesh;
   llvm::MapVector<Value, ValueState> states;
   llvm::MapVector<Value, Value> linked; // to the first value of its state
-  llvm::DenseSet<Value> parameters;
+  llvm::DenseSet<Value> parameters;     // and what is accumulated in them
+  ParameterValues ofParameters;
   llvm::DenseMap<Value, Axes> replicatedOver; // as given
   std::set<int64_t> levels = {0};
   llvm::DenseMap<Operation *, std::unique_ptr<FactorTable>> tables;

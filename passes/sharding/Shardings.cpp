@@ -107,18 +107,24 @@ static bool isLinearBody(MapOp map) {
                       [&](Value value) { return linear.contains(value); });
 }
 
-bool isOfParameters(Value value) {
+bool ParameterValues::contains(Value value) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  bool isOne = judge(value); // Judges operands, so `known` may grow.
+  return known[value] = isOne;
+}
+
+bool ParameterValues::judge(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<transformer::ParameterOp>(op))
     return true;
   if (auto reshard = dyn_cast_or_null<mesh::ReshardOp>(op))
-    return isOfParameters(reshard.getInput());
+    return contains(reshard.getInput());
   auto map = dyn_cast_or_null<MapOp>(op);
   auto hasDims = [](Value v) { return tensorType(v).getRank() > 0; };
   return map && llvm::any_of(map.getInputs(), hasDims) &&
-         llvm::all_of(map.getInputs(), [&](Value v) {
-           return !hasDims(v) || isOfParameters(v);
-         });
+         llvm::all_of(map.getInputs(),
+                      [&](Value v) { return !hasDims(v) || contains(v); });
 }
 
 bool isLinear(Operation *op) {

@@ -35,10 +35,19 @@ std::string textOf(const Mesh &mesh, const Sharding &sharding);
 /// samples, heads. Blocks of the others may be short.
 bool isCounted(::llvm::StringRef dim);
 
-/// Whether `value` is a parameter, or what maps make of parameters and numbers
-/// alone, such as a copy in 8 bits: it lies as the parameter does, and does not
-/// move for others.
-bool isOfParameters(::mlir::Value value);
+/// The parameters, and what maps make of parameters and numbers alone, such as
+/// a copy in 8 bits: these lie as the parameter does, and do not move for
+/// others. Each value is judged once: a residual stream is as long as the model
+/// is deep.
+class ParameterValues {
+public:
+  bool contains(::mlir::Value value);
+
+private:
+  bool judge(::mlir::Value value);
+
+  ::llvm::DenseMap<::mlir::Value, bool> known;
+};
 
 /// Whether a sum of `op`'s operands goes through it: f(a) + f(b) = f(a + b).
 bool isLinear(::mlir::Operation *op);
