@@ -12,25 +12,26 @@ std::string quoted(const std::vector<std::string> &names) {
   return text;
 }
 
-/// What a spec and that of one rank have in common, from the sequence on.
-std::string common(bool separateDocuments) {
-  return std::string("sequence = 6\n") +
-         (separateDocuments ? "documents = \"separate\"\n" : "") +
-         "[precision]\ncompute = \"f32\"\n"
-         "[optimizer]\nclip_grad_norm = 0.5\n";
-}
 } // namespace
 
-RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters)
-    : dice(seed), parameters(parameters), separateDocuments(seed % 4 == 3) {
+RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
+                       bool float8)
+    : dice(seed), parameters(parameters), separateDocuments(dice.chance(25)),
+      float8(float8) {
   drawMesh();
   drawRules();
   drawPins();
   drawZero();
+  micro = 1 + static_cast<int64_t>(dice.below(data > 2 ? 2 : 4));
 }
 
-int64_t RandomSpec::samples() const {
-  return data % 3 == 0 || data % 5 == 0 || data == 7 ? data : 8;
+/// What a spec and that of one rank have in common, from the sequence on.
+std::string RandomSpec::common() const {
+  return std::string("sequence = ") + (float8 ? "16" : "6") + "\n" +
+         (separateDocuments ? "documents = \"separate\"\n" : "") +
+         "[precision]\ncompute = \"f32\"\n" +
+         (float8 ? "matmul = \"fp8\"\n" : "") +
+         "[optimizer]\nclip_grad_norm = 0.5\n";
 }
 
 std::string RandomSpec::text() const {
@@ -39,20 +40,22 @@ std::string RandomSpec::text() const {
     list.push_back(name + "=" + std::to_string(size));
   return "[mesh]\naxes = [" + quoted(list) +
          "]\n[batch]\nglobal = " + std::to_string(2 * samples()) +
-         "\nmicro = " + std::to_string(samples() / data) + "\n" +
-         common(separateDocuments) + "[shard]\n" + rules + pins + zero;
+         "\nmicro = " + std::to_string(micro) + "\n" + common() + "[shard]\n" +
+         rules + pins + zero;
 }
 
 std::string RandomSpec::alone() const {
   return "[mesh]\naxes = [\"dp=1\"]\n[batch]\nglobal = " +
          std::to_string(2 * samples()) +
-         "\nmicro = " + std::to_string(samples()) + "\n" +
-         common(separateDocuments);
+         "\nmicro = " + std::to_string(samples()) + "\n" + common();
 }
 
 void RandomSpec::drawMesh() {
-  std::vector<std::string> names = {"dp", "fsdp", "tp",  "cp",
-                                    "x",  "m0",   "data"};
+  std::vector<std::string> names = {
+      "dp", "fsdp", "tp",   "cp",
+      "x",  "m0",   "data", "a_name_of_thirty_two_letters_000"};
+  if (dice.chance(4)) // refused, or of size one alone
+    names = {"pp", "ep", "tp-2", "Tp", "2d", "\u00e9", "x y", ""};
   dice.shuffle(names);
   size_t left = 8, count = 1 + dice.below(3);
   for (size_t i = 0; i < count; ++i) {
@@ -92,7 +95,9 @@ void RandomSpec::drawRules() {
       rest.push_back(name);
   for (const char *dim :
        {"heads", "kv_heads", "ffn", "vocab", "residual_sequence", "embed"})
-    if (dice.chance(dim[0] == 'e' ? 10 : 45)) {
+    if (dice.chance(10)) { // not even what is usual
+      rule(dim, {});
+    } else if (dice.chance(dim[0] == 'e' ? 10 : 45)) {
       std::vector<std::string> list = dice.chance(90) ? rest : someAxes(50);
       dice.shuffle(list);
       list.resize(std::min(list.size(), 1 + dice.below(2)));

@@ -32,18 +32,21 @@ struct Parameter {
   size_t numDims;
 };
 
-/// One spec, a function of `seed`: mesh, rules, pins and ZeRO, in this order.
-/// Most are legal, but not all.
+/// One spec, a function of `seed`: mesh, rules, pins, ZeRO, documents and
+/// microbatches. Most are legal, but not all.
 class RandomSpec {
 public:
-  RandomSpec(unsigned seed, const std::vector<Parameter> &parameters);
+  /// With `float8` products multiply in 8 bits, as far as sizes let them.
+  RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
+             bool float8 = false);
 
   std::string text() const;
   /// The same step on one rank.
   std::string alone() const;
 
 private:
-  int64_t samples() const; // of a microbatch, over all ranks
+  std::string common() const;
+  int64_t samples() const { return data * micro; } // of a microbatch
   void drawMesh();
   void drawRules();
   void drawPins();
@@ -54,10 +57,11 @@ private:
 
   Dice dice;
   const std::vector<Parameter> &parameters;
-  bool separateDocuments;
+  bool separateDocuments, float8;
   std::vector<std::pair<std::string, size_t>> axes;
   std::vector<std::string> batchAxes;
-  int64_t data = 1; // ranks that the batch is split over
+  int64_t data = 1;  // ranks that the batch is split over
+  int64_t micro = 1; // samples of each in a microbatch
   std::string rules, pins, zero;
 };
 
