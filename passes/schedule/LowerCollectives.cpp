@@ -28,12 +28,18 @@ FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op,
     if (tensorType(operand).getDimSize(dim) ==
         size * placement.groupSize(scatter.getAxes()))
       return Placement::block(input, dim, size, scatter.getAxes());
-    auto type = tensorType(
-        result); // Kept to the end of the step, for those who save gradients.
-    return placement.persistent("reduced gradient", BufferKind::gradients,
-                                type.getShape(), type.getElementType());
   }
-  return placement.of(result);
+  return placeOfPart(operand, result);
+}
+
+/// Where `result` of `operand` goes when it is no part of that. What becomes of
+/// a gradient is kept to the end of the step, for those who save gradients.
+FailureOr<Place> Lowering::placeOfPart(Value operand, Value result) {
+  if (gradientOf(operand).empty())
+    return placement.of(result);
+  auto type = tensorType(result);
+  return placement.persistent("reduced gradient", BufferKind::gradients,
+                              type.getShape(), type.getElementType());
 }
 
 Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
@@ -83,11 +89,14 @@ LogicalResult Lowering::lowerSlice(mesh::SliceOp op) {
   if (all == size * placement.groupSize(op.getAxes())) {
     placement.set(op.getResult(),
                   Placement::block(*whole, dim, size, op.getAxes()));
+    noteReduced(op.getInput(), op.getResult());
     return success();
   }
-  FailureOr<Place> part = placement.of(op.getResult());
+  FailureOr<Place> part = placeOfPart(op.getInput(), op.getResult());
   if (failed(part))
     return failure();
+  placement.set(op.getResult(), *part);
+  noteReduced(op.getInput(), op.getResult());
   flush();
   Value first =
       Placement::view(builder, op.getLoc(),
@@ -135,14 +144,17 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   return success();
 }
 
+/// The parameter whose gradient `value` is, or is made of by collectives.
+StringRef Lowering::gradientOf(Value value) {
+  if (auto state = value.getDefiningOp<StateOp>();
+      state && state.getKind() == StateKind::gradient)
+    return state.getName();
+  return reducedNames.lookup(value);
+}
+
 /// Follows a gradient from its state through the collectives that reduce it.
 void Lowering::noteReduced(Value from, Value to) {
-  StringRef name;
-  if (auto state = from.getDefiningOp<StateOp>();
-      state && state.getKind() == StateKind::gradient)
-    name = state.getName();
-  else if (auto known = reducedNames.find(from); known != reducedNames.end())
-    name = known->second;
+  StringRef name = gradientOf(from);
   if (name.empty())
     return;
   reducedNames[to] = name;

@@ -58,6 +58,9 @@ private:
                                          const Place &input);
   static Bucket bucketOf(mesh::CollectiveOpInterface op);
   static bool isSameElement(const Bucket &a, const Bucket &b);
+  ::mlir::FailureOr<Place> placeOfPart(::mlir::Value operand,
+                                       ::mlir::Value result);
+  ::llvm::StringRef gradientOf(::mlir::Value value);
   void noteReduced(::mlir::Value from, ::mlir::Value to);
   /// Appends the instruction of the pending bucket.
   void flush();

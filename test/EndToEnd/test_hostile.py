@@ -124,6 +124,7 @@ class Hostile(unittest.TestCase):
         space.must("meshwork", "import", MODEL, "-o", "good.mlir")
         self.refuse(shell.CANNOT_CREATE, ["/dev/full"], "meshwork-opt", "good.mlir", "-o", "/dev/full")
         self.assertEqual(os.stat("/dev/full"), device)
+        space.must("meshwork-opt", "good.mlir", "-o", "/dev/null")
 
     def test_outputs_that_are_inputs(self):
         space = self.space

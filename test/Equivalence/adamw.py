@@ -44,7 +44,8 @@ def warmup_cosine(step, peak, warmup, total, floor):
     already above zero, then half a cosine down to `floor` at the last of `total`."""
     if step < warmup:
         return peak * (step + 1) / warmup
-    if step >= total:
+    last = total - 1
+    if step >= last:
         return floor
-    progress = (step - warmup) / max(total - warmup, 1)
+    progress = (step - warmup) / (last - warmup)
     return floor + (peak - floor) * 0.5 * (1 + math.cos(math.pi * progress))

@@ -1,7 +1,7 @@
 // Random specs: meshes, rules, pins with open dims and priorities, ZeRO,
 // documents, FP8, samples in a microbatch. Each is refused for a reason that
-// names something of the spec, or means what one rank means and becomes a plan
-// that the launcher takes.
+// names something of the spec, or becomes a plan that the launcher takes and,
+// but in FP8, means what one rank means.
 #include "RandomSpec.h"
 #include "TinyConfigs.h"
 
@@ -130,10 +130,14 @@ TEST_P(RandomSpecs, AreRefusedOrMeanWhatOneRankMeans) {
       continue;
     }
     addCollectives(many, kinds);
-    StepResult result = runStep(many, randomStep(many, vocabulary));
-    EXPECT_EQ(compareSteps(result, oneRank(model, spec)), "")
-        << "seed " << seed << "\n"
-        << spec.text();
+    // Which products are in 8 bits depends on the sizes of a rank's parts, so
+    // one rank's numbers are others.
+    if (!float8) {
+      StepResult result = runStep(many, randomStep(many, vocabulary));
+      EXPECT_EQ(compareSteps(result, oneRank(model, spec)), "")
+          << "seed " << seed << "\n"
+          << spec.text();
+    }
     EXPECT_TRUE(many.becomesPlan(vocabulary))
         << many.diagnostics << "seed " << seed << "\n"
         << spec.text();

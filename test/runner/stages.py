@@ -89,7 +89,7 @@ def lit(_quick):
         def act(_worker, limit_s):
             summary = ROOT / "build" / f"lit.{i}.xml"
             summary.unlink(missing_ok=True)
-            code, text, cpu_s = call([LIT, "-sv", "-j1", "--num-shards", WORKERS, "--run-shard", i + 1,
+            code, text, cpu_s = call([LIT, "-sv", "-j1", "--order=lexical", "--num-shards", WORKERS, "--run-shard", i + 1,
                                       "--xunit-xml-output", summary, "build/test"], limit_s)
             if not summary.exists():
                 return broken("lit", text)
