@@ -173,8 +173,6 @@ void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
   // After folding, so that a product that is accumulated stays one.
   passes.addPass(fusion::createFuseAccumulationsPass());
   passes.addPass(createCanonicalizerPass());
-  // Last, so that nothing takes copies for what is twice there.
-  passes.addPass(fusion::createCopyPartsPass());
   passes.addPass(fusion::createFusePass(fusionOn(spec.device)));
   if (foldsEpilogues(spec))
     passes.addPass(fusion::createFoldEpiloguesPass());

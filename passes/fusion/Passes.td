@@ -29,15 +29,6 @@ def FuseAccumulationsPass : Pass<"fusion-accumulations", "::mlir::ModuleOp"> {
   }];
 }
 
-def CopyPartsPass : Pass<"fusion-copy-parts", "::mlir::ModuleOp"> {
-  let summary = "Copies parts of an unslice that cannot be made where they lie";
-  let description = [{
-    Before: `unslice` of any values. After: each part is a value of its own that is a part once: what is a view, an input
-    or a state, or is a part already, goes through a `map` that changes nothing.
-    `unslice (mesh.slice %x)` becomes `unslice (map ins(mesh.slice %x))`.
-  }];
-}
-
 def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
   let summary = "Forms clusters of map, reduce and roll";
   let description = [{
