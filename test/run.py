@@ -36,7 +36,7 @@ def show(rows):
     for row in rows:
         total += row.result
     print("\nslowest tests")
-    for seconds, name in sorted(total.times, reverse=True)[:SLOWEST]:
+    for seconds, name in sorted(map(tuple, total.times), reverse=True)[:SLOWEST]:
         print(f"{seconds:7.1f} s  {name}")
     for row in rows:
         for name, text in row.result.failed:

@@ -109,9 +109,16 @@ class Budgets(unittest.TestCase):
         self.compile("no all_to_all", True)
         self.compile("reduce_scatter >= 6 per microbatch in backward", False, "found 5")
 
+    def peak_with(self, change):
+        """Kernels for the present machine need more or less of workspace."""
+        self.space.must("meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set", change, "-o", "p.mwplan")
+        told = json.loads(self.space.must("meshwork", "explain", "p.mwplan", "--json").stdout)
+        return told["memory_per_rank_bytes"]["peak"]
+
     def test_memory_names_what_lives_and_the_cheapest_change(self):
         peak = 2 ** 62
-        for limit, change in ((3_000_000, "zero.stage=1"), (2_550_000, "zero.stage=3")):
+        for change in ("zero.stage=1", "zero.stage=3"):
+            limit = self.peak_with(change)
             done = self.space.refuse(
                 shell.SPEC, ["expect.memory_per_rank: each rank needs", "Most is live at",
                              "optimizer", f"--set '{change}' is the cheapest"],

@@ -1,5 +1,5 @@
-"""The host ahead of a GPU: it enqueues a step before it waits for the end of the one before,
-and still reports each step's own numbers, in order. On the emulated driver (test_cuda.py).
+"""The host ahead of a GPU: it enqueues a step with the update of the one before, and still
+reports each step's own numbers, in order. On the emulated driver (test_cuda.py).
 """
 import collections
 import pathlib
@@ -25,17 +25,18 @@ def calls(path):
     return [tuple(line.split()) for line in pathlib.Path(path).read_text().splitlines()]
 
 
+def results(noted):
+    """Where results are on their way to the host: each is copied with the number of its step,
+    an event behind both."""
+    return [at for at, (name, _) in enumerate(noted)
+            if name == "eventRecord" and at >= 2 and noted[at - 1] == noted[at - 2] and
+            noted[at - 1][0] == "copyToHost"]
+
+
 def work_before_wait(noted):
-    """For each result on its way to the host: the calls from there to the first question for
-    it. It is copied with the number of its step, an event behind both."""
-    spans = []
-    for at, (name, event) in enumerate(noted):
-        before = noted[max(at - 2, 0):at]
-        if name != "eventRecord" or len(set(before)) != 1 or before[0][0] != "copyToHost":
-            continue
-        asked = noted.index(("eventQuery", event), at)
-        spans.append(collections.Counter(call for call, _ in noted[at + 1:asked]))
-    return spans
+    """For each result the calls from there to the first question for it."""
+    return [collections.Counter(call for call, _ in noted[at + 1:noted.index(("eventQuery", noted[at][1]), at)])
+            for at in results(noted)]
 
 
 class Ahead(Agreement):
@@ -87,20 +88,21 @@ class Ahead(Agreement):
                         delta=1e-4 * line["step_ms"])
                 self.assertLess(sum(line["step_ms"] for line in metrics), elapsed_ms)
 
-    def test_the_next_step_is_enqueued_before_the_wait(self):
+    def test_the_next_step_is_enqueued_with_the_update(self):
+        """The host looks at loss and norm before it lets the update run. Then it enqueues the
+        update and the next step up to its look, and waits for nothing in between."""
         log = self.space.file(".calls")
         self.train(ONE, MESHWORK_EMULATOR_CALLS=log)
-        spans = work_before_wait(calls(log))
-        losses, ends = spans[0::2], spans[1::2]
-        self.assertEqual((len(losses), len(ends)), (STEPS, STEPS))
-        microbatches = BATCH
-        for step, end in enumerate(ends):
-            # The step's list, its microbatches, and the update up to the look.
-            graphs = 2 + microbatches if step + 1 < STEPS else 0
-            self.assertEqual(end["graphLaunch"], graphs, f"step {step}: {end}")
-            self.assertGreaterEqual(end["copyToDevice"], graphs and 2 * microbatches)
-        for loss in losses:  # the gradient norm, while the loss is looked at
-            self.assertEqual((loss["graphLaunch"], loss["copyToDevice"]), (1, 0))
+        noted = calls(log)
+        looks = results(noted)
+        self.assertEqual(len(looks), 2 * STEPS)
+        for norm, loss in zip(looks[1::2], looks[2::2]):
+            answered = max(at for at in range(norm, loss) if noted[at] == ("eventQuery", noted[norm][1]))
+            done = collections.Counter(call for call, _ in noted[answered + 1:loss])
+            # The update; the step's list, its microbatches, and the norm.
+            self.assertEqual(done["graphLaunch"], 1 + 2 + BATCH, done)
+            self.assertGreaterEqual(done["copyToDevice"], 2 * BATCH)
+            self.assertEqual(done["streamQuery"], 0, done)
 
     def test_a_step_that_is_waited_for_ends_before_the_next(self):
         log = self.space.file(".calls")

@@ -170,6 +170,8 @@ TEST_F(Cli, plainLinesOffATerminal) {
 pid_t start(const std::vector<std::string> &arguments) {
   pid_t child = ::fork();
   if (child == 0) {
+    for (int signal : {SIGHUP, SIGINT, SIGTERM}) // nohup has them ignored
+      ::signal(signal, SIG_DFL);
     std::vector<char *> raw = {const_cast<char *>(MESHWORK_RUN)};
     for (const std::string &argument : arguments)
       raw.push_back(const_cast<char *>(argument.c_str()));
