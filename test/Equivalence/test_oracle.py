@@ -202,10 +202,11 @@ class Optimizer(unittest.TestCase):
             torch.testing.assert_close(ours[name], theirs[name])
 
     def test_warmup_cosine(self):
-        rates = [warmup_cosine(t, 1.0, 4, 12, 0.1) for t in range(13)]
+        rates = [warmup_cosine(t, 1.0, 4, 13, 0.1) for t in range(14)]
         self.assertEqual(rates[:4], [0.25, 0.5, 0.75, 1.0])
-        self.assertAlmostEqual(rates[8], 0.55)
-        self.assertAlmostEqual(rates[12], 0.1)
+        self.assertAlmostEqual(rates[8], 0.55)  # halfway from step 4 to the last, 12
+        self.assertAlmostEqual(rates[11], 0.1 + 0.45 * (1 - math.cos(math.pi / 8)))
+        self.assertEqual(rates[12:], [0.1, 0.1])
 
 
 class Files(unittest.TestCase):
