@@ -8,7 +8,7 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
-#include "test/Emulator/KernelTest.h"
+#include "test/Support/Emulator/KernelTest.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "lib/Target/CudaCode.h"
-#include "test/Emulator/ptx/Module.h"
+#include "test/Support/Emulator/ptx/Module.h"
 
 using namespace mlir;
 namespace meshwork::codegen::test {

@@ -1,5 +1,5 @@
-// Runs a GPU kernel on this machine, as PTX in the emulator (test/Emulator),
-// which checks accesses, barriers and races besides.
+// Runs a GPU kernel on this machine, as PTX in the emulator
+// (test/Support/Emulator), which checks accesses, barriers and races besides.
 #pragma once
 
 #include <string>

@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "lib/Interpreter/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -13,6 +12,7 @@
 #include "passes/codegen/gpu/GpuKernel.h"
 #include "test/Codegen/Emulated.h"
 #include "test/Codegen/Kernel.h"
+#include "test/Support/Interpreter/Interpreter.h"
 
 using namespace mlir;
 using namespace meshwork::codegen::test;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/cuda/DriverApi.h"
-#include "test/Emulator/Emulator.h"
+#include "test/Support/Emulator/Emulator.h"
 
 #include <gtest/gtest.h>
 

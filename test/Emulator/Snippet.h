@@ -7,7 +7,7 @@
 // .b64; scratch: %p, %q, %r1 to %r9, %rd1 to %rd9, %h1 to %h9.
 #pragma once
 
-#include "test/Emulator/KernelTest.h"
+#include "test/Support/Emulator/KernelTest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-"""Ranks with a GPU each: the collectives of NCCL (emulated, test/Emulator/nccl) between
+"""Ranks with a GPU each: the collectives of NCCL (emulated, test/Support/Emulator/nccl) between
 threads and between processes give the bits of ranks that share one, and a job ends when a
 process is killed."""
 import os

@@ -1,6 +1,6 @@
 """Plans for a GPU against the same plans for the CPU: loss, every gradient, every updated
 weight, on one rank and on ranks that share a GPU. Where no GPU is, the driver, cuBLASLt and
-PTX are emulated on the CPU (test/Emulator): the launcher, the plan and its kernels are those
+PTX are emulated on the CPU (test/Support/Emulator): the launcher, the plan and its kernels are those
 that a GPU runs.
 
 Tolerance. That of test_sharded for sums in another order; and functions that a GPU

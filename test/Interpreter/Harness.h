@@ -2,7 +2,7 @@
 // gradients against finite differences.
 #pragma once
 
-#include "lib/Interpreter/Interpreter.h"
+#include "test/Support/Interpreter/Interpreter.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

@@ -1,6 +1,6 @@
 // dropout_mask against an independent Philox4x32-10 (Salmon et al., SC'11).
 #include "Harness.h"
-#include "lib/Interpreter/Evaluate.h"
+#include "test/Support/Interpreter/Evaluate.h"
 
 #include <array>
 #include <cmath>

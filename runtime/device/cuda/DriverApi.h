@@ -1,8 +1,8 @@
 // The part of NVIDIA's driver interface that is used: its types, numbers and
 // functions. Nothing includes or links CUDA: the library is opened at run time
 // (Driver.h), tests provide one of their own that runs kernels on the CPU
-// (test/Emulator). Facts of the binary interface: cuda.h of CUDA 13.0, the same
-// since 11.4; a test compares them where that header is installed.
+// (test/Support/Emulator). Facts of the binary interface: cuda.h of CUDA 13.0,
+// the same since 11.4; a test compares them where that header is installed.
 #pragma once
 
 #include <cstddef>

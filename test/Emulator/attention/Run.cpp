@@ -1,8 +1,8 @@
 #include "test/Emulator/attention/Run.h"
 #include "passes/codegen/gpu/library/AttentionGeometry.h"
 #include "runtime/device/cpu/Bf16.h"
-#include "test/Emulator/KernelTest.h"
 #include "test/Runtime/cpu/TestProgram.h"
+#include "test/Support/Emulator/KernelTest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What cuDNN itself says of the graphs, for GPUs that are described to it: its
 // engines know them, and their kernels compile. No GPU is needed for that
 // (cuDNN's "deviceless" compilation, from 9.8 on); what they compute, the
-// stand-in tells (test/Emulator/dnn).
+// stand-in tells (test/Support/Emulator/dnn).
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/device/cuda/AttentionGraph.h"

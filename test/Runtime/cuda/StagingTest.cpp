@@ -3,9 +3,9 @@
 #include "runtime/comm/InProcess.h"
 #include "runtime/core/Clock.h"
 #include "runtime/device/cuda/Memory.h"
-#include "test/Emulator/Emulator.h"
 #include "test/Runtime/cuda/EmptyPlan.h"
 #include "test/Runtime/cuda/TestDevice.h"
+#include "test/Support/Emulator/Emulator.h"
 #include <atomic>
 #include <random>
 #include <thread>

@@ -1,5 +1,6 @@
 // A device, with a stream, for tests of what runs on it. The driver is
-// the emulator's (test/Emulator), or a real one when LD_LIBRARY_PATH says so.
+// the emulator's (test/Support/Emulator), or a real one when LD_LIBRARY_PATH
+// says so.
 #pragma once
 
 #include "runtime/device/cuda/Driver.h"

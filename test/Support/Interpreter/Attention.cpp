@@ -1,0 +1,133 @@
+// attention and its gradient, straight from the formulas: every pair of query
+// and key is visited.
+#include "test/Support/Interpreter/Evaluate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+/// What forward and backward share. Query `i` of head `h` in sample `b` is q[b,
+/// i, h, :]; it reads k[b, j, h / group, :].
+template <typename Op> class Pairs {
+public:
+  /// `operands` are those of `op`; `documents` follow `before` of them.
+  Pairs(Op op, ArrayRef<Tensor> operands, size_t before, RandomInputs random)
+      : q(operands[0]), k(operands[1]),
+        documents(op.getDocuments() ? &operands[before] : nullptr),
+        batch(q.getDimSize(0)), sequence(q.getDimSize(1)),
+        heads(q.getDimSize(2)), headDim(q.getDimSize(3)),
+        group(heads / k.getDimSize(2)), window(op.getWindow()),
+        causal(op.getCausal()), scale(op.getScale().convertToDouble()),
+        rate(op.getDropoutRate().convertToDouble()),
+        stream(randomStream(op.getDropoutName())), random(random),
+        totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads) {}
+
+  bool sees(int64_t b, int64_t i, int64_t j) const {
+    return (!causal || j <= i) && (window == 0 || i - j < window) &&
+           (!documents || j >= documents->at({b, i}));
+  }
+  double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return scale * dot(q, {b, i, h}, k, {b, j, h / group});
+  }
+  /// What dropout multiplies the probability of this pair with.
+  double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (rate == 0)
+      return 1;
+    int64_t sample = b + static_cast<int64_t>(random.firstSample);
+    int64_t head = sample * totalHeads + h + random.firstHead;
+    int64_t index = (head * sequence + i) * sequence + j;
+    return dropoutFactor(random, stream, rate, static_cast<uint64_t>(index));
+  }
+  double dot(const Tensor &x, std::array<int64_t, 3> at, const Tensor &y,
+             std::array<int64_t, 3> there) const {
+    double sum = 0;
+    for (int64_t d = 0; d < headDim; ++d)
+      sum += x.at({at[0], at[1], at[2], d}) *
+             y.at({there[0], there[1], there[2], d});
+    return sum;
+  }
+  /// x[at] += factor * y[there], over head_dim.
+  void addTo(Tensor &x, std::array<int64_t, 3> at, double factor,
+             const Tensor &y, std::array<int64_t, 3> there) const {
+    for (int64_t d = 0; d < headDim; ++d)
+      x.at({at[0], at[1], at[2], d}) +=
+          factor * y.at({there[0], there[1], there[2], d});
+  }
+
+  const Tensor &q, &k;
+  const Tensor *documents; // where each begins; null: one a sequence
+  int64_t batch, sequence, heads, headDim, group, window;
+  bool causal;
+  double scale, rate;
+  uint32_t stream;
+  RandomInputs random;
+  int64_t totalHeads; // of the whole tensor
+};
+} // namespace
+
+Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
+                 RandomInputs random) {
+  const Tensor &v = operands[2];
+  Pairs pairs(op, operands, 3, random);
+  Tensor out = Tensor::zeros(op.getResult().getType());
+  Tensor lse({pairs.batch, pairs.heads, pairs.sequence});
+  forEachIndex(lse.getShape(), [&](ArrayRef<int64_t> index) {
+    int64_t b = index[0], h = index[1], i = index[2];
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t j = 0; j < pairs.sequence; ++j)
+      if (pairs.sees(b, i, j))
+        largest = std::max(largest, pairs.score(b, h, i, j));
+    for (int64_t j = 0; j < pairs.sequence; ++j)
+      if (pairs.sees(b, i, j))
+        sum += std::exp(pairs.score(b, h, i, j) - largest);
+    lse.at(index) = largest + std::log(sum);
+    for (int64_t j = 0; j < pairs.sequence; ++j)
+      if (pairs.sees(b, i, j)) {
+        double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));
+        pairs.addTo(out, {b, i, h}, p * pairs.kept(b, h, i, j), v,
+                    {b, j, h / pairs.group});
+      }
+  });
+  return Tensors{out, lse};
+}
+
+// With p the probabilities, m the dropout factors, o the result and g its
+// gradient: dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
+// dq = scale ds k, dk = scale ds^T q. The row sum of p dp is that of g o, since
+// o = (m p) v.
+Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
+                 RandomInputs random) {
+  const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
+  const Tensor &out = operands[3], &lse = operands[4], &gradient = operands[5];
+  Pairs pairs(op, operands, 6, random);
+  Tensor dq = Tensor::zeros(op.getDq().getType());
+  Tensor dk = Tensor::zeros(op.getDk().getType());
+  Tensor dv = Tensor::zeros(op.getDv().getType());
+  forEachIndex(lse.getShape(), [&](ArrayRef<int64_t> index) {
+    int64_t b = index[0], h = index[1], i = index[2];
+    std::array<int64_t, 3> query = {b, i, h};
+    double rowSum = pairs.dot(gradient, query, out, query);
+    for (int64_t j = 0; j < pairs.sequence; ++j) {
+      if (!pairs.sees(b, i, j))
+        continue;
+      std::array<int64_t, 3> key = {b, j, h / pairs.group};
+      double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));
+      double m = pairs.kept(b, h, i, j);
+      double dp = m * pairs.dot(gradient, query, v, key);
+      double ds = p * (dp - rowSum);
+      pairs.addTo(dv, key, m * p, gradient, query);
+      pairs.addTo(dq, query, pairs.scale * ds, k, key);
+      pairs.addTo(dk, key, pairs.scale * ds, q, query);
+    }
+  });
+  return Tensors{dq, dk, dv};
+}
+
+} // namespace meshwork::interpreter

@@ -1,0 +1,232 @@
+// Collectives by their definition: each group's tensors are all there, in index
+// order, so a result is one loop over them.
+#include "test/Support/Interpreter/Collectives.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+using Group = SmallVector<int64_t>; // ranks by index, the first axis major
+
+/// The group of `rank`: it counts through the coordinates along `axes`, the
+/// last one fastest, with the others as `rank` has them.
+Group groupOf(mesh::MeshAttr mesh, ArrayAttr axes, int64_t rank) {
+  Group group = {rank};
+  for (StringAttr axis : axes.getAsRange<StringAttr>()) {
+    int64_t at = mesh.find(axis), size = mesh.getSizes()[at], stride = 1;
+    for (int64_t inner : mesh.getSizes().drop_front(at + 1))
+      stride *= inner;
+    Group longer;
+    for (int64_t member : group)
+      for (int64_t i = 0; i < size; ++i)
+        longer.push_back(member + (i - member / stride % size) * stride);
+    group = longer;
+  }
+  return group;
+}
+
+/// Each group once. Fails when the ranks that run are not the mesh's.
+FailureOr<std::vector<Group>> groupsOf(Operation *op, mesh::MeshAttr mesh,
+                                       ArrayAttr axes, size_t numRanks) {
+  if (!mesh)
+    return op->emitOpError("has no mesh; expected the module's attribute ")
+           << mesh::MeshDialect::meshName;
+  for (StringAttr axis : axes.getAsRange<StringAttr>())
+    if (mesh.find(axis) < 0)
+      return op->emitOpError("names axis ")
+             << axis << ", expected one of " << mesh;
+  int64_t ranks = mesh.product(mesh.getNames());
+  if (ranks != static_cast<int64_t>(numRanks))
+    return op->emitOpError("is on a mesh of ")
+           << ranks << " ranks, but " << numRanks << " run";
+  std::vector<Group> groups;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    Group group = groupOf(mesh, axes, rank);
+    if (group[0] == rank)
+      groups.push_back(group);
+  }
+  return groups;
+}
+
+//===-- Blocks --------------------------------------------------------------//
+
+/// `size` elements of `input` along `dim` from `begin` on; zeros beyond its
+/// end.
+Tensor cut(const Tensor &input, int64_t dim, int64_t begin, int64_t size) {
+  std::vector<int64_t> shape = input.getShape().vec();
+  shape[dim] = size;
+  Tensor part(shape);
+  forEachIndex(shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from(index);
+    from[dim] += begin;
+    if (from[dim] < input.getDimSize(dim))
+      part.at(index) = input.at(from);
+  });
+  return part;
+}
+
+/// The parts one behind the other along `dim`, cut to `size`.
+Tensor join(ArrayRef<Tensor> parts, int64_t dim, int64_t size) {
+  std::vector<int64_t> shape = parts[0].getShape().vec();
+  shape[dim] = size;
+  Tensor whole(shape);
+  forEachIndex(shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from(index);
+    int64_t block = parts[0].getDimSize(dim);
+    from[dim] = index[dim] % block;
+    whole.at(index) = parts[index[dim] / block].at(from);
+  });
+  return whole;
+}
+
+Tensor combine(ArrayRef<Tensor> parts, mesh::Reduction reduction) {
+  Tensor result = parts[0];
+  for (const Tensor &part : parts.drop_front())
+    for (int64_t i = 0; i < result.size(); ++i)
+      result[i] = reduction == mesh::Reduction::sum
+                      ? result[i] + part[i]
+                      : std::max(result[i], part[i]);
+  return result;
+}
+
+//===-- What a group's ranks get, by index ----------------------------------//
+
+int64_t resultSize(Operation *op, int64_t dim) {
+  return tensorType(op->getResult(0)).getDimSize(dim);
+}
+
+Tensors blocks(Operation *op, ArrayRef<Tensor> parts, int64_t dim) {
+  Tensors results;
+  int64_t size = resultSize(op, dim);
+  for (auto [i, part] : llvm::enumerate(parts))
+    results.push_back(cut(part, dim, static_cast<int64_t>(i) * size, size));
+  return results;
+}
+
+Tensors exchange(mesh::AllToAllOp op, ArrayRef<Tensor> parts) {
+  int64_t gather = op.getGatherDim(), split = op.getSplitDim();
+  Tensors results;
+  for (int64_t i = 0, n = static_cast<int64_t>(parts.size()); i < n; ++i) {
+    int64_t size = resultSize(op, split);
+    auto sent = llvm::map_to_vector(parts, [&](const Tensor &part) {
+      return cut(part, split, i * size, size);
+    });
+    results.push_back(join(sent, gather, resultSize(op, gather)));
+  }
+  return results;
+}
+
+Tensors communicate(Operation *op, ArrayRef<Tensor> parts) {
+  size_t ranks = parts.size();
+  return llvm::TypeSwitch<Operation *, Tensors>(op)
+      .Case([&](mesh::AllReduceOp op) {
+        return Tensors(ranks, combine(parts, op.getReduction()));
+      })
+      .Case([&](mesh::AllGatherOp op) {
+        int64_t dim = op.getDim();
+        return Tensors(ranks, join(parts, dim, resultSize(op, dim)));
+      })
+      .Case([&](mesh::ReduceScatterOp op) {
+        Tensors sums(ranks, combine(parts, op.getReduction()));
+        return blocks(op, sums, op.getDim());
+      })
+      .Case([&](mesh::AllToAllOp op) { return exchange(op, parts); })
+      .Case([&](mesh::PermuteOp op) {
+        return Tensors(llvm::map_range(
+            op.getSources(), [&](int64_t source) { return parts[source]; }));
+      })
+      .Case([&](mesh::SliceOp op) { return blocks(op, parts, op.getDim()); });
+}
+
+/// First index and number of elements of each rank's part of a dim of `size`:
+/// axis by axis, blocks of ceil(elements / ranks), the last ones short or
+/// empty.
+std::vector<std::pair<int64_t, int64_t>> partsOf(mesh::MeshAttr mesh,
+                                                 ArrayAttr axes, int64_t size) {
+  std::vector<std::pair<int64_t, int64_t>> parts = {{0, size}};
+  int64_t block = size;
+  for (StringAttr axis : axes.getAsRange<StringAttr>()) {
+    int64_t ranks = mesh.sizeOf(axis), inner = (block + ranks - 1) / ranks;
+    std::vector<std::pair<int64_t, int64_t>> next;
+    for (auto [begin, count] : parts)
+      for (int64_t i = 0; i < ranks; ++i)
+        next.emplace_back(begin + i * inner,
+                          std::clamp<int64_t>(count - i * inner, 0, inner));
+    parts = next;
+    block = inner;
+  }
+  return parts;
+}
+
+template <typename Op> Tensors numbersOfParts(mesh::MeshAttr mesh, Op op) {
+  constexpr bool isBegin = std::is_same_v<Op, mesh::CoordinateOp>;
+  Tensors results;
+  for (auto [begin, count] : partsOf(mesh, op.getAxes(), op.getSize()))
+    results.push_back(
+        Tensor::scalar(static_cast<double>(isBegin ? begin : count)));
+  return results;
+}
+
+LogicalResult evaluateGroup(Operation *op, mesh::MeshAttr mesh,
+                            const Group &group, MutableArrayRef<Frame> frames) {
+  if (auto head = dyn_cast<HeadLossGradOp>(op)) {
+    std::vector<Tensors> operands;
+    for (int64_t rank : group)
+      operands.push_back(frames[rank].get(op->getOperands()));
+    FailureOr<std::vector<Tensors>> results = evaluateHead(head, operands);
+    if (failed(results))
+      return failure();
+    for (auto [rank, own] : llvm::zip_equal(group, *results))
+      for (auto [value, tensor] : llvm::zip_equal(op->getResults(), own))
+        frames[rank].set(value, tensor);
+    return success();
+  }
+  Tensors results;
+  if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op)) {
+    results = numbersOfParts(mesh, coordinate);
+  } else if (auto extent = dyn_cast<mesh::ExtentOp>(op)) {
+    results = numbersOfParts(mesh, extent);
+  } else {
+    Tensors parts;
+    for (int64_t rank : group)
+      parts.push_back(frames[rank].get(op->getOperand(0)));
+    results = communicate(op, parts);
+  }
+  for (auto [rank, tensor] : llvm::zip_equal(group, results))
+    frames[rank].set(op->getResult(0), tensor);
+  return success();
+}
+
+ArrayAttr axesOf(Operation *op) {
+  if (auto head = dyn_cast<HeadLossGradOp>(op))
+    return head.getVocabAxesAttr();
+  if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
+    return coordinate.getAxes();
+  if (auto extent = dyn_cast<mesh::ExtentOp>(op))
+    return extent.getAxes();
+  if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
+    return collective.getAxes();
+  return {};
+}
+} // namespace
+
+bool needsAllRanks(Operation *op) { return !!axesOf(op); }
+
+LogicalResult evaluateTogether(Operation *op, mesh::MeshAttr mesh,
+                               MutableArrayRef<Frame> frames) {
+  FailureOr<std::vector<Group>> groups =
+      groupsOf(op, mesh, axesOf(op), frames.size());
+  if (failed(groups))
+    return failure();
+  for (const Group &group : *groups)
+    if (failed(evaluateGroup(op, mesh, group, frames)))
+      return failure();
+  return success();
+}
+
+} // namespace meshwork::interpreter

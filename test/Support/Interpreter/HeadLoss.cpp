@@ -1,0 +1,143 @@
+// head_loss and its gradient: one token's logits at a time.
+#include "test/Support/Interpreter/Collectives.h"
+#include "test/Support/Interpreter/Evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+/// The logit of token `t` and row `w`.
+double logit(const Tensor &hidden, const Tensor &weight, int64_t t, int64_t w) {
+  double sum = 0;
+  for (int64_t e = 0, embed = weight.getDimSize(1); e < embed; ++e)
+    sum += hidden[t * embed + e] * weight[w * embed + e];
+  return sum;
+}
+
+LogicalResult checkTargets(Operation *op, const Tensor &targets,
+                           int64_t vocab) {
+  for (double target : targets.getElements())
+    if (target < 0 || target >= static_cast<double>(vocab))
+      return op->emitOpError("target ")
+             << target << " is outside the vocabulary of " << vocab;
+  return success();
+}
+
+/// What a group of ranks, or one rank, knows about a token: the logarithm of
+/// the sum of exponentials and the logit of its target.
+struct TokenSums {
+  double logOfSum, targetLogit;
+};
+
+/// One rank's rows of the weight: where they begin and how many are tokens.
+struct Rows {
+  int64_t begin, count;
+};
+Rows rowsOf(HeadLossGradOp op, const Tensors &operands) {
+  int64_t all = operands[1].getDimSize(0);
+  if (!op.getFirstRow())
+    return {0, all};
+  auto begin = static_cast<int64_t>(operands[3][0]);
+  return {begin, op.getRows() ? static_cast<int64_t>(operands[4][0]) : all};
+}
+
+/// Whether token `t` is one of the batch. `valid` is the last operand.
+bool isToken(HeadLossGradOp op, const Tensors &operands, int64_t t) {
+  return !op.getValid() || operands.back()[t] > 0;
+}
+
+TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  TokenSums result{0, 0};
+  auto forEachLogit = [&](function_ref<void(double, int64_t)> visit) {
+    for (const Tensors &x : ranks)
+      for (int64_t w = 0, n = rowsOf(op, x).count; w < n; ++w)
+        visit(logit(x[0], x[1], t, w), rowsOf(op, x).begin + w);
+  };
+  forEachLogit(
+      [&](double value, int64_t) { largest = std::max(largest, value); });
+  auto target = static_cast<int64_t>(ranks[0][2][t]);
+  forEachLogit([&](double value, int64_t token) {
+    sum += std::exp(value - largest);
+    if (token == target)
+      result.targetLogit += value;
+  });
+  result.logOfSum = largest + std::log(sum);
+  return result;
+}
+
+/// d loss / d logit = scale (probability - 1 at the target), over own rows.
+void addGradients(HeadLossGradOp op, const Tensors &x, int64_t t,
+                  TokenSums token, Tensors &results) {
+  double scale = op.getScale().convertToDouble();
+  int64_t embed = x[1].getDimSize(1);
+  Rows rows = rowsOf(op, x);
+  auto target = static_cast<int64_t>(x[2][t]);
+  for (int64_t w = 0; w < rows.count; ++w) {
+    double probability = std::exp(logit(x[0], x[1], t, w) - token.logOfSum);
+    double gradient =
+        scale * (probability - (rows.begin + w == target ? 1 : 0));
+    for (int64_t e = 0; e < embed; ++e) {
+      results[1][t * embed + e] += gradient * x[1][w * embed + e];
+      results[2][w * embed + e] += gradient * x[0][t * embed + e];
+    }
+  }
+  results[0][0] += scale * (token.logOfSum - token.targetLogit);
+}
+} // namespace
+
+Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
+  const Tensor &hidden = operands[0], &weight = operands[1],
+               &targets = operands[2];
+  int64_t vocab = weight.getDimSize(0);
+  if (failed(checkTargets(op, targets, vocab)))
+    return failure();
+  double loss = 0;
+  for (int64_t t = 0; t < targets.size(); ++t) {
+    std::vector<double> logits;
+    for (int64_t w = 0; w < vocab; ++w)
+      logits.push_back(logit(hidden, weight, t, w));
+    double largest = *std::max_element(logits.begin(), logits.end()), sum = 0;
+    for (double value : logits)
+      sum += std::exp(value - largest);
+    loss += largest + std::log(sum) - logits[static_cast<size_t>(targets[t])];
+  }
+  return Tensors{Tensor::scalar(op.getScale().convertToDouble() * loss)};
+}
+
+FailureOr<std::vector<Tensors>> evaluateHead(HeadLossGradOp op,
+                                             ArrayRef<Tensors> operands) {
+  int64_t vocab = op.getFirstRow() ? static_cast<int64_t>(op.getVocabulary())
+                                   : operands[0][1].getDimSize(0);
+  const Tensor &targets = operands[0][2];
+  if (failed(checkTargets(op, targets, vocab)))
+    return failure();
+  Tensors zeros = {Tensor::zeros(op.getLoss().getType()),
+                   Tensor::zeros(op.getDhidden().getType()),
+                   Tensor::zeros(op.getDweight().getType())};
+  std::vector<Tensors> results(operands.size(), zeros);
+  for (int64_t t = 0; t < targets.size(); ++t) {
+    if (!isToken(op, operands[0], t))
+      continue;
+    TokenSums token = combine(op, operands, t);
+    for (auto [x, result] : llvm::zip_equal(operands, results))
+      addGradients(op, x, t, token, result);
+  }
+  return results;
+}
+
+Results evaluate(HeadLossGradOp op, ArrayRef<Tensor> operands) {
+  FailureOr<std::vector<Tensors>> results =
+      evaluateHead(op, Tensors(operands.begin(), operands.end()));
+  if (failed(results))
+    return failure();
+  return results->front();
+}
+
+} // namespace meshwork::interpreter

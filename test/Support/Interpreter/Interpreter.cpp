@@ -1,0 +1,104 @@
+// Walks a function op by op, on one rank or on all ranks of a mesh in step.
+#include "test/Support/Interpreter/Interpreter.h"
+#include "test/Support/Interpreter/Collectives.h"
+#include "test/Support/Interpreter/Frame.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+LogicalResult setArguments(func::FuncOp original, func::FuncOp func,
+                           Frame &frame, ArrayRef<Tensor> arguments) {
+  if (func.getNumArguments() != arguments.size())
+    return original.emitOpError("takes ")
+           << func.getNumArguments() << " arguments, found "
+           << arguments.size();
+  for (auto [i, argument, tensor] :
+       llvm::enumerate(func.getArguments(), arguments)) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    ArrayRef<int64_t> wanted = type ? type.getShape() : ArrayRef<int64_t>();
+    if (wanted != tensor.getShape())
+      return original.emitOpError("argument #")
+             << i << " has shape " << shapeText(tensor.getShape())
+             << ", expected " << shapeText(wanted);
+    frame.set(argument, tensor);
+  }
+  return success();
+}
+
+/// What holds whatever the values: known sizes, one block.
+LogicalResult checkFunction(func::FuncOp func) {
+  if (func.isExternal() || !func.getBody().hasOneBlock())
+    return func.emitOpError(
+        "cannot be interpreted: expected a body of one block");
+  if (failed(checkTypes(func, func.getArgumentTypes())))
+    return failure();
+  // Before model ops are decomposed, since norms count elements.
+  WalkResult sizes = func.walk([](Operation *op) {
+    return WalkResult(checkTypes(op, op->getResultTypes()));
+  });
+  return failure(sizes.wasInterrupted());
+}
+} // namespace
+
+void decomposeModelOps(func::FuncOp func) {
+  SmallVector<DecomposableOpInterface> modelOps;
+  func.walk([&](DecomposableOpInterface op) { modelOps.push_back(op); });
+  for (DecomposableOpInterface op : modelOps) {
+    OpBuilder builder(op);
+    op->getResult(0).replaceAllUsesWith(op.decompose(builder));
+    op->erase();
+  }
+}
+
+void Interpreter::startStep() {
+  std::erase_if(state, [](const auto &entry) {
+    return entry.first.first == StateKind::gradient ||
+           entry.first.first == StateKind::loss;
+  });
+}
+
+FailureOr<SmallVector<Tensor>> Interpreter::run(func::FuncOp func,
+                                                ArrayRef<Tensor> arguments) {
+  auto results =
+      runRanks(func, MutableArrayRef(this, 1), SmallVector<Tensor>(arguments));
+  if (failed(results))
+    return failure();
+  return results->front();
+}
+
+FailureOr<std::vector<SmallVector<Tensor>>>
+runRanks(func::FuncOp func, MutableArrayRef<Interpreter> ranks,
+         ArrayRef<SmallVector<Tensor>> arguments) {
+  if (failed(checkFunction(func)))
+    return failure();
+  if (ranks.size() != arguments.size())
+    return func.emitOpError("runs on ")
+           << ranks.size() << " ranks with arguments for " << arguments.size();
+  mesh::MeshAttr mesh = mesh::meshOf(func); // which a copy has not
+  OwningOpRef<func::FuncOp> copy = func.clone();
+  decomposeModelOps(*copy);
+  std::vector<Frame> frames(ranks.begin(), ranks.end());
+  for (auto [frame, own] : llvm::zip_equal(frames, arguments))
+    if (failed(setArguments(func, *copy, frame, own)))
+      return failure();
+  Block &body = copy->getBody().front();
+  for (Operation &op : body.without_terminator()) {
+    if (needsAllRanks(&op)) {
+      if (failed(evaluateTogether(&op, mesh, frames)))
+        return failure();
+      continue;
+    }
+    for (Frame &frame : frames)
+      if (failed(frame.visit(op)))
+        return failure();
+  }
+  std::vector<SmallVector<Tensor>> results;
+  for (Frame &frame : frames)
+    results.push_back(frame.get(body.getTerminator()->getOperands()));
+  return results;
+}
+
+} // namespace meshwork::interpreter

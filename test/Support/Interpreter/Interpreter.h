@@ -1,0 +1,69 @@
+// The reference interpreter: what a function of transformer ops means, in
+// double precision, slowly and obviously right. Tests of passes compare a
+// function's values before and after; tests of gradients compare with finite
+// differences; kernels compare with what they should have computed.
+//
+//   Interpreter interpreter;
+//   interpreter.state[{StateKind::weight, "wte.weight"}] = table;
+//   interpreter.inputs[StepInput::seed] = 7;
+//   FailureOr<SmallVector<Tensor>> results = interpreter.run(func, {tokens,
+//   targets});
+#pragma once
+
+#include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "test/Support/Interpreter/Tensor.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwork::interpreter {
+
+/// Runs functions one after another on one state, as a process would run the
+/// programs of its plan. Not safe for use by several threads at once.
+class Interpreter {
+public:
+  /// Whose state: the parameter's name, or empty for the step's own.
+  using StateKey = std::pair<transformer::StateKind, std::string>;
+
+  /// Kept between runs, in the shapes of the ops' types (not `file_shape`).
+  /// `parameter` reads kind `weight` and, where there is none, `master`:
+  /// without mixed precision both are one.
+  std::map<StateKey, Tensor> state;
+
+  /// What `step_input` reads. Reading one that is not here is an error.
+  std::map<transformer::StepInput, double> inputs;
+
+  /// Forgets the state that a step starts at zero (gradients and the loss);
+  /// `accumulate` then begins anew.
+  void startStep();
+
+  /// The values that `func` returns. Arguments stand in the order of the
+  /// function's, their shapes equal to its types'. `func` is not changed: model
+  /// ops are evaluated as what they decompose into, on a copy.
+  ///
+  /// Fails with a diagnostic at the op: arguments that do not fit, a dim whose
+  /// size is not known (bind the model first), more than `maxElements` in a
+  /// tensor, state or a step input that nobody gave, an id outside its table,
+  /// or an op that is not of this dialect. Assignments made before it stay.
+  mlir::FailureOr<mlir::SmallVector<Tensor>>
+  run(mlir::func::FuncOp func, mlir::ArrayRef<Tensor> arguments);
+
+  /// A tensor beyond this is a mistake: this interpreter would need days.
+  static constexpr int64_t maxElements = int64_t{1} << 28;
+};
+
+/// Runs `func` on every rank of its module's `mesh.axes` in step, op by op, so
+/// that collectives see all their parts. `ranks` and `arguments` are indexed by
+/// rank, the innermost axis fastest; so are the results. Fails as `run` does,
+/// and at a collective when there are not as many ranks as the mesh has.
+mlir::FailureOr<std::vector<mlir::SmallVector<Tensor>>>
+runRanks(mlir::func::FuncOp func, mlir::MutableArrayRef<Interpreter> ranks,
+         mlir::ArrayRef<mlir::SmallVector<Tensor>> arguments);
+
+/// Replaces each model op in `func` by what it decomposes into.
+void decomposeModelOps(mlir::func::FuncOp func);
+
+} // namespace meshwork::interpreter
