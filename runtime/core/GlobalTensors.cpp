@@ -16,13 +16,6 @@ const plan::Parameter *find(const plan::Program &program,
   return nullptr;
 }
 
-bool isEmpty(const Block &block) {
-  for (int64_t size : block.extent)
-    if (size == 0)
-      return true;
-  return false;
-}
-
 /// Copies a box into f32.
 void copyAsF32(const Strided &from, const Box &box, float *to) {
   box.forEachRun(0, box.elements(), [&](const Run &run) {
@@ -36,10 +29,10 @@ void copyAsF32(const Strided &from, const Box &box, float *to) {
   });
 }
 
-/// The block as a rank holds it.
+/// The part that a block lies in, as a rank holds it.
 struct Held {
   HostView host;
-  Strided block;
+  Strided part;
 };
 
 absl::StatusOr<Held> held(const Rank &rank, const Holder &holder,
@@ -47,20 +40,14 @@ absl::StatusOr<Held> held(const Rank &rank, const Holder &holder,
   uint32_t view = partOf(*find(rank.program(), name), part).view();
   absl::StatusOr<HostView> host = rank.toHost(view);
   MESHWORK_RETURN_IF_ERROR(host.status());
-  Strided block =
-      inBlockShape(host->tensor, holder.block, rank.view(view).contiguous);
-  return Held{std::move(*host), std::move(block)};
-}
-
-int64_t offsetIn(const std::vector<int64_t> &strides, const Block &block) {
-  int64_t offset = 0;
-  for (size_t i = 0; i < strides.size(); ++i)
-    offset += strides[i] * block.begin[i];
-  return offset;
+  Strided inShape =
+      inPartShape(host->tensor, holder.shape, rank.view(view).contiguous);
+  return Held{std::move(*host), std::move(inShape)};
 }
 
 std::vector<float> packed(const Strided &from, const Block &block) {
-  Box box(block.extent, from.strides, rowMajor(block.extent), 0, 0);
+  Box box(block.extent, from.strides, rowMajor(block.extent),
+          offsetOf(from.strides, block.offset), 0);
   std::vector<float> values(static_cast<size_t>(box.elements()));
   copyAsF32(from, box, values.data());
   return values;
@@ -79,17 +66,20 @@ std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape) {
   return strides;
 }
 
-Strided inBlockShape(Strided view, const Block &block, bool contiguous) {
-  if (contiguous)
-    view.strides = rowMajor(block.shape);
-  view.shape = block.shape;
-  return view;
+int64_t offsetOf(const std::vector<int64_t> &strides,
+                 const std::vector<int64_t> &index) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < strides.size(); ++i)
+    offset += strides[i] * index[i];
+  return offset;
 }
 
-Block blockOn(const plan::Plan &plan, const Mesh &mesh, uint32_t rank,
-              const plan::Parameter &parameter, const plan::Sharded &part) {
-  return blockOf(plan, parameter.shape(), part,
-                 [&](uint32_t axis) { return mesh.coordinate(rank, axis); });
+Strided inPartShape(Strided view, const std::vector<int64_t> &shape,
+                    bool contiguous) {
+  if (contiguous)
+    view.strides = rowMajor(shape);
+  view.shape = shape;
+  return view;
 }
 
 std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
@@ -108,10 +98,13 @@ std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
         tensors.push_back({plan.programs()->Get(program), parameter, {}});
         seen.emplace_back();
       }
-      Block block =
-          blockOn(plan, mesh, rank, *parameter, partOf(*parameter, part));
-      if (!isEmpty(block) && seen[at->second].insert(block.begin).second)
-        tensors[at->second].holders.push_back({rank, std::move(block)});
+      Part held =
+          partOf(plan, parameter->shape(), partOf(*parameter, part),
+                 [&](uint32_t axis) { return mesh.coordinate(rank, axis); });
+      for (Block &block : held.blocks())
+        if (seen[at->second].insert(block.begin).second)
+          tensors[at->second].holders.push_back(
+              {rank, std::move(block), held.shape});
     }
   }
   return tensors;
@@ -130,9 +123,10 @@ absl::Status assemble(const GlobalTensor &tensor, StatePart part,
       from = held(*rank, holder, name, part);
     MESHWORK_RETURN_IF_ERROR(from.status());
     if (rank && ranks[0]) {
-      copyAsF32(from->block,
-                Box(holder.block.extent, from->block.strides, strides, 0,
-                    offsetIn(strides, holder.block)),
+      copyAsF32(from->part,
+                Box(holder.block.extent, from->part.strides, strides,
+                    offsetOf(from->part.strides, holder.block.offset),
+                    offsetOf(strides, holder.block.begin)),
                 out.data());
       continue;
     }
@@ -140,10 +134,10 @@ absl::Status assemble(const GlobalTensor &tensor, StatePart part,
       continue; // Between two other processes.
     std::vector<int64_t> order = rowMajor(holder.block.extent);
     Box box(holder.block.extent, order, strides, 0,
-            offsetIn(strides, holder.block));
+            offsetOf(strides, holder.block.begin));
     std::vector<float> values(static_cast<size_t>(box.elements()));
     if (rank)
-      values = packed(from->block, holder.block);
+      values = packed(from->part, holder.block);
     MESHWORK_RETURN_IF_ERROR(
         exchange->toRoot(holder.rank, absl::MakeSpan(values)));
     if (!rank)

@@ -1,4 +1,4 @@
-// Which rank holds which block of every parameter; tensors put together again
+// Which rank holds which blocks of every parameter; tensors put together again
 // from their blocks.
 #pragma once
 
@@ -19,6 +19,7 @@ const plan::Sharded &partOf(const plan::Parameter &parameter, StatePart part);
 struct Holder {
   uint32_t rank;
   Block block;
+  std::vector<int64_t> shape; // of the part that the block lies in
 };
 
 struct GlobalTensor {
@@ -31,15 +32,16 @@ struct GlobalTensor {
 std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
                                         const Mesh &mesh, StatePart part);
 
-/// The block that `rank` holds.
-Block blockOn(const plan::Plan &plan, const Mesh &mesh, uint32_t rank,
-              const plan::Parameter &parameter, const plan::Sharded &part);
-
-/// `view` with the dims of the parameter: a contiguous view may have others.
-Strided inBlockShape(Strided view, const Block &block, bool contiguous);
+/// `view` with the dims of the parameter, of which `shape` is a part: a
+/// contiguous view may have others.
+Strided inPartShape(Strided view, const std::vector<int64_t> &shape,
+                    bool contiguous);
 
 /// Elements from the start of a row-major tensor of `shape`, per dim.
 std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape);
+/// Elements from its start to the one at `index`.
+int64_t offsetOf(const std::vector<int64_t> &strides,
+                 const std::vector<int64_t> &index);
 
 /// Fetches blocks that other processes hold; see Trainer.
 class BlockExchange {

@@ -85,10 +85,8 @@ absl::Status fillBlock(Rank &rank, const Strided &to, const Block &block,
                        const SafeTensorsReader *file, uint64_t seed) {
   const auto &shape = orEmpty(parameter.shape());
   std::vector<int64_t> strides = rowMajor({shape.begin(), shape.end()});
-  int64_t first = 0;
-  for (size_t i = 0; i < strides.size(); ++i)
-    first += strides[i] * block.begin[i];
-  Box box(block.extent, strides, to.strides, first, 0);
+  Box box(block.extent, strides, to.strides, offsetOf(strides, block.begin),
+          offsetOf(to.strides, block.offset));
   if (file) {
     FileSource source(*file, parameter);
     return fill(box, 0, box.elements(), to,
@@ -114,10 +112,11 @@ absl::Status place(Rank &rank, const plan::Parameter &parameter,
                    uint64_t seed) {
   absl::StatusOr<HostView> host = rank.toHost(part.view());
   MESHWORK_RETURN_IF_ERROR(host.status());
-  Block block = rank.block(parameter, part);
+  Part held = rank.partOf(parameter, part);
   Strided to =
-      inBlockShape(host->tensor, block, rank.view(part.view()).contiguous);
-  MESHWORK_RETURN_IF_ERROR(fillBlock(rank, to, block, parameter, file, seed));
+      inPartShape(host->tensor, held.shape, rank.view(part.view()).contiguous);
+  for (const Block &block : held.blocks())
+    MESHWORK_RETURN_IF_ERROR(fillBlock(rank, to, block, parameter, file, seed));
   return rank.writeBack(part.view(), *host);
 }
 } // namespace

@@ -68,7 +68,7 @@ absl::Status checkPart(const ProgramCheck &check,
   MESHWORK_RETURN_IF_ERROR(view.status());
   MESHWORK_RETURN_IF_ERROR(checkDims(check, parameter, *part, role));
   std::vector<int64_t> shape =
-      blockOf(check.plan, parameter.shape(), *part, [](uint32_t) {
+      partOf(check.plan, parameter.shape(), *part, [](uint32_t) {
         return 0u;
       }).shape;
   int64_t elements = 1;

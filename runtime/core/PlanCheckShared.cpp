@@ -51,16 +51,18 @@ uint32_t coordinate(const plan::Plan &plan, uint32_t rank, uint32_t axis) {
   return rank % plan.mesh()->Get(axis)->size();
 }
 
-void addBlock(const plan::Plan &plan, uint32_t rank, const plan::Sharded &part,
-              Tensor &tensor) {
-  Block block =
-      blockOf(plan, tensor.parameter->shape(), part,
-              [&](uint32_t axis) { return coordinate(plan, rank, axis); });
-  int64_t elements = 1;
-  for (int64_t size : block.extent)
-    elements *= size;
-  if (tensor.begins.insert(std::move(block.begin)).second)
-    tensor.held += elements;
+void addPart(const plan::Plan &plan, uint32_t rank, const plan::Sharded &part,
+             Tensor &tensor) {
+  Part held = partOf(plan, tensor.parameter->shape(), part, [&](uint32_t axis) {
+    return coordinate(plan, rank, axis);
+  });
+  for (Block &block : held.blocks()) {
+    int64_t elements = 1;
+    for (int64_t size : block.extent)
+      elements *= size;
+    if (tensor.begins.insert(std::move(block.begin)).second)
+      tensor.held += elements;
+  }
 }
 
 int64_t elementsOf(const plan::Parameter &parameter) {
@@ -89,7 +91,7 @@ absl::Status checkSharedParameters(const plan::Plan &plan) {
         return bad("parameter ", quote(parameter->name()), ": programs ",
                    tensor.program, " and ", programs.Get(rank),
                    " disagree on its shape, init or sharding");
-      addBlock(plan, rank, masterOf(*parameter), tensor);
+      addPart(plan, rank, masterOf(*parameter), tensor);
     }
   for (const auto &[name, tensor] : tensors)
     if (tensor.held != elementsOf(*tensor.parameter))

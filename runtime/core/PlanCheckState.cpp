@@ -33,12 +33,15 @@ absl::Status checkCoordinate(const ProgramCheck &check,
     return bad(name, " has the size ", input.size(),
                ", expected a positive number");
   // Ranks past the end begin the furthest out.
-  BlockOfDim last =
-      blockOfDim(check.plan, input.size(), input.axes(), [&](uint32_t axis) {
-        return check.plan.mesh()->Get(axis)->size() - 1;
-      });
-  if (last.begin > INT32_MAX)
-    return bad(name, " reaches ", last.begin, ", expected at most 2^31 - 1");
+  int64_t last =
+      layout::ranges(input.size(),
+                     cutsOf(check.plan, input.axes(),
+                            [&](uint32_t axis) {
+                              return check.plan.mesh()->Get(axis)->size() - 1;
+                            }))[0]
+          .begin;
+  if (last > INT32_MAX)
+    return bad(name, " reaches ", last, ", expected at most 2^31 - 1");
   const plan::Buffer &buffer = check.bufferOf(**view);
   if (!buffer.persistent())
     return bad(name, ": buffer ", quote(buffer.name()),

@@ -39,11 +39,12 @@ absl::Status Rank::writeBack(uint32_t view, const HostView &from) {
   return executor->write(ofPlan.places[view], from.copy);
 }
 
-Block Rank::block(const plan::Parameter &parameter,
+Part Rank::partOf(const plan::Parameter &parameter,
                   const plan::Sharded &part) const {
-  return blockOf(setup.plan, parameter.shape(), part, [this](uint32_t axis) {
-    return setup.mesh.coordinate(setup.rank, axis);
-  });
+  return runtime::partOf(setup.plan, parameter.shape(), part,
+                         [this](uint32_t axis) {
+                           return setup.mesh.coordinate(setup.rank, axis);
+                         });
 }
 
 uint32_t Rank::numChannels() const {

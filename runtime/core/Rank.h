@@ -74,8 +74,8 @@ public:
   absl::Status writeBack(uint32_t view, const HostView &from);
   /// Whether toHost gives views in place.
   bool isOnHost() const { return executor->hostArena() != nullptr; }
-  /// The block of a parameter that this rank holds.
-  Block block(const plan::Parameter &parameter,
+  /// What this rank holds of a parameter.
+  Part partOf(const plan::Parameter &parameter,
               const plan::Sharded &part) const;
 
   /// Communication threads or streams; some may have nothing to do.

@@ -20,12 +20,12 @@ absl::Status Rank::writeCoordinates() {
     bool isExtent = input->kind() == plan::InputKind::extent;
     if (!isExtent && input->kind() != plan::InputKind::coordinate)
       continue;
-    BlockOfDim block = blockOfDim(
-        setup.plan, input->size(), input->axes(), [this](uint32_t axis) {
+    std::vector<layout::Range> ranges = layout::ranges(
+        input->size(), cutsOf(setup.plan, input->axes(), [this](uint32_t axis) {
           return setup.mesh.coordinate(setup.rank, axis);
-        });
-    int32_t value[] = {
-        static_cast<int32_t>(isExtent ? block.extent : block.begin)};
+        }));
+    int32_t value[] = {static_cast<int32_t>(isExtent ? layout::countOf(ranges)
+                                                     : ranges[0].begin)};
     MESHWORK_RETURN_IF_ERROR(write<int32_t>(input->view(), value));
   }
   return absl::OkStatus();

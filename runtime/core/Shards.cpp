@@ -1,37 +1,48 @@
 #include "runtime/core/Shards.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Views.h"
-#include <algorithm>
 
 namespace meshwork::runtime {
 
-BlockOfDim blockOfDim(const plan::Plan &plan, int64_t size,
-                      const flatbuffers::Vector<uint32_t> *axes,
-                      const std::function<uint32_t(uint32_t axis)> &index) {
-  BlockOfDim block{0, size, size};
-  for (uint32_t axis : orEmpty(axes)) {
-    int64_t parts = plan.mesh()->Get(axis)->size();
-    block.size = (block.size - 1) / parts + 1;
-    int64_t skipped = block.size * static_cast<int64_t>(index(axis));
-    block.begin += skipped;
-    block.extent = std::clamp<int64_t>(block.extent - skipped, 0, block.size);
-  }
-  return block;
+std::vector<layout::Cut> cutsOf(const plan::Plan &plan,
+                                const flatbuffers::Vector<uint32_t> *axes,
+                                const Coordinate &index) {
+  std::vector<layout::Cut> cuts;
+  for (uint32_t axis : orEmpty(axes))
+    cuts.push_back({plan.mesh()->Get(axis)->size(), index(axis),
+                    layout::DimLayout::block});
+  return cuts;
 }
 
-Block blockOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
-              const plan::Sharded &sharded,
-              const std::function<uint32_t(uint32_t axis)> &index) {
-  Block block;
+std::vector<Block> Part::blocks() const {
+  std::vector<Block> blocks(1);
+  for (const std::vector<layout::Range> &ranges : dims) {
+    std::vector<Block> longer;
+    for (const Block &block : blocks)
+      for (const layout::Range &range : ranges) {
+        if (range.count == 0)
+          continue;
+        Block &next = longer.emplace_back(block);
+        next.begin.push_back(range.begin);
+        next.extent.push_back(range.count);
+        next.offset.push_back(range.offset);
+      }
+    blocks = std::move(longer);
+  }
+  return blocks;
+}
+
+Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
+            const plan::Sharded &sharded, const Coordinate &index) {
+  Part part;
   for (uint32_t dim = 0; dim < orEmpty(shape).size(); ++dim) {
     const auto &dims = orEmpty(sharded.dims());
     const auto *axes = dim < dims.size() ? dims.Get(dim)->axes() : nullptr;
-    BlockOfDim one = blockOfDim(plan, shape->Get(dim), axes, index);
-    block.begin.push_back(one.begin);
-    block.extent.push_back(one.extent);
-    block.shape.push_back(one.size);
+    std::vector<layout::Cut> cuts = cutsOf(plan, axes, index);
+    part.dims.push_back(layout::ranges(shape->Get(dim), cuts));
+    part.shape.push_back(layout::storedSize(shape->Get(dim), cuts));
   }
-  return block;
+  return part;
 }
 
 uint32_t viewOf(const plan::Sharded *sharded) {

@@ -1,35 +1,43 @@
-// Which block of a parameter each rank holds; the rules are in Plan.fbs at
+// Which blocks of a parameter each rank holds; the rules are in Plan.fbs at
 // Sharded.
 #pragma once
 
 #include "meshwork/Plan/Plan.h"
+#include "meshwork/Plan/Ranges.h"
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 namespace meshwork::runtime {
 
-/// A box of a global tensor, and the box of memory that is kept for it.
+/// The rank's index along one axis of the mesh.
+using Coordinate = std::function<uint32_t(uint32_t axis)>;
+
+/// How a dim is split over `axes`, which have been checked.
+std::vector<layout::Cut> cutsOf(const plan::Plan &plan,
+                                const flatbuffers::Vector<uint32_t> *axes,
+                                const Coordinate &index);
+
+/// A box of a global tensor, and where it lies in the part that a rank holds.
 struct Block {
   std::vector<int64_t> begin;  // first global index of each dim
-  std::vector<int64_t> extent; // of the tensor's own; 0 where there is none
-  std::vector<int64_t> shape;  // of the memory, at least the extent
+  std::vector<int64_t> extent; // 1 or more
+  std::vector<int64_t> offset; // first index of each dim in the part
 };
 
-/// One dim: its elements [begin, begin + extent) in storage of `size`.
-struct BlockOfDim {
-  int64_t begin = 0, extent = 0, size = 0;
+/// What a rank holds of a tensor, along each dim.
+struct Part {
+  std::vector<std::vector<layout::Range>> dims;
+  std::vector<int64_t> shape; // of the memory, at least what is held
+
+  /// In the order of the global tensor, a box for each choice of a range of
+  /// each dim; none where the rank holds nothing.
+  std::vector<Block> blocks() const;
 };
 
-/// A dim of `size` elements split over `axes`, which have been checked.
-BlockOfDim blockOfDim(const plan::Plan &plan, int64_t size,
-                      const flatbuffers::Vector<uint32_t> *axes,
-                      const std::function<uint32_t(uint32_t axis)> &index);
-
-/// The axes have been checked. `index` gives the rank's index along one axis.
-Block blockOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
-              const plan::Sharded &sharded,
-              const std::function<uint32_t(uint32_t axis)> &index);
+/// The axes have been checked.
+Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
+            const plan::Sharded &sharded, const Coordinate &index);
 
 /// The view of a part that may be absent.
 uint32_t viewOf(const plan::Sharded *sharded);

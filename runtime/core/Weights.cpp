@@ -25,7 +25,7 @@ const float *asInFile(const GlobalTensor &tensor, StatePart part,
   const ViewInfo &info = rank.view(view);
   bool same = &rank.program() == tensor.program && info.contiguous &&
               info.dtype == plan::DType::f32 &&
-              tensor.holders[0].block.shape == tensor.holders[0].block.extent;
+              tensor.holders[0].shape == tensor.holders[0].block.extent;
   if (!same || !rank.isOnHost())
     return nullptr;
   return reinterpret_cast<const float *>(rank.toHost(view)->tensor.data);
