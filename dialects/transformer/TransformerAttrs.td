@@ -86,6 +86,13 @@ def Transformer_StepInput : Transformer_Enum<"StepInput", "a scalar the launcher
   I32EnumCase<"seed", 3>, I32EnumCase<"step", 4>, I32EnumCase<"first_sample", 5>]>;
 def Transformer_StepInputAttr : Transformer_EnumAttr<Transformer_StepInput, "step_input">;
 
+def Transformer_PassKind : Transformer_Enum<"PassKind", "which pass of a step an op belongs to", [
+  I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>, I32EnumCase<"recomputed", 2>]>;
+def Transformer_PassAttr : Transformer_EnumAttr<Transformer_PassKind, "pass"> {
+  let summary = "Which pass of a step an op belongs to; `recomputed` ops repeat forward ones within the backward pass";
+  let assemblyFormat = "`<` $value `>`";
+}
+
 // The numbers are Plan.fbs's.
 def Transformer_Epilogue : Transformer_Enum<"Epilogue", "what a product does beside multiplying", [
   I32EnumCase<"gelu", 1>, I32EnumCase<"gelu_grad", 2>, I32EnumCase<"sum_lhs", 3>, I32EnumCase<"sum_rhs", 4>]>;

@@ -16,11 +16,30 @@ def Transformer_Dialect : Dialect {
     people write and `meshwork import` emits. *Primitive* ops (`map`, `reduce`,
     `roll`, `slice`, `contract`, ...) are what `-transformer-decompose` leaves,
     and what autodiff, fusion and code generation understand.
+
+    *Facts* about an op of a step stand on it, whatever dialect it is of, as
+    attributes that this dialect declares (Facts.h):
+    (F1) no other attribute begins with `transformer.`, and each stands where it
+         means something: those of the module on the module only.
+    (F2) `transformer.pass` is `#transformer.pass<backward>` or `<recomputed>`;
+         what has none is of the forward pass.
+    (F3) `transformer.not_before` has no value: fusion runs the op's kernel no
+         earlier than where the op stands.
+    (F4) `transformer.parameter` names the parameter whose copy the op reads.
+    (F5) of the module: `transformer.gradient_type` is f32 or bf16,
+         `transformer.max_positions` a positive i64, `transformer.model_flops`
+         and `transformer.palm_attention_flops` are f64.
+    ```mlir
+    %y = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #transformer.dims<embed>> -> tensor<4xf32, #transformer.dims<embed>>
+    ```
   }];
   let cppNamespace = "::meshwork::transformer";
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
+  let hasOperationAttrVerify = 1; // F1 to F5
+  let hasRegionArgAttrVerify = 1; // F1
+  let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";
 }
 

@@ -2,6 +2,7 @@
 #include "lib/Target/PlanWriter.h"
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Target/ProgramTables.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
@@ -124,7 +125,7 @@ private:
     plan.beta1 = static_cast<float>(spec.optimizer.beta1);
     plan.beta2 = static_cast<float>(spec.optimizer.beta2);
     if (auto flops =
-            module->getAttrOfType<FloatAttr>("transformer.model_flops"))
+            module->getAttrOfType<FloatAttr>(transformer::facts::modelFlops))
       plan.model_flops_per_step =
           flops.getValueAsDouble() * spec.microbatches();
     for (auto &parameter : plan.programs[0]->parameters) {
@@ -134,7 +135,7 @@ private:
       plan.parameter_count += elements;
     }
     if (auto attention = module->getAttrOfType<FloatAttr>(
-            "transformer.palm_attention_flops"))
+            transformer::facts::palmAttentionFlops))
       plan.palm_flops_per_step =
           6.0 * static_cast<double>(plan.parameter_count) * spec.batch.global *
               spec.batch.sequence +

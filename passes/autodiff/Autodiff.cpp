@@ -1,6 +1,7 @@
 // Reverse-mode differentiation of @loss, op by op from the last to the first.
 // A parameter's gradient is accumulated where each part of it appears, so that
 // none is kept longer than needed.
+#include "dialects/transformer/Facts.h"
 #include "dialects/transformer/HeadGradient.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/autodiff/Passes.h"
@@ -69,7 +70,7 @@ public:
     for (Operation &op : function.getBody().front().without_terminator())
       if (!isForward.contains(&op) &&
           !isa<HeadLossGradOp>(op)) // That is the end of both passes.
-        op.setAttr("transformer.backward", builder.getUnitAttr());
+        setPass(&op, PassKind::backward);
     // A fused gradient op may have taken the place of its forward op.
     for (Operation *op : llvm::reverse(forward))
       if (isOpTriviallyDead(op))
@@ -185,8 +186,8 @@ struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
     }
     if (failed(Differentiation(loss).run()))
       return signalPassFailure();
-    getOperation()->setAttr("transformer.model_flops", modelFlops(loss));
-    getOperation()->setAttr("transformer.palm_attention_flops",
+    getOperation()->setAttr(facts::modelFlops, modelFlops(loss));
+    getOperation()->setAttr(facts::palmAttentionFlops,
                             palmAttentionFlops(loss));
   }
 };

@@ -7,6 +7,7 @@
 // load two large operands in its place. Which kernels there are shows only
 // when they are formed, so they are formed twice.
 #include "passes/fusion/Clusters.h"
+#include "dialects/transformer/Facts.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -72,8 +73,7 @@ void Clustering::findStored() {
       anchors.push_back(&op);
       continue;
     }
-    if (op.hasAttr("transformer.recomputed") ||
-        op.hasAttr("transformer.not_before"))
+    if (staysBehind(&op))
       notBefore[&op] = static_cast<int64_t>(anchors.size()) - 1;
     for (OpResult result : op.getResults())
       if (llvm::any_of(result.getUsers(),

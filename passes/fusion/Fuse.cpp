@@ -1,4 +1,5 @@
 // Builds the clusters that Clusters.cpp decides on.
+#include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/fusion/Clusters.h"
 #include "passes/fusion/Passes.h"
@@ -191,13 +192,8 @@ private:
     llvm::sort(members, [](Operation *a, Operation *b) {
       return a->isBeforeInBlock(b);
     });
-    for (Operation *op : members) {
-      Operation *member = builder.clone(*op, mapping);
-      for (StringRef passOnly :
-           {"transformer.backward", "transformer.recomputed",
-            "transformer.not_before"})
-        member->removeAttr(passOnly); // Equal kernels are one.
-    }
+    for (Operation *op : members)
+      dropFacts(builder.clone(*op, mapping)); // Equal kernels are one.
     SmallVector<Value> yields = llvm::map_to_vector(
         cluster.roots, [&](Value root) { return mapping.lookup(root); });
     YieldOp::create(builder, fused.getLoc(), yields);

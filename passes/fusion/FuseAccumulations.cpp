@@ -1,5 +1,5 @@
 // Accumulation of anything but products and embedding gradients as old + value.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "passes/fusion/Passes.h"
 
 using namespace mlir;
@@ -12,10 +12,7 @@ using namespace transformer;
 struct FuseAccumulationsPass
     : impl::FuseAccumulationsPassBase<FuseAccumulationsPass> {
   void runOnOperation() override {
-    auto noted =
-        getOperation()->getAttrOfType<TypeAttr>("transformer.gradient_type");
-    Type gradientType =
-        noted ? noted.getValue() : Type(Float32Type::get(&getContext()));
+    Type gradientType = gradientTypeOf(getOperation());
     SmallVector<AccumulateOp> accumulations;
     getOperation().walk([&](AccumulateOp op) {
       if (!addsUpItself(op.getValue()))

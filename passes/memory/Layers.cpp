@@ -1,7 +1,7 @@
 // Layers are not ops: they are found by the names of the parameters.
 #include "passes/memory/Layers.h"
 
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -9,8 +9,6 @@ using namespace meshwork::transformer;
 namespace meshwork::memory {
 
 static constexpr int64_t before = -1;
-
-bool isBackward(Operation *op) { return op->hasAttr("transformer.backward"); }
 
 /// The number in a parameter's name, or `before`.
 static int64_t numberIn(StringRef name) {

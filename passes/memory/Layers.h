@@ -6,9 +6,6 @@
 
 namespace meshwork::memory {
 
-/// Whether `op` belongs to the backward pass.
-bool isBackward(::mlir::Operation *op);
-
 /// The layers of @microbatch. A parameter's layer is the first number among the
 /// parts of its name ("model.layers.3.mlp.up_proj.weight": 3); an op's is the
 /// last of its operands'. What runs before any layer is in layer -1, what

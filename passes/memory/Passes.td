@@ -7,8 +7,8 @@ def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
   let summary = "Computes values again in the backward pass instead of keeping them";
   let description = [{
     Before: the backward pass of @microbatch reads values of the forward pass,
-    which live until then. After: it reads copies, marked
-    `transformer.recomputed`, of the ops that the policy runs again. `none`
+    which live until then. After: it reads copies, of the
+    pass `recomputed`, of the ops that the policy runs again. `none`
     keeps all that the backward pass reads. `selective` runs again what is
     cheap (maps, reductions, rolls, gathers of activations), where all that it
     reads is there anyway: norms, activations, dropout, but not the residual

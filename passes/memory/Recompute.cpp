@@ -2,7 +2,7 @@
 // keeping them. Works on local shapes with all collectives in place, so it
 // knows no strategy: a gather that is not kept is made again like any other op.
 #include "dialects/mesh/Mesh.h"
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/memory/Layers.h"
 #include "passes/memory/Passes.h"
@@ -163,10 +163,8 @@ private:
       for (Value operand : op->getOperands())
         mapping.map(operand, again(operand, before));
       clone = clones[op] = OpBuilder(before).clone(*op, mapping);
-      clone->setAttr("transformer.backward", UnitAttr::get(op->getContext()));
-      if (!layers.isStatic(op))
-        clone->setAttr("transformer.recomputed",
-                       UnitAttr::get(op->getContext()));
+      setPass(clone,
+              layers.isStatic(op) ? PassKind::backward : PassKind::recomputed);
     }
     return clone->getResult(cast<OpResult>(value).getResultNumber());
   }

@@ -1,6 +1,7 @@
 // Gives operands the sharding that their user needs. Visits each op once, in
 // the order of the program. Which collectives a reshard becomes is decided
 // later (Localize.cpp).
+#include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/Reasons.h"
@@ -265,7 +266,7 @@ private:
   /// apart, so that they need not be kept between the two.
   Value moved(Value value, Sharding from, Sharding to, Operation *user,
               const std::string &reason) {
-    bool inBackward = user->hasAttr("transformer.backward");
+    bool inBackward = isBackward(user);
     bool isStored =
         isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
     Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh),
@@ -280,8 +281,7 @@ private:
     auto reshard = mesh::ReshardOp::create(
         builder, value.getLoc(), value.getType(), value, toAttr(attr, from),
         toAttr(attr, to), builder.getStringAttr(cause));
-    if (inBackward)
-      reshard->setAttr("transformer.backward", builder.getUnitAttr());
+    inheritFacts(user, reshard);
     known = reshard.getResult();
     original[known] = noted;
     std::vector<mesh::Move> &moves = notesOn(noted).moves;

@@ -1,5 +1,6 @@
 // One rank's program: local types, and collectives in the place of reshards.
 #include "dialects/mesh/Provenance.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Sharding/Reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Mask.h"
@@ -136,9 +137,7 @@ private:
       Value input = value;
       value = collective(op, input, step, localType(mesh, whole, step.after));
       masks.deriveStep(input, value, step, whole);
-      if (op->hasAttr("transformer.backward"))
-        value.getDefiningOp()->setAttr("transformer.backward",
-                                       builder.getUnitAttr());
+      inheritFacts(op, value.getDefiningOp());
     }
     op.getResult().replaceAllUsesWith(value);
     return success();

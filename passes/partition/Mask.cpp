@@ -1,6 +1,7 @@
 // The rules of each op are in two places: what it must not take in (guard), and
 // what it leaves (derive).
 #include "passes/partition/Mask.h"
+#include "dialects/transformer/Facts.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -67,9 +68,7 @@ Value Masks::masked(Operation *user, Value value, StringAttr dim, Need need) {
                      b, isOwn, x[0],
                      arith::ConstantOp::create(b, b.getF32FloatAttr(neutral)));
                });
-  if (user->hasAttr("transformer.backward"))
-    known.getDefiningOp()->setAttr("transformer.backward",
-                                   builder.getUnitAttr());
+  inheritFacts(user, known.getDefiningOp());
   part.padding[at] = constantPadding(neutral);
   parts[known] = part;
   return known;

@@ -1,5 +1,6 @@
 // The order of collectives, before they are lowered: those of one kind side by
 // side, so that they travel in one bucket.
+#include "dialects/transformer/Facts.h"
 #include "passes/schedule/LowerToSchedule.h"
 
 using namespace mlir;
@@ -111,8 +112,7 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
     Operation *input = op->getOperand(0).getDefiningOp();
     auto &[last, sum] = groups[{
         op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
-    bool isSamePass = last && last->hasAttr("transformer.backward") ==
-                                  op->hasAttr("transformer.backward");
+    bool isSamePass = last && isBackward(last) == isBackward(op);
     bool joins = isSamePass && sum + bytes <= joinedBytes &&
                  places.of(last) < places.of(op) && input &&
                  places.of(input) < places.of(last);

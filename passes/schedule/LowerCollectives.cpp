@@ -1,5 +1,6 @@
 // Collectives to instructions, in buckets: neighbours of one kind travel
 // together.
+#include "dialects/transformer/Facts.h"
 #include "passes/schedule/LowerToSchedule.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -178,8 +179,7 @@ void Lowering::flush() {
         ", and " + std::to_string(bucket.results.size() - 1) + " more like it";
   StringRef phase = bucket.first->getParentOfType<func::FuncOp>().getName();
   if (phase == "microbatch")
-    phase =
-        bucket.first->hasAttr("transformer.backward") ? "backward" : "forward";
+    phase = isBackward(bucket.first) ? "backward" : "forward";
   StringRef source = state && state.getKind() == StateKind::loss
                          ? "loss"
                          : stringifyCollectiveKind(bucket.kind);

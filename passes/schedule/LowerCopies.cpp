@@ -1,5 +1,6 @@
 // Copies between where a tensor lies and where an instruction can use it, and
 // parts that are set into a whole.
+#include "dialects/transformer/Facts.h"
 #include "passes/schedule/LowerToSchedule.h"
 
 using namespace mlir;
@@ -14,9 +15,8 @@ FailureOr<Place> Lowering::readable(Value value, const Layout &layout) {
   if (layout.of(*place))
     return place;
   // Shared by its readers, but not kept from one pass to the next.
-  auto [known, isNew] =
-      copies.try_emplace({value.getAsOpaquePointer(), layout.order(),
-                          current->hasAttr("transformer.backward")});
+  auto [known, isNew] = copies.try_emplace(
+      {value.getAsOpaquePointer(), layout.order(), isBackward(current)});
   if (isNew) {
     known->second = placement.temporary(*place, layout.order());
     copy(value.getLoc(), *place, known->second);

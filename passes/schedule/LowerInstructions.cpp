@@ -1,4 +1,5 @@
 // One instruction for each op of the step.
+#include "dialects/transformer/Facts.h"
 #include "passes/codegen/KernelEmitter.h"
 #include "passes/schedule/LowerToSchedule.h"
 
@@ -17,7 +18,7 @@ FailureOr<Value> Lowering::view(Value value) {
 /// Names the parameter that an op reads, or else what it is.
 StringAttr Lowering::sourceOf(Operation *op) {
   std::string name;
-  if (auto noted = op->getAttrOfType<StringAttr>("transformer.parameter"))
+  if (StringAttr noted = parameterOfCopy(op))
     return noted; // of a quantized product
   for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();

@@ -1,5 +1,6 @@
 // Where tensors lie.
 #include "passes/schedule/Placement.h"
+#include "dialects/transformer/Facts.h"
 #include "passes/schedule/Matmul.h"
 
 using namespace mlir;
@@ -21,8 +22,7 @@ static int64_t bytesOf(Type element) {
 Placement::Placement(ProgramOp program, ModuleOp module, int64_t rowBytes)
     : program(program), builder(program.getContext()), loc(program.getLoc()),
       rowBytes(rowBytes) {
-  auto noted = module->getAttrOfType<TypeAttr>("transformer.gradient_type");
-  gradient = noted ? noted.getValue() : Type(builder.getF32Type());
+  gradient = gradientTypeOf(module);
   mixed = module
               .walk([](transformer::ParameterOp op) {
                 return tensorType(op.getResult()).getElementType().isF32()

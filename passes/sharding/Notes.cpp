@@ -1,6 +1,7 @@
 // Names and words for `meshwork explain`.
 #include "passes/sharding/Notes.h"
 
+#include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -43,7 +44,7 @@ std::string baseOf(Operation *op) {
 
 /// The parameter that `op` reads, or, of a quantized product, whose copy.
 StringRef parameterOf(Operation *op) {
-  if (auto noted = op->getAttrOfType<StringAttr>("transformer.parameter"))
+  if (StringAttr noted = parameterOfCopy(op))
     return noted.getValue();
   SmallVector<Value> operands(op->getOperands());
   for (Value operand : llvm::reverse(operands))
@@ -70,8 +71,7 @@ std::string nameOf(Value value) {
   if (std::string state = accumulatedInto(value); !state.empty())
     return state;
   if (StringRef parameter = parameterOf(op); !parameter.empty()) {
-    bool isGradient =
-        op->hasAttr("transformer.backward") || isa<HeadLossGradOp>(op);
+    bool isGradient = isBackward(op) || isa<HeadLossGradOp>(op);
     return moduleOf(parameter).str() + (isGradient ? " (input gradient)" : "");
   }
   return baseOf(op) + op->getName().stripDialect().str();

@@ -1,6 +1,6 @@
 // Gives the open dims their sizes. Names say which size, so one walk over all
 // types is enough.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
@@ -140,8 +140,7 @@ struct BindPass : impl::BindPassBase<BindPass> {
 
   /// Rotary positions have no table, but a length that the model is made for.
   void warnOfLength() {
-    auto most =
-        getOperation()->getAttrOfType<IntegerAttr>("transformer.max_positions");
+    auto most = getOperation()->getAttrOfType<IntegerAttr>(facts::maxPositions);
     if (most && sequence > most.getInt())
       emitWarning(analysis::ofSpec("batch.sequence", getOperation().getLoc()))
           << "found " << int64_t{sequence}

@@ -1,7 +1,7 @@
 // Language-model head and cross-entropy over chunks of tokens. A chunk is a few
 // whole sequences, or a part of one: contiguous rows either way.
 #include "dialects/mesh/Mesh.h"
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -199,9 +199,7 @@ private:
   }
 
   Type gradientType() {
-    auto noted = op->getParentOfType<ModuleOp>()->getAttrOfType<TypeAttr>(
-        "transformer.gradient_type");
-    return noted ? noted.getValue() : Type(b.getF32Type());
+    return gradientTypeOf(op->getParentOfType<ModuleOp>());
   }
 
   /// A gradient that is only accumulated is so by each chunk, where it is kept.

@@ -1,5 +1,5 @@
 // Mixed precision as a change of storage types.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 
@@ -38,8 +38,7 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
                     gradientType = parseType(gradients, "gradients");
     if (failed(computeType) || failed(gradientType))
       return signalPassFailure();
-    getOperation()->setAttr("transformer.gradient_type",
-                            TypeAttr::get(*gradientType));
+    getOperation()->setAttr(facts::gradientType, TypeAttr::get(*gradientType));
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool isUpdate = function.getName() == "update";
       function.walk([&](Operation *op) {
@@ -68,9 +67,7 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
       Value rounded =
           buildMap(builder, op.getLoc(), withElement(type, element), part.get(),
                    [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
-      if (op->hasAttr("transformer.backward"))
-        rounded.getDefiningOp()->setAttr("transformer.backward",
-                                         builder.getUnitAttr());
+      inheritFacts(op, rounded.getDefiningOp());
       part.set(rounded);
     }
   }

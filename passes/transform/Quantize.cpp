@@ -4,7 +4,7 @@
 // Formats: Micikevicius et al., arXiv 2209.05433: e4m3 for weights and
 // activations, e5m2 for gradients. The tensor's largest magnitude comes to lie
 // just below the format's largest number.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 #include <map>
@@ -19,8 +19,6 @@ using namespace transformer;
 /// What each size of an FP8 product on tensor cores is a multiple of: 16 bytes
 /// of either operand's dense dim, and of a result's (cuBLAS, 8-bit data types).
 constexpr int64_t unit = 16;
-
-bool isBackward(Operation *op) { return op->hasAttr("transformer.backward"); }
 
 /// A gradient of an activation: the loss's, or what the backward pass made.
 bool isGradient(Value value) {
@@ -138,7 +136,7 @@ private:
     product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (Value operand : {op.getLhs(), op.getRhs()})
       if (auto weight = operand.getDefiningOp<ParameterOp>())
-        product->setAttr("transformer.parameter", weight.getNameAttr());
+        product->setDiscardableAttr(facts::parameter, weight.getNameAttr());
     op.getResult().replaceAllUsesWith(product.getResult());
     op.erase();
   }
@@ -169,7 +167,7 @@ private:
                                   return powersOfTwo(inner, x[0], maxExponent);
                                 });
     for (Value made : {magnitudes, amax, powers.getResult(0)})
-      inPassOf(user, made);
+      inheritFacts(user, made.getDefiningOp());
     return known = {powers.getResult(0), powers.getResult(1)};
   }
 
@@ -196,17 +194,10 @@ private:
                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
                    return arith::MulFOp::create(b, x[0], x[1]);
                  });
-    inPassOf(user, known);
+    inheritFacts(user, known.getDefiningOp());
     // Else all weights would be there in 8 bits, too, from the start.
-    known.getDefiningOp()->setAttr("transformer.not_before",
-                                   builder.getUnitAttr());
+    setNotBefore(known.getDefiningOp());
     return known;
-  }
-
-  void inPassOf(Operation *user, Value made) {
-    if (isBackward(user))
-      made.getDefiningOp()->setAttr("transformer.backward",
-                                    builder.getUnitAttr());
   }
 
   func::FuncOp function;

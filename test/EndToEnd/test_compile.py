@@ -48,7 +48,7 @@ class Compile(unittest.TestCase):
 
     def test_compile_to_each_phase(self):
         marks = {"input": "transformer.", "step": "@update", "shard": "mesh.shardings", "partition": "mesh.all_reduce",
-                 "recompute": "transformer.recomputed",
+                 "recompute": "#transformer.pass<recomputed>",
                  "fuse": "transformer.fused", "schedule": "schedule.program",
                  "memory": "arena"}
         for phase, mark in marks.items():

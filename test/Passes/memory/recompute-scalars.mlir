@@ -34,10 +34,10 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     // CHECK: transformer.contract "be,ef->bf"
     // CHECK-NOT: transformer.reduce
     // CHECK-NOT: mesh.all_reduce
-    // CHECK: %[[Q:.*]] = transformer.map ins(%arg0, %[[S]] : {{.*}} {transformer.backward, transformer.recomputed}
+    // CHECK: %[[Q:.*]] = transformer.map ins(%arg0, %[[S]] : {{.*}} {transformer.pass = #transformer.pass<recomputed>}
     // CHECK: transformer.contract "be,bf->ef" %[[Q]]
-    %g = transformer.contract "be,bf->ef" %q, %y {transformer.backward} : tensor<4x8xf32, #be>, tensor<4x8xf32, #bf> -> tensor<8x8xf32, #ef>
-    transformer.accumulate gradient "layers.0.up", %g {transformer.backward} : tensor<8x8xf32, #ef>
+    %g = transformer.contract "be,bf->ef" %q, %y {transformer.pass = #transformer.pass<backward>} : tensor<4x8xf32, #be>, tensor<4x8xf32, #bf> -> tensor<8x8xf32, #ef>
+    transformer.accumulate gradient "layers.0.up", %g {transformer.pass = #transformer.pass<backward>} : tensor<8x8xf32, #ef>
     return
   }
   func.func @update() {

@@ -42,50 +42,50 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     // NONE: %[[H1:.*]] = transformer.contract "be,fe->bf"
     // NONE: %[[H1:.*]] = transformer.contract "be,fe->bf"
     // NONE: %[[A1:.*]] = transformer.map ins(%[[H1]] :
-    // NONE-NOT: transformer.recomputed
+    // NONE-NOT: <recomputed>
     // NONE: transformer.contract "bf,be->ef" %[[A1]]
     // SELECTIVE: %[[H0:.*]] = transformer.contract "be,fe->bf"
     // SELECTIVE: %[[H1:.*]] = transformer.contract "be,fe->bf"
-    // SELECTIVE: %[[A1:.*]] = transformer.map ins(%[[H1]] : {{.*}}) {transformer.backward, transformer.recomputed}
+    // SELECTIVE: %[[A1:.*]] = transformer.map ins(%[[H1]] : {{.*}}) {transformer.pass = #transformer.pass<recomputed>}
     // SELECTIVE: transformer.contract "bf,be->ef" %[[A1]]
     // SELECTIVE: transformer.map ins(%[[H1]]
     // FULL: %[[X1:.*]] = transformer.map ins(%arg0, %
     // FULL: transformer.map
-    // FULL: %[[H1:.*]] = transformer.contract "be,fe->bf" %[[X1]], %{{.*}} {transformer.backward, transformer.recomputed}
-    // FULL-NEXT: %[[A1:.*]] = transformer.map ins(%[[H1]] : {{.*}}) {transformer.backward, transformer.recomputed}
+    // FULL: %[[H1:.*]] = transformer.contract "be,fe->bf" %[[X1]], %{{.*}} {transformer.pass = #transformer.pass<recomputed>}
+    // FULL-NEXT: %[[A1:.*]] = transformer.map ins(%[[H1]] : {{.*}}) {transformer.pass = #transformer.pass<recomputed>}
     // FULL: transformer.contract "bf,be->ef" %[[A1]]
     // FULL: transformer.map ins(%[[H1]]
-    %b1 = transformer.contract "bf,be->ef" %a1, %x1 {transformer.backward} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<8x16xf32, #ef>
-    transformer.accumulate gradient "layers.1.up", %b1 {transformer.backward} : tensor<8x16xf32, #ef>
-    %d1 = transformer.map ins(%h1 : tensor<4x16xf32, #bf>) {transformer.backward} -> tensor<4x16xf32, #bf> {
+    %b1 = transformer.contract "bf,be->ef" %a1, %x1 {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<8x16xf32, #ef>
+    transformer.accumulate gradient "layers.1.up", %b1 {transformer.pass = #transformer.pass<backward>} : tensor<8x16xf32, #ef>
+    %d1 = transformer.map ins(%h1 : tensor<4x16xf32, #bf>) {transformer.pass = #transformer.pass<backward>} -> tensor<4x16xf32, #bf> {
     ^bb0(%v: f32):
       %s = arith.addf %v, %v : f32
       transformer.yield %s : f32
     }
-    %c1 = transformer.contract "bf,be->fe" %d1, %x1 {transformer.backward} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<16x8xf32, #fe>
-    transformer.accumulate gradient "layers.1.down", %c1 {transformer.backward} : tensor<16x8xf32, #fe>
+    %c1 = transformer.contract "bf,be->fe" %d1, %x1 {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<16x8xf32, #fe>
+    transformer.accumulate gradient "layers.1.down", %c1 {transformer.pass = #transformer.pass<backward>} : tensor<16x8xf32, #fe>
     // Layer 0 backward. The weight is gathered again, not kept.
-    // NONE: mesh.all_gather {{.*}} {transformer.backward}
-    // SELECTIVE: %[[A0:.*]] = transformer.map ins(%[[H0]] : {{.*}}) {transformer.backward, transformer.recomputed}
+    // NONE: mesh.all_gather {{.*}} {transformer.pass = #transformer.pass<backward>}
+    // SELECTIVE: %[[A0:.*]] = transformer.map ins(%[[H0]] : {{.*}}) {transformer.pass = #transformer.pass<recomputed>}
     // SELECTIVE: transformer.contract "bf,be->ef" %[[A0]]
-    // SELECTIVE: mesh.all_gather {{.*}} {transformer.backward}
-    // FULL: %[[G0:.*]] = mesh.all_gather {{.*}} {transformer.backward}
-    // FULL: %[[H0:.*]] = transformer.contract "be,fe->bf" %arg0, %[[G0]] {transformer.backward, transformer.recomputed}
-    // FULL: transformer.contract "be,fe->bf" %arg0, %[[G0]] {transformer.backward} :
-    // MIXED: transformer.contract "bf,be->ef" %{{.*}}, %{{.*}} {transformer.backward}
-    // MIXED: transformer.contract "be,fe->bf" %arg0, %{{.*}} {transformer.backward, transformer.recomputed}
-    // MIXED: transformer.contract "bf,be->ef" %{{.*}}, %{{.*}} {transformer.backward}
-    %b0 = transformer.contract "bf,be->ef" %a0, %x {transformer.backward} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<8x16xf32, #ef>
-    transformer.accumulate gradient "layers.0.up", %b0 {transformer.backward} : tensor<8x16xf32, #ef>
-    %d0 = transformer.map ins(%h0 : tensor<4x16xf32, #bf>) {transformer.backward} -> tensor<4x16xf32, #bf> {
+    // SELECTIVE: mesh.all_gather {{.*}} {transformer.pass = #transformer.pass<backward>}
+    // FULL: %[[G0:.*]] = mesh.all_gather {{.*}} {transformer.pass = #transformer.pass<backward>}
+    // FULL: %[[H0:.*]] = transformer.contract "be,fe->bf" %arg0, %[[G0]] {transformer.pass = #transformer.pass<recomputed>}
+    // FULL: transformer.contract "be,fe->bf" %arg0, %[[G0]] {transformer.pass = #transformer.pass<backward>} :
+    // MIXED: transformer.contract "bf,be->ef" %{{.*}}, %{{.*}} {transformer.pass = #transformer.pass<backward>}
+    // MIXED: transformer.contract "be,fe->bf" %arg0, %{{.*}} {transformer.pass = #transformer.pass<recomputed>}
+    // MIXED: transformer.contract "bf,be->ef" %{{.*}}, %{{.*}} {transformer.pass = #transformer.pass<backward>}
+    %b0 = transformer.contract "bf,be->ef" %a0, %x {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<8x16xf32, #ef>
+    transformer.accumulate gradient "layers.0.up", %b0 {transformer.pass = #transformer.pass<backward>} : tensor<8x16xf32, #ef>
+    %d0 = transformer.map ins(%h0 : tensor<4x16xf32, #bf>) {transformer.pass = #transformer.pass<backward>} -> tensor<4x16xf32, #bf> {
     ^bb0(%v: f32):
       %s = arith.addf %v, %v : f32
       transformer.yield %s : f32
     }
-    %c0 = transformer.contract "bf,be->fe" %d0, %x {transformer.backward} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<16x8xf32, #fe>
-    transformer.accumulate gradient "layers.0.down", %c0 {transformer.backward} : tensor<16x8xf32, #fe>
-    %e0 = transformer.contract "be,fe->bf" %x, %g0 {transformer.backward} : tensor<4x8xf32, #be>, tensor<16x8xf32, #fe> -> tensor<4x16xf32, #bf>
-    transformer.accumulate gradient "y", %e0 {transformer.backward} : tensor<4x16xf32, #bf>
+    %c0 = transformer.contract "bf,be->fe" %d0, %x {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<16x8xf32, #fe>
+    transformer.accumulate gradient "layers.0.down", %c0 {transformer.pass = #transformer.pass<backward>} : tensor<16x8xf32, #fe>
+    %e0 = transformer.contract "be,fe->bf" %x, %g0 {transformer.pass = #transformer.pass<backward>} : tensor<4x8xf32, #be>, tensor<16x8xf32, #fe> -> tensor<4x16xf32, #bf>
+    transformer.accumulate gradient "y", %e0 {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>
     return
   }
 }

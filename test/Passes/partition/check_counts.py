@@ -56,7 +56,7 @@ def moved(model, axes, extra):
             continue
         kind, over, attributes, before, dims, after = op.groups()
         assert not ("vocab" in dims and "sequence" in dims), f"logits are moved: {line}"
-        phase = "update" if function == "update" else "backward" if "transformer.backward" in (attributes or "") else "forward"
+        phase = "update" if function == "update" else "backward" if "transformer.pass" in (attributes or "") else "forward"
         sizes = [math.prod(map(int, shape.split("x")[:-1])) for shape in (before, after)]
         counts[phase, kind, over.replace('"', ""), max(sizes)] += 1
     return counts

@@ -118,13 +118,13 @@ func.func @microbatch(%x: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.shardin
   // CHECK: %[[F:.*]] = mesh.reshard %[[W]] from <[{"dp"}, {}]> to <[{}, {}]> cause "w is stored over dp (zero.stage) and computed with whole" {mesh.shardings = [#mesh.sharding<[{}, {}]>]} :
   // CHECK: contract "bse,fe->bsf" %{{.*}}, %[[F]]
   %h = transformer.contract "bse,fe->bsf" %x, %w {mesh.shardings = [#mesh.sharding<[{"dp"}, {}, {}]>]} : tensor<4x8x8xf32, #bse>, tensor<16x8xf32, #fe> -> tensor<4x8x16xf32, #bsf>
-  // CHECK: %[[B:.*]] = mesh.reshard %[[W]] {{.*}}, transformer.backward}
+  // CHECK: %[[B:.*]] = mesh.reshard %[[W]] {{.*}}, transformer.pass = #transformer.pass<backward>}
   // CHECK: contract "bsf,fe->bse" %{{.*}}, %[[B]]
-  %dx = transformer.contract "bsf,fe->bse" %h, %w {transformer.backward, mesh.shardings = [#mesh.sharding<[{"dp"}, {}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<16x8xf32, #fe> -> tensor<4x8x8xf32, #bse>
+  %dx = transformer.contract "bsf,fe->bse" %h, %w {transformer.pass = #transformer.pass<backward>, mesh.shardings = [#mesh.sharding<[{"dp"}, {}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<16x8xf32, #fe> -> tensor<4x8x8xf32, #bse>
   // Its gradient is summed over "dp" where it is stored in parts too.
   // CHECK: mesh.reshard {{.*}} from <[{}, {}], partial = sum {"dp"}> to <[{"dp"}, {}]> cause "w (gradient of a microbatch) sums over batch, which dp splits; gradient of w is stored over dp (zero.stage)"
-  %dw = transformer.contract "bsf,bse->fe" %h, %x {transformer.backward, mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<4x8x8xf32, #bse> -> tensor<16x8xf32, #fe>
-  transformer.accumulate gradient "w", %dw {transformer.backward, mesh.stored = #mesh.sharding<[{"dp"}, {}]>} : tensor<16x8xf32, #fe>
+  %dw = transformer.contract "bsf,bse->fe" %h, %x {transformer.pass = #transformer.pass<backward>, mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<4x8x8xf32, #bse> -> tensor<16x8xf32, #fe>
+  transformer.accumulate gradient "w", %dw {transformer.pass = #transformer.pass<backward>, mesh.stored = #mesh.sharding<[{"dp"}, {}]>} : tensor<16x8xf32, #fe>
   return
 }
 func.func @update() {

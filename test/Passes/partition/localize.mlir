@@ -18,8 +18,8 @@ func.func @microbatch(%x: tensor<8x8xf32, #xy> {mesh.sharding = #mesh.sharding<[
   // The other axis on the same dim: ranks exchange whole parts.
   // CHECK-NEXT: mesh.permute %[[X]] sources [0, 2, 1, 3] over ["a", "b"] cause "swap" : tensor<4x8xf32
   %3 = mesh.reshard %x from <[{"a"}, {}]> to <[{"b"}, {}]> cause "swap" {mesh.shardings = [#mesh.sharding<[{"b"}, {}]>]} : tensor<8x8xf32, #xy>
-  // CHECK-NEXT: mesh.all_reduce %[[SUM]] sum over ["b"] cause "sum" {transformer.backward} : tensor<4x8xf32
-  %4 = mesh.reshard %sum from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {}]> cause "sum" {transformer.backward, mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
+  // CHECK-NEXT: mesh.all_reduce %[[SUM]] sum over ["b"] cause "sum" {transformer.pass = #transformer.pass<backward>} : tensor<4x8xf32
+  %4 = mesh.reshard %sum from <[{"a"}, {}], partial = sum {"b"}> to <[{"a"}, {}]> cause "sum" {transformer.pass = #transformer.pass<backward>, mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
   // CHECK-NEXT: mesh.all_reduce %[[MAX]] max over ["b"]
   %5 = mesh.reshard %max from <[{"a"}, {}], partial = max {"b"}> to <[{"a"}, {}]> cause "max" {mesh.shardings = [#mesh.sharding<[{"a"}, {}]>]} : tensor<8x8xf32, #xy>
   // CHECK-NEXT: mesh.reduce_scatter %[[SUM]] sum dim 1 over ["b"] cause "sum a part" : tensor<4x8xf32, {{.*}} -> tensor<4x4xf32

@@ -35,23 +35,23 @@ func.func @microbatch(%x: tensor<32x16xbf16, #te>, %small: tensor<8x16xbf16, #te
   %p = transformer.contract "te,tf->ef" %x, %y : tensor<32x16xbf16, #te>, tensor<32x16xbf16, #tf> -> tensor<16x16xbf16, #transformer.dims<embed, ffn>>
 
   // The backward pass: gradients in e5m2 (57344 is 2^16 - 2^13, so 15 + 254).
-  %dy = transformer.map ins(%y : tensor<32x16xbf16, #tf>) {transformer.backward} -> tensor<32x16xbf16, #tf> {
+  %dy = transformer.map ins(%y : tensor<32x16xbf16, #tf>) {transformer.pass = #transformer.pass<backward>} -> tensor<32x16xbf16, #tf> {
   ^bb0(%e: f32):
     %0 = arith.negf %e : f32
     transformer.yield %0 : f32
   }
   // CHECK: arith.constant 269 : i32
-  // CHECK: %[[QDY:.*]] = transformer.map ins(%{{.*}}, %[[D:.*]]#0 : {{.*}} {transformer.backward, transformer.not_before} -> tensor<32x16xf8E5M2, #{{.*}}> {
+  // CHECK: %[[QDY:.*]] = transformer.map ins(%{{.*}}, %[[D:.*]]#0 : {{.*}} {transformer.not_before, transformer.pass = #transformer.pass<backward>} -> tensor<32x16xf8E5M2, #{{.*}}> {
   // The weight with its rows as columns: "f" is summed now.
-  // CHECK: %[[QWT:.*]] = transformer.map ins(%{{.*}}, %[[T]]#0 : {{.*}} {transformer.backward, transformer.not_before} -> tensor<16x16xf8E4M3FN, #{{.*}}> {
+  // CHECK: %[[QWT:.*]] = transformer.map ins(%{{.*}}, %[[T]]#0 : {{.*}} {transformer.not_before, transformer.pass = #transformer.pass<backward>} -> tensor<16x16xf8E4M3FN, #{{.*}}> {
   // CHECK: transformer.contract "tf,ef->te" %[[QDY]], %[[QWT]] scaled %[[D]]#1, %[[T]]#1
-  %dx = transformer.contract "tf,fe->te" %dy, %w {transformer.backward} : tensor<32x16xbf16, #tf>, tensor<16x16xbf16, #fe> -> tensor<32x16xbf16, #te>
+  %dx = transformer.contract "tf,fe->te" %dy, %w {transformer.pass = #transformer.pass<backward>} : tensor<32x16xbf16, #tf>, tensor<16x16xbf16, #fe> -> tensor<32x16xbf16, #te>
   // Both with "t" last.
   // CHECK: %[[QXT:.*]] = transformer.map ins(%arg0, %[[S]]#0 : {{.*}} -> tensor<16x32xf8E4M3FN, #{{.*}}> {
   // CHECK: %[[QDYT:.*]] = transformer.map ins(%{{.*}}, %[[D]]#0 : {{.*}} -> tensor<16x32xf8E5M2, #{{.*}}> {
   // CHECK: %[[DW:.*]] = transformer.contract "et,ft->fe" %[[QXT]], %[[QDYT]] scaled %[[S]]#1, %[[D]]#1
   // CHECK: transformer.accumulate{{ +}}gradient "w", %[[DW]]
-  %dw = transformer.contract "te,tf->fe" %x, %dy {transformer.backward} : tensor<32x16xbf16, #te>, tensor<32x16xbf16, #tf> -> tensor<16x16xbf16, #fe>
+  %dw = transformer.contract "te,tf->fe" %x, %dy {transformer.pass = #transformer.pass<backward>} : tensor<32x16xbf16, #te>, tensor<32x16xbf16, #tf> -> tensor<16x16xbf16, #fe>
   transformer.accumulate gradient "w", %dw : tensor<16x16xbf16, #fe>
   return
 }

@@ -1,0 +1,53 @@
+// Facts about ops: set by whoever knows them (import, autodiff, recompute),
+// asked by all others, on ops of any dialect. Nobody reads them out of names.
+//
+//   if (isBackward(op)) ...
+//   inheritFacts(user, reshard); // what is made for `user` belongs where it
+//   does
+#pragma once
+
+#include "dialects/transformer/Transformer.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace meshwork::transformer {
+
+/// Names of the attributes, as the dialect's description tells and verifies.
+namespace facts {
+inline constexpr ::llvm::StringLiteral pass = "transformer.pass";
+inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
+inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
+// Of the module:
+inline constexpr ::llvm::StringLiteral gradientType =
+    "transformer.gradient_type";
+inline constexpr ::llvm::StringLiteral maxPositions =
+    "transformer.max_positions";
+inline constexpr ::llvm::StringLiteral modelFlops = "transformer.model_flops";
+inline constexpr ::llvm::StringLiteral palmAttentionFlops =
+    "transformer.palm_attention_flops";
+} // namespace facts
+
+/// `forward` where nothing is said.
+PassKind passOf(::mlir::Operation *op);
+/// Whether `op` is of the backward pass, recomputed or not.
+bool isBackward(::mlir::Operation *op);
+void setPass(::mlir::Operation *op, PassKind pass);
+
+/// Keeps fusion from running `op` earlier than where it stands.
+void setNotBefore(::mlir::Operation *op);
+/// What must not run earlier than where it stands: as `setNotBefore` says, or
+/// because it is recomputed, which would then keep values longer, not shorter.
+bool staysBehind(::mlir::Operation *op);
+
+/// The parameter whose copy `op` reads; null for most.
+::mlir::StringAttr parameterOfCopy(::mlir::Operation *op);
+
+/// The element type of gradients between microbatches; f32 where nothing is
+/// said.
+::mlir::Type gradientTypeOf(::mlir::ModuleOp module);
+
+/// For `made`, which some pass inserts because of `op`: it is of the same pass.
+void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
+/// For parts of a kernel: what stands around them tells.
+void dropFacts(::mlir::Operation *op);
+
+} // namespace meshwork::transformer

@@ -1,0 +1,139 @@
+// Facts about ops, and what their attributes may be. The labels are those of
+// the dialect's description.
+#include "dialects/transformer/Facts.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::transformer {
+
+PassKind passOf(Operation *op) {
+  auto pass =
+      dyn_cast_or_null<PassKindAttr>(op->getDiscardableAttr(facts::pass));
+  return pass ? pass.getValue() : PassKind::forward;
+}
+
+bool isBackward(Operation *op) { return passOf(op) != PassKind::forward; }
+
+void setPass(Operation *op, PassKind pass) {
+  if (pass == PassKind::forward)
+    op->removeDiscardableAttr(facts::pass);
+  else
+    op->setDiscardableAttr(facts::pass,
+                           PassKindAttr::get(op->getContext(), pass));
+}
+
+void setNotBefore(Operation *op) {
+  op->setDiscardableAttr(facts::notBefore, UnitAttr::get(op->getContext()));
+}
+
+bool staysBehind(Operation *op) {
+  return passOf(op) == PassKind::recomputed ||
+         op->getDiscardableAttr(facts::notBefore);
+}
+
+StringAttr parameterOfCopy(Operation *op) {
+  return dyn_cast_or_null<StringAttr>(op->getDiscardableAttr(facts::parameter));
+}
+
+Type gradientTypeOf(ModuleOp module) {
+  auto type = module->getAttrOfType<TypeAttr>(facts::gradientType);
+  return type ? type.getValue() : Type(Float32Type::get(module.getContext()));
+}
+
+void inheritFacts(Operation *op, Operation *made) { setPass(made, passOf(op)); }
+
+void dropFacts(Operation *op) {
+  for (StringRef fact : {facts::pass, facts::notBefore})
+    op->removeDiscardableAttr(fact);
+}
+
+} // namespace meshwork::transformer
+
+//===-- Verification --------------------------------------------------------//
+
+namespace {
+bool isPass(Attribute value) {
+  auto pass = dyn_cast<PassKindAttr>(value);
+  return pass && pass.getValue() != PassKind::forward;
+}
+bool isName(Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  return name && !name.empty();
+}
+bool isGradientType(Attribute value) {
+  auto type = dyn_cast<TypeAttr>(value);
+  return type && isWideFloat(type.getValue());
+}
+bool isPositive(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isInteger(64) && number.getInt() > 0;
+}
+bool isF64(Attribute value) {
+  auto number = dyn_cast<FloatAttr>(value);
+  return number && number.getType().isF64();
+}
+bool isUnit(Attribute value) { return isa<UnitAttr>(value); }
+
+struct Declared {
+  StringRef name;
+  bool ofModule;
+  bool (*isValid)(Attribute);
+  const char *label, *expected;
+};
+constexpr Declared declared[] = {
+    {facts::pass, false, isPass, "(F2)",
+     "#transformer.pass<backward> or #transformer.pass<recomputed>"},
+    {facts::notBefore, false, isUnit, "(F3)", "no value"},
+    {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
+    {facts::gradientType, true, isGradientType, "(F5)", "f32 or bf16"},
+    {facts::maxPositions, true, isPositive, "(F5)", "a positive i64"},
+    {facts::modelFlops, true, isF64, "(F5)", "an f64"},
+    {facts::palmAttentionFlops, true, isF64, "(F5)", "an f64"},
+};
+
+std::string namesOf(bool ofModule) {
+  SmallVector<StringRef> names;
+  for (const Declared &one : declared)
+    if (one.ofModule == ofModule)
+      names.push_back(one.name);
+  return llvm::join(names, ", ");
+}
+} // namespace
+
+LogicalResult
+TransformerDialect::verifyOperationAttribute(Operation *op,
+                                             NamedAttribute attribute) {
+  bool ofModule = isa<ModuleOp>(op);
+  const auto *known = llvm::find_if(declared, [&](const Declared &one) {
+    return one.name == attribute.getName().strref() && one.ofModule == ofModule;
+  });
+  if (known == std::end(declared))
+    return op->emitOpError()
+           << "(F1) has the attribute '" << attribute.getName().strref()
+           << "', which means nothing on it; expected one of "
+           << namesOf(ofModule);
+  if (known->isValid(attribute.getValue()))
+    return success();
+  return op->emitOpError() << known->label << " '" << known->name << "' is "
+                           << attribute.getValue() << ", expected "
+                           << known->expected;
+}
+
+static LogicalResult refuse(Operation *op, NamedAttribute attribute) {
+  return op->emitOpError() << "(F1) an argument or result has the attribute '"
+                           << attribute.getName().strref()
+                           << "', which means nothing there";
+}
+
+LogicalResult
+TransformerDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,
+                                             NamedAttribute attribute) {
+  return refuse(op, attribute);
+}
+
+LogicalResult TransformerDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned, NamedAttribute attribute) {
+  return refuse(op, attribute);
+}

@@ -1,0 +1,76 @@
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+// What facts may be; the labels are those of the dialect.
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.parameter}}
+  %0 = transformer.activate relu %x {transformer.backward} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.max_positions', which means nothing on it}}
+  %0 = transformer.activate relu %x {transformer.max_positions = 8 : i64} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F2) 'transformer.pass' is "backward", expected #transformer.pass<backward> or #transformer.pass<recomputed>}}
+  %0 = transformer.activate relu %x {transformer.pass = "backward"} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F2) 'transformer.pass' is #transformer.pass<forward>, expected}}
+  %0 = transformer.activate relu %x {transformer.pass = #transformer.pass<forward>} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F3) 'transformer.not_before' is 1 : i64, expected no value}}
+  %0 = transformer.activate relu %x {transformer.not_before = 1 : i64} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F4) 'transformer.parameter' is "", expected the name of a parameter}}
+  %0 = transformer.activate relu %x {transformer.parameter = ""} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+// expected-error@+1 {{'builtin.module' op (F1) has the attribute 'transformer.pass', which means nothing on it; expected one of transformer.gradient_type, transformer.max_positions}}
+module attributes {transformer.pass = #transformer.pass<backward>} {}
+
+// -----
+// expected-error@+1 {{'builtin.module' op (F5) 'transformer.gradient_type' is i32, expected f32 or bf16}}
+module attributes {transformer.gradient_type = i32} {}
+
+// -----
+// expected-error@+1 {{'builtin.module' op (F5) 'transformer.max_positions' is 0 : i64, expected a positive i64}}
+module attributes {transformer.max_positions = 0 : i64} {}
+
+// -----
+// expected-error@+1 {{'builtin.module' op (F5) 'transformer.model_flops' is 1.000000e+00 : f32, expected an f64}}
+module attributes {transformer.model_flops = 1.0 : f32} {}
+
+// -----
+// expected-error@+1 {{'builtin.module' op (F5) 'transformer.palm_attention_flops' is "many", expected an f64}}
+module attributes {transformer.palm_attention_flops = "many"} {}
+
+// -----
+// expected-error@+1 {{'func.func' op (F1) an argument or result has the attribute 'transformer.pass', which means nothing there}}
+func.func @f(%x: i32 {transformer.pass = #transformer.pass<backward>}) { return }
+
+// -----
+// expected-error@+1 {{'func.func' op (F1) an argument or result has the attribute 'transformer.pass', which means nothing there}}
+func.func @f(%x: i32) -> (i32 {transformer.pass = #transformer.pass<backward>}) { return %x : i32 }
