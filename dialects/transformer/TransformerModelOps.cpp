@@ -75,6 +75,11 @@ LogicalResult ParameterOp::verify() {
   if (elements != inFile)
     return emitOpError() << "(C2) file_shape has " << inFile
                          << " elements, the parameter " << elements;
+  constexpr int64_t mostLayers = 65536;
+  if (auto layer = getLayerAttr();
+      layer && (layer.getInt() < 0 || layer.getInt() >= mostLayers))
+    return emitOpError() << "(C5) is of layer " << layer.getInt()
+                         << ", expected 0 to " << mostLayers - 1;
   return verifyInit(*this);
 }
 

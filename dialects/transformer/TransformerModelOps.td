@@ -27,16 +27,23 @@ def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRea
     (C2) `file_shape` has as many elements as the whole.
     (C3) `name` is unique in the function, and not empty.
     (C4) numbers of `init` are finite, the standard deviation is not negative, low is not above high.
+    A model whose blocks repeat numbers them from 0 on: `layer` tells the one
+    that the parameter belongs to. Recompute policies and budgets go by it, and
+    by no name; without it there are no layers.
+    (C5) `layer` is from 0 to 65535.
     ```mlir
     %w = transformer.parameter "wte.weight" init <normal, 0.0, 0.02>
         : tensor<50257x768xf32, #transformer.dims<vocab, embed>>
+    %n = transformer.parameter "h.3.ln_1.weight" layer 3 init <constant, 1.0>
+        : tensor<768xf32, #transformer.dims<embed>>
     ```
   }];
   let arguments = (ins StrAttr:$name, Transformer_InitAttr:$init,
-                       OptionalAttr<DenseI64ArrayAttr>:$file_shape, OptionalAttr<DenseI64ArrayAttr>:$global_shape);
+                       OptionalAttr<DenseI64ArrayAttr>:$file_shape, OptionalAttr<DenseI64ArrayAttr>:$global_shape,
+                       OptionalAttr<I64Attr>:$layer);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$name `init` $init (`file_shape` $file_shape^)? (`of` $global_shape^)? attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1 C2 C3 C4; that names differ, by the function's gate
+  let assemblyFormat = "$name (`layer` $layer^)? `init` $init (`file_shape` $file_shape^)? (`of` $global_shape^)? attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2 C3 C4 C5; that names differ, by the function's gate
   let extraClassDeclaration = [{
     /// The shape of the whole parameter.
     ::llvm::ArrayRef<int64_t> getWholeShape();

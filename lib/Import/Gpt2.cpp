@@ -82,7 +82,7 @@ public:
     Value x = embeddings(table);
     for (int64_t layer = 0; layer < m.layers; ++layer)
       x = block(x, layer);
-    text.comment("head");
+    text.section("head");
     x = norm("ln_f", "ln_f", x);
     Value head = m.tied ? table
                         : text.parameter("lm_head", "lm_head.weight",
@@ -118,7 +118,7 @@ private:
   Value block(const Value &x, int64_t layer) {
     std::string name = "h." + std::to_string(layer);
     std::string ssa = "h" + std::to_string(layer) + "_";
-    text.comment("layer " + std::to_string(layer));
+    text.section("layer " + std::to_string(layer), layer);
     Value y =
         attention(norm(ssa + "ln_1", name + ".ln_1", x), layer, name, ssa);
     y = text.dropout(ssa + "attn_dropped", y, name + ".attn.resid_dropout",

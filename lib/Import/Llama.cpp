@@ -31,7 +31,7 @@ public:
     Value x = text.embedding("embedded", table, m.padding);
     for (int64_t layer = 0; layer < m.layers; ++layer)
       x = block(x, layer);
-    text.comment("head");
+    text.section("head");
     x = norm("norm", "model.norm.weight", x, embed);
     Value head = m.tied ? table
                         : text.parameter("lm_head", "lm_head.weight", normal(),
@@ -54,7 +54,7 @@ private:
   Value block(const Value &x, int64_t layer) {
     std::string file = "model.layers." + std::to_string(layer) + ".";
     std::string ssa = "l" + std::to_string(layer) + "_";
-    text.comment("layer " + std::to_string(layer));
+    text.section("layer " + std::to_string(layer), layer);
     Value y =
         norm(ssa + "input_norm", file + "input_layernorm.weight", x, embed);
     y = attention(y, layer, file + "self_attn.", ssa);

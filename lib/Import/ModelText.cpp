@@ -42,8 +42,10 @@ void ModelText::alias(const std::string &name, const Dims &dims) {
     aliases += "!" + name + " = " + text + "\n";
 }
 
-void ModelText::comment(const std::string &text) {
-  body += "\n    // " + text + "\n";
+void ModelText::section(const std::string &title,
+                        std::optional<int64_t> number) {
+  body += "\n    // " + title + "\n";
+  layer = number;
 }
 
 std::string ModelText::type(const Dims &dims) const {
@@ -70,8 +72,9 @@ Value ModelText::parameter(const std::string &ssa, const std::string &fileName,
   parameters += elements;
   std::string start = init.normal ? "<normal, 0.0, " : "<constant, ";
   return emit(ssa, dims,
-              "parameter \"" + fileName + "\" init " + start +
-                  mlirFloat(init.value) + ">" +
+              "parameter \"" + fileName + "\"" +
+                  (layer ? " layer " + std::to_string(*layer) : "") + " init " +
+                  start + mlirFloat(init.value) + ">" +
                   (shape.empty() ? "" : shape + "]") + " : " + type(dims));
 }
 

@@ -46,8 +46,10 @@ public:
   void alias(const std::string &name, const Dims &dims);
   /// Longer sequences are warned of; 0: none are.
   void maxPositions(int64_t count) { positions = count; }
-  /// A comment line, after an empty line.
-  void comment(const std::string &text);
+  /// A comment line, after an empty line; parameters from here on are of
+  /// `layer`.
+  void section(const std::string &title,
+               std::optional<int64_t> layer = std::nullopt);
 
   /// `fileShape` empty: as `dims`.
   Value parameter(const std::string &ssa, const std::string &fileName,
@@ -92,6 +94,7 @@ private:
   std::map<std::string, std::string> aliasOfType;
   uint64_t parameters = 0;
   int64_t positions = 0;
+  std::optional<int64_t> layer; // of the section
 };
 
 /// Digits that read back as the same number, in MLIR's form: "1.0e-05", "0.02".

@@ -6,12 +6,31 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/sharding/Shardings.h"
+#include <map>
 
 using namespace mlir;
 using namespace meshwork::transformer;
 
 namespace meshwork::pipelines {
 namespace {
+
+/// Layers are numbered from 0 on with none left out, so that a list with an
+/// entry for each has no others.
+LogicalResult checkLayers(func::FuncOp loss) {
+  std::map<uint64_t, transformer::ParameterOp> layers;
+  loss.walk([&](transformer::ParameterOp op) {
+    if (op.getLayer())
+      layers.try_emplace(*op.getLayer(), op);
+  });
+  uint64_t expected = 0;
+  for (auto &[layer, op] : layers)
+    if (layer != expected++)
+      return op.emitOpError() << "is of layer " << layer
+                              << ", but no parameter is of layer "
+                              << expected - 1
+                              << "; layers are numbered from 0 on";
+  return success();
+}
 
 /// A model as users may write it: one function, parameters of distinct names.
 LogicalResult checkInput(ModuleOp module) {
@@ -49,7 +68,7 @@ LogicalResult checkInput(ModuleOp module) {
       op.emitOpError("stands in a model; models consist of transformer ops");
       fine = false;
     }
-  return success(fine);
+  return success(fine && succeeded(checkLayers(loss)));
 }
 
 /// Reports each op for which `isLeft` holds.

@@ -1,4 +1,4 @@
-// Layers are not ops: they are found by the names of the parameters.
+// Layers are not ops: parameters tell theirs, and ops follow their operands.
 #include "passes/memory/Layers.h"
 
 #include "dialects/transformer/Facts.h"
@@ -10,22 +10,12 @@ namespace meshwork::memory {
 
 static constexpr int64_t before = -1;
 
-/// The number in a parameter's name, or `before`.
-static int64_t numberIn(StringRef name) {
-  SmallVector<StringRef> parts;
-  name.split(parts, '.');
-  for (StringRef part : parts)
-    if (int64_t number; !part.getAsInteger(10, number) && number >= 0)
-      return number;
-  return before;
-}
-
 Layers::Layers(func::FuncOp function) {
   Block &block = function.getBody().front();
   findStatics(block);
   for (Operation &op : block)
     if (auto parameter = dyn_cast<transformer::ParameterOp>(op)) {
-      layer[&op] = numberIn(parameter.getName());
+      layer[&op] = static_cast<int64_t>(parameter.getLayer().value_or(before));
       numLayers = std::max(numLayers, layer[&op] + 1);
     }
   for (Operation &op : block)

@@ -6,8 +6,7 @@
 
 namespace meshwork::memory {
 
-/// The layers of @microbatch. A parameter's layer is the first number among the
-/// parts of its name ("model.layers.3.mlp.up_proj.weight": 3); an op's is the
+/// The layers of @microbatch. A parameter declares its layer; an op's is the
 /// last of its operands'. What runs before any layer is in layer -1, what
 /// reads other parameters after a layer is in layer count(). An op between two
 /// layers that only reads what crosses the border anyway (the statistics of a

@@ -21,6 +21,19 @@ module {
 
 // -----
 
+#bs = #transformer.dims<batch, sequence>
+module {
+  func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
+    %a = transformer.parameter "block.0" layer 0 init <constant, 1.0> : tensor<4xf32, #transformer.dims<embed>>
+    // expected-error@+1 {{is of layer 2, but no parameter is of layer 1; layers are numbered from 0 on}}
+    %b = transformer.parameter "block.1" layer 2 init <constant, 1.0> : tensor<4xf32, #transformer.dims<embed>>
+    %l = transformer.parameter "w" init <constant, 1.0> : tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
 module {
   // expected-error@+1 {{argument 0 of @loss is 'tensor<4xi32>', expected an i32 tensor of dims <batch, sequence>}}
   func.func @loss(%tokens: tensor<4xi32>, %targets: tensor<4xi32>) -> tensor<f32> {

@@ -66,6 +66,22 @@ func.func @f() {
 
 // -----
 #e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C5) is of layer 2147483647, expected 0 to 65535}}
+  %0 = transformer.parameter "w" layer 2147483647 init <constant, 1.0> : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C5) is of layer -1, expected 0 to 65535}}
+  %0 = transformer.parameter "w" layer -1 init <constant, 1.0> : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
 #se = #transformer.dims<sequence, embed>
 func.func @f(%x: tensor<4x8xf32, #se>, %y: tensor<7xf32, #e>) {
   // expected-error@+1 {{'transformer.add' op (C1) operand 'tensor<7xf32, #transformer.dims<embed>>' has a dim that}}

@@ -19,6 +19,8 @@ func.func @parameters() {
   %0 = transformer.parameter "wte" init <normal, 0.0, 0.02> : tensor<16x4xf32, #ve>
   // CHECK: transformer.parameter "norm" init <constant, 1.000000e+00> : tensor<4xf32
   %1 = transformer.parameter "norm" init <constant, 1.0> : tensor<4xf32, #e>
+  // CHECK: transformer.parameter "in_block" layer 3 init <constant, 1.000000e+00> : tensor<4xf32
+  %in_block = transformer.parameter "in_block" layer 3 init <constant, 1.0> : tensor<4xf32, #e>
   // CHECK: transformer.parameter "q" init <uniform, -1.000000e+00, 1.000000e+00> file_shape [64] : tensor<16x4xbf16
   %2 = transformer.parameter "q" init <uniform, -1.0, 1.0> file_shape [64] : tensor<16x4xbf16, #ve>
   return

@@ -9,7 +9,7 @@
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
   // CHECK-LABEL: func.func @microbatch
   func.func @microbatch(%x: tensor<4x8xf32, #be>) {
-    %w = transformer.parameter "layers.0.up" init <constant, 1.0> : tensor<8x8xf32, #ef>
+    %w = transformer.parameter "layers.7.up" layer 0 init <constant, 1.0> : tensor<8x8xf32, #ef>
     %a = transformer.map ins(%x : tensor<4x8xf32, #be>) -> tensor<4x8xf32, #be> {
     ^bb0(%v: f32):
       %s = math.absf %v : f32
@@ -37,7 +37,7 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     // CHECK: %[[Q:.*]] = transformer.map ins(%arg0, %[[S]] : {{.*}} {transformer.pass = #transformer.pass<recomputed>}
     // CHECK: transformer.contract "be,bf->ef" %[[Q]]
     %g = transformer.contract "be,bf->ef" %q, %y {transformer.pass = #transformer.pass<backward>} : tensor<4x8xf32, #be>, tensor<4x8xf32, #bf> -> tensor<8x8xf32, #ef>
-    transformer.accumulate gradient "layers.0.up", %g {transformer.pass = #transformer.pass<backward>} : tensor<8x8xf32, #ef>
+    transformer.accumulate gradient "layers.7.up", %g {transformer.pass = #transformer.pass<backward>} : tensor<8x8xf32, #ef>
     return
   }
   func.func @update() {

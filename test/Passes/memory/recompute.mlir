@@ -16,7 +16,7 @@
 #ef = #transformer.dims<embed, ffn>
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
   func.func @microbatch(%x: tensor<4x8xf32, #be>) {
-    %w0 = transformer.parameter "layers.0.down" init <constant, 1.0> : tensor<8x8xf32, #fe>
+    %w0 = transformer.parameter "first.down" layer 0 init <constant, 1.0> : tensor<8x8xf32, #fe>
     %g0 = mesh.all_gather %w0 dim 0 over ["dp"] cause "w" : tensor<8x8xf32, #fe> -> tensor<16x8xf32, #fe>
     %h0 = transformer.contract "be,fe->bf" %x, %g0 : tensor<4x8xf32, #be>, tensor<16x8xf32, #fe> -> tensor<4x16xf32, #bf>
     %a0 = transformer.map ins(%h0 : tensor<4x16xf32, #bf>) -> tensor<4x16xf32, #bf> {
@@ -24,14 +24,14 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
       %s = arith.mulf %v, %v : f32
       transformer.yield %s : f32
     }
-    %u0 = transformer.parameter "layers.0.up" init <constant, 1.0> : tensor<8x16xf32, #ef>
+    %u0 = transformer.parameter "first.up" layer 0 init <constant, 1.0> : tensor<8x16xf32, #ef>
     %o0 = transformer.contract "bf,ef->be" %a0, %u0 : tensor<4x16xf32, #bf>, tensor<8x16xf32, #ef> -> tensor<4x8xf32, #be>
     %x1 = transformer.map ins(%x, %o0 : tensor<4x8xf32, #be>, tensor<4x8xf32, #be>) -> tensor<4x8xf32, #be> {
     ^bb0(%v: f32, %w: f32):
       %s = arith.addf %v, %w : f32
       transformer.yield %s : f32
     }
-    %w1 = transformer.parameter "layers.1.down" init <constant, 1.0> : tensor<16x8xf32, #fe>
+    %w1 = transformer.parameter "second.down" layer 1 init <constant, 1.0> : tensor<16x8xf32, #fe>
     %h1 = transformer.contract "be,fe->bf" %x1, %w1 : tensor<4x8xf32, #be>, tensor<16x8xf32, #fe> -> tensor<4x16xf32, #bf>
     %a1 = transformer.map ins(%h1 : tensor<4x16xf32, #bf>) -> tensor<4x16xf32, #bf> {
     ^bb0(%v: f32):
@@ -56,14 +56,14 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     // FULL: transformer.contract "bf,be->ef" %[[A1]]
     // FULL: transformer.map ins(%[[H1]]
     %b1 = transformer.contract "bf,be->ef" %a1, %x1 {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<8x16xf32, #ef>
-    transformer.accumulate gradient "layers.1.up", %b1 {transformer.pass = #transformer.pass<backward>} : tensor<8x16xf32, #ef>
+    transformer.accumulate gradient "second.up", %b1 {transformer.pass = #transformer.pass<backward>} : tensor<8x16xf32, #ef>
     %d1 = transformer.map ins(%h1 : tensor<4x16xf32, #bf>) {transformer.pass = #transformer.pass<backward>} -> tensor<4x16xf32, #bf> {
     ^bb0(%v: f32):
       %s = arith.addf %v, %v : f32
       transformer.yield %s : f32
     }
     %c1 = transformer.contract "bf,be->fe" %d1, %x1 {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<16x8xf32, #fe>
-    transformer.accumulate gradient "layers.1.down", %c1 {transformer.pass = #transformer.pass<backward>} : tensor<16x8xf32, #fe>
+    transformer.accumulate gradient "second.down", %c1 {transformer.pass = #transformer.pass<backward>} : tensor<16x8xf32, #fe>
     // Layer 0 backward. The weight is gathered again, not kept.
     // NONE: mesh.all_gather {{.*}} {transformer.pass = #transformer.pass<backward>}
     // SELECTIVE: %[[A0:.*]] = transformer.map ins(%[[H0]] : {{.*}}) {transformer.pass = #transformer.pass<recomputed>}
@@ -76,14 +76,14 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     // MIXED: transformer.contract "be,fe->bf" %arg0, %{{.*}} {transformer.pass = #transformer.pass<recomputed>}
     // MIXED: transformer.contract "bf,be->ef" %{{.*}}, %{{.*}} {transformer.pass = #transformer.pass<backward>}
     %b0 = transformer.contract "bf,be->ef" %a0, %x {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<8x16xf32, #ef>
-    transformer.accumulate gradient "layers.0.up", %b0 {transformer.pass = #transformer.pass<backward>} : tensor<8x16xf32, #ef>
+    transformer.accumulate gradient "first.up", %b0 {transformer.pass = #transformer.pass<backward>} : tensor<8x16xf32, #ef>
     %d0 = transformer.map ins(%h0 : tensor<4x16xf32, #bf>) {transformer.pass = #transformer.pass<backward>} -> tensor<4x16xf32, #bf> {
     ^bb0(%v: f32):
       %s = arith.addf %v, %v : f32
       transformer.yield %s : f32
     }
     %c0 = transformer.contract "bf,be->fe" %d0, %x {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>, tensor<4x8xf32, #be> -> tensor<16x8xf32, #fe>
-    transformer.accumulate gradient "layers.0.down", %c0 {transformer.pass = #transformer.pass<backward>} : tensor<16x8xf32, #fe>
+    transformer.accumulate gradient "first.down", %c0 {transformer.pass = #transformer.pass<backward>} : tensor<16x8xf32, #fe>
     %e0 = transformer.contract "be,fe->bf" %x, %g0 {transformer.pass = #transformer.pass<backward>} : tensor<4x8xf32, #be>, tensor<16x8xf32, #fe> -> tensor<4x16xf32, #bf>
     transformer.accumulate gradient "y", %e0 {transformer.pass = #transformer.pass<backward>} : tensor<4x16xf32, #bf>
     return
