@@ -2,8 +2,8 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Listing.h"
+#include "lib/Plan/Operands.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/Operands.h"
 #include "runtime/core/Shards.h"
 #include "runtime/core/Views.h"
 
@@ -39,8 +39,7 @@ public:
   uint64_t numOperands() const {
     uint64_t count = 0;
     for (uint64_t i = 0; i < listing.size(); ++i)
-      runtime::forEachOperand(listing[i],
-                              [&](const runtime::Operand &) { ++count; });
+      plan::forEachOperand(listing[i], [&](const plan::Operand &) { ++count; });
     return count;
   }
 
@@ -96,7 +95,7 @@ private:
     Json list = Json::array();
     for (uint64_t i = 0; i < listing.size(); ++i) {
       Json operands[2] = {Json::array(), Json::array()};
-      runtime::forEachOperand(listing[i], [&](const runtime::Operand &o) {
+      plan::forEachOperand(listing[i], [&](const plan::Operand &o) {
         Json operand = tensor(o.view);
         operand["role"] = o.role;
         for (bool written : {false, true})

@@ -1,6 +1,7 @@
 #include "lib/Explain/Listing.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
+#include "lib/Plan/Operation.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 
@@ -30,37 +31,14 @@ const Phase &Listing::phaseOf(uint64_t index) const {
 }
 
 std::string operationKind(const plan::Instruction &instruction) {
-  switch (instruction.op_type()) {
-  case plan::Operation::Launch:
-    return "launch";
-  case plan::Operation::Matmul: {
-    plan::Epilogue epilogue = instruction.op_as_Matmul()->epilogue();
-    return epilogue == plan::Epilogue::none
-               ? "matmul"
-               : absl::StrCat("matmul_", plan::EnumNameEpilogue(epilogue));
-  }
-  case plan::Operation::Attention:
-    return "attention";
-  case plan::Operation::AttentionGrad:
-    return "attention_grad";
-  case plan::Operation::Embedding:
-    return "embedding";
-  case plan::Operation::EmbeddingGrad:
-    return "embedding_grad";
-  case plan::Operation::RotaryTable:
-    return "rotary_table";
-  case plan::Operation::CopyBlock:
-    return "copy_block";
-  case plan::Operation::Fill:
-    return "fill";
-  case plan::Operation::Collective:
-    return plan::EnumNameCollectiveKind(instruction.op_as_Collective()->kind());
-  case plan::Operation::Wait:
-    return "wait";
-  case plan::Operation::NONE:
-    break;
-  }
-  return "-";
+  if (const plan::Collective *op = instruction.op_as_Collective())
+    return plan::EnumNameCollectiveKind(op->kind());
+  const plan::Matmul *product = instruction.op_as_Matmul();
+  std::string name = plan::nameOf(instruction.op_type());
+  return product && product->epilogue() != plan::Epilogue::none
+             ? absl::StrCat(name, "_",
+                            plan::EnumNameEpilogue(product->epilogue()))
+             : name;
 }
 
 std::string operationText(const plan::Plan &plan,

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lib/Explain/Format.h"
-#include "runtime/core/Operands.h"
+#include "lib/Plan/Operands.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 
@@ -39,7 +39,7 @@ std::string operandsText(const std::vector<runtime::ViewInfo> &views,
   constexpr size_t shown = 12; // A bucket may hold hundreds.
   std::string reads, writes;
   size_t count = 0;
-  runtime::forEachOperand(instruction, [&](const runtime::Operand &operand) {
+  plan::forEachOperand(instruction, [&](const plan::Operand &operand) {
     if (++count > shown)
       return;
     const runtime::ViewInfo &view = views[operand.view];

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Format.h"
-#include "runtime/core/Operands.h"
+#include "lib/Plan/Operands.h"
 #include <algorithm>
 
 namespace meshwork::explain {
@@ -123,7 +123,7 @@ std::string Story::moves() const {
 /// value, "" when nothing.
 std::string Story::useOf(const plan::Instruction &instruction) const {
   std::vector<std::pair<std::string_view, std::string>> verbs;
-  runtime::forEachOperand(instruction, [&](const runtime::Operand &operand) {
+  plan::forEachOperand(instruction, [&](const plan::Operand &operand) {
     const Part *part = partOf(operand.view);
     if (!part)
       return;

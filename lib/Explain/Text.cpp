@@ -7,10 +7,10 @@
 #include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
+#include "lib/Plan/Operands.h"
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
-#include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
 #include <cmath>
 
@@ -113,7 +113,7 @@ std::string writerOf(const plan::Program &program, const Listing &listing,
   for (uint64_t i = program.buffers()->Get(buffer)->first_use();
        i < listing.size(); ++i) {
     bool found = false;
-    runtime::forEachOperand(listing[i], [&](const runtime::Operand &operand) {
+    plan::forEachOperand(listing[i], [&](const plan::Operand &operand) {
       found |= operand.written &&
                program.views()->Get(operand.view)->buffer() == buffer;
     });

@@ -1,10 +1,10 @@
 #include "runtime/core/ComparingDevice.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/Plan/Operands.h"
 #include "runtime/core/Bf16.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Float8.h"
-#include "runtime/core/Operands.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -105,7 +105,7 @@ private:
   absl::Status copyOperands(const plan::Instruction &one) {
     absl::Status status;
     inexact = false;
-    forEachOperand(one, [&](const Operand &operand) {
+    forEachOperand(one, [&](const plan::Operand &operand) {
       plan::DType type = program.views[operand.view].dtype;
       inexact |= type == plan::DType::bf16 || plan::isFloat8(type);
       if (status.ok())
@@ -120,14 +120,15 @@ private:
       if (op->channel() > 0)
         return absl::OkStatus(); // It may not have ended.
     absl::Status status;
-    forEachOperand(one, [&](const Operand &operand) {
+    forEachOperand(one, [&](const plan::Operand &operand) {
       if (operand.written && status.ok())
         status = compare(one, operand);
     });
     return status;
   }
 
-  absl::Status compare(const plan::Instruction &one, const Operand &operand) {
+  absl::Status compare(const plan::Instruction &one,
+                       const plan::Operand &operand) {
     const ViewInfo &view = program.views[operand.view];
     got.resize(view.spanBytes);
     MESHWORK_RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
 #include "runtime/core/Look.h"
-#include "runtime/core/Operands.h"
+#include "lib/Plan/Operands.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@ template <typename Visit>
 void forEachWritten(const plan::Program &program,
                     absl::Span<const ViewInfo> views,
                     const plan::Instruction &at, Visit visit) {
-  forEachOperand(at, [&](const Operand &operand) {
+  forEachOperand(at, [&](const plan::Operand &operand) {
     if (operand.written)
       visit(*program.buffers()->Get(views[operand.view].buffer));
   });

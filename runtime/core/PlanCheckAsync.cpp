@@ -45,7 +45,7 @@ private:
     if (const plan::Wait *wait = at.op_as_Wait())
       return finish(*wait, i);
     absl::Status status;
-    forEachOperand(at, [&](const Operand &operand) {
+    forEachOperand(at, [&](const plan::Operand &operand) {
       if (status.ok())
         status = expectFree(operand);
     });
@@ -59,7 +59,7 @@ private:
     return status;
   }
 
-  absl::Status expectFree(const Operand &operand) const {
+  absl::Status expectFree(const plan::Operand &operand) const {
     const ViewInfo &view = check.views[operand.view];
     auto found = held.find(view.buffer);
     if (found == held.end())
@@ -78,7 +78,7 @@ private:
 
   void start(const plan::Instruction &at, uint32_t channel, uint32_t i) {
     uint32_t ordinal = ++started[channel];
-    forEachOperand(at, [&](const Operand &operand) {
+    forEachOperand(at, [&](const plan::Operand &operand) {
       held[check.views[operand.view].buffer].push_back(
           {operand.view, operand.written, channel, ordinal, i});
     });
@@ -103,22 +103,24 @@ private:
   /// are in use.
   absl::Status release(uint32_t channel, uint32_t index, uint32_t now) {
     absl::Status status;
-    forEachOperand(*section.list->Get(index), [&](const Operand &operand) {
-      const ViewInfo &view = check.views[operand.view];
-      const plan::Buffer &buffer = check.bufferOf(view);
-      auto found = held.find(view.buffer);
-      if (found != held.end() &&
-          std::erase_if(found->second,
-                        [&](const Held &one) {
-                          return one.channel == channel && one.index == index;
-                        }) > 0 &&
-          found->second.empty())
-        held.erase(found);
-      if (!buffer.persistent() && section.begin + now > buffer.last_use())
-        status =
-            bad("only here ", where(index), " is known to be done with ",
-                quote(buffer.name()), ", which lives to ", buffer.last_use());
-    });
+    forEachOperand(
+        *section.list->Get(index), [&](const plan::Operand &operand) {
+          const ViewInfo &view = check.views[operand.view];
+          const plan::Buffer &buffer = check.bufferOf(view);
+          auto found = held.find(view.buffer);
+          if (found != held.end() &&
+              std::erase_if(found->second,
+                            [&](const Held &one) {
+                              return one.channel == channel &&
+                                     one.index == index;
+                            }) > 0 &&
+              found->second.empty())
+            held.erase(found);
+          if (!buffer.persistent() && section.begin + now > buffer.last_use())
+            status = bad("only here ", where(index),
+                         " is known to be done with ", quote(buffer.name()),
+                         ", which lives to ", buffer.last_use());
+        });
     return status;
   }
 

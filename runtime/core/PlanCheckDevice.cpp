@@ -1,4 +1,5 @@
 // Code and launches, which depend on the plan's device.
+#include "lib/Plan/Operation.h"
 #include "runtime/core/PlanCheckInternal.h"
 
 namespace meshwork::runtime {
@@ -68,21 +69,6 @@ absl::Status checkGpuCode(const plan::Plan &plan) {
     MESHWORK_RETURN_IF_ERROR(checkLaunch(*kernel));
   return absl::OkStatus();
 }
-
-/// What a GPU runs by kernels that the instruction itself lists.
-bool listsKernels(plan::Operation kind) {
-  switch (kind) {
-  case plan::Operation::Attention:
-  case plan::Operation::AttentionGrad:
-  case plan::Operation::Embedding:
-  case plan::Operation::EmbeddingGrad:
-  case plan::Operation::Fill:
-  case plan::Operation::CopyBlock:
-    return true;
-  default:
-    return false;
-  }
-}
 } // namespace
 
 absl::Status checkDevice(const plan::Plan &plan) {
@@ -99,7 +85,7 @@ absl::Status checkKernels(const ProgramCheck &check,
                           const plan::Instruction &instruction) {
   const plan::Plan &plan = check.plan;
   bool isExpected = plan.device() == plan::Device::cuda &&
-                    listsKernels(instruction.op_type());
+                    plan::hasGpuKernels(instruction.op_type());
   uint64_t count = sizeOf(instruction.kernels());
   if ((count > 0) != isExpected)
     return bad("it lists ", count, " kernels, expected ",
@@ -107,7 +93,7 @@ absl::Status checkKernels(const ProgramCheck &check,
                plan::EnumNameOperation(instruction.op_type()), " on ",
                plan::EnumNameDevice(plan.device()));
   uint32_t operands = 0;
-  forEachOperand(instruction, [&](const Operand &) { ++operands; });
+  forEachOperand(instruction, [&](const plan::Operand &) { ++operands; });
   for (uint32_t index : orEmpty(instruction.kernels())) {
     if (index >= sizeOf(plan.kernels()))
       return bad("kernel ", index, " does not exist, there are ",

@@ -1,10 +1,10 @@
 // Shared by the files of the plan check; see PlanCheck.h.
 #pragma once
 
+#include "lib/Plan/Operands.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Axes.h"
 #include "runtime/core/Checked.h"
-#include "runtime/core/Operands.h"
 #include "runtime/core/Views.h"
 #include <array>
 

@@ -1,4 +1,5 @@
 // Operand types and shapes of each operation, as Plan.fbs describes them.
+#include "lib/Plan/Operation.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include <cmath>
 
@@ -337,6 +338,15 @@ absl::Status check(const ProgramCheck &c, const plan::Fill &op) {
   return absl::OkStatus();
 }
 
+absl::Status check(const ProgramCheck &c, const plan::Collective &op) {
+  return checkCollective(c, op);
+}
+
+/// See checkAsync: it depends on what is before.
+absl::Status check(const ProgramCheck &, const plan::Wait &) {
+  return absl::OkStatus();
+}
+
 } // namespace
 
 absl::Status checkOperation(const ProgramCheck &c,
@@ -346,38 +356,13 @@ absl::Status checkOperation(const ProgramCheck &c,
     return bad("unknown or absent operation ",
                static_cast<int>(instruction.op_type()));
   absl::Status found;
-  forEachOperand(instruction, [&](const Operand &operand) {
+  forEachOperand(instruction, [&](const plan::Operand &operand) {
     if (found.ok())
       found = findView(c, operand.view, operand.role).status();
   });
   MESHWORK_RETURN_IF_ERROR(found);
-  switch (instruction.op_type()) {
-  case plan::Operation::Launch:
-    return check(c, *instruction.op_as_Launch());
-  case plan::Operation::Matmul:
-    return check(c, *instruction.op_as_Matmul());
-  case plan::Operation::Attention:
-    return check(c, *instruction.op_as_Attention());
-  case plan::Operation::AttentionGrad:
-    return check(c, *instruction.op_as_AttentionGrad());
-  case plan::Operation::Embedding:
-    return check(c, *instruction.op_as_Embedding());
-  case plan::Operation::EmbeddingGrad:
-    return check(c, *instruction.op_as_EmbeddingGrad());
-  case plan::Operation::RotaryTable:
-    return check(c, *instruction.op_as_RotaryTable());
-  case plan::Operation::Fill:
-    return check(c, *instruction.op_as_Fill());
-  case plan::Operation::CopyBlock:
-    return check(c, *instruction.op_as_CopyBlock());
-  case plan::Operation::Collective:
-    return checkCollective(c, *instruction.op_as_Collective());
-  case plan::Operation::Wait: // See checkAsync: it depends on what is before.
-    return absl::OkStatus();
-  case plan::Operation::NONE:
-    break;
-  }
-  return bad("unknown operation");
+  return plan::visitOperation<absl::Status>(
+      instruction, [&](const auto &op) { return check(c, op); });
 }
 
 } // namespace meshwork::runtime

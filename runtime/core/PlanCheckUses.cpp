@@ -13,7 +13,7 @@ std::vector<bool> filledByRuntime(const ProgramCheck &check) {
   return filled;
 }
 
-absl::Status checkUse(const ProgramCheck &check, const Operand &operand,
+absl::Status checkUse(const ProgramCheck &check, const plan::Operand &operand,
                       uint64_t now, std::vector<bool> &filled) {
   const ViewInfo &view = check.views[operand.view];
   const plan::Buffer &buffer = check.bufferOf(view);
@@ -36,14 +36,14 @@ absl::Status checkUses(const ProgramCheck &check) {
     for (uint32_t i = 0; i < section.list->size(); ++i) {
       const plan::Instruction &at = *section.list->Get(i);
       absl::Status status;
-      forEachOperand(at, [&](const Operand &operand) {
+      forEachOperand(at, [&](const plan::Operand &operand) {
         if (status.ok())
           status = checkUse(check, operand, section.begin + i, filled);
       });
       if (!status.ok())
         return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
                    status.message());
-      forEachOperand(at, [&](const Operand &operand) {
+      forEachOperand(at, [&](const plan::Operand &operand) {
         if (operand.written)
           filled[check.views[operand.view].buffer] = true;
       });

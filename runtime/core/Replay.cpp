@@ -1,8 +1,8 @@
 #include "runtime/core/Replay.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/Operands.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Float8.h"
-#include "runtime/core/Operands.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
 #include <array>
@@ -50,7 +50,7 @@ void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
   if (first)
     return;
   const plan::Instruction &source = rank.instruction(phase, index);
-  forEachOperand(source, [&](const Operand &operand) {
+  forEachOperand(source, [&](const plan::Operand &operand) {
     if (first || !operand.written)
       return;
     const ViewInfo &view = rank.view(operand.view);

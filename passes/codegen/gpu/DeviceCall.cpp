@@ -8,22 +8,20 @@ using namespace mlir;
 namespace meshwork::codegen {
 
 bool hasDeviceCalls(Operation *op) {
-  return isa<schedule::EmbeddingOp, schedule::EmbeddingGradOp,
-             schedule::CopyBlockOp, schedule::FillOp, schedule::AttentionOp,
-             schedule::AttentionGradOp>(op);
+#define MESHWORK_IS(Kind) || isa<schedule::Kind##Op>(op)
+  return false MESHWORK_PLAN_INSTRUCTIONS_OF_GPU_KERNELS(MESHWORK_IS);
+#undef MESHWORK_IS
 }
 
 FailureOr<DeviceCalls> deviceCallsOf(Operation *op) {
   DeviceCalls result;
   result.operands.assign(op->operand_begin(), op->operand_end());
-  LogicalResult added =
-      llvm::TypeSwitch<Operation *, LogicalResult>(op)
-          .Case<schedule::EmbeddingOp, schedule::EmbeddingGradOp,
-                schedule::CopyBlockOp, schedule::FillOp, schedule::AttentionOp,
-                schedule::AttentionGradOp>(
-              [&](auto op) { return addCalls(op, result); })
-          .Default([](Operation *) { return success(); });
-  if (failed(added))
+  llvm::TypeSwitch<Operation *, LogicalResult> switchOp(op);
+#define MESHWORK_CASE(Kind)                                                    \
+  switchOp.Case([&](schedule::Kind##Op op) { return addCalls(op, result); });
+  MESHWORK_PLAN_INSTRUCTIONS_OF_GPU_KERNELS(MESHWORK_CASE)
+#undef MESHWORK_CASE
+  if (failed(switchOp.Default([](Operation *) { return success(); })))
     return failure();
   return result;
 }

@@ -72,7 +72,7 @@ private:
 };
 
 /// The kernels of one instruction, in order. They get the pointers of
-/// `operands`, in the order of runtime/core/Operands.h.
+/// `operands`, in the order that Plan.fbs says.
 struct DeviceCalls {
   llvm::SmallVector<mlir::Value> operands;
   llvm::SmallVector<DeviceCall> calls;

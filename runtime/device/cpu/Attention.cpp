@@ -151,8 +151,7 @@ void AttentionOperation::finish(const ForwardScratch &scratch, int64_t sample,
 
 } // namespace
 
-OperationOr makeAttention(const plan::Attention &op,
-                          const ProgramOnRank &program) {
+OperationOr make(const plan::Attention &op, const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
       shape, attentionShapeOf(program, op.q(), op.k(),

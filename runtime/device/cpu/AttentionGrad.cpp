@@ -217,8 +217,7 @@ void AttentionGradOperation::roundSums(const Sums &sums, int64_t sample,
 
 } // namespace
 
-OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
-                              const ProgramOnRank &program) {
+OperationOr make(const plan::AttentionGrad &op, const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
       shape, attentionShapeOf(program, op.q(), op.k(),

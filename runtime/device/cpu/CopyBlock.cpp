@@ -78,8 +78,7 @@ private:
 
 } // namespace
 
-OperationOr makeCopyBlock(const plan::CopyBlock &op,
-                          const ProgramOnRank &program) {
+OperationOr make(const plan::CopyBlock &op, const ProgramOnRank &program) {
   Tensor whole, block, first;
   MESHWORK_ASSIGN_OR_RETURN(whole, tensorOf(program, op.src(), "src"));
   MESHWORK_ASSIGN_OR_RETURN(block, tensorOf(program, op.dst(), "dst"));

@@ -225,8 +225,7 @@ private:
 
 } // namespace
 
-OperationOr makeEmbedding(const plan::Embedding &op,
-                          const ProgramOnRank &program) {
+OperationOr make(const plan::Embedding &op, const ProgramOnRank &program) {
   Lookup lookup;
   MESHWORK_ASSIGN_OR_RETURN(lookup,
                             lookupOf(program, op.table(), op.ids(), op.out(),
@@ -234,8 +233,7 @@ OperationOr makeEmbedding(const plan::Embedding &op,
   return std::make_unique<EmbeddingOperation>(std::move(lookup));
 }
 
-OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
-                              const ProgramOnRank &program) {
+OperationOr make(const plan::EmbeddingGrad &op, const ProgramOnRank &program) {
   Lookup lookup;
   MESHWORK_ASSIGN_OR_RETURN(lookup,
                             lookupOf(program, op.dtable(), op.ids(), op.dout(),

@@ -39,7 +39,7 @@ private:
 
 } // namespace
 
-OperationOr makeFill(const plan::Fill &op, const ProgramOnRank &program) {
+OperationOr make(const plan::Fill &op, const ProgramOnRank &program) {
   Tensor dst;
   MESHWORK_ASSIGN_OR_RETURN(dst, tensorOf(program, op.dst(), "dst"));
   int64_t count;

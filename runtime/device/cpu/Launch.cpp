@@ -37,7 +37,7 @@ private:
 
 } // namespace
 
-OperationOr makeLaunch(const plan::Launch &op, const ProgramOnRank &program) {
+OperationOr make(const plan::Launch &op, const ProgramOnRank &program) {
   if (op.items() > static_cast<uint64_t>(INT64_MAX))
     return absl::InvalidArgumentError(
         absl::StrCat("has ", op.items(), " items, expected at most 2^63 - 1"));

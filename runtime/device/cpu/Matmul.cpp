@@ -268,7 +268,7 @@ void MatmulOperation::runBlocks(GemmGrid &grid, int64_t begin, int64_t end,
 
 } // namespace
 
-OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program) {
+OperationOr make(const plan::Matmul &op, const ProgramOnRank &program) {
   Operands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops, operandsOf(op, program));
   MatmulEpilogue epilogue;

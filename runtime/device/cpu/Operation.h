@@ -1,6 +1,7 @@
 // What the operations of this folder have in common.
 #pragma once
 
+#include "meshwork/Plan/Instructions.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cpu/Tensor.h"
@@ -58,20 +59,10 @@ private:
   uint64_t bytes = 0;
 };
 
-OperationOr makeLaunch(const plan::Launch &op, const ProgramOnRank &program);
-OperationOr makeMatmul(const plan::Matmul &op, const ProgramOnRank &program);
-OperationOr makeAttention(const plan::Attention &op,
-                          const ProgramOnRank &program);
-OperationOr makeAttentionGrad(const plan::AttentionGrad &op,
-                              const ProgramOnRank &program);
-OperationOr makeEmbedding(const plan::Embedding &op,
-                          const ProgramOnRank &program);
-OperationOr makeEmbeddingGrad(const plan::EmbeddingGrad &op,
-                              const ProgramOnRank &program);
-OperationOr makeRotaryTable(const plan::RotaryTable &op,
-                            const ProgramOnRank &program);
-OperationOr makeCopyBlock(const plan::CopyBlock &op,
-                          const ProgramOnRank &program);
-OperationOr makeFill(const plan::Fill &op, const ProgramOnRank &program);
+// The factory of each kind of instruction.
+#define MESHWORK_MAKE(Kind)                                                    \
+  OperationOr make(const plan::Kind &op, const ProgramOnRank &program);
+MESHWORK_PLAN_INSTRUCTIONS(MESHWORK_MAKE)
+#undef MESHWORK_MAKE
 
 } // namespace meshwork::runtime::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/Operation.h"
 #include "runtime/device/cpu/Operation.h"
 
 namespace meshwork::runtime {
@@ -12,28 +13,8 @@ using namespace cpu;
 
 OperationOr make(const plan::Instruction &instruction,
                  const ProgramOnRank &program) {
-  switch (instruction.op_type()) {
-  case plan::Operation::Launch:
-    return makeLaunch(*instruction.op_as_Launch(), program);
-  case plan::Operation::Matmul:
-    return makeMatmul(*instruction.op_as_Matmul(), program);
-  case plan::Operation::Attention:
-    return makeAttention(*instruction.op_as_Attention(), program);
-  case plan::Operation::AttentionGrad:
-    return makeAttentionGrad(*instruction.op_as_AttentionGrad(), program);
-  case plan::Operation::Embedding:
-    return makeEmbedding(*instruction.op_as_Embedding(), program);
-  case plan::Operation::EmbeddingGrad:
-    return makeEmbeddingGrad(*instruction.op_as_EmbeddingGrad(), program);
-  case plan::Operation::RotaryTable:
-    return makeRotaryTable(*instruction.op_as_RotaryTable(), program);
-  case plan::Operation::Fill:
-    return makeFill(*instruction.op_as_Fill(), program);
-  case plan::Operation::CopyBlock:
-    return makeCopyBlock(*instruction.op_as_CopyBlock(), program);
-  default:
-    return absl::UnimplementedError("the CPU device does not run this kind");
-  }
+  return plan::visitOperation<OperationOr>(
+      instruction, [&](const auto &op) { return cpu::make(op, program); });
 }
 
 absl::Status locate(const absl::Status &status,
@@ -82,6 +63,14 @@ makeBound(const plan::Instruction &instruction, const PrepareContext &context) {
 }
 
 } // namespace
+
+// Ranks do these together, not a device alone.
+OperationOr cpu::make(const plan::Collective &, const ProgramOnRank &) {
+  return absl::UnimplementedError("the CPU device does not run this kind");
+}
+OperationOr cpu::make(const plan::Wait &, const ProgramOnRank &) {
+  return absl::UnimplementedError("the CPU device does not run this kind");
+}
 
 absl::StatusOr<std::unique_ptr<Executable>>
 prepare(const plan::Instruction &instruction, const PrepareContext &context) {

@@ -43,8 +43,7 @@ absl::Status checkTable(const Tensor &table, const char *role) {
 
 } // namespace
 
-OperationOr makeRotaryTable(const plan::RotaryTable &op,
-                            const ProgramOnRank &program) {
+OperationOr make(const plan::RotaryTable &op, const ProgramOnRank &program) {
   Tensor cos, sin;
   MESHWORK_ASSIGN_OR_RETURN(cos, tensorOf(program, op.cos(), "cos"));
   MESHWORK_ASSIGN_OR_RETURN(sin, tensorOf(program, op.sin(), "sin"));

@@ -1,8 +1,8 @@
 // Instructions that are kernels of the plan. Plan.fbs at Kernel says which
 // arguments they take.
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/Operands.h"
 #include "runtime/StatusMacros.h"
-#include "runtime/core/Operands.h"
 #include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cuda/OperationKinds.h"
 
@@ -69,7 +69,7 @@ OneKernel bind(const OperationContext &context, uint32_t index,
 std::vector<uint64_t> operands(const plan::Instruction &instruction,
                                const OperationContext &context) {
   std::vector<uint64_t> addresses;
-  forEachOperand(instruction, [&](const Operand &operand) {
+  forEachOperand(instruction, [&](const plan::Operand &operand) {
     addresses.push_back(context.arena + context.program.places[operand.view]);
   });
   return addresses;
