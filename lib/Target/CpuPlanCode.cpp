@@ -1,4 +1,4 @@
-#include "lib/Target/CpuObject.h"
+#include "lib/MachineCode/CpuObject.h"
 #include "lib/Target/PlanCode.h"
 
 using namespace mlir;

@@ -1,8 +1,8 @@
-#include "lib/Target/CudaCode.h"
+#include "lib/MachineCode/CudaCode.h"
 #include "lib/Target/PlanCode.h"
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
-#include "runtime/core/StartThread.h"
+#include "runtime/base/StartThread.h"
 
 using namespace mlir;
 namespace meshwork::target {

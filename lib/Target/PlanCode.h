@@ -1,9 +1,9 @@
 // A schedule's kernels as a plan holds them.
 #pragma once
 
+#include "lib/MachineCode/CpuTarget.h"
+#include "lib/MachineCode/CudaTarget.h"
 #include "lib/Spec/Spec.h"
-#include "lib/Target/CpuTarget.h"
-#include "lib/Target/CudaTarget.h"
 #include "meshwork/Plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/codegen/KernelSpecs.h"

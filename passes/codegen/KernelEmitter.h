@@ -12,7 +12,7 @@
 #include <string>
 
 #include "dialects/transformer/Transformer.h"
-#include "lib/Target/CpuTarget.h"
+#include "lib/MachineCode/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace meshwork::codegen {

@@ -3,7 +3,7 @@
 // addresses, barriers and races.
 #include <random>
 
-#include "lib/Target/CudaCode.h"
+#include "lib/MachineCode/CudaCode.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/gpu/DeviceKernels.h"

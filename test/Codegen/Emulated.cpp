@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lib/Target/CudaCode.h"
+#include "lib/MachineCode/CudaCode.h"
 #include "test/Support/Emulator/ptx/Module.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/Target/CpuObject.h"
+#include "lib/MachineCode/CpuObject.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/KernelEmitter.h"

@@ -1,5 +1,5 @@
 // Shows the GPU kernel of each cluster, or writes its code.
-#include "lib/Target/CudaCode.h"
+#include "lib/MachineCode/CudaCode.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,6 +1,6 @@
 // What each level of x86-64 has. The lists are those of the psABI's levels v3
 // and v4, less what every x86-64 machine has.
-#include "lib/Target/CpuTarget.h"
+#include "lib/MachineCode/CpuTarget.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,6 +1,6 @@
 // Kernels to NVVM: functions of math become arithmetic first, so that none is
 // left to libdevice; the rest is one conversion.
-#include "lib/Target/CudaCodeSteps.h"
+#include "lib/MachineCode/CudaCodeSteps.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"

@@ -1,6 +1,6 @@
 // Device functions into the kernels that call them.
-#include "lib/Target/CudaCodeSteps.h"
-#include "lib/Target/LlvmEmit.h"
+#include "lib/MachineCode/CudaCodeSteps.h"
+#include "lib/MachineCode/LlvmEmit.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"

@@ -1,4 +1,4 @@
-#include "lib/Target/CudaTarget.h"
+#include "lib/MachineCode/CudaTarget.h"
 
 using namespace mlir;
 namespace meshwork::target {

@@ -1,6 +1,6 @@
 // exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA). Its
 // argument is x / ln 2 less the nearest integer, so that no error grows with x.
-#include "lib/Target/CudaCodeSteps.h"
+#include "lib/MachineCode/CudaCodeSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"

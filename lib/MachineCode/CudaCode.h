@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/Target/CudaTarget.h"
+#include "lib/MachineCode/CudaTarget.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace meshwork::target {

@@ -9,7 +9,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
-#include "lib/Target/CpuTarget.h"
+#include "lib/MachineCode/CpuTarget.h"
 
 namespace meshwork::target {
 

@@ -1,6 +1,6 @@
 // LLVM IR to a relocatable object.
-#include "lib/Target/CpuObjectSteps.h"
-#include "lib/Target/LlvmEmit.h"
+#include "lib/MachineCode/CpuObjectSteps.h"
+#include "lib/MachineCode/LlvmEmit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"

@@ -1,7 +1,7 @@
 // exp in 14 instructions. The polynomial upstream guards each special value by
 // itself and takes twice as many, which shows in softmax and SiLU; the other
 // functions are as good there as they need to be.
-#include "lib/Target/CpuObjectSteps.h"
+#include "lib/MachineCode/CpuObjectSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"

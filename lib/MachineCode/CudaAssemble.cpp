@@ -2,7 +2,7 @@
 // directory of their own that is removed again.
 #include <cstdlib>
 
-#include "lib/Target/CudaCode.h"
+#include "lib/MachineCode/CudaCode.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"

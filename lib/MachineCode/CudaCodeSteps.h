@@ -1,7 +1,7 @@
 // The steps of compileToPtx, each tested through it.
 #pragma once
 
-#include "lib/Target/CudaCode.h"
+#include "lib/MachineCode/CudaCode.h"
 
 namespace mlir {
 class RewritePatternSet;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lib/Target/CpuTarget.h"
+#include "lib/MachineCode/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
 

@@ -1,6 +1,6 @@
 // Kernels to the LLVM dialect: functions of math become polynomials first, so
 // that none is left to a library; the rest is one conversion.
-#include "lib/Target/CpuObjectSteps.h"
+#include "lib/MachineCode/CpuObjectSteps.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"

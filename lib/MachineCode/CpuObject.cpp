@@ -1,6 +1,6 @@
-#include "lib/Target/CpuObject.h"
+#include "lib/MachineCode/CpuObject.h"
 
-#include "lib/Target/CpuObjectSteps.h"
+#include "lib/MachineCode/CpuObjectSteps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"

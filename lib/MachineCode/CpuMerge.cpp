@@ -1,7 +1,7 @@
 // Layers of a model differ in the random streams of their dropout alone. The
 // functions behind such kernels take the stream as an argument, and equal ones
 // become one here, before anything costly happens to them.
-#include "lib/Target/CpuObjectSteps.h"
+#include "lib/MachineCode/CpuObjectSteps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/MapVector.h"
 

@@ -1,4 +1,4 @@
-#include "lib/Target/LlvmEmit.h"
+#include "lib/MachineCode/LlvmEmit.h"
 
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"

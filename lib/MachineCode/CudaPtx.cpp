@@ -1,6 +1,6 @@
 // LLVM IR to PTX. ptxas schedules and allocates registers.
-#include "lib/Target/CudaCodeSteps.h"
-#include "lib/Target/LlvmEmit.h"
+#include "lib/MachineCode/CudaCodeSteps.h"
+#include "lib/MachineCode/LlvmEmit.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"

@@ -3,7 +3,7 @@
 // again. `-z defs` is the check that no kernel calls a library.
 #include <mutex>
 
-#include "lib/Target/CpuObjectSteps.h"
+#include "lib/MachineCode/CpuObjectSteps.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
