@@ -1,6 +1,6 @@
 #include "runtime/comm/MpiWorld.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/core/StartThread.h"
+#include "runtime/base/StartThread.h"
 #include <algorithm>
 #include <chrono>
 #include <ctime>

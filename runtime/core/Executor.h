@@ -1,12 +1,12 @@
 // What runs the instructions of one rank and owns the memory they work on: the
-// threads of a CPU (CpuExecutor.h) or the streams of a GPU (device/cuda).
+// threads of a CPU (device/cpu) or the streams of a GPU (device/cuda).
 #pragma once
 
+#include "runtime/base/ThreadTeam.h"
 #include "runtime/comm/Mesh.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/core/Cpus.h"
 #include "runtime/core/Views.h"
-#include "runtime/device/cpu/ThreadTeam.h"
 #include <optional>
 
 namespace meshwork::runtime {
@@ -127,7 +127,7 @@ struct DeviceOptions {
   bool shareGpu = false;       // all ranks of this machine on one GPU
   bool synchronous = false;    // GPUs: wait after each instruction
   bool tunesMatmuls = false;   // GPUs: time the library's algorithms
-  bool comparesCpu = false;    // GPUs: see ComparingDevice.h
+  bool comparesCpu = false;    // GPUs: see run/ComparingDevice.h
   bool cudnnAttention = false; // GPUs: by cuDNN where it can
 };
 
@@ -135,10 +135,6 @@ struct DeviceOptions {
 /// ranks of a process.
 class Device {
 public:
-  /// By the plan's device. failedPrecondition (exit code 69) says what this
-  /// machine lacks.
-  static absl::StatusOr<std::unique_ptr<Device>>
-  open(const plan::Plan &plan, const DeviceOptions &options);
   virtual ~Device() = default;
 
   /// Everything that `ranksHere` ranks of this machine take, of which this

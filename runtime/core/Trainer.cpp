@@ -1,11 +1,11 @@
 #include "runtime/core/Trainer.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "runtime/base/StartThread.h"
 #include "runtime/core/BadStep.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/CoreClaims.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Schedule.h"
-#include "runtime/core/StartThread.h"
 #include "runtime/core/Stop.h"
 #include "runtime/core/Weights.h"
 #include <algorithm>

@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "meshwork/Plan/Plan.h"
+#include "runtime/base/ThreadTeam.h"
 #include "runtime/device/cpu/KernelLibrary.h"
-#include "runtime/device/cpu/ThreadTeam.h"
 
 namespace meshwork::runtime {
 

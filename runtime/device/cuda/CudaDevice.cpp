@@ -1,9 +1,9 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
+#include "runtime/base/StartThread.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Memory.h"
-#include "runtime/core/StartThread.h"
 #include "runtime/device/cuda/NcclTransport.h"
 #include "runtime/device/cuda/PeerTransport.h"
 #include <cstdlib>

@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/StatusMacros.h"
-#include "runtime/core/StartThread.h"
+#include "runtime/base/StartThread.h"
 #include "runtime/device/cuda/NcclCollective.h"
 #include <chrono>
 #include <cstring>

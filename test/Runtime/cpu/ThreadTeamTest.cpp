@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/ThreadTeam.h"
+#include "runtime/base/ThreadTeam.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 // Which code runs on a GPU, which GPU a rank gets, and when two devices agree.
-#include "runtime/core/ComparingDevice.h"
 #include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/run/ComparingDevice.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // work, `pending` tells the caller that it is done. Each side polls for some
 // tens of microseconds, longer than the gap between two instructions of a
 // plan, and then sleeps in the kernel, so that idle ranks cost nothing.
-#include "runtime/device/cpu/ThreadTeam.h"
+#include "runtime/base/ThreadTeam.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "runtime/core/StartThread.h"
+#include "runtime/base/StartThread.h"
 
 namespace meshwork::runtime {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwork/Plan/Plan.h"
-#include "runtime/device/cpu/ThreadTeam.h"
+#include "runtime/base/ThreadTeam.h"
 
 namespace meshwork::runtime {
 

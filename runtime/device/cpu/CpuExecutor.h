@@ -1,9 +1,9 @@
 // A rank on the CPU: its arena, its team of threads, its channels.
 #pragma once
 
-#include "runtime/core/Channel.h"
 #include "runtime/core/Executor.h"
 #include "runtime/core/Memory.h"
+#include "runtime/device/cpu/Channel.h"
 #include "runtime/device/cpu/Prepare.h"
 #include <array>
 

@@ -12,6 +12,7 @@
 #include "runtime/core/Stop.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
+#include "runtime/run/OpenDevice.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -230,7 +231,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     std::puts("other runs have claimed cores of this machine: threads are not "
               "pinned");
   absl::StatusOr<std::unique_ptr<Device>> device =
-      Device::open(plan, processes.deviceOptions(ranks, options));
+      openDevice(plan, processes.deviceOptions(ranks, options));
   MESHWORK_RETURN_IF_ERROR(device.status());
   parts.device = std::move(*device);
   absl::StatusOr<uint64_t> planned =

@@ -1,7 +1,7 @@
-#include "runtime/core/CpuExecutor.h"
+#include "runtime/device/cpu/CpuExecutor.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
-#include "runtime/core/MeasurePeak.h"
+#include "runtime/device/cpu/MeasurePeak.h"
 #include <algorithm>
 #include <cstring>
 

@@ -4,7 +4,7 @@
 // on with, so one wrong instruction shows as one.
 #pragma once
 
-#include "runtime/core/CpuExecutor.h"
+#include "runtime/device/cpu/CpuExecutor.h"
 #include <map>
 #include <mutex>
 

@@ -1,6 +1,6 @@
-#include "runtime/core/Channel.h"
+#include "runtime/device/cpu/Channel.h"
+#include "runtime/base/StartThread.h"
 #include "runtime/core/Clock.h"
-#include "runtime/core/StartThread.h"
 #include <pthread.h>
 #include <sched.h>
 

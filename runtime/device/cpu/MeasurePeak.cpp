@@ -1,6 +1,6 @@
 // Runs the matmul as any other instruction, from a plan made here, so that
 // what is measured is what training uses.
-#include "runtime/core/MeasurePeak.h"
+#include "runtime/device/cpu/MeasurePeak.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Memory.h"

@@ -1,4 +1,4 @@
-#include "runtime/core/ComparingDevice.h"
+#include "runtime/run/ComparingDevice.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Plan/Operands.h"

@@ -1,0 +1,54 @@
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/core/Checked.h"
+#include <algorithm>
+
+namespace meshwork::runtime {
+
+absl::StatusOr<std::unique_ptr<Device>>
+CpuDevice::open(const plan::Plan &plan) {
+  MESHWORK_RETURN_IF_ERROR(checkMachine(plan));
+  absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
+      KernelLibrary::load(plan);
+  MESHWORK_RETURN_IF_ERROR(kernels.status());
+  return std::unique_ptr<Device>(new CpuDevice(plan, std::move(*kernels)));
+}
+
+absl::StatusOr<uint64_t>
+CpuDevice::checkMemory(const std::vector<CoreShare> &cores,
+                       uint32_t ranksHere) {
+  int threads = 1;
+  for (const CoreShare &share : cores)
+    threads = std::max(threads, share.threads);
+  std::vector<absl::StatusOr<uint64_t>> needs;
+  for (const plan::Program *program : *plan.programs())
+    needs.push_back(neededBytes(*program, threads));
+  const auto &programs = *plan.program_of_rank();
+  uint64_t total = 0, most = 0, ranks = 0, here = 0;
+  for (uint32_t rank = 0; rank < cores.size(); ++rank) {
+    if (cores[rank].threads == 0)
+      continue;
+    const auto &need = needs[programs.Get(programs.size() == 1 ? 0 : rank)];
+    MESHWORK_RETURN_IF_ERROR(need.status());
+    if (!checkedAdd(total, *need, total))
+      return bad("the memory of all ranks does not fit 64 bits");
+    most = std::max(most, *need);
+    ++ranks;
+  }
+  // One a process: those of other processes take as much.
+  if (!checkedMul(total, ranks == 1 ? ranksHere : 1, here))
+    return bad("the memory of all ranks does not fit 64 bits");
+  uint64_t available = availableBytes();
+  if (here <= available)
+    return total;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the plan needs ", bytesText(here), " (", ranksHere, " ranks of up to ",
+      bytesText(most), " each), this process may take ", bytesText(available),
+      ": compile with a smaller micro batch, or use a larger machine"));
+}
+
+absl::StatusOr<std::unique_ptr<Executor>>
+CpuDevice::makeExecutor(const ExecutorSetup &setup) {
+  return CpuExecutor::create(setup, *kernels);
+}
+
+} // namespace meshwork::runtime
