@@ -2,7 +2,6 @@
 #include "TestPlan.h"
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <thread>
@@ -224,35 +223,6 @@ TEST_F(Cli, loadsNoLlvm) {
   for (const char *library : {"libcuda", "libcublas", "libnccl", "libmpi"})
     EXPECT_EQ(libraries.text.find(library), std::string::npos)
         << libraries.text;
-}
-
-/// Lines of the runtime's sources that include a compiler header.
-std::vector<std::string> compilerIncludes(const fs::path &folder) {
-  std::vector<std::string> found;
-  for (const auto &entry : fs::recursive_directory_iterator(folder)) {
-    std::ifstream file(entry.path());
-    for (std::string line; entry.is_regular_file() && std::getline(file, line);)
-      if (line.find("#include") == 0)
-        for (const char *part :
-             {"mlir/", "llvm/", "mlir-c/", "dialects/", "passes/", "lib/"})
-          if (line.find(part) != std::string::npos)
-            found.push_back(entry.path().string() + ": " + line);
-  }
-  return found;
-}
-
-TEST_F(Cli, includesNoCompiler) {
-  fs::path root = MESHWORK_SOURCE;
-  for (const char *folder : {"runtime", "include/meshwork/Plan",
-                             "include/meshwork/Runtime", "tools/meshwork-run"})
-    for (const std::string &line : compilerIncludes(root / folder))
-      ADD_FAILURE() << line;
-  // The search itself finds what it looks for.
-  fs::path decoy = temporary("decoy");
-  fs::create_directory(decoy);
-  std::ofstream(decoy / "a.cpp") << "#include \"mlir/IR/Value.h\"\n";
-  EXPECT_EQ(compilerIncludes(decoy).size(), 1u);
-  fs::remove_all(decoy);
 }
 
 } // namespace
