@@ -6,6 +6,7 @@
 #include "runtime/comm/InProcess.h"
 #include "runtime/comm/Launch.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/OptionTable.h"
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -20,30 +21,13 @@ absl::Status config(const std::string &text) {
   return withExitCode(absl::FailedPreconditionError(text), ExitCode::config);
 }
 
-std::string textOf(const char *option, std::optional<uint32_t> value) {
-  return value ? absl::StrCat(option, " ", *value) : "";
-}
-
 /// What must be the same in every process; files are not looked into.
-std::string textOf(const PlanFile &plan, const RunOptions &o) {
+std::string textOf(const PlanFile &plan, const RunOptions &options) {
   XXH128_hash_t hash =
       XXH3_128bits(plan.payload().data(), plan.payload().size());
-  const LearningRate &lr = o.learningRate;
-  return absl::StrCat(
-      absl::Hex(hash.high64, absl::kZeroPad16),
-      absl::Hex(hash.low64, absl::kZeroPad16), "\n--steps ", o.steps,
-      textOf(" --document-begin", o.documentBegin),
-      textOf(" --document-end", o.documentEnd), " --seed ", o.seed, " --lr ",
-      lr.rate, " --min-lr ", lr.minimum, " --warmup-steps ", lr.warmupSteps,
-      " --decay-steps ", lr.decaySteps, o.shareGpu ? " --share-gpu" : "",
-      o.synchronous ? " --synchronous" : "",
-      o.tuneMatmuls ? " --tune-matmuls" : "",
-      o.compareCpu ? " --compare-cpu" : "",
-      o.cudnnAttention ? " --cudnn-attention" : "", " --schedule ",
-      static_cast<int>(lr.shape), " --init \"", o.init, "\" --save \"", o.save,
-      "\" --save-gradients \"", o.saveGradients, "\" --trace \"", o.trace,
-      "\" --measure-peak ", o.measurePeak,
-      o.validateOnly ? " --validate-only" : "");
+  return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
+                      absl::Hex(hash.low64, absl::kZeroPad16), "\n",
+                      sharedOptions(options));
 }
 
 /// The ranks whose text is not what most have; of equals what the first has.

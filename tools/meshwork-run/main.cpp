@@ -2,6 +2,7 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
 #include "meshwork/Text/Escape.h"
+#include "runtime/core/OptionTable.h"
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
 #include <csignal>
@@ -11,7 +12,8 @@
 
 namespace {
 namespace cli = meshwork::cli;
-using meshwork::runtime::ExitCode;
+using meshwork::runtime::OptionChoice;
+using meshwork::runtime::OptionRow;
 using Transport = meshwork::runtime::RunOptions::Transport;
 using Shape = meshwork::runtime::LearningRate::Shape;
 
@@ -39,175 +41,70 @@ void handleSignals() {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-/// `option` does nothing without the other one.
-CLI::Option *needs(CLI::Option *option, CLI::App &app, const char *other) {
-  return option->needs(app.get_option(other));
-}
+/// Makes an option of the command line of a row of the table.
+struct Adder {
+  CLI::App &app;
+  const OptionRow &row;
 
-void addData(CLI::App &app, meshwork::runtime::RunOptions &o) {
-  auto ofData = [&](CLI::Option *option) {
-    return needs(option, app, "--data");
-  };
-  app.add_option("--steps", o.steps, "Optimizer steps; 0 only places weights")
-      ->transform(cli::wholeNumber(0, INT32_MAX))
-      ->type_name("N");
-  needs(app.add_option("--data", o.data,
-                       "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or "
-                       "text"),
-        app, "--steps")
-      ->type_name("FILE");
-  using Names = std::map<std::string, std::string>;
-  ofData(cli::addChoice(app, "--data-type", o.dataType,
-                        Names{{"u16", "u16"}, {"u32", "u32"}},
-                        "Type of raw ids"));
-  ofData(cli::addChoice(app, "--tokenizer", o.tokenizer,
-                        Names{{"bytes", "bytes"}}, "For a text: token = byte"))
-      ->excludes("--data-type");
-  auto marks = [&](const char *name, std::optional<uint32_t> &id,
-                   const char *text) {
-    return ofData(app.add_option(name, id, text))
-        ->transform(cli::wholeNumber(0, UINT32_MAX))
-        ->type_name("ID");
-  };
-  marks("--document-begin", o.documentBegin,
-        "Token that each document begins with, for a plan of "
-        "batch.documents = \"separate\"");
-  marks("--document-end", o.documentEnd,
-        "The same for a token that each document ends with")
-      ->excludes("--document-begin");
-}
+  CLI::Option *operator()(bool *flag) const {
+    return app.add_flag_callback(
+        row.name, [flag, given = !*flag] { *flag = given; }, row.help);
+  }
+  CLI::Option *operator()(double *number) const {
+    return app.add_option(row.name, *number, row.help)
+        ->check(row.isPositive ? cli::positiveNumber() : cli::numberFromZero());
+  }
+  CLI::Option *operator()(std::string *text) const {
+    if (row.choices.empty())
+      return app.add_option(row.name, *text, row.help);
+    return addChoice(*text, [](const OptionChoice &one) { return one.name; });
+  }
+  CLI::Option *operator()(Shape *shape) const { return addEnum(*shape); }
+  CLI::Option *operator()(Transport *transport) const {
+    return addEnum(*transport);
+  }
+  template <typename Whole> CLI::Option *operator()(Whole *number) const {
+    return app.add_option(row.name, *number, row.help)
+        ->transform(cli::wholeNumber(row.least, row.most));
+  }
 
-void addTraining(CLI::App &app, meshwork::runtime::RunOptions &o) {
-  static const std::map<std::string, Shape> shapes = {
-      {"constant", Shape::constant},
-      {"cosine", Shape::cosine},
-      {"linear", Shape::linear}};
-  auto ofSteps = [&](CLI::Option *option) {
-    return needs(option, app, "--steps");
-  };
-  auto steps = [](CLI::Option *option, int64_t least) {
-    return option->transform(cli::wholeNumber(least, INT32_MAX))
-        ->type_name("N");
-  };
-  app.add_option("--seed", o.seed, "Of initial weights, samples and dropout")
-      ->transform(cli::wholeNumber(0, UINT32_MAX))
-      ->type_name("N");
-  ofSteps(app.add_option("--lr", o.learningRate.rate, "Learning rate"))
-      ->check(cli::numberFromZero())
-      ->type_name("RATE")
-      ->capture_default_str();
-  ofSteps(cli::addChoice(app, "--schedule", o.learningRate.shape, shapes,
-                         "Of the learning rate after the warmup"))
-      ->default_str("constant");
-  needs(app.add_option("--min-lr", o.learningRate.minimum,
-                       "Where a decay (cosine, linear) ends, at its last "
-                       "step"),
-        app, "--schedule")
-      ->check(cli::numberFromZero())
-      ->type_name("RATE");
-  steps(ofSteps(app.add_option("--warmup-steps", o.learningRate.warmupSteps,
-                               "Steps of linear rise")),
-        0);
-  steps(needs(app.add_option("--decay-steps", o.learningRate.decaySteps,
-                             "Steps, warmup included, of which the last has "
-                             "--min-lr; default: --steps"),
-              app, "--schedule"),
-        1);
-}
+  template <typename T, typename ValueOf>
+  CLI::Option *addChoice(T &value, ValueOf valueOf) const {
+    std::map<std::string, T> values;
+    for (const OptionChoice &one : row.choices)
+      values[one.name] = valueOf(one);
+    return cli::addChoice(app, row.name, value, values, row.help);
+  }
+  template <typename Enum> CLI::Option *addEnum(Enum &value) const {
+    auto valueOf = [](const OptionChoice &one) {
+      return static_cast<Enum>(one.value);
+    };
+    CLI::Option *option = addChoice(value, valueOf);
+    for (const OptionChoice &one : row.choices)
+      if (valueOf(one) == value)
+        option->default_str(one.name);
+    return option;
+  }
+};
 
-void addFiles(CLI::App &app, meshwork::runtime::RunOptions &o) {
-  auto file = [&](const char *name, std::string &path, const char *text) {
-    return app.add_option(name, path, text)->type_name("FILE");
-  };
-  auto ofSteps = [&](const char *name, std::string &path, const char *text) {
-    needs(file(name, path, text), app, "--steps");
-  };
-  file("--init", o.init,
-       "Start from these safetensors: a file, an index, or a folder (also a "
-       "snapshot of the Hugging Face Hub)");
-  file("--save", o.save, "Write the weights at the end, f32 safetensors");
-  ofSteps("--save-gradients", o.saveGradients,
-          "Write the last step's gradients: the mean over the step's tokens, "
-          "not clipped");
-  ofSteps("--metrics", o.metrics, "Append a JSON line per step to this log");
-  ofSteps("--trace", o.trace, "Write a Chrome trace");
-  ofSteps("--profile-json", o.profileJson,
-          "Write time per instruction as JSON");
-  needs(app.add_option("--trace-steps", o.traceSteps,
-                       "Trace this many first steps"),
-        app, "--trace")
-      ->transform(cli::wholeNumber(1, INT32_MAX))
-      ->type_name("N")
-      ->capture_default_str();
-}
-
-void addGpu(CLI::App &app, meshwork::runtime::RunOptions &o) {
-  app.add_flag("--share-gpu", o.shareGpu,
-               "Run all ranks on one GPU: slow, to check a plan");
-  app.add_flag("--tune-matmuls", o.tuneMatmuls,
-               "Time each product's algorithms on a GPU and keep the fastest: "
-               "faster, but bits may differ from run to run");
-  app.add_flag("--cudnn-attention", o.cudnnAttention,
-               "Run attention by cuDNN (9.11 or newer) where it can: the last "
-               "bits of gradients differ from run to run");
-  app.add_flag("--compare-cpu", o.compareCpu,
-               "Run each instruction on the GPU and on the CPU from the same "
-               "inputs, and compare; for plans made --with-cpu-code");
-  app.add_flag("--synchronous", o.synchronous,
-               "Wait after each instruction on a GPU: slow, names the one that "
-               "fails");
-}
-
-void addMachine(CLI::App &app, meshwork::runtime::RunOptions &o, bool &noPin) {
-  static const std::map<std::string, Transport> transports = {
-      {"auto", Transport::automatic},
-      {"threads", Transport::threads},
-      {"mpi", Transport::mpi}};
-  app.add_option("-n,--ranks", o.ranks, "Must be equal to the plan's ranks")
-      ->transform(cli::wholeNumber(1, INT32_MAX))
-      ->type_name("N");
-  cli::addChoice(app, "--transport", o.transport, transports,
-                 "auto (as launched), threads (all ranks here) or mpi")
-      ->default_str("auto");
-  app.add_option("--threads", o.threads,
-                 "Threads per rank; default: cores / ranks")
-      ->transform(cli::wholeNumber(1, 4096))
-      ->type_name("N");
-  app.add_flag("--no-pin", noPin, "Leave threads to the system's scheduler");
-  app.add_option("--timeout", o.timeoutSeconds,
-                 "Wait at most so long for a rank, or for a GPU's work to end; "
-                 "time that a disk takes does not count")
-      ->check(cli::positiveNumber())
-      ->type_name("SECONDS")
-      ->capture_default_str();
-  app.add_flag("--validate-only", o.validateOnly,
-               "Check the plan and the machine, run nothing");
-}
-
-void addReport(CLI::App &app, meshwork::runtime::RunOptions &o) {
-  needs(app.add_option("--log-every", o.logEvery,
-                       "Steps between lines, off a terminal"),
-        app, "--steps")
-      ->transform(cli::wholeNumber(1, INT32_MAX))
-      ->type_name("N");
-  needs(app.add_option("--peak-tflops", o.peakTflops,
-                       "Peak of all ranks together, for mfu"),
-        app, "--steps")
-      ->check(cli::positiveNumber())
-      ->type_name("TFLOPS");
-  needs(app.add_flag("--measure-peak", o.measurePeak,
-                     "Measure it with a matmul on each rank"),
-        app, "--steps")
-      ->excludes("--peak-tflops");
-  needs(app.add_flag("--profile", o.profile, "Print time per instruction"), app,
-        "--steps");
+void addOptions(CLI::App &app, meshwork::runtime::RunOptions &options) {
+  for (const OptionRow &row : meshwork::runtime::optionTable()) {
+    CLI::Option *option = std::visit(Adder{app, row}, row.field(options));
+    if (*row.valueName)
+      option->type_name(row.valueName);
+    if (row.showsDefault && row.choices.empty())
+      option->capture_default_str();
+    if (row.needs)
+      option->needs(app.get_option(row.needs));
+    if (row.excludes)
+      option->excludes(row.excludes);
+  }
 }
 } // namespace
 
 int main(int argc, char **argv) {
   meshwork::runtime::startTool();
   meshwork::runtime::RunOptions options;
-  bool noPin = false;
   CLI::App app(
       "Runs a Meshwork plan: all its ranks in this process, or, started by "
       "mpirun or srun, one rank in each.",
@@ -215,15 +112,9 @@ int main(int argc, char **argv) {
   app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")
       ->required()
       ->type_name("");
-  addData(app, options);
-  addTraining(app, options);
-  addFiles(app, options);
-  addMachine(app, options, noPin);
-  addGpu(app, options);
-  addReport(app, options);
+  addOptions(app, options);
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
-  options.pin = !noPin;
   options.stop = &stopSignal;
   handleSignals();
   absl::Status status = meshwork::runtime::run(options);

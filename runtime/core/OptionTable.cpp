@@ -1,0 +1,290 @@
+#include "runtime/core/OptionTable.h"
+#include "absl/strings/str_cat.h"
+
+namespace meshwork::runtime {
+namespace {
+using Shape = LearningRate::Shape;
+using Transport = RunOptions::Transport;
+
+#define MESHWORK_FIELD(member)                                                 \
+  [](RunOptions &options) -> OptionField { return &options.member; }
+
+constexpr OptionChoice dataTypes[] = {{"u16"}, {"u32"}};
+constexpr OptionChoice tokenizers[] = {{"bytes"}};
+constexpr OptionChoice shapes[] = {
+    {"constant", static_cast<int>(Shape::constant)},
+    {"cosine", static_cast<int>(Shape::cosine)},
+    {"linear", static_cast<int>(Shape::linear)}};
+constexpr OptionChoice transports[] = {
+    {"auto", static_cast<int>(Transport::automatic)},
+    {"mpi", static_cast<int>(Transport::mpi)},
+    {"threads", static_cast<int>(Transport::threads)}};
+
+// What is not shared may differ where machines do: paths of data, threads,
+// time-outs; or is of the first process alone: metrics, profiles, lines.
+const OptionRow rows[] = {
+    // Data.
+    {.name = "--steps",
+     .valueName = "N",
+     .help = "Optimizer steps; 0 only places weights",
+     .field = MESHWORK_FIELD(steps),
+     .isShared = true},
+    {.name = "--data",
+     .valueName = "FILE",
+     .help = "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or text",
+     .field = MESHWORK_FIELD(data),
+     .needs = "--steps"},
+    {.name = "--data-type",
+     .valueName = "",
+     .help = "Type of raw ids",
+     .field = MESHWORK_FIELD(dataType),
+     .choices = dataTypes,
+     .needs = "--data"},
+    {.name = "--tokenizer",
+     .valueName = "",
+     .help = "For a text: token = byte",
+     .field = MESHWORK_FIELD(tokenizer),
+     .choices = tokenizers,
+     .needs = "--data",
+     .excludes = "--data-type"},
+    {.name = "--document-begin",
+     .valueName = "ID",
+     .help = "Token that each document begins with, for a plan of "
+             "batch.documents = \"separate\"",
+     .field = MESHWORK_FIELD(documentBegin),
+     .most = UINT32_MAX,
+     .needs = "--data",
+     .isShared = true},
+    {.name = "--document-end",
+     .valueName = "ID",
+     .help = "The same for a token that each document ends with",
+     .field = MESHWORK_FIELD(documentEnd),
+     .most = UINT32_MAX,
+     .needs = "--data",
+     .excludes = "--document-begin",
+     .isShared = true},
+    // Training.
+    {.name = "--seed",
+     .valueName = "N",
+     .help = "Of initial weights, samples and dropout",
+     .field = MESHWORK_FIELD(seed),
+     .most = UINT32_MAX,
+     .isShared = true},
+    {.name = "--lr",
+     .valueName = "RATE",
+     .help = "Learning rate",
+     .field = MESHWORK_FIELD(learningRate.rate),
+     .needs = "--steps",
+     .showsDefault = true,
+     .isShared = true},
+    {.name = "--schedule",
+     .valueName = "",
+     .help = "Of the learning rate after the warmup",
+     .field = MESHWORK_FIELD(learningRate.shape),
+     .choices = shapes,
+     .needs = "--steps",
+     .showsDefault = true,
+     .isShared = true},
+    {.name = "--min-lr",
+     .valueName = "RATE",
+     .help = "Where a decay (cosine, linear) ends, at its last step",
+     .field = MESHWORK_FIELD(learningRate.minimum),
+     .needs = "--schedule",
+     .isShared = true},
+    {.name = "--warmup-steps",
+     .valueName = "N",
+     .help = "Steps of linear rise",
+     .field = MESHWORK_FIELD(learningRate.warmupSteps),
+     .needs = "--steps",
+     .isShared = true},
+    {.name = "--decay-steps",
+     .valueName = "N",
+     .help = "Steps, warmup included, of which the last has --min-lr; default: "
+             "--steps",
+     .field = MESHWORK_FIELD(learningRate.decaySteps),
+     .least = 1,
+     .needs = "--schedule",
+     .isShared = true},
+    // Files.
+    {.name = "--init",
+     .valueName = "FILE",
+     .help = "Start from these safetensors: a file, an index, or a folder "
+             "(also a snapshot of the Hugging Face Hub)",
+     .field = MESHWORK_FIELD(init),
+     .isShared = true},
+    {.name = "--save",
+     .valueName = "FILE",
+     .help = "Write the weights at the end, f32 safetensors",
+     .field = MESHWORK_FIELD(save),
+     .isShared = true},
+    {.name = "--save-gradients",
+     .valueName = "FILE",
+     .help = "Write the last step's gradients: the mean over the step's "
+             "tokens, not clipped",
+     .field = MESHWORK_FIELD(saveGradients),
+     .needs = "--steps",
+     .isShared = true},
+    {.name = "--metrics",
+     .valueName = "FILE",
+     .help = "Append a JSON line per step to this log",
+     .field = MESHWORK_FIELD(metrics),
+     .needs = "--steps"},
+    {.name = "--trace",
+     .valueName = "FILE",
+     .help = "Write a Chrome trace",
+     .field = MESHWORK_FIELD(trace),
+     .needs = "--steps",
+     .isShared = true},
+    {.name = "--profile-json",
+     .valueName = "FILE",
+     .help = "Write time per instruction as JSON",
+     .field = MESHWORK_FIELD(profileJson),
+     .needs = "--steps"},
+    {.name = "--trace-steps",
+     .valueName = "N",
+     .help = "Trace this many first steps",
+     .field = MESHWORK_FIELD(traceSteps),
+     .least = 1,
+     .needs = "--trace",
+     .showsDefault = true},
+    // The machine.
+    {.name = "-n,--ranks",
+     .valueName = "N",
+     .help = "Must be equal to the plan's ranks",
+     .field = MESHWORK_FIELD(ranks),
+     .least = 1},
+    {.name = "--transport",
+     .valueName = "",
+     .help = "auto (as launched), threads (all ranks here) or mpi",
+     .field = MESHWORK_FIELD(transport),
+     .choices = transports,
+     .showsDefault = true},
+    {.name = "--threads",
+     .valueName = "N",
+     .help = "Threads per rank; default: cores / ranks",
+     .field = MESHWORK_FIELD(threads),
+     .least = 1,
+     .most = 4096},
+    {.name = "--no-pin",
+     .valueName = "",
+     .help = "Leave threads to the system's scheduler",
+     .field = MESHWORK_FIELD(pin)},
+    {.name = "--timeout",
+     .valueName = "SECONDS",
+     .help = "Wait at most so long for a rank, or for a GPU's work to end; "
+             "time that a disk takes does not count",
+     .field = MESHWORK_FIELD(timeoutSeconds),
+     .isPositive = true,
+     .showsDefault = true},
+    {.name = "--validate-only",
+     .valueName = "",
+     .help = "Check the plan and the machine, run nothing",
+     .field = MESHWORK_FIELD(validateOnly),
+     .isShared = true},
+    // GPUs.
+    {.name = "--share-gpu",
+     .valueName = "",
+     .help = "Run all ranks on one GPU: slow, to check a plan",
+     .field = MESHWORK_FIELD(shareGpu),
+     .isShared = true},
+    {.name = "--tune-matmuls",
+     .valueName = "",
+     .help = "Time each product's algorithms on a GPU and keep the fastest: "
+             "faster, but bits may differ from run to run",
+     .field = MESHWORK_FIELD(tuneMatmuls),
+     .isShared = true},
+    {.name = "--cudnn-attention",
+     .valueName = "",
+     .help = "Run attention by cuDNN (9.11 or newer) where it can: the last "
+             "bits of gradients differ from run to run",
+     .field = MESHWORK_FIELD(cudnnAttention),
+     .isShared = true},
+    {.name = "--compare-cpu",
+     .valueName = "",
+     .help = "Run each instruction on the GPU and on the CPU from the same "
+             "inputs, and compare; for plans made --with-cpu-code",
+     .field = MESHWORK_FIELD(compareCpu),
+     .isShared = true},
+    {.name = "--synchronous",
+     .valueName = "",
+     .help = "Wait after each instruction on a GPU: slow, names the one that "
+             "fails",
+     .field = MESHWORK_FIELD(synchronous),
+     .isShared = true},
+    // What is told.
+    {.name = "--log-every",
+     .valueName = "N",
+     .help = "Steps between lines, off a terminal",
+     .field = MESHWORK_FIELD(logEvery),
+     .least = 1,
+     .needs = "--steps"},
+    {.name = "--peak-tflops",
+     .valueName = "TFLOPS",
+     .help = "Peak of all ranks together, for mfu",
+     .field = MESHWORK_FIELD(peakTflops),
+     .isPositive = true,
+     .needs = "--steps"},
+    {.name = "--measure-peak",
+     .valueName = "",
+     .help = "Measure it with a matmul on each rank",
+     .field = MESHWORK_FIELD(measurePeak),
+     .needs = "--steps",
+     .excludes = "--peak-tflops",
+     .isShared = true},
+    {.name = "--profile",
+     .valueName = "",
+     .help = "Print time per instruction",
+     .field = MESHWORK_FIELD(profile),
+     .needs = "--steps"},
+};
+#undef MESHWORK_FIELD
+
+/// How a value is given, after the option's name; empty where it need not be.
+struct Given {
+  const OptionRow &row;
+  const OptionField defaults;
+
+  std::string operator()(const bool *flag) const {
+    return *flag == *std::get<bool *>(defaults) ? "" : row.name;
+  }
+  std::string operator()(const std::string *text) const {
+    return text->empty() ? "" : absl::StrCat(row.name, " \"", *text, "\"");
+  }
+  std::string operator()(const std::optional<uint32_t> *number) const {
+    return *number ? absl::StrCat(row.name, " ", **number) : "";
+  }
+  std::string operator()(const Shape *shape) const {
+    return choice(static_cast<int>(*shape));
+  }
+  std::string operator()(const Transport *transport) const {
+    return choice(static_cast<int>(*transport));
+  }
+  template <typename Number> std::string operator()(const Number *value) const {
+    return absl::StrCat(row.name, " ", *value);
+  }
+  std::string choice(int value) const {
+    for (const OptionChoice &one : row.choices)
+      if (one.value == value)
+        return absl::StrCat(row.name, " ", one.name);
+    return "";
+  }
+};
+} // namespace
+
+absl::Span<const OptionRow> optionTable() { return rows; }
+
+std::string sharedOptions(const RunOptions &options) {
+  RunOptions given = options, defaults;
+  std::string text;
+  for (const OptionRow &row : rows) {
+    if (!row.isShared)
+      continue;
+    std::string one =
+        std::visit(Given{row, row.field(defaults)}, row.field(given));
+    if (!one.empty())
+      absl::StrAppend(&text, text.empty() ? "" : " ", one);
+  }
+  return text;
+}
+
+} // namespace meshwork::runtime

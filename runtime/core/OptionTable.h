@@ -1,0 +1,52 @@
+// The options of a run, in one table. `meshwork-run --help`, what the processes
+// of a run must agree on, and the table in tools/meshwork-run/README.md come
+// from it.
+//
+//   RunOptions options;
+//   for (const OptionRow &row : optionTable())
+//     if (auto *text = std::get_if<std::string *>(&row.field(options)))
+//       **text = ...;
+#pragma once
+
+#include "absl/types/span.h"
+#include "meshwork/Runtime/Run.h"
+#include <variant>
+
+namespace meshwork::runtime {
+
+/// Where a value goes. A `bool` is a flag: given, it becomes the opposite of
+/// its default.
+using OptionField =
+    std::variant<bool *, int *, uint32_t *, uint64_t *, double *, std::string *,
+                 std::optional<uint32_t> *, LearningRate::Shape *,
+                 RunOptions::Transport *>;
+
+/// A word that an option takes, and the enumerator that it stands for.
+struct OptionChoice {
+  const char *name;
+  int value = 0; // not of a string, which holds the word
+};
+
+struct OptionRow {
+  const char *name;      // "--steps"; "-n,--ranks"
+  const char *valueName; // "N"; empty of a flag and where words are listed
+  const char *help;
+  OptionField (*field)(RunOptions &options);
+  int64_t least = 0, most = INT32_MAX; // of whole numbers
+  bool isPositive = false;             // of other numbers; else 0 is one too
+  absl::Span<const OptionChoice> choices = {};
+  const char *needs = nullptr; // an option above, without which it does nothing
+  const char *excludes = nullptr; // an option above
+  bool showsDefault = false;
+  /// Whether all processes of a run must be given the same.
+  bool isShared = false;
+};
+
+/// In the order of `--help`.
+absl::Span<const OptionRow> optionTable();
+
+/// The options that all processes must share, as they could be given:
+/// `--steps 3 --seed 1`. Numbers always, the others where they are given.
+std::string sharedOptions(const RunOptions &options);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,70 @@
+// The table of options: what processes compare, and the table in the README.
+#include "runtime/core/OptionTable.h"
+#include "TestPlan.h"
+#include "absl/strings/str_cat.h"
+#include <gtest/gtest.h>
+#include <set>
+
+namespace meshwork::runtime::test {
+namespace {
+
+TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
+  RunOptions options;
+  EXPECT_EQ(sharedOptions(options),
+            "--steps 0 --seed 0 --lr 0.0003 --schedule constant --min-lr 0 "
+            "--warmup-steps 0 --decay-steps 0");
+  options.steps = 3;
+  options.documentEnd = 0;
+  options.learningRate.shape = LearningRate::Shape::linear;
+  options.save = "w";
+  options.compareCpu = true;
+  options.metrics = "m"; // of the first process alone
+  options.pin = false;   // of each machine
+  options.threads = 2;
+  options.transport = RunOptions::Transport::mpi;
+  EXPECT_EQ(sharedOptions(options),
+            "--steps 3 --document-end 0 --seed 0 --lr 0.0003 --schedule linear "
+            "--min-lr 0 --warmup-steps 0 --decay-steps 0 --save \"w\" "
+            "--compare-cpu");
+}
+
+/// Every field has one row, and what a row needs stands above it.
+TEST(OptionTable, rowsAreOfDifferentFieldsAndInOrder) {
+  RunOptions options;
+  std::set<std::string> above;
+  std::set<const void *> fields;
+  for (const OptionRow &row : optionTable()) {
+    EXPECT_TRUE(above.insert(row.name).second) << row.name;
+    const void *field = std::visit(
+        [](auto *value) -> const void * { return value; }, row.field(options));
+    EXPECT_TRUE(fields.insert(field).second) << row.name;
+    for (const char *other : {row.needs, row.excludes})
+      EXPECT_TRUE(!other || above.count(other)) << row.name << " " << other;
+  }
+}
+
+std::string readmeTable() {
+  std::string text = "| Option | | Needs | |\n|---|---|---|---|\n";
+  for (const OptionRow &row : optionTable()) {
+    std::string value = row.valueName;
+    for (const OptionChoice &choice : row.choices)
+      absl::StrAppend(&value, value.empty() ? "" : " or ", choice.name);
+    absl::StrAppend(&text, "| `", row.name, value.empty() ? "" : " ", value,
+                    "` | ", row.help, " | ");
+    if (row.needs)
+      absl::StrAppend(&text, "`", row.needs, "`");
+    absl::StrAppend(&text, row.needs ? " | " : "| ",
+                    row.isShared ? "all ranks |\n" : "|\n");
+  }
+  return text;
+}
+
+TEST(OptionTable, isInTheReadme) {
+  std::string readme =
+      readFile(MESHWORK_SOURCE "/tools/meshwork-run/README.md");
+  EXPECT_NE(readme.find(readmeTable()), std::string::npos)
+      << "put this into tools/meshwork-run/README.md:\n"
+      << readmeTable();
+}
+} // namespace
+} // namespace meshwork::runtime::test
