@@ -28,14 +28,14 @@ StringRef nameOf(spec::Type type) {
 }
 
 /// How many ranks may share a dim; by rules alone, before any sharding.
-std::vector<std::string> splitsOf(const spec::Spec &spec) {
-  std::vector<std::string> splits;
+std::vector<transform::DimSplit> splitsOf(const spec::Spec &spec) {
+  std::vector<transform::DimSplit> splits;
   for (const spec::ShardRule &rule : spec.shard) {
-    uint32_t ranks = 1;
+    int64_t ranks = 1;
     for (const spec::Axis &axis : spec.mesh)
       if (llvm::is_contained(rule.axes, axis.name))
         ranks *= axis.size;
-    splits.push_back(rule.dim + "=" + std::to_string(ranks));
+    splits.push_back({rule.dim, ranks});
   }
   return splits;
 }
@@ -75,19 +75,16 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
     return;
   // Before sharding, so that its numbers are those of whole tensors.
   transform::QuantizePassOptions quantize;
-  std::vector<std::string> splits = splitsOf(spec);
+  std::vector<transform::DimSplit> splits = splitsOf(spec);
   quantize.splits.assign(splits.begin(), splits.end());
   passes.addPass(transform::createQuantizePass(quantize));
 }
 
 sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
   sharding::AnnotatePassOptions options;
-  for (const spec::Axis &axis : spec.mesh)
-    options.axes.push_back(axis.name + "=" + std::to_string(axis.size));
-  for (const spec::ShardRule &rule : spec.shard)
-    options.rules.push_back(rule.dim + "=" + llvm::join(rule.axes, "/"));
-  for (const spec::TensorPin &pin : spec.pins)
-    options.pins.push_back(pin.name + " " + pin.dims);
+  options.axes.assign(spec.mesh.begin(), spec.mesh.end());
+  options.rules.assign(spec.shard.begin(), spec.shard.end());
+  options.pins.assign(spec.pins.begin(), spec.pins.end());
   return options;
 }
 

@@ -29,10 +29,9 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
     given.emplace(&getContext(), [&](const Twine &key) {
       return emitError(analysis::ofSpec(key, getOperation().getLoc()));
     });
-    if (failed(given->readAxes(axes)))
-      return signalPassFailure();
-    bool fine = given->readRules(rules);
-    fine &= given->readPins(pins);
+    given->setAxes(axes);
+    bool fine = given->setRules(rules);
+    fine &= given->setPins(pins);
     fine &= succeeded(splitAxes(microbatch));
     if (!mesh)
       return signalPassFailure();

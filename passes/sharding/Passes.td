@@ -15,9 +15,9 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     of them at once.
   }];
   let options = [
-    ListOption<"axes", "axes", "std::string", "name=size, outermost first">,
-    ListOption<"rules", "rules", "std::string", "dim=axis or dim=axis/axis, major first">,
-    ListOption<"pins", "pins", "std::string", "glob of parameter names, a blank, then a sharding">];
+    ListOption<"axes", "axes", "::meshwork::spec::Axis", "name=size, outermost first">,
+    ListOption<"rules", "rules", "::meshwork::spec::ShardRule", "dim=axis or dim=axis/axis, major first">,
+    ListOption<"pins", "pins", "::meshwork::spec::TensorPin", "glob of parameter names, a blank, then a sharding">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
 

@@ -1,22 +1,17 @@
 #include "passes/sharding/Rules.h"
 
 #include "lib/Spec/Diagnostic.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
 
 using namespace mlir;
 namespace meshwork::sharding {
 
-LogicalResult Rules::readAxes(ArrayRef<std::string> texts) {
-  for (const std::string &text : texts) {
-    auto [name, size] = StringRef(text).split('=');
-    int64_t number = 0;
-    if (size.getAsInteger(10, number) || number < 1)
-      return onError("mesh.axes")
-             << "axis is '" << text << "', expected a form like dp=2";
-    axisNames.push_back(StringAttr::get(context, name));
-    axisSizes.push_back(number);
+void Rules::setAxes(ArrayRef<spec::Axis> axes) {
+  for (const spec::Axis &axis : axes) {
+    axisNames.push_back(StringAttr::get(context, axis.name));
+    axisSizes.push_back(axis.size);
   }
-  return success();
 }
 
 int64_t Rules::sizeOf(StringRef axis) const {
@@ -24,32 +19,29 @@ int64_t Rules::sizeOf(StringRef axis) const {
   return axisSizes[at - axisNames.begin()];
 }
 
-bool Rules::readRules(ArrayRef<std::string> texts) {
+bool Rules::setRules(ArrayRef<spec::ShardRule> given) {
   bool fine = true;
-  for (const std::string &text : texts) {
-    auto [dim, list] = StringRef(text).split('=');
-    Rule rule{dim, {}};
-    list.split(rule.axes, '/', -1, /*KeepEmpty=*/false);
-    fine &= keepKnown(text, dim, rule.axes);
-    byDim.push_back(rule);
+  for (const spec::ShardRule &one : given) {
+    byDim.push_back({one.dim, {one.axes.begin(), one.axes.end()}});
+    fine &= keepKnown(byDim.back());
   }
   return fine;
 }
 
-bool Rules::keepKnown(StringRef rule, StringRef dim,
-                      SmallVectorImpl<StringRef> &axes) const {
+bool Rules::keepKnown(Rule &rule) const {
+  std::string text = (rule.dim + "=" + llvm::join(rule.axes, "/")).str();
   SmallVector<StringRef> kept;
-  for (StringRef axis : axes)
+  for (StringRef axis : rule.axes)
     if (!hasAxis(StringAttr::get(context, axis)))
-      onError("shard." + dim) << "rule '" << rule << "' names axis '" << axis
-                              << "', which the mesh does not have";
+      onError("shard." + rule.dim) << "rule '" << text << "' names axis '"
+                                   << axis << "', which the mesh does not have";
     else if (llvm::is_contained(kept, axis))
-      onError("shard." + dim)
-          << "rule '" << rule << "' names axis '" << axis << "' twice";
+      onError("shard." + rule.dim)
+          << "rule '" << text << "' names axis '" << axis << "' twice";
     else
       kept.push_back(axis);
-  bool fine = kept.size() == axes.size();
-  axes.assign(kept);
+  bool fine = kept.size() == rule.axes.size();
+  rule.axes.assign(kept);
   return fine;
 }
 
@@ -59,14 +51,14 @@ const Rule *Rules::ruleOf(StringRef dim) const {
   return at == byDim.end() ? nullptr : &*at;
 }
 
-bool Rules::readPins(ArrayRef<std::string> texts) {
+bool Rules::setPins(ArrayRef<spec::TensorPin> given) {
   bool fine = true;
-  for (auto [i, text] : llvm::enumerate(texts)) {
-    auto [glob, sharding] = StringRef(text).split(' ');
+  for (auto [i, pin] : llvm::enumerate(given)) {
+    StringRef glob = pin.name;
     std::string key = "shard.tensor[" + std::to_string(i) + "]";
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
     if (pattern) {
-      pins.push_back({key, glob, sharding, std::move(*pattern)});
+      pins.push_back({key, glob, pin.dims, std::move(*pattern)});
       continue;
     }
     onError(key) << "'" << glob

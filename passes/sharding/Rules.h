@@ -1,14 +1,15 @@
 // What a spec says of shardings: axes, a rule for each dim, pins of parameters.
 //
 //   Rules rules(context, onError);
-//   rules.readAxes({"dp=2", "tp=4"});
-//   rules.readRules({"heads=tp", "batch=dp"});
-//   rules.readPins({"wte.weight [{\"tp\"}, {}]"});
+//   rules.setAxes(spec.mesh);
+//   rules.setRules(spec.shard);
+//   rules.setPins(spec.pins);
 //   const Rule *rule = rules.ruleOf("heads");
 //
 // Everything wrong is reported through `onError`, which begins an error.
 #pragma once
 
+#include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/GlobPattern.h"
@@ -33,7 +34,7 @@ struct Pin {
   llvm::StringRef before = {};
 };
 
-/// Keeps references into the texts that it reads.
+/// Keeps references into what it is given.
 class Rules {
 public:
   /// Takes the key of the spec that is to blame.
@@ -42,13 +43,11 @@ public:
   Rules(mlir::MLIRContext *context, OnError onError)
       : context(context), onError(std::move(onError)) {}
 
-  /// "dp=2", outermost first. Stops at the first error.
-  mlir::LogicalResult readAxes(llvm::ArrayRef<std::string> texts);
-  /// "dim=axis/axis", the major one first. Axes that the mesh does not have, or
-  /// that are named twice, are left out.
-  bool readRules(llvm::ArrayRef<std::string> texts);
-  /// "glob sharding".
-  bool readPins(llvm::ArrayRef<std::string> texts);
+  /// Outermost first.
+  void setAxes(llvm::ArrayRef<spec::Axis> axes);
+  /// Axes that the mesh does not have, or that are named twice, are left out.
+  bool setRules(llvm::ArrayRef<spec::ShardRule> given);
+  bool setPins(llvm::ArrayRef<spec::TensorPin> given);
 
   /// Axes as the user gave them.
   llvm::ArrayRef<mlir::StringAttr> names() const { return axisNames; }
@@ -70,8 +69,7 @@ public:
   std::string nearestAxis(llvm::StringRef name) const;
 
 private:
-  bool keepKnown(llvm::StringRef rule, llvm::StringRef dim,
-                 llvm::SmallVectorImpl<llvm::StringRef> &axes) const;
+  bool keepKnown(Rule &rule) const;
 
   mlir::MLIRContext *context;
   OnError onError;

@@ -62,7 +62,7 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     `contract "te,fe->tf" %x, %w` becomes `contract "te,fe->tf" %qx, %qw scaled %sx, %sw`.
   }];
   let options = [
-    ListOption<"splits", "splits", "std::string", "dims that ranks share, like ffn=2: a rank's size of them counts">];
+    ListOption<"splits", "splits", "::meshwork::transform::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">];
 }
 
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {

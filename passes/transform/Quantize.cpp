@@ -218,19 +218,27 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
       return signalPassFailure();
     }
     llvm::StringMap<int64_t> ranks;
-    for (StringRef split : splits) {
-      auto [dim, count] = split.split('=');
-      int64_t number = 0;
-      if (dim.empty() || count.getAsInteger(10, number) || number < 1) {
-        getOperation().emitError()
-            << "split is '" << split << "', expected a dim and its number of "
-            << "parts, like ffn=2";
-        return signalPassFailure();
-      }
-      ranks[dim] = number;
-    }
+    for (const DimSplit &split : splits)
+      ranks[split.dim] = split.ranks;
     Quantization(microbatch, ranks).run();
   }
 };
 } // namespace
 } // namespace meshwork::transform
+
+using meshwork::transform::DimSplit;
+
+bool llvm::cl::parser<DimSplit>::parse(Option &option, StringRef,
+                                       StringRef text, DimSplit &split) {
+  auto [dim, count] = text.split('=');
+  split.dim = dim.str();
+  if (dim.empty() || count.getAsInteger(10, split.ranks) || split.ranks < 1)
+    return option.error("split is '" + text +
+                        "', expected a dim and its number of parts, like "
+                        "ffn=2");
+  return false;
+}
+
+void llvm::cl::parser<DimSplit>::print(raw_ostream &os, const DimSplit &split) {
+  os << split.dim << '=' << split.ranks;
+}

@@ -6,8 +6,8 @@
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2 pins="a[ [{}]"' 2>&1 | FileCheck %s --check-prefix=GLOB
 // RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
-// AXIS: error: axis is 'dp', expected a form like dp=2
-// SIZE: error: axis is 'dp=0', expected a form like dp=2
+// AXIS: axis is 'dp', expected a form like dp=2
+// SIZE: axis is 'dp=0', expected a form like dp=2
 // TWICE: error: axis "dp" occurs twice
 // GLOB: error: 'a[' is no glob: invalid glob pattern, unmatched '['
 // EMPTY: error: expected a function @microbatch; run -transformer-autodiff first
