@@ -89,11 +89,7 @@ public:
       : block(phase.getBody().front()), settings(settings), channels(channels),
         list(instructionsOf(phase)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
-      for (Value operand : op->getOperands()) {
-        auto &users = usersOf[bufferOf(operand)];
-        if (users.empty() || users.back() != static_cast<int64_t>(i))
-          users.push_back(i);
-      }
+      uses.add(op, i);
     place.resize(count);
     std::iota(place.begin(), place.end(), 0);
     moves.assign(count, false);
@@ -112,25 +108,16 @@ public:
 
 private:
   int64_t firstConflictAfter(int64_t i) const {
-    int64_t next = count;
-    for (Value operand : list[i]->getOperands())
-      for (int64_t j : usersOf.lookup(bufferOf(operand)))
-        if (j > i && (j >= next || conflict(list[j], list[i]))) {
-          next = std::min(next, j);
-          break;
-        }
-    return next;
+    return uses.firstConflict(list[i], i + 1, count, count);
   }
 
   /// The first place that operands allow: behind all that conflicts, wherever
   /// it was moved to. Of equal places the old order holds.
   int64_t earliest(int64_t i) const {
     int64_t from = first;
-    for (Value operand : list[i]->getOperands())
-      for (int64_t j : usersOf.lookup(bufferOf(operand)))
-        if (int64_t behind = moves[j] ? place[j] : j + 1;
-            j < i && behind > from && conflict(list[j], list[i]))
-          from = behind;
+    uses.forEachConflict(list[i], 0, i, [&](int64_t j) {
+      from = std::max(from, moves[j] ? place[j] : j + 1);
+    });
     return from;
   }
 
@@ -235,7 +222,7 @@ private:
   Channels &channels;
   SmallVector<Operation *> list;
   int64_t count, first = 0;
-  llvm::DenseMap<Operation *, SmallVector<int64_t>> usersOf; // by buffer
+  UseIndex uses;
   std::vector<int64_t> place;
   std::vector<bool> moves;
   std::vector<double> time;
@@ -246,7 +233,8 @@ private:
 /// the rest of its backward pass.
 void moveGradientSums(PhaseOp microbatch, PhaseOp update,
                       const Settings &settings) {
-  SmallVector<Operation *> stay;
+  UseIndex stay;
+  int64_t count = 0;
   for (Operation *op : instructionsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);
     bool isOfGradients =
@@ -255,11 +243,10 @@ void moveGradientSums(PhaseOp microbatch, PhaseOp update,
           return bufferOf(view).getKind() == BufferKind::gradients &&
                  bufferOf(view).getPersistent();
         });
-    bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) {
-                    return conflict(other, op);
-                  });
+    bool isFree =
+        isOfGradients && stay.firstConflict(op, 0, count, count) == count;
     if (!isFree || !settings.pays(settings.seconds(op), settings.seconds(op))) {
-      stay.push_back(op);
+      stay.add(op, count++);
       continue;
     }
     collective.setLastMicrobatch(true);
