@@ -58,7 +58,7 @@ Program::Program(const std::string &text)
     : context(MLIRContext::Threading::DISABLED) {
   context
       .loadDialect<TransformerDialect, mesh::MeshDialect, func::FuncDialect>();
-  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+  context.getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
     diagnostics += diagnostic.str() + "\n";
     return success();
   });
