@@ -33,6 +33,69 @@ static void printAxes(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
   printer << "}";
 }
 
+//===-- CauseAttr -----------------------------------------------------------//
+
+/// Without a type behind it: what follows a cause may begin with a colon.
+static ParseResult parseText(AsmParser &parser, StringAttr &text) {
+  return parser.parseAttribute(text, NoneType::get(parser.getContext()));
+}
+
+/// `"name"`, and `layer 3` where it is of one.
+static ParseResult parseNameOfLayer(AsmParser &parser, StringAttr &name,
+                                    int64_t &layer) {
+  if (parseText(parser, name))
+    return failure();
+  if (failed(parser.parseOptionalKeyword("layer")))
+    return success();
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(layer))
+    return failure();
+  if (layer < 0)
+    return parser.emitError(loc)
+           << "layer is " << layer << ", expected 0 or more";
+  return success();
+}
+
+Attribute CauseAttr::parse(AsmParser &parser, Type) {
+  StringAttr value, none = StringAttr::get(parser.getContext(), ""),
+                    user = none, reason = none;
+  int64_t layer = noLayer, userLayer = noLayer;
+  SmallVector<StringAttr> annotations;
+  if (parseNameOfLayer(parser, value, layer) ||
+      (succeeded(parser.parseOptionalKeyword("for")) &&
+       parseNameOfLayer(parser, user, userLayer)) ||
+      (succeeded(parser.parseOptionalKeyword("why")) &&
+       parseText(parser, reason)))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("by")) &&
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseAttribute(annotations.emplace_back());
+      }))
+    return {};
+  return get(parser.getContext(), value, layer, user, userLayer, reason,
+             annotations);
+}
+
+void CauseAttr::print(AsmPrinter &printer) const {
+  auto name = [&](StringAttr name, int64_t layer) {
+    printer << name;
+    if (layer != noLayer)
+      printer << " layer " << layer;
+  };
+  name(getValue(), getLayer());
+  if (!getUser().empty()) {
+    printer << " for ";
+    name(getUser(), getUserLayer());
+  }
+  if (!getReason().empty())
+    printer << " why " << getReason();
+  if (getAnnotations().empty())
+    return;
+  printer << " by [";
+  llvm::interleaveComma(getAnnotations(), printer);
+  printer << "]";
+}
+
 //===-- MeshAttr ------------------------------------------------------------//
 
 Attribute MeshAttr::parse(AsmParser &parser, Type) {

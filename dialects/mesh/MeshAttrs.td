@@ -72,4 +72,27 @@ def Mesh_ShardingAttr : Mesh_Attr<"Sharding", "sharding"> {
   let genVerifyDecl = 1;
 }
 
+def Mesh_CauseAttr : Mesh_Attr<"Cause", "cause"> {
+  let summary = "Why a value moves";
+  let description = [{
+    The value that moves, the value that needs it where it goes (none when it
+    goes where it is kept), the rest of the sentence for people, and the keys of
+    the spec behind it. Names have `*` for the number of their layer, which
+    stands beside them.
+    ```mlir
+    %y = mesh.all_reduce %x sum over ["dp"] cause "w (gradient)" : tensor<8xf32> -> tensor<8xf32>
+    %z = mesh.all_gather %x dim 0 over ["tp"] cause "h.*.ln_1" layer 3 for "h.*.attn.c_attn" layer 3
+           why "takes heads, which tp splits (shard.heads)" by ["shard.heads"] : tensor<4xf32> -> tensor<8xf32>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$value, "int64_t":$layer,
+                        "::mlir::StringAttr":$user, "int64_t":$userLayer,
+                        "::mlir::StringAttr":$reason, ArrayRefParameter<"::mlir::StringAttr">:$annotations);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// In place of the number of a layer where there is none.
+    static constexpr int64_t noLayer = -1;
+  }];
+}
+
 #endif // MESHWORK_MESH_ATTRS

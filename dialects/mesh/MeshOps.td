@@ -18,7 +18,7 @@ def Mesh_ReshardOp : Mesh_Op<"reshard", [SameOperandsAndResultType]> {
     %y = mesh.reshard %x from <[{"dp"}, {"tp"} ]> to <[{"dp"}, {} ]> cause "w needs dim 1 whole" : tensor<4x8xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, Mesh_ShardingAttr:$source, Mesh_ShardingAttr:$target, StrAttr:$cause);
+  let arguments = (ins AnyRankedTensor:$input, Mesh_ShardingAttr:$source, Mesh_ShardingAttr:$target, Mesh_CauseAttr:$cause);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$input `from` $source `to` $target `cause` $cause attr-dict `:` type($result)";
   let hasVerifier = 1; // C1
@@ -32,7 +32,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The axes, major first.", "::mlir::ArrayAttr", "getAxes">,
-    InterfaceMethod<"Why it is there.", "::llvm::StringRef", "getCause">,
+    InterfaceMethod<"Why it is there.", "::meshwork::mesh::CauseAttr", "getCause">,
     InterfaceMethod<[{
       Bytes each rank sends on a ring of `ranks` ranks. Source: Patarasuk and
       Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
@@ -43,7 +43,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
 /// A collective on local tensors.
 class Mesh_Collective<string mnemonic, dag operands, string format, list<Trait> traits = []>
     : Mesh_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>], traits)> {
-  let arguments = !con((ins AnyRankedTensor:$input), operands, (ins StrArrayAttr:$axes, StrAttr:$cause));
+  let arguments = !con((ins AnyRankedTensor:$input), operands, (ins StrArrayAttr:$axes, Mesh_CauseAttr:$cause));
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$input " # format # " `over` $axes `cause` $cause attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1; // (C1) and what the op adds

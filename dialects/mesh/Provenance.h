@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct Move {
 
 struct ValueStory {
   std::string name;
+  int64_t layer = -1;   // of the parameter that it is called after; -1: none
+  bool isState = false; // kept for a parameter
   std::vector<DimStory> dims;
   std::vector<Move> moves;
   bool inUpdate = false; // of @update
@@ -56,7 +59,9 @@ struct Provenance {
   /// Places of values, while they stand in the IR as they were noted.
   ::llvm::DenseMap<::mlir::Value, size_t> places;
   std::map<std::string, unsigned> counts; // values of one name
-  ::mlir::Operation *module = nullptr;    // that all this is about
+  std::optional<std::map<std::string, int64_t, std::less<>>>
+      layers; // of parameters that have one; noted when first asked for
+  ::mlir::Operation *module = nullptr; // that all this is about
 
   /// The annotation at the end of the chain that gave `axis` to a dim; "" where
   /// none is noted.

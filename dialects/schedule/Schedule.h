@@ -1,6 +1,7 @@
 // The schedule dialect: include this one.
 #pragma once
 
+#include "dialects/mesh/Mesh.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -21,6 +21,7 @@ def Schedule_Dialect : Dialect {
   }];
   let cppNamespace = "::meshwork::schedule";
   let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
 
 class Schedule_Enum<string name, string summary, list<I32EnumCase> cases> : I32Enum<name, summary, cases> {
@@ -64,6 +65,17 @@ def Schedule_CollectiveKind : Schedule_Enum<"CollectiveKind", "what moves", [
 def Schedule_CollectiveKindAttr : Schedule_EnumAttr<Schedule_CollectiveKind, "collective_kind">;
 def Schedule_Reduction : Schedule_Enum<"Reduction", "how partial values combine", [I32EnumCase<"sum", 0>, I32EnumCase<"max", 1>]>;
 def Schedule_ReductionAttr : Schedule_EnumAttr<Schedule_Reduction, "reduction">;
+
+// The numbers are Plan.fbs's Pass.
+def Schedule_PassKind : Schedule_Enum<"PassKind", "which part of a step a collective is counted to", [
+  I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>, I32EnumCase<"update", 2>]>;
+def Schedule_PassAttr : Schedule_EnumAttr<Schedule_PassKind, "pass">;
+// An attribute of the mesh dialect.
+def Schedule_CauseAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::CauseAttr>($_self)">, "why it is there"> {
+  let storageType = "::meshwork::mesh::CauseAttr";
+  let returnType = "::meshwork::mesh::CauseAttr";
+  let convertFromStorage = "$_self";
+}
 
 def Schedule_ShiftAttr : AttrDef<Schedule_Dialect, "Shift"> {
   let mnemonic = "shift";
@@ -191,15 +203,16 @@ def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim,
   let summary = "Copies a rank's part of a dim, with zeros behind its end";
 }
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
-    StrArrayAttr:$axes, StrAttr:$phase, StrAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
-    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_microbatch, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
-    "$kind $reduction (`channel` $channel^)? (`last_microbatch` $last_microbatch^)? `over` $axes `in` $phase `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
+    StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
+    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_microbatch, UnitAttr:$makes_loss, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
+    "$kind $reduction (`channel` $channel^)? (`last_microbatch` $last_microbatch^)? (`makes_loss` $makes_loss^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
     [AttrSizedOperandSegments]> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
   let description = [{
     With a `channel` it is started there and runs beside what follows, until a
     `schedule.wait`. With `last_microbatch` it moves something in the step's
-    last microbatch only.
+    last microbatch only. With `makes_loss` the step's loss is known when it is
+    done. `cause` is of the first part, the others are like it.
   }];
 }
 def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Attr:$count, Variadic<AnyMemRef>:$views),

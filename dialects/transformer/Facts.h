@@ -16,6 +16,7 @@ namespace facts {
 inline constexpr ::llvm::StringLiteral pass = "transformer.pass";
 inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
+inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
 // Of the module:
 inline constexpr ::llvm::StringLiteral gradientType =
     "transformer.gradient_type";
@@ -37,6 +38,12 @@ void setNotBefore(::mlir::Operation *op);
 /// What must not run earlier than where it stands: as `setNotBefore` says, or
 /// because it is recomputed, which would then keep values longer, not shorter.
 bool staysBehind(::mlir::Operation *op);
+
+/// The layer of the model that `op` is of, or that a parameter declares.
+std::optional<int64_t> layerOf(::mlir::Operation *op);
+void setLayer(::mlir::Operation *op, std::optional<int64_t> layer);
+/// Layers are numbers below this.
+inline constexpr int64_t mostLayers = 65536;
 
 /// The parameter whose copy `op` reads; null for most.
 ::mlir::StringAttr parameterOfCopy(::mlir::Operation *op);

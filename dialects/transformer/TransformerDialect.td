@@ -26,7 +26,9 @@ def Transformer_Dialect : Dialect {
     (F3) `transformer.not_before` has no value: fusion runs the op's kernel no
          earlier than where the op stands.
     (F4) `transformer.parameter` names the parameter whose copy the op reads.
-    (F5) of the module: `transformer.gradient_type` is f32 or bf16,
+    (F5) `transformer.layer`, from 0 to 65535, is the layer of the model that
+         the op is of.
+    (F6) of the module: `transformer.gradient_type` is f32 or bf16,
          `transformer.max_positions` a positive i64, `transformer.model_flops`
          and `transformer.palm_attention_flops` are f64.
     ```mlir
@@ -37,7 +39,7 @@ def Transformer_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
-  let hasOperationAttrVerify = 1; // F1 to F5
+  let hasOperationAttrVerify = 1; // F1 to F6
   let hasRegionArgAttrVerify = 1; // F1
   let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";

@@ -33,6 +33,21 @@ bool staysBehind(Operation *op) {
          op->getDiscardableAttr(facts::notBefore);
 }
 
+std::optional<int64_t> layerOf(Operation *op) {
+  auto layer =
+      dyn_cast_or_null<IntegerAttr>(op->getDiscardableAttr(facts::layer));
+  if (auto parameter = dyn_cast<ParameterOp>(op))
+    layer = parameter.getLayerAttr();
+  return layer ? std::optional<int64_t>(layer.getInt()) : std::nullopt;
+}
+
+void setLayer(Operation *op, std::optional<int64_t> layer) {
+  if (layer)
+    op->setDiscardableAttr(
+        facts::layer,
+        IntegerAttr::get(IntegerType::get(op->getContext(), 64), *layer));
+}
+
 StringAttr parameterOfCopy(Operation *op) {
   return dyn_cast_or_null<StringAttr>(op->getDiscardableAttr(facts::parameter));
 }
@@ -70,6 +85,11 @@ bool isPositive(Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
   return number && number.getType().isInteger(64) && number.getInt() > 0;
 }
+bool isLayer(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isInteger(64) && number.getInt() >= 0 &&
+         number.getInt() < mostLayers;
+}
 bool isF64(Attribute value) {
   auto number = dyn_cast<FloatAttr>(value);
   return number && number.getType().isF64();
@@ -87,10 +107,11 @@ constexpr Declared declared[] = {
      "#transformer.pass<backward> or #transformer.pass<recomputed>"},
     {facts::notBefore, false, isUnit, "(F3)", "no value"},
     {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
-    {facts::gradientType, true, isGradientType, "(F5)", "f32 or bf16"},
-    {facts::maxPositions, true, isPositive, "(F5)", "a positive i64"},
-    {facts::modelFlops, true, isF64, "(F5)", "an f64"},
-    {facts::palmAttentionFlops, true, isF64, "(F5)", "an f64"},
+    {facts::layer, false, isLayer, "(F5)", "an i64 from 0 to 65535"},
+    {facts::gradientType, true, isGradientType, "(F6)", "f32 or bf16"},
+    {facts::maxPositions, true, isPositive, "(F6)", "a positive i64"},
+    {facts::modelFlops, true, isF64, "(F6)", "an f64"},
+    {facts::palmAttentionFlops, true, isF64, "(F6)", "an f64"},
 };
 
 std::string namesOf(bool ofModule) {

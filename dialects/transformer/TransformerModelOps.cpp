@@ -1,4 +1,5 @@
 // Model ops: verifiers, and what they are made of.
+#include "dialects/transformer/Facts.h"
 #include "dialects/transformer/Transformer.h"
 #include <cmath>
 
@@ -75,7 +76,6 @@ LogicalResult ParameterOp::verify() {
   if (elements != inFile)
     return emitOpError() << "(C2) file_shape has " << inFile
                          << " elements, the parameter " << elements;
-  constexpr int64_t mostLayers = 65536;
   if (auto layer = getLayerAttr();
       layer && (layer.getInt() < 0 || layer.getInt() >= mostLayers))
     return emitOpError() << "(C5) is of layer " << layer.getInt()

@@ -1,5 +1,4 @@
 // Budgets of collectives against what a plan does.
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -16,30 +15,13 @@ namespace {
 using runtime::orEmpty;
 using spec::CollectiveBudget;
 
-/// "model.layers.7" of each parameter that has such a number.
+/// The layers that parameters are of.
 uint64_t countLayers(const plan::Program &program) {
-  std::set<std::string> layers;
-  for (const plan::Parameter *parameter : orEmpty(program.parameters())) {
-    std::string prefix;
-    for (absl::string_view part : absl::StrSplit(
-             parameter->name() ? parameter->name()->str() : "", '.')) {
-      absl::StrAppend(&prefix, part, ".");
-      if (!part.empty() && std::all_of(part.begin(), part.end(), ::isdigit)) {
-        layers.insert(prefix);
-        break;
-      }
-    }
-  }
+  std::set<int32_t> layers;
+  for (const plan::Parameter *parameter : orEmpty(program.parameters()))
+    if (parameter->layer() >= 0)
+      layers.insert(parameter->layer());
   return layers.size();
-}
-
-/// Whether it is there for a repeated layer: the value that needs it, or else
-/// the one that moves, is of a layer.
-bool isOfLayer(const Traffic &traffic) {
-  absl::string_view cause = traffic.cause;
-  if (size_t user = cause.find(" for "); user != absl::string_view::npos)
-    cause.remove_prefix(user + 5);
-  return absl::StrContains(cause.substr(0, cause.find(' ')), ".*.");
 }
 
 /// "tp" of "tp:(1)2": a part counts as its axis.
@@ -58,7 +40,7 @@ bool isMeant(const CollectiveBudget &budget, const Traffic &traffic) {
   return budget.kind == traffic.kind && axes &&
          (budget.phase.empty() || budget.phase == traffic.phase) &&
          (budget.per != CollectiveBudget::Per::microbatch || isRepeated) &&
-         (budget.per != CollectiveBudget::Per::layer || isOfLayer(traffic));
+         (budget.per != CollectiveBudget::Per::layer || traffic.isOfLayer);
 }
 
 /// Times in a step, or in its last microbatch and its update.
@@ -84,6 +66,11 @@ std::string check(const plan::Program &program,
                   const CollectiveBudget &budget) {
   bool isPerLayer = budget.per == CollectiveBudget::Per::layer;
   uint64_t layers = countLayers(program), found = 0;
+  if (isPerLayer && layers == 0)
+    return absl::StrCat(
+        budget.place, ": error: expect.collectives: ", quote(budget.text),
+        ": the model declares no layers; add them to its parameters, like "
+        "`transformer.parameter \"block.weight\" layer 0 init ...`\n");
   Table table({">times", "collective", "axis", "phase", "cause"});
   for (const Traffic &traffic : list)
     if (isMeant(budget, traffic)) {

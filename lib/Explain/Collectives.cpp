@@ -1,4 +1,5 @@
 #include "lib/Explain/Collectives.h"
+#include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -36,6 +37,31 @@ uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks) {
       factor * (ranks - 1) * bytes / ranks, UINT64_MAX));
 }
 
+std::string causeText(const plan::Collective &op) {
+  const plan::Cause *cause = op.cause();
+  if (!cause)
+    return "-";
+  std::string text = clean(cause->value(), ""), user = clean(cause->user(), ""),
+              reason = clean(cause->reason(), "");
+  if (!user.empty())
+    absl::StrAppend(&text, " for ", user, reason.empty() ? "" : ", which");
+  if (!reason.empty())
+    absl::StrAppend(&text, " ", reason);
+  if (op.parts()->size() > 1)
+    absl::StrAppend(&text, ", and ", op.parts()->size() - 1, " more like it");
+  return text;
+}
+
+namespace {
+std::vector<std::string> annotationsOf(const plan::Collective &op) {
+  std::vector<std::string> keys;
+  if (op.cause())
+    for (const flatbuffers::String *key : orEmpty(op.cause()->annotations()))
+      keys.push_back(key->str());
+  return keys;
+}
+} // namespace
+
 std::vector<Traffic> traffic(const plan::Plan &plan,
                              const plan::Program &program,
                              const Listing &listing) {
@@ -45,11 +71,16 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     const Phase &phase = listing.phaseOf(i);
     if (!op || phase.runs == 0)
       continue;
-    Traffic one{operationKind(listing[i]), axesText(plan, op->axes()),
-                clean(op->phase(), phase.name), clean(op->cause())};
+    Traffic one{operationKind(listing[i]),
+                axesText(plan, op->axes()),
+                plan::EnumNamePass(op->pass()),
+                causeText(*op),
+                annotationsOf(*op),
+                listing[i].layer() >= 0};
     auto same = [&](const Traffic &known) {
-      return std::tie(known.kind, known.axis, known.phase, known.cause) ==
-             std::tie(one.kind, one.axis, one.phase, one.cause);
+      return std::tie(known.kind, known.axis, known.phase, known.cause,
+                      known.isOfLayer) ==
+             std::tie(one.kind, one.axis, one.phase, one.cause, one.isOfLayer);
     };
     auto known = std::find_if(list.begin(), list.end(), same);
     if (known == list.end())

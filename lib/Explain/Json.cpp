@@ -78,7 +78,8 @@ Json collectives(const plan::Plan &plan) {
                     {"phase", t.phase},
                     {"count", t.count},
                     {"bytes_sent_per_rank", t.bytesSentPerRank},
-                    {"cause", t.cause}});
+                    {"cause", t.cause},
+                    {"annotations", t.annotations}});
   return list;
 }
 } // namespace

@@ -1,23 +1,13 @@
 #include "lib/Explain/Products.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "lib/Explain/Format.h"
+#include "meshwork/Plan/LayerNames.h"
 #include "meshwork/Plan/Types.h"
 #include <algorithm>
 
 namespace meshwork::explain {
 namespace {
 constexpr int64_t unit = 16; // of FP8's sizes
-
-std::string overLayers(const std::string &name) {
-  std::vector<std::string> parts = absl::StrSplit(name, '.');
-  for (std::string &part : parts)
-    if (!part.empty() &&
-        part.find_first_not_of("0123456789") == std::string::npos)
-      part = "*";
-  return absl::StrJoin(parts, ".");
-}
 
 bool isMultiple(const plan::View &view, uint32_t dim) {
   return view.shape() && dim < view.shape()->size() &&
@@ -31,7 +21,7 @@ Products describe(const plan::Program &program,
                    &rhs = *program.views()->Get(op.rhs()),
                    &dst = *program.views()->Get(op.dst());
   Products one;
-  one.name = overLayers(clean(instruction.name()));
+  one.name = plan::overLayers(clean(instruction.name()), instruction.layer());
   one.types = absl::StrCat(plan::EnumNameDType(lhs.dtype()), " x ",
                            plan::EnumNameDType(rhs.dtype()), " to ",
                            plan::EnumNameDType(dst.dtype()));

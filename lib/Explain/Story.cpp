@@ -108,7 +108,7 @@ std::string Story::moves() const {
              absl::StrCat(op->parts()->size(),
                           op->parts()->size() == 1 ? " view, " : " views, ",
                           bytesText(bucketBytes(program, *op))),
-             clean(op->cause())});
+             causeText(*op)});
         break;
       }
     }

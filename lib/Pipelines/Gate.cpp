@@ -25,10 +25,9 @@ LogicalResult checkLayers(func::FuncOp loss) {
   uint64_t expected = 0;
   for (auto &[layer, op] : layers)
     if (layer != expected++)
-      return op.emitOpError() << "is of layer " << layer
-                              << ", but no parameter is of layer "
-                              << expected - 1
-                              << "; layers are numbered from 0 on";
+      return op.emitOpError()
+             << "is of layer " << layer << ", but no parameter is of layer "
+             << expected - 1 << "; layers are numbered from 0 on";
   return success();
 }
 

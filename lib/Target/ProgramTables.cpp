@@ -2,7 +2,7 @@
 #include "lib/Target/ProgramTables.h"
 
 #include "dialects/mesh/Mesh.h"
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/memory/Liveness.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -10,6 +10,20 @@
 using namespace mlir;
 
 namespace meshwork::target {
+
+static int32_t layerNumber(Operation *op) {
+  return static_cast<int32_t>(transformer::layerOf(op).value_or(-1));
+}
+
+static std::unique_ptr<plan::CauseT> causeTable(mesh::CauseAttr cause) {
+  auto entry = std::make_unique<plan::CauseT>();
+  entry->value = cause.getValue().str();
+  entry->user = cause.getUser().str();
+  entry->reason = cause.getReason().str();
+  for (StringAttr key : cause.getAnnotations())
+    entry->annotations.push_back(key.str());
+  return entry;
+}
 
 std::unique_ptr<plan::ProgramT> ProgramTables::build() {
   table = std::make_unique<plan::ProgramT>();
@@ -140,6 +154,7 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->first_moment = sharded(op.getFirstMoment(), shardings[2]);
         entry->second_moment = sharded(op.getSecondMoment(), shardings[3]);
         entry->gradient = sharded(op.getGradient(), shardings[4]);
+        entry->layer = layerNumber(op);
         table->parameters.push_back(std::move(entry));
       });
 }
@@ -276,8 +291,8 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         entry.sources.assign(op.getSources().begin(), op.getSources().end());
         entry.channel = static_cast<uint32_t>(op.getChannel());
         entry.last_microbatch = op.getLastMicrobatch();
-        entry.phase = op.getPhase();
-        entry.cause = op.getCause();
+        entry.pass = static_cast<plan::Pass>(op.getPass());
+        entry.cause = causeTable(op.getCause());
         result.Set(std::move(entry));
       })
       .Case([&](schedule::WaitOp op) {
@@ -294,6 +309,7 @@ std::unique_ptr<plan::InstructionT> ProgramTables::instruction(Operation *op) {
   entry->name = op->getAttrOfType<StringAttr>("source").getValue();
   entry->flops = op->getAttrOfType<IntegerAttr>("flops").getInt();
   entry->bytes = op->getAttrOfType<IntegerAttr>("bytes").getInt();
+  entry->layer = layerNumber(op);
   entry->op = operation(op);
   if (auto own = kernels.ofInstruction.find(op);
       own != kernels.ofInstruction.end())
@@ -315,8 +331,7 @@ void ProgramTables::addPhase(schedule::PhaseOp phase) {
     instructions->push_back(instruction(&op));
     // The loss is reduced first, in a collective of its own.
     auto collective = dyn_cast<schedule::CollectiveOp>(op);
-    if (collective && phase.getName() == "update" &&
-        collective.getSource() == "loss")
+    if (collective && phase.getName() == "update" && collective.getMakesLoss())
       table->loss_ready = instructions->size();
   }
 }

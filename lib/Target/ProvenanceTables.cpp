@@ -1,6 +1,7 @@
 // Notes of the sharding passes, with what layers share written once.
 #include "lib/Target/ProvenanceTables.h"
 
+#include "meshwork/Plan/LayerNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -8,19 +9,6 @@ namespace meshwork::target {
 namespace {
 
 constexpr uint32_t none = UINT32_MAX;
-
-/// "model.layers.7" and ".mlp" of "model.layers.7.mlp".
-std::pair<llvm::StringRef, llvm::StringRef> splitName(llvm::StringRef name) {
-  size_t begin = 0;
-  while (begin < name.size()) {
-    size_t end = std::min(name.find('.', begin), name.size());
-    llvm::StringRef part = name.slice(begin, end);
-    if (!part.empty() && llvm::all_of(part, llvm::isDigit))
-      return {name.take_front(end), name.drop_front(end)};
-    begin = end + 1;
-  }
-  return {"", name};
-}
 
 class Tables {
 public:
@@ -33,10 +21,12 @@ public:
       if (isKept(notes.values[i]))
         places[i] = places.size();
     for (auto [i, place] : places) {
-      auto [scope, leaf] = splitName(notes.values[i].name);
-      table->values.emplace_back(number(table->scopes, scopes, scope.str()),
-                                 number(table->leaves, leaves, leaf.str()),
-                                 story(notes.values[i], place));
+      auto [scope, leaf] =
+          plan::splitAtLayer(notes.values[i].name, notes.values[i].layer);
+      table->values.emplace_back(
+          number(table->scopes, scopes, std::string(scope)),
+          number(table->leaves, leaves, std::string(leaf)),
+          story(notes.values[i], place));
     }
     return std::move(table);
   }
@@ -44,10 +34,8 @@ public:
 private:
   /// Of @update only state, which has a name of its own, and what moves.
   static bool isKept(const mesh::ValueStory &value) {
-    bool isState = llvm::StringRef(value.name).ends_with(")") &&
-                   !llvm::StringRef(value.name).contains('/');
     return !value.moves.empty() ||
-           (!value.dims.empty() && (!value.inUpdate || isState));
+           (!value.dims.empty() && (!value.inUpdate || value.isState));
   }
 
   static uint32_t number(std::vector<std::string> &list,

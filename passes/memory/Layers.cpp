@@ -15,7 +15,7 @@ Layers::Layers(func::FuncOp function) {
   findStatics(block);
   for (Operation &op : block)
     if (auto parameter = dyn_cast<transformer::ParameterOp>(op)) {
-      layer[&op] = static_cast<int64_t>(parameter.getLayer().value_or(before));
+      layer[&op] = layerOf(&op).value_or(before);
       numLayers = std::max(numLayers, layer[&op] + 1);
     }
   for (Operation &op : block)

@@ -249,7 +249,7 @@ private:
 
   /// `value` as `user` needs it; via its home, which all users share.
   Value inSharding(Value value, Sharding needed, Operation *user,
-                   function_ref<std::string()> reason) {
+                   function_ref<Reason()> reason) {
     if (actual[value] == needed)
       return value;
     Value whole = value;
@@ -265,7 +265,7 @@ private:
   /// further when stored are gathered for the forward and for the backward pass
   /// apart, so that they need not be kept between the two.
   Value moved(Value value, Sharding from, Sharding to, Operation *user,
-              const std::string &reason) {
+              const Reason &reason) {
     bool inBackward = isBackward(user);
     bool isStored =
         isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
@@ -274,13 +274,10 @@ private:
     if (known)
       return known;
     Value noted = original.contains(value) ? original.lookup(value) : value;
-    // What gave way is told of the value; here who and what for is enough.
-    std::string cause = overLayers(notesOn(noted).name) + " " +
-                        overLayers(withoutCause(reason));
     builder.setInsertionPoint(user);
     auto reshard = mesh::ReshardOp::create(
         builder, value.getLoc(), value.getType(), value, toAttr(attr, from),
-        toAttr(attr, to), builder.getStringAttr(cause));
+        toAttr(attr, to), causeOf(notesOn(noted), reason));
     inheritFacts(user, reshard);
     known = reshard.getResult();
     original[known] = noted;
@@ -288,11 +285,22 @@ private:
     notes().reshards[reshard] = {placeOf(noted), moves.size()};
     moves.push_back({sharding::textOf(mesh, from),
                      sharding::textOf(mesh, to),
-                     overLayers(reason),
+                     sentence(reason, reason.told),
                      phaseOf(inBackward),
                      {}});
     home[known] = actual[known] = to;
     return known;
+  }
+
+  /// What gave way is told of the value; here who and what for is enough.
+  mesh::CauseAttr causeOf(const mesh::ValueStory &value, const Reason &reason) {
+    auto text = [&](const std::string &text) {
+      return builder.getStringAttr(text);
+    };
+    return mesh::CauseAttr::get(builder.getContext(), text(sharedName(value)),
+                                value.layer, text(reason.user),
+                                reason.userLayer, text(reason.text),
+                                llvm::map_to_vector(reason.annotations, text));
   }
 
   mesh::Provenance &notes() { return mesh::provenanceOf(function); }

@@ -166,7 +166,7 @@ private:
       return builder.getI64IntegerAttr(value);
     };
     Location loc = op.getLoc();
-    StringAttr cause = op.getCauseAttr();
+    mesh::CauseAttr cause = op.getCause();
     switch (step.kind) {
     case Step::Kind::allReduce:
       return mesh::AllReduceOp::create(builder, loc, type, input, reduction,

@@ -1,14 +1,30 @@
 #include "passes/partition/Reasons.h"
+#include "meshwork/Plan/LayerNames.h"
 
 using namespace mlir;
 namespace meshwork::partition {
 using namespace transformer;
 using namespace sharding;
 
-static constexpr StringLiteral sinceMark = ", since ";
+std::string sentence(const Reason &reason, const std::string &text) {
+  return reason.user.empty()
+             ? text
+             : "for " + reason.user + (text.empty() ? "" : ", which " + text);
+}
 
-StringRef withoutCause(StringRef reason) {
-  return reason.split(sinceMark).first;
+static Reason of(std::string text, std::vector<std::string> annotations = {}) {
+  return {"", -1, text, text, std::move(annotations)};
+}
+
+/// The same reason with more words.
+static void append(Reason &reason, StringRef between, const Reason &more) {
+  bool isFirst = reason.text.empty();
+  for (auto [text, part] : {std::pair(&reason.text, &more.text),
+                            std::pair(&reason.told, &more.told)})
+    *text += (isFirst ? "" : between.str()) + *part;
+  for (const std::string &key : more.annotations)
+    if (!key.empty() && !llvm::is_contained(reason.annotations, key))
+      reason.annotations.push_back(key);
 }
 
 /// Axes that split `all` and not `some`.
@@ -28,95 +44,111 @@ std::string Reasons::axesText(const Axes &axes) const {
 }
 
 /// Why it is partial: only of axes that are summed over now.
-std::string Reasons::ofSum(Value value, const Axes &left) const {
-  SmallVector<FactorAxis> list;
+Reason Reasons::ofSum(Value value, const Axes &left) const {
+  Reason factors;
   for (const FactorAxis &one : shardings.sums.lookup(value))
     if (llvm::none_of(left, [&](AxisId axis) {
           return mesh.axes[axis].name == one.axis;
         }))
-      list.push_back(one);
+      append(factors, ", and ", of(one.text(), {one.annotation}));
   bool isMax =
       shardings.actual.lookup(value).reduction == sharding::Reduction::max;
-  if (list.empty())
-    return (isMax ? "is a maximum over " : "is a sum over ") +
-           axesText(shardings.actual.lookup(value).partial);
-  return (isMax ? "takes the maximum over " : "sums over ") +
-         sharding::textOf(list);
+  if (factors.text.empty())
+    return of((isMax ? "is a maximum over " : "is a sum over ") +
+              axesText(shardings.actual.lookup(value).partial));
+  Reason sum = of(isMax ? "takes the maximum over " : "sums over ");
+  append(sum, "", factors);
+  return sum;
 }
 
-std::string Reasons::ofState(StateKind kind, StringRef name, Value value,
-                             const Sharding &stored) const {
+Reason Reasons::ofState(StateKind kind, StringRef name, Value value,
+                        const Sharding &stored) const {
   std::string state =
-      (stringifyStateKind(kind) + (name.empty() ? "" : " of " + name)).str();
+      stringifyStateKind(kind).str() +
+      (name.empty()
+           ? ""
+           : " of " + plan::overLayers(
+                          name, layerOf(value.getParentRegion()->getParentOp(),
+                                        name)));
   Axes split = furtherAxes(stored, shardings.home.lookup(value)),
        whole = furtherAxes(shardings.home.lookup(value), stored);
-  std::string place =
+  Reason place =
       !split.empty()
-          ? state + " is stored over " + axesText(split) + " (zero.stage)"
-      : whole.empty() ? state + " is kept"
-                      : state + " is stored whole over " + axesText(whole) +
-                            ", its optimizer is split (zero.stage)";
-  return shardings.actual.lookup(value).partial.empty()
-             ? "is written where " + place
-             : ofSum(value, stored.partial) + "; " + place;
+          ? of(state + " is stored over " + axesText(split) + " (zero.stage)",
+               {"zero.stage"})
+      : whole.empty() ? of(state + " is kept")
+                      : of(state + " is stored whole over " + axesText(whole) +
+                               ", its optimizer is split (zero.stage)",
+                           {"zero.stage"});
+  bool isWhole = shardings.actual.lookup(value).partial.empty();
+  Reason reason =
+      isWhole ? of("is written where ") : ofSum(value, stored.partial);
+  append(reason, isWhole ? "" : "; ", place);
+  return reason;
 }
 
-std::string Reasons::ofHome(Value value) const {
+Reason Reasons::ofHome(Value value) const {
   if (!shardings.actual.lookup(value).partial.empty())
     return ofSum(value, shardings.home.lookup(value).partial);
   Axes split =
       furtherAxes(shardings.actual.lookup(value), shardings.home.lookup(value));
   if (!isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()))
-    return "is computed split over " + axesText(split);
-  return "is stored over " + axesText(split) +
-         " (zero.stage) and computed with whole";
+    return of("is computed split over " + axesText(split));
+  return of("is stored over " + axesText(split) +
+                " (zero.stage) and computed with whole",
+            {"zero.stage"});
 }
 
-std::string Reasons::ofOperand(Operation *op, const FactorTable &table,
-                               unsigned tensor, ArrayRef<Axes> decided,
-                               ArrayRef<Proposal> proposed) const {
+Reason Reasons::ofOperand(Operation *op, const FactorTable &table,
+                          unsigned tensor, ArrayRef<Axes> decided,
+                          ArrayRef<Proposal> proposed) const {
   const Sharding lies = shardings.home.lookup(table.tensor(tensor));
-  std::vector<std::string> parts;
+  Reason reason;
   for (auto [f, factor] : llvm::enumerate(table.factors())) {
     int64_t dim = table.dimOf(tensor, factor);
     if (dim < 0)
       continue;
     for (AxisId axis : lies.dims[dim])
       if (!llvm::is_contained(decided[f], axis))
-        parts.push_back(ofLost(table, f, axis, decided, proposed));
+        append(reason, ", and ", ofLost(table, f, axis, decided, proposed));
     for (AxisId axis : decided[f])
-      if (!llvm::is_contained(lies.dims[dim], axis))
-        parts.push_back(
-            "takes " +
-            factorAxis(notes, mesh, table, f, axis, proposed).text());
+      if (!llvm::is_contained(lies.dims[dim], axis)) {
+        FactorAxis taken = factorAxis(notes, mesh, table, f, axis, proposed);
+        append(reason, ", and ",
+               of("takes " + taken.text(), {taken.annotation}));
+      }
   }
-  Value user = op->getNumResults() ? op->getResult(0) : Value();
-  std::string name =
-      user ? notesOn(user).name : op->getName().stripDialect().str();
-  return "for " + name +
-         (parts.empty() ? "" : ", which " + llvm::join(parts, ", and "));
+  reason.user = op->getName().stripDialect().str();
+  if (op->getNumResults() != 0) {
+    const mesh::ValueStory &user = notesOn(op->getResult(0));
+    reason.user = sharedName(user);
+    reason.userLayer = user.layer;
+  }
+  return reason;
 }
 
-std::string Reasons::ofLost(const FactorTable &table, size_t factor,
-                            AxisId axis, ArrayRef<Axes> decided,
-                            ArrayRef<Proposal> proposed) const {
+Reason Reasons::ofLost(const FactorTable &table, size_t factor, AxisId axis,
+                       ArrayRef<Axes> decided,
+                       ArrayRef<Proposal> proposed) const {
   std::string dim = table.factors()[factor].name.str(),
               name = mesh.axes[axis].name;
   if (table.factors()[factor].kind == Factor::whole)
-    return "needs all of " + dim + " in one place";
+    return of("needs all of " + dim + " in one place");
   for (auto [winner, axes] : llvm::enumerate(decided)) {
     if (winner == factor || !llvm::is_contained(axes, axis))
       continue;
     std::string annotation =
         factorAxis(notes, mesh, table, winner, axis, proposed).annotation;
-    return "needs all of " + dim + " while " + name + " splits " +
-           table.factors()[winner].name.str() +
-           (annotation.empty() ? "" : " (" + annotation + ")") +
-           sinceMark.str() +
-           table.whyStronger(winner, factor, axis, mesh, proposed);
+    Reason reason = of("needs all of " + dim + " while " + name + " splits " +
+                           table.factors()[winner].name.str() +
+                           (annotation.empty() ? "" : " (" + annotation + ")"),
+                       {annotation});
+    reason.told +=
+        ", since " + table.whyStronger(winner, factor, axis, mesh, proposed);
+    return reason;
   }
-  return "needs all of " + dim +
-         ", which its other tensors do not split over " + name;
+  return of("needs all of " + dim +
+            ", which its other tensors do not split over " + name);
 }
 
 } // namespace meshwork::partition

@@ -1,4 +1,4 @@
-// Why a value is moved, in words for `meshwork explain`.
+// Why a value is moved, for `meshwork explain`.
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
@@ -17,6 +17,18 @@ struct ValueShardings {
   llvm::DenseMap<mlir::Value, std::vector<sharding::FactorAxis>> sums;
 };
 
+/// Why a value moves. The words are for people, and nothing reads them.
+struct Reason {
+  std::string user; // the value that needs it so; "" where it is kept so
+  int64_t userLayer = -1;
+  /// The rest of the sentence; `told` with what its axes gave way to, which is
+  /// told of the value and not of its collectives.
+  std::string text, told;
+  std::vector<std::string> annotations; // keys of the spec, each once
+};
+/// "for h.*.ln_1, which takes heads, ...", with `text` for its words.
+std::string sentence(const Reason &reason, const std::string &text);
+
 /// Keeps references.
 class Reasons {
 public:
@@ -25,31 +37,26 @@ public:
       : mesh(mesh), notes(notes), shardings(shardings) {}
 
   /// A state takes `value` as it is `stored`.
-  std::string ofState(transformer::StateKind kind, llvm::StringRef name,
-                      mlir::Value value,
-                      const sharding::Sharding &stored) const;
+  Reason ofState(transformer::StateKind kind, llvm::StringRef name,
+                 mlir::Value value, const sharding::Sharding &stored) const;
   /// `value` goes from where its op makes it to its home.
-  std::string ofHome(mlir::Value value) const;
+  Reason ofHome(mlir::Value value) const;
   /// What an op needs of an operand that lies otherwise: the axes that gave way
   /// to a stronger factor, and those that the others bring.
-  std::string ofOperand(mlir::Operation *op, const sharding::FactorTable &table,
-                        unsigned tensor, llvm::ArrayRef<sharding::Axes> decided,
-                        llvm::ArrayRef<sharding::Proposal> proposed) const;
+  Reason ofOperand(mlir::Operation *op, const sharding::FactorTable &table,
+                   unsigned tensor, llvm::ArrayRef<sharding::Axes> decided,
+                   llvm::ArrayRef<sharding::Proposal> proposed) const;
 
 private:
   std::string axesText(const sharding::Axes &axes) const;
-  std::string ofSum(mlir::Value value, const sharding::Axes &left) const;
-  std::string ofLost(const sharding::FactorTable &table, size_t factor,
-                     sharding::AxisId axis,
-                     llvm::ArrayRef<sharding::Axes> decided,
-                     llvm::ArrayRef<sharding::Proposal> proposed) const;
+  Reason ofSum(mlir::Value value, const sharding::Axes &left) const;
+  Reason ofLost(const sharding::FactorTable &table, size_t factor,
+                sharding::AxisId axis, llvm::ArrayRef<sharding::Axes> decided,
+                llvm::ArrayRef<sharding::Proposal> proposed) const;
 
   const sharding::Mesh &mesh;
   const mesh::Provenance &notes;
   const ValueShardings &shardings;
 };
-
-/// A reason up to what its axes gave way to, which is told of the value.
-llvm::StringRef withoutCause(llvm::StringRef reason);
 
 } // namespace meshwork::partition

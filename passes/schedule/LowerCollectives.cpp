@@ -173,27 +173,30 @@ void Lowering::flush() {
   Bucket bucket = std::move(*pending);
   pending.reset();
   auto state = bucket.first->getOperand(0).getDefiningOp<StateOp>();
-  std::string cause = bucket.first.getCause().str();
-  if (bucket.results.size() > 1)
-    cause +=
-        ", and " + std::to_string(bucket.results.size() - 1) + " more like it";
-  StringRef phase = bucket.first->getParentOfType<func::FuncOp>().getName();
-  if (phase == "microbatch")
-    phase = isBackward(bucket.first) ? "backward" : "forward";
-  StringRef source = state && state.getKind() == StateKind::loss
-                         ? "loss"
-                         : stringifyCollectiveKind(bucket.kind);
-  CollectiveOp::create(
+  bool makesLoss = state && state.getKind() == StateKind::loss;
+  bool inUpdate =
+      bucket.first->getParentOfType<func::FuncOp>().getName() == "update";
+  PassKind pass = inUpdate                   ? PassKind::update
+                  : isBackward(bucket.first) ? PassKind::backward
+                                             : PassKind::forward;
+  mesh::CauseAttr cause = bucket.first.getCause();
+  StringRef source = makesLoss ? "loss" : stringifyCollectiveKind(bucket.kind);
+  auto collective = CollectiveOp::create(
       builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0),
       i64(bucket.bytes),
       CollectiveKindAttr::get(builder.getContext(), bucket.kind),
       ReductionAttr::get(builder.getContext(), bucket.reduction),
-      bucket.first.getAxes(), builder.getStringAttr(phase),
-      builder.getStringAttr(cause), builder.getDenseI64ArrayAttr(bucket.dims),
+      bucket.first.getAxes(), PassKindAttr::get(builder.getContext(), pass),
+      cause, builder.getDenseI64ArrayAttr(bucket.dims),
       builder.getDenseI64ArrayAttr(bucket.toDims),
       builder.getDenseI64ArrayAttr(bucket.sources),
-      /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(), bucket.inputs,
+      /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(),
+      makesLoss ? builder.getUnitAttr() : UnitAttr(), bucket.inputs,
       bucket.outputs);
+  int64_t layer =
+      cause.getUser().empty() ? cause.getLayer() : cause.getUserLayer();
+  if (layer != mesh::CauseAttr::noLayer)
+    setLayer(collective, layer);
 }
 
 /// The place of a number that depends on where a rank's part of a dim lies.

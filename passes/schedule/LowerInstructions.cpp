@@ -15,28 +15,44 @@ FailureOr<Value> Lowering::view(Value value) {
   return Placement::view(builder, value.getLoc(), *place);
 }
 
-/// Names the parameter that an op reads, or else what it is.
-StringAttr Lowering::sourceOf(Operation *op) {
-  std::string name;
+Lowering::Origin Lowering::originOf(Operation *op) {
   if (StringAttr noted = parameterOfCopy(op))
-    return noted; // of a quantized product
-  for (Value operand : op->getOperands()) {
-    Operation *def = operand.getDefiningOp();
-    if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(def))
-      name = parameter.getName().str();
-    else if (auto state = dyn_cast_or_null<StateOp>(def);
-             state && !state.getName().empty())
-      name = state.getName().str();
-    if (!name.empty())
-      break;
-  }
+    return {noted.getValue(), false}; // of a quantized product
+  Origin origin{"", false};
   for (Operation *user : op->getUsers())
     if (auto accumulate = dyn_cast<AccumulateOp>(user);
         accumulate && !accumulate.getName().empty())
-      name = (accumulate.getName() + " (gradient)").str();
-  if (name.empty())
-    name = op->getName().stripDialect().str();
-  return builder.getStringAttr(name);
+      origin = {accumulate.getName(), true};
+  for (Value operand : op->getOperands()) {
+    if (!origin.parameter.empty())
+      break;
+    Operation *def = operand.getDefiningOp();
+    if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(def))
+      origin.parameter = parameter.getName();
+    else if (auto state = dyn_cast_or_null<StateOp>(def))
+      origin.parameter = state.getName();
+  }
+  return origin;
+}
+
+/// Names the parameter that an op reads, or else what it is.
+StringAttr Lowering::sourceOf(Operation *op) {
+  auto [parameter, isGradient] = originOf(op);
+  if (parameter.empty())
+    return builder.getStringAttr(op->getName().stripDialect());
+  return builder.getStringAttr(parameter + (isGradient ? " (gradient)" : ""));
+}
+
+/// Instructions behind `before`, made of `op`, are of its parameter's layer.
+void Lowering::noteLayer(Operation *op, Operation *before) {
+  auto known = layers.find(originOf(op).parameter);
+  if (known == layers.end())
+    return;
+  Block *block = builder.getInsertionBlock();
+  for (Operation *made = before ? before->getNextNode() : &block->front(); made;
+       made = made->getNextNode())
+    if (isInstruction(made) && !isa<CollectiveOp>(made))
+      setLayer(made, known->second);
 }
 
 LogicalResult Lowering::lowerFused(FusedOp op) {

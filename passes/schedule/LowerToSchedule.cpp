@@ -1,5 +1,6 @@
 // From the step on tensors to one program on buffers: phases, order, state.
 #include "passes/schedule/LowerToSchedule.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -17,6 +18,10 @@ Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes,
     : module(module), program(program), bucketBytes(bucketBytes),
       builder(program.getContext()), placement(program, module, rowBytes),
       kernels(module) {
+  module.walk([&](transformer::ParameterOp op) {
+    if (auto layer = layerOf(op))
+      layers[op.getName()] = *layer;
+  });
   builder.setInsertionPointToEnd(&program.getBody().front());
   for (auto [phase, name] :
        {std::pair(&once, "once"), std::pair(&step, "step"),
@@ -38,9 +43,12 @@ LogicalResult Lowering::lower(Operation *op) {
   if (auto unslice = dyn_cast<UnsliceOp>(op))
     return lowerUnslice(unslice);
   current = op;
+  Block *block = builder.getInsertionBlock();
+  Operation *before = block->empty() ? nullptr : &block->back();
   if (failed(zeroAround(op)) || failed(lowerInstruction(op)))
     return failure();
   copyBack();
+  noteLayer(op, before);
   return success();
 }
 
@@ -165,12 +173,13 @@ void Lowering::describeState(func::FuncOp function) {
     Value weight = state(StateKind::weight), master = state(StateKind::master),
           first = state(StateKind::first_moment),
           second = state(StateKind::second_moment), gradient = finalGradient();
-    schedule::ParameterOp::create(
+    auto described = schedule::ParameterOp::create(
         builder, op.getLoc(), op.getNameAttr(),
         builder.getDenseI64ArrayAttr(op.getShapeInFile()),
         builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(),
         builder.getArrayAttr(shardings), weight, master, first, second,
         gradient);
+    setLayer(described, layerOf(op));
   }
   auto input = [&](InputKind kind, const Place &place) {
     Value view = at(place);

@@ -98,7 +98,14 @@ private:
   /// Seed, step and first sample as one; then the first head, if there.
   ::llvm::SmallVector<::mlir::Value> randomViews(::mlir::ValueRange random);
   ::mlir::Value viewOrNone(::mlir::Value value);
+  /// The parameter that an instruction is called after; "" when none.
+  struct Origin {
+    ::llvm::StringRef parameter;
+    bool isGradient; // it makes that parameter's gradient
+  };
+  static Origin originOf(::mlir::Operation *op);
   ::mlir::StringAttr sourceOf(::mlir::Operation *op);
+  void noteLayer(::mlir::Operation *op, ::mlir::Operation *before);
   ::mlir::IntegerAttr i64(uint64_t value) {
     return builder.getI64IntegerAttr(static_cast<int64_t>(value));
   }
@@ -132,6 +139,7 @@ private:
     int64_t size;
   };
   std::map<std::string, Coordinate> coordinates; // by name
+  ::llvm::StringMap<int64_t> layers;             // of parameters
 };
 
 } // namespace meshwork::schedule

@@ -1,4 +1,5 @@
 // Groups of launches become one launch each. LaunchGroups.cpp decides which.
+#include "dialects/transformer/Facts.h"
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/codegen/KernelEmitter.h"
@@ -198,7 +199,7 @@ private:
       copies.push_back(builder.clone(*view.getDefiningOp())->getResult(0));
     StringRef first =
         members.front()->getAttrOfType<StringAttr>("source").getValue();
-    LaunchOp::create(
+    auto merged = LaunchOp::create(
         builder, loc,
         builder.getStringAttr(first + ", and " + Twine(members.size() - 1) +
                               " more like it"),
@@ -206,6 +207,11 @@ private:
         builder.getI64IntegerAttr(items),
         builder.getI64IntegerAttr(static_cast<int64_t>(results.size())),
         copies);
+    auto layer = transformer::layerOf(members.front());
+    if (llvm::all_of(members, [&](Operation *op) {
+          return transformer::layerOf(op) == layer;
+        }))
+      transformer::setLayer(merged, layer);
   }
 
   using Read = std::tuple<Value, IntegerAttr, ArrayAttr, Type, Type>;

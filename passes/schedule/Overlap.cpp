@@ -128,7 +128,7 @@ private:
       auto collective = dyn_cast<CollectiveOp>(op);
       if (!collective)
         continue;
-      if (collective.getSource() == "loss") {
+      if (collective.getMakesLoss()) {
         first = i + 1;
         continue;
       }
@@ -238,7 +238,7 @@ void moveGradientSums(PhaseOp microbatch, PhaseOp update,
   for (Operation *op : instructionsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);
     bool isOfGradients =
-        collective && collective.getSource() != "loss" &&
+        collective && !collective.getMakesLoss() &&
         llvm::all_of(collective.getInputs(), [](Value view) {
           return bufferOf(view).getKind() == BufferKind::gradients &&
                  bufferOf(view).getPersistent();
@@ -250,7 +250,7 @@ void moveGradientSums(PhaseOp microbatch, PhaseOp update,
       continue;
     }
     collective.setLastMicrobatch(true);
-    collective.setPhase("backward");
+    collective.setPass(PassKind::backward);
     moveInstruction(op, &microbatch.getBody().front(), nullptr);
   }
 }

@@ -2,6 +2,7 @@
 #include "passes/sharding/Notes.h"
 
 #include "dialects/transformer/Facts.h"
+#include "meshwork/Plan/LayerNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,29 +18,43 @@ StringRef moduleOf(StringRef parameter) {
   return parameter;
 }
 
-/// The state that `value` is added to, by its name; "" when none.
-std::string accumulatedInto(Value value) {
-  for (Operation *user : value.getUsers())
-    if (auto accumulate = dyn_cast<AccumulateOp>(user)) {
-      std::string kind = stringifyStateKind(accumulate.getKind()).str();
-      return accumulate.getName().empty()
-                 ? kind + " of a microbatch"
-                 : (accumulate.getName() + " (" + kind + " of a microbatch)")
-                       .str();
-    }
-  return "";
+/// What a value is called, and after which parameter.
+struct Called {
+  std::string name;
+  int64_t layer = -1;
+  bool isState = false;
+};
+
+/// "weight of a microbatch": a state, which may be of no parameter.
+Called stateCalled(Operation *op, StateKind kind, StringRef parameter,
+                   const char *more) {
+  std::string state = (stringifyStateKind(kind) + more).str();
+  return {parameter.empty() ? state : (parameter + " (" + state + ")").str(),
+          layerOf(op, parameter), !parameter.empty()};
 }
 
-/// What the operand that was computed last is called, up to its op.
-std::string baseOf(Operation *op) {
+/// The state that `value` is added to, by its name.
+std::optional<Called> accumulatedInto(Value value) {
+  for (Operation *user : value.getUsers())
+    if (auto accumulate = dyn_cast<AccumulateOp>(user))
+      return stateCalled(accumulate, accumulate.getKind(), accumulate.getName(),
+                         " of a microbatch");
+  return std::nullopt;
+}
+
+/// After the operand that was computed last: what that is called up to its op.
+Called calledAfterOperand(Operation *op) {
   const mesh::Provenance &notes = mesh::provenanceOf(op);
+  std::string own = op->getName().stripDialect().str();
   int64_t last = -1;
   for (Value operand : op->getOperands())
     if (auto known = notes.places.find(operand); known != notes.places.end())
       last = std::max(last, static_cast<int64_t>(known->second));
-  return last < 0
-             ? std::string()
-             : StringRef(notes.values[last].name).split('/').first.str() + "/";
+  if (last < 0)
+    return {own};
+  const mesh::ValueStory &value = notes.values[last];
+  return {StringRef(value.name).split('/').first.str() + "/" + own,
+          value.layer};
 }
 
 /// The parameter that `op` reads, or, of a quantized product, whose copy.
@@ -53,28 +68,25 @@ StringRef parameterOf(Operation *op) {
   return "";
 }
 
-std::string nameOf(Value value) {
+Called nameOf(Value value) {
   constexpr const char *arguments[] = {"tokens", "targets", "documents"};
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getArgNumber() < std::size(arguments)
-               ? arguments[argument.getArgNumber()]
-               : "argument " + std::to_string(argument.getArgNumber());
+    return {argument.getArgNumber() < std::size(arguments)
+                ? arguments[argument.getArgNumber()]
+                : "argument " + std::to_string(argument.getArgNumber())};
   Operation *op = value.getDefiningOp();
   if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
-    return parameter.getName().str();
-  if (auto state = dyn_cast<StateOp>(op)) {
-    std::string kind = stringifyStateKind(state.getKind()).str();
-    return state.getName().empty()
-               ? kind
-               : (state.getName() + " (" + kind + ")").str();
-  }
-  if (std::string state = accumulatedInto(value); !state.empty())
-    return state;
+    return {parameter.getName().str(), layerOf(op, parameter.getName())};
+  if (auto state = dyn_cast<StateOp>(op))
+    return stateCalled(op, state.getKind(), state.getName(), "");
+  if (std::optional<Called> state = accumulatedInto(value))
+    return *state;
   if (StringRef parameter = parameterOf(op); !parameter.empty()) {
     bool isGradient = isBackward(op) || isa<HeadLossGradOp>(op);
-    return moduleOf(parameter).str() + (isGradient ? " (input gradient)" : "");
+    return {moduleOf(parameter).str() + (isGradient ? " (input gradient)" : ""),
+            layerOf(op, parameter)};
   }
-  return baseOf(op) + op->getName().stripDialect().str();
+  return calledAfterOperand(op);
 }
 } // namespace
 
@@ -83,13 +95,14 @@ size_t placeOf(Value value) {
       mesh::provenanceOf(value.getParentRegion()->getParentOp());
   if (auto known = notes.places.find(value); known != notes.places.end())
     return known->second;
-  std::string name = nameOf(value);
-  if (unsigned before = notes.counts[name]++)
-    name += " " + std::to_string(before + 1);
+  Called called = nameOf(value);
+  if (unsigned before = notes.counts[called.name]++)
+    called.name += " " + std::to_string(before + 1);
   auto function =
       dyn_cast<func::FuncOp>(value.getParentRegion()->getParentOp());
   mesh::ValueStory story{
-      name, {}, {}, function && function.getName() == "update"};
+      called.name, called.layer, called.isState,
+      {},          {},           function && function.getName() == "update"};
   if (auto type = dyn_cast<RankedTensorType>(value.getType()))
     for (StringAttr dim : dimsOf(type).getNames())
       story.dims.push_back({dim.str(), {}});
@@ -123,13 +136,22 @@ void noteAnnotation(Value value, size_t dim, ArrayRef<StringAttr> axes,
         {axis.str(), key.str(), "", "", 0, 0});
 }
 
-std::string overLayers(StringRef name) {
-  SmallVector<StringRef> parts;
-  name.split(parts, '.');
-  for (StringRef &part : parts)
-    if (!part.empty() && llvm::all_of(part, llvm::isDigit))
-      part = "*";
-  return llvm::join(parts, ".");
+int64_t layerOf(Operation *op, StringRef name) {
+  mesh::Provenance &notes = mesh::provenanceOf(op);
+  if (!notes.layers) {
+    notes.layers.emplace();
+    if (notes.module)
+      notes.module->walk([&](transformer::ParameterOp parameter) {
+        if (auto layer = transformer::layerOf(parameter))
+          notes.layers->emplace(parameter.getName().str(), *layer);
+      });
+  }
+  auto known = notes.layers->find(std::string_view(name));
+  return known == notes.layers->end() ? -1 : known->second;
+}
+
+std::string sharedName(const mesh::ValueStory &value) {
+  return plan::overLayers(value.name, value.layer);
 }
 
 std::string FactorAxis::text() const {
@@ -149,12 +171,6 @@ FactorAxis factorAxis(const mesh::Provenance &notes, const Mesh &mesh,
       found.annotation = notes.annotationOf(table.tensor(t), dim, found.axis);
   }
   return found;
-}
-
-std::string textOf(ArrayRef<FactorAxis> list) {
-  return llvm::join(
-      llvm::map_range(list, [](const FactorAxis &one) { return one.text(); }),
-      ", and ");
 }
 
 } // namespace meshwork::sharding

@@ -20,8 +20,10 @@ void noteAnnotation(::mlir::Value value, size_t dim,
                     ::llvm::ArrayRef<::mlir::StringAttr> axes,
                     const ::llvm::Twine &key);
 
-/// "model.layers.*.mlp" of "model.layers.7.mlp": what repeated layers share.
-std::string overLayers(::llvm::StringRef name);
+/// The layer that the parameter `name` of the step around `op` declares, or -1.
+int64_t layerOf(::mlir::Operation *op, ::llvm::StringRef name);
+/// A value's name with "*" for the number of its layer: what layers share.
+std::string sharedName(const mesh::ValueStory &value);
 
 /// One axis that a factor of an op has, and the annotation that it came from.
 struct FactorAxis {
@@ -33,7 +35,5 @@ struct FactorAxis {
 FactorAxis factorAxis(const mesh::Provenance &notes, const Mesh &mesh,
                       const FactorTable &table, size_t factor, AxisId axis,
                       ::llvm::ArrayRef<Proposal> proposals);
-/// The same of several, "heads, which tp splits (shard.heads), and ...".
-std::string textOf(::llvm::ArrayRef<FactorAxis> list);
 
 } // namespace meshwork::sharding

@@ -163,9 +163,12 @@ private:
   Value combined(Value value, mesh::Reduction reduction, const Twine &what) {
     if (!op.getFirstRow())
       return value;
-    return mesh::AllReduceOp::create(
-        b, value.getType(), value, reduction, *op.getVocabAxes(),
-        b.getStringAttr(what + " over a split vocabulary"));
+    constexpr int64_t none = mesh::CauseAttr::noLayer;
+    auto cause = mesh::CauseAttr::get(
+        b.getContext(), b.getStringAttr(what), none, b.getStringAttr(""), none,
+        b.getStringAttr("over a split vocabulary"), {});
+    return mesh::AllReduceOp::create(b, value.getType(), value, reduction,
+                                     *op.getVocabAxes(), cause);
   }
   StringAttr vocab() { return dimsOf(op.getWeight()).getNames()[0]; }
 

@@ -210,7 +210,8 @@ absl::Status checkSources(const Site &site) {
 
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op) {
-  if (op.kind() > Kind::MAX || op.reduction() > plan::Reduction::MAX)
+  if (op.kind() > Kind::MAX || op.reduction() > plan::Reduction::MAX ||
+      op.pass() > plan::Pass::MAX)
     return bad("unknown collective ", static_cast<int>(op.kind()),
                " or reduction ", static_cast<int>(op.reduction()));
   if (!reduces(op.kind()) && op.reduction() != plan::Reduction::sum)

@@ -31,9 +31,10 @@ TEST(Json, hasTheKeysOfTheContract) {
       keys(object["memory_per_rank_bytes"]),
       (std::vector<std::string>{"activations", "communication", "gradients",
                                 "optimizer", "peak", "weights", "workspace"}));
-  EXPECT_EQ(keys(object["collectives"][0]),
-            (std::vector<std::string>{"axis", "bytes_sent_per_rank", "cause",
-                                      "count", "kind", "phase"}));
+  EXPECT_EQ(
+      keys(object["collectives"][0]),
+      (std::vector<std::string>{"annotations", "axis", "bytes_sent_per_rank",
+                                "cause", "count", "kind", "phase"}));
   const Json &ranks = object["rank_classes"][0];
   EXPECT_EQ(keys(ranks),
             (std::vector<std::string>{"arena_bytes", "buffers", "instructions",
@@ -120,7 +121,8 @@ TEST(Json, hasTheValuesOfThePlan) {
   EXPECT_EQ(object["collectives"],
             Json::parse(R"([{"kind": "all_reduce", "axis": "dp",
       "phase": "update", "count": 2, "bytes_sent_per_rank": 8196,
-      "cause": "each rank saw only its part of the batch"}])"));
+      "cause": "each rank saw only its part of the batch",
+      "annotations": []}])"));
 }
 
 /// Kinds without a key of their own are scratch, so that nothing is left out.
@@ -160,8 +162,8 @@ TEST(Json, refusesToListMoreActionsThanAnyoneReads) {
 
 TEST(Json, isValidWhateverTheNamesHold) {
   auto plan = runtime::test::tinyPlan();
-  runtime::test::opOf<plan::CollectiveT>(*plan.programs[0]->update[0]).cause =
-      "\xff\"\n\x1b";
+  runtime::test::opOf<plan::CollectiveT>(*plan.programs[0]->update[0])
+      .cause->value = "\xff\"\n\x1b";
   EXPECT_EQ(parsed(Loaded(plan))["collectives"].size(), 2u);
 }
 

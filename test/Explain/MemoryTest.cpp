@@ -119,12 +119,19 @@ TEST(Collectives, areGroupedByCause) {
   auto plan = runtime::test::tinyPlan({.ranks = 4});
   auto &loss =
       runtime::test::opOf<plan::CollectiveT>(*plan.programs[0]->update[0]);
-  loss.cause = "the mean over all ranks";
+  loss.cause->value = "loss";
+  loss.cause->user = "the mean";
+  loss.cause->reason = "is over all ranks";
+  loss.cause->annotations = {"shard.batch"};
+  plan.programs[0]->update[0]->layer = 3;
   Loaded file(plan);
   auto list = traffic(file.plan(), file.program(),
                       Listing(file.plan(), file.program()));
   ASSERT_EQ(list.size(), 2u);
-  EXPECT_EQ(list[0].cause, "the mean over all ranks");
+  EXPECT_EQ(list[0].cause, "loss for the mean, which is over all ranks");
+  EXPECT_EQ(list[0].annotations, std::vector<std::string>{"shard.batch"});
+  EXPECT_TRUE(list[0].isOfLayer);
+  EXPECT_FALSE(list[1].isOfLayer);
   EXPECT_EQ(list[0].bytesSentPerRank, 6u); // 2 * 3/4 of one float
   EXPECT_EQ(list[1].axis, "dp");
   EXPECT_EQ(list[1].phase, "update");

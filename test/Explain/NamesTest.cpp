@@ -1,6 +1,7 @@
 // Which value a query means.
 #include "lib/Explain/Names.h"
 #include "Loaded.h"
+#include "meshwork/Plan/LayerNames.h"
 
 namespace meshwork::explain::test {
 namespace {
@@ -21,6 +22,20 @@ Loaded withNames(const std::vector<std::string> &names) {
 std::string found(const Loaded &file, const char *query) {
   auto name = findName(file.plan(), query);
   return name.ok() ? *name : "error: " + std::string(name.status().message());
+}
+
+TEST(LayerNames, areFoundByTheLayerAlone) {
+  EXPECT_EQ(plan::overLayers("model.layers.7.mlp", 7), "model.layers.*.mlp");
+  EXPECT_EQ(plan::overLayers("h.7.experts.7.w (gradient)", 7),
+            "h.*.experts.7.w (gradient)");
+  EXPECT_EQ(plan::overLayers("7", 7), "*");
+  EXPECT_EQ(plan::overLayers("ln.2147483647.weight", -1),
+            "ln.2147483647.weight");
+  EXPECT_EQ(plan::overLayers("h.17.w", 7), "h.17.w");
+  EXPECT_EQ(plan::overLayers("", 0), "");
+  auto [scope, leaf] = plan::splitAtLayer("model.layers.0.mlp", 0);
+  EXPECT_EQ(scope, "model.layers.0");
+  EXPECT_EQ(leaf, ".mlp");
 }
 
 TEST(Names, globs) {

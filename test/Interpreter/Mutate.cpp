@@ -61,9 +61,13 @@ Value rotated(OpBuilder &builder, Operation *op, Value value) {
   SmallVector<int64_t> sources;
   for (int64_t i = 0; i < ranks; ++i)
     sources.push_back((i + ranks - 1) % ranks);
+  constexpr int64_t none = mesh::CauseAttr::noLayer;
+  StringAttr empty = builder.getStringAttr("");
+  auto cause = mesh::CauseAttr::get(builder.getContext(),
+                                    builder.getStringAttr("mutant"), none,
+                                    empty, none, empty, {});
   return mesh::PermuteOp::create(builder, op->getLoc(), value.getType(), value,
-                                 sources, axesOf(op),
-                                 builder.getStringAttr("mutant"));
+                                 sources, axesOf(op), cause);
 }
 
 Value multiplied(OpBuilder &builder, Value value, double factor) {

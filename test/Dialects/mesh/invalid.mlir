@@ -341,3 +341,13 @@ func.func @f() {
   %0 = mesh.extent over ["tp"] of 0 : tensor<i32>
   return
 }
+
+// -----
+
+module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{layer is -1, expected 0 or more}}
+  %0 = mesh.all_reduce %x sum over ["dp"] cause "w" layer -1 : tensor<8xf32> -> tensor<8xf32>
+  return
+}
+}

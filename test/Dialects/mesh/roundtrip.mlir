@@ -25,6 +25,9 @@ func.func @collectives(%x: tensor<8x6xf32>) {
   %1 = mesh.reduce_scatter %x sum dim 0 over ["dp"] cause "b" : tensor<8x6xf32> -> tensor<4x6xf32>
   // CHECK: mesh.all_gather %{{.*}} dim 0 over ["dp"] cause "c" : tensor<4x6xf32> -> tensor<8x6xf32>
   %2 = mesh.all_gather %1 dim 0 over ["dp"] cause "c" : tensor<4x6xf32> -> tensor<8x6xf32>
+  // A cause in full: what moves, what needs it, of which layers, why, by which keys.
+  // CHECK: mesh.all_gather %{{.*}} cause "h.*.ln" layer 3 for "h.*.c_fc" layer 4 why "takes ffn, which dp splits (shard.ffn)" by ["shard.ffn", "zero.stage"] : tensor<4x6xf32>
+  %full = mesh.all_gather %1 dim 0 over ["dp"] cause "h.*.ln" layer 3 for "h.*.c_fc" layer 4 why "takes ffn, which dp splits (shard.ffn)" by ["shard.ffn", "zero.stage"] : tensor<4x6xf32> -> tensor<8x6xf32>
   // CHECK: mesh.all_to_all %{{.*}} gather 0 split 1 over ["dp"] cause "d" : tensor<4x6xf32> -> tensor<8x3xf32>
   %3 = mesh.all_to_all %1 gather 0 split 1 over ["dp"] cause "d" : tensor<4x6xf32> -> tensor<8x3xf32>
   // CHECK: mesh.permute %{{.*}} sources [0, 2, 1, 3] over ["dp", "tp:(1)2"] cause "e" : tensor<4x6xf32>

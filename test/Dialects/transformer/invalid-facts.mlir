@@ -2,7 +2,7 @@
 // What facts may be; the labels are those of the dialect.
 #e = #transformer.dims<embed>
 func.func @f(%x: tensor<4xf32, #e>) {
-  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.parameter}}
+  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.parameter, transformer.layer}}
   %0 = transformer.activate relu %x {transformer.backward} : tensor<4xf32, #e>
   return
 }
@@ -48,23 +48,31 @@ func.func @f(%x: tensor<4xf32, #e>) {
 }
 
 // -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F5) 'transformer.layer' is 65536 : i64, expected an i64 from 0 to 65535}}
+  %0 = transformer.activate relu %x {transformer.layer = 65536 : i64} : tensor<4xf32, #e>
+  return
+}
+
+// -----
 // expected-error@+1 {{'builtin.module' op (F1) has the attribute 'transformer.pass', which means nothing on it; expected one of transformer.gradient_type, transformer.max_positions}}
 module attributes {transformer.pass = #transformer.pass<backward>} {}
 
 // -----
-// expected-error@+1 {{'builtin.module' op (F5) 'transformer.gradient_type' is i32, expected f32 or bf16}}
+// expected-error@+1 {{'builtin.module' op (F6) 'transformer.gradient_type' is i32, expected f32 or bf16}}
 module attributes {transformer.gradient_type = i32} {}
 
 // -----
-// expected-error@+1 {{'builtin.module' op (F5) 'transformer.max_positions' is 0 : i64, expected a positive i64}}
+// expected-error@+1 {{'builtin.module' op (F6) 'transformer.max_positions' is 0 : i64, expected a positive i64}}
 module attributes {transformer.max_positions = 0 : i64} {}
 
 // -----
-// expected-error@+1 {{'builtin.module' op (F5) 'transformer.model_flops' is 1.000000e+00 : f32, expected an f64}}
+// expected-error@+1 {{'builtin.module' op (F6) 'transformer.model_flops' is 1.000000e+00 : f32, expected an f64}}
 module attributes {transformer.model_flops = 1.0 : f32} {}
 
 // -----
-// expected-error@+1 {{'builtin.module' op (F5) 'transformer.palm_attention_flops' is "many", expected an f64}}
+// expected-error@+1 {{'builtin.module' op (F6) 'transformer.palm_attention_flops' is "many", expected an f64}}
 module attributes {transformer.palm_attention_flops = "many"} {}
 
 // -----

@@ -21,7 +21,7 @@ STREAM = BATCH * SEQUENCE * EMBED  # the residual stream of one data-parallel ra
 # q and o, k and v, gate and up and down, two norms
 WEIGHTS = sorted([EMBED * EMBED] * 2 + [KEY_HEADS * HEAD * EMBED] * 2 + [FFN * EMBED] * 3 + [EMBED] * 2)
 
-COLLECTIVE = re.compile(r'mesh\.(\w+) .* over \[(.*?)\] cause ".*?"( \{.*?\})? : tensor<(.*?), (#\w+)> -> tensor<(.*?), #\w+>')
+COLLECTIVE = re.compile(r'mesh\.(\w+) .* over \[(.*?)\] cause .*?( \{[^{}]*\})? : tensor<(.*?), (#\w+)> -> tensor<(.*?), #\w+>')
 
 
 def config(layers):

@@ -17,7 +17,7 @@ func.func @microbatch(%x: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.shardin
   %h = transformer.contract "bse,fe->bsf" %x, %up {mesh.shardings = [#mesh.sharding<[{}, {}, {"tp"}]>]} : tensor<4x8x8xf32, #bse>, tensor<16x8xf32, #fe> -> tensor<4x8x16xf32, #bsf>
   // CHECK-NEXT: %[[Y:.*]] = transformer.contract "bsf,ef->bse" %[[H]], {{.*}}[#mesh.sharding<[{}, {}, {}], partial = sum {"tp"}>]
   %y = transformer.contract "bsf,ef->bse" %h, %down {mesh.shardings = [#mesh.sharding<[{}, {}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<8x16xf32, #ef> -> tensor<4x8x8xf32, #bse>
-  // CHECK-NEXT: %[[R:.*]] = mesh.reshard %[[Y]] from <[{}, {}, {}], partial = sum {"tp"}> to <[{}, {}, {}]> cause "down 2 sums over ffn, which tp splits"
+  // CHECK-NEXT: %[[R:.*]] = mesh.reshard %[[Y]] from <[{}, {}, {}], partial = sum {"tp"}> to <[{}, {}, {}]> cause "down 2" why "sums over ffn, which tp splits"
   // CHECK: transformer.map ins(%[[R]]
   %a = transformer.map ins(%y : tensor<4x8x8xf32, #bse>) {mesh.shardings = [#mesh.sharding<[{}, {}, {}]>]} -> tensor<4x8x8xf32, #bse> {
   ^bb0(%v: f32):
@@ -65,14 +65,14 @@ func.func @microbatch(%x: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.shardin
 func.func @update() {
   // CHECK: %[[G:.*]] = transformer.state gradient "w" {{.*}}mesh.stored = #mesh.sharding<[{}], partial = sum {"dp"}>
   %g = transformer.state gradient "w" {mesh.shardings = [#mesh.sharding<[{"dp"}]>], mesh.stored = #mesh.sharding<[{}]>} : tensor<8xf32, #e>
-  // CHECK: %[[S:.*]] = mesh.reshard %[[G]] from <[{}], partial = sum {"dp"}> to <[{"dp"}]> cause "w (gradient) sums over batch, which dp splits"
+  // CHECK: %[[S:.*]] = mesh.reshard %[[G]] from <[{}], partial = sum {"dp"}> to <[{"dp"}]> cause "w (gradient)" why "sums over batch, which dp splits"
   // CHECK: transformer.map ins(%[[S]]
   %q = transformer.map ins(%g : tensor<8xf32, #e>) {mesh.shardings = [#mesh.sharding<[{"dp"}]>]} -> tensor<8xf32, #e> {
   ^bb0(%v: f32):
     %m = arith.mulf %v, %v : f32
     transformer.yield %m : f32
   }
-  // CHECK: %[[A:.*]] = mesh.reshard %{{.*}} from <[{"dp"}]> to <[{}]> cause "w (gradient)/map is written where weight of w is stored whole over dp, its optimizer is split (zero.stage)"
+  // CHECK: %[[A:.*]] = mesh.reshard %{{.*}} from <[{"dp"}]> to <[{}]> cause "w (gradient)/map" why "is written where weight of w is stored whole over dp, its optimizer is split (zero.stage)" by ["zero.stage"]
   // CHECK: transformer.assign weight "w", %[[A]]
   transformer.assign weight "w", %q {mesh.stored = #mesh.sharding<[{}]>} : tensor<8xf32, #e>
   return
@@ -115,14 +115,14 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
 func.func @microbatch(%x: tensor<4x8x8xf32, #bse> {mesh.sharding = #mesh.sharding<[{"dp"}, {}, {}]>}) {
   // CHECK: %[[W:.*]] = transformer.parameter "w"
   %w = transformer.parameter "w" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{}, {}]>], mesh.stored = #mesh.sharding<[{"dp"}, {}]>} : tensor<16x8xf32, #fe>
-  // CHECK: %[[F:.*]] = mesh.reshard %[[W]] from <[{"dp"}, {}]> to <[{}, {}]> cause "w is stored over dp (zero.stage) and computed with whole" {mesh.shardings = [#mesh.sharding<[{}, {}]>]} :
+  // CHECK: %[[F:.*]] = mesh.reshard %[[W]] from <[{"dp"}, {}]> to <[{}, {}]> cause "w" why "is stored over dp (zero.stage) and computed with whole" by ["zero.stage"] {mesh.shardings = [#mesh.sharding<[{}, {}]>]} :
   // CHECK: contract "bse,fe->bsf" %{{.*}}, %[[F]]
   %h = transformer.contract "bse,fe->bsf" %x, %w {mesh.shardings = [#mesh.sharding<[{"dp"}, {}, {}]>]} : tensor<4x8x8xf32, #bse>, tensor<16x8xf32, #fe> -> tensor<4x8x16xf32, #bsf>
   // CHECK: %[[B:.*]] = mesh.reshard %[[W]] {{.*}}, transformer.pass = #transformer.pass<backward>}
   // CHECK: contract "bsf,fe->bse" %{{.*}}, %[[B]]
   %dx = transformer.contract "bsf,fe->bse" %h, %w {transformer.pass = #transformer.pass<backward>, mesh.shardings = [#mesh.sharding<[{"dp"}, {}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<16x8xf32, #fe> -> tensor<4x8x8xf32, #bse>
   // Its gradient is summed over "dp" where it is stored in parts too.
-  // CHECK: mesh.reshard {{.*}} from <[{}, {}], partial = sum {"dp"}> to <[{"dp"}, {}]> cause "w (gradient of a microbatch) sums over batch, which dp splits; gradient of w is stored over dp (zero.stage)"
+  // CHECK: mesh.reshard {{.*}} from <[{}, {}], partial = sum {"dp"}> to <[{"dp"}, {}]> cause "w (gradient of a microbatch)" why "sums over batch, which dp splits; gradient of w is stored over dp (zero.stage)" by ["zero.stage"]
   %dw = transformer.contract "bsf,bse->fe" %h, %x {transformer.pass = #transformer.pass<backward>, mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<4x8x16xf32, #bsf>, tensor<4x8x8xf32, #bse> -> tensor<16x8xf32, #fe>
   transformer.accumulate gradient "w", %dw {transformer.pass = #transformer.pass<backward>, mesh.stored = #mesh.sharding<[{"dp"}, {}]>} : tensor<16x8xf32, #fe>
   return

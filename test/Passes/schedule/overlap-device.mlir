@@ -36,7 +36,7 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
       schedule.matmul "second" flops 20000000000 bytes 12288 no %x1, %x1 to %y1 : memref<1x32x32xf32, strided<[1024, 32, 1]>>, memref<1x32x32xf32, strided<[1024, 32, 1]>> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %p = schedule.view %part at 0 : memref<8388608xi8> to memref<2048x1024xf32, strided<[1024, 1]>>
       %w = schedule.view %whole at 0 : memref<16777216xi8> to memref<4096x1024xf32, strided<[1024, 1]>>
-      schedule.collective "weight" flops 0 bytes 8388608 all_gather sum over ["dp"] in "forward" cause "weight" dims [0] to [0] sources [] (%p) to (%w) : memref<2048x1024xf32, strided<[1024, 1]>> to memref<4096x1024xf32, strided<[1024, 1]>>
+      schedule.collective "weight" flops 0 bytes 8388608 all_gather sum over ["dp"] in forward cause "weight" dims [0] to [0] sources [] (%p) to (%w) : memref<2048x1024xf32, strided<[1024, 1]>> to memref<4096x1024xf32, strided<[1024, 1]>>
       %x2 = schedule.view %x at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %w2 = schedule.view %whole at 0 : memref<16777216xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %y2 = schedule.view %y at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>

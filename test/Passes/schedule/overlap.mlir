@@ -35,7 +35,7 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
       schedule.matmul "first" flops 65536 bytes 12288 no %x0, %x0 to %y0 : memref<1x32x32xf32, strided<[1024, 32, 1]>>, memref<1x32x32xf32, strided<[1024, 32, 1]>> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %p = schedule.view %part at 0 : memref<2048xi8> to memref<16x32xf32, strided<[32, 1]>>
       %w = schedule.view %whole at 0 : memref<4096xi8> to memref<32x32xf32, strided<[32, 1]>>
-      schedule.collective "weight" flops 0 bytes 2048 all_gather sum over ["dp"] in "forward" cause "weight" dims [0] to [0] sources [] (%p) to (%w) : memref<16x32xf32, strided<[32, 1]>> to memref<32x32xf32, strided<[32, 1]>>
+      schedule.collective "weight" flops 0 bytes 2048 all_gather sum over ["dp"] in forward cause "weight" dims [0] to [0] sources [] (%p) to (%w) : memref<16x32xf32, strided<[32, 1]>> to memref<32x32xf32, strided<[32, 1]>>
       %y1 = schedule.view %y at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %w1 = schedule.view %whole at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %z1 = schedule.view %z at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
@@ -48,7 +48,7 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
       %g3 = schedule.view %g at 0 : memref<4096xi8> to memref<32x32xf32, strided<[32, 1]>>
       %s3 = schedule.view %s at 0 : memref<2048xi8> to memref<16x32xf32, strided<[32, 1]>>
       // CHECK: schedule.collective "sum" {{.*}} channel 1 over
-      schedule.collective "sum" flops 0 bytes 4096 reduce_scatter sum over ["dp"] in "backward" cause "gradient" dims [0] to [0] sources [] (%g3) to (%s3) : memref<32x32xf32, strided<[32, 1]>> to memref<16x32xf32, strided<[32, 1]>>
+      schedule.collective "sum" flops 0 bytes 4096 reduce_scatter sum over ["dp"] in backward cause "gradient" dims [0] to [0] sources [] (%g3) to (%s3) : memref<32x32xf32, strided<[32, 1]>> to memref<16x32xf32, strided<[32, 1]>>
       %s4 = schedule.view %s at 0 : memref<2048xi8> to memref<16x32xf32, strided<[32, 1]>>
       %t4 = schedule.view %state at 0 : memref<2048xi8> to memref<16x32xf32, strided<[32, 1]>>
       schedule.launch "add" flops 0 bytes 4096 @k items 1 outputs 1 (%s4, %t4) : memref<16x32xf32, strided<[32, 1]>>, memref<16x32xf32, strided<[32, 1]>>
@@ -68,7 +68,7 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     // CHECK-NOT: schedule.collective
     schedule.phase "update" {
       %n = schedule.view %norm at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
-      schedule.collective "norms" flops 0 bytes 64 all_reduce sum over ["dp"] in "update" cause "norms" dims [0] to [0] sources [] (%n) to (%n) : memref<16xf32, strided<[1]>> to memref<16xf32, strided<[1]>>
+      schedule.collective "norms" flops 0 bytes 64 all_reduce sum over ["dp"] in update cause "norms" dims [0] to [0] sources [] (%n) to (%n) : memref<16xf32, strided<[1]>> to memref<16xf32, strided<[1]>>
       schedule.fill "n" flops 0 bytes 64 1.0 to %n : memref<16xf32, strided<[1]>>
     }
   }

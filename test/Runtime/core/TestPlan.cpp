@@ -81,8 +81,9 @@ plan::CollectiveT allReduce(uint32_t view) {
   plan::CollectiveT op;
   op.axes = {0};
   op.parts.push_back(transfer(view, view));
-  op.phase = "update";
-  op.cause = "each rank saw only its part of the batch";
+  op.pass = plan::Pass::update;
+  op.cause = std::make_unique<plan::CauseT>();
+  op.cause->value = "each rank saw only its part of the batch";
   return op;
 }
 

@@ -92,8 +92,7 @@ plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks) {
     plan::CollectiveT sum;
     sum.axes = {0};
     sum.parts.push_back(transfer(x, x));
-    sum.phase = "forward";
-    sum.cause = "a test";
+    sum.pass = plan::Pass::forward;
     insert(program.microbatch, 1, "sum", std::move(sum));
     ++program.buffers[program.views[x]->buffer]->last_use;
   }
