@@ -7,6 +7,12 @@
 using namespace mlir;
 using namespace meshwork::schedule;
 
+namespace meshwork::schedule { // Actions.cpp
+ParseResult parseActions(OpAsmParser &parser, DenseI32ArrayAttr &table);
+void printActions(OpAsmPrinter &printer, Operation *op,
+                  DenseI32ArrayAttr table);
+} // namespace meshwork::schedule
+
 #include "dialects/schedule/ScheduleDialect.cpp.inc"
 #include "dialects/schedule/ScheduleEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -70,8 +76,17 @@ unsigned countWrites(Operation *instruction) {
       .Default([](Operation *) { return 1; });
 }
 
-SmallVector<PhaseOp> phasesOf(ProgramOp program) {
-  return llvm::to_vector(program.getBody().getOps<PhaseOp>());
+Value addsUpIn(Operation *instruction) {
+  return llvm::TypeSwitch<Operation *, Value>(instruction)
+      .Case([](MatmulOp op) {
+        return op.getAccumulate() == Accumulate::after_first ? op.getDst()
+                                                             : Value();
+      })
+      .Case([](EmbeddingGradOp op) {
+        return op.getAccumulate() == Accumulate::after_first ? op.getDtable()
+                                                             : Value();
+      })
+      .Default([](Operation *) { return Value(); });
 }
 
 } // namespace meshwork::schedule

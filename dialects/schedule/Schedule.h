@@ -11,6 +11,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "lib/Plan/Actions.h"
+
 #include "dialects/schedule/ScheduleDialect.h.inc"
 #include "dialects/schedule/ScheduleEnums.h.inc"
 
@@ -28,7 +30,22 @@ BufferOp bufferOf(::mlir::Value view);
 bool isInstruction(::mlir::Operation *op);
 /// How many of an instruction's last operands it writes.
 unsigned countWrites(::mlir::Operation *instruction);
-/// The phases of a program in the order in which they run.
-::llvm::SmallVector<PhaseOp> phasesOf(ProgramOp program);
+/// What an instruction adds up over a step, having set it in its first action
+/// (Accumulate::after_first); null where there is nothing.
+::mlir::Value addsUpIn(::mlir::Operation *instruction);
+/// The lists of a program as they stand.
+::llvm::SmallVector<ListOp> listsOf(ProgramOp program);
+/// The list of this kind; null where there is none.
+ListOp listOf(ProgramOp program, ListKind kind);
+/// Lists and actions as far as order goes; `actions` is empty without a table.
+struct Order {
+  ::std::vector<plan::ListShape> lists;
+  ::std::vector<plan::Action> actions;
+};
+Order orderOf(ProgramOp program);
+/// The table of actions at the end of `program`: for each microbatch its lists
+/// as they stand, all of one microbatch before the next.
+void createActions(::mlir::OpBuilder &builder, ProgramOp program,
+                   int64_t microbatches);
 
 } // namespace meshwork::schedule

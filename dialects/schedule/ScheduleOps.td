@@ -12,9 +12,11 @@ def Schedule_Dialect : Dialect {
   let name = "schedule";
   let summary = "What one rank does, in which order, in which bytes";
   let description = [{
-    A `schedule.program` declares buffers - ranges of one arena - and four
-    phases: `once` after the weights are in place, `step` at the start of each
-    optimizer step, `microbatch` for each microbatch, `update` after the last.
+    A `schedule.program` declares buffers - ranges of one arena -, lists of
+    instructions, and the table of actions that says in which order a step runs
+    the lists: `once` runs after the weights are in place, `step` begins each
+    optimizer step, `forward` and `backward` are of each microbatch, `update`
+    ends the step.
     Instructions act on views of buffers and are what the runtime executes, one
     table of the plan each (include/meshwork/Plan/Plan.fbs says what they mean).
     Each instruction's operands are its reads, then its writes.
@@ -44,8 +46,16 @@ def Schedule_Epilogue : Schedule_Enum<"Epilogue", "what a product does beside mu
 def Schedule_EpilogueAttr : Schedule_EnumAttr<Schedule_Epilogue, "epilogue">;
 
 def Schedule_Accumulate : Schedule_Enum<"Accumulate", "whether an instruction adds to its destination", [
-  I32EnumCase<"no", 0>, I32EnumCase<"yes", 1>, I32EnumCase<"after_first_microbatch", 2>]>;
+  I32EnumCase<"no", 0>, I32EnumCase<"yes", 1>, I32EnumCase<"after_first", 2>]>;
 def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate">;
+
+// The numbers are Plan.fbs's.
+def Schedule_ListKind : Schedule_Enum<"ListKind", "what a list is for", [
+  I32EnumCase<"once", 0>, I32EnumCase<"step", 1>, I32EnumCase<"forward", 2>, I32EnumCase<"backward", 3>,
+  I32EnumCase<"input_grad", 4>, I32EnumCase<"weight_grad", 5>, I32EnumCase<"gather", 6>, I32EnumCase<"free", 7>,
+  I32EnumCase<"reduce", 8>, I32EnumCase<"send", 9>, I32EnumCase<"recv", 10>, I32EnumCase<"update", 11>,
+  I32EnumCase<"evaluate", 12>]>;
+def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 
 // The numbers are Plan.fbs's InputKind.
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
@@ -88,17 +98,50 @@ class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialec
 
 def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlock]> {
   let summary = "What every rank of one class does";
-  let description = "`arena_bytes` appears with `-memory-plan-arena`.";
+  let description = [{
+    `arena_bytes` appears with `-memory-plan-arena`.
+    (C1) No two lists have one kind and stage. (C2) There is one table of
+    actions at most. (C3) It runs each list as often and in the order that
+    its kind asks for; `lib/Plan/Actions.h` has the rules.
+    ```mlir
+    schedule.program @rank {
+      schedule.list update {
+      }
+      schedule.actions [update]
+    }
+    ```
+  }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name (`arena` $arena_bytes^)? attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1; // C1, C2, C3
 }
 
-def Schedule_PhaseOp : Schedule_Op<"phase", [HasParent<"ProgramOp">, NoTerminator, SingleBlock]> {
-  let summary = "Instructions in order";
-  let arguments = (ins StrAttr:$name);
+def Schedule_ListOp : Schedule_Op<"list", [HasParent<"ProgramOp">, NoTerminator, SingleBlock]> {
+  let summary = "Instructions in order, of a virtual stage";
+  let description = [{
+    ```mlir
+    schedule.list forward {
+    }
+    ```
+  }];
+  let arguments = (ins Schedule_ListKindAttr:$kind, DefaultValuedAttr<I64Attr, "0">:$stage);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$name attr-dict-with-keyword $body";
+  let assemblyFormat = "$kind (`stage` $stage^)? attr-dict-with-keyword $body";
+}
+
+def Schedule_ActionsOp : Schedule_Op<"actions", [HasParent<"ProgramOp">]> {
+  let summary = "The table of actions: in which order a step runs the lists";
+  let description = [{
+    Three numbers for each action: the kind and the stage of its list, and the
+    microbatch. Written as `explain` writes them, stage, kind, microbatch; kinds
+    that no stage has stand alone.
+    ```mlir
+    schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]
+    ```
+  }];
+  let arguments = (ins DenseI32ArrayAttr:$table);
+  let assemblyFormat = "custom<Actions>($table) attr-dict";
 }
 
 def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
@@ -204,20 +247,20 @@ def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim,
 }
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
-    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_microbatch, UnitAttr:$makes_loss, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
-    "$kind $reduction (`channel` $channel^)? (`last_microbatch` $last_microbatch^)? (`makes_loss` $makes_loss^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
+    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
+    "$kind $reduction (`channel` $channel^)? (`last_only` $last_only^)? (`makes_loss` $makes_loss^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
     [AttrSizedOperandSegments]> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
   let description = [{
     With a `channel` it is started there and runs beside what follows, until a
-    `schedule.wait`. With `last_microbatch` it moves something in the step's
-    last microbatch only. With `makes_loss` the step's loss is known when it is
+    `schedule.wait`. With `last_only` it moves something in the last action of
+    its list in a step only. With `makes_loss` the step's loss is known when it is
     done. `cause` is of the first part, the others are like it.
   }];
 }
 def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Attr:$count, Variadic<AnyMemRef>:$views),
     "$channel `count` $count (`(` $views^ `)`)? attr-dict (`:` type($views)^)?"> {
-  let summary = "Goes on when the first `count` collectives of `channel` in this phase are done; until here they use `views`";
+  let summary = "Goes on when the first `count` collectives of `channel` in this list are done; until here they use `views`";
 }
 
 #endif // MESHWORK_SCHEDULE_OPS

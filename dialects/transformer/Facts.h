@@ -15,6 +15,7 @@ namespace meshwork::transformer {
 namespace facts {
 inline constexpr ::llvm::StringLiteral pass = "transformer.pass";
 inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
+inline constexpr ::llvm::StringLiteral head = "transformer.head";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
 inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
 // Of the module:
@@ -44,6 +45,11 @@ std::optional<int64_t> layerOf(::mlir::Operation *op);
 void setLayer(::mlir::Operation *op, std::optional<int64_t> layer);
 /// Layers are numbers below this.
 inline constexpr int64_t mostLayers = 65536;
+
+/// Whether `op` begins the head, which makes the loss together with its
+/// gradient: in the order of a step the backward pass begins there.
+bool isHead(::mlir::Operation *op);
+void setHead(::mlir::Operation *op);
 
 /// The parameter whose copy `op` reads; null for most.
 ::mlir::StringAttr parameterOfCopy(::mlir::Operation *op);

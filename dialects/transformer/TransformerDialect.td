@@ -31,6 +31,8 @@ def Transformer_Dialect : Dialect {
     (F6) of the module: `transformer.gradient_type` is f32 or bf16,
          `transformer.max_positions` a positive i64, `transformer.model_flops`
          and `transformer.palm_attention_flops` are f64.
+    (F7) `transformer.head` has no value: the op begins the head, which makes the
+         loss with its gradient, so a step's backward list begins there.
     ```mlir
     %y = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #transformer.dims<embed>> -> tensor<4xf32, #transformer.dims<embed>>
     ```
@@ -39,7 +41,7 @@ def Transformer_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
-  let hasOperationAttrVerify = 1; // F1 to F6
+  let hasOperationAttrVerify = 1; // F1 to F7
   let hasRegionArgAttrVerify = 1; // F1
   let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";

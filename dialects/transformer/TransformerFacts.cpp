@@ -48,6 +48,12 @@ void setLayer(Operation *op, std::optional<int64_t> layer) {
         IntegerAttr::get(IntegerType::get(op->getContext(), 64), *layer));
 }
 
+bool isHead(Operation *op) { return op->hasAttr(facts::head); }
+
+void setHead(Operation *op) {
+  op->setDiscardableAttr(facts::head, UnitAttr::get(op->getContext()));
+}
+
 StringAttr parameterOfCopy(Operation *op) {
   return dyn_cast_or_null<StringAttr>(op->getDiscardableAttr(facts::parameter));
 }
@@ -60,7 +66,7 @@ Type gradientTypeOf(ModuleOp module) {
 void inheritFacts(Operation *op, Operation *made) { setPass(made, passOf(op)); }
 
 void dropFacts(Operation *op) {
-  for (StringRef fact : {facts::pass, facts::notBefore})
+  for (StringRef fact : {facts::pass, facts::notBefore, facts::head})
     op->removeDiscardableAttr(fact);
 }
 
@@ -106,6 +112,7 @@ constexpr Declared declared[] = {
     {facts::pass, false, isPass, "(F2)",
      "#transformer.pass<backward> or #transformer.pass<recomputed>"},
     {facts::notBefore, false, isUnit, "(F3)", "no value"},
+    {facts::head, false, isUnit, "(F7)", "no value"},
     {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
     {facts::layer, false, isLayer, "(F5)", "an i64 from 0 to 65535"},
     {facts::gradientType, true, isGradientType, "(F6)", "f32 or bf16"},

@@ -94,8 +94,8 @@ std::string brokenBudgets(const plan::Plan &plan,
   std::string text;
   for (const CollectiveBudget &budget : budgets)
     for (const plan::Program *program : *plan.programs()) {
-      std::string broken = check(
-          *program, traffic(plan, *program, Listing(plan, *program)), budget);
+      std::string broken =
+          check(*program, traffic(plan, *program, Listing(*program)), budget);
       text += broken;
       if (!broken.empty())
         break; // Others would repeat it.

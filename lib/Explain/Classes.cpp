@@ -3,6 +3,7 @@
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Listing.h"
 #include "lib/Plan/Operands.h"
+#include "lib/Plan/Programs.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Shards.h"
 #include "runtime/core/Views.h"
@@ -19,12 +20,11 @@ std::string textOf(const flatbuffers::String *text) {
 
 /// Null for all: the list would be as long as the mesh is large.
 Json ranksOf(const plan::Plan &plan, uint32_t index) {
-  const auto &programs = *plan.program_of_rank();
-  if (programs.size() == 1)
+  if (orEmpty(plan.program_numbers()).size() <= 1)
     return nullptr;
   Json ranks = Json::array();
-  for (uint32_t rank = 0; rank < programs.size(); ++rank)
-    if (programs.Get(rank) == index)
+  for (uint64_t rank = 0; rank < numRanks(plan); ++rank)
+    if (plan::programOf(plan, rank) == index)
       ranks.push_back(rank);
   return ranks;
 }
@@ -33,8 +33,8 @@ class Class {
 public:
   Class(const plan::Plan &plan, const plan::Program &program,
         std::vector<ViewInfo> views)
-      : plan(plan), program(program), views(std::move(views)),
-        listing(plan, program) {}
+      : plan(plan), program(program), views(std::move(views)), listing(program),
+        lives(runtime::livesOf(program, listing.table())) {}
 
   uint64_t numOperands() const {
     uint64_t count = 0;
@@ -78,10 +78,14 @@ private:
 
   Json buffers() const {
     Json list = Json::array();
+    uint32_t index = 0;
     for (const plan::Buffer *buffer : orEmpty(program.buffers())) {
       Json life = nullptr;
-      if (!buffer->persistent())
-        life = {buffer->first_use(), buffer->last_use()};
+      if (lives.isTouched(index) && !buffer->persistent() &&
+          !lives.isAlways(index))
+        life = {listing.numberOf(lives.firstTouch(index)),
+                listing.numberOf(lives.lastTouch(index))};
+      ++index;
       list.push_back({{"name", textOf(buffer->name())},
                       {"kind", plan::EnumNameBufferKind(buffer->kind())},
                       {"offset_bytes", buffer->offset()},
@@ -117,6 +121,7 @@ private:
   const plan::Program &program;
   std::vector<ViewInfo> views;
   Listing listing;
+  plan::Lives lives;
 };
 } // namespace
 

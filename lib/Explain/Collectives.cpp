@@ -69,7 +69,7 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
   for (uint64_t i = 0; i < listing.size(); ++i) {
     const plan::Collective *op = listing[i].op_as_Collective();
     const Phase &phase = listing.phaseOf(i);
-    if (!op || phase.runs == 0)
+    if (!op || phase.runs == 0) // Not in a step.
       continue;
     Traffic one{operationKind(listing[i]),
                 axesText(plan, op->axes()),
@@ -86,7 +86,7 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     if (known == list.end())
       known = list.insert(list.end(), std::move(one));
     uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
-    uint64_t runs = op->last_microbatch() ? 1 : phase.runs;
+    uint64_t runs = op->last_only() ? 1 : phase.runs;
     ++known->instructions;
     known->group = static_cast<uint32_t>(ranks);
     known->count = saturatingAdd(known->count, runs);

@@ -47,7 +47,7 @@ Json flops(double count) {
 Json memory(const plan::Plan &plan) {
   Most most;
   for (const plan::Program *program : *plan.programs())
-    most.add(measureMemory(plan, *program, Listing(plan, *program)));
+    most.add(measureMemory(*program, Listing(*program)));
   Json object;
   for (auto kind : {plan::BufferKind::weights, plan::BufferKind::gradients,
                     plan::BufferKind::optimizer, plan::BufferKind::activations,
@@ -72,7 +72,7 @@ Json mesh(const plan::Plan &plan) {
 Json collectives(const plan::Plan &plan) {
   const plan::Program &program = *plan.programs()->Get(0);
   Json list = Json::array();
-  for (const Traffic &t : traffic(plan, program, Listing(plan, program)))
+  for (const Traffic &t : traffic(plan, program, Listing(program)))
     list.push_back({{"kind", t.kind},
                     {"axis", t.axis},
                     {"phase", t.phase},

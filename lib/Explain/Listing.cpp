@@ -2,26 +2,21 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
 #include "lib/Plan/Operation.h"
+#include "lib/Plan/Programs.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {
 using runtime::orEmpty;
 
-Listing::Listing(const plan::Plan &plan, const plan::Program &program) {
-  const struct {
-    const char *name;
-    const runtime::Instructions *list;
-    uint64_t runs;
-  } sources[] = {{"once", program.once(), 0},
-                 {"step", program.step(), 1},
-                 {"microbatch", program.microbatch(), plan.microbatches()},
-                 {"update", program.update(), 1}};
-  for (size_t i = 0; i < list.size(); ++i) {
+Listing::Listing(const plan::Program &program)
+    : order(runtime::tableOf(program)) {
+  for (uint32_t i = 0; i < order.lists().size(); ++i) {
     uint64_t begin = instructions.size();
-    for (const plan::Instruction *instruction : orEmpty(sources[i].list))
+    for (const plan::Instruction *instruction : runtime::listOf(program, i))
       instructions.push_back(instruction);
-    list[i] = {sources[i].name, begin, instructions.size(), sources[i].runs};
+    list.push_back({plan::nameOf(order.lists()[i]), begin, instructions.size(),
+                    order.runsOf(i)});
   }
 }
 
@@ -58,15 +53,14 @@ uint64_t numRanks(const plan::Plan &plan) {
 }
 
 std::string ranksText(const plan::Plan &plan, uint32_t index) {
-  const auto &programs = *plan.program_of_rank();
-  if (programs.size() == 1)
-    return absl::StrCat("all ", numRanks(plan),
-                        numRanks(plan) == 1 ? " rank" : " ranks");
+  uint64_t all = numRanks(plan);
+  if (orEmpty(plan.program_numbers()).size() <= 1)
+    return absl::StrCat("all ", all, all == 1 ? " rank" : " ranks");
   constexpr uint64_t shown = 8;
   std::string text;
   uint64_t count = 0;
-  for (uint32_t rank = 0; rank < programs.size(); ++rank)
-    if (programs.Get(rank) == index && count++ < shown)
+  for (uint64_t rank = 0; rank < all; ++rank)
+    if (plan::programOf(plan, rank) == index && count++ < shown)
       absl::StrAppend(&text, text.empty() ? "" : ", ", rank);
   if (count > shown)
     absl::StrAppend(&text, " and ", count - shown, " more");

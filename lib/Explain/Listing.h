@@ -1,17 +1,17 @@
-// A program's instructions in the order in which buffer lives count them.
+// A program's instructions, list by list.
 #pragma once
 
 #include "meshwork/Plan/Plan.h"
-#include <array>
+#include "runtime/core/ProgramLives.h"
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace meshwork::explain {
 
-/// One of the four lists of a program.
+/// A list of a program.
 struct Phase {
-  const char *name;    // "once", "step", "microbatch", "update"
+  std::string name;    // "once", "step", "forward", "backward", "update"
   uint64_t begin, end; // instructions [begin, end) of the whole program
   uint64_t runs;       // per optimizer step; 0 for `once`
 };
@@ -19,17 +19,23 @@ struct Phase {
 /// All instructions of one program. Borrows the plan.
 class Listing {
 public:
-  Listing(const plan::Plan &plan, const plan::Program &program);
+  explicit Listing(const plan::Program &program);
 
-  const std::array<Phase, 4> &phases() const { return list; }
+  const std::vector<Phase> &phases() const { return list; }
+  const plan::ActionTable &table() const { return order; }
   uint64_t size() const { return instructions.size(); }
   const plan::Instruction &operator[](uint64_t index) const {
     return *instructions[index];
   }
   const Phase &phaseOf(uint64_t index) const;
+  /// The number of an instruction, from its place in its list.
+  uint64_t numberOf(plan::Lives::Place place) const {
+    return list[place.list].begin + place.instruction;
+  }
 
 private:
-  std::array<Phase, 4> list;
+  plan::ActionTable order;
+  std::vector<Phase> list;
   std::vector<const plan::Instruction *> instructions;
 };
 

@@ -6,24 +6,6 @@
 namespace meshwork::explain {
 using runtime::orEmpty;
 
-Life lifeOf(const Listing &listing, const plan::Plan &plan,
-            const plan::Buffer &buffer) {
-  uint64_t end = std::max<uint64_t>(listing.size(), 1) - 1;
-  if (buffer.persistent())
-    return {0, end};
-  Life life{buffer.first_use(), buffer.last_use()};
-  const Phase &repeated = listing.phases()[2];
-  if (plan.microbatches() == 1 || repeated.begin == repeated.end)
-    return life;
-  // The same rule as the check of a plan: what a later microbatch reads again,
-  // or adds to, must not be overwritten by an earlier one.
-  if (life.first < repeated.begin && life.last >= repeated.begin)
-    life.last = std::max(life.last, repeated.end - 1);
-  else if (life.first < repeated.end && life.last >= repeated.end)
-    life.first = std::min(life.first, repeated.begin);
-  return life;
-}
-
 namespace {
 /// Sums of live bytes over time. `change[t]` is what starts at t less what
 /// ended before; unsigned numbers wrap and come back, and no sum of live
@@ -31,9 +13,9 @@ namespace {
 class Timeline {
 public:
   explicit Timeline(uint64_t length) : change(length + 1) {}
-  void add(Life life, uint64_t bytes) {
-    change[life.first] += bytes;
-    change[life.last + 1] -= bytes;
+  void add(plan::Span life, uint64_t bytes) {
+    change[life.begin] += bytes;
+    change[life.end + 1] -= bytes;
   }
   /// The first time with the largest sum, and that sum.
   std::pair<uint64_t, uint64_t> fullest() const {
@@ -51,31 +33,45 @@ public:
 private:
   std::vector<uint64_t> change;
 };
+
+/// Where on the line of lib/Plan/Lives.h a buffer's bytes are its own.
+std::vector<plan::Span> spansOf(const plan::Program &program,
+                                const plan::Lives &lives, uint32_t buffer) {
+  if (!program.buffers()->Get(buffer)->persistent())
+    return lives.spansOf(buffer);
+  return {{0, std::max<uint64_t>(lives.length(), 1) - 1}};
+}
 } // namespace
 
-MemoryUse measureMemory(const plan::Plan &plan, const plan::Program &program,
-                        const Listing &listing) {
+MemoryUse measureMemory(const plan::Program &program, const Listing &listing) {
   MemoryUse use;
   use.arenaBytes = program.arena_bytes();
   use.libraryBytes = program.workspace_bytes_per_thread();
   const auto &buffers = orEmpty(program.buffers());
-  uint64_t length = std::max<uint64_t>(listing.size(), 1);
-  Timeline all(length);
+  plan::Lives lives = runtime::livesOf(program, listing.table());
+  Timeline all(std::max<uint64_t>(lives.length(), 1));
   std::vector<Timeline> kinds(numBufferKinds, all);
-  for (const plan::Buffer *buffer : buffers) {
-    Life life = lifeOf(listing, plan, *buffer);
-    all.add(life, buffer->size_bytes());
-    kinds[static_cast<size_t>(buffer->kind())].add(life, buffer->size_bytes());
-    if (buffer->persistent())
-      use.persistentBytes += buffer->size_bytes();
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    const plan::Buffer &buffer = *buffers.Get(i);
+    for (plan::Span span : spansOf(program, lives, i)) {
+      all.add(span, buffer.size_bytes());
+      kinds[static_cast<size_t>(buffer.kind())].add(span, buffer.size_bytes());
+    }
+    if (buffer.persistent())
+      use.persistentBytes += buffer.size_bytes();
   }
   for (size_t kind = 0; kind < numBufferKinds; ++kind)
     use.mostOfKind[kind] = kinds[kind].fullest().second;
-  std::tie(use.fullestAt, use.fullestBytes) = all.fullest();
+  uint64_t fullest = 0;
+  std::tie(fullest, use.fullestBytes) = all.fullest();
+  if (lives.length() > 0)
+    use.fullestAt = listing.numberOf(lives.placeAt(fullest));
   for (uint32_t i = 0; i < buffers.size(); ++i) {
-    Life life = lifeOf(listing, plan, *buffers.Get(i));
-    if (!buffers.Get(i)->persistent() && life.first <= use.fullestAt &&
-        use.fullestAt <= life.last)
+    std::vector<plan::Span> spans = spansOf(program, lives, i);
+    if (!buffers.Get(i)->persistent() &&
+        std::any_of(spans.begin(), spans.end(), [&](plan::Span span) {
+          return span.begin <= fullest && fullest <= span.end;
+        }))
       use.liveAtFullest.push_back(i);
   }
   std::sort(use.liveAtFullest.begin(), use.liveAtFullest.end(),

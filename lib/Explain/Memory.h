@@ -9,15 +9,6 @@ namespace meshwork::explain {
 inline constexpr size_t numBufferKinds =
     static_cast<size_t>(plan::BufferKind::MAX) + 1;
 
-/// The instructions from which to which a buffer's bytes are its own,
-/// inclusive. Lists repeat: what crosses into the microbatches lives through
-/// all of them.
-struct Life {
-  uint64_t first, last;
-};
-Life lifeOf(const Listing &listing, const plan::Plan &plan,
-            const plan::Buffer &buffer);
-
 struct MemoryUse {
   /// The largest sum of buffers of a kind that live at once; kinds reach theirs
   /// at different times, so these may add up to more than the peak.
@@ -33,7 +24,6 @@ struct MemoryUse {
   /// What is live then and not persistent; indices of buffers, largest first.
   std::vector<uint32_t> liveAtFullest;
 };
-MemoryUse measureMemory(const plan::Plan &plan, const plan::Program &program,
-                        const Listing &listing);
+MemoryUse measureMemory(const plan::Program &program, const Listing &listing);
 
 } // namespace meshwork::explain

@@ -10,29 +10,6 @@ namespace meshwork::explain {
 namespace {
 using runtime::orEmpty;
 
-bool worksOnGradients(const plan::Program &program,
-                      const plan::Collective &op) {
-  return std::any_of(
-      op.parts()->begin(), op.parts()->end(), [&](const plan::Transfer *part) {
-        uint32_t buffer = program.views()->Get(part->src())->buffer();
-        return program.buffers()->Get(buffer)->kind() ==
-               plan::BufferKind::gradients;
-      });
-}
-
-/// Whether gradients are reduced once a step: in the update, or under the
-/// backward pass of the last microbatch.
-bool reducesGradients(const plan::Program &program) {
-  for (const auto *list : {program.microbatch(), program.update()})
-    for (const plan::Instruction *instruction : orEmpty(list)) {
-      const plan::Collective *op = instruction->op_as_Collective();
-      if (op && (list == program.update() || op->last_microbatch()) &&
-          worksOnGradients(program, *op))
-        return true;
-    }
-  return false;
-}
-
 /// "lhs f32[1,4,8], rhs f32[1,8,2] -> dst f32[1,4,2]": each view by its role.
 std::string operandsText(const std::vector<runtime::ViewInfo> &views,
                          const plan::Instruction &instruction) {
@@ -54,26 +31,37 @@ std::string operandsText(const std::vector<runtime::ViewInfo> &views,
 }
 } // namespace
 
+namespace {
+/// The actions of the first program's stage: `step` and `update` are of none.
+/// All programs run the same actions.
+std::vector<plan::Action> ofStage(const plan::Program &program,
+                                  const std::vector<plan::ListShape> &lists) {
+  std::vector<plan::Action> found;
+  for (const plan::Action &action : plan::actionsOf(program))
+    if (plan::isOfMicrobatch(lists[action.list()].kind))
+      found.push_back(action);
+  return found;
+}
+} // namespace
+
 std::vector<std::vector<std::string>> actions(const plan::Plan &plan) {
+  const plan::Program &program = *plan.programs()->Get(0);
+  std::vector<plan::ListShape> lists = plan::listsOf(program);
   std::vector<std::string> stage;
-  for (uint32_t i = 0; i < plan.microbatches(); ++i) {
-    stage.push_back(absl::StrCat("0F", i));
-    stage.push_back(absl::StrCat("0B", i));
-  }
-  if (reducesGradients(*plan.programs()->Get(0)))
-    stage.push_back("0REDUCE");
+  for (const plan::Action &action : ofStage(program, lists))
+    stage.push_back(plan::textOf(lists[action.list()], action.microbatch()));
   return {stage};
 }
 
 std::string actionsText(const plan::Plan &plan) {
-  uint32_t count = plan.microbatches();
-  std::string text = "0F0,0B0";
-  if (count > 1)
-    absl::StrAppend(&text, count > 2 ? ",..." : "", ",0F", count - 1, ",0B",
-                    count - 1);
-  if (reducesGradients(*plan.programs()->Get(0)))
-    text += ",0REDUCE";
-  return text;
+  constexpr size_t shown = 2; // at either end
+  std::vector<std::string> all = actions(plan)[0];
+  if (all.size() > 2 * shown)
+    all.erase(all.begin() + shown, all.end() - shown);
+  else
+    return absl::StrJoin(all, ",");
+  all.insert(all.begin() + shown, "...");
+  return absl::StrJoin(all, ",");
 }
 
 std::string instructionsText(const plan::Plan &plan,

@@ -8,8 +8,8 @@ namespace meshwork::explain {
 /// Part of a step in which a stage waits for another one. A plan has one stage.
 inline constexpr double bubbleFraction = 0;
 
-/// The actions of each stage in order: "0F0", "0B0" for each microbatch, then
-/// "0REDUCE" when gradients are summed over ranks. One string each.
+/// The actions of each stage in order, as the plan's table has them: "0F0",
+/// "0B0" for each microbatch. One string each.
 std::vector<std::vector<std::string>> actions(const plan::Plan &plan);
 /// The same as a line; the middle of a long one is left out.
 std::string actionsText(const plan::Plan &plan);

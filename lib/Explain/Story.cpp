@@ -10,15 +10,14 @@ namespace meshwork::explain {
 using runtime::orEmpty;
 using runtime::ViewInfo;
 
-namespace {
-std::string lifeText(const Listing &listing, const plan::Plan &plan,
-                     const plan::Buffer &buffer) {
-  if (buffer.persistent())
+std::string Story::lifeOf(uint32_t buffer) const {
+  if (program.buffers()->Get(buffer)->persistent() || lives.isAlways(buffer))
     return "always";
-  Life life = lifeOf(listing, plan, buffer);
-  return absl::StrCat(life.first, " to ", life.last);
+  if (!lives.isTouched(buffer))
+    return "never";
+  return absl::StrCat(listing.numberOf(lives.firstTouch(buffer)), " to ",
+                      listing.numberOf(lives.lastTouch(buffer)));
 }
-} // namespace
 
 std::string Story::tell() const {
   return absl::StrCat(head, places(), "\nHow it is split\n", split(), moves(),
@@ -43,7 +42,7 @@ std::string Story::places() const {
                bytesText(part.end - part.begin),
                plan::EnumNameBufferKind(buffer.kind()),
                absl::StrCat(at, " to ", buffer.offset() + part.end),
-               lifeText(listing, plan, buffer)});
+               lifeOf(part.buffer)});
   }
   return absl::StrCat("\nWhere it lies on each rank\n", table.render());
 }

@@ -21,7 +21,7 @@ class Story {
 public:
   Story(const plan::Plan &plan, const plan::Program &program,
         std::vector<runtime::ViewInfo> views)
-      : plan(plan), program(program), listing(plan, program),
+      : plan(plan), program(program), listing(program),
         views(std::move(views)) {}
 
   void addParameter(const plan::Parameter &parameter);
@@ -33,6 +33,8 @@ private:
   void addPart(const char *role, const plan::Sharded *sharded);
   std::string splitOf(const plan::Sharded *sharded) const;
   const Part *partOf(uint32_t view) const;
+  /// The first and the last instruction that touches it.
+  std::string lifeOf(uint32_t buffer) const;
   std::string places() const;
   std::string split() const;
   std::string moves() const;
@@ -43,6 +45,7 @@ private:
   const plan::Plan &plan;
   const plan::Program &program;
   Listing listing;
+  plan::Lives lives{runtime::livesOf(program, listing.table())};
   std::vector<runtime::ViewInfo> views;
   std::string head;
   std::vector<Part> parts;

@@ -110,8 +110,7 @@ std::string where(const Listing &listing, uint64_t index) {
 /// The first instruction that writes `buffer`.
 std::string writerOf(const plan::Program &program, const Listing &listing,
                      uint32_t buffer) {
-  for (uint64_t i = program.buffers()->Get(buffer)->first_use();
-       i < listing.size(); ++i) {
+  for (uint64_t i = 0; i < listing.size(); ++i) {
     bool found = false;
     plan::forEachOperand(listing[i], [&](const plan::Operand &operand) {
       found |= operand.written &&
@@ -148,7 +147,7 @@ std::string liveText(const plan::Program &program, const Listing &listing,
 
 std::string memoryText(const plan::Plan &plan, const plan::Program &program,
                        const Listing &listing) {
-  MemoryUse use = measureMemory(plan, program, listing);
+  MemoryUse use = measureMemory(program, listing);
   uint64_t peak = saturatingAdd(use.arenaBytes, use.libraryBytes);
   Table table({"kind", ">most at once", ">of peak", "what"});
   for (size_t kind = 0; kind < numBufferKinds; ++kind)
@@ -218,14 +217,14 @@ std::string peakMemory(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs())
     if (program->arena_bytes() > most->arena_bytes())
       most = program;
-  return memoryText(plan, *most, Listing(plan, *most));
+  return memoryText(plan, *most, Listing(*most));
 }
 
 std::string text(const plan::Plan &plan, const TextOptions &options) {
   std::string text = header(plan);
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);
-    Listing listing(plan, program);
+    Listing listing(program);
     if (plan.programs()->size() > 1)
       absl::StrAppend(&text, "\n== Program ", i, ", ", ranksText(plan, i),
                       "\n");

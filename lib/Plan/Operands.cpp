@@ -19,10 +19,11 @@ struct Visitor {
   void updates(uint32_t view, const char *role) {
     visit({view, role, true, true});
   }
-  /// With `after_first_microbatch` the first microbatch overwrites, so what was
-  /// there before does not matter.
+  /// With `after_first` the step's first action overwrites, so what was there
+  /// before does not matter.
   void adds(uint32_t view, const char *role, Accumulate mode) {
-    visit({view, role, mode == Accumulate::yes, true});
+    visit({view, role, mode == Accumulate::yes, true,
+           mode == Accumulate::after_first});
   }
   void readsIfThere(uint32_t view, const char *role) {
     if (view != noView)

@@ -11,6 +11,7 @@ struct Operand {
   const char *role; // "lhs", "dropout.random": the field's name in Plan.fbs
   bool read;        // the bytes from before matter
   bool written;
+  bool addsUp = false; // Accumulate::after_first
 };
 
 /// Calls `visit` once per view field that is present. The instruction must

@@ -99,7 +99,6 @@ private:
         return program.emitOpError("has no arena; run -memory-plan-arena");
       plan.programs.push_back(ProgramTables(program, kernels, axes).build());
     }
-    plan.program_of_rank.push_back(0);
     return success();
   }
 

@@ -4,7 +4,6 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/Frame.h"
-#include "passes/memory/Liveness.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -30,24 +29,23 @@ std::unique_ptr<plan::ProgramT> ProgramTables::build() {
   table->arena_bytes = *program.getArenaBytes();
   addBuffers();
   for (Operation &op : program.getBody().front())
-    if (auto phase = dyn_cast<schedule::PhaseOp>(op))
-      addPhase(phase);
+    if (auto list = dyn_cast<schedule::ListOp>(op))
+      addList(list);
     else
       addDeclaration(&op);
+  table->actions = schedule::orderOf(program).actions;
+  findLoss();
   return std::move(table);
 }
 
 void ProgramTables::addBuffers() {
-  for (auto &[op, life] : memory::livesOf(program)) {
-    schedule::BufferOp buffer = op;
+  for (auto buffer : program.getBody().getOps<schedule::BufferOp>()) {
     auto entry = std::make_unique<plan::BufferT>();
     entry->name = buffer.getName();
     entry->kind = static_cast<plan::BufferKind>(buffer.getKind());
     entry->offset = *buffer.getOffset();
     entry->size_bytes = buffer.getSizeBytes();
     entry->persistent = buffer.getPersistent();
-    entry->first_use = life.first;
-    entry->last_use = life.last;
     buffers[buffer.getResult()] = table->buffers.size();
     table->buffers.push_back(std::move(entry));
   }
@@ -290,7 +288,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
         }
         entry.sources.assign(op.getSources().begin(), op.getSources().end());
         entry.channel = static_cast<uint32_t>(op.getChannel());
-        entry.last_microbatch = op.getLastMicrobatch();
+        entry.last_only = op.getLastOnly();
         entry.pass = static_cast<plan::Pass>(op.getPass());
         entry.cause = causeTable(op.getCause());
         result.Set(std::move(entry));
@@ -317,23 +315,31 @@ std::unique_ptr<plan::InstructionT> ProgramTables::instruction(Operation *op) {
   return entry;
 }
 
-void ProgramTables::addPhase(schedule::PhaseOp phase) {
-  auto *instructions =
-      llvm::StringSwitch<std::vector<std::unique_ptr<plan::InstructionT>> *>(
-          phase.getName())
-          .Case("once", &table->once)
-          .Case("step", &table->step)
-          .Case("microbatch", &table->microbatch)
-          .Default(&table->update);
-  for (Operation &op : phase.getBody().front()) {
-    if (!schedule::isInstruction(&op))
-      continue;
-    instructions->push_back(instruction(&op));
-    // The loss is reduced first, in a collective of its own.
-    auto collective = dyn_cast<schedule::CollectiveOp>(op);
-    if (collective && phase.getName() == "update" && collective.getMakesLoss())
-      table->loss_ready = instructions->size();
-  }
+void ProgramTables::addList(schedule::ListOp list) {
+  auto entry = std::make_unique<plan::ListT>();
+  entry->kind = static_cast<plan::ListKind>(list.getKind());
+  entry->stage = static_cast<uint32_t>(list.getStage());
+  for (Operation &op : list.getBody().front())
+    if (schedule::isInstruction(&op))
+      entry->instructions.push_back(instruction(&op));
+  table->lists.push_back(std::move(entry));
+}
+
+/// The loss is reduced first in the update, in a collective of its own.
+void ProgramTables::findLoss() {
+  if (table->actions.empty())
+    return;
+  uint32_t known = 0, next = 0;
+  if (schedule::ListOp update =
+          schedule::listOf(program, schedule::ListKind::update))
+    for (Operation &op : update.getBody().front()) {
+      next += schedule::isInstruction(&op);
+      auto collective = dyn_cast<schedule::CollectiveOp>(op);
+      if (collective && collective.getMakesLoss())
+        known = next;
+    }
+  table->loss_known = std::make_unique<plan::Moment>(
+      static_cast<uint32_t>(table->actions.size() - 1), known);
 }
 
 } // namespace meshwork::target

@@ -23,7 +23,8 @@ private:
                                           mlir::Attribute sharding);
   std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);
   plan::OperationUnion operation(mlir::Operation *op);
-  void addPhase(schedule::PhaseOp phase);
+  void addList(schedule::ListOp list);
+  void findLoss();
   void addDeclaration(mlir::Operation *op);
   template <typename Op> std::unique_ptr<plan::DropoutT> dropout(Op op);
 

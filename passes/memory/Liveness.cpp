@@ -4,48 +4,38 @@
 using namespace mlir;
 
 namespace meshwork::memory {
+namespace {
 
-/// The microbatch repeats: what it reads from before must last to its end, and
-/// what is read after it may be a sum, which must last from its start.
-static Life whileRepeated(Life life, int64_t begin, int64_t end) {
-  if (life.first < begin && life.last >= begin)
-    life.last = std::max(life.last, end - 1);
-  else if (life.first >= begin && life.first < end && life.last >= end)
-    life.first = begin;
-  return life;
+plan::ActionTable tableOf(schedule::ProgramOp program) {
+  schedule::Order order = schedule::orderOf(program);
+  return {std::move(order.lists), std::move(order.actions)};
 }
 
-llvm::MapVector<schedule::BufferOp, Life> livesOf(schedule::ProgramOp program) {
-  llvm::MapVector<schedule::BufferOp, Life> lives;
-  constexpr int64_t untouched = -1;
-  for (auto buffer : program.getBody().getOps<schedule::BufferOp>())
-    lives[buffer] = {untouched, untouched};
-  int64_t now = 0;
-  int64_t begin = 0, end = 0; // of the microbatch
-  for (schedule::PhaseOp phase : schedule::phasesOf(program)) {
-    bool isMicrobatch = phase.getName() == "microbatch";
-    if (isMicrobatch)
-      begin = now;
-    for (Operation &op : phase.getBody().front()) {
+std::vector<schedule::BufferOp> buffersOf(schedule::ProgramOp program) {
+  auto ops = program.getBody().getOps<schedule::BufferOp>();
+  return {ops.begin(), ops.end()};
+}
+} // namespace
+
+Liveness::Liveness(schedule::ProgramOp program)
+    : buffers(buffersOf(program)), table(tableOf(program)),
+      lives(table, static_cast<uint32_t>(buffers.size())) {
+  llvm::DenseMap<schedule::BufferOp, uint32_t> numbers;
+  for (auto [i, buffer] : llvm::enumerate(buffers))
+    numbers[buffer] = static_cast<uint32_t>(i);
+  for (auto [l, list] : llvm::enumerate(schedule::listsOf(program))) {
+    uint32_t now = 0;
+    for (Operation &op : list.getBody().front()) {
       if (!schedule::isInstruction(&op))
         continue;
-      for (Value operand : op.getOperands()) {
-        Life &life = lives[schedule::bufferOf(operand)];
-        if (life.first == untouched)
-          life.first = now;
-        life.last = now;
-      }
+      Value sum = schedule::addsUpIn(&op);
+      for (Value operand : op.getOperands())
+        lives.touch({numbers.at(schedule::bufferOf(operand)),
+                     static_cast<uint32_t>(l), now, operand == sum});
       ++now;
     }
-    if (isMicrobatch)
-      end = now;
   }
-  for (auto &[buffer, life] : lives)
-    if (life.first == untouched)
-      life = {0, 0};
-    else
-      life = whileRepeated(life, begin, end);
-  return lives;
+  lives.finish();
 }
 
 } // namespace meshwork::memory

@@ -1,19 +1,19 @@
-// When buffers are alive, counted in instructions of the whole program.
+// When the buffers of a program are alive: what touches them, for lib/Plan.
 #pragma once
 
 #include "dialects/schedule/Schedule.h"
-#include "llvm/ADT/MapVector.h"
+#include "lib/Plan/Lives.h"
 
 namespace meshwork::memory {
 
-/// First and last instruction that touches a buffer, both included.
-struct Life {
-  int64_t first, last;
-};
+/// Buffers are numbered as their ops stand.
+struct Liveness {
+  /// The program has a table of actions.
+  explicit Liveness(schedule::ProgramOp program);
 
-/// Lives of all buffers, in the order of their ops. A buffer that nothing
-/// touches lives at instruction 0. Phases count on: once, step, microbatch,
-/// update.
-llvm::MapVector<schedule::BufferOp, Life> livesOf(schedule::ProgramOp program);
+  ::std::vector<schedule::BufferOp> buffers;
+  plan::ActionTable table;
+  plan::Lives lives;
+};
 
 } // namespace meshwork::memory

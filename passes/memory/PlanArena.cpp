@@ -18,15 +18,15 @@ int64_t aligned(int64_t size) {
 
 struct Placed {
   int64_t begin, end;
-  Life life;
+  uint32_t buffer;
 };
 
-/// The lowest offset at which `size` bytes are free throughout `life`.
+/// The lowest offset at which `size` bytes are free whenever `buffer` is alive.
 int64_t lowestGap(ArrayRef<Placed> placed, int64_t base, int64_t size,
-                  Life life) {
+                  uint32_t buffer, const plan::Lives &lives) {
   int64_t at = base;
   for (const Placed &other : placed) { // Sorted by begin.
-    if (other.life.last < life.first || life.last < other.life.first)
+    if (other.end <= at || !lives.meet(other.buffer, buffer))
       continue;
     if (other.begin >= at + size)
       break;
@@ -36,44 +36,53 @@ int64_t lowestGap(ArrayRef<Placed> placed, int64_t base, int64_t size,
 }
 
 struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
-  void plan(schedule::ProgramOp program) {
-    auto lives = livesOf(program);
-    OpBuilder builder(&getContext());
+  LogicalResult plan(schedule::ProgramOp program) {
+    if (program.getBody().getOps<schedule::ActionsOp>().empty())
+      return program.emitOpError("has no schedule.actions, which say when "
+                                 "lists run; -schedule-lower adds them");
+    Liveness liveness(program);
     int64_t base = 0;
-    SmallVector<std::pair<BufferOp, Life>> persistent, temporary;
-    for (auto &[buffer, life] : lives)
-      (buffer.getPersistent() ? persistent : temporary)
-          .emplace_back(buffer, life);
     for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind();
          ++kind)
-      for (auto &[buffer, life] : persistent)
-        if (static_cast<uint32_t>(buffer.getKind()) == kind) {
+      for (BufferOp buffer : liveness.buffers)
+        if (buffer.getPersistent() &&
+            static_cast<uint32_t>(buffer.getKind()) == kind) {
           buffer.setOffset(base);
           base += aligned(buffer.getSizeBytes());
         }
-    SmallVector<std::tuple<int64_t, size_t>>
+    SmallVector<std::tuple<int64_t, uint32_t>>
         order; // largest first, then as they come
-    for (auto [i, entry] : llvm::enumerate(temporary))
-      order.emplace_back(-entry.first.getSizeBytes(), i);
+    for (auto [i, buffer] : llvm::enumerate(liveness.buffers)) {
+      BufferOp op = buffer;
+      if (op.getPersistent())
+        continue;
+      if (uint32_t copies = liveness.lives.copiesOf(i); copies > 1)
+        return op.emitOpError("needs ")
+               << copies << " copies, one for each microbatch that is under "
+               << "way at once, expected actions that need one";
+      order.emplace_back(-op.getSizeBytes(), i);
+    }
     llvm::sort(order);
     SmallVector<Placed> placed;
     int64_t end = base;
     for (auto [negativeSize, index] : order) {
-      auto &[buffer, life] = temporary[index];
+      BufferOp buffer = liveness.buffers[index];
       int64_t size = aligned(buffer.getSizeBytes());
-      int64_t at = lowestGap(placed, base, size, life);
+      int64_t at = lowestGap(placed, base, size, index, liveness.lives);
       buffer.setOffset(at);
       auto where = llvm::upper_bound(
           placed, at, [](int64_t a, const Placed &p) { return a < p.begin; });
-      placed.insert(where, {at, at + size, life});
+      placed.insert(where, {at, at + size, index});
       end = std::max(end, at + size);
     }
     program.setArenaBytes(end);
+    return success();
   }
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<schedule::ProgramOp>())
-      plan(program);
+      if (failed(plan(program)))
+        return signalPassFailure();
   }
 };
 } // namespace

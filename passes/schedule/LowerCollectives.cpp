@@ -190,7 +190,7 @@ void Lowering::flush() {
       cause, builder.getDenseI64ArrayAttr(bucket.dims),
       builder.getDenseI64ArrayAttr(bucket.toDims),
       builder.getDenseI64ArrayAttr(bucket.sources),
-      /*channel=*/i64(0), /*last_microbatch=*/UnitAttr(),
+      /*channel=*/i64(0), /*last_only=*/UnitAttr(),
       makesLoss ? builder.getUnitAttr() : UnitAttr(), bucket.inputs,
       bucket.outputs);
   int64_t layer =

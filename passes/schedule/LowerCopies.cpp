@@ -30,7 +30,7 @@ Place Lowering::writable(Destination &destination, const Layout &layout,
                          Location loc) {
   if (layout.of(destination.place))
     return destination.place;
-  if (destination.accumulate == Accumulate::after_first_microbatch) {
+  if (destination.accumulate == Accumulate::after_first) {
     zeroAtStepStart(destination.place,
                     "zero gradient " + destination.key.second);
     zeroed.insert(destination.key);

@@ -89,7 +89,7 @@ FailureOr<Lowering::Destination> Lowering::destinationOf(Value value) {
   Place place = placement.state(key, tensorType(value));
   if (zeroed.contains(key) || !written.insert(key).second)
     return Destination{place, Accumulate::yes};
-  return Destination{place, Accumulate::after_first_microbatch, key};
+  return Destination{place, Accumulate::after_first, key};
 }
 
 /// `result` lies where `operand` lay, which nothing else needs.

@@ -1,4 +1,4 @@
-// From the step on tensors to one program on buffers: phases, order, state.
+// From the step on tensors to one program on buffers: lists, order, state.
 #include "passes/schedule/LowerToSchedule.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
@@ -23,11 +23,13 @@ Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes,
       layers[op.getName()] = *layer;
   });
   builder.setInsertionPointToEnd(&program.getBody().front());
-  for (auto [phase, name] :
-       {std::pair(&once, "once"), std::pair(&step, "step"),
-        std::pair(&microbatch, "microbatch"), std::pair(&update, "update")}) {
-    *phase = PhaseOp::create(builder, program.getLoc(), name);
-    phase->getBody().emplaceBlock();
+  for (auto [list, kind] :
+       {std::pair(&once, ListKind::once), std::pair(&step, ListKind::step),
+        std::pair(&forward, ListKind::forward),
+        std::pair(&backward, ListKind::backward),
+        std::pair(&update, ListKind::update)}) {
+    *list = ListOp::create(builder, program.getLoc(), kind, 0);
+    list->getBody().emplaceBlock();
   }
 }
 
@@ -93,6 +95,19 @@ void Lowering::zeroAtStepStart(const Place &place, const Twine &what) {
                  i64(bytes), atStep.getF32FloatAttr(0), view);
 }
 
+/// Where the list `backward` begins: at the head, which makes the loss and its
+/// gradient together; without one at the first gradient.
+static Operation *firstOfBackward(func::FuncOp function) {
+  Operation *gradient = nullptr;
+  for (Operation &op : function.getBody().front()) {
+    if (isHead(&op))
+      return &op;
+    if (!gradient && isBackward(&op) && !isView(&op))
+      gradient = &op;
+  }
+  return gradient;
+}
+
 LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   constexpr StringRef names[] = {"tokens", "targets", "documents"};
   for (auto [argument, name] : llvm::zip(function.getArguments(), names))
@@ -119,10 +134,16 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
                           key.second);
   });
   groupCollectives(function);
-  builder.setInsertionPointToEnd(&microbatch.getBody().front());
-  for (Operation &op : function.getBody().front())
+  builder.setInsertionPointToEnd(&forward.getBody().front());
+  Operation *first = firstOfBackward(function);
+  for (Operation &op : function.getBody().front()) {
+    if (&op == first) {
+      flush();
+      builder.setInsertionPointToEnd(&backward.getBody().front());
+    }
     if (failed(lower(&op)))
       return failure();
+  }
   flush();
   return success();
 }
@@ -258,6 +279,7 @@ struct LowerToSchedulePass
         (float8Unit > 0 && failed(checkFloat8(program, float8Unit))))
       return signalPassFailure();
     lowering.describeState(microbatch);
+    createActions(builder, program, microbatches);
     microbatch.erase();
     update.erase();
   }

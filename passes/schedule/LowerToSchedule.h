@@ -11,7 +11,7 @@ namespace meshwork::schedule {
 /// that they travel in one bucket.
 void groupCollectives(::mlir::func::FuncOp function);
 
-/// Appends instructions to the phases of a program.
+/// Appends instructions to the lists of a program.
 class Lowering {
 public:
   Lowering(::mlir::ModuleOp module, ProgramOp program, int64_t bucketBytes,
@@ -113,10 +113,10 @@ private:
   ::mlir::ModuleOp module;
   ProgramOp program;
   int64_t bucketBytes;
-  ::mlir::OpBuilder builder; // at the end of the current phase
+  ::mlir::OpBuilder builder; // at the end of the current list
   Placement placement;
   Kernels kernels;
-  PhaseOp once, step, microbatch, update;
+  ListOp once, step, forward, backward, update;
   ::llvm::DenseSet<StateKey>
       written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed; // and those that a step starts at zero

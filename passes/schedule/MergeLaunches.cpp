@@ -232,7 +232,7 @@ struct MergeLaunchesPass : impl::MergeLaunchesPassBase<MergeLaunchesPass> {
     if (!checkOptions())
       return signalPassFailure();
     Functions functions(getOperation());
-    getOperation().walk([&](PhaseOp phase) { merge(phase, functions); });
+    getOperation().walk([&](ListOp list) { merge(list, functions); });
   }
 
 private:
@@ -248,9 +248,9 @@ private:
     return true;
   }
 
-  void merge(PhaseOp phase, Functions &functions) {
+  void merge(ListOp list, Functions &functions) {
     std::vector<SmallVector<Operation *>> runs(1);
-    for (Operation &op : phase.getBody().front())
+    for (Operation &op : list.getBody().front())
       if (isa<LaunchOp, FillOp>(op))
         runs.back().push_back(&op);
       else if (isInstruction(&op) && !runs.back().empty())

@@ -45,12 +45,12 @@ struct Settings {
   }
 };
 
-SmallVector<Operation *> instructionsOf(PhaseOp phase) {
-  SmallVector<Operation *> list;
-  for (Operation &op : phase.getBody().front())
+SmallVector<Operation *> instructionsOf(ListOp list) {
+  SmallVector<Operation *> all;
+  for (Operation &op : list.getBody().front())
     if (isInstruction(&op))
-      list.push_back(&op);
-  return list;
+      all.push_back(&op);
+  return all;
 }
 
 int64_t bytesOf(ValueRange views) {
@@ -81,13 +81,13 @@ private:
       numbers; // looked up only, so addresses order nothing
 };
 
-/// One phase. Places are indices in the old order: an instruction at place k
+/// One list. Places are indices in the old order: an instruction at place k
 /// runs in front of what does not move and was number k.
 class ListOverlap {
 public:
-  ListOverlap(PhaseOp phase, const Settings &settings, Channels &channels)
-      : block(phase.getBody().front()), settings(settings), channels(channels),
-        list(instructionsOf(phase)), count(list.size()) {
+  ListOverlap(ListOp of, const Settings &settings, Channels &channels)
+      : block(of.getBody().front()), settings(settings), channels(channels),
+        list(instructionsOf(of)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
       uses.add(op, i);
     place.resize(count);
@@ -229,9 +229,9 @@ private:
   std::map<int64_t, double> freeAt; // by channel
 };
 
-/// Sums of gradients that @update begins with run in the last microbatch, under
-/// the rest of its backward pass.
-void moveGradientSums(PhaseOp microbatch, PhaseOp update,
+/// Sums of gradients that `update` begins with run in the step's last backward
+/// pass, under the rest of it.
+void moveGradientSums(ListOp backward, ListOp update,
                       const Settings &settings) {
   UseIndex stay;
   int64_t count = 0;
@@ -249,9 +249,9 @@ void moveGradientSums(PhaseOp microbatch, PhaseOp update,
       stay.add(op, count++);
       continue;
     }
-    collective.setLastMicrobatch(true);
+    collective.setLastOnly(true);
     collective.setPass(PassKind::backward);
-    moveInstruction(op, &microbatch.getBody().front(), nullptr);
+    moveInstruction(op, &backward.getBody().front(), nullptr);
   }
 }
 
@@ -269,16 +269,15 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
       settings.axes[name.getValue()] = size;
     for (auto program : getOperation().getOps<ProgramOp>()) {
-      PhaseOp microbatch, update;
-      for (PhaseOp phase : phasesOf(program))
-        if (phase.getName() == "microbatch")
-          microbatch = phase;
-        else if (phase.getName() == "update")
-          update = phase;
-      moveGradientSums(microbatch, update, settings);
+      ListOp backward = listOf(program, ListKind::backward),
+             update = listOf(program, ListKind::update);
+      if (backward && update)
+        moveGradientSums(backward, update, settings);
       Channels channels;
-      for (PhaseOp phase : {microbatch, update})
-        ListOverlap(phase, settings, channels).run();
+      for (ListOp list : listsOf(program))
+        if (list.getKind() != ListKind::once &&
+            list.getKind() != ListKind::step)
+          ListOverlap(list, settings, channels).run();
     }
   }
 

@@ -1,5 +1,5 @@
 // Waits for what runs beside the compute: in front of the first instruction
-// that touches the same bytes, and at the end of a phase.
+// that touches the same bytes, and at the end of a list.
 #include "mlir/IR/Builders.h"
 #include "passes/schedule/Overlap.h"
 #include <map>

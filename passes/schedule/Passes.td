@@ -14,6 +14,8 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     `row-bytes` what products read or write outside of state has rows that begin
     at multiples of it, unless they do at multiples of 16 anyway: a GPU's
     libraries have fast kernels for such alone, and a vocabulary may be odd.
+    What @microbatch does up to the head is the list `forward`, the rest
+    `backward`; the table of actions runs both for each of `microbatches`.
     ```mlir
     // row-bytes=128: 7 logits of 2 bytes in each row take 64 elements.
     schedule.view %b at 0 : memref<4x7xbf16, strided<[64, 1]>>
@@ -21,6 +23,7 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
     Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::mlir::func::FuncDialect"];
@@ -32,7 +35,7 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
     Before: each collective runs where it stands. After: those that gain time
     stand where they can start and have a channel, and a `schedule.wait` stands
     in front of the first instruction that touches the same bytes. Sums of
-    gradients that `update` began with run in `microbatch`, in the last one of a
+    gradients that `update` began with run in `backward`, in its last action of a
     step. Other instructions keep their order.
   }];
   let options = [

@@ -56,9 +56,9 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
   int64_t bytes = bytesOf(element);
   for (int64_t size : stored)
     bytes *= size;
-  if (!firstPhase) // Buffers are many, and looking past them each time is slow.
-    firstPhase = *program.getBody().getOps<PhaseOp>().begin();
-  builder.setInsertionPoint(firstPhase);
+  if (!firstList) // Buffers are many, and looking past them each time is slow.
+    firstList = *program.getBody().getOps<ListOp>().begin();
+  builder.setInsertionPoint(firstList);
   auto op = BufferOp::create(builder, loc,
                              MemRefType::get({bytes}, builder.getI8Type()),
                              name, kind, isPersistent, IntegerAttr());

@@ -26,7 +26,7 @@ struct Place {
 /// State of a parameter, by kind and name; the loss and the norm have no name.
 using StateKey = std::pair<transformer::StateKind, ::llvm::StringRef>;
 
-/// Creates buffers before the phases of `program` and finds the place of each
+/// Creates buffers before the lists of `program` and finds the place of each
 /// value.
 class Placement {
 public:
@@ -86,10 +86,10 @@ private:
                                     transformer::AssignOp assign);
 
   ProgramOp program;
-  ::mlir::OpBuilder builder; // before the first phase
+  ::mlir::OpBuilder builder; // before the first list
   ::mlir::Location loc;
   int64_t rowBytes;
-  ::mlir::Operation *firstPhase = nullptr;
+  ::mlir::Operation *firstList = nullptr;
   ::mlir::Type gradient;
   bool mixed; // weights apart from the master weights
   ::llvm::DenseMap<::mlir::Value, Place> places;

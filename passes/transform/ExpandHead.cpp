@@ -191,6 +191,8 @@ private:
     Value logits = ContractOp::create(
         b, logitsType, equation(tokens + "z,vz->" + tokens + "v"), hidden,
         op.getWeight());
+    // Where the backward pass begins, which has the loss with its gradient.
+    setHead(logits.getDefiningOp());
 
     auto [loss, dlogits] = crossEntropy(logits, targets, valid, vocabDim);
     Value gradient = ContractOp::create(

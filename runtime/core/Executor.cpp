@@ -1,4 +1,6 @@
 #include "runtime/core/Executor.h"
+#include "absl/strings/str_cat.h"
+#include "lib/Plan/Programs.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
 #include <algorithm>
@@ -39,34 +41,23 @@ absl::StatusOr<std::unique_ptr<Readout>> Executor::makeReadout() {
   return std::make_unique<ReadAtOnce>(*this);
 }
 
-const char *nameOf(Phase phase) {
-  const char *names[] = {"once", "step", "microbatch", "update"};
-  return names[static_cast<size_t>(phase)];
-}
-
-const Instructions &listOf(const plan::Program &program, Phase phase) {
-  switch (phase) {
-  case Phase::once:
-    return orEmpty(program.once());
-  case Phase::step:
-    return orEmpty(program.step());
-  case Phase::microbatch:
-    return orEmpty(program.microbatch());
-  case Phase::update:
-    break;
-  }
-  return orEmpty(program.update());
-}
-
 absl::StatusOr<RankProgram>
 RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
-  const auto &programs = *plan.program_of_rank();
   const plan::Program &program =
-      *plan.programs()->Get(programs.Get(programs.size() == 1 ? 0 : rank));
+      *plan.programs()->Get(plan::programOf(plan, rank));
   absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(plan, program);
   if (!views.ok())
     return views.status();
-  RankProgram made{plan, program, rank, std::move(*views), {}, {}};
+  plan::ActionTable table = tableOf(program);
+  std::vector<std::vector<uint32_t>> setting = settingActions(program, table);
+  RankProgram made{plan,
+                   program,
+                   rank,
+                   std::move(*views),
+                   {},
+                   {},
+                   std::move(table),
+                   std::move(setting)};
   for (const ViewInfo &view : made.views) {
     uint64_t shift = 0;
     if (view.shifts)
@@ -79,6 +70,10 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                           view.offset + shift);
   }
   return made;
+}
+
+std::string RankProgram::nameOf(uint32_t list, uint32_t index) const {
+  return absl::StrCat(plan::nameOf(table.lists()[list]), "[", index, "]");
 }
 
 Strided RankProgram::strided(uint32_t view, std::byte *first) const {

@@ -6,18 +6,10 @@
 #include "runtime/comm/Mesh.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/core/Cpus.h"
-#include "runtime/core/Views.h"
+#include "runtime/core/ProgramLives.h"
 #include <optional>
 
 namespace meshwork::runtime {
-
-/// The lists of a program.
-enum class Phase : uint8_t { once, step, microbatch, update };
-inline constexpr Phase allPhases[] = {Phase::once, Phase::step,
-                                      Phase::microbatch, Phase::update};
-const char *nameOf(Phase phase);
-
-const Instructions &listOf(const plan::Program &program, Phase phase);
 
 /// A program as one rank finds it.
 struct RankProgram {
@@ -27,6 +19,8 @@ struct RankProgram {
   std::vector<ViewInfo> views;
   std::vector<uint64_t> shifts; // bytes that each view's shifts come to
   std::vector<uint64_t> places; // of views, from the start of the arena
+  plan::ActionTable table;
+  std::vector<std::vector<uint32_t>> setting; // see settingActions
 
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
                                             uint32_t rank, const Mesh &mesh);
@@ -35,29 +29,31 @@ struct RankProgram {
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;
+  /// "backward[3]": where an instruction stands.
+  std::string nameOf(uint32_t list, uint32_t index) const;
+};
+
+/// Instructions [begin, end) of a list, in one action of a step.
+struct ListRun {
+  uint32_t list = 0;
+  uint32_t action = plan::ActionTable::none; // none of `once`
+  uint32_t microbatch = 0, begin = 0, end = UINT32_MAX;
+  uint64_t step = 0; // for messages
 };
 
 /// Told about instructions as they end; see Recorder.h and Replay.h.
 class InstructionObserver {
 public:
   virtual ~InstructionObserver() = default;
-  /// Instruction `index` of `phase` ran from `beginNs` to `endNs` (steady
-  /// clock). `times` is what a collective spent; zero for others. Called on the
-  /// rank's own thread; for a collective of a channel once a Wait has seen it
-  /// end.
-  virtual void after(Phase phase, uint32_t index, uint32_t microbatch,
-                     int64_t beginNs, int64_t endNs,
-                     const CommTimes &times) = 0;
+  /// Instruction `index` of what `run` began ran from `beginNs` to `endNs`
+  /// (steady clock). `times` is what a collective spent; zero for others.
+  /// Called on the rank's own thread; for a collective of a channel once a Wait
+  /// has seen it end.
+  virtual void after(const ListRun &run, uint32_t index, int64_t beginNs,
+                     int64_t endNs, const CommTimes &times) = 0;
   /// Whether `after` looks at what the instruction wrote: it then runs to its
   /// end, and is told of, before the next one starts.
   virtual bool looksAtData() const { return false; }
-};
-
-/// Instructions [begin, end) of a list, in one microbatch of a step.
-struct ListRun {
-  Phase phase;
-  uint32_t microbatch = 0, begin = 0, end = UINT32_MAX;
-  uint64_t step = 0; // for messages
 };
 
 /// One f32 of the arena on its way to the host, in order with what runs: what

@@ -1,6 +1,7 @@
 #include "runtime/core/GlobalTensors.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "lib/Plan/Programs.h"
 #include "runtime/core/Bf16.h"
 #include "runtime/core/Checked.h"
 #include <set>
@@ -87,9 +88,8 @@ std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
   std::vector<GlobalTensor> tensors;
   absl::flat_hash_map<std::string, size_t> known;
   std::vector<std::set<std::vector<int64_t>>> seen; // where blocks begin
-  const auto &programs = *plan.program_of_rank();
   for (uint32_t rank = 0; rank < mesh.numRanks(); ++rank) {
-    uint32_t program = programs.Get(programs.size() == 1 ? 0 : rank);
+    uint32_t program = plan::programOf(plan, rank);
     for (const plan::Parameter *parameter :
          orEmpty(plan.programs()->Get(program)->parameters())) {
       auto [at, isNew] =

@@ -18,7 +18,7 @@ void forEachWritten(const plan::Program &program,
   });
 }
 
-/// Of each channel; all that started before loss_ready has been waited for.
+/// Of each channel; all that started before loss_known has been waited for.
 class Channels {
 public:
   void pass(const plan::Instruction &at) {
@@ -36,6 +36,11 @@ private:
 };
 } // namespace
 
+/// What the step's last action runs.
+static const Instructions &lastList(const plan::Program &program) {
+  return listOf(program, plan::actionsOf(program).back().list());
+}
+
 bool outlivesStep(const plan::Buffer &buffer) {
   return buffer.persistent() && (buffer.kind() == plan::BufferKind::weights ||
                                  buffer.kind() == plan::BufferKind::optimizer);
@@ -43,8 +48,8 @@ bool outlivesStep(const plan::Buffer &buffer) {
 
 uint32_t lookPoint(const plan::Program &program,
                    absl::Span<const ViewInfo> views) {
-  const Instructions &update = orEmpty(program.update());
-  uint32_t found = program.loss_ready();
+  const Instructions &update = lastList(program);
+  uint32_t known = program.loss_known()->instruction(), found = known;
   Channels channels;
   bool changes = false;
   for (uint32_t i = 0; i <= update.size() && !changes; ++i) {
@@ -53,17 +58,18 @@ uint32_t lookPoint(const plan::Program &program,
     if (i == update.size())
       break;
     channels.pass(*update.Get(i));
-    forEachWritten(
-        program, views, *update.Get(i), [&](const plan::Buffer &buffer) {
-          changes |= i >= program.loss_ready() && outlivesStep(buffer);
-        });
+    forEachWritten(program, views, *update.Get(i),
+                   [&](const plan::Buffer &buffer) {
+                     changes |= i >= known && outlivesStep(buffer);
+                   });
   }
   return found;
 }
 
 absl::Status checkLook(const ProgramCheck &check) {
   uint32_t look = lookPoint(check.program, check.views);
-  const Instructions &update = *check.update().list;
+  const Section &last = check.last();
+  const Instructions &update = *last.list;
   for (uint32_t i = 0; i < update.size(); ++i) {
     const plan::Instruction &at = *update.Get(i);
     const plan::Buffer *wrong = nullptr;
@@ -74,7 +80,7 @@ absl::Status checkLook(const ProgramCheck &check) {
                        wrong = &buffer;
                    });
     if (wrong)
-      return bad("update[", i, "] ", quote(at.name()), " writes ",
+      return bad(last.name, "[", i, "] ", quote(at.name()), " writes ",
                  quote(wrong->name()),
                  i < look ? ", which outlives the step, before the loss is "
                             "known"

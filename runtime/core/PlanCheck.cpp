@@ -6,6 +6,29 @@
 namespace meshwork::runtime {
 namespace {
 
+/// A program for each coordinate along the axes on which it depends.
+absl::Status checkProgramNumbers(const plan::Plan &plan) {
+  uint64_t expected = 1;
+  uint32_t seen = 0;
+  for (uint32_t axis : orEmpty(plan.program_axes())) {
+    if (axis >= plan.mesh()->size() || (seen >> axis & 1))
+      return bad("program axis ", axis, " is not one of ", plan.mesh()->size(),
+                 " mesh axes, or is named twice");
+    seen |= 1u << axis;
+    expected *= plan.mesh()->Get(axis)->size(); // At most the ranks.
+  }
+  const auto &numbers = orEmpty(plan.program_numbers());
+  bool isOne = seen == 0 && numbers.size() == 0;
+  if (!isOne && numbers.size() != expected)
+    return bad("program_numbers has ", numbers.size(), " entries, expected ",
+               expected, ", one for each coordinate along program_axes");
+  for (uint32_t program : numbers)
+    if (program >= plan.programs()->size())
+      return bad("program_numbers names program ", program, ", there are ",
+                 plan.programs()->size());
+  return absl::OkStatus();
+}
+
 absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
   ranks = 1;
   if (!plan.mesh())
@@ -20,16 +43,7 @@ absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
                  " gives a mesh of 0 or more than 2^24 ranks");
   if (!plan.programs() || plan.programs()->size() == 0)
     return bad("it has no programs");
-  uint64_t entries =
-      plan.program_of_rank() ? plan.program_of_rank()->size() : 0;
-  if (entries != 1 && entries != ranks)
-    return bad("program_of_rank has ", entries, " entries, expected 1 or ",
-               ranks, ", the product of the mesh");
-  for (uint32_t program : *plan.program_of_rank())
-    if (program >= plan.programs()->size())
-      return bad("program_of_rank names program ", program, ", there are ",
-                 plan.programs()->size());
-  return absl::OkStatus();
+  return checkProgramNumbers(plan);
 }
 
 absl::Status checkBatch(const plan::Plan &plan) {
@@ -75,10 +89,10 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
   };
   bool enough = true;
   for (const plan::Program *program : *plan.programs())
-    for (const Instructions *list : {program->once(), program->step(),
-                                     program->microbatch(), program->update()})
-      for (uint32_t i = 0; list && enough && i < list->size(); ++i) {
-        const plan::Instruction &at = *list->Get(i);
+    for (uint32_t l = 0; l < orEmpty(program->lists()).size(); ++l) {
+      const Instructions &list = listOf(*program, l);
+      for (uint32_t i = 0; enough && i < list.size(); ++i) {
+        const plan::Instruction &at = *list.Get(i);
         enough = spend(at.kernels());
         if (const plan::Launch *op = at.op_as_Launch())
           enough = enough && spend(op->args());
@@ -88,6 +102,7 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
         else if (const plan::RotaryTable *op = at.op_as_RotaryTable())
           enough = enough && spend(op->inverse_frequencies());
       }
+    }
   return enough ? absl::OkStatus()
                 : bad("its instructions have more than 2^26 operands in all");
 }
@@ -108,19 +123,12 @@ absl::Status checkInstructions(const ProgramCheck &check) {
 
 absl::Status checkProgram(const plan::Plan &plan,
                           const plan::Program &program) {
-  ProgramCheck check{plan, program, {}, {}};
-  uint64_t begin = 0;
-  const char *names[] = {"once", "step", "microbatch", "update"};
-  const Instructions *lists[] = {
-      &orEmpty(program.once()), &orEmpty(program.step()),
-      &orEmpty(program.microbatch()), &orEmpty(program.update())};
-  for (int i = 0; i < 4; ++i) {
-    check.sections[i] = {names[i], lists[i], begin};
-    begin += lists[i]->size();
-  }
-  if (program.loss_ready() > check.update().list->size())
-    return bad("loss_ready is ", program.loss_ready(), ", update has ",
-               check.update().list->size(), " instructions");
+  MESHWORK_RETURN_IF_ERROR(checkLists(plan, program));
+  ProgramCheck check{plan, program, {}, {}, tableOf(program)};
+  for (uint32_t i = 0; i < check.table.lists().size(); ++i)
+    check.sections.push_back({plan::nameOf(check.table.lists()[i]),
+                              check.table.lists()[i].kind,
+                              &listOf(program, i)});
   MESHWORK_RETURN_IF_ERROR(checkBuffers(check));
   absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(plan, program);
   MESHWORK_RETURN_IF_ERROR(views.status());
@@ -130,7 +138,7 @@ absl::Status checkProgram(const plan::Plan &plan,
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
   MESHWORK_RETURN_IF_ERROR(checkAsync(check));
   MESHWORK_RETURN_IF_ERROR(checkLook(check));
-  return checkOverlaps(check);
+  return checkOverlaps(check, livesOf(program, check.table));
 }
 } // namespace
 
@@ -153,7 +161,7 @@ absl::Status expectView(const ViewInfo &found, const char *role,
   return bad(role, " is ", describe(found), ", expected ", describe(expected));
 }
 
-absl::Status checkPlan(const plan::Plan &plan) {
+absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed) {
   uint64_t ranks = 0, operandBudget = uint64_t{1} << 26;
   MESHWORK_RETURN_IF_ERROR(checkMesh(plan, ranks));
   MESHWORK_RETURN_IF_ERROR(checkHeader(plan));
@@ -164,7 +172,11 @@ absl::Status checkPlan(const plan::Plan &plan) {
         !status.ok())
       return bad("program ", i, ": ", status.message());
   MESHWORK_RETURN_IF_ERROR(checkSharedParameters(plan));
-  return checkCollectiveOrder(plan);
+  uint64_t ranksRehearsed = 0;
+  absl::Status status = checkCollectiveOrder(plan, ranksRehearsed);
+  if (rehearsed)
+    *rehearsed = ranksRehearsed;
+  return status;
 }
 
 } // namespace meshwork::runtime

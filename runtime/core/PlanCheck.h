@@ -9,8 +9,10 @@ namespace meshwork::runtime {
 
 /// Checks a structurally valid plan; dataLoss names the program, the
 /// instruction or buffer, what was found and what was expected. Takes time
-/// proportional to the plan (n log n in buffers), and for several programs
-/// also to ranks times collectives.
-absl::Status checkPlan(const plan::Plan &plan);
+/// proportional to the plan (n log n in buffers), and for several programs also
+/// to coordinates along program_axes times collectives, whatever the ranks.
+/// `rehearsed`, if given: the ranks that stood for all of the plan's when
+/// collectives were rehearsed; 0 where one program meets itself.
+absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed = nullptr);
 
 } // namespace meshwork::runtime

@@ -23,11 +23,10 @@ public:
       : check(check), section(section) {}
 
   absl::Status run() {
-    bool isUpdate = section.begin == check.update().begin &&
-                    section.list == check.update().list;
+    bool isLast = &section == &check.last();
     for (uint32_t i = 0; i < section.list->size(); ++i) {
-      if (isUpdate && i == check.program.loss_ready())
-        MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_ready"));
+      if (isLast && i == check.program.loss_known()->instruction())
+        MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_known"));
       const plan::Instruction &at = *section.list->Get(i);
       if (absl::Status status = visit(at, i); !status.ok())
         return bad(where(i), ": ", status.message());
@@ -43,17 +42,16 @@ private:
 
   absl::Status visit(const plan::Instruction &at, uint32_t i) {
     if (const plan::Wait *wait = at.op_as_Wait())
-      return finish(*wait, i);
+      return finish(*wait);
     absl::Status status;
     forEachOperand(at, [&](const plan::Operand &operand) {
       if (status.ok())
         status = expectFree(operand);
     });
     const plan::Collective *op = at.op_as_Collective();
-    bool isMicrobatch = section.list == check.microbatch().list &&
-                        section.begin == check.microbatch().begin;
-    if (op && op->last_microbatch() && !isMicrobatch)
-      return bad("is for the last microbatch, expected it in microbatch");
+    if (op && op->last_only() && !plan::isOfMicrobatch(section.kind))
+      return bad("is for the last microbatch, expected it in a list that runs "
+                 "for each");
     if (status.ok() && op && op->channel() > 0)
       start(at, op->channel(), i);
     return status;
@@ -85,7 +83,7 @@ private:
     running[channel].push_back(i);
   }
 
-  absl::Status finish(const plan::Wait &wait, uint32_t now) {
+  absl::Status finish(const plan::Wait &wait) {
     uint32_t channel = wait.channel();
     if (channel == 0 || channel > maxChannels)
       return bad("waits for channel ", channel, ", expected 1 to ",
@@ -94,34 +92,25 @@ private:
       return bad("waits for collective ", wait.count(), " of channel ", channel,
                  ", which has started ", started[channel]);
     while (finished[channel] < wait.count())
-      MESHWORK_RETURN_IF_ERROR(
-          release(channel, running[channel][finished[channel]++], now));
+      release(channel, running[channel][finished[channel]++]);
     return absl::OkStatus();
   }
 
-  /// Collective `index` ends at `now` at the latest; until then its buffers
-  /// are in use.
-  absl::Status release(uint32_t channel, uint32_t index, uint32_t now) {
-    absl::Status status;
-    forEachOperand(
-        *section.list->Get(index), [&](const plan::Operand &operand) {
-          const ViewInfo &view = check.views[operand.view];
-          const plan::Buffer &buffer = check.bufferOf(view);
-          auto found = held.find(view.buffer);
-          if (found != held.end() &&
-              std::erase_if(found->second,
-                            [&](const Held &one) {
-                              return one.channel == channel &&
-                                     one.index == index;
-                            }) > 0 &&
-              found->second.empty())
-            held.erase(found);
-          if (!buffer.persistent() && section.begin + now > buffer.last_use())
-            status = bad("only here ", where(index),
-                         " is known to be done with ", quote(buffer.name()),
-                         ", which lives to ", buffer.last_use());
-        });
-    return status;
+  /// Collective `index` has ended; until now its buffers were in use.
+  void release(uint32_t channel, uint32_t index) {
+    forEachOperand(*section.list->Get(index),
+                   [&](const plan::Operand &operand) {
+                     const ViewInfo &view = check.views[operand.view];
+                     auto found = held.find(view.buffer);
+                     if (found != held.end() &&
+                         std::erase_if(found->second,
+                                       [&](const Held &one) {
+                                         return one.channel == channel &&
+                                                one.index == index;
+                                       }) > 0 &&
+                         found->second.empty())
+                       held.erase(found);
+                   });
   }
 
   absl::Status expectIdle(const char *when) const {

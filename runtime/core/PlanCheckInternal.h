@@ -5,20 +5,19 @@
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Axes.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/ProgramLives.h"
 #include "runtime/core/Views.h"
-#include <array>
 
 namespace meshwork::runtime {
 
 /// Communication threads of one rank; see plan::Collective.
 inline constexpr uint32_t maxChannels = 8;
 
-/// The four lists of a program in the order in which lives count them.
+/// A list of a program.
 struct Section {
-  const char *name;
+  std::string name; // "backward"
+  plan::ListKind kind;
   const Instructions *list;
-  uint64_t begin; // index of the first instruction in the whole program
-  uint64_t end() const { return begin + list->size(); }
 };
 
 /// One program while it is checked.
@@ -26,11 +25,11 @@ struct ProgramCheck {
   const plan::Plan &plan;
   const plan::Program &program;
   std::vector<ViewInfo> views;
-  std::array<Section, 4> sections; // once, step, microbatch, update
+  std::vector<Section> sections; // lists, by number
+  plan::ActionTable table;
 
-  const Section &step() const { return sections[1]; }
-  const Section &microbatch() const { return sections[2]; }
-  const Section &update() const { return sections[3]; }
+  /// What the last action runs.
+  const Section &last() const { return sections[table.lastList()]; }
   const plan::Buffer &bufferOf(const ViewInfo &view) const {
     return *program.buffers()->Get(view.buffer);
   }
@@ -52,8 +51,11 @@ absl::Status checkOperation(const ProgramCheck &check,
 /// The kernels that the instruction itself names, after checkOperation.
 absl::Status checkKernels(const ProgramCheck &check,
                           const plan::Instruction &instruction);
+/// Lists and the table of actions, before a ProgramCheck can be made.
+absl::Status checkLists(const plan::Plan &plan, const plan::Program &program);
 absl::Status checkUses(const ProgramCheck &check);
-absl::Status checkOverlaps(const ProgramCheck &check);
+/// No two live buffers share bytes, and one copy of each is enough.
+absl::Status checkOverlaps(const ProgramCheck &check, const plan::Lives &lives);
 absl::Status checkState(const ProgramCheck &check);
 absl::Status checkParameters(const ProgramCheck &check);
 /// Programs that have the same parameter agree on it, and ranks hold all of it.
@@ -63,6 +65,7 @@ absl::Status checkAsync(const ProgramCheck &check);
 absl::Status checkLook(const ProgramCheck &check);
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op);
-absl::Status checkCollectiveOrder(const plan::Plan &plan);
+/// Adds the ranks that it looked at to `rehearsed`.
+absl::Status checkCollectiveOrder(const plan::Plan &plan, uint64_t &rehearsed);
 
 } // namespace meshwork::runtime

@@ -6,52 +6,37 @@
 namespace meshwork::runtime {
 namespace {
 
-struct Life {
-  uint64_t first, last; // inclusive, in instructions
-};
-
-/// The life that counts when lists repeat.
-///   - What lives from before the microbatches into them is read again by the
-///     next one, so it lives to their end.
-///   - What is written in a microbatch and read after the last one may be an
-///     accumulator, so it must survive from the start of each.
-Life effectiveLife(const ProgramCheck &check, const plan::Buffer &buffer) {
-  if (buffer.persistent())
-    return {0, UINT64_MAX - 1};
-  Life life{buffer.first_use(), buffer.last_use()};
-  uint64_t begin = check.microbatch().begin, end = check.microbatch().end();
-  if (check.plan.microbatches() == 1 || begin == end)
-    return life;
-  if (life.first < begin && life.last >= begin)
-    life.last = std::max(life.last, end - 1);
-  else if (life.first < end && life.last >= end)
-    life.first = std::min(life.first, begin);
-  return life;
-}
-
 struct Event {
   uint64_t time;
   bool starts;
   uint32_t buffer;
   bool operator<(const Event &other) const {
-    // Ends (at last + 1) come before starts of the same time.
+    // Ends come before starts of the same time.
     return time != other.time ? time < other.time : starts < other.starts;
   }
 };
 
-absl::Status collision(const ProgramCheck &check, uint32_t a, uint32_t b) {
+/// "backward[3]".
+std::string nameOf(const ProgramCheck &check, plan::Lives::Place place) {
+  return absl::StrCat(check.sections[place.list].name, "[", place.instruction,
+                      "]");
+}
+
+absl::Status collision(const ProgramCheck &check, const plan::Lives &lives,
+                       uint32_t a, uint32_t b) {
   const plan::Buffer &first = *check.program.buffers()->Get(a);
   const plan::Buffer &second = *check.program.buffers()->Get(b);
-  auto text = [](const plan::Buffer &buffer) {
-    std::string life = buffer.persistent()
-                           ? std::string("always live")
-                           : absl::StrCat("live ", buffer.first_use(), "..",
-                                          buffer.last_use());
+  auto text = [&](uint32_t index, const plan::Buffer &buffer) {
+    std::string life =
+        buffer.persistent() || lives.isAlways(index)
+            ? std::string("always live")
+            : absl::StrCat("live from ", nameOf(check, lives.firstTouch(index)),
+                           " to ", nameOf(check, lives.lastTouch(index)));
     return absl::StrCat(quote(buffer.name()), " (bytes ", buffer.offset(),
                         " to ", buffer.offset() + buffer.size_bytes(), ", ",
                         life, ")");
   };
-  return bad("buffers ", text(first), " and ", text(second),
+  return bad("buffers ", text(a, first), " and ", text(b, second),
              " share bytes while both are live");
 }
 } // namespace
@@ -69,7 +54,6 @@ static absl::Status checkScratch(const plan::Program &program) {
 
 absl::Status checkBuffers(const ProgramCheck &check) {
   MESHWORK_RETURN_IF_ERROR(checkScratch(check.program));
-  uint64_t instructions = check.update().end();
   for (uint32_t i = 0; i < orEmpty(check.program.buffers()).size(); ++i) {
     const plan::Buffer &buffer = *check.program.buffers()->Get(i);
     uint64_t end = 0;
@@ -84,28 +68,54 @@ absl::Status checkBuffers(const ProgramCheck &check) {
       return bad("buffer ", quote(buffer.name()), " of ", buffer.size_bytes(),
                  " bytes at ", buffer.offset(), " leaves the arena of ",
                  check.program.arena_bytes(), " bytes");
-    if (!buffer.persistent() && (buffer.first_use() > buffer.last_use() ||
-                                 buffer.last_use() >= instructions))
-      return bad("buffer ", quote(buffer.name()), " lives from instruction ",
-                 buffer.first_use(), " to ", buffer.last_use(), " of ",
-                 instructions);
   }
   return absl::OkStatus();
 }
 
-// A sweep over time. The live set has no overlaps, so a buffer that starts
-// needs comparing only with its neighbours in address order.
-absl::Status checkOverlaps(const ProgramCheck &check) {
+namespace {
+/// The buffers' lives on the line of lib/Plan/Lives.h.
+std::vector<Event> eventsOf(const ProgramCheck &check,
+                            const plan::Lives &lives) {
   const auto &buffers = orEmpty(check.program.buffers());
   std::vector<Event> events;
-  events.reserve(2 * size_t{buffers.size()});
-  for (uint32_t i = 0; i < buffers.size(); ++i) {
-    if (buffers.Get(i)->size_bytes() == 0)
-      continue;
-    Life life = effectiveLife(check, *buffers.Get(i));
-    events.push_back({life.first, true, i});
-    events.push_back({life.last + 1, false, i});
-  }
+  auto add = [&](uint32_t buffer, uint64_t begin, uint64_t end) {
+    events.push_back({begin, true, buffer});
+    events.push_back({end, false, buffer});
+  };
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (buffers.Get(i)->size_bytes() > 0 && buffers.Get(i)->persistent())
+      add(i, 0, UINT64_MAX);
+    else if (buffers.Get(i)->size_bytes() > 0)
+      for (plan::Span span : lives.spansOf(i))
+        add(i, span.begin, span.end + 1);
+  return events;
+}
+
+/// A buffer is one range of bytes, so microbatches cannot use it side by side.
+absl::Status checkCopies(const ProgramCheck &check, const plan::Lives &lives) {
+  const auto &buffers = orEmpty(check.program.buffers());
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (uint32_t copies = lives.copiesOf(i);
+        copies > 1 && !buffers.Get(i)->persistent())
+      return bad("buffer ", quote(buffers.Get(i)->name()), " is used by ",
+                 copies, " microbatches at once, but has one copy");
+  for (uint32_t list = 0; list < check.sections.size(); ++list)
+    if (plan::isOfMicrobatch(check.sections[list].kind) &&
+        lives.copiesOfInput(list) > 1)
+      return bad("a microbatch begins before the one before it has ended ",
+                 check.sections[list].name,
+                 ", but tokens and other inputs have one copy");
+  return absl::OkStatus();
+}
+} // namespace
+
+// A sweep over time. The live set has no overlaps, so a buffer that starts
+// needs comparing only with its neighbours in address order.
+absl::Status checkOverlaps(const ProgramCheck &check,
+                           const plan::Lives &lives) {
+  MESHWORK_RETURN_IF_ERROR(checkCopies(check, lives));
+  const auto &buffers = orEmpty(check.program.buffers());
+  std::vector<Event> events = eventsOf(check, lives);
   std::sort(events.begin(), events.end());
   std::map<uint64_t, uint32_t> live; // offset -> buffer
   for (const Event &event : events) {
@@ -117,11 +127,11 @@ absl::Status checkOverlaps(const ProgramCheck &check) {
     auto next = live.lower_bound(buffer.offset());
     if (next != live.end() &&
         next->first < buffer.offset() + buffer.size_bytes())
-      return collision(check, next->second, event.buffer);
+      return collision(check, lives, next->second, event.buffer);
     if (next != live.begin()) {
       const plan::Buffer &before = *buffers.Get(std::prev(next)->second);
       if (before.offset() + before.size_bytes() > buffer.offset())
-        return collision(check, std::prev(next)->second, event.buffer);
+        return collision(check, lives, std::prev(next)->second, event.buffer);
     }
     live.emplace(buffer.offset(), event.buffer);
   }

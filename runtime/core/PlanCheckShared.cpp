@@ -1,9 +1,11 @@
 // Parameters of several programs: one global tensor, of which ranks of all of
 // them hold blocks.
-#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+#include "lib/Plan/Programs.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace meshwork::runtime {
@@ -40,64 +42,98 @@ bool agree(const plan::Parameter &a, const plan::Parameter &b) {
 /// What is known of one name.
 struct Tensor {
   const plan::Parameter *parameter;
-  uint32_t program; // the first that has it
-  std::set<std::vector<int64_t>> begins;
-  int64_t held = 0; // elements in blocks that differ
+  uint32_t program;                        // the first that has it
+  std::set<std::vector<uint32_t>> holders; // coordinates along splitAxes
 };
 
-uint32_t coordinate(const plan::Plan &plan, uint32_t rank, uint32_t axis) {
-  for (uint32_t i = plan.mesh()->size() - 1; i > axis; --i)
-    rank /= plan.mesh()->Get(i)->size();
-  return rank % plan.mesh()->Get(axis)->size();
+/// The program axes along which blocks of the tensor differ. Along the others,
+/// and along axes on which programs do not depend, either all blocks are held
+/// or none.
+std::vector<uint32_t> splitAxes(const plan::Plan &plan,
+                                const plan::Parameter &parameter) {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis : *plan.program_axes())
+    for (const plan::AxisList *dim : orEmpty(masterOf(parameter).dims()))
+      for (uint32_t one : orEmpty(dim->axes()))
+        if (one == axis)
+          axes.push_back(axis);
+  return axes;
 }
 
-void addPart(const plan::Plan &plan, uint32_t rank, const plan::Sharded &part,
-             Tensor &tensor) {
-  Part held = partOf(plan, tensor.parameter->shape(), part, [&](uint32_t axis) {
-    return coordinate(plan, rank, axis);
-  });
-  for (Block &block : held.blocks()) {
-    int64_t elements = 1;
-    for (int64_t size : block.extent)
-      elements *= size;
-    if (tensor.begins.insert(std::move(block.begin)).second)
-      tensor.held += elements;
+/// The next list of coordinates along `axes`, row-major; false after the last.
+bool advance(const plan::Plan &plan, const std::vector<uint32_t> &axes,
+             std::vector<uint32_t> &at) {
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (++at[i] < plan.mesh()->Get(axes[i])->size())
+      return true;
+    at[i] = 0;
   }
+  return false;
 }
 
-int64_t elementsOf(const plan::Parameter &parameter) {
-  int64_t elements = 1;
-  for (int64_t size : orEmpty(parameter.shape()))
-    elements *= size;
-  return elements;
+/// A part that nobody holds has no elements. The one with 0 along all other
+/// axes begins first, so it is empty only if all others like it are.
+absl::Status checkHeld(const plan::Plan &plan, const std::string &name,
+                       const Tensor &tensor) {
+  std::vector<uint32_t> axes = splitAxes(plan, *tensor.parameter);
+  std::vector<uint32_t> at(axes.size(), 0);
+  do {
+    if (tensor.holders.contains(at))
+      continue;
+    Part part =
+        partOf(plan, tensor.parameter->shape(), masterOf(*tensor.parameter),
+               [&](uint32_t axis) {
+                 auto found = std::find(axes.begin(), axes.end(), axis);
+                 return found == axes.end() ? 0 : at[found - axes.begin()];
+               });
+    if (std::vector<Block> blocks = part.blocks(); !blocks.empty())
+      return bad("parameter ", quote(name),
+                 ": no rank holds the block that begins at [",
+                 absl::StrJoin(blocks[0].begin, ","), "]");
+  } while (advance(plan, axes, at));
+  return absl::OkStatus();
+}
+
+/// Notes what the ranks with coordinates `at` along program_axes hold.
+absl::Status addHolder(const plan::Plan &plan, uint32_t program,
+                       const std::vector<uint32_t> &at,
+                       std::map<std::string, Tensor> &tensors) {
+  for (const plan::Parameter *parameter :
+       orEmpty(plan.programs()->Get(program)->parameters())) {
+    Tensor &tensor = tensors
+                         .try_emplace(parameter->name()->str(),
+                                      Tensor{parameter, program, {}})
+                         .first->second;
+    if (tensor.parameter != parameter && !agree(*tensor.parameter, *parameter))
+      return bad("parameter ", quote(parameter->name()), ": programs ",
+                 tensor.program, " and ", program,
+                 " disagree on its shape, init or sharding");
+    std::vector<uint32_t> holder;
+    for (uint32_t axis : splitAxes(plan, *parameter))
+      for (uint32_t i = 0; i < at.size(); ++i)
+        if (plan.program_axes()->Get(i) == axis)
+          holder.push_back(at[i]);
+    tensor.holders.insert(std::move(holder));
+  }
+  return absl::OkStatus();
 }
 } // namespace
 
 absl::Status checkSharedParameters(const plan::Plan &plan) {
-  const auto &programs = *plan.program_of_rank();
-  if (programs.size() == 1) // Every coordinate runs it, so nothing is missing.
+  const auto &numbers = orEmpty(plan.program_numbers());
+  if (numbers.size() <= 1) // Every coordinate runs it, so nothing is missing.
     return absl::OkStatus();
-  absl::flat_hash_map<std::string, Tensor> tensors;
-  for (uint32_t rank = 0; rank < programs.size(); ++rank)
-    for (const plan::Parameter *parameter :
-         orEmpty(plan.programs()->Get(programs.Get(rank))->parameters())) {
-      Tensor &tensor =
-          tensors
-              .try_emplace(parameter->name()->str(),
-                           Tensor{parameter, programs.Get(rank), {}})
-              .first->second;
-      if (tensor.parameter != parameter &&
-          !agree(*tensor.parameter, *parameter))
-        return bad("parameter ", quote(parameter->name()), ": programs ",
-                   tensor.program, " and ", programs.Get(rank),
-                   " disagree on its shape, init or sharding");
-      addPart(plan, rank, masterOf(*parameter), tensor);
-    }
+  std::vector<uint32_t> axes(plan.program_axes()->begin(),
+                             plan.program_axes()->end());
+  std::vector<uint32_t> at(axes.size(), 0);
+  std::map<std::string, Tensor> tensors;
+  uint32_t index = 0;
+  do
+    MESHWORK_RETURN_IF_ERROR(
+        addHolder(plan, plan::programNumber(plan, index++), at, tensors));
+  while (advance(plan, axes, at));
   for (const auto &[name, tensor] : tensors)
-    if (tensor.held != elementsOf(*tensor.parameter))
-      return bad("parameter ", quote(tensor.parameter->name()), ": ranks hold ",
-                 tensor.held, " of its ", elementsOf(*tensor.parameter),
-                 " elements");
+    MESHWORK_RETURN_IF_ERROR(checkHeld(plan, name, tensor));
   return absl::OkStatus();
 }
 

@@ -11,15 +11,14 @@ absl::Status expectScalar(const ViewInfo &view, const char *role) {
   return absl::OkStatus();
 }
 
-/// The buffer holds what the runtime wrote from instruction `from` on.
-absl::Status expectLiveFrom(const ProgramCheck &check, const ViewInfo &view,
-                            const char *role, uint64_t from) {
+/// The runtime writes and reads it between lists.
+absl::Status expectPersistent(const ProgramCheck &check, const ViewInfo &view,
+                              const char *role) {
   const plan::Buffer &buffer = check.bufferOf(view);
-  if (buffer.persistent() || buffer.first_use() <= from)
-    return absl::OkStatus();
-  return bad(role, ": buffer ", quote(buffer.name()),
-             " is written before instruction ", from, " but lives only from ",
-             buffer.first_use());
+  return buffer.persistent()
+             ? absl::OkStatus()
+             : bad(role, ": buffer ", quote(buffer.name()),
+                   " does not persist, expected one that lives to the end");
 }
 
 absl::Status checkCoordinate(const ProgramCheck &check,
@@ -42,11 +41,7 @@ absl::Status checkCoordinate(const ProgramCheck &check,
           .begin;
   if (last > INT32_MAX)
     return bad(name, " reaches ", last, ", expected at most 2^31 - 1");
-  const plan::Buffer &buffer = check.bufferOf(**view);
-  if (!buffer.persistent())
-    return bad(name, ": buffer ", quote(buffer.name()),
-               " does not persist, but is written only once");
-  return absl::OkStatus();
+  return expectPersistent(check, **view, name);
 }
 
 absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
@@ -68,7 +63,6 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   MESHWORK_RETURN_IF_ERROR(view.status());
   if (!(*view)->contiguous)
     return bad(name, " is not contiguous");
-  uint64_t from = check.microbatch().begin;
   switch (input.kind()) {
   case plan::InputKind::tokens:
   case plan::InputKind::targets:
@@ -82,9 +76,8 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
     break;
   default:
     MESHWORK_RETURN_IF_ERROR(expectScalar(**view, name));
-    from = check.step().begin;
   }
-  return expectLiveFrom(check, **view, name, from);
+  return expectPersistent(check, **view, name);
 }
 
 absl::Status checkResult(const ProgramCheck &check, const plan::Result &result,
@@ -99,13 +92,7 @@ absl::Status checkResult(const ProgramCheck &check, const plan::Result &result,
   auto view = findView(check, result.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
   MESHWORK_RETURN_IF_ERROR(expectScalar(**view, name));
-  const plan::Buffer &buffer = check.bufferOf(**view);
-  if (!buffer.persistent() &&
-      uint64_t{buffer.last_use()} + 1 < check.update().end())
-    return bad(name, ": buffer ", quote(buffer.name()),
-               " is read after the last instruction but lives only to ",
-               buffer.last_use());
-  return absl::OkStatus();
+  return expectPersistent(check, **view, name);
 }
 
 } // namespace

@@ -15,15 +15,11 @@ constexpr size_t tableRows = 40;
 /// One instruction of one program, over its ranks.
 struct Row {
   const plan::Instruction *source;
-  const char *phase;
+  std::string list;
   double nsPerStep = 0, waitNsPerStep = 0, callsPerStep = 0;
 };
 
 std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
-  const std::pair<Phase, const char *> phases[] = {
-      {Phase::step, "step"},
-      {Phase::microbatch, "microbatch"},
-      {Phase::update, "update"}};
   std::map<const plan::Program *, double> sharers;
   for (const auto &rank : ranks)
     if (rank)
@@ -36,18 +32,22 @@ std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
     double weight =
         sharers[&ranks[r]->program()] *
         std::max<double>(1, static_cast<double>(recorders[r]->summedSteps()));
-    for (auto [phase, name] : phases)
-      for (uint32_t i = 0; i < listOf(ranks[r]->program(), phase).size(); ++i) {
-        const plan::Instruction *source = &ranks[r]->instruction(phase, i);
+    const plan::ActionTable &table = ranks[r]->table();
+    for (uint32_t list = 0; list < table.lists().size(); ++list) {
+      if (table.runsOf(list) == 0)
+        continue; // in a step
+      for (uint32_t i = 0; i < table.lists()[list].size; ++i) {
+        const plan::Instruction *source = &ranks[r]->instruction(list, i);
         auto [at, isNew] = rowOf.try_emplace(source, rows.size());
         if (isNew)
-          rows.push_back({source, name});
-        const InstructionTotal &total = recorders[r]->total(phase, i);
+          rows.push_back({source, plan::nameOf(table.lists()[list])});
+        const InstructionTotal &total = recorders[r]->total(list, i);
         Row &row = rows[at->second];
         row.nsPerStep += static_cast<double>(total.ns) / weight;
         row.waitNsPerStep += static_cast<double>(total.waitNs) / weight;
         row.callsPerStep += static_cast<double>(total.calls) / weight;
       }
+    }
   }
   return rows;
 }
@@ -131,7 +131,7 @@ absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
         "%d,"
         "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g}",
         separator, jsonString(row.source->name()), operationOf(*row.source),
-        row.phase, row.callsPerStep, row.nsPerStep / 1e6,
+        row.list, row.callsPerStep, row.nsPerStep / 1e6,
         row.waitNsPerStep / 1e6, row.source->flops(), row.source->bytes(),
         rate(row.callsPerStep * static_cast<double>(row.source->flops()),
              row.nsPerStep),

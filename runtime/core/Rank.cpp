@@ -49,11 +49,25 @@ Part Rank::partOf(const plan::Parameter &parameter,
 
 uint32_t Rank::numChannels() const {
   uint32_t most = 0;
-  for (Phase phase : allPhases)
-    for (const plan::Instruction *instruction : listOf(program(), phase))
+  for (uint32_t list = 0; list < table().lists().size(); ++list)
+    for (const plan::Instruction *instruction : listOf(program(), list))
       if (const plan::Collective *op = instruction->op_as_Collective())
         most = std::max(most, op->channel());
   return most;
+}
+
+absl::Status Rank::runOnce() {
+  uint32_t once = table().onceList();
+  return once == plan::ActionTable::none ? absl::OkStatus()
+                                         : executor->run({once}, nullptr);
+}
+
+absl::Status Rank::runAction(uint32_t action, uint32_t begin, uint32_t end,
+                             InstructionObserver *observer) {
+  const plan::Action &one = table().actions()[action];
+  return executor->run(
+      {one.list(), action, one.microbatch(), begin, end, currentStep},
+      observer);
 }
 
 absl::Status Rank::runToLook(uint64_t step, double learningRate,
@@ -70,15 +84,14 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
        1 - std::pow(double{setup.plan.beta2()}, t)}};
   for (auto [kind, value] : scalars)
     MESHWORK_RETURN_IF_ERROR(writeScalar(kind, static_cast<float>(value)));
-  MESHWORK_RETURN_IF_ERROR(
-      executor->run({Phase::step, 0, 0, UINT32_MAX, step}, observer));
-  for (uint32_t m = 0; m < setup.plan.microbatches(); ++m) {
-    MESHWORK_RETURN_IF_ERROR(loadBatch(step, m));
+  uint32_t last = static_cast<uint32_t>(table().actions().size()) - 1;
+  for (uint32_t action = 0; action <= last; ++action) {
+    if (table().beginsMicrobatch(action))
+      MESHWORK_RETURN_IF_ERROR(
+          loadBatch(step, table().actions()[action].microbatch()));
     MESHWORK_RETURN_IF_ERROR(
-        executor->run({Phase::microbatch, m, 0, UINT32_MAX, step}, observer));
+        runAction(action, 0, action < last ? UINT32_MAX : lookAt, observer));
   }
-  MESHWORK_RETURN_IF_ERROR(
-      executor->run({Phase::update, 0, 0, lookAt, step}, observer));
   MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
   return normReadout->start(placeOf(plan::ResultKind::grad_norm));
 }
@@ -99,8 +112,9 @@ bool Rank::Look::isFinite() const {
 }
 
 absl::Status Rank::runUpdate(InstructionObserver *observer) {
-  MESHWORK_RETURN_IF_ERROR(executor->run(
-      {Phase::update, 0, lookAt, UINT32_MAX, currentStep}, observer));
+  MESHWORK_RETURN_IF_ERROR(
+      runAction(static_cast<uint32_t>(table().actions().size()) - 1, lookAt,
+                UINT32_MAX, observer));
   return endReadout(currentStep).start(std::nullopt);
 }
 

@@ -35,7 +35,7 @@ public:
   static absl::StatusOr<std::unique_ptr<Rank>> create(const RankSetup &setup);
 
   /// The list that comes after weights are in place.
-  absl::Status runOnce() { return executor->run({Phase::once}, nullptr); }
+  absl::Status runOnce();
 
   // One step after the other, counted from 0:
   //   startClock, then for each: runToLook, look, runUpdate
@@ -65,8 +65,13 @@ public:
 
   uint32_t rank() const { return setup.rank; }
   const plan::Program &program() const { return ofPlan.program; }
-  const plan::Instruction &instruction(Phase phase, uint32_t index) const {
-    return *listOf(program(), phase).Get(index);
+  const plan::ActionTable &table() const { return ofPlan.table; }
+  const plan::Instruction &instruction(uint32_t list, uint32_t index) const {
+    return *listOf(program(), list).Get(index);
+  }
+  /// "backward[3]": where an instruction stands.
+  std::string nameOf(uint32_t list, uint32_t index) const {
+    return ofPlan.nameOf(list, index);
   }
   const ViewInfo &view(uint32_t index) const { return ofPlan.views[index]; }
   /// What the view holds once everything that was started has ended.
@@ -91,6 +96,8 @@ private:
   Rank(const RankSetup &setup, RankProgram program)
       : setup(setup), ofPlan(std::move(program)) {}
   absl::Status writeCoordinates();
+  absl::Status runAction(uint32_t action, uint32_t begin, uint32_t end,
+                         InstructionObserver *observer);
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);
   uint32_t firstSample(uint32_t microbatch) const;
   absl::Status readSamples(uint64_t step, uint32_t first);
@@ -108,7 +115,7 @@ private:
   std::unique_ptr<Executor> executor;
   std::vector<int32_t> tokens, targets, documents; // of a microbatch
   uint64_t currentStep = 0;
-  uint32_t lookAt = 0;      // in the update: nothing from here on before a look
+  uint32_t lookAt = 0; // in the last action: nothing from here on before a look
   absl::Status inputStatus; // of the step
   Readout *lossReadout = nullptr, *normReadout = nullptr;
   // Times are differences, so the step before keeps its own.

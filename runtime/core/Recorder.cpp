@@ -5,10 +5,9 @@ namespace meshwork::runtime {
 Recorder::Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps)
     : traceSteps(traceSteps), skipsFirst(steps > 1) {
   size_t perStep = 0;
-  for (Phase phase : {Phase::step, Phase::microbatch, Phase::update}) {
-    totals[static_cast<size_t>(phase)].resize(
-        listOf(rank.program(), phase).size());
-    perStep += listOf(rank.program(), phase).size();
+  for (const plan::ListShape &list : rank.table().lists()) {
+    totals.emplace_back(list.size);
+    perStep += list.size;
   }
   // A start for the list; microbatches multiply it.
   if (traceSteps > 0)
@@ -21,14 +20,14 @@ void Recorder::beginStep(uint64_t number) {
   summed += sums;
 }
 
-void Recorder::after(Phase phase, uint32_t index, uint32_t microbatch,
-                     int64_t beginNs, int64_t endNs, const CommTimes &times) {
+void Recorder::after(const ListRun &run, uint32_t index, int64_t beginNs,
+                     int64_t endNs, const CommTimes &times) {
   if (step < traceSteps)
     kept.push_back(
-        {step, beginNs, endNs, times.waitNs, index, microbatch, phase});
+        {step, beginNs, endNs, times.waitNs, index, run.microbatch, run.list});
   if (!sums)
     return;
-  InstructionTotal &total = totals[static_cast<size_t>(phase)][index];
+  InstructionTotal &total = totals[run.list][index];
   total.ns += endNs - beginNs;
   total.waitNs += times.waitNs;
   ++total.calls;

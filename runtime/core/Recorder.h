@@ -3,15 +3,13 @@
 #pragma once
 
 #include "runtime/core/Rank.h"
-#include <array>
 
 namespace meshwork::runtime {
 
 struct TraceEvent {
   uint64_t step;
   int64_t beginNs, endNs, waitNs;
-  uint32_t index, microbatch;
-  Phase phase;
+  uint32_t index, microbatch, list;
 };
 
 struct InstructionTotal {
@@ -25,18 +23,18 @@ public:
   /// first, which is slower (caches, page tables), unless it is the only one.
   Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps);
   void beginStep(uint64_t step);
-  void after(Phase phase, uint32_t index, uint32_t microbatch, int64_t beginNs,
-             int64_t endNs, const CommTimes &times) override;
+  void after(const ListRun &run, uint32_t index, int64_t beginNs, int64_t endNs,
+             const CommTimes &times) override;
 
   const std::vector<TraceEvent> &events() const { return kept; }
-  const InstructionTotal &total(Phase phase, uint32_t index) const {
-    return totals[static_cast<size_t>(phase)][index];
+  const InstructionTotal &total(uint32_t list, uint32_t index) const {
+    return totals[list][index];
   }
   uint64_t summedSteps() const { return summed; }
 
 private:
   std::vector<TraceEvent> kept;
-  std::array<std::vector<InstructionTotal>, 4> totals;
+  std::vector<std::vector<InstructionTotal>> totals; // by list
   uint64_t traceSteps, step = 0, summed = 0;
   bool skipsFirst, sums = false;
 };

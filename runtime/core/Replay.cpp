@@ -45,11 +45,11 @@ const char *nonFiniteIn(const ViewInfo &view, const std::byte *data) {
   return view.dtype == plan::DType::i32 ? nullptr : scan(view, data, 0);
 }
 
-void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
-                          int64_t, int64_t, const CommTimes &) {
+void NonFiniteScan::after(const ListRun &run, uint32_t index, int64_t, int64_t,
+                          const CommTimes &) {
   if (first)
     return;
-  const plan::Instruction &source = rank.instruction(phase, index);
+  const plan::Instruction &source = rank.instruction(run.list, index);
   forEachOperand(source, [&](const plan::Operand &operand) {
     if (first || !operand.written)
       return;
@@ -60,34 +60,32 @@ void NonFiniteScan::after(Phase phase, uint32_t index, uint32_t microbatch,
     if (!found)
       return;
     const plan::Buffer &buffer = *rank.program().buffers()->Get(view.buffer);
-    first = Finding{false, phase, microbatch, index, rank.rank(), ""};
+    bool isOfOne = plan::isOfMicrobatch(rank.table().lists()[run.list].kind);
+    first = Finding{false, run.action, index, rank.rank(), ""};
     first->text = absl::StrCat(
         "the first is a", found[0] == 'i' ? "n " : " ", found, " in ",
         quote(buffer.name()), ", written by instruction ", quote(source.name()),
-        " (", plan::EnumNameOperation(source.op_type()), ", ", nameOf(phase),
-        "[", index, "])",
-        phase == Phase::microbatch ? absl::StrCat(" in microbatch ", microbatch)
-                                   : std::string(),
+        " (", plan::EnumNameOperation(source.op_type()), ", ",
+        rank.nameOf(run.list, index), ")",
+        isOfOne ? absl::StrCat(" in microbatch ", run.microbatch)
+                : std::string(),
         " on rank ", rank.rank());
   });
 }
 
 std::string Finding::encode() const {
-  return absl::StrCat(inParameter ? 1 : 0, " ", static_cast<int>(phase), " ",
-                      microbatch, " ", index, " ", rank, "\n", text);
+  return absl::StrCat(inParameter ? 1 : 0, " ", action, " ", index, " ", rank,
+                      "\n", text);
 }
 
 std::optional<Finding> Finding::decode(const std::string &from) {
   Finding finding;
-  unsigned in = 0, phase = 0;
+  unsigned in = 0;
   int length = 0;
-  if (std::sscanf(from.c_str(), "%u %u %u %u %u%n", &in, &phase,
-                  &finding.microbatch, &finding.index, &finding.rank,
-                  &length) != 5 ||
-      phase > static_cast<unsigned>(Phase::update))
+  if (std::sscanf(from.c_str(), "%u %u %u %u%n", &in, &finding.action,
+                  &finding.index, &finding.rank, &length) != 4)
     return std::nullopt;
   finding.inParameter = in != 0;
-  finding.phase = static_cast<Phase>(phase);
   finding.text = from.substr(static_cast<size_t>(length) + 1);
   return finding;
 }
@@ -110,7 +108,7 @@ std::optional<Finding> scanViews(const Rank &rank, const char *what,
       const char *found = view == plan::noView ? nullptr : foundIn(rank, view);
       if (!found)
         continue;
-      Finding finding{true, Phase::once, 0, index, rank.rank(), ""};
+      Finding finding{true, 0, index, rank.rank(), ""};
       finding.text =
           absl::StrCat(what, quote(parameter->name()), " of rank ", rank.rank(),
                        verb, found[0] == 'i' ? "n " : " ", found, when);

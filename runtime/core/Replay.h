@@ -10,9 +10,8 @@ namespace meshwork::runtime {
 
 struct Finding {
   bool inParameter = false; // it was there before the step
-  Phase phase = Phase::once;
-  uint32_t microbatch = 0;
-  uint32_t index = 0; // of the instruction in its list
+  uint32_t action = 0;      // of the step
+  uint32_t index = 0;       // of the instruction in its list
   uint32_t rank = 0;
   std::string text; // for people
 
@@ -22,8 +21,7 @@ struct Finding {
 
   /// Order in time; of equals the lowest rank.
   auto key() const {
-    int after = inParameter ? 0 : 1 + static_cast<int>(phase);
-    return std::make_tuple(after, microbatch, index, rank);
+    return std::make_tuple(!inParameter, action, index, rank);
   }
 };
 
@@ -31,8 +29,8 @@ struct Finding {
 class NonFiniteScan : public InstructionObserver {
 public:
   explicit NonFiniteScan(const Rank &rank) : rank(rank) {}
-  void after(Phase phase, uint32_t index, uint32_t microbatch, int64_t beginNs,
-             int64_t endNs, const CommTimes &times) override;
+  void after(const ListRun &run, uint32_t index, int64_t beginNs, int64_t endNs,
+             const CommTimes &times) override;
   bool looksAtData() const override { return true; }
   std::optional<Finding> first;
 

@@ -27,7 +27,7 @@ void appendTrackNames(std::string &json, uint32_t rank, uint32_t channels) {
 
 void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
                  int64_t originNs) {
-  const plan::Instruction &source = rank.instruction(event.phase, event.index);
+  const plan::Instruction &source = rank.instruction(event.list, event.index);
   const plan::Collective *moves = source.op_as_Collective();
   absl::StrAppendFormat(
       &json,

@@ -70,18 +70,12 @@ absl::Status saveState(const std::string &path, StatePart part,
 
 absl::Status checkGradientsKept(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs()) {
-    uint64_t end = 0;
-    for (const Instructions *list :
-         {&orEmpty(program->once()), &orEmpty(program->step()),
-          &orEmpty(program->microbatch()), &orEmpty(program->update())})
-      end += list->size();
     for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
       const plan::Buffer *buffer = nullptr;
       if (viewOf(parameter->gradient()) != plan::noView)
         buffer = program->buffers()->Get(
             program->views()->Get(viewOf(parameter->gradient()))->buffer());
-      if (!buffer ||
-          (!buffer->persistent() && uint64_t{buffer->last_use()} + 1 < end))
+      if (!buffer || !buffer->persistent())
         return withExitCode(
             absl::NotFoundError(absl::StrCat(
                 "--save-gradients: the plan does not keep the gradient of ",

@@ -69,11 +69,13 @@ public:
 
   absl::Status run(const ListRun &list,
                    InstructionObserver *observer) override {
-    const Instructions &instructions = listOf(program.program, list.phase);
+    const Instructions &instructions = listOf(program.program, list.list);
     uint32_t end = std::min(list.end, instructions.size());
     for (uint32_t i = list.begin; i < end; ++i) {
       const plan::Instruction &one = *instructions.Get(i);
-      ListRun single{list.phase, list.microbatch, i, i + 1};
+      ListRun single = list;
+      single.begin = i;
+      single.end = i + 1;
       MESHWORK_RETURN_IF_ERROR(copyOperands(one));
       MESHWORK_RETURN_IF_ERROR(reference->run(single, observer));
       MESHWORK_RETURN_IF_ERROR(tested->run(single, nullptr));

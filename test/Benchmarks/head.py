@@ -77,7 +77,7 @@ def ours(options, folder, precision):
          "--threads", str(options.threads), "--profile-json", "profile.json")
     rows = json.loads((folder / "profile.json").read_text())["instructions"]
     milliseconds = sum(r["ms_per_step"] for r in rows
-                       if r["phase"] == "microbatch" and r["operation"] in ("Matmul", "Launch"))
+                       if r["phase"] in ("forward", "backward") and r["operation"] in ("Matmul", "Launch"))
     memory = json.loads(call("meshwork", "explain", "head.mwplan", "--json"))["memory_per_rank_bytes"]
     return milliseconds, memory["activations"] + memory["workspace"]
 

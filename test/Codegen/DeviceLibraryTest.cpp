@@ -36,7 +36,7 @@ public:
     module = parseSourceString<ModuleOp>(
         "schedule.program @rank arena 1073741824 {\n%a = schedule.buffer \"a\" "
         "activations persistent at 0 : "
-        "memref<1073741824xi8>\nschedule.phase \"microbatch\" {\n" +
+        "memref<1073741824xi8>\nschedule.list forward {\n" +
             text + "\n}\n}\n",
         &context);
     if (!module)

@@ -16,11 +16,10 @@ TEST(Text, tellsModelMemoryWorkTrafficAndPhases) {
   EXPECT_HAS(tables, "dp=2: 2 ranks, batch split over dp");
   EXPECT_HAS(tables, "8 sequences of 16 tokens = 128 tokens; on each rank 2 "
                      "microbatches of 2");
-  EXPECT_HAS(tables,
-             "Most is live at instruction 2, wte (embedding, microbatch)");
+  EXPECT_HAS(tables, "Most is live at instruction 2, wte (embedding, forward)");
   EXPECT_HAS(tables, "x       activations  1.00 KiB  wte");
   EXPECT_HAS(tables, "each rank saw only its part of the batch");
-  EXPECT_HAS(tables, "0F0,0B0,0F1,0B1,0REDUCE");
+  EXPECT_HAS(tables, "0F0,0B0,0F1,0B1");
   EXPECT_LACKS(tables, "f32[1,1,256]"); // only with `schedule`
 }
 
@@ -44,9 +43,9 @@ TEST(Text, scheduleListsEveryInstruction) {
 
 TEST(Text, ofOneRankThatReducesNothing) {
   auto plan = runtime::test::tinyPlan();
-  auto &update = plan.programs[0]->update;
+  auto &update = runtime::test::updateOf(*plan.programs[0]);
   update.erase(update.begin(), update.begin() + 2);
-  plan.programs[0]->loss_ready = 0;
+  runtime::test::setLossKnown(*plan.programs[0], 0);
   plan.batch_axes.clear();
   Loaded file(plan);
   std::string tables = text(file.plan());
@@ -57,13 +56,13 @@ TEST(Text, ofOneRankThatReducesNothing) {
 }
 
 TEST(Text, aLongStepIsCutInTheMiddle) {
-  EXPECT_HAS(text(tiny(1, 9).plan()), "0F0,0B0,...,0F8,0B8,0REDUCE");
+  EXPECT_HAS(text(tiny(1, 9).plan()), "0F0,0B0,...,0F8,0B8");
 }
 
 TEST(Text, severalProgramsNameTheirRanks) {
   auto plan = runtime::test::tinyPlan({.ranks = 3});
   plan.programs.push_back(std::make_unique<plan::ProgramT>(*plan.programs[0]));
-  plan.program_of_rank = {0, 1, 0};
+  runtime::test::setPrograms(plan, {0, 1, 0});
   Loaded file(plan);
   EXPECT_HAS(text(file.plan()), "== Program 0, ranks 0, 2\n");
   EXPECT_HAS(text(file.plan()), "== Program 1, rank 1\n");

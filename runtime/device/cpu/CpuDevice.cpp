@@ -1,4 +1,5 @@
 #include "runtime/device/cpu/CpuDevice.h"
+#include "lib/Plan/Programs.h"
 #include "runtime/core/Checked.h"
 #include <algorithm>
 
@@ -22,12 +23,11 @@ CpuDevice::checkMemory(const std::vector<CoreShare> &cores,
   std::vector<absl::StatusOr<uint64_t>> needs;
   for (const plan::Program *program : *plan.programs())
     needs.push_back(neededBytes(*program, threads));
-  const auto &programs = *plan.program_of_rank();
   uint64_t total = 0, most = 0, ranks = 0, here = 0;
   for (uint32_t rank = 0; rank < cores.size(); ++rank) {
     if (cores[rank].threads == 0)
       continue;
-    const auto &need = needs[programs.Get(programs.size() == 1 ? 0 : rank)];
+    const auto &need = needs[plan::programOf(plan, rank)];
     MESHWORK_RETURN_IF_ERROR(need.status());
     if (!checkedAdd(total, *need, total))
       return bad("the memory of all ranks does not fit 64 bits");

@@ -48,8 +48,8 @@ CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
                          *made->threads,
                          kernels,
                          setup.program.shifts};
-  for (Phase phase : allPhases)
-    MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
+  for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
+    MESHWORK_RETURN_IF_ERROR(made->bind(list, context));
   return made;
 }
 
@@ -80,9 +80,9 @@ Channel &CpuExecutor::channel(uint32_t number) {
   return *found;
 }
 
-absl::Status CpuExecutor::bind(Phase phase, const PrepareContext &context) {
-  const Instructions &sources = listOf(setup.program.program, phase);
-  std::vector<Bound> &bound = lists[static_cast<size_t>(phase)];
+absl::Status CpuExecutor::bind(uint32_t list, const PrepareContext &context) {
+  const Instructions &sources = listOf(setup.program.program, list);
+  std::vector<Bound> &bound = lists.emplace_back();
   bound.reserve(sources.size());
   for (const plan::Instruction *source : sources) {
     absl::StatusOr<Bound> one = bindOne(*source, context);
@@ -90,6 +90,7 @@ absl::Status CpuExecutor::bind(Phase phase, const PrepareContext &context) {
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source->name()),
                                        ": ", one.status().message()));
+    one->setsIn = setup.program.setting[list][bound.size()];
     bound.push_back(std::move(*one));
   }
   return absl::OkStatus();
@@ -107,7 +108,7 @@ CpuExecutor::bindOne(const plan::Instruction &source,
     MESHWORK_RETURN_IF_ERROR(collective.status());
     bound.collective = std::move(*collective);
     bound.channel = op->channel();
-    bound.lastMicrobatch = op->last_microbatch();
+    bound.lastOnly = op->last_only();
     if (bound.channel > 0)
       MESHWORK_RETURN_IF_ERROR( // Its thread starts here, not in a step.
           channel(bound.channel).status());
@@ -158,22 +159,20 @@ absl::Status CpuExecutor::runWait(const plan::Wait &wait, const ListRun &list,
   times.moveNs += steadyNs() - start;
   for (const Channel::Ended &one : of.takeEnded())
     if (observer)
-      observer->after(list.phase, one.index, list.microbatch, one.beginNs,
-                      one.endNs, one.times);
+      observer->after(list, one.index, one.beginNs, one.endNs, one.times);
   return absl::OkStatus();
 }
 
 absl::Status CpuExecutor::run(const ListRun &list,
                               InstructionObserver *observer) {
-  const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];
+  const std::vector<Bound> &bound = lists[list.list];
   uint32_t end = std::min(list.end, static_cast<uint32_t>(bound.size()));
   for (auto &channel : channels)
     if (channel && list.begin == 0)
       channel->restart();
   for (uint32_t i = list.begin; i < end; ++i) {
     const Bound &one = bound[i];
-    bool skips = one.lastMicrobatch &&
-                 list.microbatch + 1 != setup.program.plan.microbatches();
+    bool skips = one.lastOnly && !setup.program.table.isLast(list.action);
     if (one.channel > 0) {
       channel(one.channel).start(skips ? nullptr : one.collective.get(), i);
       continue;
@@ -187,9 +186,9 @@ absl::Status CpuExecutor::run(const ListRun &list,
     else if (one.wait)
       MESHWORK_RETURN_IF_ERROR(runWait(*one.wait, list, observer));
     else
-      one.compute->run({list.microbatch});
+      one.compute->run({.sets = list.action == one.setsIn});
     if (observer)
-      observer->after(list.phase, i, list.microbatch, start, steadyNs(), spent);
+      observer->after(list, i, start, steadyNs(), spent);
   }
   return absl::OkStatus();
 }

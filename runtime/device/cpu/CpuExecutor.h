@@ -5,7 +5,6 @@
 #include "runtime/core/Memory.h"
 #include "runtime/device/cpu/Channel.h"
 #include "runtime/device/cpu/Prepare.h"
-#include <array>
 
 namespace meshwork::runtime {
 
@@ -29,13 +28,14 @@ private:
     std::unique_ptr<Executable> compute;
     std::unique_ptr<PreparedCollective> collective;
     const plan::Wait *wait = nullptr;
-    uint32_t channel = 0;        // of a collective
-    bool lastMicrobatch = false; // of a collective: only there
+    uint32_t channel = 0;                      // of a collective
+    bool lastOnly = false;                     // of a collective
+    uint32_t setsIn = plan::ActionTable::none; // the action; later ones add
   };
 
   explicit CpuExecutor(const ExecutorSetup &setup) : setup(setup) {}
   absl::Status allocate();
-  absl::Status bind(Phase phase, const PrepareContext &context);
+  absl::Status bind(uint32_t list, const PrepareContext &context);
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
                                 const PrepareContext &context);
   Channel &channel(uint32_t number);
@@ -47,7 +47,7 @@ private:
   Arena arena, workspace;
   uint64_t workspacePerThread = 0;
   std::unique_ptr<ThreadTeam> threads;
-  std::array<std::vector<Bound>, 4> lists;
+  std::vector<std::vector<Bound>> lists;
   std::vector<std::unique_ptr<Channel>> channels; // by number less one
   CommTimes times;
 };

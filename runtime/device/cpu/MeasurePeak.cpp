@@ -4,6 +4,7 @@
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/ProgramLives.h"
 #include "runtime/device/cpu/Prepare.h"
 #include <algorithm>
 
@@ -34,9 +35,11 @@ plan::PlanT matmulPlan(plan::DType compute) {
   matmul.lhs = 0;
   matmul.rhs = 1;
   matmul.dst = 2;
-  program.step.push_back(std::make_unique<plan::InstructionT>());
-  program.step[0]->name = "peak measurement";
-  program.step[0]->op.Set(std::move(matmul));
+  auto instruction = std::make_unique<plan::InstructionT>();
+  instruction->name = "peak measurement";
+  instruction->op.Set(std::move(matmul));
+  program.lists.push_back(std::make_unique<plan::ListT>());
+  program.lists[0]->instructions.push_back(std::move(instruction));
   return plan;
 }
 } // namespace
@@ -58,7 +61,7 @@ absl::StatusOr<double> measureMatmulTflops(plan::DType compute,
   absl::StatusOr<std::unique_ptr<KernelLibrary>> kernels =
       KernelLibrary::load(plan);
   MESHWORK_RETURN_IF_ERROR(kernels.status());
-  auto matmul = prepare(*program.step()->Get(0),
+  auto matmul = prepare(*listOf(program, 0).Get(0),
                         {plan, program, arena->data(), workspace->data(),
                          *scratch, team, **kernels});
   MESHWORK_RETURN_IF_ERROR(matmul.status());

@@ -83,9 +83,10 @@ prepare(const plan::Instruction &instruction, const PrepareContext &context) {
 
 absl::StatusOr<uint64_t> workspaceBytesPerThread(const plan::Program &program) {
   uint64_t bytes = 0;
-  for (auto *list :
-       {program.once(), program.step(), program.microbatch(), program.update()})
-    MESHWORK_RETURN_IF_ERROR(growWorkspace(list, {program, {}}, bytes));
+  if (program.lists())
+    for (const plan::List *list : *program.lists())
+      MESHWORK_RETURN_IF_ERROR(
+          growWorkspace(list->instructions(), {program, {}}, bytes));
   return bytes;
 }
 

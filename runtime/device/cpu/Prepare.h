@@ -3,7 +3,7 @@
 //   PrepareContext context{plan, program, arena, workspace, bytes, team,
 //   kernels}; StatusOr<std::unique_ptr<Executable>> op = prepare(*instruction,
 //   context);
-//   (*op)->run({.microbatch = 0});
+//   (*op)->run({.sets = true});
 //
 // Everything that can fail, and every allocation, happens in prepare(); run()
 // only computes. What each instruction means is written in Plan.fbs.
@@ -23,14 +23,14 @@ namespace meshwork::runtime {
 
 /// What an instruction needs to know about the moment it runs in.
 struct StepState {
-  uint32_t microbatch = 0; // within the optimizer step, from 0
+  /// It is the first of the step to add to its destination, so it sets it.
+  bool sets = false;
 };
 
 /// Whether this run adds to the destination; see plan::Accumulate.
 inline bool accumulates(plan::Accumulate mode, const StepState &state) {
   return mode == plan::Accumulate::yes ||
-         (mode == plan::Accumulate::after_first_microbatch &&
-          state.microbatch > 0);
+         (mode == plan::Accumulate::after_first && !state.sets);
 }
 
 /// A program, and where one rank finds its views.

@@ -21,7 +21,7 @@ public:
       : dnn(dnn), plan(plan), addresses(std::move(addresses)),
         sums(std::move(sums)) {}
 
-  absl::Status enqueue(Stream stream, uint32_t) override {
+  absl::Status enqueue(Stream stream, bool) override {
     for (auto [tensor, offset] : sums)
       addresses[tensor] = dnn.workspace() + offset;
     return dnn.run(plan, addresses, dnn.workspace(), stream);

@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/Programs.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/base/StartThread.h"
 #include "runtime/core/Checked.h"
@@ -36,8 +37,8 @@ static size_t communicatorsOf(const plan::Plan &plan) {
   size_t most = 0;
   for (const plan::Program *program : *plan.programs()) {
     std::set<std::pair<uint32_t, std::vector<uint32_t>>> groups;
-    for (Phase phase : allPhases)
-      for (const plan::Instruction *instruction : listOf(*program, phase))
+    for (uint32_t list = 0; list < orEmpty(program->lists()).size(); ++list)
+      for (const plan::Instruction *instruction : listOf(*program, list))
         if (const plan::Collective *op = instruction->op_as_Collective())
           groups.insert(
               {op->channel(), {op->axes()->begin(), op->axes()->end()}});
@@ -85,14 +86,13 @@ Gpu &CudaDevice::gpuOf(uint32_t rank) {
 
 absl::StatusOr<uint64_t>
 CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
-  const auto &programs = *plan.program_of_rank();
   std::map<Gpu *, uint64_t> needs;
   uint64_t total = 0;
   for (uint32_t rank = 0; rank < cores.size(); ++rank) {
     if (cores[rank].threads == 0)
       continue;
     const plan::Program &program =
-        *plan.programs()->Get(programs.Get(programs.size() == 1 ? 0 : rank));
+        *plan.programs()->Get(plan::programOf(plan, rank));
     // Processes that share a GPU take as much of it each.
     uint64_t sharers = options.shareGpu ? options.processesHere : 1;
     uint64_t need = 0, ofSharers = 0, &ofGpu = needs[&gpuOf(rank)];

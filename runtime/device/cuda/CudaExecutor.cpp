@@ -7,8 +7,8 @@
 namespace meshwork::runtime::cuda {
 namespace {
 bool hasMatmul(const plan::Program &program) {
-  for (Phase phase : allPhases)
-    for (const plan::Instruction *instruction : listOf(program, phase))
+  for (uint32_t list = 0; list < orEmpty(program.lists()).size(); ++list)
+    for (const plan::Instruction *instruction : listOf(program, list))
       if (instruction->op_type() == plan::Operation::Matmul)
         return true;
   return false;
@@ -31,8 +31,8 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            cuda.tunes};
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
-  for (Phase phase : allPhases)
-    MESHWORK_RETURN_IF_ERROR(made->bind(phase, context));
+  for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
+    MESHWORK_RETURN_IF_ERROR(made->bind(list, context));
   // After binding: candidates of products are timed on this memory.
   MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
   return made;
@@ -116,9 +116,9 @@ CudaExecutor::channel(uint32_t number) {
 /// same bits on each.
 absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   if (setup.program.rank == 0)
-    for (Phase phase : allPhases)
+    for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
       for (const plan::Instruction *source :
-           listOf(setup.program.program, phase))
+           listOf(setup.program.program, list))
         if (source->op_type() == plan::Operation::Matmul)
           MESHWORK_RETURN_IF_ERROR(makeOperation(*source, context).status());
   absl::StatusOr<std::vector<std::string>> all = setup.transport.exchange(
@@ -129,14 +129,17 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::bind(Phase phase, const OperationContext &context) {
-  for (const plan::Instruction *source : listOf(setup.program.program, phase)) {
+absl::Status CudaExecutor::bind(uint32_t list,
+                                const OperationContext &context) {
+  std::vector<Bound> &bound = lists.emplace_back();
+  for (const plan::Instruction *source : listOf(setup.program.program, list)) {
     absl::StatusOr<Bound> one = bindOne(*source, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source->name()),
                                        ": ", one.status().message()));
-    lists[static_cast<size_t>(phase)].push_back(std::move(*one));
+    one->setsIn = setup.program.setting[list][bound.size()];
+    bound.push_back(std::move(*one));
   }
   return absl::OkStatus();
 }
@@ -159,7 +162,7 @@ CudaExecutor::bindOne(const plan::Instruction &source,
       bound.collective,
       cuda.transport.prepare(setup.program.rank, std::move(request)));
   bound.channel = op->channel();
-  bound.lastMicrobatch = op->last_microbatch();
+  bound.lastOnly = op->last_only();
   if (bound.channel > 0) {
     MESHWORK_RETURN_IF_ERROR(channel(bound.channel).status());
     MESHWORK_ASSIGN_OR_RETURN(bound.ended, EventHandle::create(cuda.gpu));
@@ -198,8 +201,7 @@ absl::Status CudaExecutor::addHint(absl::Status status) const {
 }
 
 bool CudaExecutor::skips(const Bound &one, const ListRun &list) const {
-  return one.lastMicrobatch &&
-         list.microbatch + 1 != setup.program.plan.microbatches();
+  return one.lastOnly && !setup.program.table.isLast(list.action);
 }
 
 absl::Status CudaExecutor::enqueue(const Bound &one, const ListRun &list,
@@ -207,7 +209,7 @@ absl::Status CudaExecutor::enqueue(const Bound &one, const ListRun &list,
   if (one.wait)
     return join(*one.wait);
   if (one.compute)
-    return one.compute->enqueue(main->stream(), list.microbatch);
+    return one.compute->enqueue(main->stream(), list.action == one.setsIn);
   if (one.channel > 0)
     return start(one, skips(one, list), spent);
   return skips(one, list) ? absl::OkStatus()
@@ -238,24 +240,23 @@ absl::Status CudaExecutor::join(const plan::Wait &wait) {
   return absl::OkStatus();
 }
 
-/// "rank 1, microbatch[12] \"h.0.attn\" (Attention): ...".
+/// "rank 1, forward[12] \"h.0.attn\" (Attention): ...".
 absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
                                   uint32_t index) const {
   if (status.ok())
     return status;
-  const plan::Instruction &source =
-      *lists[static_cast<size_t>(list.phase)][index].source;
+  const plan::Instruction &source = *lists[list.list][index].source;
   return absl::Status(status.code(),
                       absl::StrCat("rank ", setup.program.rank,
                                    ", instruction ", quote(source.name()), " (",
                                    plan::EnumNameOperation(source.op_type()),
-                                   ", ", nameOf(list.phase), "[", index,
-                                   "]): ", status.message()));
+                                   ", ", setup.program.nameOf(list.list, index),
+                                   "): ", status.message()));
 }
 
 /// Instructions [begin, end) go into the stream next.
 void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
-  const std::vector<Bound> &all = lists[static_cast<size_t>(list.phase)];
+  const std::vector<Bound> &all = lists[list.list];
   list.begin = begin;
   list.end = end;
   bool meets = std::any_of(all.begin() + begin, all.begin() + end,
@@ -264,7 +265,7 @@ void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
 }
 
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
-  const Bound &one = lists[static_cast<size_t>(list.phase)][index];
+  const Bound &one = lists[list.list][index];
   beginWork(list, index, index + 1);
   absl::Status status = enqueue(one, list, times);
   if (status.ok())
@@ -285,7 +286,7 @@ absl::Status CudaExecutor::run(const ListRun &list,
 absl::Status CudaExecutor::runList(const ListRun &given,
                                    InstructionObserver *observer) {
   ListRun list = given;
-  auto size = lists[static_cast<size_t>(list.phase)].size();
+  auto size = lists[list.list].size();
   list.end = std::min(list.end, static_cast<uint32_t>(size));
   for (auto &channel : channels)
     if (channel && list.begin == 0) {

@@ -8,7 +8,6 @@
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/Operation.h"
 #include "runtime/device/cuda/Progress.h"
-#include <array>
 #include <map>
 
 namespace meshwork::runtime::cuda {
@@ -45,9 +44,10 @@ private:
     std::unique_ptr<Operation> compute;
     std::unique_ptr<DeviceCollective> collective;
     const plan::Wait *wait = nullptr;
-    uint32_t channel = 0; // of a collective
-    bool lastMicrobatch = false;
-    EventHandle ended; // of a collective on a channel
+    uint32_t channel = 0;                      // of a collective
+    bool lastOnly = false;                     // of a collective
+    uint32_t setsIn = plan::ActionTable::none; // the action; later ones add
+    EventHandle ended;                         // of a collective on a channel
   };
   struct ChannelQueue {
     std::unique_ptr<Queue> queue;
@@ -61,8 +61,9 @@ private:
     GraphExec graph = nullptr;
     uint32_t begin, end;
   };
-  /// Lists differ by what the first and the last microbatch do otherwise.
-  using PiecesKey = std::tuple<Phase, uint32_t, uint32_t, bool, bool>;
+  /// The list, its part, the action if some instruction sets in it what others
+  /// add to (none where all add), and whether it is the last of its list.
+  using PiecesKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>;
   struct Mark;         // of Observed.cpp
   class StreamReadout; // of Readout.cpp
 
@@ -76,7 +77,7 @@ private:
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
   absl::Status shareTuning(const OperationContext &context);
-  absl::Status bind(Phase phase, const OperationContext &context);
+  absl::Status bind(uint32_t list, const OperationContext &context);
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
                                 const OperationContext &context);
   absl::StatusOr<ChannelQueue *> channel(uint32_t number);
@@ -110,7 +111,7 @@ private:
   DeviceMemory arena, workspace;
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<Dnn> dnn;
-  std::array<std::vector<Bound>, 4> lists;
+  std::vector<std::vector<Bound>> lists;
   std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
   std::map<PiecesKey, std::vector<Piece>> pieces;
   CommTimes times;

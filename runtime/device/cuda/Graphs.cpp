@@ -9,19 +9,23 @@ namespace meshwork::runtime::cuda {
 
 absl::StatusOr<const std::vector<CudaExecutor::Piece> *>
 CudaExecutor::piecesOf(const ListRun &list) {
-  bool isFirst = list.microbatch == 0;
-  bool isLast = list.microbatch + 1 == setup.program.plan.microbatches();
-  auto [at, isNew] =
-      pieces.try_emplace({list.phase, list.begin, list.end, isFirst, isLast});
+  const std::vector<Bound> &bound = lists[list.list];
+  bool isOnce = list.list == setup.program.table.onceList();
+  bool isLast = !isOnce && setup.program.table.isLast(list.action);
+  bool sets = std::any_of(bound.begin(), bound.end(), [&](const Bound &one) {
+    return one.setsIn == list.action;
+  });
+  auto [at, isNew] = pieces.try_emplace(
+      {list.list, list.begin, list.end,
+       sets ? list.action : plan::ActionTable::none, isLast});
   if (!isNew)
     return &at->second;
-  const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];
   bool all = std::all_of(bound.begin(), bound.end(), [](const Bound &one) {
     return !one.collective || one.collective->canBeCaptured();
   });
   // A list that runs once gains nothing; nor may a wait lie in a graph while
   // what it waits for does not.
-  bool never = list.phase == Phase::once || cuda.synchronous;
+  bool never = isOnce || cuda.synchronous;
   auto isCaptured = [&](const Bound &one) {
     return !never && (one.compute ? one.compute->canBeCaptured() : all);
   };
@@ -46,9 +50,7 @@ absl::Status CudaExecutor::capture(const ListRun &list, Piece &piece) {
       "beginning to capture a graph"));
   absl::Status status;
   for (uint32_t i = piece.begin; i < piece.end && status.ok(); ++i)
-    status =
-        locate(enqueue(lists[static_cast<size_t>(list.phase)][i], list, times),
-               list, i);
+    status = locate(enqueue(lists[list.list][i], list, times), list, i);
   Graph graph = nullptr;
   absl::Status ended = driver.check(
       driver.streamEndCapture(main->stream(), &graph), "capturing a graph");

@@ -37,10 +37,10 @@ public:
                   plan::Accumulate mode, size_t addsAt)
       : driver(driver), kernels(std::move(all)), mode(mode), addsAt(addsAt) {}
 
-  absl::Status enqueue(Stream stream, uint32_t microbatch) override {
+  absl::Status enqueue(Stream stream, bool sets) override {
     for (OneKernel &one : kernels) {
       if (addsAt > 0)
-        one.arguments.set(addsAt, accumulates(mode, {microbatch}));
+        one.arguments.set(addsAt, accumulates(mode, {sets}));
       Result result = driver.launchKernel(
           one.function, one.source->grid(), 1, 1, one.source->block(), 1, 1,
           one.source->shared_bytes(), stream, one.arguments.get(), nullptr);

@@ -14,7 +14,7 @@ struct CudaExecutor::Mark {
 
 absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
                                 Mark &mark) {
-  const Bound &one = lists[static_cast<size_t>(list.phase)][index];
+  const Bound &one = lists[list.list][index];
   Queue &queue = one.channel > 0 ? *channels[one.channel - 1]->queue : *main;
   MESHWORK_ASSIGN_OR_RETURN(mark.before,
                             EventHandle::create(cuda.gpu, /*timed=*/true));
@@ -50,7 +50,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
     ns = originNs + static_cast<int64_t>(static_cast<double>(ms) * 1e6);
     return driver.check(result, "reading the time of an event");
   };
-  const std::vector<Bound> &bound = lists[static_cast<size_t>(list.phase)];
+  const std::vector<Bound> &bound = lists[list.list];
   std::vector<std::pair<uint32_t, Mark>> marks;
   auto tell = [&]() -> absl::Status {
     MESHWORK_RETURN_IF_ERROR(finish());
@@ -58,8 +58,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
       int64_t begin = 0, end = 0;
       MESHWORK_RETURN_IF_ERROR(timeOf(mark.before, begin));
       MESHWORK_RETURN_IF_ERROR(timeOf(mark.after, end));
-      observer.after(list.phase, index, list.microbatch, begin, end,
-                     mark.spent);
+      observer.after(list, index, begin, end, mark.spent);
     }
     marks.clear();
     return absl::OkStatus();

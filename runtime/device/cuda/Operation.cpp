@@ -19,7 +19,7 @@ public:
       : driver(driver), tables{std::move(cos), std::move(sin)} {}
 
   /// The values stay here, so the copy may read them whenever it runs.
-  absl::Status enqueue(Stream stream, uint32_t) override {
+  absl::Status enqueue(Stream stream, bool) override {
     for (const Table &table : tables)
       MESHWORK_RETURN_IF_ERROR(driver.check(
           driver.copyToDevice(table.at, table.values.data(),
@@ -46,8 +46,8 @@ class MatmulOperation : public Operation {
 public:
   MatmulOperation(std::unique_ptr<BlasLtMatmul> product, plan::Accumulate mode)
       : product(std::move(product)), mode(mode) {}
-  absl::Status enqueue(Stream stream, uint32_t microbatch) override {
-    return product->run(stream, accumulates(mode, {microbatch}));
+  absl::Status enqueue(Stream stream, bool sets) override {
+    return product->run(stream, accumulates(mode, {sets}));
   }
 
 private:

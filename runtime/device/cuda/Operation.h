@@ -13,7 +13,8 @@ class Dnn;
 class Operation {
 public:
   virtual ~Operation() = default;
-  virtual absl::Status enqueue(Stream stream, uint32_t microbatch) = 0;
+  /// `sets`: it is the first of the step to add to its destination.
+  virtual absl::Status enqueue(Stream stream, bool sets) = 0;
   /// False for what takes bytes from the host.
   virtual bool canBeCaptured() const { return true; }
 };

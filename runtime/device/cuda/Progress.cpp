@@ -76,19 +76,19 @@ std::string Progress::textOf(const Work &work) const {
   if (work.isResult)
     return "the copy of a result";
   const ListRun &list = work.list;
-  const Instructions &all = listOf(program.program, list.phase);
+  const Instructions &all = listOf(program.program, list.list);
   auto name = [&](uint32_t index) {
     const plan::Instruction &one = *all.Get(index);
     return absl::StrCat(quote(one.name()), " (",
                         plan::EnumNameOperation(one.op_type()), ", ",
-                        nameOf(list.phase), "[", index, "])");
+                        program.nameOf(list.list, index), ")");
   };
   std::string text = name(list.begin);
   if (list.end - list.begin > 1)
     absl::StrAppend(&text, " to ", name(list.end - 1));
-  if (list.phase == Phase::once)
+  if (list.list == program.table.onceList())
     return text;
-  if (list.phase == Phase::microbatch)
+  if (plan::isOfMicrobatch(program.table.lists()[list.list].kind))
     absl::StrAppend(&text, " of microbatch ", list.microbatch);
   return absl::StrCat(text, " of step ", list.step);
 }

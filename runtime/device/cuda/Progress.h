@@ -41,7 +41,7 @@ public:
   /// Whether all that the rank's computing stream was given has ended, or what
   /// has not may wait for other ranks.
   bool mayMeet() const;
-  /// What has not ended: `"wte" (Embedding, microbatch[0]) in microbatch 1 of
+  /// What has not ended: `"wte" (Embedding, forward[0]) of microbatch 1 of
   /// step 3`.
   std::string place() const;
   /// The same as a sentence, with what ended before it. After a fault numbers

@@ -22,7 +22,7 @@ public:
   }
 
   absl::Status start(std::optional<uint64_t> place) override {
-    number = owner.progress.begin({{Phase::update}, false, true});
+    number = owner.progress.begin({{}, false, true});
     const Driver &driver = owner.cuda.gpu.driver();
     if (place)
       MESHWORK_RETURN_IF_ERROR(owner.addHint(driver.check(

@@ -22,27 +22,27 @@ schedule.program @rank {
   %l = schedule.view %loss at 0 : memref<4xi8> to memref<f32, strided<[]>>
   // CHECK: schedule.result{{ +}}loss
   schedule.result loss %l : memref<f32, strided<[]>>
-  // CHECK: schedule.phase "once"
-  schedule.phase "once" {
+  // CHECK: schedule.list{{ +}}once
+  schedule.list once {
     %c = schedule.view %one at 0 : memref<1024xi8> to memref<8x4xf32, strided<[4, 1]>>
     %s = schedule.view %two at 0 : memref<1024xi8> to memref<8x4xf32, strided<[4, 1]>>
     // CHECK: schedule.rotary_table "table" flops 0 bytes 256 [1.000000e+00, 5.000000e-01] scale 1.000000e+00 to
     schedule.rotary_table "table" flops 0 bytes 256 [1.0, 0.5] scale 1.0 to %c, %s : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
   }
-  schedule.phase "step" {
+  schedule.list step {
     %z = schedule.view %g at 0 : memref<256xi8> to memref<64xf32, strided<[1]>>
     // CHECK: schedule.fill "zero" flops 0 bytes 256 0.000000e+00 to
     schedule.fill "zero" flops 0 bytes 256 0.0 to %z : memref<64xf32, strided<[1]>>
   }
-  schedule.phase "microbatch" {
+  schedule.list forward {
     %t = schedule.view %w at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
     %i = schedule.view %ids at 0 : memref<32xi8> to memref<1x8xi32, strided<[8, 1]>>
     %e = schedule.view %one at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     %d = schedule.view %g at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
     // CHECK: schedule.embedding "rows"
     schedule.embedding "rows" flops 0 bytes 544 %t, %i to %e : memref<8x8xf32, strided<[8, 1]>>, memref<1x8xi32, strided<[8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
-    // CHECK: schedule.embedding_grad "rows" flops 0 bytes 544{{ +}}after_first_microbatch
-    schedule.embedding_grad "rows" flops 0 bytes 544 after_first_microbatch %i, %e to %d : memref<1x8xi32, strided<[8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.embedding_grad "rows" flops 0 bytes 544{{ +}}after_first
+    schedule.embedding_grad "rows" flops 0 bytes 544 after_first %i, %e to %d : memref<1x8xi32, strided<[8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     %q = schedule.view %one at 0 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
     %k = schedule.view %one at 256 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
     %v = schedule.view %one at 512 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
@@ -62,13 +62,14 @@ schedule.program @rank {
     schedule.matmul "product" flops 1024 bytes 768 no epilogue gelu %e, %e aux %e : memref<1x8x8xf32, strided<[64, 8, 1]>> to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1
     schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1 (%e, %a) : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>>
-    // CHECK: schedule.collective "gradients" flops 0 bytes 256 {{ *}}all_reduce{{ +}}sum channel 1 last_microbatch over ["dp"] in backward cause "why"
-    schedule.collective "gradients" flops 0 bytes 256 all_reduce sum channel 1 last_microbatch over ["dp"] in backward cause "why" dims [0] to [0] sources [] (%d) to (%d) : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.collective "gradients" flops 0 bytes 256 {{ *}}all_reduce{{ +}}sum channel 1 last_only over ["dp"] in backward cause "why"
+    schedule.collective "gradients" flops 0 bytes 256 all_reduce sum channel 1 last_only over ["dp"] in backward cause "why" dims [0] to [0] sources [] (%d) to (%d) : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     // CHECK: schedule.collective "loss" {{.*}} makes_loss over ["dp"] in update cause "w" layer 2 for "v" why "needs it" by ["zero.stage"] dims {{.*}} {transformer.layer = 2 : i64}
     schedule.collective "loss" flops 0 bytes 256 all_reduce sum makes_loss over ["dp"] in update cause "w" layer 2 for "v" why "needs it" by ["zero.stage"] dims [0] to [0] sources [] (%d) to (%d) {transformer.layer = 2 : i64} : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     // CHECK: schedule.wait "gradients" flops 0 bytes 0 1 count 1(%
     schedule.wait "gradients" flops 0 bytes 0 1 count 1 (%d) : memref<8x8xf32, strided<[8, 1]>>
   }
-  schedule.phase "update" {
-  }
+  schedule.list update {
+  }  // CHECK: schedule.actions [step, 0F0, 0F1, update]
+  schedule.actions [step, 0F0, 0F1, update]
 }

@@ -1,4 +1,4 @@
-// RUN: meshwork-opt %s -memory-plan-arena | FileCheck %s
+// RUN: meshwork-opt %s -split-input-file -memory-plan-arena | FileCheck %s
 
 // What is persistent comes first. %a and %c are never alive together and share
 // bytes; %b meets both. Offsets are multiples of 64.
@@ -12,11 +12,11 @@ schedule.program @rank {
   %a = schedule.buffer "a" activations : memref<128xi8>
   %b = schedule.buffer "b" activations : memref<128xi8>
   %c = schedule.buffer "c" activations : memref<128xi8>
-  schedule.phase "once" {
+  schedule.list once {
   }
-  schedule.phase "step" {
+  schedule.list step {
   }
-  schedule.phase "microbatch" {
+  schedule.list forward {
     %va = schedule.view %a at 0 : memref<128xi8> to memref<32xf32, strided<[1]>>
     %vb = schedule.view %b at 0 : memref<128xi8> to memref<32xf32, strided<[1]>>
     %vc = schedule.view %c at 0 : memref<128xi8> to memref<32xf32, strided<[1]>>
@@ -24,6 +24,54 @@ schedule.program @rank {
     schedule.launch "2" flops 0 bytes 256 @k items 1 outputs 1 (%va, %vb) : memref<32xf32, strided<[1]>>, memref<32xf32, strided<[1]>>
     schedule.launch "3" flops 0 bytes 256 @k items 1 outputs 1 (%vb, %vc) : memref<32xf32, strided<[1]>>, memref<32xf32, strided<[1]>>
   }
-  schedule.phase "update" {
+  schedule.list update {
+  }  schedule.actions [step, 0F0, update]
+}
+
+// -----
+
+// A sum over microbatches lives from one to the next, so it shares bytes with
+// nothing in them, though it is first written after %a was last read; with one
+// microbatch it could.
+// CHECK: schedule.program @adds arena 256
+// CHECK: schedule.buffer "sum" gradients at 0 :
+// CHECK: schedule.buffer "a" activations at 128 :
+schedule.program @adds {
+  %sum = schedule.buffer "sum" gradients : memref<128xi8>
+  %a = schedule.buffer "a" activations : memref<128xi8>
+  schedule.list forward {
+    %va = schedule.view %a at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "1" flops 0 bytes 128 @k items 1 outputs 1 (%va) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "2" flops 0 bytes 128 @k items 1 outputs 0 (%va) : memref<1x4x8xf32, strided<[32, 8, 1]>>
   }
+  schedule.list backward {
+    %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "3" flops 0 bytes 128 @k items 1 outputs 1 (%vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+  }
+  schedule.list update {
+    %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "4" flops 0 bytes 128 @k items 1 outputs 0 (%vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+  }
+  schedule.actions [0F0, 0B0, 0F1, 0B1, update]
+}
+
+// -----
+
+// CHECK: schedule.program @once arena 128
+schedule.program @once {
+  %sum = schedule.buffer "sum" gradients : memref<128xi8>
+  %a = schedule.buffer "a" activations : memref<128xi8>
+  schedule.list forward {
+    %va = schedule.view %a at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "1" flops 0 bytes 128 @k items 1 outputs 1 (%va) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+  }
+  schedule.list backward {
+    %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "3" flops 0 bytes 128 @k items 1 outputs 1 (%vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+  }
+  schedule.list update {
+    %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "4" flops 0 bytes 128 @k items 1 outputs 0 (%vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+  }
+  schedule.actions [0F0, 0B0, update]
 }

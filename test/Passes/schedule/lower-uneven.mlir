@@ -14,7 +14,7 @@
 // CHECK-DAG: %[[PART:.*]] = schedule.buffer "{{.*}}" activations : memref<12xi8>
 // CHECK: schedule.input{{ +}}coordinate %{{.*}} over ["tp"] of 9
 // CHECK: schedule.input{{ +}}extent %{{.*}} over ["tp"] of 17
-// CHECK: schedule.phase "microbatch"
+// CHECK: schedule.list{{ +}}forward
 // CHECK: %[[AT:.*]] = schedule.view %[[FIRST]]
 // CHECK: %[[FROM:.*]] = schedule.view %[[TOKENS]]
 // CHECK: %[[TO:.*]] = schedule.view %[[PART]]

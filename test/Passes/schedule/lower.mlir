@@ -13,7 +13,7 @@
 // CHECK: schedule.program @rank
 // CHECK-DAG: %[[GRADIENT:.*]] = schedule.buffer "w (gradient)" gradients persistent : memref<512xi8>
 // CHECK-DAG: schedule.buffer "w (weight)" weights persistent : memref<512xi8>
-// CHECK: schedule.phase "microbatch"
+// CHECK: schedule.list{{ +}}forward
 // Each kernel once; products on 3-D views; a gradient is added where it is kept,
 // and set, not added, by the first microbatch.
 // CHECK: schedule.embedding "t"
@@ -23,8 +23,8 @@
 // CHECK: schedule.matmul "w" flops 1024 {{.*}} no
 // CHECK-SAME: memref<1x4x8xf32, strided<[32, 8, 1]>>, memref<1x8x16xf32, strided<[128, 16, 1]>> to memref<1x4x16xf32
 // CHECK: %[[VIEW:.*]] = schedule.view %[[GRADIENT]] at 0
-// CHECK: schedule.matmul "w (gradient)" {{.*}} after_first_microbatch {{.*}} to %[[VIEW]] : memref<1x8x4xf32, strided<[32, 1, 8]>>
-// CHECK: schedule.phase "update"
+// CHECK: schedule.matmul "w (gradient)" {{.*}} after_first {{.*}} to %[[VIEW]] : memref<1x8x4xf32, strided<[32, 1, 8]>>
+// CHECK: schedule.list{{ +}}update
 // CHECK: func.func private @kernel_0({{.*}}) -> {{.*}} attributes {schedule.strides = [array<i64: 32, 8, 1>, array<i64: 32, 8, 1>]}
 // CHECK-NOT: func.func
 module {

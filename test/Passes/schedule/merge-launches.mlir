@@ -19,15 +19,15 @@ module {
 
     // Updates in place that need nothing of each other, and a fill, are one
     // launch, which reads the rate once. Equal kernels stand side by side.
-    // CHECK-LABEL: phase "once"
+    // CHECK-LABEL: schedule.list{{ +}}once
     // CHECK-NOT: schedule.fill
     // CHECK: schedule.launch "one, and 3 more like it" flops 3072 bytes 28684 @merged_0 items 4 outputs 4(%[[A:[0-9]+]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) :
     // CHECK-NOT: schedule.launch
     // Two updates have five operands: the rate, and what each reads and writes.
-    // FEW-LABEL: phase "once"
+    // FEW-LABEL: schedule.list{{ +}}once
     // FEW: schedule.launch "one, and 1 more like it" {{.*}} @merged_0 items 2 outputs 2
     // FEW: schedule.launch "three, and 1 more like it" {{.*}} @merged_1 items 2 outputs 2
-    schedule.phase "once" {
+    schedule.list once {
       %a1 = schedule.view %a at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
       %rate2 = schedule.view %rate at 0 : memref<4xi8> to memref<f32, strided<[]>>
       %a3 = schedule.view %a at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
@@ -45,17 +45,17 @@ module {
     }
 
     // What reads a result comes after what made it, with others of its kind.
-    // CHECK-LABEL: phase "step"
+    // CHECK-LABEL: schedule.list{{ +}}step
     // CHECK: schedule.launch "first, and 1 more like it" {{.*}} @merged_1
     // CHECK: schedule.launch "second, and 1 more like it" {{.*}} @merged_1
     // CHECK-NOT: schedule.launch
     // Both first results would be alive at once; the second first one comes with
     // the other's second.
-    // NEW-LABEL: phase "step"
+    // NEW-LABEL: schedule.list{{ +}}step
     // NEW: schedule.launch "first" {{.*}} @add
     // NEW: schedule.launch "second, and 1 more like it" {{.*}} @merged_1
     // NEW: schedule.launch "other second" {{.*}} @add
-    schedule.phase "step" {
+    schedule.list step {
       %a11 = schedule.view %a at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
       %rate12 = schedule.view %rate at 0 : memref<4xi8> to memref<f32, strided<[]>>
       %t13 = schedule.view %t at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
@@ -76,13 +76,13 @@ module {
 
     // Nothing moves across another kind of instruction; one that overwrites
     // what another reads, or what it writes, stays behind it.
-    // CHECK-LABEL: phase "microbatch"
+    // CHECK-LABEL: schedule.list{{ +}}forward
     // CHECK: schedule.launch "before" {{.*}} @add
     // CHECK: schedule.matmul "product"
     // CHECK: schedule.launch "after" {{.*}} @add
     // CHECK: schedule.launch "overwrites an operand" {{.*}} @add
     // CHECK: schedule.fill "overwrites a result"
-    schedule.phase "microbatch" {
+    schedule.list forward {
       %a23 = schedule.view %a at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
       %rate24 = schedule.view %rate at 0 : memref<4xi8> to memref<f32, strided<[]>>
       %a25 = schedule.view %a at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
@@ -101,7 +101,7 @@ module {
       %b32 = schedule.view %b at 0 : memref<4096xi8> to memref<1024xf32, strided<[1]>>
       schedule.fill "overwrites a result" flops 0 bytes 4096 0.0 to %b32 : memref<1024xf32, strided<[1]>>
     }
-    schedule.phase "update" {
+    schedule.list update {
     }
   }
   // CHECK: func.func private @filled_0() -> tensor<1024xf32, #element> attributes {schedule.strides = [array<i64: 1>]}

@@ -23,11 +23,11 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     %whole = schedule.buffer "whole" activations : memref<16777216xi8>
     %x = schedule.buffer "x" activations persistent : memref<4096xi8>
     %y = schedule.buffer "y" activations : memref<4096xi8>
-    schedule.phase "once" {
+    schedule.list once {
     }
-    schedule.phase "step" {
+    schedule.list step {
     }
-    schedule.phase "microbatch" {
+    schedule.list backward {
       %x0 = schedule.view %x at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %y0 = schedule.view %y at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       schedule.matmul "first" flops 20000000000 bytes 12288 no %x0, %x0 to %y0 : memref<1x32x32xf32, strided<[1024, 32, 1]>>, memref<1x32x32xf32, strided<[1024, 32, 1]>> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
@@ -42,7 +42,7 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
       %y2 = schedule.view %y at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       schedule.matmul "third" flops 20000000000 bytes 12288 no %x2, %w2 to %y2 : memref<1x32x32xf32, strided<[1024, 32, 1]>>, memref<1x32x32xf32, strided<[1024, 32, 1]>> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
     }
-    schedule.phase "update" {
+    schedule.list update {
     }
   }
 }

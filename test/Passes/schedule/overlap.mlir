@@ -10,7 +10,7 @@
 
 // A gather of a weight is started under the product before the one that needs
 // it. The sum of a gradient is started at once; what adds it up comes later, and
-// waits. The sum that @update began with runs in the last microbatch.
+// waits. The sum that @update began with runs in the last backward pass.
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
   schedule.program @rank {
     %part = schedule.buffer "part" weights persistent : memref<2048xi8>
@@ -22,12 +22,12 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
     %s = schedule.buffer "s" activations : memref<2048xi8>
     %state = schedule.buffer "state" gradients persistent : memref<2048xi8>
     %norm = schedule.buffer "norm" gradients persistent : memref<64xi8>
-    schedule.phase "once" {
+    schedule.list once {
     }
-    schedule.phase "step" {
+    schedule.list step {
     }
-    // CHECK: schedule.phase "microbatch"
-    schedule.phase "microbatch" {
+    // CHECK: schedule.list{{ +}}backward
+    schedule.list backward {
       %x0 = schedule.view %x at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       %y0 = schedule.view %y at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       // CHECK: schedule.collective "weight" {{.*}} channel 2 over
@@ -55,18 +55,18 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
       %n5 = schedule.view %norm at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
       schedule.fill "norm gradients" flops 0 bytes 64 1.0 to %n5 : memref<16xf32, strided<[1]>>
       %x5 = schedule.view %x at 0 : memref<4096xi8> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
-      // CHECK: schedule.collective "norms" {{.*}} channel 1 last_microbatch over
+      // CHECK: schedule.collective "norms" {{.*}} channel 1 last_only over
       // CHECK: schedule.matmul "third"
       schedule.matmul "third" flops 9000000000 bytes 12288 no %x5, %x5 to %x5 : memref<1x32x32xf32, strided<[1024, 32, 1]>>, memref<1x32x32xf32, strided<[1024, 32, 1]>> to memref<1x32x32xf32, strided<[1024, 32, 1]>>
       // CHECK: schedule.wait "sum" flops 0 bytes 0 1 count 1
       // CHECK: schedule.launch "add"
       // CHECK: schedule.wait "norms" flops 0 bytes 0 1 count 2
     }
-    // CHECK: schedule.phase "update"
+    // CHECK: schedule.list{{ +}}update
     // CHECK-NEXT: schedule.view
     // CHECK-NEXT: schedule.fill
     // CHECK-NOT: schedule.collective
-    schedule.phase "update" {
+    schedule.list update {
       %n = schedule.view %norm at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
       schedule.collective "norms" flops 0 bytes 64 all_reduce sum over ["dp"] in update cause "norms" dims [0] to [0] sources [] (%n) to (%n) : memref<16xf32, strided<[1]>> to memref<16xf32, strided<[1]>>
       schedule.fill "n" flops 0 bytes 64 1.0 to %n : memref<16xf32, strided<[1]>>

@@ -25,19 +25,19 @@ PlanT halves(uint32_t first, uint32_t second) {
   uint32_t buffer = p.views[gradient]->buffer;
   uint32_t low = addView(p, buffer, plan::DType::f32, {128, 8});
   uint32_t high = addView(p, buffer, plan::DType::f32, {128, 8}, 128 * 8 * 4);
-  auto &reduce = opOf<plan::CollectiveT>(*p.update[1]);
+  auto &reduce = opOf<plan::CollectiveT>(*updateOf(p)[1]);
   plan::CollectiveT other = reduce;
   reduce.parts[0] = transfer(low, low);
   reduce.channel = first;
   other.parts[0] = transfer(high, high);
   other.channel = second;
-  insert(p.update, 2, "gradients, second half", other);
+  insert(updateOf(p), 2, "gradients, second half", other);
   size_t at = 3;
   if (first == second)
-    insert(p.update, at, "wait", waitFor(first, 2));
+    insert(updateOf(p), at, "wait", waitFor(first, 2));
   else {
-    insert(p.update, at++, "wait 1", waitFor(first, 1));
-    insert(p.update, at, "wait 2", waitFor(second, 1));
+    insert(updateOf(p), at++, "wait 1", waitFor(first, 1));
+    insert(updateOf(p), at, "wait 2", waitFor(second, 1));
   }
   return plan;
 }
@@ -91,8 +91,8 @@ TEST_F(Async, hasATrackPerChannel) {
 TEST_F(Async, aRankThatFailsEndsTheRun) {
   PlanT plan = halves(1, 2);
   plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
-  plan.program_of_rank = {0, 0, 1, 0};
-  opOf<plan::FillT>(*plan.programs[1]->once[0]).value = INFINITY;
+  setPrograms(plan, {0, 0, 1, 0});
+  opOf<plan::FillT>(*onceOf(*plan.programs[1])[0]).value = INFINITY;
   expectExit(plan, 65, "written by instruction \"mean\"");
 }
 

@@ -19,8 +19,8 @@ PlanT documentsPlan(const TinyOptions &tiny = {}) {
   PlanT plan = tinyPlan(tiny);
   uint32_t documents = addDocuments(plan);
   plan::ProgramT &p = *plan.programs[0];
-  opOf<plan::EmbeddingT>(*p.microbatch[0]).ids = documents;
-  opOf<plan::EmbeddingGradT>(*p.microbatch[2]).ids = documents;
+  opOf<plan::EmbeddingT>(*forwardOf(p)[0]).ids = documents;
+  opOf<plan::EmbeddingGradT>(*forwardOf(p)[2]).ids = documents;
   p.inputs.erase(p.inputs.begin(), p.inputs.begin() + 2);
   return plan;
 }

@@ -33,7 +33,7 @@ inline void expectRefused(const std::function<plan::PlanT()> &good,
 inline plan::PlanT cpuPlan() { return tinyPlan({.ranks = 4}); }
 
 template <typename Op> Op &microbatchOp(plan::ProgramT &p, size_t i) {
-  return opOf<Op>(*p.microbatch[i]);
+  return opOf<Op>(*forwardOf(p)[i]);
 }
 
 } // namespace meshwork::runtime::test

@@ -85,11 +85,12 @@ TEST_F(MutatedPlan, LaunchesOfWrongNumbersAreRefused) {
   const plan::PlanT good = unpacked();
   ASSERT_TRUE(PlanFile::fromBytes(encode(good)).ok());
   int launches = 0;
-  for (auto list : {&plan::ProgramT::once, &plan::ProgramT::step,
-                    &plan::ProgramT::microbatch, &plan::ProgramT::update})
-    for (size_t i = 0; i < ((*good.programs[0]).*list).size(); ++i) {
+  for (size_t list = 0; list < good.programs[0]->lists.size(); ++list)
+    for (size_t i = 0; i < good.programs[0]->lists[list]->instructions.size();
+         ++i) {
       plan::PlanT plan = good;
-      auto *launch = ((*plan.programs[0]).*list)[i]->op.AsLaunch();
+      auto *launch =
+          plan.programs[0]->lists[list]->instructions[i]->op.AsLaunch();
       if (!launch)
         continue;
       ++launches;

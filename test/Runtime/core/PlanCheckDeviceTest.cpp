@@ -55,17 +55,17 @@ TEST(PlanCheckDevice, kernelsOfInstructions) {
       {
           {"once[0] \"share of a token\": it lists 0 kernels, expected at "
            "least one of Fill on cuda",
-           [](PlanT &, ProgramT &p) { p.once[0]->kernels.clear(); }},
+           [](PlanT &, ProgramT &p) { onceOf(p)[0]->kernels.clear(); }},
           {"it lists 1 kernels, expected none of RotaryTable on cuda",
-           [](PlanT &, ProgramT &p) { p.once[1]->kernels = {0}; }},
+           [](PlanT &, ProgramT &p) { onceOf(p)[1]->kernels = {0}; }},
           {"it lists 1 kernels, expected none of Matmul on cuda",
-           [](PlanT &, ProgramT &p) { p.microbatch[1]->kernels = {0}; }},
+           [](PlanT &, ProgramT &p) { forwardOf(p)[1]->kernels = {0}; }},
           {"it lists 1 kernels, expected none of Collective on cuda",
-           [](PlanT &, ProgramT &p) { p.update[0]->kernels = {0}; }},
+           [](PlanT &, ProgramT &p) { updateOf(p)[0]->kernels = {0}; }},
           {"kernel 3 does not exist, there are 3",
-           [](PlanT &, ProgramT &p) { p.once[0]->kernels = {0, 3}; }},
+           [](PlanT &, ProgramT &p) { onceOf(p)[0]->kernels = {0, 3}; }},
           {"\"embedding_0\" takes 3 pointers, expected 1",
-           [](PlanT &, ProgramT &p) { p.once[0]->kernels = {1}; }},
+           [](PlanT &, ProgramT &p) { onceOf(p)[0]->kernels = {1}; }},
       });
 }
 
@@ -94,7 +94,7 @@ TEST(PlanCheckDevice, cpusHaveNoLaunches) {
                     {"it lists 1 kernels, expected none of Fill on cpu",
                      [&](PlanT &p, ProgramT &q) {
                        addCode(p);
-                       q.once[0]->kernels = {0};
+                       onceOf(q)[0]->kernels = {0};
                      }},
                 });
 }

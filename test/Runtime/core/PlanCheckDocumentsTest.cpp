@@ -15,16 +15,11 @@ uint32_t headsOf(ProgramT &p, uint32_t view, int64_t heads) {
 }
 
 /// Causal attention of x that reads the documents, and the gradient of it, as
-/// the last two instructions of a microbatch. Documents live within one.
+/// the last two instructions of a microbatch.
 PlanT documentsPlan() {
   PlanT plan = tinyPlan({.ranks = 4});
   ProgramT &p = *plan.programs[0];
-  p.buffers[2]->last_use = 6; // x
   uint32_t documents = addDocuments(plan);
-  plan::BufferT &buffer = *p.buffers.back();
-  buffer.persistent = false;
-  buffer.first_use = 2;
-  buffer.last_use = 6;
   plan::AttentionT op;
   op.q = headsOf(p, x, 2);
   op.k = op.v = headsOf(p, x, 1);
@@ -53,8 +48,8 @@ PlanT documentsPlan() {
   grad.scale = op.scale;
   grad.causal = true;
   grad.documents = documents;
-  insert(p.microbatch, 3, "attention", std::move(op));
-  insert(p.microbatch, 4, "attention (gradient)", std::move(grad));
+  insert(forwardOf(p), 3, "attention", std::move(op));
+  insert(forwardOf(p), 4, "attention (gradient)", std::move(grad));
   return plan;
 }
 
@@ -89,11 +84,9 @@ TEST(PlanCheck, documentsAsAnInput) {
            }},
           {"inputs: documents has axes or a size",
            [](PlanT &, ProgramT &p) { documents(p).size = 16; }},
-          {"inputs: documents: buffer \"documents\" is written before "
-           "instruction 2 "
-           "but lives only from 3",
+          {"inputs: documents: buffer \"documents\" does not persist",
            [](PlanT &, ProgramT &p) {
-             p.buffers[p.views[documents(p).view]->buffer]->first_use = 3;
+             p.buffers[p.views[documents(p).view]->buffer]->persistent = false;
            }},
       });
 }
@@ -130,18 +123,16 @@ TEST(PlanCheck, documentsThatAttentionReads) {
       });
 }
 
-// Nobody writes them, or after they are gone.
+// Nobody writes them.
 TEST(PlanCheck, documentsAreThereWhenRead) {
   expectRefused(
       documentsPlan,
       {
           {"\"attention\": documents reads buffer \"documents\" before "
            "anything was written to it",
-           [](PlanT &, ProgramT &p) { p.inputs.pop_back(); }},
-          {"\"attention (gradient)\": documents uses buffer \"documents\" at "
-           "instruction 6, but it lives from 2 to 5",
            [](PlanT &, ProgramT &p) {
-             p.buffers[p.views[documents(p).view]->buffer]->last_use = 5;
+             p.buffers[p.views[documents(p).view]->buffer]->persistent = false;
+             p.inputs.pop_back();
            }},
       });
 }

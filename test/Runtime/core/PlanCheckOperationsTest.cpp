@@ -1,5 +1,7 @@
 // Bad plans, continued: operations, and collectives that never meet.
 #include "Mutants.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/core/PlanCheck.h"
 #include <cmath>
 
 namespace meshwork::runtime::test {
@@ -10,7 +12,7 @@ TEST(PlanCheck, operations) {
   expectRefused(cpuPlan,
                 {
                     {"unknown or absent operation",
-                     [](PlanT &, ProgramT &p) { p.microbatch[0]->op.Reset(); }},
+                     [](PlanT &, ProgramT &p) { forwardOf(p)[0]->op.Reset(); }},
                     {"\"wte\": table is view 99",
                      [](PlanT &, ProgramT &p) {
                        microbatchOp<plan::EmbeddingT>(p, 0).table = 99;
@@ -123,23 +125,24 @@ TEST(PlanCheck, operations) {
                      }},
                     {"4 frequencies",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::RotaryTableT>(*p.once[1]).cos = weightColumn;
+                       opOf<plan::RotaryTableT>(*onceOf(p)[1]).cos =
+                           weightColumn;
                      }},
                     {"sin is",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::RotaryTableT>(*p.once[1]).sin = weight;
+                       opOf<plan::RotaryTableT>(*onceOf(p)[1]).sin = weight;
                      }},
                     {"not finite",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::RotaryTableT>(*p.once[1]).scale = NAN;
+                       opOf<plan::RotaryTableT>(*onceOf(p)[1]).scale = NAN;
                      }},
                     {"fills i32",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::FillT>(*p.once[0]).dst = tokens;
+                       opOf<plan::FillT>(*onceOf(p)[0]).dst = tokens;
                      }},
                     {"kernel 0 does not exist",
                      [](PlanT &, ProgramT &p) {
-                       p.microbatch[0]->op.Set(plan::LaunchT());
+                       forwardOf(p)[0]->op.Set(plan::LaunchT());
                      }},
                 });
 }
@@ -157,7 +160,7 @@ void addLaunch(PlanT &plan, ProgramT &p, std::vector<uint32_t> args,
   launch.args = std::move(args);
   launch.num_outputs = outputs;
   launch.items = items;
-  p.once[0]->op.Set(std::move(launch));
+  onceOf(p)[0]->op.Set(std::move(launch));
 }
 
 TEST(PlanCheck, launches) {
@@ -217,8 +220,8 @@ plan::AttentionT &addAttention(ProgramT &p) {
   op.out = add(weight, {2, 16, 2, 4}, {128, 8, 4, 1});
   op.lse = add(cos, {2, 2, 16}, {32, 16, 1});
   op.scale = 0.5f;
-  p.once[1]->op.Set(std::move(op));
-  return opOf<plan::AttentionT>(*p.once[1]);
+  onceOf(p)[1]->op.Set(std::move(op));
+  return opOf<plan::AttentionT>(*onceOf(p)[1]);
 }
 
 TEST(PlanCheck, attention) {
@@ -268,7 +271,7 @@ TEST(PlanCheck, attention) {
 }
 
 plan::CollectiveT &collective(ProgramT &p) {
-  return opOf<plan::CollectiveT>(*p.update[1]);
+  return opOf<plan::CollectiveT>(*updateOf(p)[1]);
 }
 
 void addPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
@@ -311,7 +314,7 @@ TEST(PlanCheck, collectivesAlone) {
 /// A second program for the last rank, a copy of the first.
 ProgramT &lastRank(PlanT &plan) {
   plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
-  plan.program_of_rank = {0, 0, 0, 1};
+  setPrograms(plan, {0, 0, 0, 1});
   return *plan.programs[1];
 }
 
@@ -326,18 +329,18 @@ TEST(PlanCheck, collectivesMeet) {
           {"do not match",
            [](PlanT &p, ProgramT &) {
              auto &q = lastRank(p);
-             std::swap(q.update[0], q.update[1]);
+             std::swap(updateOf(q)[0], updateOf(q)[1]);
            }},
           {"ranks 0 (update[0] \"loss\") and 3",
            [](PlanT &p, ProgramT &) {
              auto &q = lastRank(p);
-             q.update.erase(q.update.begin());
-             q.loss_ready = 0;
+             updateOf(q).erase(updateOf(q).begin());
+             setLossKnown(q, 0);
            }},
           {"would wait forever",
            [](PlanT &p, ProgramT &) {
              auto &q = lastRank(p);
-             q.update.erase(q.update.begin() + 1);
+             updateOf(q).erase(updateOf(q).begin() + 1);
            }},
           {"do not match",
            [](PlanT &p, ProgramT &) {
@@ -357,6 +360,38 @@ TEST(PlanCheck, collectivesMeet) {
       });
 }
 
+// Two programs along "pp", each over all of "dp": one rank of each stands for
+// all, however many there are, and what does not match is found by it.
+TEST(PlanCheck, costsTheSameForAnyNumberOfRanks) {
+  for (uint32_t ranks : {8u, 8192u}) {
+    PlanT plan = tinyPlan({.ranks = ranks});
+    addAxis(plan, "pp", 2);
+    plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
+    plan.program_axes = {1};
+    plan.program_numbers = {0, 1};
+    auto check = [&](uint64_t &rehearsed) {
+      std::vector<unsigned char> bytes = encode(plan);
+      return checkPlan(*plan::GetPlan(bytes.data() + plan::frameBytes),
+                       &rehearsed);
+    };
+    uint64_t rehearsed = 0;
+    absl::Status good = check(rehearsed);
+    EXPECT_TRUE(good.ok()) << good;
+    EXPECT_EQ(rehearsed, 2u);
+    ProgramT &q = *plan.programs[1];
+    std::swap(updateOf(q)[0], updateOf(q)[1]);
+    EXPECT_TRUE(check(rehearsed).ok()); // They meet along "dp" alone.
+    for (ProgramT *p : {plan.programs[0].get(), &q})
+      for (size_t i : {0, 1})
+        opOf<plan::CollectiveT>(*updateOf(*p)[i]).axes = {0, 1};
+    EXPECT_NE(check(rehearsed).message().find(
+                  "collectives of ranks 0 (update[0] \"loss\") and 1 "
+                  "(update[0] \"gradients\") do not match"),
+              std::string::npos);
+    EXPECT_EQ(rehearsed, 2u);
+  }
+}
+
 // Ranks 0..3 on a 2x2 mesh, each of two classes enters its row and its column
 // in another order: all pairs match, and all four wait in a circle.
 TEST(PlanCheck, circularWaitIsFound) {
@@ -369,12 +404,12 @@ TEST(PlanCheck, circularWaitIsFound) {
   plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
   ProgramT &rowFirst = *plan.programs[0], &columnFirst = *plan.programs[1];
   collective(rowFirst).axes = {1};
-  opOf<plan::CollectiveT>(*rowFirst.update[0]).axes = {0};
+  opOf<plan::CollectiveT>(*updateOf(rowFirst)[0]).axes = {0};
   collective(columnFirst).axes = {1};
-  opOf<plan::CollectiveT>(*columnFirst.update[0]).axes = {0};
-  plan.program_of_rank = {0, 1, 1, 0};
+  opOf<plan::CollectiveT>(*updateOf(columnFirst)[0]).axes = {0};
+  setPrograms(plan, {0, 1, 1, 0});
   EXPECT_TRUE(PlanFile::fromBytes(encode(plan)).ok());
-  std::swap(columnFirst.update[0], columnFirst.update[1]);
+  std::swap(updateOf(columnFirst)[0], updateOf(columnFirst)[1]);
   auto file = PlanFile::fromBytes(encode(plan));
   ASSERT_FALSE(file.ok());
   EXPECT_NE(std::string(file.status().message()).find("wait forever"),

@@ -73,12 +73,12 @@ TEST(PlanCheck, coordinates) {
   add("first");
   uint32_t second = add("second");
   EXPECT_TRUE(check(plan).ok()) << check(plan);
-  auto &embedding = opOf<plan::EmbeddingT>(*p.microbatch[0]);
+  auto &embedding = opOf<plan::EmbeddingT>(*forwardOf(p)[0]);
   plan.vocabulary = 300; // A shard of the table need not hold it.
   embedding.first_row = second;
   EXPECT_TRUE(check(plan).ok() ||
               check(plan).message().find("the table has") != std::string::npos);
-  opOf<plan::EmbeddingGradT>(*p.microbatch[2]).first_row = second;
+  opOf<plan::EmbeddingGradT>(*forwardOf(p)[2]).first_row = second;
   EXPECT_TRUE(check(plan).ok()) << check(plan);
   embedding.first_row = tokens;
   expectText(plan, "first_row is i32[2,16], expected one i32");
@@ -96,7 +96,7 @@ TEST(PlanCheck, coordinates) {
   expectText(plan, "tokens has axes or a size");
   p.inputs[0]->size = 0;
   p.buffers.back()->persistent = false;
-  expectText(plan, "does not persist, but is written only once");
+  expectText(plan, "does not persist, expected one that lives to the end");
 }
 
 /// A plan with one more collective at the start of the update, over 4 ranks.
@@ -114,8 +114,8 @@ struct WithCollective {
     op.kind = kind;
     op.axes = {0};
     op.parts.push_back(transfer(src, dst, dim, toDim));
-    p.loss_ready = 2;
-    return opOf<plan::CollectiveT>(insert(p.update, 0, "moved", op));
+    setLossKnown(p, 2);
+    return opOf<plan::CollectiveT>(insert(updateOf(p), 0, "moved", op));
   }
 };
 
@@ -128,8 +128,8 @@ TEST(PlanCheck, blocksThatAreCopied) {
     op.dst = w.tensor(dst);
     op.dim = dim;
     op.first = addTensor(w.p, "first", BufferKind::input, DType::i32, {1});
-    w.p.loss_ready = 2;
-    plan::InstructionT &at = insert(w.p.update, 0, "cut", op);
+    setLossKnown(w.p, 2);
+    plan::InstructionT &at = insert(updateOf(w.p), 0, "cut", op);
     change(opOf<plan::CopyBlockT>(at));
     return std::move(w.plan);
   };
@@ -261,15 +261,16 @@ TEST(PlanCheck, waits) {
   WithCollective w;
   auto &op = w.add(Kind::all_gather, w.small, w.big);
   op.channel = 2;
-  expectText(w.plan, "update[0] \"moved\" is not waited for before loss_ready");
-  w.p.loss_ready = 0;
+  expectText(w.plan, "update[0] \"moved\" is not waited for before loss_known");
+  setLossKnown(w.p, 0);
   expectText(w.plan, "is not waited for before the end of its list");
-  auto &wait = opOf<plan::WaitT>(insert(w.p.update, 1, "wait", waitFor(2, 1)));
-  w.p.loss_ready = 3;
+  auto &wait =
+      opOf<plan::WaitT>(insert(updateOf(w.p), 1, "wait", waitFor(2, 1)));
+  setLossKnown(w.p, 3);
   EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
-  w.p.loss_ready = 1;
-  expectText(w.plan, "before loss_ready");
-  w.p.loss_ready = 3;
+  setLossKnown(w.p, 1);
+  expectText(w.plan, "before loss_known");
+  setLossKnown(w.p, 3);
   wait.count = 2;
   expectText(w.plan,
              "waits for collective 2 of channel 2, which has started 1");
@@ -286,9 +287,9 @@ TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
   auto plan = [](auto op) {
     WithCollective w;
     w.add(Kind::all_gather, w.small, w.big).channel = 1;
-    insert(w.p.update, 1, "between", op(w));
-    insert(w.p.update, 2, "wait", waitFor(1, 1));
-    w.p.loss_ready = 4;
+    insert(updateOf(w.p), 1, "between", op(w));
+    insert(updateOf(w.p), 2, "wait", waitFor(1, 1));
+    setLossKnown(w.p, 4);
     return std::move(w.plan);
   };
   auto copy = [](WithCollective &w, uint32_t from, uint32_t to) {
@@ -318,17 +319,21 @@ TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
 TEST(PlanCheck, buffersLiveToTheWait) {
   WithCollective w;
   w.add(Kind::all_gather, w.small, w.big).channel = 1;
-  insert(w.p.update, 1, "wait", waitFor(1, 1));
-  w.p.loss_ready = 3;
-  uint32_t begin =
-      static_cast<uint32_t>(w.p.once.size() + w.p.microbatch.size());
+  insert(updateOf(w.p), 1, "wait", waitFor(1, 1));
+  setLossKnown(w.p, 3);
   plan::BufferT &big = *w.p.buffers[w.p.views[w.big]->buffer];
   big.persistent = false;
-  big.first_use = begin;
-  big.last_use = begin + 1;
   EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
-  big.last_use = begin;
-  expectText(w.plan, "only here update[0] \"moved\" is known to be done with");
+  // Another begins between the start and the Wait.
+  uint32_t other = w.tensor({8, 6});
+  plan::BufferT &late = *w.p.buffers[w.p.views[other]->buffer];
+  late.persistent = false;
+  late.offset = big.offset;
+  plan::FillT fill;
+  fill.dst = other;
+  insert(updateOf(w.p), 1, "late", fill);
+  setLossKnown(w.p, 4);
+  expectText(w.plan, "live from update[0] to update[2]");
 }
 
 // Two classes of ranks start the same collectives on two channels; a channel
@@ -341,25 +346,25 @@ TEST(PlanCheck, channelsAreRehearsed) {
     auto &b = w.add(Kind::all_gather, src, dst);
     a.channel = 1;
     b.channel = 2;
-    insert(w.p.update, 2, "wait 1", waitFor(1, 1));
-    insert(w.p.update, 3, "wait 2", waitFor(2, 1));
-    w.p.loss_ready = 5;
+    insert(updateOf(w.p), 2, "wait 1", waitFor(1, 1));
+    insert(updateOf(w.p), 3, "wait 2", waitFor(2, 1));
+    setLossKnown(w.p, 5);
     w.plan.programs.push_back(std::make_unique<ProgramT>(w.p));
-    w.plan.program_of_rank = {0, 1, 0, 1};
+    setPrograms(w.plan, {0, 1, 0, 1});
     ProgramT &q = *w.plan.programs[1];
-    std::swap(q.update[0], q.update[1]);
-    opOf<plan::CollectiveT>(*q.update[0]).channel = first;
-    opOf<plan::CollectiveT>(*q.update[1]).channel = second;
+    std::swap(updateOf(q)[0], updateOf(q)[1]);
+    opOf<plan::CollectiveT>(*updateOf(q)[0]).channel = first;
+    opOf<plan::CollectiveT>(*updateOf(q)[1]).channel = second;
     return std::move(w.plan);
   };
   EXPECT_TRUE(check(make(1, 2)).ok()) << check(make(1, 2));
   expectText(make(2, 1), "do not match");
   PlanT inline_ = make(1, 2);
   ProgramT &q = *inline_.programs[1];
-  q.update.erase(q.update.begin() + 2, q.update.begin() + 4);
+  updateOf(q).erase(updateOf(q).begin() + 2, updateOf(q).begin() + 4);
   for (size_t i : {0, 1})
-    opOf<plan::CollectiveT>(*q.update[i]).channel = 0;
-  q.loss_ready = 3;
+    opOf<plan::CollectiveT>(*updateOf(q)[i]).channel = 0;
+  setLossKnown(q, 3);
   expectText(inline_, "would wait forever");
 }
 

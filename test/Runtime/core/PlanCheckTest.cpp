@@ -14,10 +14,10 @@ TEST(PlanCheck, meshAndBatch) {
           {"of size 0", [](PlanT &p, ProgramT &) { p.mesh[0]->size = 0; }},
           {"2^24", [](PlanT &p, ProgramT &) { p.mesh[0]->size = 0xffffffff; }},
           {"no programs", [](PlanT &p, ProgramT &) { p.programs.clear(); }},
-          {"program_of_rank has 3",
-           [](PlanT &p, ProgramT &) { p.program_of_rank = {0, 0, 0}; }},
+          {"program_numbers has 3 entries, expected 4",
+           [](PlanT &p, ProgramT &) { setPrograms(p, {0, 0, 0}); }},
           {"names program 1",
-           [](PlanT &p, ProgramT &) { p.program_of_rank = {0, 0, 0, 1}; }},
+           [](PlanT &p, ProgramT &) { setPrograms(p, {0, 0, 0, 1}); }},
           {"global batch is 17",
            [](PlanT &p, ProgramT &) { p.global_batch = 17; }},
           {"global batch", [](PlanT &p, ProgramT &) { p.batch_axes.clear(); }},
@@ -66,13 +66,6 @@ TEST(PlanCheck, buffers) {
            [](PlanT &, ProgramT &p) {
              p.buffers[0]->kind = static_cast<plan::BufferKind>(77);
            }},
-          {"lives from instruction 3 to 2",
-           [](PlanT &, ProgramT &p) {
-             p.buffers[2]->first_use = 3;
-             p.buffers[2]->last_use = 2;
-           }},
-          {"lives from instruction 2 to 99",
-           [](PlanT &, ProgramT &p) { p.buffers[2]->last_use = 99; }},
           {"share bytes",
            [](PlanT &, ProgramT &p) {
              p.buffers[2]->offset = p.buffers[0]->offset;
@@ -81,35 +74,108 @@ TEST(PlanCheck, buffers) {
            [](PlanT &, ProgramT &p) { p.buffers[1]->offset -= 64; }},
           {"share bytes",
            [](PlanT &, ProgramT &p) { p.buffers[0]->size_bytes += 1; }},
-          {"at instruction 3, but it lives from 2 to 2",
-           [](PlanT &, ProgramT &p) { p.buffers[2]->last_use = 2; }},
-          {"at instruction 2, but it lives from 3 to 3",
-           [](PlanT &, ProgramT &p) { p.buffers[2]->first_use = 3; }},
           {"before anything was written",
            [](PlanT &, ProgramT &p) {
-             std::swap(p.microbatch[0], p.microbatch[1]);
+             std::swap(forwardOf(p)[0], forwardOf(p)[1]);
            }},
           // A gradient that shares bytes with x looks free before the third
           // instruction of a microbatch, but the second microbatch adds to it.
-          {"share bytes",
+          {"live from forward[2] to update[3]) share bytes",
            [](PlanT &, ProgramT &p) {
              p.buffers[1]->persistent = false;
-             p.buffers[1]->first_use = 4;
-             p.buffers[1]->last_use = 8;
              p.buffers[2]->offset = p.buffers[1]->offset;
            }},
       });
 }
 
+// "y" begins after the last instruction that reads x, or with it.
 TEST(PlanCheck, sharedBytesOfSeparateLivesAreFine) {
+  for (size_t begin : {3, 1}) {
+    PlanT plan = tinyPlan();
+    ProgramT &p = *plan.programs[0];
+    p.buffers.push_back(std::make_unique<plan::BufferT>(*p.buffers[2]));
+    plan::FillT fill;
+    fill.dst = addView(p, static_cast<uint32_t>(p.buffers.size() - 1),
+                       plan::DType::f32, {2, 16, 8});
+    insert(forwardOf(p), begin, "y", fill);
+    auto file = PlanFile::fromBytes(encode(plan));
+    EXPECT_EQ(file.ok(), begin == 3) << file.status();
+  }
+}
+
+// Microbatch 1 begins before microbatch 0 has ended, and x has one copy.
+PlanT interleaved() {
   PlanT plan = tinyPlan();
   ProgramT &p = *plan.programs[0];
-  p.buffers.push_back(std::make_unique<plan::BufferT>(*p.buffers[2]));
-  p.buffers.back()->first_use = p.buffers.back()->last_use = 4;
+  p.actions = {plan::Action(1, 0), plan::Action(2, 0), plan::Action(2, 1),
+               plan::Action(3, 0), plan::Action(3, 1), plan::Action(4, 0)};
+  auto &last = forwardOf(p).back();
+  listOf(p, plan::ListKind::backward).push_back(std::move(last));
+  forwardOf(p).pop_back();
+  return plan;
+}
+
+TEST(PlanCheck, listsAndActions) {
+  using plan::ListKind;
+  expectRefused(
+      cpuPlan,
+      {
+          {"list 3 is of unknown kind 99",
+           [](PlanT &, ProgramT &p) {
+             p.lists[3]->kind = static_cast<ListKind>(99);
+           }},
+          {"list 3 is send, which this version does not run",
+           [](PlanT &, ProgramT &p) { p.lists[3]->kind = ListKind::send; }},
+          {"list 2 is forward of stage 1, which",
+           [](PlanT &, ProgramT &p) { p.lists[2]->stage = 1; }},
+          {"lists 2 and 3 are both forward",
+           [](PlanT &, ProgramT &p) { p.lists[3]->kind = ListKind::forward; }},
+          {"there are 5 actions, expected 6: 2 microbatches of 2 lists",
+           [](PlanT &, ProgramT &p) { p.actions.pop_back(); }},
+          {"there are 0 actions",
+           [](PlanT &, ProgramT &p) { p.actions.clear(); }},
+          {"action 1 runs list 9, there are 5",
+           [](PlanT &, ProgramT &p) { p.actions[1] = plan::Action(9, 0); }},
+          {"action 1 is of microbatch 2, there are 2",
+           [](PlanT &, ProgramT &p) { p.actions[1] = plan::Action(2, 2); }},
+          {"action 1 runs backward of microbatch 0, expected forward next",
+           [](PlanT &, ProgramT &p) { std::swap(p.actions[1], p.actions[2]); }},
+          {"action 3 runs forward of microbatch 0, expected nothing more of it",
+           [](PlanT &, ProgramT &p) { p.actions[3] = plan::Action(2, 0); }},
+          {"action 5 runs update for microbatch 1",
+           [](PlanT &, ProgramT &p) { p.actions[5] = plan::Action(4, 1); }},
+          {"action 4 runs update, expected step first and update last",
+           [](PlanT &, ProgramT &p) { std::swap(p.actions[4], p.actions[5]); }},
+          {"action 0 runs once",
+           [](PlanT &, ProgramT &p) { p.actions[0] = plan::Action(0, 0); }},
+          {"loss_known is absent",
+           [](PlanT &, ProgramT &p) { p.loss_known.reset(); }},
+          {"loss_known is instruction 0 of action 2, expected one of action 5",
+           [](PlanT &, ProgramT &p) {
+             p.loss_known = std::make_unique<plan::Moment>(2, 0);
+           }},
+      });
+}
+
+// What lives from forward to backward needs a copy for each microbatch that is
+// under way, and so do tokens.
+TEST(PlanCheck, whatNeedsSeveralCopiesIsRefused) {
+  PlanT plan = interleaved();
+  ProgramT &p = *plan.programs[0];
   auto file = PlanFile::fromBytes(encode(plan));
-  EXPECT_TRUE(file.ok()) << file.status();
-  p.buffers.back()->first_use = 3;
-  EXPECT_FALSE(PlanFile::fromBytes(encode(plan)).ok());
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find("tokens and other inputs have one"),
+            std::string::npos)
+      << file.status();
+  auto &backward = listOf(p, plan::ListKind::backward);
+  backward.insert(backward.begin(), std::move(forwardOf(p).back()));
+  forwardOf(p).pop_back(); // "mean" reads x.
+  file = PlanFile::fromBytes(encode(plan));
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find(
+                "buffer \"x\" is used by 2 microbatches at once"),
+            std::string::npos)
+      << file.status();
 }
 
 TEST(PlanCheck, views) {
@@ -178,24 +244,20 @@ TEST(PlanCheck, inputsResultsParameters) {
            }},
           {"loss is f32[256,8]",
            [](PlanT &, ProgramT &p) { p.results[0]->view = weight; }},
-          {"loss_ready is 9", [](PlanT &, ProgramT &p) { p.loss_ready = 9; }},
+          {"loss_known is instruction 9",
+           [](PlanT &, ProgramT &p) { setLossKnown(p, 9); }},
           {"update[3] \"optimizer\" writes \"wte\", which outlives the step, "
            "before the loss is known",
-           [](PlanT &, ProgramT &p) { p.loss_ready = 4; }},
+           [](PlanT &, ProgramT &p) { setLossKnown(p, 4); }},
           {"update[3] \"norm\" writes \"gradient norm\" when weights may have "
            "changed",
-           [](PlanT &, ProgramT &p) { std::swap(p.update[2], p.update[3]); }},
-          {"read after the last",
            [](PlanT &, ProgramT &p) {
-             p.buffers[3]->persistent = false;
-             p.buffers[3]->last_use = 5;
+             std::swap(updateOf(p)[2], updateOf(p)[3]);
            }},
-          {"lives only from 3",
-           [](PlanT &, ProgramT &p) {
-             p.buffers[4]->persistent = false;
-             p.buffers[4]->first_use = 3;
-             p.buffers[4]->last_use = 8;
-           }},
+          {"loss: buffer \"loss\" does not persist",
+           [](PlanT &, ProgramT &p) { p.buffers[3]->persistent = false; }},
+          {"tokens: buffer \"tokens\" does not persist",
+           [](PlanT &, ProgramT &p) { p.buffers[4]->persistent = false; }},
           {"name of 0 bytes",
            [](PlanT &, ProgramT &p) { p.parameters[0]->name = ""; }},
           {"is there twice",
@@ -230,10 +292,7 @@ TEST(PlanCheck, inputsResultsParameters) {
              p.parameters[0]->master = nullptr;
            }},
           {"does not persist",
-           [](PlanT &, ProgramT &p) {
-             p.buffers[0]->persistent = false;
-             p.buffers[0]->last_use = 8;
-           }},
+           [](PlanT &, ProgramT &p) { p.buffers[0]->persistent = false; }},
           {"first_moment is i32",
            [](PlanT &, ProgramT &p) {
              p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));

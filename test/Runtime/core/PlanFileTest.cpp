@@ -136,9 +136,9 @@ TEST(PlanFile, refusesASparseGiantAtOnce) {
 TEST(PlanFile, loadsTenMegabytesQuickly) {
   plan::PlanT plan = tinyPlan();
   auto &program = *plan.programs[0];
-  while (program.microbatch.size() < 30000)
-    program.microbatch.push_back(
-        std::make_unique<plan::InstructionT>(*program.microbatch.back()));
+  while (forwardOf(program).size() < 30000)
+    forwardOf(program).push_back(
+        std::make_unique<plan::InstructionT>(*forwardOf(program).back()));
   while (program.views.size() < 40000)
     program.views.push_back(
         std::make_unique<plan::ViewT>(*program.views.back()));

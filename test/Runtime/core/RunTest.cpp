@@ -161,7 +161,7 @@ TEST_F(Run, bf16WeightsAreRoundedMasters) {
   uint32_t rounded = static_cast<uint32_t>(p.views.size() - 1);
   p.parameters[0]->weight = whole(rounded);
   // Looks up in the rounded weights; the result shows in the gradient view.
-  opOf<plan::EmbeddingT>(*p.microbatch[0]).table = rounded;
+  opOf<plan::EmbeddingT>(*forwardOf(p)[0]).table = rounded;
   options.metrics = fresh("metrics");
   options.steps = 1;
   absl::Status status = runPlan(plan);
@@ -190,18 +190,18 @@ TEST_F(Run, nanInAWeightStopsBeforeTheOptimizer) {
 TEST_F(Run, infinityOnOneRankIsTracedToItsInstruction) {
   PlanT plan = tinyPlan({.ranks = 4});
   plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
-  plan.program_of_rank = {0, 0, 1, 0};
-  opOf<plan::FillT>(*plan.programs[1]->once[0]).value = INFINITY;
+  setPrograms(plan, {0, 0, 1, 0});
+  opOf<plan::FillT>(*onceOf(*plan.programs[1])[0]).value = INFINITY;
   expectExit(plan, 65,
              "the first is a NaN in \"loss\", written by instruction \"mean\" "
              "(Matmul, "
-             "microbatch[1]) in microbatch 0 on rank 2");
+             "forward[1]) in microbatch 0 on rank 2");
 }
 
 TEST_F(Run, aDivergingRunNamesTheStep) {
   options.learningRate.rate = 3e38;
   PlanT plan = tinyPlan();
-  opOf<plan::FillT>(*plan.programs[0]->once[0]).value = 1;
+  opOf<plan::FillT>(*onceOf(*plan.programs[0])[0]).value = 1;
   expectExit(
       plan, 65,
       "the loss of step 1 is inf; all ranks stopped before the optimizer. "
@@ -212,7 +212,7 @@ TEST_F(Run, aDivergingRunNamesTheStep) {
 /// the largest number before the loss does.
 PlanT withGradients(float share, uint32_t ranks) {
   PlanT plan = tinyPlan({.ranks = ranks});
-  opOf<plan::FillT>(*plan.programs[0]->once[0]).value = share;
+  opOf<plan::FillT>(*onceOf(*plan.programs[0])[0]).value = share;
   return plan;
 }
 
@@ -358,7 +358,7 @@ TEST_F(Run, profileCountsEveryInstruction) {
       nlohmann::json::parse(readFile(options.profileJson))["instructions"];
   ASSERT_EQ(rows.size(), 7u);
   for (const auto &row : rows) {
-    EXPECT_EQ(row["calls_per_step"], row["phase"] == "microbatch" ? 2 : 1);
+    EXPECT_EQ(row["calls_per_step"], row["phase"] == "forward" ? 2 : 1);
     EXPECT_GT(row["ms_per_step"].get<double>(), 0);
   }
 }

@@ -175,10 +175,11 @@ TEST_F(ShardedState, blocksComeFromSeveralPrograms) {
   addParameters(one, {});
   addParameters(two, {{{0}, {}}, {{0}, {}}});
   two.programs.push_back(std::make_unique<ProgramT>(*two.programs[0]));
-  two.program_of_rank = {0, 1};
+  setPrograms(two, {0, 1});
   EXPECT_TRUE(saved(two) == saved(one));
   two.programs[1]->parameters.pop_back();
-  expectExit(two, 65, "parameter \"wide\": ranks hold 140002 of its 210003");
+  expectExit(two, 65,
+             "parameter \"wide\": no rank holds the block that begins at [");
   two.programs[1]->parameters.pop_back();
   two.programs[0]->parameters.pop_back();
   two.programs[1]->parameters.back()->init_b = 2;

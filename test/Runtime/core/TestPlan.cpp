@@ -37,8 +37,7 @@ struct Builder {
   }
 
   uint32_t tensor(const char *name, plan::BufferKind kind, plan::DType dtype,
-                  std::vector<int64_t> shape, int firstUse = -1,
-                  int lastUse = 0) {
+                  std::vector<int64_t> shape, bool persistent = true) {
     auto buffer = std::make_unique<plan::BufferT>();
     buffer->name = name;
     buffer->kind = kind;
@@ -46,9 +45,7 @@ struct Builder {
     buffer->size_bytes = dtype == plan::DType::bf16 ? 2 : 4;
     for (int64_t size : shape)
       buffer->size_bytes *= static_cast<uint64_t>(size);
-    buffer->persistent = firstUse < 0;
-    buffer->first_use = firstUse < 0 ? 0 : static_cast<uint32_t>(firstUse);
-    buffer->last_use = static_cast<uint32_t>(lastUse);
+    buffer->persistent = persistent;
     program.arena_bytes += (buffer->size_bytes + 63) / 64 * 64;
     program.buffers.push_back(std::move(buffer));
     return view(static_cast<uint32_t>(program.buffers.size() - 1), dtype,
@@ -92,7 +89,7 @@ void addTensors(Builder &b) {
   b.tensor("wte", BufferKind::weights, DType::f32, {rows, width});
   b.tensor("wte gradient", BufferKind::gradients, DType::f32, {rows, width});
   b.tensor("x", BufferKind::activations, DType::f32, {micro, sequence, width},
-           2, 3);
+           /*persistent=*/false);
   b.tensor("loss", BufferKind::results, DType::f32, {1});
   b.tensor("tokens", BufferKind::input, DType::i32, {micro, sequence});
   b.tensor("targets", BufferKind::input, DType::i32, {micro, sequence});
@@ -118,32 +115,32 @@ void addInstructions(Builder &b, float share) {
   plan::FillT fill;
   fill.dst = ones;
   fill.value = share;
-  b.add(b.program.once, "share of a token", fill);
+  b.add(onceOf(b.program), "share of a token", fill);
   plan::RotaryTableT rotary;
   rotary.cos = cos;
   rotary.sin = sin;
   rotary.inverse_frequencies = {1.0f, 0.1f, 0.01f, 0.001f};
   rotary.scale = 1;
-  b.add(b.program.once, "rotary", rotary);
+  b.add(onceOf(b.program), "rotary", rotary);
   plan::EmbeddingT embedding;
   embedding.table = weight;
   embedding.ids = tokens;
   embedding.out = x;
-  b.add(b.program.microbatch, "wte", embedding);
-  b.add(b.program.microbatch, "mean",
-        matmul(xRow, ones, lossCell, plan::Accumulate::after_first_microbatch));
+  b.add(forwardOf(b.program), "wte", embedding);
+  b.add(forwardOf(b.program), "mean",
+        matmul(xRow, ones, lossCell, plan::Accumulate::after_first));
   plan::EmbeddingGradT grad;
   grad.ids = tokens;
   grad.dout = onesAsX;
   grad.dtable = gradient;
-  grad.accumulate = plan::Accumulate::after_first_microbatch;
-  b.add(b.program.microbatch, "wte (gradient)", grad);
-  b.add(b.program.update, "loss", allReduce(loss));
-  b.program.loss_ready = 1;
-  b.add(b.program.update, "gradients", allReduce(gradient));
-  b.add(b.program.update, "norm",
+  grad.accumulate = plan::Accumulate::after_first;
+  b.add(forwardOf(b.program), "wte (gradient)", grad);
+  b.add(updateOf(b.program), "loss", allReduce(loss));
+  setLossKnown(b.program, 1);
+  b.add(updateOf(b.program), "gradients", allReduce(gradient));
+  b.add(updateOf(b.program), "norm",
         matmul(gradRow, gradColumn, gradNormCell, plan::Accumulate::no));
-  b.add(b.program.update, "optimizer",
+  b.add(updateOf(b.program), "optimizer",
         matmul(gradColumn, rateCell, weightColumn, plan::Accumulate::yes));
 }
 
@@ -178,6 +175,45 @@ void addState(Builder &b) {
   b.program.parameters.push_back(std::move(parameter));
 }
 } // namespace
+
+InstructionList &listOf(plan::ProgramT &program, plan::ListKind kind) {
+  for (auto &list : program.lists)
+    if (list->kind == kind)
+      return list->instructions;
+  std::abort();
+}
+
+void addLists(plan::ProgramT &program) {
+  using plan::ListKind;
+  for (ListKind kind : {ListKind::once, ListKind::step, ListKind::forward,
+                        ListKind::backward, ListKind::update}) {
+    program.lists.push_back(std::make_unique<plan::ListT>());
+    program.lists.back()->kind = kind;
+  }
+}
+
+void setActions(plan::ProgramT &program, uint32_t microbatches) {
+  uint32_t known = program.loss_known ? program.loss_known->instruction() : 0;
+  program.actions = {plan::Action(1, 0)};
+  for (uint32_t m = 0; m < microbatches; ++m) {
+    program.actions.emplace_back(2, m);
+    program.actions.emplace_back(3, m);
+  }
+  program.actions.emplace_back(4, 0);
+  setLossKnown(program, known);
+}
+
+void setLossKnown(plan::ProgramT &program, uint32_t instruction) {
+  program.loss_known = std::make_unique<plan::Moment>(
+      static_cast<uint32_t>(program.actions.size() - 1), instruction);
+}
+
+void setPrograms(plan::PlanT &plan, std::vector<uint32_t> numbers) {
+  plan.program_axes.clear();
+  for (uint32_t axis = 0; axis < plan.mesh.size(); ++axis)
+    plan.program_axes.push_back(axis);
+  plan.program_numbers = std::move(numbers);
+}
 
 std::unique_ptr<plan::ShardedT> whole(uint32_t view) {
   auto sharded = std::make_unique<plan::ShardedT>();
@@ -267,7 +303,6 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   b.plan.mesh.push_back(std::make_unique<plan::AxisT>());
   b.plan.mesh[0]->name = "dp";
   b.plan.mesh[0]->size = options.ranks;
-  b.plan.program_of_rank = {0};
   b.plan.batch_axes = {0};
   b.plan.micro_batch = micro;
   b.plan.microbatches = options.microbatches;
@@ -280,6 +315,8 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   b.plan.palm_flops_per_step = 3000000;
   b.plan.parameter_count = rows * width;
   addTensors(b);
+  addLists(b.program);
+  setActions(b.program, options.microbatches);
   addInstructions(
       b, 1.0f / (static_cast<float>(xElements) *
                  static_cast<float>(options.microbatches * options.ranks)));
@@ -307,9 +344,9 @@ plan::PlanT tinyGpuPlan(const TinyOptions &options) {
     kernel.block = 32;
   };
   plan::ProgramT &program = *plan.programs[0];
-  addKernel(*program.once[0], "fill_0", 1);
-  addKernel(*program.microbatch[0], "embedding_0", 3);
-  addKernel(*program.microbatch[2], "embedding_grad_0", 3);
+  addKernel(*onceOf(program)[0], "fill_0", 1);
+  addKernel(*forwardOf(program)[0], "embedding_0", 3);
+  addKernel(*forwardOf(program)[2], "embedding_grad_0", 3);
   return plan;
 }
 

@@ -48,6 +48,27 @@ plan::PlanT tinyPlan(const TinyOptions &options = {});
 /// code is none that could run.
 plan::PlanT tinyGpuPlan(const TinyOptions &options = {});
 
+using InstructionList = std::vector<std::unique_ptr<plan::InstructionT>>;
+/// The list of this kind of a tiny plan. `forward` does all of a microbatch.
+InstructionList &listOf(plan::ProgramT &program, plan::ListKind kind);
+inline InstructionList &onceOf(plan::ProgramT &program) {
+  return listOf(program, plan::ListKind::once);
+}
+inline InstructionList &forwardOf(plan::ProgramT &program) {
+  return listOf(program, plan::ListKind::forward);
+}
+inline InstructionList &updateOf(plan::ProgramT &program) {
+  return listOf(program, plan::ListKind::update);
+}
+/// once, step, forward, backward, update.
+void addLists(plan::ProgramT &program);
+/// step, then forward and backward of each microbatch, update.
+void setActions(plan::ProgramT &program, uint32_t microbatches);
+/// The loss is known in front of this instruction of the update.
+void setLossKnown(plan::ProgramT &program, uint32_t instruction);
+/// A program for each rank, over all axes.
+void setPrograms(plan::PlanT &plan, std::vector<uint32_t> numbers);
+
 /// Frame and payload, as on disk.
 std::vector<unsigned char> encode(const plan::PlanT &plan);
 

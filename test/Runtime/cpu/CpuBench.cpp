@@ -125,7 +125,8 @@ public:
     PrepareContext context{plan,      this->program, arena.data, workspace.data,
                            perThread, team,          *library};
     double start = now();
-    auto prepared = prepare(*this->program.microbatch()->Get(0), context);
+    auto prepared = prepare(
+        *this->program.lists()->Get(0)->instructions()->Get(0), context);
     prepareMs = 1e3 * (now() - start);
     if (!prepared.ok()) {
       std::fprintf(stderr, "%s\n", prepared.status().ToString().c_str());
@@ -134,7 +135,7 @@ public:
     executable = *std::move(prepared);
   }
   double seconds() {
-    return fastest([&] { executable->run({.microbatch = 1}); });
+    return fastest([&] { executable->run({.sets = false}); });
   }
   uint64_t workspaceBytes() const { return perThread; }
   double prepareMs = 0;

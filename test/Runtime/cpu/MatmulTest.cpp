@@ -91,13 +91,13 @@ struct Problem {
 void expectProduct(const Case &shape) {
   Values product = Problem(shape).product();
   for (plan::Accumulate mode : {plan::Accumulate::no, plan::Accumulate::yes,
-                                plan::Accumulate::after_first_microbatch})
+                                plan::Accumulate::after_first})
     for (uint32_t microbatch : {0u, 1u}) {
       Problem problem(shape);
       problem.op.accumulate = mode;
       bool accumulated =
           mode == plan::Accumulate::yes ||
-          (mode == plan::Accumulate::after_first_microbatch && microbatch > 0);
+          (mode == plan::Accumulate::after_first && microbatch > 0);
       if (accumulated) // Otherwise NaN: it must not be read.
         problem.program.write(problem.op.dst, problem.before);
       absl::Status status = problem.program.run(

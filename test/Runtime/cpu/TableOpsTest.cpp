@@ -110,7 +110,7 @@ TEST(EmbeddingGrad, SumsInOrder) {
         op.ids = program.add(DType::i32, {10}, someIds);
         op.dout = program.add(dtype, {10, width}, dout);
         op.dtable = program.add(dtype, {7, width});
-        op.accumulate = plan::Accumulate::after_first_microbatch;
+        op.accumulate = plan::Accumulate::after_first;
         if (microbatch > 0)
           program.write(op.dtable, before);
         else

@@ -175,7 +175,8 @@ std::vector<uint8_t> TestProgram::serialize(plan::OperationUnion op) const {
   auto instruction = std::make_unique<plan::InstructionT>();
   instruction->name = "under.test";
   instruction->op = std::move(op);
-  program->microbatch.push_back(std::move(instruction));
+  program->lists.push_back(std::make_unique<plan::ListT>());
+  program->lists[0]->instructions.push_back(std::move(instruction));
   plan.programs.push_back(std::move(program));
   for (const plan::KernelT &kernel : kernels)
     plan.kernels.push_back(std::make_unique<plan::KernelT>(kernel));
@@ -210,10 +211,11 @@ absl::Status TestProgram::runInstruction(plan::OperationUnion op,
   std::memcpy(memory.data, arena.data(), arena.size());
   PrepareContext context{plan,       program, memory.data, workspace.data,
                          *perThread, team,    **library};
-  auto executable = prepare(*program.microbatch()->Get(0), context);
+  auto executable =
+      prepare(*program.lists()->Get(0)->instructions()->Get(0), context);
   if (!executable.ok())
     return executable.status();
-  (*executable)->run({.microbatch = options.microbatch});
+  (*executable)->run({.sets = options.microbatch == 0});
   std::memcpy(arena.data(), memory.data, arena.size());
   return absl::OkStatus();
 }

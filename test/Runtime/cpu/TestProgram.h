@@ -44,7 +44,7 @@ public:
 
   struct Options {
     int threads = 2;
-    uint32_t microbatch = 0;
+    uint32_t microbatch = 0; // the first sets what others add to
   };
   template <typename OperationT>
   absl::Status run(const OperationT &operation, Options options) {

@@ -84,7 +84,7 @@ TEST(Ahead, AFaultInTheNextStepTakesNothingFromTheLast) {
   for (int i = 0; i < 20; ++i) {
     Outcome outcome = runFour({false, 4, "trap;\n"});
     EXPECT_EQ(exitCodeOf(outcome.status), static_cast<int>(ExitCode::internal));
-    expectHas(outcome.status, "(EmbeddingGrad, microbatch[3]) of microbatch 0 "
+    expectHas(outcome.status, "(EmbeddingGrad, forward[3]) of microbatch 0 "
                               "of step 2; the last known to have ended is");
     ASSERT_EQ(outcome.steps(), 2u) << outcome.metrics;
   }

@@ -56,7 +56,7 @@ void expectHas(const absl::Status &status, const std::string &part) {
 TEST(CudaFault, IsNamedWhereInstructionsAreWaitedFor) {
   absl::Status status = runPlan(planWith("embedding_0", "trap;\n"), true);
   EXPECT_EQ(exitCodeOf(status), static_cast<int>(ExitCode::internal));
-  expectHas(status, "rank 0, instruction \"wte\" (Embedding, microbatch[0])");
+  expectHas(status, "rank 0, instruction \"wte\" (Embedding, forward[0])");
   expectHas(status, "CUDA_ERROR_LAUNCH_FAILED");
 }
 
@@ -72,9 +72,8 @@ TEST(CudaFault, ALossThatIsNotFiniteIsTracedToItsInstruction) {
   absl::Status status = runPlan(planWith("embedding_0", ""), false);
   EXPECT_EQ(exitCodeOf(status), static_cast<int>(ExitCode::badData));
   expectHas(status, "all ranks stopped before the optimizer");
-  expectHas(
-      status,
-      "in \"x\", written by instruction \"wte\" (Embedding, microbatch[0])");
+  expectHas(status,
+            "in \"x\", written by instruction \"wte\" (Embedding, forward[0])");
 }
 
 TEST(CudaFault, CodeThatDoesNotLoadIsRefusedAtTheStart) {

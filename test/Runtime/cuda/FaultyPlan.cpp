@@ -86,18 +86,16 @@ plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks) {
   kernel.grid = 1;
   kernel.block = 32;
   plan::ProgramT &program = *plan.programs[0];
-  if (!fault.inUpdate) // One instruction longer.
-    ++program.buffers[program.views[x]->buffer]->last_use;
   if (fault.meets) {
     plan::CollectiveT sum;
     sum.axes = {0};
     sum.parts.push_back(transfer(x, x));
     sum.pass = plan::Pass::forward;
-    insert(program.microbatch, 1, "sum", std::move(sum));
-    ++program.buffers[program.views[x]->buffer]->last_use;
+    insert(forwardOf(program), 1, "sum", std::move(sum));
   }
-  fault.inUpdate ? insert(program.update, program.update.size(), "late", op)
-                 : insert(program.microbatch, 1, "late", op);
+  fault.inUpdate
+      ? insert(updateOf(program), updateOf(program).size(), "late", op)
+      : insert(forwardOf(program), 1, "late", op);
   return plan;
 }
 

@@ -42,10 +42,10 @@ void expectNamed(const Outcome &outcome, const std::string &sentence) {
 
 const Fault inMicrobatch{false, 3, forever, 0};
 const std::string ofMicrobatch =
-    "GPU 0 has not ended \"wte\" (Embedding, microbatch[0]) to \"wte "
-    "(gradient)\" (EmbeddingGrad, microbatch[3]) of microbatch 1 of step 1; "
-    "the last known to have ended is \"wte\" (Embedding, microbatch[0]) to "
-    "\"wte (gradient)\" (EmbeddingGrad, microbatch[3]) of microbatch 0 of "
+    "GPU 0 has not ended \"wte\" (Embedding, forward[0]) to \"wte "
+    "(gradient)\" (EmbeddingGrad, forward[3]) of microbatch 1 of step 1; "
+    "the last known to have ended is \"wte\" (Embedding, forward[0]) to "
+    "\"wte (gradient)\" (EmbeddingGrad, forward[3]) of microbatch 0 of "
     "step 1";
 
 TEST(Hang, OfOneRankIsNamed) {
@@ -66,9 +66,9 @@ TEST(Hang, IsOfItsStepWhereTheNextIsEnqueued) {
 TEST(Hang, IsOfItsInstructionWhereInstructionsAreWaitedFor) {
   for (const char *option : {"--synchronous", "--profile"})
     expectNamed(train(inMicrobatch, 1, option),
-                "GPU 0 has not ended \"late\" (Launch, microbatch[1]) of "
+                "GPU 0 has not ended \"late\" (Launch, forward[1]) of "
                 "microbatch 1 of step 1; the last known to have ended is "
-                "\"wte\" (Embedding, microbatch[0]) of microbatch 1 of step 1");
+                "\"wte\" (Embedding, forward[0]) of microbatch 1 of step 1");
 }
 
 /// The other rank waits for it on the GPU, and is not to blame.
@@ -79,8 +79,8 @@ TEST(Hang, OfOneRankOfTwoOnAGpuIsNamed) {
   Outcome outcome = train(fault, 2, "--share-gpu");
   expectNamed(outcome, "rank 1");
   expectNamed(outcome, "waits for nobody: GPU 0 has not ended \"wte\" "
-                       "(Embedding, microbatch[0]) to \"wte (gradient)\" "
-                       "(EmbeddingGrad, microbatch[3]) of microbatch ");
+                       "(Embedding, forward[0]) to \"wte (gradient)\" "
+                       "(EmbeddingGrad, forward[3]) of microbatch ");
   expectNamed(outcome, " of step 1; the last known to have ended is");
   EXPECT_EQ(outcome.text.find("rank 0 did not"), std::string::npos)
       << outcome.text;
@@ -94,8 +94,8 @@ TEST(Hang, OfOneGpuOfTwoIsNamed) {
     Outcome outcome = train(fault, 2, "", launcher);
     expectNamed(outcome, "rank 1");
     expectNamed(outcome, "waits for nobody: GPU 1 has not ended \"wte\" "
-                         "(Embedding, microbatch[0]) to \"wte (gradient)\" "
-                         "(EmbeddingGrad, microbatch[3]) of microbatch 1 of "
+                         "(Embedding, forward[0]) to \"wte (gradient)\" "
+                         "(EmbeddingGrad, forward[3]) of microbatch 1 of "
                          "step 1; the last known");
     EXPECT_EQ(outcome.text.find("rank 0 did not"), std::string::npos)
         << outcome.text;
@@ -110,15 +110,15 @@ TEST(Hang, WithinAGraphThatMeetsPeersIsOfItsStep) {
   expectNamed(outcome, "ranks wait for each other longer than ");
   for (const char *rank : {"0", "1"})
     expectNamed(outcome, std::string("rank ") + rank +
-                             " at \"wte\" (Embedding, microbatch[0]) to \"wte "
-                             "(gradient)\" (EmbeddingGrad, microbatch[4]) of "
+                             " at \"wte\" (Embedding, forward[0]) to \"wte "
+                             "(gradient)\" (EmbeddingGrad, forward[4]) of "
                              "microbatch 1 of step 1 on GPU " +
                              rank);
   expectNamed(outcome, "with --synchronous one instruction is named");
   outcome = train(fault, 2, "--synchronous");
   expectNamed(outcome,
               "waits for nobody: GPU 1 has not ended \"late\" (Launch, "
-              "microbatch[1]) of microbatch 1 of step 1");
+              "forward[1]) of microbatch 1 of step 1");
 }
 
 } // namespace

@@ -54,7 +54,7 @@ schedule.program @rank arena 248832 {
   %b_documents = schedule.buffer "b_documents" input persistent at 247296 : memref<320xi8>
   %b_random = schedule.buffer "b_random" input persistent at 247808 : memref<12xi8>
   %b_first = schedule.buffer "b_first" input persistent at 248320 : memref<4xi8>
-  schedule.phase "microbatch" {
+  schedule.list forward {
     %q = schedule.view %b_q at 0 : memref<40960xi8> to memref<2x40x4x64xbf16, strided<[10240, 256, 64, 1]>>
     %k = schedule.view %b_k at 0 : memref<20480xi8> to memref<2x40x2x64xbf16, strided<[5120, 128, 64, 1]>>
     %v = schedule.view %b_v at 0 : memref<20480xi8> to memref<2x40x2x64xbf16, strided<[5120, 128, 64, 1]>>

@@ -4,7 +4,7 @@ schedule.program @rank arena 65536 {
   %0 = schedule.buffer "a" activations persistent at 0 : memref<16384xi8>
   %1 = schedule.buffer "b" activations persistent at 16384 : memref<32768xi8>
   %2 = schedule.buffer "first" input persistent at 49152 : memref<4xi8>
-  schedule.phase "microbatch" {
+  schedule.list forward {
     %apart = schedule.view %1 at 0 : memref<32768xi8> to memref<16x8xf32, strided<[16, 1]>>
     // expected-error @+1 {{has dst of shape [16, 8] with strides [16, 1], expected dims 0 to 1 to follow each other without gaps}}
     schedule.fill "x" flops 0 bytes 0 1.0 to %apart : memref<16x8xf32, strided<[16, 1]>>

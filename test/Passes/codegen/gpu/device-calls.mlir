@@ -50,14 +50,14 @@ schedule.program @rank arena 65536 {
   %2 = schedule.buffer "rows" activations persistent at 17408 : memref<16384xi8>
   %3 = schedule.buffer "first" input persistent at 34048 : memref<4xi8>
   %4 = schedule.buffer "block" activations persistent at 34112 : memref<8192xi8>
-  schedule.phase "microbatch" {
+  schedule.list forward {
     %table = schedule.view %0 at 0 : memref<16384xi8> to memref<128x64xbf16, strided<[64, 1]>>
     %ids = schedule.view %1 at 0 : memref<512xi8> to memref<4x32xi32, strided<[32, 1]>>
     %rows = schedule.view %2 at 0 : memref<16384xi8> to memref<4x32x64xbf16, strided<[2048, 64, 1]>>
     %first = schedule.view %3 at 0 : memref<4xi8> to memref<i32, strided<[]>>
     %block = schedule.view %4 at 0 : memref<8192xi8> to memref<4x16x64xbf16, strided<[1024, 64, 1]>>
     schedule.embedding "wte" flops 0 bytes 0 %table, %ids to %rows : memref<128x64xbf16, strided<[64, 1]>>, memref<4x32xi32, strided<[32, 1]>> to memref<4x32x64xbf16, strided<[2048, 64, 1]>>
-    schedule.embedding_grad "wte" flops 0 bytes 0 after_first_microbatch %ids, %rows from %first : memref<i32, strided<[]>> to %table : memref<4x32xi32, strided<[32, 1]>>, memref<4x32x64xbf16, strided<[2048, 64, 1]>> to memref<128x64xbf16, strided<[64, 1]>>
+    schedule.embedding_grad "wte" flops 0 bytes 0 after_first %ids, %rows from %first : memref<i32, strided<[]>> to %table : memref<4x32xi32, strided<[32, 1]>>, memref<4x32x64xbf16, strided<[2048, 64, 1]>> to memref<128x64xbf16, strided<[64, 1]>>
     schedule.copy_block "part" flops 0 bytes 0 dim 1 %rows from %first to %block : memref<4x32x64xbf16, strided<[2048, 64, 1]>> from memref<i32, strided<[]>> to memref<4x16x64xbf16, strided<[1024, 64, 1]>>
     schedule.fill "three" flops 0 bytes 0 3.0 to %table : memref<128x64xbf16, strided<[64, 1]>>
     schedule.fill "three again" flops 0 bytes 0 3.0 to %rows : memref<4x32x64xbf16, strided<[2048, 64, 1]>>

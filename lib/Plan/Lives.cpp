@@ -1,0 +1,218 @@
+#include "lib/Plan/Lives.h"
+#include <algorithm>
+#include <set>
+
+namespace meshwork::plan {
+namespace {
+
+/// Calls `visit` with each bit that is set.
+template <typename Visit> void forEachBit(uint8_t bits, Visit visit) {
+  for (uint8_t bit = 1; bit != 0 && bit <= bits; bit <<= 1)
+    if (bits & bit)
+      visit(bit);
+}
+} // namespace
+
+Lives::Lives(const ActionTable &table, uint32_t buffers)
+    : table(table), ranges(buffers) {}
+
+void Lives::touch(const Touch &touch) {
+  Range &range = ranges[touch.buffer];
+  range.addsUp |= touch.addsUp;
+  for (InList &in : range.lists)
+    if (in.list == touch.list) {
+      in.first = std::min(in.first, touch.instruction);
+      in.last = std::max(in.last, touch.instruction);
+      return;
+    }
+  range.lists.push_back({touch.list, touch.instruction, touch.instruction});
+}
+
+void Lives::finish() {
+  for (Range &range : ranges)
+    classify(range);
+  findSituations();
+  relate();
+}
+
+Lives::Class Lives::classOf(const Range &range) const {
+  bool once = false, others = false, repeats = !range.addsUp;
+  uint32_t first = none, last = none;
+  for (const InList &in : range.lists) {
+    bool isOnce = in.list == table.onceList();
+    once |= isOnce;
+    others |= !isOnce;
+    repeats &= isOfMicrobatch(table.lists()[in.list].kind);
+    if (isOnce || table.runsOf(in.list) == 0)
+      continue;
+    // Microbatches run their lists in one order, that of their first runs.
+    if (first == none || table.firstOf(in.list) < table.firstOf(first))
+      first = in.list;
+    if (last == none || table.lastOf(in.list) > table.lastOf(last))
+      last = in.list;
+  }
+  if (once)
+    return others ? Class{Form::always, none, none}
+                  : Class{Form::once, table.onceList(), table.onceList()};
+  return {repeats ? Form::microbatch : Form::step, first, last};
+}
+
+void Lives::classify(Range &range) {
+  if (range.lists.empty())
+    return;
+  Class found = classOf(range);
+  if (found.firstList == none && found.form != Form::always)
+    return; // Nothing that runs touches it.
+  range.group = static_cast<uint32_t>(
+      std::find(classes.begin(), classes.end(), found) - classes.begin());
+  if (range.group == classes.size())
+    classes.push_back(found);
+  for (const InList &in : range.lists) {
+    if (in.list == found.firstList)
+      range.first = in.first;
+    if (in.list == found.lastList)
+      range.last = in.last;
+  }
+}
+
+/// Of every class in one action. `open`: how many of its lives have begun and
+/// not ended.
+std::vector<uint8_t> Lives::statesAt(uint32_t action,
+                                     std::vector<uint32_t> &open) {
+  uint32_t list = table.actions()[action].list();
+  bool isOfOne = isOfMicrobatch(table.lists()[list].kind);
+  std::vector<uint8_t> states(classes.size(), 0);
+  for (size_t i = 0; i < classes.size(); ++i) {
+    Class &of = classes[i];
+    if (of.form == Form::once)
+      continue;
+    bool here = of.form == Form::microbatch && isOfOne;
+    bool first =
+        here ? list == of.firstList
+             : of.form == Form::step && action == table.firstOf(of.firstList);
+    bool last =
+        here ? list == of.lastList
+             : of.form == Form::step && action == table.lastOf(of.lastList);
+    uint32_t others = open[i] - (last && !first);
+    states[i] = static_cast<uint8_t>(
+        (others > 0 || of.form == Form::always ? livesOn : 0) |
+        (first && last ? beginsAndEnds
+         : first       ? begins
+         : last        ? ends
+                       : 0));
+    of.copies = std::max(of.copies, others + (first || last));
+    open[i] = others + (first && !last);
+  }
+  return states;
+}
+
+void Lives::addSituation(uint32_t list, std::vector<uint8_t> states) {
+  situations.push_back({list, lineLength, std::move(states)});
+  lineLength += table.lists()[list].size;
+}
+
+void Lives::findSituations() {
+  if (table.onceList() != none) {
+    std::vector<uint8_t> states(classes.size(), 0);
+    for (size_t i = 0; i < classes.size(); ++i)
+      states[i] = classes[i].form == Form::once     ? beginsAndEnds
+                  : classes[i].form == Form::always ? livesOn
+                                                    : 0;
+    addSituation(table.onceList(), std::move(states));
+  }
+  std::set<std::pair<uint32_t, std::vector<uint8_t>>> known;
+  std::vector<uint32_t> open(classes.size(), 0);
+  for (uint32_t i = 0; i < table.actions().size(); ++i) {
+    uint32_t list = table.actions()[i].list();
+    std::vector<uint8_t> states = statesAt(i, open);
+    if (known.emplace(list, states).second)
+      addSituation(list, std::move(states));
+  }
+}
+
+/// In one action a life that begins there and one that ends there meet only if
+/// the one's first instruction is not behind the other's last one; all other
+/// lives of that action meet. Bit k of a relation: they meet if, with k & 1,
+/// the first of a <= the last of b, and, with k & 2, the first of b <= the last
+/// of a.
+void Lives::relate() {
+  size_t count = classes.size();
+  relations.assign(count * count, 0);
+  auto isBegin = [](uint8_t state) { return state & (begins | beginsAndEnds); };
+  auto isEnd = [](uint8_t state) { return state & (ends | beginsAndEnds); };
+  for (const Situation &at : situations)
+    for (size_t a = 0; a < count; ++a)
+      for (size_t b = 0; b < count; ++b)
+        forEachBit(at.states[a], [&](uint8_t ofA) {
+          forEachBit(at.states[b], [&](uint8_t ofB) {
+            int k = (isBegin(ofA) && isEnd(ofB) ? 1 : 0) +
+                    (isBegin(ofB) && isEnd(ofA) ? 2 : 0);
+            relations[a * count + b] |= static_cast<uint8_t>(1 << k);
+          });
+        });
+}
+
+bool Lives::meet(uint32_t a, uint32_t b) const {
+  const Range &x = ranges[a], &y = ranges[b];
+  if (x.group == none || y.group == none)
+    return false;
+  uint8_t relation = relations[x.group * classes.size() + y.group];
+  int holds = (x.first <= y.last ? 1 : 0) + (y.first <= x.last ? 2 : 0);
+  // Conditions that hold allow every bit whose own are among them.
+  constexpr uint8_t allowed[] = {0b0001, 0b0011, 0b0101, 0b1111};
+  return relation & allowed[holds];
+}
+
+uint32_t Lives::copiesOf(uint32_t buffer) const {
+  return isTouched(buffer) ? classes[ranges[buffer].group].copies : 1;
+}
+
+uint32_t Lives::copiesOfInput(uint32_t lastList) const {
+  uint32_t open = 0, most = 1;
+  for (uint32_t i = 0; i < table.actions().size(); ++i) {
+    open += table.beginsMicrobatch(i);
+    most = std::max(most, open);
+    open -= table.actions()[i].list() == lastList && open > 0;
+  }
+  return most;
+}
+
+Lives::Place Lives::placeAt(uint64_t time) const {
+  auto next = std::upper_bound(
+      situations.begin(), situations.end(), time,
+      [](uint64_t t, const Situation &at) { return t < at.begin; });
+  const Situation &at = *std::prev(next);
+  return {at.list, static_cast<uint32_t>(time - at.begin)};
+}
+
+std::vector<Span> Lives::spansOf(uint32_t buffer) const {
+  std::vector<Span> spans;
+  const Range &range = ranges[buffer];
+  if (range.group == none)
+    return spans;
+  for (const Situation &at : situations) {
+    uint64_t size = table.lists()[at.list].size;
+    if (size > 0)
+      forEachBit(at.states[range.group], [&](uint8_t state) {
+        uint64_t from = state & (begins | beginsAndEnds) ? range.first : 0,
+                 to = state & (ends | beginsAndEnds) ? range.last : size - 1;
+        spans.push_back({at.begin + from, at.begin + to});
+      });
+  }
+  return spans;
+}
+
+Lives::Place Lives::firstTouch(uint32_t buffer) const {
+  const Range &range = ranges[buffer];
+  return {classes[range.group].firstList, range.first};
+}
+Lives::Place Lives::lastTouch(uint32_t buffer) const {
+  const Range &range = ranges[buffer];
+  return {classes[range.group].lastList, range.last};
+}
+bool Lives::isAlways(uint32_t buffer) const {
+  return isTouched(buffer) &&
+         classes[ranges[buffer].group].form == Form::always;
+}
+
+} // namespace meshwork::plan
