@@ -2,6 +2,7 @@
 #include "dialects/schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -48,6 +49,25 @@ LogicalResult ViewOp::verify() {
   if (begin < 0 || begin % elementBytes || end > buffer.getSizeBytes())
     return emitOpError() << "(C1) covers bytes " << begin << " to " << end
                          << " of a buffer of " << buffer.getSizeBytes();
+  return success();
+}
+
+LogicalResult ParameterOp::verify() {
+  if (getStates().size() != getViews().size())
+    return emitOpError() << "(C1) has " << getStates().size() << " states and "
+                         << getViews().size() << " views";
+  llvm::StringSet<> names;
+  int weights = 0;
+  for (Attribute one : getStates()) {
+    auto state = dyn_cast<StateAttr>(one);
+    if (!state || !names.insert(state.getName()).second)
+      return emitOpError() << "(C1) found " << one
+                           << ", expected a #schedule.state of another name";
+    weights += state.getRole() == StateRole::weight;
+  }
+  if (weights != 1)
+    return emitOpError() << "(C1) has " << weights
+                         << " states of role weight, expected 1";
   return success();
 }
 

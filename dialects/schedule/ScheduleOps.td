@@ -59,9 +59,8 @@ def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 
 // The numbers are Plan.fbs's InputKind.
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
-  I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction1", 3>,
-  I32EnumCase<"bias_correction2", 4>, I32EnumCase<"random", 5>, I32EnumCase<"coordinate", 6>,
-  I32EnumCase<"extent", 7>, I32EnumCase<"documents", 8>]>;
+  I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction", 3>,
+  I32EnumCase<"random", 4>, I32EnumCase<"coordinate", 5>, I32EnumCase<"extent", 6>, I32EnumCase<"documents", 7>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
@@ -85,6 +84,18 @@ def Schedule_CauseAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::CauseAttr>($_
   let storageType = "::meshwork::mesh::CauseAttr";
   let returnType = "::meshwork::mesh::CauseAttr";
   let convertFromStorage = "$_self";
+}
+
+// The numbers are Plan.fbs's.
+def Schedule_StateRole : Schedule_Enum<"StateRole", "what a state of a parameter is for", [
+  I32EnumCase<"weight", 0>, I32EnumCase<"master", 1>, I32EnumCase<"optimizer", 2>, I32EnumCase<"gradient", 3>]>;
+
+def Schedule_StateAttr : AttrDef<Schedule_Dialect, "State"> {
+  let mnemonic = "state";
+  let summary = "What is kept for a parameter: name, role, initial value of what an optimizer keeps (0), sharding (whole)";
+  let parameters = (ins "::mlir::StringAttr":$name, EnumParameter<Schedule_StateRole>:$role,
+                        OptionalParameter<"::mlir::FloatAttr">:$initial, OptionalParameter<"::mlir::Attribute">:$sharding);
+  let assemblyFormat = "`<` $name `,` $role (`initially` $initial^)? (`over` $sharding^)? `>`";
 }
 
 def Schedule_ShiftAttr : AttrDef<Schedule_Dialect, "Shift"> {
@@ -177,9 +188,10 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
 }
 
 def Schedule_InputOp : Schedule_Op<"input"> {
-  let summary = "Names a view that the runtime writes; coordinate and extent: first and number of a rank's part of a dim of `size`";
-  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$size);
-  let assemblyFormat = "$kind $view (`over` $axes^ `of` $size)? attr-dict `:` type($view)";
+  let summary = "Names a view that the runtime writes; coordinate and extent: first and number of a rank's part of a dim of `size`; bias_correction: 1 - base^t";
+  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$size,
+                       OptionalAttr<F32Attr>:$base);
+  let assemblyFormat = "$kind $view (`over` $axes^ `of` $size)? (`base` $base^)? attr-dict `:` type($view)";
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";
@@ -187,10 +199,18 @@ def Schedule_ResultOp : Schedule_Op<"result"> {
   let assemblyFormat = "$kind $view attr-dict `:` type($view)";
 }
 def Schedule_ParameterOp : Schedule_Op<"parameter"> {
-  let summary = "Names a trained tensor of `shape` and its five views, each a rank's part as its sharding says";
-  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, DenseI64ArrayAttr:$shape, AnyAttr:$init, ArrayAttr:$shardings, AnyMemRef:$weight, AnyMemRef:$master,
-                       AnyMemRef:$first_moment, AnyMemRef:$second_moment, AnyMemRef:$gradient);
-  let assemblyFormat = "$name $file_shape `of` $shape $init $shardings $weight `,` $master `,` $first_moment `,` $second_moment `,` $gradient attr-dict `:` type($weight) `,` type($master) `,` type($first_moment) `,` type($second_moment) `,` type($gradient)";
+  let summary = "Names a trained tensor of `shape` and its states, each with the view of a rank's part of it";
+  let description = [{
+    (C1) as many views as states; the states are `#schedule.state`, of different names, one of them the weight.
+    ```mlir
+    schedule.parameter "w" [64] of [8, 8] #transformer.init<normal, 0.0, 0.02>
+      [#schedule.state<"weight", weight>, #schedule.state<"momentum", optimizer>] (%w, %m)
+      : memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, DenseI64ArrayAttr:$shape, AnyAttr:$init, ArrayAttr:$states, Variadic<AnyMemRef>:$views);
+  let assemblyFormat = "$name $file_shape `of` $shape $init $states `(` $views `)` attr-dict `:` type($views)";
+  let hasVerifier = 1; // C1
 }
 
 /// Instructions: `source` says where they come from, flops and bytes what they cost.

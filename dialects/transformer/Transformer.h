@@ -55,6 +55,22 @@ uint64_t bytesOfValues(::mlir::Operation *op);
 /// Bytes of one tensor type.
 uint64_t bytesOfType(::mlir::Type type);
 
+/// Which state an op reads or writes.
+struct StateKey {
+  StateKind kind;
+  ::llvm::StringRef name;      // of the parameter; "" for the step's own
+  ::llvm::StringRef slot = {}; // of `optimizer` only
+  /// "weight", "first_moment": what it is to the parameter.
+  ::llvm::StringRef role() const {
+    return kind == StateKind::optimizer ? slot : stringifyStateKind(kind);
+  }
+  /// Whether `name` may name a slot.
+  static bool isSlot(::llvm::StringRef name);
+  auto tie() const { return std::tie(kind, name, slot); }
+  bool operator==(const StateKey &other) const { return tie() == other.tie(); }
+  bool operator<(const StateKey &other) const { return tie() < other.tie(); }
+};
+
 /// f8E4M3FN or f8E5M2: what products read and nothing else computes with.
 bool isF8(::mlir::Type element);
 /// f32 or bf16.
@@ -112,3 +128,20 @@ buildMap(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Type result,
              body);
 
 } // namespace meshwork::transformer
+
+template <> struct llvm::DenseMapInfo<meshwork::transformer::StateKey> {
+  using Key = meshwork::transformer::StateKey;
+  using Kind = meshwork::transformer::StateKind;
+  using Names = DenseMapInfo<StringRef>;
+  static Key getEmptyKey() { return {Kind::weight, Names::getEmptyKey()}; }
+  static Key getTombstoneKey() {
+    return {Kind::weight, Names::getTombstoneKey()};
+  }
+  static unsigned getHashValue(const Key &key) {
+    return hash_combine(key.kind, key.name, key.slot);
+  }
+  static bool isEqual(const Key &a, const Key &b) {
+    return a.kind == b.kind && Names::isEqual(a.name, b.name) &&
+           a.slot == b.slot;
+  }
+};

@@ -77,13 +77,12 @@ def Transformer_ActivationAttr : Transformer_EnumAttr<Transformer_Activation, "a
 
 def Transformer_StateKind : Transformer_Enum<"StateKind", "what is kept between microbatches or steps", [
   I32EnumCase<"weight", 0>, I32EnumCase<"master", 1>, I32EnumCase<"gradient", 2>,
-  I32EnumCase<"first_moment", 3>, I32EnumCase<"second_moment", 4>, I32EnumCase<"loss", 5>,
-  I32EnumCase<"grad_norm", 6>]>;
+  I32EnumCase<"optimizer", 3>, I32EnumCase<"loss", 4>, I32EnumCase<"grad_norm", 5>]>;
 def Transformer_StateKindAttr : Transformer_EnumAttr<Transformer_StateKind, "state">;
 
 def Transformer_StepInput : Transformer_Enum<"StepInput", "a scalar the launcher gives", [
-  I32EnumCase<"learning_rate", 0>, I32EnumCase<"bias_correction1", 1>, I32EnumCase<"bias_correction2", 2>,
-  I32EnumCase<"seed", 3>, I32EnumCase<"step", 4>, I32EnumCase<"first_sample", 5>]>;
+  I32EnumCase<"learning_rate", 0>, I32EnumCase<"bias_correction", 1>, I32EnumCase<"seed", 2>,
+  I32EnumCase<"step", 3>, I32EnumCase<"first_sample", 4>]>;
 def Transformer_StepInputAttr : Transformer_EnumAttr<Transformer_StepInput, "step_input">;
 
 def Transformer_PassKind : Transformer_Enum<"PassKind", "which pass of a step an op belongs to", [

@@ -11,46 +11,80 @@ include "mlir/IR/RegionKindInterface.td"
 def Transformer_StepInputOp : Transformer_Op<"step_input", [Pure]> {
   let summary = "A scalar that the launcher sets before each step or microbatch";
   let description = [{
+    `bias_correction` is 1 - base^t in the t-th optimizer step, counted from 1.
     (C1) `seed`, `step` and `first_sample` are `tensor<i32>`, the others `tensor<f32>`.
+    (C2) `bias_correction`, and nothing else, has a base, from 0 to below 1.
     ```mlir
     %lr = transformer.step_input learning_rate : tensor<f32>
+    %c = transformer.step_input bias_correction base 0.9 : tensor<f32>
     ```
   }];
-  let arguments = (ins Transformer_StepInputAttr:$kind);
+  let arguments = (ins Transformer_StepInputAttr:$kind, OptionalAttr<F64Attr>:$base);
   let results = (outs Transformer_Tensor:$result);
-  let assemblyFormat = "$kind attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1
+  let assemblyFormat = "$kind (`base` $base^)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "StepInput":$kind), [{
+    build($_builder, $_state, result, kind, ::mlir::FloatAttr());
+  }]>];
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
   let summary = "Reads what is kept for a parameter, or for the step (empty name)";
-  let description = "```mlir\n%m = transformer.state first_moment \"wte.weight\" : tensor<8xf32, #transformer.dims<embed>>\n```";
-  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name);
+  let description = [{
+    An optimizer keeps what it likes, each under a name: `slot`. Its elements are
+    `initial`, or 0, before the first step.
+    (C1) `optimizer`, and nothing else, has a slot: lower-case letters, digits and _, a letter first, at most 32.
+    (C2) only `optimizer` has an initial value, which is finite.
+    ```mlir
+    %g = transformer.state gradient "wte.weight" : tensor<8xf32, #transformer.dims<embed>>
+    %m = transformer.state optimizer "wte.weight" slot "first_moment" : tensor<8xf32, #transformer.dims<embed>>
+    %s = transformer.state optimizer "wte.weight" slot "squares" initially 1.0 : tensor<8xf32, #transformer.dims<embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, OptionalAttr<F32Attr>:$initial);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$kind $name attr-dict `:` type($result)";
+  let assemblyFormat = "$kind $name (`slot` $slot^)? (`initially` $initial^)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "const StateKey &":$key, CArg<"float", "0">:$initial), [{
+    build($_builder, $_state, result, key.kind, key.name, key.slot.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(key.slot),
+          initial == 0 ? ::mlir::FloatAttr() : $_builder.getF32FloatAttr(initial));
+  }]>];
+  let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName(), getSlot().value_or(\"\")}; }";
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]> {
   let summary = "Writes state, or the range of it that a slice would cut out";
   let description = [{
+    (C1) `optimizer`, and nothing else, has a slot, as at `state`.
     ```mlir
-    transformer.assign first_moment "wte.weight", %m : tensor<8xf32, #transformer.dims<embed>>
+    transformer.assign optimizer "wte.weight" slot "first_moment", %m : tensor<8xf32, #transformer.dims<embed>>
     transformer.assign gradient "wpe.weight" dim "positions" offset 0, %g : tensor<4x8xf32, #transformer.dims<sequence, embed>>
     ```
   }];
-  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$dim,
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$dim,
                        DefaultValuedAttr<I64Attr, "0">:$offset, Transformer_FloatTensor:$value);
-  let assemblyFormat = "$kind $name (`dim` $dim^ `offset` $offset)? `,` $value attr-dict `:` type($value)";
-  let builders = [OpBuilder<(ins "StateKind":$kind, "::llvm::StringRef":$name, "::mlir::Value":$value), [{
-    build($_builder, $_state, kind, name, ::mlir::StringAttr(), 0, value);
+  let assemblyFormat = "$kind $name (`slot` $slot^)? (`dim` $dim^ `offset` $offset)? `,` $value attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "const StateKey &":$key, "::mlir::Value":$value,
+                             CArg<"::mlir::StringAttr", "{}">:$dim, CArg<"int64_t", "0">:$offset), [{
+    build($_builder, $_state, key.kind, key.name, key.slot.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(key.slot),
+          dim, offset, value);
   }]>];
+  let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName(), getSlot().value_or(\"\")}; }";
+  let hasVerifier = 1; // C1
 }
 
 def Transformer_AccumulateOp : Transformer_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds to state that a step starts at zero";
-  let description = "```mlir\ntransformer.accumulate gradient \"wte.weight\", %g : tensor<8xf32, #transformer.dims<embed>>\n```";
+  let description = [{
+    (C1) is of `gradient` or `loss`.
+    ```mlir
+    transformer.accumulate gradient "wte.weight", %g : tensor<8xf32, #transformer.dims<embed>>
+    ```
+  }];
   let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, Transformer_FloatTensor:$value);
   let assemblyFormat = "$kind $name `,` $value attr-dict `:` type($value)";
+  let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName()}; }";
+  let hasVerifier = 1; // C1
 }
 
 def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,

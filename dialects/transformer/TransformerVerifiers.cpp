@@ -270,5 +270,66 @@ LogicalResult StepInputOp::verify() {
                                                  : Type(builder.getF32Type()));
   if (getType() != wanted)
     return emitOpError() << "(C1) is " << getType() << ", expected " << wanted;
+  bool hasBase = getKind() == StepInput::bias_correction;
+  double base = getBase() ? getBase()->convertToDouble() : 0;
+  if (getBase().has_value() == hasBase && base >= 0 && base < 1)
+    return success();
+  InFlightDiagnostic diag = emitOpError() << "(C2) has ";
+  if (getBase())
+    diag << "base " << base;
+  else
+    diag << "no base";
+  return diag << ", expected " << (hasBase ? "one from 0 to below 1" : "none");
+}
+
+//===-- state ---------------------------------------------------------------//
+
+bool StateKey::isSlot(StringRef name) {
+  return !name.empty() && name.size() <= 32 && llvm::isLower(name[0]) &&
+         llvm::all_of(name, [](char c) {
+           return llvm::isLower(c) || llvm::isDigit(c) || c == '_';
+         });
+}
+
+static LogicalResult verifySlot(Operation *op, StateKind kind,
+                                std::optional<StringRef> slot) {
+  bool has = kind == StateKind::optimizer;
+  if (slot.has_value() == has && (!has || StateKey::isSlot(*slot)))
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "(C1) " << stringifyStateKind(kind) << " has ";
+  if (slot)
+    diag << "slot '" << *slot << "'";
+  else
+    diag << "no slot";
+  return diag << ", expected "
+              << (has ? "a name of at most 32 lower-case letters, digits and "
+                        "_, a letter first"
+                      : "none");
+}
+
+LogicalResult StateOp::verify() {
+  if (failed(verifySlot(*this, getKind(), getSlot())))
+    return failure();
+  if (!getInitial())
+    return success();
+  if (getKind() != StateKind::optimizer || !getInitial()->isFinite())
+    return emitOpError() << "(C2) " << stringifyStateKind(getKind())
+                         << " is initially " << getInitialAttr()
+                         << ", expected "
+                         << (getKind() == StateKind::optimizer
+                                 ? "a finite number"
+                                 : "no initial value");
   return success();
+}
+
+LogicalResult AssignOp::verify() {
+  return verifySlot(*this, getKind(), getSlot());
+}
+
+LogicalResult AccumulateOp::verify() {
+  if (getKind() == StateKind::gradient || getKind() == StateKind::loss)
+    return success();
+  return emitOpError() << "(C1) adds to " << stringifyStateKind(getKind())
+                       << ", expected gradient or loss";
 }

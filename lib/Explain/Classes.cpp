@@ -63,16 +63,16 @@ private:
 
   Json parameters() const {
     Json list = Json::array();
-    for (const plan::Parameter *p : orEmpty(program.parameters()))
-      list.push_back(
-          {{"name", textOf(p->name())},
-           {"file_shape", std::vector<int64_t>(orEmpty(p->file_shape()).begin(),
-                                               orEmpty(p->file_shape()).end())},
-           {"weight", tensor(runtime::viewOf(p->weight()))},
-           {"master", tensor(runtime::viewOf(p->master()))},
-           {"first_moment", tensor(runtime::viewOf(p->first_moment()))},
-           {"second_moment", tensor(runtime::viewOf(p->second_moment()))},
-           {"gradient", tensor(runtime::viewOf(p->gradient()))}});
+    for (const plan::Parameter *p : orEmpty(program.parameters())) {
+      Json one = {
+          {"name", textOf(p->name())},
+          {"file_shape", std::vector<int64_t>(orEmpty(p->file_shape()).begin(),
+                                              orEmpty(p->file_shape()).end())}};
+      for (const plan::State *state : orEmpty(p->states()))
+        one.emplace(textOf(state->name()),
+                    tensor(runtime::viewOf(state->part())));
+      list.push_back(std::move(one));
+    }
     return list;
   }
 

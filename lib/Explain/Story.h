@@ -30,7 +30,7 @@ public:
   std::string tell() const;
 
 private:
-  void addPart(const char *role, const plan::Sharded *sharded);
+  void addPart(const std::string &role, const plan::Sharded *sharded);
   std::string splitOf(const plan::Sharded *sharded) const;
   const Part *partOf(uint32_t view) const;
   /// The first and the last instruction that touches it.

@@ -11,6 +11,7 @@
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
+#include "runtime/core/Shards.h"
 #include "runtime/core/Views.h"
 #include <cmath>
 
@@ -22,7 +23,7 @@ constexpr size_t shownBuffers = 10;
 constexpr const char *meaning[numBufferKinds] = {
     "what matmuls read",
     "sums of a step",
-    "f32 masters (mixed precision) and moments",
+    "f32 masters (mixed precision), what the optimizer keeps",
     "kept for the backward pass, and passed on",
     "staging of collectives",
     "scratch of an instruction",
@@ -66,11 +67,12 @@ std::string microbatchText(const plan::Plan &plan) {
 std::string gradientsText(const plan::Plan &plan) {
   const plan::Program &program = *plan.programs()->Get(0);
   const auto &parameters = orEmpty(program.parameters());
-  const plan::Sharded *gradient =
-      parameters.size() > 0 ? parameters.Get(0)->gradient() : nullptr;
-  if (!gradient || gradient->view() == plan::noView)
+  uint32_t gradient = parameters.size() > 0
+                          ? runtime::gradientView(*parameters.Get(0))
+                          : plan::noView;
+  if (gradient == plan::noView)
     return "";
-  plan::DType type = program.views()->Get(gradient->view())->dtype();
+  plan::DType type = program.views()->Get(gradient)->dtype();
   std::string text =
       absl::StrCat("\n  sums    gradients in ", plan::EnumNameDType(type));
   if (plan.microbatches() == 1)

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Names.h"
@@ -52,11 +53,8 @@ std::string Story::splitOf(const plan::Sharded *sharded) const {
                                      " parts");
 }
 
-void Story::addPart(const char *role, const plan::Sharded *sharded) {
-  uint32_t view = viewOf(sharded);
-  if (view >= views.size()) // noView: an optimizer without moments
-    return;
-  const ViewInfo &info = views[view];
+void Story::addPart(const std::string &role, const plan::Sharded *sharded) {
+  const ViewInfo &info = views[viewOf(sharded)];
   for (Part &part : parts)
     if (part.buffer == info.buffer && part.begin == info.offset) {
       absl::StrAppend(&part.role, ", ",
@@ -77,11 +75,9 @@ void Story::addParameter(const plan::Parameter &p) {
   head =
       absl::StrCat(clean(p.name()), ": a parameter, [", shape, "] in files, ",
                    elements, " elements\n  starts as ", initText(p), "\n");
-  addPart("weight", p.weight());
-  addPart("master", p.master());
-  addPart("first moment", p.first_moment());
-  addPart("second moment", p.second_moment());
-  addPart("gradient", p.gradient());
+  for (const plan::State *state : orEmpty(p.states()))
+    addPart(absl::StrReplaceAll(state->name()->str(), {{"_", " "}}),
+            state->part());
 }
 
 void Story::addBuffer(uint32_t index) {

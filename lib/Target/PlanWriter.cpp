@@ -121,8 +121,6 @@ private:
     plan.vocabulary = source.vocabulary;
     plan.compute =
         spec.compute == spec::Type::bf16 ? plan::DType::bf16 : plan::DType::f32;
-    plan.beta1 = static_cast<float>(spec.optimizer.beta1);
-    plan.beta2 = static_cast<float>(spec.optimizer.beta2);
     if (auto flops =
             module->getAttrOfType<FloatAttr>(transformer::facts::modelFlops))
       plan.model_flops_per_step =

@@ -109,13 +109,24 @@ std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
                                                        Attribute sharding) {
   auto entry = std::make_unique<plan::ShardedT>();
   entry->view = view(value);
-  if (auto split = dyn_cast<mesh::ShardingAttr>(sharding))
+  if (auto split = dyn_cast_or_null<mesh::ShardingAttr>(sharding))
     for (mesh::DimShardingAttr dim : split.getDims()) {
       auto list = std::make_unique<plan::AxisListT>();
       for (StringAttr axis : dim.getAxes())
         list->axes.push_back(axes.at(axis.getValue()));
       entry->dims.push_back(std::move(list));
     }
+  return entry;
+}
+
+std::unique_ptr<plan::StateT> ProgramTables::stateOf(schedule::StateAttr state,
+                                                     Value view) {
+  auto entry = std::make_unique<plan::StateT>();
+  entry->name = state.getName().str();
+  entry->role = static_cast<plan::StateRole>(state.getRole());
+  entry->part = sharded(view, state.getSharding());
+  if (state.getInitial())
+    entry->initial = static_cast<float>(state.getInitial().getValueAsDouble());
   return entry;
 }
 
@@ -128,6 +139,8 @@ void ProgramTables::addDeclaration(Operation *op) {
         if (op.getAxes())
           entry->axes = numbersOf(*op.getAxes());
         entry->size = static_cast<int32_t>(op.getSize());
+        if (op.getBase())
+          entry->base = op.getBase()->convertToFloat();
         table->inputs.push_back(std::move(entry));
       })
       .Case([&](schedule::ResultOp op) {
@@ -146,12 +159,10 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
         entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
         entry->shape.assign(op.getShape().begin(), op.getShape().end());
-        ArrayAttr shardings = op.getShardings();
-        entry->weight = sharded(op.getWeight(), shardings[0]);
-        entry->master = sharded(op.getMaster(), shardings[1]);
-        entry->first_moment = sharded(op.getFirstMoment(), shardings[2]);
-        entry->second_moment = sharded(op.getSecondMoment(), shardings[3]);
-        entry->gradient = sharded(op.getGradient(), shardings[4]);
+        for (auto [state, view] :
+             llvm::zip_equal(op.getStates().getAsRange<schedule::StateAttr>(),
+                             op.getViews()))
+          entry->states.push_back(stateOf(state, view));
         entry->layer = layerNumber(op);
         table->parameters.push_back(std::move(entry));
       });

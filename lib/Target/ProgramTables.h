@@ -19,6 +19,8 @@ private:
   void addBuffers();
   uint32_t view(mlir::Value value);
   std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
+  std::unique_ptr<plan::StateT> stateOf(schedule::StateAttr state,
+                                        mlir::Value view);
   std::unique_ptr<plan::ShardedT> sharded(mlir::Value value,
                                           mlir::Attribute sharding);
   std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);

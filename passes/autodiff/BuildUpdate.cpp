@@ -57,13 +57,12 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     for (ParameterOp parameter : parameters)
       gradients.push_back(
           StateOp::create(b, withElement(parameter.getType(), b.getF32Type()),
-                          StateKind::gradient, parameter.getName()));
-    Value loss = StateOp::create(b, scalarType(), StateKind::loss, "");
-    AssignOp::create(b, StateKind::loss, "", loss);
+                          StateKey{StateKind::gradient, parameter.getName()}));
+    StateKey ofLoss{StateKind::loss, ""};
+    AssignOp::create(b, ofLoss, StateOp::create(b, scalarType(), ofLoss));
     Value factor = buildClipping(b, gradients);
     Value scalars[] = {factor, input(b, StepInput::learning_rate),
-                       input(b, StepInput::bias_correction1),
-                       input(b, StepInput::bias_correction2)};
+                       biasCorrection(b, beta1), biasCorrection(b, beta2)};
     for (auto [parameter, gradient] : llvm::zip_equal(parameters, gradients))
       buildAdamW(b, parameter, gradient, scalars);
     func::ReturnOp::create(b);
@@ -74,6 +73,10 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   }
   Value input(ImplicitLocOpBuilder &b, StepInput kind) {
     return StepInputOp::create(b, scalarType(), kind);
+  }
+  Value biasCorrection(ImplicitLocOpBuilder &b, double base) {
+    return StepInputOp::create(b, scalarType(), StepInput::bias_correction,
+                               b.getF64FloatAttr(base));
   }
 
   static Value total(ImplicitLocOpBuilder &b, ValueRange terms) {
@@ -111,7 +114,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
                           [](ImplicitLocOpBuilder &i, ValueRange x) {
                             return Scalars{i}.sqrt(total(i, x));
                           });
-    AssignOp::create(b, StateKind::grad_norm, "", norm);
+    AssignOp::create(b, StateKey{StateKind::grad_norm, ""}, norm);
     return buildMap(b, b.getLoc(), scalarType(), norm,
                     [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
                       Scalars s{i};
@@ -143,9 +146,13 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
                   Value gradient, ArrayRef<Value> scalars) {
     StringRef name = parameter.getName();
     auto type = withElement(parameter.getType(), b.getF32Type());
-    Value master = StateOp::create(b, type, StateKind::master, name);
-    Value first = StateOp::create(b, type, StateKind::first_moment, name);
-    Value second = StateOp::create(b, type, StateKind::second_moment, name);
+    StateKey keys[] = {{StateKind::master, name},
+                       {StateKind::optimizer, name, "first_moment"},
+                       {StateKind::optimizer, name, "second_moment"},
+                       {StateKind::weight, name}};
+    Value master = StateOp::create(b, type, keys[0]);
+    Value first = StateOp::create(b, type, keys[1]);
+    Value second = StateOp::create(b, type, keys[2]);
     SmallVector<Type> results(3, type);
     if (isMixed())
       results.push_back(withElement(type, b.getBF16Type()));
@@ -176,13 +183,11 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
             values.push_back(w);
           return values;
         });
-    constexpr StateKind kinds[] = {StateKind::master, StateKind::first_moment,
-                                   StateKind::second_moment, StateKind::weight};
-    for (auto [kind, value] : llvm::zip(kinds, map.getResults()))
-      AssignOp::create(b, kind, name, value);
+    for (auto [key, value] : llvm::zip(keys, map.getResults()))
+      AssignOp::create(b, key, value);
     // One and the same in f32, unless ranks hold parts of the master alone.
     if (!isMixed())
-      AssignOp::create(b, StateKind::weight, name, map.getResult(0));
+      AssignOp::create(b, keys[3], map.getResult(0));
   }
 };
 } // namespace

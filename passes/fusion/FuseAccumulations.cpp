@@ -47,22 +47,20 @@ struct FuseAccumulationsPass
          llvm::zip_equal(value.getParts(), value.getOffsets())) {
       Type type = withElement(part.getType(), tensorType(old).getElementType());
       Value before = SliceOp::create(b, type, old, value.getDimAttr(), offset);
-      AssignOp::create(b, op.getKind(), op.getName(), value.getDimAttr(),
-                       offset, sum(b, before, part));
+      AssignOp::create(b, op.getKey(), sum(b, before, part), value.getDimAttr(),
+                       offset);
     }
   }
 
   static void rewrite(AccumulateOp op, Type element) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    Value old =
-        StateOp::create(b, withElement(op.getValue().getType(), element),
-                        op.getKind(), op.getName());
+    Value old = StateOp::create(
+        b, withElement(op.getValue().getType(), element), op.getKey());
     auto unslice = op.getValue().getDefiningOp<UnsliceOp>();
     if (unslice)
       addParts(b, op, old, unslice);
     else
-      AssignOp::create(b, op.getKind(), op.getName(),
-                       sum(b, old, op.getValue()));
+      AssignOp::create(b, op.getKey(), sum(b, old, op.getValue()));
     op.erase();
     if (unslice && unslice->use_empty())
       unslice.erase();

@@ -16,7 +16,6 @@ namespace {
 using namespace transformer;
 using namespace sharding;
 
-using StateKey = std::pair<StateKind, StringRef>;
 /// A state between instructions: the axes over which it is partial, and why.
 struct StatePartial {
   Axes axes;
@@ -70,12 +69,12 @@ private:
       return success();
     }
     if (auto op_ = dyn_cast<AccumulateOp>(op))
-      accumulations[{op_.getKind(), op_.getName()}].push_back(op_);
+      accumulations[op_.getKey()].push_back(op_);
     else if (auto assign = dyn_cast<AssignOp>(op))
       assign.getValueMutable().assign(
           inSharding(assign.getValue(), storedOf(op), op, [&] {
-            return reasons.ofState(assign.getKind(), assign.getName(),
-                                   assign.getValue(), storedOf(op));
+            return reasons.ofState(assign.getKey(), assign.getValue(),
+                                   storedOf(op));
           }));
     else if (isa<FactorOpInterface>(op))
       computeFactors(op);
@@ -91,8 +90,7 @@ private:
   void readState(Operation *op) {
     Sharding stored = storedOf(op);
     if (auto state = dyn_cast<StateOp>(op))
-      if (auto known = partials.find({state.getKind(), state.getName()});
-          known != partials.end()) {
+      if (auto known = partials.find(state.getKey()); known != partials.end()) {
         stored.partial = known->second.axes;
         sums[state.getResult()] = known->second.sums;
       }
@@ -242,7 +240,7 @@ private:
         if (actual[value] != stored)
           op.getValueMutable().assign(
               moved(value, actual[value], stored, op,
-                    reasons.ofState(key.first, key.second, value, stored)));
+                    reasons.ofState(key, value, stored)));
       }
     }
   }

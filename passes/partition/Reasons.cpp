@@ -61,15 +61,16 @@ Reason Reasons::ofSum(Value value, const Axes &left) const {
   return sum;
 }
 
-Reason Reasons::ofState(StateKind kind, StringRef name, Value value,
+Reason Reasons::ofState(const StateKey &key, Value value,
                         const Sharding &stored) const {
   std::string state =
-      stringifyStateKind(kind).str() +
-      (name.empty()
+      key.role().str() +
+      (key.name.empty()
            ? ""
-           : " of " + plan::overLayers(
-                          name, layerOf(value.getParentRegion()->getParentOp(),
-                                        name)));
+           : " of " +
+                 plan::overLayers(
+                     key.name, layerOf(value.getParentRegion()->getParentOp(),
+                                       key.name)));
   Axes split = furtherAxes(stored, shardings.home.lookup(value)),
        whole = furtherAxes(shardings.home.lookup(value), stored);
   Reason place =

@@ -37,8 +37,8 @@ public:
       : mesh(mesh), notes(notes), shardings(shardings) {}
 
   /// A state takes `value` as it is `stored`.
-  Reason ofState(transformer::StateKind kind, llvm::StringRef name,
-                 mlir::Value value, const sharding::Sharding &stored) const;
+  Reason ofState(const transformer::StateKey &key, mlir::Value value,
+                 const sharding::Sharding &stored) const;
   /// `value` goes from where its op makes it to its home.
   Reason ofHome(mlir::Value value) const;
   /// What an op needs of an operand that lies otherwise: the axes that gave way

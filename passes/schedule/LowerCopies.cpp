@@ -31,8 +31,7 @@ Place Lowering::writable(Destination &destination, const Layout &layout,
   if (layout.of(destination.place))
     return destination.place;
   if (destination.accumulate == Accumulate::after_first) {
-    zeroAtStepStart(destination.place,
-                    "zero gradient " + destination.key.second);
+    zeroAtStepStart(destination.place, "zero gradient " + destination.key.name);
     zeroed.insert(destination.key);
     destination.accumulate = Accumulate::yes;
   }

@@ -85,7 +85,7 @@ FailureOr<Lowering::Destination> Lowering::destinationOf(Value value) {
       return failure();
     return Destination{*place, Accumulate::no};
   }
-  StateKey key(accumulate.getKind(), accumulate.getName());
+  StateKey key = accumulate.getKey();
   Place place = placement.state(key, tensorType(value));
   if (zeroed.contains(key) || !written.insert(key).second)
     return Destination{place, Accumulate::yes};
@@ -303,8 +303,7 @@ LogicalResult Lowering::lowerAssign(AssignOp op) {
   FailureOr<Place> value = placement.of(op.getValue());
   if (failed(value))
     return failure();
-  Place state =
-      placement.state({op.getKind(), op.getName()}, tensorType(op.getValue()));
+  Place state = placement.state(op.getKey(), tensorType(op.getValue()));
   if (value->buffer == state.buffer)
     return success();
   return op.emitOpError(

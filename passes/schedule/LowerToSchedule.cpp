@@ -117,21 +117,19 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
                                        builder.getI32Type()));
   // State that something other than a first product adds to must start at zero.
   for (auto state : function.getOps<StateOp>()) {
-    StateKey key(state.getKind(), state.getName());
-    if ((key.first == StateKind::gradient || key.first == StateKind::loss) &&
+    StateKey key = state.getKey();
+    if ((key.kind == StateKind::gradient || key.kind == StateKind::loss) &&
         zeroed.insert(key).second)
       zeroAtStepStart(placement.state(key, state.getType()),
-                      "zero " + stringifyStateKind(key.first) + " " +
-                          key.second);
+                      "zero " + key.role() + " " + key.name);
   }
   function.walk([&](AccumulateOp op) {
-    StateKey key(op.getKind(), op.getName());
+    StateKey key = op.getKey();
     if (!isa_and_nonnull<ContractOp, ProductOp>(
             op.getValue().getDefiningOp()) &&
         zeroed.insert(key).second)
       zeroAtStepStart(placement.state(key, tensorType(op.getValue())),
-                      "zero " + stringifyStateKind(key.first) + " " +
-                          key.second);
+                      "zero " + key.role() + " " + key.name);
   });
   groupCollectives(function);
   builder.setInsertionPointToEnd(&forward.getBody().front());
@@ -166,70 +164,6 @@ LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
       return failure();
   flush();
   return success();
-}
-
-void Lowering::describeState(func::FuncOp function) {
-  builder.setInsertionPoint(once);
-  auto at = [&](const Place &place) {
-    return Placement::view(builder, program.getLoc(), place);
-  };
-  for (auto op : function.getOps<transformer::ParameterOp>()) {
-    SmallVector<Attribute> shardings;
-    auto state = [&](StateKind kind) {
-      Placement::Stored stored = placement.stored({kind, op.getName()});
-      shardings.push_back(stored.sharding ? Attribute(stored.sharding)
-                                          : builder.getUnitAttr());
-      return at(placement.state({kind, op.getName()},
-                                stored.type ? stored.type : op.getType()));
-    };
-    // What @update has reduced lies as the optimizer's own state does.
-    auto finalGradient = [&]() -> Value {
-      auto known = reduced.find(op.getName());
-      if (known == reduced.end())
-        return state(StateKind::gradient);
-      shardings.push_back(
-          placement.stored({StateKind::master, op.getName()}).sharding);
-      return at(known->second);
-    };
-    Value weight = state(StateKind::weight), master = state(StateKind::master),
-          first = state(StateKind::first_moment),
-          second = state(StateKind::second_moment), gradient = finalGradient();
-    auto described = schedule::ParameterOp::create(
-        builder, op.getLoc(), op.getNameAttr(),
-        builder.getDenseI64ArrayAttr(op.getShapeInFile()),
-        builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(),
-        builder.getArrayAttr(shardings), weight, master, first, second,
-        gradient);
-    setLayer(described, layerOf(op));
-  }
-  auto input = [&](InputKind kind, const Place &place) {
-    Value view = at(place);
-    InputOp::create(builder, program.getLoc(), kind, view, ArrayAttr(), 0);
-  };
-  for (auto &[name, coordinate] : coordinates) {
-    Value view = at(coordinate.place);
-    InputOp::create(builder, program.getLoc(), coordinate.kind, view,
-                    coordinate.axes, coordinate.size);
-  }
-  constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
-                                   InputKind::documents};
-  for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
-    input(kind, *placement.of(argument));
-  input(InputKind::learning_rate,
-        placement.stepInput(StepInput::learning_rate));
-  input(InputKind::bias_correction1,
-        placement.stepInput(StepInput::bias_correction1));
-  input(InputKind::bias_correction2,
-        placement.stepInput(StepInput::bias_correction2));
-  Place random = placement.stepInput(StepInput::seed);
-  random.shape = {3};
-  random.strides = {1};
-  input(InputKind::random, random);
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value loss = at(placement.state({StateKind::loss, ""}, scalar)),
-        norm = at(placement.state({StateKind::grad_norm, ""}, scalar));
-  ResultOp::create(builder, program.getLoc(), ResultKind::loss, loss);
-  ResultOp::create(builder, program.getLoc(), ResultKind::grad_norm, norm);
 }
 
 /// What -transformer-quantize could not know: how a dim that no rule of the
@@ -276,9 +210,9 @@ struct LowerToSchedulePass
     Lowering lowering(module, program, bucketBytes, rowBytes);
     if (failed(lowering.lowerMicrobatch(microbatch)) ||
         failed(lowering.lowerUpdate(update)) ||
+        failed(lowering.describeState(microbatch)) ||
         (float8Unit > 0 && failed(checkFloat8(program, float8Unit))))
       return signalPassFailure();
-    lowering.describeState(microbatch);
     createActions(builder, program, microbatches);
     microbatch.erase();
     update.erase();

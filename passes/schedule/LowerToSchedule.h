@@ -22,7 +22,7 @@ public:
   /// Every op of @update, after the reduction of the loss.
   ::mlir::LogicalResult lowerUpdate(::mlir::func::FuncOp function);
   /// Parameters, inputs and results, after all else.
-  void describeState(::mlir::func::FuncOp microbatch);
+  ::mlir::LogicalResult describeState(::mlir::func::FuncOp microbatch);
 
 private:
   ::mlir::LogicalResult lower(::mlir::Operation *op);
@@ -41,6 +41,11 @@ private:
   ::mlir::LogicalResult lowerAssign(transformer::AssignOp op);
   ::mlir::LogicalResult lowerNumberOfPart(::mlir::Operation *op);
   Place numberOfPart(InputKind kind, ::mlir::ArrayAttr axes, int64_t size);
+  /// A view where parameters, inputs and results are declared.
+  ::mlir::Value declaredView(const Place &place);
+  void describeParameter(transformer::ParameterOp op,
+                         ::llvm::ArrayRef<transformer::StateOp> slots);
+  void describeInputs(::mlir::func::FuncOp microbatch);
 
   /// Collectives of one kind that stand side by side.
   struct Bucket {

@@ -38,56 +38,6 @@ bool conflict(Operation *a, Operation *b) {
   });
 }
 
-void UseIndex::add(Operation *instruction, int64_t number) {
-  for (const Use &use : usesOf(instruction))
-    byBuffer[use.buffer].push_back({number, use});
-}
-
-ArrayRef<UseIndex::Entry> UseIndex::entries(BufferOp buffer, int64_t from,
-                                            int64_t to) const {
-  auto found = byBuffer.find(buffer);
-  if (found == byBuffer.end() || from >= to)
-    return {};
-  ArrayRef<Entry> all = found->second;
-  auto at = [&](int64_t number) {
-    return llvm::partition_point(
-        all, [&](const Entry &entry) { return entry.number < number; });
-  };
-  return {at(from), at(to)};
-}
-
-int64_t UseIndex::firstConflict(Operation *instruction, int64_t from,
-                                int64_t to, int64_t none) const {
-  int64_t first = to;
-  for (const Use &use : usesOf(instruction))
-    for (const Entry &entry : entries(use.buffer, from, first))
-      if (use.conflicts(entry.use)) {
-        first = entry.number;
-        break;
-      }
-  return first == to ? none : first;
-}
-
-int64_t UseIndex::lastConflict(Operation *instruction, int64_t from, int64_t to,
-                               int64_t none) const {
-  int64_t begin = from; // behind the last that was found
-  for (const Use &use : usesOf(instruction))
-    for (const Entry &entry : llvm::reverse(entries(use.buffer, begin, to)))
-      if (use.conflicts(entry.use)) {
-        begin = entry.number + 1;
-        break;
-      }
-  return begin == from ? none : begin - 1;
-}
-
-void UseIndex::forEachConflict(Operation *instruction, int64_t from, int64_t to,
-                               function_ref<void(int64_t)> visit) const {
-  for (const Use &use : usesOf(instruction))
-    for (const Entry &entry : entries(use.buffer, from, to))
-      if (use.conflicts(entry.use))
-        visit(entry.number);
-}
-
 void moveInstruction(Operation *instruction, Block *block, Operation *before) {
   auto place = [&](Operation *op) {
     before ? op->moveBefore(before) : op->moveBefore(block, block->end());

@@ -89,7 +89,11 @@ public:
       : block(of.getBody().front()), settings(settings), channels(channels),
         list(instructionsOf(of)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
-      uses.add(op, i);
+      for (Value operand : op->getOperands()) {
+        auto &users = usersOf[bufferOf(operand)];
+        if (users.empty() || users.back() != static_cast<int64_t>(i))
+          users.push_back(i);
+      }
     place.resize(count);
     std::iota(place.begin(), place.end(), 0);
     moves.assign(count, false);
@@ -108,16 +112,25 @@ public:
 
 private:
   int64_t firstConflictAfter(int64_t i) const {
-    return uses.firstConflict(list[i], i + 1, count, count);
+    int64_t next = count;
+    for (Value operand : list[i]->getOperands())
+      for (int64_t j : usersOf.lookup(bufferOf(operand)))
+        if (j > i && (j >= next || conflict(list[j], list[i]))) {
+          next = std::min(next, j);
+          break;
+        }
+    return next;
   }
 
   /// The first place that operands allow: behind all that conflicts, wherever
   /// it was moved to. Of equal places the old order holds.
   int64_t earliest(int64_t i) const {
     int64_t from = first;
-    uses.forEachConflict(list[i], 0, i, [&](int64_t j) {
-      from = std::max(from, moves[j] ? place[j] : j + 1);
-    });
+    for (Value operand : list[i]->getOperands())
+      for (int64_t j : usersOf.lookup(bufferOf(operand)))
+        if (int64_t behind = moves[j] ? place[j] : j + 1;
+            j < i && behind > from && conflict(list[j], list[i]))
+          from = behind;
     return from;
   }
 
@@ -222,7 +235,7 @@ private:
   Channels &channels;
   SmallVector<Operation *> list;
   int64_t count, first = 0;
-  UseIndex uses;
+  llvm::DenseMap<Operation *, SmallVector<int64_t>> usersOf; // by buffer
   std::vector<int64_t> place;
   std::vector<bool> moves;
   std::vector<double> time;
@@ -233,8 +246,7 @@ private:
 /// pass, under the rest of it.
 void moveGradientSums(ListOp backward, ListOp update,
                       const Settings &settings) {
-  UseIndex stay;
-  int64_t count = 0;
+  SmallVector<Operation *> stay;
   for (Operation *op : instructionsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);
     bool isOfGradients =
@@ -243,10 +255,11 @@ void moveGradientSums(ListOp backward, ListOp update,
           return bufferOf(view).getKind() == BufferKind::gradients &&
                  bufferOf(view).getPersistent();
         });
-    bool isFree =
-        isOfGradients && stay.firstConflict(op, 0, count, count) == count;
+    bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) {
+                    return conflict(other, op);
+                  });
     if (!isFree || !settings.pays(settings.seconds(op), settings.seconds(op))) {
-      stay.add(op, count++);
+      stay.push_back(op);
       continue;
     }
     collective.setLastOnly(true);

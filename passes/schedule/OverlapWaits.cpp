@@ -11,7 +11,6 @@ namespace {
 /// What was started on one channel; it finishes in that order.
 struct Running {
   SmallVector<CollectiveOp> started;
-  UseIndex uses; // of those, by their place in `started`
   size_t finished = 0;
 };
 
@@ -34,8 +33,11 @@ void wait(Block &block, int64_t channel, Running &queue, size_t needed,
 
 /// How many of the channel must have finished before `op`; 0: none waits.
 size_t neededBy(Operation *op, const Running &queue) {
-  return queue.uses.lastConflict(op, queue.finished, queue.started.size(), -1) +
-         1;
+  size_t needed = 0;
+  for (size_t k = queue.finished; k < queue.started.size(); ++k)
+    if (conflict(queue.started[k], op))
+      needed = k + 1;
+  return needed;
 }
 } // namespace
 
@@ -46,11 +48,8 @@ void insertWaits(Block &block, ArrayRef<Operation *> instructions) {
       if (size_t needed = neededBy(op, queue))
         wait(block, channel, queue, needed, op);
     if (auto collective = dyn_cast<CollectiveOp>(op);
-        collective && collective.getChannel() > 0) {
-      Running &queue = running[collective.getChannel()];
-      queue.uses.add(op, queue.started.size());
-      queue.started.push_back(collective);
-    }
+        collective && collective.getChannel() > 0)
+      running[collective.getChannel()].started.push_back(collective);
   }
   for (auto &[channel, queue] : running)
     if (queue.finished < queue.started.size())

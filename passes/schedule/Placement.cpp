@@ -43,7 +43,7 @@ void Placement::noteStates(ModuleOp module) {
     if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
       note({StateKind::weight, parameter.getName()}, op);
     else if (auto state = dyn_cast<StateOp>(op))
-      note({state.getKind(), state.getName()}, op);
+      note(state.getKey(), op);
   });
 }
 
@@ -145,16 +145,16 @@ FailureOr<Place> Placement::masterOf(StringRef name) {
 Place Placement::state(StateKey key, RankedTensorType type) {
   if (auto known = states.find(key); known != states.end())
     return known->second;
-  if (key.first == StateKind::master && !mixed) {
-    FailureOr<Place> inWeight = masterOf(key.second);
-    if (failed(inWeight) && !stored({StateKind::weight, key.second}).sharding)
-      inWeight = state({StateKind::weight, key.second}, type);
+  if (key.kind == StateKind::master && !mixed) {
+    FailureOr<Place> inWeight = masterOf(key.name);
+    if (failed(inWeight) && !stored({StateKind::weight, key.name}).sharding)
+      inWeight = state({StateKind::weight, key.name}, type);
     if (succeeded(inWeight))
       return states[key] = *inWeight;
   }
   BufferKind kind = BufferKind::optimizer;
   Type element = builder.getF32Type();
-  switch (key.first) {
+  switch (key.kind) {
   case StateKind::weight:
     kind = BufferKind::weights;
     if (mixed)
@@ -169,28 +169,38 @@ Place Placement::state(StateKey key, RankedTensorType type) {
     kind = BufferKind::results;
     break;
   case StateKind::master:
-  case StateKind::first_moment:
-  case StateKind::second_moment:
+    break;
+  case StateKind::optimizer:
+    element = type.getElementType();
     break;
   }
-  StringRef name = stringifyStateKind(key.first);
+  StringRef name = key.role();
   std::string full =
-      key.second.empty() ? name.str() : (key.second + " (" + name + ")").str();
+      key.name.empty() ? name.str() : (key.name + " (" + name + ")").str();
   return states[key] = buffer(full, kind, true, type.getShape(), element);
 }
 
-Place Placement::stepInput(StepInput kind) {
+Place Placement::stepInput(StepInput kind, double base) {
   auto scalar = [&](const Place &whole, int64_t at) {
     return Place{whole.buffer, at, {}, {}, whole.element};
   };
+  auto scalarBuffer = [&](const Twine &name) {
+    return buffer(name.str(), BufferKind::input, true, {},
+                  builder.getF32Type());
+  };
   switch (kind) {
-  case StepInput::learning_rate:
-  case StepInput::bias_correction1:
-  case StepInput::bias_correction2: {
+  case StepInput::learning_rate: {
     auto [known, isNew] = inputs.try_emplace(static_cast<int32_t>(kind));
     if (isNew)
-      known->second = buffer(stringifyStepInput(kind), BufferKind::input, true,
-                             {}, builder.getF32Type());
+      known->second = scalarBuffer(stringifyStepInput(kind));
+    return known->second;
+  }
+  case StepInput::bias_correction: {
+    auto [known, isNew] = corrections.try_emplace(base);
+    SmallString<16> digits;
+    APFloat(base).toString(digits);
+    if (isNew)
+      known->second = scalarBuffer("bias correction of " + digits);
     return known->second;
   }
   case StepInput::seed:
@@ -245,11 +255,11 @@ FailureOr<Place> Placement::of(Value value) {
 
 /// The state that `assign` writes, or its part.
 FailureOr<Place> Placement::assigned(Value value, AssignOp assign) {
-  StateKey key(assign.getKind(), assign.getName());
+  StateKey key = assign.getKey();
   if (!assign.getDim())
     return state(key, tensorType(value));
   for (auto op : assign->getParentOfType<func::FuncOp>().getOps<StateOp>())
-    if (op.getKind() == assign.getKind() && op.getName() == assign.getName())
+    if (op.getKey() == key)
       return part(state(key, op.getType()), op.getType(), assign.getDimAttr(),
                   assign.getOffset(), tensorType(value));
   return assign.emitOpError("writes part of a state that nothing here reads");
@@ -283,9 +293,10 @@ FailureOr<Place> Placement::find(Value value) {
   if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(op))
     return state({StateKind::weight, parameter.getName()}, type);
   if (auto read = dyn_cast_or_null<StateOp>(op))
-    return state({read.getKind(), read.getName()}, type);
+    return state(read.getKey(), type);
   if (auto input = dyn_cast_or_null<StepInputOp>(op))
-    return stepInput(input.getKind());
+    return stepInput(input.getKind(),
+                     input.getBase() ? input.getBase()->convertToDouble() : 0);
   for (Operation *user : value.getUsers()) {
     if (auto gather = dyn_cast<mesh::AllGatherOp>(user)) {
       FailureOr<Place> block = gathered(gather);

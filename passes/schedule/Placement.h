@@ -23,8 +23,7 @@ struct Place {
   ::llvm::SmallVector<PlaceShift, 1> shifts = {};
 };
 
-/// State of a parameter, by kind and name; the loss and the norm have no name.
-using StateKey = std::pair<transformer::StateKind, ::llvm::StringRef>;
+using transformer::StateKey;
 
 /// Creates buffers before the lists of `program` and finds the place of each
 /// value.
@@ -41,8 +40,10 @@ public:
   /// State, made on first use; weights and master are one in f32 training.
   Place state(StateKey key, ::mlir::RankedTensorType type);
   bool hasState(StateKey key) const { return states.contains(key); }
-  /// One of the scalars that the runtime sets.
-  Place stepInput(transformer::StepInput kind);
+  /// One of the scalars that the runtime sets; `base` of a bias correction.
+  Place stepInput(transformer::StepInput kind, double base = 0);
+  /// Those bias corrections that something reads, by base.
+  const std::map<double, Place> &biasCorrections() const { return corrections; }
   /// How a state lies: its type on one rank and its sharding.
   struct Stored {
     ::mlir::RankedTensorType type;
@@ -97,6 +98,7 @@ private:
   ::llvm::DenseMap<StateKey, Stored> known;
   mesh::MeshAttr mesh; // null: one rank
   ::llvm::DenseMap<int32_t, Place> inputs;
+  std::map<double, Place> corrections;
   int64_t numTemporaries = 0;
 };
 

@@ -26,9 +26,9 @@ struct Called {
 };
 
 /// "weight of a microbatch": a state, which may be of no parameter.
-Called stateCalled(Operation *op, StateKind kind, StringRef parameter,
-                   const char *more) {
-  std::string state = (stringifyStateKind(kind) + more).str();
+Called stateCalled(Operation *op, const StateKey &key, const char *more) {
+  StringRef parameter = key.name;
+  std::string state = (key.role() + more).str();
   return {parameter.empty() ? state : (parameter + " (" + state + ")").str(),
           layerOf(op, parameter), !parameter.empty()};
 }
@@ -37,8 +37,7 @@ Called stateCalled(Operation *op, StateKind kind, StringRef parameter,
 std::optional<Called> accumulatedInto(Value value) {
   for (Operation *user : value.getUsers())
     if (auto accumulate = dyn_cast<AccumulateOp>(user))
-      return stateCalled(accumulate, accumulate.getKind(), accumulate.getName(),
-                         " of a microbatch");
+      return stateCalled(accumulate, accumulate.getKey(), " of a microbatch");
   return std::nullopt;
 }
 
@@ -78,7 +77,7 @@ Called nameOf(Value value) {
   if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
     return {parameter.getName().str(), layerOf(op, parameter.getName())};
   if (auto state = dyn_cast<StateOp>(op))
-    return stateCalled(op, state.getKind(), state.getName(), "");
+    return stateCalled(op, state.getKey(), "");
   if (std::optional<Called> state = accumulatedInto(value))
     return *state;
   if (StringRef parameter = parameterOf(op); !parameter.empty()) {

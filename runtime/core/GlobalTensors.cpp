@@ -38,7 +38,7 @@ struct Held {
 
 absl::StatusOr<Held> held(const Rank &rank, const Holder &holder,
                           const std::string &name, StatePart part) {
-  uint32_t view = partOf(*find(rank.program(), name), part).view();
+  uint32_t view = savedPart(*find(rank.program(), name), part).view();
   absl::StatusOr<HostView> host = rank.toHost(view);
   MESHWORK_RETURN_IF_ERROR(host.status());
   Strided inShape =
@@ -55,9 +55,11 @@ std::vector<float> packed(const Strided &from, const Block &block) {
 }
 } // namespace
 
-const plan::Sharded &partOf(const plan::Parameter &parameter, StatePart part) {
-  return part == StatePart::master ? masterOf(parameter)
-                                   : *parameter.gradient();
+const plan::Sharded &savedPart(const plan::Parameter &parameter,
+                               StatePart part) {
+  return part == StatePart::master
+             ? masterOf(parameter)
+             : *statePart(parameter, plan::StateRole::gradient);
 }
 
 std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape) {
@@ -99,7 +101,7 @@ std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
         seen.emplace_back();
       }
       Part held =
-          partOf(plan, parameter->shape(), partOf(*parameter, part),
+          partOf(plan, parameter->shape(), savedPart(*parameter, part),
                  [&](uint32_t axis) { return mesh.coordinate(rank, axis); });
       for (Block &block : held.blocks())
         if (seen[at->second].insert(block.begin).second)

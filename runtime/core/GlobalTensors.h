@@ -13,7 +13,8 @@ namespace meshwork::runtime {
 /// A part of a parameter that is saved.
 enum class StatePart : uint8_t { master, gradient };
 
-const plan::Sharded &partOf(const plan::Parameter &parameter, StatePart part);
+const plan::Sharded &savedPart(const plan::Parameter &parameter,
+                               StatePart part);
 
 /// The lowest rank that holds a block.
 struct Holder {

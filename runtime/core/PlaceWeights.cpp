@@ -1,5 +1,6 @@
 // Values of parameters, from a file or from the seed, into the blocks that a
 // rank holds. What is past a tensor's end stays zero, as the arena starts.
+#include "absl/algorithm/container.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Bf16.h"
 #include "runtime/core/Checked.h"
@@ -107,17 +108,44 @@ absl::Status fillBlock(Rank &rank, const Strided &to, const Block &block,
   return absl::OkStatus();
 }
 
-absl::Status place(Rank &rank, const plan::Parameter &parameter,
-                   const plan::Sharded &part, const SafeTensorsReader *file,
-                   uint64_t seed) {
+/// Gives `fillOne` each block of `part`, and where the host can write it.
+absl::Status placeBlocks(
+    Rank &rank, const plan::Parameter &parameter, const plan::Sharded &part,
+    absl::FunctionRef<absl::Status(const Strided &, const Block &)> fillOne) {
   absl::StatusOr<HostView> host = rank.toHost(part.view());
   MESHWORK_RETURN_IF_ERROR(host.status());
   Part held = rank.partOf(parameter, part);
   Strided to =
       inPartShape(host->tensor, held.shape, rank.view(part.view()).contiguous);
   for (const Block &block : held.blocks())
-    MESHWORK_RETURN_IF_ERROR(fillBlock(rank, to, block, parameter, file, seed));
+    MESHWORK_RETURN_IF_ERROR(fillOne(to, block));
   return rank.writeBack(part.view(), *host);
+}
+
+absl::Status place(Rank &rank, const plan::Parameter &parameter,
+                   const plan::Sharded &part, const SafeTensorsReader *file,
+                   uint64_t seed) {
+  return placeBlocks(rank, parameter, part,
+                     [&](const Strided &to, const Block &block) {
+                       return fillBlock(rank, to, block, parameter, file, seed);
+                     });
+}
+
+/// What an optimizer keeps. Behind the tensor's end it stays zero.
+absl::Status placeInitial(Rank &rank, const plan::Parameter &parameter,
+                          const plan::State &state) {
+  if (state.initial() == 0) // as the arena starts
+    return absl::OkStatus();
+  return placeBlocks(rank, parameter, *state.part(),
+                     [&](const Strided &to, const Block &block) {
+                       Box box(block.extent, rowMajor(block.extent), to.strides,
+                               0, offsetOf(to.strides, block.offset));
+                       return fill(box, 0, box.elements(), to,
+                                   [&](uint64_t, absl::Span<float> out) {
+                                     absl::c_fill(out, state.initial());
+                                     return absl::OkStatus();
+                                   });
+                     });
 }
 } // namespace
 
@@ -127,9 +155,13 @@ absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
        orEmpty(rank.program().parameters())) {
     const plan::Sharded &master = masterOf(*parameter);
     MESHWORK_RETURN_IF_ERROR(place(rank, *parameter, master, file, seed));
-    if (weightView(*parameter) != master.view())
-      MESHWORK_RETURN_IF_ERROR(
-          place(rank, *parameter, *parameter->weight(), file, seed));
+    for (const plan::State *state : orEmpty(parameter->states()))
+      if (state->role() == plan::StateRole::optimizer)
+        MESHWORK_RETURN_IF_ERROR(placeInitial(rank, *parameter, *state));
+      else if (state->role() == plan::StateRole::weight &&
+               state->part()->view() != master.view())
+        MESHWORK_RETURN_IF_ERROR(
+            place(rank, *parameter, *state->part(), file, seed));
   }
   return absl::OkStatus();
 }

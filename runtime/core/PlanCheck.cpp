@@ -1,7 +1,6 @@
 // The plan as a whole, then each program; the details are in PlanCheck*.cpp.
 #include "runtime/core/PlanCheck.h"
 #include "runtime/core/PlanCheckInternal.h"
-#include <cmath>
 
 namespace meshwork::runtime {
 namespace {
@@ -72,9 +71,6 @@ absl::Status checkBatch(const plan::Plan &plan) {
 absl::Status checkHeader(const plan::Plan &plan) {
   if (plan.compute() != plan::DType::f32 && plan.compute() != plan::DType::bf16)
     return bad("unknown compute type ", static_cast<int>(plan.compute()));
-  for (float beta : {plan.beta1(), plan.beta2()})
-    if (!(beta >= 0 && beta < 1))
-      return bad("beta ", beta, " is not in [0, 1)");
   return checkDevice(plan);
 }
 

@@ -1,9 +1,11 @@
 // Parameters: each part holds its block of the global tensor.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include "runtime/core/Shards.h"
+#include <algorithm>
 #include <cmath>
 
 namespace meshwork::runtime {
@@ -91,6 +93,63 @@ absl::Status checkPart(const ProgramCheck &check,
   return absl::OkStatus();
 }
 
+bool isStateName(const flatbuffers::String *name) {
+  return name && name->size() <= 32 && absl::ascii_islower(name->c_str()[0]) &&
+         std::all_of(name->begin(), name->end(), [](char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+         });
+}
+
+absl::Status checkState(const ProgramCheck &check,
+                        const plan::Parameter &parameter,
+                        const plan::State &state) {
+  using Role = plan::StateRole;
+  if (!isStateName(state.name()))
+    return bad("a state is called ", quote(state.name()),
+               ", expected at most 32 lower-case letters, digits and _, a "
+               "letter first");
+  std::string name = state.name()->str();
+  if (state.role() > Role::MAX)
+    return bad(name, " has the unknown role ", static_cast<int>(state.role()));
+  bool isOptimizer = state.role() == Role::optimizer;
+  if (isOptimizer ? !std::isfinite(state.initial()) : state.initial() != 0)
+    return bad(name, " begins with ", state.initial(), ", expected ",
+               isOptimizer ? "a finite number"
+                           : "0: its role says what it begins with");
+  return checkPart(check, parameter, state.part(), name.c_str(),
+                   /*isF32=*/state.role() == Role::master,
+                   /*persistent=*/state.role() != Role::gradient);
+}
+
+absl::Status checkStates(const ProgramCheck &check,
+                         const plan::Parameter &parameter) {
+  using Role = plan::StateRole;
+  constexpr uint32_t most = 16; // a list may be that of many parameters
+  const auto &states = orEmpty(parameter.states());
+  if (states.size() > most)
+    return bad("it has ", states.size(), " states, expected at most ", most);
+  absl::flat_hash_set<std::string> names;
+  uint32_t counts[4] = {};
+  for (const plan::State *state : states) {
+    MESHWORK_RETURN_IF_ERROR(checkState(check, parameter, *state));
+    ++counts[static_cast<int>(state->role())];
+    if (!names.insert(state->name()->str()).second)
+      return bad("state ", quote(state->name()), " is there twice");
+  }
+  if (counts[static_cast<int>(Role::weight)] == 0)
+    return bad("weight is absent");
+  for (Role role : {Role::weight, Role::master, Role::gradient})
+    if (counts[static_cast<int>(role)] > 1)
+      return bad("it has ", counts[static_cast<int>(role)],
+                 " states of the role ", plan::EnumNameStateRole(role),
+                 ", expected one");
+  bool weightIsF32 =
+      check.views[weightView(parameter)].dtype == plan::DType::f32;
+  if (counts[static_cast<int>(Role::master)] == 0 && !weightIsF32)
+    return bad("master is absent");
+  return absl::OkStatus();
+}
+
 absl::Status checkParameter(const ProgramCheck &check,
                             const plan::Parameter &parameter) {
   uint64_t inFile = 0, elements = 0;
@@ -101,27 +160,7 @@ absl::Status checkParameter(const ProgramCheck &check,
     return bad("its shape has ", elements,
                " elements, the product of file_shape is ", inFile);
   MESHWORK_RETURN_IF_ERROR(checkInit(parameter));
-  MESHWORK_RETURN_IF_ERROR(
-      checkPart(check, parameter, parameter.weight(), "weight", false, true));
-  bool weightIsF32 =
-      check.views[weightView(parameter)].dtype == plan::DType::f32;
-  if (viewOf(parameter.master()) != plan::noView || !weightIsF32)
-    MESHWORK_RETURN_IF_ERROR(
-        checkPart(check, parameter, parameter.master(), "master", true, true));
-  struct Optional {
-    const plan::Sharded *part;
-    const char *role;
-    bool isF32, persistent;
-  };
-  for (const Optional &optional :
-       {Optional{parameter.first_moment(), "first_moment", true, true},
-        Optional{parameter.second_moment(), "second_moment", true, true},
-        Optional{parameter.gradient(), "gradient", false, false}})
-    if (viewOf(optional.part) != plan::noView)
-      MESHWORK_RETURN_IF_ERROR(checkPart(check, parameter, optional.part,
-                                         optional.role, optional.isF32,
-                                         optional.persistent));
-  return absl::OkStatus();
+  return checkStates(check, parameter);
 }
 } // namespace
 

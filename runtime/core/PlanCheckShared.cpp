@@ -32,11 +32,27 @@ bool sameSharding(const plan::Sharded *a, const plan::Sharded *b) {
   return true;
 }
 
+/// Weights may lie differently: they are made from masters.
+bool sameStates(const plan::Parameter &a, const plan::Parameter &b) {
+  const auto &x = orEmpty(a.states()), &y = orEmpty(b.states());
+  if (x.size() != y.size())
+    return false;
+  for (uint32_t i = 0; i < x.size(); ++i) {
+    const plan::State &left = *x.Get(i), &right = *y.Get(i);
+    if (left.name()->string_view() != right.name()->string_view() ||
+        left.role() != right.role() || left.initial() != right.initial() ||
+        (left.role() != plan::StateRole::weight &&
+         !sameSharding(left.part(), right.part())))
+      return false;
+  }
+  return true;
+}
+
 bool agree(const plan::Parameter &a, const plan::Parameter &b) {
   return same(a.shape(), b.shape()) && same(a.file_shape(), b.file_shape()) &&
          a.init() == b.init() && a.init_a() == b.init_a() &&
          a.init_b() == b.init_b() && sameSharding(&masterOf(a), &masterOf(b)) &&
-         sameSharding(a.gradient(), b.gradient());
+         sameStates(a, b);
 }
 
 /// What is known of one name.

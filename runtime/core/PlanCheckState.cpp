@@ -49,11 +49,16 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   if (input.kind() > plan::InputKind::MAX)
     return bad("unknown kind ", static_cast<int>(input.kind()));
   const char *name = plan::EnumNameInputKind(input.kind());
+  bool isCorrection = input.kind() == plan::InputKind::bias_correction;
+  if (isCorrection ? !(input.base() >= 0 && input.base() < 1)
+                   : input.base() != 0)
+    return bad(name, " has the base ", input.base(), ", expected ",
+               isCorrection ? "one from 0 to below 1" : "none");
   if (input.kind() == plan::InputKind::coordinate ||
       input.kind() == plan::InputKind::extent)
     return checkCoordinate(check, input, name);
   uint32_t bit = 1u << static_cast<int>(input.kind());
-  if (seen & bit)
+  if (!isCorrection && (seen & bit))
     return bad(name, " is there twice");
   seen |= bit;
   if ((input.axes() && input.axes()->size() > 0) || input.size() != 0)

@@ -74,16 +74,7 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
                              InstructionObserver *observer) {
   currentStep = step;
   inputStatus = absl::OkStatus();
-  // beta^t in double: 1 - 0.999f^t loses most of its bits in single precision.
-  double t = static_cast<double>(step) + 1;
-  std::pair<plan::InputKind, double> scalars[] = {
-      {plan::InputKind::learning_rate, learningRate},
-      {plan::InputKind::bias_correction1,
-       1 - std::pow(double{setup.plan.beta1()}, t)},
-      {plan::InputKind::bias_correction2,
-       1 - std::pow(double{setup.plan.beta2()}, t)}};
-  for (auto [kind, value] : scalars)
-    MESHWORK_RETURN_IF_ERROR(writeScalar(kind, static_cast<float>(value)));
+  MESHWORK_RETURN_IF_ERROR(writeScalars(step, learningRate));
   uint32_t last = static_cast<uint32_t>(table().actions().size()) - 1;
   for (uint32_t action = 0; action <= last; ++action) {
     if (table().beginsMicrobatch(action))

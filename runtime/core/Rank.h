@@ -101,7 +101,7 @@ private:
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);
   uint32_t firstSample(uint32_t microbatch) const;
   absl::Status readSamples(uint64_t step, uint32_t first);
-  absl::Status writeScalar(plan::InputKind kind, float value);
+  absl::Status writeScalars(uint64_t step, double learningRate);
   template <typename T>
   absl::Status write(uint32_t view, absl::Span<const T> values);
   absl::Status makeReadouts();

@@ -4,6 +4,7 @@
 #include "runtime/core/Look.h"
 #include "runtime/core/Rank.h"
 #include "runtime/core/Shards.h"
+#include <cmath>
 
 namespace meshwork::runtime {
 
@@ -88,9 +89,20 @@ const plan::Input *Rank::inputOf(plan::InputKind kind) const {
   return nullptr;
 }
 
-absl::Status Rank::writeScalar(plan::InputKind kind, float value) {
-  const plan::Input *to = inputOf(kind);
-  return to ? write<float>(to->view(), {&value, 1}) : absl::OkStatus();
+absl::Status Rank::writeScalars(uint64_t step, double learningRate) {
+  double t = static_cast<double>(step) + 1;
+  for (const plan::Input *input : orEmpty(program().inputs())) {
+    double value = learningRate;
+    // base^t in double: 1 - 0.999f^t loses most of its bits in single
+    // precision.
+    if (input->kind() == plan::InputKind::bias_correction)
+      value = 1 - std::pow(double{input->base()}, t);
+    else if (input->kind() != plan::InputKind::learning_rate)
+      continue;
+    float rounded[] = {static_cast<float>(value)};
+    MESHWORK_RETURN_IF_ERROR(write<float>(input->view(), rounded));
+  }
+  return absl::OkStatus();
 }
 
 std::optional<uint64_t> Rank::placeOf(plan::ResultKind kind) const {

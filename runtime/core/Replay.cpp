@@ -131,7 +131,7 @@ std::optional<Finding> scanParameters(const Rank &rank) {
 std::optional<Finding> scanGradients(const Rank &rank) {
   return scanViews(rank, "the gradient of ", " holds a", "",
                    [](const plan::Parameter &parameter) {
-                     return std::array{viewOf(parameter.gradient())};
+                     return std::array{gradientView(parameter)};
                    });
 }
 

@@ -49,9 +49,17 @@ uint32_t viewOf(const plan::Sharded *sharded) {
   return sharded ? sharded->view() : plan::noView;
 }
 
+const plan::Sharded *statePart(const plan::Parameter &parameter,
+                               plan::StateRole role) {
+  for (const plan::State *state : orEmpty(parameter.states()))
+    if (state->role() == role)
+      return state->part();
+  return nullptr;
+}
+
 const plan::Sharded &masterOf(const plan::Parameter &parameter) {
-  return viewOf(parameter.master()) == plan::noView ? *parameter.weight()
-                                                    : *parameter.master();
+  const plan::Sharded *master = statePart(parameter, plan::StateRole::master);
+  return master ? *master : *statePart(parameter, plan::StateRole::weight);
 }
 
 } // namespace meshwork::runtime

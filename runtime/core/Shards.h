@@ -41,8 +41,15 @@ Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
 
 /// The view of a part that may be absent.
 uint32_t viewOf(const plan::Sharded *sharded);
+/// The part of the state for `role`, of an optimizer's the first; null where
+/// nothing is kept for it.
+const plan::Sharded *statePart(const plan::Parameter &parameter,
+                               plan::StateRole role);
 inline uint32_t weightView(const plan::Parameter &parameter) {
-  return viewOf(parameter.weight());
+  return viewOf(statePart(parameter, plan::StateRole::weight));
+}
+inline uint32_t gradientView(const plan::Parameter &parameter) {
+  return viewOf(statePart(parameter, plan::StateRole::gradient));
 }
 /// The part that holds f32 values: the master, or without one the weight.
 const plan::Sharded &masterOf(const plan::Parameter &parameter);

@@ -21,7 +21,7 @@ const float *asInFile(const GlobalTensor &tensor, StatePart part,
   if (tensor.holders.size() != 1 || !ranks[tensor.holders[0].rank])
     return nullptr;
   const Rank &rank = *ranks[tensor.holders[0].rank];
-  uint32_t view = partOf(*tensor.parameter, part).view();
+  uint32_t view = savedPart(*tensor.parameter, part).view();
   const ViewInfo &info = rank.view(view);
   bool same = &rank.program() == tensor.program && info.contiguous &&
               info.dtype == plan::DType::f32 &&
@@ -72,9 +72,8 @@ absl::Status checkGradientsKept(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs()) {
     for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
       const plan::Buffer *buffer = nullptr;
-      if (viewOf(parameter->gradient()) != plan::noView)
-        buffer = program->buffers()->Get(
-            program->views()->Get(viewOf(parameter->gradient()))->buffer());
+      if (uint32_t view = gradientView(*parameter); view != plan::noView)
+        buffer = program->buffers()->Get(program->views()->Get(view)->buffer());
       if (!buffer || !buffer->persistent())
         return withExitCode(
             absl::NotFoundError(absl::StrCat(

@@ -9,7 +9,7 @@ namespace {
 
 void expectFailure(const std::string &text, mlir::ArrayRef<Tensor> arguments,
                    const std::string &message,
-                   std::map<Interpreter::StateKey, Tensor> state = {}) {
+                   std::map<StateKey, Tensor> state = {}) {
   Program program(text);
   program.interpreter.state = std::move(state);
   EXPECT_TRUE(failed(program.interpreter.run(program.function(), arguments)));
@@ -38,12 +38,12 @@ TEST(Errors, Sizes) {
 
 TEST(Errors, State) {
   std::string text = R"(func.func @f() {
-      %a = transformer.state second_moment "w" : tensor<2xf32, #e>
+      %a = transformer.state optimizer "w" slot "moment" : tensor<2xf32, #e>
       return
     })";
-  expectFailure(text, {}, "reads second_moment of \"w\", which has no value");
+  expectFailure(text, {}, "reads moment of \"w\", which has no value");
   expectFailure(text, {}, "whose shape is [3], expected [2]",
-                {{{StateKind::second_moment, "w"}, Tensor({3})}});
+                {{{StateKind::optimizer, "w", "moment"}, Tensor({3})}});
   expectFailure(R"(func.func @f() {
       %a = transformer.step_input seed : tensor<i32>
       return

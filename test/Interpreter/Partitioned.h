@@ -16,8 +16,6 @@
 
 namespace meshwork::interpreter {
 
-using StateKey = Interpreter::StateKey;
-
 /// How a state lies on the ranks between instructions.
 struct Layout {
   std::vector<int64_t> shape; // global

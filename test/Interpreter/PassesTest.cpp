@@ -14,9 +14,9 @@ void expectSameState(const Interpreter &actual, const Interpreter &expected,
                      double tolerance) {
   EXPECT_EQ(actual.state.size(), expected.state.size());
   for (const auto &[key, value] : expected.state) {
-    ASSERT_TRUE(actual.state.count(key)) << key.second;
+    ASSERT_TRUE(actual.state.count(key)) << key.name;
     EXPECT_LT(relativeError(actual.state.at(key), value), tolerance)
-        << key.second << " kind " << static_cast<int>(key.first);
+        << key.name << " kind " << static_cast<int>(key.kind);
   }
 }
 
@@ -42,7 +42,7 @@ unsigned checkDerivative(const std::string &text,
               1e-12);
   unsigned count = 0;
   for (auto &[key, weight] : model.interpreter.state) {
-    if (!names.empty() && !names.contains(key.second))
+    if (!names.empty() && !names.contains(key.name))
       continue;
     Tensor original = weight;
     Tensor expected = finiteDifferences(
@@ -53,10 +53,10 @@ unsigned checkDerivative(const std::string &text,
         original);
     weight = original;
     EXPECT_LT(relativeError(
-                  step.interpreter.state.at({StateKind::gradient, key.second}),
+                  step.interpreter.state.at({StateKind::gradient, key.name}),
                   expected),
               1e-6)
-        << key.second;
+        << key.name;
     ++count;
   }
   return count;

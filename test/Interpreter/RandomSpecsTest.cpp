@@ -28,8 +28,8 @@ Model withParameters(const std::string &text) {
                "1\nsequence = 6\n",
                256, "step");
   for (const auto &[key, layout] : one.states)
-    if (key.first == meshwork::transformer::StateKind::weight)
-      model.parameters.push_back({key.second, layout.shape.size()});
+    if (key.kind == meshwork::transformer::StateKind::weight)
+      model.parameters.push_back({key.name, layout.shape.size()});
   return model;
 }
 

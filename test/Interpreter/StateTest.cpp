@@ -13,11 +13,11 @@ Elements elementsOf(const Tensor &tensor) { return tensor.getElements().vec(); }
 TEST(State, IsReadAssignedAndKept) {
   Program program(R"(
     func.func @f(%x: tensor<2xf32, #e>) -> tensor<2xf32, #e> {
-      %old = transformer.state first_moment "w" : tensor<2xf32, #e>
-      transformer.assign first_moment "w", %x : tensor<2xf32, #e>
+      %old = transformer.state optimizer "w" slot "moment" : tensor<2xf32, #e>
+      transformer.assign optimizer "w" slot "moment", %x : tensor<2xf32, #e>
       return %old : tensor<2xf32, #e>
     })");
-  program.interpreter.state[{StateKind::first_moment, "w"}] =
+  program.interpreter.state[{StateKind::optimizer, "w", "moment"}] =
       Tensor({2}, Elements{1, 2});
   EXPECT_EQ(elementsOf(program.run({Tensor({2}, Elements{3, 4})})[0]),
             Elements({1, 2}));
@@ -36,7 +36,7 @@ TEST(State, AccumulatesFromZeroInEachStep) {
   Tensor x({2}, Elements{1, -2});
   EXPECT_EQ(elementsOf(program.run({x})[0]), Elements({2, -4}));
   EXPECT_EQ(elementsOf(program.run({x})[0]), Elements({4, -8}));
-  program.interpreter.state[{StateKind::second_moment, "w"}] = x;
+  program.interpreter.state[{StateKind::optimizer, "w", "moment"}] = x;
   program.interpreter.startStep();
   EXPECT_EQ(program.interpreter.state.size(), 1u) << "moments stay";
   EXPECT_EQ(elementsOf(program.run({x})[0]), Elements({2, -4}));
@@ -90,6 +90,16 @@ TEST(State, StepInputsAreScalars) {
     })");
   program.interpreter.inputs[StepInput::learning_rate] = 0.125;
   EXPECT_EQ(program.run({})[0][0], 0.125);
+}
+
+TEST(State, BiasCorrectionsCountStepsFromOne) {
+  Program program(R"(
+    func.func @f() -> tensor<f32> {
+      %c = transformer.step_input bias_correction base 0.5 : tensor<f32>
+      return %c : tensor<f32>
+    })");
+  program.interpreter.inputs[StepInput::step] = 2;
+  EXPECT_EQ(program.run({})[0][0], 0.875);
 }
 
 /// Axis y is the inner one: ranks 0 and 1 differ in y, 0 and 2 in x.

@@ -14,12 +14,17 @@ schedule.program @rank {
   %pw = schedule.view %w at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
   // CHECK: schedule.view %{{.*}} at 0 shifted [#schedule.shift<["dp"], 128>]
   %half = schedule.view %w at 0 shifted [#schedule.shift<["dp"], 128>] : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
-  // CHECK: schedule.parameter "w" [64] of [8, 8]
-  schedule.parameter "w" [64] of [8, 8] #transformer.init<constant, 1.0> [unit, unit, unit, unit, unit] %pw, %pw, %pw, %pw, %pw : memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>
+  // CHECK: schedule.parameter "w" [64] of [8, 8] #transformer.init<constant, 1.000000e+00>
+  // CHECK-SAME: [#schedule.state<"weight", weight>, #schedule.state<"squares", optimizer initially 5.000000e-01 : f32 over #mesh.sharding<[{"dp"}, {}]>>](
+  schedule.parameter "w" [64] of [8, 8] #transformer.init<constant, 1.0>
+    [#schedule.state<"weight", weight>, #schedule.state<"squares", optimizer initially 0.5 : f32 over #mesh.sharding<[{"dp"}, {}]>>] (%pw, %half)
+    : memref<8x8xf32, strided<[8, 1]>>, memref<4x8xf32, strided<[8, 1]>>
   %tokens = schedule.view %ids at 0 : memref<32xi8> to memref<1x8xi32, strided<[8, 1]>>
   // CHECK: schedule.input{{ +}}tokens
   schedule.input tokens %tokens : memref<1x8xi32, strided<[8, 1]>>
   %l = schedule.view %loss at 0 : memref<4xi8> to memref<f32, strided<[]>>
+  // CHECK: schedule.input{{ +}}bias_correction %{{.*}} base 5.000000e-01
+  schedule.input bias_correction %l base 0.5 : memref<f32, strided<[]>>
   // CHECK: schedule.result{{ +}}loss
   schedule.result loss %l : memref<f32, strided<[]>>
   // CHECK: schedule.list{{ +}}once

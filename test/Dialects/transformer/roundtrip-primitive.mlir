@@ -131,8 +131,16 @@ func.func @attention(%q: !q, %k: !kv, %v: !kv, %begins: tensor<1x8xi32, #transfo
 func.func @step(%x: tensor<8x4xf32, #ve>, %part: tensor<3x4xf32, #se>) {
   // CHECK: transformer.step_input{{ +}}learning_rate : tensor<f32>
   %0 = transformer.step_input learning_rate : tensor<f32>
-  // CHECK: transformer.state{{ +}}first_moment "w" : tensor<8x4xf32
-  %1 = transformer.state first_moment "w" : tensor<8x4xf32, #ve>
+  // CHECK: transformer.step_input{{ +}}bias_correction base 9.000000e-01 : tensor<f32>
+  %c = transformer.step_input bias_correction base 0.9 : tensor<f32>
+  // CHECK: transformer.state{{ +}}weight "w" : tensor<8x4xf32
+  %1 = transformer.state weight "w" : tensor<8x4xf32, #ve>
+  // CHECK: transformer.state{{ +}}optimizer "w" slot "first_moment" : tensor<8x4xf32
+  %2 = transformer.state optimizer "w" slot "first_moment" : tensor<8x4xf32, #ve>
+  // CHECK: transformer.state{{ +}}optimizer "w" slot "squares" initially 5.000000e-01 : tensor<8x4xf32
+  %3 = transformer.state optimizer "w" slot "squares" initially 0.5 : tensor<8x4xf32, #ve>
+  // CHECK: transformer.assign{{ +}}optimizer "w" slot "squares", %{{.*}} : tensor<8x4xf32
+  transformer.assign optimizer "w" slot "squares", %x : tensor<8x4xf32, #ve>
   // CHECK: transformer.assign{{ +}}master "w", %{{.*}} : tensor<8x4xf32
   transformer.assign master "w", %x : tensor<8x4xf32, #ve>
   // CHECK: transformer.assign{{ +}}gradient "w" dim "vocab" offset 2, %{{.*}} : tensor<3x4xf32

@@ -16,12 +16,12 @@ func.func @microbatch() {
 // CHECK: %[[NEW:.*]]:4 = transformer.map ins(%[[G]],
 // CHECK-SAME: tensor<4x8xbf16
 // CHECK: transformer.assign{{ +}}master "w", %[[NEW]]#0
-// CHECK: transformer.assign{{ +}}first_moment "w", %[[NEW]]#1
-// CHECK: transformer.assign{{ +}}second_moment "w", %[[NEW]]#2
+// CHECK: transformer.assign{{ +}}optimizer "w" slot "first_moment", %[[NEW]]#1
+// CHECK: transformer.assign{{ +}}optimizer "w" slot "second_moment", %[[NEW]]#2
 // CHECK: transformer.assign{{ +}}weight "w", %[[NEW]]#3
 // In f32 the weight is the master weight.
 // F32: %[[NEW:.*]]:3 = transformer.map
-// F32: transformer.assign{{ +}}second_moment
+// F32: transformer.assign{{ +}}optimizer "w" slot "second_moment"
 // F32: transformer.assign{{ +}}weight "w", %[[NEW]]#0
 // What is stored as the master is not rounded.
 // RANDOM: transformer.step_input seed

@@ -41,12 +41,12 @@ TEST(PlanCheck, shards) {
   PlanT good = tinyPlan({.ranks = 4});
   uint32_t own = addTensor(*good.programs[0], "own", BufferKind::optimizer,
                            DType::f32, {64, 8});
-  good.programs[0]->parameters[0]->first_moment = sharded(own, {{0}, {}});
+  keep(*good.programs[0]->parameters[0], "first_moment", own, {{0}, {}});
   EXPECT_TRUE(check(good).ok()) << check(good);
   auto refuse = [&](std::vector<std::vector<uint32_t>> dims,
                     const char *expected) {
     PlanT plan = good;
-    plan.programs[0]->parameters[0]->first_moment = sharded(own, dims);
+    keep(*plan.programs[0]->parameters[0], "first_moment", own, dims);
     expectText(plan, expected);
   };
   refuse({{}, {0}}, "first_moment is f32[64,8], expected its block [256,2]");

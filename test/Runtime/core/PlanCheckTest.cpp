@@ -34,8 +34,6 @@ TEST(PlanCheck, meshAndBatch) {
            }},
           {"unknown compute",
            [](PlanT &p, ProgramT &) { p.compute = plan::DType::i32; }},
-          {"beta", [](PlanT &p, ProgramT &) { p.beta1 = NAN; }},
-          {"beta 1", [](PlanT &p, ProgramT &) { p.beta2 = 1; }},
           {"no symbol",
            [](PlanT &p, ProgramT &) {
              p.kernels.push_back(std::make_unique<plan::KernelT>());
@@ -287,9 +285,9 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) {
              p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
              p.views.back()->dtype = plan::DType::bf16;
-             p.parameters[0]->weight->view =
-                 static_cast<uint32_t>(p.views.size() - 1);
-             p.parameters[0]->master = nullptr;
+             keep(*p.parameters[0], "weight",
+                  static_cast<uint32_t>(p.views.size() - 1));
+             drop(*p.parameters[0], "master");
            }},
           {"does not persist",
            [](PlanT &, ProgramT &p) { p.buffers[0]->persistent = false; }},
@@ -297,9 +295,54 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) {
              p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
              p.views.back()->dtype = plan::DType::i32;
-             p.parameters[0]->first_moment =
-                 whole(static_cast<uint32_t>(p.views.size() - 1));
+             keep(*p.parameters[0], "first_moment",
+                  static_cast<uint32_t>(p.views.size() - 1));
            }},
+          {"weight is absent",
+           [](PlanT &, ProgramT &p) { drop(*p.parameters[0], "weight"); }},
+          {"2 states of the role master, expected one",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "second", weight).role =
+                 plan::StateRole::master;
+           }},
+          {"state \"gradient\" is there twice",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "other", weight).name = "gradient";
+           }},
+          {"it has 19 states, expected at most 16",
+           [](PlanT &, ProgramT &p) {
+             for (char c = 'a'; c < 'q'; ++c)
+               keep(*p.parameters[0], std::string(1, c).c_str(), weight);
+           }},
+          {"a state is called \"Momentum\", expected at most 32",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "Momentum", weight);
+           }},
+          {"a state is called \"\"",
+           [](PlanT &, ProgramT &p) { keep(*p.parameters[0], "", weight); }},
+          {"other has the unknown role 9",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "other", weight).role =
+                 static_cast<plan::StateRole>(9);
+           }},
+          {"momentum begins with nan",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "momentum", weight).initial = NAN;
+           }},
+          {"gradient begins with 1, expected 0",
+           [](PlanT &, ProgramT &p) {
+             stateOf(*p.parameters[0], "gradient").initial = 1;
+           }},
+          {"momentum is absent",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "momentum", weight).part = nullptr;
+           }},
+          {"bias_correction has the base nan",
+           [](PlanT &, ProgramT &p) { p.inputs[3]->base = NAN; }},
+          {"bias_correction has the base 1, expected one from 0 to below 1",
+           [](PlanT &, ProgramT &p) { p.inputs[4]->base = 1; }},
+          {"learning_rate has the base 0.5, expected none",
+           [](PlanT &, ProgramT &p) { p.inputs[2]->base = 0.5f; }},
       });
 }
 

@@ -159,7 +159,7 @@ TEST_F(Run, bf16WeightsAreRoundedMasters) {
   p.views.back()->buffer = static_cast<uint32_t>(p.buffers.size() - 1);
   p.views.back()->dtype = plan::DType::bf16;
   uint32_t rounded = static_cast<uint32_t>(p.views.size() - 1);
-  p.parameters[0]->weight = whole(rounded);
+  keep(*p.parameters[0], "weight", rounded);
   // Looks up in the rounded weights; the result shows in the gradient view.
   opOf<plan::EmbeddingT>(*forwardOf(p)[0]).table = rounded;
   options.metrics = fresh("metrics");
@@ -396,7 +396,7 @@ TEST_F(Run, refusesWhatCannotWork) {
 TEST_F(Run, refusesGradientsThatAreNotKept) {
   options.saveGradients = temporary("g");
   PlanT plan = tinyPlan();
-  plan.programs[0]->parameters[0]->gradient = nullptr;
+  drop(*plan.programs[0]->parameters[0], "gradient");
   expectExit(plan, 65, "does not keep the gradient of \"wte.weight\"");
 }
 

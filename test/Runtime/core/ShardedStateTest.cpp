@@ -49,10 +49,10 @@ void addParameter(PlanT &plan, const char *name, std::vector<int64_t> shape,
                       [](int64_t a, int64_t b) { return a * b; })};
   parameter->init = plan::InitKind::normal;
   parameter->init_b = 1;
-  parameter->weight =
-      sharded(add(how.weight, how.bf16 ? DType::bf16 : DType::f32), how.weight);
-  parameter->master = sharded(add(how.master, DType::f32), how.master);
-  parameter->gradient = sharded(parameter->weight->view, how.weight);
+  uint32_t weights = add(how.weight, how.bf16 ? DType::bf16 : DType::f32);
+  keep(*parameter, "weight", weights, how.weight);
+  keep(*parameter, "master", add(how.master, DType::f32), how.master);
+  keep(*parameter, "gradient", weights, how.weight);
   program.parameters.push_back(std::move(parameter));
 }
 
@@ -157,15 +157,31 @@ TEST_F(ShardedState, aMasterMayBeAPartOfTheWeight) {
   p.arena_bytes += 64;
   uint32_t own = addView(p, buffer, DType::f32, {86, 8});
   shift(p, own, {0}, 86 * 8 * 4);
-  p.parameters[0]->master = sharded(own, {{0}, {}});
+  keep(*p.parameters[0], "master", own, {{0}, {}});
   EXPECT_TRUE(saved(split) == expected);
 }
 
 TEST_F(ShardedState, theWeightAloneIsTheMasterInF32) {
   PlanT plan = tinyPlan();
   std::string expected = saved(plan);
-  plan.programs[0]->parameters[0]->master = nullptr;
+  drop(*plan.programs[0]->parameters[0], "master");
   EXPECT_TRUE(saved(plan) == expected);
+}
+
+// Saved in the place of the gradient, which nothing writes.
+TEST_F(ShardedState, whatAnOptimizerKeepsBeginsWithItsInitialValue) {
+  options.steps = 1;
+  options.saveGradients = temporary("gradients.safetensors");
+  PlanT plan = onMesh({3});
+  addParameter(plan, "uneven", {7, 5}, {});
+  ProgramT &p = *plan.programs[0];
+  uint32_t squares =
+      addTensor(p, "squares", plan::BufferKind::optimizer, DType::f32, {3, 5});
+  keep(*p.parameters.back(), "squares", squares, {{0}, {}}).initial = 0.25f;
+  keep(*p.parameters.back(), "gradient", squares, {{0}, {}});
+  (void)saved(plan);
+  EXPECT_EQ(tensor(options.saveGradients, "uneven"),
+            std::vector<float>(35, 0.25f));
 }
 
 // Two programs, each with the rows of its rank.
@@ -183,6 +199,10 @@ TEST_F(ShardedState, blocksComeFromSeveralPrograms) {
   two.programs[1]->parameters.pop_back();
   two.programs[0]->parameters.pop_back();
   two.programs[1]->parameters.back()->init_b = 2;
+  expectExit(two, 65, "parameter \"even\": programs 0 and 1 disagree");
+  plan::ParameterT &even = *two.programs[1]->parameters.back();
+  even.init_b = 1;
+  keep(even, "momentum", stateOf(even, "master").part->view, {{0}, {}});
   expectExit(two, 65, "parameter \"even\": programs 0 and 1 disagree");
 }
 

@@ -1,5 +1,6 @@
 #include "TestPlan.h"
 #include "meshwork/Plan/Frame.h"
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -149,13 +150,15 @@ void addState(Builder &b) {
       {plan::InputKind::tokens, tokens},
       {plan::InputKind::targets, targets},
       {plan::InputKind::learning_rate, learningRate},
-      {plan::InputKind::bias_correction1, bias1},
-      {plan::InputKind::bias_correction2, bias2},
+      {plan::InputKind::bias_correction, bias1},
+      {plan::InputKind::bias_correction, bias2},
       {plan::InputKind::random, random}};
   for (auto [kind, view] : inputs) {
     b.program.inputs.push_back(std::make_unique<plan::InputT>());
     b.program.inputs.back()->kind = kind;
     b.program.inputs.back()->view = view;
+    if (kind == plan::InputKind::bias_correction)
+      b.program.inputs.back()->base = view == bias1 ? 0.9f : 0.95f;
   }
   for (auto [kind, view] : {std::pair{plan::ResultKind::loss, loss},
                             std::pair{plan::ResultKind::grad_norm, gradNorm}}) {
@@ -169,9 +172,9 @@ void addState(Builder &b) {
   parameter->init = plan::InitKind::normal;
   parameter->init_b = 0.02f;
   parameter->shape = {rows, width};
-  parameter->weight = whole(weight);
-  parameter->master = whole(weight);
-  parameter->gradient = whole(gradient);
+  keep(*parameter, "weight", weight);
+  keep(*parameter, "master", weight);
+  keep(*parameter, "gradient", gradient);
   b.program.parameters.push_back(std::move(parameter));
 }
 } // namespace
@@ -215,20 +218,37 @@ void setPrograms(plan::PlanT &plan, std::vector<uint32_t> numbers) {
   plan.program_numbers = std::move(numbers);
 }
 
-std::unique_ptr<plan::ShardedT> whole(uint32_t view) {
-  auto sharded = std::make_unique<plan::ShardedT>();
-  sharded->view = view;
-  return sharded;
+static auto find(plan::ParameterT &parameter, const std::string &name) {
+  return std::find_if(parameter.states.begin(), parameter.states.end(),
+                      [&](const auto &state) { return state->name == name; });
 }
 
-std::unique_ptr<plan::ShardedT>
-sharded(uint32_t view, std::vector<std::vector<uint32_t>> dims) {
-  auto part = whole(view);
+plan::StateT &keep(plan::ParameterT &parameter, const char *name, uint32_t view,
+                   std::vector<std::vector<uint32_t>> dims) {
+  drop(parameter, name);
+  plan::StateT &state =
+      *parameter.states.emplace_back(std::make_unique<plan::StateT>());
+  state.name = name;
+  state.role = plan::StateRole::optimizer;
+  for (plan::StateRole role : plan::EnumValuesStateRole())
+    if (state.name == plan::EnumNameStateRole(role))
+      state.role = role;
+  state.part = std::make_unique<plan::ShardedT>();
+  state.part->view = view;
   for (std::vector<uint32_t> &axes : dims) {
-    part->dims.push_back(std::make_unique<plan::AxisListT>());
-    part->dims.back()->axes = std::move(axes);
+    state.part->dims.push_back(std::make_unique<plan::AxisListT>());
+    state.part->dims.back()->axes = std::move(axes);
   }
-  return part;
+  return state;
+}
+
+plan::StateT &stateOf(plan::ParameterT &parameter, const std::string &name) {
+  return **find(parameter, name);
+}
+
+void drop(plan::ParameterT &parameter, const std::string &name) {
+  if (auto known = find(parameter, name); known != parameter.states.end())
+    parameter.states.erase(known);
 }
 
 void addAxis(plan::PlanT &plan, const char *name, uint32_t size) {
@@ -309,8 +329,6 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   b.plan.global_batch = micro * options.microbatches * options.ranks;
   b.plan.sequence = sequence;
   b.plan.vocabulary = rows;
-  b.plan.beta1 = 0.9f;
-  b.plan.beta2 = 0.95f;
   b.plan.model_flops_per_step = 1000000;
   b.plan.palm_flops_per_step = 3000000;
   b.plan.parameter_count = rows * width;

@@ -77,11 +77,15 @@ template <typename Op> Op &opOf(plan::InstructionT &instruction) {
   return *static_cast<Op *>(instruction.op.value);
 }
 
-/// A part of a parameter that every rank holds as a whole.
-std::unique_ptr<plan::ShardedT> whole(uint32_t view);
-/// A part whose dim d is split over dims[d].
-std::unique_ptr<plan::ShardedT>
-sharded(uint32_t view, std::vector<std::vector<uint32_t>> dims);
+/// Keeps a state of `parameter`, or another one under its name: whole on every
+/// rank, or dim d split over dims[d]. Its role is what it is called, of other
+/// names `optimizer`.
+plan::StateT &keep(plan::ParameterT &parameter, const char *name, uint32_t view,
+                   std::vector<std::vector<uint32_t>> dims = {});
+/// The state of that name, which is there.
+plan::StateT &stateOf(plan::ParameterT &parameter, const std::string &name);
+/// Keeps it no more.
+void drop(plan::ParameterT &parameter, const std::string &name);
 /// One more axis, the innermost, which does not split the batch.
 void addAxis(plan::PlanT &plan, const char *name, uint32_t size);
 /// A tensor in a buffer of its own that always lives; its view.

@@ -3,6 +3,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwork::transformer;
 
@@ -48,26 +50,23 @@ static bool startsAtZero(StateKind kind) {
   return kind == StateKind::gradient || kind == StateKind::loss;
 }
 
-static LogicalResult checkShape(Operation *op, StateKind kind, StringRef name,
+static LogicalResult checkShape(Operation *op, const StateKey &key,
                                 const Tensor &kept, ArrayRef<int64_t> wanted) {
   if (kept.getShape() == wanted)
     return success();
   return op->emitOpError("uses ")
-         << stringifyStateKind(kind) << " of \"" << name
-         << "\", whose shape is " << shapeText(kept.getShape()) << ", expected "
-         << shapeText(wanted);
+         << key.text() << ", whose shape is " << shapeText(kept.getShape())
+         << ", expected " << shapeText(wanted);
 }
 
-Results Frame::readState(Operation *op, StateKind kind, StringRef name) {
+Results Frame::readState(Operation *op, const StateKey &key) {
   Type type = op->getResult(0).getType();
-  Interpreter::StateKey key(kind, name.str());
-  if (startsAtZero(kind))
+  if (startsAtZero(key.kind))
     interpreter.state.try_emplace(key, Tensor::zeros(type));
   auto known = interpreter.state.find(key);
   if (known == interpreter.state.end())
-    return op->emitOpError("reads ") << stringifyStateKind(kind) << " of \""
-                                     << name << "\", which has no value";
-  if (failed(checkShape(op, kind, name, known->second,
+    return op->emitOpError("reads ") << key.text() << ", which has no value";
+  if (failed(checkShape(op, key, known->second,
                         cast<RankedTensorType>(type).getShape())))
     return failure();
   return Tensors{known->second};
@@ -76,8 +75,17 @@ Results Frame::readState(Operation *op, StateKind kind, StringRef name) {
 Results Frame::readParameter(ParameterOp op) {
   bool hasWeight =
       interpreter.state.count({StateKind::weight, op.getName().str()});
-  return readState(op, hasWeight ? StateKind::weight : StateKind::master,
-                   op.getName());
+  return readState(op, {hasWeight ? StateKind::weight : StateKind::master,
+                        op.getName().str()});
+}
+
+/// 1 - base^t of the t-th step, which `step` counts from 0.
+Results Frame::readBiasCorrection(StepInputOp op) {
+  Results step = readInput(op, StepInput::step);
+  if (failed(step))
+    return failure();
+  return Tensors{Tensor::scalar(
+      1 - std::pow(op.getBase()->convertToDouble(), step->front()[0] + 1))};
 }
 
 Results Frame::readInput(Operation *op, StepInput kind) {
@@ -104,7 +112,7 @@ static bool liesWithin(const Tensor &whole, const Tensor &part,
 }
 
 Results Frame::assign(AssignOp op, const Tensor &value) {
-  Interpreter::StateKey key(op.getKind(), op.getName().str());
+  StateKey key(op.getKey());
   if (!op.getDim()) {
     interpreter.state[key] = value;
     return Tensors{};
@@ -114,8 +122,7 @@ Results Frame::assign(AssignOp op, const Tensor &value) {
     auto whole = tensorType(read.getResult());
     int64_t position = dimsOf(whole).find(op.getDimAttr());
     auto kept = interpreter.state.find(key);
-    if (read.getKind() != op.getKind() || read.getName() != op.getName() ||
-        kept == interpreter.state.end())
+    if (!(read.getKey() == op.getKey()) || kept == interpreter.state.end())
       continue;
     if (!liesWithin(kept->second, value, position, op.getOffset()))
       return op.emitOpError("writes a range of ")
@@ -126,17 +133,16 @@ Results Frame::assign(AssignOp op, const Tensor &value) {
     return Tensors{};
   }
   return op.emitOpError("writes a range of ")
-         << stringifyStateKind(op.getKind()) << " of \"" << op.getName()
-         << "\", which no `state` in this function reads";
+         << key.text() << ", which no `state` in this function reads";
 }
 
 Results Frame::accumulate(AccumulateOp op, const Tensor &value) {
-  Interpreter::StateKey key(op.getKind(), op.getName().str());
+  StateKey key(op.getKey());
   auto [entry, isNew] = interpreter.state.try_emplace(key, value);
   if (isNew)
     return Tensors{};
   Tensor &sum = entry->second;
-  if (failed(checkShape(op, op.getKind(), op.getName(), sum, value.getShape())))
+  if (failed(checkShape(op, key, sum, value.getShape())))
     return failure();
   for (int64_t i = 0; i < value.size(); ++i)
     sum[i] += value[i];
@@ -186,10 +192,11 @@ Results Frame::evaluateOp(Operation *op, const Tensors &x) {
           [&](auto attention) { return evaluateAttention(attention, x); })
       .Case([&](RotaryTableOp table) { return evaluate(table); })
       .Case([&](ParameterOp read) { return readParameter(read); })
-      .Case([&](StateOp read) {
-        return readState(op, read.getKind(), read.getName());
+      .Case([&](StateOp read) { return readState(op, read.getKey()); })
+      .Case([&](StepInputOp read) {
+        return read.getBase() ? readBiasCorrection(read)
+                              : readInput(op, read.getKind());
       })
-      .Case([&](StepInputOp read) { return readInput(op, read.getKind()); })
       .Case([&](AssignOp write) { return assign(write, x[0]); })
       .Case([&](AccumulateOp add) { return accumulate(add, x[0]); })
       .Case([&](arith::ConstantOp constant) {

@@ -53,10 +53,16 @@ void decomposeModelOps(func::FuncOp func) {
   }
 }
 
+std::string StateKey::text() const {
+  return (transformer::StateKey{kind, name, slot}.role() + " of \"" + name +
+          "\"")
+      .str();
+}
+
 void Interpreter::startStep() {
   std::erase_if(state, [](const auto &entry) {
-    return entry.first.first == StateKind::gradient ||
-           entry.first.first == StateKind::loss;
+    return entry.first.kind == StateKind::gradient ||
+           entry.first.kind == StateKind::loss;
   });
 }
 

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "test/Support/Interpreter/Tensor.h"
 
+#include <compare>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,19 +22,33 @@
 
 namespace meshwork::interpreter {
 
+/// What is kept: transformer::StateKey with names of its own.
+struct StateKey {
+  transformer::StateKind kind = transformer::StateKind::weight;
+  std::string name = {}; // of the parameter, or empty for the step's own
+  std::string slot = {}; // of an optimizer's state
+
+  StateKey() = default;
+  StateKey(transformer::StateKind kind, std::string name, std::string slot = {})
+      : kind(kind), name(std::move(name)), slot(std::move(slot)) {}
+  StateKey(const transformer::StateKey &key)
+      : kind(key.kind), name(key.name), slot(key.slot) {}
+  auto operator<=>(const StateKey &) const = default;
+  /// `gradient of "w"`: for messages.
+  std::string text() const;
+};
+
 /// Runs functions one after another on one state, as a process would run the
 /// programs of its plan. Not safe for use by several threads at once.
 class Interpreter {
 public:
-  /// Whose state: the parameter's name, or empty for the step's own.
-  using StateKey = std::pair<transformer::StateKind, std::string>;
-
   /// Kept between runs, in the shapes of the ops' types (not `file_shape`).
   /// `parameter` reads kind `weight` and, where there is none, `master`:
   /// without mixed precision both are one.
   std::map<StateKey, Tensor> state;
 
-  /// What `step_input` reads. Reading one that is not here is an error.
+  /// What `step_input` reads; a `bias_correction` comes from `step`. Reading
+  /// one that is not here is an error.
   std::map<transformer::StepInput, double> inputs;
 
   /// Forgets the state that a step starts at zero (gradients and the loss);

@@ -1,0 +1,121 @@
+// What the runtime is told of a program: its parameters with their states, what
+// it writes before a step and what it reads after one.
+#include "dialects/transformer/Facts.h"
+#include "passes/schedule/LowerToSchedule.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::schedule {
+namespace {
+/// What the optimizer keeps for each parameter, in the order of the program.
+using Slots = llvm::StringMap<SmallVector<StateOp>>;
+
+FailureOr<Slots> slotsOf(ModuleOp module) {
+  Slots slots;
+  WalkResult walked = module.walk([&](StateOp op) {
+    if (op.getKind() != StateKind::optimizer)
+      return WalkResult::advance();
+    SmallVector<StateOp> &known = slots[op.getName()];
+    auto same = llvm::find_if(
+        known, [&](StateOp one) { return one.getSlot() == op.getSlot(); });
+    if (same == known.end()) {
+      known.push_back(op);
+    } else if (same->getInitialAttr() != op.getInitialAttr()) {
+      InFlightDiagnostic diag =
+          op.emitOpError("begins with another value than the same slot does");
+      diag.attachNote(same->getLoc()) << "here";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  return slots;
+}
+} // namespace
+
+Value Lowering::declaredView(const Place &place) {
+  return Placement::view(builder, program.getLoc(), place);
+}
+
+void Lowering::describeParameter(transformer::ParameterOp op,
+                                 ArrayRef<StateOp> slots) {
+  SmallVector<Attribute> states;
+  SmallVector<Value> views;
+  auto add = [&](StringRef name, StateRole role, FloatAttr initial,
+                 mesh::ShardingAttr sharding, const Place &place) {
+    states.push_back(StateAttr::get(builder.getContext(),
+                                    builder.getStringAttr(name), role, initial,
+                                    sharding));
+    views.push_back(declaredView(place));
+  };
+  auto addKind = [&](StateKind kind, StateRole role) {
+    StateKey key{kind, op.getName()};
+    Placement::Stored stored = placement.stored(key);
+    add(key.role(), role, {}, stored.sharding,
+        placement.state(key, stored.type ? stored.type : op.getType()));
+  };
+  addKind(StateKind::weight, StateRole::weight);
+  addKind(StateKind::master, StateRole::master);
+  for (StateOp slot : slots)
+    add(*slot.getSlot(), StateRole::optimizer, slot.getInitialAttr(),
+        placement.stored(slot.getKey()).sharding,
+        placement.state(slot.getKey(), slot.getType()));
+  // What @update has reduced lies as the optimizer's own state does.
+  if (auto known = reduced.find(op.getName()); known != reduced.end())
+    add("gradient", StateRole::gradient, {},
+        placement.stored({StateKind::master, op.getName()}).sharding,
+        known->second);
+  else
+    addKind(StateKind::gradient, StateRole::gradient);
+  auto described = schedule::ParameterOp::create(
+      builder, op.getLoc(), op.getNameAttr(),
+      builder.getDenseI64ArrayAttr(op.getShapeInFile()),
+      builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(),
+      builder.getArrayAttr(states), views);
+  setLayer(described, layerOf(op));
+}
+
+void Lowering::describeInputs(func::FuncOp function) {
+  auto input = [&](InputKind kind, const Place &place, FloatAttr base = {}) {
+    InputOp::create(builder, program.getLoc(), kind, declaredView(place),
+                    ArrayAttr(), 0, base);
+  };
+  for (auto &[name, coordinate] : coordinates)
+    InputOp::create(builder, program.getLoc(), coordinate.kind,
+                    declaredView(coordinate.place), coordinate.axes,
+                    coordinate.size, FloatAttr());
+  constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
+                                   InputKind::documents};
+  for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
+    input(kind, *placement.of(argument));
+  input(InputKind::learning_rate,
+        placement.stepInput(StepInput::learning_rate));
+  for (const auto &[base, place] : placement.biasCorrections())
+    input(InputKind::bias_correction, place,
+          builder.getF32FloatAttr(static_cast<float>(base)));
+  Place random = placement.stepInput(StepInput::seed);
+  random.shape = {3};
+  random.strides = {1};
+  input(InputKind::random, random);
+}
+
+LogicalResult Lowering::describeState(func::FuncOp function) {
+  FailureOr<Slots> slots = slotsOf(module);
+  if (failed(slots))
+    return failure();
+  builder.setInsertionPoint(once);
+  for (auto op : function.getOps<transformer::ParameterOp>())
+    describeParameter(op, slots->lookup(op.getName()));
+  describeInputs(function);
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  Value loss = declaredView(placement.state({StateKind::loss, ""}, scalar)),
+        norm =
+            declaredView(placement.state({StateKind::grad_norm, ""}, scalar));
+  ResultOp::create(builder, program.getLoc(), ResultKind::loss, loss);
+  ResultOp::create(builder, program.getLoc(), ResultKind::grad_norm, norm);
+  return success();
+}
+
+} // namespace meshwork::schedule

@@ -1,0 +1,77 @@
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+
+func.func @f() {
+  // expected-error@+1 {{'transformer.step_input' op (C1) is 'tensor<i32>', expected 'tensor<f32>'}}
+  %0 = transformer.step_input learning_rate : tensor<i32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.step_input' op (C2) has no base, expected one from 0 to below 1}}
+  %0 = transformer.step_input bias_correction : tensor<f32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.step_input' op (C2) has base 1.000000e+00, expected one from 0 to below 1}}
+  %0 = transformer.step_input bias_correction base 1.0 : tensor<f32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.step_input' op (C2) has base 5.000000e-01, expected none}}
+  %0 = transformer.step_input learning_rate base 0.5 : tensor<f32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.state' op (C1) optimizer has no slot, expected a name of at most 32 lower-case letters, digits and _, a letter first}}
+  %0 = transformer.state optimizer "w" : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.state' op (C1) optimizer has slot 'First moment', expected a name of}}
+  %0 = transformer.state optimizer "w" slot "First moment" : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.state' op (C1) master has slot 'copy', expected none}}
+  %0 = transformer.state master "w" slot "copy" : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.state' op (C2) master is initially 1.000000e+00 : f32, expected no initial value}}
+  %0 = transformer.state master "w" initially 1.0 : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.state' op (C2) optimizer is initially 0x7F800000 : f32, expected a finite number}}
+  %0 = transformer.state optimizer "w" slot "squares" initially 0x7F800000 : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
+  // expected-error@+1 {{'transformer.assign' op (C1) weight has slot 'copy', expected none}}
+  transformer.assign weight "w" slot "copy", %x : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
+  // expected-error@+1 {{'transformer.accumulate' op (C1) adds to master, expected gradient or loss}}
+  transformer.accumulate master "w", %x : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
