@@ -96,6 +96,25 @@ Padding roundedAtRandom(const Padding &value) {
   return value.low >= 0 ? atLeast(0) : finitePadding();
 }
 
+/// 1 or 0 where both sides are known, as of the sign of a zero.
+Padding compared(arith::CmpFOp op, const Padding &a, const Padding &b) {
+  return folded(
+      a, b,
+      [&](double x, double y) -> double {
+        return arith::applyCmpPredicate(op.getPredicate(), APFloat(x),
+                                        APFloat(y));
+      },
+      finitePadding());
+}
+
+Padding selected(ArrayRef<Padding> x) {
+  if (!x[0].constant)
+    return either(x[1], x[2]);
+  Padding chosen = *x[0].constant != 0 ? x[1] : x[2];
+  chosen.isReal &= x[0].isReal;
+  return chosen;
+}
+
 Padding evaluate(Operation *op, ArrayRef<Padding> x) {
   return llvm::TypeSwitch<Operation *, Padding>(op)
       .Case([&](arith::ConstantOp constant) {
@@ -109,15 +128,16 @@ Padding evaluate(Operation *op, ArrayRef<Padding> x) {
       .Case<arith::SubFOp>([&](auto) { return difference(x[0], x[1]); })
       .Case<arith::MulFOp>([&](auto) { return product(op, x[0], x[1]); })
       .Case<arith::DivFOp>([&](auto) { return over(x[0], x[1]); })
-      .Case<arith::SelectOp>([&](auto) { return either(x[1], x[2]); })
+      .Case<arith::SelectOp>([&](auto) { return selected(x); })
+      .Case([&](arith::CmpFOp op) { return compared(op, x[0], x[1]); })
       .Case<arith::MinimumFOp, arith::MaximumFOp>(
           [&](auto) { return either(x[0], x[1]); })
       .Case<transformer::DropoutMaskOp>([&](auto) { return atLeast(0); })
       .Case([&](transformer::StochasticRoundOp) {
         return roundedAtRandom(x.back());
       })
-      .Case<transformer::IndexOp, arith::CmpFOp, arith::CmpIOp, arith::AddIOp,
-            arith::SubIOp>([&](auto) { return finitePadding(); })
+      .Case<transformer::IndexOp, arith::CmpIOp, arith::AddIOp, arith::SubIOp>(
+          [&](auto) { return finitePadding(); })
       .Default([&](Operation *other) {
         return other->getNumOperands() == 1 ? unary(other, x[0]) : anyPadding();
       });

@@ -99,3 +99,34 @@ func.func @microbatch(%t: tensor<4x8xi32, #bs> {mesh.sharding = #mesh.sharding<[
   return
 }
 }
+
+// -----
+
+// A comparison of zeros is known: the sign of padding is zero, whether it is below one is not.
+#ef = #transformer.dims<embed, ffn>
+module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+// CHECK-LABEL: func.func @microbatch
+func.func @microbatch() {
+  %w = transformer.parameter "w" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>], mesh.stored = #mesh.sharding<[{}, {"tp"}]>} : tensor<8x11xf32, #ef>
+  // CHECK: %[[MAP:.*]]:2 = transformer.map
+  %a:2 = transformer.map ins(%w : tensor<8x11xf32, #ef>) {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>, #mesh.sharding<[{}, {"tp"}]>]} -> tensor<8x11xf32, #ef>, tensor<8x11xf32, #ef> {
+  ^bb0(%v: f32):
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %minus = arith.constant -1.0 : f32
+    %above = arith.cmpf ogt, %v, %zero : f32
+    %below = arith.cmpf olt, %v, %zero : f32
+    %negative = arith.select %below, %minus, %zero : f32
+    %sign = arith.select %above, %one, %negative : f32
+    %small = arith.cmpf olt, %v, %one : f32
+    %flag = arith.select %small, %one, %zero : f32
+    transformer.yield %sign, %flag : f32, f32
+  }
+  // CHECK: transformer.reduce add %[[MAP]]#0
+  %r = transformer.reduce add %a#0 over <ffn> {mesh.shardings = [#mesh.sharding<[{}], partial = sum {"tp"}>]} : tensor<8x11xf32, #ef> -> tensor<8xf32, #transformer.dims<embed>>
+  // CHECK: %[[MASKED:.*]] = transformer.map ins(%[[MAP]]#1,
+  // CHECK: transformer.reduce add %[[MASKED]]
+  %s = transformer.reduce add %a#1 over <ffn> {mesh.shardings = [#mesh.sharding<[{}], partial = sum {"tp"}>]} : tensor<8x11xf32, #ef> -> tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+}
