@@ -59,10 +59,9 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   // must neither be moved between ranks nor be kept or computed again for it.
   passes.addPass(createCanonicalizerPass());
   autodiff::BuildUpdatePassOptions update;
-  update.beta1 = spec.optimizer.beta1;
-  update.beta2 = spec.optimizer.beta2;
-  update.epsilon = spec.optimizer.epsilon;
-  update.weightDecay = spec.optimizer.weightDecay;
+  update.kind = spec.optimizer.kind;
+  for (const auto &[name, value] : spec.optimizer.settings)
+    update.settings.push_back({name, value});
   update.clipGradNorm = spec.optimizer.clipGradNorm;
   update.compute = nameOf(spec.compute);
   update.rounding = spec.rounding;

@@ -43,19 +43,21 @@ Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {
   return key;
 }
 
-Key number(const char *name, const char *expected, double &(*field)(Spec &),
-           bool (*legal)(double)) {
+Key number(const char *name, const char *expected, bool (*legal)(double),
+           std::function<void(Spec &, double)> store,
+           std::function<std::optional<double>(const Spec &)> show) {
   Key key{"optimizer", name, expected, {}, {}, false, {}};
-  key.read = [field, legal](const Value &value, Spec &spec) {
+  key.read = [store, legal](const Value &value, Spec &spec) {
     bool isNumber =
         value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
     if (!isNumber || !std::isfinite(value.number) || !legal(value.number))
       return false;
-    field(spec) = value.number;
+    store(spec, value.number);
     return true;
   };
-  key.print = [field](const Spec &spec) {
-    return tomlNumber(field(const_cast<Spec &>(spec)));
+  key.print = [show](const Spec &spec) -> std::optional<std::string> {
+    std::optional<double> value = show(spec);
+    return value ? std::optional(tomlNumber(*value)) : std::nullopt;
   };
   return key;
 }

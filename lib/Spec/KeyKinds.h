@@ -10,9 +10,13 @@ using Strings = std::vector<std::string>;
 /// A needed whole number from 1 to 2^31 - 1.
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &));
 
-/// A finite number of [optimizer].
-Key number(const char *name, const char *expected, double &(*field)(Spec &),
-           bool (*legal)(double));
+/// A finite number of [optimizer]; not printed where `show` has none.
+Key number(const char *name, const char *expected, bool (*legal)(double),
+           std::function<void(Spec &, double)> store,
+           std::function<std::optional<double>(const Spec &)> show);
+
+/// All of [optimizer].
+void addOptimizerKeys(std::vector<Key> &keys);
 
 /// One of `choices`; `store` and `show` may be empty for a key without a place.
 Key choice(const char *section, const char *name, Strings choices,

@@ -349,31 +349,7 @@ void addStepKeys(std::vector<Key> &keys) {
       "precision", "matmul", {"compute", "fp8"},
       [](Spec &s, const std::string &t) { s.fp8 = t == "fp8"; },
       [](const Spec &s) { return s.fp8 ? "fp8" : "compute"; }));
-  keys.push_back(onlyOne("optimizer", "kind", {"adamw"}, "adamw"));
-  // The update computes in f32, where a number too near to 1 is 1, one too
-  // small 0, and one too large infinite.
-  auto fraction = [](double v) { return v >= 0 && static_cast<float>(v) < 1; };
-  auto ofF32 = [](double v) { return v == 0 || (v >= 1e-30 && v <= 1e30); };
-  const char *ofFraction =
-      "a number from 0 to below 1 (f32 rounds those above 0.9999999 to 1)";
-  keys.push_back(number(
-      "beta1", ofFraction,
-      [](Spec &s) -> double & { return s.optimizer.beta1; }, fraction));
-  keys.push_back(number(
-      "beta2", ofFraction,
-      [](Spec &s) -> double & { return s.optimizer.beta2; }, fraction));
-  // Below f32's normal numbers it would vanish in the update.
-  keys.push_back(number(
-      "epsilon", "a number from 1e-30 to 1",
-      [](Spec &s) -> double & { return s.optimizer.epsilon; },
-      [](double v) { return v >= 1e-30 && v <= 1; }));
-  keys.push_back(number(
-      "weight_decay", "0, or a number from 1e-30 to 1e30",
-      [](Spec &s) -> double & { return s.optimizer.weightDecay; }, ofF32));
-  keys.push_back(number(
-      "clip_grad_norm",
-      "0, which does not clip, or a number from 1e-30 to 1e30",
-      [](Spec &s) -> double & { return s.optimizer.clipGradNorm; }, ofF32));
+  addOptimizerKeys(keys);
 }
 
 void addTargetKeys(std::vector<Key> &keys) {

@@ -52,11 +52,10 @@ struct Batch {
   bool separateDocuments = false; // attention stays within each
 };
 
-struct Optimizer { // AdamW, decay decoupled
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double epsilon = 1e-8;
-  double weightDecay = 0.1;
+struct Optimizer {
+  std::string kind = "adamw";
+  /// By key, all that lib/Optimizer says `kind` takes.
+  std::map<std::string, double, std::less<>> settings;
   double clipGradNorm = 1.0; // of the global gradient; 0 does not clip
 };
 

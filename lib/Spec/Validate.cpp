@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "lib/Optimizer/Optimizer.h"
+
 namespace meshwork::spec {
 namespace {
 
@@ -30,6 +32,7 @@ public:
     if (hasMesh && sound({"shard.batch", "batch.global", "batch.micro"}))
       checkBatch();
     checkRecompute();
+    completeOptimizer();
     checkTarget();
     if (!hasErrors(diagnostics))
       checkGradients();
@@ -55,6 +58,28 @@ private:
             "\"auto\" keeps what fits expect.memory_per_rank, which is "
             "missing; give "
             "it, like \"20 GiB\", or choose none, selective or full");
+  }
+
+  /// Gives each setting of the kind a value; those of others mean nothing.
+  void completeOptimizer() {
+    if (!sound({"optimizer.kind"}))
+      return;
+    const optimizer::Optimizer &chosen = *optimizer::find(spec.optimizer.kind);
+    std::string takes;
+    for (const optimizer::Setting &setting : chosen.settings) {
+      spec.optimizer.settings.try_emplace(setting.name, setting.fallback);
+      takes += (takes.empty() ? "" : ", ") + std::string(setting.name);
+    }
+    std::set<std::string> foreign;
+    for (const optimizer::Optimizer &one : optimizer::all())
+      for (const optimizer::Setting &setting : one.settings)
+        if (!chosen.find(setting.name))
+          foreign.insert(setting.name);
+    for (const std::string &name : foreign)
+      if (given(("optimizer." + name).c_str()))
+        error("optimizer." + name, "has no meaning for optimizer.kind " +
+                                       quote(chosen.kind) + ", which takes " +
+                                       takes + "; leave the line out");
   }
 
   void checkTarget() {

@@ -1,10 +1,10 @@
-// The optimizer step as maps and reductions over state.
+// The optimizer step as maps and reductions over state: what all optimizers
+// share. What one of them keeps and computes is in lib/Optimizer.
 //
-// AdamW: Loshchilov and Hutter, arXiv 1711.05101, in the form of PyTorch's
-// (bias corrections as step inputs, epsilon outside the root). Clipping by
-// global norm: Pascanu et al., arXiv 1211.5063, with the 1e-6 that PyTorch
-// adds.
+// Clipping by global norm: Pascanu et al., arXiv 1211.5063, with the 1e-6 that
+// PyTorch adds.
 #include "dialects/transformer/Transformer.h"
+#include "lib/Optimizer/Optimizer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/autodiff/Passes.h"
 
@@ -27,6 +27,55 @@ struct Scalars {
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
   Value div(Value x, Value y) { return arith::DivFOp::create(b, x, y); }
   Value sqrt(Value x) { return math::SqrtOp::create(b, x); }
+  /// 1, -1, or 0 of zero and of what is no number.
+  Value sign(Value x) {
+    using Predicate = arith::CmpFPredicate;
+    Value zero = (*this)(0),
+          above = arith::CmpFOp::create(b, Predicate::OGT, x, zero),
+          below = arith::CmpFOp::create(b, Predicate::OLT, x, zero);
+    Value notAbove = arith::SelectOp::create(b, below, (*this)(-1), zero);
+    return arith::SelectOp::create(b, above, (*this)(1), notAbove);
+  }
+};
+
+/// What an optimizer computes, as ops in the body of a map.
+class InMap : public optimizer::Arithmetic {
+public:
+  explicit InMap(ImplicitLocOpBuilder &b) : s{b} {}
+  optimizer::Number number(Value value) {
+    return {this, value.getAsOpaquePointer()};
+  }
+  static Value valueOf(optimizer::Number number) { return of(number.value); }
+
+  const void *constant(double value) override {
+    return s(value).getAsOpaquePointer();
+  }
+  const void *apply(Op op, const void *a, const void *b) override {
+    return build(op, of(a), b ? of(b) : Value()).getAsOpaquePointer();
+  }
+
+private:
+  static Value of(const void *value) {
+    return Value::getFromOpaquePointer(value);
+  }
+  Value build(Op op, Value a, Value b) {
+    switch (op) {
+    case Op::add:
+      return s.add(a, b);
+    case Op::sub:
+      return s.sub(a, b);
+    case Op::mul:
+      return s.mul(a, b);
+    case Op::div:
+      return s.div(a, b);
+    case Op::sqrt:
+      return s.sqrt(a);
+    case Op::sign:
+      return s.sign(a);
+    }
+    llvm_unreachable("all ops are handled");
+  }
+  Scalars s;
 };
 
 /// Terms that one map adds. A model has hundreds of parameters, and a GPU's
@@ -42,6 +91,8 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
           << "rounding is '" << rounding << "', expected nearest or stochastic";
       return signalPassFailure();
     }
+    if (failed(readOptimizer()))
+      return signalPassFailure();
     auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
     if (!microbatch) {
       getOperation().emitError()
@@ -61,10 +112,11 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     StateKey ofLoss{StateKind::loss, ""};
     AssignOp::create(b, ofLoss, StateOp::create(b, scalarType(), ofLoss));
     Value factor = buildClipping(b, gradients);
-    Value scalars[] = {factor, input(b, StepInput::learning_rate),
-                       biasCorrection(b, beta1), biasCorrection(b, beta2)};
+    SmallVector<Value> scalars = {factor, input(b, StepInput::learning_rate)};
+    for (double base : method->corrections(values))
+      scalars.push_back(biasCorrection(b, base));
     for (auto [parameter, gradient] : llvm::zip_equal(parameters, gradients))
-      buildAdamW(b, parameter, gradient, scalars);
+      buildParameter(b, parameter, gradient, scalars);
     func::ReturnOp::create(b);
   }
 
@@ -142,53 +194,104 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     return inputs;
   }
 
-  void buildAdamW(ImplicitLocOpBuilder &b, ParameterOp parameter,
-                  Value gradient, ArrayRef<Value> scalars) {
+  LogicalResult readOptimizer() {
+    method = optimizer::find(kind.getValue());
+    if (!method)
+      return getOperation().emitError()
+             << "there is no optimizer '" << kind << "'";
+    values = method->defaults();
+    for (const Setting &given : settings) {
+      const optimizer::Setting *known = method->find(given.name);
+      if (!known || !known->range.holds(given.value)) {
+        InFlightDiagnostic diag = getOperation().emitError()
+                                  << "'" << given.name << "=" << given.value
+                                  << "' is no setting of optimizer '" << kind
+                                  << "'";
+        if (known)
+          diag << ", expected " << known->range.expected;
+        return diag;
+      }
+      values.insert_or_assign(given.name, given.value);
+    }
+    return success();
+  }
+
+  /// Weight and states as they are after the step, from the values of the
+  /// operands that buildParameter gives.
+  SmallVector<Value> updated(ImplicitLocOpBuilder &b, ValueRange x,
+                             const optimizer::Settings &values,
+                             size_t numStates) {
+    InMap in(b);
+    auto numbers = [&](ValueRange range) {
+      std::vector<optimizer::Number> list;
+      for (Value value : range)
+        list.push_back(in.number(value));
+      return list;
+    };
+    ValueRange states = x.slice(2, numStates),
+               scalars = x.drop_front(2 + numStates);
+    optimizer::Element element{
+        in.number(Scalars{b}.mul(x[0], scalars[0])), in.number(x[1]),
+        in.number(scalars[1]), numbers(states),
+        numbers(scalars.slice(2, method->corrections(values).size()))};
+    optimizer::Updated result = method->update(element, values);
+    SmallVector<Value> list = {InMap::valueOf(result.weight)};
+    for (optimizer::Number state : result.states)
+      list.push_back(InMap::valueOf(state));
+    return list;
+  }
+
+  void buildParameter(ImplicitLocOpBuilder &b, ParameterOp parameter,
+                      Value gradient, ArrayRef<Value> scalars) {
     StringRef name = parameter.getName();
     auto type = withElement(parameter.getType(), b.getF32Type());
-    StateKey keys[] = {{StateKind::master, name},
-                       {StateKind::optimizer, name, "first_moment"},
-                       {StateKind::optimizer, name, "second_moment"},
-                       {StateKind::weight, name}};
-    Value master = StateOp::create(b, type, keys[0]);
-    Value first = StateOp::create(b, type, keys[1]);
-    Value second = StateOp::create(b, type, keys[2]);
-    SmallVector<Type> results(3, type);
+    optimizer::Settings own = values;
+    if (parameter.getShapeInFile().size() < 2 &&
+        own.count(optimizer::weightDecay))
+      own[optimizer::weightDecay] = 0;
+    std::vector<optimizer::State> states = method->states(values);
+    SmallVector<StateKey> keys = {{StateKind::master, name}};
+    SmallVector<Value> operands = {gradient, StateOp::create(b, type, keys[0])};
+    for (const optimizer::State &state : states) {
+      keys.push_back({StateKind::optimizer, name, state.name});
+      operands.push_back(StateOp::create(b, type, keys.back(), state.initial));
+    }
+    SmallVector<Type> results(keys.size(), type);
+    llvm::append_range(operands, scalars);
+    size_t random = operands.size();
     if (isMixed())
       results.push_back(withElement(type, b.getBF16Type()));
-    double decay = parameter.getShapeInFile().size() >= 2 ? weightDecay : 0.0;
-    SmallVector<Value> operands = {gradient, master, first, second};
-    llvm::append_range(operands, scalars);
     if (roundsAtRandom())
       llvm::append_range(operands, randomInputs(b));
     auto map = MapOp::create(
         b, b.getLoc(), results, operands,
         [&](OpBuilder &builder, Location loc, ValueRange x) {
           ImplicitLocOpBuilder i(loc, builder);
-          Scalars s{i};
-          Value g = s.mul(x[0], x[4]), rate = x[5];
-          Value m = s.add(s.mul(x[2], s(beta1)), s.mul(g, s(1 - beta1)));
-          Value v =
-              s.add(s.mul(x[3], s(beta2)), s.mul(s.mul(g, g), s(1 - beta2)));
-          Value decayed = s.mul(x[1], s.sub(s(1), s.mul(rate, s(decay))));
-          Value root = s.add(s.div(s.sqrt(v), s.sqrt(x[7])), s(epsilon));
-          Value w = s.sub(decayed, s.div(s.mul(s.div(rate, x[6]), m), root));
-          SmallVector<Value> values = {w, m, v};
-          if (roundsAtRandom())
-            values.push_back(StochasticRoundOp::create(
-                i, i.getF32Type(), x[8], x[9], x[10], ValueRange(), w,
-                i.getI32IntegerAttr(randomStream(name)), DenseI64ArrayAttr(),
-                ArrayAttr()));
-          else if (isMixed())
-            values.push_back(w);
-          return values;
+          SmallVector<Value> list = updated(i, x, own, states.size());
+          if (isMixed())
+            list.push_back(
+                roundsAtRandom()
+                    ? roundedAtRandom(i, list[0], name, x.drop_front(random))
+                    : list[0]);
+          return list;
         });
     for (auto [key, value] : llvm::zip(keys, map.getResults()))
       AssignOp::create(b, key, value);
     // One and the same in f32, unless ranks hold parts of the master alone.
-    if (!isMixed())
-      AssignOp::create(b, keys[3], map.getResult(0));
+    AssignOp::create(b, StateKey{StateKind::weight, name},
+                     map.getResults()[isMixed() ? keys.size() : 0]);
   }
+
+  static Value roundedAtRandom(ImplicitLocOpBuilder &b, Value weight,
+                               StringRef name, ValueRange random) {
+    return StochasticRoundOp::create(b, b.getF32Type(), random[0], random[1],
+                                     random[2], ValueRange(), weight,
+                                     b.getI32IntegerAttr(randomStream(name)),
+                                     DenseI64ArrayAttr(), ArrayAttr());
+  }
+
+  const optimizer::Optimizer *method = nullptr;
+  optimizer::Settings values;
 };
 } // namespace
 } // namespace meshwork::autodiff

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/autodiff/Options.h"
 
 namespace meshwork::autodiff {
 #define GEN_PASS_DECL

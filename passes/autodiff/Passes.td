@@ -16,19 +16,17 @@ def AutodiffPass : Pass<"transformer-autodiff", "::mlir::ModuleOp"> {
 }
 
 def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
-  let summary = "Appends @update: global-norm clipping and AdamW for every parameter";
+  let summary = "Appends @update: global-norm clipping and the optimizer for every parameter";
   let description = [{
-    Before: `@microbatch`. After: also `@update`, which reads gradients and
-    moments as `state` and writes moments, master weights and, in mixed
-    precision, the weights in the compute type, rounded to nearest or, with
-    `rounding=stochastic`, by `stochastic_round` from the stream of the
-    parameter's name.
+    Before: `@microbatch`. After: also `@update`, which reads gradients and what
+    the optimizer keeps as `state` and writes the latter, master weights and, in
+    mixed precision, the weights in the compute type, rounded to nearest or,
+    with `rounding=stochastic`, by `stochastic_round` from the stream of the
+    parameter's name. What an optimizer keeps and computes is in lib/Optimizer.
   }];
   let options = [
-    Option<"beta1", "beta1", "double", "0.9", "decay of the first moment">,
-    Option<"beta2", "beta2", "double", "0.95", "decay of the second moment">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "added to the root of the second moment">,
-    Option<"weightDecay", "weight-decay", "double", "0.1", "decoupled decay of tensors with two or more dims in files">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer, as optimizer.kind names it">,
+    ListOption<"settings", "settings", "::meshwork::autodiff::Setting", "numbers of the optimizer that are not its defaults: beta1=0.8">,
     Option<"clipGradNorm", "clip-grad-norm", "double", "1.0", "largest global gradient norm; 0 for none">,
     Option<"compute", "compute", "std::string", "\"f32\"", "type of the weights that @microbatch reads: f32 or bf16">,
     Option<"rounding", "rounding", "std::string", "\"nearest\"", "of a bf16 weight from its master: nearest or stochastic">];

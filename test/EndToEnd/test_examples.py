@@ -38,12 +38,12 @@ class Examples(unittest.TestCase):
 
     def test_every_spec_trains_on_its_ranks(self):
         """A few steps each; all are the step of dp1.toml, so the losses agree."""
-        def losses(spec):
+        def losses(spec, rate="3e-3"):
             self.space.must("meshwork", "compile", "examples/llama-tiny.json", "--spec",
                             f"examples/{spec}", "--set", "precision.compute=f32", "-o", "c.mwplan")
             (self.space.path / "c.jsonl").unlink(missing_ok=True)
             self.space.must("meshwork-run", "c.mwplan", "--data", TEXT, "--tokenizer", "bytes",
-                            "--steps", 5, "--lr", "3e-3", "--metrics", "c.jsonl")
+                            "--steps", 5, "--lr", rate, "--metrics", "c.jsonl")
             return [json.loads(line)["loss"] for line in self.space.read("c.jsonl").splitlines()]
 
         expected = losses("dp1.toml")
@@ -52,6 +52,9 @@ class Examples(unittest.TestCase):
                 for one, other in zip(losses(spec), expected, strict=True):
                     self.assertAlmostEqual(one, other, delta=1e-5)
         self.assertLess(expected[-1], expected[0] - 0.1)
+        lion = losses("lion.toml", "1e-3")
+        self.assertAlmostEqual(lion[0], expected[0], delta=1e-5)
+        self.assertLess(lion[-1], lion[0] - 0.1)
 
     def losses(self, model, *options):
         self.space.must("meshwork", "compile", f"examples/{model}", "--spec",

@@ -22,16 +22,31 @@ class Memory(unittest.TestCase):
                     with self.subTest(name, compute=compute, dp=dp):
                         self.check_state(configs.ALL[name], compute, dp)
 
-    def check_state(self, config, compute, dp):
-        plan = self.space.compile(config, tools.spec(4, 2, 23, dp=dp, compute=compute))
+    def test_bytes_of_what_an_optimizer_keeps(self):
+        """The plan's states say it: weight, master where weights are bf16, gradient (f32 where
+        two microbatches are summed), and 4 for each state of the optimizer."""
+        for keys, kept in (({"kind": "sgd"}, []), ({"kind": "sgd", "momentum": 0.9}, ["momentum"]),
+                           ({"kind": "lion"}, ["momentum"]),
+                           ({"kind": "adamw"}, ["first_moment", "second_moment"])):
+            for compute, dp, fixed in (("f32", 1, 8), ("bf16", 1, 10), ("bf16", 2, 8)):
+                with self.subTest(keys, compute=compute, dp=dp):
+                    told = self.check_state(configs.GPT2, compute, dp, fixed + 4 * len(kept),
+                                            optimizer=keys)
+                    for parameter in told["rank_classes"][0]["parameters"]:
+                        self.assertEqual(list(parameter), ["name", "file_shape", "weight", "master",
+                                                           *kept, "gradient"])
+
+    def check_state(self, config, compute, dp, bytes_each=None, **sections):
+        plan = self.space.compile(config, tools.spec(4, 2, 23, dp=dp, compute=compute, **sections))
         told = self.space.explain(plan)
         count = sum(math.prod(s) for s in models.parameter_shapes(config).values())
         self.assertEqual(told["parameters"], count)
         self.assertEqual(told["ranks"], dp)
         memory = told["memory_per_rank_bytes"]
         state = memory["weights"] + memory["gradients"] + memory["optimizer"]
-        self.assertEqual(state, (18 if compute == "bf16" and dp == 1 else 16) * count)
+        self.assertEqual(state, (bytes_each or (18 if compute == "bf16" and dp == 1 else 16)) * count)
         self.assertGreater(memory["peak"], state)
+        return told
 
     def long_plan(self, sequence):
         config = {**configs.LLAMA, "max_position_embeddings": 16384, "vocab_size": 61,

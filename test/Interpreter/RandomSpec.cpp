@@ -23,6 +23,10 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
   drawPins();
   drawZero();
   micro = 1 + static_cast<int64_t>(dice.below(data > 2 ? 2 : 4));
+  const char *optimizers[] = {"", "kind = \"sgd\"\n",
+                              "kind = \"sgd\"\nmomentum = 0.9\n",
+                              "kind = \"lion\"\nweight_decay = 0.1\n"};
+  optimizer = optimizers[dice.below(std::size(optimizers))];
 }
 
 /// What a spec and that of one rank have in common, from the sequence on.
@@ -31,7 +35,7 @@ std::string RandomSpec::common() const {
          (separateDocuments ? "documents = \"separate\"\n" : "") +
          "[precision]\ncompute = \"f32\"\n" +
          (float8 ? "matmul = \"fp8\"\n" : "") +
-         "[optimizer]\nclip_grad_norm = 0.5\n";
+         "[optimizer]\nclip_grad_norm = 0.5\n" + optimizer;
 }
 
 std::string RandomSpec::text() const {

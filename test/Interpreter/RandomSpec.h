@@ -62,7 +62,7 @@ private:
   std::vector<std::string> batchAxes;
   int64_t data = 1;  // ranks that the batch is split over
   int64_t micro = 1; // samples of each in a microbatch
-  std::string rules, pins, zero;
+  std::string rules, pins, zero, optimizer;
 };
 
 } // namespace meshwork::interpreter

@@ -17,8 +17,8 @@ TEST(Passes, UpdateIsAdamW) {
   Program program(tinyModel);
   program.transform(
       pipeline("transformer-decompose,transformer-autodiff,transformer-build-"
-               "update{beta1=0.9 beta2=0.95 "
-               "epsilon=1e-4 weight-decay=0.1 clip-grad-norm=0.05}"));
+               "update{settings=beta1=0.9,beta2=0.95,epsilon=1e-4,"
+               "weight_decay=0.1 clip-grad-norm=0.05}"));
   runMicrobatches(program);
   auto &state = program.interpreter.state;
   unsigned seed = 500;

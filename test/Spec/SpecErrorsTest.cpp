@@ -202,9 +202,21 @@ TEST(SpecErrors, WrongTypes) {
                  "optimizer.weight_decay: found");
   expectSetError("optimizer.clip_grad_norm=1e-50",
                  "optimizer.clip_grad_norm: found 1e-50");
-  expectSetError("optimizer.kind=sgd",
-                 "optimizer.kind: found \"sgd\", expected "
-                 "\"adamw\"");
+  expectSetError("optimizer.kind=adam",
+                 "optimizer.kind: found \"adam\", expected "
+                 "\"adamw\", \"sgd\" or \"lion\"");
+  expectSetError("optimizer.momentum=0.9",
+                 "optimizer.momentum: has no meaning for optimizer.kind "
+                 "\"adamw\", which takes beta1, beta2, epsilon, "
+                 "weight_decay; leave the line out");
+  EXPECT_THAT(
+      errorsOf(good, {"optimizer.kind=sgd", "optimizer.epsilon=1e-8",
+                      "optimizer.momentum=1"}),
+      testing::AllOf(HasSubstr("optimizer.epsilon: has no meaning for "
+                               "optimizer.kind \"sgd\", which takes momentum, "
+                               "weight_decay; leave the line out"),
+                     HasSubstr("optimizer.momentum: found 1, expected a number "
+                               "from 0 to below 1")));
   expectSetError(
       "precision.compute=f16",
       "precision.compute: found \"f16\", expected \"bf16\" or \"f32\"");

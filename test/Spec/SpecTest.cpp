@@ -34,7 +34,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.gradients, Type::f32); // of two microbatches
   EXPECT_EQ(spec.rounding, "nearest");
   EXPECT_FALSE(spec.fp8);
-  EXPECT_EQ(spec.optimizer.beta2, 0.95);
+  EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
   EXPECT_EQ(spec.device, Device::cpu);
   EXPECT_EQ(spec.arch, "native");
@@ -88,13 +88,33 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.rounding, "stochastic");
   EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));
-  EXPECT_EQ(spec.optimizer.beta1, 0.8);
-  EXPECT_EQ(spec.optimizer.beta2, 0.99);
-  EXPECT_EQ(spec.optimizer.epsilon, 1e-6);
-  EXPECT_EQ(spec.optimizer.weightDecay, 0);
+  EXPECT_EQ(spec.optimizer.settings.at("beta1"), 0.8);
+  EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.99);
+  EXPECT_EQ(spec.optimizer.settings.at("epsilon"), 1e-6);
+  EXPECT_EQ(spec.optimizer.settings.at("weight_decay"), 0);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 0.5);
   EXPECT_EQ(spec.arch, "x86-64-v3");
   EXPECT_EQ(spec.memoryPerRankBytes, 3u << 29);
+}
+
+/// The text of [optimizer] as it is printed.
+std::string optimizerOf(const std::vector<std::string> &overrides) {
+  std::string text = print(*read(smallest, overrides).spec);
+  size_t begin = text.find("[optimizer]\n");
+  return text.substr(begin, text.find("\n[", begin) - begin);
+}
+
+TEST(Spec, OptimizersHaveTheirOwnSettings) {
+  EXPECT_EQ(optimizerOf({}),
+            "[optimizer]\nkind = \"adamw\"\nbeta1 = 0.9\nbeta2 = "
+            "0.95\nepsilon = 1e-08\nweight_decay = 0.1\nclip_grad_norm = "
+            "1.0\n");
+  EXPECT_EQ(optimizerOf({"optimizer.kind=sgd", "optimizer.momentum=0.9"}),
+            "[optimizer]\nkind = \"sgd\"\nweight_decay = 0.0\nmomentum = "
+            "0.9\nclip_grad_norm = 1.0\n");
+  EXPECT_EQ(optimizerOf({"optimizer.kind=lion", "optimizer.weight_decay=1"}),
+            "[optimizer]\nkind = \"lion\"\nbeta1 = 0.9\nbeta2 = "
+            "0.99\nweight_decay = 1.0\nclip_grad_norm = 1.0\n");
 }
 
 TEST(Spec, Gpus) {

@@ -1,8 +1,15 @@
-// RUN: meshwork-opt %s -transformer-build-update="compute=bf16 weight-decay=0.5" | FileCheck %s
+// RUN: meshwork-opt %s -transformer-build-update="compute=bf16 settings=weight_decay=0.5" | FileCheck %s
 // RUN: meshwork-opt %s -transformer-build-update | FileCheck %s --check-prefix=F32
 // RUN: meshwork-opt %s -transformer-build-update="compute=bf16 rounding=stochastic" | FileCheck %s --check-prefix=RANDOM
 // RUN: not meshwork-opt %s -transformer-build-update="rounding=up" 2>&1 | FileCheck %s --check-prefix=UP
 // RUN: meshwork-opt %s -transformer-build-update="rounding=stochastic" | FileCheck %s --check-prefix=F32
+// RUN: meshwork-opt %s -transformer-build-update="kind=sgd" | FileCheck %s --check-prefix=PLAIN
+// RUN: meshwork-opt %s -transformer-build-update="kind=sgd settings=momentum=0.5 compute=bf16" | FileCheck %s --check-prefix=SGD
+// RUN: meshwork-opt %s -transformer-build-update="kind=lion" | FileCheck %s --check-prefix=LION
+// RUN: not meshwork-opt %s -transformer-build-update="kind=adam" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not meshwork-opt %s -transformer-build-update="kind=sgd settings=beta1=0.5" 2>&1 | FileCheck %s --check-prefix=SETTING
+// RUN: not meshwork-opt %s -transformer-build-update="settings=beta1" 2>&1 | FileCheck %s --check-prefix=FORM
+// RUN: not meshwork-opt %s -transformer-build-update="settings=beta1=1" 2>&1 | FileCheck %s --check-prefix=RANGE
 
 func.func @microbatch() {
   %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #transformer.dims<a, b>>
@@ -30,3 +37,20 @@ func.func @microbatch() {
 // RANDOM: %[[R:.*]] = transformer.stochastic_round %[[W:[0-9]+]] by %{{.*}} stream
 // RANDOM-NEXT: transformer.yield %[[W]], %{{.*}}, %{{.*}}, %[[R]] : f32, f32, f32, f32
 // UP: rounding is 'up', expected nearest or stochastic
+// Nothing is kept but the weight.
+// PLAIN-NOT: slot
+// PLAIN-NOT: bias_correction
+// PLAIN: %[[NEW:.*]] = transformer.map ins(%{{.*}}, %{{.*}}, %{{.*}}, %
+// PLAIN: transformer.assign{{ +}}master "w", %[[NEW]] :
+// PLAIN: transformer.assign{{ +}}weight "w", %[[NEW]] :
+// SGD: %[[NEW:.*]]:3 = transformer.map
+// SGD: transformer.assign{{ +}}optimizer "w" slot "momentum", %[[NEW]]#1
+// SGD: transformer.assign{{ +}}weight "w", %[[NEW]]#2 : tensor<4x8xbf16
+// LION-NOT: bias_correction
+// LION: %[[NEW:.*]]:2 = transformer.map
+// LION: arith.cmpf ogt
+// LION: transformer.assign{{ +}}optimizer "w" slot "momentum", %[[NEW]]#1
+// KIND: there is no optimizer 'adam'
+// SETTING: 'beta1=5.000000e-01' is no setting of optimizer 'sgd'
+// FORM: setting is 'beta1', expected a form like beta1=0.8
+// RANGE: 'beta1=1.000000e+00' is no setting of optimizer 'adamw', expected a number from 0 to below 1
