@@ -1,4 +1,4 @@
-// Registration, verifiers, and what passes ask of instructions.
+// Registration, and what passes ask of instructions.
 #include "dialects/schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -16,6 +16,7 @@ void printActions(OpAsmPrinter &printer, Operation *op,
 
 #include "dialects/schedule/ScheduleDialect.cpp.inc"
 #include "dialects/schedule/ScheduleEnums.cpp.inc"
+#include "dialects/schedule/ScheduleInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/schedule/ScheduleAttrs.cpp.inc"
 #define GET_OP_CLASSES
@@ -30,26 +31,6 @@ void ScheduleDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/schedule/ScheduleAttrs.cpp.inc"
       >();
-}
-
-LogicalResult ViewOp::verify() {
-  auto type = cast<MemRefType>(getResult().getType());
-  auto buffer = getBuffer().getDefiningOp<BufferOp>();
-  int64_t offset = 0, elementBytes = type.getElementTypeBitWidth() / 8;
-  SmallVector<int64_t> strides;
-  if (!buffer || failed(type.getStridesAndOffset(strides, offset)) ||
-      llvm::any_of(strides, [](int64_t s) { return s <= 0; }))
-    return emitOpError()
-           << "(C1) expected positive static strides in a buffer, found "
-           << type;
-  int64_t last = 0;
-  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
-    last += (size - 1) * stride;
-  int64_t begin = getOffset(), end = begin + (last + 1) * elementBytes;
-  if (begin < 0 || begin % elementBytes || end > buffer.getSizeBytes())
-    return emitOpError() << "(C1) covers bytes " << begin << " to " << end
-                         << " of a buffer of " << buffer.getSizeBytes();
-  return success();
 }
 
 LogicalResult ParameterOp::verify() {
@@ -77,24 +58,7 @@ BufferOp bufferOf(Value view) {
   return view.getDefiningOp<ViewOp>().getBuffer().getDefiningOp<BufferOp>();
 }
 
-bool isInstruction(Operation *op) {
-  return isa<LaunchOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp,
-             EmbeddingGradOp, RotaryTableOp, FillOp, CopyBlockOp, CollectiveOp,
-             WaitOp>(op);
-}
-
-unsigned countWrites(Operation *instruction) {
-  return llvm::TypeSwitch<Operation *, unsigned>(instruction)
-      .Case([](LaunchOp op) { return op.getNumOutputs(); })
-      .Case([](CollectiveOp op) { return op.getOutputs().size(); })
-      .Case<AttentionOp, RotaryTableOp>([](auto) { return 2; })
-      .Case([](AttentionGradOp) { return 3; })
-      .Case([](WaitOp) { return 0; })
-      .Case([](MatmulOp op) {
-        return op.getAux() && op.getEpilogue() != Epilogue::gelu_grad ? 2 : 1;
-      })
-      .Default([](Operation *) { return 1; });
-}
+bool isInstruction(Operation *op) { return isa<InstructionOpInterface>(op); }
 
 Value addsUpIn(Operation *instruction) {
   return llvm::TypeSwitch<Operation *, Value>(instruction)

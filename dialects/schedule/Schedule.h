@@ -19,6 +19,30 @@
 #define GET_ATTRDEF_CLASSES
 #include "dialects/schedule/ScheduleAttrs.h.inc"
 
+namespace meshwork::schedule {
+
+/// What attention drops: nothing at rate 0, else as `plan::Dropout` says.
+struct Dropout {
+  ::llvm::APFloat rate;
+  uint32_t stream;
+  uint64_t heads;
+  ::mlir::OperandRange random;
+};
+
+/// One part of a collective.
+struct Transfer {
+  ::mlir::Value src, dst;
+  int64_t dim, toDim;
+};
+
+/// What holds of every instruction: its operands are views, and it costs
+/// nothing negative.
+::mlir::LogicalResult verifyInstruction(::mlir::Operation *op);
+
+} // namespace meshwork::schedule
+
+#include "dialects/schedule/ScheduleInterfaces.h.inc"
+
 #define GET_OP_CLASSES
 #include "dialects/schedule/ScheduleOps.h.inc"
 
@@ -28,8 +52,6 @@ namespace meshwork::schedule {
 BufferOp bufferOf(::mlir::Value view);
 /// Whether an op is an instruction: something that runs.
 bool isInstruction(::mlir::Operation *op);
-/// How many of an instruction's last operands it writes.
-unsigned countWrites(::mlir::Operation *instruction);
 /// What an instruction adds up over a step, having set it in its first action
 /// (Accumulate::after_first); null where there is nothing.
 ::mlir::Value addsUpIn(::mlir::Operation *instruction);

@@ -7,6 +7,7 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/schedule/ScheduleInterfaces.td"
 
 def Schedule_Dialect : Dialect {
   let name = "schedule";
@@ -18,8 +19,10 @@ def Schedule_Dialect : Dialect {
     optimizer step, `forward` and `backward` are of each microbatch, `update`
     ends the step.
     Instructions act on views of buffers and are what the runtime executes, one
-    table of the plan each (include/meshwork/Plan/Plan.fbs says what they mean).
-    Each instruction's operands are its reads, then its writes.
+    table of the plan each: the op's name is the table's, its accessors are
+    called like the fields (include/meshwork/Plan/Plan.fbs says what they mean).
+    Each instruction's operands are its reads, then its writes, all of them
+    results of `schedule.view`; flops and bytes are not negative.
   }];
   let cppNamespace = "::meshwork::schedule";
   let useDefaultAttributePrinterParser = 1;
@@ -160,6 +163,7 @@ def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
   let description = [{
     A persistent buffer lives from load to exit, another from its first use to
     its last. `offset` appears with `-memory-plan-arena`.
+    (C1) its type is a memref of one static dim of i8, of one byte or more.
     ```mlir
     %b = schedule.buffer "wte.weight" weights persistent : memref<128xi8>
     ```
@@ -170,13 +174,15 @@ def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
   let extraClassDeclaration = [{
     int64_t getSizeBytes() { return ::llvm::cast<::mlir::MemRefType>(getResult().getType()).getNumElements(); }
   }];
+  let hasVerifier = 1; // C1
 }
 
 def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
   let summary = "A strided tensor within a buffer; `offset` in bytes";
   let description = [{
     On a rank it begins at `offset` and the sum of its `shifts` there.
-    (C1) lies within the buffer on the first rank; strides are positive; the offset is a multiple of the element's size.
+    (C1) lies within the buffer on the first rank; shape and strides are static and positive; the offset is a multiple of the element's size.
+    (C2) elements are f32, bf16, i32, f8E4M3FN or f8E5M2.
     ```mlir
     %v = schedule.view %b at 64 : memref<128xi8> to memref<4x4xf32, strided<[4, 1]>>
     ```
@@ -184,7 +190,7 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
   let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset, OptionalAttr<ArrayAttr>:$shifts);
   let results = (outs AnyMemRef:$result);
   let assemblyFormat = "$buffer `at` $offset (`shifted` $shifts^)? attr-dict `:` type($buffer) `to` type($result)";
-  let hasVerifier = 1; // C1
+  let hasVerifier = 1; // C1, C2
 }
 
 def Schedule_InputOp : Schedule_Op<"input"> {
@@ -195,8 +201,15 @@ def Schedule_InputOp : Schedule_Op<"input"> {
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";
+  let description = [{
+    (C1) one f32.
+    ```mlir
+    schedule.result loss %loss : memref<f32, strided<[]>>
+    ```
+  }];
   let arguments = (ins Schedule_ResultKindAttr:$kind, AnyMemRef:$view);
   let assemblyFormat = "$kind $view attr-dict `:` type($view)";
+  let hasVerifier = 1; // C1
 }
 def Schedule_ParameterOp : Schedule_Op<"parameter"> {
   let summary = "Names a trained tensor of `shape` and its states, each with the view of a rank's part of it";
@@ -213,61 +226,179 @@ def Schedule_ParameterOp : Schedule_Op<"parameter"> {
   let hasVerifier = 1; // C1
 }
 
-/// Instructions: `source` says where they come from, flops and bytes what they cost.
-class Schedule_Instruction<string mnemonic, dag operands, string format, list<Trait> traits = []> : Schedule_Op<mnemonic, traits> {
-  let arguments = !con((ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes), operands);
+/// Instructions: `source` says where they come from, flops and bytes what they
+/// cost. The operands are what it reads, then what it writes; `writes` counts the
+/// latter where not all of one or the other always are.
+class Schedule_Instruction<string mnemonic, dag attributes, dag reads, dag written, string format, list<Trait> traits = []>
+    : Schedule_Op<mnemonic, traits # [Schedule_InstructionOpInterface]> {
+  let arguments = !con((ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes), attributes, reads, written);
   let assemblyFormat = "$source `flops` $flops `bytes` $bytes " # format;
+  code writes = !if(!gt(!size(written), 0),
+    "getOperation()->getNumOperands() - getODSOperandIndexAndLength(" # !cast<string>(!size(reads)) # ").first", "0");
+  code accessors = "";
+  let extraClassDeclaration = "unsigned countWrites() { return " # writes # "; }\n" # accessors;
+  let hasVerifier = 1;
 }
 
-def Schedule_LaunchOp : Schedule_Instruction<"launch",
-    (ins FlatSymbolRefAttr:$kernel, I64Attr:$items, I64Attr:$num_outputs, Variadic<AnyMemRef>:$args),
+def Schedule_LaunchOp : Schedule_Instruction<"launch", (ins FlatSymbolRefAttr:$kernel, I64Attr:$items, I64Attr:$num_outputs),
+    (ins Variadic<AnyMemRef>:$args), (ins),
     "$kernel `items` $items `outputs` $num_outputs `(` $args `)` attr-dict `:` type($args)"> {
   let summary = "Runs generated code; the last `num_outputs` args are written";
+  let description = [{
+    (C1) at least one arg is written, and one work item done.
+    ```mlir
+    schedule.launch "h.0.ln_1" flops 24 bytes 64 @kernel_0 items 8 outputs 1 (%x, %y) : memref<8xf32, strided<[1]>>, memref<8xf32, strided<[1]>>
+    ```
+  }];
+  let writes = "getNumOutputs()";
 }
+
 def Schedule_MatmulOp : Schedule_Instruction<"matmul",
-    (ins Schedule_AccumulateAttr:$accumulate, DefaultValuedAttr<Schedule_EpilogueAttr, "::meshwork::schedule::Epilogue::none">:$epilogue,
-         AnyMemRef:$lhs, AnyMemRef:$rhs, Variadic<AnyMemRef>:$scales, Optional<AnyMemRef>:$bias, Optional<AnyMemRef>:$aux, AnyMemRef:$dst),
+    (ins Schedule_AccumulateAttr:$accumulate, DefaultValuedAttr<Schedule_EpilogueAttr, "::meshwork::schedule::Epilogue::none">:$epilogue),
+    (ins AnyMemRef:$lhs, AnyMemRef:$rhs, Optional<AnyMemRef>:$bias, Variadic<AnyMemRef>:$scales), (ins Optional<AnyMemRef>:$aux, AnyMemRef:$dst),
     "$accumulate (`epilogue` $epilogue^)? $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? (`aux` $aux^ `:` type($aux))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments]> {
   let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n], and an epilogue";
+  let description = [{
+    (C1) lhs is [b,m,k], rhs [b,k,n], dst [b,m,n]; one of each view's inner strides is 1.
+    (C2) both operands are f32 or bf16, alike, or both of 8 bits and not both e5m2, then dense along k; dst is f32 or bf16.
+    (C3) operands of 8 bits have two scales, one f32 each, others none.
+    (C4) a bias is n elements of f32 or bf16, and stands beside no epilogue but gelu.
+    (C5) an epilogue is for one product of f32 or bf16 (b = 1); it has an aux, in no buffer that the product uses if it is written, but gelu may do without; none has no aux.
+    (C6) beside gelu and gelu_grad dst is not added to and has dense rows; aux has its type and shape, with dense rows a multiple of 8 elements apart.
+    (C7) aux of sum_lhs is m, of sum_rhs n dense elements of dst's type.
+    ```mlir
+    schedule.matmul "h.0.mlp.c_fc.weight" flops 256 bytes 256 no %x, %w to %y
+      : memref<1x4x4xf32, strided<[16, 4, 1]>>, memref<1x4x8xf32, strided<[32, 8, 1]>> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    ```
+  }];
+  let writes = "getAux() && getEpilogue() != Epilogue::gelu_grad ? 2 : 1";
+  let accessors = [{
+    ::mlir::Value getLhsScale() { return getScales().empty() ? ::mlir::Value() : getScales().front(); }
+    ::mlir::Value getRhsScale() { return getScales().empty() ? ::mlir::Value() : getScales().back(); }
+  }];
 }
-def Schedule_AttentionOp : Schedule_Instruction<"attention",
-    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads,
-         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random, AnyMemRef:$out, AnyMemRef:$lse),
-    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)", [AttrSizedOperandSegments]> {
+
+class Schedule_AttentionInstruction<string mnemonic, dag attributes, dag reads, dag written, string format>
+    : Schedule_Instruction<mnemonic, !con((ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads), attributes),
+                           reads, written, format, [AttrSizedOperandSegments]> {
+  code example = "";
+  let description = [{
+    (C1) q and out are [b,s,heads,d], k and v [b,s,kv_heads,d], lse [b,heads,s]; heads are a multiple of kv_heads.
+    (C2) all have one element type, f32 or bf16, lse is f32.
+    (C3) the scale is finite, the window 0 (none) or more.
+    (C4) documents are i32 [b,s] without gaps, and attention is causal.
+    (C5) the rate is 0, or less than 1 and there are random: i32 [3], and perhaps the first head, one i32; `heads`, those of the global tensor, are 0 or no fewer than q's.
+  }] # example;
+}
+
+def Schedule_AttentionOp : Schedule_AttentionInstruction<"attention", (ins),
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random), (ins AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
   let summary = "Blockwise attention";
+  let example = [{
+    ```mlir
+    schedule.attention "h.0.attn" flops 64 bytes 256 %q, %k, %v to %o, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0
+      : memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>
+      to memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x1x4xf32, strided<[4, 4, 1]>>
+    ```
+  }];
+  let accessors = "Dropout getDropout() { return {getRate(), getStream(), getHeads(), getRandom()}; }";
 }
-def Schedule_AttentionGradOp : Schedule_Instruction<"attention_grad",
-    (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads, UnitAttr:$duplicated,
-         AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random,
-         AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)", [AttrSizedOperandSegments]> {
+
+def Schedule_AttentionGradOp : Schedule_AttentionInstruction<"attention_grad", (ins UnitAttr:$duplicated),
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random),
+    (ins AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
   let summary = "Gradients of blockwise attention; `duplicated` where other ranks compute the same";
+  let example = [{
+    (C6) dout and dq are like q, dk and dv like k.
+    ```mlir
+    schedule.attention_grad "h.0.attn" flops 160 bytes 512 %q, %k, %v, %o, %lse, %do to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0
+      : memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>,
+        memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x1x4xf32, strided<[4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>
+      to memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>
+    ```
+  }];
+  let accessors = [{
+    Dropout getDropout() { return {getRate(), getStream(), getHeads(), getRandom()}; }
+    bool getUnique() { return !getDuplicated(); }
+  }];
 }
-def Schedule_EmbeddingOp : Schedule_Instruction<"embedding", (ins AnyMemRef:$table, AnyMemRef:$ids, Optional<AnyMemRef>:$first_row, AnyMemRef:$out),
+
+class Schedule_RowsInstruction<string mnemonic, dag attributes, dag reads, dag written, string format>
+    : Schedule_Instruction<mnemonic, attributes, reads, written, format> {
+  code example = "";
+  let description = [{
+    (C1) ids are i32.
+    (C2) the table has two dims or more; the rows have the shape of the ids, then that of the table without its first dim; both are f32 or bf16.
+    (C3) the first row is one i32.
+  }] # example;
+}
+
+def Schedule_EmbeddingOp : Schedule_RowsInstruction<"embedding", (ins),
+    (ins AnyMemRef:$table, AnyMemRef:$ids, Optional<AnyMemRef>:$first_row), (ins AnyMemRef:$out),
     "$table `,` $ids (`from` $first_row^ `:` type($first_row))? `to` $out attr-dict `:` type($table) `,` type($ids) `to` type($out)"> {
   let summary = "Rows of a table";
+  let example = [{
+    ```mlir
+    schedule.embedding "wte.weight" flops 0 bytes 256 %table, %ids to %rows
+      : memref<16x8xf32, strided<[8, 1]>>, memref<1x4xi32, strided<[4, 1]>> to memref<1x4x8xf32, strided<[32, 8, 1]>>
+    ```
+  }];
 }
-def Schedule_EmbeddingGradOp : Schedule_Instruction<"embedding_grad",
-    (ins Schedule_AccumulateAttr:$accumulate, AnyMemRef:$ids, AnyMemRef:$dout, Optional<AnyMemRef>:$first_row, AnyMemRef:$dtable),
+
+def Schedule_EmbeddingGradOp : Schedule_RowsInstruction<"embedding_grad", (ins Schedule_AccumulateAttr:$accumulate),
+    (ins AnyMemRef:$ids, AnyMemRef:$dout, Optional<AnyMemRef>:$first_row), (ins AnyMemRef:$dtable),
     "$accumulate $ids `,` $dout (`from` $first_row^ `:` type($first_row))? `to` $dtable attr-dict `:` type($ids) `,` type($dout) `to` type($dtable)"> {
   let summary = "Adds rows up by id";
+  let example = [{
+    ```mlir
+    schedule.embedding_grad "wte.weight (gradient)" flops 0 bytes 384 yes %ids, %rows to %table
+      : memref<1x4xi32, strided<[4, 1]>>, memref<1x4x8xf32, strided<[32, 8, 1]>> to memref<16x8xf32, strided<[8, 1]>>
+    ```
+  }];
 }
-def Schedule_RotaryTableOp : Schedule_Instruction<"rotary_table",
-    (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale, AnyMemRef:$cosine, AnyMemRef:$sine),
-    "$inverse_frequencies `scale` $scale `to` $cosine `,` $sine attr-dict `:` type($cosine) `,` type($sine)"> {
+
+def Schedule_RotaryTableOp : Schedule_Instruction<"rotary_table", (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale),
+    (ins), (ins AnyMemRef:$cos, AnyMemRef:$sin),
+    "$inverse_frequencies `scale` $scale `to` $cos `,` $sin attr-dict `:` type($cos) `,` type($sin)"> {
   let summary = "Cosine and sine of every position";
+  let description = [{
+    (C1) both are f32 of two dims, without gaps, of two columns for each frequency.
+    (C2) frequencies and scale are finite.
+    ```mlir
+    schedule.rotary_table "rotary_table" flops 0 bytes 256 [1.0, 0.5] scale 1.0 to %cos, %sin : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
+    ```
+  }];
 }
-def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value, AnyMemRef:$dst),
+
+def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value), (ins), (ins AnyMemRef:$dst),
     "$value `to` $dst attr-dict `:` type($dst)"> {
   let summary = "Sets every element";
+  let description = [{
+    (C1) of what is neither f32 nor bf16 to a whole number that fits 32 bits.
+    ```mlir
+    schedule.fill "zero gradient wte.weight" flops 0 bytes 256 0.0 to %dst : memref<64xf32, strided<[1]>>
+    ```
+  }];
 }
-def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim, AnyMemRef:$src, AnyMemRef:$first, AnyMemRef:$dst),
+
+def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim), (ins AnyMemRef:$src, AnyMemRef:$first), (ins AnyMemRef:$dst),
     "`dim` $dim $src `from` $first `to` $dst attr-dict `:` type($src) `from` type($first) `to` type($dst)"> {
   let summary = "Copies a rank's part of a dim, with zeros behind its end";
+  let description = [{
+    (C1) src and dst have one element type and one shape but for the dim.
+    (C2) they lie in two buffers.
+    (C3) first is one i32.
+    ```mlir
+    schedule.copy_block "slice" flops 0 bytes 64 dim 0 %src from %first to %dst : memref<6x4xf32, strided<[4, 1]>> from memref<i32, strided<[]>> to memref<2x4xf32, strided<[4, 1]>>
+    ```
+  }];
 }
+
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
-    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs),
+    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss), (ins Variadic<AnyMemRef>:$inputs), (ins Variadic<AnyMemRef>:$outputs),
     "$kind $reduction (`channel` $channel^)? (`last_only` $last_only^)? (`makes_loss` $makes_loss^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
     [AttrSizedOperandSegments]> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
@@ -276,11 +407,30 @@ def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_Col
     `schedule.wait`. With `last_only` it moves something in the last action of
     its list in a step only. With `makes_loss` the step's loss is known when it is
     done. `cause` is of the first part, the others are like it.
+    (C1) there is an axis and a part; inputs, outputs, dims and to_dims are as many.
+    (C2) input and output of a part have one element type and as many dims; what is reduced is f32 or bf16.
+    (C3) a part's dim is one of its dims, of all_reduce and permute 0; its to_dim is one of all_to_all, else 0.
+    (C4) input and output have one shape, but along dim, where all_gather brings more and reduce_scatter less, and all_to_all's dims.
+    (C5) only permute has sources, and each is the index of one.
+    (C6) only what is reduced has a reduction other than sum.
+    (C7) the channel is 0 to 8.
+    ```mlir
+    schedule.collective "all_gather" flops 0 bytes 128 all_gather sum over ["dp"] in forward cause "the weight is split" dims [0] to [0] sources []
+      (%part) to (%whole) : memref<4x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    ```
   }];
+  let accessors = "::llvm::SmallVector<Transfer> getParts();";
 }
-def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Attr:$count, Variadic<AnyMemRef>:$views),
+
+def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Attr:$count), (ins Variadic<AnyMemRef>:$views), (ins),
     "$channel `count` $count (`(` $views^ `)`)? attr-dict (`:` type($views)^)?"> {
   let summary = "Goes on when the first `count` collectives of `channel` in this list are done; until here they use `views`";
+  let description = [{
+    (C1) the channel is 1 to 8, the count 1 or more.
+    ```mlir
+    schedule.wait "all_gather" flops 0 bytes 0 1 count 1 (%whole) : memref<8x8xf32, strided<[8, 1]>>
+    ```
+  }];
 }
 
 #endif // MESHWORK_SCHEDULE_OPS

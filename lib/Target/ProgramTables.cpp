@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/Frame.h"
+#include "meshwork/Plan/Instructions.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -168,156 +169,87 @@ void ProgramTables::addDeclaration(Operation *op) {
       });
 }
 
-template <typename Op>
-std::unique_ptr<plan::DropoutT> ProgramTables::dropout(Op op) {
-  double rate = op.getRate().convertToDouble();
-  if (rate == 0)
-    return nullptr;
-  auto entry = std::make_unique<plan::DropoutT>();
-  entry->stream = op.getStream();
-  entry->threshold = static_cast<uint32_t>(rate * 4294967296.0);
-  entry->keep_scale = static_cast<float>(1.0 / (1.0 - rate));
-  entry->random = view(op.getRandom()[0]);
-  if (op.getRandom().size() > 1)
-    entry->first_head = view(op.getRandom()[1]);
-  entry->heads = op.getHeads();
-  return entry;
-}
+namespace {
+/// Sets fields of the plan's tables from what an op's accessors return.
+struct FieldSetter {
+  ProgramTables &tables;
+  const KernelNumbers &kernels;
+
+  void operator()(uint32_t &field, Value view) { field = tables.view(view); }
+  void operator()(uint32_t &field, StringRef kernel) {
+    field = kernels.ofLaunch.at(kernel);
+  }
+  template <typename From>
+    requires(std::is_arithmetic_v<From> || std::is_enum_v<From>)
+  void operator()(auto &field, From value) {
+    field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+  }
+  void operator()(float &field, const llvm::APFloat &value) {
+    field = static_cast<float>(value.convertToDouble());
+  }
+  void operator()(std::string &field, StringRef text) { field = text.str(); }
+  void operator()(std::vector<uint32_t> &field, OperandRange views) {
+    for (Value view : views)
+      field.push_back(tables.view(view));
+  }
+  void operator()(std::vector<uint32_t> &field, ArrayAttr axes) {
+    field = tables.numbersOf(axes);
+  }
+  template <typename To, typename From>
+  void operator()(std::vector<To> &field, ArrayRef<From> numbers) {
+    field.assign(numbers.begin(), numbers.end());
+  }
+  void operator()(std::unique_ptr<plan::CauseT> &field,
+                  mesh::CauseAttr cause) {
+    field = causeTable(cause);
+  }
+  void operator()(std::unique_ptr<plan::DropoutT> &field,
+                  const schedule::Dropout &dropout) {
+    double rate = dropout.rate.convertToDouble();
+    if (rate == 0)
+      return;
+    field = std::make_unique<plan::DropoutT>();
+    field->stream = dropout.stream;
+    field->threshold = static_cast<uint32_t>(rate * 4294967296.0);
+    field->keep_scale = static_cast<float>(1.0 / (1.0 - rate));
+    field->random = tables.view(dropout.random[0]);
+    if (dropout.random.size() > 1)
+      field->first_head = tables.view(dropout.random[1]);
+    field->heads = static_cast<int64_t>(dropout.heads);
+  }
+  void operator()(std::vector<std::unique_ptr<plan::TransferT>> &field,
+                  ArrayRef<schedule::Transfer> parts) {
+    for (const schedule::Transfer &part : parts) {
+      field.push_back(std::make_unique<plan::TransferT>());
+      field.back()->src = tables.view(part.src);
+      field.back()->dst = tables.view(part.dst);
+      field.back()->dim = static_cast<int32_t>(part.dim);
+      field.back()->to_dim = static_cast<int32_t>(part.toDim);
+    }
+  }
+};
+} // namespace
 
 plan::OperationUnion ProgramTables::operation(Operation *op) {
   plan::OperationUnion result;
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](schedule::LaunchOp op) {
-        plan::LaunchT entry;
-        entry.kernel = kernels.ofLaunch.at(op.getKernel());
-        for (Value arg : op.getArgs())
-          entry.args.push_back(view(arg));
-        entry.num_outputs = op.getNumOutputs();
-        entry.items = op.getItems();
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::MatmulOp op) {
-        plan::MatmulT entry;
-        entry.lhs = view(op.getLhs());
-        entry.rhs = view(op.getRhs());
-        entry.dst = view(op.getDst());
-        entry.bias = view(op.getBias());
-        entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
-        entry.epilogue = static_cast<plan::Epilogue>(op.getEpilogue());
-        entry.aux = view(op.getAux());
-        if (!op.getScales().empty()) {
-          entry.lhs_scale = view(op.getScales()[0]);
-          entry.rhs_scale = view(op.getScales()[1]);
-        }
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::AttentionOp op) {
-        plan::AttentionT entry;
-        entry.q = view(op.getQ());
-        entry.k = view(op.getK());
-        entry.v = view(op.getV());
-        entry.out = view(op.getOut());
-        entry.lse = view(op.getLse());
-        entry.scale = static_cast<float>(op.getScale().convertToDouble());
-        entry.causal = op.getCausal();
-        entry.window = op.getWindow();
-        entry.dropout = dropout(op);
-        entry.documents = view(op.getDocuments());
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::AttentionGradOp op) {
-        plan::AttentionGradT entry;
-        entry.q = view(op.getQ());
-        entry.k = view(op.getK());
-        entry.v = view(op.getV());
-        entry.out = view(op.getOut());
-        entry.lse = view(op.getLse());
-        entry.dout = view(op.getDout());
-        entry.dq = view(op.getDq());
-        entry.dk = view(op.getDk());
-        entry.dv = view(op.getDv());
-        entry.unique = !op.getDuplicated();
-        entry.scale = static_cast<float>(op.getScale().convertToDouble());
-        entry.causal = op.getCausal();
-        entry.window = op.getWindow();
-        entry.dropout = dropout(op);
-        entry.documents = view(op.getDocuments());
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::EmbeddingOp op) {
-        plan::EmbeddingT entry;
-        entry.table = view(op.getTable());
-        entry.ids = view(op.getIds());
-        entry.first_row = view(op.getFirstRow());
-        entry.out = view(op.getOut());
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::EmbeddingGradOp op) {
-        plan::EmbeddingGradT entry;
-        entry.ids = view(op.getIds());
-        entry.dout = view(op.getDout());
-        entry.dtable = view(op.getDtable());
-        entry.first_row = view(op.getFirstRow());
-        entry.accumulate = static_cast<plan::Accumulate>(op.getAccumulate());
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::RotaryTableOp op) {
-        plan::RotaryTableT entry;
-        entry.cos = view(op.getCosine());
-        entry.sin = view(op.getSine());
-        entry.inverse_frequencies.assign(op.getInverseFrequencies().begin(),
-                                         op.getInverseFrequencies().end());
-        entry.scale = op.getScale().convertToFloat();
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::FillOp op) {
-        plan::FillT entry;
-        entry.dst = view(op.getDst());
-        entry.value = op.getValue().convertToFloat();
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::CopyBlockOp op) {
-        plan::CopyBlockT entry;
-        entry.src = view(op.getSrc());
-        entry.dst = view(op.getDst());
-        entry.dim = static_cast<int32_t>(op.getDim());
-        entry.first = view(op.getFirst());
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::CollectiveOp op) {
-        plan::CollectiveT entry;
-        entry.kind = static_cast<plan::CollectiveKind>(op.getKind());
-        entry.reduction = static_cast<plan::Reduction>(op.getReduction());
-        entry.axes = numbersOf(op.getAxes());
-        for (size_t i = 0; i < op.getInputs().size(); ++i) {
-          auto part = std::make_unique<plan::TransferT>();
-          part->src = view(op.getInputs()[i]);
-          part->dst = view(op.getOutputs()[i]);
-          part->dim = static_cast<int32_t>(op.getDims()[i]);
-          part->to_dim = static_cast<int32_t>(op.getToDims()[i]);
-          entry.parts.push_back(std::move(part));
-        }
-        entry.sources.assign(op.getSources().begin(), op.getSources().end());
-        entry.channel = static_cast<uint32_t>(op.getChannel());
-        entry.last_only = op.getLastOnly();
-        entry.pass = static_cast<plan::Pass>(op.getPass());
-        entry.cause = causeTable(op.getCause());
-        result.Set(std::move(entry));
-      })
-      .Case([&](schedule::WaitOp op) {
-        plan::WaitT entry;
-        entry.channel = static_cast<uint32_t>(op.getChannel());
-        entry.count = static_cast<uint32_t>(op.getCount());
-        result.Set(std::move(entry));
-      });
+  FieldSetter set{*this, kernels};
+#define MESHWORK_WRITE(Kind)                                                   \
+  if (auto from = dyn_cast<schedule::Kind##Op>(op)) {                          \
+    plan::Kind##T table;                                                       \
+    plan::setFields(table, from, set);                                         \
+    result.Set(std::move(table));                                              \
+  }
+  MESHWORK_PLAN_INSTRUCTIONS(MESHWORK_WRITE)
+#undef MESHWORK_WRITE
   return result;
 }
 
-std::unique_ptr<plan::InstructionT> ProgramTables::instruction(Operation *op) {
+std::unique_ptr<plan::InstructionT>
+ProgramTables::instruction(schedule::InstructionOpInterface op) {
   auto entry = std::make_unique<plan::InstructionT>();
-  entry->name = op->getAttrOfType<StringAttr>("source").getValue();
-  entry->flops = op->getAttrOfType<IntegerAttr>("flops").getInt();
-  entry->bytes = op->getAttrOfType<IntegerAttr>("bytes").getInt();
+  entry->name = op.getSource();
+  entry->flops = op.getFlops();
+  entry->bytes = op.getBytes();
   entry->layer = layerNumber(op);
   entry->op = operation(op);
   if (auto own = kernels.ofInstruction.find(op);
@@ -330,9 +262,8 @@ void ProgramTables::addList(schedule::ListOp list) {
   auto entry = std::make_unique<plan::ListT>();
   entry->kind = static_cast<plan::ListKind>(list.getKind());
   entry->stage = static_cast<uint32_t>(list.getStage());
-  for (Operation &op : list.getBody().front())
-    if (schedule::isInstruction(&op))
-      entry->instructions.push_back(instruction(&op));
+  for (auto op : list.getBody().getOps<schedule::InstructionOpInterface>())
+    entry->instructions.push_back(instruction(op));
   table->lists.push_back(std::move(entry));
 }
 

@@ -14,21 +14,22 @@ public:
       : program(program), kernels(kernels), axes(axes) {}
 
   std::unique_ptr<plan::ProgramT> build();
+  /// The number of a view, `noView` of none, and of mesh axes.
+  uint32_t view(mlir::Value value);
+  std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
 
 private:
   void addBuffers();
-  uint32_t view(mlir::Value value);
-  std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
   std::unique_ptr<plan::StateT> stateOf(schedule::StateAttr state,
                                         mlir::Value view);
   std::unique_ptr<plan::ShardedT> sharded(mlir::Value value,
                                           mlir::Attribute sharding);
-  std::unique_ptr<plan::InstructionT> instruction(mlir::Operation *op);
+  std::unique_ptr<plan::InstructionT>
+  instruction(schedule::InstructionOpInterface op);
   plan::OperationUnion operation(mlir::Operation *op);
   void addList(schedule::ListOp list);
   void findLoss();
   void addDeclaration(mlir::Operation *op);
-  template <typename Op> std::unique_ptr<plan::DropoutT> dropout(Op op);
 
   schedule::ProgramOp program;
   const KernelNumbers &kernels;

@@ -89,7 +89,7 @@ private:
   /// What all members read alike, like the learning rate, is one operand.
   static SmallVector<Scalar> scalarsOf(Operation *op) {
     SmallVector<Scalar> scalars;
-    for (Value operand : op->getOperands().drop_back(countWrites(op)))
+    for (Value operand : cast<InstructionOpInterface>(op).getReads())
       if (cast<MemRefType>(operand.getType()).getRank() == 0) {
         auto view = operand.getDefiningOp<ViewOp>();
         scalars.emplace_back(view.getBuffer().getAsOpaquePointer(),
@@ -118,7 +118,7 @@ private:
   /// Large ones come first, so that the last blocks are short.
   static std::tuple<int64_t, StringRef> orderOf(Operation *op) {
     auto launch = dyn_cast<LaunchOp>(op);
-    return {-op->getAttrOfType<IntegerAttr>("bytes").getInt(),
+    return {-static_cast<int64_t>(cast<InstructionOpInterface>(op).getBytes()),
             launch ? launch.getKernel() : StringRef()};
   }
 

@@ -171,7 +171,7 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
       i64(bytesOfValues(op)),
       AccumulateAttr::get(builder.getContext(), destination->accumulate),
       EpilogueAttr::get(builder.getContext(), product.epilogue), lhsView,
-      rhsView, scales, *bias, *aux, dstView);
+      rhsView, *bias, scales, *aux, dstView);
   return success();
 }
 

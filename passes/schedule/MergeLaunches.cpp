@@ -13,10 +13,6 @@ namespace meshwork::schedule {
 #include "passes/schedule/Passes.h.inc"
 namespace {
 
-int64_t numberOf(Operation *op, StringRef name) {
-  return op->getAttrOfType<IntegerAttr>(name).getInt();
-}
-
 /// Functions of merged launches and of fills, one for all that are equal.
 class Functions {
 public:
@@ -121,11 +117,13 @@ public:
       addPart(op);
     for (Part &part : parts)
       for (auto [view, type] :
-           llvm::zip_equal(readsOf(part.op), part.kernel.getArgumentTypes()))
+           llvm::zip_equal(cast<InstructionOpInterface>(part.op).getReads(),
+                           part.kernel.getArgumentTypes()))
         part.reads.push_back(addRead(view, type));
     for (Part &part : parts)
       for (auto [view, type] :
-           llvm::zip_equal(writesOf(part.op), part.kernel.getResultTypes())) {
+           llvm::zip_equal(cast<InstructionOpInterface>(part.op).getWrites(),
+                           part.kernel.getResultTypes())) {
         views.push_back(view);
         results.push_back(type);
       }
@@ -143,13 +141,6 @@ private:
     auto fused = *kernel.getOps<transformer::FusedOp>().begin();
     parts.push_back(
         {op, kernel, static_cast<int64_t>(codegen::countItems(fused))});
-  }
-
-  static OperandRange readsOf(Operation *op) {
-    return op->getOperands().drop_back(countWrites(op));
-  }
-  static OperandRange writesOf(Operation *op) {
-    return op->getOperands().take_back(countWrites(op));
   }
 
   /// What several parts read alike, like the learning rate, is read once.
@@ -185,26 +176,24 @@ private:
 
   void launch(func::FuncOp function) {
     OpBuilder builder(at);
-    auto sumOf = [&](StringRef name) {
-      int64_t sum = 0;
-      for (Operation *op : members)
-        sum += numberOf(op, name);
-      return builder.getI64IntegerAttr(sum);
-    };
-    int64_t items = 0;
+    int64_t flops = 0, bytes = 0, items = 0;
+    for (Operation *member : members) {
+      auto op = cast<InstructionOpInterface>(member);
+      flops += static_cast<int64_t>(op.getFlops());
+      bytes += static_cast<int64_t>(op.getBytes());
+    }
     for (const Part &part : parts)
       items += part.items;
     SmallVector<Value> copies;
     for (Value view : views)
       copies.push_back(builder.clone(*view.getDefiningOp())->getResult(0));
-    StringRef first =
-        members.front()->getAttrOfType<StringAttr>("source").getValue();
+    StringRef first = cast<InstructionOpInterface>(members.front()).getSource();
     auto merged = LaunchOp::create(
         builder, loc,
         builder.getStringAttr(first + ", and " + Twine(members.size() - 1) +
                               " more like it"),
-        sumOf("flops"), sumOf("bytes"), FlatSymbolRefAttr::get(function),
-        builder.getI64IntegerAttr(items),
+        builder.getI64IntegerAttr(flops), builder.getI64IntegerAttr(bytes),
+        FlatSymbolRefAttr::get(function), builder.getI64IntegerAttr(items),
         builder.getI64IntegerAttr(static_cast<int64_t>(results.size())),
         copies);
     auto layer = transformer::layerOf(members.front());

@@ -24,9 +24,11 @@ static Use useOf(Value value, bool isWritten) {
 
 SmallVector<Use> usesOf(Operation *instruction) {
   SmallVector<Use> uses;
-  unsigned reads = instruction->getNumOperands() - countWrites(instruction);
-  for (auto [i, operand] : llvm::enumerate(instruction->getOperands()))
-    uses.push_back(useOf(operand, i >= reads));
+  auto op = cast<InstructionOpInterface>(instruction);
+  for (Value view : op.getReads())
+    uses.push_back(useOf(view, /*isWritten=*/false));
+  for (Value view : op.getWrites())
+    uses.push_back(useOf(view, /*isWritten=*/true));
   return uses;
 }
 

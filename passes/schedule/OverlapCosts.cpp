@@ -8,10 +8,9 @@ using namespace mlir;
 namespace meshwork::schedule {
 
 double secondsOf(Operation *instruction, int64_t ranks, const Speeds &speeds) {
-  double bytes = static_cast<double>(
-      instruction->getAttrOfType<IntegerAttr>("bytes").getInt());
-  double flops = static_cast<double>(
-      instruction->getAttrOfType<IntegerAttr>("flops").getInt());
+  auto op = cast<InstructionOpInterface>(instruction);
+  auto bytes = static_cast<double>(op.getBytes()),
+       flops = static_cast<double>(op.getFlops());
   auto collective = dyn_cast<CollectiveOp>(instruction);
   if (!collective)
     return std::max(flops / speeds.flops, bytes / speeds.memory);

@@ -19,10 +19,6 @@ struct Rows {
 FailureOr<Rows> rowsOf(Operation *op, Value value, int64_t split,
                        StringRef role) {
   StridedView view = stridedView(value);
-  if (view.rank() <= split || view.element.isInteger(32))
-    return op->emitOpError()
-           << "has " << role << " " << value.getType()
-           << ", expected f32 or bf16 and more than " << split << " dims";
   FailureOr<Run> outer = collapse(op, view, 0, split, role),
                  inner = collapse(op, view, split, view.rank(), role);
   if (failed(outer) || failed(inner))
@@ -64,14 +60,9 @@ FailureOr<Lookup> lookupOf(Operation *op, Value table, Value ids, Value many,
                   manyRows = rowsOf(op, many, indices.rank(), manyRole);
   if (failed(dense) || failed(tableRows) || failed(manyRows))
     return failure();
-  if (!indices.element.isInteger(32) ||
-      (dense->count > 1 && dense->stride != 1))
+  if (dense->count > 1 && dense->stride != 1)
     return op->emitOpError()
            << "has ids " << ids.getType() << ", expected dense i32";
-  if (manyRows->count != dense->count || manyRows->width != tableRows->width)
-    return op->emitOpError()
-           << "has " << manyRole << " " << many.getType() << ", expected "
-           << dense->count << " rows of " << tableRows->width << " elements";
   return Lookup{*tableRows, *manyRows, dense->count};
 }
 } // namespace

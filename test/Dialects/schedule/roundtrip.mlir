@@ -11,6 +11,7 @@ schedule.program @rank {
   %loss = schedule.buffer "loss" results persistent : memref<4xi8>
   %one = schedule.buffer "one" activations : memref<1024xi8>
   %two = schedule.buffer "two" activations : memref<1024xi8>
+  %three = schedule.buffer "three" activations : memref<1024xi8>
   %pw = schedule.view %w at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
   // CHECK: schedule.view %{{.*}} at 0 shifted [#schedule.shift<["dp"], 128>]
   %half = schedule.view %w at 0 shifted [#schedule.shift<["dp"], 128>] : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
@@ -61,10 +62,14 @@ schedule.program @rank {
     // CHECK: schedule.attention_grad "core"
     schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %o to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
     %a = schedule.view %two at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    %x = schedule.view %three at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    %first = schedule.view %ids at 0 : memref<32xi8> to memref<i32, strided<[]>>
+    // CHECK: schedule.copy_block "part" flops 0 bytes 512 dim 1
+    schedule.copy_block "part" flops 0 bytes 512 dim 1 %a from %first to %x : memref<1x8x8xf32, strided<[64, 8, 1]>> from memref<i32, strided<[]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.matmul "product" flops 1024 bytes 768{{ +}}yes
     schedule.matmul "product" flops 1024 bytes 768 yes %e, %e to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.matmul "product" flops 1024 bytes 768{{ +}}no epilogue{{ +}}gelu
-    schedule.matmul "product" flops 1024 bytes 768 no epilogue gelu %e, %e aux %e : memref<1x8x8xf32, strided<[64, 8, 1]>> to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
+    schedule.matmul "product" flops 1024 bytes 768 no epilogue gelu %e, %e aux %x : memref<1x8x8xf32, strided<[64, 8, 1]>> to %a : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1
     schedule.launch "kernel" flops 0 bytes 512 @k items 4 outputs 1 (%e, %a) : memref<1x8x8xf32, strided<[64, 8, 1]>>, memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.collective "gradients" flops 0 bytes 256 {{ *}}all_reduce{{ +}}sum channel 1 last_only over ["dp"] in backward cause "why"

@@ -1,0 +1,118 @@
+// Verifiers of buffers and views, and what holds of every instruction.
+#include "dialects/schedule/Views.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
+using namespace mlir;
+
+namespace meshwork::schedule {
+
+Strided::Strided(Value view)
+    : type(cast<MemRefType>(view.getType())), shape(type.getShape()) {
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    llvm_unreachable("verified by schedule.view");
+}
+
+bool Strided::isWideFloat() const {
+  return element().isF32() || element().isBF16();
+}
+
+bool Strided::isFloat8() const {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(element());
+}
+
+bool Strided::isNumber(Type element) const {
+  return type.getElementType() == element && type.getNumElements() == 1;
+}
+
+bool Strided::isContiguous() const {
+  int64_t expected = 1;
+  for (int64_t dim = rank() - 1; dim >= 0; --dim) {
+    if (shape[dim] > 1 && strides[dim] != expected)
+      return false;
+    expected *= shape[dim];
+  }
+  return true;
+}
+
+/// What verifiers of its users rely on: they may run before its own.
+static bool isView(Value value) {
+  auto view = value.getDefiningOp<ViewOp>();
+  if (!view || !view.getBuffer().getDefiningOp<BufferOp>())
+    return false;
+  auto type = cast<MemRefType>(value.getType());
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  return type.hasStaticShape() && !llvm::is_contained(type.getShape(), 0) &&
+         succeeded(type.getStridesAndOffset(strides, offset));
+}
+
+LogicalResult verifyInstruction(Operation *op) {
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (!isView(operand))
+      return op->emitOpError()
+             << "operand #" << i << " is no schedule.view of a buffer";
+  for (StringRef cost : {"flops", "bytes"})
+    if (op->getAttrOfType<IntegerAttr>(cost).getInt() < 0)
+      return op->emitOpError() << "has fewer than 0 " << cost;
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  auto type = cast<MemRefType>(getResult().getType());
+  if (type.getRank() != 1 || !type.hasStaticShape() ||
+      !type.getElementType().isInteger(8) || type.getDimSize(0) < 1)
+    return emitOpError() << "(C1) is " << type
+                         << ", expected a memref of bytes, of one or more";
+  return success();
+}
+
+LogicalResult ResultOp::verify() {
+  if (!isView(getView()) ||
+      !Strided(getView()).isNumber(Float32Type::get(getContext())))
+    return emitOpError() << "(C1) is " << getView().getType()
+                         << ", expected a schedule.view of one f32";
+  return success();
+}
+
+/// Elements from the first to the last; nothing when they cannot be counted.
+static std::optional<int64_t> reachOf(ArrayRef<int64_t> shape,
+                                      ArrayRef<int64_t> strides) {
+  std::optional<int64_t> reach = 0;
+  for (auto [size, stride] : llvm::zip_equal(shape, strides)) {
+    if (size < 1 || stride < 1 || !reach)
+      return std::nullopt;
+    reach = llvm::checkedMulAdd<int64_t>(size - 1, stride, *reach);
+  }
+  return reach;
+}
+
+LogicalResult ViewOp::verify() {
+  auto type = cast<MemRefType>(getResult().getType());
+  auto buffer = getBuffer().getDefiningOp<BufferOp>();
+  Type element = type.getElementType();
+  if (!isa<Float32Type, BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(
+          element) &&
+      !element.isSignlessInteger(32))
+    return emitOpError() << "(C2) is of " << element
+                         << ", expected f32, bf16, i32, f8E4M3FN or f8E5M2";
+  int64_t offset = 0, elementBytes = type.getElementTypeBitWidth() / 8;
+  SmallVector<int64_t> strides;
+  std::optional<int64_t> reach;
+  if (succeeded(type.getStridesAndOffset(strides, offset)))
+    reach = reachOf(type.getShape(), strides);
+  if (!buffer || !reach)
+    return emitOpError()
+           << "(C1) expected positive static sizes and strides in a buffer, "
+              "found "
+           << type;
+  int64_t begin = getOffset(), size = buffer.getSizeBytes();
+  if (begin < 0 || begin % elementBytes || begin >= size ||
+      *reach >= (size - begin) / elementBytes)
+    return emitOpError() << "(C1) has " << *reach + 1 << " elements of "
+                         << elementBytes << " bytes from byte " << begin
+                         << " on, of a buffer of " << size;
+  return success();
+}
+
+} // namespace meshwork::schedule
