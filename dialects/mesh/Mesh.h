@@ -13,6 +13,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "meshwork/Plan/Ranges.h"
+
 #include <memory>
 
 namespace meshwork::mesh {
@@ -46,6 +48,8 @@ parseSharding(::llvm::StringRef text, ::mlir::MLIRContext *context,
 ::llvm::LogicalResult
 checkSharding(ShardingAttr sharding, ::mlir::Type type, MeshAttr mesh,
               ::llvm::function_ref<::mlir::InFlightDiagnostic()> onError);
+/// How rank 0 takes part in each split of a dim.
+::std::vector<layout::Cut> cutsOf(MeshAttr mesh, DimShardingAttr split);
 /// "tp" of "tp:(1)2": the axis as the user named it.
 ::llvm::StringRef wholeAxis(::llvm::StringRef part);
 

@@ -157,7 +157,7 @@ int64_t MeshAttr::product(ArrayRef<StringAttr> axes) const {
 //===-- DimShardingAttr -----------------------------------------------------//
 
 Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
-  SmallVector<StringAttr> axes;
+  SmallVector<StringAttr> axes, zigzag;
   bool isOpen = false;
   auto parseOne = [&]() -> ParseResult {
     if (isOpen)
@@ -167,7 +167,11 @@ Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
       isOpen = true;
       return success();
     }
-    return parseAxis(parser, axes);
+    if (parseAxis(parser, axes))
+      return failure();
+    if (succeeded(parser.parseOptionalKeyword("zigzag")))
+      zigzag.push_back(axes.back());
+    return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseOne))
     return {};
@@ -180,13 +184,25 @@ Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
     parser.emitError(loc) << "expected a priority like p1";
     return {};
   }
-  return get(parser.getContext(), axes, isOpen, priority);
+  return get(parser.getContext(), axes, zigzag, isOpen, priority);
+}
+
+LogicalResult
+DimShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        ArrayRef<StringAttr> axes, ArrayRef<StringAttr> zigzag,
+                        bool, int64_t) {
+  for (StringAttr axis : zigzag)
+    if (!llvm::is_contained(axes, axis))
+      return emitError() << "(C1) axis " << axis
+                         << " is in zigzag, but does not split the dim";
+  return success();
 }
 
 void DimShardingAttr::print(AsmPrinter &printer) const {
   printer << "{";
-  llvm::interleaveComma(getAxes(), printer,
-                        [&](StringAttr axis) { printer << axis; });
+  llvm::interleaveComma(getAxes(), printer, [&](StringAttr axis) {
+    printer << axis << (llvm::is_contained(getZigzag(), axis) ? " zigzag" : "");
+  });
   if (getIsOpen())
     printer << (getAxes().empty() ? "?" : ", ?");
   printer << "}";

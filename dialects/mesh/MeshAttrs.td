@@ -46,10 +46,19 @@ def Mesh_DimShardingAttr : Mesh_Attr<"DimSharding", "dim"> {
   let summary = "The axes that split one dim, major first";
   let description = [{
     `{"dp", "tp"}`; with `?` propagation may add axes; `p1` is a priority, 0,
-    the strongest, when it is not written.
+    the strongest, when it is not written. Parts are blocks, but of an axis with
+    another layout behind it: `{"cp" zigzag, "tp"}`. Over N ranks of `cp` rank i
+    has the chunks i and 2N-1-i of ceil(n / 2N), one behind the other, and `tp`
+    cuts these in blocks. Neighbours in zigzag split the dim together.
+    (C1) what is in zigzag is one of the axes.
+    ```mlir
+    #mesh.dim<{"dp", "cp" zigzag, ?}p1>
+    ```
   }];
-  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes, "bool":$isOpen, "int64_t":$priority);
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes, ArrayRefParameter<"::mlir::StringAttr">:$zigzag,
+                        "bool":$isOpen, "int64_t":$priority);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1; // C1
 }
 
 def Mesh_ShardingAttr : Mesh_Attr<"Sharding", "sharding"> {

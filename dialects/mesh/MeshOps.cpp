@@ -1,5 +1,6 @@
 // Verifiers of collectives.
 #include "dialects/mesh/Mesh.h"
+#include "meshwork/Plan/Ranges.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -21,13 +22,13 @@ void MeshDialect::initialize() {
 
 /// C1: axes are there, of the mesh where there is one, and named once. Returns
 /// the ranks of a group, or 0 where no mesh tells.
-static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
+static FailureOr<int64_t> groupSize(Operation *op, ArrayRef<StringAttr> axes) {
   llvm::SmallDenseSet<Attribute> seen;
   MeshAttr mesh = meshOf(op);
   int64_t ranks = mesh ? 1 : 0;
   if (axes.empty())
     return op->emitOpError() << "(C1) names no axis";
-  for (StringAttr axis : axes.getAsRange<StringAttr>()) {
+  for (StringAttr axis : axes) {
     if (!seen.insert(axis).second)
       return op->emitOpError() << "(C1) names axis " << axis << " twice";
     if (mesh && mesh.find(axis) < 0)
@@ -37,6 +38,10 @@ static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
       ranks *= mesh.sizeOf(axis);
   }
   return ranks;
+}
+
+static FailureOr<int64_t> groupSize(Operation *op, ArrayAttr axes) {
+  return groupSize(op, llvm::to_vector(axes.getAsRange<StringAttr>()));
 }
 
 /// C2: along `dim`, `part` holds one of `ranks` blocks of `whole`.
@@ -148,6 +153,41 @@ template <typename Op> static LogicalResult verifyPart(Op op) {
 }
 LogicalResult CoordinateOp::verify() { return verifyPart(*this); }
 LogicalResult ExtentOp::verify() { return verifyPart(*this); }
+
+std::vector<meshwork::layout::Cut>
+meshwork::mesh::cutsOf(MeshAttr mesh, DimShardingAttr split) {
+  std::vector<layout::Cut> cuts;
+  for (StringAttr axis : split.getAxes()) {
+    bool isZigzag = llvm::is_contained(split.getZigzag(), axis);
+    if (isZigzag && !cuts.empty() &&
+        cuts.back().layout == layout::DimLayout::zigzag)
+      cuts.back().parts *= mesh.sizeOf(axis);
+    else
+      cuts.push_back(
+          {mesh.sizeOf(axis), 0,
+           isZigzag ? layout::DimLayout::zigzag : layout::DimLayout::block});
+  }
+  return cuts;
+}
+
+LogicalResult PositionsOp::verify() {
+  FailureOr<int64_t> ranks = groupSize(*this, getSplit().getAxes());
+  int64_t size = getSize();
+  if (failed(ranks))
+    return failure();
+  if (size < 1)
+    return emitOpError() << "(C1) size is " << size
+                         << ", expected a positive number";
+  int64_t found = cast<RankedTensorType>(getType()).getDimSize(0);
+  if (*ranks == 0)
+    return success();
+  int64_t expected =
+      layout::storedSize(size, cutsOf(meshOf(*this), getSplit()));
+  if (found == expected)
+    return success();
+  return emitOpError() << "(C2) has " << found << " elements, expected "
+                       << expected << ", the part of a rank";
+}
 
 static uint64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());

@@ -141,4 +141,21 @@ def Mesh_ExtentOp : Mesh_PartOp<"extent"> {
   }];
 }
 
+def Mesh_PositionsOp : Mesh_Op<"positions"> {
+  let summary = "Which elements of a dim of `size` this rank has, in the order of its part; -1 behind them";
+  let description = [{
+    For parts that are no blocks, of which `coordinate` and `extent` say all.
+    (C1) the split names at least one axis of the mesh, each once; the size is positive.
+    (C2) the result has one dim, as long as each rank's part.
+    ```mlir
+    // [2, 3, 4, 5] on the second rank of "cp"=2, [0, 1, 6, -1] on the first
+    %p = mesh.positions of 7 over {"cp" zigzag} : tensor<4xi32>
+    ```
+  }];
+  let arguments = (ins Mesh_DimShardingAttr:$split, I64Attr:$size);
+  let results = (outs 1DTensorOf<[I32]>:$result);
+  let assemblyFormat = "`of` $size `over` $split attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2
+}
+
 #endif // MESHWORK_MESH_OPS

@@ -63,7 +63,8 @@ def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 // The numbers are Plan.fbs's InputKind.
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
   I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction", 3>,
-  I32EnumCase<"random", 4>, I32EnumCase<"coordinate", 5>, I32EnumCase<"extent", 6>, I32EnumCase<"documents", 7>]>;
+  I32EnumCase<"random", 4>, I32EnumCase<"coordinate", 5>, I32EnumCase<"extent", 6>, I32EnumCase<"documents", 7>,
+  I32EnumCase<"positions", 8>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
@@ -194,10 +195,10 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
 }
 
 def Schedule_InputOp : Schedule_Op<"input"> {
-  let summary = "Names a view that the runtime writes; coordinate and extent: first and number of a rank's part of a dim of `size`; bias_correction: 1 - base^t";
-  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$size,
+  let summary = "Names a view that the runtime writes; coordinate, extent and positions: first, number and all of a rank's part of a dim of `size`; tokens, targets and documents: how the sequence is split; bias_correction: 1 - base^t";
+  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$size, OptionalAttr<StrArrayAttr>:$zigzag,
                        OptionalAttr<F32Attr>:$base);
-  let assemblyFormat = "$kind $view (`over` $axes^ `of` $size)? (`base` $base^)? attr-dict `:` type($view)";
+  let assemblyFormat = "$kind $view (`over` $axes^ `of` $size (`zigzag` $zigzag^)?)? (`base` $base^)? attr-dict `:` type($view)";
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";

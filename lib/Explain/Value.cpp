@@ -43,8 +43,11 @@ std::string Story::splitOf(const plan::Sharded *sharded) const {
     const auto &axes = orEmpty(dims.Get(d)->axes());
     if (axes.size() == 0)
       continue;
+    const auto &layouts = orEmpty(dims.Get(d)->layouts());
+    bool isZigzag = std::find(layouts.begin(), layouts.end(),
+                              plan::Layout::zigzag) != layouts.end();
     absl::StrAppend(&text, text.empty() ? "split: " : ", ", "dim ", d, " over ",
-                    axesText(plan, &axes));
+                    axesText(plan, &axes), isZigzag ? " in zigzag" : "");
     for (uint32_t axis : axes)
       shares *= plan.mesh()->Get(axis)->size();
   }

@@ -83,6 +83,10 @@ sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
   sharding::AnnotatePassOptions options;
   options.axes.assign(spec.mesh.begin(), spec.mesh.end());
   options.rules.assign(spec.shard.begin(), spec.shard.end());
+  if (spec.sequenceLayout == "zigzag")
+    for (const spec::ShardRule &rule : spec.shard)
+      if (rule.dim == "sequence")
+        options.zigzag.assign(rule.axes.begin(), rule.axes.end());
   options.pins.assign(spec.pins.begin(), spec.pins.end());
   return options;
 }

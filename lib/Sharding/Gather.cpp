@@ -30,25 +30,39 @@ public:
 
   void gatherTo(size_t dim, size_t count) {
     while (current.dims[dim].size() > count) {
-      AxisId axis = current.dims[dim].back();
       Sharding after = current;
-      after.dims[dim].pop_back();
-      int64_t bytes = (mesh.axes[axis].size - 1) * localBytes(current);
-      add(Step::Kind::allGather, {axis}, static_cast<int>(dim), after, bytes);
+      std::vector<AxisId> &axes = after.dims[dim];
+      size_t last = 0; // run
+      while (last + runLength(axes, last) < axes.size())
+        last += runLength(axes, last);
+      axes.resize(last);
+      std::vector<AxisId> run = behind(current.dims[dim], last);
+      int64_t bytes = (mesh.numRanks(run) - 1) * localBytes(current);
+      add(Step::Kind::allGather, run, static_cast<int>(dim), after, bytes);
     }
   }
 
   void sliceTo(size_t dim, const std::vector<AxisId> &axes) {
-    for (size_t i = current.dims[dim].size(); i < axes.size(); ++i) {
+    for (size_t i = current.dims[dim].size(); i < axes.size();) {
       Sharding after = current;
-      after.dims[dim].push_back(axes[i]);
-      add(Step::Kind::slice, {axes[i]}, static_cast<int>(dim), after, 0);
+      size_t end = i + runLength(axes, i);
+      after.dims[dim].insert(after.dims[dim].end(),
+                             axes.begin() + static_cast<long>(i),
+                             axes.begin() + static_cast<long>(end));
+      add(Step::Kind::slice, behind(after.dims[dim], i), static_cast<int>(dim),
+          after, 0);
+      i = end;
     }
   }
 
   std::vector<Step> steps;
 
 private:
+  static std::vector<AxisId> behind(const std::vector<AxisId> &axes,
+                                    size_t count) {
+    return {axes.begin() + static_cast<long>(count), axes.end()};
+  }
+
   int64_t localBytes(const Sharding &sharding) const {
     int64_t bytes = elementBytes;
     for (int64_t size : localShape(mesh, shape, sharding))
@@ -79,9 +93,7 @@ std::vector<Step> planThroughReplicated(const Mesh &mesh,
   Builder builder(mesh, shape, elementBytes, from);
   builder.reduce(to); // while the tensor is smallest
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const auto &a = from.dims[dim], &b = to.dims[dim];
-    auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-    builder.gatherTo(dim, static_cast<size_t>(differ.first - a.begin()));
+    builder.gatherTo(dim, sharedMajor(from.dims[dim], to.dims[dim]));
   }
   for (size_t dim = 0; dim < shape.size(); ++dim)
     builder.sliceTo(dim, to.dims[dim]);

@@ -17,13 +17,14 @@ public:
       : mesh(mesh), from(from), fixed(from), number(mesh.axes.size(), -1) {
     std::vector<char> differs(mesh.axes.size(), false);
     for (size_t dim = 0; dim < shape.size(); ++dim) {
-      const auto &a = from.dims[dim], &b = to.dims[dim];
-      auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-      for (auto it = ends.first; it != a.end(); ++it)
-        differs[*it] = true;
-      for (auto it = ends.second; it != b.end(); ++it)
-        differs[*it] = true;
-      fixed.dims[dim].assign(a.begin(), ends.first);
+      size_t shared = sharedMajor(from.dims[dim], to.dims[dim]);
+      for (const Sharding *side : {&from, &to})
+        for (size_t i = shared; i < side->dims[dim].size(); ++i) {
+          AxisId axis = side->dims[dim][i];
+          differs[axis] = true;
+          onlyBlocks &= axis.layout == DimLayout::block;
+        }
+      fixed.dims[dim].resize(shared);
     }
     for (AxisId axis : from.partial)
       if (std::find(to.partial.begin(), to.partial.end(), axis) ==
@@ -39,7 +40,7 @@ public:
   }
 
   bool canSearch() const {
-    return axes.size() <= size_t{maxSearchAxes} &&
+    return onlyBlocks && axes.size() <= size_t{maxSearchAxes} &&
            fixed.dims.size() <= size_t{maxSearchDims};
   }
 
@@ -134,6 +135,7 @@ private:
   Sharding fixed;
   std::vector<AxisId> axes;
   std::vector<int> number; // of each axis of the mesh, or -1
+  bool onlyBlocks = true;  // are changed
 };
 
 } // namespace

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "lib/Sharding/Blocks.h"
-
 namespace meshwork::sharding {
 namespace {
 
@@ -22,6 +20,8 @@ std::string namesOf(const Mesh &mesh, const std::vector<AxisId> &axes) {
     text += axes[i] < mesh.axes.size() ? mesh.axes[axes[i]].name
                                        : "#" + std::to_string(axes[i]);
     text += '"';
+    if (axes[i].layout == DimLayout::zigzag)
+      text += " zigzag";
   }
   return text + "}";
 }
@@ -96,8 +96,19 @@ std::string Sharding::text(const Mesh &mesh) const {
   return text;
 }
 
+bool sameDim(const std::vector<AxisId> &a, const std::vector<AxisId> &b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](AxisId x, AxisId y) { return x == y && x.layout == y.layout; });
+}
+
+bool sameDims(const std::vector<std::vector<AxisId>> &a,
+              const std::vector<std::vector<AxisId>> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), sameDim);
+}
+
 bool operator==(const Sharding &a, const Sharding &b) {
-  return a.dims == b.dims && sorted(a.partial) == sorted(b.partial) &&
+  return sameDims(a.dims, b.dims) && sorted(a.partial) == sorted(b.partial) &&
          (a.partial.empty() || a.reduction == b.reduction);
 }
 
@@ -110,7 +121,7 @@ size_t hash(const Sharding &sharding) {
   for (const std::vector<AxisId> &axes : sharding.dims) {
     mix(axes.size());
     for (AxisId axis : axes)
-      mix(axis);
+      mix(axis + (static_cast<uint64_t>(axis.layout) << 40));
   }
   for (AxisId axis : sorted(sharding.partial))
     mix((uint64_t{1} << 32) + axis);
@@ -168,11 +179,44 @@ Sharding normalized(const Mesh &mesh, Sharding sharding) {
   return sharding;
 }
 
+size_t runLength(const std::vector<AxisId> &axes, size_t first) {
+  size_t end = first + 1;
+  while (axes[first].layout == DimLayout::zigzag && end < axes.size() &&
+         axes[end].layout == DimLayout::zigzag)
+    ++end;
+  return end - first;
+}
+
+size_t sharedMajor(const std::vector<AxisId> &a, const std::vector<AxisId> &b) {
+  size_t shared = 0;
+  while (shared < a.size() && shared < b.size()) {
+    size_t run = runLength(a, shared);
+    if (run != runLength(b, shared))
+      break;
+    for (size_t i = shared; i < shared + run; ++i)
+      if (a[i] != b[i] || a[i].layout != b[i].layout)
+        return shared;
+    shared += run;
+  }
+  return shared;
+}
+
+std::vector<layout::Cut> cutsOf(const Mesh &mesh,
+                                const std::vector<AxisId> &axes, int64_t rank) {
+  std::vector<layout::Cut> cuts;
+  for (size_t i = 0; i < axes.size();) {
+    size_t end = i + runLength(axes, i);
+    std::vector<AxisId> run(axes.begin() + static_cast<long>(i),
+                            axes.begin() + static_cast<long>(end));
+    cuts.push_back({mesh.numRanks(run), mesh.index(rank, run), axes[i].layout});
+    i = end;
+  }
+  return cuts;
+}
+
 int64_t localSize(const Mesh &mesh, int64_t size,
                   const std::vector<AxisId> &axes) {
-  for (AxisId axis : axes)
-    size = ceilDiv(size, mesh.axes[axis].size);
-  return size;
+  return layout::storedSize(size, cutsOf(mesh, axes, 0));
 }
 
 std::vector<int64_t> localShape(const Mesh &mesh,
@@ -184,16 +228,10 @@ std::vector<int64_t> localShape(const Mesh &mesh,
   return local;
 }
 
-Range globalRange(const Mesh &mesh, int64_t size,
-                  const std::vector<AxisId> &axes, int64_t rank) {
-  Range range{0, size};
-  int64_t extent = size;
-  for (AxisId axis : axes) {
-    extent = ceilDiv(extent, mesh.axes[axis].size);
-    int64_t begin = range.begin + mesh.coordinate(rank, axis) * extent;
-    range = {std::min(begin, range.end), std::min(begin + extent, range.end)};
-  }
-  return range;
+std::vector<layout::Range> rangesOf(const Mesh &mesh, int64_t size,
+                                    const std::vector<AxisId> &axes,
+                                    int64_t rank) {
+  return layout::ranges(size, cutsOf(mesh, axes, rank));
 }
 
 } // namespace meshwork::sharding

@@ -3,8 +3,7 @@
 //   Mesh mesh{{{"dp", 2}, {"tp", 4}}};
 //   Sharding s{{{0}, {1}}};                        // [{"dp"}, {"tp"}]
 //   localShape(mesh, {6, 10}, s);                  // {3, 3}
-//   globalRange(mesh, 10, {1}, /*rank=*/3);        // {9, 10}: one of 3 is
-//   valid
+//   rangesOf(mesh, 10, {1}, /*rank=*/3);           // {9, 1, 0}: one of 3
 //
 // Per axis a tensor is split on one dim, partial, or replicated (not named).
 #pragma once
@@ -14,10 +13,26 @@
 #include <string>
 #include <vector>
 
+#include "meshwork/Plan/Ranges.h"
+
 namespace meshwork::sharding {
 
-/// Index into Mesh::axes.
-using AxisId = uint32_t;
+using layout::DimLayout;
+
+/// Index into Mesh::axes; where it splits a dim, with the layout of the parts.
+/// Compares as the index: an axis has one role in a sharding.
+struct AxisId {
+  constexpr AxisId(uint32_t index = 0, DimLayout layout = DimLayout::block)
+      : index(index), layout(layout) {}
+  constexpr operator uint32_t() const { return index; }
+  AxisId &operator++() {
+    ++index;
+    return *this;
+  }
+
+  uint32_t index;
+  DimLayout layout;
+};
 
 /// Atomic: who needs a part of an axis splits it into several axes up front,
 /// major first.
@@ -44,7 +59,8 @@ struct Mesh {
 enum class Reduction { sum, max };
 
 struct Sharding {
-  /// The axes that split each dim, major first.
+  /// The axes that split each dim, major first. Neighbours in zigzag are one
+  /// run: they split the dim together.
   std::vector<std::vector<AxisId>> dims;
   /// Each rank of these axes holds a summand (for max: a candidate) of the
   /// value. A set; the order means nothing.
@@ -52,10 +68,15 @@ struct Sharding {
   /// Means nothing when `partial` is empty.
   Reduction reduction = Reduction::sum;
 
-  /// As Shardy writes it: `[{"dp"}, {"tp", "x"}, {}] partial sum {"y"}`.
+  /// As Shardy writes it: `[{"dp"}, {"tp", "x"}, {}] partial sum {"y"}`; a
+  /// layout other than blocks stands behind its axis: `{"cp" zigzag}`.
   std::string text(const Mesh &mesh) const;
 };
 
+/// The same axes in the same order and the same layouts.
+bool sameDim(const std::vector<AxisId> &a, const std::vector<AxisId> &b);
+bool sameDims(const std::vector<std::vector<AxisId>> &a,
+              const std::vector<std::vector<AxisId>> &b);
 bool operator==(const Sharding &a, const Sharding &b);
 inline bool operator!=(const Sharding &a, const Sharding &b) {
   return !(a == b);
@@ -74,12 +95,22 @@ std::string check(const Mesh &mesh, const std::vector<int64_t> &shape,
 /// The same sharding without the axes of size 1, `partial` in mesh order.
 Sharding normalized(const Mesh &mesh, Sharding sharding);
 
+/// Axes from `first` on that split a dim together: one, or a run of zigzag.
+size_t runLength(const std::vector<AxisId> &axes, size_t first);
+/// How many axes of both from the major end on are the same; a run of zigzag is
+/// the same as a whole or not at all.
+size_t sharedMajor(const std::vector<AxisId> &a, const std::vector<AxisId> &b);
+
+/// How `rank` takes part in each split of a dim over `axes`.
+std::vector<layout::Cut> cutsOf(const Mesh &mesh,
+                                const std::vector<AxisId> &axes, int64_t rank);
+
 /// How long the part of a dim of `size` elements is on every rank. A dim is
 /// split axis by axis, major first: n elements over N ranks make blocks of
 /// ceil(n / N), of which the last ones are short or empty. So gathering the
 /// minor axis restores exactly the block of its parent, at most with elements
 /// behind its end that are cut off. Storage has this length on all ranks; what
-/// lies beyond globalRange is padding of any value.
+/// lies behind rangesOf is padding of any value.
 int64_t localSize(const Mesh &mesh, int64_t size,
                   const std::vector<AxisId> &axes);
 
@@ -87,17 +118,10 @@ std::vector<int64_t> localShape(const Mesh &mesh,
                                 const std::vector<int64_t> &shape,
                                 const Sharding &sharding);
 
-/// Elements `begin` to below `end`; empty when both are equal.
-struct Range {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-inline bool operator==(Range a, Range b) {
-  return a.begin == b.begin && a.end == b.end;
-}
-
-/// Which elements of a dim `rank` holds, at the start of its storage.
-Range globalRange(const Mesh &mesh, int64_t size,
-                  const std::vector<AxisId> &axes, int64_t rank);
+/// Which elements of a dim `rank` holds, from the start of its storage on; see
+/// layout::ranges.
+std::vector<layout::Range> rangesOf(const Mesh &mesh, int64_t size,
+                                    const std::vector<AxisId> &axes,
+                                    int64_t rank);
 
 } // namespace meshwork::sharding

@@ -15,8 +15,9 @@ std::string checkRequest(const Mesh &mesh, const std::vector<int64_t> &shape,
 std::vector<AxisId> permutedAxes(const Mesh &mesh, const Sharding &before,
                                  const Sharding &after);
 
-/// Steps through the sharding that has all that differs replicated, one axis at
-/// a time: reduce, gather, slice. Both sides normalized and checked.
+/// Steps through the sharding that has all that differs replicated, one axis or
+/// run of zigzag at a time: reduce, gather, slice. Both sides normalized and
+/// checked.
 std::vector<Step> planThroughReplicated(const Mesh &mesh,
                                         const std::vector<int64_t> &shape,
                                         int64_t elementBytes,

@@ -296,12 +296,18 @@ void addParallelKeys(std::vector<Key> &keys) {
     return tomlString(s.zero.keepGathered ? "keep" : "free");
   };
   keys.push_back(gathered);
-  const char *noContext = "leave [context] out";
   keys.push_back(refused(
       choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),
-      noContext));
-  keys.push_back(refused(
-      choice("context", "layout", {"zigzag", "block"}, {}, {}), noContext));
+      "leave the line out"));
+  Key layout =
+      choice("context", "layout", {"zigzag", "block"},
+             [](Spec &s, const std::string &t) { s.sequenceLayout = t; }, {});
+  layout.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.splits("sequence"))
+      return std::nullopt;
+    return tomlString(s.sequenceLayout);
+  };
+  keys.push_back(layout);
   const char *noPipeline = "leave [pipeline] out";
   keys.push_back(refused(
       checked(

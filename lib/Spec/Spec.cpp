@@ -151,6 +151,16 @@ std::string printKeys(const Spec &spec,
 
 } // namespace
 
+bool Spec::splits(const std::string &dim) const {
+  for (const ShardRule &rule : shard)
+    for (const Axis &axis : mesh)
+      if (rule.dim == dim && axis.size > 1 &&
+          std::find(rule.axes.begin(), rule.axes.end(), axis.name) !=
+              rule.axes.end())
+        return true;
+  return false;
+}
+
 uint32_t Spec::numRanks() const {
   uint32_t ranks = 1;
   for (const Axis &axis : mesh)

@@ -70,6 +70,8 @@ struct Spec {
   Batch batch;
   std::vector<ShardRule> shard; // defaults included
   std::vector<TensorPin> pins;
+  /// block | zigzag: how the parts of a sequence that `sequence` splits lie.
+  std::string sequenceLayout = "block";
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32
   Type gradients = Type::bf16; // default: f32 sums of several microbatches,
@@ -96,6 +98,8 @@ struct Spec {
   std::vector<CollectiveBudget> collectives; // nor one that breaks one of these
 
   uint32_t numRanks() const;
+  /// Whether several ranks share a dim by a rule of its own.
+  bool splits(const std::string &dim) const;
   /// Ranks that split the batch.
   uint32_t dataParallel() const;
   /// Per optimizer step: global / (micro * dataParallel()), a whole number.

@@ -206,7 +206,14 @@ private:
       checkApart("embed", dim);
     }
     checkApart("embed", "residual_sequence");
-    for (const char *dim : {"sequence", "experts", "layers", "head_dim"})
+    checkApart("sequence", "embed");
+    checkApart("sequence", "residual_sequence");
+    if (given("context.layout") && sound({"shard.sequence", "mesh.axes"}) &&
+        !spec.splits("sequence"))
+      error("context.layout",
+            "has no meaning where no axis splits the sequence; write "
+            "shard.sequence = [\"cp\"], say, or leave the line out");
+    for (const char *dim : {"experts", "layers", "head_dim"})
       for (const std::string &name : axesOf(dim))
         if (findAxis(name) && findAxis(name)->size > 1)
           error(std::string("shard.") + dim,

@@ -106,6 +106,26 @@ std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
   return numbers;
 }
 
+/// Layouts only where one is not of blocks.
+void ProgramTables::addSplit(ArrayRef<StringAttr> names,
+                             ArrayRef<StringAttr> zigzag,
+                             std::vector<uint32_t> &to,
+                             std::vector<plan::Layout> &layouts) const {
+  for (StringAttr axis : names) {
+    to.push_back(axes.at(axis.getValue()));
+    if (!zigzag.empty())
+      layouts.push_back(llvm::is_contained(zigzag, axis) ? plan::Layout::zigzag
+                                                         : plan::Layout::block);
+  }
+}
+
+static SmallVector<StringAttr> namesOf(ArrayAttr names) {
+  SmallVector<StringAttr> list;
+  if (names)
+    llvm::append_range(list, names.getAsRange<StringAttr>());
+  return list;
+}
+
 std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
                                                        Attribute sharding) {
   auto entry = std::make_unique<plan::ShardedT>();
@@ -113,8 +133,7 @@ std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
   if (auto split = dyn_cast_or_null<mesh::ShardingAttr>(sharding))
     for (mesh::DimShardingAttr dim : split.getDims()) {
       auto list = std::make_unique<plan::AxisListT>();
-      for (StringAttr axis : dim.getAxes())
-        list->axes.push_back(axes.at(axis.getValue()));
+      addSplit(dim.getAxes(), dim.getZigzag(), list->axes, list->layouts);
       entry->dims.push_back(std::move(list));
     }
   return entry;
@@ -138,7 +157,8 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->kind = static_cast<plan::InputKind>(op.getKind());
         entry->view = view(op.getView());
         if (op.getAxes())
-          entry->axes = numbersOf(*op.getAxes());
+          addSplit(namesOf(op.getAxesAttr()), namesOf(op.getZigzagAttr()),
+                   entry->axes, entry->layouts);
         entry->size = static_cast<int32_t>(op.getSize());
         if (op.getBase())
           entry->base = op.getBase()->convertToFloat();

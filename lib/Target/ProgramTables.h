@@ -20,6 +20,10 @@ public:
 
 private:
   void addBuffers();
+  void addSplit(mlir::ArrayRef<mlir::StringAttr> names,
+                mlir::ArrayRef<mlir::StringAttr> zigzag,
+                std::vector<uint32_t> &to,
+                std::vector<plan::Layout> &layouts) const;
   std::unique_ptr<plan::StateT> stateOf(schedule::StateAttr state,
                                         mlir::Value view);
   std::unique_ptr<plan::ShardedT> sharded(mlir::Value value,

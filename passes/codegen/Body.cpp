@@ -144,13 +144,22 @@ Emitted BodyEmitter::countPosition(DrawOpInterface op,
   };
   int64_t laneStride = 0;
   auto wide = [&](Value position) {
-    return arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
+    return arith::ExtUIOp::create(
+        b, loc(), typeLike(position.getType(), b.getI64Type()), position);
+  };
+  Value ofLanes; // offsets that differ along the vector loop
+  auto addOffset = [&](Value offset, int64_t stride) {
+    if (!isa<VectorType>(offset.getType()))
+      return add(wide(offset), stride);
+    Value part =
+        arith::MulIOp::create(b, loc(), wide(offset), splat(b, number(stride)));
+    ofLanes = ofLanes ? arith::AddIOp::create(b, loc(), ofLanes, part) : part;
   };
   if (ArrayAttr dims = op.getDimsAttr())
     for (auto [offset, name] :
          llvm::zip_equal(operands.slice(3, op.getOffsets().size()),
                          dims.getAsRange<StringAttr>()))
-      add(wide(offset.value), strides[dimsOf(space).find(name)]);
+      addOffset(offset.value, strides[dimsOf(space).find(name)]);
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
     if (name == "batch")
       add(wide(operands[2].value), strides[i]);
@@ -165,6 +174,8 @@ Emitted BodyEmitter::countPosition(DrawOpInterface op,
   if (isVector)
     sum = arith::AddIOp::create(b, loc(), splat(b, sum),
                                 lanePositions(b, b.getI64Type(), laneStride));
+  if (ofLanes)
+    sum = arith::AddIOp::create(b, loc(), sum, ofLanes);
   return {sum, static_cast<unsigned>(scopes.size() - 1)};
 }
 

@@ -45,8 +45,7 @@ public:
       else if (!isa<transformer::ParameterOp, StateOp>(op))
         op->removeAttr(mesh::MeshDialect::shardingsName);
     for (BlockArgument argument : function.getArguments())
-      function.removeArgAttr(argument.getArgNumber(),
-                             mesh::MeshDialect::shardingName);
+      keepSplit(argument);
     function.setFunctionType(FunctionType::get(
         function.getContext(), function.getBody().getArgumentTypes(), {}));
     return success(fine);
@@ -62,6 +61,17 @@ private:
   void shrink(Value value) {
     if (isa<RankedTensorType>(value.getType()))
       value.setType(localType(mesh, tensorType(value), shardingOf(value)));
+  }
+
+  /// Samples are given by number; of what else splits an argument the runtime
+  /// must know.
+  void keepSplit(BlockArgument argument) {
+    Sharding sharding = shardingOf(argument);
+    unsigned number = argument.getArgNumber();
+    function.removeArgAttr(number, mesh::MeshDialect::shardingName);
+    if (llvm::any_of(llvm::drop_begin(sharding.dims),
+                     [](const Axes &axes) { return !axes.empty(); }))
+      function.setArgAttr(number, storedName, toAttr(attr, sharding));
   }
 
   /// A partial sum may be added up, go through what is linear, or wait in a
@@ -135,12 +145,94 @@ private:
     Value value = op.getInput();
     for (const Step &step : plan->steps) {
       Value input = value;
-      value = collective(op, input, step, localType(mesh, whole, step.after));
+      value = ofStep(op, input, step, localType(mesh, whole, step.after));
       masks.deriveStep(input, value, step, whole);
-      inheritFacts(op, value.getDefiningOp());
     }
     op.getResult().replaceAllUsesWith(value);
     return success();
+  }
+
+  /// One step, with the change of order that leaving or entering a zigzag
+  /// takes beside the collective.
+  Value ofStep(mesh::ReshardOp op, Value input, const Step &step,
+               RankedTensorType type) {
+    Operation *before = op->getPrevNode();
+    Value value;
+    if (onlyBlocks(step.axes)) {
+      value = collective(op, input, step, type);
+    } else {
+      Zigzag zigzag{step.dim, mesh.numRanks(step.axes)};
+      bool isSlice = step.kind == Step::Kind::slice;
+      auto whole = cast<RankedTensorType>((isSlice ? input.getType() : type));
+      auto stored = ofSize(whole, step.dim, zigzag.storedSize(whole));
+      value = isSlice
+                  ? collective(op, reordered(op, input, zigzag, stored, true),
+                               step, type)
+                  : reordered(op, collective(op, input, step, stored), zigzag,
+                              type, false);
+    }
+    for (Operation *made = before ? before->getNextNode()
+                                  : &op->getBlock()->front();
+         made != op; made = made->getNextNode())
+      inheritFacts(op, made);
+    return value;
+  }
+
+  /// A dim over `parts` ranks, whose parts stand one behind the other.
+  struct Zigzag {
+    int64_t dim, parts;
+    int64_t storedSize(RankedTensorType whole) const {
+      return parts * ranksOf(whole.getDimSize(dim), 0).first;
+    }
+    /// The length of a part, and what part `index` holds.
+    std::pair<int64_t, std::vector<layout::Range>>
+    ranksOf(int64_t size, int64_t index) const {
+      layout::Cut cut{parts, index, DimLayout::zigzag};
+      return {layout::storedSize(size, {&cut, 1}),
+              layout::ranges(size, {&cut, 1})};
+    }
+  };
+
+  static RankedTensorType ofSize(RankedTensorType type, int64_t dim,
+                                 int64_t size) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = size;
+    return RankedTensorType::get(shape, type.getElementType(),
+                                 type.getEncoding());
+  }
+
+  /// Brings a dim from its own order into that of the ranks' parts, or back.
+  /// What is behind a part's elements is zero.
+  Value reordered(mesh::ReshardOp op, Value input, Zigzag zigzag,
+                  RankedTensorType result, bool toParts) {
+    auto from = tensorType(input);
+    StringAttr name = dimsOf(from).getNames()[zigzag.dim];
+    int64_t size = (toParts ? from : result).getDimSize(zigzag.dim);
+    struct Piece {
+      int64_t to, from, count;
+    };
+    std::vector<Piece> order;
+    for (int64_t i = 0; i < zigzag.parts; ++i) {
+      auto [length, held] = zigzag.ranksOf(size, i);
+      for (const layout::Range &range : held) {
+        int64_t stored = i * length + range.offset;
+        if (range.count != 0)
+          order.push_back({toParts ? stored : range.begin,
+                           toParts ? range.begin : stored, range.count});
+      }
+    }
+    llvm::sort(order,
+               [](const Piece &a, const Piece &b) { return a.to < b.to; });
+    SmallVector<Value> pieces;
+    SmallVector<int64_t> places;
+    for (const Piece &piece : order) {
+      pieces.push_back(transformer::SliceOp::create(
+          builder, op.getLoc(), ofSize(from, zigzag.dim, piece.count), input,
+          name, builder.getI64IntegerAttr(piece.from)));
+      places.push_back(piece.to);
+    }
+    return UnsliceOp::create(builder, op.getLoc(), result, pieces, name,
+                             builder.getDenseI64ArrayAttr(places));
   }
 
   void noteSteps(mesh::ReshardOp op, const Plan &plan) {
@@ -252,15 +344,15 @@ private:
   void countTokens(HeadLossGradOp op) {
     auto whole = tensorType(op.getTargets());
     Sharding sharding = shardingOf(op.getTargets());
-    SmallVector<Value> ends;
-    SmallVector<StringAttr> dims;
+    SmallVector<Masks::Own> own;
     for (auto [i, name] : llvm::enumerate(dimsOf(whole).getNames()))
-      if (masks.isUneven(whole.getDimSize(i), sharding.dims[i])) {
-        ends.push_back(masks.extent(op, whole.getDimSize(i), sharding.dims[i]));
-        dims.push_back(name);
-      }
-    if (dims.empty())
+      if (masks.isUneven(whole.getDimSize(i), sharding.dims[i]))
+        own.push_back(
+            masks.own(op, whole.getDimSize(i), sharding.dims[i], name));
+    if (own.empty())
       return;
+    auto ends = llvm::map_to_vector(
+        own, [](const Masks::Own &one) { return one.operand; });
     builder.setInsertionPoint(op);
     Type type =
         localType(mesh, withElement(whole, builder.getF32Type()), sharding);
@@ -271,12 +363,8 @@ private:
             return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
           };
           Value result = number(1), zero = number(0);
-          for (auto [dim, end] : llvm::zip_equal(dims, x)) {
-            Value isOwn = arith::CmpIOp::create(
-                b, arith::CmpIPredicate::slt,
-                IndexOp::create(b, b.getI32Type(), dim), end);
-            result = arith::SelectOp::create(b, isOwn, result, zero);
-          }
+          for (auto [one, end] : llvm::zip_equal(own, x))
+            result = arith::SelectOp::create(b, one.test(b, end), result, zero);
           return result;
         });
     op.getValidMutable().assign(valid);
@@ -313,9 +401,7 @@ private:
       if (name == "batch" || shardingOf(space).dims[i].empty())
         continue;
       dims.push_back(name);
-      map.getInputsMutable().append(offsetOf(map, space, i));
-      inner.push_back(
-          map.getBody().addArgument(builder.getI32Type(), map.getLoc()));
+      inner.push_back(offsetOfElement(map, space, i));
     }
     if (dims.empty())
       return success();
@@ -326,6 +412,26 @@ private:
           builder.getDenseI64ArrayAttr(tensorType(space).getShape()));
     }
     return success();
+  }
+
+  /// How much further along a dim of the whole than of the part an element of
+  /// the map is: the part's beginning, or its own.
+  Value offsetOfElement(MapOp map, Value space, int64_t dim) {
+    const Axes axes = shardingOf(space).dims[dim];
+    StringAttr name = dimsOf(space).getNames()[dim];
+    bool isBlock = onlyBlocks(axes);
+    map.getInputsMutable().append(
+        isBlock ? offsetOf(map, space, dim)
+                : masks.positions(map, tensorType(space).getDimSize(dim), axes,
+                                  name));
+    Value argument =
+        map.getBody().addArgument(builder.getI32Type(), map.getLoc());
+    if (isBlock)
+      return argument;
+    auto inBody = ImplicitLocOpBuilder::atBlockBegin(map.getLoc(),
+                                                     &map.getBody().front());
+    return arith::SubIOp::create(
+        inBody, argument, IndexOp::create(inBody, builder.getI32Type(), name));
   }
 
   func::FuncOp function;

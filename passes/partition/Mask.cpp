@@ -16,8 +16,9 @@ bool Masks::isUneven(int64_t size, const Axes &axes) const {
 bool Masks::overlaps(int64_t size, const Axes &axes) const {
   int64_t local = localSize(mesh, size, axes);
   for (int64_t i = 0, n = mesh.numRanks(axes); i < n; ++i) {
-    Range own = globalRange(mesh, size, axes, mesh.withIndex(0, axes, i));
-    if (own.end - own.begin < local && own.end < size)
+    auto own = rangesOf(mesh, size, axes, mesh.withIndex(0, axes, i));
+    if (layout::countOf(own) < local &&
+        own.back().begin + own.back().count < size)
       return true;
   }
   return false;
@@ -28,6 +29,33 @@ Value Masks::extent(Operation *at, int64_t size, const Axes &axes) const {
   auto scalar = RankedTensorType::get({}, builder.getI32Type());
   return mesh::ExtentOp::create(builder, at->getLoc(), scalar,
                                 axesAttr(attr, axes), size);
+}
+
+Value Masks::positions(Operation *at, int64_t size, const Axes &axes,
+                       StringAttr name) const {
+  OpBuilder builder(at);
+  auto dims = DimsAttr::get(at->getContext(), {name.getValue()});
+  auto type = RankedTensorType::get({localSize(mesh, size, axes)},
+                                    builder.getI32Type(), dims);
+  return mesh::PositionsOp::create(builder, at->getLoc(), type,
+                                   dimAttr(attr, axes), size);
+}
+
+Masks::Own Masks::own(Operation *at, int64_t size, const Axes &axes,
+                      StringAttr name) const {
+  bool isTable = !onlyBlocks(axes);
+  return {name,
+          isTable ? positions(at, size, axes, name) : extent(at, size, axes),
+          isTable};
+}
+
+Value Masks::Own::test(ImplicitLocOpBuilder &b, Value value) const {
+  if (!isTable)
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                 IndexOp::create(b, b.getI32Type(), dim),
+                                 value);
+  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, value, zero);
 }
 
 Masks::Part Masks::partOf(Value value) const {
@@ -54,16 +82,14 @@ Value Masks::masked(Operation *user, Value value, StringAttr dim, Need need) {
     return known;
   Part part = partOf(value);
   int64_t at = dimsOf(value).find(dim);
-  Value end = extent(user, part.whole.getDimSize(at), part.sharding.dims[at]);
+  Own mine = own(user, part.whole.getDimSize(at), part.sharding.dims[at], dim);
   float neutral =
       need == Need::lowest ? std::numeric_limits<float>::lowest() : 0;
   OpBuilder builder(user);
   known =
-      buildMap(builder, value.getLoc(), value.getType(), {value, end},
+      buildMap(builder, value.getLoc(), value.getType(), {value, mine.operand},
                [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                 Value isOwn = arith::CmpIOp::create(
-                     b, arith::CmpIPredicate::slt,
-                     IndexOp::create(b, b.getI32Type(), dim), x[1]);
+                 Value isOwn = mine.test(b, x[1]);
                  return arith::SelectOp::create(
                      b, isOwn, x[0],
                      arith::ConstantOp::create(b, b.getF32FloatAttr(neutral)));

@@ -20,6 +20,23 @@ public:
   /// How many elements of a dim this rank has, as a scalar tensor.
   ::mlir::Value extent(::mlir::Operation *at, int64_t size,
                        const sharding::Axes &axes) const;
+  /// Which elements of the dim these are: a tensor of the dim `name`, -1 in the
+  /// padding.
+  ::mlir::Value positions(::mlir::Operation *at, int64_t size,
+                          const sharding::Axes &axes,
+                          ::mlir::StringAttr name) const;
+
+  /// What tells a map whether an element along a dim is one of the rank's own.
+  struct Own {
+    ::mlir::StringAttr dim;
+    ::mlir::Value operand; // of the map: the extent, or the positions
+    bool isTable;
+    /// In the map's body, whose argument for `operand` is `value`.
+    ::mlir::Value test(::mlir::ImplicitLocOpBuilder &builder,
+                       ::mlir::Value value) const;
+  };
+  Own own(::mlir::Operation *at, int64_t size, const sharding::Axes &axes,
+          ::mlir::StringAttr name) const;
 
   /// Operands of `op`, of local types, with their padding masked where it
   /// would reach a result.

@@ -77,19 +77,35 @@ void Lowering::describeParameter(transformer::ParameterOp op,
   setLayer(described, layerOf(op));
 }
 
+/// How an argument of @microbatch is split beside its samples; null: it is not.
+static mesh::DimShardingAttr splitOfSequence(BlockArgument argument) {
+  constexpr size_t sequenceDim = 1;
+  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto split = function.getArgAttrOfType<mesh::ShardingAttr>(
+      argument.getArgNumber(), mesh::MeshDialect::storedName);
+  return split ? split.getDims()[sequenceDim] : mesh::DimShardingAttr();
+}
+
 void Lowering::describeInputs(func::FuncOp function) {
-  auto input = [&](InputKind kind, const Place &place, FloatAttr base = {}) {
+  auto input = [&](InputKind kind, const Place &place, FloatAttr base = {},
+                   mesh::DimShardingAttr split = {}, int64_t size = 0) {
+    auto list = [&](ArrayRef<StringAttr> names) {
+      return builder.getArrayAttr(llvm::to_vector_of<Attribute>(names));
+    };
     InputOp::create(builder, program.getLoc(), kind, declaredView(place),
-                    ArrayAttr(), 0, base);
+                    split ? list(split.getAxes()) : ArrayAttr(), size,
+                    split && !split.getZigzag().empty()
+                        ? list(split.getZigzag())
+                        : ArrayAttr(),
+                    base);
   };
   for (auto &[name, coordinate] : coordinates)
-    InputOp::create(builder, program.getLoc(), coordinate.kind,
-                    declaredView(coordinate.place), coordinate.axes,
-                    coordinate.size, FloatAttr());
+    input(coordinate.kind, coordinate.place, {}, coordinate.split,
+          coordinate.size);
   constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
                                    InputKind::documents};
   for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
-    input(kind, *placement.of(argument));
+    input(kind, *placement.of(argument), {}, splitOfSequence(argument));
   input(InputKind::learning_rate,
         placement.stepInput(StepInput::learning_rate));
   for (const auto &[base, place] : placement.biasCorrections())

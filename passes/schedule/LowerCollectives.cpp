@@ -199,20 +199,36 @@ void Lowering::flush() {
     setLayer(collective, layer);
 }
 
-/// The place of a number that depends on where a rank's part of a dim lies.
+/// A number that depends on where a rank's part of a dim lies.
 Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
-  std::string name =
-      axes.empty() // The first of all; copies begin there.
-          ? "zero"
-          : (stringifyInputKind(kind) + " over ").str() +
-                llvm::join(axes.getAsValueRange<StringAttr>(), ", ") + " of " +
-                std::to_string(size);
+  auto names = llvm::to_vector(axes.getAsRange<StringAttr>());
+  return inputOfPart(
+      kind,
+      mesh::DimShardingAttr::get(builder.getContext(), names, {}, false, 0),
+      size, /*shape=*/{});
+}
+
+/// What the runtime writes of a rank's part of a dim; each once.
+Place Lowering::inputOfPart(InputKind kind, mesh::DimShardingAttr split,
+                            int64_t size, ArrayRef<int64_t> shape) {
+  std::string name = "zero"; // The first of all; copies begin there.
+  if (!split.getAxes().empty())
+    name = (stringifyInputKind(kind) + " over ").str() +
+           llvm::join(llvm::map_range(split.getAxes(),
+                                      [&](StringAttr axis) {
+                                        bool isZigzag = llvm::is_contained(
+                                            split.getZigzag(), axis);
+                                        return axis.str() +
+                                               (isZigzag ? " in zigzag" : "");
+                                      }),
+                      ", ") +
+           " of " + std::to_string(size);
   auto [known, isNew] = coordinates.try_emplace(name);
   if (isNew)
-    known->second = {
-        kind,
-        placement.persistent(name, BufferKind::input, {}, builder.getI32Type()),
-        axes, size};
+    known->second = {kind,
+                     placement.persistent(name, BufferKind::input, shape,
+                                          builder.getI32Type()),
+                     split, size};
   return known->second.place;
 }
 
@@ -227,6 +243,12 @@ LogicalResult Lowering::lowerNumberOfPart(Operation *op) {
         placement.set(op.getResult(),
                       numberOfPart(InputKind::extent, op.getAxes(),
                                    static_cast<int64_t>(op.getSize())));
+      })
+      .Case([&](mesh::PositionsOp op) {
+        placement.set(op.getResult(),
+                      inputOfPart(InputKind::positions, op.getSplit(),
+                                  static_cast<int64_t>(op.getSize()),
+                                  tensorType(op.getResult()).getShape()));
       });
   return success();
 }

@@ -57,7 +57,7 @@ LogicalResult Lowering::lower(Operation *op) {
 LogicalResult Lowering::lowerInstruction(Operation *op) {
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return lowerCollective(collective);
-  if (isa<mesh::CoordinateOp, mesh::ExtentOp>(op))
+  if (isa<mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(op))
     return lowerNumberOfPart(op);
   if (!isa<AssignOp>(op))
     flush(); // It may need what the bucket brings.

@@ -41,6 +41,8 @@ private:
   ::mlir::LogicalResult lowerAssign(transformer::AssignOp op);
   ::mlir::LogicalResult lowerNumberOfPart(::mlir::Operation *op);
   Place numberOfPart(InputKind kind, ::mlir::ArrayAttr axes, int64_t size);
+  Place inputOfPart(InputKind kind, mesh::DimShardingAttr split, int64_t size,
+                    ::llvm::ArrayRef<int64_t> shape);
   /// A view where parameters, inputs and results are declared.
   ::mlir::Value declaredView(const Place &place);
   void describeParameter(transformer::ParameterOp op,
@@ -140,7 +142,7 @@ private:
   struct Coordinate {
     InputKind kind;
     Place place;
-    ::mlir::ArrayAttr axes;
+    mesh::DimShardingAttr split;
     int64_t size;
   };
   std::map<std::string, Coordinate> coordinates; // by name

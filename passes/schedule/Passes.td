@@ -26,7 +26,7 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
     Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];
-  let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::meshwork::mesh::MeshDialect", "::mlir::func::FuncDialect"];
 }
 
 def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {

@@ -14,7 +14,8 @@ namespace meshwork::sharding {
 namespace {
 using namespace transformer;
 
-constexpr StringRef residualRule = "residual_sequence";
+constexpr StringRef sequenceRule = "sequence",
+                    residualRule = "residual_sequence";
 
 struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   using AnnotatePassBase::AnnotatePassBase;
@@ -31,6 +32,7 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
     });
     given->setAxes(axes);
     bool fine = given->setRules(rules);
+    fine &= succeeded(checkAttention(microbatch));
     fine &= given->setPins(pins);
     fine &= succeeded(splitAxes(microbatch));
     if (!mesh)
@@ -54,6 +56,27 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   }
 
 private:
+  /// Ranks with parts of a sequence would have to see each other's keys.
+  LogicalResult checkAttention(func::FuncOp function) {
+    const Rule *rule = given->ruleOf(sequenceRule);
+    if (!rule)
+      return success();
+    auto splitting = llvm::find_if(
+        rule->axes, [&](StringRef axis) { return given->sizeOf(axis) > 1; });
+    if (splitting == rule->axes.end())
+      return success();
+    auto walked = function.walk([&](transformer::AttentionOp op) {
+      emitError(analysis::ofSpec("shard.sequence", op.getLoc()))
+          << "'" << op->getName() << "' over a sequence that axis '"
+          << *splitting
+          << "' splits needs context parallelism, which this version does not "
+             "have; leave the line out, or split residual_sequence instead, "
+             "which is gathered for attention";
+      return WalkResult::interrupt();
+    });
+    return failure(walked.wasInterrupted());
+  }
+
   /// Fewer key heads than ranks: they are split over the major part of the
   /// axes, and copied over the rest. An axis is cut where the two meet.
   LogicalResult splitAxes(func::FuncOp function) {
@@ -177,14 +200,15 @@ private:
     llvm::SmallDenseSet<StringAttr> used;
     for (auto [name, size] :
          llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
-      const Rule *rule = nullptr;
-      if (residual && name.getValue() == "sequence")
-        rule = given->ruleOf(residualRule);
-      if (!rule)
-        rule = given->ruleOf(name.getValue());
+      bool isSequence = name.getValue() == sequenceRule;
+      SmallVector<const Rule *> rulesOfDim = {given->ruleOf(name.getValue())};
+      if (residual && isSequence)
+        rulesOfDim.push_back(given->ruleOf(residualRule));
       SmallVector<StringAttr> parts;
-      for (StringRef axis : rule ? ArrayRef(rule->axes) : ArrayRef<StringRef>())
-        appendParts(axis, parts);
+      for (const Rule *rule : rulesOfDim)
+        for (StringRef axis :
+             rule ? ArrayRef(rule->axes) : ArrayRef<StringRef>())
+          appendParts(axis, parts);
       if (name.getValue() == "kv_heads")
         while (mesh.product(parts) > size)
           parts.pop_back();
@@ -195,14 +219,32 @@ private:
       if (!isReported && failed(checkDim(at, "shard." + name.str(),
                                          name.getValue(), size, parts)))
         return failure();
-      if (rule)
-        noteAnnotation(value, dims.size(), parts, "shard." + rule->dim);
+      for (const Rule *rule : rulesOfDim)
+        if (rule)
+          noteAnnotation(value, dims.size(), partsOf(*rule, parts),
+                         "shard." + rule->dim.str());
+      SmallVector<StringAttr> inZigzag;
+      if (isSequence)
+        llvm::copy_if(
+            parts, std::back_inserter(inZigzag), [&](StringAttr part) {
+              return llvm::is_contained(zigzag, mesh::wholeAxis(part).str());
+            });
       dims.push_back(
-          mesh::DimShardingAttr::get(&getContext(), parts, false, 0));
+          mesh::DimShardingAttr::get(&getContext(), parts, inZigzag, false, 0));
     }
     mesh::setSharding(value, mesh::ShardingAttr::get(&getContext(), dims, {},
                                                      {}, mesh::Reduction::sum));
     return success();
+  }
+
+  /// Those of `parts` that a rule names.
+  static SmallVector<StringAttr> partsOf(const Rule &rule,
+                                         ArrayRef<StringAttr> parts) {
+    SmallVector<StringAttr> own(parts);
+    llvm::erase_if(own, [&](StringAttr part) {
+      return !llvm::is_contained(rule.axes, mesh::wholeAxis(part));
+    });
+    return own;
   }
 
   LogicalResult applyPin(transformer::ParameterOp parameter, const Pin &pin) {
@@ -230,8 +272,14 @@ private:
                                  type.getDimSize(i), parts));
       noteAnnotation(parameter.getResult(), i, parts,
                      "shard.tensor " + pin.glob);
+      SmallVector<StringAttr> inZigzag(parts);
+      llvm::erase_if(inZigzag, [&](StringAttr part) {
+        return llvm::none_of(dim.getZigzag(), [&](StringAttr axis) {
+          return axis == part || axis == mesh::wholeAxis(part);
+        });
+      });
       dims.push_back(mesh::DimShardingAttr::get(
-          &getContext(), parts, dim.getIsOpen(), dim.getPriority()));
+          &getContext(), parts, inZigzag, dim.getIsOpen(), dim.getPriority()));
     }
     SmallVector<StringAttr> whole =
         partsOf(sharding->getReplicated(), onError, fine);

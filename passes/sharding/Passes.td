@@ -9,7 +9,9 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     Before: whole tensors, one step. After: the module has `mesh.mesh`; in
     `@microbatch`, parameters and arguments have the sharding that rules give
     their dims, or a pin. With a rule for `residual_sequence`, so has every
-    float tensor with the dims `sequence` and `embed`: the residual stream.
+    float tensor with the dims `sequence` and `embed`: the residual stream, whose
+    sequence these axes split further than those of `sequence` do.
+    Attention needs its sequence whole: with a rule for `sequence` it is an error.
     An axis is split into parts where `kv_heads` has fewer heads than ranks.
     Indivisible heads, unknown axes, a pin that fits no parameter: errors, all
     of them at once.
@@ -17,6 +19,7 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"axes", "axes", "::meshwork::spec::Axis", "name=size, outermost first">,
     ListOption<"rules", "rules", "::meshwork::spec::ShardRule", "dim=axis or dim=axis/axis, major first">,
+    ListOption<"zigzag", "zigzag", "std::string", "axes whose parts of `sequence` lie in zigzag">,
     ListOption<"pins", "pins", "::meshwork::spec::TensorPin", "glob of parameter names, a blank, then a sharding">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

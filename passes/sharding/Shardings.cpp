@@ -23,8 +23,12 @@ Axes idsOf(mesh::MeshAttr mesh, ArrayRef<StringAttr> names) {
 
 Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr attr) {
   Sharding sharding;
-  for (mesh::DimShardingAttr dim : attr.getDims())
-    sharding.dims.push_back(idsOf(mesh, dim.getAxes()));
+  for (mesh::DimShardingAttr dim : attr.getDims()) {
+    Axes &axes = sharding.dims.emplace_back(idsOf(mesh, dim.getAxes()));
+    for (AxisId &axis : axes)
+      if (llvm::is_contained(dim.getZigzag(), mesh.getNames()[axis]))
+        axis.layout = DimLayout::zigzag;
+  }
   sharding.partial = idsOf(mesh, attr.getPartial());
   sharding.reduction = attr.getReduction() == mesh::Reduction::max
                            ? Reduction::max
@@ -37,12 +41,20 @@ static SmallVector<StringAttr> namesOf(mesh::MeshAttr mesh, const Axes &axes) {
       axes, [&](AxisId axis) { return mesh.getNames()[axis]; });
 }
 
+mesh::DimShardingAttr dimAttr(mesh::MeshAttr mesh, const Axes &axes) {
+  Axes zigzag = axes;
+  llvm::erase_if(zigzag,
+                 [](AxisId axis) { return axis.layout != DimLayout::zigzag; });
+  return mesh::DimShardingAttr::get(mesh.getContext(), namesOf(mesh, axes),
+                                    namesOf(mesh, zigzag), /*isOpen=*/false,
+                                    /*priority=*/0);
+}
+
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding) {
   MLIRContext *context = mesh.getContext();
   SmallVector<mesh::DimShardingAttr> dims;
   for (const Axes &axes : sharding.dims)
-    dims.push_back(
-        mesh::DimShardingAttr::get(context, namesOf(mesh, axes), false, 0));
+    dims.push_back(dimAttr(mesh, axes));
   return mesh::ShardingAttr::get(
       context, dims, {}, namesOf(mesh, sharding.partial),
       sharding.reduction == Reduction::max ? mesh::Reduction::max
@@ -55,6 +67,11 @@ ArrayAttr axesAttr(mesh::MeshAttr mesh, const Axes &axes) {
       llvm::map_to_vector(axes, [&](AxisId axis) -> Attribute {
         return mesh.getNames()[axis];
       }));
+}
+
+bool onlyBlocks(const Axes &axes) {
+  return llvm::all_of(
+      axes, [](AxisId axis) { return axis.layout == DimLayout::block; });
 }
 
 Sharding replicated(int64_t numDims) {

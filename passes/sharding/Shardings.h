@@ -21,6 +21,11 @@ Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr sharding);
 /// All dims closed.
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding);
 ::mlir::ArrayAttr axesAttr(mesh::MeshAttr mesh, const Axes &axes);
+/// Closed, with the axes' layouts.
+mesh::DimShardingAttr dimAttr(mesh::MeshAttr mesh, const Axes &axes);
+
+/// Whether a rank's part is one block, which a beginning and a length describe.
+bool onlyBlocks(const Axes &axes);
 
 /// A tensor on every rank.
 Sharding replicated(int64_t numDims);

@@ -8,8 +8,13 @@ namespace meshwork::runtime {
 
 using AxisIndices = flatbuffers::Vector<uint32_t>;
 
+using Layouts = flatbuffers::Vector<plan::Layout>;
+
 /// Each is an axis of the plan's mesh and named once. No list is fine.
 absl::Status checkAxes(const plan::Plan &plan, const AxisIndices *axes);
+/// The same of axes that split a dim: as many layouts, all known, or none.
+absl::Status checkSplit(const plan::Plan &plan, const AxisIndices *axes,
+                        const Layouts *layouts);
 
 /// Ranks that differ only along `axes`, which have been checked; 1 for none.
 uint64_t groupSize(const plan::Plan &plan, const AxisIndices *axes);

@@ -51,7 +51,9 @@ absl::Status checkDims(const ProgramCheck &check,
     return bad(role, " names axes for ", part.dims()->size(),
                " dims, the shape has ", dims);
   for (const plan::AxisList *list : *part.dims()) {
-    MESHWORK_RETURN_IF_ERROR(checkAxes(check.plan, list->axes()));
+    absl::Status status = checkSplit(check.plan, list->axes(), list->layouts());
+    if (!status.ok())
+      return bad(role, ": ", status.message());
     for (uint32_t axis : orEmpty(list->axes())) {
       if (seen >> axis & 1)
         return bad(role, " is split over axis ", axis, " in two dims");

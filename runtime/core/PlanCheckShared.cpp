@@ -17,7 +17,7 @@ bool same(const flatbuffers::Vector<T> *a, const flatbuffers::Vector<T> *b) {
                     orEmpty(b).end());
 }
 
-/// The axes of each dim; none stands for as many empty lists.
+/// The axes of each dim and their layouts; none stands for as many empty lists.
 bool sameSharding(const plan::Sharded *a, const plan::Sharded *b) {
   if (viewOf(a) == plan::noView || viewOf(b) == plan::noView)
     return viewOf(a) == viewOf(b);
@@ -25,10 +25,14 @@ bool sameSharding(const plan::Sharded *a, const plan::Sharded *b) {
       nullptr;
   const auto &x = orEmpty(a->dims() ? a->dims() : none),
              &y = orEmpty(b->dims() ? b->dims() : none);
-  for (uint32_t i = 0; i < std::max(x.size(), y.size()); ++i)
-    if (!same(i < x.size() ? x.Get(i)->axes() : nullptr,
-              i < y.size() ? y.Get(i)->axes() : nullptr))
+  for (uint32_t i = 0; i < std::max(x.size(), y.size()); ++i) {
+    const plan::AxisList *one = i < x.size() ? x.Get(i) : nullptr,
+                         *other = i < y.size() ? y.Get(i) : nullptr;
+    if (!same(one ? one->axes() : nullptr, other ? other->axes() : nullptr) ||
+        !same(one ? one->layouts() : nullptr,
+              other ? other->layouts() : nullptr))
       return false;
+  }
   return true;
 }
 

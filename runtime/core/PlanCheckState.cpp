@@ -21,20 +21,41 @@ absl::Status expectPersistent(const ProgramCheck &check, const ViewInfo &view,
                    " does not persist, expected one that lives to the end");
 }
 
-absl::Status checkCoordinate(const ProgramCheck &check,
-                             const plan::Input &input, const char *name) {
+/// Elements of a rank's part.
+int64_t storedSize(const ProgramCheck &check, const plan::Input &input,
+                   int64_t size) {
+  return layout::storedSize(
+      size, cutsOf(check.plan, input, [](uint32_t) { return 0u; }));
+}
+
+/// What is written once, of the rank's part of a dim.
+absl::Status checkPartOfDim(const ProgramCheck &check, const plan::Input &input,
+                            const char *name) {
   auto view = findView(check, input.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
-  if ((*view)->dtype != plan::DType::i32 || (*view)->elements != 1)
-    return bad(name, " is ", describe(**view), ", expected one i32");
-  MESHWORK_RETURN_IF_ERROR(checkAxes(check.plan, input.axes()));
+  if (absl::Status status =
+          checkSplit(check.plan, input.axes(), input.layouts());
+      !status.ok())
+    return bad(name, ": ", status.message());
   if (input.size() < 1)
     return bad(name, " has the size ", input.size(),
                ", expected a positive number");
+  bool isTable = input.kind() == plan::InputKind::positions;
+  if (!isTable && orEmpty(input.layouts()).size() != 0)
+    return bad(name, " is of parts with layouts, expected blocks; other parts "
+                     "have positions");
+  if (isTable)
+    MESHWORK_RETURN_IF_ERROR(
+        expectView(**view, name, plan::DType::i32,
+                   {storedSize(check, input, input.size())}));
+  else if ((*view)->dtype != plan::DType::i32 || (*view)->elements != 1)
+    return bad(name, " is ", describe(**view), ", expected one i32");
+  if (!(*view)->contiguous)
+    return bad(name, " is not contiguous");
   // Ranks past the end begin the furthest out.
   int64_t last =
       layout::ranges(input.size(),
-                     cutsOf(check.plan, input.axes(),
+                     cutsOf(check.plan, input,
                             [&](uint32_t axis) {
                               return check.plan.mesh()->Get(axis)->size() - 1;
                             }))[0]
@@ -55,15 +76,23 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
     return bad(name, " has the base ", input.base(), ", expected ",
                isCorrection ? "one from 0 to below 1" : "none");
   if (input.kind() == plan::InputKind::coordinate ||
-      input.kind() == plan::InputKind::extent)
-    return checkCoordinate(check, input, name);
+      input.kind() == plan::InputKind::extent ||
+      input.kind() == plan::InputKind::positions)
+    return checkPartOfDim(check, input, name);
   uint32_t bit = 1u << static_cast<int>(input.kind());
   if (!isCorrection && (seen & bit))
     return bad(name, " is there twice");
   seen |= bit;
-  if ((input.axes() && input.axes()->size() > 0) || input.size() != 0)
-    return bad(name,
-               " has axes or a size, which only a coordinate or extent has");
+  bool isOfSequence = input.kind() == plan::InputKind::tokens ||
+                      input.kind() == plan::InputKind::targets ||
+                      input.kind() == plan::InputKind::documents;
+  if (input.size() != 0 || (!isOfSequence && orEmpty(input.axes()).size() != 0))
+    return bad(name, " has axes or a size, which only a coordinate, extent or "
+                     "positions have");
+  if (absl::Status status =
+          checkSplit(check.plan, input.axes(), input.layouts());
+      !status.ok())
+    return bad(name, ": ", status.message());
   auto view = findView(check, input.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
   if (!(*view)->contiguous)
@@ -74,7 +103,8 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   case plan::InputKind::documents:
     MESHWORK_RETURN_IF_ERROR(
         expectView(**view, name, plan::DType::i32,
-                   {check.plan.micro_batch(), check.plan.sequence()}));
+                   {check.plan.micro_batch(),
+                    storedSize(check, input, check.plan.sequence())}));
     break;
   case plan::InputKind::random:
     MESHWORK_RETURN_IF_ERROR(expectView(**view, name, plan::DType::i32, {3}));

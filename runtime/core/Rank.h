@@ -95,7 +95,12 @@ public:
 private:
   Rank(const RankSetup &setup, RankProgram program)
       : setup(setup), ofPlan(std::move(program)) {}
+  /// How this rank takes part in each split of the input's dim.
+  std::vector<layout::Cut> cutsOf(const plan::Input &input) const;
   absl::Status writeCoordinates();
+  absl::Status writePositions(const plan::Input &input);
+  void keepOwn(plan::InputKind kind, const std::vector<int32_t> &sequence,
+               size_t k, std::vector<int32_t> &to) const;
   absl::Status runAction(uint32_t action, uint32_t begin, uint32_t end,
                          InstructionObserver *observer);
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);

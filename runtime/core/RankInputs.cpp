@@ -5,6 +5,7 @@
 #include "runtime/core/Rank.h"
 #include "runtime/core/Shards.h"
 #include <cmath>
+#include <numeric>
 
 namespace meshwork::runtime {
 
@@ -16,20 +17,38 @@ absl::Status Rank::write(uint32_t view, absl::Span<const T> values) {
                           values.size() * sizeof(T)});
 }
 
+std::vector<layout::Cut> Rank::cutsOf(const plan::Input &input) const {
+  return runtime::cutsOf(setup.plan, input, [this](uint32_t axis) {
+    return setup.mesh.coordinate(setup.rank, axis);
+  });
+}
+
 absl::Status Rank::writeCoordinates() {
   for (const plan::Input *input : orEmpty(program().inputs())) {
     bool isExtent = input->kind() == plan::InputKind::extent;
+    if (input->kind() == plan::InputKind::positions)
+      MESHWORK_RETURN_IF_ERROR(writePositions(*input));
     if (!isExtent && input->kind() != plan::InputKind::coordinate)
       continue;
-    std::vector<layout::Range> ranges = layout::ranges(
-        input->size(), cutsOf(setup.plan, input->axes(), [this](uint32_t axis) {
-          return setup.mesh.coordinate(setup.rank, axis);
-        }));
+    std::vector<layout::Range> ranges =
+        layout::ranges(input->size(), cutsOf(*input));
     int32_t value[] = {static_cast<int32_t>(isExtent ? layout::countOf(ranges)
                                                      : ranges[0].begin)};
     MESHWORK_RETURN_IF_ERROR(write<int32_t>(input->view(), value));
   }
   return absl::OkStatus();
+}
+
+absl::Status Rank::writePositions(const plan::Input &input) {
+  std::vector<layout::Cut> cuts = cutsOf(input);
+  std::vector<layout::Range> held = layout::ranges(input.size(), cuts);
+  std::vector<int32_t> table(
+      static_cast<size_t>(layout::storedSize(input.size(), cuts)), -1);
+  for (const layout::Range &range : held)
+    std::iota(table.begin() + range.offset,
+              table.begin() + range.offset + range.count,
+              static_cast<int32_t>(range.begin));
+  return write<int32_t>(input.view(), table);
 }
 
 uint32_t Rank::firstSample(uint32_t microbatch) const {
@@ -64,22 +83,36 @@ absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
       !separate)
     return absl::OkStatus();
   FileWork work(setup.transport, setup.rank, "it reads samples");
-  size_t length = setup.plan.sequence(), rows = setup.plan.micro_batch();
-  tokens.resize(rows * length);
-  targets.resize(rows * length);
-  documents.resize(separate ? rows * length : 0);
-  for (uint32_t k = 0; k < rows; ++k) {
-    auto row = [&](std::vector<int32_t> &ids) {
-      return absl::MakeSpan(ids).subspan(k * length, length);
-    };
-    SampleSpans to = {row(tokens), row(targets)};
-    if (separate)
-      to.documents = row(documents);
+  size_t length = setup.plan.sequence();
+  std::vector<int32_t> row[] = {std::vector<int32_t>(length),
+                                std::vector<int32_t>(length),
+                                std::vector<int32_t>(separate ? length : 0)};
+  SampleSpans to = {absl::MakeSpan(row[0]), absl::MakeSpan(row[1])};
+  to.documents = absl::MakeSpan(row[2]);
+  for (uint32_t k = 0; k < setup.plan.micro_batch(); ++k) {
     absl::Status status = setup.tokens->sample(setup.seed, step, first + k, to);
     if (!status.ok())
       return fromIo(status);
+    keepOwn(plan::InputKind::tokens, row[0], k, tokens);
+    keepOwn(plan::InputKind::targets, row[1], k, targets);
+    keepOwn(plan::InputKind::documents, row[2], k, documents);
   }
   return absl::OkStatus();
+}
+
+/// What this rank has of a sequence becomes row `k` of `to`.
+void Rank::keepOwn(plan::InputKind kind, const std::vector<int32_t> &sequence,
+                   size_t k, std::vector<int32_t> &to) const {
+  const plan::Input *input = inputOf(kind);
+  if (!input)
+    return;
+  std::vector<layout::Cut> cuts = cutsOf(*input);
+  auto size = static_cast<int64_t>(sequence.size());
+  auto stored = static_cast<size_t>(layout::storedSize(size, cuts));
+  to.resize(stored * setup.plan.micro_batch());
+  for (const layout::Range &range : layout::ranges(size, cuts))
+    std::copy_n(sequence.begin() + range.begin, range.count,
+                to.begin() + static_cast<int64_t>(k * stored) + range.offset);
 }
 
 const plan::Input *Rank::inputOf(plan::InputKind kind) const {

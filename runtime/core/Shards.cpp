@@ -4,13 +4,24 @@
 
 namespace meshwork::runtime {
 
-std::vector<layout::Cut> cutsOf(const plan::Plan &plan,
-                                const flatbuffers::Vector<uint32_t> *axes,
-                                const Coordinate &index) {
+std::vector<layout::Cut>
+cutsOf(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes,
+       const flatbuffers::Vector<plan::Layout> *layouts,
+       const Coordinate &index) {
+  using layout::DimLayout;
   std::vector<layout::Cut> cuts;
-  for (uint32_t axis : orEmpty(axes))
-    cuts.push_back({plan.mesh()->Get(axis)->size(), index(axis),
-                    layout::DimLayout::block});
+  for (uint32_t i = 0; i < orEmpty(axes).size(); ++i) {
+    uint32_t axis = axes->Get(i);
+    layout::Cut cut{plan.mesh()->Get(axis)->size(), index(axis)};
+    if (i < orEmpty(layouts).size() && layouts->Get(i) == plan::Layout::zigzag)
+      cut.layout = DimLayout::zigzag;
+    if (!cuts.empty() && cut.layout == DimLayout::zigzag &&
+        cuts.back().layout == DimLayout::zigzag)
+      cuts.back() = {cuts.back().parts * cut.parts,
+                     cuts.back().index * cut.parts + cut.index, cut.layout};
+    else
+      cuts.push_back(cut);
+  }
   return cuts;
 }
 
@@ -37,8 +48,10 @@ Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
   Part part;
   for (uint32_t dim = 0; dim < orEmpty(shape).size(); ++dim) {
     const auto &dims = orEmpty(sharded.dims());
-    const auto *axes = dim < dims.size() ? dims.Get(dim)->axes() : nullptr;
-    std::vector<layout::Cut> cuts = cutsOf(plan, axes, index);
+    std::vector<layout::Cut> cuts;
+    if (dim < dims.size())
+      cuts =
+          cutsOf(plan, dims.Get(dim)->axes(), dims.Get(dim)->layouts(), index);
     part.dims.push_back(layout::ranges(shape->Get(dim), cuts));
     part.shape.push_back(layout::storedSize(shape->Get(dim), cuts));
   }

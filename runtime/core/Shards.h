@@ -13,10 +13,18 @@ namespace meshwork::runtime {
 /// The rank's index along one axis of the mesh.
 using Coordinate = std::function<uint32_t(uint32_t axis)>;
 
-/// How a dim is split over `axes`, which have been checked.
-std::vector<layout::Cut> cutsOf(const plan::Plan &plan,
-                                const flatbuffers::Vector<uint32_t> *axes,
-                                const Coordinate &index);
+/// How a rank takes part in each split of a dim over `axes`. Both lists have
+/// been checked (checkSplit).
+std::vector<layout::Cut>
+cutsOf(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes,
+       const flatbuffers::Vector<plan::Layout> *layouts,
+       const Coordinate &index);
+/// Of an input that is a part of a dim.
+inline std::vector<layout::Cut> cutsOf(const plan::Plan &plan,
+                                       const plan::Input &input,
+                                       const Coordinate &index) {
+  return cutsOf(plan, input.axes(), input.layouts(), index);
+}
 
 /// A box of a global tensor, and where it lies in the part that a rank holds.
 struct Block {

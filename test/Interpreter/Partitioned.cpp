@@ -34,14 +34,15 @@ void forEachHeld(ArrayRef<int64_t> localShape, const sharding::Mesh &mesh,
                  llvm::function_ref<void(ArrayRef<int64_t>,
                                          std::optional<ArrayRef<int64_t>>)>
                      visit) {
+  std::vector<std::vector<meshwork::layout::Range>> held;
+  for (auto [size, axes] : llvm::zip_equal(layout.shape, layout.sharding.dims))
+    held.push_back(sharding::rangesOf(mesh, size, axes, rank));
   forEachIndex(localShape, [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> at(index);
     bool isHeld = true;
     for (size_t d = 0; d < at.size(); ++d) {
-      sharding::Range range = sharding::globalRange(
-          mesh, layout.shape[d], layout.sharding.dims[d], rank);
-      at[d] += range.begin;
-      isHeld &= at[d] < range.end;
+      at[d] = meshwork::layout::positionOf(held[d], at[d]);
+      isHeld &= at[d] >= 0;
     }
     visit(index, isHeld ? std::optional<ArrayRef<int64_t>>(at) : std::nullopt);
   });
@@ -274,8 +275,8 @@ bool tryStep(Compiled &compiled, const StepData &data, StepResult &result) {
     std::vector<SmallVector<Tensor>> arguments;
     for (auto [r, rank] : llvm::enumerate(ranks)) {
       int64_t begin =
-          sharding::globalRange(compiled.mesh, batch,
-                                compiled.arguments[0].sharding.dims[0], r)
+          sharding::rangesOf(compiled.mesh, batch,
+                             compiled.arguments[0].sharding.dims[0], r)[0]
               .begin;
       rank.inputs[StepInput::first_sample] =
           static_cast<double>(16 + batch * i + begin);

@@ -145,6 +145,36 @@ TEST_P(SomePairs, ValuesAndBytes) {
   EXPECT_GT(plans, 100);
 }
 
+/// Layouts by chance: the plan need not be the cheapest, but is right.
+class ZigzagPairs : public Pairs {
+protected:
+  std::mt19937 random{21};
+
+  Sharding one() {
+    Sharding sharding = shardings[random() % shardings.size()];
+    for (auto &axes : sharding.dims)
+      for (AxisId &axis : axes)
+        axis.layout = random() % 2 ? DimLayout::zigzag : DimLayout::block;
+    return sharding;
+  }
+};
+
+TEST_P(ZigzagPairs, Values) {
+  for (int i = 0; i < 1000; ++i) {
+    Sharding from = one(), to = one();
+    std::string error;
+    std::optional<Plan> plan = planReshard(mesh, shape, 4, from, to, error);
+    ASSERT_EQ(plan.has_value(), !becomesPartial(from, to)) << error;
+    if (!plan)
+      continue;
+    ++plans;
+    SCOPED_TRACE(from.text(mesh) + " to " + to.text(mesh) + "\n" +
+                 stepsText(mesh, *plan));
+    ASSERT_NO_FATAL_FAILURE(expectValues(from, to, *plan));
+  }
+  EXPECT_GT(plans, 100);
+}
+
 std::string nameOf(const testing::TestParamInfo<Case> &info) {
   std::string name = "mesh";
   for (int64_t size : info.param.axes)
@@ -171,6 +201,12 @@ INSTANTIATE_TEST_SUITE_P(Reshard, SomePairs,
                          testing::Values(Case{{2, 2, 2, 2}, {16, 16}},
                                          Case{{2, 2, 2, 2}, {11, 20}},
                                          Case{{2, 3, 2, 4}, {10, 7}}),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Reshard, ZigzagPairs,
+                         testing::Values(Case{{2, 4}, {16, 8}},
+                                         Case{{2, 2, 2}, {5, 6}},
+                                         Case{{2, 3, 2}, {12, 7}}),
                          nameOf);
 
 } // namespace

@@ -45,11 +45,13 @@ Ranks::Ranks(const Mesh &mesh, const std::vector<int64_t> &shape,
     : mesh(mesh), shape(shape), reduction(sharding.reduction), seed(seed) {
   for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
     Local local{localShape(mesh, shape, sharding), {}};
+    std::vector<std::vector<layout::Range>> held;
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      held.push_back(rangesOf(mesh, shape[dim], sharding.dims[dim], rank));
     forEach(local.shape, [&](Index &index) {
       for (size_t dim = 0; dim < shape.size(); ++dim) {
-        Range range = globalRange(mesh, shape[dim], sharding.dims[dim], rank);
-        index[dim] += range.begin;
-        if (index[dim] >= range.end)
+        index[dim] = layout::positionOf(held[dim], index[dim]);
+        if (index[dim] < 0)
           return local.values.push_back(poison());
       }
       local.values.push_back(partOf(flat(index, shape),
@@ -130,6 +132,31 @@ Ranks::Local Ranks::joined(const std::vector<Local> &parts, size_t dim) const {
   return result;
 }
 
+bool Ranks::isZigzag(const Step &step) {
+  return step.axes[0].layout == DimLayout::zigzag;
+}
+
+/// Chunks `index` and 2 * parts - 1 - index, behind each other.
+Ranks::Local Ranks::ofZigzag(const Local &whole, size_t dim, int64_t parts,
+                             int64_t index) {
+  int64_t chunk = (whole.shape[dim] + 2 * parts - 1) / (2 * parts);
+  return joined({cut(whole, dim, index * chunk, chunk),
+                 cut(whole, dim, (2 * parts - 1 - index) * chunk, chunk)},
+                dim);
+}
+
+/// First halves in order, second halves in the reverse order.
+Ranks::Local Ranks::fromZigzag(const std::vector<Local> &parts, size_t dim,
+                               int64_t size) {
+  int64_t chunk = parts[0].shape[dim] / 2;
+  std::vector<Local> chunks;
+  for (const Local &part : parts)
+    chunks.push_back(cut(part, dim, 0, chunk));
+  for (size_t i = parts.size(); i-- > 0;)
+    chunks.push_back(cut(parts[i], dim, chunk, chunk));
+  return cut(joined(chunks, dim), dim, 0, size);
+}
+
 void Ranks::apply(const Step &step) {
   auto dim = static_cast<size_t>(step.dim),
        toDim = static_cast<size_t>(step.toDim);
@@ -151,12 +178,16 @@ void Ranks::apply(const Step &step) {
       results.push_back(cut(reduced(group), dim, me * block(dim), block(dim)));
       break;
     case Step::Kind::slice:
-      results.push_back(cut(ranks[rank], dim, me * block(dim), block(dim)));
+      results.push_back(
+          isZigzag(step) ? ofZigzag(ranks[rank], dim, n, me)
+                         : cut(ranks[rank], dim, me * block(dim), block(dim)));
       break;
     case Step::Kind::allGather:
       for (int64_t member : group)
         parts.push_back(ranks[member]);
-      results.push_back(cut(joined(parts, dim), dim, 0, parentSize(dim)));
+      results.push_back(isZigzag(step)
+                            ? fromZigzag(parts, dim, parentSize(dim))
+                            : cut(joined(parts, dim), dim, 0, parentSize(dim)));
       break;
     case Step::Kind::allToAll:
       for (int64_t member : group)
@@ -178,16 +209,16 @@ int64_t Ranks::numWrong(const Sharding &sharding) const {
     Local local = reduced(groupOf(rank, sharding.partial));
     if (local.shape != localShape(mesh, shape, sharding))
       return -1;
-    Index begin, size;
+    std::vector<std::vector<layout::Range>> held;
+    Index size;
     for (size_t dim = 0; dim < shape.size(); ++dim) {
-      Range range = globalRange(mesh, shape[dim], sharding.dims[dim], rank);
-      begin.push_back(range.begin);
-      size.push_back(range.end - range.begin);
+      held.push_back(rangesOf(mesh, shape[dim], sharding.dims[dim], rank));
+      size.push_back(layout::countOf(held[dim]));
     }
     forEach(size, [&](Index &index) {
       int64_t value = local.values[flat(index, local.shape)];
       for (size_t dim = 0; dim < index.size(); ++dim)
-        index[dim] += begin[dim];
+        index[dim] = layout::positionOf(held[dim], index[dim]);
       wrong += value != truth(flat(index, shape));
     });
   }

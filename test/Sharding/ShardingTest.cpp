@@ -53,13 +53,34 @@ TEST(Sharding, EqualityAndHash) {
 TEST(Sharding, UnevenBlocksNest) {
   // 10 over dp: 5 and 5; each over tp: 2, 2, 1 and nothing.
   EXPECT_EQ(localSize(mesh, 10, {0, 1}), 2);
-  EXPECT_EQ(globalRange(mesh, 10, {0, 1}, 0), (Range{0, 2}));
-  EXPECT_EQ(globalRange(mesh, 10, {0, 1}, 2 * 3), (Range{4, 5}));
-  EXPECT_EQ(globalRange(mesh, 10, {0, 1}, 3 * 3), (Range{5, 5}));
-  EXPECT_EQ(globalRange(mesh, 10, {0, 1}, 4 * 3), (Range{5, 7}));
+  using Ranges = std::vector<layout::Range>;
+  EXPECT_EQ(rangesOf(mesh, 10, {0, 1}, 0), (Ranges{{0, 2, 0}}));
+  EXPECT_EQ(rangesOf(mesh, 10, {0, 1}, 2 * 3), (Ranges{{4, 1, 0}}));
+  EXPECT_EQ(rangesOf(mesh, 10, {0, 1}, 3 * 3), (Ranges{{6, 0, 0}}));
+  EXPECT_EQ(rangesOf(mesh, 10, {0, 1}, 4 * 3), (Ranges{{5, 2, 0}}));
   EXPECT_EQ(localShape(mesh, {10, 7}, {{{0, 1}, {2}}, {}, {}}),
             (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(localSize(mesh, 0, {0}), 0);
+}
+
+TEST(Sharding, AxesOfAZigzagSplitTheDimTogether) {
+  constexpr AxisId dp(0, DimLayout::zigzag), tp(1, DimLayout::zigzag);
+  using Ranges = std::vector<layout::Range>;
+  // 2 x 4 ranks, 16 chunks of one: rank 5 of them has 5 and 10.
+  int64_t rank = 1 * 12 + 1 * 3;
+  EXPECT_EQ(rangesOf(mesh, 16, {dp, tp}, rank),
+            (Ranges{{5, 1, 0}, {10, 1, 1}}));
+  EXPECT_EQ(rangesOf(mesh, 16, {dp, 1}, rank), (Ranges{{6, 2, 0}}))
+      << "the second block of two of 4 to 11";
+  EXPECT_EQ(localSize(mesh, 17, {dp, tp}), 4);
+  EXPECT_EQ(localSize(mesh, 17, {dp, 1}), 3);
+  EXPECT_EQ(sharedMajor({dp, tp}, {dp, tp, 2}), 2u);
+  EXPECT_EQ(sharedMajor({dp, tp}, {dp, 1}), 0u) << "another run";
+  EXPECT_EQ(sharedMajor({dp, 1}, {0, 1}), 0u) << "another layout";
+  EXPECT_NE((Sharding{{{dp}}, {}, {}}), (Sharding{{{0}}, {}, {}}));
+  EXPECT_NE(hash(Sharding{{{dp}}, {}, {}}), hash(Sharding{{{0}}, {}, {}}));
+  EXPECT_EQ((Sharding{{{dp, 1}}, {}, {}}).text(mesh),
+            R"([{"dp" zigzag, "tp"}])");
 }
 
 TEST(Sharding, RangesCoverEachElementOnce) {
@@ -68,10 +89,11 @@ TEST(Sharding, RangesCoverEachElementOnce) {
          std::vector<std::vector<AxisId>>{{}, {0}, {1, 0}, {0, 1, 2}, {2, 1}}) {
       std::vector<int> holders(static_cast<size_t>(size));
       for (int64_t rank = 0; rank < 24; ++rank) {
-        Range range = globalRange(mesh, size, axes, rank);
-        ASSERT_LE(range.end - range.begin, localSize(mesh, size, axes));
-        for (int64_t i = range.begin; i < range.end; ++i)
-          ++holders[static_cast<size_t>(i)];
+        for (const layout::Range &range : rangesOf(mesh, size, axes, rank)) {
+          ASSERT_LE(range.count, localSize(mesh, size, axes));
+          for (int64_t i = 0; i < range.count; ++i)
+            ++holders[static_cast<size_t>(range.begin + i)];
+        }
       }
       for (int count : holders)
         EXPECT_EQ(count, 24 / mesh.numRanks(axes));

@@ -66,9 +66,9 @@ std::vector<int64_t> Graph::firsts(size_t dim, const Axes &axes,
   std::vector<int64_t> result;
   Axes group = tail(axes, skip);
   for (int64_t i = 0; i < mesh.numRanks(group); ++i) {
-    Range range =
-        globalRange(mesh, shape[dim], axes, mesh.withIndex(0, group, i));
-    result.push_back(range.begin < range.end ? range.begin : -1);
+    layout::Range range =
+        rangesOf(mesh, shape[dim], axes, mesh.withIndex(0, group, i))[0];
+    result.push_back(range.count ? range.begin : -1);
   }
   return result;
 }

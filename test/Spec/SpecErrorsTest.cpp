@@ -284,9 +284,13 @@ TEST(SpecErrors, ShardRules) {
               HasSubstr("mesh.axes: axis \"dp\" splits nothing"));
   expectError("[shard]\nheads = [\"dp\"]\n",
               "shard.batch: found axis \"dp\", which splits \"heads\" too");
-  expectError("[shard]\nbatch = []\nsequence = [\"dp\"]\n",
-              "shard.sequence: not supported by this version: splitting "
-              "\"sequence\" over \"dp\"");
+  expectError("[shard]\nbatch = []\nhead_dim = [\"dp\"]\n",
+              "shard.head_dim: not supported by this version: splitting "
+              "\"head_dim\" over \"dp\"");
+  expectError("[shard]\nbatch = []\nsequence = [\"dp\"]\n"
+              "residual_sequence = [\"dp\"]\n",
+              "shard.sequence: found axis \"dp\", which splits "
+              "\"residual_sequence\" too");
   expectError("[shard]\nhead = [\"dp\"]\n", "did you mean \"shard.heads\"?");
 }
 
@@ -305,7 +309,10 @@ TEST(SpecErrors, Zero) {
 
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("context.method=ring", "context.method: not supported");
-  expectSetError("context.layout=block", "context.layout: not supported");
+  expectSetError("context.layout=block",
+                 "context.layout: has no meaning where no axis splits the "
+                 "sequence; write shard.sequence");
+  expectSetError("context.layout=zag", "context.layout: found");
   expectSetError("pipeline.schedule=1f1b", "pipeline.schedule: not supported");
   expectSetError("pipeline.schedule=my.csv",
                  "pipeline.schedule: not supported");

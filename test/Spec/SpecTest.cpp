@@ -218,6 +218,19 @@ TEST(Spec, PrintRoundTrips) {
   EXPECT_EQ(print(*read(text).spec), text);
 }
 
+TEST(Spec, LayoutOfASplitSequence) {
+  std::vector<std::string> split = {"mesh.axes=[\"cp=2\"]",
+                                    "shard.sequence=[\"cp\"]"};
+  Spec spec = *read(smallest, split).spec;
+  EXPECT_TRUE(spec.splits("sequence"));
+  EXPECT_EQ(spec.sequenceLayout, "block");
+  EXPECT_THAT(print(spec), HasSubstr("[context]\nlayout = \"block\"\n"));
+  split.push_back("context.layout=zigzag");
+  spec = *read(smallest, split).spec;
+  EXPECT_EQ(spec.sequenceLayout, "zigzag");
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+}
+
 TEST(Spec, NoMeshAxisIsOneRank) {
   Spec spec = *read(smallest, {"mesh.axes=[]"}).spec;
   EXPECT_EQ(spec.numRanks(), 1u);

@@ -95,6 +95,15 @@ inline std::vector<Range> ranges(int64_t size, std::span<const Cut> cuts) {
   return held;
 }
 
+/// Which element of the whole is at the place `stored` of the part; -1 for
+/// padding.
+inline int64_t positionOf(std::span<const Range> ranges, int64_t stored) {
+  for (const Range &range : ranges)
+    if (stored < range.offset + range.count)
+      return range.begin + stored - range.offset;
+  return -1;
+}
+
 /// Elements of the whole that they hold.
 inline int64_t countOf(std::span<const Range> ranges) {
   int64_t count = 0;

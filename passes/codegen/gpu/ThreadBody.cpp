@@ -191,11 +191,22 @@ ThreadValue ThreadBody::evalDraw(DrawOpInterface op,
     sum = arith::AddIOp::create(b, loc(), sum,
                                 arith::MulIOp::create(b, loc(), wide, step));
   };
+  Value ofLanes; // offsets that differ along the vector
+  auto addOffset = [&](Value offset, int64_t stride) {
+    if (!isa<VectorType>(offset.getType()))
+      return add(offset, stride);
+    Value wide =
+        arith::ExtUIOp::create(b, loc(), vectorOf(b.getI64Type()), offset);
+    Value step =
+        arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
+    Value part = arith::MulIOp::create(b, loc(), wide, spread(b, step));
+    ofLanes = ofLanes ? arith::AddIOp::create(b, loc(), ofLanes, part) : part;
+  };
   if (ArrayAttr dims = op.getDimsAttr())
     for (auto [offset, name] :
          llvm::zip_equal(operands.slice(3, op.getOffsets().size()),
                          dims.getAsRange<StringAttr>()))
-      add(offset.value, strides[dimsOf(space).find(name)]);
+      addOffset(offset.value, strides[dimsOf(space).find(name)]);
   int64_t laneStride = 0;
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
     if (name == "batch")
@@ -211,6 +222,8 @@ ThreadValue ThreadBody::evalDraw(DrawOpInterface op,
   if (isWide)
     sum = arith::AddIOp::create(b, loc(), spread(b, sum),
                                 lanes(b.getI64Type(), laneStride));
+  if (ofLanes)
+    sum = arith::AddIOp::create(b, loc(), sum, ofLanes);
   Value word = drawWords(
       b, loc(), sum,
       {operands[1].value, number(0), operands[0].value, streams.lookup(op)});

@@ -351,3 +351,41 @@ func.func @f(%x: tensor<8xf32>) {
   return
 }
 }
+
+// -----
+
+//===-- positions -----------------------------------------------------------//
+
+module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+func.func @f() {
+  // expected-error@+1 {{'mesh.positions' op (C1) names axis "tp", expected one of #mesh.mesh<"dp"=2>}}
+  %0 = mesh.positions of 4 over {"tp" zigzag} : tensor<2xi32>
+  return
+}
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{'mesh.positions' op (C1) names no axis}}
+  %0 = mesh.positions of 4 over {} : tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{'mesh.positions' op (C1) size is 0, expected a positive number}}
+  %0 = mesh.positions of 0 over {"tp" zigzag} : tensor<2xi32>
+  return
+}
+
+// -----
+
+module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+func.func @f() {
+  // expected-error@+1 {{'mesh.positions' op (C2) has 3 elements, expected 4, the part of a rank}}
+  %0 = mesh.positions of 5 over {"dp" zigzag} : tensor<3xi32>
+  return
+}
+}

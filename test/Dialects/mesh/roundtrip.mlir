@@ -61,6 +61,18 @@ func.func @extent() -> tensor<i32> {
   %n = mesh.extent over ["tp:(1)2", "tp:(2)2"] of 257 : tensor<i32>
   return %n : tensor<i32>
 }
+
+// Layouts stand behind their axes; blocks are not said.
+// CHECK-LABEL: func.func @positions
+// CHECK-SAME: mesh.sharding = #mesh.sharding<[{"dp" zigzag, "tp:(1)2"}, {"tp:(2)2" zigzag, ?}p1]>
+func.func @positions(%x: tensor<4x8xf32> {mesh.sharding = #mesh.sharding<[{"dp" zigzag, "tp:(1)2"}, {"tp:(2)2" zigzag, ?}p1]>}) -> tensor<65xi32> {
+  // Two axes in zigzag are one split into 8 chunks of 33, a block halves two of these.
+  // CHECK: mesh.positions of 257 over {"dp" zigzag, "tp:(1)2" zigzag} : tensor<66xi32>
+  %0 = mesh.positions of 257 over {"dp" zigzag, "tp:(1)2" zigzag} : tensor<66xi32>
+  // CHECK: mesh.positions of 257 over {"dp" zigzag, "tp:(1)2"} : tensor<65xi32>
+  %1 = mesh.positions of 257 over {"dp" zigzag, "tp:(1)2"} : tensor<65xi32>
+  return %1 : tensor<65xi32>
+}
 }
 
 // RUN: meshwork-opt %s | FileCheck %s --check-prefix=STORED

@@ -125,3 +125,34 @@ func.func @apart(%q: !q {mesh.sharding = #both}, %lse: !lse {mesh.sharding = #me
   return
 }
 }
+
+// -----
+
+// Zigzag: five elements over two ranks are chunks of two, of which the last is
+// empty; ranks have [0, 1] and [2, 3, 4]. The argument's split is for the
+// runtime. What is entered is reordered before the slice, what is left behind
+// the gather; who has the same run of zigzag on both sides is not moved.
+#bs = #transformer.dims<batch, sequence>
+#bse = #transformer.dims<batch, sequence, embed>
+module attributes {mesh.mesh = #mesh.mesh<"cp"=2, "tp"=2>} {
+// CHECK-LABEL: func.func @microbatch
+// CHECK-SAME: %[[TOKENS:.*]]: tensor<4x4xi32, {{.*}}> {mesh.stored = #mesh.sharding<[{}, {"cp" zigzag}]>}
+// CHECK-SAME: %[[X:.*]]: tensor<4x5x8xf32, {{[^>]*}}>, %[[Y:.*]]: tensor<4x4x8xf32
+func.func @microbatch(%tokens: tensor<4x5xi32, #bs> {mesh.sharding = #mesh.sharding<[{}, {"cp" zigzag}]>},
+                      %x: tensor<4x5x8xf32, #bse> {mesh.sharding = #mesh.sharding<[{}, {}, {}]>},
+                      %y: tensor<4x5x8xf32, #bse> {mesh.sharding = #mesh.sharding<[{}, {"cp" zigzag}, {}]>}) {
+  // CHECK-NEXT: %[[FIRST:.*]] = transformer.slice %[[X]] dim "sequence" offset 0 : {{.*}} -> tensor<4x2x8xf32
+  // CHECK-NEXT: %[[SECOND:.*]] = transformer.slice %[[X]] dim "sequence" offset 2 : {{.*}} -> tensor<4x3x8xf32
+  // CHECK-NEXT: %[[PARTS:.*]] = transformer.unslice %[[FIRST]], %[[SECOND]] dim "sequence" offsets [0, 4] : {{.*}} -> tensor<4x8x8xf32
+  // CHECK-NEXT: mesh.slice %[[PARTS]] dim 1 over ["cp"] cause "enter" : tensor<4x8x8xf32, {{.*}} -> tensor<4x4x8xf32
+  %0 = mesh.reshard %x from <[{}, {}, {}]> to <[{}, {"cp" zigzag}, {}]> cause "enter" {mesh.shardings = [#mesh.sharding<[{}, {"cp" zigzag}, {}]>]} : tensor<4x5x8xf32, #bse>
+  // CHECK-NEXT: %[[ALL:.*]] = mesh.all_gather %[[Y]] dim 1 over ["cp"] cause "leave" : tensor<4x4x8xf32, {{.*}} -> tensor<4x8x8xf32
+  // CHECK-NEXT: %[[LOW:.*]] = transformer.slice %[[ALL]] dim "sequence" offset 0 : {{.*}} -> tensor<4x2x8xf32
+  // CHECK-NEXT: %[[HIGH:.*]] = transformer.slice %[[ALL]] dim "sequence" offset 4 : {{.*}} -> tensor<4x3x8xf32
+  // CHECK-NEXT: transformer.unslice %[[LOW]], %[[HIGH]] dim "sequence" offsets [0, 2] : {{.*}} -> tensor<4x5x8xf32
+  %1 = mesh.reshard %y from <[{}, {"cp" zigzag}, {}]> to <[{}, {}, {}]> cause "leave" {mesh.shardings = [#mesh.sharding<[{}, {}, {}]>]} : tensor<4x5x8xf32, #bse>
+  // CHECK-NEXT: mesh.slice %[[Y]] dim 1 over ["tp"] cause "cut" : tensor<4x4x8xf32, {{.*}} -> tensor<4x2x8xf32
+  %2 = mesh.reshard %y from <[{}, {"cp" zigzag}, {}]> to <[{}, {"cp" zigzag, "tp"}, {}]> cause "cut" {mesh.shardings = [#mesh.sharding<[{}, {"cp" zigzag, "tp"}, {}]>]} : tensor<4x5x8xf32, #bse>
+  return
+}
+}

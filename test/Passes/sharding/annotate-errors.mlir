@@ -4,6 +4,7 @@
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=0' 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2,dp=4' 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2 pins="a[ [{}]"' 2>&1 | FileCheck %s --check-prefix=GLOB
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp' 2>&1 | FileCheck %s --check-prefix=ATTENTION
 // RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // AXIS: axis is 'dp', expected a form like dp=2
@@ -17,7 +18,12 @@
 #fe = #transformer.dims<ffn, embed>
 #hde = #transformer.dims<heads, head_dim, embed>
 #kde = #transformer.dims<kv_heads, head_dim, embed>
+#bshd = #transformer.dims<batch, sequence, heads, head_dim>
+#bhs = #transformer.dims<batch, heads, sequence>
 func.func @microbatch() {
+  // ATTENTION: [[#@LINE+2]]:{{.*}} error: 'transformer.attention' over a sequence that axis 'cp' splits needs context parallelism, which this version does not have; leave the line out, or split residual_sequence instead
+  %x = transformer.parameter "attended" init <constant, 1.0> : tensor<2x4x2x2xf32, #bshd>
+  %attention, %lse = transformer.attention %x, %x, %x causal scale 0.5 : tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd> -> tensor<2x4x2x2xf32, #bshd>, tensor<2x2x4xf32, #bhs>
   // The op, the dim, the axis, both sizes, and sizes that would do.
   // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'k': dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it
   %k = transformer.parameter "k" init <constant, 1.0> : tensor<2x2x8xf32, #kde>

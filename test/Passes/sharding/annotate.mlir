@@ -1,6 +1,7 @@
 // RUN: meshwork-opt %s -sharding-annotate='axes=dp=2,tp=4 rules=batch=dp,ffn=tp,heads=tp,kv_heads=tp' | FileCheck %s
 // RUN: meshwork-opt %s -sharding-annotate='axes=dp=2,tp=2 rules=batch=dp,residual_sequence=tp' | FileCheck %s --check-prefix=RESIDUAL
 // RUN: meshwork-opt %s -sharding-annotate='axes=dp=2,tp=4 rules=ffn=tp,embed=dp/tp' | FileCheck %s --check-prefix=ORDER
+// RUN: meshwork-opt %s -sharding-annotate='axes=cp=2,tp=2 rules=sequence=cp,residual_sequence=tp zigzag=cp' | FileCheck %s --check-prefix=ZIGZAG
 // RUN: meshwork-opt %s -sharding-annotate='axes=dp=1' | FileCheck %s --check-prefix=NOTHING
 
 #bs = #transformer.dims<batch, sequence>
@@ -16,6 +17,10 @@
 // CHECK: mesh.mesh = #mesh.mesh<"dp"=2, "tp:(1)2"=2, "tp:(2)2"=2>
 // CHECK: func.func @microbatch(
 // CHECK-SAME: tensor<4x8xi32, {{.*}}> {mesh.sharding = #mesh.sharding<[{"dp"}, {}]>}, {{.*}} {mesh.sharding = #mesh.sharding<[{"dp"}, {}]>}
+
+// ZIGZAG: func.func @microbatch(
+// ZIGZAG-SAME: tensor<4x8xi32, {{.*}}> {mesh.sharding = #mesh.sharding<[{}, {"cp" zigzag}]>}
+// ZIGZAG: mesh.shardings = [#mesh.sharding<[{}, {"cp" zigzag, "tp"}, {}]>]
 
 // NOTHING: mesh.mesh = #mesh.mesh<"dp"=1>
 func.func @microbatch(%tokens: tensor<4x8xi32, #bs>, %targets: tensor<4x8xi32, #bs>) {

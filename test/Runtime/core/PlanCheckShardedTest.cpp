@@ -99,6 +99,39 @@ TEST(PlanCheck, coordinates) {
   expectText(plan, "does not persist, expected one that lives to the end");
 }
 
+TEST(PlanCheck, positions) {
+  PlanT plan = tinyPlan({.ranks = 4});
+  ProgramT &p = *plan.programs[0];
+  p.inputs.push_back(std::make_unique<plan::InputT>());
+  plan::InputT &input = *p.inputs.back();
+  input.kind = plan::InputKind::positions;
+  input.axes = {0};
+  input.layouts = {plan::Layout::zigzag};
+  input.size = 17; // chunks of 3, two a rank
+  input.view = addTensor(p, "table", BufferKind::input, DType::i32, {6});
+  EXPECT_TRUE(check(plan).ok()) << check(plan);
+  input.layouts = {};
+  expectText(plan, "positions is i32[6], expected i32[5]");
+  input.layouts = {plan::Layout::zigzag, plan::Layout::block};
+  expectText(plan, "positions: found 2 layouts, expected none or one for each "
+                   "of 1 axes");
+  input.layouts = {static_cast<plan::Layout>(2)};
+  expectText(plan, "positions: unknown layout 2");
+  input.layouts = {plan::Layout::zigzag};
+  input.size = 0;
+  expectText(plan, "positions has the size 0, expected a positive number");
+  input.size = 17;
+  p.buffers.back()->persistent = false;
+  expectText(plan, "does not persist, but is written only once");
+  p.buffers.back()->persistent = true;
+  input.kind = plan::InputKind::extent;
+  expectText(plan, "extent is of parts with layouts, expected blocks");
+  input.kind = plan::InputKind::positions;
+  p.inputs[0]->axes = {0};
+  p.inputs[0]->layouts = {plan::Layout::zigzag};
+  expectText(plan, "tokens is i32[2,16], expected i32[2,4]");
+}
+
 /// A plan with one more collective at the start of the update, over 4 ranks.
 struct WithCollective {
   PlanT plan = tinyPlan({.ranks = 4});

@@ -163,6 +163,40 @@ std::vector<std::pair<int64_t, int64_t>> partsOf(mesh::MeshAttr mesh,
   return parts;
 }
 
+/// What each rank of a group has of a dim of `size`: all its elements, split
+/// axis by axis, a run of zigzag at once; -1 for what is none.
+Tensors positionsOfParts(mesh::MeshAttr mesh, mesh::PositionsOp op) {
+  std::vector<std::vector<double>> parts(1);
+  for (size_t i = 0; i < op.getSize(); ++i)
+    parts[0].push_back(static_cast<double>(i));
+  for (const layout::Cut &cut : mesh::cutsOf(mesh, op.getSplit())) {
+    bool isZigzag = cut.layout == layout::DimLayout::zigzag && cut.parts > 1;
+    size_t pieces = cut.parts * (isZigzag ? 2 : 1);
+    std::vector<std::vector<double>> next;
+    for (std::vector<double> &part : parts) {
+      size_t length = llvm::divideCeil(part.size(), pieces);
+      part.resize(length * pieces, -1);
+      auto piece = [&](size_t i) {
+        return ArrayRef(part).slice(i * length, length).vec();
+      };
+      for (size_t rank = 0; rank < static_cast<size_t>(cut.parts); ++rank) {
+        next.push_back(piece(rank));
+        if (isZigzag)
+          llvm::append_range(next.back(), piece(pieces - 1 - rank));
+      }
+    }
+    parts = next;
+  }
+  Tensors results;
+  for (const std::vector<double> &part : parts) {
+    results.emplace_back(
+        std::vector<int64_t>{static_cast<int64_t>(part.size())});
+    for (auto [i, position] : llvm::enumerate(part))
+      results.back()[static_cast<int64_t>(i)] = position;
+  }
+  return results;
+}
+
 template <typename Op> Tensors numbersOfParts(mesh::MeshAttr mesh, Op op) {
   constexpr bool isBegin = std::is_same_v<Op, mesh::CoordinateOp>;
   Tensors results;
@@ -191,6 +225,8 @@ LogicalResult evaluateGroup(Operation *op, mesh::MeshAttr mesh,
     results = numbersOfParts(mesh, coordinate);
   } else if (auto extent = dyn_cast<mesh::ExtentOp>(op)) {
     results = numbersOfParts(mesh, extent);
+  } else if (auto positions = dyn_cast<mesh::PositionsOp>(op)) {
+    results = positionsOfParts(mesh, positions);
   } else {
     Tensors parts;
     for (int64_t rank : group)
@@ -209,6 +245,10 @@ ArrayAttr axesOf(Operation *op) {
     return coordinate.getAxes();
   if (auto extent = dyn_cast<mesh::ExtentOp>(op))
     return extent.getAxes();
+  if (auto positions = dyn_cast<mesh::PositionsOp>(op))
+    return ArrayAttr::get(
+        op->getContext(),
+        llvm::to_vector_of<Attribute>(positions.getSplit().getAxes()));
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return collective.getAxes();
   return {};

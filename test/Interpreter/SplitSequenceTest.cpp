@@ -1,0 +1,186 @@
+// Sequences that ranks share, in blocks and in zigzag, through all of a model
+// but attention: what counts positions takes them from the part's ranges.
+#include "Partitioned.h"
+
+#include "dialects/mesh/Mesh.h"
+
+using namespace meshwork::interpreter;
+
+namespace {
+
+constexpr int64_t vocabulary = 13;
+
+/// Learned positions, a table of its own for each position, dropout, rotary
+/// embedding, an MLP, norms, a head.
+std::string modelOf(int64_t sequence) {
+  std::string text = R"mlir(
+#pe = #transformer.dims<positions, embed>
+#ehd = #transformer.dims<embed, heads, head_dim>
+#ef = #transformer.dims<embed, ffn>
+!tokens = tensor<?xSEQUENCExi32, #transformer.dims<batch, sequence>>
+!x = tensor<?xSEQUENCEx8xf32, #transformer.dims<batch, sequence, embed>>
+!q = tensor<?xSEQUENCEx2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!f = tensor<?xSEQUENCEx11xf32, #transformer.dims<batch, sequence, ffn>>
+!w = tensor<8xf32, #transformer.dims<embed>>
+module {
+  func.func @loss(%tokens: !tokens, %targets: !tokens) -> tensor<f32> {
+    %wte = transformer.parameter "wte.weight" init <normal, 0.0, 0.5> : tensor<13x8xf32, #ve>
+    %wpe = transformer.parameter "wpe.weight" init <normal, 0.0, 0.5> : tensor<20x8xf32, #pe>
+    %own = transformer.parameter "own.weight" init <normal, 0.0, 0.5> : tensor<SEQUENCEx8xf32, #se>
+    %embedded = transformer.embedding %wte, %tokens : tensor<13x8xf32, #ve>, !tokens -> !x
+    %position = transformer.slice %wpe dim "positions" offset 0 : tensor<20x8xf32, #pe> -> tensor<SEQUENCEx8xf32, #se>
+    %placed = transformer.add %embedded, %position : !x, tensor<SEQUENCEx8xf32, #se> -> !x
+    %shifted = transformer.mul %placed, %own : !x, tensor<SEQUENCEx8xf32, #se> -> !x
+    %x = transformer.dropout %shifted "drop" rate 0.25 : !x
+    %wq = transformer.parameter "q.weight" init <normal, 0.0, 0.5> : tensor<8x2x4xf32, #ehd>
+    %q0 = transformer.contract "bse,ehd->bshd" %x, %wq : !x, tensor<8x2x4xf32, #ehd> -> !q
+    %q = transformer.rope %q0 inverse_frequencies [1.0, 0.3] scale 1.0 : !q
+    %turned = transformer.contract "bshd,ehd->bse" %q, %wq : !q, tensor<8x2x4xf32, #ehd> -> !x
+    %n0 = transformer.parameter "norm.weight" init <constant, 1.0> : !w
+    %b0 = transformer.parameter "norm.bias" init <constant, 0.0> : !w
+    %normed = transformer.layer_norm %turned, %n0, %b0 epsilon 1.0e-5 : !x, !w
+    %up = transformer.parameter "up.weight" init <normal, 0.0, 0.5> : tensor<8x11xf32, #ef>
+    %h0 = transformer.contract "bse,ef->bsf" %normed, %up : !x, tensor<8x11xf32, #ef> -> !f
+    %h1 = transformer.activate gelu %h0 : !f
+    %h = transformer.dropout %h1 "drop.ffn" rate 0.1 : !f
+    %down = transformer.contract "bsf,ef->bse" %h, %up : !f, tensor<8x11xf32, #ef> -> !x
+    %sum = transformer.add %x, %down : !x, !x -> !x
+    %n1 = transformer.parameter "last.weight" init <constant, 1.0> : !w
+    %last = transformer.rms_norm %sum, %n1 epsilon 1.0e-5 : !x, !w
+    %loss = transformer.head_loss %last, %wte, %targets scale 1.0 : !x, tensor<13x8xf32, #ve>, !tokens -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+)mlir";
+  const std::string name = "SEQUENCE";
+  for (size_t at; (at = text.find(name)) != std::string::npos;)
+    text.replace(at, name.size(), std::to_string(sequence));
+  return text;
+}
+
+std::string specOf(int64_t sequence, const std::string &axes,
+                   const std::string &rest) {
+  return "[mesh]\naxes = [" + axes + "]\n[batch]\nglobal = 16\nmicro = " +
+         (axes.find("dp=2") == std::string::npos ? "8" : "4") +
+         "\nsequence = " + std::to_string(sequence) +
+         "\n[precision]\ncompute = \"f32\"\n[optimizer]\n"
+         "clip_grad_norm = 0.5\n" +
+         rest;
+}
+
+const StepResult &oneRank(int64_t sequence) {
+  static std::map<int64_t, StepResult> known;
+  auto [entry, isNew] = known.try_emplace(sequence);
+  if (isNew) {
+    Compiled one(modelOf(sequence), specOf(sequence, "\"dp=1\"", ""));
+    EXPECT_TRUE(one.program) << one.diagnostics;
+    if (one.program)
+      entry->second = runStep(one, randomStep(one, vocabulary));
+  }
+  return entry->second;
+}
+
+void check(int64_t sequence, const std::string &axes, const std::string &rest) {
+  std::string spec = specOf(sequence, axes, rest);
+  Compiled many(modelOf(sequence), spec, /*headChunk=*/3);
+  ASSERT_TRUE(many.program) << spec << many.diagnostics;
+  EXPECT_EQ(compareSteps(runStep(many, randomStep(many, vocabulary)),
+                         oneRank(sequence)),
+            "")
+      << spec;
+  EXPECT_TRUE(many.becomesPlan(vocabulary)) << spec << many.diagnostics;
+}
+
+std::string split(const std::string &layout, const std::string &rules = "") {
+  return "[shard]\nsequence = [\"cp\"]\n" + rules + "[context]\nlayout = \"" +
+         layout + "\"\n";
+}
+
+class SplitSequence : public testing::TestWithParam<const char *> {};
+
+/// 16 is even over 2 x 4 chunks, 7 leaves chunks short or empty, 1 leaves ranks
+/// with nothing.
+TEST_P(SplitSequence, OverOneAxis) {
+  for (int64_t sequence : {16, 7, 1})
+    for (const char *axes : {"\"cp=2\"", "\"cp=3\"", "\"cp=4\""})
+      check(sequence, axes, split(GetParam()));
+}
+
+TEST_P(SplitSequence, BesideOthers) {
+  for (int64_t sequence : {16, 7}) {
+    check(sequence, "\"dp=2\", \"cp=2\"",
+          split(GetParam(), "batch = [\"dp\"]\n"));
+    check(sequence, "\"dp=2\", \"cp=3\"",
+          split(GetParam(), "batch = [\"dp\"]\n") + "[zero]\nstage = 3\n");
+    check(sequence, "\"cp=2\", \"tp=2\"",
+          split(GetParam(), "vocab = [\"tp\"]\nffn = [\"tp\"]\n"
+                            "residual_sequence = [\"tp\"]\n"));
+  }
+}
+
+TEST_P(SplitSequence, OverTwoAxes) {
+  for (int64_t sequence : {16, 7})
+    check(sequence, "\"a=2\", \"b=2\"",
+          "[shard]\nsequence = [\"a\", \"b\"]\n[context]\nlayout = \"" +
+              std::string(GetParam()) + "\"\n");
+}
+INSTANTIATE_TEST_SUITE_P(Layouts, SplitSequence,
+                         testing::Values("block", "zigzag"));
+
+/// Makes each table of positions that of blocks: what the code for one interval
+/// would take.
+TEST(SplitSequenceMutants, OneIntervalIsNotEnough) {
+  Compiled many(modelOf(16), specOf(16, "\"cp=2\"", split("zigzag")));
+  ASSERT_TRUE(many.program) << many.diagnostics;
+  int tables = 0;
+  many.program->module().walk([&](meshwork::mesh::PositionsOp op) {
+    meshwork::mesh::DimShardingAttr split = op.getSplit();
+    ASSERT_FALSE(split.getZigzag().empty());
+    op.setSplitAttr(meshwork::mesh::DimShardingAttr::get(
+        split.getContext(), split.getAxes(), {}, false, 0));
+    ++tables;
+  });
+  EXPECT_GT(tables, 0);
+  EXPECT_NE(
+      compareSteps(runStep(many, randomStep(many, vocabulary)), oneRank(16)),
+      "");
+}
+
+TEST(SplitSequenceErrors, OnlyAnAxisOfTheDimIsInZigzag) {
+  mlir::MLIRContext context;
+  context.loadDialect<meshwork::mesh::MeshDialect>();
+  std::string error;
+  mlir::ScopedDiagnosticHandler handler(
+      &context,
+      [&](mlir::Diagnostic &diagnostic) { error = diagnostic.str(); });
+  auto axis = [&](const char *name) {
+    return mlir::StringAttr::get(&context, name);
+  };
+  mlir::SmallVector<mlir::StringAttr> axes = {axis("dp")},
+                                      zigzag = {axis("cp")};
+  auto onError = [&] {
+    return mlir::emitError(mlir::UnknownLoc::get(&context));
+  };
+  EXPECT_FALSE(meshwork::mesh::DimShardingAttr::getChecked(
+      onError, &context, mlir::ArrayRef<mlir::StringAttr>(axes),
+      mlir::ArrayRef<mlir::StringAttr>(zigzag), false, int64_t{0}));
+  EXPECT_EQ(error, "(C1) axis \"cp\" is in zigzag, but does not split the dim");
+}
+
+TEST(SplitSequenceErrors, AttentionRefusesIt) {
+  std::string model = modelOf(16), rope = "%turned = transformer.contract";
+  model.insert(model.find(rope),
+               "%a, %lse = transformer.attention %q, %q, %q causal scale 0.5 : "
+               "!q, !q, !q -> !q, tensor<?x2x16xf32, "
+               "#transformer.dims<batch, heads, sequence>>\n    ");
+  model.replace(model.find("%q, %wq : !q"), 2, "%a");
+  Compiled many(model, specOf(16, "\"cp=2\"", split("zigzag")));
+  EXPECT_FALSE(many.program);
+  EXPECT_NE(
+      many.diagnostics.find("'transformer.attention' over a sequence that "
+                            "axis 'cp' splits needs context parallelism"),
+      std::string::npos)
+      << many.diagnostics;
+}
+
+} // namespace
