@@ -158,19 +158,19 @@ LogicalResult ProgramOp::verifyRegions() {
              << stringifyListKind(list.getKind()) << "' and stage "
              << list.getStage() << ", expected one";
   if (count > 1)
-    return emitOpError("(C2) has ")
+    return emitOpError("(C1) has ")
            << count << " tables of actions, expected one";
   if (count == 0)
     return success();
   if ((*tables.begin()).getTable().size() % numbersOfAction != 0)
-    return (*tables.begin()).emitOpError("(C3) has ")
+    return (*tables.begin()).emitOpError("(C1) has ")
            << (*tables.begin()).getTable().size()
            << " numbers, expected three for each action";
   Order order = orderOf(*this);
   std::string problem = plan::ActionTable::problem(order.lists, order.actions,
                                                    countMicrobatches(order));
   if (!problem.empty())
-    return (*tables.begin()).emitOpError("(C3) ") << problem;
+    return (*tables.begin()).emitOpError("(C1) ") << problem;
   return success();
 }
 

@@ -115,9 +115,7 @@ def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlo
   let summary = "What every rank of one class does";
   let description = [{
     `arena_bytes` appears with `-memory-plan-arena`.
-    (C1) No two lists have one kind and stage. (C2) There is one table of
-    actions at most. (C3) It runs each list as often and in the order that
-    its kind asks for; `lib/Plan/Actions.h` has the rules.
+    (C1) There is one table of actions at most.
     ```mlir
     schedule.program @rank {
       schedule.list update {
@@ -129,12 +127,13 @@ def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlo
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name (`arena` $arena_bytes^)? attr-dict-with-keyword $body";
-  let hasRegionVerifier = 1; // C1, C2, C3
+  let hasRegionVerifier = 1; // C1, and C1 of list and of actions
 }
 
 def Schedule_ListOp : Schedule_Op<"list", [HasParent<"ProgramOp">, NoTerminator, SingleBlock]> {
   let summary = "Instructions in order, of a virtual stage";
   let description = [{
+    (C1) No other list of the program has its kind and stage.
     ```mlir
     schedule.list forward {
     }
@@ -151,6 +150,8 @@ def Schedule_ActionsOp : Schedule_Op<"actions", [HasParent<"ProgramOp">]> {
     Three numbers for each action: the kind and the stage of its list, and the
     microbatch. Written as `explain` writes them, stage, kind, microbatch; kinds
     that no stage has stand alone.
+    (C1) It runs each list as often and in the order that its kind asks for;
+    `lib/Plan/Actions.h` has the rules.
     ```mlir
     schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]
     ```

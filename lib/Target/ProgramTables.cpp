@@ -219,8 +219,7 @@ struct FieldSetter {
   void operator()(std::vector<To> &field, ArrayRef<From> numbers) {
     field.assign(numbers.begin(), numbers.end());
   }
-  void operator()(std::unique_ptr<plan::CauseT> &field,
-                  mesh::CauseAttr cause) {
+  void operator()(std::unique_ptr<plan::CauseT> &field, mesh::CauseAttr cause) {
     field = causeTable(cause);
   }
   void operator()(std::unique_ptr<plan::DropoutT> &field,

@@ -3,14 +3,14 @@
 schedule.program @twice {
   schedule.list forward {
   }
-  // expected-error @+1 {{(C1) is the second of kind 'forward' and stage 0}}
+  // expected-error @+1 {{'schedule.list' op (C1) is the second of kind 'forward' and stage 0}}
   schedule.list forward {
   }
 }
 
 // -----
 
-// expected-error @+1 {{(C2) has 2 tables of actions}}
+// expected-error @+1 {{'schedule.program' op (C1) has 2 tables of actions}}
 schedule.program @tables {
   schedule.list update {
   }
@@ -25,7 +25,7 @@ schedule.program @order {
   }
   schedule.list backward {
   }
-  // expected-error @+1 {{(C3) action 0 runs backward of microbatch 0, expected forward next}}
+  // expected-error @+1 {{'schedule.actions' op (C1) action 0 runs backward of microbatch 0, expected forward next}}
   schedule.actions [0B0, 0F0]
 }
 
@@ -36,7 +36,7 @@ schedule.program @count {
   }
   schedule.list update {
   }
-  // expected-error @+1 {{(C3) there are 1 actions, expected 2: 1 microbatches of 1 lists, and 1 lists that run once a step}}
+  // expected-error @+1 {{'schedule.actions' op (C1) there are 1 actions, expected 2: 1 microbatches of 1 lists, and 1 lists that run once a step}}
   schedule.actions [0F0]
 }
 
@@ -45,7 +45,7 @@ schedule.program @count {
 schedule.program @kind {
   schedule.list send {
   }
-  // expected-error @+1 {{(C3) list 0 is send, which this version does not run}}
+  // expected-error @+1 {{'schedule.actions' op (C1) list 0 is send, which this version does not run}}
   schedule.actions []
 }
 

@@ -16,7 +16,7 @@ schedule.program @pipeline {
   }
   schedule.list backward {
     %v = schedule.view %a at 0 : memref<128xi8> to memref<32xf32, strided<[1]>>
-    schedule.launch "2" flops 0 bytes 128 @k items 1 outputs 0 (%v) : memref<32xf32, strided<[1]>>
+    schedule.launch "2" flops 0 bytes 128 @k items 1 outputs 1 (%v, %v) : memref<32xf32, strided<[1]>>, memref<32xf32, strided<[1]>>
   }
   schedule.actions [0F0, 0F1, 0B0, 0B1]
 }

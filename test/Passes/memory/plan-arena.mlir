@@ -25,7 +25,8 @@ schedule.program @rank {
     schedule.launch "3" flops 0 bytes 256 @k items 1 outputs 1 (%vb, %vc) : memref<32xf32, strided<[1]>>, memref<32xf32, strided<[1]>>
   }
   schedule.list update {
-  }  schedule.actions [step, 0F0, update]
+  }
+  schedule.actions [step, 0F0, update]
 }
 
 // -----
@@ -42,7 +43,7 @@ schedule.program @adds {
   schedule.list forward {
     %va = schedule.view %a at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
     schedule.launch "1" flops 0 bytes 128 @k items 1 outputs 1 (%va) : memref<1x4x8xf32, strided<[32, 8, 1]>>
-    schedule.launch "2" flops 0 bytes 128 @k items 1 outputs 0 (%va) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "2" flops 0 bytes 128 @k items 1 outputs 1 (%va, %va) : memref<1x4x8xf32, strided<[32, 8, 1]>>, memref<1x4x8xf32, strided<[32, 8, 1]>>
   }
   schedule.list backward {
     %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
@@ -50,7 +51,7 @@ schedule.program @adds {
   }
   schedule.list update {
     %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
-    schedule.launch "4" flops 0 bytes 128 @k items 1 outputs 0 (%vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "4" flops 0 bytes 128 @k items 1 outputs 1 (%vs, %vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>, memref<1x4x8xf32, strided<[32, 8, 1]>>
   }
   schedule.actions [0F0, 0B0, 0F1, 0B1, update]
 }
@@ -71,7 +72,7 @@ schedule.program @once {
   }
   schedule.list update {
     %vs = schedule.view %sum at 0 : memref<128xi8> to memref<1x4x8xf32, strided<[32, 8, 1]>>
-    schedule.launch "4" flops 0 bytes 128 @k items 1 outputs 0 (%vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>
+    schedule.launch "4" flops 0 bytes 128 @k items 1 outputs 1 (%vs, %vs) : memref<1x4x8xf32, strided<[32, 8, 1]>>, memref<1x4x8xf32, strided<[32, 8, 1]>>
   }
   schedule.actions [0F0, 0B0, update]
 }
