@@ -49,6 +49,8 @@ void Lowering::noteLayer(Operation *op, Operation *before) {
   if (known == layers.end())
     return;
   Block *block = builder.getInsertionBlock();
+  if (block->empty())
+    return;
   for (Operation *made = before ? before->getNextNode() : &block->front(); made;
        made = made->getNextNode())
     if (isInstruction(made) && !isa<CollectiveOp>(made))

@@ -203,7 +203,7 @@ TEST(NormGradients, AreReduced) {
     std::string differences =
         compareSteps(runStep(subject.compiled, data),
                      expectedStep(given.model, Strategy(), 12));
-    EXPECT_NE(differences.find("update weight " + name), std::string::npos)
+    EXPECT_NE(differences.find("update weight of \"" + name), std::string::npos)
         << differences;
     subject.putBack();
   }
