@@ -1,6 +1,7 @@
 // Primitive and step ops: builders and verifiers.
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -305,11 +306,17 @@ template <typename Op> static uint64_t attentionFlops(Op op) {
   uint64_t pairs = op.getCausal() ? s * (s + 1) / 2 : s * s;
   if (op.getCausal() && window && window < s)
     pairs = window * (window + 1) / 2 + (s - window) * window;
-  return 4 * q.getDimSize(0) * q.getDimSize(2) * pairs * q.getDimSize(3);
+  uint64_t flops = pairs;
+  for (int64_t factor :
+       {int64_t{4}, q.getDimSize(0), q.getDimSize(2), q.getDimSize(3)})
+    flops = llvm::SaturatingMultiply<uint64_t>(flops, factor);
+  return flops;
 }
 uint64_t AttentionOp::getFlops() { return attentionFlops(*this); }
 /// dv, dp, dq and dk; that the scores are computed again is no model flop.
-uint64_t AttentionGradOp::getFlops() { return attentionFlops(*this) * 2; }
+uint64_t AttentionGradOp::getFlops() {
+  return llvm::SaturatingMultiply<uint64_t>(attentionFlops(*this), 2);
+}
 
 //===-- fused ---------------------------------------------------------------//
 

@@ -113,8 +113,10 @@ private:
   static Origin originOf(::mlir::Operation *op);
   ::mlir::StringAttr sourceOf(::mlir::Operation *op);
   void noteLayer(::mlir::Operation *op, ::mlir::Operation *before);
+  /// Counts past what the attribute holds are its largest.
   ::mlir::IntegerAttr i64(uint64_t value) {
-    return builder.getI64IntegerAttr(static_cast<int64_t>(value));
+    return builder.getI64IntegerAttr(
+        static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
   }
 
   ::mlir::ModuleOp module;

@@ -36,7 +36,8 @@ public:
     module = parseSourceString<ModuleOp>(
         "schedule.program @rank arena 1073741824 {\n%a = schedule.buffer \"a\" "
         "activations persistent at 0 : "
-        "memref<1073741824xi8>\nschedule.list forward {\n" +
+        "memref<1073741824xi8>\n%b = schedule.buffer \"b\" activations "
+        "persistent at 0 : memref<1073741824xi8>\nschedule.list forward {\n" +
             text + "\n}\n}\n",
         &context);
     if (!module)
@@ -91,9 +92,9 @@ std::string memref(std::vector<int64_t> shape, const char *type,
   return "memref<" + dims + type + ", strided<[" + places + "]>>";
 }
 
-std::string view(const char *name, const std::string &type,
-                 int64_t offset = 0) {
-  return std::string("%") + name + " = schedule.view %a at " +
+std::string view(const char *name, const std::string &type, int64_t offset = 0,
+                 const char *buffer = "a") {
+  return std::string("%") + name + " = schedule.view %" + buffer + " at " +
          std::to_string(offset) + " : memref<1073741824xi8> to " + type + "\n";
 }
 
@@ -257,7 +258,7 @@ TEST(DeviceLibrary, CopyBlock) {
                     dst = memref(c.dst, type, c.dstStrides),
                     first = memref({}, "i32");
         Instructions code(
-            view("src", src) + view("first", first) + view("dst", dst) +
+            view("src", src) + view("first", first) + view("dst", dst, 0, "b") +
             "schedule.copy_block \"c\" flops 0 bytes 0 dim " +
             std::to_string(c.dim) + " %src from %first to %dst : " + src +
             " from " + first + " to " + dst);
@@ -292,9 +293,10 @@ TEST(DeviceLibrary, Fill) {
   auto check = [](const char *type, int64_t count, int64_t offset,
                   auto expected) {
     using T = decltype(expected);
+    const char *value = type == std::string("i32") ? "2.0" : "2.5";
     Instructions code(view("x", memref({count}, type), offset) +
-                      "schedule.fill \"f\" flops 0 bytes 0 2.5 to %x : " +
-                      memref({count}, type));
+                      "schedule.fill \"f\" flops 0 bytes 0 " + value +
+                      " to %x : " + memref({count}, type));
     Buffer<T> to(count + 16);
     ptx::Buffer<T> &buffer = to;
     uint64_t address =

@@ -99,8 +99,8 @@ class Ahead(Agreement):
         for norm, loss in zip(looks[1::2], looks[2::2]):
             answered = max(at for at in range(norm, loss) if noted[at] == ("eventQuery", noted[norm][1]))
             done = collections.Counter(call for call, _ in noted[answered + 1:loss])
-            # The update; the step's list, its microbatches, and the norm.
-            self.assertEqual(done["graphLaunch"], 1 + 2 + BATCH, done)
+            # The update; the step's list, each microbatch forward and backward, and the norm.
+            self.assertEqual(done["graphLaunch"], 1 + 2 + 2 * BATCH, done)
             self.assertGreaterEqual(done["copyToDevice"], 2 * BATCH)
             self.assertEqual(done["streamQuery"], 0, done)
 

@@ -38,11 +38,14 @@ TEST(ImportGpt2, ComputesWhatGpt2Computes) {
   EXPECT_THAT(model, HasSubstr("epsilon 1.0e-05"));
   EXPECT_THAT(model, HasSubstr("slice %wpe dim \"positions\" offset 0"));
   EXPECT_THAT(model, HasSubstr("head_loss %ln_f, %wte, %targets"));
-  EXPECT_THAT(model,
-              HasSubstr("h.1.attn.c_proj.weight\" init <normal, 0.0, 0.01> "
-                        "file_shape [24, 24]"));
-  EXPECT_THAT(model, HasSubstr("c_attn.weight\" init <normal, 0.0, 0.02> "
-                               "file_shape [24, 72]"));
+  EXPECT_THAT(
+      model,
+      HasSubstr("h.1.attn.c_proj.weight\" layer 1 init <normal, 0.0, 0.01> "
+                "file_shape [24, 24]"));
+  EXPECT_THAT(
+      model,
+      HasSubstr("h.0.attn.c_attn.weight\" layer 0 init <normal, 0.0, 0.02> "
+                "file_shape [24, 72]"));
   EXPECT_THAT(model, Not(HasSubstr("dropout")));
 }
 
@@ -107,13 +110,18 @@ TEST(ImportLlama, HasTheParametersOfTheFiles) {
     EXPECT_EQ(countOf(model, std::string("parameter \"") + name + "\""), 1u)
         << name;
   EXPECT_EQ(countOf(model, "transformer.parameter"), 3u + 2 * 9);
-  EXPECT_THAT(model,
-              HasSubstr("k_proj.weight\" init <normal, 0.0, 0.02> "
-                        "file_shape [16, 32] : tensor<2x8x32xf32, "
-                        "#transformer.dims<kv_heads, head_dim, embed>>"));
-  EXPECT_THAT(model, HasSubstr("o_proj.weight\" init <normal, 0.0, 0.02> "
-                               "file_shape [32, 32] : tensor<32x4x8xf32, "
-                               "#transformer.dims<embed, heads, head_dim>>"));
+  EXPECT_THAT(
+      model,
+      HasSubstr(
+          "layers.0.self_attn.k_proj.weight\" layer 0 init <normal, 0.0, 0.02> "
+          "file_shape [16, 32] : tensor<2x8x32xf32, "
+          "#transformer.dims<kv_heads, head_dim, embed>>"));
+  EXPECT_THAT(
+      model,
+      HasSubstr(
+          "layers.0.self_attn.o_proj.weight\" layer 0 init <normal, 0.0, 0.02> "
+          "file_shape [32, 32] : tensor<32x4x8xf32, "
+          "#transformer.dims<embed, heads, head_dim>>"));
   EXPECT_THAT(model, HasSubstr("activate silu %l0_gate_proj"));
   EXPECT_EQ(countOf(model, "transformer.rope"), 4u);
 }

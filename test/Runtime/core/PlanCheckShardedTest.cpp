@@ -122,7 +122,7 @@ TEST(PlanCheck, positions) {
   expectText(plan, "positions has the size 0, expected a positive number");
   input.size = 17;
   p.buffers.back()->persistent = false;
-  expectText(plan, "does not persist, but is written only once");
+  expectText(plan, "does not persist, expected one that lives to the end");
   p.buffers.back()->persistent = true;
   input.kind = plan::InputKind::extent;
   expectText(plan, "extent is of parts with layouts, expected blocks");
