@@ -2,7 +2,6 @@
 #include "dialects/schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -33,25 +32,6 @@ void ScheduleDialect::initialize() {
       >();
 }
 
-LogicalResult ParameterOp::verify() {
-  if (getStates().size() != getViews().size())
-    return emitOpError() << "(C1) has " << getStates().size() << " states and "
-                         << getViews().size() << " views";
-  llvm::StringSet<> names;
-  int weights = 0;
-  for (Attribute one : getStates()) {
-    auto state = dyn_cast<StateAttr>(one);
-    if (!state || !names.insert(state.getName()).second)
-      return emitOpError() << "(C1) found " << one
-                           << ", expected a #schedule.state of another name";
-    weights += state.getRole() == StateRole::weight;
-  }
-  if (weights != 1)
-    return emitOpError() << "(C1) has " << weights
-                         << " states of role weight, expected 1";
-  return success();
-}
-
 namespace meshwork::schedule {
 
 BufferOp bufferOf(Value view) {
@@ -60,17 +40,12 @@ BufferOp bufferOf(Value view) {
 
 bool isInstruction(Operation *op) { return isa<InstructionOpInterface>(op); }
 
+/// What an instruction adds to is the last of its operands.
 Value addsUpIn(Operation *instruction) {
-  return llvm::TypeSwitch<Operation *, Value>(instruction)
-      .Case([](MatmulOp op) {
-        return op.getAccumulate() == Accumulate::after_first ? op.getDst()
-                                                             : Value();
-      })
-      .Case([](EmbeddingGradOp op) {
-        return op.getAccumulate() == Accumulate::after_first ? op.getDtable()
-                                                             : Value();
-      })
-      .Default([](Operation *) { return Value(); });
+  auto mode = instruction->getAttrOfType<AccumulateAttr>("accumulate");
+  return mode && mode.getValue() == Accumulate::after_first
+             ? instruction->getOperands().back()
+             : Value();
 }
 
 } // namespace meshwork::schedule

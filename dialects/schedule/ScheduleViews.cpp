@@ -1,5 +1,7 @@
-// Verifiers of buffers and views, and what holds of every instruction.
+// Verifiers of buffers, views and parameters, and what holds of every
+// instruction.
 #include "dialects/schedule/Views.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
 using namespace mlir;
@@ -112,6 +114,25 @@ LogicalResult ViewOp::verify() {
     return emitOpError() << "(C1) has " << *reach + 1 << " elements of "
                          << elementBytes << " bytes from byte " << begin
                          << " on, of a buffer of " << size;
+  return success();
+}
+
+LogicalResult ParameterOp::verify() {
+  if (getStates().size() != getViews().size())
+    return emitOpError() << "(C1) has " << getStates().size() << " states and "
+                         << getViews().size() << " views";
+  llvm::StringSet<> names;
+  int weights = 0;
+  for (Attribute one : getStates()) {
+    auto state = dyn_cast<StateAttr>(one);
+    if (!state || !names.insert(state.getName()).second)
+      return emitOpError() << "(C1) found " << one
+                           << ", expected a #schedule.state of another name";
+    weights += state.getRole() == StateRole::weight;
+  }
+  if (weights != 1)
+    return emitOpError() << "(C1) has " << weights
+                         << " states of role weight, expected 1";
   return success();
 }
 

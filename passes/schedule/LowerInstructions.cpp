@@ -70,10 +70,9 @@ LogicalResult Lowering::lowerFused(FusedOp op) {
     views.push_back(Placement::view(builder, op.getLoc(), *place));
   }
   LaunchOp::create(builder, op.getLoc(), sourceOf(op),
-                   i64(static_cast<int64_t>(codegen::countFlops(op))),
-                   i64(bytesOfValues(op)), kernels.add(op, places),
-                   i64(codegen::countItems(op)), i64(op.getNumResults()),
-                   views);
+                   i64(codegen::countFlops(op)), i64(bytesOfValues(op)),
+                   kernels.add(op, places), i64(codegen::countItems(op)),
+                   i64(op.getNumResults()), views);
   return success();
 }
 
