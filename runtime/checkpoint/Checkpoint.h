@@ -1,0 +1,61 @@
+// Checkpoints of a folder, and one of them opened for reading.
+//
+//   auto found = findCheckpoints("run7");
+//   auto checkpoint = Checkpoint::open(found->complete.front().path);
+//   status = (*checkpoint)->read("wte.weight", "weight", begin, extent, out);
+#pragma once
+
+#include "absl/types/span.h"
+#include "runtime/checkpoint/Manifest.h"
+#include <memory>
+
+namespace meshwork::runtime {
+
+/// "step-0000000020": the folder of a checkpoint in the folder of all.
+std::string checkpointName(uint64_t step);
+constexpr char manifestName[] = "manifest.json";
+constexpr char modelName[] = "model.mlir";
+
+struct FoundCheckpoint {
+  uint64_t step = 0;
+  std::string path;
+};
+
+struct FoundCheckpoints {
+  std::vector<FoundCheckpoint> complete;   // newest first
+  std::vector<FoundCheckpoint> incomplete; // no manifest: a save was cut off
+};
+
+/// By names alone: nothing is read. kNotFound when `folder` is not there.
+absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder);
+
+/// Immutable once open; any number of threads may read.
+class Checkpoint {
+public:
+  virtual ~Checkpoint() = default;
+  /// `path` is the folder of one checkpoint. Reads the manifest and looks that
+  /// each file is there in full length. Codes as in Files.h.
+  static absl::StatusOr<std::unique_ptr<Checkpoint>>
+  open(const std::string &path);
+
+  virtual const std::string &path() const = 0;
+  virtual const Manifest &manifest() const = 0;
+  /// Null when there is no such tensor.
+  virtual const StoredTensor *find(std::string_view name) const = 0;
+
+  /// Elements of a box of the whole tensor, row-major, from whichever boxes hold
+  /// them, as f32. What is read is hashed first: kDataLoss names file, tensor and
+  /// the bytes that were changed.
+  virtual absl::Status read(std::string_view tensor, std::string_view state,
+                            absl::Span<const int64_t> begin,
+                            absl::Span<const int64_t> extent,
+                            absl::Span<float> out) const = 0;
+
+  /// A file that is no box, "model.mlir", whole; hashed first.
+  virtual absl::StatusOr<std::string> readText(std::string_view file) const = 0;
+
+  /// Hashes every byte of every file. The first bad range is told as by `read`.
+  virtual absl::Status verify() const = 0;
+};
+
+} // namespace meshwork::runtime
