@@ -23,6 +23,7 @@ inline constexpr ::llvm::StringLiteral gradientType =
     "transformer.gradient_type";
 inline constexpr ::llvm::StringLiteral maxPositions =
     "transformer.max_positions";
+inline constexpr ::llvm::StringLiteral config = "transformer.config";
 inline constexpr ::llvm::StringLiteral modelFlops = "transformer.model_flops";
 inline constexpr ::llvm::StringLiteral palmAttentionFlops =
     "transformer.palm_attention_flops";

@@ -33,6 +33,9 @@ def Transformer_Dialect : Dialect {
          and `transformer.palm_attention_flops` are f64.
     (F7) `transformer.head` has no value: the op begins the head, which makes the
          loss with its gradient, so a step's backward list begins there.
+    (F8) of the module: `transformer.config` is the text of the config.json that
+         the model was imported from. Nothing here reads it; an export of the
+         weights writes it beside them.
     ```mlir
     %y = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #transformer.dims<embed>> -> tensor<4xf32, #transformer.dims<embed>>
     ```
@@ -41,7 +44,7 @@ def Transformer_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
-  let hasOperationAttrVerify = 1; // F1 to F7
+  let hasOperationAttrVerify = 1; // F1 to F8
   let hasRegionArgAttrVerify = 1; // F1
   let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";

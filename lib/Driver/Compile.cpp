@@ -233,15 +233,13 @@ int checkOptions(const CompileOptions &options) {
       llvm::join(names, ", ") + suggestion(options.compileTo, names)));
 }
 
-int readTexts(const CompileOptions &options, CompileTexts &texts) {
+/// `model` as it was given: it may be a folder.
+int readTexts(const CompileOptions &options, const std::string &model,
+              CompileTexts &texts) {
   int code = ok;
-  auto read = [&](const std::string &path, std::string &to) {
-    std::optional<std::string> text = readFile(path, code);
-    to = text.value_or("");
-  };
-  read(options.spec, texts.spec);
+  texts.spec = readFile(options.spec, code).value_or("");
   if (code == ok && !options.printConfig)
-    read(options.model, texts.model);
+    texts.model = readModel(model, code).value_or("");
   return code;
 }
 
@@ -268,12 +266,14 @@ int checkOutputs(const CompileOptions &options) {
 }
 } // namespace
 
-int compile(const CompileOptions &options) {
+int compile(const CompileOptions &given) {
+  CompileOptions options = given;
+  options.model = modelFile(given.model);
   CompileTexts texts;
   for (int code : {checkOptions(options), checkOutputs(options)})
     if (code != ok)
       return code;
-  if (int code = readTexts(options, texts); code != ok)
+  if (int code = readTexts(options, given.model, texts); code != ok)
     return code;
   int code = guarded([&] { return Compilation(options, texts).run(); });
   if (code == internal)
@@ -281,9 +281,10 @@ int compile(const CompileOptions &options) {
   return code;
 }
 
-int importModel(const std::string &config, const std::string &output) {
+int importModel(const std::string &given, const std::string &output) {
   int code = ok;
-  std::optional<std::string> json = readFile(config, code);
+  std::string config = modelFile(given);
+  std::optional<std::string> json = readModel(given, code);
   if (!json)
     return code;
   absl::Status uses = runtime::checkFileUses(

@@ -7,9 +7,9 @@
 namespace meshwork::driver {
 
 struct CompileOptions {
-  std::string
-      model; // .mlir, or a config.json of Hugging Face; "-" is stdin (.mlir)
-  std::string spec;                   // TOML
+  std::string model; // .mlir, a config.json of Hugging Face, or a folder with
+                     // one; "-" is stdin (.mlir)
+  std::string spec;  // TOML
   std::vector<std::string> overrides; // section.key=value
   std::string output;     // the plan, or with compileTo the IR; "-" is stdout
   std::string compileTo;  // stop after this phase and print the IR
@@ -28,7 +28,8 @@ struct CompileOptions {
 /// cannot be written, 78 for a bad spec or a plan above its budget.
 int compile(const CompileOptions &options);
 
-/// `meshwork import`: a config.json to the text of a model.
+/// `meshwork import`: a config.json, or the one in a folder, to the text of a
+/// model.
 int importModel(const std::string &config, const std::string &output);
 
 } // namespace meshwork::driver

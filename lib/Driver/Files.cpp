@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -36,17 +37,33 @@ absl::StatusOr<std::string> readIn() {
   return tooLong("-", text.size());
 }
 
-absl::StatusOr<std::string> readWhole(const std::string &path) {
-  if (path == "-")
-    return readIn();
-  auto file = runtime::InputFile::open(path);
+absl::StatusOr<std::string> contents(absl::StatusOr<runtime::InputFile> file) {
   if (!file.ok())
     return file.status();
   if (file->size() > maxTextBytes)
-    return tooLong(path, file->size());
+    return tooLong(file->path(), file->size());
   std::string text(file->size(), '\0');
   absl::Status status = file->readAt(0, text.data(), text.size());
   return status.ok() ? absl::StatusOr<std::string>(std::move(text)) : status;
+}
+
+absl::StatusOr<std::string> readWhole(const std::string &path) {
+  if (path == "-")
+    return readIn();
+  return contents(runtime::InputFile::open(path));
+}
+
+bool isFolder(const std::string &path) {
+  std::error_code none;
+  return std::filesystem::is_directory(path, none);
+}
+
+constexpr char configName[] = "config.json";
+
+std::optional<std::string> orReport(absl::StatusOr<std::string> text,
+                                    int &code) {
+  code = text.ok() ? ok : report(runtime::fromIo(text.status()));
+  return text.ok() ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 /// Where nothing is kept nothing has to be written, and no device be replaced.
@@ -63,9 +80,18 @@ int report(const absl::Status &status) {
 }
 
 std::optional<std::string> readFile(const std::string &path, int &code) {
-  absl::StatusOr<std::string> text = readWhole(path);
-  code = text.ok() ? ok : report(runtime::fromIo(text.status()));
-  return text.ok() ? std::optional(std::move(*text)) : std::nullopt;
+  return orReport(readWhole(path), code);
+}
+
+std::string modelFile(const std::string &model) {
+  return isFolder(model) ? absl::StrCat(model, "/", configName) : model;
+}
+
+std::optional<std::string> readModel(const std::string &model, int &code) {
+  if (!isFolder(model))
+    return readFile(model, code);
+  return orReport(contents(runtime::InputFile::openInFolder(model, configName)),
+                  code);
 }
 
 int checkOutput(const std::string &path) {

@@ -35,6 +35,15 @@ int report(const absl::Status &status);
 /// `maxTextBytes`; nothing after a message. `code` gets the exit code.
 std::optional<std::string> readFile(const std::string &path, int &code);
 
+/// `model`, or the config.json in it when it is a folder: a repository of
+/// Hugging Face, or a snapshot in the cache of the Hub.
+std::string modelFile(const std::string &model);
+
+/// As readFile, of what modelFile tells. In a folder that somebody else has
+/// made, config.json may lead to nothing outside of it
+/// (InputFile::openInFolder).
+std::optional<std::string> readModel(const std::string &model, int &code);
+
 /// Whether `path` can be created, before much work is done for it. Creates
 /// nothing. Prints a message when not; returns an exit code.
 int checkOutput(const std::string &path);

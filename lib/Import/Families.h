@@ -11,6 +11,7 @@ namespace meshwork::importer {
 /// What a family's reader works on.
 struct Source {
   const Json &object;
+  std::string text; // of the object, on one line
   std::string filename;
   Diagnostics &diagnostics;
 };

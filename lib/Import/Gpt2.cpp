@@ -68,7 +68,8 @@ void check(Config &config, const Gpt2 &m) {
 
 class Gpt2Text {
 public:
-  explicit Gpt2Text(const Gpt2 &m) : m(m), text("gpt2") {
+  Gpt2Text(const Gpt2 &m, const std::string &config) : m(m), text("gpt2") {
+    text.config(config);
     text.alias("hidden", hidden);
     text.alias("qkv", fused);
     text.alias("heads", split);
@@ -210,7 +211,7 @@ std::optional<std::string> importGpt2(const Source &source, Config &config) {
   check(config, model);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
-  return Gpt2Text(model).run(quote(source.filename));
+  return Gpt2Text(model, source.text).run(quote(source.filename));
 }
 
 } // namespace meshwork::importer

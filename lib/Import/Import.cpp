@@ -118,7 +118,7 @@ Result importConfig(std::string_view json, const std::string &filename) {
   if (family.empty())
     return result;
   checkArchitectures(config);
-  Source source{root, filename, result.diagnostics};
+  Source source{root, compactJson(json), filename, result.diagnostics};
   result.model = family == "gpt2" ? importGpt2(source, config)
                                   : importLlama(source, config, family);
   return result;

@@ -190,4 +190,19 @@ Json parseJson(std::string_view text, const std::string &filename,
   return diagnostics.size() == before ? std::move(builder.root) : Json();
 }
 
+std::string compactJson(std::string_view text) {
+  std::string compact;
+  bool isInString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"')
+      isInString = !isInString;
+    bool isSpace = std::string_view(" \t\r\n").find(text[i]) != text.npos;
+    if (isInString || !isSpace)
+      compact += text[i];
+    if (isInString && text[i] == '\\' && i + 1 < text.size())
+      compact += text[++i];
+  }
+  return compact;
+}
+
 } // namespace meshwork::importer

@@ -35,4 +35,7 @@ struct Json {
 Json parseJson(std::string_view text, const std::string &filename,
                Diagnostics &diagnostics);
 
+/// JSON without the white space around its values: on one line.
+std::string compactJson(std::string_view text);
+
 } // namespace meshwork::importer

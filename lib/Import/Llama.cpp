@@ -14,7 +14,10 @@ namespace {
 
 class LlamaText {
 public:
-  LlamaText(const Llama &m, const std::string &family) : m(m), text(family) {
+  LlamaText(const Llama &m, const std::string &family,
+            const std::string &config)
+      : m(m), text(family) {
+    text.config(config);
     text.alias("hidden", hidden);
     text.alias("heads", queries);
     text.alias("kv_heads", keys);
@@ -177,7 +180,8 @@ std::optional<std::string> importLlama(const Source &source, Config &config,
                           "pad_token_id"});
   if (hasErrors(source.diagnostics))
     return std::nullopt;
-  return LlamaText(model, family).run(family, quote(source.filename));
+  return LlamaText(model, family, source.text)
+      .run(family, quote(source.filename));
 }
 
 } // namespace meshwork::importer

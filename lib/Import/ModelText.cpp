@@ -31,6 +31,16 @@ template <typename Float> std::string shortest(Float value) {
 std::string mlirFloat(double value) { return shortest(value); }
 std::string mlirFloat(float value) { return shortest(value); }
 
+std::string mlirString(std::string_view text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 ModelText::ModelText(std::string moduleName)
     : moduleName(std::move(moduleName)) {
   aliases = "!tokens = " + tensorText(tokenDims, "i32") + "\n";
@@ -195,10 +205,12 @@ std::string ModelText::finish(const std::vector<std::string> &header) const {
   for (const std::string &line : header)
     text += "// " + line + "\n";
   if (positions > 0)
-    attributes = " attributes {transformer.max_positions = " +
-                 std::to_string(positions) + " : i64}";
-  return text + aliases + "\nmodule @" + moduleName + attributes +
-         " {\n  func.func @loss(%tokens: !tokens, %targets: !tokens) -> "
+    attributes = "transformer.max_positions = " + std::to_string(positions) +
+                 " : i64,\n    ";
+  attributes += "transformer.config = " + mlirString(configText);
+  return text + aliases + "\nmodule @" + moduleName + " attributes {" +
+         attributes +
+         "} {\n  func.func @loss(%tokens: !tokens, %targets: !tokens) -> "
          "tensor<f32> {\n" +
          body + "  }\n}\n";
 }

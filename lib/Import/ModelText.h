@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,8 @@ public:
   void alias(const std::string &name, const Dims &dims);
   /// Longer sequences are warned of; 0: none are.
   void maxPositions(int64_t count) { positions = count; }
+  /// Kept with the model, for whoever writes its weights for others to load.
+  void config(std::string json) { configText = std::move(json); }
   /// A comment line, after an empty line; parameters from here on are of
   /// `layer`.
   void section(const std::string &title,
@@ -90,7 +93,7 @@ private:
   std::string type(const Dims &dims) const;
   Value emit(const std::string &ssa, const Dims &dims, const std::string &op);
 
-  std::string moduleName, aliases, body, ropeText;
+  std::string moduleName, aliases, body, ropeText, configText;
   std::map<std::string, std::string> aliasOfType;
   uint64_t parameters = 0;
   int64_t positions = 0;
@@ -100,5 +103,7 @@ private:
 /// Digits that read back as the same number, in MLIR's form: "1.0e-05", "0.02".
 std::string mlirFloat(double value);
 std::string mlirFloat(float value);
+/// In quotes. `text` is on one line.
+std::string mlirString(std::string_view text);
 
 } // namespace meshwork::importer

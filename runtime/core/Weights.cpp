@@ -54,10 +54,12 @@ absl::Status saveState(const std::string &path, StatePart part,
   };
   std::vector<TensorToWrite> writes;
   for (size_t i = 0; i < tensors.size(); ++i)
-    writes.push_back(
-        {tensors[i].parameter->name()->str(), fileShape(*tensors[i].parameter),
-         asInFile(tensors[i], part, ranks),
-         [&fetch, i](absl::Span<float> out) { return fetch(i, out); }});
+    writes.push_back({tensors[i].parameter->name()->str(),
+                      fileShape(*tensors[i].parameter),
+                      asInFile(tensors[i], part, ranks),
+                      [&fetch, i](uint64_t, absl::Span<float> out) {
+                        return fetch(i, out);
+                      }});
   absl::Status written = fromIo(writeSafeTensors(path, writes));
   // They send to the end, whatever became of the file.
   for (std::vector<float> unused; exchange && next < tensors.size();) {

@@ -64,12 +64,17 @@ struct TensorToWrite {
   std::string name; // not empty, UTF-8, no control characters
   std::vector<uint64_t> shape;
   const float *data = nullptr; // row-major, as many as the shape says
-  /// In place of `data`: fills a buffer of the tensor's size when its turn has
-  /// come, so that only one tensor at a time needs memory beside the model's.
-  std::function<absl::Status(absl::Span<float>)> produce = nullptr;
+  /// In place of `data`: fills a buffer with the elements from `first` on, when
+  /// their turn has come. Ranges follow one another without gaps.
+  std::function<absl::Status(uint64_t first, absl::Span<float>)> produce =
+      nullptr;
+  /// Elements that `produce` is asked for at a time, which need memory; 0: all.
+  uint64_t slice = 0;
+  /// "F32", or "F16" or "BF16", rounded to the nearest, half to even.
+  std::string dtype = "F32";
 };
 
-/// Writes an F32 file in the order given. The file appears under `path` only
+/// Writes the tensors in the order given. The file appears under `path` only
 /// when it is complete; an earlier file of that name stays until then.
 absl::Status writeSafeTensors(const std::string &path,
                               absl::Span<const TensorToWrite> tensors);

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <absl/container/flat_hash_set.h>
 #include <absl/strings/str_cat.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/io/Convert.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/SafeTensors.h"
 #include "runtime/io/SafeTensorsHeader.h"
@@ -13,9 +16,15 @@ namespace {
 
 // Readers may map the file and want aligned data.
 constexpr uint64_t alignmentBytes = 8;
+constexpr uint64_t convertedAtOnce = 1 << 18; // elements
 
 absl::StatusOr<uint64_t> bytesOf(const TensorToWrite &tensor) {
-  std::optional<uint64_t> bytes = sizeof(float);
+  std::optional<FloatWriter> writer = writerOfFloats(tensor.dtype);
+  if (!writer)
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", quote(tensor.name), ": its type is ",
+                     quote(tensor.dtype), ", expected F32, F16 or BF16"));
+  std::optional<uint64_t> bytes = writer->width;
   for (uint64_t size : tensor.shape)
     if (bytes)
       bytes = checkedMultiply(*bytes, size);
@@ -63,8 +72,9 @@ absl::StatusOr<std::string> headerOf(absl::Span<const TensorToWrite> tensors) {
     std::string shape;
     for (uint64_t size : tensor.shape)
       absl::StrAppend(&shape, shape.empty() ? "" : ",", size);
-    absl::StrAppend(&header, ",", *name, R"(:{"dtype":"F32","shape":[)", shape,
-                    R"(],"data_offsets":[)", offset, ",", *end, "]}");
+    absl::StrAppend(&header, ",", *name, R"(:{"dtype":")", tensor.dtype,
+                    R"(","shape":[)", shape, R"(],"data_offsets":[)", offset,
+                    ",", *end, "]}");
     offset = *end;
   }
   header += '}';
@@ -78,15 +88,42 @@ absl::StatusOr<std::string> headerOf(absl::Span<const TensorToWrite> tensors) {
   return header;
 }
 
+absl::Status writeElements(const FloatWriter &writer,
+                           absl::Span<const float> values,
+                           std::vector<unsigned char> &bytes,
+                           OutputFile &file) {
+  if (writer.width == sizeof(float))
+    return file.write(values.data(), values.size() * sizeof(float));
+  bytes.resize(std::min<uint64_t>(values.size(), convertedAtOnce) *
+               writer.width);
+  for (size_t at = 0; at < values.size(); at += convertedAtOnce) {
+    absl::Span<const float> part = values.subspan(at, convertedAtOnce);
+    writer.write(part.data(), part.size(), bytes.data());
+    if (absl::Status status =
+            file.write(bytes.data(), part.size() * writer.width);
+        !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status writeTensor(const TensorToWrite &tensor, OutputFile &file) {
-  uint64_t bytes = *bytesOf(tensor);
-  if (tensor.data || bytes == 0)
-    return file.write(tensor.data, bytes);
-  std::vector<float> values(bytes / sizeof(float));
-  if (absl::Status status = tensor.produce(absl::MakeSpan(values));
-      !status.ok())
-    return status;
-  return file.write(values.data(), bytes);
+  FloatWriter writer = *writerOfFloats(tensor.dtype);
+  uint64_t count = *bytesOf(tensor) / writer.width;
+  std::vector<unsigned char> bytes;
+  if (tensor.data)
+    return writeElements(writer, {tensor.data, count}, bytes, file);
+  uint64_t slice = std::min(tensor.slice ? tensor.slice : count, count);
+  std::vector<float> values(slice);
+  for (uint64_t first = 0; first < count; first += slice) {
+    values.resize(std::min(slice, count - first));
+    absl::Status status = tensor.produce(first, absl::MakeSpan(values));
+    if (status.ok())
+      status = writeElements(writer, values, bytes, file);
+    if (!status.ok())
+      return status;
+  }
+  return absl::OkStatus();
 }
 
 } // namespace

@@ -39,6 +39,29 @@ class Compile(unittest.TestCase):
                 for n in ("a.mwplan", "b.mwplan"))
         self.assertEqual(a, b)
 
+    def test_a_folder_stands_for_its_config(self):
+        """A repository's, and a snapshot of the Hub's cache, whose files are links to blobs."""
+        config = (shell.ROOT / MODEL).read_text()
+        blob = "0123456789abcdef" * 2 + "01234567"
+        (self.space.path / "repository").mkdir()
+        self.space.write("repository/config.json", config)
+        for part in ("blobs", "snapshots/c0ffee"):
+            (self.space.path / "hub" / part).mkdir(parents=True)
+        self.space.write(f"hub/blobs/{blob}", config)
+        snapshot = self.space.path / "hub/snapshots/c0ffee"
+        (snapshot / "config.json").symlink_to(f"../../blobs/{blob}")
+        models = set()
+        for folder in ("repository", "repository/", "hub/snapshots/c0ffee"):
+            text = self.space.must("meshwork", "import", folder).stdout
+            models.add(text.split("\n", 1)[1])  # the first line names the file
+            self.space.must("meshwork", "compile", folder, "--spec", SPEC, "-o", "f.mwplan")
+        self.assertEqual(len(models), 1)
+        (snapshot / "config.json").unlink()
+        (snapshot / "config.json").symlink_to(shell.ROOT / MODEL)
+        self.space.refuse(shell.DATA, ["is a symbolic link", "config.json"], "meshwork", "compile",
+                          "hub/snapshots/c0ffee", "--spec", SPEC, "-o", "f.mwplan")
+        self.space.refuse(shell.NO_INPUT, ["blobs/config.json"], "meshwork", "import", "hub/blobs")
+
     def test_equal_input_gives_equal_bytes(self):
         digests = set()
         for name in ("first.mwplan", "second.mwplan"):

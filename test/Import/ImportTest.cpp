@@ -1,3 +1,4 @@
+#include "lib/Import/Hub.h"
 #include "test/Import/TestConfigs.h"
 
 namespace meshwork::importer {
@@ -29,6 +30,48 @@ TEST(ImportGpt2, HasTheParametersOfTheFiles) {
   // 100*24 + 32*24 + 2 * (4*24 + 24*72 + 72 + 24*24 + 24 + 24*96 + 96 + 96*24 +
   // 24) + 2*24.
   EXPECT_THAT(model, HasSubstr("2 layers, 17664 parameters."));
+}
+
+TEST(ImportConfig, KeepsItsTextWithTheModel) {
+  std::string odd = R"("_name_or_path": "a \\ \"b\" : c", "bos_token_id":
+      [ 1 ,2 ], "rms_norm_eps": 1e-05)";
+  for (const std::string &keys :
+       {llamaKeys("llama") + "," + odd, gpt2Keys + "," + odd}) {
+    std::string model = modelOf(keys);
+    EXPECT_THAT(
+        model,
+        HasSubstr(
+            R"(\"_name_or_path\":\"a \\\\ \\\"b\\\" : c\",\"bos_token_id\":[1,2],)"
+            R"(\"rms_norm_eps\":1e-05}"})"));
+    EXPECT_THAT(model, HasSubstr(R"(transformer.config = "{\"model_type\":)"));
+  }
+}
+
+TEST(HubConfig, TellsTypeAndClassAndKeepsTheRest) {
+  std::string config = "{" + llamaKeys("qwen3") +
+                       R"(, "zeta": [1.5, 1e-05], "torch_dtype": "float32"})";
+  std::string made = hubConfig(config, "bfloat16");
+  EXPECT_THAT(made, HasSubstr("\"torch_dtype\": \"bfloat16\""));
+  EXPECT_THAT(made,
+              HasSubstr("\"architectures\": [\n    \"Qwen3ForCausalLM\""));
+  EXPECT_THAT(made, HasSubstr("1e-05"));
+  EXPECT_LT(made.find("model_type"), made.find("zeta"));
+  EXPECT_THAT(made, Not(HasSubstr("\"dtype\"")));
+  // The newer name alone stays alone; a class that is named stays.
+  made = hubConfig("{" + gpt2Keys + R"(, "dtype": "float32",
+                   "architectures": ["MyLMHeadModel"]})",
+                   "float16");
+  EXPECT_THAT(made, HasSubstr("\"dtype\": \"float16\""));
+  EXPECT_THAT(made, Not(HasSubstr("torch_dtype")));
+  EXPECT_THAT(made, Not(HasSubstr("GPT2LMHeadModel")));
+}
+
+TEST(HubName, IsThatOfTheWholeModel) {
+  std::string gpt2 = "{" + gpt2Keys + "}";
+  EXPECT_EQ(hubName(gpt2, "h.0.ln_1.bias"), "transformer.h.0.ln_1.bias");
+  EXPECT_EQ(hubName(gpt2, "lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(hubName("{" + llamaKeys("llama") + "}", "model.norm.weight"),
+            "model.norm.weight");
 }
 
 TEST(ImportGpt2, ComputesWhatGpt2Computes) {
@@ -91,7 +134,8 @@ TEST(ImportGpt2, TakesTransformersOtherNames) {
          "num_attention_heads": 3, "n_head": 3, "resid_pdrop": 0,
          "embd_pdrop": 0, "attn_pdrop": 0, "pad_token_id": 7)");
   EXPECT_EQ(textOf(result.diagnostics), "");
-  EXPECT_EQ(result.model, modelOf(gpt2Keys)); // GPT-2 pads with no row
+  // GPT-2 pads with no row.
+  EXPECT_EQ(mathOf(*result.model), mathOf(modelOf(gpt2Keys)));
 }
 
 TEST(ImportLlama, HasTheParametersOfTheFiles) {
@@ -183,7 +227,8 @@ TEST(ImportLlama, PaddingHasNoGradient) {
     std::string keys = llamaKeys(family);
     EXPECT_THAT(modelOf(keys, "\"pad_token_id\": 0"),
                 HasSubstr("embedding %embed_tokens, %tokens padding 0 :"));
-    EXPECT_EQ(modelOf(keys, "\"pad_token_id\": null"), modelOf(keys));
+    EXPECT_EQ(mathOf(modelOf(keys, "\"pad_token_id\": null")),
+              mathOf(modelOf(keys)));
     EXPECT_THAT(modelOf(keys), Not(HasSubstr("padding")));
   }
   Result result = importKeys(llamaKeys("llama"), "\"pad_token_id\": -1");

@@ -38,6 +38,13 @@ inline std::string modelOf(const std::string &keys,
   return result.model.value_or("");
 }
 
+/// What the model computes: its text without the configuration it came from.
+inline std::string mathOf(std::string model) {
+  size_t begin = model.find("transformer.config = ");
+  EXPECT_NE(begin, std::string::npos);
+  return model.erase(begin, model.find("} {\n", begin) - begin);
+}
+
 /// `keys` with the value of `key` replaced.
 inline std::string with(std::string keys, const std::string &key,
                         const std::string &value) {

@@ -13,7 +13,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   CLI::App *command =
       app.add_subcommand("compile", "Compile a model and a spec to a plan");
   command->add_option("model", options.model,
-                      "a model (.mlir), or a Hugging Face config.json");
+                      "a model (.mlir), a Hugging Face config.json, or the "
+                      "folder of a repository or of a Hub snapshot");
   command
       ->add_option("--spec", options.spec,
                    "mesh, batch and all else, a TOML file")
@@ -93,7 +94,8 @@ int main(int argc, char **argv) {
   std::string config, output, plan;
   CLI::App *import = app.add_subcommand(
       "import", "Turn a Hugging Face config.json into a model");
-  import->add_option("config", config, "the config.json")->required();
+  import->add_option("config", config, "the config.json, or a folder with it")
+      ->required();
   import->add_option("-o,--output", output,
                      "the .mlir to write (default: stdout)");
   ExplainOptions explainOptions;

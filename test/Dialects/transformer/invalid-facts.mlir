@@ -76,6 +76,10 @@ module attributes {transformer.gradient_type = i32} {}
 module attributes {transformer.max_positions = 0 : i64} {}
 
 // -----
+// expected-error@+1 {{'builtin.module' op (F8) 'transformer.config' is 1 : i64, expected the text of a config.json}}
+module attributes {transformer.config = 1 : i64} {}
+
+// -----
 // expected-error@+1 {{'builtin.module' op (F6) 'transformer.model_flops' is 1.000000e+00 : f32, expected an f64}}
 module attributes {transformer.model_flops = 1.0 : f32} {}
 

@@ -1,4 +1,5 @@
 #include "runtime/io/Files.h"
+#include "runtime/io/OutputFolder.h"
 
 #include <csignal>
 
@@ -243,6 +244,56 @@ TEST_F(FilesTest, AWriteThatFailsLeavesNothing) {
   signal(SIGXFSZ, handler);
   EXPECT_EQ(numFiles(), 1u);
   EXPECT_EQ(contents("log"), std::string(3000, 'x') + "\n");
+}
+
+class OutputFolderTest : public TemporaryFolder {
+protected:
+  size_t entries() const {
+    return static_cast<size_t>(
+        std::distance(std::filesystem::directory_iterator(root), {}));
+  }
+};
+
+TEST_F(OutputFolderTest, AppearsWhenItIsComplete) {
+  for (const char *name : {"new", "empty/"}) {
+    if (*name == 'e')
+      std::filesystem::create_directory(path("empty"));
+    auto folder = OutputFolder::create(path(name));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    ASSERT_TRUE(writeWhole(folder->path() + "/a", "1").ok());
+    EXPECT_FALSE(std::filesystem::exists(path(name) + "/a"));
+    ASSERT_TRUE(folder->commit().ok());
+    EXPECT_TRUE(std::filesystem::exists(path(name) + "/a"));
+  }
+  EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(OutputFolderTest, LeavesNothingBehind) {
+  {
+    auto folder = OutputFolder::create(path("new"));
+    ASSERT_TRUE(folder.ok());
+    ASSERT_TRUE(writeWhole(folder->path() + "/a", "1").ok());
+  }
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(OutputFolderTest, ReplacesNothing) {
+  std::filesystem::create_directory(path("full"));
+  write("full/a", "1");
+  write("file", "1");
+  for (const char *name : {"full", "file"})
+    expectError(OutputFolder::create(path(name)).status(),
+                absl::StatusCode::kFailedPrecondition,
+                "is there and not empty");
+  expectError(OutputFolder::create(path("no/way")).status(),
+              absl::StatusCode::kFailedPrecondition, "cannot create a folder");
+  // Filled by someone else in the meantime.
+  auto folder = OutputFolder::create(path("late"));
+  ASSERT_TRUE(folder.ok());
+  std::filesystem::create_directory(path("late"));
+  write("late/theirs", "1");
+  expectError(folder->commit(), absl::StatusCode::kUnavailable, "rename");
+  EXPECT_TRUE(std::filesystem::exists(path("late/theirs")));
 }
 
 } // namespace

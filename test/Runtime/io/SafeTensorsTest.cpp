@@ -3,7 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "runtime/io/Convert.h"
 #include "test/Runtime/io/TestFiles.h"
 
 namespace meshwork::runtime {
@@ -139,6 +141,92 @@ TEST_F(SafeTensorsTest, WriterRefusesImpossibleTensors) {
               "has no data");
   expectError(writeSafeTensors(path("no/m"), {}),
               StatusCode::kFailedPrecondition, "cannot create");
+}
+
+/// Every f16 that is finite and not negative, ascending.
+std::vector<float> halves() {
+  std::vector<uint16_t> bits(0x7c00);
+  std::iota(bits.begin(), bits.end(), 0);
+  std::vector<float> values(bits.size());
+  converterToFloat("F16")(reinterpret_cast<const unsigned char *>(bits.data()),
+                          bits.size(), values.data());
+  return values;
+}
+
+TEST_F(SafeTensorsTest, RoundsToF16ToNearestEven) {
+  std::vector<float> values = halves();
+  std::vector<float> from;
+  std::vector<uint16_t> expected;
+  auto add = [&](float value, size_t half) {
+    from.insert(from.end(), {value, -value});
+    expected.insert(expected.end(), {static_cast<uint16_t>(half),
+                                     static_cast<uint16_t>(half | 0x8000)});
+  };
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    float middle = (values[i] + values[i + 1]) / 2; // exact
+    add(values[i], i);
+    add(std::nextafter(middle, 0.0f), i);
+    add(middle, i + (i & 1));
+    add(std::nextafter(middle, 1e9f), i + 1);
+  }
+  add(65519, 0x7bff);
+  add(65520, 0x7c00); // as infinity
+  add(INFINITY, 0x7c00);
+  add(std::numeric_limits<float>::denorm_min(), 0);
+  add(NAN, 0x7e00);
+  std::vector<uint16_t> got(from.size());
+  writerOfFloats("F16")->write(from.data(), from.size(),
+                               reinterpret_cast<unsigned char *>(got.data()));
+  for (size_t i = 0; i < from.size(); ++i)
+    ASSERT_EQ(got[i], expected[i]) << from[i];
+}
+
+TEST_F(SafeTensorsTest, RoundsToBf16ToNearestEven) {
+  auto rounded = [](uint32_t bits) {
+    auto value = std::bit_cast<float>(bits);
+    uint16_t brain;
+    writerOfFloats("BF16")->write(&value, 1,
+                                  reinterpret_cast<unsigned char *>(&brain));
+    return brain;
+  };
+  EXPECT_EQ(rounded(0x3f807fff), 0x3f80);
+  EXPECT_EQ(rounded(0x3f808000), 0x3f80); // half, to even
+  EXPECT_EQ(rounded(0x3f818000), 0x3f82);
+  EXPECT_EQ(rounded(0x3f808001), 0x3f81);
+  EXPECT_EQ(rounded(0x7f7fffff), 0x7f80); // infinity
+  EXPECT_EQ(rounded(0xff800000), 0xff80);
+  EXPECT_EQ(rounded(0x7f800001), 0x7fc0); // NaN, quiet
+}
+
+TEST_F(SafeTensorsTest, WritesOtherTypesBySlices) {
+  std::vector<uint64_t> asked;
+  auto count = [&](uint64_t first, absl::Span<float> out) {
+    asked.push_back(first);
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<float>(first + i);
+    return absl::OkStatus();
+  };
+  std::vector<float> odd = {1, 2, 3};
+  ASSERT_TRUE(
+      writeSafeTensors(path("m"), {{"b", {2, 5}, nullptr, count, 4, "BF16"},
+                                   {"f", {3}, odd.data(), nullptr, 0, "F16"},
+                                   {"w", {7}, nullptr, count}})
+          .ok());
+  EXPECT_THAT(asked, testing::ElementsAre(0, 4, 8, 0));
+  auto reader = SafeTensorsReader::open(path("m"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->find("b")->dtype, "BF16");
+  EXPECT_EQ((*reader)->find("f")->dtype, "F16");
+  std::vector<float> tens(10), three(3), seven(7);
+  ASSERT_TRUE((*reader)->read("b", absl::MakeSpan(tens)).ok());
+  ASSERT_TRUE((*reader)->read("f", absl::MakeSpan(three)).ok());
+  ASSERT_TRUE((*reader)->read("w", absl::MakeSpan(seven)).ok());
+  EXPECT_THAT(tens, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_EQ(three, odd);
+  EXPECT_EQ(seven[6], 6);
+  expectError(
+      writeSafeTensors(path("m"), {{"a", {1}, odd.data(), nullptr, 0, "F8"}}),
+      StatusCode::kInvalidArgument, "expected F32, F16 or BF16");
 }
 
 TEST_F(SafeTensorsTest, WritesAlignedData) {

@@ -1,0 +1,48 @@
+#include "lib/Import/Hub.h"
+
+#include <nlohmann/json.hpp>
+
+namespace meshwork::importer {
+namespace {
+using Json = nlohmann::ordered_json;
+
+/// A family's class for language models in Transformers, and what stands before
+/// the names of its parameters, unless they are the head's.
+struct Class {
+  std::string_view family, name, prefix;
+};
+constexpr Class classes[] = {{"gpt2", "GPT2LMHeadModel", "transformer."},
+                             {"llama", "LlamaForCausalLM", ""},
+                             {"mistral", "MistralForCausalLM", ""},
+                             {"qwen2", "Qwen2ForCausalLM", ""},
+                             {"qwen3", "Qwen3ForCausalLM", ""}};
+
+const Class &classOf(const Json &config) {
+  auto family = config.at("model_type").get<std::string>();
+  for (const Class &one : classes)
+    if (one.family == family)
+      return one;
+  return classes[1]; // importConfig takes no other family
+}
+} // namespace
+
+std::string hubConfig(std::string_view config, const std::string &dtype) {
+  Json json = Json::parse(config);
+  // Transformers has renamed it, and reads both.
+  bool isNew = json.contains("dtype");
+  if (isNew)
+    json["dtype"] = dtype;
+  if (!isNew || json.contains("torch_dtype"))
+    json["torch_dtype"] = dtype;
+  if (!json.contains("architectures") || json["architectures"].empty())
+    json["architectures"] = {classOf(json).name};
+  return json.dump(2) + "\n";
+}
+
+std::string hubName(std::string_view config, const std::string &parameter) {
+  std::string_view prefix = classOf(Json::parse(config)).prefix;
+  bool isHead = parameter.starts_with("lm_head.");
+  return isHead ? parameter : std::string(prefix) + parameter;
+}
+
+} // namespace meshwork::importer
