@@ -43,9 +43,9 @@ public:
   /// Null when there is no such tensor.
   virtual const StoredTensor *find(std::string_view name) const = 0;
 
-  /// Elements of a box of the whole tensor, row-major, from whichever boxes hold
-  /// them, as f32. What is read is hashed first: kDataLoss names file, tensor and
-  /// the bytes that were changed.
+  /// Elements of a box of the whole tensor, row-major, from whichever boxes
+  /// hold them, as f32. What is read is hashed first: kDataLoss names file,
+  /// tensor and the bytes that were changed.
   virtual absl::Status read(std::string_view tensor, std::string_view state,
                             absl::Span<const int64_t> begin,
                             absl::Span<const int64_t> extent,

@@ -1,8 +1,8 @@
 // What a checkpoint holds: tensors of all states of a model as boxes in files,
 // and where the run stood. The form on disk is in this folder's README.
 //
-// Nothing here knows a mesh: a box is a range of each dim of a whole tensor, and
-// who wrote it does not matter to who reads it.
+// Nothing here knows a mesh: a box is a range of each dim of a whole tensor,
+// and who wrote it does not matter to who reads it.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -21,7 +21,8 @@ constexpr uint64_t hashedBytes = uint64_t{4} << 20;
 struct StoredFile {
   std::string name;
   uint64_t bytes = 0;
-  std::vector<std::string> hashes; // XXH3-128 of each hashedBytes, 32 hex digits
+  std::vector<std::string>
+      hashes; // XXH3-128 of each hashedBytes, 32 hex digits
 };
 
 /// extent[d] elements from begin[d] on of each dim d, row-major and without
@@ -34,9 +35,9 @@ struct StoredBox {
 
 /// The boxes of a state cover the tensor and do not overlap.
 struct StoredState {
-  /// "weight": the f32 values that training goes on from, whether the plan keeps
-  /// them as a master or as the weight itself. Others as the optimizer names
-  /// them (Plan.fbs, State): "first_moment".
+  /// "weight": the f32 values that training goes on from, whether the plan
+  /// keeps them as a master or as the weight itself. Others as the optimizer
+  /// names them (Plan.fbs, State): "first_moment".
   std::string name;
   std::string dtype; // of safetensors: "F32", "BF16"
   std::vector<StoredBox> boxes;
@@ -70,8 +71,8 @@ struct Manifest {
 /// JSON, with the hash of itself.
 std::string manifestText(const Manifest &manifest);
 
-/// kDataLoss with what was found where. Everything is checked but what stands in
-/// the files: names, sizes, that boxes lie in their files and their tensors,
+/// kDataLoss with what was found where. Everything is checked but what stands
+/// in the files: names, sizes, that boxes lie in their files and their tensors,
 /// cover them and do not overlap.
 absl::StatusOr<Manifest> parseManifest(std::string_view text);
 

@@ -1,4 +1,5 @@
-// Element types of weight files to and from f32. Internal to runtime/io.
+// Element types of weight files to and from f32. Internal to the runtime's
+// readers and writers.
 #pragma once
 
 #include <cstdint>

@@ -170,6 +170,11 @@ absl::StatusOr<InputFile> InputFile::fromDescriptor(FileDescriptor descriptor,
   return file;
 }
 
+void InputFile::willRead(uint64_t offset, uint64_t bytes) const {
+  posix_fadvise(descriptor.get(), static_cast<off_t>(offset),
+                static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+}
+
 absl::Status InputFile::readAt(uint64_t offset, void *to,
                                uint64_t bytes) const {
   char *next = static_cast<char *>(to);

@@ -80,6 +80,9 @@ public:
   const std::string &path() const { return name; }
   /// Reads exactly `bytes` bytes at `offset`, or says why not.
   absl::Status readAt(uint64_t offset, void *to, uint64_t bytes) const;
+  /// Lets the system fetch these bytes meanwhile; what it does not know how to,
+  /// or what is past the end, is no error.
+  void willRead(uint64_t offset, uint64_t bytes) const;
 
 private:
   static absl::StatusOr<InputFile> fromDescriptor(FileDescriptor descriptor,

@@ -1,6 +1,6 @@
 // Reads JSON from strangers as a stream of events (nlohmann's SAX interface):
 // the tree of a hostile text would take many times the memory of the text, and
-// hides duplicate keys. Internal to runtime/io.
+// hides duplicate keys. Internal to the runtime's readers.
 #pragma once
 
 #include <string>

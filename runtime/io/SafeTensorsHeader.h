@@ -1,5 +1,5 @@
 // The header of a safetensors file and the index of a folder of them, checked
-// in full. Internal to runtime/io.
+// in full. Internal to the runtime's readers.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,256 @@
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/checkpoint/BoxReader.h"
+#include "runtime/checkpoint/CheckManifest.h"
+#include <absl/cleanup/cleanup.h>
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <absl/strings/str_cat.h>
+#include <algorithm>
+#include <filesystem>
+
+namespace meshwork::runtime {
+namespace {
+/// Of a thousand ranks' boxes of a model of 400 billion parameters.
+constexpr uint64_t maxManifestBytes = uint64_t{256} << 20;
+
+template <typename... Parts> absl::Status usage(const Parts &...parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+class FolderCheckpoint final : public Checkpoint {
+public:
+  FolderCheckpoint(std::string path, Manifest manifest)
+      : folder(std::move(path)), held(std::move(manifest)) {}
+  absl::Status openFiles();
+
+  const std::string &path() const override { return folder; }
+  const Manifest &manifest() const override { return held; }
+  const StoredTensor *find(std::string_view name) const override {
+    auto found = tensors.find(name);
+    return found == tensors.end() ? nullptr : found->second;
+  }
+  absl::Status read(std::string_view tensor, std::string_view state,
+                    absl::Span<const int64_t> begin,
+                    absl::Span<const int64_t> extent,
+                    absl::Span<float> out) const override;
+  absl::StatusOr<std::string> readText(std::string_view file) const override;
+  absl::Status verify() const override;
+
+private:
+  absl::StatusOr<const StoredState *> get(std::string_view tensor,
+                                          std::string_view state) const;
+  absl::Status readWhole(
+      size_t file,
+      absl::FunctionRef<void(const unsigned char *, uint64_t)> take) const;
+  std::string holds(size_t file, uint64_t begin, uint64_t end) const;
+
+  std::string folder;
+  Manifest held;
+  std::vector<CheckedInput> files;
+  absl::flat_hash_map<std::string_view, const StoredTensor *> tensors;
+  mutable RangeBuffers buffers;
+};
+
+absl::Status FolderCheckpoint::openFiles() {
+  for (const StoredFile &file : held.files) {
+    absl::StatusOr<CheckedInput> input = CheckedInput::open(folder, file);
+    MESHWORK_RETURN_IF_ERROR(input.status());
+    files.push_back(*std::move(input));
+  }
+  for (const StoredTensor &tensor : held.tensors)
+    tensors[tensor.name] = &tensor;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const StoredState *>
+FolderCheckpoint::get(std::string_view tensor, std::string_view state) const {
+  const StoredTensor *found = find(tensor);
+  if (!found)
+    return absl::NotFoundError(absl::StrCat(quote(folder), ": there is no ",
+                                            "tensor ", quote(tensor)));
+  for (const StoredState &one : found->states)
+    if (one.name == state)
+      return &one;
+  return absl::NotFoundError(absl::StrCat(quote(folder), ": tensor ",
+                                          quote(tensor), " has no state ",
+                                          quote(state)));
+}
+
+absl::Status FolderCheckpoint::read(std::string_view tensor,
+                                    std::string_view state,
+                                    absl::Span<const int64_t> begin,
+                                    absl::Span<const int64_t> extent,
+                                    absl::Span<float> out) const {
+  absl::StatusOr<const StoredState *> found = get(tensor, state);
+  MESHWORK_RETURN_IF_ERROR(found.status());
+  const std::vector<int64_t> &shape = find(tensor)->shape;
+  bool lies = begin.size() == shape.size() && extent.size() == shape.size();
+  uint64_t elements = 1;
+  for (size_t dim = 0; lies && dim < shape.size(); ++dim) {
+    lies = begin[dim] >= 0 && begin[dim] <= shape[dim] && extent[dim] >= 0 &&
+           extent[dim] <= shape[dim] - begin[dim];
+    elements *= static_cast<uint64_t>(extent[dim]);
+  }
+  if (!lies || elements != out.size())
+    return usage("tensor ", quote(tensor), ": a box of ", out.size(),
+                 " elements that does not lie in it was asked for");
+  if (elements == 0)
+    return absl::OkStatus();
+  uint64_t width = *storedWidth((*found)->dtype);
+  for (const StoredBox &box : (*found)->boxes) {
+    absl::Status status =
+        readBox(files[box.file], box, width, {begin, extent, out}, buffers);
+    if (!status.ok())
+      return absl::Status(status.code(),
+                          absl::StrCat("tensor ", quote(tensor), ", state ",
+                                       quote(state), ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+/// Gives `take` all bytes of a file, one hashed range after the other.
+absl::Status FolderCheckpoint::readWhole(
+    size_t file,
+    absl::FunctionRef<void(const unsigned char *, uint64_t)> take) const {
+  const CheckedInput &input = files[file];
+  RangeBuffers::Buffer buffer = buffers.take();
+  absl::Cleanup giveBack = [&] { buffers.give(std::move(buffer)); };
+  for (size_t range = 0; range < input.numRanges(); ++range) {
+    uint64_t begin = range * hashedBytes, end = input.endOfRange(range);
+    absl::StatusOr<const unsigned char *> bytes =
+        input.read(begin, end, buffer.get());
+    if (!bytes.ok())
+      return absl::Status(
+          bytes.status().code(),
+          absl::StrCat(bytes.status().message(), holds(file, begin, end)));
+    take(*bytes, end - begin);
+  }
+  return absl::OkStatus();
+}
+
+/// "; they hold tensor "wte.weight", state "weight", and 3 other boxes".
+std::string FolderCheckpoint::holds(size_t file, uint64_t begin,
+                                    uint64_t end) const {
+  std::string first;
+  size_t count = 0;
+  for (const StoredTensor &tensor : held.tensors)
+    for (const StoredState &state : tensor.states)
+      for (const StoredBox &box : state.boxes)
+        if (box.file == file && box.offset < end &&
+            begin < box.offset + storedBytes(state, box) && count++ == 0)
+          first = absl::StrCat("; they hold tensor ", quote(tensor.name),
+                               ", state ", quote(state.name));
+  if (count > 1)
+    absl::StrAppend(&first, ", and ", count - 1, " other boxes");
+  return first;
+}
+
+absl::StatusOr<std::string>
+FolderCheckpoint::readText(std::string_view name) const {
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (held.files[i].name != name)
+      continue;
+    std::string text;
+    MESHWORK_RETURN_IF_ERROR(
+        readWhole(i, [&](const unsigned char *bytes, uint64_t count) {
+          text.append(reinterpret_cast<const char *>(bytes), count);
+        }));
+    return text;
+  }
+  return absl::NotFoundError(
+      absl::StrCat(quote(folder), ": has no file ", quote(name)));
+}
+
+absl::Status FolderCheckpoint::verify() const {
+  for (size_t i = 0; i < files.size(); ++i)
+    MESHWORK_RETURN_IF_ERROR(
+        readWhole(i, [](const unsigned char *, uint64_t) {}));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> readManifest(const std::string &folder) {
+  absl::StatusOr<InputFile> file =
+      InputFile::openInFolder(folder, manifestName);
+  if (absl::IsNotFound(file.status()))
+    return absl::NotFoundError(
+        absl::StrCat(file.status().message(),
+                     "; without it a folder is no checkpoint, or the save of "
+                     "one was cut off"));
+  MESHWORK_RETURN_IF_ERROR(file.status());
+  if (file->size() > maxManifestBytes)
+    return absl::DataLossError(
+        absl::StrCat(quote(file->path()), ": has ", file->size(),
+                     " bytes, expected at most ", maxManifestBytes));
+  std::string text(file->size(), '\0');
+  MESHWORK_RETURN_IF_ERROR(file->readAt(0, text.data(), text.size()));
+  absl::StatusOr<Manifest> manifest = parseManifest(text);
+  if (!manifest.ok())
+    return absl::Status(
+        manifest.status().code(),
+        absl::StrCat(quote(file->path()), ": ", manifest.status().message()));
+  return manifest;
+}
+
+/// The step that a name tells of.
+std::optional<uint64_t> stepOf(const std::string &name) {
+  size_t digits = name.find_last_not_of("0123456789") + 1;
+  uint64_t step = 0;
+  auto [end, error] =
+      std::from_chars(name.data() + digits, name.data() + name.size(), step);
+  if (error != std::errc() || checkpointName(step) != name)
+    return std::nullopt;
+  return step;
+}
+
+std::string nameOf(const std::string &path) {
+  std::filesystem::path plain(path);
+  return (plain.has_filename() ? plain : plain.parent_path()).filename();
+}
+} // namespace
+
+absl::StatusOr<std::unique_ptr<Checkpoint>>
+Checkpoint::open(const std::string &path) {
+  absl::StatusOr<Manifest> manifest = readManifest(path);
+  MESHWORK_RETURN_IF_ERROR(manifest.status());
+  std::optional<uint64_t> step = stepOf(nameOf(path));
+  if (step && *step != manifest->progress.step)
+    return absl::DataLossError(absl::StrCat(
+        quote(path), ": its manifest is of step ", manifest->progress.step,
+        ", expected ", *step, " by the folder's name"));
+  auto checkpoint =
+      std::make_unique<FolderCheckpoint>(path, *std::move(manifest));
+  MESHWORK_RETURN_IF_ERROR(checkpoint->openFiles());
+  return checkpoint;
+}
+
+absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat(quote(folder), ": ", error.message()));
+  FoundCheckpoints found;
+  for (; !error && entries != std::filesystem::directory_iterator();
+       entries.increment(error)) {
+    std::optional<uint64_t> step = stepOf(entries->path().filename());
+    std::error_code ignored;
+    if (!step || !entries->is_directory(ignored))
+      continue;
+    bool isComplete =
+        std::filesystem::exists(entries->path() / manifestName, ignored);
+    (isComplete ? found.complete : found.incomplete)
+        .push_back({*step, entries->path()});
+  }
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat(quote(folder), ": ", error.message()));
+  for (auto *list : {&found.complete, &found.incomplete})
+    std::sort(list->begin(), list->end(),
+              [](const FoundCheckpoint &a, const FoundCheckpoint &b) {
+                return a.step > b.step;
+              });
+  return found;
+}
+
+} // namespace meshwork::runtime

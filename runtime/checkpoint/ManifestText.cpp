@@ -1,0 +1,85 @@
+#include "runtime/checkpoint/HashedFile.h"
+#include "runtime/checkpoint/Manifest.h"
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+#include <nlohmann/json.hpp>
+
+namespace meshwork::runtime {
+namespace {
+std::string quoted(const std::string &text) {
+  return nlohmann::json(text).dump(-1, ' ', false,
+                                   nlohmann::json::error_handler_t::replace);
+}
+
+/// `items` as a list, `separator` between them.
+template <typename Items, typename TextOf>
+std::string list(const Items &items, const char *separator, TextOf textOf) {
+  return absl::StrCat("[",
+                      absl::StrJoin(items, separator,
+                                    [&](std::string *out, const auto &item) {
+                                      out->append(textOf(item));
+                                    }),
+                      "]");
+}
+
+std::string numbers(const std::vector<int64_t> &values) {
+  return absl::StrCat("[", absl::StrJoin(values, ","), "]");
+}
+
+std::string textOf(const StoredBox &box) {
+  return absl::StrCat("[", box.file, ",", box.offset, ",", numbers(box.begin),
+                      ",", numbers(box.extent), "]");
+}
+
+std::string textOf(const StoredState &state) {
+  return absl::StrCat(
+      "{\"name\":", quoted(state.name), ",\"dtype\":", quoted(state.dtype),
+      ",\"boxes\":",
+      list(state.boxes, ",", [](const StoredBox &box) { return textOf(box); }),
+      "}");
+}
+
+std::string textOf(const StoredTensor &tensor) {
+  return absl::StrCat(
+      "{\"name\":", quoted(tensor.name), ",\"shape\":", numbers(tensor.shape),
+      ",\"file_shape\":", numbers(tensor.fileShape), ",\"states\":",
+      list(tensor.states, ",",
+           [](const StoredState &state) { return textOf(state); }),
+      "}");
+}
+
+std::string textOf(const StoredFile &file) {
+  return absl::StrCat("{\"name\":", quoted(file.name),
+                      ",\"bytes\":", file.bytes,
+                      ",\"hashes\":", list(file.hashes, ",", quoted), "}");
+}
+
+std::string textOf(const std::map<std::string, std::string> &options) {
+  return absl::StrCat("{",
+                      absl::StrJoin(options, ",",
+                                    [](std::string *out, const auto &option) {
+                                      absl::StrAppend(out, quoted(option.first),
+                                                      ":",
+                                                      quoted(option.second));
+                                    }),
+                      "}");
+}
+} // namespace
+
+std::string manifestText(const Manifest &manifest) {
+  std::string text = absl::StrCat(
+      "{\"format\":\"meshwork-checkpoint\",\"version\":1,\"producer\":",
+      quoted(manifest.producer), ",\n\"step\":", manifest.progress.step,
+      ",\"updates\":", manifest.progress.updates,
+      ",\"samples\":", manifest.progress.samples,
+      ",\n\"options\":", textOf(manifest.options), ",\n\"files\":",
+      list(manifest.files, ",",
+           [](const StoredFile &file) { return "\n" + textOf(file); }),
+      ",\n\"tensors\":",
+      list(manifest.tensors, ",",
+           [](const StoredTensor &tensor) { return "\n" + textOf(tensor); }),
+      ",\n");
+  return absl::StrCat(text, "\"xxh3_128\":\"", hashText(text), "\"}\n");
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,48 @@
+#include "runtime/checkpoint/SaveFolder.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/io/Files.h"
+#include <absl/strings/str_cat.h>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace meshwork::runtime {
+namespace {
+/// Names in it are durable after this.
+absl::Status syncFolder(const std::string &path) {
+  FileDescriptor folder(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || ::fsync(folder.get()) != 0)
+    return absl::UnavailableError(absl::StrCat(
+        quote(path), ": cannot sync the folder: ", std::strerror(errno)));
+  return absl::OkStatus();
+}
+} // namespace
+
+absl::Status makeSaveFolder(const std::string &path) {
+  struct stat found;
+  if (::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode))
+    return absl::OkStatus();
+  std::string parent = folderOf(path);
+  if (parent != "." && parent != "/")
+    MESHWORK_RETURN_IF_ERROR(makeSaveFolder(parent));
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+    return absl::FailedPreconditionError(absl::StrCat(
+        quote(path), ": cannot create the folder: ", std::strerror(errno)));
+  if (::stat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
+    return absl::FailedPreconditionError(absl::StrCat(
+        quote(path), ": is no folder, expected one for checkpoints"));
+  return syncFolder(parent);
+}
+
+void removeSave(const std::string &folder,
+                const std::vector<std::string> &files) {
+  for (const std::string &name : files)
+    if (!name.empty())
+      ::unlink(absl::StrCat(folder, "/", name).c_str());
+  ::rmdir(folder.c_str());
+}
+
+} // namespace meshwork::runtime
