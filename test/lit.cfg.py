@@ -44,3 +44,5 @@ else:
     lit_config.note("found no ptxas in PATH or /usr/local/cuda/bin: kernels of a GPU are not assembled")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%source", config.meshwork_source))
+includes = " ".join("-I " + folder for folder in config.mlir_includes.split(";"))
+config.substitutions.append(("%tblgen", os.path.join(config.llvm_tools, "llvm-tblgen") + " " + includes))

@@ -37,8 +37,7 @@ bool Strided::isContiguous() const {
   return true;
 }
 
-/// What verifiers of its users rely on: they may run before its own.
-static bool isView(Value value) {
+bool isView(Value value) {
   auto view = value.getDefiningOp<ViewOp>();
   if (!view || !view.getBuffer().getDefiningOp<BufferOp>())
     return false;
@@ -66,14 +65,6 @@ LogicalResult BufferOp::verify() {
       !type.getElementType().isInteger(8) || type.getDimSize(0) < 1)
     return emitOpError() << "(C1) is " << type
                          << ", expected a memref of bytes, of one or more";
-  return success();
-}
-
-LogicalResult ResultOp::verify() {
-  if (!isView(getView()) ||
-      !Strided(getView()).isNumber(Float32Type::get(getContext())))
-    return emitOpError() << "(C1) is " << getView().getType()
-                         << ", expected a schedule.view of one f32";
   return success();
 }
 

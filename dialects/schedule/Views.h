@@ -5,6 +5,10 @@
 
 namespace meshwork::schedule {
 
+/// Whether it is a view of a buffer, with static sizes: what verifiers of its
+/// users rely on, which may run before its own.
+bool isView(::mlir::Value value);
+
 /// A view's type, taken apart. `schedule.view` has verified it.
 struct Strided {
   ::mlir::MemRefType type;

@@ -102,6 +102,15 @@ def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,
     (C2) a yielded value's type is the result's, or the result's less a leading dim `chunk`,
          the same number of chunks for all.
     (C3) the body holds map, reduce and roll only.
+    ```mlir
+    // The sum of each row.
+    %y = transformer.fused rows <sequence> cols <embed> ins(%x : tensor<4x8xf32, #transformer.dims<sequence, embed>>)
+        -> tensor<4xf32, #transformer.dims<sequence>> {
+    ^bb0(%in: tensor<4x8xf32, #transformer.dims<sequence, embed>>):
+      %sum = transformer.reduce add %in over <embed> : tensor<4x8xf32, #transformer.dims<sequence, embed>> -> tensor<4xf32, #transformer.dims<sequence>>
+      transformer.yield %sum : tensor<4xf32, #transformer.dims<sequence>>
+    }
+    ```
   }];
   let arguments = (ins Variadic<Transformer_Tensor>:$inputs, Transformer_DimsAttr:$rows, Transformer_DimsAttr:$cols);
   let results = (outs Variadic<Transformer_Tensor>:$results);

@@ -1,0 +1,128 @@
+// What inputs refuse.
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xf32, strided<[8, 1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) tokens is 'memref<2x8xf32, strided<[8, 1]>>', expected i32 of two dims without gaps}}
+  schedule.input tokens %v : memref<2x8xf32, strided<[8, 1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<2x4xi32, strided<[8, 1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) documents is 'memref<2x4xi32, strided<[8, 1]>>', expected i32 of two dims without gaps}}
+  schedule.input documents %v : memref<2x4xi32, strided<[8, 1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xi32, strided<[8, 1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) positions is 'memref<2x8xi32, strided<[8, 1]>>', expected i32 of one dim without gaps}}
+  schedule.input positions %v over ["cp"] of 16 : memref<2x8xi32, strided<[8, 1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<4xi32, strided<[1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) random is 'memref<4xi32, strided<[1]>>', expected i32 [3] without gaps}}
+  schedule.input random %v : memref<4xi32, strided<[1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<2xi32, strided<[1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) extent is 'memref<2xi32, strided<[1]>>', expected one i32}}
+  schedule.input extent %v over ["tp"] of 16 : memref<2xi32, strided<[1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C1) learning_rate is 'memref<i32, strided<[]>>', expected one f32}}
+  schedule.input learning_rate %v : memref<i32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  // expected-error@+1 {{'schedule.input' op (C1) tokens is no schedule.view}}
+  schedule.input tokens %b : memref<64xi8>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C2) coordinate has axes and the size 0, expected axes and a positive size}}
+  schedule.input coordinate %v over ["tp"] of 0 : memref<i32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C2) coordinate has no axes and the size 0}}
+  schedule.input coordinate %v : memref<i32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xi32, strided<[8, 1]>>
+  // expected-error@+1 {{'schedule.input' op (C2) tokens has axes and the size 16, expected no size}}
+  schedule.input tokens %v over ["cp"] of 16 : memref<2x8xi32, strided<[8, 1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C2) learning_rate has axes and the size 0, expected neither}}
+  schedule.input learning_rate %v over ["cp"] of 0 : memref<f32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<8xi32, strided<[1]>>
+  // expected-error@+1 {{'schedule.input' op (C3) has "dp" in zigzag, expected one of its axes}}
+  schedule.input positions %v over ["cp"] of 16 zigzag ["dp"] : memref<8xi32, strided<[1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C3) extent is of parts in zigzag, expected blocks}}
+  schedule.input extent %v over ["cp"] of 16 zigzag ["cp"] : memref<i32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C4) learning_rate has a base, expected none}}
+  schedule.input learning_rate %v base 0.5 : memref<f32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C4) bias_correction has the base 1.000000e+00 : f32, expected one from 0 to below 1}}
+  schedule.input bias_correction %v base 1.0 : memref<f32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C4) bias_correction has the base}}
+  schedule.input bias_correction %v : memref<f32, strided<[]>>
+}
