@@ -12,6 +12,8 @@ const Range small{"a number from 1e-30 to 1",
 const Range magnitude{"0, or a number from 1e-30 to 1e30", [](double v) {
                         return v == 0 || (v >= 1e-30 && v <= 1e30);
                       }};
+const Range onOrOff{"true or false", [](double v) { return v == 0 || v == 1; },
+                    /*isSwitch=*/true};
 
 const std::vector<Optimizer> &all() {
   static const std::vector<Optimizer> list = {adamW(), sgd(), lion()};
@@ -37,6 +39,14 @@ const Setting *Optimizer::find(std::string_view setting) const {
       std::find_if(settings.begin(), settings.end(),
                    [&](const Setting &one) { return one.name == setting; });
   return found == settings.end() ? nullptr : &*found;
+}
+
+const Setting *Optimizer::findLacking(const Settings &values) const {
+  for (const Setting &setting : settings)
+    if (setting.needs && values.at(setting.name) != 0 &&
+        values.at(setting.needs) == 0)
+      return &setting;
+  return nullptr;
 }
 
 namespace {

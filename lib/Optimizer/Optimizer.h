@@ -21,16 +21,21 @@ namespace meshwork::optimizer {
 struct Range {
   const char *expected; // for messages: "a number from 0 to below 1"
   bool (*holds)(double);
+  bool isSwitch = false; // written as true and false, which are 1 and 0
 };
 extern const Range fraction;  // from 0 to below 1
 extern const Range small;     // from 1e-30 to 1: what keeps a divisor from 0
 extern const Range magnitude; // 0, or from 1e-30 to 1e30
+extern const Range onOrOff;   // 0 or 1
 
 /// A key of [optimizer]. One name takes the same range with every optimizer.
 struct Setting {
   const char *name;
   double fallback;
   Range range;
+  /// The setting without which this one means nothing: where this one is not 0,
+  /// neither may that one be.
+  const char *needs = nullptr;
 };
 /// The setting that tensors with fewer than two dims in files do without:
 /// biases and norms do not decay.
@@ -96,6 +101,8 @@ struct Optimizer {
 
   Settings defaults() const;
   const Setting *find(std::string_view setting) const;
+  /// The first setting that lacks the one it needs; null: none does.
+  const Setting *findLacking(const Settings &values) const;
 };
 
 /// All of them, the one that a spec has when it names none first.

@@ -1,6 +1,7 @@
 // Stochastic gradient descent with momentum, as PyTorch's torch.optim.SGD
 // (dampening 0): decay is added to the gradient, and so goes through the
-// momentum. Without momentum nothing is kept.
+// momentum. Without momentum nothing is kept. Nesterov's form steps along the
+// gradient and the momentum that the next step would begin with.
 #include "lib/Optimizer/Optimizer.h"
 
 namespace meshwork::optimizer {
@@ -19,14 +20,19 @@ Updated update(const Element &x, const Settings &settings) {
     g = g + x.weight * decay;
   if (x.states.empty())
     return {x.weight - x.rate * g, {}};
-  Number momentum = x.states[0] * settings.at("momentum") + g;
-  return {x.weight - x.rate * momentum, {momentum}};
+  double kept = settings.at("momentum");
+  Number momentum = x.states[0] * kept + g;
+  Number direction =
+      settings.at("nesterov") != 0 ? g + momentum * kept : momentum;
+  return {x.weight - x.rate * direction, {momentum}};
 }
 } // namespace
 
 Optimizer sgd() {
   return {"sgd",
-          {{"momentum", 0, fraction}, {weightDecay, 0, magnitude}},
+          {{"momentum", 0, fraction},
+           {weightDecay, 0, magnitude},
+           {"nesterov", 0, onOrOff, "momentum"}},
           states,
           corrections,
           update};

@@ -62,6 +62,24 @@ Key number(const char *name, const char *expected, bool (*legal)(double),
   return key;
 }
 
+Key onOrOff(const char *name, std::function<void(Spec &, double)> store,
+            std::function<std::optional<double>(const Spec &)> show) {
+  Key key{"optimizer", name, "true or false", {}, {}, false, {}};
+  key.read = [store](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::boolean)
+      return false;
+    store(spec, value.boolean);
+    return true;
+  };
+  key.print = [show](const Spec &spec) -> std::optional<std::string> {
+    std::optional<double> value = show(spec);
+    if (!value)
+      return std::nullopt;
+    return *value != 0 ? "true" : "false";
+  };
+  return key;
+}
+
 Key choice(const char *section, const char *name, Strings choices,
            std::function<void(Spec &, const std::string &)> store,
            std::function<std::string(const Spec &)> show) {

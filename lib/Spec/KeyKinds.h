@@ -15,6 +15,11 @@ Key number(const char *name, const char *expected, bool (*legal)(double),
            std::function<void(Spec &, double)> store,
            std::function<std::optional<double>(const Spec &)> show);
 
+/// true or false of [optimizer], stored as 1 or 0; not printed where `show` has
+/// none.
+Key onOrOff(const char *name, std::function<void(Spec &, double)> store,
+            std::function<std::optional<double>(const Spec &)> show);
+
 /// All of [optimizer].
 void addOptimizerKeys(std::vector<Key> &keys);
 

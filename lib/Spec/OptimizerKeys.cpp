@@ -9,17 +9,19 @@ namespace {
 
 Key settingKey(const optimizer::Setting &setting) {
   std::string name = setting.name;
-  return number(
-      setting.name, setting.range.expected, setting.range.holds,
-      [name](Spec &spec, double value) {
-        spec.optimizer.settings[name] = value;
-      },
-      [name](const Spec &spec) -> std::optional<double> {
-        auto found = spec.optimizer.settings.find(name);
-        if (found == spec.optimizer.settings.end())
-          return std::nullopt;
-        return found->second;
-      });
+  auto store = [name](Spec &spec, double value) {
+    spec.optimizer.settings[name] = value;
+  };
+  auto show = [name](const Spec &spec) -> std::optional<double> {
+    auto found = spec.optimizer.settings.find(name);
+    if (found == spec.optimizer.settings.end())
+      return std::nullopt;
+    return found->second;
+  };
+  if (setting.range.isSwitch)
+    return onOrOff(setting.name, store, show);
+  return number(setting.name, setting.range.expected, setting.range.holds,
+                store, show);
 }
 
 } // namespace

@@ -80,6 +80,12 @@ private:
         error("optimizer." + name, "has no meaning for optimizer.kind " +
                                        quote(chosen.kind) + ", which takes " +
                                        takes + "; leave the line out");
+    const optimizer::Setting *lacking =
+        chosen.findLacking(spec.optimizer.settings);
+    if (lacking && !broken.contains(std::string("optimizer.") + lacking->needs))
+      error(std::string("optimizer.") + lacking->name,
+            std::string("means nothing without optimizer.") + lacking->needs +
+                ", which is 0; give that one, or leave this one out");
   }
 
   void checkTarget() {

@@ -213,6 +213,10 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
       }
       values.insert_or_assign(given.name, given.value);
     }
+    if (const optimizer::Setting *lacking = method->findLacking(values))
+      return getOperation().emitError()
+             << "setting '" << lacking->name << "' of optimizer '" << kind
+             << "' needs '" << lacking->needs << "', which is 0";
     return success();
   }
 

@@ -18,11 +18,12 @@ def decays(weight):
 class Sgd:
     """torch.optim.SGD."""
 
-    def __init__(self, weights, clip=1.0, momentum=0.0, weight_decay=0.0):
+    def __init__(self, weights, clip=1.0, momentum=0.0, weight_decay=0.0, nesterov=False):
         self.weights, self.clip = weights, clip
         groups = [{"params": [w for w in weights.values() if decays(w) == kind],
                    "weight_decay": weight_decay if kind else 0.0} for kind in (False, True)]
-        self.inner = torch.optim.SGD([g for g in groups if g["params"]], lr=1.0, momentum=momentum)
+        self.inner = torch.optim.SGD([g for g in groups if g["params"]], lr=1.0, momentum=momentum,
+                                     nesterov=nesterov)
 
     def step(self, gradients, rate):
         for name, gradient in clipped(gradients, self.clip).items():

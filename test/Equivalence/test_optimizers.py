@@ -22,6 +22,8 @@ CONFIG = {**configs.GPT2, "vocab_size": 136, "n_head": 4}
 CORPUS = configs.corpus(vocabulary=136)
 MOMENTUM = ({"kind": "sgd", "momentum": 0.9, "weight_decay": 0.1, "clip_grad_norm": 0.5},
             lambda weights: Sgd(weights, clip=0.5, momentum=0.9, weight_decay=0.1))
+NESTEROV = ({**MOMENTUM[0], "nesterov": True},
+            lambda weights: Sgd(weights, clip=0.5, momentum=0.9, weight_decay=0.1, nesterov=True))
 PLAIN = ({"kind": "sgd"}, Sgd)
 LION = ({"kind": "lion", "beta1": 0.8, "weight_decay": 0.1},
         lambda weights: Lion(weights, beta1=0.8, weight_decay=0.1))
@@ -65,7 +67,7 @@ class Optimizers(unittest.TestCase):
         return runs[-1]
 
     def test_one_rank(self):
-        for method in (MOMENTUM, PLAIN, LION, DEFAULTS):
+        for method in (MOMENTUM, NESTEROV, PLAIN, LION, DEFAULTS):
             with self.subTest(method[0]):
                 self.check(method)
 

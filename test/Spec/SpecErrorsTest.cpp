@@ -214,9 +214,25 @@ TEST(SpecErrors, WrongTypes) {
                       "optimizer.momentum=1"}),
       testing::AllOf(HasSubstr("optimizer.epsilon: has no meaning for "
                                "optimizer.kind \"sgd\", which takes momentum, "
-                               "weight_decay; leave the line out"),
+                               "weight_decay, nesterov; leave the line out"),
                      HasSubstr("optimizer.momentum: found 1, expected a number "
                                "from 0 to below 1")));
+  const char *noMomentum =
+      "optimizer.nesterov: means nothing without optimizer.momentum, which is "
+      "0; give that one, or leave this one out";
+  EXPECT_THAT(errorsOf(good, {"optimizer.kind=sgd", "optimizer.nesterov=true"}),
+              HasSubstr(noMomentum));
+  EXPECT_THAT(errorsOf(good, {"optimizer.kind=sgd", "optimizer.nesterov=true",
+                              "optimizer.momentum=1"}),
+              Not(HasSubstr(noMomentum)));
+  expectSetError("optimizer.nesterov=1",
+                 "optimizer.nesterov: found 1, expected true or false");
+  for (const char *kind : {"adamw", "lion"})
+    EXPECT_THAT(errorsOf(good, {std::string("optimizer.kind=") + kind,
+                                "optimizer.nesterov=true"}),
+                HasSubstr("optimizer.nesterov: has no meaning for "
+                          "optimizer.kind \"" +
+                          std::string(kind) + "\""));
   expectSetError(
       "precision.compute=f16",
       "precision.compute: found \"f16\", expected \"bf16\" or \"f32\"");

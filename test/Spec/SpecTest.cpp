@@ -111,7 +111,11 @@ TEST(Spec, OptimizersHaveTheirOwnSettings) {
             "1.0\n");
   EXPECT_EQ(optimizerOf({"optimizer.kind=sgd", "optimizer.momentum=0.9"}),
             "[optimizer]\nkind = \"sgd\"\nweight_decay = 0.0\nmomentum = "
-            "0.9\nclip_grad_norm = 1.0\n");
+            "0.9\nnesterov = false\nclip_grad_norm = 1.0\n");
+  EXPECT_EQ(optimizerOf({"optimizer.kind=sgd", "optimizer.momentum=0.5",
+                         "optimizer.nesterov=true"}),
+            "[optimizer]\nkind = \"sgd\"\nweight_decay = 0.0\nmomentum = "
+            "0.5\nnesterov = true\nclip_grad_norm = 1.0\n");
   EXPECT_EQ(optimizerOf({"optimizer.kind=lion", "optimizer.weight_decay=1"}),
             "[optimizer]\nkind = \"lion\"\nbeta1 = 0.9\nbeta2 = "
             "0.99\nweight_decay = 1.0\nclip_grad_norm = 1.0\n");

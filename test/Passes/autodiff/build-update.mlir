@@ -5,6 +5,8 @@
 // RUN: meshwork-opt %s -transformer-build-update="rounding=stochastic" | FileCheck %s --check-prefix=F32
 // RUN: meshwork-opt %s -transformer-build-update="kind=sgd" | FileCheck %s --check-prefix=PLAIN
 // RUN: meshwork-opt %s -transformer-build-update="kind=sgd settings=momentum=0.5 compute=bf16" | FileCheck %s --check-prefix=SGD
+// RUN: meshwork-opt %s -transformer-build-update="kind=sgd settings=momentum=0.5,nesterov=1" | FileCheck %s --check-prefix=NESTEROV
+// RUN: not meshwork-opt %s -transformer-build-update="kind=sgd settings=nesterov=1" 2>&1 | FileCheck %s --check-prefix=LACKING
 // RUN: meshwork-opt %s -transformer-build-update="kind=lion" | FileCheck %s --check-prefix=LION
 // RUN: not meshwork-opt %s -transformer-build-update="kind=adam" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not meshwork-opt %s -transformer-build-update="kind=sgd settings=beta1=0.5" 2>&1 | FileCheck %s --check-prefix=SETTING
@@ -46,6 +48,17 @@ func.func @microbatch() {
 // SGD: %[[NEW:.*]]:3 = transformer.map
 // SGD: transformer.assign{{ +}}optimizer "w" slot "momentum", %[[NEW]]#1
 // SGD: transformer.assign{{ +}}weight "w", %[[NEW]]#2 : tensor<4x8xbf16
+// The decayed gradient and the new momentum, which goes in once more.
+// NESTEROV: transformer.map ins(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %
+// NESTEROV: ^bb0(%[[X:.*]]: f32, %{{.*}}: f32, %[[KEPT:.*]]: f32, %[[CLIP:.*]]: f32, %{{.*}}: f32):
+// NESTEROV-NEXT: %[[G:.*]] = arith.mulf %[[X]], %[[CLIP]]
+// NESTEROV: %[[OLD:.*]] = arith.mulf %[[KEPT]],
+// NESTEROV: %[[M:.*]] = arith.addf %[[OLD]], %[[G]] : f32
+// NESTEROV: %[[AHEAD:.*]] = arith.mulf %[[M]],
+// NESTEROV: %[[STEP:.*]] = arith.addf %[[G]], %[[AHEAD]] : f32
+// NESTEROV: arith.mulf %{{.*}}, %[[STEP]] : f32
+// NESTEROV: transformer.yield %{{.*}}, %[[M]] :
+// LACKING: setting 'nesterov' of optimizer 'sgd' needs 'momentum', which is 0
 // LION-NOT: bias_correction
 // LION: %[[NEW:.*]]:2 = transformer.map
 // LION: arith.cmpf ogt
