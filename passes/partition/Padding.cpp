@@ -107,10 +107,12 @@ Padding compared(arith::CmpFOp op, const Padding &a, const Padding &b) {
       finitePadding());
 }
 
+/// What a condition of the padding's chooses is not what the whole program
+/// computes, even between two numbers that are.
 Padding selected(ArrayRef<Padding> x) {
-  if (!x[0].constant)
-    return either(x[1], x[2]);
-  Padding chosen = *x[0].constant != 0 ? x[1] : x[2];
+  Padding chosen = !x[0].constant        ? either(x[1], x[2])
+                   : *x[0].constant != 0 ? x[1]
+                                         : x[2];
   chosen.isReal &= x[0].isReal;
   return chosen;
 }

@@ -108,6 +108,28 @@ module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
 // CHECK-LABEL: func.func @microbatch
 func.func @microbatch() {
   %w = transformer.parameter "w" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>], mesh.stored = #mesh.sharding<[{}, {"tp"}]>} : tensor<8x11xf32, #ef>
+  // A choice between two numbers by what is behind the end is not one of theirs.
+  // CHECK: %[[UNKNOWN:.*]] = transformer.map
+  // CHECK: %[[CHOICE:.*]] = transformer.map ins(%[[UNKNOWN]]
+  %u = transformer.map ins(%w : tensor<8x11xf32, #ef>) {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>]} -> tensor<8x11xf32, #ef> {
+  ^bb0(%v: f32):
+    %e = math.tanh %v : f32
+    %i = transformer.index "ffn" : i32
+    %f = arith.sitofp %i : i32 to f32
+    %s = arith.addf %e, %f : f32
+    transformer.yield %s : f32
+  }
+  %c = transformer.map ins(%u : tensor<8x11xf32, #ef>) {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>]} -> tensor<8x11xf32, #ef> {
+  ^bb0(%v: f32):
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %above = arith.cmpf ogt, %v, %zero : f32
+    %step = arith.select %above, %one, %zero : f32
+    transformer.yield %step : f32
+  }
+  // CHECK: %[[OWN:.*]] = transformer.map ins(%[[CHOICE]],
+  // CHECK: transformer.reduce add %[[OWN]]
+  %q = transformer.reduce add %c over <ffn> {mesh.shardings = [#mesh.sharding<[{}], partial = sum {"tp"}>]} : tensor<8x11xf32, #ef> -> tensor<8xf32, #transformer.dims<embed>>
   // CHECK: %[[MAP:.*]]:2 = transformer.map
   %a:2 = transformer.map ins(%w : tensor<8x11xf32, #ef>) {mesh.shardings = [#mesh.sharding<[{}, {"tp"}]>, #mesh.sharding<[{}, {"tp"}]>]} -> tensor<8x11xf32, #ef>, tensor<8x11xf32, #ef> {
   ^bb0(%v: f32):
