@@ -2,8 +2,10 @@
 #include "lib/Explain/Why.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
+#include "meshwork/Plan/StateNames.h"
 #include "runtime/core/Views.h"
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace meshwork::explain {
 using Json = nlohmann::ordered_json;
@@ -49,7 +51,7 @@ Json moveJson(const plan::Move &move) {
 }
 } // namespace
 
-Why::Why(const plan::Plan &plan) : notes(plan.provenance()) {
+Why::Why(const plan::Plan &plan) : plan(plan), notes(plan.provenance()) {
   if (!notes || !notes->values())
     return;
   for (const plan::StoredValue *value : *notes->values())
@@ -58,12 +60,18 @@ Why::Why(const plan::Plan &plan) : notes(plan.provenance()) {
 }
 
 std::vector<uint32_t> Why::about(std::string_view name) const {
+  std::set<std::string> names = {std::string(name),
+                                 plan::stateName(name, plan::inputGradient)};
+  for (const plan::Program *program : orEmpty(plan.programs()))
+    for (const plan::Parameter *parameter : orEmpty(program->parameters()))
+      if (raw(parameter->name()) == name)
+        for (const plan::State *state : orEmpty(parameter->states()))
+          for (std::string_view more : {std::string_view(), plan::ofMicrobatch})
+            names.insert(
+                plan::stateName(name, raw(state->name()).append(more)));
   std::vector<uint32_t> places;
-  std::string state = std::string(name) + " (";
   for (uint32_t i = 0; i < list.size(); ++i)
-    if (list[i] == name ||
-        (list[i].starts_with(state) && list[i].find('/') == std::string::npos &&
-         list[i].ends_with(')')))
+    if (names.contains(list[i]))
       places.push_back(i);
   return places;
 }

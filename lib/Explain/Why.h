@@ -17,7 +17,8 @@ public:
 
   /// Names of all values, in the order of the program; empty without notes.
   const std::vector<std::string> &names() const { return list; }
-  /// The value of that name, and those of its states: "x", "x (gradient)".
+  /// The value of that name, and its gradient; of a parameter those of its
+  /// states, too, and what a microbatch adds to them: "x", "x (gradient)".
   std::vector<uint32_t> about(std::string_view name) const;
 
   /// Dims with their chains, then moves; "" for a place that is not there.
@@ -37,6 +38,7 @@ private:
   std::string linkText(const Link &link) const;
   nlohmann::ordered_json linkJson(const Link &link) const;
 
+  const plan::Plan &plan;
   const plan::Provenance *notes;
   std::vector<std::string> list;
 };

@@ -1,6 +1,7 @@
 // Where tensors lie.
 #include "passes/schedule/Placement.h"
 #include "dialects/transformer/Facts.h"
+#include "meshwork/Plan/StateNames.h"
 #include "passes/schedule/Matmul.h"
 
 using namespace mlir;
@@ -174,10 +175,8 @@ Place Placement::state(StateKey key, RankedTensorType type) {
     element = type.getElementType();
     break;
   }
-  StringRef name = key.role();
-  std::string full =
-      key.name.empty() ? name.str() : (key.name + " (" + name + ")").str();
-  return states[key] = buffer(full, kind, true, type.getShape(), element);
+  return states[key] = buffer(plan::stateName(key.name, key.role()), kind, true,
+                              type.getShape(), element);
 }
 
 Place Placement::stepInput(StepInput kind, double base) {

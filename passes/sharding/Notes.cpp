@@ -3,6 +3,7 @@
 
 #include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/LayerNames.h"
+#include "meshwork/Plan/StateNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -26,10 +27,9 @@ struct Called {
 };
 
 /// "weight of a microbatch": a state, which may be of no parameter.
-Called stateCalled(Operation *op, const StateKey &key, const char *more) {
+Called stateCalled(Operation *op, const StateKey &key, StringRef more) {
   StringRef parameter = key.name;
-  std::string state = (key.role() + more).str();
-  return {parameter.empty() ? state : (parameter + " (" + state + ")").str(),
+  return {plan::stateName(parameter, (key.role() + more).str()),
           layerOf(op, parameter), !parameter.empty()};
 }
 
@@ -37,7 +37,7 @@ Called stateCalled(Operation *op, const StateKey &key, const char *more) {
 std::optional<Called> accumulatedInto(Value value) {
   for (Operation *user : value.getUsers())
     if (auto accumulate = dyn_cast<AccumulateOp>(user))
-      return stateCalled(accumulate, accumulate.getKey(), " of a microbatch");
+      return stateCalled(accumulate, accumulate.getKey(), plan::ofMicrobatch);
   return std::nullopt;
 }
 
@@ -82,7 +82,9 @@ Called nameOf(Value value) {
     return *state;
   if (StringRef parameter = parameterOf(op); !parameter.empty()) {
     bool isGradient = isBackward(op) || isa<HeadLossGradOp>(op);
-    return {moduleOf(parameter).str() + (isGradient ? " (input gradient)" : ""),
+    StringRef name = moduleOf(parameter);
+    return {isGradient ? plan::stateName(name, plan::inputGradient)
+                       : name.str(),
             layerOf(op, parameter)};
   }
   return calledAfterOperand(op);

@@ -1,6 +1,7 @@
 // Which value a query means.
 #include "lib/Explain/Names.h"
 #include "Loaded.h"
+#include "lib/Explain/Why.h"
 #include "meshwork/Plan/LayerNames.h"
 
 namespace meshwork::explain::test {
@@ -36,6 +37,36 @@ TEST(LayerNames, areFoundByTheLayerAlone) {
   auto [scope, leaf] = plan::splitAtLayer("model.layers.0.mlp", 0);
   EXPECT_EQ(scope, "model.layers.0");
   EXPECT_EQ(leaf, ".mlp");
+}
+
+/// Names that look like states, but name none that the parameter declares, are
+/// values of their own.
+TEST(Why, isToldOfTheStatesThatAParameterDeclares) {
+  auto plan = runtime::test::tinyPlan();
+  plan.provenance = std::make_unique<plan::ProvenanceT>();
+  plan.provenance->scopes = {""};
+  plan.provenance->stories.push_back(std::make_unique<plan::ValueStoryT>());
+  plan.provenance->leaves = {"wte.weight",
+                             "wte.weight (gradient)",
+                             "wte.weight (slot)",
+                             "wte.weight (gradient of a microbatch)",
+                             "wte.weight (guess)",
+                             "wte.weight (gradient)/map",
+                             "wte",
+                             "wte (input gradient)",
+                             "wte.weight (master)",
+                             "wte (gradient)"};
+  for (uint32_t leaf = 0; leaf < plan.provenance->leaves.size(); ++leaf)
+    plan.provenance->values.emplace_back(0, leaf, 0);
+  runtime::test::keep(
+      *plan.programs[0]->parameters[0], "slot",
+      runtime::test::stateOf(*plan.programs[0]->parameters[0], "master")
+          .part->view)
+      .role = plan::StateRole::optimizer;
+  Loaded file(plan);
+  Why why(file.plan());
+  EXPECT_EQ(why.about("wte.weight"), (std::vector<uint32_t>{0, 1, 2, 3, 8}));
+  EXPECT_EQ(why.about("wte"), (std::vector<uint32_t>{6, 7}));
 }
 
 TEST(Names, globs) {

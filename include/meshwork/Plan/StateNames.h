@@ -1,0 +1,25 @@
+// How what belongs to a parameter or a value is called, for people. What writes
+// names builds them here, and what looks for them does so too: nobody takes a
+// name apart.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace meshwork::plan {
+
+/// What a microbatch adds to a state: "gradient of a microbatch".
+inline constexpr std::string_view ofMicrobatch = " of a microbatch";
+
+/// Of what an op with a parameter read: "h.0.mlp.c_fc (input gradient)".
+inline constexpr std::string_view inputGradient = "input gradient";
+
+/// "wte.weight (gradient)"; of no parameter: "loss".
+inline std::string stateName(std::string_view parameter,
+                             std::string_view state) {
+  return parameter.empty()
+             ? std::string(state)
+             : std::string(parameter) + " (" + std::string(state) + ")";
+}
+
+} // namespace meshwork::plan
