@@ -4,58 +4,28 @@
 
 #include "dialects/mesh/Mesh.h"
 
+#include <fstream>
+#include <sstream>
+
 using namespace meshwork::interpreter;
 
 namespace {
 
 constexpr int64_t vocabulary = 13;
 
-/// Learned positions, a table of its own for each position, dropout, rotary
-/// embedding, an MLP, norms, a head.
-std::string modelOf(int64_t sequence) {
-  std::string text = R"mlir(
-#pe = #transformer.dims<positions, embed>
-#ehd = #transformer.dims<embed, heads, head_dim>
-#ef = #transformer.dims<embed, ffn>
-!tokens = tensor<?xSEQUENCExi32, #transformer.dims<batch, sequence>>
-!x = tensor<?xSEQUENCEx8xf32, #transformer.dims<batch, sequence, embed>>
-!q = tensor<?xSEQUENCEx2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>
-!f = tensor<?xSEQUENCEx11xf32, #transformer.dims<batch, sequence, ffn>>
-!w = tensor<8xf32, #transformer.dims<embed>>
-module {
-  func.func @loss(%tokens: !tokens, %targets: !tokens) -> tensor<f32> {
-    %wte = transformer.parameter "wte.weight" init <normal, 0.0, 0.5> : tensor<13x8xf32, #ve>
-    %wpe = transformer.parameter "wpe.weight" init <normal, 0.0, 0.5> : tensor<20x8xf32, #pe>
-    %own = transformer.parameter "own.weight" init <normal, 0.0, 0.5> : tensor<SEQUENCEx8xf32, #se>
-    %embedded = transformer.embedding %wte, %tokens : tensor<13x8xf32, #ve>, !tokens -> !x
-    %position = transformer.slice %wpe dim "positions" offset 0 : tensor<20x8xf32, #pe> -> tensor<SEQUENCEx8xf32, #se>
-    %placed = transformer.add %embedded, %position : !x, tensor<SEQUENCEx8xf32, #se> -> !x
-    %shifted = transformer.mul %placed, %own : !x, tensor<SEQUENCEx8xf32, #se> -> !x
-    %x = transformer.dropout %shifted "drop" rate 0.25 : !x
-    %wq = transformer.parameter "q.weight" init <normal, 0.0, 0.5> : tensor<8x2x4xf32, #ehd>
-    %q0 = transformer.contract "bse,ehd->bshd" %x, %wq : !x, tensor<8x2x4xf32, #ehd> -> !q
-    %q = transformer.rope %q0 inverse_frequencies [1.0, 0.3] scale 1.0 : !q
-    %turned = transformer.contract "bshd,ehd->bse" %q, %wq : !q, tensor<8x2x4xf32, #ehd> -> !x
-    %n0 = transformer.parameter "norm.weight" init <constant, 1.0> : !w
-    %b0 = transformer.parameter "norm.bias" init <constant, 0.0> : !w
-    %normed = transformer.layer_norm %turned, %n0, %b0 epsilon 1.0e-5 : !x, !w
-    %up = transformer.parameter "up.weight" init <normal, 0.0, 0.5> : tensor<8x11xf32, #ef>
-    %h0 = transformer.contract "bse,ef->bsf" %normed, %up : !x, tensor<8x11xf32, #ef> -> !f
-    %h1 = transformer.activate gelu %h0 : !f
-    %h = transformer.dropout %h1 "drop.ffn" rate 0.1 : !f
-    %down = transformer.contract "bsf,ef->bse" %h, %up : !f, tensor<8x11xf32, #ef> -> !x
-    %sum = transformer.add %x, %down : !x, !x -> !x
-    %n1 = transformer.parameter "last.weight" init <constant, 1.0> : !w
-    %last = transformer.rms_norm %sum, %n1 epsilon 1.0e-5 : !x, !w
-    %loss = transformer.head_loss %last, %wte, %targets scale 1.0 : !x, tensor<13x8xf32, #ve>, !tokens -> tensor<f32>
-    return %loss : tensor<f32>
-  }
-}
-)mlir";
-  const std::string name = "SEQUENCE";
+void replaceAll(std::string &text, const std::string &name, int64_t number) {
   for (size_t at; (at = text.find(name)) != std::string::npos;)
-    text.replace(at, name.size(), std::to_string(sequence));
-  return text;
+    text.replace(at, name.size(), std::to_string(number));
+}
+
+std::string modelOf(int64_t sequence) {
+  std::ifstream file(MESHWORK_SPLIT_SEQUENCE);
+  std::stringstream text;
+  EXPECT_TRUE(text << file.rdbuf()) << MESHWORK_SPLIT_SEQUENCE;
+  std::string model = text.str();
+  replaceAll(model, "SEQUENCE", sequence);
+  replaceAll(model, "VOCABULARY", vocabulary);
+  return model;
 }
 
 std::string specOf(int64_t sequence, const std::string &axes,
