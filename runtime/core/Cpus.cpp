@@ -68,6 +68,19 @@ std::vector<int> allowedCpus() {
   return {0};
 }
 
+void unpin(const std::vector<int> &cpus) {
+  if (cpus.empty())
+    return;
+  int count = cpus.back() + 1;
+  cpu_set_t *set = CPU_ALLOC(count);
+  size_t bytes = CPU_ALLOC_SIZE(count);
+  CPU_ZERO_S(bytes, set);
+  for (int cpu : cpus)
+    CPU_SET_S(cpu, bytes, set);
+  (void)::sched_setaffinity(0, bytes, set);
+  CPU_FREE(set);
+}
+
 std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
                                   int threads, bool pin) {
   std::vector<CoreShare> shares;

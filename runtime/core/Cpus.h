@@ -11,6 +11,9 @@ namespace meshwork::runtime {
 /// CPUs in this process's affinity mask, ascending; at least one.
 std::vector<int> allowedCpus();
 
+/// Lets this thread, made by one that may be pinned, run on any of `cpus`.
+void unpin(const std::vector<int> &cpus);
+
 /// Cores of one rank.
 struct CoreShare {
   int threads;

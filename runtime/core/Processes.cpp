@@ -123,6 +123,13 @@ absl::Status Processes::agreeOn(const PlanFile &plan,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>>
+Processes::exchange(const std::string &mine) const {
+  if (!world)
+    return std::vector<std::string>{mine};
+  return exchangeTexts(*world, mine, "the start");
+}
+
 absl::StatusOr<std::vector<CoreShare>>
 Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   std::vector<int> cpus = allowedCpus();

@@ -19,6 +19,11 @@ public:
   bool isFirst() const { return !world || world->rank() == 0; }
   uint32_t rank() const { return world ? world->rank() : 0; }
 
+  uint32_t count() const { return world ? world->size() : 1; }
+  /// Every process's text, by rank.
+  absl::StatusOr<std::vector<std::string>>
+  exchange(const std::string &mine) const;
+
   /// As many processes as ranks (exit code 78), and the same plan and options
   /// in all of them: names the odd rank.
   absl::Status agreeOn(const PlanFile &plan, const RunOptions &options) const;

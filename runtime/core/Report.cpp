@@ -53,6 +53,7 @@ std::string Reporter::mfuText(double stepMs) const {
 }
 
 absl::Status Reporter::onStep(const StepReport &report) {
+  std::lock_guard<std::mutex> lock(mutex);
   if (stepsSeen++ == 0) {
     firstLoss = report.loss;
     recentMs = report.stepMs;
@@ -130,6 +131,14 @@ void Reporter::showLine(const StepReport &r) {
       rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
       mfuText(r.stepMs).c_str());
   std::fflush(stdout);
+}
+
+/// The bar is drawn again by the next step.
+void Reporter::note(const std::string &line) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::printf("%s%s\n", barShown ? "\r\x1b[K" : "", line.c_str());
+  std::fflush(stdout);
+  barShown = false;
 }
 
 void Reporter::finish() {

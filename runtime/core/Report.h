@@ -5,6 +5,7 @@
 #include "meshwork/Plan/Plan.h"
 #include "runtime/io/LineLog.h"
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -31,7 +32,7 @@ struct ReportOptions {
   uint64_t plannedBytes; // arenas and workspaces of all ranks
 };
 
-/// One step at a time, from any thread.
+/// One step at a time, from any thread; notes at any time.
 class Reporter {
 public:
   /// `metrics` may be null.
@@ -46,6 +47,8 @@ public:
   /// no weight, since its loss or norm is not finite. The run's end tells of
   /// it.
   void onRefusedStep(const StepReport &report);
+  /// A line of its own.
+  void note(const std::string &line);
   /// Ends the progress bar and prints the run's sums.
   void finish();
 
@@ -57,6 +60,7 @@ private:
   void showBar(const StepReport &report);
   void showLine(const StepReport &report);
 
+  std::mutex mutex; // of what is shown
   ReportOptions options;
   uint64_t tokensPerStep;
   // Of all ranks. The model's own, with the pairs that a causal mask leaves,

@@ -5,6 +5,7 @@
 #include "runtime/core/Checked.h"
 #include "runtime/core/CoreClaims.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/Saver.h"
 #include "runtime/core/Schedule.h"
 #include "runtime/core/Stop.h"
 #include "runtime/core/Weights.h"
@@ -21,7 +22,7 @@ namespace {
 // each signal that asks the run to end.
 constexpr uint32_t resultIsBad = 1, inputIsBad = 2, outputIsBad = 4,
                    signals = 8;
-constexpr uint32_t stopAfterStep = ~(resultIsBad | inputIsBad);
+constexpr uint32_t stopAfterStep = ~(resultIsBad | inputIsBad | saveFlags);
 
 Mesh meshOf(const plan::Plan &plan) {
   std::vector<uint32_t> sizes;
@@ -42,6 +43,7 @@ struct OpenStep {
   Rank::Look look;
   CommTimes comm;
   bool isLast = false;
+  std::string saved; // what the step's end tells of a save
 };
 
 /// Plain values on their way between ranks.
@@ -71,10 +73,13 @@ struct Trainer::Job {
         mesh(meshOf(parts.plan->plan())),
         transport(parts.processes->makeTransport(mesh, options.timeoutSeconds,
                                                  spins)),
-        ranks(mesh.numRanks()), recorders(mesh.numRanks()) {}
+        manifests(parts.plan, options, parts.reporter), ranks(mesh.numRanks()),
+        savers(mesh.numRanks()), recorders(mesh.numRanks()),
+        cpus(allowedCpus()) {}
 
   /// Ranks use the device, and both ask the transport until they have ended.
   ~Job() {
+    savers.clear();
     ranks.clear();
     parts.device.reset();
   }
@@ -85,8 +90,11 @@ struct Trainer::Job {
   RunOptions options;
   Mesh mesh;
   std::shared_ptr<Transport> transport;
+  ManifestWriter manifests;
   Ranks ranks;
+  std::vector<std::unique_ptr<Saver>> savers; // null without --checkpoint
   Recorders recorders;
+  std::vector<int> cpus; // of this process, before ranks are pinned
 
   // Threads that have not ended.
   std::mutex mutex;
@@ -102,8 +110,10 @@ struct Trainer::Job {
 private:
   absl::Status prepareRank(uint32_t rank);
   absl::Status measurePeak(uint32_t rank);
+  absl::Status makeSaver(uint32_t rank);
+  absl::Status runSteps(uint32_t rank);
   absl::Status beginStep(uint32_t rank, uint64_t step);
-  uint32_t flagsOf(const Rank::Look &look);
+  uint32_t flagsOf(uint32_t rank, const Rank::Look &look);
   absl::StatusOr<std::optional<OpenStep>> updateStep(uint32_t rank,
                                                      uint64_t step);
   absl::Status refuseStep(uint32_t rank, const OpenStep &open, uint32_t flags);
@@ -134,6 +144,7 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
     recorders[rank] = std::make_unique<Recorder>(
         *ranks[rank], options.trace.empty() ? 0 : options.traceSteps,
         options.steps);
+  MESHWORK_RETURN_IF_ERROR(makeSaver(rank));
   {
     FileWork work(*transport, rank, "it places weights");
     MESHWORK_RETURN_IF_ERROR(
@@ -145,6 +156,15 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
     MESHWORK_RETURN_IF_ERROR(measurePeak(rank));
   MESHWORK_RETURN_IF_ERROR(ranks[rank]->runOnce());
   return transport->agree(rank, 0, "the first step").status();
+}
+
+absl::Status Trainer::Job::makeSaver(uint32_t rank) {
+  if (!options.checkpoint.empty())
+    MESHWORK_ASSIGN_OR_RETURN(
+        savers[rank],
+        Saver::create({parts.plan->plan(), *ranks[rank], *transport, options,
+                       manifests, Progress(), false, cpus}));
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Job::measurePeak(uint32_t rank) {
@@ -163,13 +183,17 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::Job::runRank(uint32_t rank) {
+  MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
+  if (options.steps > 0)
+    MESHWORK_RETURN_IF_ERROR(runSteps(rank));
+  return savers[rank] ? savers[rank]->finish() : absl::OkStatus();
+}
+
 /// Where a device runs behind, a step's end is waited for once the next step
 /// has begun: the device then has work until the host comes back. What the end
 /// of a step decides, whether there is a next one, is known before its update.
-absl::Status Trainer::Job::runRank(uint32_t rank) {
-  MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
-  if (options.steps == 0)
-    return absl::OkStatus();
+absl::Status Trainer::Job::runSteps(uint32_t rank) {
   Rank &me = *ranks[rank];
   MESHWORK_RETURN_IF_ERROR(me.startClock());
   me.takeTimes(); // of what came before the first step
@@ -200,7 +224,7 @@ absl::Status Trainer::Job::beginStep(uint32_t rank, uint64_t step) {
       step, learningRateAt(options.learningRate, step), recorder);
 }
 
-uint32_t Trainer::Job::flagsOf(const Rank::Look &look) {
+uint32_t Trainer::Job::flagsOf(uint32_t rank, const Rank::Look &look) {
   uint32_t flags = look.isFinite() ? 0 : resultIsBad;
   if (!look.input.ok())
     flags |= inputIsBad;
@@ -208,33 +232,49 @@ uint32_t Trainer::Job::flagsOf(const Rank::Look &look) {
     flags |= outputIsBad;
   if (int signal = options.stop ? options.stop->load() : 0)
     flags |= signals << signal;
-  return flags;
+  return flags | (savers[rank] ? savers[rank]->flags() : 0);
 }
 
 /// Nothing when all ranks have stopped before the update.
 absl::StatusOr<std::optional<OpenStep>>
 Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
   Rank &me = *ranks[rank];
-  OpenStep open{
-      step, learningRateAt(options.learningRate, step), {}, {}, false};
+  OpenStep open{step, learningRateAt(options.learningRate, step), {}, {}, false,
+                {}};
   MESHWORK_ASSIGN_OR_RETURN(open.look, me.look());
   int64_t arrived = steadyNs();
   uint32_t all = 0;
   MESHWORK_ASSIGN_OR_RETURN(
-      all, transport->agree(rank, flagsOf(open.look), "the end of a step"));
+      all,
+      transport->agree(rank, flagsOf(rank, open.look), "the end of a step"));
   int64_t waited = steadyNs() - arrived;
+  Saver *saver = savers[rank].get();
+  if (saver)
+    saver->agreed(all);
   if (all & (resultIsBad | inputIsBad)) {
     MESHWORK_RETURN_IF_ERROR(refuseStep(rank, open, all));
     return std::nullopt;
+  }
+  if (saver) {
+    arrived = steadyNs();
+    saver->beforeUpdate();
+    waited += steadyNs() - arrived;
   }
   MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorders[rank].get()));
   open.comm = me.takeTimes();
   open.comm.waitNs += waited;
   open.isLast = (all & stopAfterStep) != 0 || step + 1 == options.steps;
-  if (all >= signals && step + 1 < options.steps)
-    endBecause(stoppedBy(std::countr_zero(all / signals),
+  if (uint32_t stop = (all & ~saveFlags) / signals;
+      stop && step + 1 < options.steps)
+    endBecause(stoppedBy(std::countr_zero(stop),
                          absl::StrCat("after step ", step, " of ",
                                       options.steps, ", counted from 0")));
+  if (saver) {
+    open.saved = saver->toTell();
+    MESHWORK_RETURN_IF_ERROR(saver->afterUpdate(
+        {step + 1, step + 1, (step + 1) * parts.plan->plan().global_batch()},
+        all));
+  }
   return open;
 }
 
@@ -265,9 +305,11 @@ absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
       spent.comm.waitNs, std::max<int64_t>(0, spent.wallNs - open.comm.moveNs));
   StepReport mine{
       open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
-  return transport->gather(rank, bytesOf(spent),
-                           [&](absl::Span<const std::string> times) {
-                             report(rank, mine, times);
+  return transport->gather(rank, bytesOf(spent) + open.saved,
+                           [&](absl::Span<const std::string> texts) {
+                             report(rank, mine, texts);
+                             if (!open.saved.empty())
+                               savers[rank]->deliver(texts, sizeof(spent));
                              return absl::OkStatus();
                            });
 }
@@ -343,6 +385,10 @@ absl::Status Trainer::saveTrace(const std::string &path) {
 
 const Recorders &Trainer::recorders() const { return job->recorders; }
 absl::Status Trainer::ending() const { return job->ending(); }
+absl::Status Trainer::checkpointStatus() const {
+  absl::Status status = job->manifests.status();
+  return withExitCode(status, ExitCode::inputOutput);
+}
 
 /// A device may hang, and to free its memory is to wait for it.
 static void keepForever(const std::shared_ptr<Trainer::Job> &job) {

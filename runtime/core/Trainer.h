@@ -42,6 +42,9 @@ public:
   /// know of no reason.
   absl::Status ending() const;
 
+  /// After an ok `run`: why the last checkpoint is not there, where rank 0 is.
+  absl::Status checkpointStatus() const;
+
   // After an ok `run`, by all processes; the first one writes.
   /// See saveState in Weights.h.
   absl::Status saveState(const std::string &path, StatePart part);

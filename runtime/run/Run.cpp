@@ -5,6 +5,7 @@
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/CheckpointFolder.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
@@ -204,6 +205,7 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
     auto work = processes.fileWork("it writes files");
     status = both(trainer.ending(),
                   writeOutputs(options, trainer, processes.isFirst()));
+    status = both(status, trainer.checkpointStatus());
     status = both(status, stdoutStatus());
   }
   return processes.agreeOnEnd(std::move(status));
@@ -248,6 +250,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
   work = processes.fileWork("it opens and checks files");
+  MESHWORK_RETURN_IF_ERROR(prepareCheckpoints(options, processes));
   MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));
   std::unique_ptr<LineLog> metrics;
   if (processes.isFirst())

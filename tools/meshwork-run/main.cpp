@@ -25,7 +25,13 @@ void onSignal(int signal) {
     _exit(128 + signal);
 }
 
+std::atomic<int> saveRequests{0};
+
 void handleSignals() {
+  struct sigaction save = {};
+  save.sa_handler = [](int) { ++saveRequests; };
+  save.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &save, nullptr);
   struct sigaction action = {};
   action.sa_handler = onSignal;
   action.sa_flags = SA_RESTART;
@@ -116,6 +122,7 @@ int main(int argc, char **argv) {
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
   options.stop = &stopSignal;
+  options.saveNow = &saveRequests;
   handleSignals();
   absl::Status status = meshwork::runtime::run(options);
   std::fflush(stdout);

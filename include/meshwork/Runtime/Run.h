@@ -43,10 +43,14 @@ struct RunOptions {
   std::string init;          // safetensors to start from; "": from the seed
   std::string save;          // safetensors to write at the end; "": none
   std::string saveGradients; // f32 gradients of the last step
-  std::string metrics;       // JSON lines, one a step
-  std::string trace;         // Chrome trace
-  uint64_t traceSteps = 20;  // the first steps of the run that are traced
-  bool profile = false;      // a table of time per instruction, on stdout
+  std::string checkpoint;    // folder of checkpoints; "": none are made
+  std::optional<uint32_t> checkpointEvery; // steps; else at the end alone
+  /// Write from the states themselves while training waits, without a copy.
+  bool checkpointSync = false;
+  std::string metrics;      // JSON lines, one a step
+  std::string trace;        // Chrome trace
+  uint64_t traceSteps = 20; // the first steps of the run that are traced
+  bool profile = false;     // a table of time per instruction, on stdout
   std::string profileJson;
   uint64_t logEvery = 1;      // plain lines: one in so many steps
   double timeoutSeconds = 60; // for a rank, or a GPU's work
@@ -73,6 +77,9 @@ struct RunOptions {
   /// with exit code 128 + that number, unless it was the last step. May be
   /// null.
   const std::atomic<int> *stop = nullptr;
+  /// With each change a checkpoint is made after the step in progress. May be
+  /// null.
+  const std::atomic<int> *saveNow = nullptr;
 };
 
 /// Loads, checks, trains, saves. A failure that leaves good weights (a loss or

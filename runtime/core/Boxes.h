@@ -1,0 +1,53 @@
+// Which boxes of the states of a model each rank writes into a checkpoint.
+//
+//   std::vector<SavedTensor> tensors = savedTensors(plan);
+//   for (const OwnBox &box : ownBoxes(plan, tensors, rank))
+//     ... tensors[box.tensor].states[box.state] ...
+//
+// Ranks that hold the same elements share them: together all ranks write each
+// element once. Every rank finds its own boxes without asking another one.
+#pragma once
+
+#include "runtime/core/Shards.h"
+#include <string>
+
+namespace meshwork::runtime {
+
+/// A state that training goes on from.
+struct SavedState {
+  std::string name; // as in a checkpoint: "weight", "first_moment"
+  plan::DType dtype;
+  plan::StateRole role;
+  const plan::Sharded *part; // in the program of the tensor
+};
+
+struct SavedTensor {
+  uint32_t program; // the first that has it
+  const plan::Parameter *parameter;
+  std::vector<SavedState> states;
+};
+
+/// Weights as f32 values, and what optimizers keep; bf16 weights too where
+/// they are drawn at random, since a master does not tell them. In the order of
+/// programs.
+std::vector<SavedTensor> savedTensors(const plan::Plan &plan);
+
+/// A box that this rank writes, of its own part.
+struct OwnBox {
+  uint32_t tensor, state; // of savedTensors, SavedTensor::states
+  uint32_t view;          // of this rank's program
+  Block block;
+  std::vector<int64_t> shape; // of the part
+};
+
+/// In the order of tensors and states. Bytes are shared to within an index of
+/// the dim that a box is cut along. The plan has been checked.
+std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
+                             const std::vector<SavedTensor> &tensors,
+                             uint32_t rank);
+
+uint64_t elementsOf(const OwnBox &box);
+/// Of all boxes of `rank`.
+uint64_t savedBytes(const plan::Plan &plan, uint32_t rank);
+
+} // namespace meshwork::runtime
