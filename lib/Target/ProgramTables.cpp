@@ -93,7 +93,7 @@ uint32_t ProgramTables::view(Value value) {
     key.push_back(-1 - static_cast<int64_t>(shift->bytes));
     key.insert(key.end(), shift->axes.begin(), shift->axes.end());
   }
-  auto [known, isNew] = views.try_emplace(key, table->views.size());
+  auto [known, isNew] = views.try_emplace(key, views.size());
   if (isNew)
     table->views.push_back(std::move(entry));
   return known->second;

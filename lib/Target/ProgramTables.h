@@ -14,7 +14,8 @@ public:
       : program(program), kernels(kernels), axes(axes) {}
 
   std::unique_ptr<plan::ProgramT> build();
-  /// The number of a view, `noView` of none, and of mesh axes.
+  /// The number of a view, `noView` of none, and of mesh axes. After `build`
+  /// of views that the program has.
   uint32_t view(mlir::Value value);
   std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
 

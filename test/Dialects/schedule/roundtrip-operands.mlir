@@ -1,0 +1,77 @@
+// Operands that not every instruction of a kind has. With roundtrip.mlir every
+// operand of every instruction is there once: test/Interpreter/OperandsTest.cpp
+// compares what the dialect and the plan do with each.
+// RUN: meshwork-opt %s | meshwork-opt | FileCheck %s
+// RUN: meshwork-opt %s -mlir-print-op-generic | meshwork-opt | FileCheck %s
+
+!ids = memref<1x8xi32, strided<[8, 1]>>
+!number = memref<i32, strided<[]>>
+!heads = memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+!lse = memref<1x2x8xf32, strided<[16, 8, 1]>>
+!random = memref<3xi32, strided<[1]>>
+!product = memref<1x8x8xf32, strided<[64, 8, 1]>>
+!row = memref<8xf32, strided<[1]>>
+!scale = memref<f32, strided<[]>>
+
+schedule.program @rank {
+  %small = schedule.buffer "small" input persistent : memref<64xi8>
+  %b0 = schedule.buffer "b0" activations : memref<256xi8>
+  %b1 = schedule.buffer "b1" activations : memref<256xi8>
+  %b2 = schedule.buffer "b2" activations : memref<256xi8>
+  %b3 = schedule.buffer "b3" activations : memref<256xi8>
+  %b4 = schedule.buffer "b4" activations : memref<256xi8>
+  %b5 = schedule.buffer "b5" activations : memref<256xi8>
+  %b6 = schedule.buffer "b6" activations : memref<256xi8>
+  %b7 = schedule.buffer "b7" activations : memref<256xi8>
+  %ids = schedule.view %small at 0 : memref<64xi8> to !ids
+  %random = schedule.view %small at 32 : memref<64xi8> to !random
+  %number = schedule.view %small at 44 : memref<64xi8> to !number
+  %lhs_scale = schedule.view %small at 48 : memref<64xi8> to !scale
+  %rhs_scale = schedule.view %small at 52 : memref<64xi8> to !scale
+  schedule.list forward {
+    %table = schedule.view %b0 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %x = schedule.view %b1 at 0 : memref<256xi8> to !product
+    %w = schedule.view %b2 at 0 : memref<256xi8> to !product
+    %y = schedule.view %b3 at 0 : memref<256xi8> to !product
+    %aux = schedule.view %b4 at 0 : memref<256xi8> to !product
+    %row = schedule.view %b5 at 0 : memref<256xi8> to !row
+    %x8 = schedule.view %b1 at 0 : memref<256xi8> to memref<1x8x8xf8E4M3FN, strided<[64, 8, 1]>>
+    %w8 = schedule.view %b2 at 0 : memref<256xi8> to memref<1x8x8xf8E5M2, strided<[64, 1, 8]>>
+    // CHECK: schedule.embedding "rows" {{.*}} from %
+    schedule.embedding "rows" flops 0 bytes 544 %table, %ids from %number : !number to %x : memref<8x8xf32, strided<[8, 1]>>, !ids to !product
+    // CHECK: schedule.embedding_grad "rows" {{.*}} from %
+    schedule.embedding_grad "rows" flops 0 bytes 544 yes %ids, %x from %number : !number to %table : !ids, !product to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.matmul "biased" {{.*}} bias %
+    schedule.matmul "biased" flops 1024 bytes 768 after_first %x, %w bias %row : !row to %y : !product, !product to !product
+    // CHECK: schedule.matmul "of 8 bits" {{.*}} scaled %
+    schedule.matmul "of 8 bits" flops 1024 bytes 768 no %x8, %w8 scaled %lhs_scale, %rhs_scale : !scale, !scale to %y : memref<1x8x8xf8E4M3FN, strided<[64, 8, 1]>>, memref<1x8x8xf8E5M2, strided<[64, 1, 8]>> to !product
+    // CHECK: schedule.matmul "reads aux" {{.*}} epilogue{{ +}}gelu_grad
+    schedule.matmul "reads aux" flops 1024 bytes 768 no epilogue gelu_grad %x, %w aux %aux : !product to %y : !product, !product to !product
+    // CHECK: schedule.matmul "writes sums" {{.*}} epilogue{{ +}}sum_lhs
+    schedule.matmul "writes sums" flops 1024 bytes 768 yes epilogue sum_lhs %x, %w aux %row : !row to %y : !product, !product to !product
+    // CHECK: schedule.matmul "writes sums" {{.*}} epilogue{{ +}}sum_rhs
+    schedule.matmul "writes sums" flops 1024 bytes 768 no epilogue sum_rhs %x, %w aux %row : !row to %y : !product, !product to !product
+    // CHECK: schedule.launch "two" {{.*}} outputs 2
+    schedule.launch "two" flops 0 bytes 512 @k items 4 outputs 2 (%x, %y, %aux) : !product, !product, !product
+  }
+  schedule.list backward {
+    %q = schedule.view %b0 at 0 : memref<256xi8> to !heads
+    %k = schedule.view %b1 at 0 : memref<256xi8> to !heads
+    %v = schedule.view %b2 at 0 : memref<256xi8> to !heads
+    %o = schedule.view %b3 at 0 : memref<256xi8> to !heads
+    %lse = schedule.view %b4 at 0 : memref<256xi8> to !lse
+    %dq = schedule.view %b5 at 0 : memref<256xi8> to !heads
+    %dk = schedule.view %b6 at 0 : memref<256xi8> to !heads
+    %dv = schedule.view %b7 at 0 : memref<256xi8> to !heads
+    // CHECK: schedule.attention "core" {{.*}} documents %{{.*}} random %
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v documents %ids : !ids random %random, %number : !random, !number to %o, %lse scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention_grad "core" {{.*}} documents %{{.*}} random %
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq documents %ids : !ids random %random, %number : !random, !number to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 duplicated : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
+    %whole = schedule.view %b6 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %part = schedule.view %b7 at 0 : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
+    %more = schedule.view %b5 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %less = schedule.view %b7 at 128 : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.collective "two parts"
+    schedule.collective "two parts" flops 0 bytes 256 all_gather sum over ["dp"] in forward cause "why" dims [0, 0] to [0, 0] sources [] (%part, %less) to (%whole, %more) : memref<4x8xf32, strided<[8, 1]>>, memref<4x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>
+  }
+}
