@@ -241,4 +241,32 @@ func.func @f(%p: !p, %m: !p, %v: !p, %g: !p, %lr: !s, %b1: !s, %b2: !s, %clip: !
 }
 )";
 
+/// Dropout and a mask on a rank's part of a sequence, whose elements are at any
+/// positions of the whole; -1: padding.
+inline constexpr const char *partOfSequence = R"(
+#d = #transformer.dims<$Z>
+!x = tensor<$Sxf32, #d>
+!p = tensor<12xi32, #transformer.dims<sequence>>
+!i = tensor<i32>
+func.func @f(%x: !x, %seed: !i, %step: !i, %first: !i, %at: !p) -> !x {
+  %r = transformer.fused rows <$P> cols <$Q> ins(%x, %seed, %step, %first, %at : !x, !i, !i, !i, !p) -> !x {
+  ^bb0(%a: !x, %b: !i, %c: !i, %d: !i, %l: !p):
+    %y = transformer.map ins(%a, %b, %c, %d, %l : !x, !i, !i, !i, !p) -> !x {
+    ^bb0(%v: f32, %e: i32, %f: i32, %g: i32, %position: i32):
+      %own = transformer.index "sequence" : i32
+      %further = arith.subi %position, %own : i32
+      %m = transformer.dropout_mask %e, %f, %g stream -1234567 rate 2.5e-1 of [$W] at ["sequence"] %further
+      %kept = arith.mulf %v, %m : f32
+      %zero = arith.constant 0 : i32
+      %nothing = arith.constant 0.0 : f32
+      %there = arith.cmpi sge, %position, %zero : i32
+      %0 = arith.select %there, %kept, %nothing : f32
+      transformer.yield %0 : f32
+    }
+    transformer.yield %y : !x
+  }
+  return %r : !x
+}
+)";
+
 } // namespace meshwork::codegen::test

@@ -4,6 +4,7 @@
 
 #include <Random123/philox.h>
 
+#include "meshwork/Plan/Ranges.h"
 #include "runtime/device/cpu/Philox.h"
 #include "test/Codegen/Clusters.h"
 #include "test/Codegen/Kernel.h"
@@ -252,6 +253,60 @@ TEST(Dropout, DrawsWhatTheRuntimeDraws) {
       if (c.count > 1000)
         EXPECT_NEAR(double(dropped) / c.count, 0.1, 0.03);
     }
+}
+
+/// Which positions of 23 the first of two ranks, or the second, has in zigzag:
+/// 6 and 6 of which the last may not be there.
+std::vector<int32_t> positionsInZigzag(int64_t rank) {
+  using namespace meshwork;
+  layout::Cut cut{2, rank, layout::DimLayout::zigzag};
+  std::vector<int32_t> positions(layout::storedSize(23, {&cut, 1}), -1);
+  for (const layout::Range &range : layout::ranges(23, {&cut, 1}))
+    for (int64_t i = 0; i < range.count; ++i)
+      positions[range.offset + i] = static_cast<int32_t>(range.begin + i);
+  return positions;
+}
+
+/// Two ranges lie within one vector, and so do a range and padding.
+TEST(Dropout, DrawsAtAnyPositionsOfAPart) {
+  struct {
+    const char *names, *shape, *rows, *cols, *space;
+    int64_t inner; // elements of a token
+  } cases[] = {{"batch, sequence", "2x12", "batch", "sequence", "2, 23", 1},
+               {"batch, sequence", "2x12", "", "batch, sequence", "2, 23", 1},
+               {"batch, sequence, embed", "2x12x3", "batch", "sequence, embed",
+                "2, 23, 3", 3},
+               {"batch, sequence, embed", "2x12x20", "batch, sequence", "embed",
+                "2, 23, 20", 20}};
+  for (const std::string &arch : runnableArchs())
+    for (auto &c : cases)
+      for (int64_t rank : {0, 1}) {
+        Kernel kernel(fill(partOfSequence, {{"Z", c.names},
+                                            {"S", c.shape},
+                                            {"P", c.rows},
+                                            {"Q", c.cols},
+                                            {"W", c.space}}),
+                      arch);
+        ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+        std::vector<int32_t> at = positionsInZigzag(rank);
+        ASSERT_EQ(at.size(), 12u);
+        std::vector<float> x(24 * c.inner, 1), y(x.size(), -1);
+        int32_t seed = 3, step = 17, first = 400000000;
+        kernel.run({x.data(), &seed, &step, &first, at.data(), y.data()});
+        meshwork::runtime::cpu::PhiloxStream stream{
+            3, static_cast<uint32_t>(-1234567), 17};
+        for (int64_t i = 0; i < int64_t(y.size()); ++i) {
+          int64_t sample = i / c.inner / 12, position = at[i / c.inner % 12];
+          uint64_t index =
+              ((uint64_t(first) + sample) * 23 + position) * c.inner +
+              i % c.inner;
+          bool isKept = position >= 0 &&
+                        meshwork::runtime::cpu::philoxWord(stream, index) >=
+                            uint32_t{1} << 30;
+          EXPECT_EQ(y[i], isKept ? static_cast<float>(1 / 0.75) : 0.0f)
+              << c.names << " " << c.rows << " " << i;
+        }
+      }
 }
 
 constexpr const char *rounding = R"(

@@ -252,6 +252,21 @@ TEST(GpuRollAndDropout, AgreeWithTheCpu) {
     expectCpuResults(fill(ropeAndDropout, {{"C", cols}, {"S", shift}}));
 }
 
+// Each element has a position of its own, in no order.
+TEST(GpuDropout, DrawsAtAnyPositionsOfAPart) {
+  for (auto [names, shape, rows, cols, space] :
+       {std::tuple<const char *, const char *, const char *, const char *,
+                   const char *>{"batch, sequence", "2x12", "batch", "sequence",
+                                 "2, 23"},
+        {"batch, sequence, embed", "2x12x3", "batch", "sequence, embed",
+         "2, 23, 3"},
+        {"batch, sequence, embed", "2x12x20", "batch, sequence", "embed",
+         "2, 23, 20"}})
+    expectCpuResults(fill(
+        partOfSequence,
+        {{"Z", names}, {"S", shape}, {"P", rows}, {"Q", cols}, {"W", space}}));
+}
+
 constexpr const char *rounding = R"(
 #d = #transformer.dims<ffn, embed>
 !x = tensor<$Rx$Cxf32, #d>
