@@ -5,6 +5,7 @@
 #include "lib/Driver/Trial.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Spec/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -47,13 +48,12 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   };
   addStage(1, "sends the same bytes");
   addStage(2, "sends the same bytes, each microbatch");
-  const char *policies[] = {"none", "selective", "full"};
-  for (auto [i, policy] : llvm::enumerate(policies))
-    if (i > 0 &&
-        llvm::is_contained(ArrayRef(policies).take_front(i), spec.recompute))
-      changes.push_back({"recompute.policy", policy,
-                         i == 1 ? "computes attention and norms again"
-                                : "computes the forward pass again"});
+  auto addPolicy = [&](spec::Recompute policy, const char *price) {
+    if (spec.recompute < policy)
+      changes.push_back({"recompute.policy", spec::wordOf(policy), price});
+  };
+  addPolicy(spec::Recompute::selective, "computes attention and norms again");
+  addPolicy(spec::Recompute::full, "computes the forward pass again");
   addStage(3, "sends weights twice more each microbatch");
   for (uint32_t micro = spec.batch.micro; micro % 2 == 0;) {
     micro /= 2;

@@ -14,6 +14,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Spec/Words.h"
 #include "lib/Target/PlanWriter.h"
 #include "meshwork/Plan/Frame.h"
 #include "mlir/IR/Diagnostics.h"
@@ -134,17 +135,20 @@ private:
   }
 
   LogicalResult chooseRecompute() {
-    if (spec.recompute != "auto")
+    using spec::Recompute;
+    if (spec.recompute != Recompute::byBudget)
       return success();
-    FailureOr<std::vector<std::string>> policies =
+    FailureOr<std::vector<Recompute>> policies =
         fitRecompute(model.module(), spec);
     if (failed(policies))
       return failure();
     spec.recomputeOfLayers = *policies;
     llvm::errs() << "meshwork: recompute:";
-    for (StringRef policy : {"full", "selective", "none"})
+    for (Recompute policy :
+         {Recompute::full, Recompute::selective, Recompute::none})
       if (int64_t count = llvm::count(*policies, policy))
-        llvm::errs() << " " << policy << " in " << count << " layers";
+        llvm::errs() << " " << spec::wordOf(policy) << " in " << count
+                     << " layers";
     llvm::errs() << "\n";
     return success();
   }

@@ -12,7 +12,8 @@ using namespace mlir;
 namespace meshwork::driver {
 namespace {
 
-using Policies = std::vector<std::string>;
+using spec::Recompute;
+using Policies = std::vector<Recompute>;
 
 class Fit {
 public:
@@ -52,10 +53,11 @@ public:
 private:
   /// Policies number `step` of the line.
   Policies at(int64_t step) const {
-    Policies result(layers, step >= layers ? "selective" : "full");
+    Policies result(layers,
+                    step >= layers ? Recompute::selective : Recompute::full);
     int64_t more = step >= layers ? step - layers : step;
     std::fill(result.end() - more, result.end(),
-              step >= layers ? "none" : "selective");
+              step >= layers ? Recompute::none : Recompute::selective);
     return result;
   }
 

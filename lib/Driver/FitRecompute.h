@@ -11,7 +11,7 @@ namespace meshwork::driver {
 /// "full" when nothing fits. Later layers are the first to keep more, since
 /// what they keep is freed first. Compiles the rest of the phases a few times
 /// on copies, so the sizes are those of the plan. Fails when a phase does.
-mlir::FailureOr<std::vector<std::string>> fitRecompute(mlir::ModuleOp module,
-                                                       const spec::Spec &spec);
+mlir::FailureOr<std::vector<spec::Recompute>>
+fitRecompute(mlir::ModuleOp module, const spec::Spec &spec);
 
 } // namespace meshwork::driver

@@ -23,13 +23,9 @@ using namespace mlir;
 namespace meshwork::pipelines {
 namespace {
 
-StringRef nameOf(spec::Type type) {
-  return type == spec::Type::bf16 ? "bf16" : "f32";
-}
-
 /// How many ranks may share a dim; by rules alone, before any sharding.
-std::vector<transform::DimSplit> splitsOf(const spec::Spec &spec) {
-  std::vector<transform::DimSplit> splits;
+std::vector<options::DimSplit> splitsOf(const spec::Spec &spec) {
+  std::vector<options::DimSplit> splits;
   for (const spec::ShardRule &rule : spec.shard) {
     int64_t ranks = 1;
     for (const spec::Axis &axis : spec.mesh)
@@ -63,18 +59,18 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   for (const auto &[name, value] : spec.optimizer.settings)
     update.settings.push_back({name, value});
   update.clipGradNorm = spec.optimizer.clipGradNorm;
-  update.compute = nameOf(spec.compute);
+  update.compute = spec.compute;
   update.rounding = spec.rounding;
   passes.addPass(autodiff::createBuildUpdatePass(update));
   transform::PrecisionPassOptions precision;
-  precision.compute = nameOf(spec.compute);
-  precision.gradients = nameOf(spec.gradients);
+  precision.compute = spec.compute;
+  precision.gradients = spec.gradients;
   passes.addPass(transform::createPrecisionPass(precision));
   if (!spec.fp8)
     return;
   // Before sharding, so that its numbers are those of whole tensors.
   transform::QuantizePassOptions quantize;
-  std::vector<transform::DimSplit> splits = splitsOf(spec);
+  std::vector<options::DimSplit> splits = splitsOf(spec);
   quantize.splits.assign(splits.begin(), splits.end());
   passes.addPass(transform::createQuantizePass(quantize));
 }
@@ -83,7 +79,7 @@ sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
   sharding::AnnotatePassOptions options;
   options.axes.assign(spec.mesh.begin(), spec.mesh.end());
   options.rules.assign(spec.shard.begin(), spec.shard.end());
-  if (spec.sequenceLayout == "zigzag")
+  if (spec.sequenceLayout == layout::DimLayout::zigzag)
     for (const spec::ShardRule &rule : spec.shard)
       if (rule.dim == "sequence")
         options.zigzag.assign(rule.axes.begin(), rule.axes.end());
@@ -109,7 +105,7 @@ void buildPartition(OpPassManager &passes, const spec::Spec &) {
 
 void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
-  std::vector<std::string> policies = spec.recomputeOfLayers;
+  std::vector<spec::Recompute> policies = spec.recomputeOfLayers;
   if (policies.empty())
     policies = {spec.recompute};
   options.policies.assign(policies.begin(), policies.end());
@@ -157,11 +153,14 @@ transform::ExpandHeadPassOptions headOf(const spec::Spec &spec) {
   return options;
 }
 
-/// Of f32, nobody has seen cuBLASLt do all of them.
+bool isDone(spec::When when, bool isUseful) {
+  return when == spec::When::useful ? isUseful : when == spec::When::always;
+}
+
+/// We have no evidence that cuBLASLt supports every epilogue in f32.
 bool foldsEpilogues(const spec::Spec &spec) {
-  bool isKnown =
-      spec.device == spec::Device::cuda && spec.compute == spec::Type::bf16;
-  return spec.epilogues == "always" || (spec.epilogues == "auto" && isKnown);
+  return isDone(spec.epilogues, spec.device == spec::Device::cuda &&
+                                    spec.compute == spec::Type::bf16);
 }
 
 void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
@@ -186,13 +185,10 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
        /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
        /*float8Unit=*/spec.device == spec::Device::cuda ? 16 : 0}));
   passes.addPass(schedule::createOverlapPass(
-      {/*mode=*/spec.overlap.collectives,
-       /*device=*/spec.device == spec::Device::cuda ? "cuda" : "cpu"}));
+      {/*mode=*/spec.overlap.collectives, /*device=*/spec.device}));
   // Last, so that what overlaps is decided on single launches. A CPU's threads
   // begin a launch sooner than a GPU does.
-  bool merges = spec.mergeLaunches == "auto" ? spec.device == spec::Device::cuda
-                                             : spec.mergeLaunches == "always";
-  if (merges)
+  if (isDone(spec.mergeLaunches, spec.device == spec::Device::cuda))
     passes.addPass(schedule::createMergeLaunchesPass());
 }
 void buildMemory(OpPassManager &passes, const spec::Spec &) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/Spec/Keys.h"
+#include "lib/Spec/Words.h"
 
 namespace meshwork::spec {
 
@@ -27,6 +28,22 @@ void addOptimizerKeys(std::vector<Key> &keys);
 Key choice(const char *section, const char *name, Strings choices,
            std::function<void(Spec &, const std::string &)> store,
            std::function<std::string(const Spec &)> show);
+
+/// One of an enumeration's words.
+template <typename E>
+Key word(const char *section, const char *name, E &(*field)(Spec &)) {
+  Strings choices;
+  for (const Word<E> &one : words<E>())
+    choices.push_back(one.text);
+  return choice(
+      section, name, std::move(choices),
+      [field](Spec &spec, const std::string &text) {
+        field(spec) = *readWord<E>(text);
+      },
+      [field](const Spec &spec) -> std::string {
+        return wordOf(field(const_cast<Spec &>(spec)));
+      });
+}
 
 /// A choice of which this version obeys only `supported`.
 Key onlyOne(const char *section, const char *name, Strings choices,

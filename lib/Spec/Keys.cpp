@@ -8,11 +8,6 @@
 namespace meshwork::spec {
 namespace {
 
-Type typeOf(const std::string &text) {
-  return text == "f32" ? Type::f32 : Type::bf16;
-}
-std::string nameOf(Type type) { return type == Type::f32 ? "f32" : "bf16"; }
-
 std::vector<Mistake> axisMistakes(const Value &value) {
   std::vector<Mistake> mistakes;
   if (value.kind != Value::Kind::array)
@@ -299,13 +294,13 @@ void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(refused(
       choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),
       "leave the line out"));
-  Key layout =
-      choice("context", "layout", {"zigzag", "block"},
-             [](Spec &s, const std::string &t) { s.sequenceLayout = t; }, {});
+  Key layout = word<layout::DimLayout>(
+      "context", "layout",
+      [](Spec &s) -> layout::DimLayout & { return s.sequenceLayout; });
   layout.print = [](const Spec &s) -> std::optional<std::string> {
     if (!s.splits("sequence"))
       return std::nullopt;
-    return tomlString(s.sequenceLayout);
+    return tomlString(wordOf(s.sequenceLayout));
   };
   keys.push_back(layout);
   const char *noPipeline = "leave [pipeline] out";
@@ -329,28 +324,21 @@ void addParallelKeys(std::vector<Key> &keys) {
 }
 
 void addStepKeys(std::vector<Key> &keys) {
-  keys.push_back(choice(
-      "recompute", "policy", {"none", "selective", "full", "auto"},
-      [](Spec &s, const std::string &t) { s.recompute = t; },
-      [](const Spec &s) { return s.recompute; }));
-  keys.push_back(choice(
-      "overlap", "collectives", {"auto", "always", "never"},
-      [](Spec &s, const std::string &t) { s.overlap.collectives = t; },
-      [](const Spec &s) { return s.overlap.collectives; }));
+  keys.push_back(
+      word<Recompute>("recompute", "policy",
+                      [](Spec &s) -> Recompute & { return s.recompute; }));
+  keys.push_back(word<When>("overlap", "collectives", [](Spec &s) -> When & {
+    return s.overlap.collectives;
+  }));
   keys.push_back(bucket());
-  keys.push_back(choice(
-      "precision", "compute", {"bf16", "f32"},
-      [](Spec &s, const std::string &t) { s.compute = typeOf(t); },
-      [](const Spec &s) { return nameOf(s.compute); }));
+  keys.push_back(word<Type>("precision", "compute",
+                            [](Spec &s) -> Type & { return s.compute; }));
   keys.push_back(onlyOne("precision", "master", {"f32"}, "f32"));
-  keys.push_back(choice(
-      "precision", "gradients", {"bf16", "f32"},
-      [](Spec &s, const std::string &t) { s.gradients = typeOf(t); },
-      [](const Spec &s) { return nameOf(s.gradients); }));
-  keys.push_back(choice(
-      "precision", "rounding", {"nearest", "stochastic"},
-      [](Spec &s, const std::string &t) { s.rounding = t; },
-      [](const Spec &s) { return s.rounding; }));
+  keys.push_back(word<Type>("precision", "gradients",
+                            [](Spec &s) -> Type & { return s.gradients; }));
+  keys.push_back(
+      word<Rounding>("precision", "rounding",
+                     [](Spec &s) -> Rounding & { return s.rounding; }));
   keys.push_back(choice(
       "precision", "matmul", {"compute", "fp8"},
       [](Spec &s, const std::string &t) { s.fp8 = t == "fp8"; },
@@ -359,25 +347,17 @@ void addStepKeys(std::vector<Key> &keys) {
 }
 
 void addTargetKeys(std::vector<Key> &keys) {
-  keys.push_back(choice(
-      "target", "device", {"cpu", "cuda"},
-      [](Spec &s, const std::string &t) {
-        s.device = t == "cuda" ? Device::cuda : Device::cpu;
-      },
-      [](const Spec &s) { return s.device == Device::cuda ? "cuda" : "cpu"; }));
+  keys.push_back(word<Device>("target", "device",
+                              [](Spec &s) -> Device & { return s.device; }));
   keys.push_back(choice(
       "target", "arch",
       {"native", "x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100"},
       [](Spec &s, const std::string &t) { s.arch = t; },
       [](const Spec &s) { return s.arch; }));
-  keys.push_back(choice(
-      "target", "merge_launches", {"auto", "always", "never"},
-      [](Spec &s, const std::string &t) { s.mergeLaunches = t; },
-      [](const Spec &s) { return s.mergeLaunches; }));
-  keys.push_back(choice(
-      "target", "epilogues", {"auto", "always", "never"},
-      [](Spec &s, const std::string &t) { s.epilogues = t; },
-      [](const Spec &s) { return s.epilogues; }));
+  keys.push_back(word<When>("target", "merge_launches",
+                            [](Spec &s) -> When & { return s.mergeLaunches; }));
+  keys.push_back(word<When>("target", "epilogues",
+                            [](Spec &s) -> When & { return s.epilogues; }));
   keys.push_back(memoryPerRank());
   keys.push_back(collectiveBudgets());
 }

@@ -14,11 +14,19 @@
 
 #include "lib/Spec/Budget.h"
 #include "lib/Spec/Diagnostic.h"
+#include "meshwork/Plan/Ranges.h"
 
 namespace meshwork::spec {
 
+// Words.h has what each is called.
 enum class Type { f32, bf16 };
 enum class Device { cpu, cuda };
+enum class Rounding { nearest, stochastic };
+/// From what keeps most to what computes most again; `byBudget`, "auto", picks
+/// one of them for each layer.
+enum class Recompute { none, selective, full, byBudget };
+/// Of what may help or not: `useful`, "auto", is where it should help.
+enum class When { useful, always, never };
 
 struct Axis {
   std::string name;
@@ -60,7 +68,7 @@ struct Optimizer {
 };
 
 struct Overlap {
-  std::string collectives = "auto"; // auto | always | never: beside computation
+  When collectives = When::useful; // run beside the computation
   uint64_t bucketBytes = 25 << 20; // of gradients that travel together, at most
 };
 
@@ -70,18 +78,18 @@ struct Spec {
   Batch batch;
   std::vector<ShardRule> shard; // defaults included
   std::vector<TensorPin> pins;
-  /// block | zigzag: how the parts of a sequence that `sequence` splits lie.
-  std::string sequenceLayout = "block";
+  /// How the parts of a sequence that `sequence` splits lie.
+  layout::DimLayout sequenceLayout = layout::DimLayout::block;
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32
   Type gradients = Type::bf16; // default: f32 sums of several microbatches,
                                // else as compute
-  std::string rounding = "nearest"; // nearest | stochastic: of bf16 weights
+  Rounding rounding = Rounding::nearest; // of bf16 weights
   bool fp8 = false; // products of linear layers multiply in 8 bits
-  std::string recompute = "selective"; // none | selective | full | auto
+  Recompute recompute = Recompute::selective;
   /// What "auto" chose, one for each layer; empty until it has. Never printed:
   /// a plan carries what its user asked for.
-  std::vector<std::string> recomputeOfLayers;
+  std::vector<Recompute> recomputeOfLayers;
   Overlap overlap;
   Optimizer optimizer;
   Device device = Device::cpu;
@@ -89,11 +97,10 @@ struct Spec {
   /// sm_100. A GPU's native is all of them: the machine that compiles may have
   /// none.
   std::string arch = "native";
-  /// auto: on a GPU | always | never: small kernels side by side in one launch
-  std::string mergeLaunches = "auto";
-  /// auto: of bf16 on a GPU | always | never: by products, where that saves
-  /// memory traffic
-  std::string epilogues = "auto";
+  /// Small kernels side by side in one launch; useful on a GPU.
+  When mergeLaunches = When::useful;
+  /// By products, where that saves memory traffic; useful of bf16 on a GPU.
+  When epilogues = When::useful;
   std::optional<uint64_t> memoryPerRankBytes; // a plan above does not compile
   std::vector<CollectiveBudget> collectives; // nor one that breaks one of these
 

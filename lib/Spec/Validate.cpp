@@ -53,7 +53,8 @@ private:
   }
 
   void checkRecompute() {
-    if (spec.recompute == "auto" && !given("expect.memory_per_rank"))
+    if (spec.recompute == Recompute::byBudget &&
+        !given("expect.memory_per_rank"))
       error("recompute.policy",
             "\"auto\" keeps what fits expect.memory_per_rank, which is "
             "missing; give "
@@ -312,7 +313,7 @@ private:
         spec.gradients == Type::bf16)
       error("precision.gradients",
             "found \"bf16\" with precision.compute \"f32\", expected \"f32\"");
-    if (spec.compute == Type::f32 && spec.rounding == "stochastic")
+    if (spec.compute == Type::f32 && spec.rounding == Rounding::stochastic)
       error("precision.rounding",
             "\"stochastic\" has nothing to round with precision.compute "
             "\"f32\", as weights are their masters; leave it out, or set "

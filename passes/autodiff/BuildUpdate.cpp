@@ -86,11 +86,6 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   using BuildUpdatePassBase::BuildUpdatePassBase;
 
   void runOnOperation() override {
-    if (rounding != "nearest" && rounding != "stochastic") {
-      getOperation().emitError()
-          << "rounding is '" << rounding << "', expected nearest or stochastic";
-      return signalPassFailure();
-    }
     if (failed(readOptimizer()))
       return signalPassFailure();
     auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
@@ -180,8 +175,10 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
                     });
   }
 
-  bool isMixed() const { return compute != "f32"; }
-  bool roundsAtRandom() const { return isMixed() && rounding == "stochastic"; }
+  bool isMixed() const { return compute != spec::Type::f32; }
+  bool roundsAtRandom() const {
+    return isMixed() && rounding == spec::Rounding::stochastic;
+  }
 
   /// Seed, step and first sample. A parameter has no samples, so all ranks
   /// draw alike whichever samples are theirs.
@@ -200,7 +197,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
       return getOperation().emitError()
              << "there is no optimizer '" << kind << "'";
     values = method->defaults();
-    for (const Setting &given : settings) {
+    for (const options::Setting &given : settings) {
       const optimizer::Setting *known = method->find(given.name);
       if (!known || !known->range.holds(given.value)) {
         InFlightDiagnostic diag = getOperation().emitError()
@@ -269,7 +266,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
       llvm::append_range(operands, randomInputs(b));
     auto map = MapOp::create(
         b, b.getLoc(), results, operands,
-        [&](OpBuilder &builder, Location loc, ValueRange x) {
+        [&](OpBuilder &builder, mlir::Location loc, ValueRange x) {
           ImplicitLocOpBuilder i(loc, builder);
           SmallVector<Value> list = updated(i, x, own, states.size());
           if (isMixed())

@@ -26,10 +26,10 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer, as optimizer.kind names it">,
-    ListOption<"settings", "settings", "::meshwork::autodiff::Setting", "numbers of the optimizer that are not its defaults: beta1=0.8">,
+    ListOption<"settings", "settings", "::meshwork::options::Setting", "numbers of the optimizer that are not its defaults: beta1=0.8">,
     Option<"clipGradNorm", "clip-grad-norm", "double", "1.0", "largest global gradient norm; 0 for none">,
-    Option<"compute", "compute", "std::string", "\"f32\"", "type of the weights that @microbatch reads: f32 or bf16">,
-    Option<"rounding", "rounding", "std::string", "\"nearest\"", "of a bf16 weight from its master: nearest or stochastic">];
+    Option<"compute", "compute", "::meshwork::spec::Type", "::meshwork::spec::Type::f32", "type of the weights that @microbatch reads: f32 or bf16">,
+    Option<"rounding", "rounding", "::meshwork::spec::Rounding", "::meshwork::spec::Rounding::nearest", "of a bf16 weight from its master: nearest or stochastic">];
 }
 
 #endif // MESHWORK_AUTODIFF_PASSES

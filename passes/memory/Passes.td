@@ -16,7 +16,7 @@ def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
     Gathered weights are not kept, whatever the policy, unless `keep-gathered`.
   }];
   let options = [
-    ListOption<"policies", "policies", "std::string", "none, selective or full: one for all layers, or one for each">,
+    ListOption<"policies", "policies", "::meshwork::spec::Recompute", "none, selective or full: one for all layers, or one for each">,
     Option<"keepGathered", "keep-gathered", "bool", "false", "whether weights that are stored in parts stay whole until the backward pass">];
 }
 

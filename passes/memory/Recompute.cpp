@@ -14,24 +14,18 @@ namespace meshwork::memory {
 namespace {
 using namespace transformer;
 
-enum class Policy { none, selective, full };
+using Policy = spec::Recompute;
 
-/// One policy for all layers, or one for each.
-FailureOr<SmallVector<Policy>> parse(ArrayRef<std::string> names,
-                                     int64_t numLayers,
-                                     function_ref<InFlightDiagnostic()> error) {
-  SmallVector<Policy> policies;
-  for (StringRef name : names) {
-    auto policy = llvm::StringSwitch<std::optional<Policy>>(name)
-                      .Case("none", Policy::none)
-                      .Case("selective", Policy::selective)
-                      .Case("full", Policy::full)
-                      .Default(std::nullopt);
-    if (!policy)
-      return error() << "recompute policy is '" << name
-                     << "', expected none, selective or full";
-    policies.push_back(*policy);
-  }
+/// One policy for all layers, or one for each; none: selective.
+FailureOr<SmallVector<Policy>>
+completed(ArrayRef<Policy> given, int64_t numLayers,
+          function_ref<InFlightDiagnostic()> error) {
+  SmallVector<Policy> policies(given);
+  if (policies.empty())
+    policies = {Policy::selective};
+  if (llvm::is_contained(policies, Policy::byBudget))
+    return error() << "recompute policy is '" << spec::wordOf(Policy::byBudget)
+                   << "', expected none, selective or full";
   if (policies.size() == 1)
     policies.resize(std::max<int64_t>(numLayers, 1), policies[0]);
   if (static_cast<int64_t>(policies.size()) != std::max<int64_t>(numLayers, 1))
@@ -141,6 +135,8 @@ private:
       return !isa<HeadLossGradOp>(op) && isMemoryEffectFree(op) &&
              llvm::none_of(op->getResults(),
                            [&](Value v) { return layers.crosses(v); });
+    case Policy::byBudget:
+      break; // checked before
     }
     llvm_unreachable("all policies are handled");
   }
@@ -187,13 +183,12 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
       return signalPassFailure();
     }
     Layers layers(function);
-    std::vector<std::string> names(policies.begin(), policies.end());
-    FailureOr<SmallVector<Policy>> parsed =
-        parse(names.empty() ? std::vector<std::string>{"selective"} : names,
-              layers.count(), [&] { return getOperation().emitError(); });
-    if (failed(parsed))
+    FailureOr<SmallVector<Policy>> all =
+        completed(llvm::to_vector_of<Policy>(policies), layers.count(),
+                  [&] { return getOperation().emitError(); });
+    if (failed(all))
       return signalPassFailure();
-    Recompute(function, layers, *parsed, keepGathered).run();
+    Recompute(function, layers, *all, keepGathered).run();
   }
 };
 } // namespace

@@ -207,7 +207,7 @@ private:
   Operation *at;
   ArrayRef<Operation *> members;
   Functions &functions;
-  Location loc;
+  mlir::Location loc;
   std::vector<Part> parts;
   llvm::DenseMap<Read, unsigned> numbers; // of views that are read
   SmallVector<Value> views; // what parts read, then what they write

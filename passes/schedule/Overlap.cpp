@@ -272,13 +272,12 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
   using OverlapPassBase::OverlapPassBase;
 
   void runOnOperation() override {
-    if (!checkOptions())
-      return signalPassFailure();
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
-    if (mode == "never" || !mesh)
+    if (mode == spec::When::never || !mesh)
       return;
-    Settings settings{
-        {}, mode == "always", device == "cuda" ? cudaSpeeds : cpuSpeeds};
+    Settings settings{{},
+                      mode == spec::When::always,
+                      device == spec::Device::cuda ? cudaSpeeds : cpuSpeeds};
     for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
       settings.axes[name.getValue()] = size;
     for (auto program : getOperation().getOps<ProgramOp>()) {
@@ -292,19 +291,6 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
             list.getKind() != ListKind::step)
           ListOverlap(list, settings, channels).run();
     }
-  }
-
-private:
-  bool checkOptions() {
-    bool knowsMode = mode == "auto" || mode == "always" || mode == "never";
-    if (!knowsMode)
-      getOperation().emitError()
-          << "overlap mode is '" << mode << "', expected auto, always or never";
-    bool knowsDevice = device == "cpu" || device == "cuda";
-    if (!knowsDevice)
-      getOperation().emitError()
-          << "device is '" << device << "', expected cpu or cuda";
-    return knowsMode && knowsDevice;
   }
 };
 } // namespace

@@ -39,8 +39,8 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
     step. Other instructions keep their order.
   }];
   let options = [
-    Option<"mode", "mode", "std::string", "\"auto\"", "auto: what should gain time; always: all that can; never">,
-    Option<"device", "device", "std::string", "\"cpu\"", "whose speeds decide what gains time: cpu or cuda">];
+    Option<"mode", "mode", "::meshwork::spec::When", "::meshwork::spec::When::useful", "auto: what should gain time; always: all that can; never">,
+    Option<"device", "device", "::meshwork::spec::Device", "::meshwork::spec::Device::cpu", "whose speeds decide what gains time: cpu or cuda">];
 }
 
 def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {

@@ -3,7 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "passes/sharding/Options.h"
+#include "passes/options/Options.h"
 
 namespace meshwork::sharding {
 #define GEN_PASS_DECL

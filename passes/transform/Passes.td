@@ -31,7 +31,8 @@ def SeparateDocumentsPass : Pass<"transformer-separate-documents", "::mlir::Modu
 def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
   let summary = "Replaces model ops by primitive ops";
   let description = [{
-    Before: any transformer ops. After: `rms_norm`, `layer_norm`, `rope`,
+    Before: any transformer ops. After: ops of a layer say so
+    (`transformer.layer`), following the parameters that they read, and `rms_norm`, `layer_norm`, `rope`,
     `dropout`, `activate`, `add`, `sub` and `mul` are gone; what they were is
     `map`, `reduce`, `roll` and `rotary_table`.
   }];
@@ -46,8 +47,8 @@ def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
     the module as `transformer.gradient_type`.
   }];
   let options = [
-    Option<"compute", "compute", "std::string", "\"f32\"", "f32 or bf16">,
-    Option<"gradients", "gradients", "std::string", "\"f32\"", "f32 or bf16">];
+    Option<"compute", "compute", "::meshwork::spec::Type", "::meshwork::spec::Type::f32", "f32 or bf16">,
+    Option<"gradients", "gradients", "::meshwork::spec::Type", "::meshwork::spec::Type::f32", "f32 or bf16">];
 }
 
 def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
@@ -62,7 +63,7 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     `contract "te,fe->tf" %x, %w` becomes `contract "te,fe->tf" %qx, %qw scaled %sx, %sw`.
   }];
   let options = [
-    ListOption<"splits", "splits", "::meshwork::transform::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">];
+    ListOption<"splits", "splits", "::meshwork::options::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">];
 }
 
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {

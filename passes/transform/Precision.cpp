@@ -22,35 +22,27 @@ bool staysF32(OpResult result) {
 struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
   using PrecisionPassBase::PrecisionPassBase;
 
-  FailureOr<Type> parseType(StringRef text, StringRef option) {
+  Type typeOf(spec::Type type) {
     Builder builder(&getContext());
-    if (text == "f32")
-      return Type(builder.getF32Type());
-    if (text == "bf16")
-      return Type(builder.getBF16Type());
-    getOperation().emitError()
-        << option << " is '" << text << "', expected f32 or bf16";
-    return failure();
+    return type == spec::Type::bf16 ? Type(builder.getBF16Type())
+                                    : Type(builder.getF32Type());
   }
 
   void runOnOperation() override {
-    FailureOr<Type> computeType = parseType(compute, "compute"),
-                    gradientType = parseType(gradients, "gradients");
-    if (failed(computeType) || failed(gradientType))
-      return signalPassFailure();
-    getOperation()->setAttr(facts::gradientType, TypeAttr::get(*gradientType));
+    Type computeType = typeOf(compute), gradientType = typeOf(gradients);
+    getOperation()->setAttr(facts::gradientType, TypeAttr::get(gradientType));
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool isUpdate = function.getName() == "update";
       function.walk([&](Operation *op) {
         if (auto state = dyn_cast<StateOp>(op);
             state && state.getKind() == StateKind::gradient)
-          setElement(state.getResult(), *gradientType);
+          setElement(state.getResult(), gradientType);
         else if (isa_and_nonnull<FusedOp, MapOp, ReduceOp>(op->getParentOp()) ||
                  isUpdate)
           return;
         for (OpResult result : op->getResults())
           if (!staysF32(result))
-            setElement(result, *computeType);
+            setElement(result, computeType);
       });
       function.walk([](UnsliceOp op) { convertParts(op); });
     }

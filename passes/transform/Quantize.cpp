@@ -151,7 +151,7 @@ private:
     Scale &known = scales[value];
     if (known.scale)
       return known;
-    Location loc = value.getLoc();
+    mlir::Location loc = value.getLoc();
     Type scalar = RankedTensorType::get({}, builder.getF32Type());
     Value magnitudes =
         buildMap(builder, loc, value.getType(), value,
@@ -161,11 +161,12 @@ private:
     Value amax = ReduceOp::create(builder, loc, Reduction::max, magnitudes,
                                   dimsOf(value));
     int64_t maxExponent = isGradient(value) ? 15 : 8; // 57344 and 448
-    auto powers = MapOp::create(builder, loc, {scalar, scalar}, amax,
-                                [&](OpBuilder &b, Location loc, ValueRange x) {
-                                  ImplicitLocOpBuilder inner(loc, b);
-                                  return powersOfTwo(inner, x[0], maxExponent);
-                                });
+    auto powers =
+        MapOp::create(builder, loc, {scalar, scalar}, amax,
+                      [&](OpBuilder &b, mlir::Location loc, ValueRange x) {
+                        ImplicitLocOpBuilder inner(loc, b);
+                        return powersOfTwo(inner, x[0], maxExponent);
+                      });
     for (Value made : {magnitudes, amax, powers.getResult(0)})
       inheritFacts(user, made.getDefiningOp());
     return known = {powers.getResult(0), powers.getResult(1)};
@@ -218,27 +219,10 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
       return signalPassFailure();
     }
     llvm::StringMap<int64_t> ranks;
-    for (const DimSplit &split : splits)
-      ranks[split.dim] = split.ranks;
+    for (const options::DimSplit &split : splits)
+      ranks[split.name] = split.value;
     Quantization(microbatch, ranks).run();
   }
 };
 } // namespace
 } // namespace meshwork::transform
-
-using meshwork::transform::DimSplit;
-
-bool llvm::cl::parser<DimSplit>::parse(Option &option, StringRef,
-                                       StringRef text, DimSplit &split) {
-  auto [dim, count] = text.split('=');
-  split.dim = dim.str();
-  if (dim.empty() || count.getAsInteger(10, split.ranks) || split.ranks < 1)
-    return option.error("split is '" + text +
-                        "', expected a dim and its number of parts, like "
-                        "ffn=2");
-  return false;
-}
-
-void llvm::cl::parser<DimSplit>::print(raw_ostream &os, const DimSplit &split) {
-  os << split.dim << '=' << split.ranks;
-}

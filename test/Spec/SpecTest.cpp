@@ -32,7 +32,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.microbatches(), 2u);
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.gradients, Type::f32); // of two microbatches
-  EXPECT_EQ(spec.rounding, "nearest");
+  EXPECT_EQ(spec.rounding, Rounding::nearest);
   EXPECT_FALSE(spec.fp8);
   EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
@@ -86,7 +86,7 @@ memory_per_rank = "1.5 GiB"
   EXPECT_TRUE(spec.fp8);
   EXPECT_THAT(print(spec), HasSubstr("matmul = \"fp8\"\n"));
   EXPECT_EQ(spec.compute, Type::bf16);
-  EXPECT_EQ(spec.rounding, "stochastic");
+  EXPECT_EQ(spec.rounding, Rounding::stochastic);
   EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));
   EXPECT_EQ(spec.optimizer.settings.at("beta1"), 0.8);
   EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.99);
@@ -227,11 +227,11 @@ TEST(Spec, LayoutOfASplitSequence) {
                                     "shard.sequence=[\"cp\"]"};
   Spec spec = *read(smallest, split).spec;
   EXPECT_TRUE(spec.splits("sequence"));
-  EXPECT_EQ(spec.sequenceLayout, "block");
+  EXPECT_EQ(spec.sequenceLayout, layout::DimLayout::block);
   EXPECT_THAT(print(spec), HasSubstr("[context]\nlayout = \"block\"\n"));
   split.push_back("context.layout=zigzag");
   spec = *read(smallest, split).spec;
-  EXPECT_EQ(spec.sequenceLayout, "zigzag");
+  EXPECT_EQ(spec.sequenceLayout, layout::DimLayout::zigzag);
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 

@@ -38,7 +38,7 @@ func.func @microbatch() {
 // RANDOM: transformer.map ins(
 // RANDOM: %[[R:.*]] = transformer.stochastic_round %[[W:[0-9]+]] by %{{.*}} stream
 // RANDOM-NEXT: transformer.yield %[[W]], %{{.*}}, %{{.*}}, %[[R]] : f32, f32, f32, f32
-// UP: rounding is 'up', expected nearest or stochastic
+// UP: rounding option: found 'up', expected nearest or stochastic
 // Nothing is kept but the weight.
 // PLAIN-NOT: slot
 // PLAIN-NOT: bias_correction
@@ -65,5 +65,5 @@ func.func @microbatch() {
 // LION: transformer.assign{{ +}}optimizer "w" slot "momentum", %[[NEW]]#1
 // KIND: there is no optimizer 'adam'
 // SETTING: 'beta1=5.000000e-01' is no setting of optimizer 'sgd'
-// FORM: setting is 'beta1', expected a form like beta1=0.8
+// FORM: settings option: found 'beta1', expected a name and a number, like beta1=0.8
 // RANGE: 'beta1=1.000000e+00' is no setting of optimizer 'adamw', expected a number from 0 to below 1

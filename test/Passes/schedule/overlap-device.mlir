@@ -2,7 +2,7 @@
 // RUN: meshwork-opt %s -schedule-overlap="device=cuda" | FileCheck %s --check-prefix=CUDA
 // RUN: not meshwork-opt %s -schedule-overlap="mode=never device=tpu" 2>&1 | FileCheck %s --check-prefix=DEVICE
 
-// DEVICE: error: device is 'tpu', expected cpu or cuda
+// DEVICE: device option: found 'tpu', expected cpu or cuda
 
 // A gather of 8 MB before the third product. A CPU hides it under the one before;
 // a GPU computes a hundred times faster than its link brings, and starts it two

@@ -3,7 +3,7 @@
 // RUN: meshwork-opt %s -schedule-overlap | FileCheck %s --check-prefix=NEVER
 // RUN: not meshwork-opt %s -schedule-overlap="mode=maybe" 2>&1 | FileCheck %s --check-prefix=MODE
 
-// MODE: error: overlap mode is 'maybe', expected auto, always or never
+// MODE: mode option: found 'maybe', expected auto, always or never
 // Here nothing is large enough to gain time, so `auto` changes nothing.
 // NEVER-NOT: channel
 // NEVER-NOT: schedule.wait

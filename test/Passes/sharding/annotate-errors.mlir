@@ -7,8 +7,8 @@
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp' 2>&1 | FileCheck %s --check-prefix=ATTENTION
 // RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
-// AXIS: axis is 'dp', expected a form like dp=2
-// SIZE: axis is 'dp=0', expected a form like dp=2
+// AXIS: axes option: found 'dp', expected a name and a number from 1 on
+// SIZE: axes option: found 'dp=0', expected a name and a number from 1 on
 // TWICE: error: axis "dp" occurs twice
 // GLOB: error: 'a[' is no glob: invalid glob pattern, unmatched '['
 // EMPTY: error: expected a function @microbatch; run -transformer-autodiff first

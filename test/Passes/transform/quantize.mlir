@@ -55,4 +55,4 @@ func.func @microbatch(%x: tensor<32x16xbf16, #te>, %small: tensor<8x16xbf16, #te
   transformer.accumulate gradient "w", %dw : tensor<16x16xbf16, #fe>
   return
 }
-// ERROR: split is 'ffn{{.*}}', expected a dim and its number of parts, like ffn=2
+// ERROR: splits option: found 'ffn{{.*}}', expected a name and a number from 1 on

@@ -1,0 +1,47 @@
+#include "lib/Spec/Words.h"
+
+#include "lib/Spec/Spec.h"
+
+namespace meshwork::spec {
+
+template <> std::span<const Word<Type>> words() {
+  static constexpr Word<Type> list[] = {{"bf16", Type::bf16},
+                                        {"f32", Type::f32}};
+  return list;
+}
+
+template <> std::span<const Word<Device>> words() {
+  static constexpr Word<Device> list[] = {{"cpu", Device::cpu},
+                                          {"cuda", Device::cuda}};
+  return list;
+}
+
+template <> std::span<const Word<Rounding>> words() {
+  static constexpr Word<Rounding> list[] = {
+      {"nearest", Rounding::nearest}, {"stochastic", Rounding::stochastic}};
+  return list;
+}
+
+template <> std::span<const Word<Recompute>> words() {
+  static constexpr Word<Recompute> list[] = {
+      {"none", Recompute::none},
+      {"selective", Recompute::selective},
+      {"full", Recompute::full},
+      {"auto", Recompute::byBudget}};
+  return list;
+}
+
+template <> std::span<const Word<When>> words() {
+  static constexpr Word<When> list[] = {
+      {"auto", When::useful}, {"always", When::always}, {"never", When::never}};
+  return list;
+}
+
+template <> std::span<const Word<layout::DimLayout>> words() {
+  static constexpr Word<layout::DimLayout> list[] = {
+      {"zigzag", layout::DimLayout::zigzag},
+      {"block", layout::DimLayout::block}};
+  return list;
+}
+
+} // namespace meshwork::spec
