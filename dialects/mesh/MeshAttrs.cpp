@@ -1,6 +1,7 @@
 // Text and invariants of meshes and shardings.
 #include "dialects/mesh/Mesh.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -156,6 +157,11 @@ int64_t MeshAttr::product(ArrayRef<StringAttr> axes) const {
 
 //===-- DimShardingAttr -----------------------------------------------------//
 
+/// "p1"; other words behind a split are not of it. Texts end with a 0.
+static bool beginsPriority(const char *text) {
+  return text[0] == 'p' && llvm::isDigit(text[1]);
+}
+
 Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> axes, zigzag;
   bool isOpen = false;
@@ -178,9 +184,10 @@ Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
   int64_t priority = 0;
   StringRef word;
   SMLoc loc = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalKeyword(&word)) &&
-      (!word.consume_front("p") || word.getAsInteger(10, priority) ||
-       priority < 0)) {
+  if (!beginsPriority(loc.getPointer()))
+    return get(parser.getContext(), axes, zigzag, isOpen, priority);
+  if (parser.parseKeyword(&word) ||
+      word.drop_front().getAsInteger(10, priority)) {
     parser.emitError(loc) << "expected a priority like p1";
     return {};
   }
@@ -196,6 +203,21 @@ DimShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "(C1) axis " << axis
                          << " is in zigzag, but does not split the dim";
   return success();
+}
+
+DimShardingAttr DimShardingAttr::of(MLIRContext *context,
+                                    ArrayRef<StringAttr> axes,
+                                    ArrayRef<layout::DimLayout> layouts) {
+  SmallVector<StringAttr> zigzag;
+  for (auto [axis, layout] : llvm::zip(axes, layouts))
+    if (layout == layout::DimLayout::zigzag)
+      zigzag.push_back(axis);
+  return get(context, axes, zigzag, /*isOpen=*/false, /*priority=*/0);
+}
+
+meshwork::layout::DimLayout DimShardingAttr::layoutOf(StringAttr axis) const {
+  return llvm::is_contained(getZigzag(), axis) ? layout::DimLayout::zigzag
+                                               : layout::DimLayout::block;
 }
 
 void DimShardingAttr::print(AsmPrinter &printer) const {

@@ -59,6 +59,13 @@ def Mesh_DimShardingAttr : Mesh_Attr<"DimSharding", "dim"> {
                         "bool":$isOpen, "int64_t":$priority);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1; // C1
+  let extraClassDeclaration = [{
+    /// A closed split; `layouts` are of the axes, none: all are blocks.
+    static DimShardingAttr of(::mlir::MLIRContext *context, ::llvm::ArrayRef<::mlir::StringAttr> axes,
+                              ::llvm::ArrayRef<::meshwork::layout::DimLayout> layouts = {});
+    ::meshwork::layout::DimLayout layoutOf(::mlir::StringAttr axis) const;
+    bool isOfBlocks() const { return getZigzag().empty(); }
+  }];
 }
 
 def Mesh_ShardingAttr : Mesh_Attr<"Sharding", "sharding"> {

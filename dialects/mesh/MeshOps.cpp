@@ -157,16 +157,8 @@ LogicalResult ExtentOp::verify() { return verifyPart(*this); }
 std::vector<meshwork::layout::Cut>
 meshwork::mesh::cutsOf(MeshAttr mesh, DimShardingAttr split) {
   std::vector<layout::Cut> cuts;
-  for (StringAttr axis : split.getAxes()) {
-    bool isZigzag = llvm::is_contained(split.getZigzag(), axis);
-    if (isZigzag && !cuts.empty() &&
-        cuts.back().layout == layout::DimLayout::zigzag)
-      cuts.back().parts *= mesh.sizeOf(axis);
-    else
-      cuts.push_back(
-          {mesh.sizeOf(axis), 0,
-           isZigzag ? layout::DimLayout::zigzag : layout::DimLayout::block});
-  }
+  for (StringAttr axis : split.getAxes())
+    layout::addCut(cuts, {mesh.sizeOf(axis), 0, split.layoutOf(axis)});
   return cuts;
 }
 

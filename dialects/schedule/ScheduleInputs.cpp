@@ -41,32 +41,27 @@ StringRef expectedOf(InputKind kind, const Strided &view) {
 
 LogicalResult verifyDim(InputOp op) {
   InputKind kind = op.getKind();
-  bool hasAxes = op.getAxesAttr() != nullptr;
+  bool isSplit = op.getSplitAttr() != nullptr;
   auto size = static_cast<int64_t>(op.getSize());
-  if (isPartOfDim(kind) ? hasAxes && size > 0
-                        : size == 0 && (isOfSequence(kind) || !hasAxes))
+  if (isPartOfDim(kind) ? isSplit && size > 0
+                        : size == 0 && (isOfSequence(kind) || !isSplit))
     return success();
   return op.emitOpError() << "(C2) " << stringifyInputKind(kind) << " has "
-                          << (hasAxes ? "axes" : "no axes") << " and the size "
-                          << size << ", expected "
-                          << (isPartOfDim(kind)    ? "axes and a positive size"
+                          << (isSplit ? "a split" : "no split")
+                          << " and the size " << size << ", expected "
+                          << (isPartOfDim(kind) ? "a split and a positive size"
                               : isOfSequence(kind) ? "no size"
                                                    : "neither");
 }
 
 LogicalResult verifyLayout(InputOp op) {
-  ArrayAttr zigzag = op.getZigzagAttr();
-  if (!zigzag)
+  bool isNumber = op.getKind() == InputKind::coordinate ||
+                  op.getKind() == InputKind::extent;
+  if (!isNumber || op.getSplitAttr().isOfBlocks())
     return success();
-  if (op.getKind() == InputKind::coordinate ||
-      op.getKind() == InputKind::extent)
-    return op.emitOpError() << "(C3) " << stringifyInputKind(op.getKind())
-                            << " is of parts in zigzag, expected blocks";
-  for (Attribute axis : zigzag)
-    if (!op.getAxesAttr() || !llvm::is_contained(op.getAxesAttr(), axis))
-      return op.emitOpError()
-             << "(C3) has " << axis << " in zigzag, expected one of its axes";
-  return success();
+  return op.emitOpError() << "(C3) " << stringifyInputKind(op.getKind())
+                          << " is of parts over " << op.getSplitAttr()
+                          << ", expected blocks";
 }
 } // namespace
 

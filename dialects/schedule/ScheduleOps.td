@@ -90,6 +90,13 @@ def Schedule_CauseAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::CauseAttr>($_
   let convertFromStorage = "$_self";
 }
 
+// As is this.
+def Schedule_SplitAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::DimShardingAttr>($_self)">, "how axes split a dim"> {
+  let storageType = "::meshwork::mesh::DimShardingAttr";
+  let returnType = "::meshwork::mesh::DimShardingAttr";
+  let convertFromStorage = "$_self";
+}
+
 // The numbers are Plan.fbs's.
 def Schedule_StateRole : Schedule_Enum<"StateRole", "what a state of a parameter is for", [
   I32EnumCase<"weight", 0>, I32EnumCase<"master", 1>, I32EnumCase<"optimizer", 2>, I32EnumCase<"gradient", 3>]>;
@@ -198,25 +205,24 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
 def Schedule_InputOp : Schedule_Op<"input"> {
   let summary = "Names a view that the runtime writes";
   let description = [{
-    Of a rank's part of a dim of `size` elements that `axes` split, `coordinate`
-    is the first, `extent` the number and `positions` all of them. Of `tokens`,
-    `targets` and `documents` the axes are those that split the sequence; of all
-    of them `zigzag` names the axes whose parts lie in zigzag, the others' are
-    blocks. `bias_correction` is 1 - base^t in the t-th optimizer step.
+    Of a rank's part of a dim of `size` elements, `coordinate` is the first,
+    `extent` the number and `positions` all of them. Of `tokens`, `targets` and
+    `documents` the split is that of the sequence. `bias_correction` is
+    1 - base^t in the t-th optimizer step.
     (C1) tokens, targets and documents are i32 of two dims, positions of one, random [3], coordinate and extent one;
          learning_rate and bias_correction one f32; all without gaps.
-    (C2) coordinate, extent and positions have axes and a positive size; tokens, targets and documents may have axes, others neither.
-    (C3) zigzag are some of the axes, but of coordinate and extent, which are of blocks.
+    (C2) coordinate, extent and positions have a split and a positive size; tokens, targets and documents may have a split, others neither.
+    (C3) coordinate and extent are of blocks.
     (C4) bias_correction, and nothing else, has a base, from 0 to below 1.
     ```mlir
     schedule.input tokens %tokens : memref<1x8xi32, strided<[8, 1]>>
-    schedule.input positions %positions over ["cp"] of 16 zigzag ["cp"] : memref<8xi32, strided<[1]>>
+    schedule.input positions %positions over {"cp" zigzag} of 16 : memref<8xi32, strided<[1]>>
     schedule.input bias_correction %correction base 0.9 : memref<f32, strided<[]>>
     ```
   }];
-  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<I64Attr, "0">:$size, OptionalAttr<StrArrayAttr>:$zigzag,
+  let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<Schedule_SplitAttr>:$split, DefaultValuedAttr<I64Attr, "0">:$size,
                        OptionalAttr<F32Attr>:$base);
-  let assemblyFormat = "$kind $view (`over` $axes^ `of` $size (`zigzag` $zigzag^)?)? (`base` $base^)? attr-dict `:` type($view)";
+  let assemblyFormat = "$kind $view (`over` $split^ `of` $size)? (`base` $base^)? attr-dict `:` type($view)";
   let hasVerifier = 1; // C1 C2 C3 C4
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {

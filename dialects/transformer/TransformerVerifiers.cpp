@@ -236,7 +236,7 @@ static LogicalResult verifySpace(DrawOpInterface op, StringRef label) {
   if (static_cast<int64_t>(space->size()) != part.getRank())
     return error() << "space has " << space->size() << " dims, expected "
                    << part.getRank();
-  // A part of one element in zigzag has room for two.
+  // Of one element, a part in another layout than blocks may have room for two.
   for (auto [whole, own] : llvm::zip_equal(*space, part.getShape()))
     if (whole < own && whole > 1)
       return error() << "space has a dim of " << whole << " elements, its part "

@@ -43,11 +43,12 @@ std::string Story::splitOf(const plan::Sharded *sharded) const {
     const auto &axes = orEmpty(dims.Get(d)->axes());
     if (axes.size() == 0)
       continue;
-    const auto &layouts = orEmpty(dims.Get(d)->layouts());
-    bool isZigzag = std::find(layouts.begin(), layouts.end(),
-                              plan::Layout::zigzag) != layouts.end();
+    std::string layout; // of the major axes, which alone may have one
+    for (plan::Layout one : orEmpty(dims.Get(d)->layouts()))
+      layout = std::max(layout,
+                        layout::suffixOf(static_cast<layout::DimLayout>(one)));
     absl::StrAppend(&text, text.empty() ? "split: " : ", ", "dim ", d, " over ",
-                    axesText(plan, &axes), isZigzag ? " in zigzag" : "");
+                    axesText(plan, &axes), layout);
     for (uint32_t axis : axes)
       shares *= plan.mesh()->Get(axis)->size();
   }

@@ -21,7 +21,8 @@ namespace meshwork::sharding {
 /// `axes` choose begins at index * (its local size) of its parent's storage.
 /// Where uneven sizes break this, the planner makes a step per axis instead.
 ///
-/// A slice into a zigzag, and an all_gather out of one, is of a whole run. What
+/// A slice into another layout than blocks, and an all_gather out of one, is of
+/// a whole run. What
 /// the ranks then have in index order are not blocks of the parent: it is
 /// brought into the order of the parts before the one, and into its own after
 /// the other (layout::ranges).
@@ -80,7 +81,7 @@ struct Plan {
 /// links of an axis which the request does not name are not its to use.
 /// Axes of size 1 are in no step and no sharding of a step.
 ///
-/// A zigzag that both sides share stays. One that only one side has is left, or
+/// A layout that both sides share stays. One that only one side has is left, or
 /// entered, through the whole dim, without a search.
 ///
 ///   elementBytes  1 or more

@@ -20,8 +20,8 @@ std::string namesOf(const Mesh &mesh, const std::vector<AxisId> &axes) {
     text += axes[i] < mesh.axes.size() ? mesh.axes[axes[i]].name
                                        : "#" + std::to_string(axes[i]);
     text += '"';
-    if (axes[i].layout == DimLayout::zigzag)
-      text += " zigzag";
+    if (axes[i].layout != DimLayout::block)
+      text += std::string(" ") + layout::nameOf(axes[i].layout);
   }
   return text + "}";
 }
@@ -181,8 +181,8 @@ Sharding normalized(const Mesh &mesh, Sharding sharding) {
 
 size_t runLength(const std::vector<AxisId> &axes, size_t first) {
   size_t end = first + 1;
-  while (axes[first].layout == DimLayout::zigzag && end < axes.size() &&
-         axes[end].layout == DimLayout::zigzag)
+  while (end < axes.size() &&
+         layout::areOneRun(axes[first].layout, axes[end].layout))
     ++end;
   return end - first;
 }

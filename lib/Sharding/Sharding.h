@@ -59,7 +59,7 @@ struct Mesh {
 enum class Reduction { sum, max };
 
 struct Sharding {
-  /// The axes that split each dim, major first. Neighbours in zigzag are one
+  /// The axes that split each dim, major first. Neighbours of a layout are one
   /// run: they split the dim together.
   std::vector<std::vector<AxisId>> dims;
   /// Each rank of these axes holds a summand (for max: a candidate) of the
@@ -69,7 +69,7 @@ struct Sharding {
   Reduction reduction = Reduction::sum;
 
   /// As Shardy writes it: `[{"dp"}, {"tp", "x"}, {}] partial sum {"y"}`; a
-  /// layout other than blocks stands behind its axis: `{"cp" zigzag}`.
+  /// layout other than blocks stands behind its axis.
   std::string text(const Mesh &mesh) const;
 };
 
@@ -95,9 +95,9 @@ std::string check(const Mesh &mesh, const std::vector<int64_t> &shape,
 /// The same sharding without the axes of size 1, `partial` in mesh order.
 Sharding normalized(const Mesh &mesh, Sharding sharding);
 
-/// Axes from `first` on that split a dim together: one, or a run of zigzag.
+/// Axes from `first` on that split a dim together: one, or a run of a layout.
 size_t runLength(const std::vector<AxisId> &axes, size_t first);
-/// How many axes of both from the major end on are the same; a run of zigzag is
+/// How many axes of both from the major end on are the same; a run is
 /// the same as a whole or not at all.
 size_t sharedMajor(const std::vector<AxisId> &a, const std::vector<AxisId> &b);
 

@@ -16,7 +16,7 @@ std::vector<AxisId> permutedAxes(const Mesh &mesh, const Sharding &before,
                                  const Sharding &after);
 
 /// Steps through the sharding that has all that differs replicated, one axis or
-/// run of zigzag at a time: reduce, gather, slice. Both sides normalized and
+/// run of a layout at a time: reduce, gather, slice. Both sides normalized and
 /// checked.
 std::vector<Step> planThroughReplicated(const Mesh &mesh,
                                         const std::vector<int64_t> &shape,

@@ -107,23 +107,14 @@ std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
 }
 
 /// Layouts only where one is not of blocks.
-void ProgramTables::addSplit(ArrayRef<StringAttr> names,
-                             ArrayRef<StringAttr> zigzag,
+void ProgramTables::addSplit(mesh::DimShardingAttr split,
                              std::vector<uint32_t> &to,
                              std::vector<plan::Layout> &layouts) const {
-  for (StringAttr axis : names) {
+  for (StringAttr axis : split.getAxes()) {
     to.push_back(axes.at(axis.getValue()));
-    if (!zigzag.empty())
-      layouts.push_back(llvm::is_contained(zigzag, axis) ? plan::Layout::zigzag
-                                                         : plan::Layout::block);
+    if (!split.isOfBlocks())
+      layouts.push_back(static_cast<plan::Layout>(split.layoutOf(axis)));
   }
-}
-
-static SmallVector<StringAttr> namesOf(ArrayAttr names) {
-  SmallVector<StringAttr> list;
-  if (names)
-    llvm::append_range(list, names.getAsRange<StringAttr>());
-  return list;
 }
 
 std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
@@ -133,7 +124,7 @@ std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
   if (auto split = dyn_cast_or_null<mesh::ShardingAttr>(sharding))
     for (mesh::DimShardingAttr dim : split.getDims()) {
       auto list = std::make_unique<plan::AxisListT>();
-      addSplit(dim.getAxes(), dim.getZigzag(), list->axes, list->layouts);
+      addSplit(dim, list->axes, list->layouts);
       entry->dims.push_back(std::move(list));
     }
   return entry;
@@ -156,9 +147,8 @@ void ProgramTables::addDeclaration(Operation *op) {
         auto entry = std::make_unique<plan::InputT>();
         entry->kind = static_cast<plan::InputKind>(op.getKind());
         entry->view = view(op.getView());
-        if (op.getAxes())
-          addSplit(namesOf(op.getAxesAttr()), namesOf(op.getZigzagAttr()),
-                   entry->axes, entry->layouts);
+        if (op.getSplitAttr())
+          addSplit(op.getSplitAttr(), entry->axes, entry->layouts);
         entry->size = static_cast<int32_t>(op.getSize());
         if (op.getBase())
           entry->base = op.getBase()->convertToFloat();

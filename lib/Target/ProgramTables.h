@@ -21,9 +21,7 @@ public:
 
 private:
   void addBuffers();
-  void addSplit(mlir::ArrayRef<mlir::StringAttr> names,
-                mlir::ArrayRef<mlir::StringAttr> zigzag,
-                std::vector<uint32_t> &to,
+  void addSplit(mesh::DimShardingAttr split, std::vector<uint32_t> &to,
                 std::vector<plan::Layout> &layouts) const;
   std::unique_ptr<plan::StateT> stateOf(schedule::StateAttr state,
                                         mlir::Value view);

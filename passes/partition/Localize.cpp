@@ -152,7 +152,7 @@ private:
     return success();
   }
 
-  /// One step, with the change of order that leaving or entering a zigzag
+  /// One step, with the change of order that leaving or entering a layout
   /// takes beside the collective.
   Value ofStep(mesh::ReshardOp op, Value input, const Step &step,
                RankedTensorType type) {
@@ -161,14 +161,14 @@ private:
     if (onlyBlocks(step.axes)) {
       value = collective(op, input, step, type);
     } else {
-      Zigzag zigzag{step.dim, mesh.numRanks(step.axes)};
+      Parts parts{step.dim, mesh.numRanks(step.axes), step.axes.front().layout};
       bool isSlice = step.kind == Step::Kind::slice;
       auto whole = cast<RankedTensorType>((isSlice ? input.getType() : type));
-      auto stored = ofSize(whole, step.dim, zigzag.storedSize(whole));
+      auto stored = ofSize(whole, step.dim, parts.storedSize(whole));
       value = isSlice
-                  ? collective(op, reordered(op, input, zigzag, stored, true),
+                  ? collective(op, reordered(op, input, parts, stored, true),
                                step, type)
-                  : reordered(op, collective(op, input, step, stored), zigzag,
+                  : reordered(op, collective(op, input, step, stored), parts,
                               type, false);
     }
     for (Operation *made = before ? before->getNextNode()
@@ -178,16 +178,17 @@ private:
     return value;
   }
 
-  /// A dim over `parts` ranks, whose parts stand one behind the other.
-  struct Zigzag {
-    int64_t dim, parts;
+  /// A dim over `count` ranks, whose parts stand one behind the other.
+  struct Parts {
+    int64_t dim, count;
+    DimLayout order;
     int64_t storedSize(RankedTensorType whole) const {
-      return parts * ranksOf(whole.getDimSize(dim), 0).first;
+      return count * ranksOf(whole.getDimSize(dim), 0).first;
     }
     /// The length of a part, and what part `index` holds.
     std::pair<int64_t, std::vector<layout::Range>>
     ranksOf(int64_t size, int64_t index) const {
-      layout::Cut cut{parts, index, DimLayout::zigzag};
+      layout::Cut cut{count, index, order};
       return {layout::storedSize(size, {&cut, 1}),
               layout::ranges(size, {&cut, 1})};
     }
@@ -203,17 +204,17 @@ private:
 
   /// Brings a dim from its own order into that of the ranks' parts, or back.
   /// What is behind a part's elements is zero.
-  Value reordered(mesh::ReshardOp op, Value input, Zigzag zigzag,
+  Value reordered(mesh::ReshardOp op, Value input, const Parts &parts,
                   RankedTensorType result, bool toParts) {
     auto from = tensorType(input);
-    StringAttr name = dimsOf(from).getNames()[zigzag.dim];
-    int64_t size = (toParts ? from : result).getDimSize(zigzag.dim);
+    StringAttr name = dimsOf(from).getNames()[parts.dim];
+    int64_t size = (toParts ? from : result).getDimSize(parts.dim);
     struct Piece {
       int64_t to, from, count;
     };
     std::vector<Piece> order;
-    for (int64_t i = 0; i < zigzag.parts; ++i) {
-      auto [length, held] = zigzag.ranksOf(size, i);
+    for (int64_t i = 0; i < parts.count; ++i) {
+      auto [length, held] = parts.ranksOf(size, i);
       for (const layout::Range &range : held) {
         int64_t stored = i * length + range.offset;
         if (range.count != 0)
@@ -227,7 +228,7 @@ private:
     SmallVector<int64_t> places;
     for (const Piece &piece : order) {
       pieces.push_back(transformer::SliceOp::create(
-          builder, op.getLoc(), ofSize(from, zigzag.dim, piece.count), input,
+          builder, op.getLoc(), ofSize(from, parts.dim, piece.count), input,
           name, builder.getI64IntegerAttr(piece.from)));
       places.push_back(piece.to);
     }

@@ -89,15 +89,8 @@ static mesh::DimShardingAttr splitOfSequence(BlockArgument argument) {
 void Lowering::describeInputs(func::FuncOp function) {
   auto input = [&](InputKind kind, const Place &place, FloatAttr base = {},
                    mesh::DimShardingAttr split = {}, int64_t size = 0) {
-    auto list = [&](ArrayRef<StringAttr> names) {
-      return builder.getArrayAttr(llvm::to_vector_of<Attribute>(names));
-    };
-    InputOp::create(builder, program.getLoc(), kind, declaredView(place),
-                    split ? list(split.getAxes()) : ArrayAttr(), size,
-                    split && !split.getZigzag().empty()
-                        ? list(split.getZigzag())
-                        : ArrayAttr(),
-                    base);
+    InputOp::create(builder, program.getLoc(), kind, declaredView(place), split,
+                    size, base);
   };
   for (auto &[name, coordinate] : coordinates)
     input(coordinate.kind, coordinate.place, {}, coordinate.split,

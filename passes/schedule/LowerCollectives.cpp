@@ -202,10 +202,9 @@ void Lowering::flush() {
 /// A number that depends on where a rank's part of a dim lies.
 Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
   auto names = llvm::to_vector(axes.getAsRange<StringAttr>());
-  return inputOfPart(
-      kind,
-      mesh::DimShardingAttr::get(builder.getContext(), names, {}, false, 0),
-      size, /*shape=*/{});
+  return inputOfPart(kind,
+                     mesh::DimShardingAttr::of(builder.getContext(), names),
+                     size, /*shape=*/{});
 }
 
 /// What the runtime writes of a rank's part of a dim; each once.
@@ -216,10 +215,9 @@ Place Lowering::inputOfPart(InputKind kind, mesh::DimShardingAttr split,
     name = (stringifyInputKind(kind) + " over ").str() +
            llvm::join(llvm::map_range(split.getAxes(),
                                       [&](StringAttr axis) {
-                                        bool isZigzag = llvm::is_contained(
-                                            split.getZigzag(), axis);
                                         return axis.str() +
-                                               (isZigzag ? " in zigzag" : "");
+                                               layout::suffixOf(
+                                                   split.layoutOf(axis));
                                       }),
                       ", ") +
            " of " + std::to_string(size);

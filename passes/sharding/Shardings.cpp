@@ -26,8 +26,7 @@ Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr attr) {
   for (mesh::DimShardingAttr dim : attr.getDims()) {
     Axes &axes = sharding.dims.emplace_back(idsOf(mesh, dim.getAxes()));
     for (AxisId &axis : axes)
-      if (llvm::is_contained(dim.getZigzag(), mesh.getNames()[axis]))
-        axis.layout = DimLayout::zigzag;
+      axis.layout = dim.layoutOf(mesh.getNames()[axis]);
   }
   sharding.partial = idsOf(mesh, attr.getPartial());
   sharding.reduction = attr.getReduction() == mesh::Reduction::max
@@ -42,12 +41,10 @@ static SmallVector<StringAttr> namesOf(mesh::MeshAttr mesh, const Axes &axes) {
 }
 
 mesh::DimShardingAttr dimAttr(mesh::MeshAttr mesh, const Axes &axes) {
-  Axes zigzag = axes;
-  llvm::erase_if(zigzag,
-                 [](AxisId axis) { return axis.layout != DimLayout::zigzag; });
-  return mesh::DimShardingAttr::get(mesh.getContext(), namesOf(mesh, axes),
-                                    namesOf(mesh, zigzag), /*isOpen=*/false,
-                                    /*priority=*/0);
+  auto layouts =
+      llvm::map_to_vector(axes, [](AxisId axis) { return axis.layout; });
+  return mesh::DimShardingAttr::of(mesh.getContext(), namesOf(mesh, axes),
+                                   layouts);
 }
 
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding) {

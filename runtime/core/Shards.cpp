@@ -8,19 +8,13 @@ std::vector<layout::Cut>
 cutsOf(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes,
        const flatbuffers::Vector<plan::Layout> *layouts,
        const Coordinate &index) {
-  using layout::DimLayout;
   std::vector<layout::Cut> cuts;
   for (uint32_t i = 0; i < orEmpty(axes).size(); ++i) {
     uint32_t axis = axes->Get(i);
     layout::Cut cut{plan.mesh()->Get(axis)->size(), index(axis)};
-    if (i < orEmpty(layouts).size() && layouts->Get(i) == plan::Layout::zigzag)
-      cut.layout = DimLayout::zigzag;
-    if (!cuts.empty() && cut.layout == DimLayout::zigzag &&
-        cuts.back().layout == DimLayout::zigzag)
-      cuts.back() = {cuts.back().parts * cut.parts,
-                     cuts.back().index * cut.parts + cut.index, cut.layout};
-    else
-      cuts.push_back(cut);
+    if (i < orEmpty(layouts).size())
+      cut.layout = static_cast<layout::DimLayout>(layouts->Get(i));
+    layout::addCut(cuts, cut);
   }
   return cuts;
 }

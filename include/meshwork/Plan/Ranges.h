@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace meshwork::layout {
@@ -19,7 +20,21 @@ namespace meshwork::layout {
 ///   block   part i is the block i of ceil(n / N)
 ///   zigzag  part i is the chunks i and 2N - 1 - i of ceil(n / 2N), in this
 ///           order: under a causal mask all parts cost the same
+/// The numbers are those of Plan.fbs.
 enum class DimLayout : uint8_t { block, zigzag };
+
+/// As texts write it.
+inline const char *nameOf(DimLayout layout) {
+  return layout == DimLayout::zigzag ? "zigzag" : "block";
+}
+/// " in zigzag" behind an axis or a dim; "" of blocks.
+inline std::string suffixOf(DimLayout layout) {
+  return layout == DimLayout::block ? "" : std::string(" in ") + nameOf(layout);
+}
+/// Whether axes of these layouts, side by side, split a dim together.
+inline bool areOneRun(DimLayout a, DimLayout b) {
+  return a == b && a != DimLayout::block;
+}
 
 /// One split of a dim: this rank has part `index` of `parts`. A block is cut
 /// for each axis, a zigzag once for all axes of its run.
@@ -28,6 +43,16 @@ struct Cut {
   int64_t index = 0;
   DimLayout layout = DimLayout::block;
 };
+
+/// Adds the split over one more axis: to the cut before it where both are of
+/// one run.
+inline void addCut(std::vector<Cut> &cuts, const Cut &cut) {
+  if (!cuts.empty() && areOneRun(cuts.back().layout, cut.layout))
+    cuts.back() = {cuts.back().parts * cut.parts,
+                   cuts.back().index * cut.parts + cut.index, cut.layout};
+  else
+    cuts.push_back(cut);
+}
 
 /// `count` elements from `begin` of the whole dim on, at `offset` of the part.
 struct Range {

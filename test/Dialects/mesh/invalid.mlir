@@ -43,7 +43,7 @@ func.func private @f(tensor<4x8xf32> {mesh.sharding = #mesh.sharding<[{?, "tp"},
 // -----
 
 // expected-error@+1 {{expected a priority like p1}}
-func.func private @f(tensor<4x8xf32> {mesh.sharding = #mesh.sharding<[{"tp"}q1, {}]>})
+func.func private @f(tensor<4x8xf32> {mesh.sharding = #mesh.sharding<[{"tp"}p99999999999999999999, {}]>})
 
 // -----
 

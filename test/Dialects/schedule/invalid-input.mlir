@@ -21,7 +21,7 @@ schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xi32, strided<[8, 1]>>
   // expected-error@+1 {{'schedule.input' op (C1) positions is 'memref<2x8xi32, strided<[8, 1]>>', expected i32 of one dim without gaps}}
-  schedule.input positions %v over ["cp"] of 16 : memref<2x8xi32, strided<[8, 1]>>
+  schedule.input positions %v over {"cp"} of 16 : memref<2x8xi32, strided<[8, 1]>>
 }
 
 // -----
@@ -37,7 +37,7 @@ schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2xi32, strided<[1]>>
   // expected-error@+1 {{'schedule.input' op (C1) extent is 'memref<2xi32, strided<[1]>>', expected one i32}}
-  schedule.input extent %v over ["tp"] of 16 : memref<2xi32, strided<[1]>>
+  schedule.input extent %v over {"tp"} of 16 : memref<2xi32, strided<[1]>>
 }
 
 // -----
@@ -59,15 +59,15 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) coordinate has axes and the size 0, expected axes and a positive size}}
-  schedule.input coordinate %v over ["tp"] of 0 : memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C2) coordinate has a split and the size 0, expected a split and a positive size}}
+  schedule.input coordinate %v over {"tp"} of 0 : memref<i32, strided<[]>>
 }
 
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) coordinate has no axes and the size 0}}
+  // expected-error@+1 {{'schedule.input' op (C2) coordinate has no split and the size 0}}
   schedule.input coordinate %v : memref<i32, strided<[]>>
 }
 
@@ -75,32 +75,24 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xi32, strided<[8, 1]>>
-  // expected-error@+1 {{'schedule.input' op (C2) tokens has axes and the size 16, expected no size}}
-  schedule.input tokens %v over ["cp"] of 16 : memref<2x8xi32, strided<[8, 1]>>
+  // expected-error@+1 {{'schedule.input' op (C2) tokens has a split and the size 16, expected no size}}
+  schedule.input tokens %v over {"cp"} of 16 : memref<2x8xi32, strided<[8, 1]>>
 }
 
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) learning_rate has axes and the size 0, expected neither}}
-  schedule.input learning_rate %v over ["cp"] of 0 : memref<f32, strided<[]>>
-}
-
-// -----
-schedule.program @rank {
-  %b = schedule.buffer "b" input persistent : memref<64xi8>
-  %v = schedule.view %b at 0 : memref<64xi8> to memref<8xi32, strided<[1]>>
-  // expected-error@+1 {{'schedule.input' op (C3) has "dp" in zigzag, expected one of its axes}}
-  schedule.input positions %v over ["cp"] of 16 zigzag ["dp"] : memref<8xi32, strided<[1]>>
+  // expected-error@+1 {{'schedule.input' op (C2) learning_rate has a split and the size 0, expected neither}}
+  schedule.input learning_rate %v over {"cp"} of 0 : memref<f32, strided<[]>>
 }
 
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C3) extent is of parts in zigzag, expected blocks}}
-  schedule.input extent %v over ["cp"] of 16 zigzag ["cp"] : memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C3) extent is of parts over #mesh<dim{"cp" zigzag}>, expected blocks}}
+  schedule.input extent %v over {"cp" zigzag} of 16 : memref<i32, strided<[]>>
 }
 
 // -----

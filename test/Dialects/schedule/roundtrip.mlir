@@ -24,8 +24,8 @@ schedule.program @rank {
   // CHECK: schedule.input{{ +}}tokens
   schedule.input tokens %tokens : memref<1x8xi32, strided<[8, 1]>>
   %positions = schedule.view %ids at 0 : memref<32xi8> to memref<8xi32, strided<[1]>>
-  // CHECK: schedule.input{{ +}}positions %{{.*}} over ["dp"] of 16 zigzag ["dp"]
-  schedule.input positions %positions over ["dp"] of 16 zigzag ["dp"] : memref<8xi32, strided<[1]>>
+  // CHECK: schedule.input{{ +}}positions %{{.*}} over {"dp" zigzag} of 16
+  schedule.input positions %positions over {"dp" zigzag} of 16 : memref<8xi32, strided<[1]>>
   %l = schedule.view %loss at 0 : memref<4xi8> to memref<f32, strided<[]>>
   // CHECK: schedule.input{{ +}}bias_correction %{{.*}} base 5.000000e-01
   schedule.input bias_correction %l base 0.5 : memref<f32, strided<[]>>

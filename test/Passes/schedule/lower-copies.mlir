@@ -4,7 +4,7 @@
 // they lie side by side. Both products that read %x share it.
 #abc = #transformer.dims<a, b, c>
 !tokens = tensor<1x4xi32, #transformer.dims<batch, sequence>>
-// CHECK: schedule.input {{ *}}coordinate %{{.*}} over [] of 1
+// CHECK: schedule.input {{ *}}coordinate %{{.*}} over {} of 1
 // CHECK: schedule.copy_block {{.*}} : memref<2x4x3xf32, strided<[12, 1, 4]>> {{.*}} to memref<2x4x3xf32, strided<[12, 3, 1]>>
 // CHECK-NOT: schedule.copy_block
 // CHECK: schedule.matmul {{.*}} : memref<1x8x3xf32, strided<[24, 3, 1]>>

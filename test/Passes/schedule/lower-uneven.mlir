@@ -12,8 +12,8 @@
 // CHECK-DAG: %[[FIRST:.*]] = schedule.buffer "coordinate over tp of 9" input persistent
 // CHECK-DAG: %[[END:.*]] = schedule.buffer "extent over tp of 17" input persistent
 // CHECK-DAG: %[[PART:.*]] = schedule.buffer "{{.*}}" activations : memref<12xi8>
-// CHECK: schedule.input{{ +}}coordinate %{{.*}} over ["tp"] of 9
-// CHECK: schedule.input{{ +}}extent %{{.*}} over ["tp"] of 17
+// CHECK: schedule.input{{ +}}coordinate %{{.*}} over {"tp"} of 9
+// CHECK: schedule.input{{ +}}extent %{{.*}} over {"tp"} of 17
 // CHECK: schedule.list{{ +}}forward
 // CHECK: %[[AT:.*]] = schedule.view %[[FIRST]]
 // CHECK: %[[FROM:.*]] = schedule.view %[[TOKENS]]
