@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace meshwork::transformer {
@@ -18,6 +19,7 @@ inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
 inline constexpr ::llvm::StringLiteral head = "transformer.head";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
 inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
+inline constexpr ::llvm::StringLiteral stage = "transformer.stage";
 // Of the module:
 inline constexpr ::llvm::StringLiteral gradientType =
     "transformer.gradient_type";
@@ -44,8 +46,30 @@ bool staysBehind(::mlir::Operation *op);
 /// The layer of the model that `op` is of, or that a parameter declares.
 std::optional<int64_t> layerOf(::mlir::Operation *op);
 void setLayer(::mlir::Operation *op, std::optional<int64_t> layer);
-/// Layers are numbers below this.
+/// Layers and stages are numbers below this.
 inline constexpr int64_t mostLayers = 65536;
+
+/// The stage of a pipeline that runs `op`: 0 where nothing is said.
+int64_t stageOf(::mlir::Operation *op);
+void setStage(::mlir::Operation *op, int64_t stage);
+
+/// What is built while this lives gets the layer and the stage of `of`, if it
+/// has operands: what reads nothing may serve several layers.
+class OfSameBlock : public ::mlir::OpBuilder::Listener {
+public:
+  OfSameBlock(::mlir::OpBuilder &builder, ::mlir::Operation *of)
+      : builder(builder), of(of), before(builder.getListener()) {
+    builder.setListener(this);
+  }
+  ~OfSameBlock() override { builder.setListener(before); }
+  void notifyOperationInserted(::mlir::Operation *made,
+                               ::mlir::OpBuilder::InsertPoint from) override;
+
+private:
+  ::mlir::OpBuilder &builder;
+  ::mlir::Operation *of;
+  ::mlir::OpBuilder::Listener *before;
+};
 
 /// Whether `op` begins the head, which makes the loss together with its
 /// gradient: in the order of a step the backward pass begins there.
@@ -59,7 +83,8 @@ void setHead(::mlir::Operation *op);
 /// said.
 ::mlir::Type gradientTypeOf(::mlir::ModuleOp module);
 
-/// For `made`, which some pass inserts because of `op`: it is of the same pass.
+/// For `made`, which some pass inserts because of `op`: it is of the same pass,
+/// layer and stage.
 void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
 /// For parts of a kernel: what stands around them tells.
 void dropFacts(::mlir::Operation *op);

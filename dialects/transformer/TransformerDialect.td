@@ -36,6 +36,9 @@ def Transformer_Dialect : Dialect {
     (F8) of the module: `transformer.config` is the text of the config.json that
          the model was imported from. Nothing here reads it; an export of the
          weights writes it beside them.
+    (F9) `transformer.stage`, from 1 to 65535, is the stage of a pipeline that
+         runs the op; what has none is of the first, 0. No phase takes a model
+         with another one yet.
     ```mlir
     %y = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #transformer.dims<embed>> -> tensor<4xf32, #transformer.dims<embed>>
     ```
@@ -44,7 +47,7 @@ def Transformer_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
-  let hasOperationAttrVerify = 1; // F1 to F8
+  let hasOperationAttrVerify = 1; // F1 to F9
   let hasRegionArgAttrVerify = 1; // F1
   let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";

@@ -48,6 +48,39 @@ void setLayer(Operation *op, std::optional<int64_t> layer) {
         IntegerAttr::get(IntegerType::get(op->getContext(), 64), *layer));
 }
 
+int64_t stageOf(Operation *op) {
+  auto stage =
+      dyn_cast_or_null<IntegerAttr>(op->getDiscardableAttr(facts::stage));
+  return stage ? stage.getInt() : 0;
+}
+
+void setStage(Operation *op, int64_t stage) {
+  if (stage == 0)
+    op->removeDiscardableAttr(facts::stage);
+  else
+    op->setDiscardableAttr(
+        facts::stage,
+        IntegerAttr::get(IntegerType::get(op->getContext(), 64), stage));
+}
+
+static void inheritBlock(Operation *op, Operation *made) {
+  if (!isa<ParameterOp>(made))
+    setLayer(made, layerOf(op));
+  setStage(made, stageOf(op));
+}
+
+/// Parts of a body, which may have no op around them yet, are not told of: what
+/// stands around them tells.
+void OfSameBlock::notifyOperationInserted(Operation *made,
+                                          OpBuilder::InsertPoint from) {
+  if (before)
+    before->notifyOperationInserted(made, from);
+  Operation *around = made->getParentOp();
+  bool isPart = !around || isa<MapOp, FusedOp>(around);
+  if (made->getNumOperands() != 0 && !isPart)
+    inheritBlock(of, made);
+}
+
 bool isHead(Operation *op) { return op->hasAttr(facts::head); }
 
 void setHead(Operation *op) {
@@ -63,10 +96,14 @@ Type gradientTypeOf(ModuleOp module) {
   return type ? type.getValue() : Type(Float32Type::get(module.getContext()));
 }
 
-void inheritFacts(Operation *op, Operation *made) { setPass(made, passOf(op)); }
+void inheritFacts(Operation *op, Operation *made) {
+  setPass(made, passOf(op));
+  inheritBlock(op, made);
+}
 
 void dropFacts(Operation *op) {
-  for (StringRef fact : {facts::pass, facts::notBefore, facts::head})
+  for (StringRef fact :
+       {facts::pass, facts::notBefore, facts::head, facts::layer, facts::stage})
     op->removeDiscardableAttr(fact);
 }
 
@@ -96,6 +133,7 @@ bool isLayer(Attribute value) {
   return number && number.getType().isInteger(64) && number.getInt() >= 0 &&
          number.getInt() < mostLayers;
 }
+bool isStage(Attribute value) { return isLayer(value) && isPositive(value); }
 bool isF64(Attribute value) {
   auto number = dyn_cast<FloatAttr>(value);
   return number && number.getType().isF64();
@@ -115,6 +153,7 @@ constexpr Declared declared[] = {
     {facts::head, false, isUnit, "(F7)", "no value"},
     {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
     {facts::layer, false, isLayer, "(F5)", "an i64 from 0 to 65535"},
+    {facts::stage, false, isStage, "(F9)", "an i64 from 1 to 65535"},
     {facts::gradientType, true, isGradientType, "(F6)", "f32 or bf16"},
     {facts::maxPositions, true, isPositive, "(F6)", "a positive i64"},
     {facts::config, true, isName, "(F8)", "the text of a config.json"},

@@ -1,7 +1,7 @@
 // Gates between phases.
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Schedule.h"
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -29,6 +29,20 @@ LogicalResult checkLayers(func::FuncOp loss) {
              << "is of layer " << layer << ", but no parameter is of layer "
              << expected - 1 << "; layers are numbered from 0 on";
   return success();
+}
+
+/// Nothing cuts a step into stages yet.
+LogicalResult checkStages(func::FuncOp loss) {
+  WalkResult walked = loss.walk([](Operation *op) {
+    if (stageOf(op) == 0)
+      return WalkResult::advance();
+    op->emitOpError() << "is of stage " << stageOf(op)
+                      << " of a pipeline, and this version compiles models of "
+                         "one stage; leave '"
+                      << facts::stage << "' out";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
 }
 
 /// A model as users may write it: one function, parameters of distinct names.
@@ -67,7 +81,8 @@ LogicalResult checkInput(ModuleOp module) {
       op.emitOpError("stands in a model; models consist of transformer ops");
       fine = false;
     }
-  return success(fine && succeeded(checkLayers(loss)));
+  return success(fine && succeeded(checkLayers(loss)) &&
+                 succeeded(checkStages(loss)));
 }
 
 /// Reports each op for which `isLeft` holds.

@@ -132,6 +132,7 @@ private:
     if (!differentiable)
       return op->emitOpError("has no gradient; run -transformer-decompose "
                              "first, or build the model from ops that do");
+    OfSameBlock inherit(builder, op);
     FailureOr<SmallVector<Value>> found =
         differentiable.buildGradients(builder, resultGradients, needed);
     if (failed(found))

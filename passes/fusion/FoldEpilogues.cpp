@@ -129,6 +129,7 @@ void rebuild(FusedOp cluster, const Remainder &rest,
   }
   auto fused =
       FusedOp::create(builder, cluster.getLoc(), types, inputs, rows, columns);
+  fused->setDiscardableAttrs(cluster->getDiscardableAttrDictionary());
   Block *newBody = new Block;
   fused.getBody().push_back(newBody);
   IRMapping mapping;

@@ -38,6 +38,8 @@ void splitColumnReductions(func::FuncOp function) {
                                                    partial, op.getResult());
     auto finish = ReduceOp::create(builder, op.getLoc(), op.getKind(),
                                    cast.getResult(0), chunk);
+    setLayer(finish, layerOf(op));
+    setStage(finish, stageOf(op));
     op.getResult().replaceAllUsesExcept(finish.getResult(), cast);
   }
 }
@@ -192,8 +194,13 @@ private:
     llvm::sort(members, [](Operation *a, Operation *b) {
       return a->isBeforeInBlock(b);
     });
-    for (Operation *op : members)
+    std::optional<int64_t> layer; // the last: a kernel may begin the next one
+    for (Operation *op : members) {
+      layer = std::max(layer, layerOf(op));
+      setStage(fused, stageOf(op)); // of all: no cluster crosses stages
       dropFacts(builder.clone(*op, mapping)); // Equal kernels are one.
+    }
+    setLayer(fused, layer);
     SmallVector<Value> yields = llvm::map_to_vector(
         cluster.roots, [&](Value root) { return mapping.lookup(root); });
     YieldOp::create(builder, fused.getLoc(), yields);

@@ -1,6 +1,8 @@
 // The distinct kernels of a program: layers of one shape share theirs.
 #include "passes/schedule/Kernels.h"
 
+#include "dialects/transformer/Facts.h"
+
 using namespace mlir;
 
 namespace meshwork::schedule {
@@ -25,6 +27,7 @@ FlatSymbolRefAttr Kernels::add(transformer::FusedOp op,
   IRMapping mapping;
   mapping.map(op.getInputs(), block->getArguments());
   Operation *clone = builder.clone(*op, mapping);
+  transformer::dropFacts(clone);
   func::ReturnOp::create(builder, op.getLoc(), clone->getResults());
 
   std::string text;

@@ -43,10 +43,13 @@ StringAttr Lowering::sourceOf(Operation *op) {
   return builder.getStringAttr(parameter + (isGradient ? " (gradient)" : ""));
 }
 
-/// Instructions behind `before`, made of `op`, are of its parameter's layer.
+/// Instructions behind `before`, made of `op`, are of its parameter's layer, or
+/// of its own.
 void Lowering::noteLayer(Operation *op, Operation *before) {
   auto known = layers.find(originOf(op).parameter);
-  if (known == layers.end())
+  std::optional<int64_t> layer =
+      known == layers.end() ? layerOf(op) : std::optional(known->second);
+  if (!layer)
     return;
   Block *block = builder.getInsertionBlock();
   if (block->empty())
@@ -54,7 +57,7 @@ void Lowering::noteLayer(Operation *op, Operation *before) {
   for (Operation *made = before ? before->getNextNode() : &block->front(); made;
        made = made->getNextNode())
     if (isInstruction(made) && !isa<CollectiveOp>(made))
-      setLayer(made, known->second);
+      setLayer(made, layer);
 }
 
 LogicalResult Lowering::lowerFused(FusedOp op) {

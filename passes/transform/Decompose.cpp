@@ -1,5 +1,6 @@
 // Replaces model ops by what they are made of.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -21,11 +22,38 @@ void addRandomOperands(AttentionOp op) {
         StepInputOp::create(builder, op.getLoc(), scalar, kind).getResult());
 }
 
+/// An op is of the last layer that something it reads is of. What reads a
+/// parameter of no layer behind the layers is behind them, too.
+void declareLayers(func::FuncOp function) {
+  llvm::DenseSet<Operation *> behind;
+  for (Operation &op : function.getBody().front()) {
+    if (op.getNumResults() == 0 || layerOf(&op))
+      continue;
+    std::optional<int64_t> layer;
+    bool readsOther = false, isBehind = false;
+    for (Value operand : op.getOperands())
+      if (Operation *source = operand.getDefiningOp()) {
+        std::optional<int64_t> own = layerOf(source);
+        layer = std::max(layer, own);
+        readsOther |= isa<ParameterOp>(source) && !own;
+        isBehind |= behind.contains(source);
+      }
+    if (isBehind || (readsOther && layer))
+      behind.insert(&op);
+    else if (!isa<ParameterOp>(op))
+      setLayer(&op, layer);
+  }
+}
+
 struct DecomposePass : impl::DecomposePassBase<DecomposePass> {
   void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        declareLayers(function);
     getOperation().walk([](AttentionOp op) { addRandomOperands(op); });
     getOperation().walk([](DecomposableOpInterface op) {
       OpBuilder builder(op);
+      OfSameBlock inherit(builder, op);
       op->getResult(0).replaceAllUsesWith(op.decompose(builder));
       op->erase();
     });

@@ -65,6 +65,40 @@ class Layers(unittest.TestCase):
         self.space.refuse(shell.SPEC, ["the model declares no layers", "layer 0"],
                           *self.command("flat.mlir", budget("all_gather(tp) <= 2 per layer")))
 
+    def scheduled(self, config, kind, *changes):
+        """(op, source, layer) of each instruction of a list that computes; layer -1: of none."""
+        self.space.write("three.json", json.dumps(config))
+        sets = [word for change in changes for word in ("--set", change)]
+        self.space.must("meshwork", "compile", "three.json", "--spec", TWO, *sets,
+                        "--compile-to=schedule", "-o", "three.mlir")
+        text = re.split(rf"schedule\.list +{kind} ", self.space.read("three.mlir"))[1]
+        found = []
+        for line in text.split("schedule.list")[0].split("\n"):
+            if made := re.search(r'schedule\.(\w+) "([^"]*)"', line):
+                layer = re.search(r"transformer\.layer = (\d+)", line)
+                if made[1] not in ("collective", "wait", "copy_block"):
+                    found.append((*made.groups(), int(layer[1]) if layer else -1))
+        return found
+
+    def test_instructions_without_a_parameter_have_the_layer_of_their_op(self):
+        llama = {**json.loads((shell.ROOT / MODEL).read_text()), "num_hidden_layers": 3}
+        gpt2 = {**json.loads((shell.ROOT / "examples/gpt2-tiny.json").read_text()), "n_layer": 3}
+        for config in (llama, gpt2):
+            for policy in ("none", "full"):
+                with self.subTest(config["model_type"], policy=policy):
+                    change = f'recompute.policy="{policy}"', "expect.collectives=[]"
+                    forward = self.scheduled(config, "forward", *change)
+                    backward = self.scheduled(config, "backward", *change)
+                    self.assertEqual([l for op, _, l in forward if op == "attention"], [0, 1, 2])
+                    self.assertEqual([l for op, _, l in backward if op == "attention_grad"], [2, 1, 0])
+                    layers = [l for _, _, l in forward]
+                    within = layers[layers.index(0):len(layers) - layers[::-1].index(2)]
+                    self.assertEqual(within, sorted(within), forward)
+                    places = [i for i, one in enumerate(backward) if one[0] == "attention_grad"]
+                    within = [l for _, _, l in backward[places[0]:places[-1] + 1]]
+                    self.assertEqual(within, sorted(within, reverse=True), backward)
+                    self.assertNotIn(-1, within)
+
     def test_causes_name_layers_once(self):
         causes = [one["cause"] for one in self.told("given.mlir")["collectives"]]
         self.assertTrue(any("model.layers.*.mlp" in cause for cause in causes))

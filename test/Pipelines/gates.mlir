@@ -41,3 +41,16 @@ module {
     return %l : tensor<f32>
   }
 }
+
+// -----
+
+// Nothing cuts a step into stages yet.
+#bs = #transformer.dims<batch, sequence>
+module {
+  func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
+    %w = transformer.parameter "w" init <constant, 1.0> : tensor<f32>
+    // expected-error@+1 {{is of stage 1 of a pipeline, and this version compiles models of one stage; leave 'transformer.stage' out}}
+    %l = transformer.add %w, %w {transformer.stage = 1 : i64} : tensor<f32>, tensor<f32> -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}

@@ -2,7 +2,7 @@
 // What facts may be; the labels are those of the dialect.
 #e = #transformer.dims<embed>
 func.func @f(%x: tensor<4xf32, #e>) {
-  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.head, transformer.parameter, transformer.layer}}
+  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.head, transformer.parameter, transformer.layer, transformer.stage}}
   %0 = transformer.activate relu %x {transformer.backward} : tensor<4xf32, #e>
   return
 }
@@ -60,6 +60,22 @@ func.func @f(%x: tensor<4xf32, #e>) {
 func.func @f(%x: tensor<4xf32, #e>) {
   // expected-error@+1 {{'transformer.activate' op (F5) 'transformer.layer' is 65536 : i64, expected an i64 from 0 to 65535}}
   %0 = transformer.activate relu %x {transformer.layer = 65536 : i64} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F9) 'transformer.stage' is 0 : i64, expected an i64 from 1 to 65535}}
+  %0 = transformer.activate relu %x {transformer.stage = 0 : i64} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F9) 'transformer.stage' is "last", expected an i64}}
+  %0 = transformer.activate relu %x {transformer.stage = "last"} : tensor<4xf32, #e>
   return
 }
 
