@@ -12,9 +12,9 @@
 
 namespace meshwork::importer {
 
-/// The config.json for weights of the type that PyTorch calls `dtype`: its other
-/// keys stay, in their order. Without "architectures" it gets the class that
-/// `model_type` has in Transformers.
+/// The config.json for weights of the type that PyTorch calls `dtype`: its
+/// other keys stay, in their order. Without "architectures" it gets the class
+/// that `model_type` has in Transformers.
 std::string hubConfig(std::string_view config, const std::string &dtype);
 
 /// The name that this class gives a parameter of ours: GPT-2's begin with

@@ -42,18 +42,19 @@ absl::StatusOr<OutputFolder> OutputFolder::create(const std::string &path) {
   if (std::filesystem::exists(folder.target, failed) &&
       !(std::filesystem::is_directory(folder.target, failed) &&
         std::filesystem::is_empty(folder.target, failed)))
-    return cannotCreate(path, "is there and not empty; expected no folder or an "
-                              "empty one, name another");
+    return cannotCreate(path,
+                        "is there and not empty; expected no folder or an "
+                        "empty one, name another");
   std::string temporary = absl::StrCat(folder.target, ".XXXXXX");
   if (!mkdtemp(temporary.data()))
-    return cannotCreate(
-        path, absl::StrCat("cannot create a folder in ",
-                           quote(folderOf(folder.target)), ": ",
-                           std::strerror(errno)));
+    return cannotCreate(path, absl::StrCat("cannot create a folder in ",
+                                           quote(folderOf(folder.target)), ": ",
+                                           std::strerror(errno)));
   folder.temporary = temporary;
   if (!setRights(temporary))
-    return cannotCreate(path, absl::StrCat("cannot set the mode of the folder: ",
-                                           std::strerror(errno)));
+    return cannotCreate(path,
+                        absl::StrCat("cannot set the mode of the folder: ",
+                                     std::strerror(errno)));
   return folder;
 }
 
@@ -69,9 +70,9 @@ OutputFolder::~OutputFolder() {
 
 absl::Status OutputFolder::commit() {
   auto failed = [&](const char *what) {
-    return absl::UnavailableError(absl::StrCat(quote(target), ": cannot ", what,
-                                               " the folder: ",
-                                               std::strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat(quote(target), ": cannot ", what,
+                     " the folder: ", std::strerror(errno)));
   };
   if (!syncFolder(temporary))
     return failed("sync");

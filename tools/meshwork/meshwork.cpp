@@ -1,5 +1,7 @@
-// meshwork compile | import | explain | verify: what a user types.
+// meshwork compile | import | explain | verify | checkpoint: what a user types.
+#include "lib/Driver/Checkpoints.h"
 #include "lib/Driver/Compile.h"
+#include "lib/Driver/Export.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/Inspect.h"
 #include "lib/Spec/Diagnostic.h"
@@ -64,6 +66,62 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       ->excludes(json);
 }
 
+/// `checkpoint` has commands of its own.
+struct CheckpointOptions {
+  CLI::App *command = nullptr;
+  std::string folder; // of inspect and verify
+  bool json = false;
+  ExportOptions exported;
+};
+
+void addExport(CLI::App &app, ExportOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "export", "Write the weights as Hugging Face repositories have them");
+  command
+      ->add_option("checkpoint", options.checkpoint,
+                   "a checkpoint, or the folder of all: the newest")
+      ->required();
+  command
+      ->add_option("-o,--output", options.output,
+                   "the folder to make: config.json and safetensors")
+      ->required();
+  command->add_option("--dtype", options.dtype, "f32, bf16 or f16")
+      ->capture_default_str();
+  command
+      ->add_option("--max-shard-size", options.maxShardSize,
+                   "of one safetensors file")
+      ->capture_default_str();
+  command->add_option("--config", options.config,
+                      "the config.json to go by, of a model that was written "
+                      "or changed by hand");
+}
+
+void addCheckpoint(CLI::App &app, CheckpointOptions &options) {
+  options.command = app.add_subcommand(
+      "checkpoint", "Look at what a run has saved, check it, export it");
+  options.command->require_subcommand(1);
+  auto add = [&](const char *name, const char *text) {
+    CLI::App *command = options.command->add_subcommand(name, text);
+    command
+        ->add_option("checkpoint", options.folder,
+                     "a checkpoint, or the folder of all")
+        ->required();
+    return command;
+  };
+  add("inspect", "Tell what is there: steps, tensors, states, options")
+      ->add_flag("--json", options.json, "one JSON object");
+  add("verify", "Read and hash every byte");
+  addExport(*options.command, options.exported);
+}
+
+int runCheckpoint(const CheckpointOptions &options) {
+  if (options.command->got_subcommand("inspect"))
+    return inspectCheckpoints(options.folder, options.json);
+  if (options.command->got_subcommand("verify"))
+    return verifyCheckpoints(options.folder);
+  return exportCheckpoint(options.exported);
+}
+
 /// CLI11 says only that a command is missing.
 bool namesCommand(const CLI::App &app, int argc, char **argv) {
   if (argc < 2 || argv[1][0] == '-')
@@ -103,6 +161,8 @@ int main(int argc, char **argv) {
   CLI::App *verify =
       app.add_subcommand("verify", "Check a plan as the launcher does");
   verify->add_option("plan", plan, "a plan")->required();
+  CheckpointOptions checkpointOptions;
+  addCheckpoint(app, checkpointOptions);
   if (!namesCommand(app, argc, argv))
     return usage;
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
@@ -111,6 +171,8 @@ int main(int argc, char **argv) {
     return importModel(config, output);
   if (verify->parsed())
     return verifyPlan(plan);
+  if (checkpointOptions.command->parsed())
+    return runCheckpoint(checkpointOptions);
   return app.got_subcommand("explain") ? explainPlan(explainOptions)
                                        : compile(compileOptions);
 }
