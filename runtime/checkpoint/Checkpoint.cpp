@@ -4,9 +4,10 @@
 #include "runtime/checkpoint/CheckManifest.h"
 #include <absl/cleanup/cleanup.h>
 #include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
+#include <absl/functional/function_ref.h>
 #include <absl/strings/str_cat.h>
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 namespace meshwork::runtime {

@@ -4,9 +4,8 @@
 #include "runtime/checkpoint/HashedFile.h"
 #include "runtime/io/JsonHandler.h"
 #include "runtime/io/SafeTensorsHeader.h"
-#include <absl/container/flat_hash_set.h>
 #include <absl/strings/str_join.h>
-#include <array>
+#include <absl/types/span.h>
 
 namespace meshwork::runtime {
 namespace {

@@ -7,6 +7,7 @@
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/RunSettings.h"
 #include "runtime/core/SaveEntries.h"
 #include "runtime/core/Views.h"
 #include "runtime/core/Weights.h"
@@ -83,6 +84,7 @@ absl::Status ManifestWriter::write(const Save &save,
   manifest.producer = plan->plan().producer() ? plan->plan().producer()->str()
                                               : std::string("meshwork");
   manifest.progress = save.progress;
+  manifest.options = runSettings(options, plan->plan());
   manifest.tensors = storedTensors(plan->plan());
   for (const std::string &text : texts) {
     absl::StatusOr<SaveEntries> entries = parseEntries(text);

@@ -1,5 +1,7 @@
 #include "runtime/core/OptionTable.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include <cstdlib>
 
 namespace meshwork::runtime {
 namespace {
@@ -33,20 +35,23 @@ const OptionRow rows[] = {
      .valueName = "FILE",
      .help = "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or text",
      .field = MESHWORK_FIELD(data),
-     .needs = "--steps"},
+     .needs = "--steps",
+     .decidesNumbers = true},
     {.name = "--data-type",
      .valueName = "",
      .help = "Type of raw ids",
      .field = MESHWORK_FIELD(dataType),
      .choices = dataTypes,
-     .needs = "--data"},
+     .needs = "--data",
+     .decidesNumbers = true},
     {.name = "--tokenizer",
      .valueName = "",
      .help = "For a text: token = byte",
      .field = MESHWORK_FIELD(tokenizer),
      .choices = tokenizers,
      .needs = "--data",
-     .excludes = "--data-type"},
+     .excludes = "--data-type",
+     .decidesNumbers = true},
     {.name = "--document-begin",
      .valueName = "ID",
      .help = "Token that each document begins with, for a plan of "
@@ -54,7 +59,8 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(documentBegin),
      .most = UINT32_MAX,
      .needs = "--data",
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--document-end",
      .valueName = "ID",
      .help = "The same for a token that each document ends with",
@@ -62,21 +68,24 @@ const OptionRow rows[] = {
      .most = UINT32_MAX,
      .needs = "--data",
      .excludes = "--document-begin",
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     // Training.
     {.name = "--seed",
      .valueName = "N",
      .help = "Of initial weights, samples and dropout",
      .field = MESHWORK_FIELD(seed),
      .most = UINT32_MAX,
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--lr",
      .valueName = "RATE",
      .help = "Learning rate",
      .field = MESHWORK_FIELD(learningRate.rate),
      .needs = "--steps",
      .showsDefault = true,
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--schedule",
      .valueName = "",
      .help = "Of the learning rate after the warmup",
@@ -84,19 +93,22 @@ const OptionRow rows[] = {
      .choices = shapes,
      .needs = "--steps",
      .showsDefault = true,
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--min-lr",
      .valueName = "RATE",
      .help = "Where a decay (cosine, linear) ends, at its last step",
      .field = MESHWORK_FIELD(learningRate.minimum),
      .needs = "--schedule",
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--warmup-steps",
      .valueName = "N",
      .help = "Steps of linear rise",
      .field = MESHWORK_FIELD(learningRate.warmupSteps),
      .needs = "--steps",
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--decay-steps",
      .valueName = "N",
      .help = "Steps, warmup included, of which the last has --min-lr; default: "
@@ -104,13 +116,22 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(learningRate.decaySteps),
      .least = 1,
      .needs = "--schedule",
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     // Files.
     {.name = "--init",
      .valueName = "FILE",
      .help = "Start from these safetensors: a file, an index, or a folder "
-             "(also a snapshot of the Hugging Face Hub)",
+             "(also a snapshot of the Hugging Face Hub); or from the weights "
+             "of a checkpoint",
      .field = MESHWORK_FIELD(init),
+     .isShared = true},
+    {.name = "--resume",
+     .valueName = "DIR",
+     .help =
+         "Go on from the newest good checkpoint of this folder, or from this "
+         "one; auto: from that of --checkpoint, if there is one yet",
+     .field = MESHWORK_FIELD(resume),
      .isShared = true},
     {.name = "--save",
      .valueName = "FILE",
@@ -213,13 +234,15 @@ const OptionRow rows[] = {
      .help = "Time each product's algorithms on a GPU and keep the fastest: "
              "faster, but bits may differ from run to run",
      .field = MESHWORK_FIELD(tuneMatmuls),
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--cudnn-attention",
      .valueName = "",
      .help = "Run attention by cuDNN (9.11 or newer) where it can: the last "
              "bits of gradients differ from run to run",
      .field = MESHWORK_FIELD(cudnnAttention),
-     .isShared = true},
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--compare-cpu",
      .valueName = "",
      .help = "Run each instruction on the GPU and on the CPU from the same "
@@ -260,19 +283,24 @@ const OptionRow rows[] = {
 };
 #undef MESHWORK_FIELD
 
-/// How a value is given, after the option's name; empty where it need not be.
-struct Given {
+/// A value as text; empty where it need not be given.
+struct ValueText {
   const OptionRow &row;
   const OptionField defaults;
 
   std::string operator()(const bool *flag) const {
-    return *flag == *std::get<bool *>(defaults) ? "" : row.name;
+    return *flag == *std::get<bool *>(defaults) ? "" : "given";
   }
-  std::string operator()(const std::string *text) const {
-    return text->empty() ? "" : absl::StrCat(row.name, " \"", *text, "\"");
-  }
+  std::string operator()(const std::string *text) const { return *text; }
   std::string operator()(const std::optional<uint32_t> *number) const {
-    return *number ? absl::StrCat(row.name, " ", **number) : "";
+    return *number ? absl::StrCat(**number) : "";
+  }
+  /// In full where six digits do not tell it.
+  std::string operator()(const double *number) const {
+    std::string text = absl::StrCat(*number);
+    return std::strtod(text.c_str(), nullptr) == *number
+               ? text
+               : absl::StrFormat("%.17g", *number);
   }
   std::string operator()(const Shape *shape) const {
     return choice(static_cast<int>(*shape));
@@ -281,29 +309,43 @@ struct Given {
     return choice(static_cast<int>(*transport));
   }
   template <typename Number> std::string operator()(const Number *value) const {
-    return absl::StrCat(row.name, " ", *value);
+    return absl::StrCat(*value);
   }
   std::string choice(int value) const {
     for (const OptionChoice &one : row.choices)
       if (one.value == value)
-        return absl::StrCat(row.name, " ", one.name);
+        return one.name;
     return "";
   }
 };
+
+/// As it could be given on a command line.
+std::string asGiven(const OptionRow &row, const OptionField &field,
+                    const std::string &value) {
+  if (std::holds_alternative<bool *>(field))
+    return row.name;
+  const char *mark = std::holds_alternative<std::string *>(field) ? "\"" : "";
+  return absl::StrCat(row.name, " ", mark, value, mark);
+}
 } // namespace
 
 absl::Span<const OptionRow> optionTable() { return rows; }
 
-std::string sharedOptions(const RunOptions &options) {
+std::string optionValue(const OptionRow &row, const RunOptions &options) {
   RunOptions given = options, defaults;
+  return std::visit(ValueText{row, row.field(defaults)}, row.field(given));
+}
+
+std::string sharedOptions(const RunOptions &options) {
+  RunOptions given = options;
   std::string text;
   for (const OptionRow &row : rows) {
     if (!row.isShared)
       continue;
-    std::string one =
-        std::visit(Given{row, row.field(defaults)}, row.field(given));
-    if (!one.empty())
-      absl::StrAppend(&text, text.empty() ? "" : " ", one);
+    std::string value = optionValue(row, options);
+    if (!value.empty())
+      absl::StrAppend(&text, text.empty() ? "" : " ",
+                      asGiven(row, row.field(given), value));
   }
   return text;
 }

@@ -40,6 +40,9 @@ struct OptionRow {
   bool showsDefault = false;
   /// Whether all processes of a run must be given the same.
   bool isShared = false;
+  /// Whether the numbers of a run depend on it, on one mesh or another: a run
+  /// that resumes names it when it has changed.
+  bool decidesNumbers = false;
 };
 
 /// In the order of `--help`.
@@ -48,5 +51,8 @@ absl::Span<const OptionRow> optionTable();
 /// The options that all processes must share, as they could be given:
 /// `--steps 3 --seed 1`. Numbers always, the others where they are given.
 std::string sharedOptions(const RunOptions &options);
+
+/// "0.001", of --lr; "" where it need not be given.
+std::string optionValue(const OptionRow &row, const RunOptions &options);
 
 } // namespace meshwork::runtime

@@ -4,8 +4,8 @@
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Bf16.h"
 #include "runtime/core/Checked.h"
-#include "runtime/core/GlobalTensors.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/core/PlaceBlocks.h"
 #include "runtime/core/Weights.h"
 #include "runtime/io/Init.h"
 #include <algorithm>
@@ -46,15 +46,6 @@ private:
   std::vector<float> window;
 };
 
-void store(const float *values, const Strided &to, const Run &run) {
-  if (to.dtype == plan::DType::f32)
-    return copyRun(reinterpret_cast<const std::byte *>(values), 1,
-                   to.data + run.dst * 4, run.dstStride, run.count, 4);
-  uint16_t *bits = reinterpret_cast<uint16_t *>(to.data) + run.dst;
-  for (int64_t i = 0; i < run.count; ++i)
-    bits[i * run.dstStride] = toBf16(values[i]);
-}
-
 /// Elements [begin, end) of the box, whose source is the global tensor.
 absl::Status fill(const Box &box, int64_t begin, int64_t end, const Strided &to,
                   Source source) {
@@ -75,7 +66,7 @@ absl::Status fill(const Box &box, int64_t begin, int64_t end, const Strided &to,
           status = source(static_cast<uint64_t>(run.src + i * run.srcStride),
                           {values + i, 1});
       if (status.ok())
-        store(values, to, run);
+        storeRun(values, 1, to, run);
     }
   });
   return status;
@@ -108,20 +99,6 @@ absl::Status fillBlock(Rank &rank, const Strided &to, const Block &block,
   return absl::OkStatus();
 }
 
-/// Gives `fillOne` each block of `part`, and where the host can write it.
-absl::Status placeBlocks(
-    Rank &rank, const plan::Parameter &parameter, const plan::Sharded &part,
-    absl::FunctionRef<absl::Status(const Strided &, const Block &)> fillOne) {
-  absl::StatusOr<HostView> host = rank.toHost(part.view());
-  MESHWORK_RETURN_IF_ERROR(host.status());
-  Part held = rank.partOf(parameter, part);
-  Strided to =
-      inPartShape(host->tensor, held.shape, rank.view(part.view()).contiguous);
-  for (const Block &block : held.blocks())
-    MESHWORK_RETURN_IF_ERROR(fillOne(to, block));
-  return rank.writeBack(part.view(), *host);
-}
-
 absl::Status place(Rank &rank, const plan::Parameter &parameter,
                    const plan::Sharded &part, const SafeTensorsReader *file,
                    uint64_t seed) {
@@ -148,6 +125,29 @@ absl::Status placeInitial(Rank &rank, const plan::Parameter &parameter,
                      });
 }
 } // namespace
+
+absl::Status placeBlocks(
+    Rank &rank, const plan::Parameter &parameter, const plan::Sharded &part,
+    absl::FunctionRef<absl::Status(const Strided &, const Block &)> fillOne) {
+  absl::StatusOr<HostView> host = rank.toHost(part.view());
+  MESHWORK_RETURN_IF_ERROR(host.status());
+  Part held = rank.partOf(parameter, part);
+  Strided to =
+      inPartShape(host->tensor, held.shape, rank.view(part.view()).contiguous);
+  for (const Block &block : held.blocks())
+    MESHWORK_RETURN_IF_ERROR(fillOne(to, block));
+  return rank.writeBack(part.view(), *host);
+}
+
+void storeRun(const float *values, int64_t stride, const Strided &to,
+              const Run &run) {
+  if (to.dtype == plan::DType::f32)
+    return copyRun(reinterpret_cast<const std::byte *>(values), stride,
+                   to.data + run.dst * 4, run.dstStride, run.count, 4);
+  uint16_t *bits = reinterpret_cast<uint16_t *>(to.data) + run.dst;
+  for (int64_t i = 0; i < run.count; ++i)
+    bits[i * run.dstStride] = toBf16(values[i * stride]);
+}
 
 absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
                           uint64_t seed) {

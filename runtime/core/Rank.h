@@ -4,6 +4,7 @@
 #pragma once
 
 #include "absl/functional/function_ref.h"
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Executor.h"
 #include "runtime/core/Shards.h"
@@ -37,7 +38,10 @@ public:
   /// The list that comes after weights are in place.
   absl::Status runOnce();
 
-  // One step after the other, counted from 0:
+  /// Before startClock: the run goes on here, not at step 0.
+  void startAt(const Progress &progress) { start = progress; }
+
+  // One step after the other, counted from 0 or `startAt`:
   //   startClock, then for each: runToLook, look, runUpdate
   // and `end` of a step any time between its runUpdate and the next one's. What
   // runs on a device that the host is ahead of does not hold up the caller.
@@ -119,6 +123,7 @@ private:
   RankProgram ofPlan;
   std::unique_ptr<Executor> executor;
   std::vector<int32_t> tokens, targets, documents; // of a microbatch
+  Progress start;
   uint64_t currentStep = 0;
   uint32_t lookAt = 0; // in the last action: nothing from here on before a look
   absl::Status inputStatus; // of the step

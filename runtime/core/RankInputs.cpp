@@ -123,7 +123,7 @@ const plan::Input *Rank::inputOf(plan::InputKind kind) const {
 }
 
 absl::Status Rank::writeScalars(uint64_t step, double learningRate) {
-  double t = static_cast<double>(step) + 1;
+  double t = static_cast<double>(start.updates + (step - start.step) + 1);
   for (const plan::Input *input : orEmpty(program().inputs())) {
     double value = learningRate;
     // base^t in double: 1 - 0.999f^t loses most of its bits in single
@@ -155,8 +155,9 @@ absl::Status Rank::makeReadouts() {
 
 /// As the end of the step before the first.
 absl::Status Rank::startClock() {
-  MESHWORK_RETURN_IF_ERROR(endReadout(1).start(std::nullopt));
-  return endReadout(1).wait().status();
+  Readout &before = endReadout(start.step + 1);
+  MESHWORK_RETURN_IF_ERROR(before.start(std::nullopt));
+  return before.wait().status();
 }
 
 absl::StatusOr<int64_t> Rank::end(uint64_t step) {

@@ -16,13 +16,14 @@ Recorder::Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps)
 
 void Recorder::beginStep(uint64_t number) {
   step = number;
-  sums = !(skipsFirst && number == 0);
+  sums = !(skipsFirst && seen == 0);
+  ++seen;
   summed += sums;
 }
 
 void Recorder::after(const ListRun &run, uint32_t index, int64_t beginNs,
                      int64_t endNs, const CommTimes &times) {
-  if (step < traceSteps)
+  if (seen <= traceSteps)
     kept.push_back(
         {step, beginNs, endNs, times.waitNs, index, run.microbatch, run.list});
   if (!sums)

@@ -19,8 +19,9 @@ struct InstructionTotal {
 
 class Recorder : public InstructionObserver {
 public:
-  /// Keeps events of steps below `traceSteps`; sums over all steps but the
-  /// first, which is slower (caches, page tables), unless it is the only one.
+  /// Keeps events of the first `traceSteps` steps that it sees; sums over all
+  /// of `steps` but the first, which is slower (caches, page tables), unless it
+  /// is the only one.
   Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps);
   void beginStep(uint64_t step);
   void after(const ListRun &run, uint32_t index, int64_t beginNs, int64_t endNs,
@@ -35,7 +36,7 @@ public:
 private:
   std::vector<TraceEvent> kept;
   std::vector<std::vector<InstructionTotal>> totals; // by list
-  uint64_t traceSteps, step = 0, summed = 0;
+  uint64_t traceSteps, step = 0, seen = 0, summed = 0;
   bool skipsFirst, sums = false;
 };
 

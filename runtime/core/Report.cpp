@@ -34,7 +34,7 @@ Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
                    std::unique_ptr<LineLog> log)
     : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
-      flopsPerStep(plan.model_flops_per_step()),
+      sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
       palmFlopsPerStep(plan.palm_flops_per_step()), metrics(std::move(log)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
@@ -89,7 +89,8 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
       "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
-      jsonNumber(r.learningRate, 9), tokensPerStep * stepsSeen,
+      jsonNumber(r.learningRate, 9),
+      samplesBefore * sequence + tokensPerStep * stepsSeen,
       time(static_cast<double>(tokensPerStep) / r.stepMs * 1e3), time(r.stepMs),
       time(r.computeMs), time(r.commMs), time(r.idleMs),
       jsonNumber(mfu(flopsPerStep, r.stepMs), 6),

@@ -39,6 +39,8 @@ public:
   Reporter(const plan::Plan &plan, ReportOptions options,
            std::unique_ptr<LineLog> metrics);
 
+  /// Before the first step: sequences that the run has read before a resume.
+  void startAt(uint64_t samples) { samplesBefore = samples; }
   /// Known only after ranks have started.
   void setPeakTflops(double tflops) { options.peakTflops = tflops; }
   /// Metrics line (flushed), then the terminal. 74 when a write fails.
@@ -62,7 +64,7 @@ private:
 
   std::mutex mutex; // of what is shown
   ReportOptions options;
-  uint64_t tokensPerStep;
+  uint64_t tokensPerStep, sequence, samplesBefore = 0;
   // Of all ranks. The model's own, with the pairs that a causal mask leaves,
   // and by PaLM's formula: 6 N + 12 L H Q T a token.
   double flopsPerStep, palmFlopsPerStep;

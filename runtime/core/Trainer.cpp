@@ -46,6 +46,12 @@ struct OpenStep {
   std::string saved; // what the step's end tells of a save
 };
 
+/// Where a rank's run begins, and whether that is in --checkpoint already.
+struct Begin {
+  Progress at;
+  bool isSaved = false;
+};
+
 /// Plain values on their way between ranks.
 template <typename T> std::string bytesOf(const T &value) {
   return std::string(reinterpret_cast<const char *>(&value), sizeof(value));
@@ -74,8 +80,8 @@ struct Trainer::Job {
         transport(parts.processes->makeTransport(mesh, options.timeoutSeconds,
                                                  spins)),
         manifests(parts.plan, options, parts.reporter), ranks(mesh.numRanks()),
-        savers(mesh.numRanks()), recorders(mesh.numRanks()),
-        cpus(allowedCpus()) {}
+        begins(mesh.numRanks()), savers(mesh.numRanks()),
+        recorders(mesh.numRanks()), cpus(allowedCpus()) {}
 
   /// Ranks use the device, and both ask the transport until they have ended.
   ~Job() {
@@ -92,6 +98,7 @@ struct Trainer::Job {
   std::shared_ptr<Transport> transport;
   ManifestWriter manifests;
   Ranks ranks;
+  std::vector<Begin> begins;                  // one per rank
   std::vector<std::unique_ptr<Saver>> savers; // null without --checkpoint
   Recorders recorders;
   std::vector<int> cpus; // of this process, before ranks are pinned
@@ -109,10 +116,13 @@ struct Trainer::Job {
 
 private:
   absl::Status prepareRank(uint32_t rank);
+  absl::Status placeStates(uint32_t rank);
+  absl::Status resume(uint32_t rank);
   absl::Status measurePeak(uint32_t rank);
   absl::Status makeSaver(uint32_t rank);
   absl::Status runSteps(uint32_t rank);
   absl::Status beginStep(uint32_t rank, uint64_t step);
+  Progress after(uint32_t rank, uint64_t step) const;
   uint32_t flagsOf(uint32_t rank, const Rank::Look &look);
   absl::StatusOr<std::optional<OpenStep>> updateStep(uint32_t rank,
                                                      uint64_t step);
@@ -144,12 +154,8 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
     recorders[rank] = std::make_unique<Recorder>(
         *ranks[rank], options.trace.empty() ? 0 : options.traceSteps,
         options.steps);
+  MESHWORK_RETURN_IF_ERROR(placeStates(rank));
   MESHWORK_RETURN_IF_ERROR(makeSaver(rank));
-  {
-    FileWork work(*transport, rank, "it places weights");
-    MESHWORK_RETURN_IF_ERROR(
-        placeWeights(*ranks[rank], parts.weights.get(), options.seed));
-  }
   // Nobody computes before everybody has memory and weights.
   MESHWORK_RETURN_IF_ERROR(transport->agree(rank, 0, "the start").status());
   if (options.measurePeak)
@@ -158,12 +164,40 @@ absl::Status Trainer::Job::prepareRank(uint32_t rank) {
   return transport->agree(rank, 0, "the first step").status();
 }
 
+absl::Status Trainer::Job::placeStates(uint32_t rank) {
+  if (parts.resume)
+    return resume(rank);
+  FileWork work(*transport, rank, "it places weights");
+  return placeWeights(*ranks[rank], parts.weights.get(), options.seed);
+}
+
+/// The process of rank 0 alone changes the folder, and tells of it.
+absl::Status Trainer::Job::resume(uint32_t rank) {
+  Begin &begin = begins[rank];
+  MESHWORK_ASSIGN_OR_RETURN(begin.at,
+                            parts.resume->restore(*ranks[rank], *transport));
+  ranks[rank]->startAt(begin.at);
+  if (rank == 0)
+    MESHWORK_ASSIGN_OR_RETURN(begin.isSaved, parts.resume->continuesThere());
+  uint32_t all = 0;
+  MESHWORK_ASSIGN_OR_RETURN(
+      all, transport->agree(rank, begin.isSaved ? 1 : 0, "the resume"));
+  begin.isSaved = all != 0;
+  if (rank != 0)
+    return absl::OkStatus();
+  parts.reporter->startAt(begin.at.samples);
+  for (const std::string &line : parts.resume->told())
+    parts.reporter->note(line);
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::Job::makeSaver(uint32_t rank) {
   if (!options.checkpoint.empty())
     MESHWORK_ASSIGN_OR_RETURN(
         savers[rank],
         Saver::create({parts.plan->plan(), *ranks[rank], *transport, options,
-                       manifests, Progress(), false, cpus}));
+                       manifests, begins[rank].at, begins[rank].isSaved,
+                       cpus}));
   return absl::OkStatus();
 }
 
@@ -185,7 +219,7 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
 
 absl::Status Trainer::Job::runRank(uint32_t rank) {
   MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
-  if (options.steps > 0)
+  if (options.steps > begins[rank].at.step)
     MESHWORK_RETURN_IF_ERROR(runSteps(rank));
   return savers[rank] ? savers[rank]->finish() : absl::OkStatus();
 }
@@ -197,8 +231,9 @@ absl::Status Trainer::Job::runSteps(uint32_t rank) {
   Rank &me = *ranks[rank];
   MESHWORK_RETURN_IF_ERROR(me.startClock());
   me.takeTimes(); // of what came before the first step
-  MESHWORK_RETURN_IF_ERROR(beginStep(rank, 0));
-  for (uint64_t step = 0;; ++step) {
+  uint64_t first = begins[rank].at.step;
+  MESHWORK_RETURN_IF_ERROR(beginStep(rank, first));
+  for (uint64_t step = first;; ++step) {
     std::optional<OpenStep> open;
     MESHWORK_ASSIGN_OR_RETURN(open, updateStep(rank, step));
     if (!open)
@@ -233,6 +268,14 @@ uint32_t Trainer::Job::flagsOf(uint32_t rank, const Rank::Look &look) {
   if (int signal = options.stop ? options.stop->load() : 0)
     flags |= signals << signal;
   return flags | (savers[rank] ? savers[rank]->flags() : 0);
+}
+
+/// Where the run stands once `step` has ended with its update.
+Progress Trainer::Job::after(uint32_t rank, uint64_t step) const {
+  const Progress &first = begins[rank].at;
+  uint64_t ended = step + 1 - first.step;
+  return {step + 1, first.updates + ended,
+          first.samples + ended * parts.plan->plan().global_batch()};
 }
 
 /// Nothing when all ranks have stopped before the update.
@@ -271,9 +314,7 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
                                       options.steps, ", counted from 0")));
   if (saver) {
     open.saved = saver->toTell();
-    MESHWORK_RETURN_IF_ERROR(saver->afterUpdate(
-        {step + 1, step + 1, (step + 1) * parts.plan->plan().global_batch()},
-        all));
+    MESHWORK_RETURN_IF_ERROR(saver->afterUpdate(after(rank, step), all));
   }
   return open;
 }

@@ -11,6 +11,7 @@
 #include "runtime/core/Processes.h"
 #include "runtime/core/Recorder.h"
 #include "runtime/core/Report.h"
+#include "runtime/core/Resume.h"
 #include "runtime/core/Weights.h"
 #include "runtime/io/SafeTensors.h"
 
@@ -21,6 +22,7 @@ struct TrainerParts {
   std::shared_ptr<Device> device; // ends before the trainer's transport
   std::shared_ptr<const TokenSource> tokens;        // null: no steps
   std::shared_ptr<const SafeTensorsReader> weights; // null: from the seed
+  std::shared_ptr<Resume> resume; // all states; null: from weights
   std::shared_ptr<Reporter> reporter;
   std::vector<CoreShare> cores; // one per rank; no threads: it is elsewhere
   Processes *processes;         // outlives the trainer

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "runtime/checkpoint/CheckpointWeights.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/CheckpointFolder.h"
 #include "runtime/core/IoStatus.h"
@@ -62,7 +63,7 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage("--data is needed for ", o.steps, " steps");
   if (o.steps == 0 && !o.saveGradients.empty())
     return usage("--save-gradients needs at least one step");
-  return absl::OkStatus();
+  return checkResumeOptions(o);
 }
 
 absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
@@ -119,7 +120,9 @@ absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
   const plan::Plan &plan = parts.plan->plan();
   if (options.init.empty())
     return absl::OkStatus();
-  auto file = SafeTensorsReader::open(options.init);
+  std::optional<std::string> checkpoint = checkpointIn(options.init);
+  auto file = checkpoint ? openCheckpointWeights(*checkpoint)
+                         : SafeTensorsReader::open(options.init);
   MESHWORK_RETURN_IF_ERROR(fromIo(file.status()));
   bool isFirst = parts.processes->isFirst();
   absl::StatusOr<MatchedWeights> match =
@@ -133,6 +136,15 @@ absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
   if (isFirst && !match->skipped.empty())
     absl::PrintF("--init: skipped what is no weight of the plan: %s\n",
                  match->skipped);
+  return absl::OkStatus();
+}
+
+absl::Status openResume(const RunOptions &options, TrainerParts &parts) {
+  MESHWORK_ASSIGN_OR_RETURN(parts.resume,
+                            Resume::find(options, parts.plan->plan()));
+  if (!parts.resume && !options.resume.empty() && parts.processes->isFirst())
+    absl::PrintF("--resume auto: no checkpoint in '%s' yet\n",
+                 options.checkpoint);
   return absl::OkStatus();
 }
 
@@ -251,7 +263,9 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
   work = processes.fileWork("it opens and checks files");
   MESHWORK_RETURN_IF_ERROR(prepareCheckpoints(options, processes));
-  MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));
+  MESHWORK_RETURN_IF_ERROR(openResume(options, parts));
+  if (!parts.resume)
+    MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));
   std::unique_ptr<LineLog> metrics;
   if (processes.isFirst())
     MESHWORK_ASSIGN_OR_RETURN(metrics,

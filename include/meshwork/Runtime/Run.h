@@ -36,11 +36,12 @@ struct RunOptions {
   /// ends with. Only for a plan that separates documents; it needs one of the
   /// two, or a Megatron index.
   std::optional<uint32_t> documentBegin, documentEnd;
-  uint64_t steps = 0;
+  uint64_t steps = 0; // of the run, those before a resume included
   uint32_t ranks = 0; // 0: as many as the plan has; else must be equal
   uint32_t seed = 0;
   LearningRate learningRate;
   std::string init;          // safetensors to start from; "": from the seed
+  std::string resume;        // a checkpoint, a folder of them, or "auto"
   std::string save;          // safetensors to write at the end; "": none
   std::string saveGradients; // f32 gradients of the last step
   std::string checkpoint;    // folder of checkpoints; "": none are made
