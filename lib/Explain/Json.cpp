@@ -6,6 +6,7 @@
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Schedule.h"
+#include "runtime/core/Boxes.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 #include <cmath>
@@ -102,6 +103,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["parameters"] = plan.parameter_count();
   object["flops_per_step"] = flops(plan.model_flops_per_step());
   object["memory_per_rank_bytes"] = memory(plan);
+  object["checkpoint_copy_bytes_per_rank"] = runtime::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
   object["schedule"] = actions(plan);
   object["bubble_fraction"] = bubbleFraction;

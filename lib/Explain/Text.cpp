@@ -11,6 +11,7 @@
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
+#include "runtime/core/Boxes.h"
 #include "runtime/core/Shards.h"
 #include "runtime/core/Views.h"
 #include <cmath>
@@ -170,6 +171,12 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
                       liveText(program, listing, use));
 }
 
+std::string copyText(const plan::Plan &plan) {
+  return absl::StrCat("\nCheckpoints: a copy of the states, ",
+                      bytesText(runtime::mostSavedBytes(plan)),
+                      " on a rank; none with --checkpoint-sync\n");
+}
+
 std::string workText(const Listing &listing) {
   std::vector<Work> kinds = workByKind(listing);
   uint64_t flops = 0;
@@ -230,10 +237,10 @@ std::string text(const plan::Plan &plan, const TextOptions &options) {
     if (plan.programs()->size() > 1)
       absl::StrAppend(&text, "\n== Program ", i, ", ", ranksText(plan, i),
                       "\n");
-    absl::StrAppend(&text, memoryText(plan, program, listing),
-                    workText(listing), productsText(program, listing),
-                    trafficText(plan, program, listing),
-                    phasesText(plan, listing));
+    absl::StrAppend(
+        &text, memoryText(plan, program, listing), i == 0 ? copyText(plan) : "",
+        workText(listing), productsText(program, listing),
+        trafficText(plan, program, listing), phasesText(plan, listing));
     if (options.schedule)
       text += instructionsText(plan, program, listing);
   }

@@ -246,4 +246,19 @@ uint64_t savedBytes(const plan::Plan &plan, uint32_t rank) {
   return bytes;
 }
 
+/// The first parts of a dim are full, so one rank stands for all of a program.
+uint64_t mostSavedBytes(const plan::Plan &plan) {
+  std::vector<bool> seen(plan.programs()->size());
+  uint64_t most = 0, choices = 1;
+  for (uint32_t axis : orEmpty(plan.program_axes()))
+    choices *= plan.mesh()->Get(axis)->size();
+  for (uint64_t choice = 0; choice < choices; ++choice) {
+    uint32_t program = plan::programNumber(plan, choice);
+    if (!seen[program])
+      most = std::max(most, savedBytes(plan, firstRankOf(plan, choice)));
+    seen[program] = true;
+  }
+  return most;
+}
+
 } // namespace meshwork::runtime

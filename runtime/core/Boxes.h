@@ -49,5 +49,7 @@ std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
 uint64_t elementsOf(const OwnBox &box);
 /// Of all boxes of `rank`.
 uint64_t savedBytes(const plan::Plan &plan, uint32_t rank);
+/// Of the rank that saves most, to within the indices that boxes are cut at.
+uint64_t mostSavedBytes(const plan::Plan &plan);
 
 } // namespace meshwork::runtime

@@ -1,10 +1,16 @@
 #include "runtime/core/CheckpointFolder.h"
 #include "absl/strings/str_join.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/KeepNewest.h"
 #include "runtime/checkpoint/SaveFolder.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/io/Files.h"
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace meshwork::runtime {
@@ -73,15 +79,55 @@ absl::Status checkShared(const std::string &folder,
                          " have made there: give a folder that all hosts "
                          "share"));
 }
+/// Whether the run goes on from a checkpoint of the folder.
+bool continuesThere(const RunOptions &options) {
+  namespace fs = std::filesystem;
+  if (options.resume.empty() || options.resume == "auto")
+    return !options.resume.empty();
+  std::error_code error;
+  fs::path from = fs::weakly_canonical(fs::absolute(options.resume), error),
+           folder =
+               fs::weakly_canonical(fs::absolute(options.checkpoint), error);
+  return from == folder || from.parent_path() == folder;
+}
+
+absl::Status checkUnused(const RunOptions &options) {
+  absl::StatusOr<FoundCheckpoints> found = findCheckpoints(options.checkpoint);
+  if (!found.ok() || found->complete.empty() || continuesThere(options))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--checkpoint: ", quote(found->complete.front().path),
+      " is of another run: give another folder, or go on from there with "
+      "--resume auto"));
+}
+
+absl::StatusOr<FileDescriptor> lockFolder(const std::string &path) {
+  FileDescriptor folder(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A file system that knows no locks is used without.
+  if (folder.get() >= 0 && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 &&
+      errno == EWOULDBLOCK)
+    return cannot(absl::StrCat("another run writes checkpoints to ",
+                               quote(path), ": give another folder"));
+  return folder;
+}
 } // namespace
 
-absl::Status prepareCheckpoints(const RunOptions &options,
-                                const Processes &processes) {
-  if (options.checkpoint.empty())
-    return absl::OkStatus();
-  absl::Status status = checkShared(options.checkpoint, processes);
-  ::unlink(markOf(options.checkpoint, processes.rank()).c_str());
-  return status;
+absl::StatusOr<FileDescriptor> prepareCheckpoints(const RunOptions &options,
+                                                  const Processes &processes) {
+  const std::string &path = options.checkpoint;
+  FileDescriptor lock;
+  if (path.empty())
+    return lock;
+  absl::Status shared = checkShared(path, processes);
+  ::unlink(markOf(path, processes.rank()).c_str());
+  MESHWORK_RETURN_IF_ERROR(shared);
+  MESHWORK_RETURN_IF_ERROR(checkUnused(options));
+  if (!processes.isFirst())
+    return lock;
+  MESHWORK_ASSIGN_OR_RETURN(lock, lockFolder(path));
+  removeIncomplete(path);
+  return lock;
 }
 
 } // namespace meshwork::runtime

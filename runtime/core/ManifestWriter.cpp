@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/StartThread.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/KeepNewest.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
@@ -12,6 +13,7 @@
 #include "runtime/core/Views.h"
 #include "runtime/core/Weights.h"
 #include "runtime/io/Files.h"
+#include <unistd.h>
 
 namespace meshwork::runtime {
 namespace {
@@ -94,21 +96,28 @@ absl::Status ManifestWriter::write(const Save &save,
   }
   for (const StoredFile &file : manifest.files)
     bytes += file.bytes;
-  return writeWhole(absl::StrCat(save.folder, "/", manifestName),
-                    manifestText(manifest));
+  std::string path = absl::StrCat(save.folder, "/", manifestName);
+  absl::Status status = writeWhole(path, manifestText(manifest));
+  if (!status.ok()) // It may be there all the same, and not be durable.
+    ::unlink(path.c_str());
+  return status;
 }
 
-/// Tells the user; a failure as the end of a run tells it.
+/// Tells the user, but for a failure of the last: the end of the run does.
 absl::Status ManifestWriter::told(const Save &save, absl::Status status,
                                   uint64_t bytes) const {
-  if (status.ok())
+  if (status.ok()) {
+    keepNewest(options.checkpoint, options.keep, save.progress.step);
     note(absl::StrFormat("checkpoint: %s in %s, %.1f s", bytesText(bytes),
                          quote(save.folder),
                          static_cast<double>(steadyNs() - save.beginNs) / 1e9));
-  else
-    status = absl::Status(
-        status.code(), absl::StrCat("no checkpoint after ", save.progress.step,
-                                    " steps: ", status.message()));
+    return status;
+  }
+  status = absl::Status(status.code(),
+                        absl::StrCat("no checkpoint after ", save.progress.step,
+                                     " steps: ", status.message()));
+  if (reporter && !save.isLast)
+    reporter->warn(std::string(status.message()));
   return status;
 }
 

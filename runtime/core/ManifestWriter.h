@@ -18,6 +18,7 @@ struct Save {
   Progress progress;
   std::string folder;
   int64_t beginNs = 0; // of the steady clock
+  bool isLast = false; // the run ends with it
 };
 
 /// Any thread.

@@ -158,11 +158,17 @@ const OptionRow rows[] = {
      .least = 1,
      .needs = "--checkpoint",
      .isShared = true},
+    {.name = "--keep",
+     .valueName = "K",
+     .help = "Remove checkpoints older than the K newest",
+     .field = MESHWORK_FIELD(keep),
+     .least = 2,
+     .needs = "--checkpoint",
+     .showsDefault = true},
     {.name = "--checkpoint-sync",
      .valueName = "",
-     .help =
-         "Train on only when a checkpoint is written: takes no memory for a "
-         "copy of the states",
+     .help = "Train on only when a checkpoint is written: takes no memory for "
+             "a copy of the states (on a GPU the copy itself is never hidden)",
      .field = MESHWORK_FIELD(checkpointSync),
      .needs = "--checkpoint",
      .isShared = true},

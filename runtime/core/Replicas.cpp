@@ -79,4 +79,17 @@ Replica replicaOf(const plan::Plan &plan, uint32_t rank,
   return replica;
 }
 
+uint32_t firstRankOf(const plan::Plan &plan, uint64_t choice) {
+  std::vector<uint32_t> axes(orEmpty(plan.program_axes()).begin(),
+                             orEmpty(plan.program_axes()).end());
+  std::vector<uint32_t> at = coordinates(plan, axes, choice);
+  uint32_t rank = 0;
+  for (uint32_t axis = 0; axis < plan.mesh()->size(); ++axis) {
+    rank *= plan.mesh()->Get(axis)->size();
+    for (size_t i = 0; i < axes.size(); ++i)
+      rank += axes[i] == axis ? at[i] : 0;
+  }
+  return rank;
+}
+
 } // namespace meshwork::runtime

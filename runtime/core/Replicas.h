@@ -24,4 +24,7 @@ Replica replicaOf(const plan::Plan &plan, uint32_t rank,
                   const std::vector<uint32_t> &named,
                   const std::vector<bool> &holds);
 
+/// The lowest rank at the row-major position `choice` along Plan.program_axes.
+uint32_t firstRankOf(const plan::Plan &plan, uint64_t choice);
+
 } // namespace meshwork::runtime

@@ -1,5 +1,6 @@
 #include "runtime/core/Report.h"
 #include "absl/strings/str_format.h"
+#include "meshwork/Text/Escape.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Json.h"
 #include "runtime/core/Memory.h"
@@ -137,8 +138,15 @@ void Reporter::showLine(const StepReport &r) {
 /// The bar is drawn again by the next step.
 void Reporter::note(const std::string &line) {
   std::lock_guard<std::mutex> lock(mutex);
-  std::printf("%s%s\n", barShown ? "\r\x1b[K" : "", line.c_str());
+  std::printf("%s%s\n", barShown ? "\r\x1b[K" : "", printable(line).c_str());
   std::fflush(stdout);
+  barShown = false;
+}
+
+void Reporter::warn(const std::string &line) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::fprintf(stderr, "%smeshwork-run: warning: %s\n", barShown ? "\n" : "",
+               printable(line).c_str());
   barShown = false;
 }
 

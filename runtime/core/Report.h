@@ -51,6 +51,8 @@ public:
   void onRefusedStep(const StepReport &report);
   /// A line of its own.
   void note(const std::string &line);
+  /// On stderr: the run goes on.
+  void warn(const std::string &line);
   /// Ends the progress bar and prints the run's sums.
   void finish();
 

@@ -73,15 +73,15 @@ absl::Status Saver::afterUpdate(const Progress &progress, uint32_t all) {
   }
   if (!isWanted)
     return absl::OkStatus();
-  start();
+  start(false);
   return setup.options.checkpointSync ? drain() : absl::OkStatus();
 }
 
-void Saver::start() {
+void Saver::start(bool isLast) {
   isWanted = false;
   save = {save.number + 1, now,
           absl::StrCat(setup.options.checkpoint, "/", checkpointName(now.step)),
-          steadyNs()};
+          steadyNs(), isLast};
   phase = Phase::writing;
   entries = {};
   isCopied = isWritten = false;
@@ -204,7 +204,7 @@ absl::Status Saver::finish() {
   MESHWORK_RETURN_IF_ERROR(drain());
   if (savedStep == now.step)
     return absl::OkStatus();
-  start();
+  start(true);
   return drain();
 }
 

@@ -61,7 +61,7 @@ private:
   Saver(const Setup &setup, Snapshot snapshot)
       : setup(setup), snapshot(std::move(snapshot)), now(setup.first) {}
   bool isFirst() const { return setup.rank.rank() == 0; }
-  void start();
+  void start(bool isLast);
   void copyAndWrite(bool copies);
   absl::Status write(SaveEntries &entries) const;
   void end(bool isGood);

@@ -132,6 +132,7 @@ private:
               absl::Span<const std::string> times);
 
   absl::Status whyEnded; // guarded by `mutex`
+  int asksTold = 0;      // signals for a checkpoint, where none is made
 };
 
 void Trainer::Job::endBecause(absl::Status why) {
@@ -370,6 +371,9 @@ void Trainer::Job::report(uint32_t rank, StepReport mine,
   mine.computeMs = ms(wallNs - moveNs - waitNs) / count;
   mine.commMs = ms(moveNs) / count;
   mine.idleMs = ms(waitNs) / count;
+  if (int asks = options.saveNow ? options.saveNow->load() : 0;
+      options.checkpoint.empty() && asks != std::exchange(asksTold, asks))
+    parts.reporter->note("SIGUSR1: nothing is saved without --checkpoint");
   FileWork work(*transport, rank, "it writes metrics");
   endBecause(parts.reporter->onStep(mine));
 }

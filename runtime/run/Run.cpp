@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/CheckpointWeights.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/CheckpointFolder.h"
+#include "runtime/core/CopyMemory.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
@@ -251,6 +252,10 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   absl::StatusOr<uint64_t> planned =
       parts.device->checkMemory(parts.cores, processes.ranksHere(ranks));
   MESHWORK_RETURN_IF_ERROR(planned.status());
+  absl::StatusOr<uint64_t> copies = checkCopies(
+      plan, options, parts.cores, processes.ranksHere(ranks), *planned);
+  MESHWORK_RETURN_IF_ERROR(copies.status());
+  *planned += *copies;
   if (options.validateOnly) {
     if (processes.isFirst())
       absl::PrintF("%s is valid: %d ranks, %d programs, %s for %s\n",
@@ -262,7 +267,8 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
   work = processes.fileWork("it opens and checks files");
-  MESHWORK_RETURN_IF_ERROR(prepareCheckpoints(options, processes));
+  FileDescriptor folder; // locked to the end of the run
+  MESHWORK_ASSIGN_OR_RETURN(folder, prepareCheckpoints(options, processes));
   MESHWORK_RETURN_IF_ERROR(openResume(options, parts));
   if (!parts.resume)
     MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));

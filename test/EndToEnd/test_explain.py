@@ -37,7 +37,8 @@ class Explain(unittest.TestCase):
     def test_json_has_the_keys_of_the_contract(self):
         told = self.json("bf16.mwplan")
         self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
-                                     "memory_per_rank_bytes", "collectives", "schedule",
+                                     "memory_per_rank_bytes", "checkpoint_copy_bytes_per_rank",
+                                     "collectives", "schedule",
                                      "bubble_fraction", "format_version", "mesh", "spec",
                                      "rank_classes"})
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
@@ -51,6 +52,9 @@ class Explain(unittest.TestCase):
         memory = mixed["memory_per_rank_bytes"]
         self.assertEqual([memory[k] for k in ("weights", "gradients", "optimizer")],
                          [2 * count, 4 * count, 12 * count])
+        # Two ranks share master and two moments.
+        self.assertAlmostEqual(mixed["checkpoint_copy_bytes_per_rank"], 6 * count, delta=0.02 * count)
+        self.assertIn("Checkpoints: a copy of the states", self.explain("bf16.mwplan"))
         self.assertIn("sums    gradients in f32 over 2 microbatches\n", self.explain("bf16.mwplan"))
         self.space.must("meshwork", "compile", "examples/gpt2-tiny.json", "--spec", "examples/dp2.toml", "-o", "one.mwplan")
         memory = self.json("one.mwplan")["memory_per_rank_bytes"]

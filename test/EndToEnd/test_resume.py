@@ -263,9 +263,9 @@ class Refused(Case):
 
     def testChangedOptionsAreNamed(self):
         plan = self.compile("plain", LLAMA)
-        self.train(plan, "--steps", 1, "--checkpoint", "kept", "--lr", "0.001")
+        self.train(plan, "--steps", 1, "--checkpoint", "changed", "--lr", "0.001")
         more = self.compile("more", LLAMA, "batch.global=16", "optimizer.beta1=0.8", 'mesh.axes=["dp=4"]')
-        out = self.train(more, "--steps", 2, "--resume", "kept", "--lr", "0.0005", "--seed", 4)
+        out = self.train(more, "--steps", 2, "--resume", "changed", "--lr", "0.0005", "--seed", 4)
         told = [line for line in out.splitlines() if " was " in line]
         self.assertEqual(told, ["--lr was 0.001, is 0.0005", "--seed was 0, is 4", "batch.global was 8, is 16",
                                 "optimizer.beta1 was 0.9, is 0.8"])

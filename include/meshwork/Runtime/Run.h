@@ -46,6 +46,7 @@ struct RunOptions {
   std::string saveGradients; // f32 gradients of the last step
   std::string checkpoint;    // folder of checkpoints; "": none are made
   std::optional<uint32_t> checkpointEvery; // steps; else at the end alone
+  uint32_t keep = 2;                       // so many of the newest checkpoints
   /// Write from the states themselves while training waits, without a copy.
   bool checkpointSync = false;
   std::string metrics;      // JSON lines, one a step

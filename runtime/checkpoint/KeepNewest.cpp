@@ -1,0 +1,90 @@
+#include "runtime/checkpoint/KeepNewest.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/io/Files.h"
+#include <absl/strings/str_cat.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace meshwork::runtime {
+namespace {
+namespace fs = std::filesystem;
+
+/// Six letters and digits behind a dot, as OutputFile has them.
+constexpr size_t temporaryEnding = 7;
+
+/// "states-00003.safetensors"
+bool isStatesName(std::string_view name) {
+  constexpr std::string_view first = "states-", last = ".safetensors";
+  if (!name.starts_with(first) || !name.ends_with(last) ||
+      name.size() <= first.size() + last.size())
+    return false;
+  name = name.substr(first.size(), name.size() - first.size() - last.size());
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool isOurs(std::string_view name) {
+  return name == manifestName || name == modelName || isStatesName(name);
+}
+
+/// Ours, or not yet under its name.
+bool isOfSave(const std::string &name) {
+  size_t dot = name.size() - std::min(name.size(), temporaryEnding);
+  return isOurs(name) ||
+         (name[dot] == '.' && isOurs(std::string_view(name).substr(0, dot)));
+}
+
+bool isManifestOfOurs(const std::string &path) {
+  constexpr std::string_view begin = "{\"format\":\"meshwork-checkpoint\"";
+  absl::StatusOr<InputFile> file = InputFile::open(path);
+  char found[begin.size()];
+  return file.ok() && file->size() >= begin.size() &&
+         file->readAt(0, found, begin.size()).ok() &&
+         std::string_view(found, begin.size()) == begin;
+}
+
+/// So that the manifest is gone before the files are.
+void syncFolder(const std::string &path) {
+  FileDescriptor folder(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0)
+    (void)::fsync(folder.get());
+}
+} // namespace
+
+void removeCheckpoint(const std::string &path) {
+  std::string manifest = absl::StrCat(path, "/", manifestName);
+  if (::access(manifest.c_str(), F_OK) == 0) {
+    if (!isManifestOfOurs(manifest) || ::unlink(manifest.c_str()) != 0)
+      return;
+    syncFolder(path);
+  }
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error))
+    if (isOfSave(entry->path().filename()))
+      ::unlink(entry->path().c_str());
+  ::rmdir(path.c_str());
+}
+
+void keepNewest(const std::string &folder, uint64_t keep, uint64_t step) {
+  absl::StatusOr<FoundCheckpoints> found = findCheckpoints(folder);
+  if (!found.ok())
+    return;
+  uint64_t seen = 0;
+  for (const FoundCheckpoint &one : found->complete)
+    if (one.step <= step && ++seen > keep)
+      removeCheckpoint(one.path);
+  for (const FoundCheckpoint &one : found->incomplete)
+    if (one.step < step)
+      removeCheckpoint(one.path);
+}
+
+void removeIncomplete(const std::string &folder) {
+  absl::StatusOr<FoundCheckpoints> found = findCheckpoints(folder);
+  if (found.ok())
+    for (const FoundCheckpoint &one : found->incomplete)
+      removeCheckpoint(one.path);
+}
+
+} // namespace meshwork::runtime

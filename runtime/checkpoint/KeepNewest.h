@@ -1,0 +1,22 @@
+// Which checkpoints of a folder stay.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace meshwork::runtime {
+
+/// Removes a checkpoint, or what a save that was cut off has left: first the
+/// manifest, so that nobody takes the rest for a checkpoint, then the files
+/// that saves make, then the folder. Anything else in it stays, and the folder
+/// with it, as does a folder whose manifest is not of a checkpoint.
+void removeCheckpoint(const std::string &path);
+
+/// After the save of `step`: the newest `keep` checkpoints up to it stay. Older
+/// ones go, and what older saves that were cut off have left.
+void keepNewest(const std::string &folder, uint64_t keep, uint64_t step);
+
+/// Before a run saves: removes what saves that were cut off have left.
+void removeIncomplete(const std::string &folder);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,278 @@
+"""Checkpoints as runs write them: whole at any moment, whatever kills the run or fails on
+its disk. Each is read by what the README of runtime/checkpoint says, and hashed."""
+import errno
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import numpy as np
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Equivalence"))
+import checkpoints  # noqa: E402
+import safetensors  # noqa: E402
+from job import MPIRUN, Job  # noqa: E402
+from shell import BIN, CANNOT_CREATE, ENVIRONMENT, USAGE, Shell  # noqa: E402
+
+RUN = str(BIN / "meshwork-run")
+WRITE, TERMINATED = 74, 143
+FAULTS = BIN.parent / "test" / "faultyFiles.so"
+DATA = ["--data", "README.md", "--tokenizer", "bytes"]
+SAVE = ["--checkpoint", "kept", "--checkpoint-every", "2"]
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shell = Shell()
+        for ranks in (1, 2):
+            cls.shell.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml",
+                           "--set", f'mesh.axes=["dp={ranks}"]', "--set", "batch.global=8", "-o", f"{ranks}.mwplan")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shell.close()
+
+    def setUp(self):
+        self.shell.run("rm -rf kept log w.safetensors")
+
+    @property
+    def kept(self):
+        return self.shell.path / "kept"
+
+    def start(self, *arguments, ranks=1, mpi=False, **faults):
+        launcher = [*MPIRUN, "-n", str(ranks)] if mpi else []
+        environment = {**ENVIRONMENT, **faults}
+        if faults:
+            environment.update(LD_PRELOAD=str(FAULTS), FAULT_FOLDER="kept/step-")
+        return subprocess.Popen([*launcher, RUN, f"{ranks}.mwplan", *DATA, *map(str, arguments)],
+                                cwd=self.shell.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                errors="replace", stdin=subprocess.DEVNULL, env=environment)
+
+    def run_(self, *arguments, **how):
+        """(exit code, stdout, stderr)."""
+        process = self.start(*arguments, **how)
+        out, err = process.communicate(timeout=100)
+        return process.returncode, out, err
+
+    def good(self, *arguments, **how):
+        code, out, err = self.run_(*arguments, **how)
+        self.assertEqual(code, 0, out + err)
+        return out, err
+
+    def steps(self):
+        return [int(path.name[5:]) for path in checkpoints.complete(self.kept)]
+
+    def newest(self):
+        """What the newest checkpoint holds; everything in it is checked."""
+        return checkpoints.read(checkpoints.complete(self.kept)[0])
+
+    def expectWeights(self, path="w.safetensors"):
+        """The newest has the weights of the file, bit for bit."""
+        manifest, states = self.newest()
+        weights = safetensors.read(self.shell.path / path)
+        for tensor in manifest["tensors"]:
+            ours = states[tensor["name"], "weight"].reshape(tensor["file_shape"])
+            self.assertEqual(ours.tobytes(), weights[tensor["name"]].tobytes(), tensor["name"])
+        self.assertEqual(set(weights), {tensor["name"] for tensor in manifest["tensors"]})
+        return manifest, states
+
+
+class Saving(Case):
+    def testBothTransportsAndWaysWriteTheSameStates(self):
+        found = {}
+        for name, mpi, more in (("threads", False, []), ("mpi", True, []), ("sync", False, ["--checkpoint-sync"]),
+                                ("mpi sync", True, ["--checkpoint-sync"])):
+            self.setUp()
+            out, _ = self.good("--steps", 5, *SAVE, *more, "--save", "w.safetensors", ranks=2, mpi=mpi)
+            manifest, found[name] = self.expectWeights()
+            self.assertEqual((manifest["step"], manifest["updates"], manifest["samples"]), (5, 5, 40))
+            self.assertEqual({state for _, state in found[name]}, {"weight", "first_moment", "second_moment"})
+            self.assertIn('in "kept/step-0000000005"', out)
+            sizes = [file["bytes"] for file in manifest["files"] if file["name"].startswith("states-")]
+            self.assertEqual(len(sizes), 2)
+            self.assertLess(abs(sizes[0] - sizes[1]), 0.02 * sum(sizes))
+        for states in found.values():
+            for key, values in states.items():
+                self.assertEqual(values.tobytes(), found["threads"][key].tobytes(), key)
+
+    def testModelIsThere(self):
+        self.good("--steps", 1, *SAVE)
+        self.assertIn("func.func", (self.kept / "step-0000000001" / "model.mlir").read_text())
+
+    def testInitialWeights(self):
+        self.good("--steps", 0, "--checkpoint", "kept", "--save", "w.safetensors")
+        self.assertEqual(self.expectWeights()[0]["step"], 0)
+
+    def testWeightsThatAreDrawnAreSaved(self):
+        compile_ = ["meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml",
+                    "--set", 'precision.compute="bf16"']
+        for rounding in ("nearest", "stochastic"):
+            self.setUp()
+            self.shell.must(*compile_, "--set", f'precision.rounding="{rounding}"', "-o", "drawn.mwplan")
+            self.shell.must("meshwork-run", "drawn.mwplan", *DATA, "--steps", "2", *SAVE)
+            names = {state for _, state in self.newest()[1]}
+            self.assertEqual("rounded_weight" in names, rounding == "stochastic", names)
+
+    def testAFolderOfAnotherRunIsRefused(self):
+        self.good("--steps", 1, *SAVE)
+        self.shell.refuse(USAGE, ["kept/step-0000000001", "--resume"], "meshwork-run", "1.mwplan", *DATA,
+                          "--steps", "2", *SAVE)
+        self.assertEqual(self.steps(), [1])
+
+    def testAFolderThatCannotBeIsRefusedAtTheStart(self):
+        self.shell.write("kept", "a file")
+        code, out, err = self.run_("--steps", 1, *SAVE)
+        self.assertEqual(code, CANNOT_CREATE, err)
+        self.assertIn("kept", err)
+        self.assertNotIn("step 0", out)
+
+    def testTheNewestAreKept(self):
+        (self.kept / "step-notes").mkdir(parents=True)
+        self.shell.write("kept/step-0000000001", "a file of somebody")
+        self.good("--steps", 9, *SAVE, "--keep", 3)
+        self.assertEqual(self.steps(), [9, 8, 6])
+        self.assertEqual(sorted(path.name for path in self.kept.iterdir()),
+                         ["step-0000000001", "step-0000000006", "step-0000000008", "step-0000000009", "step-notes"])
+
+    def testALateSaveIsNamedAndMade(self):
+        out, _ = self.good("--steps", 40, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow")
+        self.assertRegex(out, r"checkpoint: late after \d+ steps, that of step \d+ is still being written")
+        self.assertEqual(self.steps()[0], 40)
+        self.newest()
+
+
+class Signals(Case):
+    def forever(self, *more):
+        """A run that has taken a step."""
+        process = self.start("--steps", 1000000, "--log-every", 1, *more)
+        self.addCleanup(process.kill)
+        while not process.stdout.readline().startswith("step 1/"):
+            self.assertIsNone(process.poll())
+        return process
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def testSigtermSaves(self):
+        for ranks, mpi in ((1, False), (2, True)):
+            self.setUp()
+            if mpi:
+                job = Job(self, self.shell.path, 2, "2.mwplan", *DATA, "--checkpoint", "kept")
+                os.kill(job.pids[1], signal.SIGTERM)  # mpirun itself would end them with its own code
+                code, text = job.finish(30)
+            else:
+                process = self.forever("--checkpoint", "kept", "--save", "w.safetensors")
+                process.send_signal(signal.SIGTERM)
+                code, out, text = self.finish(process)
+            self.assertEqual(code, TERMINATED, text)
+            after = int(re.search(r"stopped by SIGTERM after step (\d+)", text)[1])
+            self.assertEqual(self.newest()[0]["step"], after + 1)
+
+    def testSigusr1SavesAndGoesOn(self):
+        process = self.forever("--checkpoint", "kept")
+        process.send_signal(signal.SIGUSR1)
+        while not (line := process.stdout.readline()).startswith("checkpoint: "):
+            self.assertIsNone(process.poll())
+        step = int(re.search(r"step-(\d+)", line)[1])
+        self.assertEqual(self.steps(), [step])
+        self.newest()
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process)[0], TERMINATED)
+        self.assertGreater(self.steps()[0], step)
+
+    def testSigusr1WithoutAFolderIsANote(self):
+        process = self.forever()
+        process.send_signal(signal.SIGUSR1)
+        lines = iter(process.stdout.readline, "")
+        line = next((line for line, _ in zip(lines, range(2000)) if "SIGUSR1" in line), "")
+        self.assertIn("--checkpoint", line)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process)[0], TERMINATED)
+
+
+class Faults(Case):
+    """The checkpoint after 2 steps is whole whatever becomes of the next."""
+
+    RUN = ["--steps", 4, *SAVE]
+    cost_s = 60
+
+    def calls(self, **how):
+        """How many calls a run makes on its checkpoints, and the last of the first save."""
+        self.good(*self.RUN, FAULT_LOG="log", **how)
+        lines = (self.shell.path / "log").read_text().splitlines()
+        return [line.split()[1] for line in lines], next(
+            i + 2 for i, line in enumerate(lines) if "rename" in line and line.endswith("step-0000000002/manifest.json"))
+
+    def testKilledAtEachCall(self):
+        calls, first = self.calls()
+        self.assertTrue({"write", "fsync", "rename", "mkostemp", "mkdir"} <= set(calls), calls)
+        for at in range(first, len(calls) + 1):
+            self.setUp()
+            code, _, err = self.run_(*self.RUN, FAULT_AT=str(at), FAULT_DO="kill")
+            self.assertEqual(code, -signal.SIGKILL, f"{at} {err}")
+            self.assertIn(self.newest()[0]["step"], (2, 4), f"killed at call {at}, {calls[at - 1]}")
+
+    def testKilledProcessesOfMpi(self):
+        calls, first = self.calls(ranks=2, mpi=True, FAULT_RANK="0")
+        for rank, at in [("0", at) for at in range(first, len(calls) + 1, 5)] + [("1", 7), ("1", 9)]:
+            self.setUp()
+            code, _, err = self.run_(*self.RUN, ranks=2, mpi=True, FAULT_AT=str(at), FAULT_DO="kill", FAULT_RANK=rank)
+            self.assertNotEqual(code, 0, err)
+            if checkpoints.complete(self.kept):
+                self.assertIn(self.newest()[0]["step"], (2, 4))
+
+    def testKilledAtRandomMoments(self):
+        choose = random.Random(1)
+        for _ in range(20):
+            self.setUp()
+            process = self.start("--steps", 1000000, "--checkpoint", "kept", "--checkpoint-every", "1", ranks=2)
+            while not process.stdout.readline().startswith("checkpoint: "):
+                self.assertIsNone(process.poll())
+            time.sleep(choose.random() * 0.3)
+            process.kill()
+            process.communicate()
+            self.newest()
+
+    def temporary(self):
+        return [str(path) for path in self.kept.rglob("*") if re.search(r"\.\w{6}$", path.name) and path.is_file()
+                and not path.name.endswith(".safetensors")]
+
+    def testACallThatFailsDoesNotEndTraining(self):
+        calls, first = self.calls(ranks=2)
+        end = first + (len(calls) - first) // 2
+        choose = random.Random(2)
+        for number, mpi in ((errno.ENOSPC, False), (errno.EIO, False), (errno.EROFS, False), (errno.EIO, True)):
+            for at in choose.sample(range(1, 9 if mpi else first), 4):
+                self.setUp()
+                _, err = self.good("--steps", 5, *SAVE, "--save", "w.safetensors", ranks=2, mpi=mpi,
+                                   FAULT_CALLS="write,fsync,rename,mkostemp,mkdir", FAULT_AT=str(at),
+                                   FAULT_DO=str(number), **({"FAULT_RANK": "1"} if mpi else {}))
+                if not mpi:
+                    self.assertRegex(err, r"warning: no checkpoint after 2 steps: .*kept/step-.*" +
+                                     os.strerror(number))
+                self.expectWeights()
+                self.assertEqual(self.temporary(), [])
+                self.assertNotIn(2, self.steps() if not mpi else [])
+
+    def testAFullDiskAtTheEnd(self):
+        calls, first = self.calls()
+        self.setUp()
+        code, _, err = self.run_("--steps", 3, *SAVE, "--save", "w.safetensors", FAULT_CALLS="write",
+                                 FAULT_AT=str(calls[:first].count("write") + 1), FAULT_DO=f"{errno.ENOSPC}+")
+        self.assertEqual(code, WRITE, err)
+        self.assertIn("No space left on device", err)
+        self.assertTrue((self.shell.path / "w.safetensors").exists())
+        self.assertEqual(self.steps(), [2])
+        self.newest()
+        self.assertEqual([path.name for path in self.kept.iterdir()], ["step-0000000002"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+/* Calls on files of one folder, counted, and one of them made to fail.
+ *
+ *   FAULT_FOLDER  the calls that count are those on files whose path has this in it
+ *   FAULT_LOG     gets a line for each, in order: "12 rename run/a.XX"
+ *   FAULT_AT      the number, from 1, of the call that something happens to
+ *   FAULT_CALLS   only calls of these names count for FAULT_AT: "write,fsync"
+ *   FAULT_DO      kill: SIGKILL in its place, of a write when half is written;
+ *                 a number: it fails with that errno; with a + behind it, so do
+ *                 all later ones. slow: every call takes 20 ms longer, whatever
+ *                 FAULT_AT says
+ *   FAULT_RANK    only in the process of this rank of Open MPI
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static atomic_int counted;
+
+static int isOther(void) {
+  const char *rank = getenv("FAULT_RANK"),
+             *own = getenv("OMPI_COMM_WORLD_RANK");
+  return rank && (!own || strcmp(rank, own) != 0);
+}
+
+static void note(int number, const char *call, const char *path) {
+  const char *log = getenv("FAULT_LOG");
+  if (!log)
+    return;
+  char line[4352];
+  int size = snprintf(line, sizeof(line), "%d %s %s\n", number, call, path);
+  int file = (int)syscall(SYS_openat, AT_FDCWD, log,
+                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file >= 0) {
+    (void)!syscall(SYS_write, file, line, (size_t)size);
+    syscall(SYS_close, file);
+  }
+}
+
+/* What happens to a call on `path`: 0 nothing, -1 death, else an errno. */
+static int fate(const char *call, const char *path) {
+  const char *folder = getenv("FAULT_FOLDER"), *calls = getenv("FAULT_CALLS"),
+             *at = getenv("FAULT_AT"), *what = getenv("FAULT_DO");
+  if (!folder || !strstr(path, folder) || isOther() ||
+      (calls && !strstr(calls, call)))
+    return 0;
+  int number = atomic_fetch_add(&counted, 1) + 1;
+  note(number, call, path);
+  if (what && strcmp(what, "slow") == 0)
+    usleep(20000);
+  if (!at || !what || number < atoi(at) ||
+      (number > atoi(at) && !strchr(what, '+')))
+    return 0;
+  return strcmp(what, "kill") == 0 ? -1 : atoi(what);
+}
+
+static void die(void) {
+  syscall(SYS_kill, getpid(), SIGKILL);
+  for (;;)
+    pause();
+}
+
+static int fails(const char *call, const char *path) {
+  int what = fate(call, path);
+  if (what < 0)
+    die();
+  errno = what;
+  return what != 0;
+}
+
+static const char *pathOf(int file, char *path, size_t size) {
+  char link[64];
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  ssize_t length = readlink(link, path, size - 1);
+  path[length < 0 ? 0 : length] = 0;
+  return path;
+}
+
+#define NEXT(name)                                                             \
+  static __typeof__(name) *next;                                               \
+  if (!next)                                                                   \
+    next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+ssize_t write(int file, const void *from, size_t bytes) {
+  NEXT(write);
+  char path[4096];
+  int what = getenv("FAULT_FOLDER")
+                 ? fate("write", pathOf(file, path, sizeof(path)))
+                 : 0;
+  if (what < 0) {
+    (void)!next(file, from, bytes / 2);
+    die();
+  }
+  errno = what;
+  return what ? -1 : next(file, from, bytes);
+}
+
+int fsync(int file) {
+  NEXT(fsync);
+  char path[4096];
+  return fails("fsync", pathOf(file, path, sizeof(path))) ? -1 : next(file);
+}
+
+int rename(const char *from, const char *to) {
+  NEXT(rename);
+  return fails("rename", to) ? -1 : next(from, to);
+}
+
+int unlink(const char *path) {
+  NEXT(unlink);
+  return fails("unlink", path) ? -1 : next(path);
+}
+
+int rmdir(const char *path) {
+  NEXT(rmdir);
+  return fails("rmdir", path) ? -1 : next(path);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  NEXT(mkdir);
+  return fails("mkdir", path) ? -1 : next(path, mode);
+}
+
+int mkostemp(char *path, int flags) {
+  NEXT(mkostemp);
+  return fails("mkostemp", path) ? -1 : next(path, flags);
+}
