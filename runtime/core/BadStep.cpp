@@ -31,7 +31,8 @@ std::string whatIsBad(uint64_t step, const Rank::Look &look) {
 } // namespace
 
 absl::Status explainBadStep(Rank &rank, Transport &transport, uint64_t step,
-                            double learningRate, const Rank::Look &look) {
+                            double learningRate, const Rank::Look &look,
+                            const char *consequence) {
   std::optional<Finding> gradient, first;
   MESHWORK_ASSIGN_OR_RETURN(
       gradient, firstOf(transport, rank.rank(), scanGradients(rank)));
@@ -45,7 +46,7 @@ absl::Status explainBadStep(Rank &rank, Transport &transport, uint64_t step,
       first, firstOf(transport, rank.rank(), mine ? mine : scan.first));
   bool ofNorm = std::isfinite(look.loss);
   return bad(
-      whatIsBad(step, look), "; all ranks stopped before the optimizer. ",
+      whatIsBad(step, look), "; ", consequence, ". ",
       !ofNorm    ? ""
       : gradient ? gradient->text + "; "
                  : "every gradient is finite, but not the sum of their "

@@ -195,6 +195,14 @@ const OptionRow rows[] = {
      .least = 1,
      .needs = "--trace",
      .showsDefault = true},
+    // Failures.
+    {.name = "--skip-bad-steps",
+     .valueName = "N",
+     .help = "Go on after a step whose loss or gradient norm is not finite, "
+             "without its update, N times in a run",
+     .field = MESHWORK_FIELD(skipBadSteps),
+     .needs = "--steps",
+     .isShared = true},
     // The machine.
     {.name = "-n,--ranks",
      .valueName = "N",

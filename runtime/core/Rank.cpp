@@ -74,7 +74,7 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
                              InstructionObserver *observer) {
   currentStep = step;
   inputStatus = absl::OkStatus();
-  MESHWORK_RETURN_IF_ERROR(writeScalars(step, learningRate));
+  MESHWORK_RETURN_IF_ERROR(writeScalars(learningRate));
   uint32_t last = static_cast<uint32_t>(table().actions().size()) - 1;
   for (uint32_t action = 0; action <= last; ++action) {
     if (table().beginsMicrobatch(action))
@@ -106,6 +106,11 @@ absl::Status Rank::runUpdate(InstructionObserver *observer) {
   MESHWORK_RETURN_IF_ERROR(
       runAction(static_cast<uint32_t>(table().actions().size()) - 1, lookAt,
                 UINT32_MAX, observer));
+  ++numUpdates;
+  return skipUpdate();
+}
+
+absl::Status Rank::skipUpdate() {
   return endReadout(currentStep).start(std::nullopt);
 }
 

@@ -39,11 +39,14 @@ public:
   absl::Status runOnce();
 
   /// Before startClock: the run goes on here, not at step 0.
-  void startAt(const Progress &progress) { start = progress; }
+  void startAt(const Progress &progress) {
+    start = progress;
+    numUpdates = progress.updates;
+  }
 
   // One step after the other, counted from 0 or `startAt`:
-  //   startClock, then for each: runToLook, look, runUpdate
-  // and `end` of a step any time between its runUpdate and the next one's. What
+  //   startClock, then for each: runToLook, look, runUpdate or skipUpdate
+  // and `end` of a step any time between its update and the next one's. What
   // runs on a device that the host is ahead of does not hold up the caller.
   absl::Status startClock();
   /// Up to where loss and gradient norm are known (lookPoint); the step could
@@ -62,6 +65,11 @@ public:
   absl::StatusOr<Look> look();
   /// The rest of the step: the optimizer.
   absl::Status runUpdate(InstructionObserver *observer);
+  /// The step ends, with weights and states as it found them.
+  absl::Status skipUpdate();
+  /// How often weights have changed, those before `startAt` included: what bias
+  /// corrections count.
+  uint64_t updates() const { return numUpdates; }
   /// Waits for the end; ns since the end of the step before, or startClock.
   absl::StatusOr<int64_t> end(uint64_t step);
   /// Whether a step may begin before the one before it has ended.
@@ -110,7 +118,7 @@ private:
   absl::Status loadBatch(uint64_t step, uint32_t microbatch);
   uint32_t firstSample(uint32_t microbatch) const;
   absl::Status readSamples(uint64_t step, uint32_t first);
-  absl::Status writeScalars(uint64_t step, double learningRate);
+  absl::Status writeScalars(double learningRate);
   template <typename T>
   absl::Status write(uint32_t view, absl::Span<const T> values);
   absl::Status makeReadouts();
@@ -124,7 +132,7 @@ private:
   std::unique_ptr<Executor> executor;
   std::vector<int32_t> tokens, targets, documents; // of a microbatch
   Progress start;
-  uint64_t currentStep = 0;
+  uint64_t currentStep = 0, numUpdates = 0;
   uint32_t lookAt = 0; // in the last action: nothing from here on before a look
   absl::Status inputStatus; // of the step
   Readout *lossReadout = nullptr, *normReadout = nullptr;

@@ -122,8 +122,8 @@ const plan::Input *Rank::inputOf(plan::InputKind kind) const {
   return nullptr;
 }
 
-absl::Status Rank::writeScalars(uint64_t step, double learningRate) {
-  double t = static_cast<double>(start.updates + (step - start.step) + 1);
+absl::Status Rank::writeScalars(double learningRate) {
+  double t = static_cast<double>(numUpdates) + 1;
   for (const plan::Input *input : orEmpty(program().inputs())) {
     double value = learningRate;
     // base^t in double: 1 - 0.999f^t loses most of its bits in single

@@ -56,10 +56,14 @@ std::string Reporter::mfuText(double stepMs) const {
 absl::Status Reporter::onStep(const StepReport &report) {
   std::lock_guard<std::mutex> lock(mutex);
   if (stepsSeen++ == 0) {
-    firstLoss = report.loss;
     recentMs = report.stepMs;
   }
-  lastLoss = report.loss;
+  if (!report.isSkipped) {
+    if (!seesLoss)
+      firstLoss = report.loss;
+    lastLoss = report.loss;
+    seesLoss = true;
+  }
   totalMs += report.stepMs;
   recentMs += 0.2 * (report.stepMs - recentMs);
   if (metrics)
@@ -88,7 +92,7 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
   return fromIo(metrics->append(absl::StrFormat(
       "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
-      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d}",
+      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
       jsonNumber(r.learningRate, 9),
       samplesBefore * sequence + tokensPerStep * stepsSeen,
@@ -96,7 +100,8 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       time(r.computeMs), time(r.commMs), time(r.idleMs),
       jsonNumber(mfu(flopsPerStep, r.stepMs), 6),
       jsonNumber(mfu(palmFlopsPerStep, r.stepMs), 6),
-      peak > options.baseBytes ? peak - options.baseBytes : 0)));
+      peak > options.baseBytes ? peak - options.baseBytes : 0,
+      r.isSkipped ? ",\"skipped\":true" : "")));
 }
 
 void Reporter::showBar(const StepReport &r) {

@@ -18,6 +18,7 @@ struct StepReport {
   double learningRate;
   // Means over ranks; the first is the sum of the others.
   double stepMs, computeMs, commMs, idleMs;
+  bool isSkipped = false; // it made no update, and the run went on
 };
 
 /// Every line of the metrics begins so.
@@ -75,6 +76,7 @@ private:
   uint64_t stepsSeen = 0;
   double totalMs = 0, recentMs = 0, shownAtMs = -1e9;
   float firstLoss = 0, lastLoss = 0;
+  bool seesLoss = false;
 };
 
 } // namespace meshwork::runtime

@@ -44,6 +44,7 @@ struct OpenStep {
   CommTimes comm;
   bool isLast = false;
   std::string saved; // what the step's end tells of a save
+  bool isSkipped = false;
 };
 
 /// Where a rank's run begins, and whether that is in --checkpoint already.
@@ -126,6 +127,8 @@ private:
   uint32_t flagsOf(uint32_t rank, const Rank::Look &look);
   absl::StatusOr<std::optional<OpenStep>> updateStep(uint32_t rank,
                                                      uint64_t step);
+  bool maySkip(uint32_t rank, uint64_t step, uint32_t flags) const;
+  absl::Status skipStep(uint32_t rank, const OpenStep &open);
   absl::Status refuseStep(uint32_t rank, const OpenStep &open, uint32_t flags);
   absl::Status closeStep(uint32_t rank, const OpenStep &open);
   void report(uint32_t rank, StepReport mine,
@@ -271,11 +274,11 @@ uint32_t Trainer::Job::flagsOf(uint32_t rank, const Rank::Look &look) {
   return flags | (savers[rank] ? savers[rank]->flags() : 0);
 }
 
-/// Where the run stands once `step` has ended with its update.
+/// Where the run stands once `step` has ended.
 Progress Trainer::Job::after(uint32_t rank, uint64_t step) const {
   const Progress &first = begins[rank].at;
   uint64_t ended = step + 1 - first.step;
-  return {step + 1, first.updates + ended,
+  return {step + 1, ranks[rank]->updates(),
           first.samples + ended * parts.plan->plan().global_batch()};
 }
 
@@ -295,16 +298,19 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
   Saver *saver = savers[rank].get();
   if (saver)
     saver->agreed(all);
-  if (all & (resultIsBad | inputIsBad)) {
+  open.isSkipped = maySkip(rank, step, all);
+  if (all & (resultIsBad | inputIsBad) && !open.isSkipped) {
     MESHWORK_RETURN_IF_ERROR(refuseStep(rank, open, all));
     return std::nullopt;
   }
-  if (saver) {
+  if (saver && !open.isSkipped) {
     arrived = steadyNs();
     saver->beforeUpdate();
     waited += steadyNs() - arrived;
   }
-  MESHWORK_RETURN_IF_ERROR(me.runUpdate(recorders[rank].get()));
+  MESHWORK_RETURN_IF_ERROR(open.isSkipped
+                               ? skipStep(rank, open)
+                               : me.runUpdate(recorders[rank].get()));
   open.comm = me.takeTimes();
   open.comm.waitNs += waited;
   open.isLast = (all & stopAfterStep) != 0 || step + 1 == options.steps;
@@ -320,6 +326,24 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
   return open;
 }
 
+/// The same on all ranks. Every step before made an update or was skipped.
+bool Trainer::Job::maySkip(uint32_t rank, uint64_t step, uint32_t flags) const {
+  uint64_t skipped = step - ranks[rank]->updates();
+  return (flags & (resultIsBad | inputIsBad)) == resultIsBad &&
+         skipped < options.skipBadSteps;
+}
+
+absl::Status Trainer::Job::skipStep(uint32_t rank, const OpenStep &open) {
+  absl::Status why =
+      explainBadStep(*ranks[rank], *transport, open.step, open.rate, open.look,
+                     "the step is skipped, without an update");
+  if (!absl::IsDataLoss(why))
+    return why;
+  if (rank == 0)
+    parts.reporter->note(std::string(why.message()));
+  return ranks[rank]->skipUpdate();
+}
+
 /// Weights stay those of the step before, on all ranks.
 absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
                                       uint32_t flags) {
@@ -332,7 +356,8 @@ absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
     parts.reporter->onRefusedStep(
         {open.step, look.loss, look.gradNorm, open.rate, 0, 0, 0, 0});
   absl::Status why =
-      explainBadStep(*ranks[rank], *transport, open.step, open.rate, look);
+      explainBadStep(*ranks[rank], *transport, open.step, open.rate, look,
+                     "all ranks stopped before the optimizer");
   if (!absl::IsDataLoss(why))
     return why;
   endBecause(std::move(why));
@@ -347,6 +372,7 @@ absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
       spent.comm.waitNs, std::max<int64_t>(0, spent.wallNs - open.comm.moveNs));
   StepReport mine{
       open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
+  mine.isSkipped = open.isSkipped;
   return transport->gather(rank, bytesOf(spent) + open.saved,
                            [&](absl::Span<const std::string> texts) {
                              report(rank, mine, texts);

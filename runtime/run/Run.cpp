@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/CheckpointWeights.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/CheckpointFolder.h"
@@ -204,6 +205,22 @@ std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
       std::move(metrics));
 }
 
+/// A failure after which nothing could be saved, with where to go on from.
+absl::Status withCheckpoint(absl::Status failure, const RunOptions &options) {
+  if (options.checkpoint.empty() || isToldElsewhere(failure))
+    return failure;
+  auto found = findCheckpoints(options.checkpoint);
+  std::string next =
+      !found.ok() || found->complete.empty()
+          ? absl::StrCat("there is no checkpoint in ",
+                         quote(options.checkpoint), " yet")
+          : absl::StrCat("go on from step ", found->complete[0].step,
+                         " with --resume ", quote(found->complete[0].path));
+  return withExitCode(
+      absl::Status(failure.code(), absl::StrCat(failure.message(), "; ", next)),
+      static_cast<ExitCode>(exitCodeOf(failure)));
+}
+
 absl::Status train(const RunOptions &options, TrainerParts parts) {
   Processes &processes = *parts.processes;
   std::shared_ptr<Reporter> report = parts.reporter;
@@ -213,7 +230,8 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
   if (report)
     report->finish();
   std::fputs(device.summary().c_str(), stdout);
-  MESHWORK_RETURN_IF_ERROR(status);
+  if (!status.ok())
+    return withCheckpoint(std::move(status), options);
   {
     auto work = processes.fileWork("it writes files");
     status = both(trainer.ending(),

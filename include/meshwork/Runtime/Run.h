@@ -49,6 +49,9 @@ struct RunOptions {
   uint32_t keep = 2;                       // so many of the newest checkpoints
   /// Write from the states themselves while training waits, without a copy.
   bool checkpointSync = false;
+  /// Steps of the run that may make no update, since their loss or norm is not
+  /// finite; one more ends it.
+  uint64_t skipBadSteps = 0;
   std::string metrics;      // JSON lines, one a step
   std::string trace;        // Chrome trace
   uint64_t traceSteps = 20; // the first steps of the run that are traced
