@@ -203,6 +203,12 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(skipBadSteps),
      .needs = "--steps",
      .isShared = true},
+    {.name = "--restarts",
+     .valueName = "N",
+     .help = "Start a run that fails again, from its newest checkpoint, at "
+             "most N times; not under mpirun",
+     .field = MESHWORK_FIELD(restarts),
+     .needs = "--checkpoint"},
     // The machine.
     {.name = "-n,--ranks",
      .valueName = "N",

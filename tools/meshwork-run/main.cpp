@@ -5,6 +5,7 @@
 #include "runtime/core/OptionTable.h"
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
+#include "tools/meshwork-run/Supervise.h"
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,10 +19,13 @@ using Transport = meshwork::runtime::RunOptions::Transport;
 using Shape = meshwork::runtime::LearningRate::Shape;
 
 std::atomic<int> stopSignal{0};
+meshwork::StopRequests stopRequests;
 
-/// First signal: end after this step. Second: end now.
-void onSignal(int signal) {
-  if (stopSignal.exchange(signal) != 0)
+/// First request: end after this step. Second: end now.
+void onSignal(int signal, siginfo_t *info, void *) {
+  int none = 0;
+  stopSignal.compare_exchange_strong(none, signal);
+  if (stopRequests.add(info->si_pid) > 1)
     _exit(128 + signal);
 }
 
@@ -33,8 +37,8 @@ void handleSignals() {
   save.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &save, nullptr);
   struct sigaction action = {};
-  action.sa_handler = onSignal;
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = onSignal;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   struct sigaction before = {};
@@ -124,6 +128,9 @@ int main(int argc, char **argv) {
   options.stop = &stopSignal;
   options.saveNow = &saveRequests;
   handleSignals();
+  if (options.restarts > 0)
+    if (std::optional<int> code = meshwork::supervise(options))
+      return *code;
   absl::Status status = meshwork::runtime::run(options);
   std::fflush(stdout);
   if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))

@@ -49,6 +49,8 @@ struct RunOptions {
   uint32_t keep = 2;                       // so many of the newest checkpoints
   /// Write from the states themselves while training waits, without a copy.
   bool checkpointSync = false;
+  /// Times that meshwork-run starts a run again which has failed.
+  uint32_t restarts = 0;
   /// Steps of the run that may make no update, since their loss or norm is not
   /// finite; one more ends it.
   uint64_t skipBadSteps = 0;
