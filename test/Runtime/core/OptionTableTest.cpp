@@ -11,7 +11,7 @@ namespace {
 TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   RunOptions options;
   EXPECT_EQ(sharedOptions(options),
-            "--steps 0 --seed 0 --lr 3e-04 --schedule constant --min-lr 0 "
+            "--steps 0 --seed 0 --lr 0.0003 --schedule constant --min-lr 0 "
             "--warmup-steps 0 --decay-steps 0 --skip-bad-steps 0");
   options.steps = 3;
   options.documentEnd = 0;
@@ -23,7 +23,7 @@ TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   options.threads = 2;
   options.transport = RunOptions::Transport::mpi;
   EXPECT_EQ(sharedOptions(options),
-            "--steps 3 --document-end 0 --seed 0 --lr 3e-04 --schedule linear "
+            "--steps 3 --document-end 0 --seed 0 --lr 0.0003 --schedule linear "
             "--min-lr 0 --warmup-steps 0 --decay-steps 0 --save \"w\" "
             "--skip-bad-steps 0 --compare-cpu");
 }
