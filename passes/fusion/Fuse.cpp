@@ -232,7 +232,14 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
   LogicalResult fuse(func::FuncOp function) {
     splitColumnReductions(function);
-    Block &block = function.getBody().front();
+    SmallVector<Block *> blocks = {&function.getBody().front()};
+    function.walk(
+        [&](RepeatOp repeat) { blocks.push_back(&repeat.getBody().front()); });
+    return success(llvm::all_of(
+        blocks, [&](Block *block) { return succeeded(fuse(*block)); }));
+  }
+
+  LogicalResult fuse(Block &block) {
     hoistSources(block);
     Clustering clustering(block, operands);
     if (failed(clustering.run()))

@@ -23,7 +23,7 @@ public:
   /// first, which is slower (caches, page tables), unless it is the only one.
   Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps);
   void beginStep(uint64_t step);
-  void after(const ListRun &run, uint32_t index, int64_t beginNs, int64_t endNs,
+  void after(const ListRun &run, uint32_t at, int64_t beginNs, int64_t endNs,
              const CommTimes &times) override;
 
   const std::vector<TraceEvent> &events() const { return kept; }
@@ -33,6 +33,7 @@ public:
   uint64_t summedSteps() const { return summed; }
 
 private:
+  const Rank &rank;
   std::vector<TraceEvent> kept;
   std::vector<std::vector<InstructionTotal>> totals; // by list
   uint64_t traceSteps, step = 0, summed = 0;
