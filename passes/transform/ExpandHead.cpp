@@ -14,13 +14,8 @@ using namespace transformer;
 /// Chunks of one head.
 class HeadExpansion {
 public:
-  HeadExpansion(HeadLossGradOp op, int64_t chunkTokens, int64_t chunks,
-                int64_t roundedChunks)
-      : op(op), b(op.getLoc(), op),
-        chunk(std::max(
-            chunkTokens,
-            llvm::divideCeilSigned(tensorType(op.getTargets()).getNumElements(),
-                                   chunks))) {
+  HeadExpansion(HeadLossGradOp op, int64_t chunk, int64_t roundedChunks)
+      : op(op), b(op.getLoc(), op), chunk(std::max<int64_t>(chunk, 1)) {
     isAccumulated =
         llvm::all_of(op.getDweight().getUsers(), llvm::IsaPred<AccumulateOp>);
     Type kept = isAccumulated ? gradientType()
@@ -385,7 +380,7 @@ struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
     SmallVector<HeadLossGradOp> heads;
     getOperation().walk([&](HeadLossGradOp op) { heads.push_back(op); });
     for (HeadLossGradOp op : heads)
-      HeadExpansion(op, chunk, chunks, roundedChunks).run();
+      HeadExpansion(op, chunk, roundedChunks).run();
   }
 };
 } // namespace

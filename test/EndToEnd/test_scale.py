@@ -73,9 +73,8 @@ class Scale(unittest.TestCase):
             told = json.loads(space.must("meshwork", "explain", "long.mwplan", "--json").stdout)
             calls[tokens] = sum(one["count"] for one in told["collectives"] if "vocabulary" in one["cause"])
         self.assertLess(abs(sizes[1 << 14] - sizes[1 << 20]), sizes[1 << 14] / 50, sizes)
-        # A maximum, and two sums in one, of each chunk.
-        self.assertEqual(calls[1 << 20] % 2, 0)
-        self.assertGreater(calls[1 << 20], calls[1 << 14])
+        # A maximum, and two sums in one, for each chunk of 256 tokens.
+        self.assertEqual(calls, {tokens: 2 * tokens // 256 for tokens in calls})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=8" | FileCheck %s
-// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=1 chunks=4" | FileCheck %s
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=3" | FileCheck %s --check-prefix=SUM
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=1" | FileCheck %s --check-prefix=TURNS
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=64" | FileCheck %s --check-prefix=WHOLE
