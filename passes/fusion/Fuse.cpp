@@ -209,14 +209,22 @@ private:
 /// text keeps no kernel from running early.
 void hoistSources(Block &block) {
   Operation *front = nullptr;
+  llvm::SmallPtrSet<Operation *, 16> hoisted;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<ParameterOp, StepInputOp, RotaryTableOp>(op))
       continue;
-    if (front)
-      op.moveAfter(front);
-    else
-      op.moveBefore(&block, block.begin());
-    front = &op;
+    auto hoist = [&](Operation *source) {
+      if (!hoisted.insert(source).second)
+        return; // Positions that several tables read.
+      if (front)
+        source->moveAfter(front);
+      else
+        source->moveBefore(&block, block.begin());
+      front = source;
+    };
+    for (Value positions : op.getOperands())
+      hoist(positions.getDefiningOp());
+    hoist(&op);
   }
 }
 
