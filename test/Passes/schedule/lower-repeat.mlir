@@ -8,6 +8,7 @@
 !tokens = tensor<1x4xi32, #transformer.dims<batch, sequence>>
 // CHECK: %[[X:.*]] = schedule.buffer "x (weight)"
 // CHECK: schedule.list{{ +}}forward
+// CHECK: schedule.matmul "w"
 // CHECK: %[[SUM:.*]] = schedule.view %[[TO:.*]] at 0 : memref<512xi8> to memref<1x8x16xf32
 // CHECK: schedule.matmul "contract" {{.*}} no %{{.*}} to %[[SUM]]
 // CHECK: schedule.repeat "w" flops 0 bytes 0 times 3 {

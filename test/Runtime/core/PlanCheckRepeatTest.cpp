@@ -48,8 +48,7 @@ uint32_t rowOf(ProgramT &p) {
 void nest(ProgramT &p, size_t depth) {
   for (size_t i = 0; i < depth; ++i) {
     plan::RepeatT around;
-    around.instructions =
-        static_cast<uint32_t>(forwardOf(p).size() - marker);
+    around.instructions = static_cast<uint32_t>(forwardOf(p).size() - marker);
     around.times = 1;
     insert(forwardOf(p), marker, "around", around);
   }
@@ -66,8 +65,7 @@ TEST(PlanCheck, repeats) {
            [](PlanT &, ProgramT &p) { repeatOf(p).instructions = 0; }},
           {"which ends before 6",
            [](PlanT &, ProgramT &p) { repeatOf(p).instructions = UINT32_MAX; }},
-          {"runs 0 times",
-           [](PlanT &, ProgramT &p) { repeatOf(p).times = 0; }},
+          {"runs 0 times", [](PlanT &, ProgramT &p) { repeatOf(p).times = 0; }},
           {"its repeats come to more than 16777216 instructions",
            [](PlanT &, ProgramT &p) { repeatOf(p).times = UINT32_MAX; }},
           {"is inside 3 others", [](PlanT &, ProgramT &p) { nest(p, 3); }},
@@ -92,9 +90,7 @@ TEST(PlanCheck, repeats) {
              p.views[rowOf(p)]->advances = {0, 0, 0, 0};
            }},
           {"dst advances in 2 repeats, but is used in 1",
-           [](PlanT &, ProgramT &p) {
-             p.views[rowOf(p)]->advances = {32, 0};
-           }},
+           [](PlanT &, ProgramT &p) { p.views[rowOf(p)]->advances = {32, 0}; }},
           {"forward[2] \"wte (gradient)\": ids advances in 1 repeats, but is "
            "used in 0",
            [](PlanT &, ProgramT &p) { p.views[tokens]->advances = {4}; }},
@@ -145,14 +141,14 @@ void share(ProgramT &p) {
 // turn needs it again.
 TEST(PlanCheck, whatTurnsLeaveBehindLivesThroughAll) {
   const char *both = "share bytes while both are live";
-  expectRefused(repeating,
-                {{both, [](PlanT &, ProgramT &p) { share(p); }},
-                 {both, [](PlanT &, ProgramT &p) {
-                    p.views[rowOf(p)]->advances.clear();
-                    uint32_t row = rowOf(p);
-                    insert(forwardOf(p), marker, "before", fillOf(row));
-                    share(p);
-                  }}});
+  expectRefused(repeating, {{both, [](PlanT &, ProgramT &p) { share(p); }},
+                            {both, [](PlanT &, ProgramT &p) {
+                               p.views[rowOf(p)]->advances.clear();
+                               uint32_t row = rowOf(p);
+                               insert(forwardOf(p), marker, "before",
+                                      fillOf(row));
+                               share(p);
+                             }}});
   // Anew in each turn, they take turns.
   PlanT plan = repeating();
   ProgramT &p = *plan.programs[0];
