@@ -94,12 +94,9 @@ Order orderOf(ProgramOp program) {
     auto kind = static_cast<int32_t>(list.getKind());
     auto stage = static_cast<int32_t>(list.getStage());
     numbers.try_emplace({kind, stage}, order.lists.size());
-    order.lists.push_back(
-        {static_cast<plan::ListKind>(kind), static_cast<uint32_t>(stage),
-         static_cast<uint32_t>(
-             llvm::count_if(list.getBody().front(), [](Operation &op) {
-               return isInstruction(&op);
-             }))});
+    order.lists.push_back({static_cast<plan::ListKind>(kind),
+                           static_cast<uint32_t>(stage),
+                           static_cast<uint32_t>(instructionsOf(list).size())});
   }
   for (ActionsOp actions : program.getBody().getOps<ActionsOp>()) {
     ArrayRef<int32_t> table = actions.getTable();

@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "lib/Plan/Actions.h"
+#include "lib/Plan/Repeats.h"
 
 #include "dialects/schedule/ScheduleDialect.h.inc"
 #include "dialects/schedule/ScheduleEnums.h.inc"
@@ -52,6 +53,13 @@ namespace meshwork::schedule {
 BufferOp bufferOf(::mlir::Value view);
 /// Whether an op is an instruction: something that runs.
 bool isInstruction(::mlir::Operation *op);
+/// All instructions of a list in the plan's order: a repeat, then what is in
+/// it.
+::llvm::SmallVector<::mlir::Operation *> instructionsOf(ListOp list);
+/// What repeats among them.
+::std::vector<plan::RepeatShape> repeatsOf(ListOp list);
+/// The repeats around an op, the outermost first.
+::llvm::SmallVector<RepeatOp> repeatsAround(::mlir::Operation *op);
 /// What an instruction adds up over a step, having set it in its first action
 /// (Accumulate::after_first); null where there is nothing.
 ::mlir::Value addsUpIn(::mlir::Operation *instruction);

@@ -189,17 +189,22 @@ def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
 def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
   let summary = "A strided tensor within a buffer; `offset` in bytes";
   let description = [{
-    On a rank it begins at `offset` and the sum of its `shifts` there.
+    On a rank it begins at `offset` and the sum of its `shifts` there; in turn t
+    of a `schedule.repeat` t times its `advances` further, in bytes, one for each
+    repeat around it, the outermost first.
     (C1) lies within the buffer on the first rank; shape and strides are static and positive; the offset is a multiple of the element's size.
     (C2) elements are f32, bf16, i32, f8E4M3FN or f8E5M2.
+    (C3) advances are no more than the repeats around it, multiples of the element's size and not negative; it lies within the buffer in the last turn of each.
     ```mlir
     %v = schedule.view %b at 64 : memref<128xi8> to memref<4x4xf32, strided<[4, 1]>>
     ```
   }];
-  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset, OptionalAttr<ArrayAttr>:$shifts);
+  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset, OptionalAttr<ArrayAttr>:$shifts, OptionalAttr<DenseI64ArrayAttr>:$advances);
   let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "$buffer `at` $offset (`shifted` $shifts^)? attr-dict `:` type($buffer) `to` type($result)";
-  let hasVerifier = 1; // C1, C2
+  let assemblyFormat = "$buffer `at` $offset (`shifted` $shifts^)? (`advancing` $advances^)? attr-dict `:` type($buffer) `to` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$buffer, "::mlir::IntegerAttr":$offset, "::mlir::ArrayAttr":$shifts),
+                            [{ build($_builder, $_state, type, buffer, offset, shifts, ::mlir::DenseI64ArrayAttr()); }]>];
+  let hasVerifier = 1; // C1, C2, C3
 }
 
 def Schedule_InputOp : Schedule_Op<"input"> {
@@ -386,12 +391,13 @@ def Schedule_EmbeddingGradOp : Schedule_RowsInstruction<"embedding_grad", (ins S
 }
 
 def Schedule_RotaryTableOp : Schedule_Instruction<"rotary_table", (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale),
-    (ins), (ins AnyMemRef:$cos, AnyMemRef:$sin),
-    "$inverse_frequencies `scale` $scale `to` $cos `,` $sin attr-dict `:` type($cos) `,` type($sin)"> {
-  let summary = "Cosine and sine of every position";
+    (ins Optional<AnyMemRef>:$positions), (ins AnyMemRef:$cos, AnyMemRef:$sin),
+    "$inverse_frequencies `scale` $scale (`of` $positions^ `:` type($positions))? `to` $cos `,` $sin attr-dict `:` type($cos) `,` type($sin)"> {
+  let summary = "Cosine and sine of each row's position: its number, or what `positions` says";
   let description = [{
     (C1) both are f32 of two dims, without gaps, of two columns for each frequency.
     (C2) frequencies and scale are finite.
+    (C3) positions are i32, one for each row, without gaps; rows of negative ones are zero.
     ```mlir
     schedule.rotary_table "rotary_table" flops 0 bytes 256 [1.0, 0.5] scale 1.0 to %cos, %sin : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
     ```
@@ -457,6 +463,32 @@ def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Att
     schedule.wait "all_gather" flops 0 bytes 0 1 count 1 (%whole) : memref<8x8xf32, strided<[8, 1]>>
     ```
   }];
+}
+
+def Schedule_RepeatOp : Schedule_Op<"repeat", [NoTerminator, SingleBlock, Schedule_InstructionOpInterface]> {
+  let summary = "Runs instructions several times; their views advance from turn to turn";
+  let description = [{
+    An instruction without operands of its own, with flops and bytes of 0: what is
+    in it counts `times` times.
+    (C1) it runs once or more, and holds an instruction.
+    (C2) it is in a list that runs for each microbatch, no deeper than in two others.
+    (C3) each turn does the same: nothing in it waits, has a channel, is for the last microbatch only, makes the loss, or sets in the first microbatch what it adds to later.
+    ```mlir
+    schedule.repeat "head" flops 0 bytes 0 times 3 {
+      %row = schedule.view %b at 0 advancing [16] : memref<48xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "one row" flops 0 bytes 16 0.0 to %row : memref<4xf32, strided<[1]>>
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes, I64Attr:$times);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$source `flops` $flops `bytes` $bytes `times` $times attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    unsigned countWrites() { return 0; }
+    /// Those in it, those of repeats in it included.
+    uint64_t getInstructions();
+  }];
+  let hasRegionVerifier = 1; // C1, C2, C3
 }
 
 #endif // MESHWORK_SCHEDULE_OPS

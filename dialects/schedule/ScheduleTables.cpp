@@ -64,6 +64,15 @@ LogicalResult RotaryTableOp::verify() {
   if (!isFinite)
     return emitOpError()
            << "(C2) has a frequency or a scale that is not finite";
+  if (!getPositions())
+    return success();
+  Strided positions(getPositions());
+  if (!positions.has(IntegerType::get(getContext(), 32),
+                     cos.shape.take_front()) ||
+      !positions.isContiguous())
+    return emitOpError() << "(C3) has positions " << positions.type
+                         << ", expected i32 [" << cos.shape[0]
+                         << "] without gaps";
   return success();
 }
 

@@ -80,6 +80,35 @@ static std::optional<int64_t> reachOf(ArrayRef<int64_t> shape,
   return reach;
 }
 
+/// `reach` elements behind its first one in the first turn.
+static LogicalResult verifyAdvances(ViewOp view, int64_t reach) {
+  auto advances = view.getAdvances().value_or(ArrayRef<int64_t>());
+  SmallVector<RepeatOp> around = repeatsAround(view);
+  if (advances.size() > around.size())
+    return view.emitOpError()
+           << "(C3) has " << advances.size() << " advances in " << around.size()
+           << " repeats, expected no more than those";
+  auto type = cast<MemRefType>(view.getResult().getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8,
+          size = view.getBuffer().getDefiningOp<BufferOp>().getSizeBytes();
+  std::optional<int64_t> end = llvm::checkedMulAdd<int64_t>(
+      reach + 1, bytes, static_cast<int64_t>(view.getOffset()));
+  for (auto [advance, repeat] : llvm::zip(advances, around)) {
+    if (advance < 0 || advance % bytes)
+      return view.emitOpError() << "(C3) advances by " << advance
+                                << " bytes, expected a multiple of its "
+                                   "element's "
+                                << bytes << ", not negative";
+    auto turns = std::max<int64_t>(static_cast<int64_t>(repeat.getTimes()), 1);
+    if (end)
+      end = llvm::checkedMulAdd<int64_t>(advance, turns - 1, *end);
+  }
+  if (end && *end <= size)
+    return success();
+  return view.emitOpError()
+         << "(C3) leaves its buffer of " << size << " bytes in the last turn";
+}
+
 LogicalResult ViewOp::verify() {
   auto type = cast<MemRefType>(getResult().getType());
   auto buffer = getBuffer().getDefiningOp<BufferOp>();
@@ -105,7 +134,7 @@ LogicalResult ViewOp::verify() {
     return emitOpError() << "(C1) has " << *reach + 1 << " elements of "
                          << elementBytes << " bytes from byte " << begin
                          << " on, of a buffer of " << size;
-  return success();
+  return verifyAdvances(*this, *reach);
 }
 
 LogicalResult ParameterOp::verify() {

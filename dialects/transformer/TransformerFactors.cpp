@@ -52,9 +52,9 @@ SmallVector<Factor> UnsliceOp::getFactors() {
   return sliceFactors(*this, getResult(), getParts(), getDim());
 }
 
-/// Positions count from the first.
+/// A rank's rows are told their positions; columns are pairs of halves.
 SmallVector<Factor> RotaryTableOp::getFactors() {
-  return withWhole(*this, [](StringRef) { return true; });
+  return withWhole(*this, [](StringRef name) { return name != "sequence"; });
 }
 
 /// batch and heads split freely; a sequence and head_dim stay whole. Query

@@ -274,6 +274,7 @@ Value RopeOp::decompose(OpBuilder &builder) {
                          DimsAttr::get(context, {"sequence", "head_dim"}),
                          builder.getF32Type());
   auto tables = RotaryTableOp::create(builder, getLoc(), table, table,
+                                      /*positions=*/Value(),
                                       getInverseFrequencies(), getScale());
   Value rolled =
       RollOp::create(builder, getLoc(), type, getInput(), headDim / 2);

@@ -47,7 +47,7 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", [DeclareOpInterfaceMethod
     "::llvm::function_ref<::llvm::SmallVector<::mlir::Value>(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$body)>];
 }
 
-def Transformer_YieldOp : Transformer_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["MapOp", "FusedOp"]>]> {
+def Transformer_YieldOp : Transformer_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["MapOp", "FusedOp", "RepeatOp"]>]> {
   let summary = "Ends a body";
   let description = "```mlir\ntransformer.yield %x : f32\n```";
   let arguments = (ins Variadic<AnyType>:$values);
@@ -339,17 +339,20 @@ def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, DeclareOpI
     [sequence, head_dim]; both halves of head_dim hold the same angles and the
     first half of the sine is negated, so that
     rotated = x * cosine + roll(x, head_dim / 2) * sine.
+    Row i is of position i; of a rank's part of a sequence it is of `positions[i]`,
+    and zero where that is negative.
     (C1) the results are f32 tensors [sequence, head_dim].
     (C2) `head_dim` is twice the number of inverse frequencies.
+    (C3) positions are i32 [sequence], as many as rows.
     ```mlir
     %c, %s = transformer.rotary_table inverse_frequencies [1.0, 0.01] scale 1.0
         : tensor<8x4xf32, #transformer.dims<sequence, head_dim>>
     ```
   }];
-  let arguments = (ins DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
+  let arguments = (ins Optional<Transformer_Tensor>:$positions, DenseF32ArrayAttr:$inverse_frequencies, F32Attr:$scale);
   let results = (outs Transformer_FloatTensor:$cosine, Transformer_FloatTensor:$sine);
-  let assemblyFormat = "`inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($cosine)";
-  let hasVerifier = 1; // C1 C2
+  let assemblyFormat = "(`of` $positions^ `:` type($positions))? `inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($cosine)";
+  let hasVerifier = 1; // C1 C2 C3
 }
 
 #endif // MESHWORK_TRANSFORMER_PRIMITIVE_OPS

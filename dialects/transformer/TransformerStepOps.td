@@ -143,4 +143,49 @@ def Transformer_ProductOp : Transformer_Op<"product", [Pure, AttrSizedOperandSeg
   let extraClassDeclaration = "uint64_t getFlops();";
 }
 
+def Transformer_RepeatOp : Transformer_Op<"repeat", [AttrSizedOperandSegments, IsolatedFromAbove, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "The same for one part of tensors after the other";
+  let description = [{
+    In each of `times` turns the body sees the next part of what it `cut`s along
+    `dim`, what the turn before has yielded of what it carries (the operand in
+    the first turn), and what it shares whole. It yields parts, which are set side
+    by side along `dim` in the first results, then what it carries on, which the
+    last turn leaves in the last results.
+    (C1) there is a turn, and the sizes of what is cut and set side by side are multiples of their number.
+    (C2) the body has an argument for each operand: its part, or its type.
+    (C3) the body yields, for each result, its part or, of what is carried, its type, which is the operand's too.
+    ```mlir
+    %y = transformer.repeat 2 over "sequence" cut(%x : tensor<8x4xf32, #transformer.dims<sequence, embed>>) -> tensor<8x4xf32, #transformer.dims<sequence, embed>> {
+    ^bb0(%part: tensor<4x4xf32, #transformer.dims<sequence, embed>>):
+      transformer.yield %part : tensor<4x4xf32, #transformer.dims<sequence, embed>>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$times, StrAttr:$dim, Variadic<Transformer_Tensor>:$cut, Variadic<Transformer_Tensor>:$carried, Variadic<Transformer_Tensor>:$shared);
+  let results = (outs Variadic<Transformer_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $times `over` $dim `cut` `(` $cut `:` type($cut) `)` (`carry` `(` $carried^ `:` type($carried) `)`)? (`share` `(` $shared^ `:` type($shared) `)`)?
+    `->` type($results) attr-dict-with-keyword $body
+  }];
+  let extraClassDeclaration = [{
+    // Arguments of the body, by operand.
+    ::mlir::Block::BlockArgListType cutArguments() { return getBody().getArguments().take_front(getCut().size()); }
+    ::mlir::Block::BlockArgListType carriedArguments() { return getBody().getArguments().slice(getCut().size(), getCarried().size()); }
+    ::mlir::Block::BlockArgListType sharedArguments() { return getBody().getArguments().take_back(getShared().size()); }
+    // Results, and what the body yields for them.
+    ::mlir::ResultRange joinedResults() { return getResults().drop_back(getCarried().size()); }
+    ::mlir::ResultRange carriedResults() { return getResults().take_back(getCarried().size()); }
+    ::mlir::OperandRange joinedYields() { return getBody().front().getTerminator()->getOperands().drop_back(getCarried().size()); }
+    ::mlir::OperandRange carriedYields() { return getBody().front().getTerminator()->getOperands().take_back(getCarried().size()); }
+    /// What one turn has of a tensor that is cut.
+    ::mlir::RankedTensorType partOf(::mlir::Type whole);
+    /// Takes whole what the body uses from outside.
+    void shareCaptured();
+  }];
+  let hasVerifier = 1; // C1
+  let hasRegionVerifier = 1; // C2 C3
+}
+
 #endif // MESHWORK_TRANSFORMER_STEP_OPS

@@ -208,6 +208,12 @@ LogicalResult RotaryTableOp::verify() {
     return emitOpError() << "(C2) head_dim is " << type.getDimSize(1)
                          << " but there are " << given
                          << " inverse frequencies";
+  auto rows =
+      namedType({type.getDimSize(0)}, DimsAttr::get(getContext(), {"sequence"}),
+                IntegerType::get(getContext(), 32));
+  if (getPositions() && getPositions().getType() != rows)
+    return emitOpError() << "(C3) has positions " << getPositions().getType()
+                         << ", expected " << rows;
   return success();
 }
 

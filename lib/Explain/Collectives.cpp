@@ -86,7 +86,8 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     if (known == list.end())
       known = list.insert(list.end(), std::move(one));
     uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
-    uint64_t runs = op->last_only() ? 1 : phase.runs;
+    uint64_t runs =
+        saturatingMul(op->last_only() ? 1 : phase.runs, listing.timesOf(i));
     ++known->instructions;
     known->group = static_cast<uint32_t>(ranks);
     known->count = saturatingAdd(known->count, runs);

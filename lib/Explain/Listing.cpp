@@ -13,8 +13,12 @@ Listing::Listing(const plan::Program &program)
     : order(runtime::tableOf(program)) {
   for (uint32_t i = 0; i < order.lists().size(); ++i) {
     uint64_t begin = instructions.size();
-    for (const plan::Instruction *instruction : runtime::listOf(program, i))
+    plan::Repeats repeats = runtime::repeatsOf(program, i);
+    for (const plan::Instruction *instruction : runtime::listOf(program, i)) {
+      times.push_back(
+          repeats.timesOf(static_cast<uint32_t>(instructions.size() - begin)));
       instructions.push_back(instruction);
+    }
     list.push_back({plan::nameOf(order.lists()[i]), begin, instructions.size(),
                     order.runsOf(i)});
   }
@@ -39,6 +43,9 @@ std::string operationKind(const plan::Instruction &instruction) {
 std::string operationText(const plan::Plan &plan,
                           const plan::Instruction &instruction) {
   const plan::Launch *launch = instruction.op_as_Launch();
+  if (const plan::Repeat *repeat = instruction.op_as_Repeat())
+    return absl::StrCat("repeat the next ", repeat->instructions(), " ",
+                        repeat->times(), " times");
   if (!launch)
     return operationKind(instruction);
   return absl::StrCat("launch ",

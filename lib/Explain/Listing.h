@@ -27,6 +27,8 @@ public:
   const plan::Instruction &operator[](uint64_t index) const {
     return *instructions[index];
   }
+  /// How often the instruction runs when its list runs once.
+  uint64_t timesOf(uint64_t index) const { return times[index]; }
   const Phase &phaseOf(uint64_t index) const;
   /// The number of an instruction, from its place in its list.
   uint64_t numberOf(plan::Lives::Place place) const {
@@ -37,10 +39,11 @@ private:
   plan::ActionTable order;
   std::vector<Phase> list;
   std::vector<const plan::Instruction *> instructions;
+  std::vector<uint64_t> times; // by instruction
 };
 
-/// "matmul", "matmul_gelu", "attention_grad", "launch rows_3", "all_reduce":
-/// what it does.
+/// "matmul", "matmul_gelu", "attention_grad", "launch rows_3", "all_reduce",
+/// "repeat the next 9 14 times": what it does.
 std::string operationText(const plan::Plan &plan,
                           const plan::Instruction &instruction);
 /// The same without the kernel: one of few words.

@@ -49,7 +49,9 @@ std::vector<Products> products(const plan::Program &program,
         known = list.insert(list.end(), one);
       ++known->instructions;
       known->flops = saturatingAdd(
-          known->flops, saturatingMul(listing[i].flops(), phase.runs));
+          known->flops,
+          saturatingMul(saturatingMul(listing[i].flops(), phase.runs),
+                        listing.timesOf(i)));
     }
   return list;
 }

@@ -20,7 +20,8 @@ std::vector<Work> workByKind(const Listing &listing) {
   for (const Phase &phase : listing.phases())
     if (phase.runs > 0)
       for (uint64_t i = phase.begin; i < phase.end; ++i)
-        count(kinds[operationKind(listing[i])], listing[i], phase.runs);
+        count(kinds[operationKind(listing[i])], listing[i],
+              saturatingMul(phase.runs, listing.timesOf(i)));
   std::vector<Work> list;
   for (auto &[kind, work] : kinds) {
     work.kind = kind;
@@ -37,7 +38,7 @@ Work workOfPhase(const Listing &listing, const Phase &phase) {
   Work work;
   work.kind = phase.name;
   for (uint64_t i = phase.begin; i < phase.end; ++i)
-    count(work, listing[i], 1);
+    count(work, listing[i], listing.timesOf(i));
   return work;
 }
 

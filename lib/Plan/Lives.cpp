@@ -14,23 +14,48 @@ template <typename Visit> void forEachBit(uint8_t bits, Visit visit) {
 } // namespace
 
 Lives::Lives(const ActionTable &table, uint32_t buffers)
-    : table(table), ranges(buffers) {}
+    : table(table), repeats(table.lists().size()), ranges(buffers) {}
 
 void Lives::touch(const Touch &touch) {
   Range &range = ranges[touch.buffer];
   range.addsUp |= touch.addsUp;
+  uint32_t first = touch.instruction, last = first;
+  if (touch.advances)
+    if (auto around = repeats[touch.list].around(first); !around.empty()) {
+      first = around.front().begin;
+      last = around.front().end - 1;
+    }
   for (InList &in : range.lists)
     if (in.list == touch.list) {
-      in.first = std::min(in.first, touch.instruction);
-      in.last = std::max(in.last, touch.instruction);
+      in.first = std::min(in.first, first);
+      in.last = std::max(in.last, last);
       return;
     }
-  range.lists.push_back({touch.list, touch.instruction, touch.instruction});
+  range.lists.push_back({touch.list, first, last});
+}
+
+/// What a repeat finds there or leaves behind is there in all of its turns.
+void Lives::touchTurns(Range &range) {
+  for (InList &in : range.lists) {
+    uint32_t first = in.first, last = in.last;
+    auto crosses = [&](const RepeatShape &repeat) {
+      return range.lists.size() > 1 || first < repeat.begin ||
+             last >= repeat.end;
+    };
+    for (const RepeatShape &repeat : repeats[in.list].around(first))
+      if (crosses(repeat))
+        in.first = std::min(in.first, repeat.begin);
+    for (const RepeatShape &repeat : repeats[in.list].around(last))
+      if (crosses(repeat))
+        in.last = std::max(in.last, repeat.end - 1);
+  }
 }
 
 void Lives::finish() {
-  for (Range &range : ranges)
+  for (Range &range : ranges) {
+    touchTurns(range);
     classify(range);
+  }
   findSituations();
   relate();
 }

@@ -2,6 +2,7 @@
 // Actions.h.
 //
 //   Lives lives(table, buffers.size());
+//   lives.setRepeats(list, repeats);            // of each list that has some
 //   lives.touch({buffer, list, instruction});   // all of them, in any order
 //   lives.finish();
 //   lives.meet(0, 1);                           // may they share bytes?
@@ -14,11 +15,16 @@
 // touch to the last one of the whole step; with `once` among them, always.
 // Nothing else outlives a step.
 //
+// What a list touches only within one turn of a repeat lives anew in each turn.
+// What is also touched outside of it, or by a view that advances, lives through
+// all turns, from the first instruction of the repeat to its last.
+//
 // Buffers of one form, first list and last list are a class, and answers are
 // worked out for classes: the cost is actions times classes, not instructions.
 #pragma once
 
 #include "lib/Plan/Actions.h"
+#include "lib/Plan/Repeats.h"
 
 namespace meshwork::plan {
 
@@ -28,6 +34,8 @@ struct Touch {
   /// It sets the buffer in the step's first action and adds to it later
   /// (Accumulate::after_first), so the sum lives from one to the next.
   bool addsUp = false;
+  /// By a view that each turn of a repeat finds elsewhere.
+  bool advances = false;
 };
 
 /// A piece of the line of time below, both ends included.
@@ -39,6 +47,8 @@ class Lives {
 public:
   /// `table` outlives this.
   Lives(const ActionTable &table, uint32_t buffers);
+  /// Of one list, before its first touch.
+  void setRepeats(uint32_t list, Repeats of) { repeats[list] = std::move(of); }
   void touch(const Touch &touch);
   /// After the last touch; before, nothing below means anything.
   void finish();
@@ -102,13 +112,15 @@ private:
 
   Class classOf(const Range &range) const;
   void classify(Range &range);
+  void touchTurns(Range &range);
   void findSituations();
   std::vector<uint8_t> statesAt(uint32_t action, std::vector<uint32_t> &open);
   void addSituation(uint32_t list, std::vector<uint8_t> states);
   void relate();
 
   const ActionTable &table;
-  std::vector<Range> ranges; // by buffer
+  std::vector<Repeats> repeats; // by list
+  std::vector<Range> ranges;    // by buffer
   std::vector<Class> classes;
   std::vector<Situation> situations;
   uint64_t lineLength = 0;

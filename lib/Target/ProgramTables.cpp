@@ -71,6 +71,7 @@ uint32_t ProgramTables::view(Value value) {
   SmallVector<int64_t> strides;
   if (failed(type.getStridesAndOffset(strides, unused)))
     llvm_unreachable("verified by schedule.view");
+  auto advances = op.getAdvances().value_or(ArrayRef<int64_t>());
   entry->buffer = buffers.at(op.getBuffer());
   entry->offset = op.getOffset();
   entry->dtype = typeOf(type.getElementType());
@@ -89,6 +90,9 @@ uint32_t ProgramTables::view(Value value) {
   key.insert(key.end(), entry->shape.begin(), entry->shape.end());
   key.push_back(-1);
   key.insert(key.end(), strides.begin(), strides.end());
+  entry->advances.assign(advances.begin(), advances.end());
+  key.push_back(-1);
+  llvm::append_range(key, advances);
   for (const auto &shift : entry->shifts) {
     key.push_back(-1 - static_cast<int64_t>(shift->bytes));
     key.insert(key.end(), shift->axes.begin(), shift->axes.end());
@@ -271,8 +275,9 @@ void ProgramTables::addList(schedule::ListOp list) {
   auto entry = std::make_unique<plan::ListT>();
   entry->kind = static_cast<plan::ListKind>(list.getKind());
   entry->stage = static_cast<uint32_t>(list.getStage());
-  for (auto op : list.getBody().getOps<schedule::InstructionOpInterface>())
-    entry->instructions.push_back(instruction(op));
+  for (Operation *op : schedule::instructionsOf(list))
+    entry->instructions.push_back(
+        instruction(cast<schedule::InstructionOpInterface>(op)));
   table->lists.push_back(std::move(entry));
 }
 

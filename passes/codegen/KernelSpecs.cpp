@@ -154,6 +154,8 @@ int64_t alignmentOfView(Value view) {
   if (auto shifts = op.getShifts())
     for (auto shift : shifts->getAsRange<schedule::ShiftAttr>())
       bytes = std::gcd<int64_t>(bytes, shift.getBytes());
+  for (int64_t advance : op.getAdvances().value_or(ArrayRef<int64_t>()))
+    bytes = std::gcd(bytes, advance);
   return bytes;
 }
 

@@ -216,14 +216,22 @@ private:
 /// text keeps no kernel from running early.
 void hoistSources(Block &block) {
   Operation *front = nullptr;
+  llvm::SmallPtrSet<Operation *, 16> hoisted;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<ParameterOp, StepInputOp, RotaryTableOp>(op))
       continue;
-    if (front)
-      op.moveAfter(front);
-    else
-      op.moveBefore(&block, block.begin());
-    front = &op;
+    auto hoist = [&](Operation *source) {
+      if (!hoisted.insert(source).second)
+        return; // Positions that several tables read.
+      if (front)
+        source->moveAfter(front);
+      else
+        source->moveBefore(&block, block.begin());
+      front = source;
+    };
+    for (Value positions : op.getOperands())
+      hoist(positions.getDefiningOp());
+    hoist(&op);
   }
 }
 
@@ -239,7 +247,14 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
   LogicalResult fuse(func::FuncOp function) {
     splitColumnReductions(function);
-    Block &block = function.getBody().front();
+    SmallVector<Block *> blocks = {&function.getBody().front()};
+    function.walk(
+        [&](RepeatOp repeat) { blocks.push_back(&repeat.getBody().front()); });
+    return success(llvm::all_of(
+        blocks, [&](Block *block) { return succeeded(fuse(*block)); }));
+  }
+
+  LogicalResult fuse(Block &block) {
     hoistSources(block);
     Clustering clustering(block, operands);
     if (failed(clustering.run()))

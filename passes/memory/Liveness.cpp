@@ -24,15 +24,17 @@ Liveness::Liveness(schedule::ProgramOp program)
   for (auto [i, buffer] : llvm::enumerate(buffers))
     numbers[buffer] = static_cast<uint32_t>(i);
   for (auto [l, list] : llvm::enumerate(schedule::listsOf(program))) {
-    uint32_t now = 0;
-    for (Operation &op : list.getBody().front()) {
-      if (!schedule::isInstruction(&op))
-        continue;
-      Value sum = schedule::addsUpIn(&op);
-      for (Value operand : op.getOperands())
+    SmallVector<Operation *> all = schedule::instructionsOf(list);
+    lives.setRepeats(
+        l, {schedule::repeatsOf(list), static_cast<uint32_t>(all.size())});
+    for (auto [now, op] : llvm::enumerate(all)) {
+      Value sum = schedule::addsUpIn(op);
+      for (Value operand : op->getOperands()) {
+        auto view = operand.getDefiningOp<schedule::ViewOp>();
         lives.touch({numbers.at(schedule::bufferOf(operand)),
-                     static_cast<uint32_t>(l), now, operand == sum});
-      ++now;
+                     static_cast<uint32_t>(l), static_cast<uint32_t>(now),
+                     operand == sum, view.getAdvances().has_value()});
+      }
     }
   }
   lives.finish();

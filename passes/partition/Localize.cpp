@@ -303,6 +303,7 @@ private:
         .Case(
             [&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
         .Case([&](HeadLossGradOp op) { return splitHead(op); })
+        .Case([&](RotaryTableOp op) { return setPositions(op); })
         .Case([&](transformer::AttentionOp op) { return countHeads(op); })
         .Case([&](transformer::AttentionGradOp op) {
           op.setDuplicated(!isSplitOverAll(op.getQ()));
@@ -325,6 +326,16 @@ private:
   template <typename Op> LogicalResult setFirstRow(Op op, Value table) {
     if (!shardingOf(table).dims[0].empty())
       op.getFirstRowMutable().assign(offsetOf(op, table, 0));
+    return success();
+  }
+
+  /// Of a rank's own rows.
+  LogicalResult setPositions(RotaryTableOp op) {
+    auto whole = tensorType(op.getCosine());
+    Axes axes = shardingOf(op.getCosine()).dims[0];
+    if (!axes.empty())
+      op.getPositionsMutable().assign(masks.positions(
+          op, whole.getDimSize(0), axes, dimsOf(whole).getNames()[0]));
     return success();
   }
 

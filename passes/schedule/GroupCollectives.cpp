@@ -124,8 +124,7 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
 }
 } // namespace
 
-void groupCollectives(func::FuncOp function) {
-  Block &body = function.getBody().front();
+void groupCollectives(Block &body) {
   SmallVector<Operation *> ops;
   for (Operation &op : body)
     if (isa<mesh::CollectiveOpInterface>(op))

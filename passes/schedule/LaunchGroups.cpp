@@ -34,8 +34,8 @@ public:
   }
 
 private:
-  /// Buffer, offset and type of a view of rank 0.
-  using Scalar = std::tuple<const void *, int64_t, const void *>;
+  /// Buffer, offset, advances and type of a view of rank 0.
+  using Scalar = std::tuple<const void *, int64_t, const void *, const void *>;
 
   struct Group {
     SmallVector<Operation *> members;
@@ -94,6 +94,7 @@ private:
         auto view = operand.getDefiningOp<ViewOp>();
         scalars.emplace_back(view.getBuffer().getAsOpaquePointer(),
                              static_cast<int64_t>(view.getOffset()),
+                             view.getAdvancesAttr().getAsOpaquePointer(),
                              view.getType().getAsOpaquePointer());
       }
     return scalars;

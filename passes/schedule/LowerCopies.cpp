@@ -167,7 +167,8 @@ LogicalResult Lowering::clear(UnsliceOp op) {
 
 static bool isSame(const Place &a, const Place &b) {
   return a.buffer == b.buffer && a.offset == b.offset && a.shape == b.shape &&
-         a.strides == b.strides && a.shifts.size() == b.shifts.size() &&
+         a.strides == b.strides && a.advances == b.advances &&
+         a.shifts.size() == b.shifts.size() &&
          llvm::equal(a.shifts, b.shifts,
                      [](const PlaceShift &x, const PlaceShift &y) {
                        return x.axes == y.axes && x.elements == y.elements;
@@ -181,16 +182,23 @@ LogicalResult Lowering::lowerUnslice(UnsliceOp op) {
     return failure();
   Place whole = *placement.of(op.getResult());
   for (auto [part, offset] : llvm::zip_equal(op.getParts(), op.getOffsets())) {
-    FailureOr<Place> found = placement.of(part);
-    if (failed(found))
-      return failure();
     Place wanted = Placement::part(whole, tensorType(op.getResult()),
                                    op.getDimAttr(), offset, tensorType(part));
-    if (isSame(*found, wanted))
-      continue;
-    flush(); // It may bring the part.
-    copy(op.getLoc(), *found, wanted);
+    if (failed(copyUnlessThere(op.getLoc(), part, wanted)))
+      return failure();
   }
+  return success();
+}
+
+LogicalResult Lowering::copyUnlessThere(Location loc, Value value,
+                                        const Place &wanted) {
+  FailureOr<Place> found = placement.of(value);
+  if (failed(found))
+    return failure();
+  if (isSame(*found, wanted))
+    return success();
+  flush(); // It may bring the value.
+  copy(loc, *found, wanted);
   return success();
 }
 

@@ -295,9 +295,14 @@ LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
     views.push_back(
         Placement::view(atOnce, op.getLoc(), *placement.of(result)));
   }
+  Value positions;
+  if (op.getPositions())
+    positions =
+        Placement::view(atOnce, op.getLoc(), *placement.of(op.getPositions()));
   schedule::RotaryTableOp::create(
       atOnce, op.getLoc(), sourceOf(op), i64(0), i64(bytesOfValues(op)),
-      op.getInverseFrequenciesAttr(), op.getScaleAttr(), views[0], views[1]);
+      op.getInverseFrequenciesAttr(), op.getScaleAttr(), positions, views[0],
+      views[1]);
   return success();
 }
 

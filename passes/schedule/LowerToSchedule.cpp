@@ -63,6 +63,7 @@ LogicalResult Lowering::lowerInstruction(Operation *op) {
     flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](FusedOp op) { return lowerFused(op); })
+      .Case([&](transformer::RepeatOp op) { return lowerRepeat(op); })
       .Case<ContractOp, ProductOp>(
           [&](auto op) { return lowerProduct(*productOf(op)); })
       .Case([&](transformer::AttentionOp op) { return lowerAttention(op); })
@@ -116,13 +117,13 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
                                        tensorType(argument).getShape(),
                                        builder.getI32Type()));
   // State that something other than a first product adds to must start at zero.
-  for (auto state : function.getOps<StateOp>()) {
+  function.walk([&](StateOp state) {
     StateKey key = state.getKey();
     if ((key.kind == StateKind::gradient || key.kind == StateKind::loss) &&
         zeroed.insert(key).second)
       zeroAtStepStart(placement.state(key, state.getType()),
                       "zero " + key.role() + " " + key.name);
-  }
+  });
   function.walk([&](AccumulateOp op) {
     StateKey key = op.getKey();
     if (!isa_and_nonnull<ContractOp, ProductOp>(
@@ -131,7 +132,9 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
       zeroAtStepStart(placement.state(key, tensorType(op.getValue())),
                       "zero " + key.role() + " " + key.name);
   });
-  groupCollectives(function);
+  groupCollectives(function.getBody().front());
+  function.walk(
+      [](transformer::RepeatOp op) { groupCollectives(op.getBody().front()); });
   builder.setInsertionPointToEnd(&forward.getBody().front());
   Operation *first = firstOfBackward(function);
   for (Operation &op : function.getBody().front()) {
@@ -147,7 +150,7 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
 }
 
 LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
-  groupCollectives(function);
+  groupCollectives(function.getBody().front());
   builder.setInsertionPointToEnd(&update.getBody().front());
   // The loss first: the runtime looks at it before anything is updated.
   llvm::SmallDenseSet<Operation *> ofLoss;

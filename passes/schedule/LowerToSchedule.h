@@ -9,7 +9,7 @@ namespace meshwork::schedule {
 
 /// Puts collectives of one kind side by side where nothing keeps them apart, so
 /// that they travel in one bucket.
-void groupCollectives(::mlir::func::FuncOp function);
+void groupCollectives(::mlir::Block &body);
 
 /// Appends instructions to the lists of a program.
 class Lowering {
@@ -28,6 +28,13 @@ private:
   ::mlir::LogicalResult lower(::mlir::Operation *op);
   ::mlir::LogicalResult lowerInstruction(::mlir::Operation *op);
   ::mlir::LogicalResult lowerFused(transformer::FusedOp op);
+  // Repeats (LowerRepeat.cpp).
+  ::mlir::LogicalResult lowerRepeat(transformer::RepeatOp op);
+  ::mlir::LogicalResult placeArguments(transformer::RepeatOp op);
+  ::mlir::LogicalResult placeYields(transformer::RepeatOp op);
+  ::mlir::LogicalResult copyUnlessThere(::mlir::Location loc,
+                                        ::mlir::Value value,
+                                        const Place &wanted);
   ::mlir::LogicalResult lowerProduct(const ProductParts &product);
   ::mlir::FailureOr<::mlir::Value> auxOf(const ProductParts &product,
                                          const Layout &layout);

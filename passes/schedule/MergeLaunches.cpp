@@ -146,10 +146,10 @@ private:
   /// What several parts read alike, like the learning rate, is read once.
   unsigned addRead(Value view, Type type) {
     auto op = view.getDefiningOp<ViewOp>();
-    auto [known, isNew] =
-        numbers.try_emplace(std::tuple(op.getBuffer(), op.getOffsetAttr(),
-                                       op.getShiftsAttr(), op.getType(), type),
-                            views.size());
+    auto [known, isNew] = numbers.try_emplace(
+        std::tuple(op.getBuffer(), op.getOffsetAttr(), op.getShiftsAttr(),
+                   Attribute(op.getAdvancesAttr()), op.getType(), type),
+        views.size());
     if (isNew) {
       views.push_back(view);
       inputs.push_back(type);
@@ -203,7 +203,7 @@ private:
       transformer::setLayer(merged, layer);
   }
 
-  using Read = std::tuple<Value, IntegerAttr, ArrayAttr, Type, Type>;
+  using Read = std::tuple<Value, IntegerAttr, ArrayAttr, Attribute, Type, Type>;
   Operation *at;
   ArrayRef<Operation *> members;
   Functions &functions;
@@ -221,7 +221,10 @@ struct MergeLaunchesPass : impl::MergeLaunchesPassBase<MergeLaunchesPass> {
     if (!checkOptions())
       return signalPassFailure();
     Functions functions(getOperation());
-    getOperation().walk([&](ListOp list) { merge(list, functions); });
+    getOperation().walk([&](Operation *op) {
+      if (isa<ListOp, RepeatOp>(op))
+        merge(op->getRegion(0).front(), functions);
+    });
   }
 
 private:
@@ -237,9 +240,9 @@ private:
     return true;
   }
 
-  void merge(ListOp list, Functions &functions) {
+  void merge(Block &block, Functions &functions) {
     std::vector<SmallVector<Operation *>> runs(1);
-    for (Operation &op : list.getBody().front())
+    for (Operation &op : block)
       if (isa<LaunchOp, FillOp>(op))
         runs.back().push_back(&op);
       else if (isInstruction(&op) && !runs.back().empty())

@@ -9,7 +9,7 @@ namespace meshwork::schedule {
 static Use useOf(Value value, bool isWritten) {
   auto view = value.getDefiningOp<ViewOp>();
   BufferOp buffer = bufferOf(value);
-  if (view.getShifts() && !view.getShifts()->empty())
+  if ((view.getShifts() && !view.getShifts()->empty()) || view.getAdvances())
     return {buffer, 0, buffer.getSizeBytes(), isWritten};
   auto type = cast<MemRefType>(value.getType());
   SmallVector<int64_t> strides;
@@ -24,6 +24,12 @@ static Use useOf(Value value, bool isWritten) {
 
 SmallVector<Use> usesOf(Operation *instruction) {
   SmallVector<Use> uses;
+  if (auto repeat = dyn_cast<RepeatOp>(instruction)) {
+    for (Operation &op : repeat.getBody().front())
+      if (isInstruction(&op))
+        llvm::append_range(uses, usesOf(&op));
+    return uses;
+  }
   auto op = cast<InstructionOpInterface>(instruction);
   for (Value view : op.getReads())
     uses.push_back(useOf(view, /*isWritten=*/false));

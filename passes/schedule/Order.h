@@ -7,7 +7,7 @@
 namespace meshwork::schedule {
 
 /// Bytes of a buffer that an instruction touches: their range on the first
-/// rank, or all of it where a shift moves them.
+/// rank, or all of it where a shift or the turns of a repeat move them.
 struct Use {
   BufferOp buffer;
   int64_t begin, end;
@@ -18,6 +18,7 @@ struct Use {
            begin < other.end && other.begin < end;
   }
 };
+/// Of a repeat: those of what is in it.
 ::llvm::SmallVector<Use> usesOf(::mlir::Operation *instruction);
 
 /// Whether one writes bytes that the other touches. Bytes within one buffer

@@ -37,15 +37,16 @@ struct Settings {
     return ranks;
   }
   double seconds(Operation *op) const {
-    auto collective = dyn_cast<CollectiveOp>(op);
-    return secondsOf(op, collective ? ranksOf(collective) : 1, speeds);
+    return secondsOf(
+        op, [this](CollectiveOp one) { return ranksOf(one); }, speeds);
   }
   bool pays(double hidden, double seconds) const {
     return always || std::min(hidden, seconds) > speeds.handOver;
   }
 };
 
-SmallVector<Operation *> instructionsOf(ListOp list) {
+/// A repeat is one instruction here.
+SmallVector<Operation *> stepsOf(ListOp list) {
   SmallVector<Operation *> all;
   for (Operation &op : list.getBody().front())
     if (isInstruction(&op))
@@ -87,10 +88,10 @@ class ListOverlap {
 public:
   ListOverlap(ListOp of, const Settings &settings, Channels &channels)
       : block(of.getBody().front()), settings(settings), channels(channels),
-        list(instructionsOf(of)), count(list.size()) {
+        list(stepsOf(of)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
-      for (Value operand : op->getOperands()) {
-        auto &users = usersOf[bufferOf(operand)];
+      for (const Use &use : usesOf(op)) {
+        auto &users = usersOf[use.buffer];
         if (users.empty() || users.back() != static_cast<int64_t>(i))
           users.push_back(i);
       }
@@ -247,7 +248,7 @@ private:
 void moveGradientSums(ListOp backward, ListOp update,
                       const Settings &settings) {
   SmallVector<Operation *> stay;
-  for (Operation *op : instructionsOf(update)) {
+  for (Operation *op : stepsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);
     bool isOfGradients =
         collective && !collective.getMakesLoss() &&

@@ -23,8 +23,10 @@ inline constexpr Speeds cpuSpeeds{1e11, 1e10, 5e9, 20e-6, 50e-6};
 /// over is an event between two streams.
 inline constexpr Speeds cudaSpeeds{5e14, 2.5e12, 5e10, 20e-6, 5e-6};
 
-/// Seconds that an instruction takes; of a collective among `ranks`.
-double secondsOf(::mlir::Operation *instruction, int64_t ranks,
+/// Seconds that an instruction takes; of a collective among as many ranks as
+/// `ranksOf` says.
+double secondsOf(::mlir::Operation *instruction,
+                 ::llvm::function_ref<int64_t(CollectiveOp)> ranksOf,
                  const Speeds &speeds);
 
 /// Waits for the collectives among `instructions`, those of `block` in order,

@@ -238,9 +238,14 @@ Value Placement::view(OpBuilder &builder, Location loc, const Place &place) {
     shifts.push_back(ShiftAttr::get(
         builder.getContext(), shift.axes,
         shift.elements * (place.element.getIntOrFloatBitWidth() / 8)));
+  SmallVector<int64_t> advances;
+  for (int64_t elements : place.advances)
+    advances.push_back(elements * bytesOf(place.element));
   return ViewOp::create(
       builder, loc, type, place.buffer, builder.getI64IntegerAttr(bytes),
-      shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts));
+      shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts),
+      advances.empty() ? DenseI64ArrayAttr()
+                       : builder.getDenseI64ArrayAttr(advances));
 }
 
 FailureOr<Place> Placement::of(Value value) {
@@ -304,6 +309,8 @@ FailureOr<Place> Placement::find(Value value) {
     }
     if (auto assign = dyn_cast<AssignOp>(user))
       return assigned(value, assign);
+    if (isa<YieldOp>(user))
+      return yielded(value, cast<transformer::RepeatOp>(user->getParentOp()));
     auto unslice = dyn_cast<UnsliceOp>(user);
     if (!unslice)
       continue;

@@ -21,6 +21,9 @@ struct Place {
   ::llvm::SmallVector<int64_t> shape, strides;
   ::mlir::Type element;
   ::llvm::SmallVector<PlaceShift, 1> shifts = {};
+  /// Elements that each turn of the repeats around moves it by, the outermost
+  /// first.
+  ::llvm::SmallVector<int64_t, 1> advances = {};
 };
 
 using transformer::StateKey;
@@ -71,6 +74,9 @@ public:
   static Place part(const Place &whole, ::mlir::RankedTensorType wholeType,
                     ::mlir::StringAttr dim, int64_t offset,
                     ::mlir::RankedTensorType part);
+  /// Where one turn of `repeat` has its part of a whole that it cuts.
+  static Place turnOf(const Place &whole, ::mlir::RankedTensorType wholeType,
+                      transformer::RepeatOp repeat);
   /// The type of kept gradients.
   ::mlir::Type gradientType() const { return gradient; }
 
@@ -80,6 +86,8 @@ private:
                int64_t rowElements = 0);
   int64_t rowElementsOf(::mlir::Value value) const;
   ::mlir::FailureOr<Place> find(::mlir::Value value);
+  ::mlir::FailureOr<Place> yielded(::mlir::Value value,
+                                   transformer::RepeatOp repeat);
   void noteStates(::mlir::ModuleOp module);
   ::mlir::FailureOr<Place> masterOf(::llvm::StringRef name);
   ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);

@@ -14,13 +14,8 @@ using namespace transformer;
 /// Chunks of one head.
 class HeadExpansion {
 public:
-  HeadExpansion(HeadLossGradOp op, int64_t chunkTokens, int64_t chunks,
-                int64_t roundedChunks)
-      : op(op), b(op.getLoc(), op),
-        chunk(std::max(
-            chunkTokens,
-            llvm::divideCeilSigned(tensorType(op.getTargets()).getNumElements(),
-                                   chunks))) {
+  HeadExpansion(HeadLossGradOp op, int64_t chunk, int64_t roundedChunks)
+      : op(op), b(op.getLoc(), op), chunk(std::max<int64_t>(chunk, 1)) {
     isAccumulated =
         llvm::all_of(op.getDweight().getUsers(), llvm::IsaPred<AccumulateOp>);
     Type kept = isAccumulated ? gradientType()
@@ -68,6 +63,12 @@ private:
     return SliceOp::create(b, part, value, dim, offset);
   }
 
+  Chunk slice(const Chunk &all, StringAttr dim, int64_t offset, int64_t size) {
+    return {slice(all.hidden, dim, offset, size),
+            slice(all.targets, dim, offset, size),
+            all.valid ? slice(all.valid, dim, offset, size) : Value()};
+  }
+
   /// Parts of `step` entries of one dim.
   struct Split {
     size_t position;
@@ -110,20 +111,67 @@ private:
     StringAttr dim = dimsOf(targets).getNames()[position];
     SmallVector<Value> losses, gradients;
     SmallVector<int64_t> offsets;
-    for (int64_t at = 0; at < shape[position]; at += step) {
-      int64_t size = std::min(step, shape[position] - at);
+    int64_t at = 0, end = shape[position];
+    auto add = [&](int64_t size, int64_t times) {
+      Chunk part = slice(all, dim, at, size * times);
       auto [loss, gradient] =
-          rows({slice(hidden, dim, at, size), slice(targets, dim, at, size),
-                valid ? slice(valid, dim, at, size) : Value()});
+          times > 1 ? repeated(part, dim, times) : rows(part);
       losses.push_back(loss);
       gradients.push_back(gradient);
       offsets.push_back(at);
-    }
-    Type lossType = withElement(targets.getType(), b.getF32Type());
-    return {UnsliceOp::create(b, lossType, losses, dim,
+      at += size * times;
+    };
+    if (!hasSum) // The first chunk makes what the others add to.
+      add(step, 1);
+    if (int64_t times = (end - at) / step)
+      add(step, times);
+    if (at < end)
+      add(end - at, 1);
+    if (losses.size() == 1)
+      return {losses[0], gradients[0]};
+    return {UnsliceOp::create(b, lossOf(targets), losses, dim,
                               b.getDenseI64ArrayAttr(offsets)),
             UnsliceOp::create(b, hidden.getType(), gradients, dim,
                               b.getDenseI64ArrayAttr(offsets))};
+  }
+
+  /// The same for `times` parts along `dim`, one after the other.
+  Part repeated(Chunk all, StringAttr dim, int64_t times) {
+    SmallVector<Value> cut = {all.hidden, all.targets}, carried;
+    if (all.valid)
+      cut.push_back(all.valid);
+    if (sumOfChunks)
+      carried.push_back(sumOfChunks);
+    SmallVector<Type> results = {lossOf(all.targets), all.hidden.getType()};
+    llvm::append_range(results, TypeRange(ValueRange(carried)));
+    auto repeat = RepeatOp::create(b, results, b.getI64IntegerAttr(times), dim,
+                                   cut, carried, ValueRange());
+    Block &body = repeat.getBody().emplaceBlock();
+    for (Value whole : cut)
+      body.addArgument(repeat.partOf(whole.getType()), whole.getLoc());
+    for (Value sum : carried)
+      body.addArgument(sum.getType(), sum.getLoc());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(&body);
+      if (sumOfChunks)
+        sumOfChunks = repeat.carriedArguments()[0];
+      auto [loss, gradient] =
+          rows({body.getArgument(0), body.getArgument(1),
+                all.valid ? Value(body.getArgument(2)) : Value()});
+      SmallVector<Value> yields = {loss, gradient};
+      if (sumOfChunks)
+        yields.push_back(sumOfChunks);
+      YieldOp::create(b, yields);
+    }
+    repeat.shareCaptured();
+    if (sumOfChunks)
+      sumOfChunks = repeat.carriedResults()[0];
+    return {repeat.getResult(0), repeat.getResult(1)};
+  }
+
+  Type lossOf(Value targets) {
+    return withElement(targets.getType(), b.getF32Type());
   }
 
   Value number(ImplicitLocOpBuilder &inner, double value) {
@@ -218,6 +266,7 @@ private:
     Value chunk =
         ContractOp::create(b, type, equation, dlogits, hidden, ValueRange(),
                            keepsSum ? sumOfChunks : Value());
+    hasSum = true;
     if (keepsSum)
       sumOfChunks = chunk;
     else
@@ -322,6 +371,7 @@ private:
   int64_t chunk;
   bool isAccumulated, sumsInF32; // the weight's gradient
   Value sumOfChunks;             // of it, where not each chunk is accumulated
+  bool hasSum = false;           // a chunk has been added to it
 };
 
 struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
@@ -330,7 +380,7 @@ struct ExpandHeadPass : impl::ExpandHeadPassBase<ExpandHeadPass> {
     SmallVector<HeadLossGradOp> heads;
     getOperation().walk([&](HeadLossGradOp op) { heads.push_back(op); });
     for (HeadLossGradOp op : heads)
-      HeadExpansion(op, chunk, chunks, roundedChunks).run();
+      HeadExpansion(op, chunk, roundedChunks).run();
   }
 };
 } // namespace

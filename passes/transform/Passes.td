@@ -71,15 +71,13 @@ def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
   let description = [{
     Before: `head_loss_grad`. After: for each chunk of tokens a product, a
     softmax cross-entropy and two products, so that logits exist for one chunk
-    only. Chunks grow before there are more than about `chunks` of them, as
-    each is instructions of its own. Where the weight's gradient is kept in bf16
-    and would be rounded after more than `rounded-chunks` of them, they are
-    summed in f32 and rounded once.
+    only. Equal chunks behind the first are one `repeat`. Where the weight's
+    gradient is kept in bf16 and would be rounded after more than
+    `rounded-chunks` of them, they are summed in f32 and rounded once.
   }];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
   let options = [
     Option<"chunk", "chunk", "int64_t", "256", "tokens of one chunk">,
-    Option<"chunks", "chunks", "int64_t", "1024", "chunks of more tokens are made before there are more than these">,
     Option<"roundedChunks", "rounded-chunks", "int64_t", "1", "chunks that may be added up in bf16">];
 }
 

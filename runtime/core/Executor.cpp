@@ -57,7 +57,10 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                    {},
                    {},
                    std::move(table),
-                   std::move(setting)};
+                   std::move(setting),
+                   {}};
+  for (uint32_t list = 0; list < made.table.lists().size(); ++list)
+    made.turns.push_back(repeatsOf(program, list).turns());
   for (const ViewInfo &view : made.views) {
     uint64_t shift = 0;
     if (view.shifts)
@@ -65,6 +68,8 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
         const auto &axes = orEmpty(one->axes());
         shift += one->bytes() * mesh.index(rank, {axes.data(), axes.size()});
       }
+    if (!view.advances.empty())
+      made.advancing.push_back(static_cast<uint32_t>(made.shifts.size()));
     made.shifts.push_back(shift);
     made.places.push_back(program.buffers()->Get(view.buffer)->offset() +
                           view.offset + shift);
@@ -72,8 +77,26 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   return made;
 }
 
-std::string RankProgram::nameOf(uint32_t list, uint32_t index) const {
-  return absl::StrCat(plan::nameOf(table.lists()[list]), "[", index, "]");
+void RankProgram::moveTo(const plan::Turns &to) {
+  if (to == now)
+    return;
+  for (uint32_t view : advancing) {
+    uint64_t before = views[view].advanced(now),
+             after = views[view].advanced(to);
+    shifts[view] += after - before;
+    places[view] += after - before;
+  }
+  now = to;
+}
+
+std::string RankProgram::nameOf(uint32_t list, uint32_t at) const {
+  const plan::Turn &turn = turns[list][at];
+  std::string text = absl::StrCat(plan::nameOf(table.lists()[list]), "[",
+                                  turn.instruction, "]");
+  size_t depth = repeatsOf(program, list).around(turn.instruction).size();
+  for (size_t i = 0; i < depth; ++i)
+    absl::StrAppend(&text, i == 0 ? " in turn " : ".", turn.turns[i]);
+  return text;
 }
 
 Strided RankProgram::strided(uint32_t view, std::byte *first) const {

@@ -21,19 +21,31 @@ struct RankProgram {
   std::vector<uint64_t> places; // of views, from the start of the arena
   plan::ActionTable table;
   std::vector<std::vector<uint32_t>> setting; // see settingActions
+  // By list: all that runs, in order. A place in here is what ListRun and
+  // observers mean; without repeats it is the instruction's number.
+  std::vector<std::vector<plan::Turn>> turns;
 
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
                                             uint32_t rank, const Mesh &mesh);
+  const plan::Instruction &instruction(uint32_t list, uint32_t at) const {
+    return *listOf(program, list).Get(turns[list][at].instruction);
+  }
+  /// Moves `shifts` and `places` to where views are in these turns.
+  void moveTo(const plan::Turns &to);
   /// A view whose first element is at `first`.
   Strided strided(uint32_t view, std::byte *first) const;
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;
-  /// "backward[3]": where an instruction stands.
-  std::string nameOf(uint32_t list, uint32_t index) const;
+  /// "backward[3]", "backward[3] in turn 7": where an instruction stands.
+  std::string nameOf(uint32_t list, uint32_t at) const;
+
+  // Where moveTo went last, and the views that it moves.
+  plan::Turns now = {};
+  std::vector<uint32_t> advancing = {};
 };
 
-/// Instructions [begin, end) of a list, in one action of a step.
+/// Places [begin, end) of RankProgram.turns, in one action of a step.
 struct ListRun {
   uint32_t list = 0;
   uint32_t action = plan::ActionTable::none; // none of `once`
@@ -45,11 +57,11 @@ struct ListRun {
 class InstructionObserver {
 public:
   virtual ~InstructionObserver() = default;
-  /// Instruction `index` of what `run` began ran from `beginNs` to `endNs`
+  /// What stands at place `at` of the run's list ran from `beginNs` to `endNs`
   /// (steady clock). `times` is what a collective spent; zero for others.
   /// Called on the rank's own thread; for a collective of a channel once a Wait
   /// has seen it end.
-  virtual void after(const ListRun &run, uint32_t index, int64_t beginNs,
+  virtual void after(const ListRun &run, uint32_t at, int64_t beginNs,
                      int64_t endNs, const CommTimes &times) = 0;
   /// Whether `after` looks at what the instruction wrote: it then runs to its
   /// end, and is told of, before the next one starts.

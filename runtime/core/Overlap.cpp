@@ -69,9 +69,18 @@ bool haveSameShifts(const ViewInfo &a, const ViewInfo &b) {
   return true;
 }
 
+bool advanceAlike(const ViewInfo &a, const ViewInfo &b) {
+  for (size_t i = 0; i < plan::maxRepeats; ++i)
+    if ((i < a.advances.size() ? a.advances[i] : 0) !=
+        (i < b.advances.size() ? b.advances[i] : 0))
+      return false;
+  return true;
+}
+
 bool isSameView(const ViewInfo &a, const ViewInfo &b) {
   return a.buffer == b.buffer && a.offset == b.offset && a.dtype == b.dtype &&
-         a.shape == b.shape && a.strides == b.strides && haveSameShifts(a, b);
+         a.shape == b.shape && a.strides == b.strides && haveSameShifts(a, b) &&
+         advanceAlike(a, b);
 }
 
 bool mayShareBytes(const ViewInfo &a, const ViewInfo &b) {
@@ -79,6 +88,8 @@ bool mayShareBytes(const ViewInfo &a, const ViewInfo &b) {
     return false;
   if (b.offset < a.offset)
     return mayShareBytes(b, a);
+  if (!advanceAlike(a, b))
+    return true;
   if (!haveSameShifts(a, b))
     return b.offset < a.offset + a.reach + a.spanBytes &&
            a.offset < b.offset + b.reach + b.spanBytes;

@@ -10,8 +10,11 @@ bool isSameView(const ViewInfo &a, const ViewInfo &b);
 
 /// The same list of shifts, so that one rank moves both views alike.
 bool haveSameShifts(const ViewInfo &a, const ViewInfo &b);
+/// Each turn finds both at one distance.
+bool advanceAlike(const ViewInfo &a, const ViewInfo &b);
 
-/// False only when no rank finds a byte in both. Views of different buffers
+/// False only when no rank finds a byte in both, in one turn of the repeats
+/// around them. Views of different buffers
 /// that live at one time share none (checkOverlaps). Exact for boxes of one
 /// grid, such as slices of a tensor along any dims; true when in doubt.
 bool mayShareBytes(const ViewInfo &a, const ViewInfo &b);

@@ -123,13 +123,14 @@ absl::Status checkProgram(const plan::Plan &plan,
   ProgramCheck check{plan, program, {}, {}, tableOf(program)};
   for (uint32_t i = 0; i < check.table.lists().size(); ++i)
     check.sections.push_back({plan::nameOf(check.table.lists()[i]),
-                              check.table.lists()[i].kind,
-                              &listOf(program, i)});
+                              check.table.lists()[i].kind, &listOf(program, i),
+                              repeatsOf(program, i)});
   MESHWORK_RETURN_IF_ERROR(checkBuffers(check));
   absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(plan, program);
   MESHWORK_RETURN_IF_ERROR(views.status());
   check.views = std::move(*views);
   MESHWORK_RETURN_IF_ERROR(checkInstructions(check));
+  MESHWORK_RETURN_IF_ERROR(checkTurns(check));
   MESHWORK_RETURN_IF_ERROR(checkState(check));
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
   MESHWORK_RETURN_IF_ERROR(checkAsync(check));

@@ -101,7 +101,7 @@ bool isOwnBlock(const Site &site, const ViewInfo &whole, const ViewInfo &block,
   uint32_t before = whole.shifts ? whole.shifts->size() : 0;
   if (whole.buffer != block.buffer || whole.offset != block.offset ||
       whole.strides != block.strides || !block.shifts ||
-      block.shifts->size() != before + 1)
+      block.shifts->size() != before + 1 || !advanceAlike(whole, block))
     return false;
   for (uint32_t i = 0; i <= before; ++i) {
     const plan::Shift &found = *block.shifts->Get(i);

@@ -18,6 +18,7 @@ struct Section {
   std::string name; // "backward"
   plan::ListKind kind;
   const Instructions *list;
+  plan::Repeats repeats;
 };
 
 /// One program while it is checked.
@@ -54,6 +55,9 @@ absl::Status checkKernels(const ProgramCheck &check,
 /// Lists and the table of actions, before a ProgramCheck can be made.
 absl::Status checkLists(const plan::Plan &plan, const plan::Program &program);
 absl::Status checkUses(const ProgramCheck &check);
+/// What stands in a repeat may, and its views stay in their buffers in each
+/// turn.
+absl::Status checkTurns(const ProgramCheck &check);
 /// No two live buffers share bytes, and one copy of each is enough.
 absl::Status checkOverlaps(const ProgramCheck &check, const plan::Lives &lives);
 absl::Status checkState(const ProgramCheck &check);

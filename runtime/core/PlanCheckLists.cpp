@@ -3,6 +3,22 @@
 
 namespace meshwork::runtime {
 
+static absl::Status checkRepeats(const plan::Program &program) {
+  std::vector<plan::ListShape> lists = plan::listsOf(program);
+  for (uint32_t i = 0; i < lists.size(); ++i) {
+    std::vector<plan::RepeatShape> repeats =
+        plan::repeatsOf(program.lists()->Get(i)->instructions());
+    if (!repeats.empty() && !plan::isOfMicrobatch(lists[i].kind))
+      return bad(plan::nameOf(lists[i]), "[", repeats.front().begin - 1,
+                 "] is a repeat, expected it in a list that runs for each "
+                 "microbatch");
+    std::string problem = plan::Repeats::problem(repeats, lists[i].size);
+    if (!problem.empty())
+      return bad(plan::nameOf(lists[i]), ": ", problem);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status checkLists(const plan::Plan &plan, const plan::Program &program) {
   std::vector<plan::ListShape> lists = plan::listsOf(program);
   std::span<const plan::Action> actions = plan::actionsOf(program);
@@ -10,6 +26,7 @@ absl::Status checkLists(const plan::Plan &plan, const plan::Program &program) {
       plan::ActionTable::problem(lists, actions, plan.microbatches());
   if (!problem.empty())
     return bad(problem);
+  MESHWORK_RETURN_IF_ERROR(checkRepeats(program));
   if (actions.empty() ||
       lists[actions.back().list()].kind != plan::ListKind::update)
     return bad("the last action runs ",

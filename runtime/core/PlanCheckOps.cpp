@@ -307,6 +307,13 @@ absl::Status check(const ProgramCheck &c, const plan::RotaryTable &op) {
                " frequencies, expected a contiguous f32[sequence,",
                2 * uint64_t{count}, "]");
   MESHWORK_RETURN_IF_ERROR(expectView(sin, "sin", plan::DType::f32, cos.shape));
+  if (op.positions() != plan::noView) {
+    MESHWORK_RETURN_IF_ERROR(expectView(c.views[op.positions()], "positions",
+                                        plan::DType::i32,
+                                        cos.shape.subspan(0, 1)));
+    if (!c.views[op.positions()].contiguous)
+      return bad("positions are not contiguous");
+  }
   bool finite = std::isfinite(op.scale());
   for (uint32_t i = 0; i < count; ++i)
     finite &= std::isfinite(op.inverse_frequencies()->Get(i));
@@ -344,6 +351,10 @@ absl::Status check(const ProgramCheck &c, const plan::Collective &op) {
 
 /// See checkAsync: it depends on what is before.
 absl::Status check(const ProgramCheck &, const plan::Wait &) {
+  return absl::OkStatus();
+}
+/// See checkLists and checkTurns: on what is behind.
+absl::Status check(const ProgramCheck &, const plan::Repeat &) {
   return absl::OkStatus();
 }
 

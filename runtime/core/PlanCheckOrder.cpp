@@ -76,14 +76,16 @@ struct Agent {
 /// One rank on its way through one list of its program.
 struct Walker {
   const Instructions *list;
-  uint32_t next = 0; // instruction of its own thread
-  // Of each channel: instructions that were started, and how many are done.
+  std::vector<plan::Turn> turns;
+  uint32_t next = 0; // turn of its own thread
+  // Of each channel: turns that were started, and how many are done.
   std::vector<uint32_t> queues[maxChannels + 1];
   uint32_t done[maxChannels + 1] = {};
   bool waits = false; // its own thread, for a channel
 
   uint32_t at(uint32_t channel) const {
-    return channel == 0 ? next : queues[channel][done[channel]];
+    return turns[channel == 0 ? next : queues[channel][done[channel]]]
+        .instruction;
   }
 };
 
@@ -141,8 +143,12 @@ class Rehearsal {
 public:
   Rehearsal(const Representatives &ranks, const plan::ListShape &list)
       : ranks(ranks), section(plan::nameOf(list)), walkers(ranks.size()) {
-    for (uint32_t rank = 0; rank < ranks.size(); ++rank)
-      walkers[rank].list = find(ranks.program(rank), list);
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      const Instructions &all = *find(ranks.program(rank), list);
+      walkers[rank].list = &all;
+      walkers[rank].turns =
+          plan::Repeats(plan::repeatsOf(&all), all.size()).turns();
+    }
   }
 
   absl::Status run() {
@@ -184,8 +190,8 @@ private:
   /// A rank's own thread, to where it must wait.
   absl::Status walk(uint32_t rank) {
     Walker &walker = walkers[rank];
-    for (; walker.next < walker.list->size(); ++walker.next) {
-      const plan::Instruction &at = *walker.list->Get(walker.next);
+    for (; walker.next < walker.turns.size(); ++walker.next) {
+      const plan::Instruction &at = *walker.list->Get(walker.at(0));
       if (const plan::Wait *wait = at.op_as_Wait()) {
         walker.waits = walker.done[wait->channel()] < wait->count();
         if (walker.waits)

@@ -24,8 +24,9 @@ public:
 private:
   void touch(const plan::Instruction &at, uint32_t index) {
     forEachOperand(at, [&](const plan::Operand &operand) {
-      lives.touch({program.views()->Get(operand.view)->buffer(), list, index,
-                   operand.addsUp});
+      const plan::View &view = *program.views()->Get(operand.view);
+      lives.touch({view.buffer(), list, index, operand.addsUp,
+                   orEmpty(view.advances()).size() > 0});
     });
   }
 
@@ -52,6 +53,11 @@ const Instructions &listOf(const plan::Program &program, uint32_t list) {
   return orEmpty(program.lists()->Get(list)->instructions());
 }
 
+plan::Repeats repeatsOf(const plan::Program &program, uint32_t list) {
+  const Instructions &all = listOf(program, list);
+  return {plan::repeatsOf(&all), all.size()};
+}
+
 plan::ActionTable tableOf(const plan::Program &program) {
   std::span<const plan::Action> actions = plan::actionsOf(program);
   return {plan::listsOf(program), {actions.begin(), actions.end()}};
@@ -61,6 +67,7 @@ plan::Lives livesOf(const plan::Program &program,
                     const plan::ActionTable &table) {
   plan::Lives lives(table, orEmpty(program.buffers()).size());
   for (uint32_t list = 0; list < table.lists().size(); ++list) {
+    lives.setRepeats(list, repeatsOf(program, list));
     Toucher toucher(program, list, lives);
     const Instructions &all = listOf(program, list);
     for (uint32_t i = 0; i < all.size(); ++i)

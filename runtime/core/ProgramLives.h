@@ -9,6 +9,9 @@ namespace meshwork::runtime {
 /// The instructions of a list, by its number.
 const Instructions &listOf(const plan::Program &program, uint32_t list);
 
+/// What repeats in a list; the check has passed.
+plan::Repeats repeatsOf(const plan::Program &program, uint32_t list);
+
 /// Lists and actions; the check has passed.
 plan::ActionTable tableOf(const plan::Program &program);
 

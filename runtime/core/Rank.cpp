@@ -20,15 +20,16 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
   return rank;
 }
 
-absl::StatusOr<HostView> Rank::toHost(uint32_t view) const {
+absl::StatusOr<HostView> Rank::toHost(uint32_t view,
+                                      const plan::Turns &turns) const {
   HostView host;
+  uint64_t place = ofPlan.places[view] + ofPlan.views[view].advanced(turns);
   if (std::byte *arena = executor->hostArena()) {
-    host.tensor = ofPlan.strided(view, arena + ofPlan.places[view]);
+    host.tensor = ofPlan.strided(view, arena + place);
     return host;
   }
   host.copy.resize(ofPlan.views[view].spanBytes);
-  MESHWORK_RETURN_IF_ERROR(
-      executor->read(ofPlan.places[view], absl::MakeSpan(host.copy)));
+  MESHWORK_RETURN_IF_ERROR(executor->read(place, absl::MakeSpan(host.copy)));
   host.tensor = ofPlan.strided(view, host.copy.data());
   return host;
 }

@@ -81,13 +81,19 @@ public:
   const plan::Instruction &instruction(uint32_t list, uint32_t index) const {
     return *listOf(program(), list).Get(index);
   }
-  /// "backward[3]": where an instruction stands.
-  std::string nameOf(uint32_t list, uint32_t index) const {
-    return ofPlan.nameOf(list, index);
+  /// What stands at a place of a list when all turns are written out.
+  const plan::Turn &turn(uint32_t list, uint32_t at) const {
+    return ofPlan.turns[list][at];
+  }
+  /// "backward[3]": what stands at such a place.
+  std::string nameOf(uint32_t list, uint32_t at) const {
+    return ofPlan.nameOf(list, at);
   }
   const ViewInfo &view(uint32_t index) const { return ofPlan.views[index]; }
-  /// What the view holds once everything that was started has ended.
-  absl::StatusOr<HostView> toHost(uint32_t view) const;
+  /// What the view holds, in these turns, once everything that was started has
+  /// ended.
+  absl::StatusOr<HostView> toHost(uint32_t view,
+                                  const plan::Turns &turns = {}) const;
   absl::Status writeBack(uint32_t view, const HostView &from);
   /// Whether toHost gives views in place.
   bool isOnHost() const { return executor->hostArena() != nullptr; }

@@ -3,7 +3,7 @@
 namespace meshwork::runtime {
 
 Recorder::Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps)
-    : traceSteps(traceSteps), skipsFirst(steps > 1) {
+    : rank(rank), traceSteps(traceSteps), skipsFirst(steps > 1) {
   size_t perStep = 0;
   for (const plan::ListShape &list : rank.table().lists()) {
     totals.emplace_back(list.size);
@@ -21,8 +21,9 @@ void Recorder::beginStep(uint64_t number) {
   summed += sums;
 }
 
-void Recorder::after(const ListRun &run, uint32_t index, int64_t beginNs,
+void Recorder::after(const ListRun &run, uint32_t at, int64_t beginNs,
                      int64_t endNs, const CommTimes &times) {
+  uint32_t index = rank.turn(run.list, at).instruction;
   if (seen <= traceSteps)
     kept.push_back(
         {step, beginNs, endNs, times.waitNs, index, run.microbatch, run.list});

@@ -24,7 +24,7 @@ public:
   /// is the only one.
   Recorder(const Rank &rank, uint64_t traceSteps, uint64_t steps);
   void beginStep(uint64_t step);
-  void after(const ListRun &run, uint32_t index, int64_t beginNs, int64_t endNs,
+  void after(const ListRun &run, uint32_t at, int64_t beginNs, int64_t endNs,
              const CommTimes &times) override;
 
   const std::vector<TraceEvent> &events() const { return kept; }
@@ -34,6 +34,7 @@ public:
   uint64_t summedSteps() const { return summed; }
 
 private:
+  const Rank &rank;
   std::vector<TraceEvent> kept;
   std::vector<std::vector<InstructionTotal>> totals; // by list
   uint64_t traceSteps, step = 0, seen = 0, summed = 0;

@@ -45,28 +45,30 @@ const char *nonFiniteIn(const ViewInfo &view, const std::byte *data) {
   return view.dtype == plan::DType::i32 ? nullptr : scan(view, data, 0);
 }
 
-void NonFiniteScan::after(const ListRun &run, uint32_t index, int64_t, int64_t,
+void NonFiniteScan::after(const ListRun &run, uint32_t at, int64_t, int64_t,
                           const CommTimes &) {
   if (first)
     return;
-  const plan::Instruction &source = rank.instruction(run.list, index);
+  const plan::Instruction &source =
+      rank.instruction(run.list, rank.turn(run.list, at).instruction);
   forEachOperand(source, [&](const plan::Operand &operand) {
     if (first || !operand.written)
       return;
     const ViewInfo &view = rank.view(operand.view);
-    absl::StatusOr<HostView> host = rank.toHost(operand.view);
+    absl::StatusOr<HostView> host =
+        rank.toHost(operand.view, rank.turn(run.list, at).turns);
     const char *found =
         host.ok() ? nonFiniteIn(view, host->tensor.data) : nullptr;
     if (!found)
       return;
     const plan::Buffer &buffer = *rank.program().buffers()->Get(view.buffer);
     bool isOfOne = plan::isOfMicrobatch(rank.table().lists()[run.list].kind);
-    first = Finding{false, run.action, index, rank.rank(), ""};
+    first = Finding{false, run.action, at, rank.rank(), ""};
     first->text = absl::StrCat(
         "the first is a", found[0] == 'i' ? "n " : " ", found, " in ",
         quote(buffer.name()), ", written by instruction ", quote(source.name()),
         " (", plan::EnumNameOperation(source.op_type()), ", ",
-        rank.nameOf(run.list, index), ")",
+        rank.nameOf(run.list, at), ")",
         isOfOne ? absl::StrCat(" in microbatch ", run.microbatch)
                 : std::string(),
         " on rank ", rank.rank());

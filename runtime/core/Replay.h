@@ -11,7 +11,7 @@ namespace meshwork::runtime {
 struct Finding {
   bool inParameter = false; // it was there before the step
   uint32_t action = 0;      // of the step
-  uint32_t index = 0;       // of the instruction in its list
+  uint32_t index = 0;       // place in its list, all turns written out
   uint32_t rank = 0;
   std::string text; // for people
 
@@ -29,7 +29,7 @@ struct Finding {
 class NonFiniteScan : public InstructionObserver {
 public:
   explicit NonFiniteScan(const Rank &rank) : rank(rank) {}
-  void after(const ListRun &run, uint32_t index, int64_t beginNs, int64_t endNs,
+  void after(const ListRun &run, uint32_t at, int64_t beginNs, int64_t endNs,
              const CommTimes &times) override;
   bool looksAtData() const override { return true; }
   std::optional<Finding> first;

@@ -9,7 +9,8 @@ namespace meshwork::runtime {
 namespace {
 constexpr uint32_t maxDims = 8, maxShifts = 16;
 
-absl::Span<const int64_t> spanOf(const flatbuffers::Vector<int64_t> *vector) {
+template <typename T>
+absl::Span<const T> spanOf(const flatbuffers::Vector<T> *vector) {
   if (!vector || vector->size() == 0)
     return {};
   return {vector->data(), vector->size()};
@@ -82,6 +83,18 @@ absl::Status measureShifts(const plan::Plan &plan, ViewInfo &view) {
   return absl::OkStatus();
 }
 
+/// How far they lead depends on the repeats around each use (PlanCheckUses).
+absl::Status checkAdvances(const ViewInfo &view) {
+  if (view.advances.size() > plan::maxRepeats)
+    return bad("it has ", view.advances.size(), " advances, expected at most ",
+               plan::maxRepeats);
+  for (uint64_t advance : view.advances)
+    if (advance % sizeOf(view.dtype) != 0)
+      return bad("it advances by ", advance,
+                 " bytes, expected a multiple of its element");
+  return absl::OkStatus();
+}
+
 absl::Status decode(const plan::Plan &plan, const plan::Program &program,
                     const plan::View &from, ViewInfo &view) {
   if (from.buffer() >= orEmpty(program.buffers()).size())
@@ -89,8 +102,9 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
                orEmpty(program.buffers()).size());
   if (from.dtype() > plan::DType::MAX)
     return bad("unknown element type ", static_cast<int>(from.dtype()));
-  if (!isAligned(from.shape()) || !isAligned(from.strides()))
-    return bad("its sizes or strides are not aligned to 8 bytes");
+  if (!isAligned(from.shape()) || !isAligned(from.strides()) ||
+      !isAligned(from.advances()))
+    return bad("its sizes, strides or advances are not aligned to 8 bytes");
   view = {from.buffer(),
           from.offset(),
           from.dtype(),
@@ -100,13 +114,15 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
           0,
           false,
           from.shifts() && from.shifts()->size() > 0 ? from.shifts() : nullptr,
-          0};
+          0,
+          spanOf(from.advances())};
   if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
     return bad("it has ", view.shape.size(), " sizes and ", view.strides.size(),
                " strides, expected as many, at most ", maxDims);
   MESHWORK_RETURN_IF_ERROR(measure(view));
   MESHWORK_RETURN_IF_ERROR(checkNoSelfOverlap(view));
   MESHWORK_RETURN_IF_ERROR(measureShifts(plan, view));
+  MESHWORK_RETURN_IF_ERROR(checkAdvances(view));
   const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
   uint64_t end = 0;
   if (!checkedAdd(view.offset, view.spanBytes, end) ||
@@ -123,9 +139,11 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
 }
 } // namespace
 
-bool isAligned(const flatbuffers::Vector<int64_t> *list) {
-  return !list || list->size() == 0 ||
-         reinterpret_cast<uintptr_t>(list->Data()) % alignof(int64_t) == 0;
+uint64_t ViewInfo::advanced(const plan::Turns &turns) const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < advances.size(); ++i)
+    bytes += turns[i] * advances[i];
+  return bytes;
 }
 
 absl::StatusOr<std::vector<ViewInfo>>

@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/Plan/Repeats.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Text/Escape.h"
 #include <string>
@@ -26,6 +27,10 @@ struct ViewInfo {
   bool contiguous;      // row-major without gaps
   const Shifts *shifts; // null: none
   uint64_t reach;       // bytes of the largest sum of shifts on any rank
+  absl::Span<const uint64_t> advances; // points into the plan; see plan::View
+
+  /// Bytes that it lies further in these turns.
+  uint64_t advanced(const plan::Turns &turns) const;
 };
 
 /// 4 for f32 and i32, 2 for bf16.
@@ -41,13 +46,17 @@ const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
 }
 
 /// All views of `program`, in order. dataLoss when a view leaves its buffer on
-/// some rank, overlaps itself, has an unknown type, more than 8 dims or a shift
-/// along what is no axis. The mesh of `plan` has been checked.
+/// some rank in the first turn, overlaps itself, has an unknown type, more than
+/// 8 dims or a shift along what is no axis. The mesh of `plan` has been
+/// checked.
 absl::StatusOr<std::vector<ViewInfo>> decodeViews(const plan::Plan &plan,
                                                   const plan::Program &program);
 
 /// The verifier of FlatBuffers aligns a list by its length, not its elements.
-bool isAligned(const flatbuffers::Vector<int64_t> *list);
+template <typename T> bool isAligned(const flatbuffers::Vector<T> *list) {
+  return !list || list->size() == 0 ||
+         reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;
+}
 
 /// "f32[4,128]", for messages.
 std::string describe(const ViewInfo &view);

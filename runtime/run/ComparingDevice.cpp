@@ -69,10 +69,11 @@ public:
 
   absl::Status run(const ListRun &list,
                    InstructionObserver *observer) override {
-    const Instructions &instructions = listOf(program.program, list.list);
-    uint32_t end = std::min(list.end, instructions.size());
+    const std::vector<plan::Turn> &turns = program.turns[list.list];
+    uint32_t end = std::min(list.end, static_cast<uint32_t>(turns.size()));
     for (uint32_t i = list.begin; i < end; ++i) {
-      const plan::Instruction &one = *instructions.Get(i);
+      const plan::Instruction &one = program.instruction(list.list, i);
+      program.moveTo(turns[i].turns);
       ListRun single = list;
       single.begin = i;
       single.end = i + 1;
@@ -150,7 +151,7 @@ private:
                      " times what rounding allows: ", kind, ", ", where));
   }
 
-  const RankProgram &program;
+  RankProgram program; // moves from turn to turn
   std::unique_ptr<CpuExecutor> reference;
   std::unique_ptr<Executor> tested;
   ComparingDevice &results;

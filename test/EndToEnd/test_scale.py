@@ -25,6 +25,15 @@ global = {ranks}
 micro = 1
 sequence = 8192
 """
+TINY = {"vocab_size": 259, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 1 << 20}
+LONG = """[mesh]
+axes = ["tp=2"]
+[batch]
+global = 1
+micro = 1
+sequence = {tokens}
+"""
 
 
 class Scale(unittest.TestCase):
@@ -50,6 +59,22 @@ class Scale(unittest.TestCase):
         tokens, table = 2048 * 8192, 128256 * 16384
         self.assertGreater(told["flops_per_step"], 6 * tokens * (405_853_388_800 - 2 * table))
         self.assertLess(told["flops_per_step"], 7 * tokens * 405_853_388_800)
+
+    def test_plans_do_not_grow_with_tokens(self):
+        """The head's chunks are one piece that repeats."""
+        space = shell.Shell()
+        self.addCleanup(space.close)
+        space.write("long.json", json.dumps({**CONFIG, **TINY}))
+        sizes, calls = {}, {}
+        for tokens in (1 << 14, 1 << 20):
+            space.write("spec.toml", LONG.format(tokens=tokens))
+            space.must("meshwork", "compile", "long.json", "--spec", "spec.toml", "-o", "long.mwplan")
+            sizes[tokens] = (space.path / "long.mwplan").stat().st_size
+            told = json.loads(space.must("meshwork", "explain", "long.mwplan", "--json").stdout)
+            calls[tokens] = sum(one["count"] for one in told["collectives"] if "vocabulary" in one["cause"])
+        self.assertLess(abs(sizes[1 << 14] - sizes[1 << 20]), sizes[1 << 14] / 50, sizes)
+        # A maximum, and two sums in one, for each chunk of 256 tokens.
+        self.assertEqual(calls, {tokens: 2 * tokens // 256 for tokens in calls})
 
 
 if __name__ == "__main__":

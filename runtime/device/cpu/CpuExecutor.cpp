@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<CpuExecutor>>
 CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
   std::unique_ptr<CpuExecutor> made(new CpuExecutor(setup));
   MESHWORK_RETURN_IF_ERROR(made->allocate());
+  RankProgram moving = setup.program; // To where views are in each turn.
   PrepareContext context{setup.program.plan,
                          setup.program.program,
                          made->arena.data(),
@@ -47,9 +48,9 @@ CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
                          made->workspacePerThread,
                          *made->threads,
                          kernels,
-                         setup.program.shifts};
+                         moving.shifts};
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
-    MESHWORK_RETURN_IF_ERROR(made->bind(list, context));
+    MESHWORK_RETURN_IF_ERROR(made->bind(list, moving, context));
   return made;
 }
 
@@ -80,17 +81,20 @@ Channel &CpuExecutor::channel(uint32_t number) {
   return *found;
 }
 
-absl::Status CpuExecutor::bind(uint32_t list, const PrepareContext &context) {
-  const Instructions &sources = listOf(setup.program.program, list);
+absl::Status CpuExecutor::bind(uint32_t list, RankProgram &program,
+                               const PrepareContext &context) {
+  const Instructions &sources = listOf(program.program, list);
   std::vector<Bound> &bound = lists.emplace_back();
-  bound.reserve(sources.size());
-  for (const plan::Instruction *source : sources) {
-    absl::StatusOr<Bound> one = bindOne(*source, context);
+  bound.reserve(program.turns[list].size());
+  for (const plan::Turn &turn : program.turns[list]) {
+    const plan::Instruction &source = *sources.Get(turn.instruction);
+    program.moveTo(turn.turns);
+    absl::StatusOr<Bound> one = bindOne(source, program, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
-                          absl::StrCat("instruction ", quote(source->name()),
+                          absl::StrCat("instruction ", quote(source.name()),
                                        ": ", one.status().message()));
-    one->setsIn = setup.program.setting[list][bound.size()];
+    one->setsIn = program.setting[list][turn.instruction];
     bound.push_back(std::move(*one));
   }
   return absl::OkStatus();
@@ -98,13 +102,14 @@ absl::Status CpuExecutor::bind(uint32_t list, const PrepareContext &context) {
 
 absl::StatusOr<CpuExecutor::Bound>
 CpuExecutor::bindOne(const plan::Instruction &source,
+                     const RankProgram &program,
                      const PrepareContext &context) {
   Bound bound;
   if ((bound.wait = source.op_as_Wait()))
     return bound;
   if (const plan::Collective *op = source.op_as_Collective()) {
     auto collective = setup.transport.prepare(
-        setup.program.rank, setup.program.request(source, arena.data()));
+        program.rank, program.request(source, arena.data()));
     MESHWORK_RETURN_IF_ERROR(collective.status());
     bound.collective = std::move(*collective);
     bound.channel = op->channel();

@@ -35,8 +35,10 @@ private:
 
   explicit CpuExecutor(const ExecutorSetup &setup) : setup(setup) {}
   absl::Status allocate();
-  absl::Status bind(uint32_t list, const PrepareContext &context);
+  absl::Status bind(uint32_t list, RankProgram &program,
+                    const PrepareContext &context);
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
+                                const RankProgram &program,
                                 const PrepareContext &context);
   Channel &channel(uint32_t number);
   absl::Status runInline(PreparedCollective &collective, CommTimes &spent);
@@ -47,7 +49,7 @@ private:
   Arena arena, workspace;
   uint64_t workspacePerThread = 0;
   std::unique_ptr<ThreadTeam> threads;
-  std::vector<std::vector<Bound>> lists;
+  std::vector<std::vector<Bound>> lists;          // as RankProgram.turns
   std::vector<std::unique_ptr<Channel>> channels; // by number less one
   CommTimes times;
 };

@@ -37,8 +37,9 @@ absl::Status growWorkspace(
   for (const plan::Instruction *instruction : *list) {
     if (instruction->op_type() == plan::Operation::Collective ||
         instruction->op_type() == plan::Operation::Wait ||
+        instruction->op_type() == plan::Operation::Repeat ||
         instruction->op_type() == plan::Operation::Launch)
-      continue; // Neither has scratch beside the arena.
+      continue; // None has scratch beside the arena.
     OperationOr op = make(*instruction, program);
     if (!op.ok())
       return locate(op.status(), *instruction);
@@ -70,6 +71,9 @@ OperationOr cpu::make(const plan::Collective &, const ProgramOnRank &) {
 }
 OperationOr cpu::make(const plan::Wait &, const ProgramOnRank &) {
   return absl::UnimplementedError("the CPU device does not run this kind");
+}
+OperationOr cpu::make(const plan::Repeat &, const ProgramOnRank &) {
+  return absl::UnimplementedError("what it repeats runs, not it");
 }
 
 absl::StatusOr<std::unique_ptr<Executable>>

@@ -3,15 +3,22 @@
 #pragma once
 
 #include "absl/types/span.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 namespace meshwork::runtime {
 
-/// `cos` and `sin` have twice as many elements as there are frequencies.
+/// `cos` and `sin` have twice as many elements as there are frequencies; zeros
+/// of a negative position.
 inline void fillRotaryRow(int64_t position, absl::Span<const float> frequencies,
                           float scale, float *cos, float *sin) {
   size_t half = frequencies.size();
+  if (position < 0) {
+    std::fill_n(cos, 2 * half, 0.0f);
+    std::fill_n(sin, 2 * half, 0.0f);
+    return;
+  }
   for (size_t i = 0; i < half; ++i) {
     // The product is in f32, as the models were trained; the functions are
     // in f64 so that every C library gives the same f32.

@@ -20,8 +20,9 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
   std::unique_ptr<CudaExecutor> made(new CudaExecutor(setup, cuda));
   MESHWORK_RETURN_IF_ERROR(made->allocate());
   uint64_t workspaceBytes = setup.program.program.workspace_bytes_per_thread();
+  RankProgram moving = setup.program; // To where views are in each turn.
   OperationContext context{cuda.gpu,
-                           setup.program,
+                           moving,
                            made->arena.address(),
                            made->workspace.address(),
                            workspaceBytes,
@@ -32,7 +33,7 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
-    MESHWORK_RETURN_IF_ERROR(made->bind(list, context));
+    MESHWORK_RETURN_IF_ERROR(made->bind(list, moving, context));
   // After binding: candidates of products are timed on this memory.
   MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
   return made;
@@ -129,16 +130,19 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::bind(uint32_t list,
+absl::Status CudaExecutor::bind(uint32_t list, RankProgram &program,
                                 const OperationContext &context) {
+  const Instructions &sources = listOf(program.program, list);
   std::vector<Bound> &bound = lists.emplace_back();
-  for (const plan::Instruction *source : listOf(setup.program.program, list)) {
-    absl::StatusOr<Bound> one = bindOne(*source, context);
+  for (const plan::Turn &turn : program.turns[list]) {
+    const plan::Instruction &source = *sources.Get(turn.instruction);
+    program.moveTo(turn.turns);
+    absl::StatusOr<Bound> one = bindOne(source, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
-                          absl::StrCat("instruction ", quote(source->name()),
+                          absl::StrCat("instruction ", quote(source.name()),
                                        ": ", one.status().message()));
-    one->setsIn = setup.program.setting[list][bound.size()];
+    one->setsIn = program.setting[list][turn.instruction];
     bound.push_back(std::move(*one));
   }
   return absl::OkStatus();
@@ -156,7 +160,7 @@ CudaExecutor::bindOne(const plan::Instruction &source,
     MESHWORK_ASSIGN_OR_RETURN(bound.compute, makeOperation(source, context));
     return bound;
   }
-  CollectiveRequest request = setup.program.request(
+  CollectiveRequest request = context.program.request(
       source, reinterpret_cast<std::byte *>(arena.address()));
   MESHWORK_ASSIGN_OR_RETURN(
       bound.collective,

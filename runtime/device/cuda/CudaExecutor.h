@@ -77,7 +77,8 @@ private:
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
   absl::Status shareTuning(const OperationContext &context);
-  absl::Status bind(uint32_t list, const OperationContext &context);
+  absl::Status bind(uint32_t list, RankProgram &program,
+                    const OperationContext &context);
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
                                 const OperationContext &context);
   absl::StatusOr<ChannelQueue *> channel(uint32_t number);
@@ -111,7 +112,7 @@ private:
   DeviceMemory arena, workspace;
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<Dnn> dnn;
-  std::vector<std::vector<Bound>> lists;
+  std::vector<std::vector<Bound>> lists;               // as RankProgram.turns
   std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
   std::map<PiecesKey, std::vector<Piece>> pieces;
   CommTimes times;

@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cpu/RotaryTable.h"
 #include "runtime/device/cuda/OperationKinds.h"
+#include <numeric>
 
 namespace meshwork::runtime::cuda {
 namespace {
@@ -15,11 +16,15 @@ public:
     DevicePtr at;
     std::vector<float> values;
   };
-  RotaryTables(const Driver &driver, Table cos, Table sin)
-      : driver(driver), tables{std::move(cos), std::move(sin)} {}
+  /// `positions` of rows; 0: the rows' numbers.
+  RotaryTables(const Driver &driver, const plan::RotaryTable &op, int64_t rows,
+               DevicePtr positions, DevicePtr cos, DevicePtr sin)
+      : driver(driver), op(op), rows(rows), positions(positions),
+        tables{{cos, {}}, {sin, {}}} {}
 
   /// The values stay here, so the copy may read them whenever it runs.
   absl::Status enqueue(Stream stream, bool) override {
+    MESHWORK_RETURN_IF_ERROR(fill(stream));
     for (const Table &table : tables)
       MESHWORK_RETURN_IF_ERROR(driver.check(
           driver.copyToDevice(table.at, table.values.data(),
@@ -30,7 +35,32 @@ public:
   bool canBeCaptured() const override { return false; }
 
 private:
+  absl::Status fill(Stream stream) {
+    const auto &frequencies = orEmpty(op.inverse_frequencies());
+    std::vector<int32_t> at(static_cast<size_t>(rows));
+    std::iota(at.begin(), at.end(), 0);
+    if (positions != 0) {
+      MESHWORK_RETURN_IF_ERROR(
+          driver.check(driver.copyToHost(at.data(), positions,
+                                         at.size() * sizeof(int32_t), stream),
+                       "copying positions from the GPU"));
+      MESHWORK_RETURN_IF_ERROR(driver.check(driver.streamSynchronize(stream),
+                                            "waiting for positions"));
+    }
+    size_t columns = 2 * frequencies.size();
+    for (Table &table : tables)
+      table.values.resize(at.size() * columns);
+    for (size_t row = 0; row < at.size(); ++row)
+      fillRotaryRow(at[row], {frequencies.data(), frequencies.size()},
+                    op.scale(), tables[0].values.data() + row * columns,
+                    tables[1].values.data() + row * columns);
+    return absl::OkStatus();
+  }
+
   const Driver &driver;
+  const plan::RotaryTable &op;
+  int64_t rows;
+  DevicePtr positions;
   Table tables[2];
 };
 
@@ -61,23 +91,17 @@ OperationOr makeRotaryTable(const plan::Instruction &instruction,
   const plan::RotaryTable &op = *instruction.op_as_RotaryTable();
   const ViewInfo &cos = context.program.views[op.cos()];
   const ViewInfo &sin = context.program.views[op.sin()];
-  const auto &frequencies = orEmpty(op.inverse_frequencies());
   if (!cos.contiguous || !sin.contiguous)
     return absl::UnimplementedError(
         absl::StrCat("cos is ", describe(cos), " and sin ", describe(sin),
                      ", expected tables without gaps"));
-  RotaryTables::Table tables[2];
-  const uint32_t views[] = {op.cos(), op.sin()};
-  for (size_t i = 0; i < 2; ++i) {
-    tables[i].at = context.arena + context.program.places[views[i]];
-    tables[i].values.resize(static_cast<size_t>(cos.elements));
-  }
-  for (int64_t row = 0; row < cos.shape[0]; ++row)
-    fillRotaryRow(row, {frequencies.data(), frequencies.size()}, op.scale(),
-                  tables[0].values.data() + row * cos.shape[1],
-                  tables[1].values.data() + row * cos.shape[1]);
-  return std::make_unique<RotaryTables>(
-      context.gpu.driver(), std::move(tables[0]), std::move(tables[1]));
+  auto at = [&](uint32_t view) {
+    return view == plan::noView ? DevicePtr{0}
+                                : context.arena + context.program.places[view];
+  };
+  return std::make_unique<RotaryTables>(context.gpu.driver(), op, cos.shape[0],
+                                        at(op.positions()), at(op.cos()),
+                                        at(op.sin()));
 }
 
 OperationOr makeMatmul(const plan::Instruction &instruction,

@@ -76,9 +76,8 @@ std::string Progress::textOf(const Work &work) const {
   if (work.isResult)
     return "the copy of a result";
   const ListRun &list = work.list;
-  const Instructions &all = listOf(program.program, list.list);
   auto name = [&](uint32_t index) {
-    const plan::Instruction &one = *all.Get(index);
+    const plan::Instruction &one = program.instruction(list.list, index);
     return absl::StrCat(quote(one.name()), " (",
                         plan::EnumNameOperation(one.op_type()), ", ",
                         program.nameOf(list.list, index), ")");

@@ -314,3 +314,17 @@ schedule.program @rank {
     schedule.copy_block "x" flops 0 bytes 0 dim 0 %src from %first to %dst : memref<6x4xf32, strided<[4, 1]>> from memref<f32, strided<[]>> to memref<2x4xf32, strided<[4, 1]>>
   }
 }
+
+// -----
+schedule.program @rank {
+  %b_c = schedule.buffer "c" constants : memref<128xi8>
+  %b_s = schedule.buffer "s" constants : memref<128xi8>
+  %b_p = schedule.buffer "p" input : memref<16xi8>
+  %c = schedule.view %b_c at 0 : memref<128xi8> to memref<8x4xf32, strided<[4, 1]>>
+  %s = schedule.view %b_s at 0 : memref<128xi8> to memref<8x4xf32, strided<[4, 1]>>
+  %p = schedule.view %b_p at 0 : memref<16xi8> to memref<4xi32, strided<[1]>>
+  schedule.list once {
+    // expected-error@+1 {{'schedule.rotary_table' op (C3) has positions 'memref<4xi32, strided<[1]>>', expected i32 [8] without gaps}}
+    schedule.rotary_table "x" flops 0 bytes 256 [1.0, 0.5] scale 1.0 of %p : memref<4xi32, strided<[1]>> to %c, %s : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
+  }
+}

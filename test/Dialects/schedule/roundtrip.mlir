@@ -37,6 +37,9 @@ schedule.program @rank {
     %s = schedule.view %two at 0 : memref<1024xi8> to memref<8x4xf32, strided<[4, 1]>>
     // CHECK: schedule.rotary_table "table" flops 0 bytes 256 [1.000000e+00, 5.000000e-01] scale 1.000000e+00 to
     schedule.rotary_table "table" flops 0 bytes 256 [1.0, 0.5] scale 1.0 to %c, %s : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
+    %p = schedule.view %ids at 0 : memref<32xi8> to memref<8xi32, strided<[1]>>
+    // CHECK: schedule.rotary_table {{.*}} of %{{.*}} : memref<8xi32, strided<[1]>> to
+    schedule.rotary_table "table" flops 0 bytes 288 [1.0, 0.5] scale 1.0 of %p : memref<8xi32, strided<[1]>> to %c, %s : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
   }
   schedule.list step {
     %z = schedule.view %g at 0 : memref<256xi8> to memref<64xf32, strided<[1]>>
@@ -82,7 +85,18 @@ schedule.program @rank {
     // CHECK: schedule.wait "gradients" flops 0 bytes 0 1 count 1(%
     schedule.wait "gradients" flops 0 bytes 0 1 count 1 (%d) : memref<8x8xf32, strided<[8, 1]>>
   }
+  schedule.list backward {
+    // CHECK: schedule.repeat "twice" flops 0 bytes 0 times 2 {
+    schedule.repeat "twice" flops 0 bytes 0 times 2 {
+      // CHECK: schedule.repeat "rows" flops 0 bytes 0 times 4 {
+      schedule.repeat "rows" flops 0 bytes 0 times 4 {
+        // CHECK: schedule.view %{{.*}} at 0 advancing [512, 32] : memref<1024xi8> to memref<8xf32
+        %r = schedule.view %one at 0 advancing [512, 32] : memref<1024xi8> to memref<8xf32, strided<[1]>>
+        schedule.fill "row" flops 0 bytes 32 0.0 to %r : memref<8xf32, strided<[1]>>
+      }
+    }
+  }
   schedule.list update {
-  }  // CHECK: schedule.actions [step, 0F0, 0F1, update]
-  schedule.actions [step, 0F0, 0F1, update]
+  }  // CHECK: schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]
+  schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]
 }

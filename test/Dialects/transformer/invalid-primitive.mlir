@@ -89,7 +89,7 @@ func.func @f() {
 
 // -----
 func.func @f(%x: f32) {
-  // expected-error@+1 {{'transformer.yield' op expects parent op to be one of 'transformer.map, transformer.fused'}}
+  // expected-error@+1 {{'transformer.yield' op expects parent op to be one of 'transformer.map, transformer.fused, transformer.repeat'}}
   transformer.yield %x : f32
 }
 
@@ -499,5 +499,12 @@ func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x1
 func.func @f(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #ef>, %u: tensor<4x16xf32, #sf>) {
   // expected-error@+1 {{'transformer.product' op (C3) has aux of 'tensor<4x16xf32, #transformer.dims<sequence, ffn>>', expected none}}
   %0, %1 = transformer.product "se,ef->sf" %x, %w at %u : tensor<4x16xf32, #sf> gelu_grad : tensor<4x8xf32, #se>, tensor<8x16xf32, #ef> -> tensor<4x16xf32, #sf>, tensor<4x16xf32, #sf>
+  return
+}
+
+// -----
+func.func @table(%p: tensor<4xi32, #transformer.dims<sequence>>) {
+  // expected-error@+1 {{'transformer.rotary_table' op (C3) has positions 'tensor<4xi32, #transformer.dims<sequence>>', expected 'tensor<8xi32, #transformer.dims<sequence>>'}}
+  %c, %s = transformer.rotary_table of %p : tensor<4xi32, #transformer.dims<sequence>> inverse_frequencies [1.0, 0.01] scale 1.0 : tensor<8x4xf32, #transformer.dims<sequence, head_dim>>
   return
 }

@@ -184,3 +184,14 @@ func.func @epilogues(%x: tensor<4x8xf32, #se>, %w: tensor<8x16xf32, #transformer
       tensor<4x8xf32, #se>, tensor<4x16xf32, #transformer.dims<sequence, ffn>> -> tensor<8x16xf32, #transformer.dims<embed, ffn>>, tensor<1x16xf32, #transformer.dims<chunk, ffn>>
   return
 }
+
+// CHECK-LABEL: func.func @turns
+func.func @turns(%x: tensor<4x8xf32, #se>, %sum: tensor<8xf32, #e>, %w: tensor<8xf32, #e>) -> tensor<4x8xf32, #se> {
+  // CHECK: transformer.repeat 2 over "sequence" cut(%{{.*}} : tensor<4x8xf32, #{{.*}}>) carry(%{{.*}} : tensor<8xf32, #{{.*}}>) share(%{{.*}} : tensor<8xf32, #{{.*}}>) -> tensor<4x8xf32, #{{.*}}>, tensor<8xf32, #{{.*}}> {
+  // CHECK-NEXT: ^bb0(%{{.*}}: tensor<2x8xf32, #{{.*}}>, %{{.*}}: tensor<8xf32, #{{.*}}>, %{{.*}}: tensor<8xf32, #{{.*}}>):
+  %y, %last = transformer.repeat 2 over "sequence" cut(%x : tensor<4x8xf32, #se>) carry(%sum : tensor<8xf32, #e>) share(%w : tensor<8xf32, #e>) -> tensor<4x8xf32, #se>, tensor<8xf32, #e> {
+  ^bb0(%part: tensor<2x8xf32, #se>, %before: tensor<8xf32, #e>, %whole: tensor<8xf32, #e>):
+    transformer.yield %part, %whole : tensor<2x8xf32, #se>, tensor<8xf32, #e>
+  }
+  return %y : tensor<4x8xf32, #se>
+}

@@ -156,3 +156,23 @@ func.func @microbatch(%tokens: tensor<4x5xi32, #bs> {mesh.sharding = #mesh.shard
   return
 }
 }
+
+// -----
+
+// A rotary table has the rank's own rows, at their positions: zigzag, blocks
+// that are cut further, and all rows.
+#sd = #transformer.dims<sequence, head_dim>
+module attributes {mesh.mesh = #mesh.mesh<"cp"=2, "tp"=2>} {
+// CHECK-LABEL: func.func @tables
+func.func @tables() {
+  // CHECK-NEXT: %[[ZIGZAG:.*]] = mesh.positions of 5 over {"cp" zigzag} : tensor<4xi32, {{.*}}>
+  // CHECK-NEXT: transformer.rotary_table of %[[ZIGZAG]] : tensor<4xi32, {{.*}}> inverse_frequencies {{.*}} : tensor<4x4xf32
+  %c0, %s0 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 {mesh.shardings = [#mesh.sharding<[{"cp" zigzag}, {}]>, #mesh.sharding<[{"cp" zigzag}, {}]>]} : tensor<5x4xf32, #sd>
+  // CHECK-NEXT: %[[BLOCKS:.*]] = mesh.positions of 5 over {"cp", "tp"} : tensor<2xi32, {{.*}}>
+  // CHECK-NEXT: transformer.rotary_table of %[[BLOCKS]]
+  %c1, %s1 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 {mesh.shardings = [#mesh.sharding<[{"cp", "tp"}, {}]>, #mesh.sharding<[{"cp", "tp"}, {}]>]} : tensor<5x4xf32, #sd>
+  // CHECK-NEXT: transformer.rotary_table inverse_frequencies {{.*}} : tensor<5x4xf32
+  %c2, %s2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 {mesh.shardings = [#mesh.sharding<[{}, {}]>, #mesh.sharding<[{}, {}]>]} : tensor<5x4xf32, #sd>
+  return
+}
+}

@@ -1,6 +1,6 @@
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=8" | FileCheck %s
-// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=1 chunks=4" | FileCheck %s
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=3" | FileCheck %s --check-prefix=SUM
+// RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=1" | FileCheck %s --check-prefix=TURNS
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=64" | FileCheck %s --check-prefix=WHOLE
 // RUN: meshwork-opt %s -split-input-file -transformer-expand-head="chunk=3 rounded-chunks=2" | FileCheck %s --check-prefix=FEW
 
@@ -9,10 +9,17 @@
 #ve = #transformer.dims<vocab, embed>
 
 // Logits exist for 8 tokens at a time: half of a sequence. Each chunk adds its
-// part of the weight's gradient.
+// part of the weight's gradient. The first makes the sum, equal ones behind it
+// are one piece that repeats.
 // CHECK-LABEL: func.func @head
-// CHECK-COUNT-4: transformer.contract "abz,vz->abv" {{.*}} -> tensor<1x8x32xf32
+// CHECK: transformer.contract "abz,vz->abv" {{.*}} -> tensor<1x8x32xf32
+// CHECK: transformer.contract "abz,vz->abv" {{.*}} -> tensor<1x8x32xf32
+// CHECK: %[[PARTS:.*]]:2 = transformer.repeat 2 over "sequence" cut(%{{.*}}, %{{.*}} : tensor<1x16x4xf32, #{{.*}}>, tensor<1x16xi32, #{{.*}}>) share(
+// CHECK: transformer.contract "abz,vz->abv" {{.*}} -> tensor<1x8x32xf32
+// CHECK: transformer.accumulate{{ +}}gradient "head"
+// CHECK: transformer.yield %{{.*}}, %{{.*}} : tensor<1x8xf32, #{{.*}}>, tensor<1x8x4xf32, #{{.*}}>
 // CHECK-NOT: "abz,vz->abv"
+// CHECK: transformer.unslice %{{.*}}, %[[PARTS]]#0 dim "batch" offsets [0, 1]
 // WHOLE-LABEL: func.func @head
 // WHOLE: transformer.contract "abz,vz->abv" {{.*}} -> tensor<2x16x32xf32
 // WHOLE: transformer.reduce{{ +}}max
@@ -72,4 +79,29 @@ module attributes {transformer.gradient_type = bf16} {
         -> tensor<f32>, tensor<6x4xbf16, #se>, tensor<32x4xbf16, #ve>
     return %dw : tensor<32x4xbf16, #ve>
   }
+}
+
+// -----
+// A sum goes from turn to turn. With several sequences, whose last chunk is
+// shorter, sequences repeat and chunks within them.
+#bse = #transformer.dims<batch, sequence, embed>
+#bs = #transformer.dims<batch, sequence>
+#ve = #transformer.dims<vocab, embed>
+// TURNS-LABEL: func.func @nested
+// SUM-LABEL: func.func @nested
+func.func @nested(%h: tensor<3x8x4xf32, #bse>, %w: tensor<32x4xf32, #ve>, %t: tensor<3x8xi32, #bs>) -> tensor<32x4xf32, #ve> {
+  // SUM: %[[FIRST:.*]] = transformer.contract "abv,abz->vz"
+  // SUM: %[[SECOND:.*]] = transformer.contract "abv,abz->vz" {{.*}} bias %[[FIRST]]
+  // SUM: %[[THIRD:.*]] = transformer.contract "abv,abz->vz" {{.*}} bias %[[SECOND]]
+  // SUM: %[[ALL:.*]]:3 = transformer.repeat 2 over "batch" {{.*}} carry(%[[THIRD]]
+  // SUM: %[[INNER:.*]]:3 = transformer.repeat 2 over "sequence"
+  // SUM: %[[REST:.*]] = transformer.contract "abv,abz->vz" {{.*}} bias %[[INNER]]#2
+  // SUM: transformer.yield %{{.*}}, %{{.*}}, %[[REST]]
+  // SUM: return %[[ALL]]#2
+  // TURNS: transformer.repeat 7 over "sequence"
+  // TURNS: transformer.repeat 2 over "batch"
+  // TURNS: transformer.repeat 8 over "sequence"
+  %loss, %dh, %dw = transformer.head_loss_grad %h, %w, %t scale 1.0 : tensor<3x8x4xf32, #bse>, tensor<32x4xf32, #ve>, tensor<3x8xi32, #bs>
+      -> tensor<f32>, tensor<3x8x4xf32, #bse>, tensor<32x4xf32, #ve>
+  return %dw : tensor<32x4xf32, #ve>
 }

@@ -24,7 +24,8 @@ Results evaluate(transformer::EmbeddingGradOp op,
 Results evaluate(transformer::HeadLossOp op, mlir::ArrayRef<Tensor> operands);
 Results evaluate(transformer::HeadLossGradOp op,
                  mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::RotaryTableOp op);
+Results evaluate(transformer::RotaryTableOp op,
+                 mlir::ArrayRef<Tensor> operands);
 
 /// Seed, step and first sample, as dropout reads them; for attention on a rank
 /// with some of the heads, also the first one's number.
@@ -37,6 +38,9 @@ Results evaluate(transformer::AttentionOp op, mlir::ArrayRef<Tensor> operands,
 Results evaluate(transformer::AttentionGradOp op,
                  mlir::ArrayRef<Tensor> operands, RandomInputs random);
 
+/// What a slice of this type along dim `position` from `offset` on finds.
+Tensor sliceOf(const Tensor &whole, mlir::RankedTensorType type,
+               int64_t position, int64_t offset);
 /// Writes `part` where a slice along dim `position` from `offset` on would find
 /// it; the dim is gone from `part` when that has one less.
 void writeSlice(Tensor &whole, const Tensor &part, int64_t position,

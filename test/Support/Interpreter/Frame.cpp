@@ -190,7 +190,7 @@ Results Frame::evaluateOp(Operation *op, const Tensors &x) {
             HeadLossGradOp>([&](auto known) { return evaluate(known, x); })
       .Case<AttentionOp, AttentionGradOp>(
           [&](auto attention) { return evaluateAttention(attention, x); })
-      .Case([&](RotaryTableOp table) { return evaluate(table); })
+      .Case([&](RotaryTableOp table) { return evaluate(table, x); })
       .Case([&](ParameterOp read) { return readParameter(read); })
       .Case([&](StateOp read) { return readState(op, read.getKey()); })
       .Case([&](StepInputOp read) {

@@ -41,6 +41,73 @@ LogicalResult checkFunction(func::FuncOp func) {
   });
   return failure(sizes.wasInterrupted());
 }
+LogicalResult runBlock(Block &block, mesh::MeshAttr mesh,
+                       MutableArrayRef<Frame> frames);
+
+/// Each rank's part of turn `turn`, and what the turn before carried on.
+void startTurn(RepeatOp op, int64_t turn, Frame &frame) {
+  for (auto [argument, whole] :
+       llvm::zip_equal(op.cutArguments(), op.getCut())) {
+    int64_t position = dimsOf(argument).find(op.getDimAttr());
+    frame.set(argument,
+              sliceOf(frame.get(whole), tensorType(argument), position,
+                      turn * tensorType(argument).getDimSize(position)));
+  }
+  auto before = turn == 0 ? op.getCarried() : op.carriedYields();
+  Tensors carried = frame.get(before);
+  for (auto [argument, tensor] :
+       llvm::zip_equal(op.carriedArguments(), carried))
+    frame.set(argument, tensor);
+  for (auto [argument, whole] :
+       llvm::zip_equal(op.sharedArguments(), op.getShared()))
+    frame.set(argument, frame.get(whole));
+}
+
+void endTurn(RepeatOp op, int64_t turn, Frame &frame) {
+  for (auto [whole, part] :
+       llvm::zip_equal(op.joinedResults(), op.joinedYields())) {
+    int64_t position = dimsOf(part).find(op.getDimAttr());
+    Tensor joined =
+        turn == 0 ? Tensor::zeros(whole.getType()) : frame.get(whole);
+    writeSlice(joined, frame.get(part), position,
+               turn * tensorType(part).getDimSize(position));
+    frame.set(whole, joined);
+  }
+  for (auto [result, carried] :
+       llvm::zip_equal(op.carriedResults(), op.carriedYields()))
+    frame.set(result, frame.get(carried));
+}
+
+LogicalResult runRepeat(RepeatOp op, mesh::MeshAttr mesh,
+                        MutableArrayRef<Frame> frames) {
+  for (int64_t turn = 0; turn < static_cast<int64_t>(op.getTimes()); ++turn) {
+    for (Frame &frame : frames)
+      startTurn(op, turn, frame);
+    if (failed(runBlock(op.getBody().front(), mesh, frames)))
+      return failure();
+    for (Frame &frame : frames)
+      endTurn(op, turn, frame);
+  }
+  return success();
+}
+
+LogicalResult runBlock(Block &block, mesh::MeshAttr mesh,
+                       MutableArrayRef<Frame> frames) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      if (failed(runRepeat(repeat, mesh, frames)))
+        return failure();
+    } else if (needsAllRanks(&op)) {
+      if (failed(evaluateTogether(&op, mesh, frames)))
+        return failure();
+    } else {
+      for (Frame &frame : frames)
+        if (failed(frame.visit(op)))
+          return failure();
+    }
+  }
+  return success();
+}
 } // namespace
 
 void decomposeModelOps(func::FuncOp func) {
@@ -91,16 +158,8 @@ runRanks(func::FuncOp func, MutableArrayRef<Interpreter> ranks,
     if (failed(setArguments(func, *copy, frame, own)))
       return failure();
   Block &body = copy->getBody().front();
-  for (Operation &op : body.without_terminator()) {
-    if (needsAllRanks(&op)) {
-      if (failed(evaluateTogether(&op, mesh, frames)))
-        return failure();
-      continue;
-    }
-    for (Frame &frame : frames)
-      if (failed(frame.visit(op)))
-        return failure();
-  }
+  if (failed(runBlock(body, mesh, frames)))
+    return failure();
   std::vector<SmallVector<Tensor>> results;
   for (Frame &frame : frames)
     results.push_back(frame.get(body.getTerminator()->getOperands()));

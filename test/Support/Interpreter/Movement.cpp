@@ -142,13 +142,20 @@ static SmallVector<int64_t> indexInWhole(ArrayRef<int64_t> index,
   return whole;
 }
 
-Results evaluate(SliceOp op, ArrayRef<Tensor> operands) {
-  Tensor result = Tensor::zeros(op.getType());
+Tensor sliceOf(const Tensor &whole, RankedTensorType type, int64_t position,
+               int64_t offset) {
+  bool dropsDim = type.getShape().size() < whole.getShape().size();
+  Tensor result = Tensor::zeros(type);
   forEachIndex(result.getShape(), [&](ArrayRef<int64_t> index) {
-    result.at(index) = operands[0].at(
-        indexInWhole(index, op.getPosition(), op.dropsDim(), op.getOffset()));
+    result.at(index) =
+        whole.at(indexInWhole(index, position, dropsDim, offset));
   });
-  return Tensors{result};
+  return result;
+}
+
+Results evaluate(SliceOp op, ArrayRef<Tensor> operands) {
+  return Tensors{
+      sliceOf(operands[0], op.getType(), op.getPosition(), op.getOffset())};
 }
 
 void writeSlice(Tensor &whole, const Tensor &part, int64_t position,
@@ -215,20 +222,23 @@ Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
 
 //===-- rotary_table --------------------------------------------------------//
 
-Results evaluate(RotaryTableOp op) {
+Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
   Tensor cosine = Tensor::zeros(op.getCosine().getType()), sine = cosine;
   int64_t sequence = cosine.getDimSize(0), headDim = cosine.getDimSize(1);
   int64_t half = headDim / 2;
   double scale = op.getScale().convertToDouble();
-  for (int64_t p = 0; p < sequence; ++p)
+  for (int64_t row = 0; row < sequence; ++row)
     for (int64_t d = 0; d < headDim; ++d) {
+      double p = operands.empty() ? static_cast<double>(row) : operands[0][row];
+      if (p < 0)
+        continue;
       // The angle is a float by definition, here as in every framework: at
       // position p its rounding moves it by up to p * 2^-24 radians.
       float angle =
           static_cast<float>(p) * op.getInverseFrequencies()[d % half];
       double sign = d < half ? -1 : 1;
-      cosine.at({p, d}) = scale * std::cos(static_cast<double>(angle));
-      sine.at({p, d}) = sign * scale * std::sin(static_cast<double>(angle));
+      cosine.at({row, d}) = scale * std::cos(static_cast<double>(angle));
+      sine.at({row, d}) = sign * scale * std::sin(static_cast<double>(angle));
     }
   return Tensors{cosine, sine};
 }

@@ -1,0 +1,101 @@
+// What is done to one part after the other: instructions once, on views that
+// advance.
+#include "passes/schedule/LowerToSchedule.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::schedule {
+
+Place Placement::turnOf(const Place &whole, RankedTensorType wholeType,
+                        transformer::RepeatOp repeat) {
+  RankedTensorType type = repeat.partOf(wholeType);
+  int64_t position = dimsOf(wholeType).find(repeat.getDimAttr());
+  Place result = part(whole, wholeType, repeat.getDimAttr(), 0, type);
+  size_t depth = 0;
+  for (auto outer = repeat->getParentOfType<transformer::RepeatOp>(); outer;
+       outer = outer->getParentOfType<transformer::RepeatOp>())
+    ++depth;
+  result.advances.resize(depth, 0);
+  result.advances.push_back(type.getDimSize(position) *
+                            whole.strides[position]);
+  return result;
+}
+
+FailureOr<Place> Placement::yielded(Value value, transformer::RepeatOp repeat) {
+  for (auto [yield, result] :
+       llvm::zip_equal(repeat.joinedYields(), repeat.joinedResults()))
+    if (yield == value) {
+      FailureOr<Place> whole = of(result);
+      if (failed(whole))
+        return failure();
+      return turnOf(*whole, tensorType(result), repeat);
+    }
+  for (auto [yield, result] :
+       llvm::zip_equal(repeat.carriedYields(), repeat.carriedResults()))
+    if (yield == value)
+      return of(result);
+  llvm_unreachable("it is yielded");
+}
+
+/// What is shared is used as it is outside, so that its copies are shared too.
+LogicalResult Lowering::placeArguments(transformer::RepeatOp op) {
+  for (auto [argument, value] :
+       llvm::zip_equal(op.sharedArguments(), op.getShared()))
+    argument.replaceAllUsesWith(value);
+  for (auto [argument, value] :
+       llvm::zip_equal(op.cutArguments(), op.getCut())) {
+    FailureOr<Place> whole = placement.of(value);
+    if (failed(whole))
+      return failure();
+    placement.set(argument,
+                  Placement::turnOf(*whole, tensorType(value), op));
+  }
+  for (auto [argument, value, result] : llvm::zip_equal(
+           op.carriedArguments(), op.getCarried(), op.carriedResults())) {
+    if (failed(takeOver(value, argument)))
+      return failure();
+    placement.set(result, *placement.of(argument));
+  }
+  return success();
+}
+
+/// Most are made where they go.
+LogicalResult Lowering::placeYields(transformer::RepeatOp op) {
+  for (auto [yield, result] :
+       llvm::zip_equal(op.joinedYields(), op.joinedResults())) {
+    FailureOr<Place> whole = placement.of(result);
+    if (failed(whole) ||
+        failed(copyUnlessThere(
+            op.getLoc(), yield,
+            Placement::turnOf(*whole, tensorType(result), op))))
+      return failure();
+  }
+  for (auto [yield, result] :
+       llvm::zip_equal(op.carriedYields(), op.carriedResults()))
+    if (failed(copyUnlessThere(op.getLoc(), yield, *placement.of(result))))
+      return failure();
+  return success();
+}
+
+LogicalResult Lowering::lowerRepeat(transformer::RepeatOp op) {
+  if (failed(placeArguments(op)))
+    return failure();
+  auto repeat =
+      schedule::RepeatOp::create(builder, op.getLoc(), sourceOf(op), i64(0),
+                                 i64(0), i64(op.getTimes()));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&repeat.getBody().emplaceBlock());
+    for (Operation &inner : op.getBody().front().without_terminator())
+      if (failed(lower(&inner)))
+        return failure();
+    if (failed(placeYields(op)))
+      return failure();
+    flush();
+  }
+  current = op;
+  return success();
+}
+
+} // namespace meshwork::schedule

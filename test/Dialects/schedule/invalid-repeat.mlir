@@ -1,0 +1,120 @@
+// What repeats and views that advance refuse.
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    // expected-error@+1 {{'schedule.repeat' op (C1) runs 1 instructions 0 times, expected one or more of each}}
+    schedule.repeat "x" flops 0 bytes 0 times 0 {
+      %x = schedule.view %b at 0 : memref<64xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  schedule.list forward {
+    // expected-error@+1 {{'schedule.repeat' op (C1) runs 0 instructions 2 times}}
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list update {
+    // expected-error@+1 {{'schedule.repeat' op (C2) expected it in a list that runs for each microbatch, in at most 2 others}}
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+      %x = schedule.view %b at 0 : memref<64xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+      schedule.repeat "x" flops 0 bytes 0 times 2 {
+        schedule.repeat "x" flops 0 bytes 0 times 2 {
+          // expected-error@+1 {{'schedule.repeat' op (C2) expected it in a list that runs for each microbatch, in at most 2 others}}
+          schedule.repeat "x" flops 0 bytes 0 times 2 {
+            %x = schedule.view %b at 0 : memref<64xi8> to memref<4xf32, strided<[1]>>
+            schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
+          }
+        }
+      }
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    // expected-error@+1 {{'schedule.repeat' op (C3) holds a schedule.wait that waits, expected the same in each turn}}
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+      schedule.wait "x" flops 0 bytes 0 1 count 1
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    // expected-error@+1 {{'schedule.repeat' op (C3) holds a schedule.collective that has a channel, expected the same in each turn}}
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+      %x = schedule.view %b at 0 : memref<64xi8> to memref<4xf32, strided<[1]>>
+      schedule.collective "x" flops 0 bytes 0 all_reduce sum channel 1 over ["dp"] in forward cause "why" dims [0] to [0] sources [] (%x) to (%x) : memref<4xf32, strided<[1]>> to memref<4xf32, strided<[1]>>
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    // expected-error@+1 {{'schedule.repeat' op (C3) holds a schedule.matmul that sets its result in the first microbatch only, expected the same in each turn}}
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+      %x = schedule.view %b at 0 : memref<64xi8> to memref<1x2x2xf32, strided<[4, 2, 1]>>
+      schedule.matmul "x" flops 0 bytes 0 after_first %x, %x to %x : memref<1x2x2xf32, strided<[4, 2, 1]>>, memref<1x2x2xf32, strided<[4, 2, 1]>> to memref<1x2x2xf32, strided<[4, 2, 1]>>
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    // expected-error@+1 {{'schedule.view' op (C3) has 1 advances in 0 repeats, expected no more than those}}
+    %x = schedule.view %b at 0 advancing [16] : memref<64xi8> to memref<4xf32, strided<[1]>>
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    schedule.repeat "x" flops 0 bytes 0 times 2 {
+      // expected-error@+1 {{'schedule.view' op (C3) advances by 6 bytes, expected a multiple of its element's 4, not negative}}
+      %x = schedule.view %b at 0 advancing [6] : memref<64xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    schedule.repeat "x" flops 0 bytes 0 times 5 {
+      // expected-error@+1 {{'schedule.view' op (C3) leaves its buffer of 64 bytes in the last turn}}
+      %x = schedule.view %b at 0 advancing [16] : memref<64xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
+    }
+  }
+}
