@@ -32,6 +32,8 @@ public:
 
   LogicalResult run() {
     nameAll(function);
+    for (auto op : function.getOps<AccumulateOp>())
+      accumulated.insert(op.getValue());
     for (BlockArgument argument : function.getArguments())
       if (failed(begin(argument)))
         return failure();
@@ -163,10 +165,8 @@ private:
     SmallVector<Proposal> list;
     for (unsigned t = 0; t < table.numTensors(); ++t) {
       Value value = table.tensor(t);
-      bool isParameter = ofParameters.contains(value) ||
-                         llvm::any_of(value.getUsers(), [](Operation *user) {
-                           return isa<AccumulateOp>(user);
-                         });
+      bool isParameter =
+          ofParameters.contains(value) || accumulated.contains(value);
       list.push_back({&lies.emplace_back(home[value].dims), isParameter});
     }
     return list;
@@ -313,6 +313,7 @@ private:
   Mesh mesh;
   StatePartials &partials;
   ParameterValues ofParameters;
+  llvm::DenseSet<Value> accumulated;
   OpBuilder builder;
   ValueShardings shardings;
   llvm::MapVector<Value, Sharding> &actual = shardings.actual;
