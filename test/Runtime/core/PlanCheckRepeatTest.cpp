@@ -91,7 +91,7 @@ TEST(PlanCheck, repeats) {
            }},
           {"dst advances in 2 repeats, but is used in 1",
            [](PlanT &, ProgramT &p) { p.views[rowOf(p)]->advances = {32, 0}; }},
-          {"forward[2] \"wte (gradient)\": ids advances in 1 repeats, but is "
+          {"forward[0] \"wte\": ids advances in 1 repeats, but is "
            "used in 0",
            [](PlanT &, ProgramT &p) { p.views[tokens]->advances = {4}; }},
           {"input targets is view 5, which advances",
