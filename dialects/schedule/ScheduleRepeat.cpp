@@ -70,8 +70,7 @@ LogicalResult RepeatOp::verifyRegions() {
     if (const char *difference =
             isInstruction(&op) ? differenceIn(&op) : nullptr)
       return emitOpError() << "(C3) holds a " << op.getName() << " that "
-                           << difference
-                           << ", expected the same in each turn";
+                           << difference << ", expected the same in each turn";
   return success();
 }
 

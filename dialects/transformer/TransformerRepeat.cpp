@@ -33,14 +33,14 @@ void RepeatOp::shareCaptured() {
 LogicalResult RepeatOp::verify() {
   auto times = static_cast<int64_t>(getTimes());
   if (times < 1)
-    return emitOpError() << "(C1) has " << times << " turns, expected 1 or more";
+    return emitOpError() << "(C1) has " << times
+                         << " turns, expected 1 or more";
   if (getNumResults() < getCarried().size())
     return emitOpError() << "(C3) carries " << getCarried().size()
                          << " values, but has " << getNumResults()
                          << " results";
-  for (Value whole :
-       llvm::concat<Value>(SmallVector<Value>(getCut()),
-                           SmallVector<Value>(joinedResults())))
+  for (Value whole : llvm::concat<Value>(SmallVector<Value>(getCut()),
+                                         SmallVector<Value>(joinedResults())))
     if (!isCut(whole.getType(), getDimAttr(), times))
       return emitOpError() << "(C1) has " << times << " parts of "
                            << whole.getType() << " along '" << getDim()
@@ -58,9 +58,9 @@ LogicalResult RepeatOp::verifyRegions() {
     return emitOpError() << "(C2) has a body of "
                          << getBody().getArgumentTypes() << ", expected "
                          << TypeRange(expected);
-  auto yielded = llvm::map_to_vector(
-      joinedResults(),
-      [&](Value whole) -> Type { return partOf(whole.getType()); });
+  auto yielded = llvm::map_to_vector(joinedResults(), [&](Value whole) -> Type {
+    return partOf(whole.getType());
+  });
   llvm::append_range(yielded, getCarried().getTypes());
   TypeRange found = getBody().front().getTerminator()->getOperandTypes();
   if (found != TypeRange(yielded) ||

@@ -90,8 +90,13 @@ std::string modelFile(const std::string &model) {
 std::optional<std::string> readModel(const std::string &model, int &code) {
   if (!isFolder(model))
     return readFile(model, code);
-  return orReport(contents(runtime::InputFile::openInFolder(model, configName)),
-                  code);
+  auto config = runtime::InputFile::openInFolder(model, configName);
+  if (absl::IsNotFound(config.status()))
+    config = absl::DataLossError(absl::StrCat(
+        quote(model), " is a folder without a ", configName,
+        " that can be read, expected a model, or the folder of a repository of "
+        "Hugging Face"));
+  return orReport(contents(std::move(config)), code);
 }
 
 int checkOutput(const std::string &path) {

@@ -121,10 +121,9 @@ repeatsOf(const flatbuffers::Vector<flatbuffers::Offset<Instruction>> *list) {
   for (uint32_t i = 0; list && i < list->size(); ++i)
     if (const Repeat *op = list->Get(i)->op_as_Repeat()) {
       uint64_t end = uint64_t{i} + 1 + op->instructions();
-      repeats.push_back({i + 1,
-                         static_cast<uint32_t>(std::min<uint64_t>(
-                             end, UINT32_MAX)),
-                         op->times()});
+      repeats.push_back(
+          {i + 1, static_cast<uint32_t>(std::min<uint64_t>(end, UINT32_MAX)),
+           op->times()});
     }
   return repeats;
 }

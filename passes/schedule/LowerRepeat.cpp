@@ -48,8 +48,7 @@ LogicalResult Lowering::placeArguments(transformer::RepeatOp op) {
     FailureOr<Place> whole = placement.of(value);
     if (failed(whole))
       return failure();
-    placement.set(argument,
-                  Placement::turnOf(*whole, tensorType(value), op));
+    placement.set(argument, Placement::turnOf(*whole, tensorType(value), op));
   }
   for (auto [argument, value, result] : llvm::zip_equal(
            op.carriedArguments(), op.getCarried(), op.carriedResults())) {
@@ -66,9 +65,9 @@ LogicalResult Lowering::placeYields(transformer::RepeatOp op) {
        llvm::zip_equal(op.joinedYields(), op.joinedResults())) {
     FailureOr<Place> whole = placement.of(result);
     if (failed(whole) ||
-        failed(copyUnlessThere(
-            op.getLoc(), yield,
-            Placement::turnOf(*whole, tensorType(result), op))))
+        failed(
+            copyUnlessThere(op.getLoc(), yield,
+                            Placement::turnOf(*whole, tensorType(result), op))))
       return failure();
   }
   for (auto [yield, result] :
@@ -81,9 +80,8 @@ LogicalResult Lowering::placeYields(transformer::RepeatOp op) {
 LogicalResult Lowering::lowerRepeat(transformer::RepeatOp op) {
   if (failed(placeArguments(op)))
     return failure();
-  auto repeat =
-      schedule::RepeatOp::create(builder, op.getLoc(), sourceOf(op), i64(0),
-                                 i64(0), i64(op.getTimes()));
+  auto repeat = schedule::RepeatOp::create(builder, op.getLoc(), sourceOf(op),
+                                           i64(0), i64(0), i64(op.getTimes()));
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBody().emplaceBlock());

@@ -42,8 +42,8 @@ absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
   return fits && end <= buffer.size_bytes()
              ? absl::OkStatus()
              : bad(operand.role, ", ", describe(view), " at offset ",
-                   view.offset, ", leaves buffer ", quote(buffer.name()), " of ",
-                   buffer.size_bytes(), " bytes in its last turn");
+                   view.offset, ", leaves buffer ", quote(buffer.name()),
+                   " of ", buffer.size_bytes(), " bytes in its last turn");
 }
 
 absl::Status checkTurn(const ProgramCheck &check, const plan::Instruction &at,
@@ -65,8 +65,8 @@ absl::Status checkDeclared(const ProgramCheck &check) {
   };
   for (const plan::Input *input : orEmpty(check.program.inputs()))
     if (!stays(input->view()))
-      return bad("input ", plan::EnumNameInputKind(input->kind()),
-                 " is view ", input->view(), ", which advances");
+      return bad("input ", plan::EnumNameInputKind(input->kind()), " is view ",
+                 input->view(), ", which advances");
   for (const plan::Result *result : orEmpty(check.program.results()))
     if (!stays(result->view()))
       return bad("result ", plan::EnumNameResultKind(result->kind()),

@@ -132,9 +132,12 @@ class BadInput(unittest.TestCase):
         whole = pathlib.Path(self.model).read_text()
         spec = self.space.write(".toml", tools.spec(4, 2, 23))
         choose = random.Random(43)
+        # The model's config stands in front of it, and is a text of any words.
+        config, function, body = whole.partition("func.func")
         texts = ["", "module {", "\0", whole[:len(whole) // 2],
-                 whole.replace("layer_norm", "layer_norn", 1),
-                 whole.replace("epsilon", "epsilom", 1)]
+                 config + function + body.replace("layer_norm", "layer_norn", 1),
+                 config + function + body.replace("epsilon", "epsilom", 1)]
+        self.assertNotIn(whole, texts)
         texts += [whole[:choose.randrange(len(whole) - 2)] for _ in range(10)]
         for text in texts:
             path = self.space.write(".mlir", text)
