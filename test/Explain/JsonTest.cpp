@@ -24,9 +24,10 @@ TEST(Json, hasTheKeysOfTheContract) {
   Json object = parsed(tiny(2));
   EXPECT_EQ(keys(object),
             (std::vector<std::string>{
-                "bubble_fraction", "collectives", "flops_per_step",
-                "format_version", "memory_per_rank_bytes", "mesh", "parameters",
-                "programs", "rank_classes", "ranks", "schedule", "spec"}));
+                "bubble_fraction", "checkpoint_copy_bytes_per_rank",
+                "collectives", "flops_per_step", "format_version",
+                "memory_per_rank_bytes", "mesh", "parameters", "programs",
+                "rank_classes", "ranks", "schedule", "spec"}));
   EXPECT_EQ(
       keys(object["memory_per_rank_bytes"]),
       (std::vector<std::string>{"activations", "communication", "gradients",
@@ -48,7 +49,7 @@ TEST(Json, hasTheKeysOfTheContract) {
                                       "offset_bytes"}));
   EXPECT_EQ(keys(ranks["instructions"][0]),
             (std::vector<std::string>{"bytes", "flops", "name", "operation",
-                                      "phase", "reads", "writes"}));
+                                      "phase", "reads", "times", "writes"}));
 }
 
 TEST(Json, tellsOfMeshAndSpec) {

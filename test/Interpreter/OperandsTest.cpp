@@ -109,9 +109,19 @@ private:
     for (auto [list, ops] :
          llvm::zip_equal(*written->lists(), program.getOps<ListOp>()))
       if (list->instructions()) // else none
-        for (auto [instruction, op] : llvm::zip_equal(
-                 *list->instructions(), ops.getOps<InstructionOpInterface>()))
-          compare(*instruction, op, tables);
+        compare(*list, ops, tables);
+  }
+
+  /// A repeat stands in front of what it repeats.
+  void compare(const plan::List &list, ListOp ops,
+               target::ProgramTables &tables) {
+    SmallVector<InstructionOpInterface> inOrder;
+    ops.walk<WalkOrder::PreOrder>(
+        [&](InstructionOpInterface op) { inOrder.push_back(op); });
+    ASSERT_EQ(list.instructions()->size(), inOrder.size());
+    for (auto [instruction, op] :
+         llvm::zip_equal(*list.instructions(), inOrder))
+      compare(*instruction, op, tables);
   }
 
   void compare(const plan::Instruction &instruction, InstructionOpInterface op,
