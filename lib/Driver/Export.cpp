@@ -121,10 +121,10 @@ std::string firstDifference(StringRef trained, StringRef imported) {
 class Export {
 public:
   Export(const ExportOptions &options, const Type &type, uint64_t maxShardBytes,
-         const runtime::Checkpoint &checkpoint, std::string model,
+         std::shared_ptr<const runtime::Checkpoint> of, std::string model,
          std::string config)
       : options(options), type(type), maxShardBytes(maxShardBytes),
-        checkpoint(checkpoint), modelText(std::move(model)),
+        checkpoint(std::move(of)), modelText(std::move(model)),
         config(std::move(config)) {}
 
   int run() {
@@ -138,7 +138,7 @@ public:
                       how +
                       "; give --config FILE, a config.json that describes it");
     std::string how = shapesDiffer(shapesOf(imported.module()),
-                                   shapesOf(checkpoint.manifest()));
+                                   shapesOf(checkpoint->manifest()));
     if (!how.empty())
       return refuse("its tensors are not those of " +
                     (options.config.empty() ? std::string("its model")
@@ -150,10 +150,10 @@ public:
 
 private:
   std::string modelName() const {
-    return checkpoint.path() + "/" + runtime::modelName;
+    return checkpoint->path() + "/" + runtime::modelName;
   }
   int refuse(const std::string &why) const {
-    return report(absl::DataLossError(quote(checkpoint.path()) + ": " + why));
+    return report(absl::DataLossError(quote(checkpoint->path()) + ": " + why));
   }
 
   /// `trained` only where the configuration comes from it.
@@ -167,7 +167,7 @@ private:
         trained.module()->getAttrOfType<StringAttr>(transformer::facts::config);
     if (!kept)
       return report(absl::InvalidArgumentError(
-          quote(checkpoint.path()) +
+          quote(checkpoint->path()) +
           ": its model was imported from no config.json (it has no " +
           transformer::facts::config.str() +
           "): give --config FILE, one that describes it"));
@@ -186,8 +186,8 @@ private:
     return writeOut(printable(
         llvm::formatv("{0}: step {1} of {2}, {3} tensors, {4} bytes of {5} in "
                       "{6} files\n",
-                      options.output, checkpoint.manifest().progress.step,
-                      checkpoint.path(), written->tensors, written->bytes,
+                      options.output, checkpoint->manifest().progress.step,
+                      checkpoint->path(), written->tensors, written->bytes,
                       type.name, written->files)
             .str()));
   }
@@ -195,7 +195,7 @@ private:
   const ExportOptions &options;
   const Type &type;
   uint64_t maxShardBytes;
-  const runtime::Checkpoint &checkpoint;
+  std::shared_ptr<const runtime::Checkpoint> checkpoint;
   std::string modelText, config;
   Model trained, imported;
 };
@@ -232,8 +232,9 @@ int exportCheckpoint(const ExportOptions &options) {
     config = readModel(options.config, code).value_or("");
   if (code != ok)
     return code;
+  std::shared_ptr<const runtime::Checkpoint> from = *std::move(checkpoint);
   return guarded([&] {
-    return Export(options, *type, *shard, **checkpoint, *model, config).run();
+    return Export(options, *type, *shard, from, *model, config).run();
   });
 }
 

@@ -7,17 +7,18 @@
 #include <absl/strings/str_format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/checkpoint/CheckpointWeights.h"
 #include "runtime/io/OutputFolder.h"
 #include "runtime/io/SafeTensors.h"
 
 namespace meshwork::driver {
 namespace {
+using runtime::SafeTensorsReader;
 using runtime::StoredTensor;
 using runtime::TensorToWrite;
 
 /// Read, checked and written at a time.
 constexpr uint64_t sliceElements = uint64_t{4} << 20;
-constexpr char stateName[] = "weight";
 /// What is at least this rounds to no finite f16.
 constexpr float f16End = 65520;
 
@@ -26,32 +27,6 @@ uint64_t elementsOf(const StoredTensor &tensor) {
   for (int64_t size : tensor.shape)
     count *= static_cast<uint64_t>(size);
   return count;
-}
-
-/// A box of consecutive elements.
-struct Consecutive {
-  std::vector<int64_t> begin, extent;
-  uint64_t count;
-};
-
-/// The largest such box from element `first` on, with at most `most` elements.
-Consecutive boxFrom(const std::vector<int64_t> &shape, uint64_t first,
-                    uint64_t most) {
-  Consecutive box{shape, std::vector<int64_t>(shape.size(), 1), 1};
-  uint64_t inner = 1; // elements of all dims behind
-  bool isWhole = true;
-  for (size_t d = shape.size(); d-- > 0;) {
-    auto size = static_cast<uint64_t>(shape[d]);
-    uint64_t index = first / inner % size;
-    box.begin[d] = static_cast<int64_t>(index);
-    uint64_t taken = isWhole ? std::min(size - index, most / inner) : 1;
-    taken = std::max<uint64_t>(taken, 1);
-    box.extent[d] = static_cast<int64_t>(taken);
-    box.count *= taken;
-    isWhole &= taken == size;
-    inner *= size;
-  }
-  return box;
 }
 
 /// Of a shard: whether all values are finite in the type that is written.
@@ -68,20 +43,7 @@ absl::Status checkFit(const std::string &dtype, const StoredTensor &tensor,
   return absl::OkStatus();
 }
 
-absl::Status readSlice(const runtime::Checkpoint &checkpoint,
-                       const StoredTensor &tensor, uint64_t first,
-                       absl::Span<float> out) {
-  absl::Status status;
-  for (uint64_t done = 0; status.ok() && done < out.size();) {
-    Consecutive box = boxFrom(tensor.shape, first + done, out.size() - done);
-    status = checkpoint.read(tensor.name, stateName, box.begin, box.extent,
-                             out.subspan(done, box.count));
-    done += box.count;
-  }
-  return status;
-}
-
-TensorToWrite write(const runtime::Checkpoint &checkpoint,
+TensorToWrite write(const SafeTensorsReader &weights,
                     const StoredTensor &tensor, const Repository &to) {
   TensorToWrite made;
   made.name = to.nameOf(tensor.name);
@@ -89,7 +51,7 @@ TensorToWrite write(const runtime::Checkpoint &checkpoint,
   made.dtype = to.dtype;
   made.slice = sliceElements;
   made.produce = [&](uint64_t first, absl::Span<float> out) {
-    absl::Status status = readSlice(checkpoint, tensor, first, out);
+    absl::Status status = weights.readRange(tensor.name, first, out);
     return status.ok() ? checkFit(to.dtype, tensor, first, out) : status;
   };
   return made;
@@ -102,16 +64,17 @@ struct Shard {
 };
 
 /// In the model's order; a tensor above the limit has a file of its own.
-std::vector<Shard> shardsOf(const runtime::Checkpoint &checkpoint,
+std::vector<Shard> shardsOf(const std::vector<StoredTensor> &tensors,
+                            const SafeTensorsReader &weights,
                             const Repository &to) {
   std::vector<Shard> shards(1);
   uint64_t width = to.dtype == "F32" ? 4 : 2;
-  for (const StoredTensor &tensor : checkpoint.manifest().tensors) {
+  for (const StoredTensor &tensor : tensors) {
     uint64_t bytes = elementsOf(tensor) * width;
     bool fits = shards.back().bytes + bytes <= to.maxShardBytes;
     if (!fits && !shards.back().tensors.empty())
       shards.emplace_back();
-    shards.back().tensors.push_back(write(checkpoint, tensor, to));
+    shards.back().tensors.push_back(write(weights, tensor, to));
     shards.back().bytes += bytes;
   }
   return shards;
@@ -149,13 +112,15 @@ absl::Status writeFiles(const std::string &folder,
 } // namespace
 
 absl::StatusOr<WrittenRepository>
-writeRepository(const runtime::Checkpoint &checkpoint, const Repository &to) {
-  std::vector<Shard> shards = shardsOf(checkpoint, to);
+writeRepository(std::shared_ptr<const runtime::Checkpoint> checkpoint,
+                const Repository &to) {
+  const std::vector<StoredTensor> &tensors = checkpoint->manifest().tensors;
+  auto weights = runtime::weightsOf(checkpoint);
+  std::vector<Shard> shards = shardsOf(tensors, *weights, to);
   auto folder = runtime::OutputFolder::create(to.folder);
   if (!folder.ok())
     return folder.status();
-  WrittenRepository written{checkpoint.manifest().tensors.size(), shards.size(),
-                            0};
+  WrittenRepository written{tensors.size(), shards.size(), 0};
   for (const Shard &shard : shards)
     written.bytes += shard.bytes;
   absl::Status status =

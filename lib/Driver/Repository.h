@@ -25,6 +25,7 @@ struct WrittenRepository {
 /// Writes all or nothing. Needs memory for a part of a tensor. Codes as in
 /// Files.h; kInvalidArgument when a value does not fit the type.
 absl::StatusOr<WrittenRepository>
-writeRepository(const runtime::Checkpoint &checkpoint, const Repository &to);
+writeRepository(std::shared_ptr<const runtime::Checkpoint> checkpoint,
+                const Repository &to);
 
 } // namespace meshwork::driver

@@ -1,37 +1,29 @@
 #include "runtime/checkpoint/BoxFile.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/checkpoint/HashedFile.h"
+#include "runtime/io/SafeTensorsHeader.h"
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
-#include <absl/strings/str_join.h>
-#include <nlohmann/json.hpp>
 
 namespace meshwork::runtime {
 namespace {
 /// Readers may map the file and want aligned data.
-constexpr size_t alignmentBytes = 64;
+constexpr uint64_t alignmentBytes = 64;
 
-/// The header with its length in front; `offsets` are from the end of it.
-std::string headerOf(absl::Span<const BoxToWrite> boxes,
-                     std::vector<uint64_t> &offsets) {
-  std::string header = R"({"__metadata__":{"format":"pt"})";
+/// `offsets` are from the end of it.
+absl::StatusOr<std::string> headerOf(absl::Span<const BoxToWrite> boxes,
+                                     std::vector<uint64_t> &offsets) {
+  std::vector<HeaderEntry> entries;
   uint64_t offset = 0;
   for (const BoxToWrite &box : boxes) {
-    uint64_t end = offset + box.bytes();
-    absl::StrAppend(&header, ",", nlohmann::json(box.name()).dump(),
-                    R"(:{"dtype":")", box.dtype, R"(","shape":[)",
-                    absl::StrJoin(box.extent, ","), R"(],"data_offsets":[)",
-                    offset, ",", end, "]}");
+    entries.push_back({box.name(),
+                       box.dtype,
+                       {box.extent.begin(), box.extent.end()},
+                       box.bytes()});
     offsets.push_back(offset);
-    offset = end;
+    offset += box.bytes();
   }
-  header += '}';
-  size_t whole = header.size() + sizeof(uint64_t);
-  header.append((alignmentBytes - whole % alignmentBytes) % alignmentBytes,
-                ' ');
-  uint64_t length = header.size();
-  return std::string(reinterpret_cast<const char *>(&length), sizeof(length)) +
-         header;
+  return safeTensorsHeader(entries, alignmentBytes);
 }
 } // namespace
 
@@ -54,14 +46,20 @@ std::string statesName(uint32_t writer) {
   return absl::StrFormat("states-%05d.safetensors", writer);
 }
 
+absl::Status checkBoxes(absl::Span<const BoxToWrite> boxes) {
+  std::vector<uint64_t> offsets;
+  return headerOf(boxes, offsets).status();
+}
+
 absl::StatusOr<WrittenBoxes> writeBoxes(const std::string &folder,
                                         const std::string &name,
                                         absl::Span<const BoxToWrite> boxes,
                                         ProduceBox produce) {
+  WrittenBoxes written;
+  std::string header;
+  MESHWORK_ASSIGN_OR_RETURN(header, headerOf(boxes, written.offsets));
   absl::StatusOr<HashedFile> file = HashedFile::create(folder, name);
   MESHWORK_RETURN_IF_ERROR(file.status());
-  WrittenBoxes written;
-  std::string header = headerOf(boxes, written.offsets);
   MESHWORK_RETURN_IF_ERROR(file->write(header.data(), header.size()));
   for (uint64_t &offset : written.offsets)
     offset += header.size();

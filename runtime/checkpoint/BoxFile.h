@@ -31,6 +31,9 @@ using WriteBytes =
 using ProduceBox =
     absl::FunctionRef<absl::Status(size_t box, WriteBytes write)>;
 
+/// invalidArgument names a box that no file can hold (safeTensorsHeader).
+absl::Status checkBoxes(absl::Span<const BoxToWrite> boxes);
+
 /// Asks for one box after the other. The file is there when it is complete and
 /// durable, or not at all.
 absl::StatusOr<WrittenBoxes> writeBoxes(const std::string &folder,

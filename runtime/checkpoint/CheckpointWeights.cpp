@@ -10,7 +10,7 @@ namespace meshwork::runtime {
 namespace {
 class CheckpointWeights final : public SafeTensorsReader {
 public:
-  explicit CheckpointWeights(std::unique_ptr<Checkpoint> of)
+  explicit CheckpointWeights(std::shared_ptr<const Checkpoint> of)
       : checkpoint(std::move(of)) {
     for (const StoredTensor &tensor : checkpoint->manifest().tensors) {
       TensorInfo &info = infos[tensor.name];
@@ -52,7 +52,7 @@ public:
   }
 
 private:
-  std::unique_ptr<Checkpoint> checkpoint;
+  std::shared_ptr<const Checkpoint> checkpoint;
   std::map<std::string, TensorInfo, std::less<>> infos;
 };
 
@@ -94,8 +94,9 @@ absl::Status CheckpointWeights::readRange(std::string_view name, uint64_t first,
   while (!out.empty()) {
     int64_t count = boxFrom(shape, static_cast<int64_t>(first),
                             static_cast<int64_t>(out.size()), begin, extent);
-    MESHWORK_RETURN_IF_ERROR(checkpoint->read(
-        name, "weight", begin, extent, out.first(static_cast<size_t>(count))));
+    MESHWORK_RETURN_IF_ERROR(
+        checkpoint->read(name, weightState, begin, extent,
+                         out.first(static_cast<size_t>(count))));
     out.remove_prefix(static_cast<size_t>(count));
     first += static_cast<uint64_t>(count);
   }
@@ -115,11 +116,16 @@ std::optional<std::string> checkpointIn(const std::string &path) {
   return found->complete.front().path;
 }
 
+std::unique_ptr<SafeTensorsReader>
+weightsOf(std::shared_ptr<const Checkpoint> checkpoint) {
+  return std::make_unique<CheckpointWeights>(std::move(checkpoint));
+}
+
 absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
 openCheckpointWeights(const std::string &folder) {
   auto checkpoint = Checkpoint::open(folder);
   MESHWORK_RETURN_IF_ERROR(checkpoint.status());
-  return std::make_unique<CheckpointWeights>(*std::move(checkpoint));
+  return weightsOf(*std::move(checkpoint));
 }
 
 } // namespace meshwork::runtime

@@ -1,5 +1,5 @@
 // The weights of a checkpoint as a safetensors reader gives them, to begin a
-// new run with.
+// new run with, or to write a repository of.
 #pragma once
 
 #include "runtime/checkpoint/Checkpoint.h"
@@ -13,6 +13,8 @@ namespace meshwork::runtime {
 std::optional<std::string> checkpointIn(const std::string &path);
 
 /// Names, and shapes as files have them, all F32.
+std::unique_ptr<SafeTensorsReader>
+weightsOf(std::shared_ptr<const Checkpoint> checkpoint);
 absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
 openCheckpointWeights(const std::string &folder);
 

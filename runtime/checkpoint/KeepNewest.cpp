@@ -2,7 +2,6 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/io/Files.h"
 #include <absl/strings/str_cat.h>
-#include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
 
@@ -42,14 +41,6 @@ bool isManifestOfOurs(const std::string &path) {
          file->readAt(0, found, begin.size()).ok() &&
          std::string_view(found, begin.size()) == begin;
 }
-
-/// So that the manifest is gone before the files are.
-void syncFolder(const std::string &path) {
-  FileDescriptor folder(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() >= 0)
-    (void)::fsync(folder.get());
-}
 } // namespace
 
 void removeCheckpoint(const std::string &path) {
@@ -57,7 +48,7 @@ void removeCheckpoint(const std::string &path) {
   if (::access(manifest.c_str(), F_OK) == 0) {
     if (!isManifestOfOurs(manifest) || ::unlink(manifest.c_str()) != 0)
       return;
-    syncFolder(path);
+    (void)syncFolder(path); // The manifest is gone before the files are.
   }
   std::error_code error;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;

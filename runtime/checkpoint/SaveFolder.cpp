@@ -4,22 +4,10 @@
 #include <absl/strings/str_cat.h>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace meshwork::runtime {
-namespace {
-/// Names in it are durable after this.
-absl::Status syncFolder(const std::string &path) {
-  FileDescriptor folder(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || ::fsync(folder.get()) != 0)
-    return absl::UnavailableError(absl::StrCat(
-        quote(path), ": cannot sync the folder: ", std::strerror(errno)));
-  return absl::OkStatus();
-}
-} // namespace
 
 absl::Status makeSaveFolder(const std::string &path) {
   struct stat found;
@@ -34,7 +22,10 @@ absl::Status makeSaveFolder(const std::string &path) {
   if (::stat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
     return absl::FailedPreconditionError(absl::StrCat(
         quote(path), ": is no folder, expected one for checkpoints"));
-  return syncFolder(parent);
+  if (!syncFolder(parent))
+    return absl::UnavailableError(absl::StrCat(
+        quote(parent), ": cannot sync the folder: ", std::strerror(errno)));
+  return absl::OkStatus();
 }
 
 void removeSave(const std::string &folder,

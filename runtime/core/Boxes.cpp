@@ -6,6 +6,7 @@
 #include "lib/Plan/Programs.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/core/Replicas.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -50,10 +51,10 @@ SavedTensor tensorOf(const plan::Program &program, uint32_t number,
     if (state->role() == plan::StateRole::optimizer)
       add(state->name()->str(), state->role(), *state->part());
     if (state->role() == plan::StateRole::weight && drawn)
-      add("rounded_weight", state->role(), *state->part());
+      add(roundedWeightState, state->role(), *state->part());
   }
   const plan::Sharded *own = statePart(parameter, plan::StateRole::master);
-  add("weight", own ? plan::StateRole::master : plan::StateRole::weight,
+  add(weightState, own ? plan::StateRole::master : plan::StateRole::weight,
       master);
   std::rotate(tensor.states.begin(), tensor.states.end() - 1,
               tensor.states.end());
@@ -183,7 +184,7 @@ private:
     for (Block &block : held.blocks()) {
       OwnBox box{number, state, part.view(), std::move(block), held.shape};
       uint64_t bytes =
-          elementsOf(box) *
+          static_cast<uint64_t>(elementsOf(box.block)) *
           static_cast<uint64_t>(plan::bytesOf(tensor.states[state].dtype));
       pieces.push_back({std::move(box), &line, line.bytes, bytes});
       line.bytes += bytes;
@@ -229,18 +230,11 @@ std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
   return boxes;
 }
 
-uint64_t elementsOf(const OwnBox &box) {
-  uint64_t elements = 1;
-  for (int64_t size : box.block.extent)
-    elements *= static_cast<uint64_t>(size);
-  return elements;
-}
-
 uint64_t savedBytes(const plan::Plan &plan, uint32_t rank) {
   std::vector<SavedTensor> tensors = savedTensors(plan);
   uint64_t bytes = 0;
   for (const OwnBox &box : ownBoxes(plan, tensors, rank))
-    bytes += elementsOf(box) *
+    bytes += static_cast<uint64_t>(elementsOf(box.block)) *
              static_cast<uint64_t>(
                  plan::bytesOf(tensors[box.tensor].states[box.state].dtype));
   return bytes;

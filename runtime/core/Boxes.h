@@ -21,6 +21,11 @@ struct SavedState {
   const plan::Sharded *part; // in the program of the tensor
 };
 
+/// As safetensors calls it.
+inline const char *storedType(const SavedState &state) {
+  return state.dtype == plan::DType::f32 ? "F32" : "BF16";
+}
+
 struct SavedTensor {
   uint32_t program; // the first that has it
   const plan::Parameter *parameter;
@@ -46,7 +51,6 @@ std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
                              const std::vector<SavedTensor> &tensors,
                              uint32_t rank);
 
-uint64_t elementsOf(const OwnBox &box);
 /// Of all boxes of `rank`.
 uint64_t savedBytes(const plan::Plan &plan, uint32_t rank);
 /// Of the rank that saves most, to within the indices that boxes are cut at.

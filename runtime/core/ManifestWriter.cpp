@@ -28,8 +28,7 @@ std::vector<StoredTensor> storedTensors(const plan::Plan &plan) {
     to.fileShape.assign(orEmpty(parameter.file_shape()).begin(),
                         orEmpty(parameter.file_shape()).end());
     for (const SavedState &state : tensor.states)
-      to.states.push_back(
-          {state.name, state.dtype == plan::DType::f32 ? "F32" : "BF16", {}});
+      to.states.push_back({state.name, storedType(state), {}});
   }
   return stored;
 }

@@ -9,32 +9,8 @@
 
 namespace meshwork::runtime {
 namespace {
-constexpr char roundedWeight[] = "rounded_weight"; // as Boxes.cpp names it
 /// Read at a time by one thread: about as much as is hashed at a time.
 constexpr int64_t pieceElements = 1 << 20;
-
-int64_t elementsOf(const Block &block) {
-  int64_t elements = 1;
-  for (int64_t extent : block.extent)
-    elements *= extent;
-  return elements;
-}
-
-/// `block` in pieces, in the order of its elements.
-void cutUp(const Block &block, std::vector<Block> &pieces) {
-  auto cut = std::find_if(block.extent.begin(), block.extent.end(),
-                          [](int64_t extent) { return extent > 1; });
-  if (elementsOf(block) <= pieceElements || cut == block.extent.end())
-    return pieces.push_back(block);
-  auto dim = static_cast<size_t>(cut - block.extent.begin());
-  Block first = block, second = block;
-  first.extent[dim] = (block.extent[dim] + 1) / 2;
-  second.extent[dim] -= first.extent[dim];
-  second.begin[dim] += first.extent[dim];
-  second.offset[dim] += first.extent[dim];
-  cutUp(first, pieces);
-  cutUp(second, pieces);
-}
 
 struct StoredName {
   std::string tensor, state;
@@ -57,8 +33,7 @@ absl::Status fillPiece(const Checkpoint &checkpoint, const StoredName &name,
 absl::Status fillBlock(Rank &rank, const Checkpoint &checkpoint,
                        const StoredName &name, const Strided &to,
                        const Block &block) {
-  std::vector<Block> pieces;
-  cutUp(block, pieces);
+  std::vector<Block> pieces = piecesOf(block, pieceElements);
   std::mutex mutex;
   absl::Status status; // the first of them
   rank.team().parallelFor(static_cast<int64_t>(pieces.size()),
@@ -88,7 +63,7 @@ bool hasState(const Checkpoint &checkpoint, const std::string &tensor,
 bool roundsAtRandom(const plan::Plan &plan) {
   for (const SavedTensor &tensor : savedTensors(plan))
     for (const SavedState &state : tensor.states)
-      if (state.name == roundedWeight)
+      if (state.name == roundedWeightState)
         return true;
   return false;
 }
@@ -96,12 +71,12 @@ bool roundsAtRandom(const plan::Plan &plan) {
 absl::Status restore(Rank &rank, const Checkpoint &checkpoint,
                      const plan::Parameter &parameter, const plan::State &state,
                      bool readsRounded) {
-  StoredName name{parameter.name()->str(), "weight"};
+  StoredName name{parameter.name()->str(), weightState};
   if (state.role() == plan::StateRole::optimizer)
     name.state = state.name()->str();
   else if (readsRounded && state.role() == plan::StateRole::weight &&
-           hasState(checkpoint, name.tensor, roundedWeight))
-    name.state = roundedWeight;
+           hasState(checkpoint, name.tensor, roundedWeightState))
+    name.state = roundedWeightState;
   return placeBlocks(rank, parameter, *state.part(),
                      [&](const Strided &to, const Block &block) {
                        return fillBlock(rank, checkpoint, name, to, block);

@@ -1,6 +1,7 @@
 #include "runtime/core/Shards.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/core/Views.h"
+#include <algorithm>
 
 namespace meshwork::runtime {
 
@@ -17,6 +18,35 @@ cutsOf(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes,
     layout::addCut(cuts, cut);
   }
   return cuts;
+}
+
+int64_t elementsOf(const Block &block) {
+  int64_t elements = 1;
+  for (int64_t extent : block.extent)
+    elements *= extent;
+  return elements;
+}
+
+static void addPieces(const Block &block, int64_t most,
+                      std::vector<Block> &pieces) {
+  auto cut = std::find_if(block.extent.begin(), block.extent.end(),
+                          [](int64_t extent) { return extent > 1; });
+  if (elementsOf(block) <= most || cut == block.extent.end())
+    return pieces.push_back(block);
+  auto dim = static_cast<size_t>(cut - block.extent.begin());
+  Block first = block, second = block;
+  first.extent[dim] = (block.extent[dim] + 1) / 2;
+  second.extent[dim] -= first.extent[dim];
+  second.begin[dim] += first.extent[dim];
+  second.offset[dim] += first.extent[dim];
+  addPieces(first, most, pieces);
+  addPieces(second, most, pieces);
+}
+
+std::vector<Block> piecesOf(const Block &block, int64_t most) {
+  std::vector<Block> pieces;
+  addPieces(block, most, pieces);
+  return pieces;
 }
 
 std::vector<Block> Part::blocks() const {

@@ -33,6 +33,11 @@ struct Block {
   std::vector<int64_t> offset; // first index of each dim in the part
 };
 
+int64_t elementsOf(const Block &block);
+/// The block in pieces of at most `most` elements, which is 1 or more, one
+/// after the other in its row-major order.
+std::vector<Block> piecesOf(const Block &block, int64_t most);
+
 /// What a rank holds of a tensor, along each dim.
 struct Part {
   std::vector<std::vector<layout::Range>> dims;

@@ -1,34 +1,10 @@
 #include "runtime/core/Snapshot.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/GlobalTensors.h"
-#include <algorithm>
 
 namespace meshwork::runtime {
 namespace {
 constexpr int64_t pieceElements = int64_t{1} << 20;
-
-/// Cuts `block` into blocks of at most pieceElements that follow each other in
-/// its row-major order.
-absl::Status
-forEachPiece(const Block &block, size_t dim,
-             absl::FunctionRef<absl::Status(const Block &)> visit) {
-  int64_t row = 1;
-  for (size_t i = dim + 1; i < block.extent.size(); ++i)
-    row *= block.extent[i];
-  if (dim >= block.extent.size())
-    return visit(block);
-  int64_t step = std::max<int64_t>(1, pieceElements / row);
-  for (int64_t at = 0; at < block.extent[dim]; at += step) {
-    Block piece = block;
-    piece.begin[dim] += at;
-    piece.offset[dim] += at;
-    piece.extent[dim] = std::min(step, block.extent[dim] - at);
-    MESHWORK_RETURN_IF_ERROR(row <= pieceElements
-                                 ? visit(piece)
-                                 : forEachPiece(piece, dim + 1, visit));
-  }
-  return absl::OkStatus();
-}
 
 /// Elements of `block`, row-major, to `to`.
 void pack(const Strided &part, const Block &block, std::byte *to) {
@@ -48,7 +24,9 @@ absl::StatusOr<Snapshot> Snapshot::create(const Rank &rank,
   snapshot.all = savedTensors(plan);
   snapshot.own = ownBoxes(plan, snapshot.all, rank.rank());
   snapshot.places = {0};
-  for (const BoxToWrite &box : snapshot.toWrite())
+  std::vector<BoxToWrite> boxes = snapshot.toWrite();
+  MESHWORK_RETURN_IF_ERROR(checkBoxes(boxes));
+  for (const BoxToWrite &box : boxes)
     snapshot.places.push_back(snapshot.places.back() + box.bytes());
   if (copies) {
     absl::StatusOr<Arena> arena = Arena::create(snapshot.places.back());
@@ -64,43 +42,41 @@ std::vector<BoxToWrite> Snapshot::toWrite() const {
     const SavedTensor &tensor = all[box.tensor];
     const SavedState &state = tensor.states[box.state];
     boxes.push_back({tensor.parameter->name()->str(), state.name,
-                     state.dtype == plan::DType::f32 ? "F32" : "BF16",
-                     box.block.begin, box.block.extent});
+                     storedType(state), box.block.begin, box.block.extent});
   }
   return boxes;
 }
 
-absl::Status Snapshot::packed(const OwnBox &box, std::byte *to) const {
+absl::StatusOr<Snapshot::Source> Snapshot::sourceOf(const OwnBox &box) const {
   absl::StatusOr<HostView> host = rank->toHost(box.view);
   MESHWORK_RETURN_IF_ERROR(host.status());
-  pack(inPartShape(host->tensor, box.shape, rank->view(box.view).contiguous),
-       box.block, to);
-  return absl::OkStatus();
+  Strided part =
+      inPartShape(host->tensor, box.shape, rank->view(box.view).contiguous);
+  return Source{*std::move(host), std::move(part)};
 }
 
 absl::Status Snapshot::take() {
-  for (size_t i = 0; copy && i < own.size(); ++i)
-    MESHWORK_RETURN_IF_ERROR(packed(own[i], copy->data() + places[i]));
+  for (size_t i = 0; copy && i < own.size(); ++i) {
+    absl::StatusOr<Source> source = sourceOf(own[i]);
+    MESHWORK_RETURN_IF_ERROR(source.status());
+    pack(source->part, own[i].block, copy->data() + places[i]);
+  }
   return absl::OkStatus();
 }
 
 absl::Status Snapshot::produce(size_t box, WriteBytes write) const {
   if (copy)
     return write(copy->data() + places[box], places[box + 1] - places[box]);
-  const OwnBox &one = own[box];
-  absl::StatusOr<HostView> host = rank->toHost(one.view);
-  MESHWORK_RETURN_IF_ERROR(host.status());
-  Strided part =
-      inPartShape(host->tensor, one.shape, rank->view(one.view).contiguous);
+  absl::StatusOr<Source> source = sourceOf(own[box]);
+  MESHWORK_RETURN_IF_ERROR(source.status());
   std::vector<std::byte> buffer;
-  return forEachPiece(one.block, 0, [&](const Block &piece) {
-    int64_t elements = 1;
-    for (int64_t size : piece.extent)
-      elements *= size;
-    buffer.resize(static_cast<size_t>(elements * part.width()));
-    pack(part, piece, buffer.data());
-    return write(buffer.data(), buffer.size());
-  });
+  for (const Block &piece : piecesOf(own[box].block, pieceElements)) {
+    buffer.resize(
+        static_cast<size_t>(elementsOf(piece) * source->part.width()));
+    pack(source->part, piece, buffer.data());
+    MESHWORK_RETURN_IF_ERROR(write(buffer.data(), buffer.size()));
+  }
+  return absl::OkStatus();
 }
 
 } // namespace meshwork::runtime

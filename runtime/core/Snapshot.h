@@ -11,11 +11,11 @@ namespace meshwork::runtime {
 class Snapshot {
 public:
   /// Takes memory for a copy where `copies`; resourceExhausted when there is
-  /// not enough. `rank` outlives it.
+  /// not enough, invalidArgument when a name is none that files can hold.
+  /// `rank` outlives it.
   static absl::StatusOr<Snapshot> create(const Rank &rank,
                                          const plan::Plan &plan, bool copies);
 
-  const std::vector<SavedTensor> &tensors() const { return all; }
   const std::vector<OwnBox> &boxes() const { return own; }
   /// How a file tells of them.
   std::vector<BoxToWrite> toWrite() const;
@@ -28,7 +28,12 @@ public:
 
 private:
   explicit Snapshot(const Rank &rank) : rank(&rank) {}
-  absl::Status packed(const OwnBox &box, std::byte *to) const;
+  /// Where a box is copied from.
+  struct Source {
+    HostView host; // keeps what `part` shows
+    Strided part;
+  };
+  absl::StatusOr<Source> sourceOf(const OwnBox &box) const;
 
   const Rank *rank;
   std::vector<SavedTensor> all;

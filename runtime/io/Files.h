@@ -117,6 +117,9 @@ private:
   std::string target, temporary; // temporary is empty once committed
 };
 
+/// Names in the folder are durable after this; false (and errno) when not.
+bool syncFolder(const std::string &path);
+
 /// An OutputFile of `contents`, committed.
 absl::Status writeWhole(const std::string &path, std::string_view contents);
 

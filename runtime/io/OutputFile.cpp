@@ -113,11 +113,14 @@ absl::Status OutputFile::commit() {
     return failed("rename");
   temporary.clear();
   // The rename itself is durable only once the folder is.
+  return syncFolder(folderOf(target)) ? absl::OkStatus()
+                                      : failed("sync the folder of");
+}
+
+bool syncFolder(const std::string &path) {
   FileDescriptor folder(
-      ::open(folderOf(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || fsync(folder.get()) != 0)
-    return failed("sync the folder of");
-  return absl::OkStatus();
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.get() >= 0 && fsync(folder.get()) == 0;
 }
 
 absl::Status writeWhole(const std::string &path, std::string_view contents) {

@@ -18,12 +18,6 @@ absl::Status cannotCreate(const std::string &path, const std::string &why) {
   return absl::FailedPreconditionError(absl::StrCat(quote(path), ": ", why));
 }
 
-bool syncFolder(const std::string &path) {
-  FileDescriptor folder(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder.get() >= 0 && fsync(folder.get()) == 0;
-}
-
 /// As one that mkdir would make; mkdtemp's is for its owner alone.
 bool setRights(const std::string &folder) {
   mode_t mask = umask(0);

@@ -31,6 +31,20 @@ struct TensorEntry {
 absl::StatusOr<std::vector<TensorEntry>>
 parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes);
 
+/// A tensor of a file to be written; they lie one behind the other.
+struct HeaderEntry {
+  std::string name, dtype;
+  std::vector<uint64_t> shape;
+  uint64_t bytes = 0;
+};
+
+/// What stands in front of the data: the header with its length, so long that
+/// the data begins at a multiple of `alignment`. kInvalidArgument names a
+/// tensor whose name no file can hold: names differ, are UTF-8 without control
+/// characters, and neither empty nor "__metadata__".
+absl::StatusOr<std::string>
+safeTensorsHeader(absl::Span<const HeaderEntry> tensors, uint64_t alignment);
+
 /// Fills numElements, sorts by `begin`, and checks that dtype and shape give
 /// the offsets and that the entries tile [0, dataBytes).
 absl::Status checkEntries(std::vector<TensorEntry> &entries,

@@ -2,9 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include <absl/container/flat_hash_set.h>
 #include <absl/strings/str_cat.h>
-#include <nlohmann/json.hpp>
 
 #include "runtime/io/Convert.h"
 #include "runtime/io/Files.h"
@@ -37,55 +35,15 @@ absl::StatusOr<uint64_t> bytesOf(const TensorToWrite &tensor) {
   return *bytes;
 }
 
-/// The JSON string of `name`; nothing when it is not UTF-8.
-std::optional<std::string> jsonString(const std::string &name) {
-  using nlohmann::json;
-  std::string strict =
-      json(name).dump(-1, ' ', false, json::error_handler_t::ignore);
-  std::string marked =
-      json(name).dump(-1, ' ', false, json::error_handler_t::replace);
-  if (strict != marked) // they differ exactly where a byte is not UTF-8
-    return std::nullopt;
-  return strict;
-}
-
 absl::StatusOr<std::string> headerOf(absl::Span<const TensorToWrite> tensors) {
-  // Loaders of the Transformers library want the key "format".
-  std::string header = R"({"__metadata__":{"format":"pt"})";
-  absl::flat_hash_set<std::string_view> names;
-  uint64_t offset = 0;
+  std::vector<HeaderEntry> entries;
   for (const TensorToWrite &tensor : tensors) {
-    std::optional<std::string> name = jsonString(tensor.name);
-    if (!name || !isPrintableName(tensor.name) ||
-        tensor.name == "__metadata__" || !names.insert(tensor.name).second)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cannot write a tensor named ", quote(tensor.name),
-          ": names must differ, be UTF-8 without control characters, not be "
-          "empty and not be \"__metadata__\""));
     absl::StatusOr<uint64_t> bytes = bytesOf(tensor);
     if (!bytes.ok())
       return bytes.status();
-    std::optional<uint64_t> end = checkedAdd(offset, *bytes);
-    if (!end)
-      return absl::InvalidArgumentError(
-          "the tensors together do not fit 64 bits");
-    std::string shape;
-    for (uint64_t size : tensor.shape)
-      absl::StrAppend(&shape, shape.empty() ? "" : ",", size);
-    absl::StrAppend(&header, ",", *name, R"(:{"dtype":")", tensor.dtype,
-                    R"(","shape":[)", shape, R"(],"data_offsets":[)", offset,
-                    ",", *end, "]}");
-    offset = *end;
+    entries.push_back({tensor.name, tensor.dtype, tensor.shape, *bytes});
   }
-  header += '}';
-  header.resize((header.size() + alignmentBytes - 1) / alignmentBytes *
-                    alignmentBytes,
-                ' ');
-  if (header.size() > maxHeaderBytes)
-    return absl::InvalidArgumentError(
-        absl::StrCat("the header takes ", header.size(),
-                     " bytes, the format allows ", maxHeaderBytes));
-  return header;
+  return safeTensorsHeader(entries, alignmentBytes);
 }
 
 absl::Status writeElements(const FloatWriter &writer,
@@ -136,10 +94,8 @@ absl::Status writeSafeTensors(const std::string &path,
   absl::StatusOr<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return file.status();
-  uint64_t length = header->size();
-  if (absl::Status status = file->write(&length, sizeof(length)); !status.ok())
-    return status;
-  if (absl::Status status = file->write(header->data(), length); !status.ok())
+  if (absl::Status status = file->write(header->data(), header->size());
+      !status.ok())
     return status;
   for (const TensorToWrite &tensor : tensors)
     if (absl::Status status = writeTensor(tensor, *file); !status.ok())

@@ -1,6 +1,7 @@
 """Checkpoints as runs write them: whole at any moment, whatever kills the run or fails on
 its disk. Each is read by what the README of runtime/checkpoint says, and hashed."""
 import errno
+import fcntl
 import os
 import pathlib
 import random
@@ -145,6 +146,27 @@ class Saving(Case):
         self.assertRegex(out, r"checkpoint: late after \d+ steps, that of step \d+ is still being written")
         self.assertEqual(self.steps()[0], 40)
         self.newest()
+
+
+    def test_a_folder_that_another_run_writes_to(self):
+        self.kept.mkdir()
+        folder = os.open(self.kept, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            self.shell.refuse(CANNOT_CREATE, ["another run", "kept"], "meshwork-run", "1.mwplan", *DATA,
+                              "--steps", "2", *SAVE)
+        finally:
+            os.close(folder)
+        self.good("--steps", 2, *SAVE)
+
+    def test_names_that_no_file_can_hold(self):
+        model = (self.shell.must("meshwork", "import", "examples/llama-tiny.json", "-o", "-").stdout
+                 .replace('"model.norm.weight"', '"model.norm\\FFweight"'))
+        self.shell.write("odd.mlir", model)
+        self.shell.must("meshwork", "compile", "odd.mlir", "--spec", "examples/dp1.toml", "-o", "odd.mwplan")
+        self.shell.refuse(USAGE, ["cannot write a tensor", "model.norm"], "meshwork-run", "odd.mwplan", *DATA,
+                          "--steps", "2", *SAVE)
+        self.assertEqual(self.steps(), [])
 
 
 class Signals(Case):

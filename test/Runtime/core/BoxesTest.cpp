@@ -193,7 +193,8 @@ void Written::expectOnce() const {
     for (const OwnBox &box : own) {
       std::vector<int> &seen = times[{box.tensor, box.state}];
       const auto &shape = *tensors[box.tensor].parameter->shape();
-      for (uint64_t i = 0; i < elementsOf(box); ++i) {
+      for (uint64_t i = 0; i < static_cast<uint64_t>(elementsOf(box.block));
+           ++i) {
         uint64_t rest = i, place = 0, stride = 1;
         for (size_t d = shape.size(); d-- > 0;) {
           auto extent = static_cast<uint64_t>(box.block.extent[d]);
@@ -234,7 +235,7 @@ void Written::expectEven() const {
         }
       }
     for (const OwnBox &box : boxes[rank])
-      own += static_cast<double>(elementsOf(box)) *
+      own += static_cast<double>(elementsOf(box.block)) *
              static_cast<double>(width(box));
     // A line for each way in which states are split, each with two ends.
     EXPECT_NEAR(own, share, 16 * slack / 2 + 1) << "rank " << rank;
