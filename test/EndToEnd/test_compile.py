@@ -60,7 +60,8 @@ class Compile(unittest.TestCase):
         (snapshot / "config.json").symlink_to(shell.ROOT / MODEL)
         self.space.refuse(shell.DATA, ["is a symbolic link", "config.json"], "meshwork", "compile",
                           "hub/snapshots/c0ffee", "--spec", SPEC, "-o", "f.mwplan")
-        self.space.refuse(shell.NO_INPUT, ["blobs/config.json"], "meshwork", "import", "hub/blobs")
+        self.space.refuse(shell.DATA, ["hub/blobs", "without a config.json"], "meshwork", "import",
+                          "hub/blobs")
 
     def test_equal_input_gives_equal_bytes(self):
         digests = set()

@@ -1,0 +1,35 @@
+// Tables of the known schedules, and the best that a search finds.
+#ifndef MESHWORK_LIB_SCHEDULES_GENERATE_H
+#define MESHWORK_LIB_SCHEDULES_GENERATE_H
+
+#include "lib/Schedules/Table.h"
+
+#include "absl/status/statusor.h"
+
+#include <string>
+#include <string_view>
+
+namespace meshwork::schedules {
+
+/// What a schedule is wanted for.
+struct Wanted {
+  /// gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, zb-v, dualpipe-v, auto.
+  std::string name = "1f1b";
+  int32_t ranks = 1;
+  int32_t microbatches = 1;
+  /// Virtual stages a rank; 0 is the name's own (1, or 2 where it is V-shaped).
+  int32_t virtualStages = 0;
+  /// What `auto`, and schedules that go by time, plan with.
+  Costs costs;
+  /// The most microbatches whose activations a rank may keep at once, counted
+  /// in virtual stages; 0 is the name's own, for `auto` no limit.
+  double memory = 0;
+};
+
+/// The table of computing actions alone: F, B, I, W. Legal by `judge`, or an
+/// error that names a legal neighbour.
+absl::StatusOr<Table> generate(const Wanted &wanted);
+
+} // namespace meshwork::schedules
+
+#endif // MESHWORK_LIB_SCHEDULES_GENERATE_H

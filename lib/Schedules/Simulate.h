@@ -1,0 +1,40 @@
+// When each action of a legal table runs, given what actions take.
+#ifndef MESHWORK_LIB_SCHEDULES_SIMULATE_H
+#define MESHWORK_LIB_SCHEDULES_SIMULATE_H
+
+#include "lib/Schedules/Table.h"
+
+#include "absl/status/statusor.h"
+
+#include <vector>
+
+namespace meshwork::schedules {
+
+struct Timeline {
+  struct Span {
+    double begin = 0, end = 0;
+  };
+  struct Rank {
+    /// Time in F, B, I, W.
+    double busy = 0;
+    /// The most microbatches alive at once, from F to the end of B or W,
+    /// counted in virtual stages.
+    int32_t liveMicrobatches = 0;
+  };
+  double makespan = 0;
+  /// 1 - busy / makespan of the rank that is busy the longest.
+  double bubbleFraction = 0;
+  std::vector<Rank> ranks;
+  /// The span of each action, as they stand in Table::ranks.
+  std::vector<std::vector<Span>> spans;
+};
+
+/// Transfers do not block the rank that computes. A table without SEND and RECV
+/// is simulated as one whose transfers are posted as soon as they can be. An
+/// error where the table cannot run to its end (judge says why) or the costs do
+/// not fit it.
+absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs);
+
+} // namespace meshwork::schedules
+
+#endif // MESHWORK_LIB_SCHEDULES_SIMULATE_H

@@ -1,0 +1,16 @@
+#include "lib/Schedules/Table.h"
+
+#include <array>
+
+namespace meshwork::schedules {
+
+std::string_view letters(Kind kind) {
+  constexpr std::array<std::string_view, 11> all = {
+      "F",      "B",      "I",      "W",    "SEND_F", "RECV_F",
+      "SEND_B", "RECV_B", "GATHER", "FREE", "REDUCE"};
+  return all[static_cast<size_t>(kind)];
+}
+
+bool isCompute(Kind kind) { return kind <= Kind::weightGrad; }
+
+} // namespace meshwork::schedules

@@ -1,0 +1,32 @@
+// Is a table legal, and can it hang?
+#ifndef MESHWORK_LIB_SCHEDULES_VERDICT_H
+#define MESHWORK_LIB_SCHEDULES_VERDICT_H
+
+#include "lib/Schedules/Table.h"
+
+#include "absl/status/status.h"
+
+namespace meshwork::schedules {
+
+struct JudgeOptions {
+  /// The most microbatches whose activations a rank may keep at once, counted
+  /// in virtual stages; 0: no limit.
+  double memory = 0;
+  /// Copies of the buffers that received, unsent and kept values live in, for
+  /// each virtual stage; 0: as many as are alive at once. Fewer copies than
+  /// that make an action wait for those that still use the copy it takes.
+  int32_t copies = 0;
+  /// A rank's transfers complete one after another in order, as on one stream.
+  bool transfersInOrder = false;
+};
+
+/// OK, or all that is wrong: each F before its B or I, W after I, each piece of
+/// work once, on the rank that holds its stage, transfers matched (in a table
+/// that has any), parameters whole where they are used, memory within its
+/// limit. Then: under rendezvous semantics no rank waits for ever. What waits
+/// is shown as the shortest cycle, a table of rank x action.
+absl::Status judge(const Table &table, const JudgeOptions &options = {});
+
+} // namespace meshwork::schedules
+
+#endif // MESHWORK_LIB_SCHEDULES_VERDICT_H
