@@ -1,4 +1,8 @@
 // Tables as text: a line a rank, an action a cell.
+//
+//   0F0,0F1,0SEND_F0,,0B0      an empty cell says nothing
+//   (1F1;1B0)OVERLAP_F_B       start together: F, B, I, W (Action::withNext)
+//   (0SEND_F1;0RECV_B0)BATCH   start together: other actions
 #ifndef MESHWORK_LIB_SCHEDULES_CSV_H
 #define MESHWORK_LIB_SCHEDULES_CSV_H
 
@@ -11,15 +15,22 @@
 
 namespace meshwork::schedules {
 
-/// `2F0`, `3RECV_B1`, `1GATHER`.
+/// `2F0`, `3RECV_B1`, `1GATHER`. Says nothing of Action::withNext.
 std::string text(const Action &action);
 
 /// The CSV of a table; reading it gives the table again.
 std::string csv(const Table &table);
 
-/// Reads our spelling and PyTorch's. The stages' ranks are those that compute
-/// them. An error names `name`, line and cell, what was found and what would be
-/// legal there; text from outside is never trusted.
+/// The most that a file may hold. A table has also at most as many microbatches
+/// times stages as it has F, so its size follows from that of the text.
+constexpr int32_t maxCsvRanks = 16384, maxCsvStages = 65536,
+                  maxCsvMicrobatches = 1 << 20;
+
+/// Reads our spelling and PyTorch's: UNSHARD, RESHARD and REDUCE_GRAD, the long
+/// names of kinds such as FULL_BACKWARD, cells in quotes. The stages' ranks are
+/// those that compute them. An error names `name`, line and cell, rank, what
+/// was found and what would be legal there; all errors of a file are told at
+/// once, up to 20. Whether the order of actions is legal is for `judge`.
 absl::StatusOr<Table> parseCsv(std::string_view text, std::string_view name);
 
 } // namespace meshwork::schedules

@@ -22,7 +22,9 @@ struct Timeline {
     int32_t liveMicrobatches = 0;
   };
   double makespan = 0;
-  /// 1 - busy / makespan of the rank that is busy the longest.
+  /// 1 - busy / span of the rank with the longest span, from the begin of its
+  /// first F to the end of its last action, as published rates are counted. It
+  /// is 1 - busy / makespan where the first rank is first and last.
   double bubbleFraction = 0;
   std::vector<Rank> ranks;
   /// The span of each action, as they stand in Table::ranks.

@@ -1,0 +1,166 @@
+// One cell of a table as text.
+#include "lib/Schedules/Csv.h"
+#include "lib/Schedules/CsvParts.h"
+#include "lib/Schedules/Say.h"
+
+#include "meshwork/Text/Escape.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace meshwork::schedules {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view space = " \t\r\n";
+  size_t begin = std::min(text.find_first_not_of(space), text.size());
+  return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
+}
+
+namespace {
+
+/// Spellings besides those of `letters`: PyTorch's, short and long.
+constexpr std::array<std::pair<std::string_view, Kind>, 7> otherSpellings = {{
+    {"UNSHARD", Kind::gather},
+    {"RESHARD", Kind::free},
+    {"REDUCE_GRAD", Kind::reduce},
+    {"FORWARD", Kind::forward},
+    {"FULL_BACKWARD", Kind::backward},
+    {"BACKWARD_INPUT", Kind::inputGrad},
+    {"BACKWARD_WEIGHT", Kind::weightGrad},
+}};
+
+std::optional<Kind> kindOf(std::string_view word) {
+  for (auto kind = Kind::forward; kind <= Kind::reduce;
+       kind = static_cast<Kind>(static_cast<int>(kind) + 1))
+    if (word == letters(kind))
+      return kind;
+  for (auto [spelling, kind] : otherSpellings)
+    if (word == spelling)
+      return kind;
+  return std::nullopt;
+}
+
+bool hasMicrobatch(Kind kind) { return kind < Kind::gather; }
+
+std::string found(std::string_view cell, std::string_view expected) {
+  return say("found ", quote(cell), ", expected ", expected);
+}
+
+/// The number that `digits` says, below `limit`.
+bool readNumber(std::string_view digits, int32_t limit, int32_t &number) {
+  const char *end = digits.data() + digits.size();
+  auto [stopped, error] = std::from_chars(digits.data(), end, number);
+  return error == std::errc() && stopped == end && number >= 0 &&
+         number < limit;
+}
+
+/// `2F0` in its three parts.
+struct Parts {
+  std::string_view stage, kind, microbatch;
+
+  explicit Parts(std::string_view cell) {
+    stage = cell.substr(0, cell.find_first_not_of("0123456789"));
+    cell.remove_prefix(stage.size());
+    size_t letters = cell.find_last_not_of("0123456789") + 1;
+    kind = cell.substr(0, letters);
+    microbatch = cell.substr(letters);
+  }
+};
+
+std::string readAction(std::string_view cell, Action &action) {
+  Parts parts(cell);
+  if (parts.stage.empty() || parts.kind.empty())
+    return found(cell, "a stage, a kind and a microbatch such as 2F0");
+  std::optional<Kind> kind = kindOf(parts.kind);
+  if (!kind)
+    return found(cell, "a kind among F, B, I, W, SEND_F, RECV_F, SEND_B, "
+                       "RECV_B, GATHER, FREE, REDUCE");
+  action.kind = *kind;
+  if (!readNumber(parts.stage, maxCsvStages, action.stage))
+    return found(cell, say("a stage below ", maxCsvStages));
+  if (hasMicrobatch(*kind) == parts.microbatch.empty())
+    return found(cell, hasMicrobatch(*kind)
+                           ? "a microbatch at its end, such as 2F0"
+                           : "no microbatch, such as 2GATHER");
+  if (hasMicrobatch(*kind) &&
+      !readNumber(parts.microbatch, maxCsvMicrobatches, action.microbatch))
+    return found(cell, say("a microbatch below ", maxCsvMicrobatches));
+  return "";
+}
+
+/// `(a;b)OVERLAP_F_B`, `(a;b)BATCH`.
+std::string readGroup(std::string_view cell, std::vector<Action> &actions) {
+  size_t close = cell.find(')');
+  std::string_view word =
+      close == cell.npos ? "" : trimmed(cell.substr(close + 1));
+  if (word != "OVERLAP_F_B" && word != "BATCH")
+    return found(cell, "(0F1;1B0)OVERLAP_F_B, or (0SEND_F1;0RECV_B0)BATCH");
+  std::string_view inside = cell.substr(1, close - 1);
+  while (true) {
+    size_t end = inside.find(';');
+    std::string wrong =
+        readAction(trimmed(inside.substr(0, end)), actions.emplace_back());
+    if (!wrong.empty())
+      return wrong;
+    if (end == inside.npos)
+      return "";
+    actions.back().withNext = true;
+    inside.remove_prefix(end + 1);
+  }
+}
+
+/// How far a rank is with one stage.
+struct Progress {
+  int32_t nextForward = 0;
+  /// Microbatches that wait for B or I, and for W.
+  std::set<int32_t> forward, inputGrad;
+
+  void add(const Action &action) {
+    if (action.kind == Kind::forward) {
+      nextForward = std::max(nextForward, action.microbatch + 1);
+      forward.insert(action.microbatch);
+    } else if (action.kind == Kind::weightGrad) {
+      inputGrad.erase(action.microbatch);
+    } else if (isCompute(action.kind)) {
+      forward.erase(action.microbatch);
+      if (action.kind == Kind::inputGrad)
+        inputGrad.insert(action.microbatch);
+    }
+  }
+
+  void tell(int32_t stage, std::string &to) const {
+    append(to, to.empty() ? "" : ", ", stage, "F", nextForward);
+    if (!forward.empty())
+      append(to, ", ", stage, "B", *forward.begin(), ", ", stage, "I",
+             *forward.begin());
+    if (!inputGrad.empty())
+      append(to, ", ", stage, "W", *inputGrad.begin());
+  }
+};
+
+} // namespace
+
+std::string readCell(std::string_view cell, std::vector<Action> &actions) {
+  if (cell.starts_with('('))
+    return readGroup(cell, actions);
+  return readAction(cell, actions.emplace_back());
+}
+
+std::string legalAfter(const std::vector<Action> &before) {
+  constexpr size_t mostStages = 4;
+  std::map<int32_t, Progress> stages;
+  for (const Action &action : before)
+    if (stages.size() < mostStages || stages.contains(action.stage))
+      stages[action.stage].add(action);
+  std::string result;
+  for (const auto &[stage, progress] : stages)
+    progress.tell(stage, result);
+  return result;
+}
+
+} // namespace meshwork::schedules
