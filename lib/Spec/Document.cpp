@@ -189,7 +189,7 @@ Document readDocument(std::string_view text, const std::string &filename,
     flatten(parsed.table(), "", filename, document);
   if (document.size() > maxKeys)
     refuse({filename, 0, 0}, "has " + std::to_string(document.size()) +
-                                 " keys, expected a spec of at most " +
+                                 " keys, expected at most " +
                                  std::to_string(maxKeys));
   for (const std::string &setting : overrides)
     applyOverride(setting, document, diagnostics);

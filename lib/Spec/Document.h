@@ -1,5 +1,5 @@
 // A TOML text as a flat list of keys, with the command line's values on top.
-// Internal to lib/Spec; hides the TOML library from the rest.
+// Hides the TOML library; other readers of TOML use it too.
 #pragma once
 
 #include <cstdint>

@@ -115,8 +115,7 @@ TEST(SpecErrors, WhatNoSpecHoldsIsNotParsed) {
   std::string keys;
   for (int i = 0; i < 50000; ++i)
     keys += "key" + std::to_string(i) + " = 1\n";
-  expectError("[unknown]\n" + keys,
-              "has 50007 keys, expected a spec of at most");
+  expectError("[unknown]\n" + keys, "has 50007 keys, expected at most 500");
   EXPECT_THAT(errorsOf(good, {"batch.micro=" + repeated("[", 100000)}),
               HasSubstr("batch.micro: found \"[[[["));
 }

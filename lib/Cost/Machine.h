@@ -1,0 +1,85 @@
+// What a machine does a second: all estimates of time are made from this.
+//
+//   cost::MachineResult result = cost::readMachine(text, "m.toml");
+//   if (!result.machine) { print textOf(result.diagnostics); }
+//
+// README.md lists the keys of a machine file.
+#ifndef MESHWORK_LIB_COST_MACHINE_H
+#define MESHWORK_LIB_COST_MACHINE_H
+
+#include "lib/Spec/Diagnostic.h"
+#include "lib/Spec/Spec.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwork::cost {
+
+/// Of what the operands of a product are.
+enum class Arithmetic { f32, bf16, fp8 };
+inline constexpr size_t numArithmetics = 3;
+
+/// Between the ranks of a group: threads of one process, processes of one node
+/// (GPUs of one node, whatever process they are in), or several nodes.
+enum class LinkClass { inProcess, withinNode, betweenNodes };
+inline constexpr size_t numLinkClasses = 3;
+/// As in a file: "in_process", "within_node", "between_nodes".
+const char *nameOf(LinkClass link);
+
+struct Link {
+  double latency = 0;      // seconds, of one collective
+  double bandwidth = 0;    // bytes a second that a rank sends
+  bool takesCores = false; // moving data takes the cores that compute
+  bool operator==(const Link &) const = default;
+};
+
+struct Machine {
+  std::string name;
+  spec::Device device = spec::Device::cpu;
+  uint32_t ranksPerNode = 1;
+  /// Of a node whose ranks share it: flops and memory are of all of them
+  /// together. 0: each rank has these figures for itself.
+  uint32_t cores = 0;
+  std::array<double, numArithmetics> flops{}; // a second, by Arithmetic
+  double memory = 0;                          // bytes a second
+  double launch = 0;                          // seconds before an instruction
+  /// Seconds that hidden time must gain before work is handed over to a
+  /// channel.
+  double handOver = 0;
+  std::array<Link, numLinkClasses> links{}; // by LinkClass
+
+  const Link &link(LinkClass which) const {
+    return links[static_cast<size_t>(which)];
+  }
+  bool operator==(const Machine &) const = default;
+};
+
+/// The longest text that is taken for a machine.
+inline constexpr size_t maxMachineBytes = 64 << 10;
+
+struct MachineResult {
+  std::optional<Machine> machine; // absent when a diagnostic is an error
+  Diagnostics diagnostics;        // in the order of the text
+};
+
+/// Reads a machine file; `filename` is for messages. Finds all mistakes, except
+/// that a syntax error hides what follows.
+MachineResult readMachine(std::string_view text, const std::string &filename);
+
+/// The file of a machine; readMachine() gives the same machine again.
+std::string print(const Machine &machine);
+
+/// What Meshwork knows by name (examples/machines), in the order of the names.
+const std::vector<Machine> &shippedMachines();
+const Machine *findShipped(std::string_view name);
+
+/// What a plan is made for when nothing else is said: the rough CPU or GPU,
+/// shipped under the name of the device.
+const Machine &defaultMachine(spec::Device device);
+
+} // namespace meshwork::cost
+
+#endif // MESHWORK_LIB_COST_MACHINE_H
