@@ -14,11 +14,12 @@ struct Timeline {
   struct Span {
     double begin = 0, end = 0;
   };
-  struct Rank {
+  /// Of a rank, or of one virtual stage.
+  struct Work {
     /// Time in F, B, I, W.
     double busy = 0;
-    /// The most microbatches alive at once, from F to the end of B or W,
-    /// counted in virtual stages.
+    /// The most microbatches alive at once, from F to the end of B or W; of a
+    /// rank, counted in virtual stages.
     int32_t liveMicrobatches = 0;
   };
   double makespan = 0;
@@ -26,8 +27,11 @@ struct Timeline {
   /// first F to the end of its last action, as published rates are counted. It
   /// is 1 - busy / makespan where the first rank is first and last.
   double bubbleFraction = 0;
-  std::vector<Rank> ranks;
-  /// The span of each action, as they stand in Table::ranks.
+  std::vector<Work> ranks;
+  /// Of each virtual stage.
+  std::vector<Work> stages;
+  /// The span of each action, as they stand in Table::ranks. What starts
+  /// together has one span; a transfer's begins when both ends are posted.
   std::vector<std::vector<Span>> spans;
 };
 

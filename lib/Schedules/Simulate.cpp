@@ -1,0 +1,109 @@
+#include "lib/Schedules/Simulate.h"
+
+#include "lib/Schedules/Live.h"
+#include "lib/Schedules/Waits.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace meshwork::schedules {
+namespace {
+
+absl::Status checkCosts(const Costs &costs, size_t stages) {
+  for (const std::vector<double> *times :
+       {&costs.forward, &costs.inputGrad, &costs.weightGrad, &costs.transfer}) {
+    if (times->size() != stages)
+      return absl::InvalidArgumentError(
+          absl::StrCat("the costs have ", times->size(),
+                       " times of a kind, expected one for each of the ",
+                       stages, " virtual stages"));
+    for (double time : *times)
+      if (!(time >= 0) || !std::isfinite(time))
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the costs hold ", time, ", expected a finite time, 0 or more"));
+  }
+  return absl::OkStatus();
+}
+
+double timeOf(const Action &action, const Costs &costs) {
+  auto stage = static_cast<size_t>(action.stage);
+  double gradients =
+      (action.kind != Kind::weightGrad) * costs.inputGrad[stage] +
+      (action.kind != Kind::inputGrad) * costs.weightGrad[stage];
+  return action.kind == Kind::forward ? costs.forward[stage] : gradients;
+}
+
+void addUp(const Table &table, const Costs &costs, Timeline &timeline) {
+  timeline.stages.resize(table.rankOf.size());
+  LiveCount live(table.rankOf.size());
+  size_t above = 0;
+  for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
+    Timeline::Work &work = timeline.ranks.emplace_back();
+    work.liveMicrobatches = live.ofRank(
+        table.ranks[rank], std::numeric_limits<double>::infinity(), above);
+    for (const Action &action : table.ranks[rank]) {
+      double time = isCompute(action.kind) ? timeOf(action, costs) : 0;
+      work.busy += time;
+      timeline.stages[static_cast<size_t>(action.stage)].busy += time;
+    }
+  }
+  for (size_t stage = 0; stage < table.rankOf.size(); ++stage)
+    timeline.stages[stage].liveMicrobatches = live.ofStages()[stage];
+}
+
+void addSpans(const Table &table, const Index &index, const Waits &waits,
+              const std::vector<double> &times, Timeline &timeline) {
+  for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
+    auto &spans = timeline.spans.emplace_back();
+    spans.reserve(table.ranks[rank].size());
+    for (size_t i = 0; i < table.ranks[rank].size(); ++i) {
+      uint32_t action = index.number(rank, i);
+      Timeline::Span span{times[waits.started(action)],
+                          times[waits.ended(action)]};
+      const Action &what = table.ranks[rank][i];
+      if (isTransfer(what.kind)) {
+        Edge edge = edgeOf(what);
+        uint32_t peer =
+            index.find(edge.peerKind, edge.peerStage, what.microbatch);
+        span.begin = std::max(span.begin, times[waits.started(peer)]);
+      }
+      timeline.makespan = std::max(timeline.makespan, span.end);
+      spans.push_back(span);
+    }
+  }
+}
+
+} // namespace
+
+absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
+  Faults faults(table);
+  checkRanges(table, faults);
+  if (!faults.none())
+    return faults.status();
+  if (absl::Status status = checkCosts(costs, table.rankOf.size());
+      !status.ok())
+    return status;
+  Index index(table);
+  Waits waits(table, index, {.costs = &costs});
+  std::vector<double> times = waits.times();
+  if (std::find(times.begin(), times.end(), Waits::never) != times.end())
+    return absl::InvalidArgumentError(
+        "the table cannot run to its end: ranks wait for one another, or for "
+        "what is missing");
+  Timeline timeline;
+  addUp(table, costs, timeline);
+  addSpans(table, index, waits, times, timeline);
+  double busiest = 0;
+  for (const Timeline::Work &rank : timeline.ranks)
+    busiest = std::max(busiest, rank.busy);
+  if (!std::isfinite(timeline.makespan) || !std::isfinite(busiest))
+    return absl::InvalidArgumentError("the costs add up to no finite time");
+  timeline.bubbleFraction =
+      timeline.makespan > 0 ? 1 - busiest / timeline.makespan : 0;
+  return timeline;
+}
+
+} // namespace meshwork::schedules
