@@ -1,7 +1,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/StatusMacros.h"
-#include "runtime/checkpoint/BoxReader.h"
 #include "runtime/checkpoint/CheckManifest.h"
+#include "runtime/checkpoint/ReadList.h"
 #include <absl/cleanup/cleanup.h>
 #include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
@@ -31,10 +31,8 @@ public:
     auto found = tensors.find(name);
     return found == tensors.end() ? nullptr : found->second;
   }
-  absl::Status read(std::string_view tensor, std::string_view state,
-                    absl::Span<const int64_t> begin,
-                    absl::Span<const int64_t> extent,
-                    absl::Span<float> out) const override;
+  absl::Status readAll(absl::Span<const WantedBox> boxes,
+                       OnThreads onThreads) const override;
   absl::StatusOr<std::string> readText(std::string_view file) const override;
   absl::Status verify() const override;
 
@@ -78,36 +76,29 @@ FolderCheckpoint::get(std::string_view tensor, std::string_view state) const {
                                           quote(state)));
 }
 
-absl::Status FolderCheckpoint::read(std::string_view tensor,
-                                    std::string_view state,
-                                    absl::Span<const int64_t> begin,
-                                    absl::Span<const int64_t> extent,
-                                    absl::Span<float> out) const {
-  absl::StatusOr<const StoredState *> found = get(tensor, state);
-  MESHWORK_RETURN_IF_ERROR(found.status());
-  const std::vector<int64_t> &shape = find(tensor)->shape;
-  bool lies = begin.size() == shape.size() && extent.size() == shape.size();
-  uint64_t elements = 1;
-  for (size_t dim = 0; lies && dim < shape.size(); ++dim) {
-    lies = begin[dim] >= 0 && begin[dim] <= shape[dim] && extent[dim] >= 0 &&
-           extent[dim] <= shape[dim] - begin[dim];
-    elements *= static_cast<uint64_t>(extent[dim]);
+/// Whether it lies in the tensor.
+bool lies(const WantedBox &box, const std::vector<int64_t> &shape) {
+  bool isIn =
+      box.begin.size() == shape.size() && box.extent.size() == shape.size();
+  for (size_t dim = 0; isIn && dim < shape.size(); ++dim)
+    isIn = box.begin[dim] >= 0 && box.begin[dim] <= shape[dim] &&
+           box.extent[dim] >= 0 &&
+           box.extent[dim] <= shape[dim] - box.begin[dim];
+  return isIn;
+}
+
+absl::Status FolderCheckpoint::readAll(absl::Span<const WantedBox> boxes,
+                                       OnThreads onThreads) const {
+  ReadList list;
+  for (const WantedBox &box : boxes) {
+    absl::StatusOr<const StoredState *> found = get(box.tensor, box.state);
+    MESHWORK_RETURN_IF_ERROR(found.status());
+    if (!lies(box, find(box.tensor)->shape))
+      return usage("tensor ", quote(box.tensor),
+                   ": a box that does not lie in it was asked for");
+    list.add(box, **found);
   }
-  if (!lies || elements != out.size())
-    return usage("tensor ", quote(tensor), ": a box of ", out.size(),
-                 " elements that does not lie in it was asked for");
-  if (elements == 0)
-    return absl::OkStatus();
-  uint64_t width = *storedWidth((*found)->dtype);
-  for (const StoredBox &box : (*found)->boxes) {
-    absl::Status status =
-        readBox(files[box.file], box, width, {begin, extent, out}, buffers);
-    if (!status.ok())
-      return absl::Status(status.code(),
-                          absl::StrCat("tensor ", quote(tensor), ", state ",
-                                       quote(state), ": ", status.message()));
-  }
-  return absl::OkStatus();
+  return list.read(files, buffers, onThreads);
 }
 
 /// Gives `take` all bytes of a file, one hashed range after the other.
@@ -209,6 +200,28 @@ std::string nameOf(const std::string &path) {
   return (plain.has_filename() ? plain : plain.parent_path()).filename();
 }
 } // namespace
+
+absl::Status Checkpoint::read(std::string_view tensor, std::string_view state,
+                              absl::Span<const int64_t> begin,
+                              absl::Span<const int64_t> extent,
+                              absl::Span<float> out) const {
+  uint64_t elements = 1;
+  for (int64_t size : extent) // Overflow gives a box that does not lie there.
+    elements *= static_cast<uint64_t>(size);
+  WantedBox box{std::string(tensor),
+                std::string(state),
+                {begin.begin(), begin.end()},
+                {extent.begin(), extent.end()},
+                [out](uint64_t first, absl::Span<const float> values) {
+                  std::copy(values.begin(), values.end(),
+                            out.begin() + static_cast<ptrdiff_t>(first));
+                }};
+  if (elements != out.size())
+    return usage("tensor ", quote(tensor),
+                 ": a box that does not lie in it, or is not of ", out.size(),
+                 " elements, was asked for");
+  return readAll({&box, 1}, [](absl::FunctionRef<void()> work) { work(); });
+}
 
 absl::StatusOr<std::unique_ptr<Checkpoint>>
 Checkpoint::open(const std::string &path) {

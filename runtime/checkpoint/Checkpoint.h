@@ -5,8 +5,10 @@
 //   status = (*checkpoint)->read("wte.weight", "weight", begin, extent, out);
 #pragma once
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "runtime/checkpoint/Manifest.h"
+#include <functional>
 #include <memory>
 
 namespace meshwork::runtime {
@@ -29,6 +31,19 @@ struct FoundCheckpoints {
 /// By names alone: nothing is read. kNotFound when `folder` is not there.
 absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder);
 
+/// A box of a state that is asked for, in elements of the whole tensor.
+struct WantedBox {
+  std::string tensor, state;
+  std::vector<int64_t> begin, extent;
+  /// Takes `values`, as f32, of the box from its row-major element `first` on.
+  /// Is given every element once, in any order, on any thread that reads.
+  std::function<void(uint64_t first, absl::Span<const float> values)> take;
+};
+
+/// Calls its argument, on each of some threads, and returns when all calls
+/// have. One call alone does all the work too.
+using OnThreads = absl::FunctionRef<void(absl::FunctionRef<void()>)>;
+
 /// Immutable once open; any number of threads may read.
 class Checkpoint {
 public:
@@ -43,13 +58,16 @@ public:
   /// Null when there is no such tensor.
   virtual const StoredTensor *find(std::string_view name) const = 0;
 
-  /// Elements of a box of the whole tensor, row-major, from whichever boxes
-  /// hold them, as f32. What is read is hashed first: kDataLoss names file,
+  /// Reads boxes from whichever stored ones hold them, files from front to
+  /// back. What is read is hashed before `take` sees it: kDataLoss names file,
   /// tensor and the bytes that were changed.
-  virtual absl::Status read(std::string_view tensor, std::string_view state,
-                            absl::Span<const int64_t> begin,
-                            absl::Span<const int64_t> extent,
-                            absl::Span<float> out) const = 0;
+  virtual absl::Status readAll(absl::Span<const WantedBox> boxes,
+                               OnThreads onThreads) const = 0;
+  /// One box, row-major, on this thread.
+  absl::Status read(std::string_view tensor, std::string_view state,
+                    absl::Span<const int64_t> begin,
+                    absl::Span<const int64_t> extent,
+                    absl::Span<float> out) const;
 
   /// A file that is no box, "model.mlir", whole; hashed first.
   virtual absl::StatusOr<std::string> readText(std::string_view file) const = 0;

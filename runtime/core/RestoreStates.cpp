@@ -1,55 +1,64 @@
 #include "runtime/core/RestoreStates.h"
 #include "meshwork/Plan/Frame.h"
+#include "runtime/base/StartThread.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/PlaceBlocks.h"
 #include <algorithm>
-#include <mutex>
+#include <thread>
 
 namespace meshwork::runtime {
 namespace {
-/// Read at a time by one thread: about as much as is hashed at a time.
-constexpr int64_t pieceElements = 1 << 20;
+/// One thread more than the rank computes with: while it waits for the disk the
+/// others hash and place.
+void onThreadsOf(ThreadTeam &team, absl::FunctionRef<void()> work) {
+  std::thread another;
+  absl::Status started = startThread(another, [&] { work(); });
+  team.parallelFor(team.size(), [&](int64_t, int64_t, int) { work(); });
+  if (started.ok())
+    another.join();
+}
 
-struct StoredName {
-  std::string tensor, state;
+/// Boxes that a rank wants, and where their elements go.
+class Wanted {
+public:
+  Wanted(Rank &rank, const Checkpoint &checkpoint)
+      : rank(rank), checkpoint(checkpoint) {}
+
+  void add(std::string tensor, std::string state, const Strided &to,
+           const Block &block) {
+    Box box(block.extent, rowMajor(block.extent), to.strides, 0,
+            offsetOf(to.strides, block.offset));
+    boxes.push_back({std::move(tensor), std::move(state), block.begin,
+                     block.extent,
+                     [box, to](uint64_t first, absl::Span<const float> values) {
+                       place(box, to, static_cast<int64_t>(first), values);
+                     }});
+  }
+
+  absl::Status read() {
+    absl::Status status =
+        checkpoint.readAll(boxes, [&](absl::FunctionRef<void()> work) {
+          onThreadsOf(rank.team(), work);
+        });
+    boxes.clear();
+    return fromIo(status);
+  }
+
+private:
+  static void place(const Box &box, const Strided &to, int64_t first,
+                    absl::Span<const float> values) {
+    int64_t end = first + static_cast<int64_t>(values.size());
+    box.forEachRun(first, end, [&](const Run &run) {
+      storeRun(values.data() + (run.src - first), run.srcStride, to, run);
+    });
+  }
+
+  Rank &rank;
+  const Checkpoint &checkpoint;
+  std::vector<WantedBox> boxes;
 };
-
-absl::Status fillPiece(const Checkpoint &checkpoint, const StoredName &name,
-                       const Strided &to, const Block &piece) {
-  std::vector<float> values(static_cast<size_t>(elementsOf(piece)));
-  MESHWORK_RETURN_IF_ERROR(checkpoint.read(name.tensor, name.state, piece.begin,
-                                           piece.extent,
-                                           absl::MakeSpan(values)));
-  Box box(piece.extent, rowMajor(piece.extent), to.strides, 0,
-          offsetOf(to.strides, piece.offset));
-  box.forEachRun(0, box.elements(), [&](const Run &run) {
-    storeRun(values.data() + run.src, run.srcStride, to, run);
-  });
-  return absl::OkStatus();
-}
-
-absl::Status fillBlock(Rank &rank, const Checkpoint &checkpoint,
-                       const StoredName &name, const Strided &to,
-                       const Block &block) {
-  std::vector<Block> pieces = piecesOf(block, pieceElements);
-  std::mutex mutex;
-  absl::Status status; // the first of them
-  rank.team().parallelFor(static_cast<int64_t>(pieces.size()),
-                          [&](int64_t begin, int64_t end, int) {
-                            for (int64_t i = begin; i < end; ++i) {
-                              absl::Status one =
-                                  fillPiece(checkpoint, name, to,
-                                            pieces[static_cast<size_t>(i)]);
-                              std::lock_guard<std::mutex> lock(mutex);
-                              status.Update(one);
-                              if (!status.ok())
-                                return;
-                            }
-                          });
-  return fromIo(status);
-}
 
 bool hasState(const Checkpoint &checkpoint, const std::string &tensor,
               std::string_view state) {
@@ -68,39 +77,48 @@ bool roundsAtRandom(const plan::Plan &plan) {
   return false;
 }
 
-absl::Status restore(Rank &rank, const Checkpoint &checkpoint,
-                     const plan::Parameter &parameter, const plan::State &state,
-                     bool readsRounded) {
-  StoredName name{parameter.name()->str(), weightState};
+std::string storedName(const Checkpoint &checkpoint,
+                       const plan::Parameter &parameter,
+                       const plan::State &state, bool readsRounded) {
   if (state.role() == plan::StateRole::optimizer)
-    name.state = state.name()->str();
-  else if (readsRounded && state.role() == plan::StateRole::weight &&
-           hasState(checkpoint, name.tensor, roundedWeightState))
-    name.state = roundedWeightState;
-  return placeBlocks(rank, parameter, *state.part(),
-                     [&](const Strided &to, const Block &block) {
-                       return fillBlock(rank, checkpoint, name, to, block);
-                     });
+    return state.name()->str();
+  bool isRounded =
+      readsRounded && state.role() == plan::StateRole::weight &&
+      hasState(checkpoint, parameter.name()->str(), roundedWeightState);
+  return isRounded ? roundedWeightState : weightState;
+}
+
+/// Gradients are not kept, and in f32 training a master may be the weight
+/// itself.
+bool isRestored(const plan::Parameter &parameter, const plan::State &state) {
+  bool isTwice = state.role() == plan::StateRole::master &&
+                 state.part()->view() == weightView(parameter);
+  return state.role() != plan::StateRole::gradient && !isTwice;
 }
 } // namespace
 
+/// All states at once where they lie in the host's memory, so that files are
+/// read from front to back; else one after the other, by way of a copy each.
 absl::Status restoreStates(Rank &rank, const plan::Plan &plan,
                            const Checkpoint &checkpoint) {
   bool readsRounded = roundsAtRandom(plan);
+  Wanted wanted(rank, checkpoint);
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    uint32_t weight = weightView(*parameter);
     for (const plan::State *state : orEmpty(parameter->states())) {
-      bool isKept = state->role() != plan::StateRole::gradient;
-      // In f32 training it may be the weight itself.
-      bool isTwice = state->role() == plan::StateRole::master &&
-                     state->part()->view() == weight;
-      if (isKept && !isTwice)
-        MESHWORK_RETURN_IF_ERROR(
-            restore(rank, checkpoint, *parameter, *state, readsRounded));
+      if (!isRestored(*parameter, *state))
+        continue;
+      MESHWORK_RETURN_IF_ERROR(placeBlocks(
+          rank, *parameter, *state->part(),
+          [&](const Strided &to, const Block &block) {
+            wanted.add(parameter->name()->str(),
+                       storedName(checkpoint, *parameter, *state, readsRounded),
+                       to, block);
+            return rank.isOnHost() ? absl::OkStatus() : wanted.read();
+          }));
     }
   }
-  return absl::OkStatus();
+  return wanted.read();
 }
 
 } // namespace meshwork::runtime

@@ -2,6 +2,7 @@
 // a larger one, and what is refused when its files are not those that were
 // saved.
 #include "HandMade.h"
+#include "runtime/base/StartThread.h"
 #include <random>
 
 namespace meshwork::runtime::test {
@@ -98,6 +99,54 @@ TEST_F(ReadCheckpoint, rangesThatAreHashedMayEndAnywhereInABox) {
       StatusCode::kDataLoss,
       "tensor \"a\", state \"weight\": \"" + file + "\": bytes 4194304 to " +
           std::to_string(bytes.size()) + " are not those that were saved");
+}
+
+/// Whatever the boxes, and however many threads: each element comes once.
+TEST_F(ReadCheckpoint, manyBoxesAreReadByManyThreads) {
+  HandMade made;
+  made.tensors = {{"a", {1100, 1100}, {1100, 1100}, {{"weight", "F32", {}}}},
+                  {"b", {3000, 450}, {3000, 450}, {{"weight", "F32", {}}}}};
+  made.files = {{{"a", "weight", "F32", {0, 0}, {1100, 1100}},
+                 {"b", "weight", "F32", {0, 0}, {1500, 450}}},
+                {{"b", "weight", "F32", {1500, 0}, {1500, 450}}}};
+  std::string path = made.write(root, 1);
+  std::vector<std::vector<float>> found;
+  std::vector<WantedBox> boxes;
+  for (auto [tensor, begin, extent] :
+       {std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>>{
+            "b", {0, 225}, {3000, 225}},
+        {"a", {550, 0}, {550, 1100}},
+        {"a", {0, 0}, {1100, 1}},
+        {"b", {1400, 0}, {200, 450}}}) {
+    found.emplace_back(static_cast<size_t>(extent[0] * extent[1]), 0.f);
+    boxes.push_back({tensor, "weight", begin, extent,
+                     [&found, to = boxes.size()](
+                         uint64_t first, absl::Span<const float> values) {
+                       for (float value : values)
+                         found[to][first++] += value;
+                     }});
+  }
+  auto threads = [](absl::FunctionRef<void()> work) {
+    runAtOnce(std::vector<std::function<void()>>(3, [&] { work(); }));
+  };
+  auto checkpoint = Checkpoint::open(path);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  absl::Status status = (*checkpoint)->readAll(boxes, threads);
+  ASSERT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < boxes.size(); ++i)
+    EXPECT_TRUE(found[i] == made.values(boxes[i].tensor, "weight",
+                                        boxes[i].begin, boxes[i].extent))
+        << i;
+  // Of several ranges that were changed the first in the files is told.
+  std::string file = path + "/" + statesName(0), bytes = contents(file);
+  bytes.back() ^= 1;
+  bytes[5000000] ^= 1;
+  replace(file, bytes);
+  checkpoint = Checkpoint::open(path);
+  for (int i = 0; i < 20; ++i)
+    expectError((*checkpoint)->readAll(boxes, threads), StatusCode::kDataLoss,
+                "tensor \"b\", state \"weight\": \"" + file +
+                    "\": bytes 4194304 to ");
 }
 
 TEST_F(ReadCheckpoint, everyBitCounts) {
