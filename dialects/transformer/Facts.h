@@ -86,6 +86,8 @@ void setHead(::mlir::Operation *op);
 /// For `made`, which some pass inserts because of `op`: it is of the same pass,
 /// layer and stage.
 void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
+/// Whether the attribute of this name says where an op belongs, not what it is.
+bool isFact(::llvm::StringRef attribute);
 /// For parts of a kernel: what stands around them tells.
 void dropFacts(::mlir::Operation *op);
 

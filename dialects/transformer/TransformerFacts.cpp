@@ -101,9 +101,15 @@ void inheritFacts(Operation *op, Operation *made) {
   inheritBlock(op, made);
 }
 
+static constexpr StringLiteral everyFact[] = {
+    facts::pass, facts::notBefore, facts::head, facts::layer, facts::stage};
+
+bool isFact(StringRef attribute) {
+  return llvm::is_contained(everyFact, attribute);
+}
+
 void dropFacts(Operation *op) {
-  for (StringRef fact :
-       {facts::pass, facts::notBefore, facts::head, facts::layer, facts::stage})
+  for (StringRef fact : everyFact)
     op->removeDiscardableAttr(fact);
 }
 

@@ -3,6 +3,9 @@
 
 #include "passes/schedule/Placement.h"
 
+#include <map>
+#include <vector>
+
 namespace meshwork::schedule {
 
 /// Attribute of a kernel function: strides of each operand, then each result.
@@ -19,7 +22,9 @@ public:
 
 private:
   ::mlir::ModuleOp module;
-  ::llvm::StringMap<::mlir::func::FuncOp> known; // by text
+  /// By all that makes a kernel, see Identity in Kernels.cpp. Nothing goes by
+  /// the order of this map: it is not the same in two runs.
+  std::map<std::vector<uintptr_t>, ::mlir::func::FuncOp> known;
 };
 
 } // namespace meshwork::schedule
