@@ -19,8 +19,8 @@ struct Wanted {
   int32_t microbatches = 1;
   /// Virtual stages a rank; 0 is the name's own (1, or 2 where it is V-shaped).
   int32_t virtualStages = 0;
-  /// What `auto`, and schedules that go by time, plan with.
-  Costs costs;
+  /// What `auto` plans with; empty: F, I and W take 1 and transfers nothing.
+  Costs costs = {};
   /// The most microbatches whose activations a rank may keep at once, counted
   /// in virtual stages; 0 is the name's own, for `auto` no limit.
   double memory = 0;

@@ -1,0 +1,36 @@
+// The schedules that are known by name.
+#ifndef MESHWORK_LIB_SCHEDULES_NAMED_H
+#define MESHWORK_LIB_SCHEDULES_NAMED_H
+
+#include "lib/Schedules/Generate.h"
+#include "lib/Schedules/ListScheduler.h"
+
+#include <memory>
+#include <vector>
+
+namespace meshwork::schedules {
+
+struct NamedSchedule {
+  std::string_view name;
+  /// 0: any number.
+  int32_t virtualStages = 1;
+  bool vShaped = false;
+  std::unique_ptr<Rule> (*rule)(const Work &work);
+};
+
+const std::vector<NamedSchedule> &namedSchedules();
+
+/// The stages of `ranks` ranks: looped (stage % ranks), or there and back.
+std::vector<int32_t> placeStages(int32_t ranks, int32_t virtualStages,
+                                 bool vShaped);
+
+/// What `wanted` asks for, on stages placed so; without costs F, I and W take 1
+/// and transfers nothing.
+Work workOf(const Wanted &wanted, std::vector<int32_t> rankOf);
+
+/// The most microbatches that a rank keeps at once, counted in virtual stages.
+int32_t mostAlive(const Table &table);
+
+} // namespace meshwork::schedules
+
+#endif // MESHWORK_LIB_SCHEDULES_NAMED_H

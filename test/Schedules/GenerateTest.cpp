@@ -1,0 +1,152 @@
+#include "lib/Schedules/Generate.h"
+#include "lib/Schedules/Csv.h"
+#include "lib/Schedules/Simulate.h"
+#include "lib/Schedules/Verdict.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <string>
+
+namespace meshwork::schedules {
+namespace {
+
+using testing::HasSubstr;
+
+Table table(const std::string &name, int32_t ranks, int32_t microbatches,
+            int32_t virtualStages = 0) {
+  absl::StatusOr<Table> result = generate({.name = name,
+                                           .ranks = ranks,
+                                           .microbatches = microbatches,
+                                           .virtualStages = virtualStages});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : Table();
+}
+
+Costs costs(size_t stages, double forward, double inputGrad, double weightGrad,
+            double transfer) {
+  auto all = [&](double time) { return std::vector<double>(stages, time); };
+  return {all(forward), all(inputGrad), all(weightGrad), all(transfer)};
+}
+
+Timeline simulated(const Table &table, const Costs &costs) {
+  absl::StatusOr<Timeline> result = simulate(table, costs);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : Timeline();
+}
+
+Timeline unitTimes(const Table &table) {
+  return simulated(table, costs(table.rankOf.size(), 1, 1, 1, 0));
+}
+
+/// The order of one rank as the papers state it: warm-up, pairs of one F and
+/// one B, the rest of the B. The k-th F and B are told by functions.
+template <typename Forward, typename Backward>
+std::string published(int32_t all, int32_t warmup, const Forward &forward,
+                      const Backward &backward) {
+  std::string row;
+  warmup = std::min(warmup, all);
+  for (int32_t k = 0; k < warmup; ++k)
+    row += text(forward(k)) + ",";
+  for (int32_t k = warmup; k < all; ++k)
+    row += text(forward(k)) + "," + text(backward(k - warmup)) + ",";
+  for (int32_t k = all - warmup; k < all; ++k)
+    row += text(backward(k)) + ",";
+  row.back() = '\n';
+  return row;
+}
+
+TEST(Generate, oneForwardOneBackwardIsThePublishedOrder) {
+  for (int32_t ranks = 1; ranks <= 16; ++ranks)
+    for (int32_t m = 1; m <= 64; ++m) {
+      std::string expected;
+      for (int32_t rank = 0; rank < ranks; ++rank)
+        expected += published(
+            m, ranks - rank - 1,
+            [&](int32_t k) { return Action{Kind::forward, rank, k}; },
+            [&](int32_t k) { return Action{Kind::backward, rank, k}; });
+      ASSERT_EQ(csv(table("1f1b", ranks, m)), expected) << ranks << " " << m;
+    }
+}
+
+// Megatron-LM: the k-th forward of a rank is of its model chunk
+// (k mod P v) / P, and of the microbatch P (k / P v) + k mod P; backwards go
+// through the chunks from the last. The warm-up is 2 (P - r - 1) + (v - 1) P.
+TEST(Generate, interleavedIsThePublishedOrder) {
+  for (int32_t ranks : {1, 2, 3, 4, 8, 16})
+    for (int32_t chunks : {2, 3, 4})
+      for (int32_t groups : {1, 2, 5}) {
+        int32_t m = ranks * groups, turn = ranks * chunks;
+        std::string expected;
+        for (int32_t rank = 0; rank < ranks; ++rank) {
+          auto action = [&](Kind kind, int32_t chunk, int32_t k) {
+            return Action{kind, chunk * ranks + rank,
+                          k / turn * ranks + k % ranks};
+          };
+          expected += published(
+              m * chunks, 2 * (ranks - rank - 1) + (chunks - 1) * ranks,
+              [&](int32_t k) {
+                return action(Kind::forward, k % turn / ranks, k);
+              },
+              [&](int32_t k) {
+                return action(Kind::backward, chunks - 1 - k % turn / ranks, k);
+              });
+        }
+        ASSERT_EQ(csv(table("interleaved-1f1b", ranks, m, chunks)), expected);
+      }
+}
+
+TEST(Generate, bubblesAndMemoryAreTheClosedForms) {
+  for (int32_t ranks = 2; ranks <= 16; ++ranks)
+    for (int32_t m = 1; m <= 64; ++m) {
+      double bubble = double(ranks - 1) / (ranks - 1 + m);
+      Timeline gpipe = unitTimes(table("gpipe", ranks, m));
+      ASSERT_NEAR(gpipe.bubbleFraction, bubble, 1e-12);
+      ASSERT_EQ(gpipe.ranks[0].liveMicrobatches, m);
+      Timeline one = unitTimes(table("1f1b", ranks, m));
+      ASSERT_NEAR(one.bubbleFraction, bubble, 1e-12);
+      Timeline h1 = unitTimes(table("zb-h1", ranks, m));
+      int32_t most = 0;
+      for (int32_t rank = 0; rank < ranks; ++rank) {
+        auto at = static_cast<size_t>(rank);
+        ASSERT_EQ(one.ranks[at].liveMicrobatches, std::min(ranks - rank, m));
+        most = std::max(most, h1.ranks[at].liveMicrobatches);
+      }
+      ASSERT_EQ(most, std::min(ranks, m));
+      if (m >= ranks) {
+        ASSERT_NEAR(h1.bubbleFraction, double(ranks - 1) / (ranks - 1 + 3 * m),
+                    1e-12)
+            << ranks << " " << m;
+      }
+    }
+}
+
+TEST(Generate, interleavedBubbleIsTheClosedForm) {
+  for (int32_t ranks = 2; ranks <= 16; ++ranks)
+    for (int32_t chunks : {2, 3, 4})
+      for (int32_t m = ranks; m <= 64; m += ranks)
+        ASSERT_NEAR(unitTimes(table("interleaved-1f1b", ranks, m, chunks))
+                        .bubbleFraction,
+                    double(ranks - 1) / (ranks - 1 + m * chunks), 1e-12)
+            << ranks << " " << m << " " << chunks;
+}
+
+// Few ranks, few microbatches, uneven ones: all tables are legal.
+TEST(Generate, everySizeIsLegal) {
+  for (const char *name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1",
+                           "zb-h2", "zb-v", "dualpipe-v"})
+    for (int32_t ranks : {1, 2, 3, 4, 7, 8, 16})
+      for (int32_t m : {1, 2, 3, 5, 8, 13, 16, 31, 33})
+        for (int32_t chunks : {0, 3}) {
+          if (chunks > 0 && std::string(name) != "interleaved-1f1b")
+            continue;
+          Table made = table(name, ranks, m, chunks);
+          absl::Status verdict = judge(made);
+          ASSERT_TRUE(verdict.ok()) << name << " " << ranks << " " << m << "\n"
+                                    << verdict;
+        }
+}
+
+} // namespace
+} // namespace meshwork::schedules
