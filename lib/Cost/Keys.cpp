@@ -94,7 +94,7 @@ Key name() {
 }
 
 Key device() {
-  Key key{"device", R"("cpu" or "cuda")", true, {}, {}};
+  Key key{"device", spec::listOfWords<spec::Device>(), true, {}, {}};
   key.read = [](const spec::Value &value, Machine &machine) {
     std::optional<spec::Device> read =
         value.kind == spec::Value::Kind::string

@@ -72,6 +72,11 @@ MachineResult readMachine(std::string_view text, const std::string &filename);
 /// The file of a machine; readMachine() gives the same machine again.
 std::string print(const Machine &machine);
 
+/// The same in one line, keys parted by blanks, for options of passes; of a
+/// shipped machine its name.
+std::string printOnOneLine(const Machine &machine);
+MachineResult readFromOneLine(std::string_view text);
+
 /// What Meshwork knows by name (examples/machines), in the order of the names.
 const std::vector<Machine> &shippedMachines();
 const Machine *findShipped(std::string_view name);

@@ -159,6 +159,25 @@ MachineResult readMachine(std::string_view text, const std::string &filename) {
   return result;
 }
 
+std::string printOnOneLine(const Machine &machine) {
+  const Machine *shipped = findShipped(machine.name);
+  if (shipped && *shipped == machine)
+    return machine.name;
+  std::string text;
+  for (const Key &key : allKeys())
+    if (std::optional<std::string> value = key.print(machine))
+      text += (text.empty() ? "" : " ") + key.path + "=" + *value;
+  return text;
+}
+
+MachineResult readFromOneLine(std::string_view text) {
+  if (const Machine *shipped = findShipped(text))
+    return {*shipped, {}};
+  std::string lines(text);
+  std::replace(lines.begin(), lines.end(), ' ', '\n');
+  return readMachine(lines, "the machine");
+}
+
 std::string print(const Machine &machine) {
   std::string text, section;
   for (const Key &key : allKeys()) {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "dialects/transformer/Transformer.h"
+#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitRecompute.h"
@@ -74,10 +75,12 @@ private:
     llvm::errs() << meshwork::textOf(result.diagnostics);
     if (!result.spec)
       return badSpec;
-    if (options.printConfig)
-      return writeOut(spec::printWithOrigins(result));
     spec = *result.spec;
     origins = result.origins;
+    if (int code = resolveMachine(); code != ok)
+      return code;
+    if (options.printConfig)
+      return writeOut(spec::printWithOrigins(result));
     if (!options.cpuCode.empty() && spec.device == spec::Device::cpu) {
       llvm::errs()
           << "meshwork: error: --with-cpu-code is for [target] device = "
@@ -85,6 +88,15 @@ private:
       return usage;
     }
     return ok;
+  }
+
+  int resolveMachine() {
+    int code = ok;
+    Diagnostics wrong = cost::resolveMachine(
+        spec, origins["target.machine"], options.spec,
+        [&](const std::string &path) { return readFile(path, code); });
+    llvm::errs() << meshwork::textOf(wrong);
+    return code != ok ? code : hasErrors(wrong) ? badSpec : ok;
   }
 
   /// Leaves the limits of reading on until the first phase has looked at it.

@@ -3,6 +3,7 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
+#include "lib/Cost/OfSpec.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -184,8 +185,9 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
        /*microbatches=*/static_cast<int64_t>(spec.microbatches()),
        /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
        /*float8Unit=*/spec.device == spec::Device::cuda ? 16 : 0}));
-  passes.addPass(schedule::createOverlapPass(
-      {/*mode=*/spec.overlap.collectives, /*device=*/spec.device}));
+  passes.addPass(
+      schedule::createOverlapPass({/*mode=*/spec.overlap.collectives,
+                                   /*machine=*/cost::machineOf(spec)}));
   // Last, so that what overlaps is decided on single launches. A CPU's threads
   // begin a launch sooner than a GPU does.
   if (isDone(spec.mergeLaunches, spec.device == spec::Device::cuda))
@@ -213,6 +215,17 @@ struct SpecOptions : PassPipelineOptions<SpecOptions> {
       *this, "set", llvm::cl::desc("overrides, like batch.micro=8")};
 };
 
+void resolveMachine(spec::Result &result, const std::string &file) {
+  auto read = [](const std::string &path) -> std::optional<std::string> {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    return buffer ? std::optional((*buffer)->getBuffer().str()) : std::nullopt;
+  };
+  Diagnostics wrong = cost::resolveMachine(
+      *result.spec, result.origins["target.machine"], file, read);
+  result.diagnostics.insert(result.diagnostics.end(), wrong.begin(),
+                            wrong.end());
+}
+
 void buildFromFile(const Phase &phase, OpPassManager &passes,
                    const SpecOptions &options) {
   auto buffer = llvm::MemoryBuffer::getFile(options.file);
@@ -224,7 +237,9 @@ void buildFromFile(const Phase &phase, OpPassManager &passes,
                                      options.overrides.end());
   spec::Result result =
       spec::parse((*buffer)->getBuffer().str(), options.file, overrides);
-  if (!result.spec)
+  if (result.spec)
+    resolveMachine(result, options.file);
+  if (!result.spec || hasErrors(result.diagnostics))
     llvm::report_fatal_error(llvm::Twine(textOf(result.diagnostics)),
                              /*gen_crash_diag=*/false);
   phase.build(passes, *result.spec);

@@ -21,6 +21,20 @@ std::string tomlString(const std::string &text) {
   return result + '"';
 }
 
+std::string tomlText(const std::string &text) {
+  if (text.find('\n') == std::string::npos)
+    return tomlString(text);
+  // Line by line, as TOML drops the line end that follows the opening quotes.
+  std::string result = "\"\"\"";
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = tomlString(text.substr(begin, end - begin));
+    result += "\n" + line.substr(1, line.size() - 2);
+    begin = end + 1;
+  }
+  return result + "\"\"\"";
+}
+
 std::string tomlStrings(const std::vector<std::string> &texts) {
   std::string result = "[";
   for (size_t i = 0; i < texts.size(); ++i)

@@ -199,6 +199,30 @@ Key bucket() {
   return key;
 }
 
+/// Which names and files there are, lib/Cost knows.
+Key machine() {
+  Key key{
+      "target",
+      "machine",
+      R"(the name of a machine like "h100x8", or the path of a machine file)",
+      {},
+      {},
+      false,
+      {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::string || value.text.empty())
+      return false;
+    spec.machine = value.text;
+    return true;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.machine.empty())
+      return std::nullopt;
+    return tomlText(spec.machine);
+  };
+  return key;
+}
+
 Key memoryPerRank() {
   Key key{
       "expect",
@@ -354,6 +378,7 @@ void addTargetKeys(std::vector<Key> &keys) {
       {"native", "x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100"},
       [](Spec &s, const std::string &t) { s.arch = t; },
       [](const Spec &s) { return s.arch; }));
+  keys.push_back(machine());
   keys.push_back(word<When>("target", "merge_launches",
                             [](Spec &s) -> When & { return s.mergeLaunches; }));
   keys.push_back(word<When>("target", "epilogues",

@@ -47,6 +47,8 @@ const std::vector<std::string> &allSections();
 /// A TOML string and a TOML array of strings.
 std::string tomlString(const std::string &text);
 std::string tomlStrings(const std::vector<std::string> &texts);
+/// As tomlString; a text of several lines is written so that it stays readable.
+std::string tomlText(const std::string &text);
 
 /// The strings of an array of strings; nothing for anything else.
 std::optional<std::vector<std::string>> stringsOf(const Value &value);

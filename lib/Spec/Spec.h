@@ -97,6 +97,9 @@ struct Spec {
   /// sm_100. A GPU's native is all of them: the machine that compiles may have
   /// none.
   std::string arch = "native";
+  /// The machine that time is estimated for: a name, the path of a machine file
+  /// or what one holds (lib/Cost); "": the rough one of `device`.
+  std::string machine;
   /// Small kernels side by side in one launch; useful on a GPU.
   When mergeLaunches = When::useful;
   /// By products, where that saves memory traffic; useful of bf16 on a GPU.

@@ -84,4 +84,25 @@ void parser<spec::TensorPin>::print(raw_ostream &os,
   os << '{' << pin.name << ' ' << pin.dims << '}';
 }
 
+bool parser<cost::Machine>::parse(Option &option, StringRef, StringRef text,
+                                  cost::Machine &machine) {
+  cost::MachineResult result = cost::readFromOneLine(text);
+  if (!result.machine) {
+    std::string known;
+    for (const cost::Machine &one : cost::shippedMachines())
+      known += one.name + ", ";
+    return option.error("found '" + text + "', expected " + known +
+                        "or all keys of a machine file, parted by blanks");
+  }
+  machine = *result.machine;
+  return false;
+}
+
+void parser<cost::Machine>::print(raw_ostream &os,
+                                  const cost::Machine &machine) {
+  std::string text = cost::printOnOneLine(machine);
+  bool isName = text == machine.name;
+  os << (isName ? "" : "{") << text << (isName ? "" : "}");
+}
+
 } // namespace llvm::cl

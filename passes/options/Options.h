@@ -3,6 +3,7 @@
 // printed here once.
 #pragma once
 
+#include "lib/Cost/Machine.h"
 #include "lib/Spec/Spec.h"
 #include "lib/Spec/Words.h"
 #include "llvm/Support/CommandLine.h"
@@ -122,6 +123,22 @@ public:
   bool parse(Option &option, StringRef name, StringRef text,
              meshwork::spec::TensorPin &pin);
   static void print(raw_ostream &os, const meshwork::spec::TensorPin &pin);
+};
+
+/// "h100x8", or all keys of a machine file: "{name=\"m\" flops.f32=1e11 ...}".
+template <>
+class parser<meshwork::cost::Machine>
+    : public basic_parser<meshwork::cost::Machine> {
+public:
+  using basic_parser::basic_parser;
+  bool parse(Option &option, StringRef name, StringRef text,
+             meshwork::cost::Machine &machine);
+  static void print(raw_ostream &os, const meshwork::cost::Machine &machine);
+  void printOptionDiff(const Option &option, const meshwork::cost::Machine &,
+                       const OptionValue<meshwork::cost::Machine> &,
+                       size_t width) const {
+    printOptionNoValue(option, width);
+  }
 };
 
 } // namespace llvm::cl

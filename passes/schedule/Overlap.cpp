@@ -26,22 +26,14 @@ constexpr double margin = 1.5;
 constexpr int64_t mostAhead = 2; // gathers
 
 struct Settings {
-  llvm::StringMap<int64_t> axes; // sizes
-  bool always;                   // even if no time is gained
-  Speeds speeds;
+  bool always; // even if no time is gained
+  Costs costs;
 
-  int64_t ranksOf(CollectiveOp op) const {
-    int64_t ranks = 1;
-    for (Attribute axis : op.getAxes())
-      ranks *= axes.lookup(cast<StringAttr>(axis).getValue());
-    return ranks;
-  }
-  double seconds(Operation *op) const {
-    return secondsOf(
-        op, [this](CollectiveOp one) { return ranksOf(one); }, speeds);
-  }
-  bool pays(double hidden, double seconds) const {
-    return always || std::min(hidden, seconds) > speeds.handOver;
+  double seconds(Operation *op) const { return costs.seconds(op); }
+  /// Where moving data takes the cores that compute, nothing is hidden.
+  bool pays(CollectiveOp op, double hidden) const {
+    return always || (!costs.takesCores(op) &&
+                      std::min(hidden, seconds(op)) > costs.machine().handOver);
   }
 };
 
@@ -175,7 +167,7 @@ private:
            end = begin + margin * settings.seconds(op);
     if (hasFollower)
       until = placeAtTime(end, std::max(next, from), firstConflictAfter(next));
-    if (!settings.pays(time[until] - time[from], settings.seconds(op)))
+    if (!settings.pays(op, time[until] - time[from]))
       return;
     free = end;
     op.setChannel(channels.of(op));
@@ -209,7 +201,7 @@ private:
       int64_t at = std::clamp<int64_t>(
           std::upper_bound(time.begin(), time.end(), latest) - time.begin() - 1,
           from, i);
-      if (!settings.pays(time[until] - time[at], settings.seconds(op)))
+      if (!settings.pays(op, time[until] - time[at]))
         continue;
       busy->second = time[at];
       op.setChannel(channel);
@@ -259,7 +251,7 @@ void moveGradientSums(ListOp backward, ListOp update,
     bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) {
                     return conflict(other, op);
                   });
-    if (!isFree || !settings.pays(settings.seconds(op), settings.seconds(op))) {
+    if (!isFree || !settings.pays(collective, settings.seconds(op))) {
       stay.push_back(op);
       continue;
     }
@@ -276,11 +268,7 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == spec::When::never || !mesh)
       return;
-    Settings settings{{},
-                      mode == spec::When::always,
-                      device == spec::Device::cuda ? cudaSpeeds : cpuSpeeds};
-    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
-      settings.axes[name.getValue()] = size;
+    Settings settings{mode == spec::When::always, Costs(machine, mesh)};
     for (auto program : getOperation().getOps<ProgramOp>()) {
       ListOp backward = listOf(program, ListKind::backward),
              update = listOf(program, ListKind::update);

@@ -1,33 +1,28 @@
 // How overlap is decided and written.
 #pragma once
 
+#include "lib/Cost/Times.h"
 #include "passes/schedule/Order.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace meshwork::schedule {
 
-/// Rough speeds of one rank: what overlaps with what depends on ratios, and a
-/// plan must not depend on the machine that compiles it.
-struct Speeds {
-  double flops;    // a second
-  double memory;   // bytes a second
-  double link;     // bytes a second that a rank sends
-  double latency;  // seconds, of one collective
-  double handOver; // seconds that hidden time must gain to be worth it
+/// What instructions take on a machine, by lib/Cost.
+class Costs {
+public:
+  Costs(const cost::Machine &machine, mesh::MeshAttr mesh);
+
+  const cost::Machine &machine() const { return times.machine(); }
+  double seconds(::mlir::Operation *instruction) const;
+  /// Whether moving the data takes cores that compute.
+  bool takesCores(CollectiveOp op) const;
+
+private:
+  ::llvm::SmallVector<uint32_t> axesOf(CollectiveOp op) const;
+
+  cost::Times times;
+  ::llvm::StringMap<uint32_t> axes; // places in the mesh
 };
-
-/// A few cores; handing over wakes a thread.
-inline constexpr Speeds cpuSpeeds{1e11, 1e10, 5e9, 20e-6, 50e-6};
-/// A datacenter GPU (half of an H100's dense bf16 peak, three quarters of its
-/// memory's) whose link is one adapter of 400 Gb/s, not NVLink: a gather that
-/// starts early costs some memory, one that starts late stops the GPU. Handing
-/// over is an event between two streams.
-inline constexpr Speeds cudaSpeeds{5e14, 2.5e12, 5e10, 20e-6, 5e-6};
-
-/// Seconds that an instruction takes; of a collective among as many ranks as
-/// `ranksOf` says.
-double secondsOf(::mlir::Operation *instruction,
-                 ::llvm::function_ref<int64_t(CollectiveOp)> ranksOf,
-                 const Speeds &speeds);
 
 /// Waits for the collectives among `instructions`, those of `block` in order,
 /// that have a channel.

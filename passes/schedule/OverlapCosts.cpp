@@ -6,30 +6,56 @@
 using namespace mlir;
 
 namespace meshwork::schedule {
+namespace {
 
-double secondsOf(Operation *instruction,
-                 llvm::function_ref<int64_t(CollectiveOp)> ranksOf,
-                 const Speeds &speeds) {
+/// Of what the operands of a product are; kernels compute in f32 whatever they
+/// store.
+cost::Arithmetic arithmeticOf(Operation *instruction) {
+  if (!isa<MatmulOp, AttentionOp, AttentionGradOp>(instruction))
+    return cost::Arithmetic::f32;
+  auto type = cast<MemRefType>(instruction->getOperand(0).getType());
+  unsigned bits = type.getElementTypeBitWidth();
+  return bits == 8    ? cost::Arithmetic::fp8
+         : bits == 16 ? cost::Arithmetic::bf16
+                      : cost::Arithmetic::f32;
+}
+
+std::vector<uint64_t> sizesOf(mesh::MeshAttr mesh) {
+  return {mesh.getSizes().begin(), mesh.getSizes().end()};
+}
+} // namespace
+
+Costs::Costs(const cost::Machine &machine, mesh::MeshAttr mesh)
+    : times(machine, sizesOf(mesh)) {
+  for (auto [i, name] : llvm::enumerate(mesh.getNames()))
+    axes[name.getValue()] = static_cast<uint32_t>(i);
+}
+
+SmallVector<uint32_t> Costs::axesOf(CollectiveOp op) const {
+  return llvm::map_to_vector(op.getAxes(), [this](Attribute axis) {
+    return axes.lookup(cast<StringAttr>(axis).getValue());
+  });
+}
+
+bool Costs::takesCores(CollectiveOp op) const {
+  return times.takesCores(axesOf(op));
+}
+
+double Costs::seconds(Operation *instruction) const {
   if (auto repeat = dyn_cast<RepeatOp>(instruction)) {
     double once = 0;
     for (Operation &op : repeat.getBody().front())
-      once += isInstruction(&op) ? secondsOf(&op, ranksOf, speeds) : 0;
+      once += isInstruction(&op) ? seconds(&op) : 0;
     return once * static_cast<double>(repeat.getTimes());
   }
   auto op = cast<InstructionOpInterface>(instruction);
   auto bytes = static_cast<double>(op.getBytes()),
        flops = static_cast<double>(op.getFlops());
-  auto collective = dyn_cast<CollectiveOp>(instruction);
-  if (!collective)
-    return std::max(flops / speeds.flops, bytes / speeds.memory);
-  int64_t ranks = ranksOf(collective);
-  // A ring's bytes; `bytes` are those of the inputs.
-  double others = static_cast<double>(ranks - 1);
-  double share = collective.getKind() == CollectiveKind::all_gather ? others
-                 : collective.getKind() == CollectiveKind::all_reduce
-                     ? 2 * others / static_cast<double>(ranks)
-                     : others / static_cast<double>(ranks);
-  return speeds.latency + share * bytes / speeds.link;
+  if (auto collective = dyn_cast<CollectiveOp>(instruction))
+    return times.collective(
+        static_cast<plan::CollectiveKind>(collective.getKind()), bytes,
+        axesOf(collective));
+  return times.instruction(flops, bytes, arithmeticOf(instruction));
 }
 
 } // namespace meshwork::schedule

@@ -40,7 +40,7 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mode", "mode", "::meshwork::spec::When", "::meshwork::spec::When::useful", "auto: what should gain time; always: all that can; never">,
-    Option<"device", "device", "::meshwork::spec::Device", "::meshwork::spec::Device::cpu", "whose speeds decide what gains time: cpu or cuda">];
+    Option<"machine", "machine", "::meshwork::cost::Machine", "::meshwork::cost::defaultMachine(::meshwork::spec::Device::cpu)", "whose speeds decide what gains time: cpu, cuda, h100x8, ... or all keys of a machine file">];
 }
 
 def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {

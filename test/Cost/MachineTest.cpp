@@ -57,7 +57,7 @@ latency = 1e-6
 )"),
       R"(m.toml: error: ranks_per_node: missing, expected a whole number from 1 to 1048576
 m.toml:1:8: error: name: found "My machine", expected at most 64 lower-case letters, digits, "-", "_" and "."
-m.toml:2:10: error: device: found "tpu", expected "cpu" or "cuda"
+m.toml:2:10: error: device: found "tpu", expected cpu or cuda
 m.toml:3:1: error: unknown key ranks_per_nod; did you mean "ranks_per_node"?
 m.toml:4:9: error: cores: found 1.5, expected a whole number from 1 to 65536
 m.toml:6:7: error: flops.f32: found nan, expected a number from 1e+06 to 1e+18, flops a second

@@ -274,5 +274,21 @@ collectives = ["all_gather(dp, tp) >= 2 per layer in forward",
             print(*result.spec));
 }
 
+/// A machine's name or path is kept as it is, what a file holds line by line.
+TEST(Spec, AMachineReadsBackFromWhatIsPrinted) {
+  for (std::string machine :
+       {"h100x8", "my machines/a.toml", "name = \"m\"\n\n[flops]\nf32 = 1e9\n",
+        "a\n", "\n\"\"\"\\\r\n\t\""}) {
+    Result given = parse("[mesh]\naxes = []\n[batch]\nglobal = 1\nmicro = 1\n"
+                         "sequence = 8\n",
+                         "s.toml");
+    ASSERT_TRUE(given.spec) << textOf(given.diagnostics);
+    given.spec->machine = machine;
+    Result again = parse(print(*given.spec), "printed");
+    ASSERT_TRUE(again.spec) << textOf(again.diagnostics);
+    EXPECT_EQ(again.spec->machine, machine) << print(*given.spec);
+  }
+}
+
 } // namespace
 } // namespace meshwork::spec

@@ -1,8 +1,16 @@
 // RUN: meshwork-opt %s -schedule-overlap | FileCheck %s
-// RUN: meshwork-opt %s -schedule-overlap="device=cuda" | FileCheck %s --check-prefix=CUDA
-// RUN: not meshwork-opt %s -schedule-overlap="mode=never device=tpu" 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: meshwork-opt %s -schedule-overlap="machine=cuda" | FileCheck %s --check-prefix=CUDA
+// RUN: meshwork-opt %s -schedule-overlap="machine=xeon-2" | FileCheck %s --check-prefix=CORES
+// RUN: meshwork-opt %s -schedule-overlap="mode=always machine=xeon-2" | FileCheck %s --check-prefix=ALWAYS
+// RUN: meshwork-opt %s -schedule-overlap="machine={name=\"own\" device=\"cuda\" ranks_per_node=8 flops.f32=5e14 memory.bandwidth=1e12 launch.hand_over=5e-6 link.between_nodes.latency=1e-6 link.between_nodes.bandwidth=5e10}" | FileCheck %s --check-prefix=CUDA
+// RUN: not meshwork-opt %s -schedule-overlap="mode=never machine=tpu" 2>&1 | FileCheck %s --check-prefix=MACHINE
 
-// DEVICE: device option: found 'tpu', expected cpu or cuda
+// MACHINE: machine option: found 'tpu', expected a100x8, cpu, cuda, h100x8, xeon-2, or all keys of a machine file
+
+// Two cores that compute gain nothing by moving data beside it.
+// CORES-NOT: channel
+// CORES-NOT: schedule.wait
+// ALWAYS: schedule.collective "weight" {{.*}} channel 1 over
 
 // A gather of 8 MB before the third product. A CPU hides it under the one before;
 // a GPU computes a hundred times faster than its link brings, and starts it two

@@ -1,0 +1,58 @@
+"""Machine files: what plans are made for."""
+import unittest
+
+import shell
+
+COMPILE = ("meshwork", "compile", "examples/llama-tiny.json", "--spec")
+
+
+class MachineOfAPlan(unittest.TestCase):
+    def setUp(self):
+        self.space = shell.Shell()
+        self.addCleanup(self.space.close)
+
+    def write(self, name, folder="", **changed):
+        """A machine with these figures, and a spec in its folder that names it."""
+        text = (shell.ROOT / "examples" / "machines" / "xeon-2.toml").read_text()
+        for key, value in changed.items():
+            text = "\n".join(f"{key} = {value}" if line.startswith(key + " ") else line for line in text.splitlines())
+        (self.space.path / folder).mkdir(exist_ok=True)
+        return self.space.write(f"{folder}{name}", text)
+
+    def plan(self, *options):
+        self.space.must(*COMPILE, "examples/zero3.toml", *options, "-o", "a.mwplan")
+        return (self.space.path / "a.mwplan").read_bytes()
+
+    def test_the_figures_are_in_the_plan_and_the_path_is_not(self):
+        self.write("m.toml")
+        self.write("other.toml", "folder/")
+        first = self.plan("--set", "target.machine=m.toml")
+        self.assertEqual(first, self.plan("--set", "target.machine=folder/other.toml"))
+        self.assertNotIn(b"m.toml", first)
+        self.write("m.toml", f32="1e12")
+        self.assertNotEqual(first, self.plan("--set", "target.machine=m.toml"))
+
+    def test_a_path_begins_in_the_folder_of_the_spec(self):
+        self.write("m.toml", "folder/")
+        spec = (shell.ROOT / "examples" / "dp1.toml").read_text() + '\n[target]\nmachine = "m.toml"\n'
+        self.space.write("folder/s.toml", spec)
+        self.space.must(*COMPILE, "folder/s.toml", "-o", "a.mwplan")
+        shown = self.space.must(*COMPILE, "folder/s.toml", "--print-config").stdout
+        self.assertIn('machine = "m.toml"  # folder/s.toml:', shown)
+        self.space.write("s.toml", spec)
+        self.space.refuse(shell.NO_INPUT, ["s.toml:", "target.machine", "m.toml"], *COMPILE, "s.toml", "-o", "a.mwplan")
+
+    def test_mistakes_are_told_together_and_no_plan_is_left(self):
+        self.write("m.toml", f32="-1", bandwidth="inf", latency='"slow"', cores="2\nf64 = 3")
+        self.space.refuse(shell.SPEC, ["m.toml:", "flops.f32: found -1, expected", "memory.bandwidth: found inf",
+                                       'latency: found "slow"', "unknown key f64"],
+                          *COMPILE, "examples/dp2.toml", "--set", "target.machine=m.toml", "-o", "b.mwplan")
+        self.space.refuse(shell.SPEC, ["target.machine", '"a100x8"', 'did you mean "xeon-2"?'],
+                          *COMPILE, "examples/dp2.toml", "--set", "target.machine=xeon-3", "-o", "b.mwplan")
+        self.space.refuse(shell.SPEC, ["target.machine", "cuda", "target.device"],
+                          *COMPILE, "examples/dp2.toml", "--set", "target.machine=h100x8", "-o", "b.mwplan")
+        self.assertFalse((self.space.path / "b.mwplan").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
