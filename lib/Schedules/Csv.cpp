@@ -1,5 +1,6 @@
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/CsvParts.h"
+#include "lib/Schedules/Live.h"
 #include "lib/Schedules/Say.h"
 
 #include <limits>
@@ -14,13 +15,6 @@ std::string text(const Action &action) {
 }
 
 namespace {
-
-/// Where the actions that start together with `at` end.
-size_t endOfGroup(const std::vector<Action> &row, size_t at) {
-  while (at + 1 < row.size() && row[at].withNext)
-    ++at;
-  return at + 1;
-}
 
 void appendGroup(std::string &to, const std::vector<Action> &row, size_t begin,
                  size_t end) {

@@ -15,11 +15,16 @@ struct LowerOptions {
   bool reduce = false;
   /// A stage's parameters are gathered this many other stages' turns early.
   int32_t lookahead = 1;
+  /// By which receives are placed; empty: F, I and W take 1, transfers nothing.
+  Costs costs = {};
 };
 
-/// Adds SEND and RECV over every edge between ranks, receives in time but not
-/// all at the front, and GATHER, FREE, REDUCE as asked. The result passes
-/// `judge`, deadlock included.
+/// Adds SEND and RECV over every edge between ranks, and GATHER, FREE, REDUCE
+/// as asked; what the table has of these already stays as it is. A receive is
+/// posted before the work that its rank does when the other end sends, so it
+/// keeps nobody waiting, and no earlier. All ranks post their transfers in one
+/// order, that of the sends, so the result passes `judge` if `table` does, with
+/// transfers that complete in order too.
 absl::StatusOr<Table> lower(const Table &table, const LowerOptions &options);
 
 } // namespace meshwork::schedules

@@ -1,0 +1,102 @@
+#include "lib/Schedules/Lower.h"
+#include "lib/Schedules/LowerParts.h"
+#include "lib/Schedules/Say.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace meshwork::schedules {
+namespace {
+
+/// By place; of one place as they stand.
+std::vector<const Addition *> inOrder(const std::vector<Addition> &additions) {
+  std::vector<const Addition *> sorted;
+  for (const Addition &addition : additions)
+    sorted.push_back(&addition);
+  std::ranges::sort(sorted, {}, [](const Addition *addition) {
+    return std::pair(addition->before, addition);
+  });
+  return sorted;
+}
+
+void insert(const Additions &additions, Table &table) {
+  for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
+    std::vector<Action> &row = table.ranks[rank], result;
+    result.reserve(row.size() + additions[rank].size());
+    std::vector<const Addition *> sorted = inOrder(additions[rank]);
+    auto next = sorted.begin();
+    for (size_t at = 0; at <= row.size(); ++at) {
+      for (; next != sorted.end() && (*next)->before == at; ++next)
+        result.push_back((*next)->action);
+      if (at < row.size())
+        result.push_back(row[at]);
+    }
+    row = std::move(result);
+  }
+}
+
+bool has(const Table &table, Kind first, Kind last) {
+  return std::ranges::any_of(table.ranks, [&](const auto &row) {
+    return std::ranges::any_of(row, [&](const Action &action) {
+      return action.kind >= first && action.kind <= last;
+    });
+  });
+}
+
+/// Costs under which no work begins and ends at once, so that times tell the
+/// order of a rank's actions.
+Costs orderingCosts(const Costs &given, size_t stages) {
+  auto all = [&](double time) { return std::vector<double>(stages, time); };
+  if (given.forward.empty())
+    return {all(1), all(1), all(1), all(0)};
+  Costs costs = given;
+  double longest = 0;
+  std::vector<double> *kinds[] = {&costs.forward, &costs.inputGrad,
+                                  &costs.weightGrad};
+  for (const std::vector<double> *times : kinds)
+    for (double time : *times)
+      longest = std::max(longest, time);
+  double least = longest > 0 ? longest * 1e-6 : 1;
+  for (std::vector<double> *times : kinds)
+    for (double &time : *times)
+      time = time < least ? least : time; // NaN stays, and is an error later
+  return costs;
+}
+
+void append(const Additions &more, Additions &to) {
+  for (size_t rank = 0; rank < to.size(); ++rank)
+    to[rank].insert(to[rank].end(), more[rank].begin(), more[rank].end());
+}
+
+absl::Status appendTransfers(const Table &table, const Costs &costs,
+                             Additions &to) {
+  absl::StatusOr<Timeline> timeline =
+      simulate(table, orderingCosts(costs, table.rankOf.size()));
+  if (timeline.ok())
+    append(transfersOf(table, *timeline), to);
+  return timeline.status();
+}
+
+} // namespace
+
+absl::StatusOr<Table> lower(const Table &table, const LowerOptions &options) {
+  if (options.lookahead < 0)
+    return absl::InvalidArgumentError(
+        say("found the lookahead ", options.lookahead,
+            ", expected 0 or more turns of other stages"));
+  // What others wait for stands first, what is taken away before what is added.
+  Additions additions(table.ranks.size());
+  if (!has(table, Kind::sendForward, Kind::recvBackward))
+    if (absl::Status status = appendTransfers(table, options.costs, additions);
+        !status.ok())
+      return status;
+  if (options.reduce && !has(table, Kind::reduce, Kind::reduce))
+    append(reducesOf(table), additions);
+  if (options.gather && !has(table, Kind::gather, Kind::free))
+    append(gathersOf(table, options.lookahead), additions);
+  Table result = table;
+  insert(additions, result);
+  return result;
+}
+
+} // namespace meshwork::schedules

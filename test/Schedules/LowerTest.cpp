@@ -1,0 +1,120 @@
+#include "lib/Schedules/Lower.h"
+#include "lib/Schedules/Csv.h"
+#include "lib/Schedules/Generate.h"
+#include "lib/Schedules/Simulate.h"
+#include "lib/Schedules/Verdict.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <string>
+
+namespace meshwork::schedules {
+namespace {
+
+Table table(const std::string &name, int32_t ranks, int32_t microbatches,
+            int32_t virtualStages = 0) {
+  absl::StatusOr<Table> result = generate({.name = name,
+                                           .ranks = ranks,
+                                           .microbatches = microbatches,
+                                           .virtualStages = virtualStages});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : Table();
+}
+
+Table lowered(const Table &table, const LowerOptions &options = {}) {
+  absl::StatusOr<Table> result = lower(table, options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : Table();
+}
+
+TEST(Lower, sendsAndReceivesOverEachEdge) {
+  EXPECT_EQ(csv(lowered(table("1f1b", 2, 2), {.reduce = true})),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE\n"
+            "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1REDUCE\n");
+}
+
+TEST(Lower, gathersBeforeUseAndFreesAfterIt) {
+  EXPECT_EQ(csv(lowered(table("1f1b", 1, 2), {.gather = true})),
+            "0GATHER,0F0,0B0,0F1,0B1,0FREE\n");
+  Table three = *parseCsv("0F0,1F0,2F0,2I0,2W0,1B0,0B0", "t.csv");
+  EXPECT_EQ(csv(lowered(three, {.gather = true})),
+            "0GATHER,1GATHER,0F0,0FREE,2GATHER,1F0,2F0,2I0,2W0,2FREE,0GATHER,"
+            "1B0,1FREE,0B0,0FREE\n");
+  EXPECT_EQ(csv(lowered(three, {.gather = true, .lookahead = 0})),
+            "0GATHER,0F0,0FREE,1GATHER,1F0,1FREE,2GATHER,2F0,2I0,2W0,2FREE,"
+            "1GATHER,1B0,1FREE,0GATHER,0B0,0FREE\n");
+}
+
+TEST(Lower, whatStartsTogetherHasAllItsParameters) {
+  Table two =
+      *parseCsv("0F0,1F0,(0F1;1B0)OVERLAP_F_B,0B0,1F1,1B1,0B1", "t.csv");
+  EXPECT_EQ(csv(lowered(two, {.gather = true, .lookahead = 0})),
+            "0GATHER,0F0,0FREE,1GATHER,1F0,0GATHER,(0F1;1B0)OVERLAP_F_B,1FREE,"
+            "0B0,0FREE,1GATHER,1F1,1B1,1FREE,0GATHER,0B1,0FREE\n");
+}
+
+TEST(Lower, keepsTheTransfersThatAreThere) {
+  Table once = lowered(table("zb-v", 4, 8));
+  EXPECT_EQ(lowered(once), once);
+}
+
+Costs someCosts(size_t stages) {
+  Costs costs;
+  for (size_t stage = 0; stage < stages; ++stage) {
+    costs.forward.push_back(3 + double(stage % 3));
+    costs.inputGrad.push_back(4 - double(stage % 2));
+    costs.weightGrad.push_back(2 + double(stage % 4));
+    costs.transfer.push_back(0.5);
+  }
+  return costs;
+}
+
+// All names and sizes: no rank waits for ever, with transfers in order too, and
+// no transfer comes later than in a table whose transfers are free to.
+TEST(Lower, costsNoTimeAndCannotHang) {
+  for (const char *name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1",
+                           "zb-h2", "zb-v", "dualpipe-v"})
+    for (int32_t ranks : {1, 2, 3, 4, 8})
+      for (int32_t m : {1, 2, 5, 8, 17}) {
+        Table plain = table(name, ranks, m,
+                            std::string(name) == "interleaved-1f1b" ? 3 : 0);
+        Costs costs = someCosts(plain.rankOf.size());
+        Table full =
+            lowered(plain, {.gather = true, .reduce = true, .costs = costs});
+        for (bool inOrder : {false, true}) {
+          absl::Status verdict = judge(full, {.transfersInOrder = inOrder});
+          ASSERT_TRUE(verdict.ok()) << name << " " << ranks << " " << m << "\n"
+                                    << verdict;
+        }
+        ASSERT_NEAR(simulate(full, costs)->makespan,
+                    simulate(plain, costs)->makespan, 1e-9)
+            << name << " " << ranks << " " << m;
+      }
+}
+
+// A receive is posted while its rank does one other thing, not at the front.
+TEST(Lower, receivesAreNotFrontLoaded) {
+  for (const std::vector<Action> &row : lowered(table("1f1b", 8, 32)).ranks) {
+    int32_t posted = 0;
+    for (const Action &action : row) {
+      bool receives =
+          action.kind == Kind::recvForward || action.kind == Kind::recvBackward;
+      posted += receives ? 1 : 0;
+      if (isCompute(action.kind) &&
+          (action.stage > 0 || action.kind == Kind::backward))
+        posted -= action.stage < 7 || action.kind == Kind::forward;
+      EXPECT_LE(posted, 2);
+    }
+  }
+}
+
+TEST(Lower, refusesWhatCannotRun) {
+  Table wrong = *parseCsv("0B0,0F0", "t.csv");
+  EXPECT_FALSE(lower(wrong, {}).ok());
+  EXPECT_FALSE(lower(table("1f1b", 2, 2), {.lookahead = -1}).ok());
+}
+
+} // namespace
+} // namespace meshwork::schedules
