@@ -1,5 +1,6 @@
 #include "lib/Explain/Collectives.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Cost/Times.h"
 #include "lib/Explain/Format.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -27,14 +28,6 @@ uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
     total = saturatingAdd(total, bytes);
   }
   return total;
-}
-
-uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks) {
-  if (kind == plan::CollectiveKind::permute)
-    return bytes;
-  unsigned __int128 factor = kind == plan::CollectiveKind::all_reduce ? 2 : 1;
-  return static_cast<uint64_t>(std::min<unsigned __int128>(
-      factor * (ranks - 1) * bytes / ranks, UINT64_MAX));
 }
 
 std::string causeText(const plan::Collective &op) {
@@ -93,9 +86,9 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     known->count = saturatingAdd(known->count, runs);
     known->bufferBytes =
         saturatingAdd(known->bufferBytes, saturatingMul(bytes, runs));
-    known->bytesSentPerRank =
-        saturatingAdd(known->bytesSentPerRank,
-                      saturatingMul(bytesSent(op->kind(), bytes, ranks), runs));
+    known->bytesSentPerRank = saturatingAdd(
+        known->bytesSentPerRank,
+        saturatingMul(cost::bytesSent(op->kind(), bytes, ranks), runs));
   }
   return list;
 }

@@ -29,11 +29,5 @@ std::string causeText(const plan::Collective &op);
 uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op);
 /// Bytes of the whole bucket on one rank: what is gathered, or the sources.
 uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op);
-/// Bytes that each of `ranks` sends when the bucket has `bytes`, as the best
-/// algorithms for large buffers do: 2 (n-1)/n of it for all_reduce, (n-1)/n for
-/// the others, where an all_gather's bucket is the gathered whole; all of it
-/// for permute.
-/// Source: Patarasuk and Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
-uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks);
 
 } // namespace meshwork::explain

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Classes.h"
 #include "lib/Explain/Collectives.h"
+#include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
@@ -83,6 +84,43 @@ Json collectives(const plan::Plan &plan) {
                     {"annotations", t.annotations}});
   return list;
 }
+
+double milliseconds(double seconds) { return seconds * 1e3; }
+
+/// The estimate of the program that takes longest.
+Estimate slowest(const plan::Plan &plan, const cost::Machine &machine,
+                 cost::Ranks ranks) {
+  Estimate slowest;
+  for (const plan::Program *program : *plan.programs()) {
+    Estimate one = estimate(plan, *program, Listing(*program), machine, ranks);
+    if (slowest.lists.empty() || one.seconds > slowest.seconds)
+      slowest = std::move(one);
+  }
+  return slowest;
+}
+
+Json estimate(const plan::Plan &plan) {
+  cost::MachineResult machine = machineOf(plan);
+  if (!machine.machine)
+    return {{"error", textOf(machine.diagnostics)}};
+  Estimate one = slowest(plan, *machine.machine, cost::Ranks::threads);
+  Json lists = Json::array(), kinds = Json::array();
+  for (const Estimate::OfList &list : one.lists)
+    lists.push_back({{"list", list.name},
+                     {"runs", list.runs},
+                     {"ms", milliseconds(list.seconds)}});
+  for (const Estimate::OfKind &kind : one.kinds)
+    kinds.push_back(
+        {{"operation", kind.kind}, {"ms", milliseconds(kind.seconds)}});
+  return {
+      {"machine", machine.machine->name},
+      {"step_ms", milliseconds(one.seconds)},
+      {"processes_step_ms",
+       milliseconds(
+           slowest(plan, *machine.machine, cost::Ranks::processes).seconds)},
+      {"lists", lists},
+      {"operations", kinds}};
+}
 } // namespace
 
 absl::StatusOr<std::string> json(const plan::Plan &plan) {
@@ -107,6 +145,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["collectives"] = collectives(plan);
   object["schedule"] = actions(plan);
   object["bubble_fraction"] = bubbleFraction;
+  object["estimate"] = estimate(plan);
   object["spec"] = plan.spec() ? plan.spec()->str() : "";
   object["rank_classes"] = *std::move(classes);
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

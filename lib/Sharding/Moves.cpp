@@ -1,10 +1,34 @@
 #include "lib/Sharding/Moves.h"
 
+#include "lib/Cost/Times.h"
 #include "lib/Sharding/Blocks.h"
 
 namespace meshwork::sharding {
 
 using Kind = Step::Kind;
+
+namespace {
+plan::CollectiveKind collectiveOf(Kind kind) {
+  switch (kind) {
+  case Kind::allReduce:
+    return plan::CollectiveKind::all_reduce;
+  case Kind::allGather:
+    return plan::CollectiveKind::all_gather;
+  case Kind::reduceScatter:
+    return plan::CollectiveKind::reduce_scatter;
+  default:
+    return plan::CollectiveKind::all_to_all;
+  }
+}
+
+/// Parts, of one rank each, that a rank sends in a ring.
+int64_t partsSent(Kind kind, int64_t numRanks) {
+  if (kind == Kind::slice)
+    return 0;
+  return static_cast<int64_t>(
+      cost::ringSteps(collectiveOf(kind), static_cast<uint64_t>(numRanks)));
+}
+} // namespace
 
 Layout::Layout(const Problem &problem, State state)
     : numDims(static_cast<int>(problem.shape.size())) {
@@ -84,8 +108,8 @@ void Moves::grow(const Growth &growth) {
     next.state.place(axis, growth.dim, next.position++);
     int64_t elements = growth.others * next.block;
     emit(growth.kind, growth.dim, -1,
-         growth.kind == Kind::slice ? 0 : (next.numRanks - 1) * elements,
-         next.state, elements);
+         partsSent(growth.kind, next.numRanks) * elements, next.state,
+         elements);
     grow(next);
   }
 }
@@ -127,8 +151,9 @@ void Moves::allReduces() {
     }
     emit(Kind::allReduce, -1, -1, 0, after, layout->elements());
     // In bytes, as a ring may cut anywhere.
-    candidates.back().move.bytesSent = static_cast<int64_t>(
-        static_cast<__int128>(2 * (numRanks - 1)) * bytes / numRanks);
+    candidates.back().move.bytesSent = static_cast<int64_t>(cost::bytesSent(
+        plan::CollectiveKind::all_reduce, static_cast<uint64_t>(bytes),
+        static_cast<uint64_t>(numRanks)));
   }
 }
 
@@ -147,8 +172,8 @@ void Moves::allGathers() {
       numRanks *= problem.sizes[axis];
       after.place(axis, State::replicated, 0);
       emit(Kind::allGather, dim, -1,
-           (numRanks - 1) * others * layout->local(dim), after,
-           others * extents[i]);
+           partsSent(Kind::allGather, numRanks) * others * layout->local(dim),
+           after, others * extents[i]);
     }
   }
 }
@@ -184,8 +209,8 @@ void Moves::allToAllsTo(int dim, int count, int64_t numRanks, int toDim) {
   }
   int64_t elements = layout->elementsWithout(dim, toDim) * block;
   emit(Kind::allToAll, dim, toDim,
-       (numRanks - 1) * elements * layout->local(dim), after,
-       elements * layout->extents[dim][first]);
+       partsSent(Kind::allToAll, numRanks) * elements * layout->local(dim),
+       after, elements * layout->extents[dim][first]);
 }
 
 } // namespace meshwork::sharding

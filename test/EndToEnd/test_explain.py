@@ -39,7 +39,7 @@ class Explain(unittest.TestCase):
         self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
                                      "memory_per_rank_bytes", "checkpoint_copy_bytes_per_rank",
                                      "collectives", "schedule",
-                                     "bubble_fraction", "format_version", "mesh", "spec",
+                                     "bubble_fraction", "estimate", "format_version", "mesh", "spec",
                                      "rank_classes"})
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
         self.assertEqual((told["ranks"], told["programs"], told["bubble_fraction"]), (2, 1, 0))

@@ -25,7 +25,7 @@ TEST(Json, hasTheKeysOfTheContract) {
   EXPECT_EQ(keys(object),
             (std::vector<std::string>{
                 "bubble_fraction", "checkpoint_copy_bytes_per_rank",
-                "collectives", "flops_per_step", "format_version",
+                "collectives", "estimate", "flops_per_step", "format_version",
                 "memory_per_rank_bytes", "mesh", "parameters", "programs",
                 "rank_classes", "ranks", "schedule", "spec"}));
   EXPECT_EQ(

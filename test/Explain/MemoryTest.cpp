@@ -1,6 +1,7 @@
 // Live bytes over time, work and traffic, against numbers worked out by hand.
 #include "lib/Explain/Memory.h"
 #include "Loaded.h"
+#include "lib/Cost/Times.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Work.h"
@@ -88,12 +89,12 @@ TEST(Work, hugeCostsStayHuge) {
 
 TEST(Collectives, bytesSentByTheBestAlgorithms) {
   using plan::CollectiveKind;
-  EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, 8192, 1), 0u);
-  EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, 8192, 2), 8192u);
-  EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, 8192, 4), 12288u);
-  EXPECT_EQ(bytesSent(CollectiveKind::reduce_scatter, 8192, 4), 6144u);
-  EXPECT_EQ(bytesSent(CollectiveKind::all_gather, 8192, 4), 6144u);
-  EXPECT_EQ(bytesSent(CollectiveKind::all_reduce, UINT64_MAX, 1 << 24),
+  EXPECT_EQ(cost::bytesSent(CollectiveKind::all_reduce, 8192, 1), 0u);
+  EXPECT_EQ(cost::bytesSent(CollectiveKind::all_reduce, 8192, 2), 8192u);
+  EXPECT_EQ(cost::bytesSent(CollectiveKind::all_reduce, 8192, 4), 12288u);
+  EXPECT_EQ(cost::bytesSent(CollectiveKind::reduce_scatter, 8192, 4), 6144u);
+  EXPECT_EQ(cost::bytesSent(CollectiveKind::all_gather, 8192, 4), 6144u);
+  EXPECT_EQ(cost::bytesSent(CollectiveKind::all_reduce, UINT64_MAX, 1 << 24),
             UINT64_MAX);
 }
 

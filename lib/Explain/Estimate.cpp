@@ -1,0 +1,197 @@
+#include "lib/Explain/Estimate.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "lib/Cost/OfSpec.h"
+#include "lib/Explain/Format.h"
+#include "lib/Spec/Words.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/core/Views.h"
+#include <algorithm>
+#include <map>
+
+namespace meshwork::explain {
+namespace {
+using runtime::orEmpty;
+
+cost::Arithmetic arithmeticOf(plan::DType type) {
+  switch (type) {
+  case plan::DType::bf16:
+    return cost::Arithmetic::bf16;
+  case plan::DType::e4m3:
+  case plan::DType::e5m2:
+    return cost::Arithmetic::fp8;
+  default:
+    return cost::Arithmetic::f32;
+  }
+}
+
+/// Of what the operands of a product are; kernels compute in f32 whatever they
+/// store.
+cost::Arithmetic arithmeticOf(const plan::Program &program,
+                              const plan::Instruction &instruction) {
+  uint32_t first = plan::noView;
+  if (const plan::Matmul *op = instruction.op_as_Matmul())
+    first = op->lhs();
+  else if (const plan::Attention *op = instruction.op_as_Attention())
+    first = op->q();
+  else if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
+    first = op->q();
+  return first == plan::noView
+             ? cost::Arithmetic::f32
+             : arithmeticOf(program.views()->Get(first)->dtype());
+}
+
+std::vector<uint32_t> axesOf(const plan::Collective &op) {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis : orEmpty(op.axes()))
+    axes.push_back(axis);
+  return axes;
+}
+
+/// Of one run of an instruction.
+double secondsOf(const cost::Times &times, const plan::Program &program,
+                 const plan::Instruction &instruction) {
+  if (instruction.op_as_Wait() || instruction.op_as_Repeat())
+    return 0;
+  auto flops = static_cast<double>(instruction.flops()),
+       bytes = static_cast<double>(instruction.bytes());
+  if (const plan::Collective *op = instruction.op_as_Collective())
+    return times.collective(op->kind(), bytes, axesOf(*op));
+  return times.instruction(flops, bytes, arithmeticOf(program, instruction));
+}
+
+/// One execution of a list: a clock of the rank and one of each channel.
+class Clock {
+public:
+  void compute(double seconds) { now += seconds; }
+  void start(uint32_t channel, double seconds) {
+    std::vector<double> &ends = endsOf[channel];
+    double begin = std::max(now, ends.empty() ? 0 : ends.back());
+    ends.push_back(begin + seconds);
+  }
+  void wait(const plan::Wait &wait) {
+    const std::vector<double> &ends = endsOf[wait.channel()];
+    size_t count = std::min<size_t>(wait.count(), ends.size());
+    if (count > 0)
+      now = std::max(now, ends[count - 1]);
+  }
+  double now = 0;
+
+private:
+  std::map<uint32_t, std::vector<double>> endsOf; // by channel
+};
+
+double runOf(const cost::Times &times, const plan::Program &program,
+             const Listing &listing, const Phase &phase, bool isLast) {
+  Clock clock;
+  for (uint64_t i = phase.begin; i < phase.end; ++i) {
+    const plan::Instruction &instruction = listing[i];
+    double seconds = static_cast<double>(listing.timesOf(i)) *
+                     secondsOf(times, program, instruction);
+    const plan::Collective *op = instruction.op_as_Collective();
+    if (op && op->last_only() && !isLast)
+      seconds = 0;
+    if (const plan::Wait *wait = instruction.op_as_Wait())
+      clock.wait(*wait);
+    else if (op && op->channel() > 0 && !times.takesCores(axesOf(*op)))
+      clock.start(op->channel(), seconds);
+    else
+      clock.compute(seconds);
+  }
+  return clock.now;
+}
+
+std::vector<Estimate::OfKind> byKind(const cost::Times &times,
+                                     const plan::Program &program,
+                                     const Listing &listing) {
+  std::map<std::string, double> sums;
+  for (const Phase &phase : listing.phases())
+    for (uint64_t i = phase.begin; phase.runs > 0 && i < phase.end; ++i) {
+      const plan::Collective *op = listing[i].op_as_Collective();
+      uint64_t runs = op && op->last_only() ? 1 : phase.runs;
+      double seconds =
+          secondsOf(times, program, listing[i]) *
+          static_cast<double>(saturatingMul(runs, listing.timesOf(i)));
+      if (seconds > 0)
+        sums[operationKind(listing[i])] += seconds;
+    }
+  std::vector<Estimate::OfKind> kinds;
+  for (const auto &[kind, seconds] : sums)
+    kinds.push_back({kind, seconds});
+  std::sort(kinds.begin(), kinds.end(), [](const auto &a, const auto &b) {
+    return std::tie(b.seconds, a.kind) < std::tie(a.seconds, b.kind);
+  });
+  return kinds;
+}
+} // namespace
+
+cost::MachineResult machineOf(const plan::Plan &plan) {
+  return cost::machineOfPlan(
+      plan.spec() ? plan.spec()->str() : "",
+      *spec::readWord<spec::Device>(plan::EnumNameDevice(plan.device())));
+}
+
+Estimate estimate(const plan::Plan &plan, const plan::Program &program,
+                  const Listing &listing, const cost::Machine &machine,
+                  cost::Ranks ranks) {
+  std::vector<uint64_t> mesh;
+  for (const plan::Axis *axis : orEmpty(plan.mesh()))
+    mesh.push_back(axis->size());
+  cost::Times times(machine, mesh, ranks);
+  Estimate result;
+  for (const Phase &phase : listing.phases()) {
+    if (phase.runs == 0)
+      continue;
+    double seconds =
+        static_cast<double>(phase.runs - 1) *
+            runOf(times, program, listing, phase, /*isLast=*/false) +
+        runOf(times, program, listing, phase, /*isLast=*/true);
+    result.lists.push_back({phase.name, phase.runs, seconds});
+    result.seconds += seconds;
+  }
+  result.kinds = byKind(times, program, listing);
+  return result;
+}
+
+std::string timeText(double seconds) {
+  double us = seconds * 1e6;
+  if (us < 1e3)
+    return absl::StrFormat("%.*f us", us < 100 ? 1 : 0, us);
+  if (us < 1e6)
+    return absl::StrFormat("%.*f ms",
+                           us < 1e4   ? 2
+                           : us < 1e5 ? 1
+                                      : 0,
+                           us / 1e3);
+  return absl::StrFormat("%.*f s", us < 1e7 ? 2 : 1, us / 1e6);
+}
+
+std::string estimateText(const plan::Plan &plan, const plan::Program &program,
+                         const Listing &listing) {
+  cost::MachineResult machine = machineOf(plan);
+  if (!machine.machine)
+    return absl::StrCat(
+        "\nEstimated time: none, the plan's machine is broken\n",
+        textOf(machine.diagnostics));
+  auto one =
+      estimate(plan, program, listing, *machine.machine, cost::Ranks::threads);
+  auto many = estimate(plan, program, listing, *machine.machine,
+                       cost::Ranks::processes);
+  Table lists({"list", ">runs a step", ">of a run", ">of a step"});
+  for (const Estimate::OfList &list : one.lists)
+    lists.add({list.name, absl::StrCat(list.runs),
+               timeText(list.seconds / static_cast<double>(list.runs)),
+               timeText(list.seconds)});
+  Table kinds({"operation", ">of a step"});
+  for (const Estimate::OfKind &kind : one.kinds)
+    kinds.add({kind.kind, timeText(kind.seconds)});
+  return absl::StrCat(
+      "\nEstimated time on ", clean(machine.machine->name), ": ",
+      timeText(one.seconds), " a step",
+      many.seconds == one.seconds
+          ? ""
+          : absl::StrCat(", ", timeText(many.seconds), " as processes"),
+      "\n", lists.render(), kinds.render());
+}
+
+} // namespace meshwork::explain
