@@ -8,7 +8,8 @@ std::string_view letters(Kind kind) {
   constexpr std::array<std::string_view, 11> all = {
       "F",      "B",      "I",      "W",    "SEND_F", "RECV_F",
       "SEND_B", "RECV_B", "GATHER", "FREE", "REDUCE"};
-  return all[static_cast<size_t>(kind)];
+  auto which = static_cast<size_t>(kind);
+  return which < all.size() ? all[which] : "?";
 }
 
 bool isCompute(Kind kind) { return kind <= Kind::weightGrad; }

@@ -1,6 +1,5 @@
 #include "lib/Schedules/Waits.h"
 
-#include "lib/Schedules/Copies.h"
 #include "lib/Schedules/Live.h"
 
 #include <algorithm>
@@ -39,7 +38,17 @@ double workTime(const Costs *costs, const Action &action) {
 Waits::Waits(const Table &table, const Index &index, const Options &options)
     : table(table), index(index), options(options) {
   findGroups();
-  all.reserve(size_t{4} * index.size());
+  std::vector<Reuse> reused;
+  if (options.reuse)
+    reused = reusedCopies(table, index, options.copies);
+  first.assign(size() + 1, 0);
+  addAll(reused);
+  makeRoom();
+  addAll(reused);
+  std::vector<uint32_t>().swap(next);
+}
+
+void Waits::addAll(const std::vector<Reuse> &reused) {
   for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
     addOrder(rank);
     for (size_t begin = 0, end; begin < table.ranks[rank].size(); begin = end) {
@@ -47,9 +56,8 @@ Waits::Waits(const Table &table, const Index &index, const Options &options)
       addGroup(rank, begin, end);
     }
   }
-  if (options.reuse)
-    addReuse();
-  sort();
+  for (const Reuse &reuse : reused)
+    addReuse(reuse);
 }
 
 void Waits::findGroups() {
@@ -165,30 +173,25 @@ void Waits::addMatch(uint32_t number) {
         edgeTime(options.costs, table, action.stage, edge.peerStage));
 }
 
-void Waits::addReuse() {
-  for (const Reuse &reuse : reusedCopies(table, index, options.copies)) {
-    bool early = groupOf[reuse.release] < groupOf[reuse.take];
-    if (!early || isTransfer(index.action(reuse.release).kind))
-      add(ended(reuse.release), reached(reuse.take), Why::copy);
-  }
+/// Work that stands before is done anyway.
+void Waits::addReuse(const Reuse &reuse) {
+  bool early = groupOf[reuse.release] < groupOf[reuse.take];
+  if (!early || isTransfer(index.action(reuse.release).kind))
+    add(ended(reuse.release), reached(reuse.take), Why::copy);
 }
 
 void Waits::add(uint32_t from, uint32_t to, Why why, double time) {
-  all.push_back({from, {to, time, why}});
+  if (next.empty())
+    ++first[from + 1];
+  else
+    waits[next[from]++] = {to, why, time};
 }
 
-/// By the node that is waited for.
-void Waits::sort() {
-  first.assign(size() + 1, 0);
-  for (const Full &one : all)
-    ++first[one.from + 1];
+void Waits::makeRoom() {
   for (size_t i = 1; i < first.size(); ++i)
     first[i] += first[i - 1];
-  waits.resize(all.size());
-  std::vector<uint32_t> next(first.begin(), first.end() - 1);
-  for (const Full &one : all)
-    waits[next[one.from]++] = one.wait;
-  std::vector<Full>().swap(all);
+  waits.resize(first.back());
+  next.assign(first.begin(), first.end() - 1);
 }
 
 std::vector<double> Waits::times() const {

@@ -9,6 +9,7 @@
 #ifndef MESHWORK_LIB_SCHEDULES_WAITS_H
 #define MESHWORK_LIB_SCHEDULES_WAITS_H
 
+#include "lib/Schedules/Copies.h"
 #include "lib/Schedules/Index.h"
 
 #include <string>
@@ -28,8 +29,8 @@ class Waits {
 public:
   struct Wait {
     uint32_t to = 0;
-    double time = 0; // from the one to the other
     Why why = Why::order;
+    double time = 0; // from the one to the other
   };
   struct Options {
     /// Null: everything takes no time.
@@ -67,27 +68,24 @@ public:
   std::vector<double> times() const;
 
 private:
-  struct Full {
-    uint32_t from = 0;
-    Wait wait;
-  };
   void findGroups();
+  /// Twice: the first time waits are counted, so that none is stored twice.
+  void addAll(const std::vector<Reuse> &reused);
   void addOrder(size_t rank);
   void addGroup(size_t rank, size_t begin, size_t end);
   void addInputs(uint32_t action);
   void addInput(uint32_t action, uint32_t from, Kind receives, double time);
   void addMatch(uint32_t action);
-  void addReuse();
+  void addReuse(const Reuse &reuse);
   void add(uint32_t from, uint32_t to, Why why, double time = 0);
-  void sort();
+  void makeRoom();
 
   const Table &table;
   const Index &index;
   Options options;
   uint32_t numGroups = 0;
   std::vector<uint32_t> groupOf, firstOf;
-  std::vector<Full> all; // only while the graph is made
-  std::vector<uint32_t> first;
+  std::vector<uint32_t> first, next; // `next` while the graph is made
   std::vector<Wait> waits;
 };
 

@@ -1,9 +1,11 @@
-// meshwork compile | import | explain | verify | checkpoint: what a user types.
+// meshwork compile | import | explain | verify | schedule | checkpoint: what a
+// user types.
 #include "lib/Driver/Checkpoints.h"
 #include "lib/Driver/Compile.h"
 #include "lib/Driver/Export.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/Inspect.h"
+#include "lib/Driver/Schedule.h"
 #include "lib/Spec/Diagnostic.h"
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
@@ -64,6 +66,38 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       command->add_flag("--json", options.json, "one JSON object");
   command->add_flag("--schedule", options.schedule, "each instruction too")
       ->excludes(json);
+}
+
+CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "schedule", "Make or read a pipeline's schedule, judge and simulate it");
+  command
+      ->add_option("schedule", options.source,
+                   "gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, zb-v, "
+                   "dualpipe-v, auto, or a CSV file")
+      ->required();
+  auto addCount = [&](const char *option, int32_t &value, const char *text) {
+    command->add_option(option, value, text)
+        ->transform(meshwork::cli::wholeNumber(1, INT32_MAX));
+  };
+  addCount("--stages", options.stages, "ranks of the pipeline");
+  addCount("--microbatches", options.microbatches, "microbatches of a step");
+  addCount("--virtual", options.virtualStages,
+           "virtual stages on each rank (default: the schedule's own)");
+  command->add_option("--costs", options.costs,
+                      "a TOML file: forward, input_grad, weight_grad, "
+                      "transfer (default: 1, 1, 1, 0)");
+  command
+      ->add_option("--memory", options.memory,
+                   "the most microbatches that a rank may keep at once, "
+                   "counted in virtual stages")
+      ->check(meshwork::cli::positiveNumber());
+  command->add_flag("--transfers", options.transfers,
+                    "add SEND and RECV between ranks");
+  command->add_option("--csv", options.csv, "write the table (- is stdout)");
+  command->add_option("--svg", options.svg, "write a picture (- is stdout)");
+  command->add_flag("--json", options.json, "one JSON object");
+  return command;
 }
 
 /// `checkpoint` has commands of its own.
@@ -161,6 +195,8 @@ int main(int argc, char **argv) {
   CLI::App *verify =
       app.add_subcommand("verify", "Check a plan as the launcher does");
   verify->add_option("plan", plan, "a plan")->required();
+  ScheduleOptions scheduleOptions;
+  CLI::App *schedules = addSchedule(app, scheduleOptions);
   CheckpointOptions checkpointOptions;
   addCheckpoint(app, checkpointOptions);
   if (!namesCommand(app, argc, argv))
@@ -171,6 +207,8 @@ int main(int argc, char **argv) {
     return importModel(config, output);
   if (verify->parsed())
     return verifyPlan(plan);
+  if (schedules->parsed())
+    return schedule(scheduleOptions);
   if (checkpointOptions.command->parsed())
     return runCheckpoint(checkpointOptions);
   return app.got_subcommand("explain") ? explainPlan(explainOptions)
