@@ -145,7 +145,7 @@ void addLink(std::vector<Key> &keys, size_t link) {
   for (size_t i = first; i < keys.size(); ++i)
     keys[i].print = [link, print = keys[i].print](
                         const Machine &m) -> std::optional<std::string> {
-      return m.links[link].bandwidth > 0 ? print(m) : std::nullopt;
+      return m.links[link].isGiven ? print(m) : std::nullopt;
     };
 }
 

@@ -33,6 +33,7 @@ struct Link {
   double latency = 0;      // seconds, of one collective
   double bandwidth = 0;    // bytes a second that a rank sends
   bool takesCores = false; // moving data takes the cores that compute
+  bool isGiven = false;    // by the file; else as that of another class
   bool operator==(const Link &) const = default;
 };
 

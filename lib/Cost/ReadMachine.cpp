@@ -97,9 +97,11 @@ private:
       error({filename, 0, 0},
             "has no link, expected at least one of [link.in_process], "
             "[link.within_node] and [link.between_nodes]");
-    for (size_t i = 0; i < numLinkClasses; ++i)
+    for (size_t i = 0; i < numLinkClasses; ++i) {
       if (!isGiven(i))
         machine.links[i] = machine.links[nearestGiven(i)];
+      machine.links[i].isGiven = isGiven(i);
+    }
   }
 
   size_t nearestGiven(size_t link) const {

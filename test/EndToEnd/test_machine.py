@@ -54,5 +54,39 @@ class MachineOfAPlan(unittest.TestCase):
         self.assertFalse((self.space.path / "b.mwplan").exists())
 
 
+class MeasuredMachine(unittest.TestCase):
+    cost_s = 20
+
+    def setUp(self):
+        self.space = shell.Shell()
+        self.addCleanup(self.space.close)
+
+    def links(self):
+        return [line for line in self.space.read("m.toml").splitlines() if line.startswith("[link")]
+
+    def test_runs_alone_and_under_mpirun_complete_each_other(self):
+        told = self.space.must("meshwork-run", "--measure-machine", "m.toml").stdout
+        self.assertRegex(told, r"cores: f32 \d+ and bf16 \d+ Gflop/s, memory [\d.]+ GB/s")
+        self.assertEqual(self.links(), ["[link.in_process]"])
+        self.space.must("mpirun", "--oversubscribe", "-n", "2", str(shell.BIN / "meshwork-run"),
+                        "--measure-machine", "m.toml")
+        self.assertEqual(self.links(), ["[link.in_process]", "[link.within_node]"])
+        self.space.must(*COMPILE, "examples/dp2.toml", "--set", "target.machine=m.toml", "-o", "a.mwplan")
+        self.assertIn("Estimated time on measured: ", self.space.must("meshwork", "explain", "a.mwplan").stdout)
+
+    def test_what_is_no_machine_file_is_left_as_it_is(self):
+        self.space.write("m.toml", "a = 1\n")
+        self.space.refuse(shell.CANNOT_CREATE, ['"m.toml" is there and is no machine file', "m.toml: error: "],
+                          "meshwork-run", "--measure-machine", "m.toml")
+        self.assertEqual(self.space.read("m.toml"), "a = 1\n")
+
+    def test_options_of_a_run_have_no_meaning(self):
+        self.space.refuse(shell.USAGE, ["--steps", "--measure-machine"],
+                          "meshwork-run", "--measure-machine", "m.toml", "--steps", "3")
+        self.space.refuse(shell.USAGE, ["PLAN", "--measure-machine"],
+                          "meshwork-run", "--measure-machine", "m.toml", "a.mwplan")
+        self.space.refuse(shell.USAGE, ["PLAN is required"], "meshwork-run", "--threads", "1")
+
+
 if __name__ == "__main__":
     unittest.main()

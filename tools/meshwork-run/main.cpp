@@ -5,6 +5,7 @@
 #include "runtime/core/OptionTable.h"
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
+#include "tools/meshwork-run/MachineFile.h"
 #include "tools/meshwork-run/Supervise.h"
 #include <csignal>
 #include <cstdio>
@@ -110,6 +111,27 @@ void addOptions(CLI::App &app, meshwork::runtime::RunOptions &options) {
       option->excludes(row.excludes);
   }
 }
+
+/// Instead of a plan: with the options that say which ranks there are, and on
+/// which cores.
+void addMeasureMachine(CLI::App &app, CLI::Option *plan, std::string &path) {
+  CLI::Option *measure = app.add_option_function<std::string>(
+      "--measure-machine",
+      [plan, &path](const std::string &given) {
+        path = given;
+        plan->required(false);
+      },
+      "Instead of a plan: measure this machine and write a machine file for "
+      "target.machine");
+  measure->type_name("FILE")->excludes(plan);
+  for (const OptionRow &row : meshwork::runtime::optionTable()) {
+    std::string name = row.name;
+    name = name.substr(name.rfind(',') + 1);
+    if (name != "--transport" && name != "--threads" && name != "--no-pin" &&
+        name != "--timeout")
+      measure->excludes(app.get_option(name));
+  }
+}
 } // namespace
 
 int main(int argc, char **argv) {
@@ -119,10 +141,12 @@ int main(int argc, char **argv) {
       "Runs a Meshwork plan: all its ranks in this process, or, started by "
       "mpirun or srun, one rank in each.",
       "meshwork-run");
-  app.add_option("PLAN", options.plan, "A file that `meshwork compile` wrote")
-      ->required()
-      ->type_name("");
+  CLI::Option *plan = app.add_option("PLAN", options.plan,
+                                     "A file that `meshwork compile` wrote");
+  plan->required()->type_name("");
   addOptions(app, options);
+  std::string machine;
+  addMeasureMachine(app, plan, machine);
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
   options.stop = &stopSignal;
@@ -131,7 +155,9 @@ int main(int argc, char **argv) {
   if (options.restarts > 0)
     if (std::optional<int> code = meshwork::supervise(options))
       return *code;
-  absl::Status status = meshwork::runtime::run(options);
+  absl::Status status = machine.empty()
+                            ? meshwork::runtime::run(options)
+                            : meshwork::measureMachineTo(machine, options);
   std::fflush(stdout);
   if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))
     std::fprintf(stderr, "meshwork-run: %s%s\n",
