@@ -5,6 +5,7 @@
 // them:
 //   kInvalidArgument    a wrong option or call                       64
 //   kDataLoss           the bytes of a file break its format         65
+//   kUnimplemented      a format of another release                  65
 //   kNotFound           no such file, or it may not be read          66
 //   kFailedPrecondition a file cannot be created there               73
 //   kUnavailable        reading or writing failed on the way         74

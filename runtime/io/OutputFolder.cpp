@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,9 +26,58 @@ bool setRights(const std::string &folder) {
   return chmod(folder.c_str(), 0777 & ~mask) == 0;
 }
 
+/// Behind the target's name; six letters and digits follow.
+constexpr char partial[] = ".partial-";
+
+/// Locked until it is closed, or its process has died; none when another one
+/// holds the lock, or the file system knows no locks.
+FileDescriptor lockedFolder(const std::string &path) {
+  FileDescriptor folder(
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return folder.get() >= 0 && flock(folder.get(), LOCK_EX | LOCK_NB) == 0
+             ? std::move(folder)
+             : FileDescriptor();
+}
+
+/// What processes that were killed have left of `target`.
+void removeLeft(const std::string &target) {
+  namespace fs = std::filesystem;
+  std::string begin = fs::path(target).filename().string() + partial;
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(folderOf(target), error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename();
+    if (name.starts_with(begin) && name.size() == begin.size() + 6)
+      found.push_back(entry->path());
+  }
+  for (const fs::path &path : found)
+    if (FileDescriptor mine = lockedFolder(path); mine.get() >= 0)
+      fs::remove_all(path, error);
+}
+
 } // namespace
 
+absl::Status OutputFolder::make() {
+  std::string made = absl::StrCat(target, partial, "XXXXXX");
+  if (!mkdtemp(made.data()))
+    return cannotCreate(target, absl::StrCat("cannot create a folder in ",
+                                             quote(folderOf(target)), ": ",
+                                             std::strerror(errno)));
+  temporary = made;
+  // Who begins with the same target just now may remove it before that. Only
+  // one of the two could have been renamed.
+  lock = lockedFolder(made);
+  if (!setRights(made))
+    return cannotCreate(target,
+                        absl::StrCat("cannot set the mode of the folder: ",
+                                     std::strerror(errno)));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OutputFolder> OutputFolder::create(const std::string &path) {
+  if (path.empty())
+    return cannotCreate(path, "is no name for a folder");
   std::error_code failed;
   OutputFolder folder;
   folder.target = linkTarget(path);
@@ -39,21 +89,13 @@ absl::StatusOr<OutputFolder> OutputFolder::create(const std::string &path) {
     return cannotCreate(path,
                         "is there and not empty; expected no folder or an "
                         "empty one, name another");
-  std::string temporary = absl::StrCat(folder.target, ".XXXXXX");
-  if (!mkdtemp(temporary.data()))
-    return cannotCreate(path, absl::StrCat("cannot create a folder in ",
-                                           quote(folderOf(folder.target)), ": ",
-                                           std::strerror(errno)));
-  folder.temporary = temporary;
-  if (!setRights(temporary))
-    return cannotCreate(path,
-                        absl::StrCat("cannot set the mode of the folder: ",
-                                     std::strerror(errno)));
-  return folder;
+  removeLeft(folder.target);
+  absl::Status made = folder.make();
+  return made.ok() ? absl::StatusOr<OutputFolder>(std::move(folder)) : made;
 }
 
 OutputFolder::OutputFolder(OutputFolder &&other) noexcept
-    : target(std::move(other.target)),
+    : lock(std::move(other.lock)), target(std::move(other.target)),
       temporary(std::exchange(other.temporary, std::string())) {}
 
 OutputFolder::~OutputFolder() {

@@ -10,7 +10,8 @@
 namespace meshwork::runtime {
 
 /// Filled beside the target under another name, and renamed. Without commit()
-/// nothing is left behind.
+/// nothing is left behind; what a process that was killed has left goes when
+/// the next one begins with the same target.
 class OutputFolder {
 public:
   /// kFailedPrecondition when `path` is anything but absent or an empty folder.
@@ -23,6 +24,8 @@ public:
 
 private:
   OutputFolder() = default;
+  absl::Status make();
+  FileDescriptor lock;           // of the temporary folder: somebody fills it
   std::string target, temporary; // temporary is empty once committed
 };
 

@@ -277,6 +277,26 @@ TEST_F(OutputFolderTest, LeavesNothingBehind) {
   EXPECT_EQ(entries(), 0u);
 }
 
+/// A process that is killed releases its lock, and that alone.
+TEST_F(OutputFolderTest, WhatWasLeftBehindGoes) {
+  std::filesystem::create_directory(path("new.partial-aB3dE6"));
+  write("new.partial-aB3dE6/model.safetensors", "1");
+  for (const char *theirs :
+       {"new.backup", "new.partial-", "new.partial-longer6", "newer"})
+    std::filesystem::create_directory(path(theirs));
+  auto folder = OutputFolder::create(path("new"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_FALSE(std::filesystem::exists(path("new.partial-aB3dE6")));
+  EXPECT_EQ(entries(), 5u);
+  // That of one who lives stays.
+  auto second = OutputFolder::create(path("new"));
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(writeWhole(folder->path() + "/a", "1").ok());
+  EXPECT_TRUE(folder->commit().ok());
+  expectError(OutputFolder::create("").status(),
+              absl::StatusCode::kFailedPrecondition, "is no name for a folder");
+}
+
 TEST_F(OutputFolderTest, ReplacesNothing) {
   std::filesystem::create_directory(path("full"));
   write("full/a", "1");
