@@ -243,7 +243,8 @@ absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder) {
   std::filesystem::directory_iterator entries(folder, error);
   if (error)
     return absl::NotFoundError(
-        absl::StrCat(quote(folder), ": ", error.message()));
+        absl::StrCat(quote(folder), ": ", error.message(),
+                     ", expected a folder of checkpoints, or one of them"));
   FoundCheckpoints found;
   for (; !error && entries != std::filesystem::directory_iterator();
        entries.increment(error)) {

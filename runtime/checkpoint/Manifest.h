@@ -76,9 +76,10 @@ struct Manifest {
 /// JSON, with the hash of itself.
 std::string manifestText(const Manifest &manifest);
 
-/// kDataLoss with what was found where. Everything is checked but what stands
-/// in the files: names, sizes, that boxes lie in their files and their tensors,
-/// cover them and do not overlap.
+/// kDataLoss with what was found where; kUnimplemented for a manifest of
+/// another version. Everything is checked but what stands in the files: names,
+/// sizes, that boxes lie in their files and their tensors, cover them and do
+/// not overlap.
 absl::StatusOr<Manifest> parseManifest(std::string_view text);
 
 } // namespace meshwork::runtime

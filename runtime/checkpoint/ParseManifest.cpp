@@ -90,6 +90,10 @@ public:
   bool end_object();
   bool start_array(std::size_t);
   bool end_array();
+  /// Of another release, and for all that is known not damaged.
+  bool isOfOtherVersion() const {
+    return version != 0 && version != manifestVersion;
+  }
 
 private:
   struct Frame {
@@ -364,7 +368,9 @@ absl::StatusOr<Manifest> parseManifest(std::string_view text) {
     return status;
   ManifestHandler handler;
   if (absl::Status status = parseJson(text, handler); !status.ok())
-    return status;
+    return handler.isOfOtherVersion()
+               ? absl::UnimplementedError(status.message())
+               : status;
   if (absl::Status status = checkManifest(handler.manifest); !status.ok())
     return status;
   return std::move(handler.manifest);

@@ -117,12 +117,16 @@ Resume::Candidate &Resume::opened(Candidate &candidate) const {
   return candidate;
 }
 
-/// Another model is refused before memory is taken. Damage is told of when all
-/// ranks look.
+/// Another model is refused before memory is taken, and so is the format of
+/// another release: that checkpoint is good, and the one before it would undo
+/// what was trained. Damage is told of when all ranks look.
 absl::Status Resume::checkNewest() {
-  for (auto &candidate : candidates)
+  for (auto &candidate : candidates) {
     if (opened(*candidate).damage.ok())
       return candidate->match;
+    if (!isDamage(candidate->damage))
+      return fromIo(candidate->damage);
+  }
   return absl::OkStatus();
 }
 

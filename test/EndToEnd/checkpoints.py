@@ -4,6 +4,7 @@ import ctypes
 import json
 import pathlib
 import re
+import shutil
 
 import numpy as np
 
@@ -88,3 +89,28 @@ def complete(folder):
     """Checkpoints with a manifest, newest first."""
     return sorted((path.parent for path in pathlib.Path(folder).glob("step-*/manifest.json")
                    if re.fullmatch(r"step-\d{10}", path.parent.name)), reverse=True)
+
+
+def seal(folder, found):
+    """Writes `found` as the manifest, with the hash of itself."""
+    found = {key: value for key, value in found.items() if key != "xxh3_128"}
+    text = json.dumps(found, separators=(",", ":"))[:-1] + ",\n"
+    (pathlib.Path(folder) / "manifest.json").write_text(
+        f'{text}"xxh3_128":"{xxh3_128(text.encode())}"}}\n')
+
+
+def change(folder, copy, state, size, seed):
+    """A copy of a checkpoint with each element of a state, in f32, times 1 - size or 1 + size."""
+    shutil.copytree(folder, copy)
+    found, chance = manifest(folder), np.random.default_rng(seed)
+    for number, entry in enumerate(found["files"]):
+        data = bytearray((copy / entry["name"]).read_bytes())
+        for tensor in found["tensors"]:
+            for one in tensor["states"]:
+                for file, offset, _, extent in one["boxes"] if one["name"] == state else ():
+                    if file == number:
+                        values = np.frombuffer(data, np.float32, int(np.prod(extent)), offset)
+                        values *= (1 + size * chance.choice((-1, 1), values.shape)).astype(np.float32)
+        (copy / entry["name"]).write_bytes(data)
+        entry["hashes"] = [xxh3_128(bytes(data[at:at + _PIECE])) for at in range(0, len(data), _PIECE)]
+    seal(copy, found)

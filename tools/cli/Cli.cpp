@@ -101,6 +101,14 @@ CLI::Validator positiveNumber() {
   return number("a number above 0", [](double value) { return value > 0; });
 }
 
+CLI::Validator notEmpty() {
+  return CLI::Validator(
+      [](const std::string &text) {
+        return text.empty() ? refusal(text, "a name") : std::string();
+      },
+      "");
+}
+
 CLI::Validator numberFromZero() {
   return number("a number, 0 or more", [](double value) { return value >= 0; });
 }

@@ -20,12 +20,15 @@ namespace meshwork::cli {
 std::optional<int> parse(CLI::App &app, int argc, char **argv);
 
 /// Refuses what is no whole decimal number from `low` to `high`. For
-/// `transform`, the other two for `check`.
+/// `transform`, the others for `check`.
 CLI::Validator wholeNumber(int64_t low, int64_t high);
 /// Refuses what is no finite number above 0.
 CLI::Validator positiveNumber();
 /// Refuses what is no finite number, 0 or more.
 CLI::Validator numberFromZero();
+/// Refuses an empty text, which a script gives when a variable of its is not
+/// set. For `check`.
+CLI::Validator notEmpty();
 
 /// An option that takes one of the names in `choices`; --help lists them.
 template <typename T>

@@ -67,7 +67,7 @@ struct Adder {
   }
   CLI::Option *operator()(std::string *text) const {
     if (row.choices.empty())
-      return app.add_option(row.name, *text, row.help);
+      return app.add_option(row.name, *text, row.help)->check(cli::notEmpty());
     return addChoice(*text, [](const OptionChoice &one) { return one.name; });
   }
   CLI::Option *operator()(Shape *shape) const { return addEnum(*shape); }
