@@ -4,7 +4,6 @@
 #include "absl/strings/str_format.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
-#include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/CheckpointWeights.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/CheckpointFolder.h"
@@ -16,6 +15,7 @@
 #include "runtime/core/Stop.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
+#include "runtime/run/GoOn.h"
 #include "runtime/run/OpenDevice.h"
 #include <algorithm>
 #include <cmath>
@@ -205,28 +205,16 @@ std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
       std::move(metrics));
 }
 
-/// A failure after which nothing could be saved, with where to go on from.
-absl::Status withCheckpoint(absl::Status failure, const RunOptions &options) {
-  if (options.checkpoint.empty() || isToldElsewhere(failure))
-    return failure;
-  auto found = findCheckpoints(options.checkpoint);
-  std::string next =
-      !found.ok() || found->complete.empty()
-          ? absl::StrCat("there is no checkpoint in ",
-                         quote(options.checkpoint), " yet")
-          : absl::StrCat("go on from step ", found->complete[0].step,
-                         " with --resume ", quote(found->complete[0].path));
-  return withExitCode(
-      absl::Status(failure.code(), absl::StrCat(failure.message(), "; ", next)),
-      static_cast<ExitCode>(exitCodeOf(failure)));
-}
-
 absl::Status train(const RunOptions &options, TrainerParts parts) {
   Processes &processes = *parts.processes;
   std::shared_ptr<Reporter> report = parts.reporter;
   const Device &device = *parts.device; // The trainer's.
   Trainer trainer(std::move(parts), options);
-  absl::Status status = trainer.run();
+  absl::Status status;
+  {
+    TellAtStop tell(options, processes.areMany() && processes.isFirst());
+    status = trainer.run();
+  }
   if (report)
     report->finish();
   std::fputs(device.summary().c_str(), stdout);

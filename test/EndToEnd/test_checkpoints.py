@@ -21,7 +21,7 @@ from job import MPIRUN, Job  # noqa: E402
 from shell import BIN, CANNOT_CREATE, ENVIRONMENT, USAGE, Shell  # noqa: E402
 
 RUN = str(BIN / "meshwork-run")
-WRITE, TERMINATED = 74, 143
+NO_RESOURCES, WRITE, TERMINATED = 71, 74, 143
 FAULTS = BIN.parent / "test" / "faultyFiles.so"
 DATA = ["--data", "README.md", "--tokenizer", "bytes"]
 SAVE = ["--checkpoint", "kept", "--checkpoint-every", "2"]
@@ -147,6 +147,46 @@ class Saving(Case):
         self.assertEqual(self.steps()[0], 40)
         self.newest()
 
+    def testAFolderThatHostsDoNotShare(self):
+        """Each rank looks for it where it was started, in a folder of its own."""
+        plan, text = self.shell.path / "2.mwplan", self.shell.path / "README.md"
+        for name in ("host0", "host1"):
+            (self.shell.path / name).mkdir(exist_ok=True)
+        rank = [RUN, plan, "--data", text, "--tokenizer", "bytes", "--steps", 1, *SAVE]
+        done = self.shell.run(*map(str, (*MPIRUN, "-n", 1, "-wdir", self.shell.path / "host0", *rank,
+                                        ":", "-n", 1, "-wdir", self.shell.path / "host1", *rank)))
+        self.assertEqual(done.returncode, CANNOT_CREATE, done.stderr)
+        self.assertRegex(done.stderr, r'rank 0 \(host .*\): "kept" lacks the files that ranks 1 have made there')
+        for name in ("host0", "host1"):
+            self.assertEqual(list((self.shell.path / name / "kept").iterdir()), [])
+
+    def testAReadOnlyFolder(self):
+        """A mounted one where that is allowed, else calls that say so."""
+        self.kept.mkdir()
+        line = f"{RUN} 1.mwplan {' '.join(DATA)} --steps 1 --checkpoint kept"
+        mounted = "mount --bind kept kept && mount -o remount,bind,ro kept"
+        if self.shell.run(f"unshare --mount sh -c '{mounted}'").returncode == 0:
+            done = self.shell.run(f"unshare --mount sh -c '{mounted} && exec {line}'")
+            code, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            code, out, err = self.run_("--steps", 1, "--checkpoint", "kept", FAULT_FOLDER="kept", FAULT_AT="1",
+                                       FAULT_DO=f"{errno.EROFS}+")
+        self.assertEqual(code, CANNOT_CREATE, err)
+        self.assertIn("Read-only file system", err)
+        self.assertNotIn("step 0", out)
+
+    def testMemoryForTheCopy(self):
+        """442 MiB are planned, 321 more would be for the copy; 575 are there."""
+        self.shell.must("meshwork", "compile", "examples/llama-30m.json", "--spec", "examples/dp1.toml",
+                        "--set", "batch.global=1", "--set", "batch.micro=1", "-o", "large.mwplan")
+        run = f"ulimit -v 640000; {RUN} large.mwplan --steps 0 --checkpoint kept"
+        done = self.shell.run(run)
+        self.assertEqual(done.returncode, NO_RESOURCES, done.stderr)
+        for needle in ("are for copies of the states (--checkpoint)", "add --checkpoint-sync"):
+            self.assertIn(needle, done.stderr)
+        self.assertEqual(self.steps(), [])
+        self.assertEqual(self.shell.run(f"{run} --checkpoint-sync").returncode, 0)
+        self.assertEqual(self.steps(), [0])
 
     def test_a_folder_that_another_run_writes_to(self):
         self.kept.mkdir()
@@ -196,6 +236,31 @@ class Signals(Case):
             self.assertEqual(code, TERMINATED, text)
             after = int(re.search(r"stopped by SIGTERM after step (\d+)", text)[1])
             self.assertEqual(self.newest()[0]["step"], after + 1)
+
+    def testASecondSigtermEndsAtOnce(self):
+        """Also while a save is slow; what was whole before stays so."""
+        process = self.start("--steps", 1000000, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow")
+        self.addCleanup(process.kill)
+        while " in \"kept/step-" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        for signal_ in (signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM):
+            process.send_signal(signal_)
+        while process.stdout.readline().startswith("step"):
+            pass
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process)[0], TERMINATED)
+        self.newest()
+
+    def testADeadRankSaysWhatToResume(self):
+        job = Job(self, self.shell.path, 2, "2.mwplan", *DATA, "--checkpoint", "kept", "--checkpoint-every", "2")
+        while not checkpoints.complete(self.kept):
+            self.assertIsNone(job.process.poll())
+        os.kill(job.pids[1], signal.SIGKILL)
+        code, text = job.finish(30)
+        self.assertNotEqual(code, 0)
+        self.assertIn("go on from", text)
+        step = int(re.search(r"go on from step (\d+) with --resume \"kept/step-", text)[1])
+        self.assertEqual(self.newest()[0]["step"], step, text)
 
     def testSigusr1SavesAndGoesOn(self):
         process = self.forever("--checkpoint", "kept")
