@@ -66,7 +66,8 @@ absl::Status checkCosts(const Costs &costs, size_t stages) {
   return absl::OkStatus();
 }
 
-absl::Status tooMuchMemory(const Wanted &wanted, int32_t alive) {
+absl::Status tooMuchMemory(const Wanted &wanted, double kept) {
+  auto alive = static_cast<int64_t>(std::ceil(kept));
   return invalid(say(wanted.name, " keeps ", alive,
                      " microbatches (counted in virtual stages) at once, more "
                      "than the memory limit ",
@@ -83,7 +84,7 @@ absl::StatusOr<Table> generateNamed(const Wanted &wanted,
   std::optional<Scheduled> result = schedule(work, *rule);
   if (!result)
     return absl::InternalError(say(wanted.name, " waits for ever"));
-  if (int32_t alive = mostAlive(result->table);
+  if (double alive = mostAlive(result->table, wanted.stash);
       wanted.memory > 0 && alive > wanted.memory)
     return tooMuchMemory(wanted, alive);
   return std::move(result->table);
@@ -107,6 +108,9 @@ absl::Status check(const Wanted &wanted, int32_t own) {
       std::max(1, wanted.virtualStages > 0 ? wanted.virtualStages : own);
   if (absl::Status status = checkSizes(wanted, chunks); !status.ok())
     return status;
+  if (!(wanted.stash >= 0 && wanted.stash <= 1))
+    return invalid("found a stash below 0 or above 1, expected the part of the "
+                   "activations that W needs");
   if (!(wanted.memory >= 0))
     return invalid("found a negative memory limit, expected 0 (none) or more");
   return checkCosts(wanted.costs, static_cast<size_t>(wanted.ranks) *

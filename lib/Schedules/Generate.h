@@ -24,6 +24,9 @@ struct Wanted {
   /// The most microbatches whose activations a rank may keep at once, counted
   /// in virtual stages; 0 is the name's own, for `auto` no limit.
   double memory = 0;
+  /// The part of a microbatch's activations that W needs after I: so much of
+  /// one counts against `memory` from I to W.
+  double stash = 1;
 };
 
 /// The table of computing actions alone: F, B, I, W. Legal by `judge`, or an

@@ -129,14 +129,16 @@ Work workOf(const Wanted &wanted, std::vector<int32_t> rankOf) {
   return work;
 }
 
-int32_t mostAlive(const Table &table) {
-  int32_t most = 0;
+double mostAlive(const Table &table, double stash) {
+  double most = 0;
   for (const std::vector<Action> &row : table.ranks) {
-    int32_t alive = 0;
+    int32_t alive = 0, due = 0;
     for (const Action &action : row) {
       alive += action.kind == Kind::forward;
-      most = std::max(most, alive);
-      alive -= action.kind == Kind::backward || action.kind == Kind::weightGrad;
+      most = std::max(most, alive + stash * due);
+      alive -= action.kind == Kind::backward || action.kind == Kind::inputGrad;
+      due +=
+          (action.kind == Kind::inputGrad) - (action.kind == Kind::weightGrad);
     }
   }
   return most;

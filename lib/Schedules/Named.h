@@ -28,8 +28,9 @@ std::vector<int32_t> placeStages(int32_t ranks, int32_t virtualStages,
 /// and transfers nothing.
 Work workOf(const Wanted &wanted, std::vector<int32_t> rankOf);
 
-/// The most microbatches that a rank keeps at once, counted in virtual stages.
-int32_t mostAlive(const Table &table);
+/// The most microbatches that a rank keeps at once, counted in virtual stages,
+/// if `stash` of one is kept from I to W.
+double mostAlive(const Table &table, double stash);
 
 } // namespace meshwork::schedules
 

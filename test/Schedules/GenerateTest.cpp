@@ -148,5 +148,32 @@ TEST(Generate, everySizeIsLegal) {
         }
 }
 
+std::string errorOf(const Wanted &wanted) {
+  absl::StatusOr<Table> result = generate(wanted);
+  return result.ok() ? "" : std::string(result.status().message());
+}
+
+TEST(Generate, refusesWithALegalNeighbour) {
+  EXPECT_THAT(errorOf({.name = "2f2b"}),
+              HasSubstr("found the schedule \"2f2b\", expected gpipe, 1f1b, "
+                        "interleaved-1f1b, zb-h1, zb-h2, zb-v, dualpipe-v, "
+                        "auto or a CSV file"));
+  EXPECT_THAT(errorOf({.name = "zb-v", .virtualStages = 3}),
+              HasSubstr("found 3 virtual stages a rank, expected 2"));
+  EXPECT_THAT(errorOf({.ranks = 0}), HasSubstr("expected 1 to 16384"));
+  EXPECT_THAT(errorOf({.microbatches = -1}), HasSubstr("at least 1"));
+  EXPECT_THAT(errorOf({.ranks = 16384, .microbatches = 1 << 30}),
+              HasSubstr("forward actions in all"));
+  EXPECT_THAT(errorOf({.ranks = 8, .microbatches = 8, .memory = 7}),
+              HasSubstr("1f1b keeps 8 microbatches (counted in virtual stages) "
+                        "at once, more than the memory limit 7; allow 8"));
+  EXPECT_THAT(errorOf({.name = "auto", .virtualStages = 2, .memory = 1}),
+              HasSubstr("expected a memory limit of at least 2"));
+  EXPECT_THAT(errorOf({.ranks = 2, .costs = costs(3, 1, 1, 1, 0)}),
+              HasSubstr("found costs of 3 virtual stages, expected 2"));
+  EXPECT_THAT(errorOf({.costs = costs(1, -1, 1, 1, 0)}),
+              HasSubstr("expected times of 0 or more"));
+}
+
 } // namespace
 } // namespace meshwork::schedules
