@@ -12,31 +12,37 @@
 namespace meshwork::schedules {
 namespace {
 
-/// What starts together is one block.
 struct Block {
   Timeline::Span span;
   std::string name;
   char letter = ' ';
 };
 
+/// Without the stage where a rank has but one.
+std::string nameOf(const Table &table, const Action &action) {
+  std::string name = text(action);
+  return table.rankOf.size() > table.ranks.size()
+             ? name
+             : name.substr(name.find_first_not_of("0123456789"));
+}
+
+/// What starts together shares its time, side by side.
 std::vector<Block> blocksOf(const Table &table, const Timeline &timeline,
                             size_t rank) {
-  bool namesStages = table.rankOf.size() > table.ranks.size();
   const std::vector<Action> &actions = table.ranks[rank];
   std::vector<Block> blocks;
   for (size_t i = 0, end; i < actions.size(); i = end) {
     end = endOfGroup(actions, i);
     if (!isCompute(actions[i].kind))
       continue;
-    Block block{timeline.spans[rank][i], "", letters(actions[i].kind)[0]};
+    Timeline::Span whole = timeline.spans[rank][i];
+    double part = (whole.end - whole.begin) / static_cast<double>(end - i);
     for (size_t j = i; j < end; ++j) {
-      std::string name = text(actions[j]);
-      absl::StrAppend(&block.name, j > i ? "+" : "",
-                      namesStages
-                          ? name
-                          : name.substr(name.find_first_not_of("0123456789")));
+      double begin = whole.begin + part * static_cast<double>(j - i);
+      blocks.push_back({{begin, begin + part},
+                        nameOf(table, actions[j]),
+                        letters(actions[j].kind)[0]});
     }
-    blocks.push_back(std::move(block));
   }
   return blocks;
 }
@@ -70,7 +76,7 @@ public:
 
 private:
   /// Wide enough for names, else for the line, but the usual action must not
-  /// vanish.
+  /// vanish. Names are shown where the usual action has room for its own.
   void chooseScale() {
     std::vector<double> lengths;
     size_t longest = 0;
@@ -90,6 +96,7 @@ private:
     double named = static_cast<double>(longest + 1) / shortest;
     double fitting = static_cast<double>(columns) / makespan;
     scale = std::max(std::min(named, fitting), 1 / usual);
+    showsNames = std::round(usual * scale) > static_cast<double>(longest);
   }
 
   size_t columnOf(double time) const {
@@ -103,13 +110,13 @@ private:
     for (const Block &block : row) {
       size_t begin = columnOf(block.span.begin), end = columnOf(block.span.end);
       size_t wide = end - begin;
-      if (wide > block.name.size())
+      if (showsNames && wide > block.name.size())
         line.replace(begin, wide,
                      block.name + std::string(wide - block.name.size(), ' '));
       else if (wide > 0)
         line.replace(begin, wide,
                      block.letter + std::string(wide - 1, asLower(block)));
-      if (wide > block.name.size() + 2)
+      if (showsNames && wide > block.name.size() + 2)
         line.replace(begin + block.name.size(), wide - block.name.size() - 1,
                      std::string(wide - block.name.size() - 1, '-'));
     }
@@ -132,6 +139,7 @@ private:
   }
 
   double makespan = 0, scale = 0;
+  bool showsNames = false;
   size_t numRanks = 0, rows = 0, head = 0, columns = 0;
   std::vector<std::vector<Block>> blocks;
 };

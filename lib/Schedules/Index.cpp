@@ -84,6 +84,7 @@ Index::Index(const Table &table) : table(table), begins(1, 0) {
       place = std::min(place, next++);
       transfers |= isTransfer(action.kind);
     }
+    ranks.resize(next, static_cast<uint32_t>(begins.size()) - 1);
     begins.push_back(next);
   }
 }
@@ -113,11 +114,6 @@ uint32_t Index::findGradient(int32_t stage, int32_t microbatch) const {
 uint32_t Index::findLast(int32_t stage, int32_t microbatch) const {
   uint32_t whole = find(Kind::backward, stage, microbatch);
   return whole != none ? whole : find(Kind::weightGrad, stage, microbatch);
-}
-
-uint32_t Index::rankOf(uint32_t action) const {
-  auto after = std::upper_bound(begins.begin(), begins.end(), action);
-  return static_cast<uint32_t>(after - begins.begin()) - 1;
 }
 
 const Action &Index::action(uint32_t action) const {

@@ -34,7 +34,7 @@ public:
   uint32_t number(size_t rank, size_t position) const {
     return begins[rank] + static_cast<uint32_t>(position);
   }
-  uint32_t rankOf(uint32_t action) const;
+  uint32_t rankOf(uint32_t action) const { return ranks[action]; }
   uint32_t positionOf(uint32_t action) const {
     return action - begins[rankOf(action)];
   }
@@ -48,6 +48,7 @@ private:
 
   const Table &table;
   std::vector<uint32_t> begins; // of each rank, and the end
+  std::vector<uint32_t> ranks;  // of each action
   std::vector<uint32_t> cells;
   bool transfers = false;
 };

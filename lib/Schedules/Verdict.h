@@ -13,8 +13,8 @@ struct JudgeOptions {
   /// in virtual stages; 0: no limit.
   double memory = 0;
   /// Copies of the buffers that received, unsent and kept values live in, for
-  /// each virtual stage; 0: as many as are alive at once. Fewer copies than
-  /// that make an action wait for those that still use the copy it takes.
+  /// each virtual stage; 0: as many as are alive at once in the rank's order.
+  /// An action waits until who had the copy that it takes is done with it.
   int32_t copies = 0;
   /// A rank's transfers complete one after another in order, as on one stream.
   bool transfersInOrder = false;

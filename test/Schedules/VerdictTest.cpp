@@ -1,5 +1,6 @@
 #include "lib/Schedules/Verdict.h"
 #include "lib/Schedules/Csv.h"
+#include "lib/Schedules/Simulate.h"
 #include "test/Schedules/Cases.h"
 
 #include "gmock/gmock.h"
@@ -176,6 +177,60 @@ TEST(Verdict, noNumberIsTrusted) {
           "the table has 8 actions, expected F and B, or F, I and W, for each "
           "of 2 stages and 2147483647 microbatches");
   EXPECT_FALSE(judge(Table()).ok());
+}
+
+/// Changes one number of a table to any other, or one action's place.
+void spoil(Table &table, std::mt19937 &random) {
+  std::vector<Action> &rank = table.ranks[random() % table.ranks.size()];
+  auto number = [&] { return static_cast<int32_t>(random() % 7) - 1; };
+  if (rank.empty())
+    return;
+  Action &action = rank[random() % rank.size()];
+  switch (random() % 8) {
+  case 0:
+    action.kind = static_cast<Kind>(random() % 13);
+    break;
+  case 1:
+    action.stage = number();
+    break;
+  case 2:
+    action.microbatch = number();
+    break;
+  case 3:
+    action.withNext ^= true;
+    break;
+  case 4:
+    table.rankOf[random() % table.rankOf.size()] = number();
+    break;
+  case 5:
+    table.microbatches = number();
+    break;
+  case 6:
+    std::swap(action, rank[random() % rank.size()]);
+    break;
+  default:
+    rank.push_back(action);
+  }
+}
+
+// Whatever the numbers are, judge and simulate answer; what is legal runs.
+TEST(Verdict, anyTableIsJudged) {
+  std::mt19937 random(3);
+  int legal = 0;
+  for (int round = 0; round < 5000; ++round) {
+    Table table = randomTable(random);
+    for (size_t changes = random() % 4; changes > 0; --changes)
+      spoil(table, random);
+    JudgeOptions options{.memory = double(random() % 5),
+                         .copies = static_cast<int32_t>(random() % 3),
+                         .transfersInOrder = random() % 2 == 0};
+    absl::Status status = judge(table, options);
+    bool runs =
+        simulate(table, evenCosts(table.rankOf.size(), 1, 1, 1, 1)).ok();
+    ASSERT_TRUE(runs || !status.ok()) << csv(table);
+    legal += status.ok();
+  }
+  EXPECT_GT(legal, 200);
 }
 
 } // namespace
