@@ -18,7 +18,13 @@ namespace meshwork::runtime {
 namespace {
 constexpr uint64_t copiedBytes = 256 << 20, // beyond the caches
     reducedBytes = 16 << 20;                // a bucket of gradients
-constexpr int copies = 6, launches = 2000, smallSums = 200, largeSums = 10;
+constexpr int copies = 6;
+/// How often what is short is done in a row; a rank alone may be quick where
+/// its peer was early, a row is not.
+struct Rows {
+  int count, length;
+};
+constexpr Rows launchRows{20, 100}, smallRows{10, 20}, largeRows{4, 3};
 constexpr int64_t chunkBytes = 1 << 20;
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -50,14 +56,23 @@ absl::StatusOr<double> measureCopy(ThreadTeam &team) {
   return 2.0 * static_cast<double>(copiedBytes) / time;
 }
 
+/// Seconds of one call, in the fastest of some rows.
+template <typename Call> double fastestInRows(Rows rows, Call call) {
+  return fastest(rows.count,
+                 [&] {
+                   for (int i = 0; i < rows.length; ++i)
+                     call();
+                 }) /
+         rows.length;
+}
+
 double measureLaunch(ThreadTeam &team) {
   std::vector<int> work(static_cast<size_t>(team.size()));
-  int64_t begin = steadyNs();
-  for (int i = 0; i < launches; ++i)
+  return fastestInRows(launchRows, [&] {
     team.parallelFor(team.size(), [&](int64_t first, int64_t, int thread) {
       work[static_cast<size_t>(thread)] += static_cast<int>(first);
     });
-  return seconds(steadyNs() - begin) / launches;
+  });
 }
 
 /// What one process finds on its cores.
@@ -95,7 +110,7 @@ public:
                                         "the measurement"});
   }
 
-  absl::StatusOr<double> fastestOf(int times) {
+  absl::StatusOr<double> fastestOf(Rows rows) {
     MESHWORK_RETURN_IF_ERROR(prepared.status());
     auto inLine = [](int64_t items,
                      absl::FunctionRef<void(int64_t, int64_t)> body) {
@@ -103,7 +118,7 @@ public:
     };
     CommTimes ignored;
     absl::Status status;
-    double best = fastest(times, [&] {
+    double best = fastestInRows(rows, [&] {
       if (status.ok())
         status = (*prepared)->run(inLine, ignored);
     });
@@ -119,8 +134,8 @@ private:
 absl::StatusOr<MeasuredLink> measureLink(Transport &transport, uint32_t rank) {
   MeasuredLink link{transport.numRanks(), reducedBytes, 0, 0};
   Sum small(transport, rank, sizeof(float)), large(transport, rank, link.bytes);
-  MESHWORK_ASSIGN_OR_RETURN(link.smallSeconds, small.fastestOf(smallSums));
-  MESHWORK_ASSIGN_OR_RETURN(link.largeSeconds, large.fastestOf(largeSums));
+  MESHWORK_ASSIGN_OR_RETURN(link.smallSeconds, small.fastestOf(smallRows));
+  MESHWORK_ASSIGN_OR_RETURN(link.largeSeconds, large.fastestOf(largeRows));
   return link;
 }
 

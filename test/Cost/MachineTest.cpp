@@ -113,6 +113,8 @@ TEST(Machine, TheDefaultsAreTheRoughCpuAndGpu) {
   for (size_t i = 0; i < numLinkClasses; ++i) {
     EXPECT_EQ(cpu.links[i].bandwidth, 5e9);
     EXPECT_EQ(cpu.links[i].latency, 20e-6);
+    EXPECT_TRUE(cpu.links[i].takesCores);
+    EXPECT_FALSE(gpu.links[i].takesCores);
     EXPECT_EQ(gpu.links[i].bandwidth, 5e10);
     EXPECT_EQ(gpu.links[i].latency, 20e-6);
   }

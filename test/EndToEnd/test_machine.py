@@ -53,6 +53,20 @@ class MachineOfAPlan(unittest.TestCase):
                           *COMPILE, "examples/dp2.toml", "--set", "target.machine=h100x8", "-o", "b.mwplan")
         self.assertFalse((self.space.path / "b.mwplan").exists())
 
+    def test_overlap_does_not_take_the_cores_that_compute(self):
+        """By itself nowhere on CPUs, unless the machine says that data moves by something else."""
+        def waits(overlap, *options):
+            self.space.must(*COMPILE[:2], "examples/llama-bytes.json", "--spec", "examples/zero3.toml", *options,
+                            "--set", f"overlap.collectives={overlap}", "--compile-to=schedule", "-o", "a.mlir")
+            return self.space.read("a.mlir").count("schedule.wait")
+
+        self.write("m.toml", takes_cores="false")
+        never, auto, always = (waits(mode) for mode in ("never", "auto", "always"))
+        self.assertEqual((never, auto), (0, 0))
+        self.assertGreater(always, 0)
+        self.assertEqual(waits("auto", "--set", "target.machine=xeon-2"), 0)
+        self.assertGreater(waits("auto", "--set", "target.machine=m.toml", "--set", "batch.micro=4"), 0)
+
 
 class MeasuredMachine(unittest.TestCase):
     cost_s = 20

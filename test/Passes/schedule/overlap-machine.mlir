@@ -1,4 +1,5 @@
-// RUN: meshwork-opt %s -schedule-overlap | FileCheck %s
+// RUN: meshwork-opt %s -schedule-overlap="machine={name=\"spare\" device=\"cpu\" ranks_per_node=8 flops.f32=1e11 memory.bandwidth=1e10 launch.hand_over=5e-5 link.within_node.latency=2e-5 link.within_node.bandwidth=5e9}" | FileCheck %s
+// RUN: meshwork-opt %s -schedule-overlap | FileCheck %s --check-prefix=CORES
 // RUN: meshwork-opt %s -schedule-overlap="machine=cuda" | FileCheck %s --check-prefix=CUDA
 // RUN: meshwork-opt %s -schedule-overlap="machine=xeon-2" | FileCheck %s --check-prefix=CORES
 // RUN: meshwork-opt %s -schedule-overlap="mode=always machine=xeon-2" | FileCheck %s --check-prefix=ALWAYS
@@ -12,7 +13,7 @@
 // CORES-NOT: schedule.wait
 // ALWAYS: schedule.collective "weight" {{.*}} channel 1 over
 
-// A gather of 8 MB before the third product. A CPU hides it under the one before;
+// A gather of 8 MB before the third product. A CPU that moves data without its cores hides it under the one before;
 // a GPU computes a hundred times faster than its link brings, and starts it two
 // products earlier.
 // CHECK: schedule.matmul "first"
