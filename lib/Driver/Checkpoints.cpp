@@ -1,28 +1,19 @@
 #include "lib/Driver/Checkpoints.h"
 
 #include <filesystem>
-#include <map>
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_format.h>
-#include <absl/strings/str_join.h>
-#include <nlohmann/json.hpp>
 
+#include "lib/Driver/CheckpointText.h"
 #include "lib/Driver/Files.h"
-#include "lib/Explain/Format.h"
 #include "runtime/core/IoStatus.h"
 
 namespace meshwork::driver {
 namespace {
-using Json = nlohmann::ordered_json;
 using runtime::Checkpoint;
 using runtime::FoundCheckpoint;
 using runtime::FoundCheckpoints;
 using runtime::Manifest;
-using runtime::StoredBox;
-using runtime::StoredFile;
-using runtime::StoredState;
-using runtime::StoredTensor;
 
 bool isCheckpoint(const std::string &folder) {
   std::error_code none;
@@ -55,125 +46,6 @@ absl::Status noneComplete(const std::string &folder,
                    runtime::manifestName));
 }
 
-uint64_t elementsOf(absl::Span<const int64_t> shape) {
-  uint64_t count = 1;
-  for (int64_t size : shape)
-    count *= static_cast<uint64_t>(size);
-  return count;
-}
-
-/// A state of all tensors together.
-struct StateSum {
-  std::string dtype;
-  uint64_t tensors = 0, elements = 0;
-};
-
-std::map<std::string, StateSum> sumStates(const Manifest &manifest) {
-  std::map<std::string, StateSum> sums;
-  for (const StoredTensor &tensor : manifest.tensors)
-    for (const StoredState &state : tensor.states) {
-      StateSum &sum = sums[state.name];
-      sum.dtype = state.dtype;
-      ++sum.tensors;
-      sum.elements += elementsOf(tensor.shape);
-    }
-  return sums;
-}
-
-uint64_t bytesOf(const Manifest &manifest) {
-  uint64_t bytes = 0;
-  for (const StoredFile &file : manifest.files)
-    bytes += file.bytes;
-  return bytes;
-}
-
-//===-- JSON ----------------------------------------------------------------//
-
-Json statesJson(const Manifest &manifest) {
-  Json states = Json::array();
-  for (const auto &[name, sum] : sumStates(manifest))
-    states.push_back({{"name", name},
-                      {"dtype", sum.dtype},
-                      {"tensors", sum.tensors},
-                      {"elements", sum.elements}});
-  return states;
-}
-
-Json tensorJson(const StoredTensor &tensor) {
-  Json states = Json::array();
-  for (const StoredState &state : tensor.states)
-    states.push_back({{"name", state.name},
-                      {"dtype", state.dtype},
-                      {"boxes", state.boxes.size()}});
-  return {{"name", tensor.name},
-          {"shape", tensor.shape},
-          {"file_shape", tensor.fileShape},
-          {"states", states}};
-}
-
-Json manifestJson(const Manifest &manifest) {
-  Json json = {{"producer", manifest.producer},
-               {"step", manifest.progress.step},
-               {"updates", manifest.progress.updates},
-               {"samples", manifest.progress.samples},
-               {"bytes", bytesOf(manifest)},
-               {"options", Json::object()},
-               {"files", Json::array()},
-               {"states", statesJson(manifest)},
-               {"tensors", Json::array()}};
-  for (const auto &[name, value] : manifest.options)
-    json["options"][name] = value;
-  for (const StoredFile &file : manifest.files)
-    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
-  for (const StoredTensor &tensor : manifest.tensors)
-    json["tensors"].push_back(tensorJson(tensor));
-  return json;
-}
-
-//===-- Text ----------------------------------------------------------------//
-
-std::string summary(const Manifest &manifest) {
-  return absl::StrFormat(
-      "step %d, %d updates, %d samples, %s in %d files", manifest.progress.step,
-      manifest.progress.updates, manifest.progress.samples,
-      explain::bytesText(bytesOf(manifest)), manifest.files.size());
-}
-
-std::string counted(uint64_t count, const char *one, const char *many) {
-  return absl::StrCat(count, " ", count == 1 ? one : many);
-}
-
-std::string shapeText(absl::Span<const int64_t> shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
-}
-
-std::string details(const Manifest &manifest) {
-  std::string text = absl::StrCat("written by ", manifest.producer, "\n");
-  if (!manifest.options.empty())
-    text += "options:";
-  for (const auto &[name, value] : manifest.options)
-    absl::StrAppend(&text, " ", name, " ", value);
-  text += manifest.options.empty() ? "" : "\n";
-  for (const auto &[name, sum] : sumStates(manifest))
-    absl::StrAppend(&text, "state ", name, ": ", sum.dtype, ", ", sum.elements,
-                    " elements in ", counted(sum.tensors, "tensor", "tensors"),
-                    "\n");
-  for (const StoredTensor &tensor : manifest.tensors) {
-    absl::StrAppend(&text, "  ", tensor.name, " ", shapeText(tensor.shape));
-    if (tensor.fileShape != tensor.shape)
-      absl::StrAppend(&text, " (in files ", shapeText(tensor.fileShape), ")");
-    size_t boxes = 0;
-    for (const StoredState &state : tensor.states)
-      boxes += state.boxes.size();
-    absl::StrAppend(&text, ": ",
-                    counted(tensor.states.size(), "state", "states"), " in ",
-                    counted(boxes, "box", "boxes"), "\n");
-  }
-  return text;
-}
-
-//===-- Commands ------------------------------------------------------------//
-
 /// What inspect says of the checkpoints of a folder, one after another.
 struct Telling {
   bool json;
@@ -186,9 +58,9 @@ struct Telling {
     if (!checkpoint.ok())
       return damaged(found, checkpoint.status());
     const Manifest &manifest = (*checkpoint)->manifest();
-    absl::StrAppend(&text, found.path, ": ", summary(manifest), "\n");
+    absl::StrAppend(&text, found.path, ": ", manifestSummary(manifest), "\n");
     if (isNewest)
-      text += details(manifest);
+      text += manifestDetails(manifest);
     Json one = {{"path", found.path}, {"complete", true}};
     if (json)
       one.update(manifestJson(manifest));
@@ -214,7 +86,7 @@ absl::StatusOr<std::string> verify(const FoundCheckpoint &found) {
   if (absl::Status damage = (*checkpoint)->verify(); !damage.ok())
     return damage;
   return absl::StrCat(found.path, ": whole, ",
-                      summary((*checkpoint)->manifest()), "\n");
+                      manifestSummary((*checkpoint)->manifest()), "\n");
 }
 } // namespace
 

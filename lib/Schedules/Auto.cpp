@@ -62,7 +62,7 @@ private:
   /// A second's worth, about.
   int32_t numTrials() const {
     double actions = 3.0 * wanted.microbatches * wanted.ranks * chunks;
-    return static_cast<int32_t>(std::clamp(3e6 / actions, 20.0, 4000.0));
+    return static_cast<int32_t>(std::clamp(3e6 / actions, 2.0, 4000.0));
   }
 
   bool fits(const Scheduled &found) const {

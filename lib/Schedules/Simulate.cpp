@@ -76,6 +76,34 @@ void addSpans(const Table &table, const Index &index, const Waits &waits,
   }
 }
 
+/// How long a rank is at work, from its first to its last computing action.
+double spanOf(const std::vector<Action> &actions,
+              const std::vector<Timeline::Span> &spans) {
+  double begin = 0, end = 0;
+  bool any = false;
+  for (size_t i = 0; i < actions.size(); ++i)
+    if (isCompute(actions[i].kind)) {
+      begin = any ? std::min(begin, spans[i].begin) : spans[i].begin;
+      end = std::max(end, spans[i].end);
+      any = true;
+    }
+  return end - begin;
+}
+
+double bubbleOf(const Table &table, const Timeline &timeline) {
+  double longest = 0, bubble = 0;
+  for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
+    double span = spanOf(table.ranks[rank], timeline.spans[rank]);
+    if (!std::isfinite(span))
+      return span;
+    if (span > longest) {
+      longest = span;
+      bubble = 1 - timeline.ranks[rank].busy / span;
+    }
+  }
+  return bubble;
+}
+
 } // namespace
 
 absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
@@ -96,13 +124,10 @@ absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
   Timeline timeline;
   addUp(table, costs, timeline);
   addSpans(table, index, waits, times, timeline);
-  double busiest = 0;
-  for (const Timeline::Work &rank : timeline.ranks)
-    busiest = std::max(busiest, rank.busy);
-  if (!std::isfinite(timeline.makespan) || !std::isfinite(busiest))
+  timeline.bubbleFraction = bubbleOf(table, timeline);
+  if (!std::isfinite(timeline.makespan) ||
+      !std::isfinite(timeline.bubbleFraction))
     return absl::InvalidArgumentError("the costs add up to no finite time");
-  timeline.bubbleFraction =
-      timeline.makespan > 0 ? 1 - busiest / timeline.makespan : 0;
   return timeline;
 }
 

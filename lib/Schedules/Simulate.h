@@ -23,9 +23,9 @@ struct Timeline {
     int32_t liveMicrobatches = 0;
   };
   double makespan = 0;
-  /// 1 - busy / span of the rank with the longest span, from the begin of its
-  /// first F to the end of its last action, as published rates are counted. It
-  /// is 1 - busy / makespan where the first rank is first and last.
+  /// 1 - busy / span of the rank with the longest span, from its first to its
+  /// last computing action, as published rates are counted: 1 - busy / makespan
+  /// where the first rank also ends last.
   double bubbleFraction = 0;
   std::vector<Work> ranks;
   /// Of each virtual stage.

@@ -7,7 +7,6 @@
 #include <absl/functional/function_ref.h>
 #include <absl/strings/str_cat.h>
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 namespace meshwork::runtime {
@@ -184,17 +183,6 @@ absl::StatusOr<Manifest> readManifest(const std::string &folder) {
   return manifest;
 }
 
-/// The step that a name tells of.
-std::optional<uint64_t> stepOf(const std::string &name) {
-  size_t digits = name.find_last_not_of("0123456789") + 1;
-  uint64_t step = 0;
-  auto [end, error] =
-      std::from_chars(name.data() + digits, name.data() + name.size(), step);
-  if (error != std::errc() || checkpointName(step) != name)
-    return std::nullopt;
-  return step;
-}
-
 std::string nameOf(const std::string &path) {
   std::filesystem::path plain(path);
   return (plain.has_filename() ? plain : plain.parent_path()).filename();
@@ -227,7 +215,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint>>
 Checkpoint::open(const std::string &path) {
   absl::StatusOr<Manifest> manifest = readManifest(path);
   MESHWORK_RETURN_IF_ERROR(manifest.status());
-  std::optional<uint64_t> step = stepOf(nameOf(path));
+  std::optional<uint64_t> step = stepOfCheckpoint(nameOf(path));
   if (step && *step != manifest->progress.step)
     return absl::DataLossError(absl::StrCat(
         quote(path), ": its manifest is of step ", manifest->progress.step,
@@ -236,36 +224,6 @@ Checkpoint::open(const std::string &path) {
       std::make_unique<FolderCheckpoint>(path, *std::move(manifest));
   MESHWORK_RETURN_IF_ERROR(checkpoint->openFiles());
   return checkpoint;
-}
-
-absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder) {
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  if (error)
-    return absl::NotFoundError(
-        absl::StrCat(quote(folder), ": ", error.message(),
-                     ", expected a folder of checkpoints, or one of them"));
-  FoundCheckpoints found;
-  for (; !error && entries != std::filesystem::directory_iterator();
-       entries.increment(error)) {
-    std::optional<uint64_t> step = stepOf(entries->path().filename());
-    std::error_code ignored;
-    if (!step || !entries->is_directory(ignored))
-      continue;
-    bool isComplete =
-        std::filesystem::exists(entries->path() / manifestName, ignored);
-    (isComplete ? found.complete : found.incomplete)
-        .push_back({*step, entries->path()});
-  }
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat(quote(folder), ": ", error.message()));
-  for (auto *list : {&found.complete, &found.incomplete})
-    std::sort(list->begin(), list->end(),
-              [](const FoundCheckpoint &a, const FoundCheckpoint &b) {
-                return a.step > b.step;
-              });
-  return found;
 }
 
 } // namespace meshwork::runtime

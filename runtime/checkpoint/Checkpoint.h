@@ -10,11 +10,14 @@
 #include "runtime/checkpoint/Manifest.h"
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace meshwork::runtime {
 
 /// "step-0000000020": the folder of a checkpoint in the folder of all.
 std::string checkpointName(uint64_t step);
+/// The step that such a name tells of.
+std::optional<uint64_t> stepOfCheckpoint(const std::string &name);
 constexpr char manifestName[] = "manifest.json";
 constexpr char modelName[] = "model.mlir";
 

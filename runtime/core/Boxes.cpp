@@ -2,11 +2,9 @@
 // bytes, and each writes an even stretch of it. So nearly all boxes stay whole,
 // and only those at the ends of a stretch are cut.
 #include "runtime/core/Boxes.h"
-#include "absl/container/flat_hash_map.h"
 #include "lib/Plan/Programs.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
-#include "runtime/checkpoint/Manifest.h"
 #include "runtime/core/Replicas.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -17,50 +15,6 @@ namespace {
 /// Rows in a box that make it even enough to cut along them.
 constexpr int64_t enoughRows = 64;
 
-/// Whether the bf16 weights are not their masters to nearest: the update draws.
-bool drawsWeights(const plan::Plan &plan) {
-  for (const plan::Program *program : *plan.programs()) {
-    uint32_t random = plan::noView;
-    for (const plan::Input *input : orEmpty(program->inputs()))
-      if (input->kind() == plan::InputKind::random)
-        random = program->views()->Get(input->view())->buffer();
-    for (const plan::List *list : orEmpty(program->lists()))
-      for (const plan::Instruction *one : orEmpty(list->instructions()))
-        if (const auto *launch = one->op_as_Launch();
-            launch && list->kind() == plan::ListKind::update)
-          for (uint32_t view : orEmpty(launch->args()))
-            if (program->views()->Get(view)->buffer() == random)
-              return true;
-  }
-  return false;
-}
-
-SavedTensor tensorOf(const plan::Program &program, uint32_t number,
-                     const plan::Parameter &parameter, bool drawn) {
-  SavedTensor tensor{number, &parameter, {}};
-  auto add = [&](std::string name, plan::StateRole role,
-                 const plan::Sharded &part) {
-    tensor.states.push_back({std::move(name),
-                             program.views()->Get(part.view())->dtype(), role,
-                             &part});
-  };
-  const plan::Sharded &master = masterOf(parameter);
-  for (const plan::State *state : orEmpty(parameter.states())) {
-    if (state->part()->view() == master.view())
-      continue;
-    if (state->role() == plan::StateRole::optimizer)
-      add(state->name()->str(), state->role(), *state->part());
-    if (state->role() == plan::StateRole::weight && drawn)
-      add(roundedWeightState, state->role(), *state->part());
-  }
-  const plan::Sharded *own = statePart(parameter, plan::StateRole::master);
-  add(weightState, own ? plan::StateRole::master : plan::StateRole::weight,
-      master);
-  std::rotate(tensor.states.begin(), tensor.states.end() - 1,
-              tensor.states.end());
-  return tensor;
-}
-
 /// The state of the same meaning that another program has for the tensor.
 const plan::Sharded *sameState(const plan::Parameter &parameter,
                                const SavedState &saved) {
@@ -70,18 +24,6 @@ const plan::Sharded *sameState(const plan::Parameter &parameter,
          state->name()->str() == saved.name))
       return state->part();
   return nullptr;
-}
-
-using ByName = absl::flat_hash_map<std::string_view, const plan::Parameter *>;
-
-std::vector<ByName> parametersOf(const plan::Plan &plan) {
-  std::vector<ByName> programs;
-  for (const plan::Program *program : *plan.programs()) {
-    ByName &byName = programs.emplace_back();
-    for (const plan::Parameter *parameter : orEmpty(program->parameters()))
-      byName.emplace(parameter->name()->string_view(), parameter);
-  }
-  return programs;
 }
 
 /// What ranks with the same elements hold, end to end, in bytes.
@@ -139,7 +81,7 @@ bool cut(Piece &piece) {
 class Holding {
 public:
   Holding(const plan::Plan &plan, uint32_t rank)
-      : plan(plan), rank(rank), programs(parametersOf(plan)),
+      : plan(plan), rank(rank), programs(parametersByName(plan)),
         program(plan::programOf(plan, rank)) {}
 
   void add(const SavedTensor &tensor, uint32_t number) {
@@ -193,29 +135,12 @@ private:
 
   const plan::Plan &plan;
   uint32_t rank;
-  std::vector<ByName> programs;
+  std::vector<ParametersByName> programs;
   uint32_t program;
   // By the axes that split, and the programs that hold.
   std::map<std::pair<std::vector<uint32_t>, std::vector<bool>>, Line> lines;
 };
 } // namespace
-
-std::vector<SavedTensor> savedTensors(const plan::Plan &plan) {
-  std::vector<SavedTensor> tensors;
-  std::vector<ByName> programs = parametersOf(plan);
-  bool drawn = drawsWeights(plan);
-  for (uint32_t i = 0; i < programs.size(); ++i)
-    for (const plan::Parameter *parameter :
-         orEmpty(plan.programs()->Get(i)->parameters()))
-      if (std::none_of(programs.begin(), programs.begin() + i,
-                       [&](const ByName &earlier) {
-                         return earlier.contains(
-                             parameter->name()->string_view());
-                       }))
-        tensors.push_back(
-            tensorOf(*plan.programs()->Get(i), i, *parameter, drawn));
-  return tensors;
-}
 
 std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
                              const std::vector<SavedTensor> &tensors,

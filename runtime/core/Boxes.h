@@ -8,34 +8,10 @@
 // element once. Every rank finds its own boxes without asking another one.
 #pragma once
 
+#include "runtime/core/SavedTensors.h"
 #include "runtime/core/Shards.h"
-#include <string>
 
 namespace meshwork::runtime {
-
-/// A state that training goes on from.
-struct SavedState {
-  std::string name; // as in a checkpoint: "weight", "first_moment"
-  plan::DType dtype;
-  plan::StateRole role;
-  const plan::Sharded *part; // in the program of the tensor
-};
-
-/// As safetensors calls it.
-inline const char *storedType(const SavedState &state) {
-  return state.dtype == plan::DType::f32 ? "F32" : "BF16";
-}
-
-struct SavedTensor {
-  uint32_t program; // the first that has it
-  const plan::Parameter *parameter;
-  std::vector<SavedState> states;
-};
-
-/// Weights as f32 values, and what optimizers keep; bf16 weights too where
-/// they are drawn at random, since a master does not tell them. In the order of
-/// programs.
-std::vector<SavedTensor> savedTensors(const plan::Plan &plan);
 
 /// A box that this rank writes, of its own part.
 struct OwnBox {

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/SaveFolder.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/core/Names.h"
 #include "runtime/io/Files.h"
 #include <cerrno>
 #include <fcntl.h>
@@ -17,12 +18,6 @@ namespace meshwork::runtime {
 namespace {
 std::string markOf(const std::string &folder, uint32_t rank) {
   return absl::StrCat(folder, "/.seen-by-rank-", rank);
-}
-
-std::string hostName() {
-  char name[256] = "";
-  ::gethostname(name, sizeof(name) - 1);
-  return name;
 }
 
 absl::Status makeMark(const std::string &folder, uint32_t rank) {
@@ -79,8 +74,9 @@ absl::Status checkShared(const std::string &folder,
                          " have made there: give a folder that all hosts "
                          "share"));
 }
-/// Whether the run goes on from a checkpoint of the folder.
-bool continuesThere(const RunOptions &options) {
+
+/// Whether the options ask for a resume from a checkpoint of the folder.
+bool resumesFromThere(const RunOptions &options) {
   namespace fs = std::filesystem;
   if (options.resume.empty() || options.resume == "auto")
     return !options.resume.empty();
@@ -93,7 +89,7 @@ bool continuesThere(const RunOptions &options) {
 
 absl::Status checkUnused(const RunOptions &options) {
   absl::StatusOr<FoundCheckpoints> found = findCheckpoints(options.checkpoint);
-  if (!found.ok() || found->complete.empty() || continuesThere(options))
+  if (!found.ok() || found->complete.empty() || resumesFromThere(options))
     return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--checkpoint: ", quote(found->complete.front().path),

@@ -4,6 +4,7 @@
 #include "absl/strings/strip.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/Names.h"
 #include "runtime/core/RestoreStates.h"
 #include "runtime/core/Views.h"
 #include "runtime/io/Files.h"
@@ -13,21 +14,12 @@
 
 namespace meshwork::runtime {
 namespace {
-constexpr size_t namedAtMost = 5;
-
 /// "missing: a, b and 7 more"
 struct Named {
   const char *what;
   std::vector<std::string> names = {};
 
-  std::string text() const {
-    size_t shown = std::min(names.size(), namedAtMost);
-    std::string text = absl::StrCat(
-        what, absl::StrJoin(names.begin(), names.begin() + shown, ", "));
-    if (names.size() > shown)
-      absl::StrAppend(&text, " and ", names.size() - shown, " more");
-    return text;
-  }
+  std::string text() const { return what + firstOf(names); }
 };
 
 absl::Status verdict(const char *what, std::initializer_list<Named> lists) {
@@ -38,10 +30,6 @@ absl::Status verdict(const char *what, std::initializer_list<Named> lists) {
   if (parts.empty())
     return absl::OkStatus();
   return bad(what, "; ", absl::StrJoin(parts, "; "));
-}
-
-std::string shapeText(const std::vector<int64_t> &shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
 
 template <typename Sizes> std::vector<int64_t> sizesOf(const Sizes &sizes) {

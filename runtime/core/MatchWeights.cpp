@@ -12,21 +12,7 @@
 
 namespace meshwork::runtime {
 namespace {
-constexpr size_t namedAtMost = 5;
 constexpr uint64_t comparedAtOnce = 1 << 20; // elements
-
-/// "wte.weight, h.0.ln_1.weight and 7 more".
-std::string some(const std::vector<std::string> &names) {
-  size_t shown = std::min(names.size(), namedAtMost);
-  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
-  if (names.size() > shown)
-    absl::StrAppend(&text, " and ", names.size() - shown, " more");
-  return text;
-}
-
-std::string shapeText(const std::vector<uint64_t> &shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
-}
 
 /// A file's tensors under the plan's names.
 class Renamed final : public SafeTensorsReader {
@@ -145,11 +131,11 @@ absl::Status Match::findRest(bool readsHead) {
 absl::Status Match::verdict() const {
   std::vector<std::string> parts;
   if (!missing.empty())
-    parts.push_back("missing: " + some(missing));
+    parts.push_back("missing: " + firstOf(missing));
   if (!extra.empty())
-    parts.push_back("not in the plan: " + some(extra));
+    parts.push_back("not in the plan: " + firstOf(extra));
   if (!reshaped.empty())
-    parts.push_back("of another shape: " + some(reshaped));
+    parts.push_back("of another shape: " + firstOf(reshaped));
   if (parts.empty())
     return absl::OkStatus();
   return bad("the weights are of another model; ", absl::StrJoin(parts, "; "));
@@ -182,7 +168,7 @@ std::string skippedText(const std::map<std::string, size_t> &counts) {
   std::vector<std::string> kinds;
   for (const auto &[name, count] : counts)
     kinds.push_back(count > 1 ? absl::StrCat(name, " (", count, ")") : name);
-  return some(kinds);
+  return firstOf(kinds);
 }
 } // namespace
 

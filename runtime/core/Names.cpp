@@ -1,7 +1,12 @@
 #include "runtime/core/Names.h"
 #include "absl/strings/escaping.h"
+#include <algorithm>
+#include <unistd.h>
 
 namespace meshwork::runtime {
+namespace {
+constexpr size_t namedAtMost = 5;
+} // namespace
 
 std::string withoutNumbers(const std::string &name) {
   std::string text;
@@ -16,6 +21,20 @@ std::string withoutNumbers(const std::string &name) {
     i = alone ? end - 1 : i;
   }
   return absl::Utf8SafeCHexEscape(text); // It goes to a terminal.
+}
+
+std::string firstOf(const std::vector<std::string> &names) {
+  size_t shown = std::min(names.size(), namedAtMost);
+  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
+  if (names.size() > shown)
+    absl::StrAppend(&text, " and ", names.size() - shown, " more");
+  return text;
+}
+
+std::string hostName() {
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  return name;
 }
 
 } // namespace meshwork::runtime

@@ -6,6 +6,7 @@
 #include "runtime/comm/InProcess.h"
 #include "runtime/comm/Launch.h"
 #include "runtime/core/Checked.h"
+#include "runtime/core/Names.h"
 #include "runtime/core/OptionTable.h"
 #include <algorithm>
 #include <cstdlib>
@@ -48,9 +49,7 @@ std::vector<uint32_t> oddOnes(const std::vector<std::string> &texts) {
 
 /// "name cpu,cpu": processes that see the same cores share them.
 std::string machineText(const std::vector<int> &cpus) {
-  char name[256] = "";
-  ::gethostname(name, sizeof(name) - 1);
-  return absl::StrCat(name, " ", absl::StrJoin(cpus, ","));
+  return absl::StrCat(hostName(), " ", absl::StrJoin(cpus, ","));
 }
 
 std::string hostOf(const std::string &machine) {

@@ -40,6 +40,13 @@ Timeline unitTimes(const Table &table) {
   return simulated(table, costs(table.rankOf.size(), 1, 1, 1, 0));
 }
 
+int32_t mostAlive(const Timeline &timeline) {
+  int32_t most = 0;
+  for (const Timeline::Work &rank : timeline.ranks)
+    most = std::max(most, rank.liveMicrobatches);
+  return most;
+}
+
 /// The order of one rank as the papers state it: warm-up, pairs of one F and
 /// one B, the rest of the B. The k-th F and B are told by functions.
 template <typename Forward, typename Backward>
@@ -107,13 +114,10 @@ TEST(Generate, bubblesAndMemoryAreTheClosedForms) {
       Timeline one = unitTimes(table("1f1b", ranks, m));
       ASSERT_NEAR(one.bubbleFraction, bubble, 1e-12);
       Timeline h1 = unitTimes(table("zb-h1", ranks, m));
-      int32_t most = 0;
-      for (int32_t rank = 0; rank < ranks; ++rank) {
-        auto at = static_cast<size_t>(rank);
-        ASSERT_EQ(one.ranks[at].liveMicrobatches, std::min(ranks - rank, m));
-        most = std::max(most, h1.ranks[at].liveMicrobatches);
-      }
-      ASSERT_EQ(most, std::min(ranks, m));
+      for (int32_t rank = 0; rank < ranks; ++rank)
+        ASSERT_EQ(one.ranks[static_cast<size_t>(rank)].liveMicrobatches,
+                  std::min(ranks - rank, m));
+      ASSERT_EQ(mostAlive(h1), std::min(ranks, m));
       if (m >= ranks) {
         ASSERT_NEAR(h1.bubbleFraction, double(ranks - 1) / (ranks - 1 + 3 * m),
                     1e-12)
@@ -130,6 +134,19 @@ TEST(Generate, interleavedBubbleIsTheClosedForm) {
                         .bubbleFraction,
                     double(ranks - 1) / (ranks - 1 + m * chunks), 1e-12)
             << ranks << " " << m << " " << chunks;
+}
+
+// ZB-V has no bubble and keeps what 1F1B does, P whole microbatches; DualPipe-V
+// keeps one half more.
+TEST(Generate, vShapedSchedulesKeepTheirPromise) {
+  for (int32_t ranks = 1; ranks <= 16; ++ranks)
+    for (int32_t m : {2 * ranks, 3 * ranks + 1, 64}) {
+      Timeline zbV = unitTimes(table("zb-v", ranks, m));
+      ASSERT_NEAR(zbV.bubbleFraction, 0, 1e-12) << ranks << " " << m;
+      ASSERT_EQ(mostAlive(zbV), 2 * ranks);
+      Timeline dual = unitTimes(table("dualpipe-v", ranks, m));
+      ASSERT_LE(mostAlive(dual), 2 * ranks + 1) << ranks << " " << m;
+    }
 }
 
 // Few ranks, few microbatches, uneven ones: all tables are legal.

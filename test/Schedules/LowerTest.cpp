@@ -110,6 +110,23 @@ TEST(Lower, receivesAreNotFrontLoaded) {
   }
 }
 
+// Work that takes no time has an order nevertheless.
+TEST(Lower, costsMayBeNothing) {
+  std::vector<double> none(8, 0);
+  for (const char *name : {"zb-v", "dualpipe-v"}) {
+    Table full =
+        lowered(table(name, 4, 9), {.costs = {none, none, none, none}});
+    EXPECT_TRUE(judge(full, {.transfersInOrder = true}).ok());
+  }
+}
+
+TEST(Lower, aLargeTable) {
+  Table full = lowered(table("interleaved-1f1b", 16, 128, 4),
+                       {.gather = true, .reduce = true});
+  EXPECT_TRUE(judge(full).ok());
+  EXPECT_TRUE(judge(full, {.transfersInOrder = true}).ok());
+}
+
 TEST(Lower, refusesWhatCannotRun) {
   Table wrong = *parseCsv("0B0,0F0", "t.csv");
   EXPECT_FALSE(lower(wrong, {}).ok());

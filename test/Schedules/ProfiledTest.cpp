@@ -59,24 +59,12 @@ Table table(const Profile &profile, const std::string &name, int32_t chunks = 1,
   return result.ok() ? *result : Table();
 }
 
-double bubbleOf(const Timeline &line) {
-  double longest = 0, bubble = 1;
-  for (size_t rank = 0; rank < line.ranks.size(); ++rank)
-    if (double span =
-            line.spans[rank].back().end - line.spans[rank].front().begin;
-        span > longest) {
-      longest = span;
-      bubble = 1 - line.ranks[rank].busy / span;
-    }
-  return bubble;
-}
-
 double bubble(const Profile &profile, const std::string &name,
               int32_t chunks = 1, double memory = 0, double stash = 1) {
   absl::StatusOr<Timeline> line = simulate(
       table(profile, name, chunks, memory, stash), costsOf(profile, chunks));
   EXPECT_TRUE(line.ok()) << line.status();
-  return line.ok() ? bubbleOf(*line) : 1;
+  return line.ok() ? line->bubbleFraction : 1;
 }
 
 TEST(Profiled, bubblesAreThePublishedOnes) {

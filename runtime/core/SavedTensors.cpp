@@ -1,0 +1,82 @@
+#include "runtime/core/SavedTensors.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/core/Shards.h"
+#include "runtime/core/Views.h"
+#include <algorithm>
+
+namespace meshwork::runtime {
+namespace {
+/// Whether the bf16 weights are not their masters to nearest: the update draws.
+bool drawsWeights(const plan::Plan &plan) {
+  for (const plan::Program *program : *plan.programs()) {
+    uint32_t random = plan::noView;
+    for (const plan::Input *input : orEmpty(program->inputs()))
+      if (input->kind() == plan::InputKind::random)
+        random = program->views()->Get(input->view())->buffer();
+    for (const plan::List *list : orEmpty(program->lists()))
+      for (const plan::Instruction *one : orEmpty(list->instructions()))
+        if (const auto *launch = one->op_as_Launch();
+            launch && list->kind() == plan::ListKind::update)
+          for (uint32_t view : orEmpty(launch->args()))
+            if (program->views()->Get(view)->buffer() == random)
+              return true;
+  }
+  return false;
+}
+
+SavedTensor tensorOf(const plan::Program &program, uint32_t number,
+                     const plan::Parameter &parameter, bool drawn) {
+  SavedTensor tensor{number, &parameter, {}};
+  auto add = [&](std::string name, plan::StateRole role,
+                 const plan::Sharded &part) {
+    tensor.states.push_back({std::move(name),
+                             program.views()->Get(part.view())->dtype(), role,
+                             &part});
+  };
+  const plan::Sharded &master = masterOf(parameter);
+  for (const plan::State *state : orEmpty(parameter.states())) {
+    if (state->part()->view() == master.view())
+      continue;
+    if (state->role() == plan::StateRole::optimizer)
+      add(state->name()->str(), state->role(), *state->part());
+    if (state->role() == plan::StateRole::weight && drawn)
+      add(roundedWeightState, state->role(), *state->part());
+  }
+  const plan::Sharded *own = statePart(parameter, plan::StateRole::master);
+  add(weightState, own ? plan::StateRole::master : plan::StateRole::weight,
+      master);
+  std::rotate(tensor.states.begin(), tensor.states.end() - 1,
+              tensor.states.end());
+  return tensor;
+}
+} // namespace
+
+std::vector<ParametersByName> parametersByName(const plan::Plan &plan) {
+  std::vector<ParametersByName> programs;
+  for (const plan::Program *program : *plan.programs()) {
+    ParametersByName &byName = programs.emplace_back();
+    for (const plan::Parameter *parameter : orEmpty(program->parameters()))
+      byName.emplace(parameter->name()->string_view(), parameter);
+  }
+  return programs;
+}
+
+std::vector<SavedTensor> savedTensors(const plan::Plan &plan) {
+  std::vector<SavedTensor> tensors;
+  std::vector<ParametersByName> programs = parametersByName(plan);
+  bool drawn = drawsWeights(plan);
+  for (uint32_t i = 0; i < programs.size(); ++i)
+    for (const plan::Parameter *parameter :
+         orEmpty(plan.programs()->Get(i)->parameters()))
+      if (std::none_of(programs.begin(), programs.begin() + i,
+                       [&](const ParametersByName &earlier) {
+                         return earlier.contains(
+                             parameter->name()->string_view());
+                       }))
+        tensors.push_back(
+            tensorOf(*plan.programs()->Get(i), i, *parameter, drawn));
+  return tensors;
+}
+
+} // namespace meshwork::runtime
