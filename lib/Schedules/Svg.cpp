@@ -115,7 +115,7 @@ private:
     std::string foot = absl::StrCat(
         "makespan ", timeline.makespan, ", bubble ",
         timeline.bubbleFraction * 100,
-        " % of the busiest rank's time. F: "
+        " % of the longest rank's time. F: "
         "forward, B: backward, I: its part for the input, W: for the weights");
     if (rows < table.ranks.size())
       absl::StrAppend(&foot, ". Ranks ", rows, " to ", table.ranks.size() - 1,
