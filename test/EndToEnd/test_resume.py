@@ -1,5 +1,6 @@
 """Runs that stop and go on: on the same mesh the bits of a run that never stopped, on
 another one the same states; what is damaged is passed over, another model refused."""
+import functools
 import json
 import pathlib
 import random
@@ -15,6 +16,7 @@ TEST = pathlib.Path(__file__).resolve().parents[1]
 LLAMA, GPT2 = "examples/llama-tiny.json", "examples/gpt2-tiny.json"
 TOKENS = ["--data", "README.md", "--tokenizer", "bytes"]
 TOTAL, STOP = 23, 3
+SEQUENCE = 64  # of examples/dp2.toml
 SCHEDULE = ["--schedule", "cosine", "--warmup-steps", "5", "--decay-steps", str(TOTAL), "--lr", "0.003"]
 
 # Each value of each column is there with some of each other's.
@@ -144,22 +146,24 @@ class OtherMesh(Case):
         at most, and by sqrt(n) of them as a rule. So another mesh does to a step what a change of
         that size in all weights does, and a few such runs tell how far apart losses may be: the
         longest sums are over a batch's tokens, in gradients."""
-        ours, theirs_, allowed = self.metrics(f"{ours}.jsonl"), self.metrics(f"{theirs}.jsonl"), 0
-        terms = self.states(theirs)[0]["samples"] / STOP * 64
-        changed = []
-        for seed in range(3):
-            folder = self.folder(f"{theirs}-changed{seed}")
-            shutil.rmtree(folder, ignore_errors=True)
-            checkpoints.change(checkpoints.complete(self.folder(theirs))[0], folder, "weight",
-                               terms ** 0.5 * 2.0 ** -24, seed)
-            log = f"{theirs}-changed{seed}.jsonl"
-            self.folder(log).unlink(missing_ok=True)
-            self.train(plan, "--steps", STOP + len(theirs_), "--resume", folder, "--metrics", log)
-            changed.append(self.metrics(log))
-        for one, other, *runs in zip(ours, theirs_, *changed, strict=True):
+        ours, known, allowed = self.metrics(f"{ours}.jsonl"), self.metrics(f"{theirs}.jsonl"), 0
+        changed = self.changed(theirs, plan, len(known))
+        for one, other, *runs in zip(ours, known, *changed, strict=True):
             self.assertEqual((one[0], one[3:]), (other[0], other[3:]))
             allowed = max(allowed, *(abs(run[1] - other[1]) for run in runs), 2.0 ** -22 * other[1])
             self.assertLess(abs(one[1] - other[1]), 4 * allowed)
+
+    @functools.cache
+    def changed(self, folder, plan, steps):
+        """Metrics of runs from copies of the checkpoint with weights that are a little other."""
+        terms, found = self.states(folder)[0]["samples"] / STOP * SEQUENCE, []
+        for seed in range(3):
+            copy, log = self.folder(f"{folder}-changed{seed}"), f"{folder}-changed{seed}.jsonl"
+            checkpoints.change(checkpoints.complete(self.folder(folder))[0], copy, "weight",
+                               terms ** 0.5 * 2.0 ** -24, seed)
+            self.train(plan, "--steps", STOP + steps, "--resume", copy, "--metrics", log)
+            found.append(self.metrics(log))
+        return found
 
     def testStatesMoveFromMeshToMesh(self):
         plans = {name: self.compile(name, LLAMA, 'precision.compute="f32"', *settings)
