@@ -3,6 +3,7 @@
 
 #include "lib/Driver/Files.h"
 #include "lib/Driver/Trial.h"
+#include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Spec/Words.h"
@@ -63,10 +64,10 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   return changes;
 }
 
-/// What a rank needs with some keys changed; nothing when that does not
-/// compile.
-std::optional<uint64_t> bytesWith(const Model &model, const spec::Spec &spec,
-                                  const std::vector<std::string> &overrides) {
+/// What a rank needs and takes with some keys changed; nothing when that does
+/// not compile.
+std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
+                             const std::vector<std::string> &overrides) {
   spec::Result changed = spec::parse(spec::print(spec), "", overrides);
   Model copy;
   if (!changed.spec || copy.readText(model.text(), "") != ok)
@@ -74,9 +75,16 @@ std::optional<uint64_t> bytesWith(const Model &model, const spec::Spec &spec,
   ScopedDiagnosticHandler quiet(copy.module()->getContext(),
                                 [](mlir::Diagnostic &) { return success(); });
   changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
-  FailureOr<uint64_t> bytes = peakAfterPhases(copy.module(), *changed.spec,
-                                              pipelines::phases().front().name);
-  return failed(bytes) ? std::nullopt : std::optional<uint64_t>(*bytes);
+  FailureOr<Trial> tried =
+      tryPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
+  return failed(tried) ? std::nullopt : std::optional<Trial>(*tried);
+}
+
+/// "1234 bytes, fits, about 5.67 ms a step".
+std::string textOf(const Trial &trial, uint64_t budget) {
+  return llvm::formatv("{0} bytes{1}, about {2} a step", trial.bytes,
+                       trial.bytes <= budget ? ", fits" : "",
+                       explain::timeText(trial.seconds));
 }
 
 std::string advice(const Model &model, const spec::Spec &spec) {
@@ -86,22 +94,20 @@ std::string advice(const Model &model, const spec::Spec &spec) {
   uint64_t budget = *spec.memoryPerRankBytes;
   for (const Change &change : changesOf(spec)) {
     std::string override = change.key + "=" + change.value;
-    std::optional<uint64_t> bytes = bytesWith(model, spec, {override});
-    if (!bytes)
+    std::optional<Trial> tried = tryWith(model, spec, {override});
+    if (!tried)
       continue;
     all.push_back(override);
-    text += llvm::formatv("  {0} = {1}: {2} bytes, {3}{4}\n", change.key,
-                          change.value, *bytes,
-                          *bytes <= budget ? "fits, " : "", change.price);
-    if (*bytes <= budget)
+    text += llvm::formatv("  {0} = {1}: {2}, {3}\n", change.key, change.value,
+                          textOf(*tried, budget), change.price);
+    if (tried->bytes <= budget)
       return text + "--set '" + override + "' is the cheapest that fits\n";
   }
-  std::optional<uint64_t> together =
-      all.size() > 1 ? bytesWith(model, spec, all) : std::nullopt;
+  std::optional<Trial> together =
+      all.size() > 1 ? tryWith(model, spec, all) : std::nullopt;
   if (together)
-    text += llvm::formatv("  all of these: {0} bytes{1}\n", *together,
-                          *together <= budget ? ", fits" : "");
-  if (together && *together <= budget)
+    text += "  all of these: " + textOf(*together, budget) + "\n";
+  if (together && together->bytes <= budget)
     return text + "none fits alone\n";
   return text + "none fits; use more ranks on the axes that split weights, a "
                 "shorter batch.sequence, or a larger budget\n";

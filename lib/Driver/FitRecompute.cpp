@@ -78,7 +78,8 @@ private:
     OwningOpRef<ModuleOp> copy(module.clone());
     spec::Spec trial = spec;
     trial.recomputeOfLayers = at(step);
-    return peakAfterPhases(*copy, trial, "recompute");
+    FailureOr<Trial> tried = tryPhases(*copy, trial, "recompute");
+    return failed(tried) ? FailureOr<uint64_t>(failure()) : tried->bytes;
   }
 
   ModuleOp module;

@@ -6,10 +6,15 @@
 
 namespace meshwork::driver {
 
-/// Runs the phases on `module`, from the one named `first` to the last, and
-/// returns what a rank then needs, in bytes. Fails when a phase does.
-mlir::FailureOr<uint64_t> peakAfterPhases(mlir::ModuleOp module,
-                                          const spec::Spec &spec,
-                                          llvm::StringRef first);
+/// What a rank needs, and what a step should take on the spec's machine.
+struct Trial {
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// Runs the phases on `module`, from the one named `first` to the last. Fails
+/// when a phase does.
+mlir::FailureOr<Trial> tryPhases(mlir::ModuleOp module, const spec::Spec &spec,
+                                 llvm::StringRef first);
 
 } // namespace meshwork::driver

@@ -10,6 +10,7 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "mlir/IR/Builders.h"
+#include "passes/schedule/Costs.h"
 #include "passes/schedule/Passes.h"
 #include <map>
 #include <numeric>

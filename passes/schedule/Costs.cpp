@@ -1,5 +1,4 @@
-// What instructions cost.
-#include "passes/schedule/Overlap.h"
+#include "passes/schedule/Costs.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -56,6 +55,20 @@ double Costs::seconds(Operation *instruction) const {
         static_cast<plan::CollectiveKind>(collective.getKind()), bytes,
         axesOf(collective));
   return times.instruction(flops, bytes, arithmeticOf(instruction));
+}
+
+double Costs::stepSeconds(ProgramOp program) const {
+  Order order = orderOf(program);
+  double sum = 0;
+  for (auto [i, list] : llvm::enumerate(listsOf(program))) {
+    int64_t runs = llvm::count_if(order.actions, [&](const plan::Action &one) {
+      return one.list() == i;
+    });
+    for (Operation &op : list.getBody().front())
+      if (runs > 0 && isInstruction(&op))
+        sum += static_cast<double>(runs) * seconds(&op);
+  }
+  return sum;
 }
 
 } // namespace meshwork::schedule
