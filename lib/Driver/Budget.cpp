@@ -35,7 +35,8 @@ uint64_t ranksOf(const spec::Spec &spec, ArrayRef<std::string> axes) {
   return ranks;
 }
 
-/// From the one that costs least time to the one that costs most.
+/// In the order to try them: what estimates leave out counts too, that small
+/// products reach less of the peak.
 std::vector<Change> changesOf(const spec::Spec &spec) {
   std::vector<Change> changes;
   std::vector<std::string> tensor = axesOf(spec, "heads");
@@ -88,8 +89,7 @@ std::string textOf(const Trial &trial, uint64_t budget) {
 }
 
 std::string advice(const Model &model, const spec::Spec &spec) {
-  std::string text =
-      "changes of the spec, from the one that costs least time:\n";
+  std::string text = "changes of the spec, in the order to try them:\n";
   std::vector<std::string> all;
   uint64_t budget = *spec.memoryPerRankBytes;
   for (const Change &change : changesOf(spec)) {

@@ -8,8 +8,9 @@
 namespace meshwork::driver {
 
 /// The whole message for a plan that needs more than spec.memoryPerRankBytes:
-/// what lives when most does, then changes of the spec from the one that costs
-/// least time, each compiled alone, up to the first that fits.
+/// what lives when most does, then changes of the spec in the order to try
+/// them, each compiled alone, with its estimated time, up to the first that
+/// fits.
 std::string memoryError(const plan::Plan &plan, const Model &model,
                         const spec::Spec &spec, uint64_t peakBytes);
 
