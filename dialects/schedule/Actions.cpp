@@ -110,28 +110,33 @@ Order orderOf(ProgramOp program) {
   return order;
 }
 
-void createActions(OpBuilder &builder, ProgramOp program,
-                   int64_t microbatches) {
-  SmallVector<int32_t> begin, repeated, end;
-  for (ListOp list : listsOf(program)) {
-    bool repeats =
-        plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind()));
-    if (list.getKind() == ListKind::once)
-      continue;
-    SmallVector<int32_t> &to = repeats                            ? repeated
-                               : list.getKind() == ListKind::step ? begin
-                                                                  : end;
-    llvm::append_range(
-        to, ArrayRef<int32_t>{static_cast<int32_t>(list.getKind()),
-                              static_cast<int32_t>(list.getStage()), 0});
-  }
-  SmallVector<int32_t> table(begin);
-  table.reserve(begin.size() + microbatches * repeated.size() + end.size());
+SmallVector<std::pair<ListOp, int64_t>> inTurn(ProgramOp program,
+                                               int64_t microbatches) {
+  SmallVector<std::pair<ListOp, int64_t>> order;
   for (int64_t m = 0; m < microbatches; ++m)
-    for (size_t i = 0; i < repeated.size(); i += numbersOfAction)
-      llvm::append_range(table, ArrayRef<int32_t>{repeated[i], repeated[i + 1],
-                                                  static_cast<int32_t>(m)});
-  llvm::append_range(table, end);
+    for (ListOp list : listsOf(program))
+      if (plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind())))
+        order.emplace_back(list, m);
+  return order;
+}
+
+void createActions(OpBuilder &builder, ProgramOp program,
+                   ArrayRef<std::pair<ListOp, int64_t>> ofMicrobatches) {
+  SmallVector<int32_t> table;
+  auto add = [&](ListOp list, int64_t microbatch) {
+    llvm::append_range(table,
+                       ArrayRef<int32_t>{static_cast<int32_t>(list.getKind()),
+                                         static_cast<int32_t>(list.getStage()),
+                                         static_cast<int32_t>(microbatch)});
+  };
+  if (ListOp step = listOf(program, ListKind::step))
+    add(step, 0);
+  for (auto [list, microbatch] : ofMicrobatches)
+    add(list, microbatch);
+  for (ListOp list : listsOf(program))
+    if (list.getKind() != ListKind::once && list.getKind() != ListKind::step &&
+        !plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind())))
+      add(list, 0);
   builder.setInsertionPointToEnd(&program.getBody().front());
   ActionsOp::create(builder, program.getLoc(), table);
 }

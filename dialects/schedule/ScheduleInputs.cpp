@@ -27,6 +27,7 @@ StringRef expectedOf(InputKind kind, const Strided &view) {
   case InputKind::positions:
     return isTable && view.rank() == 1 ? "" : "i32 of one dim without gaps";
   case InputKind::random:
+  case InputKind::update_random:
     return isTable && view.has(i32, {3}) ? "" : "i32 [3] without gaps";
   case InputKind::coordinate:
   case InputKind::extent:

@@ -64,7 +64,7 @@ def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
   I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction", 3>,
   I32EnumCase<"random", 4>, I32EnumCase<"coordinate", 5>, I32EnumCase<"extent", 6>, I32EnumCase<"documents", 7>,
-  I32EnumCase<"positions", 8>]>;
+  I32EnumCase<"positions", 8>, I32EnumCase<"update_random", 9>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
@@ -172,18 +172,25 @@ def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
   let description = [{
     A persistent buffer lives from load to exit, another from its first use to
     its last. `offset` appears with `-memory-plan-arena`.
+    Where several microbatches are under way at once, that pass also gives each
+    its copy; the type has the bytes of all, and views are of the first.
     (C1) its type is a memref of one static dim of i8, of one byte or more.
+    (C2) copies, if said, are two or more, each of a multiple of 64 bytes.
     ```mlir
     %b = schedule.buffer "wte.weight" weights persistent : memref<128xi8>
+    %x = schedule.buffer "residual" activations copies 2 : memref<256xi8>
     ```
   }];
-  let arguments = (ins StrAttr:$name, Schedule_BufferKindAttr:$kind, UnitAttr:$persistent, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins StrAttr:$name, Schedule_BufferKindAttr:$kind, UnitAttr:$persistent, OptionalAttr<I64Attr>:$offset,
+    OptionalAttr<I64Attr>:$copies);
   let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "$name $kind (`persistent` $persistent^)? (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name $kind (`persistent` $persistent^)? (`at` $offset^)? (`copies` $copies^)? attr-dict `:` type($result)";
   let extraClassDeclaration = [{
+    /// Of all copies.
     int64_t getSizeBytes() { return ::llvm::cast<::mlir::MemRefType>(getResult().getType()).getNumElements(); }
+    int64_t getBytesOfCopy() { return getSizeBytes() / getCopies().value_or(1); }
   }];
-  let hasVerifier = 1; // C1
+  let hasVerifier = 1; // C1 C2
 }
 
 def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
@@ -214,7 +221,7 @@ def Schedule_InputOp : Schedule_Op<"input"> {
     `extent` the number and `positions` all of them. Of `tokens`, `targets` and
     `documents` the split is that of the sequence. `bias_correction` is
     1 - base^t in the t-th optimizer step.
-    (C1) tokens, targets and documents are i32 of two dims, positions of one, random [3], coordinate and extent one;
+    (C1) tokens, targets and documents are i32 of two dims, positions of one, random and update_random [3], coordinate and extent one;
          learning_rate and bias_correction one f32; all without gaps.
     (C2) coordinate, extent and positions have a split and a positive size; tokens, targets and documents may have a split, others neither.
     (C3) coordinate and extent are of blocks.

@@ -65,6 +65,15 @@ LogicalResult BufferOp::verify() {
       !type.getElementType().isInteger(8) || type.getDimSize(0) < 1)
     return emitOpError() << "(C1) is " << type
                          << ", expected a memref of bytes, of one or more";
+  std::optional<int64_t> copies = getCopies();
+  constexpr int64_t aligned = 64;
+  if (copies && (*copies < 2 || getSizeBytes() / aligned < *copies ||
+                 getSizeBytes() / aligned % *copies != 0 ||
+                 getSizeBytes() % aligned != 0))
+    return emitOpError() << "(C2) of " << getSizeBytes() << " bytes has "
+                         << *copies
+                         << " copies, expected two or more, each of a multiple "
+                            "of 64 bytes";
   return success();
 }
 
@@ -90,7 +99,7 @@ static LogicalResult verifyAdvances(ViewOp view, int64_t reach) {
            << " repeats, expected no more than those";
   auto type = cast<MemRefType>(view.getResult().getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8,
-          size = view.getBuffer().getDefiningOp<BufferOp>().getSizeBytes();
+          size = view.getBuffer().getDefiningOp<BufferOp>().getBytesOfCopy();
   std::optional<int64_t> end = llvm::checkedMulAdd<int64_t>(
       reach + 1, bytes, static_cast<int64_t>(view.getOffset()));
   for (auto [advance, repeat] : llvm::zip(advances, around)) {
@@ -128,7 +137,7 @@ LogicalResult ViewOp::verify() {
            << "(C1) expected positive static sizes and strides in a buffer, "
               "found "
            << type;
-  int64_t begin = getOffset(), size = buffer.getSizeBytes();
+  int64_t begin = getOffset(), size = buffer.getBytesOfCopy();
   if (begin < 0 || begin % elementBytes || begin >= size ||
       *reach >= (size - begin) / elementBytes)
     return emitOpError() << "(C1) has " << *reach + 1 << " elements of "

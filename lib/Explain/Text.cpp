@@ -8,6 +8,7 @@
 #include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
+#include "lib/Plan/Copies.h"
 #include "lib/Plan/Operands.h"
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Frame.h"
@@ -138,7 +139,11 @@ std::string liveText(const plan::Program &program, const Listing &listing,
   Table table({"buffer", "kind", ">bytes", "written by"});
   for (size_t i = 0; i < use.liveAtFullest.size() && i < shownBuffers; ++i) {
     const plan::Buffer &buffer = *program.buffers()->Get(use.liveAtFullest[i]);
-    table.add({clean(buffer.name()), plan::EnumNameBufferKind(buffer.kind()),
+    table.add({absl::StrCat(clean(buffer.name()),
+                            buffer.copies() > 1
+                                ? absl::StrCat(", ", buffer.copies(), " copies")
+                                : ""),
+               plan::EnumNameBufferKind(buffer.kind()),
                bytesText(buffer.size_bytes()),
                writerOf(program, listing, use.liveAtFullest[i])});
   }

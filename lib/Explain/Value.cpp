@@ -8,6 +8,7 @@
 #include "lib/Explain/Names.h"
 #include "lib/Explain/Story.h"
 #include "lib/Explain/Why.h"
+#include "lib/Plan/Copies.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -87,7 +88,12 @@ void Story::addParameter(const plan::Parameter &p) {
 void Story::addBuffer(uint32_t index) {
   const plan::Buffer &buffer = *program.buffers()->Get(index);
   head = absl::StrCat(clean(buffer.name()), ": a buffer of ",
-                      buffer.size_bytes(), " bytes\n");
+                      plan::bytesOfCopy(buffer), " bytes");
+  if (buffer.copies() > 1)
+    absl::StrAppend(&head, ", ", buffer.copies(),
+                    " copies for microbatches under way at once, ",
+                    buffer.size_bytes(), " bytes in all");
+  head += "\n";
   std::vector<std::string> types; // It may be seen in several shapes.
   for (const ViewInfo &view : views)
     if (view.buffer == index) {

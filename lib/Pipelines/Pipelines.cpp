@@ -183,6 +183,7 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(schedule::createLowerToSchedulePass(
       {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes),
        /*microbatches=*/static_cast<int64_t>(spec.microbatches()),
+       /*schedule=*/spec.pipelineSchedule,
        /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
        /*float8Unit=*/spec.device == spec::Device::cuda ? 16 : 0}));
   passes.addPass(

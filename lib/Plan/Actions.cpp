@@ -141,6 +141,11 @@ bool isOfMicrobatch(ListKind kind) {
   }
 }
 
+bool isOfMicrobatch(InputKind kind) {
+  return kind == InputKind::tokens || kind == InputKind::targets ||
+         kind == InputKind::documents || kind == InputKind::random;
+}
+
 std::string nameOf(const ListShape &list) {
   std::string name = EnumNameListKind(list.kind);
   return list.stage == 0 ? name

@@ -25,6 +25,9 @@ struct ListShape {
 /// Whether a list of this kind runs for each microbatch.
 bool isOfMicrobatch(ListKind kind);
 
+/// Whether the runtime writes an input of this kind when a microbatch begins.
+bool isOfMicrobatch(InputKind kind);
+
 /// "forward"; of another stage than the first "forward of stage 2".
 std::string nameOf(const ListShape &list);
 

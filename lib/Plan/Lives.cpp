@@ -34,6 +34,13 @@ void Lives::touch(const Touch &touch) {
   range.lists.push_back({touch.list, first, last});
 }
 
+void Lives::touchInput(uint32_t buffer) {
+  ranges[buffer].isInput = true;
+  for (uint32_t i = 0; i < table.actions().size(); ++i)
+    if (table.beginsMicrobatch(i))
+      return touch({buffer, table.actions()[i].list(), 0});
+}
+
 /// What a repeat finds there or leaves behind is there in all of its turns.
 void Lives::touchTurns(Range &range) {
   for (InList &in : range.lists) {
@@ -189,17 +196,17 @@ bool Lives::meet(uint32_t a, uint32_t b) const {
 }
 
 uint32_t Lives::copiesOf(uint32_t buffer) const {
-  return isTouched(buffer) ? classes[ranges[buffer].group].copies : 1;
+  const Range &range = ranges[buffer];
+  bool isOne = !isTouched(buffer) || (range.isKept && !range.isInput);
+  return isOne ? 1 : classes[range.group].copies;
 }
 
-uint32_t Lives::copiesOfInput(uint32_t lastList) const {
-  uint32_t open = 0, most = 1;
-  for (uint32_t i = 0; i < table.actions().size(); ++i) {
-    open += table.beginsMicrobatch(i);
-    most = std::max(most, open);
-    open -= table.actions()[i].list() == lastList && open > 0;
-  }
-  return most;
+Copies Lives::copies() const {
+  std::vector<CopyClass> all;
+  for (const Class &of : classes)
+    all.push_back({of.firstList, of.lastList,
+                   of.form == Form::microbatch ? of.copies : 1});
+  return {table, std::move(all)};
 }
 
 Lives::Place Lives::placeAt(uint64_t time) const {
@@ -217,12 +224,16 @@ std::vector<Span> Lives::spansOf(uint32_t buffer) const {
     return spans;
   for (const Situation &at : situations) {
     uint64_t size = table.lists()[at.list].size;
-    if (size > 0)
-      forEachBit(at.states[range.group], [&](uint8_t state) {
-        uint64_t from = state & (begins | beginsAndEnds) ? range.first : 0,
-                 to = state & (ends | beginsAndEnds) ? range.last : size - 1;
-        spans.push_back({at.begin + from, at.begin + to});
-      });
+    uint8_t state = at.states[range.group];
+    if (size == 0 || state == 0)
+      continue;
+    // Another copy that lives on keeps the range of all alive.
+    bool isPart = !(state & livesOn);
+    uint64_t from =
+                 isPart && state & (begins | beginsAndEnds) ? range.first : 0,
+             to = isPart && state & (ends | beginsAndEnds) ? range.last
+                                                           : size - 1;
+    spans.push_back({at.begin + from, at.begin + to});
   }
   return spans;
 }

@@ -24,6 +24,7 @@
 #pragma once
 
 #include "lib/Plan/Actions.h"
+#include "lib/Plan/Copies.h"
 #include "lib/Plan/Repeats.h"
 
 namespace meshwork::plan {
@@ -50,17 +51,30 @@ public:
   /// Of one list, before its first touch.
   void setRepeats(uint32_t list, Repeats of) { repeats[list] = std::move(of); }
   void touch(const Touch &touch);
+  /// The runtime writes it when a microbatch begins.
+  void touchInput(uint32_t buffer);
+  /// It lives from load to exit, so there is one for all microbatches, unless
+  /// it is an input of theirs.
+  void keep(uint32_t buffer) { ranges[buffer].isKept = true; }
   /// After the last touch; before, nothing below means anything.
   void finish();
 
   bool isTouched(uint32_t buffer) const { return ranges[buffer].group != none; }
   /// Whether both are alive at the same time, ever.
   bool meet(uint32_t a, uint32_t b) const;
-  /// The most copies that are alive at once.
+  /// The most copies that are alive at once. All copies are one range of bytes
+  /// to the rest of this: it is alive while one of them is.
   uint32_t copiesOf(uint32_t buffer) const;
-  /// The same of what lives from the first action of each microbatch, where
-  /// the runtime writes it, to that microbatch's run of `lastList`.
-  uint32_t copiesOfInput(uint32_t lastList) const;
+  /// Which one each action uses, by groupOf.
+  Copies copies() const;
+  /// Whether it lives anew in each microbatch.
+  bool livesInMicrobatch(uint32_t buffer) const {
+    return isTouched(buffer) &&
+           classes[ranges[buffer].group].form == Form::microbatch;
+  }
+  /// The number of the class that the buffer is in; only of one that is
+  /// touched.
+  uint32_t groupOf(uint32_t buffer) const { return ranges[buffer].group; }
 
   // The line: all situations that differ, one after the other, with a place for
   // each instruction of the list that runs then. Actions in which the same
@@ -89,7 +103,7 @@ private:
   };
   struct Range {
     std::vector<InList> lists;
-    bool addsUp = false;
+    bool addsUp = false, isKept = false, isInput = false;
     uint32_t group = none;        // classes[group]
     uint32_t first = 0, last = 0; // instructions of the class's two lists
   };

@@ -279,6 +279,31 @@ Key collectiveBudgets() {
   return key;
 }
 
+/// Of one stage two orders of its microbatches have a meaning.
+Key pipelineSchedule() {
+  Key key = checked(
+      "pipeline", "schedule",
+      R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v" or a .csv file)",
+      isSchedule);
+  key.read = [](const Value &value, Spec &spec) {
+    if (isSchedule(value))
+      spec.pipelineSchedule = value.text;
+    return isSchedule(value);
+  };
+  key.refusal = [](const Value &value) {
+    return value.text == "1f1b" || value.text == "gpipe"
+               ? ""
+               : "write \"1f1b\" or \"gpipe\", which order the microbatches "
+                 "of one stage, or leave the line out";
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pipelineSchedule == Spec().pipelineSchedule)
+      return std::nullopt;
+    return tomlString(spec.pipelineSchedule);
+  };
+  return key;
+}
+
 void addMeshKeys(std::vector<Key> &keys) {
   keys.push_back(meshAxes());
   keys.push_back(count("batch", "global",
@@ -328,12 +353,7 @@ void addParallelKeys(std::vector<Key> &keys) {
   };
   keys.push_back(layout);
   const char *noPipeline = "leave [pipeline] out";
-  keys.push_back(refused(
-      checked(
-          "pipeline", "schedule",
-          R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v" or a .csv file)",
-          isSchedule),
-      noPipeline));
+  keys.push_back(pipelineSchedule());
   keys.push_back(refused(
       checked("pipeline", "virtual_stages", "a whole number from 1 to 1024",
               [](const Value &value) {

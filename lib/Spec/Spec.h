@@ -80,6 +80,8 @@ struct Spec {
   std::vector<TensorPin> pins;
   /// How the parts of a sequence that `sequence` splits lie.
   layout::DimLayout sequenceLayout = layout::DimLayout::block;
+  /// The order of a step's microbatches, by name: see lib/Schedules.
+  std::string pipelineSchedule = "1f1b";
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32
   Type gradients = Type::bf16; // default: f32 sums of several microbatches,

@@ -47,6 +47,7 @@ void ProgramTables::addBuffers() {
     entry->offset = *buffer.getOffset();
     entry->size_bytes = buffer.getSizeBytes();
     entry->persistent = buffer.getPersistent();
+    entry->copies = static_cast<uint32_t>(buffer.getCopies().value_or(1));
     buffers[buffer.getResult()] = table->buffers.size();
     table->buffers.push_back(std::move(entry));
   }

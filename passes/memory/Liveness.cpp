@@ -21,8 +21,12 @@ Liveness::Liveness(schedule::ProgramOp program)
     : buffers(buffersOf(program)), table(tableOf(program)),
       lives(table, static_cast<uint32_t>(buffers.size())) {
   llvm::DenseMap<schedule::BufferOp, uint32_t> numbers;
-  for (auto [i, buffer] : llvm::enumerate(buffers))
-    numbers[buffer] = static_cast<uint32_t>(i);
+  for (auto [i, buffer] : llvm::enumerate(buffers)) {
+    schedule::BufferOp op = buffer;
+    numbers[op] = static_cast<uint32_t>(i);
+    if (op.getPersistent())
+      lives.keep(static_cast<uint32_t>(i));
+  }
   for (auto [l, list] : llvm::enumerate(schedule::listsOf(program))) {
     SmallVector<Operation *> all = schedule::instructionsOf(list);
     lives.setRepeats(
@@ -37,6 +41,9 @@ Liveness::Liveness(schedule::ProgramOp program)
       }
     }
   }
+  for (auto input : program.getBody().getOps<schedule::InputOp>())
+    if (plan::isOfMicrobatch(static_cast<plan::InputKind>(input.getKind())))
+      lives.touchInput(numbers.at(schedule::bufferOf(input.getView())));
   lives.finish();
 }
 

@@ -24,7 +24,8 @@ def PlanArenaPass : Pass<"memory-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Gives every buffer its offset in one arena";
   let description = [{
     Before: a `schedule.program` with its `schedule.actions`, whose buffers have
-    no offset. After: each has one, a multiple of 64; buffers that share bytes
+    no offset. After: each has one, a multiple of 64, and a copy for each
+    microbatch that is under way at once; buffers that share bytes
     are never alive together, by the lives of `lib/Plan/Lives.h`.
     Persistent buffers come first, by kind; the others largest first, each in
     the lowest gap that is free during its life.

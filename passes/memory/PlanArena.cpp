@@ -35,12 +35,24 @@ int64_t lowestGap(ArrayRef<Placed> placed, int64_t base, int64_t size,
   return at;
 }
 
+/// One for each microbatch that is under way at once.
+void makeCopies(BufferOp buffer, int64_t copies) {
+  if (copies == 1)
+    return;
+  buffer.setCopies(copies);
+  buffer.getResult().setType(
+      MemRefType::get({aligned(buffer.getSizeBytes()) * copies},
+                      cast<MemRefType>(buffer.getType()).getElementType()));
+}
+
 struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
   LogicalResult plan(schedule::ProgramOp program) {
     if (program.getBody().getOps<schedule::ActionsOp>().empty())
       return program.emitOpError("has no schedule.actions, which say when "
                                  "lists run; -schedule-lower adds them");
     Liveness liveness(program);
+    for (auto [i, buffer] : llvm::enumerate(liveness.buffers))
+      makeCopies(buffer, liveness.lives.copiesOf(i));
     int64_t base = 0;
     for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind();
          ++kind)
@@ -54,13 +66,8 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
         order; // largest first, then as they come
     for (auto [i, buffer] : llvm::enumerate(liveness.buffers)) {
       BufferOp op = buffer;
-      if (op.getPersistent())
-        continue;
-      if (uint32_t copies = liveness.lives.copiesOf(i); copies > 1)
-        return op.emitOpError("needs ")
-               << copies << " copies, one for each microbatch that is under "
-               << "way at once, expected actions that need one";
-      order.emplace_back(-op.getSizeBytes(), i);
+      if (!op.getPersistent())
+        order.emplace_back(-op.getSizeBytes(), i);
     }
     llvm::sort(order);
     SmallVector<Placed> placed;

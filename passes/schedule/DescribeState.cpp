@@ -99,15 +99,13 @@ void Lowering::describeInputs(func::FuncOp function) {
                                    InputKind::documents};
   for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
     input(kind, *placement.of(argument), {}, splitOfSequence(argument));
-  input(InputKind::learning_rate,
-        placement.stepInput(StepInput::learning_rate));
+  input(InputKind::learning_rate, placement.input(InputKind::learning_rate));
   for (const auto &[base, place] : placement.biasCorrections())
     input(InputKind::bias_correction, place,
           builder.getF32FloatAttr(static_cast<float>(base)));
-  Place random = placement.stepInput(StepInput::seed);
-  random.shape = {3};
-  random.strides = {1};
-  input(InputKind::random, random);
+  input(InputKind::random, placement.input(InputKind::random));
+  if (placement.hasInput(InputKind::update_random))
+    input(InputKind::update_random, placement.input(InputKind::update_random));
 }
 
 LogicalResult Lowering::describeState(func::FuncOp function) {

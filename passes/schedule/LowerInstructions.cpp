@@ -182,8 +182,7 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
 SmallVector<Value> Lowering::randomViews(ValueRange random) {
   if (random.empty())
     return {};
-  Place place =
-      placement.stepInput(StepInput::seed); // The three lie side by side.
+  Place place = *placement.of(random[0]); // The three lie side by side.
   place.shape = {3};
   place.strides = {1};
   SmallVector<Value> views = {

@@ -2,6 +2,7 @@
 #include "passes/schedule/LowerToSchedule.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
+#include "lib/Schedules/Generate.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -191,6 +192,28 @@ static LogicalResult checkFloat8(ProgramOp program, int64_t unit) {
   return success(allFit);
 }
 
+/// One stage's actions of the schedule of this name.
+static FailureOr<SmallVector<std::pair<ListOp, int64_t>>>
+orderOfMicrobatches(ProgramOp program, const std::string &name,
+                    int64_t microbatches) {
+  if (name == "1f1b" || microbatches == 1) // Of any number of microbatches.
+    return inTurn(program, microbatches);
+  absl::StatusOr<schedules::Table> table = schedules::generate(
+      {.name = name, .microbatches = static_cast<int32_t>(microbatches)});
+  if (!table.ok()) {
+    emitError(analysis::ofSpec("pipeline.schedule", program.getLoc()))
+        << table.status().message();
+    return failure();
+  }
+  SmallVector<std::pair<ListOp, int64_t>> order;
+  for (const schedules::Action &action : table->ranks[0])
+    order.emplace_back(listOf(program, action.kind == schedules::Kind::forward
+                                           ? ListKind::forward
+                                           : ListKind::backward),
+                       action.microbatch);
+  return order;
+}
+
 namespace {
 struct LowerToSchedulePass
     : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
@@ -216,7 +239,11 @@ struct LowerToSchedulePass
         failed(lowering.describeState(microbatch)) ||
         (float8Unit > 0 && failed(checkFloat8(program, float8Unit))))
       return signalPassFailure();
-    createActions(builder, program, microbatches);
+    FailureOr<SmallVector<std::pair<ListOp, int64_t>>> order =
+        orderOfMicrobatches(program, schedule, microbatches);
+    if (failed(order))
+      return signalPassFailure();
+    createActions(builder, program, *order);
     microbatch.erase();
     update.erase();
   }

@@ -15,7 +15,9 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     at multiples of it, unless they do at multiples of 16 anyway: a GPU's
     libraries have fast kernels for such alone, and a vocabulary may be odd.
     What @microbatch does up to the head is the list `forward`, the rest
-    `backward`; the table of actions runs both for each of `microbatches`.
+    `backward`; the table of actions runs both for each of `microbatches`, in the
+    order of `schedule`: `1f1b` one microbatch after the other, `gpipe` all
+    forwards first.
     ```mlir
     // row-bytes=128: 7 logits of 2 bytes in each row take 64 elements.
     schedule.view %b at 0 : memref<4x7xbf16, strided<[64, 1]>>
@@ -24,6 +26,7 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches: 1f1b or gpipe">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
     Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::meshwork::mesh::MeshDialect", "::mlir::func::FuncDialect"];

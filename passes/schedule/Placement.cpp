@@ -62,7 +62,8 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
   builder.setInsertionPoint(firstList);
   auto op = BufferOp::create(builder, loc,
                              MemRefType::get({bytes}, builder.getI8Type()),
-                             name, kind, isPersistent, IntegerAttr());
+                             name, kind, isPersistent, IntegerAttr(),
+                             /*copies=*/IntegerAttr());
   return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(stored),
           element};
 }
@@ -179,43 +180,40 @@ Place Placement::state(StateKey key, RankedTensorType type) {
                               type.getShape(), element);
 }
 
-Place Placement::stepInput(StepInput kind, double base) {
-  auto scalar = [&](const Place &whole, int64_t at) {
-    return Place{whole.buffer, at, {}, {}, whole.element};
-  };
-  auto scalarBuffer = [&](const Twine &name) {
-    return buffer(name.str(), BufferKind::input, true, {},
-                  builder.getF32Type());
-  };
-  switch (kind) {
-  case StepInput::learning_rate: {
-    auto [known, isNew] = inputs.try_emplace(static_cast<int32_t>(kind));
-    if (isNew)
-      known->second = scalarBuffer(stringifyStepInput(kind));
-    return known->second;
-  }
-  case StepInput::bias_correction: {
-    auto [known, isNew] = corrections.try_emplace(base);
-    SmallString<16> digits;
-    APFloat(base).toString(digits);
-    if (isNew)
-      known->second = scalarBuffer("bias correction of " + digits);
-    return known->second;
-  }
-  case StepInput::seed:
-  case StepInput::step:
-  case StepInput::first_sample: {
-    // One buffer of three numbers, under the first one's key.
-    auto [known, isNew] =
-        inputs.try_emplace(static_cast<int32_t>(StepInput::seed));
-    if (isNew)
-      known->second =
-          buffer("random", BufferKind::input, true, {3}, builder.getI32Type());
-    return scalar(known->second, static_cast<int64_t>(kind) -
-                                     static_cast<int64_t>(StepInput::seed));
-  }
-  }
-  llvm_unreachable("all step inputs are handled");
+Place Placement::input(InputKind kind) {
+  auto [known, isNew] = inputs.try_emplace(kind);
+  bool isNumber = kind == InputKind::learning_rate;
+  if (isNew)
+    known->second =
+        buffer(stringifyInputKind(kind), BufferKind::input, true,
+               isNumber ? ArrayRef<int64_t>() : ArrayRef<int64_t>(3),
+               isNumber ? Type(builder.getF32Type()) : builder.getI32Type());
+  return known->second;
+}
+
+Place Placement::biasCorrection(double base) {
+  auto [known, isNew] = corrections.try_emplace(base);
+  SmallString<16> digits;
+  APFloat(base).toString(digits);
+  if (isNew)
+    known->second = buffer(("bias correction of " + digits).str(),
+                           BufferKind::input, true, {}, builder.getF32Type());
+  return known->second;
+}
+
+Place Placement::stepInput(StepInputOp op) {
+  StepInput kind = op.getKind();
+  if (kind == StepInput::learning_rate)
+    return input(InputKind::learning_rate);
+  if (kind == StepInput::bias_correction)
+    return biasCorrection(op.getBase()->convertToDouble());
+  // Three numbers side by side. Those of a microbatch are gone when the update
+  // runs, which has some of its own.
+  bool ofUpdate = op->getParentOfType<func::FuncOp>().getName() == "update";
+  Place whole = input(ofUpdate ? InputKind::update_random : InputKind::random);
+  int64_t at =
+      static_cast<int64_t>(kind) - static_cast<int64_t>(StepInput::seed);
+  return Place{whole.buffer, at, {}, {}, whole.element};
 }
 
 Place Placement::part(const Place &whole, RankedTensorType wholeType,
@@ -299,8 +297,7 @@ FailureOr<Place> Placement::find(Value value) {
   if (auto read = dyn_cast_or_null<StateOp>(op))
     return state(read.getKey(), type);
   if (auto input = dyn_cast_or_null<StepInputOp>(op))
-    return stepInput(input.getKind(),
-                     input.getBase() ? input.getBase()->convertToDouble() : 0);
+    return stepInput(input);
   for (Operation *user : value.getUsers()) {
     if (auto gather = dyn_cast<mesh::AllGatherOp>(user)) {
       FailureOr<Place> block = gathered(gather);

@@ -43,8 +43,12 @@ public:
   /// State, made on first use; weights and master are one in f32 training.
   Place state(StateKey key, ::mlir::RankedTensorType type);
   bool hasState(StateKey key) const { return states.contains(key); }
-  /// One of the scalars that the runtime sets; `base` of a bias correction.
-  Place stepInput(transformer::StepInput kind, double base = 0);
+  /// One of the scalars that the runtime sets.
+  Place stepInput(transformer::StepInputOp op);
+  /// What the runtime sets for all of a step or a microbatch, made on first
+  /// use: learning_rate; random and update_random, three numbers each.
+  Place input(InputKind kind);
+  bool hasInput(InputKind kind) const { return inputs.contains(kind); }
   /// Those bias corrections that something reads, by base.
   const std::map<double, Place> &biasCorrections() const { return corrections; }
   /// How a state lies: its type on one rank and its sharding.
@@ -89,6 +93,7 @@ private:
   ::mlir::FailureOr<Place> yielded(::mlir::Value value,
                                    transformer::RepeatOp repeat);
   void noteStates(::mlir::ModuleOp module);
+  Place biasCorrection(double base);
   ::mlir::FailureOr<Place> masterOf(::llvm::StringRef name);
   ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);
   ::mlir::FailureOr<Place> assigned(::mlir::Value value,
@@ -105,7 +110,7 @@ private:
   ::llvm::DenseMap<StateKey, Place> states;
   ::llvm::DenseMap<StateKey, Stored> known;
   mesh::MeshAttr mesh; // null: one rank
-  ::llvm::DenseMap<int32_t, Place> inputs;
+  std::map<InputKind, Place> inputs;
   std::map<double, Place> corrections;
   int64_t numTemporaries = 0;
 };

@@ -50,14 +50,17 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
     return views.status();
   plan::ActionTable table = tableOf(program);
   std::vector<std::vector<uint32_t>> setting = settingActions(program, table);
+  plan::Lives lives = livesOf(program, table);
+  plan::Copies copies = lives.copies();
   RankProgram made{plan,
                    program,
                    rank,
                    std::move(*views),
                    {},
                    {},
-                   std::move(table),
+                   table,
                    std::move(setting),
+                   std::move(copies),
                    {}};
   for (uint32_t list = 0; list < made.table.lists().size(); ++list)
     made.turns.push_back(repeatsOf(program, list).turns());
@@ -68,25 +71,44 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
         const auto &axes = orEmpty(one->axes());
         shift += one->bytes() * mesh.index(rank, {axes.data(), axes.size()});
       }
-    if (!view.advances.empty())
-      made.advancing.push_back(static_cast<uint32_t>(made.shifts.size()));
+    const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
+    bool hasCopies = buffer.copies() > 1 && lives.isTouched(view.buffer);
+    if (!view.advances.empty() || hasCopies)
+      made.moving.push_back({static_cast<uint32_t>(made.shifts.size()),
+                             hasCopies ? lives.groupOf(view.buffer) : 0,
+                             hasCopies ? plan::bytesOfCopy(buffer) : 0});
     made.shifts.push_back(shift);
-    made.places.push_back(program.buffers()->Get(view.buffer)->offset() +
-                          view.offset + shift);
+    made.places.push_back(buffer.offset() + view.offset + shift);
   }
   return made;
 }
 
-void RankProgram::moveTo(const plan::Turns &to) {
+/// From its first copy in the first turn.
+static uint64_t movedBy(const RankProgram &program,
+                        const RankProgram::Moving &one, const Where &to) {
+  uint64_t bytes = program.views[one.view].advanced(to.turns);
+  if (one.stride > 0)
+    bytes += program.copies.copyOf(to.list, to.variant, one.group) * one.stride;
+  return bytes;
+}
+
+void RankProgram::moveTo(const Where &to) {
   if (to == now)
     return;
-  for (uint32_t view : advancing) {
-    uint64_t before = views[view].advanced(now),
-             after = views[view].advanced(to);
-    shifts[view] += after - before;
-    places[view] += after - before;
+  for (Moving &one : moving) {
+    uint64_t bytes = movedBy(*this, one, to);
+    shifts[one.view] += bytes - one.bytes;
+    places[one.view] += bytes - one.bytes;
+    one.bytes = bytes;
   }
   now = to;
+}
+
+uint64_t RankProgram::placeIn(const Where &where, uint32_t view) const {
+  for (const Moving &one : moving)
+    if (one.view == view)
+      return places[view] - one.bytes + movedBy(*this, one, where);
+  return places[view];
 }
 
 std::string RankProgram::nameOf(uint32_t list, uint32_t at) const {

@@ -11,6 +11,14 @@
 
 namespace meshwork::runtime {
 
+/// What decides where views are: the list, which variant of its copies runs
+/// (plan::Copies), and the turns of the repeats around an instruction.
+struct Where {
+  uint32_t list = 0, variant = 0;
+  plan::Turns turns = {};
+  bool operator==(const Where &) const = default;
+};
+
 /// A program as one rank finds it.
 struct RankProgram {
   const plan::Plan &plan;
@@ -21,6 +29,7 @@ struct RankProgram {
   std::vector<uint64_t> places; // of views, from the start of the arena
   plan::ActionTable table;
   std::vector<std::vector<uint32_t>> setting; // see settingActions
+  plan::Copies copies;                        // of buffers, by action
   // By list: all that runs, in order. A place in here is what ListRun and
   // observers mean; without repeats it is the instruction's number.
   std::vector<std::vector<plan::Turn>> turns;
@@ -30,8 +39,10 @@ struct RankProgram {
   const plan::Instruction &instruction(uint32_t list, uint32_t at) const {
     return *listOf(program, list).Get(turns[list][at].instruction);
   }
-  /// Moves `shifts` and `places` to where views are in these turns.
-  void moveTo(const plan::Turns &to);
+  /// Moves `shifts` and `places` to where views are there.
+  void moveTo(const Where &to);
+  /// What moveTo would make of the view's place.
+  uint64_t placeIn(const Where &where, uint32_t view) const;
   /// A view whose first element is at `first`.
   Strided strided(uint32_t view, std::byte *first) const;
   /// What the transport is asked to prepare.
@@ -40,9 +51,14 @@ struct RankProgram {
   /// "backward[3]", "backward[3] in turn 7": where an instruction stands.
   std::string nameOf(uint32_t list, uint32_t at) const;
 
-  // Where moveTo went last, and the views that it moves.
-  plan::Turns now = {};
-  std::vector<uint32_t> advancing = {};
+  // The views that moveTo moves, how far it has moved them, and where it went.
+  struct Moving {
+    uint32_t view, group; // of plan::Lives
+    uint64_t stride;      // from copy to copy; 0: there is one
+    uint64_t bytes = 0;
+  };
+  std::vector<Moving> moving = {};
+  Where now = {};
 };
 
 /// Places [begin, end) of RankProgram.turns, in one action of a step.

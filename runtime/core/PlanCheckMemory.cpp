@@ -68,6 +68,13 @@ absl::Status checkBuffers(const ProgramCheck &check) {
       return bad("buffer ", quote(buffer.name()), " of ", buffer.size_bytes(),
                  " bytes at ", buffer.offset(), " leaves the arena of ",
                  check.program.arena_bytes(), " bytes");
+    constexpr uint64_t aligned = 64;
+    if (buffer.copies() == 0 ||
+        (buffer.copies() > 1 &&
+         buffer.size_bytes() % (aligned * buffer.copies()) != 0))
+      return bad("buffer ", quote(buffer.name()), " of ", buffer.size_bytes(),
+                 " bytes has ", buffer.copies(),
+                 " copies, expected one or more of a multiple of 64 bytes");
   }
   return absl::OkStatus();
 }
@@ -91,20 +98,21 @@ std::vector<Event> eventsOf(const ProgramCheck &check,
   return events;
 }
 
-/// A buffer is one range of bytes, so microbatches cannot use it side by side.
+/// As many microbatches as are under way at once have one each.
 absl::Status checkCopies(const ProgramCheck &check, const plan::Lives &lives) {
   const auto &buffers = orEmpty(check.program.buffers());
   for (uint32_t i = 0; i < buffers.size(); ++i)
-    if (uint32_t copies = lives.copiesOf(i);
-        copies > 1 && !buffers.Get(i)->persistent())
+    if (uint32_t copies = lives.copiesOf(i); copies > buffers.Get(i)->copies())
       return bad("buffer ", quote(buffers.Get(i)->name()), " is used by ",
-                 copies, " microbatches at once, but has one copy");
-  for (uint32_t list = 0; list < check.sections.size(); ++list)
-    if (plan::isOfMicrobatch(check.sections[list].kind) &&
-        lives.copiesOfInput(list) > 1)
-      return bad("a microbatch begins before the one before it has ended ",
-                 check.sections[list].name,
-                 ", but tokens and other inputs have one copy");
+                 copies, " microbatches at once, but has ",
+                 buffers.Get(i)->copies(), " copies");
+  for (const plan::Input *input : orEmpty(check.program.inputs())) {
+    uint32_t buffer = check.views[input->view()].buffer;
+    if (plan::isOfMicrobatch(input->kind()) && lives.isTouched(buffer) &&
+        !lives.livesInMicrobatch(buffer))
+      return bad("inputs: ", plan::EnumNameInputKind(input->kind()),
+                 " is of a microbatch, but lists that run once a step use it");
+  }
   return absl::OkStatus();
 }
 } // namespace

@@ -107,6 +107,7 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
                     storedSize(check, input, check.plan.sequence())}));
     break;
   case plan::InputKind::random:
+  case plan::InputKind::update_random:
     MESHWORK_RETURN_IF_ERROR(expectView(**view, name, plan::DType::i32, {3}));
     break;
   default:

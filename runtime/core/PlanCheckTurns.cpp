@@ -1,4 +1,5 @@
 // What repeats: that all turns of an instruction do the same, elsewhere.
+#include "lib/Plan/Copies.h"
 #include "runtime/core/PlanCheckInternal.h"
 
 namespace meshwork::runtime {
@@ -39,11 +40,12 @@ absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
            checkedMul(view.advances[i], around[i].times - uint64_t{1}, step) &&
            checkedAdd(end, step, end);
   const plan::Buffer &buffer = check.bufferOf(view);
-  return fits && end <= buffer.size_bytes()
+  return fits && end <= plan::bytesOfCopy(buffer)
              ? absl::OkStatus()
              : bad(operand.role, ", ", describe(view), " at offset ",
                    view.offset, ", leaves buffer ", quote(buffer.name()),
-                   " of ", buffer.size_bytes(), " bytes in its last turn");
+                   " of ", plan::bytesOfCopy(buffer),
+                   " bytes in its last turn");
 }
 
 absl::Status checkTurn(const ProgramCheck &check, const plan::Instruction &at,

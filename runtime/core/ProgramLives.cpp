@@ -73,6 +73,12 @@ plan::Lives livesOf(const plan::Program &program,
     for (uint32_t i = 0; i < all.size(); ++i)
       toucher.visit(*all.Get(i), i);
   }
+  for (uint32_t i = 0; i < orEmpty(program.buffers()).size(); ++i)
+    if (program.buffers()->Get(i)->persistent())
+      lives.keep(i);
+  for (const plan::Input *input : orEmpty(program.inputs()))
+    if (plan::isOfMicrobatch(input->kind()))
+      lives.touchInput(program.views()->Get(input->view())->buffer());
   lives.finish();
   return lives;
 }

@@ -20,10 +20,9 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
   return rank;
 }
 
-absl::StatusOr<HostView> Rank::toHost(uint32_t view,
-                                      const plan::Turns &turns) const {
+absl::StatusOr<HostView> Rank::toHost(uint32_t view, const Where &where) const {
   HostView host;
-  uint64_t place = ofPlan.places[view] + ofPlan.views[view].advanced(turns);
+  uint64_t place = ofPlan.placeIn(where, view);
   if (std::byte *arena = executor->hostArena()) {
     host.tensor = ofPlan.strided(view, arena + place);
     return host;
@@ -75,12 +74,11 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
                              InstructionObserver *observer) {
   currentStep = step;
   inputStatus = absl::OkStatus();
-  MESHWORK_RETURN_IF_ERROR(writeScalars(learningRate));
+  MESHWORK_RETURN_IF_ERROR(writeScalars(step, learningRate));
   uint32_t last = static_cast<uint32_t>(table().actions().size()) - 1;
   for (uint32_t action = 0; action <= last; ++action) {
     if (table().beginsMicrobatch(action))
-      MESHWORK_RETURN_IF_ERROR(
-          loadBatch(step, table().actions()[action].microbatch()));
+      MESHWORK_RETURN_IF_ERROR(loadBatch(step, action));
     MESHWORK_RETURN_IF_ERROR(
         runAction(action, 0, action < last ? UINT32_MAX : lookAt, observer));
   }

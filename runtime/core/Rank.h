@@ -90,10 +90,13 @@ public:
     return ofPlan.nameOf(list, at);
   }
   const ViewInfo &view(uint32_t index) const { return ofPlan.views[index]; }
-  /// What the view holds, in these turns, once everything that was started has
-  /// ended.
-  absl::StatusOr<HostView> toHost(uint32_t view,
-                                  const plan::Turns &turns = {}) const;
+  /// Where the views of what stands at a place of the run's list are.
+  Where where(const ListRun &run, uint32_t at) const {
+    return {run.list, ofPlan.copies.variantOf(run.action),
+            turn(run.list, at).turns};
+  }
+  /// What the view holds there, once everything that was started has ended.
+  absl::StatusOr<HostView> toHost(uint32_t view, const Where &where = {}) const;
   absl::Status writeBack(uint32_t view, const HostView &from);
   /// Whether toHost gives views in place.
   bool isOnHost() const { return executor->hostArena() != nullptr; }
@@ -121,12 +124,15 @@ private:
                size_t k, std::vector<int32_t> &to) const;
   absl::Status runAction(uint32_t action, uint32_t begin, uint32_t end,
                          InstructionObserver *observer);
-  absl::Status loadBatch(uint64_t step, uint32_t microbatch);
+  absl::Status loadBatch(uint64_t step, uint32_t action);
+  absl::Status writeRandom(plan::InputKind kind, uint64_t step,
+                           uint32_t microbatch, const Where &where);
   uint32_t firstSample(uint32_t microbatch) const;
   absl::Status readSamples(uint64_t step, uint32_t first);
-  absl::Status writeScalars(double learningRate);
+  absl::Status writeScalars(uint64_t step, double learningRate);
   template <typename T>
-  absl::Status write(uint32_t view, absl::Span<const T> values);
+  absl::Status write(uint32_t view, absl::Span<const T> values,
+                     const Where &where = {});
   absl::Status makeReadouts();
   Readout &endReadout(uint64_t step) { return *endReadouts[step % 2]; }
   /// Where a result lies; none where there is no such result.

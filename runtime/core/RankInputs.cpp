@@ -11,8 +11,9 @@ namespace meshwork::runtime {
 
 /// Inputs and results have no gaps (checkPlan).
 template <typename T>
-absl::Status Rank::write(uint32_t view, absl::Span<const T> values) {
-  return executor->write(ofPlan.places[view],
+absl::Status Rank::write(uint32_t view, absl::Span<const T> values,
+                         const Where &where) {
+  return executor->write(ofPlan.placeIn(where, view),
                          {reinterpret_cast<const std::byte *>(values.data()),
                           values.size() * sizeof(T)});
 }
@@ -60,12 +61,22 @@ uint32_t Rank::firstSample(uint32_t microbatch) const {
   return (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
 }
 
-absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
-  uint32_t first = firstSample(microbatch);
-  if (const plan::Input *random = inputOf(plan::InputKind::random)) {
-    uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step), first};
-    MESHWORK_RETURN_IF_ERROR(write<uint32_t>(random->view(), triple));
-  }
+absl::Status Rank::writeRandom(plan::InputKind kind, uint64_t step,
+                               uint32_t microbatch, const Where &where) {
+  const plan::Input *random = inputOf(kind);
+  uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step),
+                        firstSample(microbatch)};
+  return random ? write<uint32_t>(random->view(), triple, where)
+                : absl::OkStatus();
+}
+
+/// Of the action's microbatch, to the copies that it and later ones use.
+absl::Status Rank::loadBatch(uint64_t step, uint32_t action) {
+  const plan::Action &begun = table().actions()[action];
+  Where where{begun.list(), ofPlan.copies.variantOf(action)};
+  uint32_t first = firstSample(begun.microbatch());
+  MESHWORK_RETURN_IF_ERROR(
+      writeRandom(plan::InputKind::random, step, begun.microbatch(), where));
   // Collectives wait for this rank, whose look will tell of it.
   inputStatus.Update(readSamples(step, first));
   using Kind = plan::InputKind;
@@ -73,7 +84,7 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t microbatch) {
        {std::pair{Kind::tokens, &tokens}, std::pair{Kind::targets, &targets},
         std::pair{Kind::documents, &documents}})
     if (const plan::Input *to = inputOf(kind))
-      MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), *ids));
+      MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), *ids, where));
   return absl::OkStatus();
 }
 
@@ -122,7 +133,9 @@ const plan::Input *Rank::inputOf(plan::InputKind kind) const {
   return nullptr;
 }
 
-absl::Status Rank::writeScalars(double learningRate) {
+absl::Status Rank::writeScalars(uint64_t step, double learningRate) {
+  MESHWORK_RETURN_IF_ERROR(writeRandom(plan::InputKind::update_random, step,
+                                       setup.plan.microbatches() - 1, {}));
   double t = static_cast<double>(numUpdates) + 1;
   for (const plan::Input *input : orEmpty(program().inputs())) {
     double value = learningRate;

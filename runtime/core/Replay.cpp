@@ -56,7 +56,7 @@ void NonFiniteScan::after(const ListRun &run, uint32_t at, int64_t, int64_t,
       return;
     const ViewInfo &view = rank.view(operand.view);
     absl::StatusOr<HostView> host =
-        rank.toHost(operand.view, rank.turn(run.list, at).turns);
+        rank.toHost(operand.view, rank.where(run, at));
     const char *found =
         host.ok() ? nonFiniteIn(view, host->tensor.data) : nullptr;
     if (!found)

@@ -9,19 +9,10 @@ namespace meshwork::runtime {
 namespace {
 /// Whether the bf16 weights are not their masters to nearest: the update draws.
 bool drawsWeights(const plan::Plan &plan) {
-  for (const plan::Program *program : *plan.programs()) {
-    uint32_t random = plan::noView;
+  for (const plan::Program *program : *plan.programs())
     for (const plan::Input *input : orEmpty(program->inputs()))
-      if (input->kind() == plan::InputKind::random)
-        random = program->views()->Get(input->view())->buffer();
-    for (const plan::List *list : orEmpty(program->lists()))
-      for (const plan::Instruction *one : orEmpty(list->instructions()))
-        if (const auto *launch = one->op_as_Launch();
-            launch && list->kind() == plan::ListKind::update)
-          for (uint32_t view : orEmpty(launch->args()))
-            if (program->views()->Get(view)->buffer() == random)
-              return true;
-  }
+      if (input->kind() == plan::InputKind::update_random)
+        return true;
   return false;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/core/Views.h"
 #include "absl/strings/str_join.h"
+#include "lib/Plan/Copies.h"
 #include "runtime/core/Axes.h"
 #include "runtime/core/Checked.h"
 #include <algorithm>
@@ -126,13 +127,13 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
   const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
   uint64_t end = 0;
   if (!checkedAdd(view.offset, view.spanBytes, end) ||
-      !checkedAdd(end, view.reach, end) || end > buffer.size_bytes())
+      !checkedAdd(end, view.reach, end) || end > plan::bytesOfCopy(buffer))
     return bad(describe(view), " at offset ", view.offset,
                view.reach > 0
                    ? absl::StrCat(", shifted by up to ", view.reach, ",")
                    : std::string(),
                " needs ", view.spanBytes, " bytes, buffer ",
-               quote(buffer.name()), " has ", buffer.size_bytes());
+               quote(buffer.name()), " has ", plan::bytesOfCopy(buffer));
   if (view.offset % sizeOf(view.dtype) != 0)
     return bad("offset ", view.offset, " is not a multiple of its element");
   return absl::OkStatus();

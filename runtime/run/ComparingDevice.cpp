@@ -73,7 +73,8 @@ public:
     uint32_t end = std::min(list.end, static_cast<uint32_t>(turns.size()));
     for (uint32_t i = list.begin; i < end; ++i) {
       const plan::Instruction &one = program.instruction(list.list, i);
-      program.moveTo(turns[i].turns);
+      program.moveTo(
+          {list.list, program.copies.variantOf(list.action), turns[i].turns});
       ListRun single = list;
       single.begin = i;
       single.end = i + 1;

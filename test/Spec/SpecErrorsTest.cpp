@@ -328,7 +328,7 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "context.layout: has no meaning where no axis splits the "
                  "sequence; write shard.sequence");
   expectSetError("context.layout=zag", "context.layout: found");
-  expectSetError("pipeline.schedule=1f1b", "pipeline.schedule: not supported");
+  expectSetError("pipeline.schedule=zb-h1", "pipeline.schedule: not supported");
   expectSetError("pipeline.schedule=my.csv",
                  "pipeline.schedule: not supported");
   expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");

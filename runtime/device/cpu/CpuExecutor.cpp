@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<CpuExecutor>>
 CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
   std::unique_ptr<CpuExecutor> made(new CpuExecutor(setup));
   MESHWORK_RETURN_IF_ERROR(made->allocate());
-  RankProgram moving = setup.program; // To where views are in each turn.
+  RankProgram moving = setup.program; // To where views are each time.
   PrepareContext context{setup.program.plan,
                          setup.program.program,
                          made->arena.data(),
@@ -49,8 +49,15 @@ CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
                          *made->threads,
                          kernels,
                          moving.shifts};
-  for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
-    MESHWORK_RETURN_IF_ERROR(made->bind(list, moving, context));
+  made->lists.resize(setup.program.table.lists().size());
+  for (uint32_t list = 0; list < made->lists.size(); ++list)
+    for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);
+         ++variant) {
+      absl::StatusOr<std::vector<Bound>> bound =
+          made->bind({list, variant}, moving, context);
+      MESHWORK_RETURN_IF_ERROR(bound.status());
+      made->lists[list].push_back(std::move(*bound));
+    }
   return made;
 }
 
@@ -81,23 +88,25 @@ Channel &CpuExecutor::channel(uint32_t number) {
   return *found;
 }
 
-absl::Status CpuExecutor::bind(uint32_t list, RankProgram &program,
-                               const PrepareContext &context) {
-  const Instructions &sources = listOf(program.program, list);
-  std::vector<Bound> &bound = lists.emplace_back();
-  bound.reserve(program.turns[list].size());
-  for (const plan::Turn &turn : program.turns[list]) {
+absl::StatusOr<std::vector<CpuExecutor::Bound>>
+CpuExecutor::bind(Where where, RankProgram &program,
+                  const PrepareContext &context) {
+  const Instructions &sources = listOf(program.program, where.list);
+  std::vector<Bound> bound;
+  bound.reserve(program.turns[where.list].size());
+  for (const plan::Turn &turn : program.turns[where.list]) {
     const plan::Instruction &source = *sources.Get(turn.instruction);
-    program.moveTo(turn.turns);
+    where.turns = turn.turns;
+    program.moveTo(where);
     absl::StatusOr<Bound> one = bindOne(source, program, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source.name()),
                                        ": ", one.status().message()));
-    one->setsIn = program.setting[list][turn.instruction];
+    one->setsIn = program.setting[where.list][turn.instruction];
     bound.push_back(std::move(*one));
   }
-  return absl::OkStatus();
+  return bound;
 }
 
 absl::StatusOr<CpuExecutor::Bound>
@@ -170,7 +179,8 @@ absl::Status CpuExecutor::runWait(const plan::Wait &wait, const ListRun &list,
 
 absl::Status CpuExecutor::run(const ListRun &list,
                               InstructionObserver *observer) {
-  const std::vector<Bound> &bound = lists[list.list];
+  const std::vector<Bound> &bound =
+      lists[list.list][setup.program.copies.variantOf(list.action)];
   uint32_t end = std::min(list.end, static_cast<uint32_t>(bound.size()));
   for (auto &channel : channels)
     if (channel && list.begin == 0)

@@ -35,8 +35,8 @@ private:
 
   explicit CpuExecutor(const ExecutorSetup &setup) : setup(setup) {}
   absl::Status allocate();
-  absl::Status bind(uint32_t list, RankProgram &program,
-                    const PrepareContext &context);
+  absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
+                                          const PrepareContext &context);
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
                                 const RankProgram &program,
                                 const PrepareContext &context);
@@ -49,7 +49,8 @@ private:
   Arena arena, workspace;
   uint64_t workspacePerThread = 0;
   std::unique_ptr<ThreadTeam> threads;
-  std::vector<std::vector<Bound>> lists;          // as RankProgram.turns
+  // By list and variant, as RankProgram.turns.
+  std::vector<std::vector<std::vector<Bound>>> lists;
   std::vector<std::unique_ptr<Channel>> channels; // by number less one
   CommTimes times;
 };

@@ -20,7 +20,7 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
   std::unique_ptr<CudaExecutor> made(new CudaExecutor(setup, cuda));
   MESHWORK_RETURN_IF_ERROR(made->allocate());
   uint64_t workspaceBytes = setup.program.program.workspace_bytes_per_thread();
-  RankProgram moving = setup.program; // To where views are in each turn.
+  RankProgram moving = setup.program; // To where views are each time.
   OperationContext context{cuda.gpu,
                            moving,
                            made->arena.address(),
@@ -32,8 +32,14 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            cuda.tunes};
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
-  for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
-    MESHWORK_RETURN_IF_ERROR(made->bind(list, moving, context));
+  made->lists.resize(setup.program.table.lists().size());
+  for (uint32_t list = 0; list < made->lists.size(); ++list)
+    for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);
+         ++variant) {
+      made->lists[list].emplace_back();
+      MESHWORK_ASSIGN_OR_RETURN(made->lists[list].back(),
+                                made->bind({list, variant}, moving, context));
+    }
   // After binding: candidates of products are timed on this memory.
   MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
   return made;
@@ -130,22 +136,24 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::bind(uint32_t list, RankProgram &program,
-                                const OperationContext &context) {
-  const Instructions &sources = listOf(program.program, list);
-  std::vector<Bound> &bound = lists.emplace_back();
-  for (const plan::Turn &turn : program.turns[list]) {
+absl::StatusOr<std::vector<CudaExecutor::Bound>>
+CudaExecutor::bind(Where where, RankProgram &program,
+                   const OperationContext &context) {
+  const Instructions &sources = listOf(program.program, where.list);
+  std::vector<Bound> bound;
+  for (const plan::Turn &turn : program.turns[where.list]) {
     const plan::Instruction &source = *sources.Get(turn.instruction);
-    program.moveTo(turn.turns);
+    where.turns = turn.turns;
+    program.moveTo(where);
     absl::StatusOr<Bound> one = bindOne(source, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source.name()),
                                        ": ", one.status().message()));
-    one->setsIn = program.setting[list][turn.instruction];
+    one->setsIn = program.setting[where.list][turn.instruction];
     bound.push_back(std::move(*one));
   }
-  return absl::OkStatus();
+  return bound;
 }
 
 absl::StatusOr<CudaExecutor::Bound>
@@ -249,7 +257,7 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
                                   uint32_t index) const {
   if (status.ok())
     return status;
-  const plan::Instruction &source = *lists[list.list][index].source;
+  const plan::Instruction &source = *boundOf(list)[index].source;
   return absl::Status(status.code(),
                       absl::StrCat("rank ", setup.program.rank,
                                    ", instruction ", quote(source.name()), " (",
@@ -260,7 +268,7 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
 
 /// Instructions [begin, end) go into the stream next.
 void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
-  const std::vector<Bound> &all = lists[list.list];
+  const std::vector<Bound> &all = boundOf(list);
   list.begin = begin;
   list.end = end;
   bool meets = std::any_of(all.begin() + begin, all.begin() + end,
@@ -269,7 +277,7 @@ void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
 }
 
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
-  const Bound &one = lists[list.list][index];
+  const Bound &one = boundOf(list)[index];
   beginWork(list, index, index + 1);
   absl::Status status = enqueue(one, list, times);
   if (status.ok())
@@ -290,7 +298,7 @@ absl::Status CudaExecutor::run(const ListRun &list,
 absl::Status CudaExecutor::runList(const ListRun &given,
                                    InstructionObserver *observer) {
   ListRun list = given;
-  auto size = lists[list.list].size();
+  auto size = boundOf(list).size();
   list.end = std::min(list.end, static_cast<uint32_t>(size));
   for (auto &channel : channels)
     if (channel && list.begin == 0) {

@@ -61,9 +61,11 @@ private:
     GraphExec graph = nullptr;
     uint32_t begin, end;
   };
-  /// The list, its part, the action if some instruction sets in it what others
-  /// add to (none where all add), and whether it is the last of its list.
-  using PiecesKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>;
+  /// The list and the variant of its copies, its part, the action if some
+  /// instruction sets in it what others add to (none where all add), and
+  /// whether it is the last of its list.
+  using PiecesKey =
+      std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, bool>;
   struct Mark;         // of Observed.cpp
   class StreamReadout; // of Readout.cpp
 
@@ -77,8 +79,11 @@ private:
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
   absl::Status shareTuning(const OperationContext &context);
-  absl::Status bind(uint32_t list, RankProgram &program,
-                    const OperationContext &context);
+  absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
+                                          const OperationContext &context);
+  const std::vector<Bound> &boundOf(const ListRun &list) const {
+    return lists[list.list][setup.program.copies.variantOf(list.action)];
+  }
   absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
                                 const OperationContext &context);
   absl::StatusOr<ChannelQueue *> channel(uint32_t number);
@@ -112,7 +117,8 @@ private:
   DeviceMemory arena, workspace;
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<Dnn> dnn;
-  std::vector<std::vector<Bound>> lists;               // as RankProgram.turns
+  // By list and variant, as RankProgram.turns.
+  std::vector<std::vector<std::vector<Bound>>> lists;
   std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
   std::map<PiecesKey, std::vector<Piece>> pieces;
   CommTimes times;

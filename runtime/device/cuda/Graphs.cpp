@@ -9,15 +9,15 @@ namespace meshwork::runtime::cuda {
 
 absl::StatusOr<const std::vector<CudaExecutor::Piece> *>
 CudaExecutor::piecesOf(const ListRun &list) {
-  const std::vector<Bound> &bound = lists[list.list];
+  const std::vector<Bound> &bound = boundOf(list);
   bool isOnce = list.list == setup.program.table.onceList();
   bool isLast = !isOnce && setup.program.table.isLast(list.action);
   bool sets = std::any_of(bound.begin(), bound.end(), [&](const Bound &one) {
     return one.setsIn == list.action;
   });
   auto [at, isNew] = pieces.try_emplace(
-      {list.list, list.begin, list.end,
-       sets ? list.action : plan::ActionTable::none, isLast});
+      {list.list, setup.program.copies.variantOf(list.action), list.begin,
+       list.end, sets ? list.action : plan::ActionTable::none, isLast});
   if (!isNew)
     return &at->second;
   bool all = std::all_of(bound.begin(), bound.end(), [](const Bound &one) {
@@ -50,7 +50,7 @@ absl::Status CudaExecutor::capture(const ListRun &list, Piece &piece) {
       "beginning to capture a graph"));
   absl::Status status;
   for (uint32_t i = piece.begin; i < piece.end && status.ok(); ++i)
-    status = locate(enqueue(lists[list.list][i], list, times), list, i);
+    status = locate(enqueue(boundOf(list)[i], list, times), list, i);
   Graph graph = nullptr;
   absl::Status ended = driver.check(
       driver.streamEndCapture(main->stream(), &graph), "capturing a graph");

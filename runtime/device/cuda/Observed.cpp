@@ -14,7 +14,7 @@ struct CudaExecutor::Mark {
 
 absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
                                 Mark &mark) {
-  const Bound &one = lists[list.list][index];
+  const Bound &one = boundOf(list)[index];
   Queue &queue = one.channel > 0 ? *channels[one.channel - 1]->queue : *main;
   MESHWORK_ASSIGN_OR_RETURN(mark.before,
                             EventHandle::create(cuda.gpu, /*timed=*/true));
@@ -50,7 +50,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
     ns = originNs + static_cast<int64_t>(static_cast<double>(ms) * 1e6);
     return driver.check(result, "reading the time of an event");
   };
-  const std::vector<Bound> &bound = lists[list.list];
+  const std::vector<Bound> &bound = boundOf(list);
   std::vector<std::pair<uint32_t, Mark>> marks;
   auto tell = [&]() -> absl::Status {
     MESHWORK_RETURN_IF_ERROR(finish());

@@ -14,6 +14,13 @@ schedule.program @rank {
 
 // -----
 schedule.program @rank {
+
+  // expected-error@+1 {{'schedule.buffer' op (C2) of 192 bytes has 2 copies, expected two or more, each of a multiple of 64 bytes}}
+  %b = schedule.buffer "b" activations copies 2 : memref<192xi8>
+}
+
+// -----
+schedule.program @rank {
   %b = schedule.buffer "b" activations : memref<128xi8>
   // expected-error@+1 {{'schedule.view' op (C1) has 20 elements of 4 bytes from byte 64 on, of a buffer of 128}}
   %v = schedule.view %b at 64 : memref<128xi8> to memref<4x5xf32, strided<[5, 1]>>

@@ -76,3 +76,26 @@ schedule.program @once {
   }
   schedule.actions [0F0, 0B0, update]
 }
+
+// -----
+
+// Two microbatches are between forward and backward at once: a copy for each,
+// one behind the other.
+// CHECK: schedule.program @pipeline arena 320
+schedule.program @pipeline {
+  // CHECK: schedule.buffer "b" activations at 256 :
+  // CHECK: schedule.buffer "a" activations at 0 copies 2 : memref<256xi8>
+  %b = schedule.buffer "b" activations : memref<40xi8>
+  %a = schedule.buffer "a" activations : memref<100xi8>
+  schedule.list forward {
+    %w = schedule.view %b at 0 : memref<40xi8> to memref<10xf32, strided<[1]>>
+    schedule.fill "0" flops 0 bytes 40 0.0 to %w : memref<10xf32, strided<[1]>>
+    %v = schedule.view %a at 0 : memref<100xi8> to memref<25xf32, strided<[1]>>
+    schedule.fill "1" flops 0 bytes 128 0.0 to %v : memref<25xf32, strided<[1]>>
+  }
+  schedule.list backward {
+    %v = schedule.view %a at 0 : memref<100xi8> to memref<25xf32, strided<[1]>>
+    schedule.launch "2" flops 0 bytes 128 @k items 1 outputs 1 (%v, %v) : memref<25xf32, strided<[1]>>, memref<25xf32, strided<[1]>>
+  }
+  schedule.actions [0F0, 0F1, 0B0, 0B1]
+}

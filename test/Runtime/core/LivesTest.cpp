@@ -1,6 +1,8 @@
 // Orders of actions, and the lives and copies that follow from them.
 #include "lib/Plan/Lives.h"
 #include <gtest/gtest.h>
+#include <map>
+#include <random>
 
 namespace meshwork::plan {
 namespace {
@@ -152,8 +154,6 @@ TEST(Lives, pipelinesNeedACopyForEachMicrobatchUnderWay) {
     EXPECT_EQ(lives.copiesOf(0), ahead + 1);
     EXPECT_EQ(lives.copiesOf(1), 1u);
     EXPECT_EQ(lives.copiesOf(2), 1u);
-    EXPECT_EQ(lives.copiesOfInput(backward), ahead + 1);
-    EXPECT_EQ(lives.copiesOfInput(forward), 1u);
     // Another microbatch's kept value is alive in all of a forward pass.
     EXPECT_EQ(lives.meet(0, 1), ahead > 0);
   }
@@ -164,6 +164,90 @@ TEST(Lives, asManyCopiesAsMicrobatchesWhereAllGoForwardFirst) {
   ActionTable table =
       tableOf({{'F', 0}, {'F', 1}, {'F', 2}, {'B', 0}, {'B', 1}, {'B', 2}});
   EXPECT_EQ(livesOf(table, {{{forward, 5}, {backward, 4}}}).copiesOf(0), 3u);
+}
+
+// What the runtime writes when a microbatch begins is kept for its last reader.
+TEST(Lives, inputsLiveFromTheBeginningOfTheirMicrobatch) {
+  ActionTable table = oneForwardOneBackward(8, 2);
+  Lives lives(table, 2);
+  lives.touch({0, backward, 3}); // read in backward alone
+  lives.touchInput(0);
+  lives.touch({1, forward, 3});
+  lives.touchInput(1);
+  lives.finish();
+  EXPECT_EQ(lives.copiesOf(0), 3u);
+  EXPECT_EQ(lives.copiesOf(1), 1u);
+  EXPECT_TRUE(lives.livesInMicrobatch(0));
+}
+
+// A rank's coordinates are read in each microbatch and written at load alone.
+TEST(Lives, whatIsKeptFromLoadToExitHasOneCopy) {
+  ActionTable table = oneForwardOneBackward(8, 2);
+  Lives lives(table, 2);
+  for (uint32_t buffer : {0u, 1u})
+    for (List list : {forward, backward})
+      lives.touch({buffer, list, 3});
+  lives.keep(0);
+  lives.finish();
+  EXPECT_EQ(lives.copiesOf(0), 1u);
+  EXPECT_EQ(lives.copiesOf(1), 3u);
+}
+
+/// Microbatches begin in order and end in another one.
+ActionTable shuffled(std::mt19937 &random, uint32_t microbatches) {
+  std::vector<std::pair<char, uint32_t>> middle;
+  std::vector<uint32_t> open;
+  for (uint32_t begun = 0; begun < microbatches || !open.empty();) {
+    if (begun < microbatches && (open.empty() || random() % 2)) {
+      middle.emplace_back('F', begun);
+      open.push_back(begun++);
+      continue;
+    }
+    auto at = open.begin() + random() % open.size();
+    middle.emplace_back('B', *at);
+    open.erase(at);
+  }
+  return tableOf(middle);
+}
+
+// A microbatch keeps its copy from the first list to the last, no two have one
+// at the same time, and there are never more than are alive at once.
+TEST(Copies, microbatchesNeverShareOne) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    ActionTable table = shuffled(random, 1 + random() % 9);
+    Lives lives = livesOf(
+        table, {{{forward, 5}, {backward, 4}}, {{forward, 1}, {forward, 2}}});
+    Copies copies = lives.copies();
+    std::map<uint32_t, uint32_t> held; // the copy of each open microbatch
+    for (uint32_t i = 0; i < table.actions().size(); ++i) {
+      auto [list, m] =
+          std::pair(table.actions()[i].list(), table.actions()[i].microbatch());
+      if (list != forward && list != backward)
+        continue;
+      uint32_t variant = copies.variantOf(i);
+      ASSERT_LT(variant, copies.variantsOf(list));
+      uint32_t copy = copies.copyOf(list, variant, lives.groupOf(0));
+      ASSERT_LT(copy, lives.copiesOf(0));
+      EXPECT_EQ(copies.copyOf(list, variant, lives.groupOf(1)), 0u);
+      if (list == forward) {
+        for (auto [other, taken] : held)
+          EXPECT_NE(taken, copy) << "microbatches " << other << " and " << m;
+        held[m] = copy;
+      } else {
+        EXPECT_EQ(held.at(m), copy);
+        held.erase(m);
+      }
+    }
+  }
+}
+
+TEST(Copies, tablesThatNeedOneHaveOneVariant) {
+  ActionTable table = oneByOne(5);
+  Copies copies = livesOf(table, {{{forward, 5}, {backward, 4}}}).copies();
+  EXPECT_EQ(copies.variantsOf(forward), 1u);
+  EXPECT_EQ(copies.variantOf(3), 0u);
+  EXPECT_EQ(copies.variantOf(ActionTable::none), 0u);
 }
 
 // The line that memory is measured along does not grow with microbatches.

@@ -162,8 +162,10 @@ TEST(PlanCheck, whatNeedsSeveralCopiesIsRefused) {
   ProgramT &p = *plan.programs[0];
   auto file = PlanFile::fromBytes(encode(plan));
   ASSERT_FALSE(file.ok());
-  EXPECT_NE(file.status().message().find("tokens and other inputs have one"),
-            std::string::npos)
+  EXPECT_NE(
+      file.status().message().find(
+          "buffer \"tokens\" is used by 2 microbatches at once, but has 1"),
+      std::string::npos)
       << file.status();
   auto &backward = listOf(p, plan::ListKind::backward);
   backward.insert(backward.begin(), std::move(forwardOf(p).back()));
@@ -172,6 +174,24 @@ TEST(PlanCheck, whatNeedsSeveralCopiesIsRefused) {
   ASSERT_FALSE(file.ok());
   EXPECT_NE(file.status().message().find(
                 "buffer \"x\" is used by 2 microbatches at once"),
+            std::string::npos)
+      << file.status();
+}
+
+// One for each is enough, and then the plan is one like others.
+TEST(PlanCheck, copiesLieSideBySide) {
+  PlanT plan = tinyPlan();
+  ProgramT &p = *plan.programs[0];
+  p.actions = {plan::Action(1, 0), plan::Action(2, 0), plan::Action(2, 1),
+               plan::Action(3, 0), plan::Action(3, 1), plan::Action(4, 0)};
+  auto file = PlanFile::fromBytes(encode(plan));
+  EXPECT_TRUE(file.ok()) << file.status();
+  p.buffers[0]->copies = 0;
+  EXPECT_FALSE(PlanFile::fromBytes(encode(plan)).ok());
+  p.buffers[0]->copies = 3;
+  file = PlanFile::fromBytes(encode(plan));
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find("has 3 copies, expected one or more"),
             std::string::npos)
       << file.status();
 }
