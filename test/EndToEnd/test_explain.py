@@ -72,7 +72,9 @@ class Explain(unittest.TestCase):
                          [["0F0", "0B0", "0F1", "0B1"]])
 
     def test_gradients_cross_the_mesh_once_a_step(self):
-        told = self.json("f32.mwplan")
+        self.space.must("meshwork", "compile", "examples/gpt2-tiny.json", "--spec", "examples/dp2.toml", "--set",
+                        "precision.compute=f32", "--set", "overlap.collectives=always", "-o", "overlapped.mwplan")
+        told = self.json("overlapped.mwplan")
         sent = sum(c["bytes_sent_per_rank"] for c in told["collectives"])
         # Over two ranks an all_reduce sends its buffer once: gradients and the loss.
         self.assertEqual(sent, 4 * told["parameters"] + 4)
