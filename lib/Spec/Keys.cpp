@@ -82,8 +82,8 @@ std::string tomlPins(const std::vector<TensorPin> &pins) {
 }
 
 bool isSchedule(const Value &value) {
-  static const Strings names = {"gpipe", "1f1b", "interleaved-1f1b",
-                                "zb-h1", "zb-v", "dualpipe-v"};
+  static const Strings names = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1",
+                                "zb-h2", "zb-v", "dualpipe-v",       "auto"};
   return value.kind == Value::Kind::string &&
          (value.text.ends_with(".csv") ||
           std::find(names.begin(), names.end(), value.text) != names.end());
@@ -283,7 +283,7 @@ Key collectiveBudgets() {
 Key pipelineSchedule() {
   Key key = checked(
       "pipeline", "schedule",
-      R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v" or a .csv file)",
+      R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "auto" or a .csv file)",
       isSchedule);
   key.read = [](const Value &value, Spec &spec) {
     if (isSchedule(value))

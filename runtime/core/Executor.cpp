@@ -41,6 +41,13 @@ absl::StatusOr<std::unique_ptr<Readout>> Executor::makeReadout() {
   return std::make_unique<ReadAtOnce>(*this);
 }
 
+static bool hasCopies(const plan::Program &program) {
+  const auto &buffers = orEmpty(program.buffers());
+  return std::any_of(
+      buffers.begin(), buffers.end(),
+      [](const plan::Buffer *buffer) { return buffer->copies() > 1; });
+}
+
 absl::StatusOr<RankProgram>
 RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   const plan::Program &program =
@@ -50,8 +57,10 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
     return views.status();
   plan::ActionTable table = tableOf(program);
   std::vector<std::vector<uint32_t>> setting = settingActions(program, table);
-  plan::Lives lives = livesOf(program, table);
-  plan::Copies copies = lives.copies();
+  std::optional<plan::Lives> lives; // They take time, and most plans need none.
+  if (hasCopies(program))
+    lives.emplace(livesOf(program, table));
+  plan::Copies copies = lives ? lives->copies() : plan::Copies();
   RankProgram made{plan,
                    program,
                    rank,
@@ -72,11 +81,11 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
         shift += one->bytes() * mesh.index(rank, {axes.data(), axes.size()});
       }
     const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
-    bool hasCopies = buffer.copies() > 1 && lives.isTouched(view.buffer);
-    if (!view.advances.empty() || hasCopies)
+    bool isCopied = buffer.copies() > 1 && lives->isTouched(view.buffer);
+    if (!view.advances.empty() || isCopied)
       made.moving.push_back({static_cast<uint32_t>(made.shifts.size()),
-                             hasCopies ? lives.groupOf(view.buffer) : 0,
-                             hasCopies ? plan::bytesOfCopy(buffer) : 0});
+                             isCopied ? lives->groupOf(view.buffer) : 0,
+                             isCopied ? plan::bytesOfCopy(buffer) : 0});
     made.shifts.push_back(shift);
     made.places.push_back(buffer.offset() + view.offset + shift);
   }

@@ -329,6 +329,8 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "sequence; write shard.sequence");
   expectSetError("context.layout=zag", "context.layout: found");
   expectSetError("pipeline.schedule=zb-h1", "pipeline.schedule: not supported");
+  expectSetError("pipeline.schedule=zb-h2", "pipeline.schedule: not supported");
+  expectSetError("pipeline.schedule=auto", "pipeline.schedule: not supported");
   expectSetError("pipeline.schedule=my.csv",
                  "pipeline.schedule: not supported");
   expectSetError("pipeline.virtual_stages=1", "pipeline.virtual_stages: not");
