@@ -14,18 +14,18 @@ static std::string textOfAction(ListKind kind, uint32_t stage,
 namespace {
 constexpr size_t numbersOfAction = 3; // kind, stage, microbatch
 
-/// "F12" of "0F12": one letter, then a number.
+/// "F12" of "0F12", "SEND_F12": letters, then a number.
 ParseResult parseOfStage(AsmParser &parser, int64_t stage,
                          SmallVectorImpl<int32_t> &table) {
   StringRef text;
   int32_t microbatch = 0;
   if (parser.parseKeyword(&text))
     return failure();
-  for (ListKind kind : {ListKind::forward, ListKind::backward,
-                        ListKind::input_grad, ListKind::weight_grad}) {
-    std::string letter = textOfAction(kind, 0, 0).substr(1, 1);
-    if (text.starts_with(letter) &&
-        !text.drop_front().getAsInteger(10, microbatch)) {
+  for (plan::ListKind kind : plan::EnumValuesListKind()) {
+    std::string first = plan::textOf({kind}, 0); // "0SEND_F0"
+    StringRef letters = StringRef(first).drop_front().drop_back();
+    if (plan::isOfMicrobatch(kind) && text.starts_with(letters) &&
+        !text.drop_front(letters.size()).getAsInteger(10, microbatch)) {
       llvm::append_range(table, ArrayRef<int32_t>{static_cast<int32_t>(kind),
                                                   static_cast<int32_t>(stage),
                                                   microbatch});

@@ -36,6 +36,11 @@ struct Transfer {
   int64_t dim, toDim;
 };
 
+/// The mesh axis of a send or receive.
+struct AxisName {
+  ::llvm::StringRef name;
+};
+
 /// What holds of every instruction: its operands are views, and it costs
 /// nothing negative.
 ::mlir::LogicalResult verifyInstruction(::mlir::Operation *op);

@@ -16,8 +16,8 @@ def Schedule_Dialect : Dialect {
     A `schedule.program` declares buffers - ranges of one arena -, lists of
     instructions, and the table of actions that says in which order a step runs
     the lists: `once` runs after the weights are in place, `step` begins each
-    optimizer step, `forward` and `backward` are of each microbatch, `update`
-    ends the step.
+    optimizer step, `forward` and `backward` are of each microbatch, as are the
+    other kinds of a pipeline's stages, `update` ends the step.
     Instructions act on views of buffers and are what the runtime executes, one
     table of the plan each: the op's name is the table's, its accessors are
     called like the fields (include/meshwork/Plan/Plan.fbs says what they mean).
@@ -57,7 +57,7 @@ def Schedule_ListKind : Schedule_Enum<"ListKind", "what a list is for", [
   I32EnumCase<"once", 0>, I32EnumCase<"step", 1>, I32EnumCase<"forward", 2>, I32EnumCase<"backward", 3>,
   I32EnumCase<"input_grad", 4>, I32EnumCase<"weight_grad", 5>, I32EnumCase<"gather", 6>, I32EnumCase<"free", 7>,
   I32EnumCase<"reduce", 8>, I32EnumCase<"send", 9>, I32EnumCase<"recv", 10>, I32EnumCase<"update", 11>,
-  I32EnumCase<"evaluate", 12>]>;
+  I32EnumCase<"evaluate", 12>, I32EnumCase<"send_grad", 13>, I32EnumCase<"recv_grad", 14>]>;
 def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 
 // The numbers are Plan.fbs's InputKind.
@@ -155,8 +155,9 @@ def Schedule_ActionsOp : Schedule_Op<"actions", [HasParent<"ProgramOp">]> {
   let summary = "The table of actions: in which order a step runs the lists";
   let description = [{
     Three numbers for each action: the kind and the stage of its list, and the
-    microbatch. Written as `explain` writes them, stage, kind, microbatch; kinds
-    that no stage has stand alone.
+    microbatch. Written as `explain` writes them, stage, kind, microbatch (F, B,
+    I and W, SEND_F, RECV_F, SEND_B and RECV_B); kinds that no stage has stand
+    alone.
     (C1) It runs each list as often and in the order that its kind asks for;
     `lib/Plan/Actions.h` has the rules.
     ```mlir
@@ -468,6 +469,37 @@ def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Att
     (C1) the channel is 1 to 8, the count 1 or more.
     ```mlir
     schedule.wait "all_gather" flops 0 bytes 0 1 count 1 (%whole) : memref<8x8xf32, strided<[8, 1]>>
+    ```
+  }];
+}
+
+class Schedule_TransferInstruction<string mnemonic, dag reads, dag written>
+    : Schedule_Instruction<mnemonic, (ins StrAttr:$axis_name, I64Attr:$peer), reads, written,
+                           "`(` $parts `)` `along` $axis_name `peer` $peer attr-dict `:` type($parts)"> {
+  code example = "";
+  let description = [{
+    The other rank is at `peer` along the axis, and elsewhere where this one is.
+    What is under way outlives its action; see Plan.fbs.
+    (C1) it has a part, and a peer that is not negative.
+    (C2) it stands alone in a list of its direction.
+  }] # example;
+  let accessors = "AxisName getAxis() { return {getAxisName()}; }";
+}
+
+def Schedule_SendOp : Schedule_TransferInstruction<"send", (ins Variadic<AnyMemRef>:$parts), (ins)> {
+  let summary = "Moves views to another rank, which receives them; in a list of kind `send` or `send_grad`";
+  let example = [{
+    ```mlir
+    schedule.send "to stage 1" flops 0 bytes 256 (%residual) along "pp" peer 1 : memref<1x8x8xf32, strided<[64, 8, 1]>>
+    ```
+  }];
+}
+
+def Schedule_ReceiveOp : Schedule_TransferInstruction<"receive", (ins), (ins Variadic<AnyMemRef>:$parts)> {
+  let summary = "Fills views with what another rank sends; in a list of kind `recv` or `recv_grad`";
+  let example = [{
+    ```mlir
+    schedule.receive "from stage 0" flops 0 bytes 256 (%residual) along "pp" peer 0 : memref<1x8x8xf32, strided<[64, 8, 1]>>
     ```
   }];
 }

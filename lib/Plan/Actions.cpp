@@ -1,11 +1,12 @@
 #include "lib/Plan/Actions.h"
 #include <algorithm>
+#include <map>
 
 namespace meshwork::plan {
 namespace {
 
 /// "F" of "0F3"; null for what no stage does.
-const char *letterOf(ListKind kind) {
+const char *lettersOf(ListKind kind) {
   switch (kind) {
   case ListKind::forward:
     return "F";
@@ -15,15 +16,23 @@ const char *letterOf(ListKind kind) {
     return "I";
   case ListKind::weight_grad:
     return "W";
+  case ListKind::send:
+    return "SEND_F";
+  case ListKind::recv:
+    return "RECV_F";
+  case ListKind::send_grad:
+    return "SEND_B";
+  case ListKind::recv_grad:
+    return "RECV_B";
   default:
     return nullptr;
   }
 }
 
-bool isKnown(ListKind kind) {
-  return kind == ListKind::once || kind == ListKind::step ||
-         kind == ListKind::forward || kind == ListKind::backward ||
-         kind == ListKind::update;
+bool isKnown(const ListShape &list) {
+  bool isOfStep = list.kind == ListKind::once || list.kind == ListKind::step ||
+                  list.kind == ListKind::update;
+  return isOfMicrobatch(list.kind) || (isOfStep && list.stage == 0);
 }
 
 std::string numberedList(size_t index) {
@@ -34,30 +43,35 @@ std::string numberedAction(size_t index) {
 }
 
 std::string problemOfLists(std::span<const ListShape> lists) {
+  std::map<std::pair<ListKind, uint32_t>, size_t> known;
   for (size_t i = 0; i < lists.size(); ++i) {
     if (lists[i].kind > ListKind::MAX)
       return numberedList(i) + " is of unknown kind " +
              std::to_string(static_cast<int>(lists[i].kind));
-    if (!isKnown(lists[i].kind) || lists[i].stage > 0)
+    if (!isKnown(lists[i]))
       return numberedList(i) + " is " + nameOf(lists[i]) +
              ", which this version does not run";
-    for (size_t j = 0; j < i; ++j) // At most one of each known kind comes here.
-      if (lists[j].kind == lists[i].kind && lists[j].stage == lists[i].stage)
-        return "lists " + std::to_string(j) + " and " + std::to_string(i) +
-               " are both " + nameOf(lists[i]);
+    auto [other, isNew] = known.try_emplace({lists[i].kind, lists[i].stage}, i);
+    if (!isNew)
+      return "lists " + std::to_string(other->second) + " and " +
+             std::to_string(i) + " are both " + nameOf(lists[i]);
   }
   return "";
 }
 
-/// Walks through the actions; each microbatch runs its lists as they stand.
+/// Walks through the actions; each microbatch runs its lists as they stand, but
+/// for those of gradients of weights: each of these has its turn once those
+/// before it have run.
 class Walk {
 public:
   Walk(std::span<const ListShape> lists, std::span<const Action> actions,
        uint64_t microbatches)
       : lists(lists), actions(actions), microbatches(microbatches) {
     for (uint32_t i = 0; i < lists.size(); ++i)
-      if (isOfMicrobatch(lists[i].kind))
-        repeated.push_back(i);
+      if (lists[i].kind == ListKind::weight_grad)
+        delayed[i] = static_cast<uint32_t>(ordered.size());
+      else if (isOfMicrobatch(lists[i].kind))
+        ordered.push_back(i);
   }
 
   std::string run() {
@@ -66,14 +80,17 @@ public:
           return list.kind != ListKind::once && !isOfMicrobatch(list.kind);
         });
     // Microbatches have 32 bits, and lists are few, so this fits.
-    uint64_t expected = others + microbatches * repeated.size();
+    uint64_t repeated = ordered.size() + delayed.size();
+    uint64_t expected = others + microbatches * repeated;
     if (actions.size() != expected)
       return "there are " + std::to_string(actions.size()) +
              " actions, expected " + std::to_string(expected) + ": " +
              std::to_string(microbatches) + " microbatches of " +
-             std::to_string(repeated.size()) + " lists, and " +
+             std::to_string(repeated) + " lists, and " +
              std::to_string(others) + " lists that run once a step";
-    done.assign(repeated.empty() ? 0 : microbatches, 0);
+    done.assign(repeated == 0 ? 0 : microbatches, 0);
+    for (const auto &[list, before] : delayed)
+      ran[list].assign(microbatches, false);
     std::string text;
     for (uint32_t i = 0; i < actions.size() && text.empty(); ++i)
       if (text = visit(actions[i], i); !text.empty())
@@ -108,22 +125,44 @@ private:
     if (m >= microbatches)
       return "is of microbatch " + std::to_string(m) + ", there are " +
              std::to_string(microbatches);
-    if (done[m] < repeated.size() && repeated[done[m]] == action.list()) {
+    if (auto late = delayed.find(action.list()); late != delayed.end())
+      return visitDelayed(action, late->second);
+    if (done[m] < ordered.size() && ordered[done[m]] == action.list()) {
       ++done[m];
       return "";
     }
+    return runs(action) + ", expected " + next(m);
+  }
+
+  std::string visitDelayed(const Action &action, uint32_t before) {
+    uint32_t m = action.microbatch();
+    if (ran[action.list()][m])
+      return runs(action) + " again";
+    if (done[m] < before)
+      return runs(action) + ", expected " + next(m);
+    ran[action.list()][m] = true;
+    return "";
+  }
+
+  std::string runs(const Action &action) const {
     return "runs " + nameOf(lists[action.list()]) + " of microbatch " +
-           std::to_string(m) + ", expected " +
-           (done[m] < repeated.size()
-                ? nameOf(lists[repeated[done[m]]]) + " next"
-                : std::string("nothing more of it"));
+           std::to_string(action.microbatch());
+  }
+  std::string next(uint32_t microbatch) const {
+    return done[microbatch] < ordered.size()
+               ? nameOf(lists[ordered[done[microbatch]]]) + " next"
+               : "nothing more of it";
   }
 
   std::span<const ListShape> lists;
   std::span<const Action> actions;
   uint64_t microbatches;
-  std::vector<uint32_t> repeated; // lists of a microbatch, in order
-  std::vector<uint32_t> done;     // of these, by microbatch
+  std::vector<uint32_t> ordered; // lists of a microbatch, in order
+  std::vector<uint32_t> done;    // of these, by microbatch
+  // Lists of weight_grad: how many of `ordered` stand before, and by microbatch
+  // whether it has run.
+  std::map<uint32_t, uint32_t> delayed;
+  std::map<uint32_t, std::vector<bool>> ran;
 };
 } // namespace
 
@@ -135,10 +174,19 @@ bool isOfMicrobatch(ListKind kind) {
   case ListKind::weight_grad:
   case ListKind::send:
   case ListKind::recv:
+  case ListKind::send_grad:
+  case ListKind::recv_grad:
     return true;
   default:
     return false;
   }
+}
+
+bool sends(ListKind kind) {
+  return kind == ListKind::send || kind == ListKind::send_grad;
+}
+bool receives(ListKind kind) {
+  return kind == ListKind::recv || kind == ListKind::recv_grad;
 }
 
 bool isOfMicrobatch(InputKind kind) {
@@ -153,9 +201,9 @@ std::string nameOf(const ListShape &list) {
 }
 
 std::string textOf(const ListShape &list, uint32_t microbatch) {
-  const char *letter = letterOf(list.kind);
-  return letter
-             ? std::to_string(list.stage) + letter + std::to_string(microbatch)
+  const char *letters = lettersOf(list.kind);
+  return letters
+             ? std::to_string(list.stage) + letters + std::to_string(microbatch)
              : std::string(EnumNameListKind(list.kind));
 }
 

@@ -25,14 +25,18 @@ struct ListShape {
 /// Whether a list of this kind runs for each microbatch.
 bool isOfMicrobatch(ListKind kind);
 
+/// Whether a list of this kind sends to, or receives from, another rank.
+bool sends(ListKind kind);
+bool receives(ListKind kind);
+
 /// Whether the runtime writes an input of this kind when a microbatch begins.
 bool isOfMicrobatch(InputKind kind);
 
 /// "forward"; of another stage than the first "forward of stage 2".
 std::string nameOf(const ListShape &list);
 
-/// "0F3", as action lists are written for people: stage, kind, microbatch.
-/// "step" and "update" for what no stage does.
+/// "0F3", "1RECV_B3": as action lists are written for people, stage, kind,
+/// microbatch. "step" and "update" for what no stage does.
 std::string textOf(const ListShape &list, uint32_t microbatch);
 
 class ActionTable {
@@ -41,7 +45,8 @@ public:
 
   /// What is wrong with a table, "" when nothing is: kinds and stages that this
   /// version does not run, lists that do not run as often as they must, or in
-  /// another order than they stand in. Takes time in proportion to the actions.
+  /// another order than they stand in, which weight_grad alone may: later than
+  /// what stands behind it. Takes time in proportion to the actions.
   static std::string problem(std::span<const ListShape> lists,
                              std::span<const Action> actions,
                              uint64_t microbatches);

@@ -103,6 +103,8 @@ private:
       if (const std::string *place = attribute(*other, "in_place");
           place && *place == field.name)
         return; // With the other one.
+    if (isList(field) && !attribute(field, "writes"))
+      return call("readsAll", field);
     if (isList(field)) {
       out << "  visit.readsAndWrites(" << get(field) << ", " << from << "."
           << *attribute(field, "writes") << "(), \"" << prefix << field.name
@@ -113,8 +115,11 @@ private:
     call("reads", field);
   }
   void writes(const StructDef &table, const FieldDef &field) {
-    if (isList(field))
-      return; // With what it reads.
+    if (isList(field)) {
+      if (!attribute(field, "reads")) // Else with what it reads.
+        call("writesAll", field);
+      return;
+    }
     if (const std::string *reads = attribute(field, "reads"))
       out << condition(*reads, "!=");
     const std::string *place = attribute(field, "in_place");

@@ -33,6 +33,12 @@ struct Visitor {
     if (view != noView)
       writes(view, role);
   }
+  void readsAll(const flatbuffers::Vector<uint32_t> *views, const char *role) {
+    readsAndWrites(views, 0, role, role);
+  }
+  void writesAll(const flatbuffers::Vector<uint32_t> *views, const char *role) {
+    readsAndWrites(views, views ? views->size() : 0, role, role);
+  }
   void readsAndWrites(const flatbuffers::Vector<uint32_t> *views,
                       uint32_t numWrites, const char *role,
                       const char *writtenRole) {

@@ -104,10 +104,12 @@ uint32_t ProgramTables::view(Value value) {
   return known->second;
 }
 
+uint32_t ProgramTables::numberOf(StringRef axis) { return axes.at(axis); }
+
 std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
   std::vector<uint32_t> numbers;
   for (StringRef axis : names.getAsValueRange<StringAttr>())
-    numbers.push_back(axes.at(axis));
+    numbers.push_back(numberOf(axis));
   return numbers;
 }
 
@@ -193,6 +195,9 @@ struct FieldSetter {
   void operator()(uint32_t &field, Value view) { field = tables.view(view); }
   void operator()(uint32_t &field, StringRef kernel) {
     field = kernels.ofLaunch.at(kernel);
+  }
+  void operator()(uint32_t &field, schedule::AxisName axis) {
+    field = tables.numberOf(axis.name);
   }
   template <typename From>
     requires(std::is_arithmetic_v<From> || std::is_enum_v<From>)

@@ -17,6 +17,7 @@ public:
   /// The number of a view, `noView` of none, and of mesh axes. After `build`
   /// of views that the program has.
   uint32_t view(mlir::Value value);
+  uint32_t numberOf(mlir::StringRef axis);
   std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
 
 private:

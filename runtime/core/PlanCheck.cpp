@@ -95,6 +95,10 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
         else if (const plan::Collective *op = at.op_as_Collective())
           enough = enough && spend(op->parts()) && spend(op->axes()) &&
                    spend(op->sources());
+        else if (const plan::Send *op = at.op_as_Send())
+          enough = enough && spend(op->parts());
+        else if (const plan::Receive *op = at.op_as_Receive())
+          enough = enough && spend(op->parts());
         else if (const plan::RotaryTable *op = at.op_as_RotaryTable())
           enough = enough && spend(op->inverse_frequencies());
       }
@@ -130,6 +134,7 @@ absl::Status checkProgram(const plan::Plan &plan,
   MESHWORK_RETURN_IF_ERROR(views.status());
   check.views = std::move(*views);
   MESHWORK_RETURN_IF_ERROR(checkInstructions(check));
+  MESHWORK_RETURN_IF_ERROR(checkTransferLists(check));
   MESHWORK_RETURN_IF_ERROR(checkTurns(check));
   MESHWORK_RETURN_IF_ERROR(checkState(check));
   MESHWORK_RETURN_IF_ERROR(checkUses(check));

@@ -69,6 +69,10 @@ absl::Status checkAsync(const ProgramCheck &check);
 absl::Status checkLook(const ProgramCheck &check);
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op);
+absl::Status checkTransfer(const ProgramCheck &check, const plan::Send &op);
+absl::Status checkTransfer(const ProgramCheck &check, const plan::Receive &op);
+/// Each stands alone in a list of its direction, and each such list has one.
+absl::Status checkTransferLists(const ProgramCheck &check);
 /// Adds the ranks that it looked at to `rehearsed`.
 absl::Status checkCollectiveOrder(const plan::Plan &plan, uint64_t &rehearsed);
 

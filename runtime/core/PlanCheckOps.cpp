@@ -349,6 +349,13 @@ absl::Status check(const ProgramCheck &c, const plan::Collective &op) {
   return checkCollective(c, op);
 }
 
+absl::Status check(const ProgramCheck &c, const plan::Send &op) {
+  return checkTransfer(c, op);
+}
+absl::Status check(const ProgramCheck &c, const plan::Receive &op) {
+  return checkTransfer(c, op);
+}
+
 /// See checkAsync: it depends on what is before.
 absl::Status check(const ProgramCheck &, const plan::Wait &) {
   return absl::OkStatus();

@@ -70,6 +70,12 @@ struct Roles {
   }
   void readsIfThere(uint32_t view, const char *role) { reads(view, role); }
   void writesIfThere(uint32_t view, const char *role) { reads(view, role); }
+  void readsAll(const flatbuffers::Vector<uint32_t> *views, const char *role) {
+    readsAndWrites(views, 0, role, role);
+  }
+  void writesAll(const flatbuffers::Vector<uint32_t> *views, const char *role) {
+    readsAndWrites(views, 0, role, role);
+  }
   void readsAndWrites(const flatbuffers::Vector<uint32_t> *views, uint32_t,
                       const char *role, const char *) {
     reads(views && views->size() ? 0 : plan::noView, role);
@@ -83,6 +89,7 @@ public:
                         transformer::TransformerDialect>();
     kernels.ofLaunch["k"] = 0;
     axes["dp"] = 0;
+    axes["pp"] = 1;
   }
 
   void compare(const std::string &file) {

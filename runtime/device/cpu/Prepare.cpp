@@ -38,6 +38,8 @@ absl::Status growWorkspace(
     if (instruction->op_type() == plan::Operation::Collective ||
         instruction->op_type() == plan::Operation::Wait ||
         instruction->op_type() == plan::Operation::Repeat ||
+        instruction->op_type() == plan::Operation::Send ||
+        instruction->op_type() == plan::Operation::Receive ||
         instruction->op_type() == plan::Operation::Launch)
       continue; // None has scratch beside the arena.
     OperationOr op = make(*instruction, program);
@@ -70,6 +72,12 @@ OperationOr cpu::make(const plan::Collective &, const ProgramOnRank &) {
   return absl::UnimplementedError("the CPU device does not run this kind");
 }
 OperationOr cpu::make(const plan::Wait &, const ProgramOnRank &) {
+  return absl::UnimplementedError("the CPU device does not run this kind");
+}
+OperationOr cpu::make(const plan::Send &, const ProgramOnRank &) {
+  return absl::UnimplementedError("the CPU device does not run this kind");
+}
+OperationOr cpu::make(const plan::Receive &, const ProgramOnRank &) {
   return absl::UnimplementedError("the CPU device does not run this kind");
 }
 OperationOr cpu::make(const plan::Repeat &, const ProgramOnRank &) {

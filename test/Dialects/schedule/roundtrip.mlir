@@ -100,3 +100,39 @@ schedule.program @rank {
   }  // CHECK: schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]
   schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]
 }
+
+// What a middle stage of a pipeline has beside its own lists.
+// CHECK: schedule.program @stage
+schedule.program @stage {
+  %in = schedule.buffer "in" activations : memref<64xi8>
+  %out = schedule.buffer "out" activations : memref<64xi8>
+  // CHECK: schedule.list{{ +}}recv stage 1 {
+  schedule.list recv stage 1 {
+    %x = schedule.view %in at 0 : memref<64xi8> to memref<4x4xf32, strided<[4, 1]>>
+    // CHECK: schedule.receive "from stage 0" flops 0 bytes 64(%{{.*}}) along "pp" peer 0 : memref<4x4xf32, strided<[4, 1]>>
+    schedule.receive "from stage 0" flops 0 bytes 64 (%x) along "pp" peer 0 : memref<4x4xf32, strided<[4, 1]>>
+  }
+  schedule.list forward stage 1 {
+  }
+  schedule.list send stage 1 {
+    %x = schedule.view %in at 0 : memref<64xi8> to memref<4x4xf32, strided<[4, 1]>>
+    // CHECK: schedule.send "to stage 2" flops 0 bytes 128(%{{.*}}, %{{.*}}) along "pp" peer 2 : memref
+    schedule.send "to stage 2" flops 0 bytes 128 (%x, %x) along "pp" peer 2 : memref<4x4xf32, strided<[4, 1]>>, memref<4x4xf32, strided<[4, 1]>>
+  }
+  schedule.list recv_grad stage 1 {
+    %y = schedule.view %out at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
+    schedule.receive "from stage 2" flops 0 bytes 64 (%y) along "pp" peer 2 : memref<16xf32, strided<[1]>>
+  }
+  schedule.list input_grad stage 1 {
+  }
+  schedule.list weight_grad stage 1 {
+  }
+  schedule.list send_grad stage 1 {
+    %y = schedule.view %out at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
+    schedule.send "to stage 0" flops 0 bytes 64 (%y) along "pp" peer 0 : memref<16xf32, strided<[1]>>
+  }
+  schedule.list update {
+  }
+  // CHECK: schedule.actions [1RECV_F0, 1F0, 1SEND_F0, 1RECV_B0, 1I0, 1SEND_B0, 1W0, update]
+  schedule.actions [1RECV_F0, 1F0, 1SEND_F0, 1RECV_B0, 1I0, 1SEND_B0, 1W0, update]
+}

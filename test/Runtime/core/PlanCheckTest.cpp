@@ -122,10 +122,12 @@ TEST(PlanCheck, listsAndActions) {
            [](PlanT &, ProgramT &p) {
              p.lists[3]->kind = static_cast<ListKind>(99);
            }},
-          {"list 3 is send, which this version does not run",
+          {"list 3 is gather, which this version does not run",
+           [](PlanT &, ProgramT &p) { p.lists[3]->kind = ListKind::gather; }},
+          {"list 4 is update of stage 1, which",
+           [](PlanT &, ProgramT &p) { p.lists[4]->stage = 1; }},
+          {"send has 0 instructions, expected one send",
            [](PlanT &, ProgramT &p) { p.lists[3]->kind = ListKind::send; }},
-          {"list 2 is forward of stage 1, which",
-           [](PlanT &, ProgramT &p) { p.lists[2]->stage = 1; }},
           {"lists 2 and 3 are both forward",
            [](PlanT &, ProgramT &p) { p.lists[3]->kind = ListKind::forward; }},
           {"there are 5 actions, expected 6: 2 microbatches of 2 lists",
