@@ -1,26 +1,15 @@
 #include "lib/Cost/Keys.h"
 
+#include "lib/Spec/TomlFile.h"
 #include "lib/Spec/Words.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace meshwork::cost {
 namespace {
 
 constexpr size_t longestName = 64;
-
-std::string numberText(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
-}
-
-/// TOML tells a float from an integer by these.
-std::string tomlNumber(double value) {
-  std::string text = numberText(value);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
 
 using NumberOf = std::function<double &(Machine &)>;
 

@@ -1,8 +1,8 @@
 // A machine file, both ways.
 #include "lib/Cost/Keys.h"
+#include "lib/Spec/TomlFile.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace meshwork::cost {
 namespace {
@@ -151,11 +151,7 @@ MachineResult readMachine(std::string_view text, const std::string &filename) {
     return result;
   Reader reader(document, filename, result);
   reader.run();
-  std::sort(result.diagnostics.begin(), result.diagnostics.end(),
-            [](const Diagnostic &a, const Diagnostic &b) {
-              return std::tie(a.where.line, a.where.column, a.message) <
-                     std::tie(b.where.line, b.where.column, b.message);
-            });
+  sortByPlace(result.diagnostics);
   if (!hasErrors(result.diagnostics))
     result.machine = std::move(reader.machine);
   return result;

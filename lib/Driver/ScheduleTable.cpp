@@ -6,6 +6,7 @@
 #include "lib/Schedules/CostFile.h"
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Named.h"
+#include "lib/Spec/ScheduleNames.h"
 #include <algorithm>
 #include <filesystem>
 
@@ -19,13 +20,10 @@ constexpr int64_t mostPieces = int64_t{1} << 20;
 // Of a file: F, I, W and four transfers of each piece.
 constexpr int64_t mostActions = 7 * mostPieces;
 
-constexpr char automatic[] = "auto";
-
 std::vector<std::string> names() {
   std::vector<std::string> names;
-  for (const schedules::NamedSchedule &named : schedules::namedSchedules())
-    names.emplace_back(named.name);
-  names.emplace_back(automatic);
+  for (const auto &word : spec::words<spec::Schedule>())
+    names.emplace_back(word.text);
   return names;
 }
 
@@ -133,8 +131,7 @@ int read(const ScheduleOptions &options, PricedTable &priced) {
 } // namespace
 
 bool isScheduleName(const std::string &source) {
-  std::vector<std::string> all = names();
-  return std::find(all.begin(), all.end(), source) != all.end();
+  return spec::readWord<spec::Schedule>(source).has_value();
 }
 
 int checkSchedule(const ScheduleOptions &options) {

@@ -1,4 +1,5 @@
 #include "lib/Plan/Copies.h"
+#include "lib/Plan/CopyPool.h"
 #include <algorithm>
 #include <map>
 
@@ -8,33 +9,26 @@ namespace {
 /// The copies of one class, while the table is walked.
 class Pool {
 public:
-  explicit Pool(const CopyClass &of) : of(of), taken(of.copies, false) {}
+  explicit Pool(const CopyClass &of) : of(of), free(of.copies) {}
 
   /// The copy that the microbatch has in this action, 0 where it has none.
   uint32_t visit(const Action &action) {
     uint32_t m = action.microbatch();
-    if (of.copies > 1 && action.list() == of.firstList)
-      take(m);
+    // More are never alive than Lives counted.
+    if (of.copies > 1 && action.list() == of.firstList && !free.isEmpty())
+      held[m] = free.take();
     auto found = held.find(m);
     uint32_t copy = found == held.end() ? 0 : found->second;
     if (found != held.end() && action.list() == of.lastList) {
-      taken[copy] = false;
+      free.giveBack(copy);
       held.erase(found);
     }
     return copy;
   }
 
 private:
-  void take(uint32_t microbatch) {
-    auto free = std::find(taken.begin(), taken.end(), false);
-    if (free == taken.end())
-      return; // More are alive than Lives counted: no table does that.
-    *free = true;
-    held[microbatch] = static_cast<uint32_t>(free - taken.begin());
-  }
-
   CopyClass of;
-  std::vector<bool> taken;           // by copy
+  CopyPool free;
   std::map<uint32_t, uint32_t> held; // the copy of a microbatch
 };
 } // namespace

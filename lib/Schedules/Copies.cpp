@@ -1,5 +1,6 @@
 #include "lib/Schedules/Copies.h"
 
+#include "lib/Plan/CopyPool.h"
 #include "lib/Schedules/Live.h"
 
 #include <algorithm>
@@ -29,36 +30,51 @@ std::array<Reuse, numKinds> livesOf(const Index &index, int32_t stage,
            {find(Kind::weightGrad), find(Kind::inputGrad)}}};
 }
 
-/// Where lives end, the first on top.
-using Releases =
-    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>>;
+/// The copies of one kind and stage, while a rank's order is walked.
+class Handout {
+public:
+  Handout(uint32_t copies, const std::vector<uint32_t> &endOf)
+      : free(copies), endOf(endOf) {}
 
-size_t mostAlive(const Lives &lives, const std::vector<uint32_t> &endOf) {
-  Releases alive;
-  size_t most = 0;
-  for (const Reuse &life : lives) {
-    while (!alive.empty() && endOf[alive.top()] <= life.take)
-      alive.pop();
-    alive.push(life.release);
-    most = std::max(most, alive.size());
+  void add(const Reuse &life, std::vector<Reuse> &all) {
+    while (!held.empty() && endOf[held.top().release] <= life.take)
+      giveBackFirst();
+    if (free.isEmpty()) // Whoever gives one back stands later: this hangs.
+      giveBackFirst();
+    uint32_t copy = free.take();
+    if (copy < last.size())
+      all.push_back({last[copy], life.take});
+    last.resize(std::max<size_t>(last.size(), copy + 1));
+    last[copy] = life.release;
+    held.push({life.release, copy});
   }
-  return most;
-}
 
-void reuse(Lives &lives, size_t copies, const std::vector<uint32_t> &endOf,
+private:
+  struct Held {
+    uint32_t release, copy;
+    bool operator>(const Held &other) const { return release > other.release; }
+  };
+
+  void giveBackFirst() {
+    free.giveBack(held.top().copy);
+    held.pop();
+  }
+
+  plan::CopyPool free;
+  const std::vector<uint32_t> &endOf;
+  /// Where lives end, the first on top.
+  std::priority_queue<Held, std::vector<Held>, std::greater<>> held;
+  std::vector<uint32_t> last; // by copy: the release by who had it last
+};
+
+void reuse(Lives &lives, uint32_t copies, const std::vector<uint32_t> &endOf,
            std::vector<Reuse> &all) {
   std::sort(lives.begin(), lives.end(),
             [](const Reuse &a, const Reuse &b) { return a.take < b.take; });
-  if (copies == 0)
-    copies = mostAlive(lives, endOf);
-  Releases taken;
-  for (const Reuse &life : lives) {
-    if (taken.size() == copies) {
-      all.push_back({taken.top(), life.take});
-      taken.pop();
-    }
-    taken.push(life.release);
-  }
+  // Without a limit no more are taken than are alive at once.
+  Handout handout(copies == 0 ? UINT32_MAX : copies, endOf);
+  for (const Reuse &life : lives)
+    handout.add(life, all);
 }
 
 /// For each action, the one after the last that starts together with it.
@@ -90,7 +106,7 @@ std::vector<Reuse> reusedCopies(const Table &table, const Index &index,
           lives[kind].push_back(one[kind]);
     }
     for (Lives &kind : lives)
-      reuse(kind, static_cast<size_t>(copies), endOf, all);
+      reuse(kind, static_cast<uint32_t>(copies), endOf, all);
   }
   return all;
 }

@@ -19,10 +19,10 @@ struct Reuse {
 /// Each virtual stage has copies of six kinds of buffers: what it received
 /// (two: from RECV_F to F, from RECV_B to B or I), what it has not yet sent
 /// (two: from F to SEND_F, from B or I to SEND_B), what it keeps (from F to B
-/// or W) and keeps besides (from I to W). An action takes a copy that nobody
-/// had, while there are any of the `copies`, else the one whose release stands
-/// first in the rank's order. 0 `copies`: as many of a kind as are alive at
-/// once in that order.
+/// or W) and keeps besides (from I to W). An action takes the lowest of the
+/// `copies` whose release stands before it, as what runs does
+/// (lib/Plan/CopyPool.h); where none does, the one whose release stands first.
+/// 0 `copies`: as many of a kind as are alive at once in the rank's order.
 std::vector<Reuse> reusedCopies(const Table &table, const Index &index,
                                 int32_t copies);
 

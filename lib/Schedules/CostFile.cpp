@@ -1,11 +1,11 @@
 #include "lib/Schedules/CostFile.h"
 
 #include "lib/Spec/Document.h"
+#include "lib/Spec/TomlFile.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace meshwork::schedules {
 namespace {
@@ -131,11 +131,7 @@ CostsResult readCosts(std::string_view text, const std::string &filename,
   if (hasErrors(result.diagnostics))
     return result;
   Costs costs = Reader(document, filename, stages, result.diagnostics).read();
-  std::sort(result.diagnostics.begin(), result.diagnostics.end(),
-            [](const Diagnostic &a, const Diagnostic &b) {
-              return std::tie(a.where.line, a.where.column, a.message) <
-                     std::tie(b.where.line, b.where.column, b.message);
-            });
+  sortByPlace(result.diagnostics);
   if (!hasErrors(result.diagnostics))
     result.costs = std::move(costs);
   return result;

@@ -1,16 +1,18 @@
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/CsvParts.h"
 #include "lib/Schedules/Live.h"
-#include "lib/Schedules/Say.h"
+
+#include "absl/strings/str_cat.h"
 
 #include <limits>
 
 namespace meshwork::schedules {
 
 std::string text(const Action &action) {
-  std::string result = say(action.stage, letters(action.kind));
+  std::string result = std::to_string(action.stage);
+  result += letters(action.kind);
   if (action.microbatch != noMicrobatch)
-    append(result, action.microbatch);
+    result += std::to_string(action.microbatch);
   return result;
 }
 
@@ -21,7 +23,7 @@ void appendGroup(std::string &to, const std::vector<Action> &row, size_t begin,
   bool computes = true;
   to += '(';
   for (size_t at = begin; at < end; ++at) {
-    append(to, at == begin ? "" : ";", text(row[at]));
+    absl::StrAppend(&to, at == begin ? "" : ";", text(row[at]));
     computes &= isCompute(row[at].kind);
   }
   to += computes ? ")OVERLAP_F_B" : ")BATCH";
@@ -81,7 +83,7 @@ private:
     for (int32_t rank = 0; !text.empty(); ++rank) {
       if (rank == maxCsvRanks)
         return errors.add(
-            say("found more than ", maxCsvRanks, " lines (ranks)"));
+            absl::StrCat("found more than ", maxCsvRanks, " lines (ranks)"));
       readRow(takeUntil(text, '\n'));
     }
   }

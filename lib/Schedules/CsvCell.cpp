@@ -1,8 +1,8 @@
 // One cell of a table as text.
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/CsvParts.h"
-#include "lib/Schedules/Say.h"
 
+#include "absl/strings/str_cat.h"
 #include "meshwork/Text/Escape.h"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ std::optional<Kind> kindOf(std::string_view word) {
 
 bool hasMicrobatch(Kind kind) { return kind < Kind::gather; }
 
-std::string found(std::string_view cell, std::string_view expected) {
-  return say("found ", quote(cell), ", expected ", expected);
+std::string found(std::string_view cell, const std::string &expected) {
+  return absl::StrCat("found ", quote(cell), ", expected ", expected);
 }
 
 /// The number that `digits` says, below `limit`.
@@ -82,14 +82,14 @@ std::string readAction(std::string_view cell, Action &action) {
                        "RECV_B, GATHER, FREE, REDUCE");
   action.kind = *kind;
   if (!readNumber(parts.stage, maxCsvStages, action.stage))
-    return found(cell, say("a stage below ", maxCsvStages));
+    return found(cell, absl::StrCat("a stage below ", maxCsvStages));
   if (hasMicrobatch(*kind) == parts.microbatch.empty())
     return found(cell, hasMicrobatch(*kind)
                            ? "a microbatch at its end, such as 2F0"
                            : "no microbatch, such as 2GATHER");
   if (hasMicrobatch(*kind) &&
       !readNumber(parts.microbatch, maxCsvMicrobatches, action.microbatch))
-    return found(cell, say("a microbatch below ", maxCsvMicrobatches));
+    return found(cell, absl::StrCat("a microbatch below ", maxCsvMicrobatches));
   return "";
 }
 
@@ -134,12 +134,12 @@ struct Progress {
   }
 
   void tell(int32_t stage, std::string &to) const {
-    append(to, to.empty() ? "" : ", ", stage, "F", nextForward);
+    absl::StrAppend(&to, to.empty() ? "" : ", ", stage, "F", nextForward);
     if (!forward.empty())
-      append(to, ", ", stage, "B", *forward.begin(), ", ", stage, "I",
-             *forward.begin());
+      absl::StrAppend(&to, ", ", stage, "B", *forward.begin(), ", ", stage, "I",
+                      *forward.begin());
     if (!inputGrad.empty())
-      append(to, ", ", stage, "W", *inputGrad.begin());
+      absl::StrAppend(&to, ", ", stage, "W", *inputGrad.begin());
   }
 };
 

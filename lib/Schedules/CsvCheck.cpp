@@ -1,30 +1,32 @@
-// What the cells of a table say together.
+// Whether the cells of a table fit together.
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/CsvParts.h"
-#include "lib/Schedules/Say.h"
 
+#include "absl/strings/str_cat.h"
 #include "meshwork/Text/Escape.h"
 
 #include <algorithm>
 
 namespace meshwork::schedules {
 
-void CsvErrors::add(size_t rank, size_t cell, std::string_view message) {
-  addLine(
-      say(":", rank + 1, ": cell ", cell + 1, " (rank ", rank, "): ", message));
+void CsvErrors::add(size_t rank, size_t cell, const std::string &message) {
+  addLine(absl::StrCat(":", rank + 1, ": cell ", cell + 1, " (rank ", rank,
+                       "): ", message));
 }
 
-void CsvErrors::add(std::string_view message) { addLine(say(": ", message)); }
+void CsvErrors::add(const std::string &message) {
+  addLine(absl::StrCat(": ", message));
+}
 
-void CsvErrors::addLine(std::string_view line) {
+void CsvErrors::addLine(const std::string &line) {
   if (++count <= most)
-    append(lines, lines.empty() ? "" : "\n", onOneLine(name), line);
+    absl::StrAppend(&lines, lines.empty() ? "" : "\n", onOneLine(name), line);
 }
 
 absl::Status CsvErrors::status() const {
   return absl::InvalidArgumentError(
-      count > most ? say(lines, "\n", onOneLine(name), ": ", count - most,
-                         " more errors")
+      count > most ? absl::StrCat(lines, "\n", onOneLine(name), ": ",
+                                  count - most, " more errors")
                    : lines);
 }
 
@@ -42,8 +44,9 @@ public:
         check(rank, at);
     for (size_t stage = 0; stage < table.rankOf.size(); ++stage)
       if (table.rankOf[stage] < 0)
-        errors.add(say("no rank has an F, B, I or W of stage ", stage,
-                       ", though there is a stage ", table.rankOf.size() - 1));
+        errors.add(absl::StrCat("no rank has an F, B, I or W of stage ", stage,
+                                ", though there is a stage ",
+                                table.rankOf.size() - 1));
   }
 
 private:
@@ -84,26 +87,26 @@ private:
     std::string wrong = wrongOf(action, static_cast<int32_t>(rank));
     if (!wrong.empty())
       errors.add(rank, read.cells[rank][at],
-                 say("found ", text(action), ", ", wrong));
+                 absl::StrCat("found ", text(action), ", ", wrong));
   }
 
   std::string wrongOf(const Action &action, int32_t rank) const {
     auto stages = static_cast<int32_t>(table.rankOf.size());
     if (action.stage >= stages)
-      return say("expected a stage that a rank computes: ", stages,
-                 " stages have an F, B, I or W");
+      return absl::StrCat("expected a stage that a rank computes: ", stages,
+                          " stages have an F, B, I or W");
     if (action.microbatch >= table.microbatches)
-      return say("expected a microbatch below ", table.microbatches,
-                 ", no stage computes more");
+      return absl::StrCat("expected a microbatch below ", table.microbatches,
+                          ", no stage computes more");
     if (tooMany(action))
-      return say("microbatch ", action.microbatch, " of ", stages,
-                 " stages, but the file has ", forwards,
-                 " F in all, expected one for each microbatch of each "
-                 "stage");
+      return absl::StrCat("microbatch ", action.microbatch, " of ", stages,
+                          " stages, but the file has ", forwards,
+                          " F in all, expected one for each microbatch of each "
+                          "stage");
     if (int32_t holder = table.rankOf[static_cast<size_t>(action.stage)];
         isCompute(action.kind) && holder != rank)
-      return say("expected an action of another stage, rank ", holder,
-                 " computes stage ", action.stage, " already");
+      return absl::StrCat("expected an action of another stage, rank ", holder,
+                          " computes stage ", action.stage, " already");
     return "";
   }
 };

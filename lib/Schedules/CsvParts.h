@@ -21,8 +21,8 @@ class CsvErrors {
 public:
   explicit CsvErrors(std::string_view name) : name(name) {}
   /// Ranks and cells are counted from 0; what is told counts cells from 1.
-  void add(size_t rank, size_t cell, std::string_view message);
-  void add(std::string_view message);
+  void add(size_t rank, size_t cell, const std::string &message);
+  void add(const std::string &message);
   bool none() const { return count == 0; }
   /// What is added from now on is only counted.
   bool full() const { return count >= most; }
@@ -31,7 +31,7 @@ public:
 private:
   static constexpr size_t most = 20;
 
-  void addLine(std::string_view line);
+  void addLine(const std::string &line);
 
   std::string name, lines;
   size_t count = 0;

@@ -1,8 +1,9 @@
 #include "lib/Schedules/Generate.h"
 #include "lib/Schedules/Auto.h"
 #include "lib/Schedules/Named.h"
-#include "lib/Schedules/Say.h"
+#include "lib/Spec/ScheduleNames.h"
 
+#include "absl/strings/str_cat.h"
 #include "meshwork/Text/Escape.h"
 
 #include <algorithm>
@@ -19,45 +20,40 @@ absl::Status invalid(const std::string &message) {
   return absl::InvalidArgumentError(message);
 }
 
-std::string allNames() {
-  std::string names;
-  for (const NamedSchedule &named : namedSchedules())
-    append(names, named.name, ", ");
-  return names + "auto";
-}
-
 absl::Status checkSizes(const Wanted &wanted, int32_t virtualStages) {
   if (wanted.ranks < 1 || wanted.ranks > 16384)
-    return invalid(
-        say("found ", wanted.ranks, " pipeline stages, expected 1 to 16384"));
+    return invalid(absl::StrCat("found ", wanted.ranks,
+                                " pipeline stages, expected 1 to 16384"));
   if (wanted.microbatches < 1)
-    return invalid(say("found ", wanted.microbatches,
-                       " microbatches, expected at least 1"));
+    return invalid(absl::StrCat("found ", wanted.microbatches,
+                                " microbatches, expected at least 1"));
   int64_t stages = int64_t{wanted.ranks} * virtualStages;
   if (virtualStages > 1024 || stages * wanted.microbatches > maxForwards)
-    return invalid(say("found ", stages, " virtual stages and ",
-                       wanted.microbatches, " microbatches, expected at most ",
-                       maxForwards, " forward actions in all"));
+    return invalid(absl::StrCat("found ", stages, " virtual stages and ",
+                                wanted.microbatches,
+                                " microbatches, expected at most ", maxForwards,
+                                " forward actions in all"));
   return absl::OkStatus();
 }
 
 absl::Status checkVirtualStages(const Wanted &wanted, int32_t own) {
   int32_t found = wanted.virtualStages;
   if (found < 0 || found > 1024)
-    return invalid(say("found ", found, " virtual stages, expected 1 to 1024"));
+    return invalid(
+        absl::StrCat("found ", found, " virtual stages, expected 1 to 1024"));
   if (found == 0 || own == 0 || found == own)
     return absl::OkStatus();
-  return invalid(say(wanted.name, ": found ", found,
-                     " virtual stages a rank, expected ", own,
-                     "; interleaved-1f1b takes any number"));
+  return invalid(absl::StrCat(wanted.name, ": found ", found,
+                              " virtual stages a rank, expected ", own,
+                              "; interleaved-1f1b takes any number"));
 }
 
 absl::Status checkCosts(const Costs &costs, size_t stages) {
   for (const std::vector<double> *times :
        {&costs.forward, &costs.inputGrad, &costs.weightGrad, &costs.transfer}) {
     if (times->size() != stages && !costs.forward.empty())
-      return invalid(say("found costs of ", times->size(),
-                         " virtual stages, expected ", stages));
+      return invalid(absl::StrCat("found costs of ", times->size(),
+                                  " virtual stages, expected ", stages));
     for (double time : *times)
       if (!(time >= 0) || !std::isfinite(time))
         return invalid("found a cost that is negative or no number, expected "
@@ -68,11 +64,12 @@ absl::Status checkCosts(const Costs &costs, size_t stages) {
 
 absl::Status tooMuchMemory(const Wanted &wanted, double kept) {
   auto alive = static_cast<int64_t>(std::ceil(kept));
-  return invalid(say(wanted.name, " keeps ", alive,
-                     " microbatches (counted in virtual stages) at once, more "
-                     "than the memory limit ",
-                     static_cast<int64_t>(wanted.memory), "; allow ", alive,
-                     ", or take auto"));
+  return invalid(
+      absl::StrCat(wanted.name, " keeps ", alive,
+                   " microbatches (counted in virtual stages) at once, more "
+                   "than the memory limit ",
+                   static_cast<int64_t>(wanted.memory), "; allow ", alive,
+                   ", or take auto"));
 }
 
 absl::StatusOr<Table> generateNamed(const Wanted &wanted,
@@ -83,7 +80,7 @@ absl::StatusOr<Table> generateNamed(const Wanted &wanted,
   std::unique_ptr<Rule> rule = named.rule(work);
   std::optional<Scheduled> result = schedule(work, *rule);
   if (!result)
-    return absl::InternalError(say(wanted.name, " waits for ever"));
+    return absl::InternalError(absl::StrCat(wanted.name, " waits for ever"));
   if (double alive = mostAlive(result->table, wanted.stash);
       wanted.memory > 0 && alive > wanted.memory)
     return tooMuchMemory(wanted, alive);
@@ -94,11 +91,11 @@ absl::StatusOr<Table> generateBest(const Wanted &wanted) {
   if (std::optional<Scheduled> best = searchSchedule(wanted))
     return std::move(best->table);
   int32_t least = std::max(1, wanted.virtualStages);
-  return invalid(say("auto: no schedule keeps only ",
-                     static_cast<int64_t>(wanted.memory),
-                     " microbatches (counted in virtual stages) at once, "
-                     "expected a memory limit of at least ",
-                     least));
+  return invalid(absl::StrCat(
+      "auto: no schedule keeps only ", static_cast<int64_t>(wanted.memory),
+      " microbatches (counted in virtual stages) at once, "
+      "expected a memory limit of at least ",
+      least));
 }
 
 absl::Status check(const Wanted &wanted, int32_t own) {
@@ -120,12 +117,13 @@ absl::Status check(const Wanted &wanted, int32_t own) {
 } // namespace
 
 absl::StatusOr<Table> generate(const Wanted &wanted) {
-  bool best = wanted.name == "auto";
+  bool best = wanted.name == wordOf(spec::Schedule::best);
   const std::vector<NamedSchedule> &all = namedSchedules();
   auto named = std::ranges::find(all, wanted.name, &NamedSchedule::name);
   if (!best && named == all.end())
-    return invalid(say("found the schedule ", quote(wanted.name), ", expected ",
-                       allNames(), " or a CSV file"));
+    return invalid(
+        absl::StrCat("found the schedule ", quote(wanted.name), ", expected ",
+                     spec::listOfWords<spec::Schedule>(), ", or a CSV file"));
   if (absl::Status status = check(wanted, best ? 0 : named->virtualStages);
       !status.ok())
     return status;

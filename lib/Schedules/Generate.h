@@ -13,7 +13,7 @@ namespace meshwork::schedules {
 
 /// What a schedule is wanted for.
 struct Wanted {
-  /// gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, zb-v, dualpipe-v, auto.
+  /// One of lib/Spec/ScheduleNames.h, such as 1f1b or auto.
   std::string name = "1f1b";
   int32_t ranks = 1;
   int32_t microbatches = 1;

@@ -1,6 +1,7 @@
 #include "lib/Schedules/Lower.h"
 #include "lib/Schedules/LowerParts.h"
-#include "lib/Schedules/Say.h"
+
+#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <utility>
@@ -82,8 +83,8 @@ absl::Status appendTransfers(const Table &table, const Costs &costs,
 absl::StatusOr<Table> lower(const Table &table, const LowerOptions &options) {
   if (options.lookahead < 0)
     return absl::InvalidArgumentError(
-        say("found the lookahead ", options.lookahead,
-            ", expected 0 or more turns of other stages"));
+        absl::StrCat("found the lookahead ", options.lookahead,
+                     ", expected 0 or more turns of other stages"));
   // What others wait for stands first, what is taken away before what is added.
   Additions additions(table.ranks.size());
   if (!has(table, Kind::sendForward, Kind::recvBackward))

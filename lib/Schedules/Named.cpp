@@ -1,5 +1,6 @@
 #include "lib/Schedules/Named.h"
 #include "lib/Schedules/Rules.h"
+#include "lib/Spec/ScheduleNames.h"
 
 #include <algorithm>
 
@@ -85,17 +86,19 @@ std::unique_ptr<Rule> zbH2(const Work &work) {
 } // namespace
 
 const std::vector<NamedSchedule> &namedSchedules() {
+  using spec::Schedule;
   static const std::vector<NamedSchedule> all = {
-      {"gpipe", 1, false, gpipe},
-      {"1f1b", 1, false, oneForwardOneBackward},
-      {"interleaved-1f1b", 0, false, interleaved},
-      {"zb-h1", 1, false, zbH1},
-      {"zb-h2", 1, false, zbH2},
-      {"zb-v", 2, true,
+      {wordOf(Schedule::gpipe), 1, false, gpipe},
+      {wordOf(Schedule::oneForwardOneBackward), 1, false,
+       oneForwardOneBackward},
+      {wordOf(Schedule::interleaved), 0, false, interleaved},
+      {wordOf(Schedule::zbH1), 1, false, zbH1},
+      {wordOf(Schedule::zbH2), 1, false, zbH2},
+      {wordOf(Schedule::zbV), 2, true,
        [](const Work &work) {
          return givenOrder(work, zbV(ranksOf(work), work.microbatches));
        }},
-      {"dualpipe-v", 2, true,
+      {wordOf(Schedule::dualPipeV), 2, true,
        [](const Work &work) {
          return givenOrder(work, dualPipeV(ranksOf(work), work.microbatches));
        }},

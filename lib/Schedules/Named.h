@@ -11,13 +11,15 @@
 namespace meshwork::schedules {
 
 struct NamedSchedule {
-  std::string_view name;
+  std::string name;
   /// 0: any number.
   int32_t virtualStages = 1;
   bool vShaped = false;
   std::unique_ptr<Rule> (*rule)(const Work &work);
 };
 
+/// In the order of their names (lib/Spec/ScheduleNames.h); `auto`, which is
+/// searched for, is not among them.
 const std::vector<NamedSchedule> &namedSchedules();
 
 /// The stages of `ranks` ranks: looped (stage % ranks), or there and back.

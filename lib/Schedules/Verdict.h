@@ -13,8 +13,9 @@ struct JudgeOptions {
   /// in virtual stages; 0: no limit.
   double memory = 0;
   /// Copies of the buffers that received, unsent and kept values live in, for
-  /// each virtual stage; 0: as many as are alive at once in the rank's order.
-  /// An action waits until who had the copy that it takes is done with it.
+  /// each virtual stage; 0: as many as are alive at once in the rank's order,
+  /// and more are never taken. An action waits until who had the copy that it
+  /// takes is done with it.
   int32_t copies = 0;
   /// A rank's transfers complete one after another in order, as on one stream.
   bool transfersInOrder = false;

@@ -1,19 +1,11 @@
 #include "lib/Spec/KeyKinds.h"
+#include "lib/Spec/TomlFile.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace meshwork::spec {
 namespace {
-
-std::string tomlNumber(double value) {
-  char digits[32];
-  auto end = std::to_chars(digits, digits + sizeof(digits), value);
-  std::string text(digits, end.ptr);
-  // TOML tells a float from an integer by these.
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
 
 std::string listed(const Strings &choices) {
   std::string text;

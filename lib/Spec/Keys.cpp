@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/Spec/KeyKinds.h"
+#include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Size.h"
 
 namespace meshwork::spec {
@@ -82,11 +83,8 @@ std::string tomlPins(const std::vector<TensorPin> &pins) {
 }
 
 bool isSchedule(const Value &value) {
-  static const Strings names = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1",
-                                "zb-h2", "zb-v", "dualpipe-v",       "auto"};
   return value.kind == Value::Kind::string &&
-         (value.text.ends_with(".csv") ||
-          std::find(names.begin(), names.end(), value.text) != names.end());
+         (value.text.ends_with(".csv") || readWord<Schedule>(value.text));
 }
 
 bool isLayerSplit(const Value &value) {
@@ -281,10 +279,10 @@ Key collectiveBudgets() {
 
 /// Of one stage two orders of its microbatches have a meaning.
 Key pipelineSchedule() {
-  Key key = checked(
-      "pipeline", "schedule",
-      R"("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "auto" or a .csv file)",
-      isSchedule);
+  std::string names;
+  for (const Word<Schedule> &word : words<Schedule>())
+    names += (names.empty() ? "" : ", ") + tomlString(word.text);
+  Key key{"pipeline", "schedule", names + " or a .csv file", {}, {}, false, {}};
   key.read = [](const Value &value, Spec &spec) {
     if (isSchedule(value))
       spec.pipelineSchedule = value.text;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
-#include <tuple>
 
 #include "lib/Spec/Document.h"
 #include "lib/Spec/Keys.h"
+#include "lib/Spec/TomlFile.h"
 #include "lib/Spec/Validate.h"
 
 namespace meshwork::spec {
@@ -210,11 +210,7 @@ Result parse(std::string_view text, const std::string &filename,
         entry == document.end() ? "default" : entry->second.origin;
   }
   completeAndValidate(document, filename, broken, spec, result.diagnostics);
-  std::sort(result.diagnostics.begin(), result.diagnostics.end(),
-            [](const Diagnostic &a, const Diagnostic &b) {
-              return std::tie(a.where.line, a.where.column, a.message) <
-                     std::tie(b.where.line, b.where.column, b.message);
-            });
+  sortByPlace(result.diagnostics);
   if (!hasErrors(result.diagnostics))
     result.spec = std::move(spec);
   return result;

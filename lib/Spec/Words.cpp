@@ -1,5 +1,6 @@
 #include "lib/Spec/Words.h"
 
+#include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Spec.h"
 
 namespace meshwork::spec {
@@ -41,6 +42,19 @@ template <> std::span<const Word<layout::DimLayout>> words() {
   static constexpr Word<layout::DimLayout> list[] = {
       {"zigzag", layout::DimLayout::zigzag},
       {"block", layout::DimLayout::block}};
+  return list;
+}
+
+template <> std::span<const Word<Schedule>> words() {
+  static constexpr Word<Schedule> list[] = {
+      {"gpipe", Schedule::gpipe},
+      {"1f1b", Schedule::oneForwardOneBackward},
+      {"interleaved-1f1b", Schedule::interleaved},
+      {"zb-h1", Schedule::zbH1},
+      {"zb-h2", Schedule::zbH2},
+      {"zb-v", Schedule::zbV},
+      {"dualpipe-v", Schedule::dualPipeV},
+      {"auto", Schedule::best}};
   return list;
 }
 

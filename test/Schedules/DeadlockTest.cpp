@@ -70,7 +70,18 @@ TEST(Deadlock, aCopyIsUsedAgain) {
       "3B0,3SEND_B0,3B1,3SEND_B1,1RECV_B0,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1\n";
   std::string verdict = verdictOn(text);
   EXPECT_THAT(verdict, HasSubstr("needs the copy that it holds"));
+  // The lowest free copy is taken, so a second one stays unused.
+  EXPECT_EQ(verdictOn(text, {.copies = 2}), verdict);
+}
+
+TEST(Deadlock, fewerCopiesThanAreAlive) {
+  constexpr std::string_view text =
+      "0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n";
+  EXPECT_EQ(verdictOn(text), "");
   EXPECT_EQ(verdictOn(text, {.copies = 2}), "");
+  EXPECT_THAT(verdictOn(text, {.copies = 1}),
+              HasSubstr("0F1       0SEND_F0 of rank 0  needs the copy"));
 }
 
 /// How many of something a test does: a few, or as many as are asked for.

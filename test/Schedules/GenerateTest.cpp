@@ -2,6 +2,7 @@
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Simulate.h"
 #include "lib/Schedules/Verdict.h"
+#include "lib/Spec/ScheduleNames.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -170,11 +171,18 @@ std::string errorOf(const Wanted &wanted) {
   return result.ok() ? "" : std::string(result.status().message());
 }
 
+// A spec may name them all.
+TEST(Generate, everyNameHasATable) {
+  for (const auto &word : spec::words<spec::Schedule>())
+    EXPECT_EQ(errorOf({.name = word.text, .ranks = 2, .microbatches = 2}), "")
+        << word.text;
+}
+
 TEST(Generate, refusesWithALegalNeighbour) {
   EXPECT_THAT(errorOf({.name = "2f2b"}),
               HasSubstr("found the schedule \"2f2b\", expected gpipe, 1f1b, "
-                        "interleaved-1f1b, zb-h1, zb-h2, zb-v, dualpipe-v, "
-                        "auto or a CSV file"));
+                        "interleaved-1f1b, zb-h1, zb-h2, zb-v, dualpipe-v "
+                        "or auto, or a CSV file"));
   EXPECT_THAT(errorOf({.name = "zb-v", .virtualStages = 3}),
               HasSubstr("found 3 virtual stages a rank, expected 2"));
   EXPECT_THAT(errorOf({.ranks = 0}), HasSubstr("expected 1 to 16384"));

@@ -193,7 +193,9 @@ private:
     return lives;
   }
 
-  /// In order of their places; a copy is known by the life that had it last.
+  /// In order of their places: the lowest copy whose last life is over, or one
+  /// that nobody had. Where there is none, what ends first has to end before.
+  /// A copy is known by the life that had it last.
   void handOut(const std::vector<Life> &lives) {
     auto copies = static_cast<size_t>(std::max(options.copies, 1));
     for (const Life &life : lives)
@@ -206,13 +208,18 @@ private:
                         })));
     std::vector<const Life *> last;
     for (const Life &life : lives) {
-      if (last.size() < copies) {
+      auto first =
+          std::find_if(last.begin(), last.end(), [&](const Life *before) {
+            return before->end < life.begin;
+          });
+      if (first == last.end() && last.size() < copies) {
         last.push_back(&life);
         continue;
       }
-      auto first = std::min_element(
-          last.begin(), last.end(),
-          [](const Life *a, const Life *b) { return a->end < b->end; });
+      if (first == last.end())
+        first = std::min_element(
+            last.begin(), last.end(),
+            [](const Life *a, const Life *b) { return a->end < b->end; });
       usedBefore.emplace(life.take, (*first)->release);
       *first = &life;
     }

@@ -7,6 +7,7 @@
 #include "lib/Driver/Inspect.h"
 #include "lib/Driver/Schedule.h"
 #include "lib/Spec/Diagnostic.h"
+#include "lib/Spec/ScheduleNames.h"
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
 
@@ -73,8 +74,8 @@ CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
       "schedule", "Make or read a pipeline's schedule, judge and simulate it");
   command
       ->add_option("schedule", options.source,
-                   "gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, zb-v, "
-                   "dualpipe-v, auto, or a CSV file")
+                   meshwork::spec::listOfWords<meshwork::spec::Schedule>() +
+                       ", or a CSV file")
       ->required();
   auto addCount = [&](const char *option, int32_t &value, const char *text) {
     command->add_option(option, value, text)
