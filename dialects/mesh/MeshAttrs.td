@@ -18,6 +18,14 @@ def Mesh_ReductionAttr : EnumAttr<Mesh_Dialect, Mesh_Reduction, "reduction"> {
   let assemblyFormat = "$value";
 }
 
+def Mesh_Direction : I32Enum<"Direction", "which way something moves through the stages of a pipeline", [
+    I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>]> {
+  let cppNamespace = "::meshwork::mesh";
+}
+def Mesh_DirectionAttr : EnumAttr<Mesh_Dialect, Mesh_Direction, "direction"> {
+  let assemblyFormat = "$value";
+}
+
 def Mesh_MeshAttr : Mesh_Attr<"Mesh", "mesh"> {
   let summary = "Named axes with their sizes, outermost first";
   let description = [{

@@ -151,6 +151,22 @@ template <typename Op> static LogicalResult verifyPart(Op op) {
            << "(C1) size is " << size << ", expected a positive number";
   return success();
 }
+/// C1 of what moves between stages.
+template <typename StageOp> static LogicalResult verifyStageOp(StageOp op) {
+  FailureOr<int64_t> ranks = groupSize(op, ArrayRef(op.getAxisAttr()));
+  if (failed(ranks))
+    return failure();
+  auto peer = static_cast<int64_t>(op.getPeer());
+  if (peer < 0 || (*ranks > 0 && peer >= *ranks))
+    return op.emitOpError()
+           << "(C1) has peer " << peer << " along axis " << op.getAxisAttr()
+           << ", which has " << *ranks << " coordinates";
+  return success();
+}
+
+LogicalResult SendOp::verify() { return verifyStageOp(*this); }
+LogicalResult ReceiveOp::verify() { return verifyStageOp(*this); }
+
 LogicalResult CoordinateOp::verify() { return verifyPart(*this); }
 LogicalResult ExtentOp::verify() { return verifyPart(*this); }
 

@@ -158,4 +158,34 @@ def Mesh_PositionsOp : Mesh_Op<"positions"> {
   let hasVerifier = 1; // C1 C2
 }
 
+/// Between neighbouring stages of a pipeline, over one axis of the mesh.
+class Mesh_StageOp<string mnemonic, dag operands, dag outs> : Op<Mesh_Dialect, mnemonic> {
+  let arguments = !con(operands, (ins Mesh_DirectionAttr:$direction, StrAttr:$axis, I64Attr:$peer));
+  let results = outs;
+  let hasVerifier = 1; // C1
+}
+
+def Mesh_SendOp : Mesh_StageOp<"send", (ins Variadic<AnyRankedTensor>:$inputs), (outs)> {
+  let summary = "Gives tensors to the rank that has the next stage, or the stage before";
+  let description = [{
+    Ends the list that it stands in. The peer's list begins with a `receive` of tensors of the same types.
+    (C1) the mesh has the axis, and a coordinate `peer` along it.
+    ```mlir
+    mesh.send forward %x over "pp" to 1 : tensor<4x8xf32>
+    ```
+  }];
+  let assemblyFormat = "$direction $inputs `over` $axis `to` $peer attr-dict `:` type($inputs)";
+}
+
+def Mesh_ReceiveOp : Mesh_StageOp<"receive", (ins), (outs Variadic<AnyRankedTensor>:$results)> {
+  let summary = "Takes what a `send` of the stage before gives, or of the next stage";
+  let description = [{
+    (C1) the mesh has the axis, and a coordinate `peer` along it.
+    ```mlir
+    %x = mesh.receive forward over "pp" from 0 : tensor<4x8xf32>
+    ```
+  }];
+  let assemblyFormat = "$direction `over` $axis `from` $peer attr-dict `:` type($results)";
+}
+
 #endif // MESHWORK_MESH_OPS

@@ -121,7 +121,8 @@ class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialec
 def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlock]> {
   let summary = "What every rank of one class does";
   let description = [{
-    `arena_bytes` appears with `-memory-plan-arena`.
+    `arena_bytes` appears with `-memory-plan-arena`. Programs along an axis of the
+    mesh are those of its coordinates, in their order: the ranks of a pipeline.
     (C1) There is one table of actions at most.
     ```mlir
     schedule.program @rank {
@@ -131,9 +132,9 @@ def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlo
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$axis, OptionalAttr<I64Attr>:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name (`arena` $arena_bytes^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name (`along` $axis^)? (`arena` $arena_bytes^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1; // C1, and C1 of list and of actions
 }
 

@@ -10,18 +10,18 @@ static LogicalResult verifyTransfer(Transfer op, plan::ListKind forward,
                                     plan::ListKind backward) {
   auto peer = static_cast<int64_t>(op.getPeer());
   if (op.getParts().empty() || peer < 0)
-    return op.emitOpError() << "(C1) has " << op.getParts().size()
-                            << " parts and peer " << peer
-                            << ", expected a part and a number from 0";
+    return op.emitOpError()
+           << "(C1) has " << op.getParts().size() << " parts and peer " << peer
+           << ", expected a part and a number from 0";
   auto list = op->template getParentOfType<ListOp>();
-  auto kind = list ? static_cast<plan::ListKind>(list.getKind())
-                   : plan::ListKind::once;
+  auto kind =
+      list ? static_cast<plan::ListKind>(list.getKind()) : plan::ListKind::once;
   if ((kind != forward && kind != backward) || instructionsOf(list).size() != 1)
-    return op.emitOpError() << "(C2) stands in a list of kind "
-                            << plan::EnumNameListKind(kind)
-                            << ", expected it alone in one of kind "
-                            << plan::EnumNameListKind(forward) << " or "
-                            << plan::EnumNameListKind(backward);
+    return op.emitOpError()
+           << "(C2) stands in a list of kind " << plan::EnumNameListKind(kind)
+           << ", expected it alone in one of kind "
+           << plan::EnumNameListKind(forward) << " or "
+           << plan::EnumNameListKind(backward);
   return success();
 }
 

@@ -85,6 +85,10 @@ def Transformer_StepInput : Transformer_Enum<"StepInput", "a scalar the launcher
   I32EnumCase<"step", 3>, I32EnumCase<"first_sample", 4>]>;
 def Transformer_StepInputAttr : Transformer_EnumAttr<Transformer_StepInput, "step_input">;
 
+def Transformer_StageList : Transformer_Enum<"StageList", "a list of a pipeline's stage", [
+  I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>, I32EnumCase<"input_grad", 2>, I32EnumCase<"weight_grad", 3>]>;
+def Transformer_StageListAttr : Transformer_EnumAttr<Transformer_StageList, "stage_list">;
+
 def Transformer_PassKind : Transformer_Enum<"PassKind", "which pass of a step an op belongs to", [
   I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>, I32EnumCase<"recomputed", 2>]>;
 def Transformer_PassAttr : Transformer_EnumAttr<Transformer_PassKind, "pass"> {

@@ -28,6 +28,20 @@ def Transformer_StepInputOp : Transformer_Op<"step_input", [Pure]> {
   let hasVerifier = 1; // C1 C2
 }
 
+def Transformer_StageListOp : Transformer_Op<"stage_list"> {
+  let summary = "What follows, up to the next one, is a list of a pipeline's stage";
+  let description = [{
+    Between two lists the rank works on other microbatches.
+    (C1) the stage is not negative, and below 65536.
+    ```mlir
+    transformer.stage_list forward stage 2
+    ```
+  }];
+  let arguments = (ins Transformer_StageListAttr:$kind, I64Attr:$stage);
+  let assemblyFormat = "$kind `stage` $stage attr-dict";
+  let hasVerifier = 1; // C1
+}
+
 def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
   let summary = "Reads what is kept for a parameter, or for the step (empty name)";
   let description = [{

@@ -1,6 +1,6 @@
 // Verifiers of attention, embedding, head and randomness: what types cannot
 // say. The labels are those of the op's description.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include <cmath>
 
 using namespace mlir;
@@ -266,6 +266,14 @@ LogicalResult IndexOp::verify() {
       dimsOf(map.getResult(0)).find(getDimAttr()) < 0)
     return emitOpError() << "(C1) names dim '" << getDim() << "', which "
                          << map.getResult(0).getType() << " lacks";
+  return success();
+}
+
+LogicalResult StageListOp::verify() {
+  auto stage = static_cast<int64_t>(getStage());
+  if (stage < 0 || stage >= mostLayers)
+    return emitOpError() << "(C1) is of stage " << stage
+                         << ", expected one from 0 to " << mostLayers - 1;
   return success();
 }
 

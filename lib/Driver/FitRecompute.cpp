@@ -18,8 +18,10 @@ using Policies = std::vector<Recompute>;
 class Fit {
 public:
   Fit(ModuleOp module, const spec::Spec &spec) : module(module), spec(spec) {
-    auto function = module.lookupSymbol<func::FuncOp>("microbatch");
-    layers = std::max<int64_t>(memory::Layers(function).count(), 1);
+    module.walk([&](func::FuncOp function) { // of each rank of a pipeline
+      if (function.getName() == "microbatch")
+        layers = std::max(layers, memory::Layers(function).count());
+    });
   }
 
   FailureOr<Policies> run() {
@@ -84,7 +86,7 @@ private:
 
   ModuleOp module;
   const spec::Spec &spec;
-  int64_t layers;
+  int64_t layers = 1;
   int64_t lastTried = 0;
 };
 } // namespace

@@ -6,6 +6,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
+#include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Schedule.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Views.h"
@@ -46,10 +47,7 @@ Json flops(double count) {
   return exact ? Json(static_cast<uint64_t>(count)) : Json(count);
 }
 
-Json memory(const plan::Plan &plan) {
-  Most most;
-  for (const plan::Program *program : *plan.programs())
-    most.add(measureMemory(*program, Listing(*program)));
+Json memoryOf(const Most &most) {
   Json object;
   for (auto kind : {plan::BufferKind::weights, plan::BufferKind::gradients,
                     plan::BufferKind::optimizer, plan::BufferKind::activations,
@@ -61,6 +59,23 @@ Json memory(const plan::Plan &plan) {
   return object;
 }
 
+/// The most of all programs, and where there are several that of each.
+Json memory(const plan::Plan &plan) {
+  Most most;
+  Json each = Json::array();
+  for (const plan::Program *program : *plan.programs()) {
+    MemoryUse use = measureMemory(*program, Listing(*program));
+    Most own;
+    own.add(use);
+    most.add(use);
+    each.push_back(memoryOf(own));
+  }
+  Json object = memoryOf(most);
+  if (each.size() > 1)
+    object["stages"] = std::move(each);
+  return object;
+}
+
 Json mesh(const plan::Plan &plan) {
   Json axes = Json::array();
   for (const plan::Axis *axis : runtime::orEmpty(plan.mesh()))
@@ -69,19 +84,23 @@ Json mesh(const plan::Plan &plan) {
   return axes;
 }
 
-/// Those of the first program: all programs of a plan meet in the same
-/// collectives as long as there is one pipeline stage.
+/// Of several programs each says whose it is.
 Json collectives(const plan::Plan &plan) {
-  const plan::Program &program = *plan.programs()->Get(0);
   Json list = Json::array();
-  for (const Traffic &t : traffic(plan, program, Listing(program)))
-    list.push_back({{"kind", t.kind},
-                    {"axis", t.axis},
-                    {"phase", t.phase},
-                    {"count", t.count},
-                    {"bytes_sent_per_rank", t.bytesSentPerRank},
-                    {"cause", t.cause},
-                    {"annotations", t.annotations}});
+  for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
+    const plan::Program &program = *plan.programs()->Get(i);
+    for (const Traffic &t : traffic(plan, program, Listing(program))) {
+      list.push_back({{"kind", t.kind},
+                      {"axis", t.axis},
+                      {"phase", t.phase},
+                      {"count", t.count},
+                      {"bytes_sent_per_rank", t.bytesSentPerRank},
+                      {"cause", t.cause},
+                      {"annotations", t.annotations}});
+      if (plan.programs()->size() > 1)
+        list.back()["program"] = i;
+    }
+  }
   return list;
 }
 
@@ -144,7 +163,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["checkpoint_copy_bytes_per_rank"] = runtime::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
   object["schedule"] = actions(plan);
-  object["bubble_fraction"] = bubbleFraction;
+  object["bubble_fraction"] = bubbleFraction(plan);
   object["estimate"] = estimate(plan);
   object["spec"] = plan.spec() ? plan.spec()->str() : "";
   object["rank_classes"] = *std::move(classes);

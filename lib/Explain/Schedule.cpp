@@ -31,36 +31,31 @@ std::string operandsText(const std::vector<runtime::ViewInfo> &views,
 }
 } // namespace
 
-namespace {
-/// The actions of the first program's stage: `step` and `update` are of none.
-/// All programs run the same actions.
-std::vector<plan::Action> ofStage(const plan::Program &program,
-                                  const std::vector<plan::ListShape> &lists) {
-  std::vector<plan::Action> found;
+/// Those of microbatches: `step` and `update` are of no stage.
+static std::vector<std::string> textsOf(const plan::Program &program) {
+  std::vector<plan::ListShape> lists = plan::listsOf(program);
+  std::vector<std::string> texts;
   for (const plan::Action &action : plan::actionsOf(program))
-    if (plan::isOfMicrobatch(lists[action.list()].kind))
-      found.push_back(action);
-  return found;
+    if (const plan::ListShape &list = lists[action.list()];
+        plan::isOfMicrobatch(list.kind))
+      texts.push_back(plan::textOf(list, action.microbatch()));
+  return texts;
 }
-} // namespace
 
 std::vector<std::vector<std::string>> actions(const plan::Plan &plan) {
-  const plan::Program &program = *plan.programs()->Get(0);
-  std::vector<plan::ListShape> lists = plan::listsOf(program);
-  std::vector<std::string> stage;
-  for (const plan::Action &action : ofStage(program, lists))
-    stage.push_back(plan::textOf(lists[action.list()], action.microbatch()));
-  return {stage};
+  std::vector<std::vector<std::string>> all;
+  for (const plan::Program *program : *plan.programs())
+    all.push_back(textsOf(*program));
+  return all;
 }
 
-std::string actionsText(const plan::Plan &plan) {
+std::string actionsText(const plan::Program &program) {
   constexpr size_t shown = 2; // at either end
-  std::vector<std::string> all = actions(plan)[0];
-  if (all.size() > 2 * shown)
+  std::vector<std::string> all = textsOf(program);
+  if (all.size() > 2 * shown) {
     all.erase(all.begin() + shown, all.end() - shown);
-  else
-    return absl::StrJoin(all, ",");
-  all.insert(all.begin() + shown, "...");
+    all.insert(all.begin() + shown, "...");
+  }
   return absl::StrJoin(all, ",");
 }
 

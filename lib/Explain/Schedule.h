@@ -5,14 +5,11 @@
 
 namespace meshwork::explain {
 
-/// Part of a step in which a stage waits for another one. A plan has one stage.
-inline constexpr double bubbleFraction = 0;
-
-/// The actions of each stage in order, as the plan's table has them: "0F0",
-/// "0B0" for each microbatch. One string each.
+/// The actions of each program in order, as its table has them: "0F0", "0B0"
+/// for each microbatch. One string each.
 std::vector<std::vector<std::string>> actions(const plan::Plan &plan);
-/// The same as a line; the middle of a long one is left out.
-std::string actionsText(const plan::Plan &plan);
+/// Those of one program as a line; the middle of a long one is left out.
+std::string actionsText(const plan::Program &program);
 
 /// A line for each instruction of `program`, by phase.
 std::string instructionsText(const plan::Plan &plan,

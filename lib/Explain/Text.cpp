@@ -5,6 +5,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
+#include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
@@ -212,7 +213,7 @@ std::string trafficText(const plan::Plan &plan, const plan::Program &program,
   return absl::StrCat("\nWhat moves between ranks in a step\n", table.render());
 }
 
-std::string phasesText(const plan::Plan &plan, const Listing &listing) {
+std::string phasesText(const plan::Program &program, const Listing &listing) {
   Table table({"phase", ">runs a step", ">instructions", ">flops of a run",
                ">least traffic"});
   for (const Phase &phase : listing.phases()) {
@@ -223,7 +224,7 @@ std::string phasesText(const plan::Plan &plan, const Listing &listing) {
                bytesText(work.bytes)});
   }
   return absl::StrCat("\nPhases\n", table.render(),
-                      "\nActions of a step: ", actionsText(plan), "\n");
+                      "\nActions of a step: ", actionsText(program), "\n");
 }
 } // namespace
 
@@ -236,7 +237,7 @@ std::string peakMemory(const plan::Plan &plan) {
 }
 
 std::string text(const plan::Plan &plan, const TextOptions &options) {
-  std::string text = header(plan);
+  std::string text = absl::StrCat(header(plan), pipelineText(plan));
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);
     Listing listing(program);
@@ -246,7 +247,7 @@ std::string text(const plan::Plan &plan, const TextOptions &options) {
     absl::StrAppend(
         &text, memoryText(plan, program, listing), i == 0 ? copyText(plan) : "",
         workText(listing), productsText(program, listing),
-        trafficText(plan, program, listing), phasesText(plan, listing),
+        trafficText(plan, program, listing), phasesText(program, listing),
         estimateText(plan, program, listing));
     if (options.schedule)
       text += instructionsText(plan, program, listing);

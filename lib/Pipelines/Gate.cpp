@@ -168,7 +168,7 @@ struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
                                 failed(checkParts(module))))
       return failure();
     if (name == "step" || name == "shard" || name == "partition" ||
-        name == "recompute")
+        name == "pipeline" || name == "recompute")
       return checkGone(
           module,
           [](Operation *op) {

@@ -14,6 +14,7 @@
 #include "passes/fusion/Passes.h"
 #include "passes/memory/Passes.h"
 #include "passes/partition/Passes.h"
+#include "passes/pipeline/Passes.h"
 #include "passes/schedule/Passes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/transform/Passes.h"
@@ -104,6 +105,22 @@ void buildPartition(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(partition::createLocalizePass());
 }
 
+void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
+  pipeline::CutStagesPassOptions options;
+  options.axis = spec.pipeline.axis;
+  options.schedule = spec.pipeline.schedule;
+  options.virtualStages = spec.pipeline.virtualStages;
+  options.microbatches = spec.microbatches();
+  options.layers.assign(spec.pipeline.layers.begin(),
+                        spec.pipeline.layers.end());
+  passes.addPass(pipeline::createCutStagesPass(options));
+}
+
+/// Where the passes on each rank's step go.
+OpPassManager &ofEachRank(OpPassManager &passes, const spec::Spec &spec) {
+  return spec.stageRanks() > 1 ? passes.nest<ModuleOp>() : passes;
+}
+
 void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
   std::vector<spec::Recompute> policies = spec.recomputeOfLayers;
@@ -111,7 +128,7 @@ void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
     policies = {spec.recompute};
   options.policies.assign(policies.begin(), policies.end());
   options.keepGathered = spec.zero.keepGathered;
-  passes.addPass(memory::createRecomputePass(options));
+  ofEachRank(passes, spec).addPass(memory::createRecomputePass(options));
 }
 
 fusion::FusePassOptions fusionOn(spec::Device device) {
@@ -164,7 +181,8 @@ bool foldsEpilogues(const spec::Spec &spec) {
                                     spec.compute == spec::Type::bf16);
 }
 
-void buildFuse(OpPassManager &passes, const spec::Spec &spec) {
+void buildFuse(OpPassManager &all, const spec::Spec &spec) {
+  OpPassManager &passes = ofEachRank(all, spec);
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass(headOf(spec)));
   passes.addPass(createCanonicalizerPass());
@@ -183,7 +201,9 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(schedule::createLowerToSchedulePass(
       {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes),
        /*microbatches=*/static_cast<int64_t>(spec.microbatches()),
-       /*schedule=*/spec.pipelineSchedule,
+       /*schedule=*/spec.pipeline.schedule,
+       /*virtualStages=*/spec.pipeline.virtualStages,
+       /*axis=*/spec.pipeline.axis,
        /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
        /*float8Unit=*/spec.device == spec::Device::cuda ? 16 : 0}));
   passes.addPass(
@@ -203,6 +223,7 @@ constexpr Phase allPhases[] = {
     {"step", "one training step on whole tensors", buildStep},
     {"shard", "who holds what", buildShard},
     {"partition", "each rank's part", buildPartition},
+    {"pipeline", "each rank's stages", buildPipeline},
     {"recompute", "what the backward pass computes again", buildRecompute},
     {"fuse", "kernels, products and what else runs", buildFuse},
     {"schedule", "one program on buffers", buildSchedule},
@@ -261,6 +282,7 @@ void registerPassesAndPipelines() {
   autodiff::registerAutodiffPasses();
   sharding::registerShardingPasses();
   partition::registerPartitionPasses();
+  pipeline::registerPipelinePasses();
   fusion::registerFusionPasses();
   schedule::registerSchedulePasses();
   memory::registerMemoryPasses();

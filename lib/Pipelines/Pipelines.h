@@ -14,7 +14,7 @@ struct Phase {
   void (*build)(mlir::OpPassManager &passes, const spec::Spec &spec);
 };
 
-/// input, step, shard, partition, recompute, fuse, schedule, memory.
+/// input, step, shard, partition, pipeline, recompute, fuse, schedule, memory.
 llvm::ArrayRef<Phase> phases();
 
 /// Changes nothing; fails when something stands in the module that `phase`

@@ -277,7 +277,6 @@ Key collectiveBudgets() {
   return key;
 }
 
-/// Of one stage two orders of its microbatches have a meaning.
 Key pipelineSchedule() {
   std::string names;
   for (const Word<Schedule> &word : words<Schedule>())
@@ -285,19 +284,63 @@ Key pipelineSchedule() {
   Key key{"pipeline", "schedule", names + " or a .csv file", {}, {}, false, {}};
   key.read = [](const Value &value, Spec &spec) {
     if (isSchedule(value))
-      spec.pipelineSchedule = value.text;
+      spec.pipeline.schedule = value.text;
     return isSchedule(value);
   };
   key.refusal = [](const Value &value) {
-    return value.text == "1f1b" || value.text == "gpipe"
-               ? ""
-               : "write \"1f1b\" or \"gpipe\", which order the microbatches "
-                 "of one stage, or leave the line out";
+    return value.text.ends_with(".csv")
+               ? "write the name of a schedule, or leave the line out"
+               : "";
   };
   key.print = [](const Spec &spec) -> std::optional<std::string> {
-    if (spec.pipelineSchedule == Spec().pipelineSchedule)
+    if (spec.pipeline.schedule == Spec().pipeline.schedule)
       return std::nullopt;
-    return tomlString(spec.pipelineSchedule);
+    return tomlString(spec.pipeline.schedule);
+  };
+  return key;
+}
+
+Key virtualStages() {
+  Key key{"pipeline",
+          "virtual_stages",
+          "a whole number from 1 to 1024",
+          {},
+          {},
+          false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    bool isLegal = value.kind == Value::Kind::integer && value.integer >= 1 &&
+                   value.integer <= 1024;
+    if (isLegal)
+      spec.pipeline.virtualStages = static_cast<uint32_t>(value.integer);
+    return isLegal;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pipeline.virtualStages == 0)
+      return std::nullopt;
+    return std::to_string(spec.pipeline.virtualStages);
+  };
+  return key;
+}
+
+Key layersOfStages() {
+  Key key{"pipeline", "layers", R"("auto" or an array of layers a stage)",
+          {},         {},       false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (!isLayerSplit(value))
+      return false;
+    for (const Value &one : value.items)
+      spec.pipeline.layers.push_back(one.integer);
+    return true;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pipeline.layers.empty())
+      return std::nullopt;
+    std::string text = "[";
+    for (int64_t count : spec.pipeline.layers)
+      text += (text.size() > 1 ? ", " : "") + std::to_string(count);
+    return text + "]";
   };
   return key;
 }
@@ -350,19 +393,9 @@ void addParallelKeys(std::vector<Key> &keys) {
     return tomlString(wordOf(s.sequenceLayout));
   };
   keys.push_back(layout);
-  const char *noPipeline = "leave [pipeline] out";
   keys.push_back(pipelineSchedule());
-  keys.push_back(refused(
-      checked("pipeline", "virtual_stages", "a whole number from 1 to 1024",
-              [](const Value &value) {
-                return value.kind == Value::Kind::integer &&
-                       value.integer >= 1 && value.integer <= 1024;
-              }),
-      noPipeline));
-  keys.push_back(
-      refused(checked("pipeline", "layers",
-                      R"("auto" or an array of layers a stage)", isLayerSplit),
-              noPipeline));
+  keys.push_back(virtualStages());
+  keys.push_back(layersOfStages());
 }
 
 void addStepKeys(std::vector<Key> &keys) {

@@ -161,6 +161,13 @@ bool Spec::splits(const std::string &dim) const {
   return false;
 }
 
+uint32_t Spec::stageRanks() const {
+  for (const Axis &axis : mesh)
+    if (axis.name == pipeline.axis)
+      return axis.size;
+  return 1;
+}
+
 uint32_t Spec::numRanks() const {
   uint32_t ranks = 1;
   for (const Axis &axis : mesh)

@@ -72,6 +72,14 @@ struct Overlap {
   uint64_t bucketBytes = 25 << 20; // of gradients that travel together, at most
 };
 
+/// How layers are shared out over ranks, and in which order these work.
+struct Pipeline {
+  std::string axis;              // of the mesh; "" without stages
+  std::string schedule = "1f1b"; // by name: see lib/Schedules
+  uint32_t virtualStages = 0;    // of each rank; 0: the schedule's own
+  std::vector<int64_t> layers;   // of each virtual stage; none: balanced
+};
+
 /// A checked spec; every invariant README.md names holds.
 struct Spec {
   std::vector<Axis> mesh; // outermost first
@@ -80,8 +88,7 @@ struct Spec {
   std::vector<TensorPin> pins;
   /// How the parts of a sequence that `sequence` splits lie.
   layout::DimLayout sequenceLayout = layout::DimLayout::block;
-  /// The order of a step's microbatches, by name: see lib/Schedules.
-  std::string pipelineSchedule = "1f1b";
+  Pipeline pipeline;
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32
   Type gradients = Type::bf16; // default: f32 sums of several microbatches,
@@ -114,6 +121,8 @@ struct Spec {
   bool splits(const std::string &dim) const;
   /// Ranks that split the batch.
   uint32_t dataParallel() const;
+  /// Ranks along the pipeline's axis; 1 without.
+  uint32_t stageRanks() const;
   /// Per optimizer step: global / (micro * dataParallel()), a whole number.
   uint32_t microbatches() const;
 };

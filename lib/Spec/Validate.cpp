@@ -123,7 +123,7 @@ private:
     for (const Axis &axis : spec.mesh) {
       if (!names.insert(axis.name).second)
         error("mesh.axes", "has axis " + quote(axis.name) + " twice");
-      if (axis.size > 1 && (axis.name == "pp" || axis.name == "ep"))
+      if (axis.size > 1 && axis.name == "ep")
         error("mesh.axes",
               "not supported by this version: axis " + quote(axis.name) +
                   " of size " + std::to_string(axis.size) +
@@ -155,6 +155,8 @@ private:
         spec.shard.push_back({dim, axes});
     };
     complete("batch", data);
+    if (findAxis("pp"))
+      complete("layers", {"pp"});
     if (findAxis("tp"))
       for (const char *dim : {"heads", "ffn", "vocab"})
         complete(dim, {"tp"});
@@ -220,7 +222,7 @@ private:
       error("context.layout",
             "has no meaning where no axis splits the sequence; write "
             "shard.sequence = [\"cp\"], say, or leave the line out");
-    for (const char *dim : {"experts", "layers", "head_dim"})
+    for (const char *dim : {"experts", "head_dim"})
       for (const std::string &name : axesOf(dim))
         if (findAxis(name) && findAxis(name)->size > 1)
           error(std::string("shard.") + dim,
@@ -228,8 +230,49 @@ private:
                     " over " + quote(name) + "; leave the line out");
     if (sound({"zero.stage", "zero.axes", "zero.gathered"}))
       checkZero();
+    if (sound({"shard.layers"}))
+      checkPipeline();
     if (diagnostics.size() == before && broken.empty())
       checkAllUsed();
+  }
+
+  /// The one axis that layers are shared out over.
+  void checkPipeline() {
+    std::vector<std::string> axes;
+    for (const std::string &name : axesOf("layers"))
+      if (findAxis(name) && findAxis(name)->size > 1)
+        axes.push_back(name);
+    if (axes.size() > 1)
+      error("shard.layers", "found " + std::to_string(axes.size()) +
+                                " axes of more than one rank, expected one: "
+                                "stages stand in a line; make it one axis of " +
+                                "mesh.axes, like \"pp=4\"");
+    if (axes.size() == 1)
+      spec.pipeline.axis = axes[0];
+    for (const ShardRule &rule : spec.shard)
+      for (const std::string &axis : rule.axes)
+        if (rule.dim != "layers" && axis == spec.pipeline.axis)
+          error("shard." + rule.dim,
+                "found axis " + quote(axis) +
+                    ", which shares out layers (shard.layers): its ranks hold "
+                    "different ones, so it splits no other dim");
+    if (spec.stageRanks() == 1 && axes.empty())
+      checkOneStage();
+  }
+
+  /// Keys that mean nothing without a pipeline.
+  void checkOneStage() {
+    const char *how = " has no meaning without a pipeline; give mesh.axes an "
+                      "axis like \"pp=2\", or leave the line out";
+    for (const char *key : {"pipeline.virtual_stages", "pipeline.layers"})
+      if (given(key))
+        error(key, how + 1);
+    const std::string &schedule = spec.pipeline.schedule;
+    if (sound({"pipeline.schedule"}) && schedule != "1f1b" &&
+        schedule != "gpipe")
+      error("pipeline.schedule",
+            quote(schedule) + how +
+                ". \"1f1b\" and \"gpipe\" order the microbatches of one stage");
   }
 
   void checkZero() {

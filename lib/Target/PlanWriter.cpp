@@ -98,8 +98,27 @@ private:
       if (!program.getArenaBytes())
         return program.emitOpError("has no arena; run -memory-plan-arena");
       plan.programs.push_back(ProgramTables(program, kernels, axes).build());
+      if (!program.getAxis())
+        continue;
+      plan.program_axes = {axes.at(*program.getAxis())};
+      plan.program_numbers.push_back(plan.program_numbers.size());
     }
     return success();
+  }
+
+  /// Those that several programs have count once.
+  uint64_t countParameters() const {
+    llvm::StringMap<uint64_t> elements;
+    for (const auto &program : plan.programs)
+      for (const auto &parameter : program->parameters) {
+        uint64_t &count = elements[parameter->name] = 1;
+        for (int64_t size : parameter->file_shape)
+          count *= size;
+      }
+    uint64_t all = 0;
+    for (const auto &one : elements)
+      all += one.second;
+    return all;
   }
 
   void describe() {
@@ -125,12 +144,7 @@ private:
             module->getAttrOfType<FloatAttr>(transformer::facts::modelFlops))
       plan.model_flops_per_step =
           flops.getValueAsDouble() * spec.microbatches();
-    for (auto &parameter : plan.programs[0]->parameters) {
-      uint64_t elements = 1;
-      for (int64_t size : parameter->file_shape)
-        elements *= size;
-      plan.parameter_count += elements;
-    }
+    plan.parameter_count = countParameters();
     if (auto attention = module->getAttrOfType<FloatAttr>(
             transformer::facts::palmAttentionFlops))
       plan.palm_flops_per_step =

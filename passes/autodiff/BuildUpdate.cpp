@@ -157,9 +157,11 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     }
     while (sums.size() > maxTerms)
       sums = addedByGroups(b, sums);
-    Value norm = buildMap(b, b.getLoc(), scalarType(), sums,
+    // Apart from its root, so that stages of a pipeline can add up theirs.
+    Value sum = buildMap(b, b.getLoc(), scalarType(), sums, total);
+    Value norm = buildMap(b, b.getLoc(), scalarType(), sum,
                           [](ImplicitLocOpBuilder &i, ValueRange x) {
-                            return Scalars{i}.sqrt(total(i, x));
+                            return Scalars{i}.sqrt(x[0]);
                           });
     AssignOp::create(b, StateKey{StateKind::grad_norm, ""}, norm);
     return buildMap(b, b.getLoc(), scalarType(), norm,

@@ -16,9 +16,10 @@ using namespace transformer;
 
 using Policy = spec::Recompute;
 
-/// One policy for all layers, or one for each; none: selective.
+/// One policy for all layers, or one for each; none: selective. A stage of a
+/// pipeline has some of the layers, under their numbers.
 FailureOr<SmallVector<Policy>>
-completed(ArrayRef<Policy> given, int64_t numLayers,
+completed(ArrayRef<Policy> given, int64_t numLayers, bool isStage,
           function_ref<InFlightDiagnostic()> error) {
   SmallVector<Policy> policies(given);
   if (policies.empty())
@@ -28,7 +29,8 @@ completed(ArrayRef<Policy> given, int64_t numLayers,
                    << "', expected none, selective or full";
   if (policies.size() == 1)
     policies.resize(std::max<int64_t>(numLayers, 1), policies[0]);
-  if (static_cast<int64_t>(policies.size()) != std::max<int64_t>(numLayers, 1))
+  auto count = static_cast<int64_t>(policies.size());
+  if (isStage ? count < numLayers : count != std::max<int64_t>(numLayers, 1))
     return error() << "found " << policies.size()
                    << " recompute policies, expected one, or one for each of "
                    << numLayers << " layers";
@@ -185,6 +187,7 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
     Layers layers(function);
     FailureOr<SmallVector<Policy>> all =
         completed(llvm::to_vector_of<Policy>(policies), layers.count(),
+                  /*isStage=*/getOperation()->getParentOp() != nullptr,
                   [&] { return getOperation().emitError(); });
     if (failed(all))
       return signalPassFailure();

@@ -98,7 +98,8 @@ void Lowering::describeInputs(func::FuncOp function) {
   constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
                                    InputKind::documents};
   for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
-    input(kind, *placement.of(argument), {}, splitOfSequence(argument));
+    if (!argument.use_empty()) // No stage reads what another one needs.
+      input(kind, *placement.of(argument), {}, splitOfSequence(argument));
   input(InputKind::learning_rate, placement.input(InputKind::learning_rate));
   for (const auto &[base, place] : placement.biasCorrections())
     input(InputKind::bias_correction, place,

@@ -2,7 +2,7 @@
 #include "passes/schedule/LowerToSchedule.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
-#include "lib/Schedules/Generate.h"
+#include "passes/pipeline/Table.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -14,24 +14,30 @@ namespace meshwork::schedule {
 #define GEN_PASS_DEF_LOWERTOSCHEDULEPASS
 #include "passes/schedule/Passes.h.inc"
 
-Lowering::Lowering(ModuleOp module, ProgramOp program, int64_t bucketBytes,
-                   int64_t rowBytes)
+Lowering::Lowering(ModuleOp module, ProgramOp program, Kernels &kernels,
+                   int64_t bucketBytes, int64_t rowBytes)
     : module(module), program(program), bucketBytes(bucketBytes),
       builder(program.getContext()), placement(program, module, rowBytes),
-      kernels(module) {
+      kernels(kernels) {
   module.walk([&](transformer::ParameterOp op) {
     if (auto layer = layerOf(op))
       layers[op.getName()] = *layer;
   });
   builder.setInsertionPointToEnd(&program.getBody().front());
-  for (auto [list, kind] :
-       {std::pair(&once, ListKind::once), std::pair(&step, ListKind::step),
-        std::pair(&forward, ListKind::forward),
-        std::pair(&backward, ListKind::backward),
-        std::pair(&update, ListKind::update)}) {
-    *list = ListOp::create(builder, program.getLoc(), kind, 0);
-    list->getBody().emplaceBlock();
-  }
+  once = addList(ListKind::once, 0);
+  step = addList(ListKind::step, 0);
+}
+
+ListOp Lowering::addList(ListKind kind, int64_t stage) {
+  auto list = ListOp::create(builder, program.getLoc(), kind, stage);
+  list.getBody().emplaceBlock();
+  return list;
+}
+
+void Lowering::beginList(ListKind kind, int64_t stage) {
+  flush();
+  builder.setInsertionPointToEnd(&program.getBody().front());
+  builder.setInsertionPointToEnd(&addList(kind, stage).getBody().front());
 }
 
 /// Ops that stand for views, or for sums that products do in place.
@@ -40,11 +46,20 @@ static bool isView(Operation *op) {
              AccumulateOp, func::ReturnOp>(op);
 }
 
+/// One enumeration's words are the other's.
+static ListKind kindOf(StageList kind) {
+  return *symbolizeListKind(stringifyStageList(kind));
+}
+
 LogicalResult Lowering::lower(Operation *op) {
   if (isView(op))
     return success();
   if (auto unslice = dyn_cast<UnsliceOp>(op))
     return lowerUnslice(unslice);
+  if (auto list = dyn_cast<StageListOp>(op)) {
+    beginList(kindOf(list.getKind()), list.getStage());
+    return success();
+  }
   current = op;
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
@@ -63,6 +78,8 @@ LogicalResult Lowering::lowerInstruction(Operation *op) {
   if (!isa<AssignOp>(op))
     flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](mesh::SendOp op) { return lowerSend(op); })
+      .Case([&](mesh::ReceiveOp op) { return lowerReceive(op); })
       .Case([&](FusedOp op) { return lowerFused(op); })
       .Case([&](transformer::RepeatOp op) { return lowerRepeat(op); })
       .Case<ContractOp, ProductOp>(
@@ -110,49 +127,81 @@ static Operation *firstOfBackward(func::FuncOp function) {
   return gradient;
 }
 
+/// Lists of two stages of a rank may come in any order, so none of them is the
+/// first to write what both add to.
+static llvm::DenseSet<StateKey> addedToByStages(func::FuncOp function) {
+  std::map<std::string, int64_t> stages;
+  llvm::DenseSet<StateKey> keys;
+  for (auto op : function.getOps<AccumulateOp>()) {
+    auto [known, isNew] = stages.try_emplace(op.getName().str(), stageOf(op));
+    if (!isNew && known->second != stageOf(op))
+      keys.insert(op.getKey());
+  }
+  return keys;
+}
+
+void Lowering::zeroState(func::FuncOp microbatch) {
+  auto zero = [&](StateKey key, RankedTensorType type) {
+    if (zeroed.insert(key).second)
+      zeroAtStepStart(placement.state(key, type),
+                      "zero " + key.role() + " " + key.name);
+  };
+  llvm::DenseSet<StateKey> shared = addedToByStages(microbatch);
+  microbatch.walk([&](StateOp state) {
+    if (state.getKind() == StateKind::gradient ||
+        state.getKind() == StateKind::loss)
+      zero(state.getKey(), tensorType(state));
+  });
+  microbatch.walk([&](AccumulateOp op) {
+    if (shared.contains(op.getKey()) ||
+        !isa_and_nonnull<ContractOp, ProductOp>(op.getValue().getDefiningOp()))
+      zero(op.getKey(), tensorType(op.getValue()));
+  });
+  // The loss is the last stage's; others add nothing to it.
+  for (auto update : module.getOps<func::FuncOp>())
+    for (auto state : update.getOps<StateOp>())
+      if (state.getKind() == StateKind::loss)
+        zero(state.getKey(), tensorType(state));
+}
+
 LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   constexpr StringRef names[] = {"tokens", "targets", "documents"};
   for (auto [argument, name] : llvm::zip(function.getArguments(), names))
-    placement.set(argument,
-                  placement.persistent(name, BufferKind::input,
-                                       tensorType(argument).getShape(),
-                                       builder.getI32Type()));
-  // State that something other than a first product adds to must start at zero.
-  function.walk([&](StateOp state) {
-    StateKey key = state.getKey();
-    if ((key.kind == StateKind::gradient || key.kind == StateKind::loss) &&
-        zeroed.insert(key).second)
-      zeroAtStepStart(placement.state(key, state.getType()),
-                      "zero " + key.role() + " " + key.name);
-  });
-  function.walk([&](AccumulateOp op) {
-    StateKey key = op.getKey();
-    if (!isa_and_nonnull<ContractOp, ProductOp>(
-            op.getValue().getDefiningOp()) &&
-        zeroed.insert(key).second)
-      zeroAtStepStart(placement.state(key, tensorType(op.getValue())),
-                      "zero " + key.role() + " " + key.name);
-  });
+    if (!argument.use_empty())
+      placement.set(argument,
+                    placement.persistent(name, BufferKind::input,
+                                         tensorType(argument).getShape(),
+                                         builder.getI32Type()));
+  zeroState(function);
   groupCollectives(function.getBody().front());
   function.walk(
       [](transformer::RepeatOp op) { groupCollectives(op.getBody().front()); });
-  builder.setInsertionPointToEnd(&forward.getBody().front());
-  Operation *first = firstOfBackward(function);
-  for (Operation &op : function.getBody().front()) {
-    if (&op == first) {
-      flush();
-      builder.setInsertionPointToEnd(&backward.getBody().front());
-    }
+  Block &body = function.getBody().front();
+  auto stages = body.getOps<StageListOp>();
+  StageListOp firstOfStages = stages.empty() ? nullptr : *stages.begin();
+  Operation *head = firstOfStages ? nullptr : firstOfBackward(function);
+  // What was moved in front of all, as it waits for nothing, is of that list.
+  if (firstOfStages)
+    beginList(kindOf(firstOfStages.getKind()), firstOfStages.getStage());
+  else
+    beginList(ListKind::forward);
+  for (Operation &op : body) {
+    if (&op == firstOfStages)
+      continue;
+    if (&op == head)
+      beginList(ListKind::backward);
     if (failed(lower(&op)))
       return failure();
   }
+  if (!firstOfStages && !head)
+    beginList(ListKind::backward);
   flush();
   return success();
 }
 
 LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
   groupCollectives(function.getBody().front());
-  builder.setInsertionPointToEnd(&update.getBody().front());
+  beginList(ListKind::update);
   // The loss first: the runtime looks at it before anything is updated.
   llvm::SmallDenseSet<Operation *> ofLoss;
   for (auto op : function.getOps<mesh::CollectiveOpInterface>())
@@ -192,25 +241,42 @@ static LogicalResult checkFloat8(ProgramOp program, int64_t unit) {
   return success(allFit);
 }
 
-/// One stage's actions of the schedule of this name.
-static FailureOr<SmallVector<std::pair<ListOp, int64_t>>>
-orderOfMicrobatches(ProgramOp program, const std::string &name,
-                    int64_t microbatches) {
-  if (name == "1f1b" || microbatches == 1) // Of any number of microbatches.
-    return inTurn(program, microbatches);
-  absl::StatusOr<schedules::Table> table = schedules::generate(
-      {.name = name, .microbatches = static_cast<int32_t>(microbatches)});
-  if (!table.ok()) {
-    emitError(analysis::ofSpec("pipeline.schedule", program.getLoc()))
-        << table.status().message();
-    return failure();
+/// The list that an action of a table runs.
+static ListKind kindOf(schedules::Kind kind) {
+  using schedules::Kind;
+  switch (kind) {
+  case Kind::forward:
+    return ListKind::forward;
+  case Kind::backward:
+    return ListKind::backward;
+  case Kind::inputGrad:
+    return ListKind::input_grad;
+  case Kind::weightGrad:
+    return ListKind::weight_grad;
+  case Kind::sendForward:
+    return ListKind::send;
+  case Kind::recvForward:
+    return ListKind::recv;
+  case Kind::sendBackward:
+    return ListKind::send_grad;
+  case Kind::recvBackward:
+    return ListKind::recv_grad;
+  default:
+    llvm_unreachable("no table of computation and transfers has others");
   }
+}
+
+/// A rank's actions; of transfers those that move something.
+static SmallVector<std::pair<ListOp, int64_t>>
+actionsOf(ProgramOp program, ArrayRef<schedules::Action> actions) {
+  std::map<std::pair<ListKind, int64_t>, ListOp> lists;
+  for (ListOp list : listsOf(program))
+    lists[{list.getKind(), list.getStage()}] = list;
   SmallVector<std::pair<ListOp, int64_t>> order;
-  for (const schedules::Action &action : table->ranks[0])
-    order.emplace_back(listOf(program, action.kind == schedules::Kind::forward
-                                           ? ListKind::forward
-                                           : ListKind::backward),
-                       action.microbatch);
+  for (const schedules::Action &action : actions)
+    if (auto list = lists.find({kindOf(action.kind), action.stage});
+        list != lists.end())
+      order.emplace_back(list->second, action.microbatch);
   return order;
 }
 
@@ -220,32 +286,52 @@ struct LowerToSchedulePass
   using LowerToSchedulePassBase::LowerToSchedulePassBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
+    SmallVector<ModuleOp> ranks(getOperation().getOps<ModuleOp>());
+    bool isPipeline = !ranks.empty();
+    if (!isPipeline)
+      ranks = {getOperation()};
+    FailureOr<schedules::Table> table =
+        pipeline::transferTable({schedule, static_cast<int64_t>(ranks.size()),
+                                 virtualStages, microbatches},
+                                getOperation());
+    if (failed(table))
+      return signalPassFailure();
+    Kernels kernels(getOperation());
+    auto builder = OpBuilder::atBlockBegin(getOperation().getBody());
+    for (auto [rank, module] : llvm::enumerate(ranks)) {
+      auto program = ProgramOp::create(
+          builder, module.getLoc(),
+          isPipeline ? "rank" + std::to_string(rank) : "rank",
+          isPipeline ? builder.getStringAttr(axis) : StringAttr(),
+          IntegerAttr());
+      program.getBody().emplaceBlock();
+      if (failed(lower(module, program, kernels)))
+        return signalPassFailure();
+      OpBuilder atEnd(&getContext());
+      createActions(atEnd, program, actionsOf(program, table->ranks[rank]));
+    }
+    if (isPipeline)
+      for (ModuleOp module : ranks)
+        module.erase();
+  }
+
+private:
+  LogicalResult lower(ModuleOp module, ProgramOp program, Kernels &kernels) {
     auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"),
          update = module.lookupSymbol<func::FuncOp>("update");
     if (!microbatch || !update || microbatch.getNumArguments() < 2 ||
-        microbatch.getNumArguments() > 3) {
-      module.emitError() << "expected functions @microbatch of tokens, "
-                            "targets and maybe documents, and @update";
-      return signalPassFailure();
-    }
-    auto builder = OpBuilder::atBlockBegin(module.getBody());
-    auto program =
-        ProgramOp::create(builder, module.getLoc(), "rank", IntegerAttr());
-    program.getBody().emplaceBlock();
-    Lowering lowering(module, program, bucketBytes, rowBytes);
+        microbatch.getNumArguments() > 3)
+      return module.emitError() << "expected functions @microbatch of tokens, "
+                                   "targets and maybe documents, and @update";
+    Lowering lowering(module, program, kernels, bucketBytes, rowBytes);
     if (failed(lowering.lowerMicrobatch(microbatch)) ||
         failed(lowering.lowerUpdate(update)) ||
         failed(lowering.describeState(microbatch)) ||
         (float8Unit > 0 && failed(checkFloat8(program, float8Unit))))
-      return signalPassFailure();
-    FailureOr<SmallVector<std::pair<ListOp, int64_t>>> order =
-        orderOfMicrobatches(program, schedule, microbatches);
-    if (failed(order))
-      return signalPassFailure();
-    createActions(builder, program, *order);
+      return failure();
     microbatch.erase();
     update.erase();
+    return success();
   }
 };
 } // namespace

@@ -14,8 +14,9 @@ void groupCollectives(::mlir::Block &body);
 /// Appends instructions to the lists of a program.
 class Lowering {
 public:
-  Lowering(::mlir::ModuleOp module, ProgramOp program, int64_t bucketBytes,
-           int64_t rowBytes);
+  /// `module` has @microbatch and @update.
+  Lowering(::mlir::ModuleOp module, ProgramOp program, Kernels &kernels,
+           int64_t bucketBytes, int64_t rowBytes);
 
   /// Every op of @microbatch in order.
   ::mlir::LogicalResult lowerMicrobatch(::mlir::func::FuncOp function);
@@ -25,7 +26,15 @@ public:
   ::mlir::LogicalResult describeState(::mlir::func::FuncOp microbatch);
 
 private:
+  ListOp addList(ListKind kind, int64_t stage);
+  /// What is lowered from here on goes there.
+  void beginList(ListKind kind, int64_t stage = 0);
+  /// State that something other than a first product adds to.
+  void zeroState(::mlir::func::FuncOp microbatch);
   ::mlir::LogicalResult lower(::mlir::Operation *op);
+  // Between stages (LowerTransfers.cpp).
+  ::mlir::LogicalResult lowerSend(mesh::SendOp op);
+  ::mlir::LogicalResult lowerReceive(mesh::ReceiveOp op);
   ::mlir::LogicalResult lowerInstruction(::mlir::Operation *op);
   ::mlir::LogicalResult lowerFused(transformer::FusedOp op);
   // Repeats (LowerRepeat.cpp).
@@ -131,8 +140,8 @@ private:
   int64_t bucketBytes;
   ::mlir::OpBuilder builder; // at the end of the current list
   Placement placement;
-  Kernels kernels;
-  ListOp once, step, forward, backward, update;
+  Kernels &kernels;
+  ListOp once, step;
   ::llvm::DenseSet<StateKey>
       written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed; // and those that a step starts at zero

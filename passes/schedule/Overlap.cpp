@@ -238,6 +238,27 @@ private:
 
 /// Sums of gradients that `update` begins with run in the step's last backward
 /// pass, under the rest of it.
+/// Other ranks of a pipeline end their backward pass at another time.
+bool meetsOtherPrograms(CollectiveOp collective) {
+  auto program = collective->getParentOfType<ProgramOp>();
+  return program.getAxis() &&
+         llvm::is_contained(collective.getAxes(), program.getAxisAttr());
+}
+
+/// The list of the last gradients, if one list makes them all.
+ListOp lastGradients(ProgramOp program) {
+  ListOp last;
+  for (ListOp list : listsOf(program)) {
+    bool makesGradients = list.getKind() == ListKind::backward ||
+                          list.getKind() == ListKind::weight_grad;
+    if (makesGradients && last)
+      return {};
+    if (makesGradients)
+      last = list;
+  }
+  return last;
+}
+
 void moveGradientSums(ListOp backward, ListOp update,
                       const Settings &settings) {
   SmallVector<Operation *> stay;
@@ -249,7 +270,8 @@ void moveGradientSums(ListOp backward, ListOp update,
           return bufferOf(view).getKind() == BufferKind::gradients &&
                  bufferOf(view).getPersistent();
         });
-    bool isFree = isOfGradients && llvm::none_of(stay, [&](Operation *other) {
+    bool isFree = isOfGradients && !meetsOtherPrograms(collective) &&
+                  llvm::none_of(stay, [&](Operation *other) {
                     return conflict(other, op);
                   });
     if (!isFree || !settings.pays(collective, settings.seconds(op))) {
@@ -271,7 +293,7 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
       return;
     Settings settings{mode == spec::When::always, Costs(machine, mesh)};
     for (auto program : getOperation().getOps<ProgramOp>()) {
-      ListOp backward = listOf(program, ListKind::backward),
+      ListOp backward = lastGradients(program),
              update = listOf(program, ListKind::update);
       if (backward && update)
         moveGradientSums(backward, update, settings);

@@ -4,7 +4,7 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
-  let summary = "Turns @microbatch and @update into one schedule.program on buffers";
+  let summary = "Turns @microbatch and @update into a schedule.program on buffers";
   let description = [{
     Before: `@microbatch` and `@update` of `fused`, products, attention,
     embedding, state and step inputs, all of static shape. After: a
@@ -15,9 +15,11 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     at multiples of it, unless they do at multiples of 16 anyway: a GPU's
     libraries have fast kernels for such alone, and a vocabulary may be odd.
     What @microbatch does up to the head is the list `forward`, the rest
-    `backward`; the table of actions runs both for each of `microbatches`, in the
-    order of `schedule`: `1f1b` one microbatch after the other, `gpipe` all
-    forwards first.
+    `backward`, where no `transformer.stage_list` says otherwise; the table of
+    actions runs the lists for each of `microbatches` in the order of `schedule`:
+    with one stage `1f1b` one microbatch after the other, `gpipe` all forwards
+    first. Modules in the module, of -pipeline-cut-stages, become a program each,
+    with transfers as lists of their own.
     ```mlir
     // row-bytes=128: 7 logits of 2 bytes in each row take 64 elements.
     schedule.view %b at 0 : memref<4x7xbf16, strided<[64, 1]>>
@@ -26,7 +28,9 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches: 1f1b or gpipe">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches, by name">,
+    Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
+    Option<"axis", "axis", "std::string", "", "of the mesh, along which modules are programs">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
     Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::meshwork::mesh::MeshDialect", "::mlir::func::FuncDialect"];

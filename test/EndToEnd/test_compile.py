@@ -7,7 +7,7 @@ import unittest
 
 import shell
 
-PHASES = ("input", "step", "shard", "partition", "recompute", "fuse", "schedule", "memory")
+PHASES = ("input", "step", "shard", "partition", "pipeline", "recompute", "fuse", "schedule", "memory")
 MODEL = "examples/gpt2-tiny.json"
 SPEC = "examples/dp2.toml"
 
@@ -72,7 +72,7 @@ class Compile(unittest.TestCase):
 
     def test_compile_to_each_phase(self):
         marks = {"input": "transformer.", "step": "@update", "shard": "mesh.shardings", "partition": "mesh.all_reduce",
-                 "recompute": "#transformer.pass<recomputed>",
+                 "pipeline": "@microbatch", "recompute": "#transformer.pass<recomputed>",
                  "fuse": "transformer.fused", "schedule": "schedule.program",
                  "memory": "arena"}
         for phase, mark in marks.items():
@@ -91,7 +91,7 @@ class Compile(unittest.TestCase):
         names = sorted(p.name for p in (self.space.path / "phases").iterdir())
         self.assertEqual(names, [f"{i}-{phase}.mlir" for i, phase in enumerate(PHASES)])
         whole = self.compile("--compile-to=memory").stdout
-        self.assertEqual(self.space.read("phases/7-memory.mlir"), whole)
+        self.assertEqual(self.space.read("phases/8-memory.mlir"), whole)
 
     def test_the_dumped_pipeline_repeats_each_phase(self):
         done = self.compile("--dump-pass-pipeline", "--timing", "-o", "timed.mwplan")

@@ -389,3 +389,33 @@ func.func @f() {
   return
 }
 }
+
+// -----
+
+module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'mesh.send' op (C1) names axis "dp", expected one of}}
+  mesh.send forward %x over "dp" to 1 : tensor<4xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'mesh.send' op (C1) has peer 2 along axis "pp", which has 2 coordinates}}
+  mesh.send backward %x over "pp" to 2 : tensor<4xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
+func.func @f() -> tensor<4xf32> {
+  // expected-error@+1 {{'mesh.receive' op (C1) has peer -1 along axis "pp", which has 2 coordinates}}
+  %x = mesh.receive forward over "pp" from -1 : tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+}

@@ -84,3 +84,16 @@ func.func @state() {
   return
 }
 }
+
+// RUN: meshwork-opt %s | FileCheck %s --check-prefix=STAGES
+// Between the stages of a pipeline; what is not used is received all the same.
+// STAGES-LABEL: func.func @stages
+module attributes {mesh.mesh = #mesh.mesh<"pp"=4>} {
+func.func @stages(%x: tensor<4xf32>, %y: tensor<2xi32>) {
+  // STAGES: mesh.send forward %{{.*}}, %{{.*}} over "pp" to 3 : tensor<4xf32>, tensor<2xi32>
+  mesh.send forward %x, %y over "pp" to 3 : tensor<4xf32>, tensor<2xi32>
+  // STAGES: mesh.receive backward over "pp" from 0 : tensor<4xf32>, tensor<2xi32>
+  %a, %b = mesh.receive backward over "pp" from 0 : tensor<4xf32>, tensor<2xi32>
+  return
+}
+}

@@ -75,3 +75,10 @@ func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
   transformer.accumulate master "w", %x : tensor<8xf32, #transformer.dims<embed>>
   return
 }
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.stage_list' op (C1) is of stage -1, expected one from 0 to 65535}}
+  transformer.stage_list forward stage -1
+  return
+}

@@ -195,3 +195,16 @@ func.func @turns(%x: tensor<4x8xf32, #se>, %sum: tensor<8xf32, #e>, %w: tensor<8
   }
   return %y : tensor<4x8xf32, #se>
 }
+
+// CHECK-LABEL: func.func @stages
+func.func @stages() {
+  // CHECK: transformer.stage_list forward stage 0
+  transformer.stage_list forward stage 0
+  // CHECK: transformer.stage_list backward stage 3
+  transformer.stage_list backward stage 3
+  // CHECK: transformer.stage_list input_grad stage 1
+  transformer.stage_list input_grad stage 1
+  // CHECK: transformer.stage_list weight_grad stage 1
+  transformer.stage_list weight_grad stage 1
+  return
+}

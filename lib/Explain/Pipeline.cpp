@@ -1,0 +1,149 @@
+#include "lib/Explain/Pipeline.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "lib/Explain/Format.h"
+#include "lib/Explain/Schedule.h"
+#include "lib/Plan/Actions.h"
+#include "lib/Schedules/Grid.h"
+#include "runtime/core/Views.h"
+#include <map>
+#include <set>
+
+namespace meshwork::explain {
+namespace {
+
+/// Longer tables are told of, not simulated: 16 ranks of 4 stages with 8192
+/// microbatches are one of these.
+constexpr size_t mostActions = size_t{1} << 21;
+
+std::optional<schedules::Kind> kindOf(plan::ListKind kind) {
+  using plan::ListKind;
+  using schedules::Kind;
+  switch (kind) {
+  case ListKind::forward:
+    return Kind::forward;
+  case ListKind::backward:
+    return Kind::backward;
+  case ListKind::input_grad:
+    return Kind::inputGrad;
+  case ListKind::weight_grad:
+    return Kind::weightGrad;
+  case ListKind::send:
+    return Kind::sendForward;
+  case ListKind::recv:
+    return Kind::recvForward;
+  case ListKind::send_grad:
+    return Kind::sendBackward;
+  case ListKind::recv_grad:
+    return Kind::recvBackward;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// One rank's actions; notes where its stages are.
+std::vector<schedules::Action> actionsOf(const plan::Program &program,
+                                         int32_t rank,
+                                         std::map<uint32_t, int32_t> &rankOf) {
+  std::vector<plan::ListShape> lists = plan::listsOf(program);
+  std::vector<schedules::Action> actions;
+  for (const plan::Action &action : plan::actionsOf(program)) {
+    const plan::ListShape &list = lists[action.list()];
+    std::optional<schedules::Kind> kind = kindOf(list.kind);
+    if (!kind)
+      continue;
+    rankOf[list.stage] = rank;
+    actions.push_back({*kind, static_cast<int32_t>(list.stage),
+                       static_cast<int32_t>(action.microbatch())});
+  }
+  return actions;
+}
+
+schedules::Costs unitCosts(size_t stages) {
+  std::vector<double> one(stages, 1), none(stages, 0);
+  return {one, one, one, none};
+}
+
+/// "3 layers: 0 to 2": those of a program's parameters.
+std::string layersText(const plan::Program &program) {
+  std::set<int32_t> layers;
+  for (const plan::Parameter *parameter :
+       runtime::orEmpty(program.parameters()))
+    if (parameter->layer() >= 0)
+      layers.insert(parameter->layer());
+  std::string text;
+  for (int32_t layer : layers) {
+    bool begins = !layers.contains(layer - 1),
+         ends = !layers.contains(layer + 1);
+    if (begins)
+      absl::StrAppend(&text, text.empty() ? "" : ", ", layer);
+    else if (ends)
+      absl::StrAppend(&text, "-", layer);
+  }
+  return text;
+}
+
+/// Bytes of what as many microbatches keep at once.
+uint64_t bytesOfCopies(const plan::Program &program) {
+  uint64_t bytes = 0;
+  for (const plan::Buffer *buffer : runtime::orEmpty(program.buffers()))
+    if (buffer->copies() > 1)
+      bytes = saturatingAdd(bytes, buffer->size_bytes());
+  return bytes;
+}
+} // namespace
+
+std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {
+  if (plan.programs()->size() < 2)
+    return std::nullopt;
+  Pipeline pipeline;
+  size_t actions = 0;
+  std::map<uint32_t, int32_t> rankOf; // of virtual stages
+  for (uint32_t number : runtime::orEmpty(plan.program_numbers())) {
+    const plan::Program &program = *plan.programs()->Get(number);
+    actions += plan::actionsOf(program).size();
+    if (actions > mostActions)
+      return std::nullopt;
+    auto rank = static_cast<int32_t>(pipeline.table.ranks.size());
+    pipeline.table.ranks.push_back(actionsOf(program, rank, rankOf));
+  }
+  for (const auto &[stage, rank] : rankOf)
+    pipeline.table.rankOf.push_back(rank);
+  pipeline.table.microbatches = static_cast<int32_t>(plan.microbatches());
+  absl::StatusOr<schedules::Timeline> timeline =
+      schedules::simulate(pipeline.table, unitCosts(rankOf.size()));
+  if (!timeline.ok())
+    return std::nullopt;
+  pipeline.timeline = *std::move(timeline);
+  return pipeline;
+}
+
+double bubbleFraction(const plan::Plan &plan) {
+  std::optional<Pipeline> pipeline = pipelineOf(plan);
+  return pipeline ? pipeline->timeline.bubbleFraction : 0;
+}
+
+std::string pipelineText(const plan::Plan &plan) {
+  std::optional<Pipeline> pipeline = pipelineOf(plan);
+  if (!pipeline)
+    return "";
+  Table table(
+      {"program", "layers", ">kept at once", ">arena", ">of it in copies"});
+  for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
+    const plan::Program &program = *plan.programs()->Get(i);
+    const schedules::Timeline::Work &work = pipeline->timeline.ranks[i];
+    table.add({absl::StrCat(i), layersText(program),
+               absl::StrCat(work.liveMicrobatches),
+               bytesText(program.arena_bytes()),
+               bytesText(bytesOfCopies(program))});
+  }
+  return absl::StrCat(
+      "\nPipeline of ", pipeline->table.rankOf.size(), " stages on ",
+      plan.programs()->size(), " ranks: ",
+      absl::StrFormat("%.1f %%", 100 * pipeline->timeline.bubbleFraction),
+      " of a step is a bubble, if F, I and W take one unit and transfers "
+      "none\n",
+      schedules::grid(pipeline->table, pipeline->timeline), table.render());
+}
+
+} // namespace meshwork::explain

@@ -1,0 +1,27 @@
+// The stages of a plan: who does what when, by the tables of its programs.
+#pragma once
+
+#include "lib/Schedules/Simulate.h"
+#include "meshwork/Plan/Plan.h"
+#include <optional>
+#include <string>
+
+namespace meshwork::explain {
+
+/// A plan whose programs are the ranks of a pipeline.
+struct Pipeline {
+  schedules::Table table; // of each coordinate along the pipeline's axis
+  /// In unit times: F, I and W take 1, B takes 2, transfers nothing.
+  schedules::Timeline timeline;
+};
+
+/// Nothing where there is one stage, or a table that is too long to simulate.
+std::optional<Pipeline> pipelineOf(const plan::Plan &plan);
+
+/// Part of a step in which a stage waits for another one, in unit times.
+double bubbleFraction(const plan::Plan &plan);
+
+/// Grid, bubble, and what each rank keeps; "" without stages.
+std::string pipelineText(const plan::Plan &plan);
+
+} // namespace meshwork::explain

@@ -1,0 +1,65 @@
+// The parts of -pipeline-cut-stages.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/pipeline/Stages.h"
+
+namespace meshwork::pipeline {
+
+/// Virtual stages and where they are.
+struct Placement {
+  ::mlir::StringAttr axis;              // of the mesh
+  ::llvm::SmallVector<int64_t> rankOf;  // coordinate of each virtual stage
+  ::llvm::SmallVector<int64_t> ofLayer; // virtual stage of each layer
+  bool splitsBackward = false; // gradients of weights are a list of their own
+
+  int64_t stages() const { return static_cast<int64_t>(rankOf.size()); }
+};
+
+/// @microbatch, as a line of lists: forward of each stage, then backward of
+/// each from the last one. What is made in one list and used in another is
+/// handed on from stage to stage.
+class Line {
+public:
+  /// Null, with an error, where something would have to go against the line.
+  static std::optional<Line> create(::mlir::func::FuncOp microbatch,
+                                    const LayersOfOps &layers,
+                                    const Placement &placement);
+  /// A @microbatch, at the end of `module`, of the stages at a coordinate.
+  ::mlir::func::FuncOp build(::mlir::ModuleOp module, int64_t rank) const;
+
+private:
+  Line(::mlir::func::FuncOp microbatch, const LayersOfOps &layers,
+       const Placement &placement)
+      : microbatch(microbatch), layers(layers), placement(placement) {}
+  ::mlir::LogicalResult readOps();
+  ::mlir::LogicalResult handOn(::mlir::Value value);
+  void findWeightGradients();
+  int64_t lists() const { return 2 * placement.stages(); }
+  int64_t stageAt(int64_t list) const {
+    return list < placement.stages() ? list : lists() - 1 - list;
+  }
+  int64_t rankAt(int64_t list) const { return placement.rankOf[stageAt(list)]; }
+  /// -1: wherever it is used.
+  int64_t listOf(::mlir::Operation *op) const;
+
+  ::mlir::func::FuncOp microbatch;
+  const LayersOfOps &layers;
+  const Placement &placement;
+  std::vector<std::vector<::mlir::Operation *>> ops; // of each list
+  /// Of each list: what it hands to the next one.
+  std::vector<std::vector<::mlir::Value>> handed;
+  ::llvm::DenseSet<::mlir::Operation *> ofWeights;
+
+  friend class Builder;
+};
+
+/// An @update, at the end of `module`, of the parameters of its @microbatch.
+///   coordinates  at which each parameter is
+::mlir::LogicalResult
+cutUpdate(::mlir::func::FuncOp update, ::mlir::ModuleOp module, int64_t rank,
+          const ::llvm::StringMap<::llvm::SmallVector<int64_t>> &coordinates,
+          const Placement &placement);
+
+} // namespace meshwork::pipeline

@@ -1,0 +1,194 @@
+// One rank's part of the optimizer: its parameters, and what all stages add up.
+#include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Facts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/pipeline/Cut.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::pipeline {
+namespace {
+
+/// The state that `value` is made of by ops on one tensor each.
+StateOp sourceOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && !isa<StateOp>(op) && op->getNumOperands() == 1)
+    op = op->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<StateOp>(op);
+}
+
+class Update {
+public:
+  Update(func::FuncOp function, int64_t rank,
+         const llvm::StringMap<SmallVector<int64_t>> &coordinates,
+         const Placement &placement)
+      : function(function), rank(rank), coordinates(coordinates),
+        placement(placement), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    if (failed(addShared()))
+      return failure();
+    prune();
+    return failure(failed(addUpNorm()) || failed(addUpLoss()));
+  }
+
+private:
+  Block &body() { return function.getBody().front(); }
+
+  Value allReduce(Value value, StringRef what, StringRef why) {
+    builder.setInsertionPointAfterValue(value);
+    auto text = [&](StringRef t) { return builder.getStringAttr(t); };
+    auto cause = mesh::CauseAttr::get(
+        builder.getContext(), text(what), -1, text(""), -1,
+        text((why + ", which " + placement.axis.getValue() +
+              " splits (shard.layers)")
+                 .str()),
+        {text("shard.layers")});
+    auto sum = mesh::AllReduceOp::create(
+        builder, value.getLoc(), value.getType(), value, mesh::Reduction::sum,
+        builder.getArrayAttr({placement.axis}), cause);
+    value.replaceAllUsesExcept(sum, sum);
+    return sum;
+  }
+
+  bool isHere(StringRef parameter) const {
+    return llvm::is_contained(coordinates.lookup(parameter), rank);
+  }
+
+  /// Gradients of parameters that several ranks have, once each has summed its
+  /// own over the data.
+  LogicalResult addShared() {
+    for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
+      SmallVector<int64_t> holders = coordinates.lookup(state.getName());
+      if (state.getKind() != StateKind::gradient || holders.size() < 2 ||
+          !isHere(state.getName()))
+        continue;
+      int64_t ranks = mesh::meshOf(function).sizeOf(placement.axis);
+      if (static_cast<int64_t>(holders.size()) != ranks)
+        return state.emitOpError()
+               << "is of a parameter that stages on " << holders.size()
+               << " of " << ranks << " ranks along " << placement.axis
+               << " use; this version adds up gradients over all of them or "
+                  "within one: use 2 ranks, or a model whose embedding is not "
+                  "tied to its head";
+      Value value = state;
+      while (value.hasOneUse() &&
+             isa<mesh::CollectiveOpInterface>(*value.user_begin()))
+        value = value.user_begin()->getResult(0);
+      allReduce(value, (state.getName() + " (gradient)").str(),
+                "is used by stages");
+    }
+    return success();
+  }
+
+  /// A sum of numbers, some of which other ranks have.
+  static bool isSum(Operation *op) {
+    return isa<MapOp>(op) && op->getNumResults() == 1 &&
+           op->getNumOperands() > 0 &&
+           cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0 &&
+           llvm::all_of(op->getOperands(), [](Value operand) {
+             return isa_and_nonnull<ReduceOp, MapOp>(operand.getDefiningOp()) ||
+                    isa_and_nonnull<mesh::CollectiveOpInterface>(
+                        operand.getDefiningOp());
+           });
+  }
+
+  /// What other ranks have: states of their parameters, and in the norm those
+  /// that a rank before this one has too.
+  void prune() {
+    for (Operation &op : body().without_terminator()) {
+      if (auto state = dyn_cast<StateOp>(op);
+          state && !state.getName().empty() && !isHere(state.getName()))
+        gone.insert(&op);
+      else if (isSum(&op))
+        dropTerms(cast<MapOp>(op));
+      else if (llvm::any_of(op.getOperands(), isGone()))
+        gone.insert(&op);
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body())))
+      if (gone.contains(&op))
+        op.erase();
+  }
+
+  std::function<bool(Value)> isGone() const {
+    return [&](Value value) { return gone.contains(value.getDefiningOp()); };
+  }
+
+  bool isCountedElsewhere(Value term) const {
+    StateOp state = sourceOf(term);
+    return state && state.getKind() == StateKind::gradient &&
+           coordinates.lookup(state.getName()).front() != rank;
+  }
+
+  void dropTerms(MapOp sum) {
+    auto goes = [&](Value term) {
+      return isGone()(term) || isCountedElsewhere(term);
+    };
+    if (llvm::all_of(sum->getOperands(), goes)) {
+      gone.insert(sum);
+      return;
+    }
+    Block &terms = sum.getBody().front();
+    for (unsigned i = sum->getNumOperands(); i-- > 0;) {
+      if (!goes(sum->getOperand(i)))
+        continue;
+      builder.setInsertionPointToStart(&terms);
+      terms.getArgument(i).replaceAllUsesWith(arith::ConstantOp::create(
+          builder, sum.getLoc(), builder.getF32FloatAttr(0)));
+      terms.eraseArgument(i);
+      sum->eraseOperand(i);
+    }
+  }
+
+  LogicalResult addUpNorm() {
+    for (auto assign : function.getOps<AssignOp>())
+      if (assign.getKind() == StateKind::grad_norm) {
+        auto root = assign.getValue().getDefiningOp<MapOp>();
+        if (!root || root->getNumOperands() != 1)
+          return assign.emitOpError("expected the root of a sum");
+        allReduce(root->getOperand(0), "gradient norm",
+                  "sums over parameters of stages");
+        return success();
+      }
+    return success();
+  }
+
+  /// It stands first, so that the sum over the data is one with this.
+  LogicalResult addUpLoss() {
+    for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
+      if (state.getKind() != StateKind::loss)
+        continue;
+      Value loss = state;
+      if (loss.hasOneUse())
+        if (auto sum = dyn_cast<mesh::AllReduceOp>(*loss.user_begin())) {
+          SmallVector<Attribute> axes = {placement.axis};
+          llvm::append_range(axes, sum.getAxes());
+          sum.setAxesAttr(builder.getArrayAttr(axes));
+          return success();
+        }
+      allReduce(loss, "loss", "is made by the last stage");
+      return success();
+    }
+    return success();
+  }
+
+  func::FuncOp function;
+  int64_t rank;
+  const llvm::StringMap<SmallVector<int64_t>> &coordinates;
+  const Placement &placement;
+  OpBuilder builder;
+  llvm::DenseSet<Operation *> gone;
+};
+} // namespace
+
+LogicalResult
+cutUpdate(func::FuncOp update, ModuleOp module, int64_t rank,
+          const llvm::StringMap<SmallVector<int64_t>> &coordinates,
+          const Placement &placement) {
+  func::FuncOp own = update.clone();
+  module.push_back(own);
+  return Update(own, rank, coordinates, placement).run();
+}
+
+} // namespace meshwork::pipeline

@@ -1,0 +1,12 @@
+// Options are in Passes.td.
+#pragma once
+
+#include "dialects/mesh/Mesh.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace meshwork::pipeline {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/pipeline/Passes.h.inc"
+} // namespace meshwork::pipeline

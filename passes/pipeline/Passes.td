@@ -1,0 +1,33 @@
+// Passes that cut a step into the stages of a pipeline.
+#ifndef MESHWORK_PIPELINE_PASSES
+#define MESHWORK_PIPELINE_PASSES
+include "mlir/Pass/PassBase.td"
+
+def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
+  let summary = "Makes of one step on a rank's tensors one step for each coordinate along the pipeline's axis";
+  let description = [{
+    Before: @microbatch and @update of the whole model, on local shapes with all
+    collectives (-partition-localize). After: a module for each coordinate along
+    `axis`, in their order, with a @microbatch of the virtual stages that it
+    holds and an @update of their parameters. Lists begin with
+    `transformer.stage_list`; values go from stage to stage by `mesh.send` and
+    `mesh.receive`. The loss and the sum of squares behind the gradient norm are
+    added up over the axis, and gradients of parameters that two stages use.
+    With one stage nothing changes.
+
+    Layers go to stages as `layers` says, one number for each virtual stage, or
+    so that the most expensive stage is as cheap as can be. What has no layer
+    goes where its operands are; what depends on parameters and inputs alone is
+    made wherever it is used.
+  }];
+  let options = [
+    Option<"axis", "axis", "std::string", "", "the axis of the mesh">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "name of the schedule, which places the virtual stages">,
+    Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
+    ListOption<"layers", "layers", "int64_t", "layers of each virtual stage; none: balanced">
+  ];
+  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
+}
+
+#endif // MESHWORK_PIPELINE_PASSES

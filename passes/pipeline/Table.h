@@ -1,0 +1,25 @@
+// The action table of a plan's pipeline, for the passes that go by it.
+#pragma once
+
+#include "lib/Schedules/Table.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/Support/LogicalResult.h"
+#include <string>
+
+namespace meshwork::pipeline {
+
+struct TableOptions {
+  std::string schedule;
+  int64_t ranks = 1;
+  int64_t virtualStages = 0; // 0: the schedule's own
+  int64_t microbatches = 1;
+};
+
+/// F, B, I and W alone; an error at the spec's key.
+::mlir::FailureOr<schedules::Table> computeTable(const TableOptions &options,
+                                                 ::mlir::Operation *module);
+/// With SEND and RECV.
+::mlir::FailureOr<schedules::Table> transferTable(const TableOptions &options,
+                                                  ::mlir::Operation *module);
+
+} // namespace meshwork::pipeline
