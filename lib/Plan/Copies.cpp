@@ -9,17 +9,21 @@ namespace {
 /// The copies of one class, while the table is walked.
 class Pool {
 public:
-  explicit Pool(const CopyClass &of) : of(of), free(of.copies) {}
+  explicit Pool(const CopyClass &of)
+      : walk(of), isOne(of.copies <= 1), free(of.copies) {}
 
   /// The copy that the microbatch has in this action, 0 where it has none.
   uint32_t visit(const Action &action) {
+    if (isOne)
+      return 0;
     uint32_t m = action.microbatch();
+    LifeWalk::Ends ends = walk.visit(action);
     // More are never alive than Lives counted.
-    if (of.copies > 1 && action.list() == of.firstList && !free.isEmpty())
+    if (ends.first && !free.isEmpty())
       held[m] = free.take();
     auto found = held.find(m);
     uint32_t copy = found == held.end() ? 0 : found->second;
-    if (found != held.end() && action.list() == of.lastList) {
+    if (found != held.end() && ends.last) {
       free.giveBack(copy);
       held.erase(found);
     }
@@ -27,11 +31,25 @@ public:
   }
 
 private:
-  CopyClass of;
+  LifeWalk walk;
+  bool isOne;
   CopyPool free;
   std::map<uint32_t, uint32_t> held; // the copy of a microbatch
 };
 } // namespace
+
+LifeWalk::Ends LifeWalk::visit(const Action &action) {
+  uint32_t list = action.list(), m = action.microbatch();
+  if (of.lists.empty())
+    return {list == of.firstList, list == of.lastList};
+  if (std::find(of.lists.begin(), of.lists.end(), list) == of.lists.end())
+    return {false, false};
+  size_t count = ++seen[m];
+  bool isLast = count == of.lists.size();
+  if (isLast)
+    seen.erase(m);
+  return {count == 1, isLast};
+}
 
 Copies::Copies(const ActionTable &table, std::vector<CopyClass> classes) {
   if (std::all_of(classes.begin(), classes.end(),

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "lib/Plan/Actions.h"
+#include <map>
 #include <vector>
 
 namespace meshwork::plan {
@@ -20,6 +21,24 @@ namespace meshwork::plan {
 struct CopyClass {
   uint32_t firstList, lastList;
   uint32_t copies; // alive at once
+  /// All lists that touch them, where a list of weight_grad is one of them and
+  /// others may run before or after it; else none.
+  std::vector<uint32_t> lists;
+};
+
+/// Where the lives of a class begin and end, while the table is walked.
+class LifeWalk {
+public:
+  explicit LifeWalk(CopyClass of) : of(std::move(of)) {}
+  struct Ends {
+    bool first, last;
+  };
+  /// What an action of a microbatch is to that microbatch's life.
+  Ends visit(const Action &action);
+
+private:
+  CopyClass of;
+  std::map<uint32_t, size_t> seen; // lists that ran, by microbatch
 };
 
 class Copies {

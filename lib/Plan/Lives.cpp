@@ -19,6 +19,7 @@ Lives::Lives(const ActionTable &table, uint32_t buffers)
 void Lives::touch(const Touch &touch) {
   Range &range = ranges[touch.buffer];
   range.addsUp |= touch.addsUp;
+  range.isSent |= touch.isSent;
   uint32_t first = touch.instruction, last = first;
   if (touch.advances)
     if (auto around = repeats[touch.list].around(first); !around.empty()) {
@@ -86,7 +87,26 @@ Lives::Class Lives::classOf(const Range &range) const {
   if (once)
     return others ? Class{Form::always, none, none}
                   : Class{Form::once, table.onceList(), table.onceList()};
-  return {repeats ? Form::microbatch : Form::step, first, last};
+  Class found{repeats ? Form::microbatch : Form::step, first, last,
+              range.isSent};
+  if (repeats)
+    found.lists = listsInAnyOrder(range);
+  return found;
+}
+
+/// Those that touch it, if a list of weight_grad is one of them and others that
+/// stand behind it may run before.
+std::vector<uint32_t> Lives::listsInAnyOrder(const Range &range) const {
+  std::vector<uint32_t> lists;
+  for (const InList &in : range.lists)
+    if (table.runsOf(in.list) > 0)
+      lists.push_back(in.list);
+  std::sort(lists.begin(), lists.end());
+  auto late = std::find_if(lists.begin(), lists.end(), [&](uint32_t list) {
+    return table.lists()[list].kind == ListKind::weight_grad;
+  });
+  bool isInOrder = late == lists.end() || std::next(late) == lists.end();
+  return isInOrder ? std::vector<uint32_t>() : lists;
 }
 
 void Lives::classify(Range &range) {
@@ -95,10 +115,16 @@ void Lives::classify(Range &range) {
   Class found = classOf(range);
   if (found.firstList == none && found.form != Form::always)
     return; // Nothing that runs touches it.
-  range.group = static_cast<uint32_t>(
-      std::find(classes.begin(), classes.end(), found) - classes.begin());
-  if (range.group == classes.size())
+  auto known =
+      std::find_if(classes.begin(), classes.end(),
+                   [&](const Class &one) { return one.isLike(found); });
+  range.group = static_cast<uint32_t>(known - classes.begin());
+  if (known == classes.end())
     classes.push_back(found);
+  if (!found.lists.empty()) { // It may be any of them that ends the life.
+    range.last = none;
+    return;
+  }
   for (const InList &in : range.lists) {
     if (in.list == found.firstList)
       range.first = in.first;
@@ -107,33 +133,36 @@ void Lives::classify(Range &range) {
   }
 }
 
-/// Of every class in one action. `open`: how many of its lives have begun and
-/// not ended.
+/// Whether a life of the class begins in the action, or ends.
+LifeWalk::Ends Lives::endsAt(uint32_t action, const Class &of,
+                             Walk &walk) const {
+  const Action &at = table.actions()[action];
+  if (of.form == Form::step)
+    return {action == table.firstOf(of.firstList),
+            action == table.lastOf(of.lastList)};
+  bool isHere = of.form == Form::microbatch &&
+                isOfMicrobatch(table.lists()[at.list()].kind);
+  return isHere ? walk.ends.visit(at) : LifeWalk::Ends{false, false};
+}
+
+/// Of every class in one action.
 std::vector<uint8_t> Lives::statesAt(uint32_t action,
-                                     std::vector<uint32_t> &open) {
-  uint32_t list = table.actions()[action].list();
-  bool isOfOne = isOfMicrobatch(table.lists()[list].kind);
+                                     std::vector<Walk> &walks) {
   std::vector<uint8_t> states(classes.size(), 0);
   for (size_t i = 0; i < classes.size(); ++i) {
     Class &of = classes[i];
     if (of.form == Form::once)
       continue;
-    bool here = of.form == Form::microbatch && isOfOne;
-    bool first =
-        here ? list == of.firstList
-             : of.form == Form::step && action == table.firstOf(of.firstList);
-    bool last =
-        here ? list == of.lastList
-             : of.form == Form::step && action == table.lastOf(of.lastList);
-    uint32_t others = open[i] - (last && !first);
+    auto [first, last] = endsAt(action, of, walks[i]);
+    uint32_t others = walks[i].open - (last && !first);
     states[i] = static_cast<uint8_t>(
-        (others > 0 || of.form == Form::always ? livesOn : 0) |
+        (others > 0 || of.form == Form::always || of.isSent ? livesOn : 0) |
         (first && last ? beginsAndEnds
          : first       ? begins
          : last        ? ends
                        : 0));
     of.copies = std::max(of.copies, others + (first || last));
-    open[i] = others + (first && !last);
+    walks[i].open = others + (first && !last);
   }
   return states;
 }
@@ -153,10 +182,12 @@ void Lives::findSituations() {
     addSituation(table.onceList(), std::move(states));
   }
   std::set<std::pair<uint32_t, std::vector<uint8_t>>> known;
-  std::vector<uint32_t> open(classes.size(), 0);
+  std::vector<Walk> walks;
+  for (const Class &of : classes)
+    walks.push_back({LifeWalk({of.firstList, of.lastList, 0, of.lists})});
   for (uint32_t i = 0; i < table.actions().size(); ++i) {
     uint32_t list = table.actions()[i].list();
-    std::vector<uint8_t> states = statesAt(i, open);
+    std::vector<uint8_t> states = statesAt(i, walks);
     if (known.emplace(list, states).second)
       addSituation(list, std::move(states));
   }
@@ -205,7 +236,7 @@ Copies Lives::copies() const {
   std::vector<CopyClass> all;
   for (const Class &of : classes)
     all.push_back({of.firstList, of.lastList,
-                   of.form == Form::microbatch ? of.copies : 1});
+                   of.form == Form::microbatch ? of.copies : 1, of.lists});
   return {table, std::move(all)};
 }
 
@@ -233,6 +264,7 @@ std::vector<Span> Lives::spansOf(uint32_t buffer) const {
                  isPart && state & (begins | beginsAndEnds) ? range.first : 0,
              to = isPart && state & (ends | beginsAndEnds) ? range.last
                                                            : size - 1;
+    to = std::min(to, size - 1); // range.last may be any
     spans.push_back({at.begin + from, at.begin + to});
   }
   return spans;
@@ -244,7 +276,9 @@ Lives::Place Lives::firstTouch(uint32_t buffer) const {
 }
 Lives::Place Lives::lastTouch(uint32_t buffer) const {
   const Range &range = ranges[buffer];
-  return {classes[range.group].lastList, range.last};
+  uint32_t list = classes[range.group].lastList,
+           size = list == none ? 0 : table.lists()[list].size;
+  return {list, std::min(range.last, size > 0 ? size - 1 : 0)};
 }
 bool Lives::isAlways(uint32_t buffer) const {
   return isTouched(buffer) &&

@@ -13,7 +13,9 @@
 // from the first touch to the last one in that microbatch's own actions. What
 // other lists touch too, or what microbatches add up in, lives from the first
 // touch to the last one of the whole step; with `once` among them, always.
-// Nothing else outlives a step.
+// Nothing else outlives a step. What a Send reads has bytes of its own in all
+// of it, since the Send ends at some time after its action; copies of it are
+// reused by microbatches, which wait for it (Transfers.h).
 //
 // What a list touches only within one turn of a repeat lives anew in each turn.
 // What is also touched outside of it, or by a view that advances, lives through
@@ -37,6 +39,9 @@ struct Touch {
   bool addsUp = false;
   /// By a view that each turn of a repeat finds elsewhere.
   bool advances = false;
+  /// A Send reads it, which outlives its action, so nothing else may have these
+  /// bytes in a step.
+  bool isSent = false;
 };
 
 /// A piece of the line of time below, both ends included.
@@ -103,18 +108,26 @@ private:
   };
   struct Range {
     std::vector<InList> lists;
-    bool addsUp = false, isKept = false, isInput = false;
+    bool addsUp = false, isKept = false, isInput = false, isSent = false;
     uint32_t group = none;        // classes[group]
     uint32_t first = 0, last = 0; // instructions of the class's two lists
   };
   struct Class {
     Form form;
     uint32_t firstList, lastList;
+    bool isSent = false;
+    std::vector<uint32_t> lists = {}; // as CopyClass has them
     uint32_t copies = 1;
-    bool operator==(const Class &other) const {
+    bool isLike(const Class &other) const {
       return form == other.form && firstList == other.firstList &&
-             lastList == other.lastList;
+             lastList == other.lastList && isSent == other.isSent &&
+             lists == other.lists;
     }
+  };
+  /// One class on the way through the table.
+  struct Walk {
+    LifeWalk ends;
+    uint32_t open = 0; // lives that have begun and not ended
   };
   /// What a class does in one action, as bits.
   enum State : uint8_t { livesOn = 1, begins = 2, ends = 4, beginsAndEnds = 8 };
@@ -125,10 +138,12 @@ private:
   };
 
   Class classOf(const Range &range) const;
+  std::vector<uint32_t> listsInAnyOrder(const Range &range) const;
   void classify(Range &range);
   void touchTurns(Range &range);
   void findSituations();
-  std::vector<uint8_t> statesAt(uint32_t action, std::vector<uint32_t> &open);
+  LifeWalk::Ends endsAt(uint32_t action, const Class &of, Walk &walk) const;
+  std::vector<uint8_t> statesAt(uint32_t action, std::vector<Walk> &walks);
   void addSituation(uint32_t list, std::vector<uint8_t> states);
   void relate();
 

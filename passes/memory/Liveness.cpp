@@ -37,7 +37,8 @@ Liveness::Liveness(schedule::ProgramOp program)
         auto view = operand.getDefiningOp<schedule::ViewOp>();
         lives.touch({numbers.at(schedule::bufferOf(operand)),
                      static_cast<uint32_t>(l), static_cast<uint32_t>(now),
-                     operand == sum, view.getAdvances().has_value()});
+                     operand == sum, view.getAdvances().has_value(),
+                     isa<schedule::SendOp>(op)});
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "runtime/comm/InProcess.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/comm/InProcessTransfer.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduce.h"
 #include <algorithm>
@@ -190,6 +191,20 @@ InProcessTransport::prepare(uint32_t rank, CollectiveRequest request) {
                                                std::move(request));
 }
 
+absl::StatusOr<std::unique_ptr<PreparedTransfer>>
+InProcessTransport::prepareTransfer(uint32_t rank, PairRequest request) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<PairLane> &lane =
+      lanes[request.sends ? std::tuple(rank, request.peer, request.lane)
+                          : std::tuple(request.peer, rank, request.lane)];
+  if (!lane)
+    lane =
+        std::make_unique<PairLane>(*this, options.timeoutSeconds, firstFailure);
+  return std::make_unique<InProcessTransfer>(
+      *lane, PairLane::Side{rank, request.peer, request.sends,
+                            request.describe(), std::move(request.parts)});
+}
+
 Rendezvous &InProcessTransport::meeting(uint32_t rank,
                                         absl::Span<const uint32_t> axes,
                                         uint32_t channel) {
@@ -278,6 +293,8 @@ void InProcessTransport::abort(uint32_t rank, const absl::Status &why) {
   std::lock_guard<std::mutex> lock(mutex);
   for (auto &[key, group] : groups)
     group->rendezvous.wake();
+  for (auto &[key, lane] : lanes)
+    lane->wake();
   world->rendezvous.wake();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/comm/Mesh.h"
+#include "runtime/comm/PairLane.h"
 #include "runtime/comm/Rendezvous.h"
 #include "runtime/comm/Transport.h"
 #include <map>
@@ -27,6 +28,8 @@ public:
   uint32_t numRanks() const override { return mesh.numRanks(); }
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::StatusOr<std::unique_ptr<PreparedTransfer>>
+  prepareTransfer(uint32_t rank, PairRequest request) override;
   absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                  const char *what) override;
   absl::StatusOr<std::vector<std::string>>
@@ -59,10 +62,13 @@ private:
   InProcessOptions options;
   Failure firstFailure;
   std::atomic<uint32_t> fileWorkers{0};
-  std::mutex mutex; // guards `groups`
+  std::mutex mutex; // guards `groups` and `lanes`
   // By channel and members.
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::unique_ptr<Group>>
       groups;
+  // By sender, receiver and number.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::unique_ptr<PairLane>>
+      lanes;
   std::unique_ptr<Group> world;
   std::vector<std::string> exchanged, gathered; // by rank
   std::atomic<uint32_t> given{0};               // to `gathered`

@@ -16,6 +16,11 @@ public:
   uint32_t coordinate(uint32_t rank, uint32_t axis) const {
     return rank / strides[axis] % sizes[axis];
   }
+  /// The rank that differs from `rank` in its coordinate along one axis.
+  uint32_t at(uint32_t rank, uint32_t axis, uint32_t coordinate) const {
+    return rank - this->coordinate(rank, axis) * strides[axis] +
+           coordinate * strides[axis];
+  }
   /// Row-major position of `rank` along `axes`, the first one major: its index
   /// in its group, or the part of the batch it works on.
   uint32_t index(uint32_t rank, absl::Span<const uint32_t> axes) const;

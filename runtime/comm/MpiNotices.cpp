@@ -12,6 +12,7 @@ enum Tag : int { failed = 1, question = 2, answer = 3 };
 /// every transport of Open MPI.
 constexpr size_t maxText = 2000;
 constexpr auto period = std::chrono::milliseconds(10);
+constexpr auto periodUnderWay = std::chrono::microseconds(200);
 constexpr auto patience = std::chrono::milliseconds(700);
 
 /// Numbers and then text, as bytes.
@@ -122,7 +123,10 @@ void MpiWorld::listen() {
                    &status) != 0)
       return;
     if (!found) {
-      std::this_thread::sleep_for(period);
+      if (underWay > 0)
+        std::this_thread::sleep_for(periodUnderWay);
+      else
+        std::this_thread::sleep_for(period);
       continue;
     }
     std::string text(std::min<size_t>(status.count, 4 * maxText), '\0');

@@ -1,6 +1,7 @@
 #include "runtime/comm/MpiTransport.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/comm/MpiCollective.h"
+#include "runtime/comm/MpiTransfer.h"
 #include <cstring>
 
 namespace meshwork::runtime {
@@ -20,6 +21,11 @@ MpiTransport::prepare(uint32_t rank, CollectiveRequest request) {
   uint32_t index = mesh.index(rank, request.axes);
   return std::make_unique<MpiCollective>(world, buffers, std::move(members),
                                          index, std::move(request));
+}
+
+absl::StatusOr<std::unique_ptr<PreparedTransfer>>
+MpiTransport::prepareTransfer(uint32_t, PairRequest request) {
+  return std::make_unique<MpiTransfer>(world, std::move(request));
 }
 
 absl::StatusOr<uint32_t> MpiTransport::agree(uint32_t, uint32_t flags,

@@ -20,6 +20,8 @@ public:
   uint32_t numRanks() const override { return mesh.numRanks(); }
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::StatusOr<std::unique_ptr<PreparedTransfer>>
+  prepareTransfer(uint32_t rank, PairRequest request) override;
   absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                  const char *what) override;
   absl::StatusOr<std::vector<std::string>>

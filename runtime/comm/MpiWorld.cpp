@@ -88,12 +88,13 @@ absl::Status MpiWorld::initialize() {
 }
 
 absl::Status MpiWorld::send(uint32_t lane, uint32_t peer, const void *data,
-                            size_t bytes, std::vector<Pending> &pending) {
+                            size_t bytes, std::vector<Pending> &pending,
+                            int tag) {
   for (size_t at = 0; at < bytes; at += maxMessage) {
     Pending one{nullptr, peer, false};
     if (int code = mpi.Isend(static_cast<const char *>(data) + at,
                              static_cast<int>(std::min(maxMessage, bytes - at)),
-                             mpi.byte, static_cast<int>(peer), 0, lanes[lane],
+                             mpi.byte, static_cast<int>(peer), tag, lanes[lane],
                              &one.request))
       return check(code, "MPI_Isend");
     pending.push_back(one);
@@ -102,12 +103,13 @@ absl::Status MpiWorld::send(uint32_t lane, uint32_t peer, const void *data,
 }
 
 absl::Status MpiWorld::receive(uint32_t lane, uint32_t peer, void *data,
-                               size_t bytes, std::vector<Pending> &pending) {
+                               size_t bytes, std::vector<Pending> &pending,
+                               int tag) {
   for (size_t at = 0; at < bytes; at += maxMessage) {
     Pending one{nullptr, peer, true};
     if (int code = mpi.Irecv(static_cast<char *>(data) + at,
                              static_cast<int>(std::min(maxMessage, bytes - at)),
-                             mpi.byte, static_cast<int>(peer), 0, lanes[lane],
+                             mpi.byte, static_cast<int>(peer), tag, lanes[lane],
                              &one.request))
       return check(code, "MPI_Irecv");
     pending.push_back(one);
@@ -133,7 +135,7 @@ absl::Status MpiWorld::poll(std::vector<Pending> &pending) const {
 absl::Status MpiWorld::wait(uint32_t lane, std::vector<Pending> &pending,
                             const std::string &what) {
   auto start = Clock::now(); // begins anew where nobody is at fault
-  bool told = false, beside = lane != 0 && lane != serviceLane;
+  bool told = false, beside = lane != 0 && lane < serviceLane;
   absl::Status status;
   for (int round = 0; !pending.empty(); ++round) {
     status = poll(pending);

@@ -19,8 +19,9 @@ namespace meshwork::runtime {
 class MpiWorld {
 public:
   /// Messages of one lane between two ranks arrive in order. Lanes 0 to 8 are
-  /// the channels of collectives; 0 is also the ranks' own threads'.
-  static constexpr uint32_t serviceLane = 9, numLanes = 10;
+  /// the channels of collectives; 0 is also the ranks' own threads'. Those of
+  /// `transferLane` do per tag.
+  static constexpr uint32_t serviceLane = 9, transferLane = 10, numLanes = 11;
   /// Of setWaiting: a wait that is on no lane.
   static constexpr uint32_t elsewhere = numLanes;
 
@@ -45,14 +46,20 @@ public:
     bool receives;
   };
   absl::Status send(uint32_t lane, uint32_t peer, const void *data,
-                    size_t bytes, std::vector<Pending> &pending);
+                    size_t bytes, std::vector<Pending> &pending, int tag = 0);
   absl::Status receive(uint32_t lane, uint32_t peer, void *data, size_t bytes,
-                       std::vector<Pending> &pending);
+                       std::vector<Pending> &pending, int tag = 0);
+  /// While messages are under way that nobody waits for, MPI is called often,
+  /// so that they move.
+  void setUnderWay(int change) { underWay += change; }
   /// Until all are done. deadlineExceeded names the rank at fault and what it
   /// did not come to, unless it works on files (FileWork); aborted when a rank
   /// failed.
   absl::Status wait(uint32_t lane, std::vector<Pending> &pending,
                     const std::string &what);
+
+  /// Forgets what nobody will wait for: its memory may go after.
+  void giveUp(std::vector<Pending> &pending) const;
 
   /// What this rank waits for, for those that ask.
   void setWaiting(uint32_t lane, const Waiting &waiting);
@@ -79,7 +86,6 @@ private:
   absl::Status initialize();
   absl::Status check(int code, const char *call) const;
   absl::Status poll(std::vector<Pending> &pending) const;
-  void giveUp(std::vector<Pending> &pending) const;
   void post(uint32_t peer, int tag, std::string text);
   bool ask(uint32_t peer, Waiting &answer);
   void listen();
@@ -93,7 +99,7 @@ private:
   MpiLibrary::Comm lanes[numLanes] = {}, control = nullptr;
   Failure firstFailure;
   std::atomic<bool> announced{false}, noticed{false}, stopping{false};
-  std::atomic<int> exitCode{0};
+  std::atomic<int> exitCode{0}, underWay{0};
   std::mutex mutex; // guards what follows
   std::condition_variable answered;
   std::map<uint32_t, Waiting> answers;

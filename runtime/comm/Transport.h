@@ -66,6 +66,36 @@ public:
   virtual absl::Status run(ParallelFor parallel, CommTimes &times) = 0;
 };
 
+/// One side of a transfer between two ranks; see plan::Send.
+struct PairRequest {
+  bool sends;
+  uint32_t peer; // the other rank
+  /// Both sides of one have one number; transfers of a lane between two ranks
+  /// meet in the order in which they are started.
+  uint32_t lane;
+  std::vector<Strided> parts; // in the caller's memory, which outlives it
+  std::string name;           // for messages
+
+  /// `send "to stage 1"`, for messages.
+  std::string describe() const {
+    return absl::StrCat(sends ? "send" : "receive", " \"", name, "\"");
+  }
+};
+
+/// Peers read and write its parts until both sides have finished, and after an
+/// error until all ranks have ended. All from the rank's own thread.
+class PreparedTransfer {
+public:
+  virtual ~PreparedTransfer() = default;
+  /// Does not wait for the other side. It has not been started, or been
+  /// finished since.
+  virtual absl::Status start(ParallelFor parallel) = 0;
+  /// Until what is sent may change, or what is received is there. That needs no
+  /// more of the other side than that it starts. Errors as
+  /// PreparedCollective::run.
+  virtual absl::Status finish(ParallelFor parallel, CommTimes &times) = 0;
+};
+
 class InProcessTransport;
 
 class Transport {
@@ -77,6 +107,9 @@ public:
   /// Called by each rank, in the order in which it will run them.
   virtual absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(uint32_t rank, CollectiveRequest request) = 0;
+  /// Called by each rank; a lane's are of one rank, peer and direction.
+  virtual absl::StatusOr<std::unique_ptr<PreparedTransfer>>
+  prepareTransfer(uint32_t rank, PairRequest request) = 0;
   /// Waits for all ranks and returns the bitwise or of their flags.
   virtual absl::StatusOr<uint32_t> agree(uint32_t rank, uint32_t flags,
                                          const char *what) = 0;

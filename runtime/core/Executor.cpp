@@ -41,11 +41,16 @@ absl::StatusOr<std::unique_ptr<Readout>> Executor::makeReadout() {
   return std::make_unique<ReadAtOnce>(*this);
 }
 
-static bool hasCopies(const plan::Program &program) {
+/// Whether copies or transfers depend on what lives when.
+static bool needsLives(const plan::Program &program) {
   const auto &buffers = orEmpty(program.buffers());
+  const auto &lists = orEmpty(program.lists());
   return std::any_of(
-      buffers.begin(), buffers.end(),
-      [](const plan::Buffer *buffer) { return buffer->copies() > 1; });
+             buffers.begin(), buffers.end(),
+             [](const plan::Buffer *buffer) { return buffer->copies() > 1; }) ||
+         std::any_of(lists.begin(), lists.end(), [](const plan::List *list) {
+           return plan::sends(list->kind()) || plan::receives(list->kind());
+         });
 }
 
 absl::StatusOr<RankProgram>
@@ -58,9 +63,11 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   plan::ActionTable table = tableOf(program);
   std::vector<std::vector<uint32_t>> setting = settingActions(program, table);
   std::optional<plan::Lives> lives; // They take time, and most plans need none.
-  if (hasCopies(program))
+  if (needsLives(program))
     lives.emplace(livesOf(program, table));
   plan::Copies copies = lives ? lives->copies() : plan::Copies();
+  plan::Transfers transfers =
+      lives ? transfersOf(program, table, *lives) : plan::Transfers();
   RankProgram made{plan,
                    program,
                    rank,
@@ -70,6 +77,7 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                    table,
                    std::move(setting),
                    std::move(copies),
+                   std::move(transfers),
                    {}};
   for (uint32_t list = 0; list < made.table.lists().size(); ++list)
     made.turns.push_back(repeatsOf(program, list).turns());
@@ -138,6 +146,35 @@ Strided RankProgram::strided(uint32_t view, std::byte *first) const {
           {info.strides.begin(), info.strides.end()}};
 }
 
+/// Where a view is: an address of a device, or an offset from nothing, is no
+/// pointer to add to.
+static Strided viewIn(const RankProgram &program, std::byte *arena,
+                      uint32_t view) {
+  return program.strided(
+      view, reinterpret_cast<std::byte *>(reinterpret_cast<uintptr_t>(arena) +
+                                          program.places[view]));
+}
+
+PairRequest RankProgram::pairRequest(uint32_t list, const Mesh &mesh,
+                                     std::byte *arena) const {
+  const plan::ListShape &of = table.lists()[list];
+  bool sends = plan::sends(of.kind),
+       isGradient = of.kind == plan::ListKind::send_grad ||
+                    of.kind == plan::ListKind::recv_grad;
+  TransferOf op = transferOf(program, list);
+  // The number of the sender's stage.
+  uint32_t stage = sends ? of.stage : isGradient ? of.stage + 1 : of.stage - 1;
+  const flatbuffers::String *name = listOf(program, list).Get(0)->name();
+  PairRequest request{sends,
+                      mesh.at(rank, op.axis, op.peer),
+                      2 * stage + isGradient,
+                      {},
+                      name ? name->str() : std::string()};
+  for (uint32_t view : *op.parts)
+    request.parts.push_back(viewIn(*this, arena, view));
+  return request;
+}
+
 CollectiveRequest RankProgram::request(const plan::Instruction &collective,
                                        std::byte *arena) const {
   const plan::Collective &op = *collective.op_as_Collective();
@@ -149,12 +186,7 @@ CollectiveRequest RankProgram::request(const plan::Instruction &collective,
                          orEmpty(op.sources()).end());
   request.channel = op.channel();
   request.name = collective.name() ? collective.name()->str() : std::string();
-  // An address of a device, or an offset from nothing, is no pointer to add to.
-  auto find = [&](uint32_t view) {
-    return strided(view,
-                   reinterpret_cast<std::byte *>(
-                       reinterpret_cast<uintptr_t>(arena) + places[view]));
-  };
+  auto find = [&](uint32_t view) { return viewIn(*this, arena, view); };
   for (const plan::Transfer *part : *op.parts())
     request.parts.push_back({find(part->src()), find(part->dst()),
                              static_cast<size_t>(part->dim()),

@@ -30,6 +30,7 @@ struct RankProgram {
   plan::ActionTable table;
   std::vector<std::vector<uint32_t>> setting; // see settingActions
   plan::Copies copies;                        // of buffers, by action
+  plan::Transfers transfers;                  // that actions wait for
   // By list: all that runs, in order. A place in here is what ListRun and
   // observers mean; without repeats it is the instruction's number.
   std::vector<std::vector<plan::Turn>> turns;
@@ -48,6 +49,9 @@ struct RankProgram {
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;
+  /// Of the instruction of a list that sends or receives.
+  PairRequest pairRequest(uint32_t list, const Mesh &mesh,
+                          std::byte *arena) const;
   /// "backward[3]", "backward[3] in turn 7": where an instruction stands.
   std::string nameOf(uint32_t list, uint32_t at) const;
 

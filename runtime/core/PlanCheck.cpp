@@ -121,8 +121,10 @@ absl::Status checkInstructions(const ProgramCheck &check) {
   return absl::OkStatus();
 }
 
-absl::Status checkProgram(const plan::Plan &plan,
-                          const plan::Program &program) {
+/// `transfers`: what is learned of the program's, to be checked with the
+/// others.
+absl::Status checkProgram(const plan::Plan &plan, const plan::Program &program,
+                          plan::Transfers &transfers) {
   MESHWORK_RETURN_IF_ERROR(checkLists(plan, program));
   ProgramCheck check{plan, program, {}, {}, tableOf(program)};
   for (uint32_t i = 0; i < check.table.lists().size(); ++i)
@@ -140,7 +142,11 @@ absl::Status checkProgram(const plan::Plan &plan,
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
   MESHWORK_RETURN_IF_ERROR(checkAsync(check));
   MESHWORK_RETURN_IF_ERROR(checkLook(check));
-  return checkOverlaps(check, livesOf(program, check.table));
+  plan::Lives lives = livesOf(program, check.table);
+  MESHWORK_RETURN_IF_ERROR(checkTransferBuffers(check, lives));
+  MESHWORK_RETURN_IF_ERROR(checkOverlaps(check, lives));
+  transfers = transfersOf(program, check.table, lives);
+  return absl::OkStatus();
 }
 } // namespace
 
@@ -169,13 +175,16 @@ absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed) {
   MESHWORK_RETURN_IF_ERROR(checkHeader(plan));
   MESHWORK_RETURN_IF_ERROR(checkBatch(plan));
   MESHWORK_RETURN_IF_ERROR(countOperands(plan, operandBudget));
+  std::vector<plan::Transfers> transfers(plan.programs()->size());
   for (uint32_t i = 0; i < plan.programs()->size(); ++i)
-    if (absl::Status status = checkProgram(plan, *plan.programs()->Get(i));
+    if (absl::Status status =
+            checkProgram(plan, *plan.programs()->Get(i), transfers[i]);
         !status.ok())
       return bad("program ", i, ": ", status.message());
   MESHWORK_RETURN_IF_ERROR(checkSharedParameters(plan));
   uint64_t ranksRehearsed = 0;
-  absl::Status status = checkCollectiveOrder(plan, ranksRehearsed);
+  absl::Status status =
+      checkMeetings(plan, std::move(transfers), ranksRehearsed);
   if (rehearsed)
     *rehearsed = ranksRehearsed;
   return status;

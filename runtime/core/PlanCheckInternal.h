@@ -73,7 +73,14 @@ absl::Status checkTransfer(const ProgramCheck &check, const plan::Send &op);
 absl::Status checkTransfer(const ProgramCheck &check, const plan::Receive &op);
 /// Each stands alone in a list of its direction, and each such list has one.
 absl::Status checkTransferLists(const ProgramCheck &check);
-/// Adds the ranks that it looked at to `rehearsed`.
-absl::Status checkCollectiveOrder(const plan::Plan &plan, uint64_t &rehearsed);
+/// What a transfer moves is of a microbatch, and the runtime itself touches
+/// none of it.
+absl::Status checkTransferBuffers(const ProgramCheck &check,
+                                  const plan::Lives &lives);
+/// `transfers` of each program. Adds the ranks that it looked at to
+/// `rehearsed`.
+absl::Status checkMeetings(const plan::Plan &plan,
+                           std::vector<plan::Transfers> transfers,
+                           uint64_t &rehearsed);
 
 } // namespace meshwork::runtime

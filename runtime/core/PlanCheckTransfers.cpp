@@ -47,6 +47,25 @@ absl::Status checkTransfer(const ProgramCheck &check, const plan::Receive &op) {
   return runtime::check(check, op);
 }
 
+absl::Status checkTransferBuffers(const ProgramCheck &check,
+                                  const plan::Lives &lives) {
+  for (const Section &section : check.sections) {
+    if (!plan::sends(section.kind) && !plan::receives(section.kind))
+      continue;
+    absl::Status status;
+    forEachOperand(*section.list->Get(0), [&](const plan::Operand &operand) {
+      const ViewInfo &view = check.views[operand.view];
+      const plan::Buffer &buffer = check.bufferOf(view);
+      if (buffer.persistent() || !lives.livesInMicrobatch(view.buffer))
+        status = bad(section.name, " moves buffer ", quote(buffer.name()),
+                     ", which outlives a microbatch, expected one that lives "
+                     "anew in each");
+    });
+    MESHWORK_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status checkTransferLists(const ProgramCheck &check) {
   for (const Section &section : check.sections)
     MESHWORK_RETURN_IF_ERROR(checkList(section));

@@ -2,6 +2,7 @@
 #include "lib/Plan/Operands.h"
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace meshwork::runtime {
 namespace {
@@ -26,7 +27,8 @@ private:
     forEachOperand(at, [&](const plan::Operand &operand) {
       const plan::View &view = *program.views()->Get(operand.view);
       lives.touch({view.buffer(), list, index, operand.addsUp,
-                   orEmpty(view.advances()).size() > 0});
+                   orEmpty(view.advances()).size() > 0,
+                   at.op_as_Send() != nullptr});
     });
   }
 
@@ -81,6 +83,51 @@ plan::Lives livesOf(const plan::Program &program,
       lives.touchInput(program.views()->Get(input->view())->buffer());
   lives.finish();
   return lives;
+}
+
+namespace {
+/// Calls `visit` with each use of a buffer in a list.
+template <typename Visit>
+void forEachUse(const plan::Program &program, Visit visit) {
+  for (uint32_t list = 0; list < orEmpty(program.lists()).size(); ++list)
+    for (const plan::Instruction *at : listOf(program, list))
+      forEachOperand(*at, [&](const plan::Operand &operand) {
+        visit(list, operand, program.views()->Get(operand.view)->buffer());
+      });
+}
+} // namespace
+
+TransferOf transferOf(const plan::Program &program, uint32_t list) {
+  const plan::Instruction &at = *listOf(program, list).Get(0);
+  if (const plan::Send *op = at.op_as_Send())
+    return {op->parts(), op->axis(), op->peer()};
+  const plan::Receive &op = *at.op_as_Receive();
+  return {op.parts(), op.axis(), op.peer()};
+}
+
+plan::Transfers transfersOf(const plan::Program &program,
+                            const plan::ActionTable &table,
+                            const plan::Lives &lives) {
+  std::set<uint32_t> moved; // buffers
+  forEachUse(program,
+             [&](uint32_t list, const plan::Operand &, uint32_t buffer) {
+               plan::ListKind kind = table.lists()[list].kind;
+               if (plan::sends(kind) || plan::receives(kind))
+                 moved.insert(buffer);
+             });
+  if (moved.empty())
+    return {};
+  std::map<std::pair<uint32_t, uint32_t>, bool> uses; // whether written
+  forEachUse(program,
+             [&](uint32_t list, const plan::Operand &operand, uint32_t buffer) {
+               if (moved.contains(buffer))
+                 uses[{list, buffer}] |= operand.written;
+             });
+  std::vector<plan::TransferUse> all;
+  for (auto [use, written] : uses)
+    all.push_back({use.first, use.second, lives.groupOf(use.second),
+                   lives.copiesOf(use.second) > 1, written});
+  return {table, lives.copies(), all};
 }
 
 std::vector<std::vector<uint32_t>>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/Plan/Lives.h"
+#include "lib/Plan/Transfers.h"
 #include "runtime/core/Views.h"
 
 namespace meshwork::runtime {
@@ -20,6 +21,18 @@ plan::ActionTable tableOf(const plan::Program &program);
 /// outlives the result.
 plan::Lives livesOf(const plan::Program &program,
                     const plan::ActionTable &table);
+
+/// The instruction of a list that sends or receives.
+struct TransferOf {
+  const flatbuffers::Vector<uint32_t> *parts;
+  uint32_t axis, peer;
+};
+TransferOf transferOf(const plan::Program &program, uint32_t list);
+
+/// Which transfers each action waits for.
+plan::Transfers transfersOf(const plan::Program &program,
+                            const plan::ActionTable &table,
+                            const plan::Lives &lives);
 
 /// For each list and each of its instructions that adds up over a step: the
 /// action in which it sets its buffer, the first of all lists that add to it.

@@ -64,6 +64,7 @@ void NonFiniteScan::after(const ListRun &run, uint32_t at, int64_t, int64_t,
     const plan::Buffer &buffer = *rank.program().buffers()->Get(view.buffer);
     bool isOfOne = plan::isOfMicrobatch(rank.table().lists()[run.list].kind);
     first = Finding{false, run.action, at, rank.rank(), ""};
+    first->isReceived = source.op_as_Receive() != nullptr;
     first->text = absl::StrCat(
         "the first is a", found[0] == 'i' ? "n " : " ", found, " in ",
         quote(buffer.name()), ", written by instruction ", quote(source.name()),
@@ -76,18 +77,20 @@ void NonFiniteScan::after(const ListRun &run, uint32_t at, int64_t, int64_t,
 }
 
 std::string Finding::encode() const {
-  return absl::StrCat(inParameter ? 1 : 0, " ", action, " ", index, " ", rank,
+  return absl::StrCat(inParameter ? 1 : 0, " ", isReceived ? 1 : 0, " ", action, " ", index, " ", rank,
                       "\n", text);
 }
 
 std::optional<Finding> Finding::decode(const std::string &from) {
   Finding finding;
-  unsigned in = 0;
+  unsigned in = 0, received = 0;
   int length = 0;
-  if (std::sscanf(from.c_str(), "%u %u %u %u%n", &in, &finding.action,
-                  &finding.index, &finding.rank, &length) != 4)
+  if (std::sscanf(from.c_str(), "%u %u %u %u %u%n", &in, &received,
+                  &finding.action, &finding.index, &finding.rank,
+                  &length) != 5)
     return std::nullopt;
   finding.inParameter = in != 0;
+  finding.isReceived = received != 0;
   finding.text = from.substr(static_cast<size_t>(length) + 1);
   return finding;
 }

@@ -13,15 +13,17 @@ struct Finding {
   uint32_t action = 0;      // of the step
   uint32_t index = 0;       // place in its list, all turns written out
   uint32_t rank = 0;
-  std::string text; // for people
+  std::string text;        // for people
+  bool isReceived = false; // another rank sent it, and has found it too
 
   /// As text for other ranks, and back; nothing for what is no finding.
   std::string encode() const;
   static std::optional<Finding> decode(const std::string &text);
 
-  /// Order in time; of equals the lowest rank.
+  /// Order in time, where ranks run the same actions; who made a value comes
+  /// before those that received it. Of equals the lowest rank.
   auto key() const {
-    return std::make_tuple(!inParameter, action, index, rank);
+    return std::make_tuple(!inParameter, isReceived, action, index, rank);
   }
 };
 

@@ -11,7 +11,16 @@
 namespace meshwork::runtime {
 namespace {
 
-void appendTrackNames(std::string &json, uint32_t rank, uint32_t channels) {
+/// Transfers are under way beside each other, those of one list mostly not.
+constexpr uint32_t firstTransferTrack = 100;
+
+bool moves(plan::ListKind kind) {
+  return plan::sends(kind) || plan::receives(kind);
+}
+
+void appendTrackNames(std::string &json, const Rank &of) {
+  uint32_t rank = of.rank(), channels = of.numChannels();
+  const std::vector<plan::ListShape> &lists = of.table().lists();
   auto name = [&](const char *kind, int track, const std::string &text) {
     absl::StrAppend(&json, "{\"ph\":\"M\",\"name\":\"", kind,
                     "\",\"pid\":", rank, ",\"tid\":", track,
@@ -23,23 +32,35 @@ void appendTrackNames(std::string &json, uint32_t rank, uint32_t channels) {
   for (uint32_t channel = 1; channel <= channels; ++channel)
     name("thread_name", 1 + static_cast<int>(channel),
          absl::StrCat("channel ", channel));
+  for (uint32_t list = 0; list < lists.size(); ++list)
+    if (moves(lists[list].kind))
+      name("thread_name", static_cast<int>(firstTransferTrack + list),
+           plan::nameOf(lists[list]));
+}
+
+uint32_t trackOf(const Rank &rank, const TraceEvent &event,
+                 const plan::Collective *collective) {
+  if (moves(rank.table().lists()[event.list].kind))
+    return firstTransferTrack + event.list;
+  return collective ? 1 + collective->channel() : 0;
 }
 
 void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
                  int64_t originNs) {
   const plan::Instruction &source = rank.instruction(event.list, event.index);
-  const plan::Collective *moves = source.op_as_Collective();
+  const plan::Collective *collective = source.op_as_Collective();
+  uint32_t track = trackOf(rank, event, collective);
   absl::StrAppendFormat(
       &json,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
       "s,"
       "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d",
-      rank.rank(), moves ? 1 + moves->channel() : 0,
+      rank.rank(), track,
       static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
       jsonString(source.name()), plan::EnumNameOperation(source.op_type()),
       event.step, event.microbatch);
-  if (moves)
+  if (track != 0)
     absl::StrAppendFormat(&json, ",\"wait_us\":%.3f",
                           static_cast<double>(event.waitNs) / 1e3);
   json += "}},\n";
@@ -49,8 +70,9 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
 int64_t traceOrigin(const Recorders &recorders) {
   int64_t origin = INT64_MAX;
   for (const auto &recorder : recorders)
-    if (recorder && !recorder->events().empty())
-      origin = std::min(origin, recorder->events().front().beginNs);
+    if (recorder) // They are in the order of their ends.
+      for (const TraceEvent &event : recorder->events())
+        origin = std::min(origin, event.beginNs);
   return origin;
 }
 
@@ -60,7 +82,7 @@ std::string traceText(const Ranks &ranks, const Recorders &recorders,
   for (size_t r = 0; r < ranks.size(); ++r) {
     if (!ranks[r])
       continue;
-    appendTrackNames(json, ranks[r]->rank(), ranks[r]->numChannels());
+    appendTrackNames(json, *ranks[r]);
     for (const TraceEvent &event : recorders[r]->events())
       appendEvent(json, *ranks[r], event, originNs);
   }

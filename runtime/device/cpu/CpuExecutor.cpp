@@ -98,7 +98,7 @@ CpuExecutor::bind(Where where, RankProgram &program,
     const plan::Instruction &source = *sources.Get(turn.instruction);
     where.turns = turn.turns;
     program.moveTo(where);
-    absl::StatusOr<Bound> one = bindOne(source, program, context);
+    absl::StatusOr<Bound> one = bindOne(where.list, source, program, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source.name()),
@@ -110,7 +110,7 @@ CpuExecutor::bind(Where where, RankProgram &program,
 }
 
 absl::StatusOr<CpuExecutor::Bound>
-CpuExecutor::bindOne(const plan::Instruction &source,
+CpuExecutor::bindOne(uint32_t list, const plan::Instruction &source,
                      const RankProgram &program,
                      const PrepareContext &context) {
   Bound bound;
@@ -126,6 +126,13 @@ CpuExecutor::bindOne(const plan::Instruction &source,
     if (bound.channel > 0)
       MESHWORK_RETURN_IF_ERROR( // Its thread starts here, not in a step.
           channel(bound.channel).status());
+    return bound;
+  }
+  if (source.op_as_Send() || source.op_as_Receive()) {
+    MESHWORK_ASSIGN_OR_RETURN(
+        bound.transfer,
+        setup.transport.prepareTransfer(
+            program.rank, program.pairRequest(list, setup.mesh, arena.data())));
     return bound;
   }
   absl::StatusOr<std::unique_ptr<Executable>> compute =
@@ -150,14 +157,18 @@ absl::StatusOr<double> CpuExecutor::measureMatmulTflops(plan::DType type) {
   return runtime::measureMatmulTflops(type, *threads);
 }
 
+/// The rank's threads, as transports use them.
+static auto onTeam(ThreadTeam &team) {
+  return
+      [&team](int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
+        team.parallelFor(
+            items, [&](int64_t from, int64_t to, int) { body(from, to); });
+      };
+}
+
 absl::Status CpuExecutor::runInline(PreparedCollective &collective,
                                     CommTimes &spent) {
-  auto parallel = [this](int64_t items,
-                         absl::FunctionRef<void(int64_t, int64_t)> body) {
-    threads->parallelFor(
-        items, [&](int64_t from, int64_t to, int) { body(from, to); });
-  };
-  MESHWORK_RETURN_IF_ERROR(collective.run(parallel, spent));
+  MESHWORK_RETURN_IF_ERROR(collective.run(onTeam(*threads), spent));
   times.waitNs += spent.waitNs;
   times.moveNs += spent.moveNs;
   return absl::OkStatus();
@@ -177,8 +188,35 @@ absl::Status CpuExecutor::runWait(const plan::Wait &wait, const ListRun &list,
   return absl::OkStatus();
 }
 
+absl::Status CpuExecutor::start(PreparedTransfer &transfer,
+                                const ListRun &list) {
+  underWay[list.action] = {&transfer, list, steadyNs()};
+  return transfer.start(onTeam(*threads));
+}
+
+/// Those that the action would disturb. Observers are told of each as of an
+/// instruction that ran from its start to here.
+absl::Status CpuExecutor::awaitTransfers(const ListRun &list,
+                                         InstructionObserver *observer) {
+  for (uint32_t action : setup.program.transfers.awaitedBy(list.action)) {
+    auto found = underWay.find(action);
+    if (found == underWay.end())
+      continue; // The update runs in parts.
+    UnderWay one = found->second;
+    underWay.erase(found);
+    CommTimes spent;
+    MESHWORK_RETURN_IF_ERROR(one.transfer->finish(onTeam(*threads), spent));
+    times.waitNs += spent.waitNs;
+    times.moveNs += spent.moveNs;
+    if (observer)
+      observer->after(one.list, 0, one.beginNs, steadyNs(), spent);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CpuExecutor::run(const ListRun &list,
                               InstructionObserver *observer) {
+  MESHWORK_RETURN_IF_ERROR(awaitTransfers(list, observer));
   const std::vector<Bound> &bound =
       lists[list.list][setup.program.copies.variantOf(list.action)];
   uint32_t end = std::min(list.end, static_cast<uint32_t>(bound.size()));
@@ -194,7 +232,11 @@ absl::Status CpuExecutor::run(const ListRun &list,
     }
     if (skips)
       continue;
-    int64_t start = observer ? steadyNs() : 0;
+    if (one.transfer) {
+      MESHWORK_RETURN_IF_ERROR(start(*one.transfer, list));
+      continue;
+    }
+    int64_t begin = observer ? steadyNs() : 0;
     CommTimes spent;
     if (one.collective)
       MESHWORK_RETURN_IF_ERROR(runInline(*one.collective, spent));
@@ -203,7 +245,7 @@ absl::Status CpuExecutor::run(const ListRun &list,
     else
       one.compute->run({.sets = list.action == one.setsIn});
     if (observer)
-      observer->after(list, i, start, steadyNs(), spent);
+      observer->after(list, i, begin, steadyNs(), spent);
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include "runtime/core/Memory.h"
 #include "runtime/device/cpu/Channel.h"
 #include "runtime/device/cpu/Prepare.h"
+#include <map>
 
 namespace meshwork::runtime {
 
@@ -23,10 +24,11 @@ public:
   CommTimes takeTimes() override { return std::exchange(times, CommTimes()); }
 
 private:
-  /// One instruction, bound to memory. One of the three is set.
+  /// One instruction, bound to memory. One of the four is set.
   struct Bound {
     std::unique_ptr<Executable> compute;
     std::unique_ptr<PreparedCollective> collective;
+    std::unique_ptr<PreparedTransfer> transfer;
     const plan::Wait *wait = nullptr;
     uint32_t channel = 0;                      // of a collective
     bool lastOnly = false;                     // of a collective
@@ -37,13 +39,16 @@ private:
   absl::Status allocate();
   absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
                                           const PrepareContext &context);
-  absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
+  absl::StatusOr<Bound> bindOne(uint32_t list, const plan::Instruction &source,
                                 const RankProgram &program,
                                 const PrepareContext &context);
   Channel &channel(uint32_t number);
   absl::Status runInline(PreparedCollective &collective, CommTimes &spent);
   absl::Status runWait(const plan::Wait &wait, const ListRun &list,
                        InstructionObserver *observer);
+  absl::Status start(PreparedTransfer &transfer, const ListRun &list);
+  absl::Status awaitTransfers(const ListRun &list,
+                              InstructionObserver *observer);
 
   ExecutorSetup setup;
   Arena arena, workspace;
@@ -52,6 +57,13 @@ private:
   // By list and variant, as RankProgram.turns.
   std::vector<std::vector<std::vector<Bound>>> lists;
   std::vector<std::unique_ptr<Channel>> channels; // by number less one
+  /// A transfer that its action has started.
+  struct UnderWay {
+    PreparedTransfer *transfer;
+    ListRun list;
+    int64_t beginNs;
+  };
+  std::map<uint32_t, UnderWay> underWay; // by action
   CommTimes times;
 };
 

@@ -1,5 +1,6 @@
 // Orders of actions, and the lives and copies that follow from them.
 #include "lib/Plan/Lives.h"
+#include "lib/Plan/Transfers.h"
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
@@ -251,6 +252,94 @@ TEST(Copies, tablesThatNeedOneHaveOneVariant) {
 }
 
 // The line that memory is measured along does not grow with microbatches.
+// Gradients of weights may run before or after what stands behind them.
+TEST(Lives, endWithTheLastOfListsInAnyOrder) {
+  enum : uint32_t { first, weights, sending };
+  const std::vector<ListShape> shapes = {{ListKind::input_grad, 0, 10},
+                                         {ListKind::weight_grad, 0, 10},
+                                         {ListKind::send_grad, 0, 1},
+                                         {ListKind::update, 0, 10}};
+  ActionTable table(shapes, {{first, 0},
+                             {sending, 0},
+                             {first, 1},
+                             {weights, 1},
+                             {weights, 0},
+                             {sending, 1},
+                             {3, 0}});
+  EXPECT_EQ(ActionTable::problem(shapes, table.actions(), 2), "");
+  Lives lives(table, 3);
+  for (uint32_t list : {first, weights, sending})
+    lives.touch({0, list, 0});
+  for (uint32_t list : {first, sending})
+    lives.touch({1, list, 0});
+  lives.touch({2, sending, 0});
+  lives.finish();
+  EXPECT_EQ(lives.copiesOf(0), 2u);
+  EXPECT_EQ(lives.copiesOf(1), 1u);
+  EXPECT_TRUE(lives.meet(0, 2));
+  Copies copies = lives.copies();
+  auto copyIn = [&](uint32_t action) {
+    return copies.copyOf(table.actions()[action].list(),
+                         copies.variantOf(action), lives.groupOf(0));
+  };
+  for (uint32_t action : {0, 1, 4})
+    EXPECT_EQ(copyIn(action), 0u) << action;
+  for (uint32_t action : {2, 3, 5})
+    EXPECT_EQ(copyIn(action), 1u) << action;
+}
+
+// A Send may still read when its action is long over.
+TEST(Lives, whatIsSentSharesNoBytesInAStep) {
+  ActionTable table = oneByOne(2);
+  Lives lives(table, 4);
+  lives.touch({.buffer = 0, .list = forward, .instruction = 0, .isSent = true});
+  lives.touch({1, backward, 9});
+  lives.touch({2, update, 9});
+  lives.touch({3, once, 0});
+  lives.finish();
+  EXPECT_TRUE(lives.meet(0, 1));
+  EXPECT_TRUE(lives.meet(0, 2));
+  EXPECT_FALSE(lives.meet(0, 3));
+  EXPECT_EQ(lives.copiesOf(0), 1u);
+}
+
+/// Actions awaited, by action, of what forward sends and backward receives.
+std::vector<std::vector<uint32_t>> awaited(const ActionTable &table,
+                                           std::vector<TransferUse> uses) {
+  Transfers transfers(table, {}, uses);
+  std::vector<std::vector<uint32_t>> all;
+  for (uint32_t i = 0; i < table.actions().size(); ++i) {
+    auto found = transfers.awaitedBy(i);
+    all.emplace_back(found.begin(), found.end());
+  }
+  return all;
+}
+
+TEST(Transfers, areAwaitedByWhoDisturbsThem) {
+  const std::vector<ListShape> shapes = {{ListKind::forward, 0, 1},
+                                         {ListKind::send, 0, 1},
+                                         {ListKind::recv_grad, 0, 1},
+                                         {ListKind::backward, 0, 1},
+                                         {ListKind::update, 0, 1}};
+  ActionTable table(shapes, {{0, 0},
+                             {1, 0},
+                             {2, 0},
+                             {0, 1},
+                             {1, 1},
+                             {3, 0},
+                             {2, 1},
+                             {3, 1},
+                             {4, 0}});
+  // Forward writes what is sent, backward reads it and what is received.
+  auto all = awaited(table, {{0, 0, 0, false, true},
+                             {1, 0, 0, false, false},
+                             {3, 0, 0, false, false},
+                             {2, 1, 0, false, true},
+                             {3, 1, 0, false, false}});
+  EXPECT_EQ(all, (std::vector<std::vector<uint32_t>>{
+                     {}, {}, {}, {1}, {}, {2}, {}, {6}, {4}}));
+}
+
 TEST(Lives, theLineIsShort) {
   const std::vector<std::vector<std::pair<List, uint32_t>>> all = {
       {{forward, 5}, {backward, 4}}, {{backward, 7}, {update, 2}}, {{step, 0}}};
