@@ -40,9 +40,9 @@ private:
   }
   Place placeOf(uint32_t action, const TransferUse &use) const {
     return {use.buffer,
-            use.hasCopies ? copies.copyOf(use.list, copies.variantOf(action),
-                                          use.group)
-                          : 0};
+            use.hasCopies
+                ? copies.copyOf(use.list, copies.variantOf(action), use.group)
+                : 0};
   }
 
   void start(uint32_t action) {

@@ -191,8 +191,7 @@ InProcessTransport::prepare(uint32_t rank, CollectiveRequest request) {
                                                std::move(request));
 }
 
-absl::StatusOr<std::unique_ptr<PreparedTransfer>>
-InProcessTransport::prepareTransfer(uint32_t rank, PairRequest request) {
+PairLane &InProcessTransport::lane(uint32_t rank, const PairRequest &request) {
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<PairLane> &lane =
       lanes[request.sends ? std::tuple(rank, request.peer, request.lane)
@@ -200,8 +199,14 @@ InProcessTransport::prepareTransfer(uint32_t rank, PairRequest request) {
   if (!lane)
     lane =
         std::make_unique<PairLane>(*this, options.timeoutSeconds, firstFailure);
+  return *lane;
+}
+
+absl::StatusOr<std::unique_ptr<PreparedTransfer>>
+InProcessTransport::prepareTransfer(uint32_t rank, PairRequest request) {
+  PairLane &meets = lane(rank, request);
   return std::make_unique<InProcessTransfer>(
-      *lane, PairLane::Side{rank, request.peer, request.sends,
+      meets, PairLane::Side{rank, request.peer, request.sends,
                             request.describe(), std::move(request.parts)});
 }
 

@@ -50,6 +50,9 @@ public:
   Rendezvous &meeting(uint32_t rank, absl::Span<const uint32_t> axes,
                       uint32_t channel);
 
+  /// Where the sides of such transfers meet; as `meeting`.
+  PairLane &lane(uint32_t rank, const PairRequest &request);
+
   /// One group: its meeting place and what each member brought to it.
   struct Group;
 

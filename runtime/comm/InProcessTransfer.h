@@ -2,6 +2,8 @@
 #pragma once
 
 #include "runtime/comm/PairLane.h"
+#include "runtime/comm/TensorCopies.h"
+#include <optional>
 
 namespace meshwork::runtime {
 
@@ -9,18 +11,27 @@ class InProcessTransfer : public PreparedTransfer {
 public:
   InProcessTransfer(PairLane &lane, PairLane::Side side)
       : lane(lane), side(std::move(side)) {}
+
   absl::Status start(ParallelFor) override {
     number = lane.start(side);
     return absl::OkStatus();
   }
+
   absl::Status finish(ParallelFor parallel, CommTimes &times) override {
-    return lane.finish(side, number, parallel, times);
+    auto move = [&](const PairLane::Side &from, const PairLane::Side &to) {
+      if (!copies) // All of a lane are alike but for where they are.
+        copies.emplace(from.parts, to.parts);
+      copies->run(from.parts, to.parts, parallel);
+      return absl::OkStatus();
+    };
+    return lane.finish(side, number, move, times).status();
   }
 
 private:
   PairLane &lane;
   PairLane::Side side;
   uint64_t number = 0;
+  std::optional<TensorCopies> copies;
 };
 
 } // namespace meshwork::runtime

@@ -52,11 +52,10 @@ absl::Status MpiTransfer::start(ParallelFor parallel) {
     auto bytes = static_cast<size_t>(part.elements() * part.width());
     int tag = static_cast<int>(request.lane);
     absl::Status status =
-        request.sends
-            ? world.send(MpiWorld::transferLane, request.peer, part.data, bytes,
-                         pending, tag)
-            : world.receive(MpiWorld::transferLane, request.peer, part.data,
-                            bytes, pending, tag);
+        request.sends ? world.send(MpiWorld::transferLane, request.peer,
+                                   part.data, bytes, pending, tag)
+                      : world.receive(MpiWorld::transferLane, request.peer,
+                                      part.data, bytes, pending, tag);
     if (!status.ok())
       return status;
   }

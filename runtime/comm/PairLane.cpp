@@ -31,8 +31,10 @@ uint64_t PairLane::start(const Side &side) {
   return number;
 }
 
-absl::Status PairLane::finish(const Side &side, uint64_t number,
-                              ParallelFor parallel, CommTimes &times) {
+absl::StatusOr<const PairLane::Side *> PairLane::finish(const Side &side,
+                                                        uint64_t number,
+                                                        Move move,
+                                                        CommTimes &times) {
   auto begin = Clock::now();
   std::unique_lock<std::mutex> lock(mutex);
   absl::Status status = meet(side, number, lock);
@@ -40,15 +42,20 @@ absl::Status PairLane::finish(const Side &side, uint64_t number,
   if (!status.ok())
     return status;
   begin = Clock::now();
-  if (at(number).state == Meeting::State::waits)
-    status = move(at(number), parallel, lock);
+  if (at(number).state == Meeting::State::waits) {
+    at(number).mover = &side;
+    status = run(at(number), move, lock);
+  }
   times.moveNs += nsSince(begin);
+  const Side *mover = at(number).mover;
   ++at(number).left;
   while (!meetings.empty() && meetings.front().left == 2) {
     meetings.pop_front();
     ++first;
   }
-  return status;
+  if (!status.ok())
+    return status;
+  return mover;
 }
 
 /// Until both are here and nobody moves it, or it is done.
@@ -73,23 +80,21 @@ absl::Status PairLane::meet(const Side &side, uint64_t number,
   return isOver || !failure.isSet() ? absl::OkStatus() : failure.status();
 }
 
-absl::Status PairLane::move(Meeting &meeting, ParallelFor parallel,
-                            std::unique_lock<std::mutex> &lock) {
+absl::Status PairLane::run(Meeting &meeting, Move move,
+                           std::unique_lock<std::mutex> &lock) {
   const Side &from = *meeting.sender, &to = *meeting.receiver;
   meeting.state = Meeting::State::moves;
-  bool same = sameShapes(from.parts, to.parts);
-  if (same && !copies) // All of a lane are alike but for where they are.
-    copies.emplace(from.parts, to.parts);
   lock.unlock();
-  if (same)
-    copies->run(from.parts, to.parts, parallel);
+  absl::Status status =
+      sameShapes(from.parts, to.parts)
+          ? move(from, to)
+          : absl::InternalError(absl::StrCat(from.what, " of rank ", from.rank,
+                                             " and ", to.what, " of rank ",
+                                             to.rank, " have other shapes"));
   lock.lock();
   meeting.state = Meeting::State::done;
   changed.notify_all();
-  return same ? absl::OkStatus()
-              : absl::InternalError(absl::StrCat(
-                    from.what, " of rank ", from.rank, " and ", to.what,
-                    " of rank ", to.rank, " have other shapes"));
+  return status;
 }
 
 void PairLane::wake() {

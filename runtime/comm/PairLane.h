@@ -6,11 +6,10 @@
 #pragma once
 
 #include "runtime/comm/Rendezvous.h"
-#include "runtime/comm/TensorCopies.h"
+#include "runtime/comm/Transport.h"
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <optional>
 
 namespace meshwork::runtime {
 
@@ -29,24 +28,27 @@ public:
   /// `side` stays until `finish`, and after a failure until all ranks have
   /// ended. The number of the transfer in this lane.
   uint64_t start(const Side &side);
-  /// deadlineExceeded names the rank at fault; aborted when a rank failed;
-  /// internal when shapes differ, which no plan does.
-  absl::Status finish(const Side &side, uint64_t number, ParallelFor parallel,
-                      CommTimes &times);
+  using Move =
+      absl::FunctionRef<absl::Status(const Side &from, const Side &to)>;
+  /// Once both have started it, one of them runs its `move`: whoever comes here
+  /// first. Which one did. deadlineExceeded names the rank at fault; aborted
+  /// when a rank failed; internal when shapes differ, which no plan does.
+  absl::StatusOr<const Side *> finish(const Side &side, uint64_t number,
+                                      Move move, CommTimes &times);
   /// Makes those that wait look at the failure.
   void wake();
 
 private:
   struct Meeting {
-    const Side *sender = nullptr, *receiver = nullptr;
+    const Side *sender = nullptr, *receiver = nullptr, *mover = nullptr;
     enum class State : uint8_t { waits, moves, done } state = State::waits;
     uint32_t left = 0; // sides that have seen the end
   };
   Meeting &at(uint64_t number) { return meetings[number - first]; }
   absl::Status meet(const Side &side, uint64_t number,
                     std::unique_lock<std::mutex> &lock);
-  absl::Status move(Meeting &meeting, ParallelFor parallel,
-                    std::unique_lock<std::mutex> &lock);
+  absl::Status run(Meeting &meeting, Move move,
+                   std::unique_lock<std::mutex> &lock);
 
   Transport &host;
   double timeout;
@@ -54,9 +56,8 @@ private:
   std::mutex mutex; // guards what follows
   std::condition_variable changed;
   std::deque<Meeting> meetings;
-  uint64_t first = 0;          // number of meetings[0]
-  uint64_t started[2] = {};    // by receivers, by senders
-  std::optional<TensorCopies> copies;
+  uint64_t first = 0;       // number of meetings[0]
+  uint64_t started[2] = {}; // by receivers, by senders
 };
 
 } // namespace meshwork::runtime

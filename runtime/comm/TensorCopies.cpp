@@ -23,16 +23,16 @@ void TensorCopies::run(const std::vector<Strided> &from,
   auto copy = [&](const Chunk &chunk) {
     const Strided &src = from[chunk.tensor], &dst = to[chunk.tensor];
     int64_t width = src.width();
-    boxes[chunk.tensor].forEachRun(
-        chunk.begin, chunk.end, [&](const Run &run) {
-          copyRun(src.data + run.src * width, run.srcStride,
-                  dst.data + run.dst * width, run.dstStride, run.count, width);
-        });
+    boxes[chunk.tensor].forEachRun(chunk.begin, chunk.end, [&](const Run &run) {
+      copyRun(src.data + run.src * width, run.srcStride,
+              dst.data + run.dst * width, run.dstStride, run.count, width);
+    });
   };
-  parallel(static_cast<int64_t>(chunks.size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      copy(chunks[static_cast<size_t>(i)]);
-  });
+  parallel(static_cast<int64_t>(chunks.size()),
+           [&](int64_t begin, int64_t end) {
+             for (int64_t i = begin; i < end; ++i)
+               copy(chunks[static_cast<size_t>(i)]);
+           });
 }
 
 std::vector<Strided> packed(const std::vector<Strided> &like, std::byte *data) {

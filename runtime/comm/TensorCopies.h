@@ -8,7 +8,8 @@ namespace meshwork::runtime {
 class TensorCopies {
 public:
   /// Shapes and strides are looked at, not data.
-  TensorCopies(const std::vector<Strided> &from, const std::vector<Strided> &to);
+  TensorCopies(const std::vector<Strided> &from,
+               const std::vector<Strided> &to);
   /// Tensors like those of the constructor, elsewhere perhaps.
   void run(const std::vector<Strided> &from, const std::vector<Strided> &to,
            ParallelFor parallel) const;

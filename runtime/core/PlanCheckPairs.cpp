@@ -45,9 +45,7 @@ public:
   }
 
 private:
-  std::string name() const {
-    return plan::nameOf(mine.table.lists()[list]);
-  }
+  std::string name() const { return plan::nameOf(mine.table.lists()[list]); }
   /// "rank 0: send goes to rank 1".
   std::string between() const {
     bool sends = plan::sends(mine.table.lists()[list].kind);
@@ -68,8 +66,8 @@ private:
                  wanted.stage > UINT32_MAX
                      ? absl::StrCat(plan::EnumNameListKind(wanted.kind),
                                     " of a stage before the first")
-                     : plan::nameOf({wanted.kind,
-                                     static_cast<uint32_t>(wanted.stage)}));
+                     : plan::nameOf(
+                           {wanted.kind, static_cast<uint32_t>(wanted.stage)}));
     TransferOf its = transferOf(order.of(peer).program, other);
     if (its.axis != op.axis ||
         its.peer != order.ranks.coordinate(rank, op.axis))

@@ -1,7 +1,7 @@
 // Walks one rank of each kind through its actions, each thread waiting where it
 // must. Every order of arrival ends the same way, so one walk proves that no
-// rank waits forever. A transfer is judged as a meeting: it ends when both sides
-// have started it, and not before.
+// rank waits forever. A transfer is judged as a meeting: it ends when both
+// sides have started it, and not before.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "runtime/core/PlanCheckInternal.h"
@@ -255,11 +255,10 @@ private:
       return absl::OkStatus();
     absl::Status same = compare(walkers[one.rank].order->program, *x,
                                 walkers[other.rank].order->program, *y);
-    return same.ok()
-               ? same
-               : bad("collectives of ranks ", ranks.rank(one.rank), " (",
-                     where(one), ") and ", ranks.rank(other.rank), " (",
-                     where(other), ") do not match: ", same.message());
+    return same.ok() ? same
+                     : bad("collectives of ranks ", ranks.rank(one.rank), " (",
+                           where(one), ") and ", ranks.rank(other.rank), " (",
+                           where(other), ") do not match: ", same.message());
   }
 
   void release(Place place) {
@@ -287,13 +286,13 @@ private:
     uint32_t index = walker.at(agent.channel);
     const plan::Action &action = walker.order->all()[walker.action()];
     const plan::ListShape &list = walker.order->table.lists()[action.list()];
-    bool isOfOne = plan::isOfMicrobatch(list.kind) &&
-                   !walker.order->oncePerList;
-    return absl::StrCat(plan::nameOf(list), "[", index, "] ",
-                        quote(walker.instruction(index).name()),
-                        isOfOne ? absl::StrCat(" in microbatch ",
-                                               action.microbatch())
-                                : std::string());
+    bool isOfOne =
+        plan::isOfMicrobatch(list.kind) && !walker.order->oncePerList;
+    return absl::StrCat(
+        plan::nameOf(list), "[", index, "] ",
+        quote(walker.instruction(index).name()),
+        isOfOne ? absl::StrCat(" in microbatch ", action.microbatch())
+                : std::string());
   }
 
   Blocked blockedAt(uint32_t rank) const {

@@ -77,8 +77,8 @@ void NonFiniteScan::after(const ListRun &run, uint32_t at, int64_t, int64_t,
 }
 
 std::string Finding::encode() const {
-  return absl::StrCat(inParameter ? 1 : 0, " ", isReceived ? 1 : 0, " ", action, " ", index, " ", rank,
-                      "\n", text);
+  return absl::StrCat(inParameter ? 1 : 0, " ", isReceived ? 1 : 0, " ", action,
+                      " ", index, " ", rank, "\n", text);
 }
 
 std::optional<Finding> Finding::decode(const std::string &from) {
@@ -86,8 +86,7 @@ std::optional<Finding> Finding::decode(const std::string &from) {
   unsigned in = 0, received = 0;
   int length = 0;
   if (std::sscanf(from.c_str(), "%u %u %u %u %u%n", &in, &received,
-                  &finding.action, &finding.index, &finding.rank,
-                  &length) != 5)
+                  &finding.action, &finding.index, &finding.rank, &length) != 5)
     return std::nullopt;
   finding.inParameter = in != 0;
   finding.isReceived = received != 0;

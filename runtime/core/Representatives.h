@@ -1,7 +1,7 @@
 // The ranks of which one of each kind stands for all: those with coordinate 0
-// along every axis on which programs do not depend. Ranks that differ along such
-// an axis alone run one program and come to everything together, so a group is
-// there when its members among these are.
+// along every axis on which programs do not depend. Ranks that differ along
+// such an axis alone run one program and come to everything together, so a
+// group is there when its members among these are.
 #pragma once
 
 #include "lib/Plan/Programs.h"

@@ -55,8 +55,7 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
       "s,"
       "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d",
-      rank.rank(), track,
-      static_cast<double>(event.beginNs - originNs) / 1e3,
+      rank.rank(), track, static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
       jsonString(source.name()), plan::EnumNameOperation(source.op_type()),
       event.step, event.microbatch);

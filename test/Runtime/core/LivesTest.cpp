@@ -321,15 +321,9 @@ TEST(Transfers, areAwaitedByWhoDisturbsThem) {
                                          {ListKind::recv_grad, 0, 1},
                                          {ListKind::backward, 0, 1},
                                          {ListKind::update, 0, 1}};
-  ActionTable table(shapes, {{0, 0},
-                             {1, 0},
-                             {2, 0},
-                             {0, 1},
-                             {1, 1},
-                             {3, 0},
-                             {2, 1},
-                             {3, 1},
-                             {4, 0}});
+  ActionTable table(
+      shapes,
+      {{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {3, 0}, {2, 1}, {3, 1}, {4, 0}});
   // Forward writes what is sent, backward reads it and what is received.
   auto all = awaited(table, {{0, 0, 0, false, true},
                              {1, 0, 0, false, false},

@@ -28,8 +28,8 @@ TEST(PipelineCheck, goodPlansAreTaken) {
         PlanT plan = pipelinePlan({.stages = stages,
                                    .microbatches = microbatches,
                                    .forwardFirst = forwardFirst});
-        EXPECT_TRUE(check(plan).ok()) << stages << " stages, " << microbatches
-                                      << ": " << check(plan);
+        EXPECT_TRUE(check(plan).ok())
+            << stages << " stages, " << microbatches << ": " << check(plan);
       }
 }
 
@@ -84,8 +84,7 @@ TEST(PipelineCheck, wrongPlansAreNamed) {
        [](PlanT &, ProgramT &p, ProgramT &) {
          forwardOf(p).push_back(std::move(listOf(p, ListKind::send)[0]));
          listOf(p, ListKind::send).clear();
-         plan::SendT send =
-             opOf<plan::SendT>(*forwardOf(p).back());
+         plan::SendT send = opOf<plan::SendT>(*forwardOf(p).back());
          insert(listOf(p, ListKind::send), 0, "x", send);
        }},
       {"send moves buffer \"x\", which outlives a microbatch",
@@ -112,15 +111,14 @@ TEST(PipelineCheck, ranksThatWaitForEachOtherAreNamed) {
   PlanT plan = pipelinePlan({.microbatches = 2});
   // The first rank sends the second microbatch when it has the first one's
   // gradient.
-  setStageActions(*plan.programs[0],
-                  {{ListKind::forward, 0},
-                   {ListKind::send, 0},
-                   {ListKind::recv_grad, 0},
-                   {ListKind::backward, 0},
-                   {ListKind::forward, 1},
-                   {ListKind::send, 1},
-                   {ListKind::recv_grad, 1},
-                   {ListKind::backward, 1}});
+  setStageActions(*plan.programs[0], {{ListKind::forward, 0},
+                                      {ListKind::send, 0},
+                                      {ListKind::recv_grad, 0},
+                                      {ListKind::backward, 0},
+                                      {ListKind::forward, 1},
+                                      {ListKind::send, 1},
+                                      {ListKind::recv_grad, 1},
+                                      {ListKind::backward, 1}});
   EXPECT_TRUE(check(plan).ok()) << check(plan);
   // The other one gives it only when it has received the second.
   PlanT wrong = pipelinePlan({.microbatches = 2, .forwardFirst = true});

@@ -156,13 +156,13 @@ std::vector<StageAction> stageActions(const PipelineOptions &options,
                                       uint32_t stage) {
   uint32_t m = options.microbatches, ahead = aheadOf(options, stage);
   std::vector<ListKind> lists = listsOf(stage, options.stages);
-  size_t backward = static_cast<size_t>(
-      std::find_if(lists.begin(), lists.end(),
-                   [](ListKind kind) {
-                     return kind == ListKind::backward ||
-                            kind == ListKind::recv_grad;
-                   }) -
-      lists.begin());
+  size_t backward =
+      static_cast<size_t>(std::find_if(lists.begin(), lists.end(),
+                                       [](ListKind kind) {
+                                         return kind == ListKind::backward ||
+                                                kind == ListKind::recv_grad;
+                                       }) -
+                          lists.begin());
   std::vector<StageAction> actions;
   auto run = [&](size_t begin, size_t end, uint32_t microbatch) {
     for (size_t i = begin; i < end; ++i)
