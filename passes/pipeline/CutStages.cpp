@@ -75,10 +75,7 @@ private:
     LayersOfOps layers(microbatch);
     Placement placement{
         name, llvm::to_vector_of<int64_t>(table->rankOf), {}, false};
-    placement.splitsBackward =
-        llvm::any_of(table->ranks.front(), [](const schedules::Action &action) {
-          return action.kind == schedules::Kind::weightGrad;
-        });
+    placement.splitsBackward = splitsBackward(*table);
     FailureOr<SmallVector<int64_t>> shared =
         share(layers, this->layers, placement.stages(), module);
     if (failed(shared))

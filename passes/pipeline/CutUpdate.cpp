@@ -36,8 +36,16 @@ public:
 private:
   Block &body() { return function.getBody().front(); }
 
+  /// Behind all states that collectives read, as partition leaves them: what
+  /// groups collectives moves them there.
   Value allReduce(Value value, StringRef what, StringRef why) {
-    builder.setInsertionPointAfterValue(value);
+    Operation *after = value.getDefiningOp();
+    for (auto state : function.getOps<StateOp>())
+      if ((state.getKind() == StateKind::gradient ||
+           state.getKind() == StateKind::loss) &&
+          after->isBeforeInBlock(state))
+        after = state;
+    builder.setInsertionPointAfter(after);
     auto text = [&](StringRef t) { return builder.getStringAttr(t); };
     auto cause = mesh::CauseAttr::get(
         builder.getContext(), text(what), -1, text(""), -1,

@@ -18,15 +18,45 @@ orError(absl::StatusOr<schedules::Table> table, Operation *module) {
   return failure();
 }
 
+bool splitsBackward(const schedules::Table &table) {
+  for (const auto &rank : table.ranks)
+    for (const schedules::Action &action : rank)
+      if (action.kind == schedules::Kind::weightGrad)
+        return true;
+  return false;
+}
+
+/// Actions one after the other; where some B is in two, all are.
+static void simplify(schedules::Table &table) {
+  using schedules::Kind;
+  bool splits = splitsBackward(table);
+  for (auto &rank : table.ranks) {
+    std::vector<schedules::Action> all;
+    for (schedules::Action action : rank) {
+      action.withNext = false;
+      bool isBoth = splits && action.kind == Kind::backward;
+      if (isBoth)
+        action.kind = Kind::inputGrad;
+      all.push_back(action);
+      if (isBoth)
+        all.push_back({Kind::weightGrad, action.stage, action.microbatch});
+    }
+    rank = std::move(all);
+  }
+}
+
 FailureOr<schedules::Table> computeTable(const TableOptions &options,
                                          Operation *module) {
-  return orError(
+  FailureOr<schedules::Table> table = orError(
       schedules::generate(
           {.name = options.schedule,
            .ranks = static_cast<int32_t>(options.ranks),
            .microbatches = static_cast<int32_t>(options.microbatches),
            .virtualStages = static_cast<int32_t>(options.virtualStages)}),
       module);
+  if (succeeded(table))
+    simplify(*table);
+  return table;
 }
 
 FailureOr<schedules::Table> transferTable(const TableOptions &options,

@@ -15,9 +15,12 @@ struct TableOptions {
   int64_t microbatches = 1;
 };
 
-/// F, B, I and W alone; an error at the spec's key.
+/// F, B, I and W alone, one after the other: some B in two parts are all of
+/// them in two. An error at the spec's key.
 ::mlir::FailureOr<schedules::Table> computeTable(const TableOptions &options,
                                                  ::mlir::Operation *module);
+/// Whether gradients of weights (W) are work of their own.
+bool splitsBackward(const schedules::Table &table);
 /// With SEND and RECV.
 ::mlir::FailureOr<schedules::Table> transferTable(const TableOptions &options,
                                                   ::mlir::Operation *module);

@@ -247,6 +247,19 @@ private:
     return own;
   }
 
+  /// Ranks of a pipeline have different parameters.
+  LogicalResult checkStages(ArrayRef<StringAttr> parts,
+                            function_ref<InFlightDiagnostic()> onError) {
+    const Rule *layers = given->ruleOf("layers");
+    for (StringAttr part : parts)
+      if (layers && mesh.sizeOf(part) > 1 &&
+          llvm::is_contained(layers->axes, mesh::wholeAxis(part)))
+        return onError() << "splits over axis '" << part.getValue()
+                         << "', which shares out layers (shard.layers): its "
+                            "ranks have different parameters";
+    return success();
+  }
+
   LogicalResult applyPin(transformer::ParameterOp parameter, const Pin &pin) {
     auto onError = [&] {
       return emitError(analysis::ofSpec(pin.key, parameter.getLoc()))
@@ -267,6 +280,7 @@ private:
     bool fine = true;
     for (auto [i, dim] : llvm::enumerate(sharding->getDims())) {
       SmallVector<StringAttr> parts = partsOf(dim.getAxes(), onError, fine);
+      fine &= succeeded(checkStages(parts, onError));
       fine &= succeeded(checkDim(parameter, pin.key,
                                  dimsOf(type).getNames()[i].getValue(),
                                  type.getDimSize(i), parts));

@@ -75,6 +75,7 @@ bool addPart(Tensor &global, const Tensor &part, const sharding::Mesh &mesh,
 
 /// One tensor for each copy: ranks that differ along the axes that the sharding
 /// names hold parts, or summands, of the same one.
+/// Ranks that do not hold it have none.
 std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
                              ArrayRef<const Tensor *> parts,
                              bool &isPaddingZero) {
@@ -83,6 +84,8 @@ std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
     named.insert(named.end(), axes.begin(), axes.end());
   std::map<int64_t, Tensor> copies;
   for (auto [rank, part] : llvm::enumerate(parts)) {
+    if (!part)
+      continue;
     int64_t first = mesh.withIndex(static_cast<int64_t>(rank), named, 0);
     Tensor &copy =
         copies.try_emplace(first, Tensor(layout.shape)).first->second;
@@ -97,15 +100,25 @@ std::vector<Tensor> assemble(const sharding::Mesh &mesh, const Layout &layout,
 
 std::map<StateKey, std::vector<Tensor>>
 collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
-        ArrayRef<Interpreter> ranks, std::set<std::string> &paddedStates) {
+        ArrayRef<Interpreter> ranks, std::set<std::string> &paddedStates,
+        bool isUpdated) {
   std::map<StateKey, std::vector<Tensor>> result;
-  for (const auto &[key, layout] : layouts) {
+  for (auto [key, layout] : layouts) {
+    // What stages add to, each its own. @update adds it up, the loss in place.
+    bool isSum = key.kind == StateKind::gradient ||
+                 (key.kind == StateKind::loss && !isUpdated);
+    if (compiled.isCut() && isSum)
+      layout.sharding.partial.push_back(compiled.stageAxisId());
     SmallVector<const Tensor *> parts;
-    for (const Interpreter &rank : ranks)
-      if (auto known = rank.state.find(key); known != rank.state.end())
-        parts.push_back(&known->second);
+    for (const Interpreter &rank : ranks) {
+      auto known = rank.state.find(key);
+      parts.push_back(known == rank.state.end() ? nullptr : &known->second);
+    }
     bool isPaddingZero = true;
-    if (parts.size() == ranks.size())
+    bool isHeld = compiled.isCut()
+                      ? llvm::any_of(parts, [](auto *part) { return part; })
+                      : llvm::all_of(parts, [](auto *part) { return part; });
+    if (isHeld)
       result[key] = assemble(compiled.mesh, layout, parts, isPaddingZero);
     if (!isPaddingZero)
       paddedStates.insert(key.text());
@@ -226,6 +239,32 @@ void Compiled::readStates() {
   });
 }
 
+bool Compiled::isCut() const {
+  return program && spec->stageRanks() > 1 &&
+         !program->module().getOps<ModuleOp>().empty();
+}
+
+sharding::AxisId Compiled::stageAxisId() const {
+  for (uint32_t axis = 0; axis < spec->mesh.size(); ++axis)
+    if (spec->mesh[axis].name == stageAxis())
+      return axis;
+  return {};
+}
+
+bool Compiled::isHeld(const StateKey &key, int64_t rank) const {
+  if (!isCut() || key.name.empty())
+    return true;
+  auto stages = program->module().getOps<ModuleOp>();
+  ModuleOp stage =
+      *std::next(stages.begin(), mesh.coordinate(rank, stageAxisId()));
+  return stage
+      .walk([&](transformer::ParameterOp op) {
+        return op.getName() == key.name ? WalkResult::interrupt()
+                                        : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 StepData randomStep(const Compiled &compiled, int64_t vocabulary,
                     unsigned seed) {
   StepData data;
@@ -259,13 +298,30 @@ StepData randomStep(const Compiled &compiled, int64_t vocabulary,
   return data;
 }
 
+/// Runs @`name` on all ranks, of a pipeline each coordinate its own.
+static bool runEach(Compiled &compiled, StringRef name,
+                    MutableArrayRef<Interpreter> ranks,
+                    ArrayRef<SmallVector<Tensor>> arguments) {
+  if (!compiled.isCut())
+    return succeeded(
+        runRanks(compiled.program->function(name), ranks, arguments));
+  SmallVector<func::FuncOp> functions;
+  for (auto stage : compiled.program->module().getOps<ModuleOp>())
+    functions.push_back(stage.lookupSymbol<func::FuncOp>(name));
+  return succeeded(
+      runStages(functions, compiled.stageAxis(), ranks, arguments));
+}
+
 bool tryStep(Compiled &compiled, const StepData &data, StepResult &result) {
   std::vector<Interpreter> ranks(compiled.numRanks());
   for (auto [r, rank] : llvm::enumerate(ranks)) {
     for (const auto &[key, value] : data.state)
       if (auto layout = compiled.states.find(key);
-          layout != compiled.states.end())
+          layout != compiled.states.end() && compiled.isHeld(key, r))
         rank.state[key] = partOf(value, compiled.mesh, layout->second, r);
+    if (compiled.isCut()) // Most stages add nothing to the loss.
+      rank.state[StateKey(StateKind::loss, "")] =
+          Tensor(std::vector<int64_t>{});
     rank.inputs = {{StepInput::seed, 11},
                    {StepInput::step, 3},
                    {StepInput::learning_rate, 0.1}};
@@ -282,18 +338,17 @@ bool tryStep(Compiled &compiled, const StepData &data, StepResult &result) {
           static_cast<double>(16 + batch * i + begin);
       arguments.push_back(microbatchOf(compiled, microbatch, r));
     }
-    if (failed(runRanks(compiled.program->function("microbatch"), ranks,
-                        arguments)))
+    if (!runEach(compiled, "microbatch", ranks, arguments))
       return false;
   }
   result.gradients =
-      collect(compiled, compiled.states, ranks, result.paddedStates);
+      collect(compiled, compiled.states, ranks, result.paddedStates, false);
   std::vector<SmallVector<Tensor>> none(ranks.size());
-  if (failed(runRanks(compiled.program->function("update"), ranks, none)))
+  if (!runEach(compiled, "update", ranks, none))
     return false;
   std::map<StateKey, Layout> after = compiled.totals;
   after.insert(compiled.states.begin(), compiled.states.end());
-  result.updated = collect(compiled, after, ranks, result.paddedStates);
+  result.updated = collect(compiled, after, ranks, result.paddedStates, true);
   return true;
 }
 

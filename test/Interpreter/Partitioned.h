@@ -31,6 +31,12 @@ struct Compiled {
            int64_t headChunk = 256, const std::string &until = "fuse");
 
   int64_t numRanks() const { return mesh.numRanks(); }
+  /// Whether each coordinate along `stageAxis` has a step of its own.
+  bool isCut() const;
+  mlir::StringRef stageAxis() const { return spec->pipeline.axis; }
+  sharding::AxisId stageAxisId() const;
+  /// Whether a rank has this state: that of a parameter of its stages.
+  bool isHeld(const StateKey &key, int64_t rank) const;
   /// Goes on to a plan, all but its kernels' code. False, and why in
   /// `diagnostics`, where that fails or the launcher would refuse it.
   bool becomesPlan(uint32_t vocabulary);

@@ -27,6 +27,27 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
                               "kind = \"sgd\"\nmomentum = 0.9\n",
                               "kind = \"lion\"\nweight_decay = 0.1\n"};
   optimizer = optimizers[dice.below(std::size(optimizers))];
+  drawPipeline();
+}
+
+/// Two stages, on an axis of any place and usual or other name.
+void RandomSpec::drawPipeline() {
+  size_t ranks = 1;
+  bool isTaken = false;
+  for (const auto &[name, size] : axes) {
+    ranks *= size;
+    isTaken |= name == "pp";
+  }
+  if (!dice.chance(30) || isTaken || ranks > 4)
+    return;
+  bool isUsual = dice.chance(70);
+  axes.insert(axes.begin() + static_cast<int64_t>(dice.below(axes.size() + 1)),
+              {isUsual ? "pp" : "stages", 2});
+  if (!isUsual)
+    rule("layers", {"stages"});
+  const char *schedules[] = {"1f1b", "gpipe", "zb-h1"};
+  zero += std::string("[pipeline]\nschedule = \"") +
+          schedules[dice.below(std::size(schedules))] + "\"\n";
 }
 
 /// What a spec and that of one rank have in common, from the sequence on.

@@ -51,6 +51,7 @@ private:
   void drawRules();
   void drawPins();
   void drawZero();
+  void drawPipeline();
   std::vector<std::string> someAxes(unsigned percent);
   void rule(const char *dim, const std::vector<std::string> &list);
   std::string drawDims(size_t count);

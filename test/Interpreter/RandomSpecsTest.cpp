@@ -60,19 +60,25 @@ const std::vector<Model> &models() {
                                 .vocabulary = vocabulary,
                                 .ffn = 11,
                                 .hidden = 12,
-                                .heads = 6})),
+                                .heads = 6,
+                                .layers = 2})),
       withParameters(tinyLlama({.keyHeads = 2,
                                 .vocabulary = vocabulary,
                                 .ffn = 22,
                                 .hidden = 8,
-                                .heads = 4})),
-      withParameters(tinyGpt2(
-          {.vocabulary = vocabulary, .ffn = 12, .hidden = 12, .heads = 6})),
+                                .heads = 4,
+                                .layers = 2})),
+      withParameters(tinyGpt2({.vocabulary = vocabulary,
+                               .ffn = 12,
+                               .hidden = 12,
+                               .heads = 6,
+                               .layers = 2})),
       withParameters(tinyLlama({.keyHeads = 2,
                                 .vocabulary = vocabulary,
                                 .ffn = 32,
                                 .hidden = 32,
-                                .heads = 4}))};
+                                .heads = 4,
+                                .layers = 2}))};
   return list;
 }
 

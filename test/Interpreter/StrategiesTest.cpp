@@ -102,6 +102,40 @@ TEST(Documents, AreThoseOfOneRank) {
       << "documents changed nothing";
 }
 
+/// Stages of one rank or of several, in lines, loops and there and back; each
+/// with other strategies inside. A tied head is on the first and the last rank.
+TEST(Pipelines, MeanWhatOneRankMeans) {
+  const char *v2 = "schedule = \"interleaved-1f1b\"\nvirtual_stages = 2",
+             *split = "schedule = \"zb-h1\"", *shaped = "schedule = \"zb-v\"";
+  Strategy both = allAxes;
+  both.fsdp = 1;
+  both.zeroAxes = {"dp"};
+  both.pp = 2;
+  std::vector<Strategy> strategies = {
+      {.pp = 2},
+      {.pp = 2, .pipeline = "layers = [1, 3]"},
+      {.pp = 2, .pipeline = v2},
+      {.pp = 2, .pipeline = split},
+      {.pp = 2, .pipeline = shaped},
+      {.dp = 2, .pp = 2},
+      {.dp = 4, .zero = 1, .zeroAxes = {"dp"}, .pp = 2, .pipeline = v2},
+      {.dp = 2, .zero = 2, .zeroAxes = {"dp"}, .pp = 2, .pipeline = split},
+      {.dp = 2, .zero = 3, .zeroAxes = {"dp"}, .pp = 2, .pipeline = shaped},
+      {.tp = 2, .pp = 2, .pipeline = split},
+      {.tp = 2, .sequenceParallel = true, .pp = 2, .pipeline = v2},
+      {.dp = 2, .separateDocuments = true, .pp = 2},
+      both};
+  for (const std::string &model :
+       {tinyGpt2({.layers = 4}),
+        tinyLlama({.keyHeads = 2, .tied = true, .layers = 4}),
+        tinyLlama({.keyHeads = 2, .layers = 4})})
+    for (const Strategy &strategy : strategies)
+      checkStrategy(model, strategy);
+  for (const char *schedule : {"", split, v2})
+    checkStrategy(tinyLlama({.keyHeads = 1, .layers = 8}),
+                  {.pp = 4, .pipeline = schedule});
+}
+
 /// A loss that is no sum over ranks, like a square, is computed from whole
 /// ones; one that is, is one.
 TEST(Losses, AreThoseOfOneRank) {

@@ -49,7 +49,8 @@ std::string tinyLlama(const TinySizes &sizes) {
 
 std::string Strategy::spec() const {
   std::vector<std::string> axes;
-  for (auto [axis, size] : {std::pair("dp", dp), {"fsdp", fsdp}, {"tp", tp}})
+  for (auto [axis, size] :
+       {std::pair("pp", pp), {"dp", dp}, {"fsdp", fsdp}, {"tp", tp}})
     axes.push_back(axis + ("=" + std::to_string(size)));
   std::string text =
       "[mesh]\naxes = " + quotedList(axes) +
@@ -59,6 +60,8 @@ std::string Strategy::spec() const {
       "\n[precision]\n" + precision +
       "\n[optimizer]\n"
       "clip_grad_norm = 0.5\n";
+  if (!pipeline.empty())
+    text += "[pipeline]\n" + pipeline + "\n";
   if (sequenceParallel)
     text += "[shard]\nresidual_sequence = [\"tp\"]\n";
   if (zero > 0)
@@ -70,6 +73,8 @@ std::string Strategy::spec() const {
 std::string Strategy::name() const {
   std::string text = "dp" + std::to_string(dp) + " fsdp" +
                      std::to_string(fsdp) + " tp" + std::to_string(tp);
+  if (pp > 1)
+    text = "pp" + std::to_string(pp) + " (" + pipeline + ") " + text;
   if (sequenceParallel)
     text += " sp";
   if (zero > 0) {
@@ -105,7 +110,8 @@ void checkStrategy(const std::string &model, const Strategy &strategy,
                    int64_t vocabulary, int64_t headChunk) {
   Compiled many(model, strategy.spec(), headChunk);
   ASSERT_TRUE(many.program) << strategy.name() << "\n" << many.diagnostics;
-  ASSERT_EQ(many.numRanks(), strategy.dp * strategy.fsdp * strategy.tp);
+  ASSERT_EQ(many.numRanks(),
+            strategy.pp * strategy.dp * strategy.fsdp * strategy.tp);
   StepData data = randomStep(many, vocabulary);
   StepResult result = runStep(many, data);
   EXPECT_EQ(compareSteps(result, expectedStep(model, strategy, vocabulary)), "")

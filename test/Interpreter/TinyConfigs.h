@@ -26,6 +26,9 @@ struct Strategy {
   bool separateDocuments = false;
   /// Of [precision]. Only stochastic rounding rounds here, storage does not.
   std::string precision = "compute = \"f32\"";
+  /// Ranks of a pipeline, and keys of [pipeline].
+  int64_t pp = 1;
+  std::string pipeline = {};
 
   /// The spec of a step of two microbatches with eight samples over all ranks.
   std::string spec() const;

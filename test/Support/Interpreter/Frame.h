@@ -1,6 +1,7 @@
 // One rank's run of one function. Private to this folder.
 #pragma once
 
+#include "dialects/mesh/Mesh.h"
 #include "test/Support/Interpreter/Evaluate.h"
 #include "test/Support/Interpreter/Interpreter.h"
 
@@ -42,5 +43,9 @@ private:
   Interpreter &interpreter;
   mlir::DenseMap<mlir::Value, Tensor> values;
 };
+
+/// Evaluates an op on all ranks, one frame each, whose operands have values.
+mlir::LogicalResult evaluate(mlir::Operation &op, mesh::MeshAttr mesh,
+                             mlir::MutableArrayRef<Frame> frames);
 
 } // namespace meshwork::interpreter

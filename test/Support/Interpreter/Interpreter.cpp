@@ -93,22 +93,24 @@ LogicalResult runRepeat(RepeatOp op, mesh::MeshAttr mesh,
 
 LogicalResult runBlock(Block &block, mesh::MeshAttr mesh,
                        MutableArrayRef<Frame> frames) {
-  for (Operation &op : block.without_terminator()) {
-    if (auto repeat = dyn_cast<RepeatOp>(op)) {
-      if (failed(runRepeat(repeat, mesh, frames)))
-        return failure();
-    } else if (needsAllRanks(&op)) {
-      if (failed(evaluateTogether(&op, mesh, frames)))
-        return failure();
-    } else {
-      for (Frame &frame : frames)
-        if (failed(frame.visit(op)))
-          return failure();
-    }
-  }
+  for (Operation &op : block.without_terminator())
+    if (failed(evaluate(op, mesh, frames)))
+      return failure();
   return success();
 }
 } // namespace
+
+LogicalResult evaluate(Operation &op, mesh::MeshAttr mesh,
+                       MutableArrayRef<Frame> frames) {
+  if (auto repeat = dyn_cast<RepeatOp>(op))
+    return runRepeat(repeat, mesh, frames);
+  if (needsAllRanks(&op))
+    return evaluateTogether(&op, mesh, frames);
+  for (Frame &frame : frames)
+    if (failed(frame.visit(op)))
+      return failure();
+  return success();
+}
 
 void decomposeModelOps(func::FuncOp func) {
   SmallVector<DecomposableOpInterface> modelOps;

@@ -81,4 +81,12 @@ runRanks(mlir::func::FuncOp func, mlir::MutableArrayRef<Interpreter> ranks,
 /// Replaces each model op in `func` by what it decomposes into.
 void decomposeModelOps(mlir::func::FuncOp func);
 
+/// Runs a function for each coordinate along `axis` of the mesh, as the stages
+/// of a pipeline do: each as far as what it receives allows. Ranks as above;
+/// primitive ops only, and no results.
+mlir::LogicalResult
+runStages(mlir::ArrayRef<mlir::func::FuncOp> functions, mlir::StringRef axis,
+          mlir::MutableArrayRef<Interpreter> ranks,
+          mlir::ArrayRef<mlir::SmallVector<Tensor>> arguments);
+
 } // namespace meshwork::interpreter

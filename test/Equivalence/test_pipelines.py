@@ -1,0 +1,155 @@
+"""Stages of a pipeline equal one stage.
+
+What a microbatch computes does not depend on where it is computed, so in f32 losses and gradients
+have the bits of the same layout without a pipeline. Two sums differ in order: the gradient norm
+(a sum over the parameters of each stage, then over stages) and the gradient of an embedding that
+is tied to the head. Weights are compared without clipping, which is all that the norm is for.
+"""
+import unittest
+
+import numpy as np
+
+import configs
+import safetensors
+import same_bits
+import tools
+
+RATE, STEPS, SEQUENCE = 1e-2, 2, 23
+UNIT = 2.0 ** -24
+LAYERS = {"gpt2": {"n_layer": 4, "n_head": 4}, "llama": {"num_hidden_layers": 4}}
+DROPPING = {"embd_pdrop": 0.1, "attn_pdrop": 0.2, "resid_pdrop": 0.1}
+MODELS = {"llama": {**configs.ALL["llama"], **LAYERS["llama"]},
+          "gpt2": {**configs.GPT2, **LAYERS["gpt2"]},
+          "gpt2-dropout": {**configs.GPT2, **LAYERS["gpt2"], **DROPPING}}
+
+# model, layout beside the pipeline, stages, schedule, virtual stages, microbatches, recompute, documents, target
+CASES = [
+    ("llama", "one", 2, "1f1b", None, 4, "none", "joined", "cpu"),
+    ("llama", "one", 2, "gpipe", None, 3, "full", "separate", "cpu"),
+    ("llama", "one", 4, "1f1b", None, 1, "selective", "joined", "cpu"),
+    ("llama", "one", 4, "1f1b", None, 9, "none", "separate", "cpu"),
+    ("llama", "dp2", 2, "1f1b", None, 3, "selective", "joined", "cpu"),
+    ("llama", "tp2", 2, "gpipe", None, 2, "none", "joined", "cpu"),
+    ("llama", "zero1-tp2", 2, "1f1b", None, 3, "full", "separate", "cpu"),
+    ("llama", "zero2", 2, "1f1b", None, 3, "selective", "joined", "cpu"),
+    ("llama", "zero3-tp2", 2, "1f1b", None, 2, "selective", "joined", "cpu"),
+    ("llama", "one", 2, "interleaved-1f1b", 2, 4, "none", "joined", "cpu"),
+    ("llama", "dp2", 2, "interleaved-1f1b", 2, 3, "selective", "separate", "cpu"),
+    ("llama", "one", 2, "zb-h1", None, 4, "none", "joined", "cpu"),
+    ("llama", "zero1", 4, "zb-h1", None, 5, "selective", "joined", "cpu"),
+    ("llama", "one", 2, "zb-h2", None, 5, "full", "separate", "cpu"),
+    ("llama", "one", 2, "zb-v", None, 4, "none", "joined", "cpu"),
+    ("llama", "zero3", 2, "dualpipe-v", None, 5, "selective", "joined", "cpu"),
+    ("llama", "one", 2, "auto", None, 4, "none", "joined", "cpu"),
+    ("gpt2", "one", 2, "1f1b", None, 4, "selective", "joined", "cpu"),
+    ("gpt2-dropout", "zero1", 2, "1f1b", None, 3, "full", "separate", "cpu"),
+    ("gpt2-dropout", "tp2", 2, "zb-h1", None, 3, "selective", "joined", "cpu"),
+    ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "mpi"),
+    ("gpt2-dropout", "dp2", 2, "gpipe", None, 3, "none", "separate", "mpi"),
+    ("llama", "one", 2, "zb-h1", None, 3, "selective", "joined", "mpi"),
+]
+TIED = "wte.weight"
+
+
+class Case(same_bits.Case):
+    """`stages` of 1: the same without a pipeline."""
+
+    def __init__(self, model, layout, stages, schedule, virtual, microbatches, recompute, documents, target):
+        super().__init__("llama", layout, microbatches, "f32", recompute, "never", documents, target)
+        self.model = model
+        self.sections["optimizer"] = {"clip_grad_norm": 0, "epsilon": 1e-2}
+        if stages == 1:
+            return
+        self.ranks *= stages
+        self.sections["mesh"] = {"axes": [f"pp={stages}", *self.axes]}
+        self.sections["pipeline"] = {"schedule": schedule, **({"virtual_stages": virtual} if virtual else {})}
+
+    def plan(self, space):
+        text = tools.spec(self.batch, self.micro, SEQUENCE, documents=self.documents, **self.sections)
+        return space.compile(MODELS[self.model], text)
+
+
+class Pipelines(unittest.TestCase):
+    def setUp(self):
+        self.space = tools.Workspace(LD_LIBRARY_PATH=str(tools.BIN.parent / "emulator"))
+        self.addCleanup(self.space.close)
+
+    def run_case(self, values, stages):
+        case = Case(*values[:2], stages, *values[3:])
+        return case.run(self.space, case.plan(self.space))
+
+    def test_a_run_goes_on_with_other_stages(self):
+        def step(stages, schedule, virtual=None):
+            case = Case("llama", "one", stages, schedule, virtual, 3, "selective", "joined", "cpu")
+            return case.plan(self.space)
+        folder, data = self.space.file(".checkpoints"), self.space.tokens(same_bits.CORPUS)
+        options = ["--data", data, "--data-type", "u16", "--lr", RATE, "--threads", 1]
+        self.space.must("meshwork-run", step(2, "1f1b"), *options, "--steps", 2, "--checkpoint", folder)
+        whole = self.space.file(".safetensors")
+        self.space.must("meshwork-run", step(1, None), *options, "--steps", 4, "--save", whole)
+        for values in ((1, None), (2, "zb-h1"), (4, "gpipe"), (2, "interleaved-1f1b", 2)):
+            with self.subTest(values):
+                saved = self.space.file(".safetensors")
+                self.space.must("meshwork-run", step(*values), *options, "--steps", 4, "--resume", folder,
+                                "--save", saved)
+                ours, theirs = (safetensors.read(path) for path in (saved, whole))
+                self.assertEqual(set(ours), set(theirs))
+                for name in theirs:
+                    self.check_same(name, ours[name], theirs[name], 0)
+
+    def test_activations_of_the_first_stage_do_not_grow_with_microbatches(self):
+        def activations(schedule, microbatches):
+            case = Case("llama", "one", 4, schedule, None, microbatches, "none", "joined", "cpu")
+            stages = self.space.explain(case.plan(self.space))["memory_per_rank_bytes"]["stages"]
+            return [stage["activations"] for stage in stages]
+        four, eight = activations("1f1b", 4), activations("1f1b", 8)
+        self.assertEqual(four[0], eight[0])
+        # A stage nearer to the end keeps fewer; the last one has the head's beside.
+        self.assertGreater(eight[0], eight[1])
+        self.assertGreater(eight[1], eight[2])
+        self.assertGreater(activations("gpipe", 8)[0], 1.5 * activations("gpipe", 4)[0])
+
+    def test_what_cannot_be_cut_is_refused(self):
+        def refused(*words, model="llama", **sections):
+            text = tools.spec(4, 2, SEQUENCE, **sections)
+            done = self.space.call("meshwork", "compile", self.space.model(MODELS[model]), "--spec",
+                                   self.space.write(".toml", text), "-o", self.space.file(".mwplan"))
+            self.assertEqual(done.returncode, 78, done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr)
+        eight, two = {"axes": ["pp=8"]}, {"axes": ["pp=2"]}
+        refused("8 stages, and the model 4 layers", "at most 4 stages", mesh=eight)
+        refused("pipeline.layers", "3 layers in all, expected 2 with 4, like [2, 2]", mesh=two,
+                pipeline={"layers": [1, 2]})
+        refused("pipeline.schedule", "zb-v", mesh=two, pipeline={"schedule": "zb-v", "virtual_stages": 3})
+        refused("shard.heads", "shares out layers", mesh=two, shard={"heads": ["pp"]})
+        refused("shard.layers", "expected one", mesh={"axes": ["a=2", "b=2"]}, shard={"layers": ["a", "b"]})
+        refused("pipeline.schedule", "csv", mesh=two, pipeline={"schedule": "mine.csv"})
+
+    def check_same(self, name, found, expected, slack):
+        """`slack`: roundings that a sum may lie apart by."""
+        limit = slack * UNIT * np.abs(expected).max()
+        self.assertLessEqual(np.abs(found - expected).max(), limit, name)
+
+    def test_stages_equal_one_stage(self):
+        for values in CASES:
+            with self.subTest("/".join(map(str, values))):
+                found, expected = self.run_case(values, values[2]), self.run_case(values, 1)
+                self.assertEqual(found.losses[0], expected.losses[0])
+                isTied = values[0] != "llama"
+                if not isTied:
+                    self.assertEqual(found.losses, expected.losses)
+                # Two sums of one rounding for each microbatch, and its doubled share of the second step.
+                slack = 4 * (values[5] + STEPS) if isTied else 0
+                ours, theirs = found.gradients, expected.gradients
+                self.assertEqual(set(ours), set(theirs))
+                for name in theirs:
+                    self.check_same(name, ours[name], theirs[name], 64 * slack)
+                for name, weight in expected.weights.items():
+                    self.check_same(name, found.weights[name], weight, 64 * slack)
+                for a, b in zip(found.metrics, expected.metrics):
+                    self.assertAlmostEqual(a["grad_norm"] / b["grad_norm"], 1, delta=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
