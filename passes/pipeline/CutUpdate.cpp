@@ -27,8 +27,7 @@ public:
         placement(placement), builder(function.getContext()) {}
 
   LogicalResult run() {
-    if (failed(addShared()))
-      return failure();
+    addShared();
     prune();
     return failure(failed(addUpNorm()) || failed(addUpLoss()));
   }
@@ -65,29 +64,34 @@ private:
   }
 
   /// Gradients of parameters that several ranks have, once each has summed its
-  /// own over the data.
-  LogicalResult addShared() {
+  /// own over the data. A group is all ranks along the axis, so one between
+  /// them that has no such parameter adds zeros.
+  void addShared() {
     for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
-      SmallVector<int64_t> holders = coordinates.lookup(state.getName());
-      if (state.getKind() != StateKind::gradient || holders.size() < 2 ||
-          !isHere(state.getName()))
+      if (state.getKind() != StateKind::gradient ||
+          coordinates.lookup(state.getName()).size() < 2)
         continue;
-      int64_t ranks = mesh::meshOf(function).sizeOf(placement.axis);
-      if (static_cast<int64_t>(holders.size()) != ranks)
-        return state.emitOpError()
-               << "is of a parameter that stages on " << holders.size()
-               << " of " << ranks << " ranks along " << placement.axis
-               << " use; this version adds up gradients over all of them or "
-                  "within one: use 2 ranks, or a model whose embedding is not "
-                  "tied to its head";
       Value value = state;
       while (value.hasOneUse() &&
              isa<mesh::CollectiveOpInterface>(*value.user_begin()))
         value = value.user_begin()->getResult(0);
-      allReduce(value, (state.getName() + " (gradient)").str(),
-                "is used by stages");
+      Value sum = allReduce(value, (state.getName() + " (gradient)").str(),
+                            "is used by stages");
+      if (!isHere(state.getName()))
+        passOn(state, sum);
     }
-    return success();
+  }
+
+  /// Keeps a sum that nothing here reads.
+  void passOn(StateOp state, Value sum) {
+    absent.insert(sum);
+    passed.insert(state);
+    builder.setInsertionPointAfterValue(sum);
+    auto assign =
+        AssignOp::create(builder, state.getLoc(), state.getKey(), sum);
+    assign->setAttr(mesh::MeshDialect::storedName,
+                    state->getAttr(mesh::MeshDialect::storedName));
+    passed.insert(assign);
   }
 
   /// A sum of numbers, some of which other ranks have.
@@ -106,6 +110,8 @@ private:
   /// that a rank before this one has too.
   void prune() {
     for (Operation &op : body().without_terminator()) {
+      if (passed.contains(&op))
+        continue;
       if (auto state = dyn_cast<StateOp>(op);
           state && !state.getName().empty() && !isHere(state.getName()))
         gone.insert(&op);
@@ -120,7 +126,9 @@ private:
   }
 
   std::function<bool(Value)> isGone() const {
-    return [&](Value value) { return gone.contains(value.getDefiningOp()); };
+    return [&](Value value) {
+      return absent.contains(value) || gone.contains(value.getDefiningOp());
+    };
   }
 
   bool isCountedElsewhere(Value term) const {
@@ -186,7 +194,8 @@ private:
   const llvm::StringMap<SmallVector<int64_t>> &coordinates;
   const Placement &placement;
   OpBuilder builder;
-  llvm::DenseSet<Operation *> gone;
+  llvm::DenseSet<Operation *> gone, passed;
+  llvm::DenseSet<Value> absent; // sums that mean nothing here
 };
 } // namespace
 

@@ -5,6 +5,7 @@
 #include "passes/pipeline/Table.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <set>
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -157,10 +158,17 @@ void Lowering::zeroState(func::FuncOp microbatch) {
         !isa_and_nonnull<ContractOp, ProductOp>(op.getValue().getDefiningOp()))
       zero(op.getKey(), tensorType(op.getValue()));
   });
-  // The loss is the last stage's; others add nothing to it.
+  // What stages add up over all ranks, of which some have nothing to add: the
+  // loss, gradients of what others share.
+  std::set<StringRef> added;
+  for (auto op : microbatch.getOps<AccumulateOp>())
+    if (op.getKind() == StateKind::gradient)
+      added.insert(op.getName());
   for (auto update : module.getOps<func::FuncOp>())
     for (auto state : update.getOps<StateOp>())
-      if (state.getKind() == StateKind::loss)
+      if (state.getKind() == StateKind::loss ||
+          (state.getKind() == StateKind::gradient &&
+           !added.contains(state.getName())))
         zero(state.getKey(), tensorType(state));
 }
 

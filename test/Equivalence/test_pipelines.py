@@ -42,6 +42,8 @@ CASES = [
     ("llama", "zero3", 2, "dualpipe-v", None, 5, "selective", "joined", "cpu"),
     ("llama", "one", 2, "auto", None, 4, "none", "joined", "cpu"),
     ("gpt2", "one", 2, "1f1b", None, 4, "selective", "joined", "cpu"),
+    ("gpt2", "one", 4, "1f1b", None, 3, "selective", "joined", "cpu"),
+    ("gpt2-dropout", "zero2", 4, "zb-h1", None, 2, "none", "joined", "cpu"),
     ("gpt2-dropout", "zero1", 2, "1f1b", None, 3, "full", "separate", "cpu"),
     ("gpt2-dropout", "tp2", 2, "zb-h1", None, 3, "selective", "joined", "cpu"),
     ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "mpi"),

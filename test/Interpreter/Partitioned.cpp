@@ -110,9 +110,10 @@ collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
     if (compiled.isCut() && isSum)
       layout.sharding.partial.push_back(compiled.stageAxisId());
     SmallVector<const Tensor *> parts;
-    for (const Interpreter &rank : ranks) {
+    for (auto [r, rank] : llvm::enumerate(ranks)) {
       auto known = rank.state.find(key);
-      parts.push_back(known == rank.state.end() ? nullptr : &known->second);
+      bool isHere = known != rank.state.end() && compiled.isHeld(key, r);
+      parts.push_back(isHere ? &known->second : nullptr);
     }
     bool isPaddingZero = true;
     bool isHeld = compiled.isCut()

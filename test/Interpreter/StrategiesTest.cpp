@@ -131,9 +131,13 @@ TEST(Pipelines, MeanWhatOneRankMeans) {
         tinyLlama({.keyHeads = 2, .layers = 4})})
     for (const Strategy &strategy : strategies)
       checkStrategy(model, strategy);
-  for (const char *schedule : {"", split, v2})
+  for (const char *schedule : {"", split, v2, shaped})
     checkStrategy(tinyLlama({.keyHeads = 1, .layers = 8}),
                   {.pp = 4, .pipeline = schedule});
+  // Ranks between those of the tied ends add nothing.
+  checkStrategy(tinyGpt2({.layers = 4}), {.pp = 4});
+  checkStrategy(tinyGpt2({.layers = 3}),
+                {.dp = 2, .zero = 3, .zeroAxes = {"dp"}, .pp = 3});
 }
 
 /// A loss that is no sum over ranks, like a square, is computed from whole
