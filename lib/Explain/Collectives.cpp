@@ -55,21 +55,11 @@ std::vector<std::string> annotationsOf(const plan::Collective &op) {
 }
 } // namespace
 
-std::vector<Traffic> traffic(const plan::Plan &plan,
-                             const plan::Program &program,
-                             const Listing &listing) {
-  std::vector<Traffic> list;
-  for (uint64_t i = 0; i < listing.size(); ++i) {
-    const plan::Collective *op = listing[i].op_as_Collective();
-    const Phase &phase = listing.phaseOf(i);
-    if (!op || phase.runs == 0) // Not in a step.
-      continue;
-    Traffic one{operationKind(listing[i]),
-                axesText(plan, op->axes()),
-                plan::EnumNamePass(op->pass()),
-                causeText(*op),
-                annotationsOf(*op),
-                listing[i].layer() >= 0};
+namespace {
+/// Rows of one kind, axis, phase and cause are one.
+class Rows {
+public:
+  void add(Traffic one, uint64_t runs, uint64_t bytes, uint64_t sent) {
     auto same = [&](const Traffic &known) {
       return std::tie(known.kind, known.axis, known.phase, known.cause,
                       known.isOfLayer) ==
@@ -78,19 +68,69 @@ std::vector<Traffic> traffic(const plan::Plan &plan,
     auto known = std::find_if(list.begin(), list.end(), same);
     if (known == list.end())
       known = list.insert(list.end(), std::move(one));
-    uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
-    uint64_t runs =
-        saturatingMul(op->last_only() ? 1 : phase.runs, listing.timesOf(i));
     ++known->instructions;
-    known->group = static_cast<uint32_t>(ranks);
     known->count = saturatingAdd(known->count, runs);
     known->bufferBytes =
         saturatingAdd(known->bufferBytes, saturatingMul(bytes, runs));
-    known->bytesSentPerRank = saturatingAdd(
-        known->bytesSentPerRank,
-        saturatingMul(cost::bytesSent(op->kind(), bytes, ranks), runs));
+    known->bytesSentPerRank =
+        saturatingAdd(known->bytesSentPerRank, saturatingMul(sent, runs));
   }
-  return list;
+  std::vector<Traffic> take() { return std::move(list); }
+
+private:
+  std::vector<Traffic> list;
+};
+
+uint64_t partBytes(const plan::Program &program, const plan::Send &op) {
+  uint64_t total = 0;
+  for (uint32_t part : orEmpty(op.parts())) {
+    const plan::View &view = *program.views()->Get(part);
+    uint64_t bytes = runtime::sizeOf(view.dtype());
+    for (int64_t size : orEmpty(view.shape()))
+      bytes *= static_cast<uint64_t>(size);
+    total = saturatingAdd(total, bytes);
+  }
+  return total;
+}
+
+/// What a stage gives to the next one, or to the one before.
+Traffic rowOf(const plan::Plan &plan, const Phase &phase,
+              const plan::Instruction &send) {
+  const plan::Send &op = *send.op_as_Send();
+  return {"send",
+          clean(plan.mesh()->Get(op.axis())->name(), "?"),
+          phase.kind == plan::ListKind::send ? "forward" : "backward",
+          clean(send.name(), "-"),
+          {"shard.layers"},
+          false,
+          2};
+}
+} // namespace
+
+std::vector<Traffic> traffic(const plan::Plan &plan,
+                             const plan::Program &program,
+                             const Listing &listing) {
+  Rows rows;
+  for (uint64_t i = 0; i < listing.size(); ++i) {
+    const Phase &phase = listing.phaseOf(i);
+    if (phase.runs == 0) // Not in a step.
+      continue;
+    if (const plan::Send *send = listing[i].op_as_Send()) {
+      uint64_t bytes = partBytes(program, *send);
+      rows.add(rowOf(plan, phase, listing[i]), phase.runs, bytes, bytes);
+    }
+    const plan::Collective *op = listing[i].op_as_Collective();
+    if (!op)
+      continue;
+    uint64_t ranks = groupOf(plan, *op), bytes = bucketBytes(program, *op);
+    rows.add(
+        {operationKind(listing[i]), axesText(plan, op->axes()),
+         plan::EnumNamePass(op->pass()), causeText(*op), annotationsOf(*op),
+         listing[i].layer() >= 0, static_cast<uint32_t>(ranks)},
+        saturatingMul(op->last_only() ? 1 : phase.runs, listing.timesOf(i)),
+        bytes, cost::bytesSent(op->kind(), bytes, ranks));
+  }
+  return rows.take();
 }
 
 } // namespace meshwork::explain

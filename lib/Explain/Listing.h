@@ -14,6 +14,7 @@ struct Phase {
   std::string name;    // "once", "step", "forward", "backward", "update"
   uint64_t begin, end; // instructions [begin, end) of the whole program
   uint64_t runs;       // per optimizer step; 0 for `once`
+  plan::ListKind kind = plan::ListKind::once;
 };
 
 /// All instructions of one program. Borrows the plan.

@@ -111,6 +111,16 @@ class Pipelines(unittest.TestCase):
         self.assertGreater(eight[1], eight[2])
         self.assertGreater(activations("gpipe", 8)[0], 1.5 * activations("gpipe", 4)[0])
 
+    def test_a_boundary_is_one_residual_stream_each_way(self):
+        case = Case("llama", "dp2", 2, "1f1b", None, 3, "selective", "joined", "cpu")
+        explained = self.space.explain(case.plan(self.space))
+        sent = [(move["program"], move["axis"], move["phase"], move["count"], move["bytes_sent_per_rank"])
+                for move in explained["collectives"] if move["kind"] == "send"]
+        residual = case.micro * SEQUENCE * MODELS["llama"]["hidden_size"] * 4
+        self.assertEqual(sent, [(0, "pp", "forward", 3, 3 * residual), (1, "pp", "backward", 3, 3 * residual)])
+        self.assertAlmostEqual(explained["bubble_fraction"], 1 / (1 + 3))
+        self.assertEqual(len(explained["schedule"]), 2)
+
     def test_what_cannot_be_cut_is_refused(self):
         def refused(*words, model="llama", **sections):
             text = tools.spec(4, 2, SEQUENCE, **sections)
