@@ -31,14 +31,14 @@ LogicalResult checkLayers(func::FuncOp loss) {
   return success();
 }
 
-/// Nothing cuts a step into stages yet.
+/// Stages are the spec's to cut.
 LogicalResult checkStages(func::FuncOp loss) {
   WalkResult walked = loss.walk([](Operation *op) {
     if (stageOf(op) == 0)
       return WalkResult::advance();
     op->emitOpError() << "is of stage " << stageOf(op)
-                      << " of a pipeline, and this version compiles models of "
-                         "one stage; leave '"
+                      << " of a pipeline, which the spec cuts, not the model; "
+                         "leave '"
                       << facts::stage << "' out";
     return WalkResult::interrupt();
   });

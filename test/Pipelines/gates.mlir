@@ -49,7 +49,7 @@ module {
 module {
   func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
     %w = transformer.parameter "w" init <constant, 1.0> : tensor<f32>
-    // expected-error@+1 {{is of stage 1 of a pipeline, and this version compiles models of one stage; leave 'transformer.stage' out}}
+    // expected-error@+1 {{is of stage 1 of a pipeline, which the spec cuts, not the model; leave 'transformer.stage' out}}
     %l = transformer.add %w, %w {transformer.stage = 1 : i64} : tensor<f32>, tensor<f32> -> tensor<f32>
     return %l : tensor<f32>
   }
