@@ -3,7 +3,10 @@
 
 #include "lib/Driver/Files.h"
 #include "lib/Explain/Explain.h"
+#include "lib/Explain/Pipeline.h"
+#include "lib/Schedules/Svg.h"
 #include "runtime/core/PlanFile.h"
+#include "runtime/io/FileUses.h"
 
 namespace meshwork::driver {
 
@@ -17,10 +20,38 @@ static absl::StatusOr<std::string> tell(const plan::Plan &plan,
   return explain::text(plan, {.schedule = options.schedule});
 }
 
+/// Nothing is written over the plan, and what cannot be is told before any
+/// work.
+static int checkPicture(const ExplainOptions &options) {
+  if (options.svg.empty())
+    return ok;
+  absl::Status uses = runtime::checkFileUses(
+      {{"the plan", options.plan}, {"--svg", options.svg, true}});
+  return uses.ok() ? checkOutput(options.svg) : report(uses);
+}
+
+/// The picture of a pipeline, in unit times.
+static int drawPipeline(const plan::Plan &plan, const ExplainOptions &options) {
+  if (options.svg.empty())
+    return ok;
+  std::optional<explain::Pipeline> pipeline = explain::pipelineOf(plan);
+  if (!pipeline)
+    return report(absl::InvalidArgumentError(
+        options.plan + ": --svg draws a pipeline, and this plan has one stage, "
+                       "or a schedule too long to simulate"));
+  return writeFile(
+      options.svg,
+      schedules::svg(pipeline->table, pipeline->timeline, options.plan));
+}
+
 int explainPlan(const ExplainOptions &options) {
+  if (int code = checkPicture(options); code != ok)
+    return code;
   auto file = runtime::PlanFile::open(options.plan);
   if (!file.ok())
     return report(file.status());
+  if (int code = drawPipeline((*file)->plan(), options); code != ok)
+    return code;
   absl::StatusOr<std::string> text = tell((*file)->plan(), options);
   return text.ok() ? writeOut(*text) : report(text.status());
 }

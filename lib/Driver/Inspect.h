@@ -10,6 +10,7 @@ struct ExplainOptions {
   std::string value;     // a parameter or buffer; "" tells of the whole plan
   bool json = false;     // one object, for programs
   bool schedule = false; // each instruction too
+  std::string svg;       // a picture of the pipeline, beside what is printed
 };
 
 /// Both print to stdout, errors to stderr, and return the exit code.

@@ -121,6 +121,23 @@ class Pipelines(unittest.TestCase):
         self.assertAlmostEqual(explained["bubble_fraction"], 1 / (1 + 3))
         self.assertEqual(len(explained["schedule"]), 2)
 
+    def test_explain_draws_the_pipeline(self):
+        plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)
+        picture = self.space.file(".svg")
+        text = self.space.must("meshwork", "explain", plan, "--svg", picture).stdout
+        self.assertIn("Pipeline of 2 stages on 2 ranks", text)
+        self.assertRegex(text, r"(?m)^rank 1 .*I.*W")
+        with open(picture) as drawn:
+            self.assertIn("<svg", drawn.read())
+        for other, words in ((plan, "the plan"), (self.space.file("/no/such.svg"), "no/such.svg")):
+            done = self.space.call("meshwork", "explain", plan, "--svg", other)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+        single = Case("llama", "one", 1, None, None, 3, "none", "joined", "cpu").plan(self.space)
+        done = self.space.call("meshwork", "explain", single, "--svg", picture)
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("one stage", done.stderr)
+
     def test_what_cannot_be_cut_is_refused(self):
         def refused(*words, model="llama", **sections):
             text = tools.spec(4, 2, SEQUENCE, **sections)

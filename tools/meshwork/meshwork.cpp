@@ -67,6 +67,8 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       command->add_flag("--json", options.json, "one JSON object");
   command->add_flag("--schedule", options.schedule, "each instruction too")
       ->excludes(json);
+  command->add_option("--svg", options.svg,
+                      "also draw the pipeline: an SVG file");
 }
 
 CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
