@@ -54,11 +54,13 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
       &json,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
       "s,"
-      "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d",
+      "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d,\"action\":\"%"
+      "s\"",
       rank.rank(), track, static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
       jsonString(source.name()), plan::EnumNameOperation(source.op_type()),
-      event.step, event.microbatch);
+      event.step, event.microbatch,
+      plan::textOf(rank.table().lists()[event.list], event.microbatch));
   if (track != 0)
     absl::StrAppendFormat(&json, ",\"wait_us\":%.3f",
                           static_cast<double>(event.waitNs) / 1e3);

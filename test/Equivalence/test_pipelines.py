@@ -5,6 +5,7 @@ have the bits of the same layout without a pipeline. Two sums differ in order: t
 (a sum over the parameters of each stage, then over stages) and the gradient of an embedding that
 is tied to the head. Weights are compared without clipping, which is all that the norm is for.
 """
+import json
 import unittest
 
 import numpy as np
@@ -120,6 +121,22 @@ class Pipelines(unittest.TestCase):
         self.assertEqual(sent, [(0, "pp", "forward", 3, 3 * residual), (1, "pp", "backward", 3, 3 * residual)])
         self.assertAlmostEqual(explained["bubble_fraction"], 1 / (1 + 3))
         self.assertEqual(len(explained["schedule"]), 2)
+
+    def test_a_trace_has_the_planned_actions(self):
+        plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)
+        trace = self.space.file(".json")
+        self.space.must("meshwork-run", plan, "--data", self.space.tokens(same_bits.CORPUS), "--data-type", "u16",
+                        "--steps", 1, "--threads", 1, "--trace", trace)
+        with open(trace) as file:
+            events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+        for rank, planned in enumerate(self.space.explain(plan)["schedule"]):
+            seen = []
+            for event in sorted(events, key=lambda event: event["ts"]):
+                action = event["args"]["action"]
+                computes = event["pid"] == rank and event["tid"] == 0 and action[0].isdigit()
+                if computes and (not seen or seen[-1] != action):
+                    seen.append(action)
+            self.assertEqual(seen, [action for action in planned if "_" not in action])
 
     def test_explain_draws_the_pipeline(self):
         plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)
