@@ -42,7 +42,7 @@ LifeWalk::Ends LifeWalk::visit(const Action &action) {
   uint32_t list = action.list(), m = action.microbatch();
   if (of.lists.empty())
     return {list == of.firstList, list == of.lastList};
-  if (std::find(of.lists.begin(), of.lists.end(), list) == of.lists.end())
+  if (!std::binary_search(of.lists.begin(), of.lists.end(), list))
     return {false, false};
   size_t count = ++seen[m];
   bool isLast = count == of.lists.size();

@@ -21,8 +21,8 @@ namespace meshwork::plan {
 struct CopyClass {
   uint32_t firstList, lastList;
   uint32_t copies; // alive at once
-  /// All lists that touch them, where a list of weight_grad is one of them and
-  /// others may run before or after it; else none.
+  /// All lists that touch them, ascending, where a list of weight_grad is one
+  /// of them and others may run before or after it; else none.
   std::vector<uint32_t> lists;
 };
 

@@ -42,6 +42,15 @@ void chooseActions(ProgramOrder &program, bool oncePerList) {
       program.actions.push_back(i);
 }
 
+void findLists(ProgramOrder &program) {
+  const std::vector<plan::ListShape> &lists = program.table.lists();
+  program.microbatches.resize(lists.size());
+  for (const plan::Action &action : program.all())
+    program.microbatches[action.list()].push_back(action.microbatch());
+  for (uint32_t list = 0; list < lists.size(); ++list)
+    program.numbers[{lists[list].kind, lists[list].stage}] = list;
+}
+
 /// Whether ranks of several programs take part in it.
 bool isShared(const plan::Instruction &at, uint32_t axes) {
   const plan::Collective *op = at.op_as_Collective();
@@ -75,6 +84,7 @@ absl::Status checkMeetings(const plan::Plan &plan,
     const plan::Program &program = *plan.programs()->Get(i);
     order.programs.push_back(
         {program, tableOf(program), std::move(transfers[i])});
+    findLists(order.programs.back());
   }
   MESHWORK_RETURN_IF_ERROR(checkPairs(order));
   const auto &list = orEmpty(plan.program_numbers());

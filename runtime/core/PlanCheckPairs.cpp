@@ -21,6 +21,9 @@ Counterpart counterpartOf(const plan::ListShape &list) {
 
 namespace {
 
+/// Transports number transfers by it.
+constexpr uint32_t maxStage = 16383;
+
 /// One such list of one rank, and its other side.
 class Pair {
 public:
@@ -30,6 +33,8 @@ public:
 
   absl::Status check() {
     const plan::Axis &axis = *order.plan.mesh()->Get(op.axis);
+    if (mine.table.lists()[list].stage > maxStage)
+      return bad(name(), ", expected at most stage ", maxStage);
     if (!(order.ranks.axes() >> op.axis & 1))
       return bad(name(), " is along axis ", quote(axis.name()),
                  ", expected one on which programs depend");
@@ -56,22 +61,20 @@ private:
 
   absl::Status findOther() {
     Counterpart wanted = counterpartOf(mine.table.lists()[list]);
-    const std::vector<plan::ListShape> &lists = order.of(peer).table.lists();
-    for (other = 0; other < lists.size(); ++other)
-      if (lists[other].kind == wanted.kind &&
-          lists[other].stage == wanted.stage)
-        break;
-    if (other == lists.size())
+    auto found = order.of(peer).numbers.find({wanted.kind, wanted.stage});
+    if (found == order.of(peer).numbers.end())
       return bad(between(), ", which has no ",
                  wanted.stage > UINT32_MAX
                      ? absl::StrCat(plan::EnumNameListKind(wanted.kind),
                                     " of a stage before the first")
                      : plan::nameOf(
                            {wanted.kind, static_cast<uint32_t>(wanted.stage)}));
+    other = found->second;
     TransferOf its = transferOf(order.of(peer).program, other);
     if (its.axis != op.axis ||
         its.peer != order.ranks.coordinate(rank, op.axis))
-      return bad(between(), ", whose ", plan::nameOf(lists[other]),
+      return bad(between(), ", whose ",
+                 plan::nameOf(order.of(peer).table.lists()[other]),
                  " is with the rank at ", its.peer, " of axis ",
                  quote(order.plan.mesh()->Get(its.axis)->name()));
     return absl::OkStatus();
@@ -91,19 +94,9 @@ private:
     return absl::OkStatus();
   }
 
-  /// Of a list of one program.
-  static std::vector<uint32_t> microbatchesOf(const ProgramOrder &program,
-                                              uint32_t list) {
-    std::vector<uint32_t> found;
-    for (const plan::Action &action : program.all())
-      if (action.list() == list)
-        found.push_back(action.microbatch());
-    return found;
-  }
-
   absl::Status checkOrder() const {
-    std::vector<uint32_t> here = microbatchesOf(mine, list),
-                          there = microbatchesOf(order.of(peer), other);
+    const std::vector<uint32_t> &here = mine.microbatches[list],
+                                &there = order.of(peer).microbatches[other];
     for (size_t i = 0; i < std::min(here.size(), there.size()); ++i)
       if (here[i] != there[i])
         return bad(between(), ", but transfer ", i, " is of microbatch ",

@@ -5,6 +5,7 @@
 #include "lib/Plan/Transfers.h"
 #include "runtime/core/ProgramLives.h"
 #include "runtime/core/Representatives.h"
+#include <map>
 
 namespace meshwork::runtime {
 
@@ -20,6 +21,9 @@ struct ProgramOrder {
   /// By list, one behind the other with all turns: instructions that are
   /// collectives or waits. None where no other program takes part.
   std::vector<std::vector<uint32_t>> events = {};
+  // By list: its microbatches, in order; and lists by what they are.
+  std::vector<std::vector<uint32_t>> microbatches = {};
+  std::map<std::pair<plan::ListKind, uint64_t>, uint32_t> numbers = {};
 
   std::span<const plan::Action> all() const { return table.actions(); }
   const plan::ListShape &listOf(uint32_t action) const {

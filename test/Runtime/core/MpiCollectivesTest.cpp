@@ -44,6 +44,66 @@ std::string runCase(MpiWorld &world, Kind kind, uint32_t seed) {
   return met.ok() ? text : std::string(met.status().message());
 }
 
+/// Along a line of ranks: each receives two tensors, one of them with gaps, and
+/// sends on one more than it got; several at once, which are awaited in any
+/// order.
+std::string transfersArrive(MpiWorld &world) {
+  constexpr uint32_t rounds = 3;
+  constexpr int64_t rows = 300, columns = 50, gap = 7;
+  MpiTransport transport(world, Mesh({world.size()}));
+  uint32_t me = world.rank(), last = world.size() - 1;
+  auto tensors = [&](std::vector<float> &memory, uint32_t round) {
+    float *at = memory.data() + round * rows * (2 * columns + gap);
+    auto *bytes = reinterpret_cast<std::byte *>(at);
+    return std::vector<Strided>{
+        {bytes, plan::DType::f32, {rows, columns}, {columns + gap, 1}},
+        {bytes + rows * (columns + gap) * sizeof(float),
+         plan::DType::f32,
+         {rows, columns},
+         {columns, 1}}};
+  };
+  std::vector<float> memory(rounds * rows * (2 * columns + gap), 0);
+  std::vector<std::unique_ptr<PreparedTransfer>> receives, sends;
+  auto prepare = [&](bool sending, uint32_t peer, uint32_t round, auto &to) {
+    auto one = transport.prepareTransfer(
+        me, {sending, peer, 0, tensors(memory, round), "x"});
+    to.push_back(std::move(*one));
+  };
+  CommTimes times;
+  absl::Status status;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    if (me > 0)
+      prepare(false, me - 1, round, receives);
+    if (me < last)
+      prepare(true, me + 1, round, sends);
+  }
+  for (auto &receive : receives)
+    status.Update(receive->start(inTwoParts));
+  for (uint32_t round = 0; round < rounds; ++round) {
+    if (me > 0)
+      status.Update(receives[round]->finish(inTwoParts, times));
+    for (const Strided &tensor : tensors(memory, round))
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j) {
+          float &value =
+              reinterpret_cast<float *>(tensor.data)[i * tensor.strides[0] + j];
+          auto expected =
+              static_cast<float>(me) * static_cast<float>(round + 1);
+          if (value != expected)
+            return absl::StrCat("round ", round, " of rank ", me, ": ", value,
+                                " instead of ", expected);
+          value += static_cast<float>(round + 1);
+        }
+    if (me < last)
+      status.Update(sends[round]->start(inTwoParts));
+  }
+  for (size_t i = sends.size(); i-- > 0;)
+    status.Update(sends[i]->finish(inTwoParts, times));
+  absl::StatusOr<uint32_t> met = transport.agree(me, 0, "transfers");
+  status.Update(met.status());
+  return std::string(status.message());
+}
+
 /// Rank 0 works on a file until rank 1 has asked who is at fault.
 std::string fileWorkIsNoFault(MpiWorld &world) {
   MpiTransport transport(world, Mesh({world.size()}));
@@ -88,6 +148,10 @@ int runAll() {
                      plan::EnumNameCollectiveKind(kind), seed, text.c_str());
         (*world)->abort(1);
       }
+  if (std::string text = transfersArrive(**world); !text.empty()) {
+    std::fprintf(stderr, "%s\n", text.c_str());
+    (*world)->abort(1);
+  }
   if (std::string text = fileWorkIsNoFault(**world); !text.empty()) {
     std::fprintf(stderr, "%s\n", text.c_str());
     (*world)->abort(1);

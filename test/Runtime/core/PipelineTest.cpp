@@ -2,6 +2,8 @@
 // does not come.
 #include "PipelinePlan.h"
 #include "RunCase.h"
+#include <map>
+#include <nlohmann/json.hpp>
 
 namespace meshwork::runtime::test {
 namespace {
@@ -27,6 +29,61 @@ TEST_F(Pipeline, eachReplicaHasItsOwn) {
   std::string expected = saved(tinyPlan({.ranks = 2}));
   EXPECT_TRUE(saved(pipelinePlan({.microbatches = 2, .dataParallel = 2})) ==
               expected);
+}
+
+/// Checkpoints keep the model's text.
+PlanT withText(PlanT plan) {
+  plan.source_ir = "module {}";
+  return plan;
+}
+
+// Stages hold different parameters, or none, and go on where one rank stopped.
+TEST_F(Pipeline, resumesWhatOneRankSaved) {
+  PlanT one = withText(tinyPlan());
+  options.steps = 4;
+  std::string expected = saved(one);
+  auto inTwoRuns = [&](const PlanT &first, const PlanT &second) {
+    static int number = 0;
+    options.checkpoint = fresh("checkpoints-" + std::to_string(++number));
+    options.resume = "";
+    options.steps = 2;
+    (void)saved(first);
+    options.resume = "auto";
+    options.steps = 4;
+    return saved(second);
+  };
+  EXPECT_TRUE(inTwoRuns(one, withText(pipelinePlan({.microbatches = 2}))) ==
+              expected);
+  EXPECT_TRUE(
+      inTwoRuns(withText(pipelinePlan({.stages = 3, .microbatches = 2})),
+                one) == expected);
+}
+
+TEST_F(Pipeline, readsAndWritesWholeTensors) {
+  options.saveGradients = temporary("gradients");
+  std::string expected = saved(tinyPlan());
+  std::string gradients = readFile(options.saveGradients);
+  options.init = temporary("start");
+  writeFile(options.init, expected.data(), expected.size());
+  expected = saved(tinyPlan());
+  EXPECT_TRUE(saved(pipelinePlan({.microbatches = 2})) == expected);
+  options.init = "";
+  (void)saved(pipelinePlan({.microbatches = 2}));
+  EXPECT_TRUE(readFile(options.saveGradients) == gradients);
+}
+
+TEST_F(Pipeline, hasATrackPerList) {
+  options.trace = temporary("trace");
+  options.traceSteps = 2;
+  options.profile = true;
+  (void)saved(pipelinePlan({.microbatches = 4}));
+  auto trace = nlohmann::json::parse(readFile(options.trace));
+  std::map<std::string, int> events;
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "X")
+      ++events[event["cat"].get<std::string>()];
+  EXPECT_EQ(events["Send"], 2 * 2 * 4); // both directions, two steps
+  EXPECT_EQ(events["Receive"], 2 * 2 * 4);
 }
 
 TEST_F(Pipeline, aStageThatFailsEndsTheRun) {
