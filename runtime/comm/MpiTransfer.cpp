@@ -10,14 +10,6 @@ int64_t nowNs() {
       .count();
 }
 
-bool isDense(const Strided &part) {
-  Strided dense = packed({part}, part.data)[0];
-  bool same = true;
-  for (size_t dim = 0; dim < part.shape.size(); ++dim)
-    same &= part.shape[dim] == 1 || part.strides[dim] == dense.strides[dim];
-  return same;
-}
-
 std::vector<Strided> withGaps(const std::vector<Strided> &parts) {
   std::vector<Strided> found;
   for (const Strided &part : parts)

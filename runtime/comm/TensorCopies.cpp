@@ -49,6 +49,14 @@ std::vector<Strided> packed(const std::vector<Strided> &like, std::byte *data) {
   return all;
 }
 
+bool isDense(const Strided &tensor) {
+  Strided dense = packed({tensor}, tensor.data)[0];
+  bool same = true;
+  for (size_t dim = 0; dim < tensor.shape.size(); ++dim)
+    same &= tensor.shape[dim] == 1 || tensor.strides[dim] == dense.strides[dim];
+  return same;
+}
+
 size_t packedBytes(const std::vector<Strided> &tensors) {
   int64_t bytes = 0;
   for (const Strided &one : tensors)

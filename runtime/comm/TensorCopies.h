@@ -26,6 +26,8 @@ private:
 
 /// The same shapes, one behind the other from `data` on, without gaps.
 std::vector<Strided> packed(const std::vector<Strided> &like, std::byte *data);
+/// Whether it lies like that.
+bool isDense(const Strided &tensor);
 /// What they take.
 size_t packedBytes(const std::vector<Strided> &tensors);
 

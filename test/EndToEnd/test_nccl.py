@@ -15,8 +15,8 @@ EMULATED = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(BIN.parent / "e
                                                             ENVIRONMENT.get("LD_LIBRARY_PATH")])),
             "MESHWORK_EMULATOR_DEVICES": "4"}
 OPTIONS = ["--data", "README.md", "--tokenizer", "bytes", "--seed", "3"]
-# Tensor and sequence parallelism; shards that are gathered and scattered; both axes.
-MESHES = {"tp2-sp": [], "zero3": [], "hsdp": []}
+# Tensor and sequence parallelism; shards that are gathered and scattered; both axes; stages of a pipeline.
+MESHES = {"tp2-sp": [], "zero3": [], "hsdp": [], "pp2": []}
 
 
 class Nccl(unittest.TestCase):
@@ -50,8 +50,10 @@ class Nccl(unittest.TestCase):
                 self.assertEqual(self.train("threads", RUN, plan), shared)
 
     def testSameBitsBetweenProcesses(self):
-        shared = self.train("shared", RUN, "zero3.mwplan", "--share-gpu")
-        self.assertEqual(self.train("mpi", *MPIRUN, "-n", "2", RUN, "zero3.mwplan"), shared)
+        for spec in ("zero3", "pp2"):
+            with self.subTest(spec):
+                shared = self.train("shared", RUN, f"{spec}.mwplan", "--share-gpu")
+                self.assertEqual(self.train("mpi", *MPIRUN, "-n", "2", RUN, f"{spec}.mwplan"), shared)
 
     def job(self, *options):
         return Job(self, self.shell.path, 2, "zero3.mwplan", *OPTIONS, *options, env={**ENVIRONMENT, **EMULATED})

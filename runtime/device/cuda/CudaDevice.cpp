@@ -37,12 +37,15 @@ static size_t communicatorsOf(const plan::Plan &plan) {
   size_t most = 0;
   for (const plan::Program *program : *plan.programs()) {
     std::set<std::pair<uint32_t, std::vector<uint32_t>>> groups;
+    size_t lanes = 0;
     for (uint32_t list = 0; list < orEmpty(program->lists()).size(); ++list)
-      for (const plan::Instruction *instruction : listOf(*program, list))
+      for (const plan::Instruction *instruction : listOf(*program, list)) {
         if (const plan::Collective *op = instruction->op_as_Collective())
           groups.insert(
               {op->channel(), {op->axes()->begin(), op->axes()->end()}});
-    most = std::max(most, groups.size());
+        lanes += instruction->op_as_Send() || instruction->op_as_Receive();
+      }
+    most = std::max(most, groups.size() + lanes);
   }
   return most;
 }
@@ -187,9 +190,10 @@ CudaDevice::connect(const ExecutorSetup &setup) {
     MESHWORK_RETURN_IF_ERROR(allowSharing());
   std::unique_ptr<NcclTransport> made;
   MESHWORK_ASSIGN_OR_RETURN(
-      made, NcclTransport::create({driver, setup.transport, setup.mesh, rank,
-                                   requestsOf(setup.program),
-                                   options.timeoutSeconds}));
+      made,
+      NcclTransport::create({driver, setup.transport, setup.mesh, rank,
+                             requestsOf(setup.program), options.timeoutSeconds,
+                             pairsOf(setup.program, setup.mesh)}));
   MESHWORK_RETURN_IF_ERROR(
       checkBesideNccl(gpuOf(rank), setup.program.program, freeBefore));
   std::lock_guard<std::mutex> lock(mutex);

@@ -145,7 +145,7 @@ CudaExecutor::bind(Where where, RankProgram &program,
     const plan::Instruction &source = *sources.Get(turn.instruction);
     where.turns = turn.turns;
     program.moveTo(where);
-    absl::StatusOr<Bound> one = bindOne(source, context);
+    absl::StatusOr<Bound> one = bindOne(where.list, source, context);
     if (!one.ok())
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source.name()),
@@ -157,12 +157,16 @@ CudaExecutor::bind(Where where, RankProgram &program,
 }
 
 absl::StatusOr<CudaExecutor::Bound>
-CudaExecutor::bindOne(const plan::Instruction &source,
+CudaExecutor::bindOne(uint32_t list, const plan::Instruction &source,
                       const OperationContext &context) {
   Bound bound;
   bound.source = &source;
   if ((bound.wait = source.op_as_Wait()))
     return bound;
+  if (source.op_as_Send() || source.op_as_Receive()) {
+    MESHWORK_RETURN_IF_ERROR(bindTransfer(list, bound, context.program));
+    return bound;
+  }
   const plan::Collective *op = source.op_as_Collective();
   if (!op) {
     MESHWORK_ASSIGN_OR_RETURN(bound.compute, makeOperation(source, context));
@@ -220,6 +224,8 @@ absl::Status CudaExecutor::enqueue(const Bound &one, const ListRun &list,
                                    CommTimes &spent) {
   if (one.wait)
     return join(*one.wait);
+  if (one.transfer)
+    return startTransfer(one, list);
   if (one.compute)
     return one.compute->enqueue(main->stream(), list.action == one.setsIn);
   if (one.channel > 0)
@@ -273,7 +279,7 @@ void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
   list.end = end;
   bool meets = std::any_of(all.begin() + begin, all.begin() + end,
                            [](const Bound &one) { return !one.compute; });
-  progress.begin({list, meets});
+  progress.begin({list, meets || std::exchange(awaitsPeer, false)});
 }
 
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
@@ -305,6 +311,7 @@ absl::Status CudaExecutor::runList(const ListRun &given,
       channel->started.clear();
       channel->waited = 0;
     }
+  MESHWORK_RETURN_IF_ERROR(awaitTransfers(list, observer));
   if (observer)
     return runObserved(list, *observer);
   absl::StatusOr<const std::vector<Piece> *> parts = piecesOf(list);

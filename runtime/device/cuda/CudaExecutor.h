@@ -38,16 +38,17 @@ public:
   CommTimes takeTimes() override { return std::exchange(times, CommTimes()); }
 
 private:
-  /// One instruction, bound to memory. One of the first three is set.
+  /// One instruction, bound to memory. One of the first four is set.
   struct Bound {
     const plan::Instruction *source = nullptr;
     std::unique_ptr<Operation> compute;
     std::unique_ptr<DeviceCollective> collective;
+    std::unique_ptr<DeviceTransfer> transfer;
     const plan::Wait *wait = nullptr;
     uint32_t channel = 0;                      // of a collective
     bool lastOnly = false;                     // of a collective
     uint32_t setsIn = plan::ActionTable::none; // the action; later ones add
-    EventHandle ended;                         // of a collective on a channel
+    EventHandle ended; // of a collective on a channel, or a transfer
   };
   struct ChannelQueue {
     std::unique_ptr<Queue> queue;
@@ -84,7 +85,7 @@ private:
   const std::vector<Bound> &boundOf(const ListRun &list) const {
     return lists[list.list][setup.program.copies.variantOf(list.action)];
   }
-  absl::StatusOr<Bound> bindOne(const plan::Instruction &source,
+  absl::StatusOr<Bound> bindOne(uint32_t list, const plan::Instruction &source,
                                 const OperationContext &context);
   absl::StatusOr<ChannelQueue *> channel(uint32_t number);
 
@@ -99,6 +100,13 @@ private:
   absl::Status addHint(absl::Status status) const;
   absl::Status locate(absl::Status status, const ListRun &list,
                       uint32_t index) const;
+
+  // Transfers.cpp
+  absl::Status bindTransfer(uint32_t list, Bound &bound,
+                            const RankProgram &program);
+  absl::Status startTransfer(const Bound &one, const ListRun &list);
+  absl::Status awaitTransfers(const ListRun &list,
+                              InstructionObserver *observer);
 
   // Graphs.cpp
   absl::StatusOr<const std::vector<Piece> *> piecesOf(const ListRun &list);
@@ -120,6 +128,15 @@ private:
   // By list and variant, as RankProgram.turns.
   std::vector<std::vector<std::vector<Bound>>> lists;
   std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
+  std::map<uint32_t, ChannelQueue> lanes; // of lists that send or receive
+  /// A transfer that its action has started.
+  struct UnderWay {
+    const Bound *bound;
+    ListRun list;
+    int64_t beginNs;
+  };
+  std::map<uint32_t, UnderWay> underWay; // by action
+  bool awaitsPeer = false;               // what comes next in the main stream
   std::map<PiecesKey, std::vector<Piece>> pieces;
   CommTimes times;
 };

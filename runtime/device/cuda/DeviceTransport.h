@@ -33,6 +33,18 @@ public:
   virtual absl::Status enqueue(Stream stream, CommTimes &times) = 0;
 };
 
+/// One side of a transfer between two ranks; see PreparedTransfer.
+class DeviceTransfer {
+public:
+  virtual ~DeviceTransfer() = default;
+  /// At the end of `stream`, which carries transfers of its list alone, in the
+  /// order of their actions. Does not wait for the other side.
+  virtual absl::Status start(Stream stream, CommTimes &times) = 0;
+  /// After it what comes next in `stream` does so when the transfer is done.
+  /// Where ranks meet on the host it waits until the other side has started.
+  virtual absl::Status finish(Stream stream, CommTimes &times) = 0;
+};
+
 class DeviceTransport {
 public:
   virtual ~DeviceTransport() = default;
@@ -43,6 +55,10 @@ public:
   /// is allocated in `enqueue`.
   virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) = 0;
+
+  /// The same of transfers.
+  virtual absl::StatusOr<std::unique_ptr<DeviceTransfer>>
+  prepareTransfer(uint32_t rank, PairRequest request) = 0;
 
   /// What has gone wrong in collectives that streams still run; for whoever
   /// waits for a stream, now and then. By the thread that enqueues.

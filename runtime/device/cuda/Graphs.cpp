@@ -27,7 +27,8 @@ CudaExecutor::piecesOf(const ListRun &list) {
   // what it waits for does not.
   bool never = isOnce || cuda.synchronous;
   auto isCaptured = [&](const Bound &one) {
-    return !never && (one.compute ? one.compute->canBeCaptured() : all);
+    return !never && !one.transfer &&
+           (one.compute ? one.compute->canBeCaptured() : all);
   };
   std::vector<Piece> &made = at->second;
   for (uint32_t i = list.begin; i < list.end; ++i) {

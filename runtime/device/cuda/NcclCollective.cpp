@@ -47,9 +47,11 @@ absl::Status NcclCollective::enqueue(Stream stream, CommTimes &times) {
   if (call != NcclCall::messages)
     return enqueueNative(stream, times);
   MESHWORK_RETURN_IF_ERROR(pack->enqueue(stream));
-  MESHWORK_RETURN_IF_ERROR(swap(messages.swap, stream, times));
+  MESHWORK_RETURN_IF_ERROR(
+      swapMessages(communicator, messages.swap, stream, what, times));
   MESHWORK_RETURN_IF_ERROR(unpack->enqueue(stream));
-  MESHWORK_RETURN_IF_ERROR(swap(messages.spread, stream, times));
+  MESHWORK_RETURN_IF_ERROR(
+      swapMessages(communicator, messages.spread, stream, what, times));
   return unpackSpread->enqueue(stream);
 }
 
@@ -82,8 +84,9 @@ absl::Status NcclCollective::enqueueNative(Stream stream, CommTimes &times) {
       what, times);
 }
 
-absl::Status NcclCollective::swap(const std::vector<NcclMessage> &all,
-                                  Stream stream, CommTimes &times) {
+absl::Status swapMessages(NcclCommunicator *communicator,
+                          const std::vector<NcclMessage> &all, Stream stream,
+                          const std::string &what, CommTimes &times) {
   if (all.empty())
     return absl::OkStatus();
   const NcclLibrary &nccl = communicator->library();

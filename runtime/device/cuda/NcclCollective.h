@@ -22,8 +22,6 @@ public:
 
 private:
   absl::Status enqueueNative(Stream stream, CommTimes &times);
-  absl::Status swap(const std::vector<NcclMessage> &messages, Stream stream,
-                    CommTimes &times);
 
   NcclCommunicator *communicator;
   CollectiveRequest request;

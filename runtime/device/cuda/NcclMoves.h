@@ -33,6 +33,13 @@ struct NcclMessages {
   uint64_t stagingBytes = 0;
 };
 
+class NcclCommunicator;
+/// Puts all of them into `stream`, at once. The communicator may be null where
+/// there are none.
+absl::Status swapMessages(NcclCommunicator *communicator,
+                          const std::vector<NcclMessage> &all, Stream stream,
+                          const std::string &what, CommTimes &times);
+
 /// For group index `index`; packed boxes lie from `staging` on, a multiple of
 /// 256. All but addresses is the same for any `staging`. Any two ranks have the
 /// same messages between them, in the same order.

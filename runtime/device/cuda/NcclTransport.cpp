@@ -6,6 +6,7 @@
 #include "runtime/StatusMacros.h"
 #include "runtime/base/StartThread.h"
 #include "runtime/device/cuda/NcclCollective.h"
+#include "runtime/device/cuda/NcclTransfer.h"
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -13,12 +14,32 @@
 
 namespace meshwork::runtime::cuda {
 namespace {
-using Group = std::pair<uint32_t, std::vector<uint32_t>>; // channel, axes
+using Group = NcclTransport::Group;
 
 /// "channel 1, axes 0,2": also a key of the texts that ranks exchange.
 std::string textOf(const Group &group) {
-  return absl::StrCat("channel ", group.first, ", axes ",
-                      absl::StrJoin(group.second, ","));
+  if (!group.pair.empty())
+    return absl::StrCat("lane ", group.number, ", ranks ",
+                        absl::StrJoin(group.pair, " to "));
+  return absl::StrCat("channel ", group.number, ", axes ",
+                      absl::StrJoin(group.axes, ","));
+}
+
+std::vector<uint32_t> membersOf(const Mesh &mesh, uint32_t rank,
+                                const Group &group) {
+  return group.pair.empty() ? mesh.group(rank, group.axes) : group.pair;
+}
+
+uint32_t indexIn(const Mesh &mesh, uint32_t rank, const Group &group) {
+  return group.pair.empty() ? mesh.index(rank, group.axes)
+                            : rank != group.pair[0];
+}
+
+Group groupOf(uint32_t rank, const PairRequest &request) {
+  return {request.lane,
+          {},
+          request.sends ? std::vector<uint32_t>{rank, request.peer}
+                        : std::vector<uint32_t>{request.peer, rank}};
 }
 
 std::set<Group> groupsOf(const NcclSetup &setup) {
@@ -26,6 +47,8 @@ std::set<Group> groupsOf(const NcclSetup &setup) {
   for (const CollectiveRequest &request : setup.requests)
     if (setup.mesh.group(setup.rank, request.axes).size() > 1)
       groups.insert({request.channel, request.axes});
+  for (const PairRequest &request : setup.pairs)
+    groups.insert(groupOf(setup.rank, request));
   return groups;
 }
 
@@ -34,7 +57,7 @@ std::set<Group> groupsOf(const NcclSetup &setup) {
 absl::StatusOr<std::string> makeIds(const NcclSetup &setup) {
   std::string text;
   for (const Group &group : groupsOf(setup)) {
-    if (setup.mesh.index(setup.rank, group.second) != 0)
+    if (indexIn(setup.mesh, setup.rank, group) != 0)
       continue;
     const NcclLibrary *library = nullptr;
     MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
@@ -71,6 +94,15 @@ std::vector<CollectiveRequest> requestsOf(const RankProgram &program) {
       if (instruction->op_type() == plan::Operation::Collective)
         requests.push_back(program.request(*instruction, nullptr));
   return requests;
+}
+
+std::vector<PairRequest> pairsOf(const RankProgram &program, const Mesh &mesh) {
+  std::vector<PairRequest> pairs;
+  const std::vector<plan::ListShape> &lists = program.table.lists();
+  for (uint32_t list = 0; list < lists.size(); ++list)
+    if (plan::sends(lists[list].kind) || plan::receives(lists[list].kind))
+      pairs.push_back(program.pairRequest(list, mesh, nullptr));
+  return pairs;
 }
 
 NcclStaging::~NcclStaging() {
@@ -138,8 +170,8 @@ absl::Status NcclTransport::connect(const NcclSetup &setup) {
   for (const Group &group : groupsOf(setup)) {
     const NcclLibrary *library = nullptr;
     MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
-    std::vector<uint32_t> members = mesh.group(rank, group.second);
-    uint32_t index = mesh.index(rank, group.second);
+    std::vector<uint32_t> members = membersOf(mesh, rank, group);
+    uint32_t index = indexIn(mesh, rank, group);
     nccl::UniqueId id;
     MESHWORK_ASSIGN_OR_RETURN(id, findId(texts[members[0]], group, members[0]));
     std::unique_ptr<NcclCommunicator> &made = communicators[group];
@@ -240,10 +272,26 @@ NcclTransport::prepare(uint32_t, CollectiveRequest request) {
   return made;
 }
 
+absl::StatusOr<std::unique_ptr<DeviceTransfer>>
+NcclTransport::prepareTransfer(uint32_t, PairRequest request) {
+  Group group = groupOf(rank, request);
+  auto communicator = communicators.find(group);
+  if (communicator == communicators.end())
+    return absl::InternalError(absl::StrCat(
+        request.describe(), " on ", textOf(group), " was not announced"));
+  auto made = std::make_unique<NcclTransfer>(driver, *communicator->second,
+                                             /*peer=*/request.sends ? 1 : 0,
+                                             std::move(request));
+  MESHWORK_RETURN_IF_ERROR(made->place(kernels, stream));
+  MESHWORK_RETURN_IF_ERROR(driver.check(driver.streamSynchronize(stream),
+                                        "copying the tables of a transfer"));
+  return made;
+}
+
 Waiting NcclTransport::waiting(uint32_t) const {
   std::set<uint32_t> peers;
   for (const auto &[group, communicator] : communicators)
-    for (uint32_t member : mesh.group(rank, group.second))
+    for (uint32_t member : membersOf(mesh, rank, group))
       peers.insert(member);
   peers.erase(rank);
   return {true,

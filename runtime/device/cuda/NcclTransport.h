@@ -2,7 +2,8 @@
 // NCCL.
 //
 //   auto transport = NcclTransport::create(
-//       {driver, host, mesh, requestsOf(program), timeoutSeconds});
+//       {driver, host, mesh, rank, requestsOf(program), timeoutSeconds,
+//        pairsOf(program, mesh)});
 //   auto collective = (*transport)->prepare(rank, request);
 #pragma once
 
@@ -11,12 +12,16 @@
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/NcclCommunicator.h"
 #include <map>
+#include <tuple>
 
 namespace meshwork::runtime::cuda {
 
 /// What a rank's program will ask a transport to prepare, with addresses that
 /// mean nothing.
 std::vector<CollectiveRequest> requestsOf(const RankProgram &program);
+
+/// The same of transfers.
+std::vector<PairRequest> pairsOf(const RankProgram &program, const Mesh &mesh);
 
 struct NcclSetup {
   const Driver &driver;
@@ -25,6 +30,7 @@ struct NcclSetup {
   uint32_t rank;
   std::vector<CollectiveRequest> requests; // all that will be prepared
   double timeoutSeconds;
+  std::vector<PairRequest> pairs = {};
 };
 
 /// Memory of the device, freed at the end.
@@ -58,14 +64,27 @@ public:
   /// `request` is one of those that the setup had.
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::StatusOr<std::unique_ptr<DeviceTransfer>>
+  prepareTransfer(uint32_t rank, PairRequest request) override;
   absl::Status check() override;
   Waiting waiting(uint32_t rank) const override;
   void cutOff() override;
 
-private:
-  /// Channel and axes; the same order on all ranks.
-  using Group = std::pair<uint32_t, std::vector<uint32_t>>;
+  /// Ranks that one communicator is of, by what is the same on all of them:
+  /// those along axes, for a channel, or a sender and a receiver, for a lane.
+  /// Every rank makes its communicators in this order.
+  struct Group {
+    uint32_t number; // of the channel, or the lane
+    std::vector<uint32_t> axes;
+    std::vector<uint32_t> pair = {};
+    bool operator<(const Group &other) const {
+      bool mine = pair.empty(), its = other.pair.empty();
+      return std::tie(mine, number, axes, pair) <
+             std::tie(its, other.number, other.axes, other.pair);
+    }
+  };
 
+private:
   explicit NcclTransport(const NcclSetup &setup)
       : driver(setup.driver), mesh(setup.mesh), rank(setup.rank),
         warmUpMemory(setup.driver) {}

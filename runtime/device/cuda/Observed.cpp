@@ -64,7 +64,8 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
     return absl::OkStatus();
   };
   for (uint32_t i = list.begin; i < list.end; ++i) {
-    if (bound[i].collective && skips(bound[i], list)) {
+    // Of a transfer `awaitTransfers` tells.
+    if (bound[i].transfer || (bound[i].collective && skips(bound[i], list))) {
       MESHWORK_RETURN_IF_ERROR(runOne(list, i));
       continue;
     }

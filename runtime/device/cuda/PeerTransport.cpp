@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/PeerTransport.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/comm/Moves.h"
+#include "runtime/device/cuda/PeerTransfer.h"
 #include <chrono>
 
 namespace meshwork::runtime::cuda {
@@ -210,6 +211,15 @@ PeerTransport::prepare(uint32_t rank, CollectiveRequest request) {
       std::make_unique<PeerCollective>(*group, index, std::move(request));
   MESHWORK_RETURN_IF_ERROR(collective->allocate(kernels));
   return collective;
+}
+
+absl::StatusOr<std::unique_ptr<DeviceTransfer>>
+PeerTransport::prepareTransfer(uint32_t rank, PairRequest request) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!kernels)
+    MESHWORK_ASSIGN_OR_RETURN(kernels, BoxKernels::load(driver));
+  PairLane &lane = host.lane(rank, request);
+  return PeerTransfer::create(kernels, lane, rank, std::move(request));
 }
 
 } // namespace meshwork::runtime::cuda

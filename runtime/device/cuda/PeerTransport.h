@@ -25,6 +25,8 @@ public:
   /// Takes memory on the device for tables, not for data.
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(uint32_t rank, CollectiveRequest request) override;
+  absl::StatusOr<std::unique_ptr<DeviceTransfer>>
+  prepareTransfer(uint32_t rank, PairRequest request) override;
   Waiting waiting(uint32_t rank) const override;
 
   /// One group: its meeting place and what each member brought to it.

@@ -18,6 +18,10 @@ class NoCollectives : public DeviceTransport {
   prepare(uint32_t, CollectiveRequest) override {
     return absl::UnimplementedError("none");
   }
+  absl::StatusOr<std::unique_ptr<DeviceTransfer>>
+  prepareTransfer(uint32_t, PairRequest) override {
+    return absl::UnimplementedError("none");
+  }
   Waiting waiting(uint32_t) const override { return {}; }
 };
 
