@@ -50,8 +50,6 @@ CASES = [
     ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "mpi"),
     ("gpt2-dropout", "dp2", 2, "gpipe", None, 3, "none", "separate", "mpi"),
     ("llama", "one", 2, "zb-h1", None, 3, "selective", "joined", "mpi"),
-    ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "gpu"),
-    ("gpt2-dropout", "dp2", 2, "zb-v", None, 3, "selective", "separate", "gpu"),
 ]
 TIED = "wte.weight"
 
