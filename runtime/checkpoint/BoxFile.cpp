@@ -8,7 +8,12 @@
 namespace meshwork::runtime {
 namespace {
 /// Readers may map the file and want aligned data.
-constexpr uint64_t alignmentBytes = 64;
+constexpr uint64_t smallAlignment = 64;
+/// So that large boxes, which lie in memory as in the file, go to the disk from
+/// where they are.
+uint64_t alignmentFor(uint64_t bytes) {
+  return bytes < hashedBytes ? smallAlignment : directBytes;
+}
 
 /// `offsets` are from the end of it.
 absl::StatusOr<std::string> headerOf(absl::Span<const BoxToWrite> boxes,
@@ -23,7 +28,7 @@ absl::StatusOr<std::string> headerOf(absl::Span<const BoxToWrite> boxes,
     offsets.push_back(offset);
     offset += box.bytes();
   }
-  return safeTensorsHeader(entries, alignmentBytes);
+  return safeTensorsHeader(entries, alignmentFor(offset));
 }
 } // namespace
 

@@ -2,6 +2,8 @@
 #include "runtime/StatusMacros.h"
 #include <absl/strings/str_cat.h>
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,50 +20,54 @@ std::string hashText(std::string_view bytes) {
   return hexText(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
-struct HashedFile::Hash {
-  XXH3_state_t state;
-};
-
-HashedFile::HashedFile(OutputFile file, std::string name)
-    : file(std::move(file)), stored{std::move(name), 0, {}},
-      hash(std::make_unique<Hash>()) {
-  XXH3_128bits_reset(&hash->state);
-}
-
-HashedFile::HashedFile(HashedFile &&) noexcept = default;
-HashedFile::~HashedFile() = default;
-
 absl::StatusOr<HashedFile> HashedFile::create(const std::string &folder,
                                               const std::string &name) {
-  absl::StatusOr<OutputFile> file =
+  absl::StatusOr<OutputFile> output =
       OutputFile::create(absl::StrCat(folder, "/", name));
-  MESHWORK_RETURN_IF_ERROR(file.status());
-  return HashedFile(*std::move(file), name);
+  MESHWORK_RETURN_IF_ERROR(output.status());
+  HashedFile file(*std::move(output));
+  file.stored.name = name;
+  file.block.reset(
+      static_cast<std::byte *>(std::aligned_alloc(directBytes, hashedBytes)));
+  if (!file.block)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(quote(name), ": cannot take the ", hashedBytes,
+                     " bytes through which the file is written"));
+  return file;
 }
 
-void HashedFile::endHash() {
-  stored.hashes.push_back(hexText(XXH3_128bits_digest(&hash->state)));
-  XXH3_128bits_reset(&hash->state);
+static bool isAligned(const std::byte *from) {
+  return reinterpret_cast<uintptr_t>(from) % directBytes == 0;
 }
 
 absl::Status HashedFile::write(const void *from, uint64_t bytes) {
-  const char *next = static_cast<const char *>(from);
+  const std::byte *next = static_cast<const std::byte *>(from);
   while (bytes > 0) {
-    uint64_t piece = std::min(bytes, hashedBytes - stored.bytes % hashedBytes);
-    MESHWORK_RETURN_IF_ERROR(file.write(next, piece));
-    XXH3_128bits_update(&hash->state, next, piece);
+    uint64_t piece = std::min(bytes, hashedBytes - filled);
+    if (piece == hashedBytes && isAligned(next)) {
+      MESHWORK_RETURN_IF_ERROR(put(next, piece));
+    } else {
+      std::memcpy(block.get() + filled, next, piece);
+      filled += piece;
+      if (filled == hashedBytes)
+        MESHWORK_RETURN_IF_ERROR(put(block.get(), std::exchange(filled, 0)));
+    }
     next += piece;
     bytes -= piece;
-    stored.bytes += piece;
-    if (stored.bytes % hashedBytes == 0)
-      endHash();
   }
   return absl::OkStatus();
 }
 
+absl::Status HashedFile::put(const std::byte *from, uint64_t bytes) {
+  stored.hashes.push_back(
+      hexText(XXH3_128bits(from, static_cast<size_t>(bytes))));
+  stored.bytes += bytes;
+  return file.writePastCache(from, bytes);
+}
+
 absl::StatusOr<StoredFile> HashedFile::commit() {
-  if (stored.bytes % hashedBytes != 0)
-    endHash();
+  if (filled > 0)
+    MESHWORK_RETURN_IF_ERROR(put(block.get(), filled));
   MESHWORK_RETURN_IF_ERROR(file.commit());
   return std::move(stored);
 }

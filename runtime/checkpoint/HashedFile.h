@@ -7,6 +7,8 @@
 
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/io/Files.h"
+#include <cstddef>
+#include <cstdlib>
 #include <memory>
 
 namespace meshwork::runtime {
@@ -15,25 +17,29 @@ namespace meshwork::runtime {
 std::string hashText(std::string_view bytes);
 
 /// Appears under its name when it is committed, or never; codes as in Files.h.
+/// Goes to the disk past the page cache, hashedBytes at a time.
 class HashedFile {
 public:
   static absl::StatusOr<HashedFile> create(const std::string &folder,
                                            const std::string &name);
-  HashedFile(HashedFile &&) noexcept;
-  ~HashedFile();
 
   absl::Status write(const void *from, uint64_t bytes);
   /// Once it is durable: its size and hashes.
   absl::StatusOr<StoredFile> commit();
 
 private:
-  struct Hash; // of the bytes since the last whole hashedBytes
-  HashedFile(OutputFile file, std::string name);
-  void endHash();
+  struct Free {
+    void operator()(std::byte *block) const { std::free(block); }
+  };
+  explicit HashedFile(OutputFile file) : file(std::move(file)) {}
+  absl::Status put(const std::byte *from, uint64_t bytes);
 
   OutputFile file;
   StoredFile stored;
-  std::unique_ptr<Hash> hash;
+  // Of hashedBytes, for what comes in smaller pieces or unaligned: hashed and
+  // written when it is full.
+  std::unique_ptr<std::byte, Free> block;
+  uint64_t filled = 0;
 };
 
 } // namespace meshwork::runtime

@@ -14,6 +14,10 @@ std::vector<int> allowedCpus();
 /// Lets this thread, made by one that may be pinned, run on any of `cpus`.
 void unpin(const std::vector<int> &cpus);
 
+/// From now on this thread runs where others leave a core idle, and where none
+/// does a tenth of the time of one. There is no way back.
+void letOthersGoFirst();
+
 /// Cores of one rank.
 struct CoreShare {
   int threads;

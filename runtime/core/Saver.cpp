@@ -50,11 +50,6 @@ void Saver::agreed(uint32_t all) {
     end(!(all & saveFailed));
 }
 
-void Saver::beforeUpdate() {
-  std::unique_lock<std::mutex> lock(mutex);
-  changed.wait(lock, [&] { return isCopied; });
-}
-
 absl::Status Saver::afterUpdate(const Progress &progress, uint32_t all) {
   now = progress;
   uint64_t every = setup.options.checkpointEvery.value_or(0);
@@ -84,34 +79,28 @@ void Saver::start(bool isLast) {
           steadyNs(), isLast};
   phase = Phase::writing;
   entries = {};
-  isCopied = isWritten = false;
+  isWritten = false;
+  snapshot.begin();
   if (setup.options.checkpointSync) {
     FileWork work(setup.transport, setup.rank.rank(), "it writes a checkpoint");
-    return copyAndWrite(false);
+    return copyAndWrite();
   }
   // Only the host's memory may be read by another thread than the rank's.
-  bool copiesHere = !setup.rank.isOnHost();
-  if (copiesHere)
-    entries.status = snapshot.take();
-  isCopied = copiesHere;
-  absl::Status started = startThread(thread, [this, copiesHere] {
+  if (!setup.rank.isOnHost())
+    (void)snapshot.finish();
+  absl::Status started = startThread(thread, [this] {
     unpin(setup.cpus);
-    copyAndWrite(!copiesHere);
+    if (!save.isLast) // beside which nobody computes
+      letOthersGoFirst();
+    copyAndWrite();
   });
   if (!started.ok())
-    copyAndWrite(!copiesHere);
+    copyAndWrite();
 }
 
-void Saver::copyAndWrite(bool copies) {
+void Saver::copyAndWrite() {
   SaveEntries written;
-  written.status = entries.status;
-  if (copies)
-    written.status = snapshot.take();
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    isCopied = true;
-    changed.notify_all();
-  }
+  written.status = snapshot.finish();
   if (written.status.ok())
     written.status = write(written);
   std::lock_guard<std::mutex> lock(mutex);

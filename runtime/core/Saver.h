@@ -2,7 +2,9 @@
 // of meetings that a step has anyway.
 //
 //   idle      nothing is being saved
-//   writing   a thread copies what this rank saves, then writes it
+//   writing   a thread copies what this rank saves, then writes it. It takes
+//             what time the rank's threads leave it, until the update comes:
+//             then the rank's thread copies with it
 //   telling   all ranks have agreed that theirs is durable, or that one is not:
 //             they tell of it with the step's times
 //   listing   the process of rank 0 writes the manifest
@@ -41,8 +43,8 @@ public:
   // In this order, each once a step:
   uint32_t flags() const; // to agree on
   void agreed(uint32_t all);
-  /// Until the states may change.
-  void beforeUpdate();
+  /// Until the states may change: copies what is not yet copied.
+  void beforeUpdate() { (void)snapshot.finish(); } // the writer tells of it
   /// The step has ended: begins a save when it is time. Writes it here and now
   /// with --checkpoint-sync.
   absl::Status afterUpdate(const Progress &progress, uint32_t all);
@@ -62,7 +64,7 @@ private:
       : setup(setup), snapshot(std::move(snapshot)), now(setup.first) {}
   bool isFirst() const { return setup.rank.rank() == 0; }
   void start(bool isLast);
-  void copyAndWrite(bool copies);
+  void copyAndWrite();
   absl::Status write(SaveEntries &entries) const;
   void end(bool isGood);
   void waitForOwn() const;
@@ -80,7 +82,7 @@ private:
   std::thread thread;
   mutable std::mutex mutex; // guards what follows while the thread runs
   mutable std::condition_variable changed;
-  bool isCopied = true, isWritten = true;
+  bool isWritten = true;
   SaveEntries entries;
 };
 

@@ -28,12 +28,28 @@ absl::StatusOr<Snapshot> Snapshot::create(const Rank &rank,
   MESHWORK_RETURN_IF_ERROR(checkBoxes(boxes));
   for (const BoxToWrite &box : boxes)
     snapshot.places.push_back(snapshot.places.back() + box.bytes());
-  if (copies) {
-    absl::StatusOr<Arena> arena = Arena::create(snapshot.places.back());
-    MESHWORK_RETURN_IF_ERROR(arena.status());
-    snapshot.copy = *std::move(arena);
-  }
+  if (copies)
+    MESHWORK_RETURN_IF_ERROR(snapshot.takeMemory());
   return snapshot;
+}
+
+absl::Status Snapshot::takeMemory() {
+  absl::StatusOr<Arena> arena = Arena::create(places.back());
+  MESHWORK_RETURN_IF_ERROR(arena.status());
+  copy = *std::move(arena);
+  for (size_t i = 0; i < own.size(); ++i) {
+    // What a device gives the host comes a box at a time.
+    int64_t all = elementsOf(own[i].block), place = 0;
+    uint64_t width = (places[i + 1] - places[i]) / static_cast<uint64_t>(all);
+    for (const Block &block :
+         piecesOf(own[i].block, rank->isOnHost() ? pieceElements : all)) {
+      pieces.push_back(
+          {i, block, places[i] + static_cast<uint64_t>(place) * width});
+      place += elementsOf(block);
+    }
+  }
+  copying->begun = copying->done = pieces.size();
+  return absl::OkStatus();
 }
 
 std::vector<BoxToWrite> Snapshot::toWrite() const {
@@ -55,13 +71,32 @@ absl::StatusOr<Snapshot::Source> Snapshot::sourceOf(const OwnBox &box) const {
   return Source{*std::move(host), std::move(part)};
 }
 
-absl::Status Snapshot::take() {
-  for (size_t i = 0; copy && i < own.size(); ++i) {
-    absl::StatusOr<Source> source = sourceOf(own[i]);
-    MESHWORK_RETURN_IF_ERROR(source.status());
-    pack(source->part, own[i].block, copy->data() + places[i]);
-  }
+void Snapshot::begin() {
+  std::lock_guard<std::mutex> lock(copying->mutex);
+  copying->done = 0;
+  copying->status = absl::OkStatus();
+  copying->begun = 0;
+}
+
+absl::Status Snapshot::copyPiece(const Piece &piece) const {
+  absl::StatusOr<Source> source = sourceOf(own[piece.box]);
+  MESHWORK_RETURN_IF_ERROR(source.status());
+  pack(source->part, piece.block, copy->data() + piece.place);
   return absl::OkStatus();
+}
+
+absl::Status Snapshot::finish() {
+  Copying &all = *copying;
+  for (size_t i = all.begun++; i < pieces.size(); i = all.begun++) {
+    absl::Status status = copyPiece(pieces[i]);
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.status.Update(status);
+    ++all.done;
+    all.changed.notify_all();
+  }
+  std::unique_lock<std::mutex> lock(all.mutex);
+  all.changed.wait(lock, [&] { return all.done == pieces.size(); });
+  return all.status;
 }
 
 absl::Status Snapshot::produce(size_t box, WriteBytes write) const {

@@ -5,6 +5,9 @@
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Rank.h"
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 
 namespace meshwork::runtime {
 
@@ -20,9 +23,14 @@ public:
   /// How a file tells of them.
   std::vector<BoxToWrite> toWrite() const;
 
-  /// Copies all boxes, or does nothing where there is no copy. Any thread where
-  /// the rank's memory is the host's.
-  absl::Status take();
+  /// From now on the boxes are to be copied; without a copy there is nothing to
+  /// do.
+  void begin();
+  /// Copies pieces that no other thread has begun to copy, and returns how it
+  /// went when all are copied. Any threads may call it, each helps; but where
+  /// the rank's memory is not the host's its thread must be the first.
+  absl::Status finish();
+
   /// The bytes of a box, row-major.
   absl::Status produce(size_t box, WriteBytes write) const;
 
@@ -33,13 +41,29 @@ private:
     HostView host; // keeps what `part` shows
     Strided part;
   };
+  struct Piece {
+    size_t box;
+    Block block;
+    uint64_t place; // in the copy
+  };
+  struct Copying {
+    std::atomic<size_t> begun = 0;
+    std::mutex mutex; // guards what follows
+    std::condition_variable changed;
+    size_t done = 0;
+    absl::Status status;
+  };
   absl::StatusOr<Source> sourceOf(const OwnBox &box) const;
+  absl::Status takeMemory();
+  absl::Status copyPiece(const Piece &piece) const;
 
   const Rank *rank;
   std::vector<SavedTensor> all;
   std::vector<OwnBox> own;
   std::vector<uint64_t> places; // of boxes in the copy, and its end
   std::optional<Arena> copy;
+  std::vector<Piece> pieces; // to copy
+  std::unique_ptr<Copying> copying = std::make_unique<Copying>();
 };
 
 } // namespace meshwork::runtime

@@ -79,18 +79,45 @@ FileDescriptor &FileDescriptor::operator=(FileDescriptor &&other) noexcept {
 
 FileDescriptor::~FileDescriptor() { close(); }
 
-bool FileDescriptor::writeAll(const void *from, uint64_t bytes) const {
-  const char *next = static_cast<const char *>(from);
-  while (bytes > 0) {
-    ssize_t put = ::write(descriptor, next, std::min(bytes, maxTransferBytes));
+/// Advances `from` by what was written, until nothing is left or a write fails.
+static bool writeFrom(int descriptor, const char *&from, const char *end) {
+  while (from < end) {
+    ssize_t put =
+        ::write(descriptor, from,
+                std::min(static_cast<uint64_t>(end - from), maxTransferBytes));
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0)
       return false;
-    next += put;
-    bytes -= static_cast<uint64_t>(put);
+    from += put;
   }
   return true;
+}
+
+bool FileDescriptor::writeAll(const void *from, uint64_t bytes) const {
+  const char *next = static_cast<const char *>(from);
+  return writeFrom(descriptor, next, next + bytes);
+}
+
+bool FileDescriptor::setDirect(bool isDirect) const {
+  int flags = fcntl(descriptor, F_GETFL);
+  flags = isDirect ? flags | O_DIRECT : flags & ~O_DIRECT;
+  return fcntl(descriptor, F_SETFL, flags) == 0;
+}
+
+// Who refuses says so with EINVAL, some at the flag and some at the write; a
+// write that ended within a block leaves a place that is refused too.
+bool FileDescriptor::writeAllPastCache(const void *from, uint64_t bytes) const {
+  const char *next = static_cast<const char *>(from), *end = next + bytes;
+  if (setDirect(true)) {
+    bool isGood = writeFrom(descriptor, next, end - bytes % directBytes);
+    int why = errno;
+    setDirect(false);
+    errno = why;
+    if (!isGood && why != EINVAL)
+      return false;
+  }
+  return writeFrom(descriptor, next, end);
 }
 
 bool FileDescriptor::close() {

@@ -46,6 +46,10 @@ const char *kindOfFile(mode_t mode);
 /// The folder that `path` lies in: "." where it names none.
 std::string folderOf(const std::string &path);
 
+/// Memory, length and place in a file of what goes past the page cache are
+/// multiples of it: enough for the disks and file systems that there are.
+constexpr uint64_t directBytes = 4096;
+
 /// Owns a file descriptor.
 class FileDescriptor {
 public:
@@ -57,10 +61,14 @@ public:
   int get() const { return descriptor; }
   /// False (and errno) when not all could be written.
   bool writeAll(const void *from, uint64_t bytes) const;
+  /// The same past the page cache: those of the bytes that fill blocks of
+  /// directBytes, and where the file system can.
+  bool writeAllPastCache(const void *from, uint64_t bytes) const;
   /// Closes now; false (and errno) when the system reports a late write error.
   bool close();
 
 private:
+  bool setDirect(bool isDirect) const;
   int descriptor = -1;
 };
 
@@ -109,6 +117,11 @@ public:
   OutputFile(OutputFile &&other) noexcept;
   ~OutputFile();
   absl::Status write(const void *from, uint64_t bytes);
+  /// For much that nobody reads soon: a copy into the page cache, and the
+  /// cache's own work, cost more processor time than all else in a save. Best
+  /// in large pieces of whole blocks (directBytes); any others go through the
+  /// cache, as all do on a file system that cannot do without it.
+  absl::Status writePastCache(const void *from, uint64_t bytes);
   absl::Status commit();
 
 private:

@@ -106,6 +106,11 @@ absl::Status OutputFile::write(const void *from, uint64_t bytes) {
   return descriptor.writeAll(from, bytes) ? absl::OkStatus() : failed("write");
 }
 
+absl::Status OutputFile::writePastCache(const void *from, uint64_t bytes) {
+  return descriptor.writeAllPastCache(from, bytes) ? absl::OkStatus()
+                                                   : failed("write");
+}
+
 absl::Status OutputFile::commit() {
   if (fsync(descriptor.get()) != 0 || !descriptor.close())
     return failed("sync");

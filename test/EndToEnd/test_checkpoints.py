@@ -2,6 +2,7 @@
 its disk. Each is read by what the README of runtime/checkpoint says, and hashed."""
 import errno
 import fcntl
+import json
 import os
 import pathlib
 import random
@@ -18,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Equivalence")
 import checkpoints  # noqa: E402
 import safetensors  # noqa: E402
 from job import MPIRUN, Job  # noqa: E402
-from shell import BIN, CANNOT_CREATE, ENVIRONMENT, USAGE, Shell  # noqa: E402
+from shell import BIN, CANNOT_CREATE, ENVIRONMENT, ROOT, USAGE, Shell  # noqa: E402
 
 RUN = str(BIN / "meshwork-run")
 NO_RESOURCES, WRITE, TERMINATED = 71, 74, 143
@@ -31,9 +32,13 @@ class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.shell = Shell()
-        for ranks in (1, 2):
-            cls.shell.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml",
-                           "--set", f'mesh.axes=["dp={ranks}"]', "--set", "batch.global=8", "-o", f"{ranks}.mwplan")
+        # Of the wide one a save writes more than two blocks, 9.9 MB.
+        wide = {**json.loads((ROOT / "examples/llama-tiny.json").read_text()), "vocab_size": 6000}
+        cls.shell.write("wide.json", json.dumps(wide))
+        for name, model, ranks in (("1", "examples/llama-tiny.json", 1), ("2", "examples/llama-tiny.json", 2),
+                                   ("wide", "wide.json", 1)):
+            cls.shell.must("meshwork", "compile", model, "--spec", "examples/dp2.toml", "--set",
+                           f'mesh.axes=["dp={ranks}"]', "--set", "batch.global=8", "-o", f"{name}.mwplan")
 
     @classmethod
     def tearDownClass(cls):
@@ -46,12 +51,12 @@ class Case(unittest.TestCase):
     def kept(self):
         return self.shell.path / "kept"
 
-    def start(self, *arguments, ranks=1, mpi=False, **faults):
+    def start(self, *arguments, ranks=1, mpi=False, plan=None, **faults):
         launcher = [*MPIRUN, "-n", str(ranks)] if mpi else []
         environment = {**ENVIRONMENT, **faults}
         if faults:
             environment.update(LD_PRELOAD=str(FAULTS), FAULT_FOLDER="kept/step-")
-        return subprocess.Popen([*launcher, RUN, f"{ranks}.mwplan", *DATA, *map(str, arguments)],
+        return subprocess.Popen([*launcher, RUN, f"{plan or ranks}.mwplan", *DATA, *map(str, arguments)],
                                 cwd=self.shell.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 errors="replace", stdin=subprocess.DEVNULL, env=environment)
 
@@ -306,6 +311,38 @@ class Faults(Case):
             self.assertEqual(code, -signal.SIGKILL, f"{at} {err}")
             self.assertIn(self.newest()[0]["step"], (2, 4), f"killed at call {at}, {calls[at - 1]}")
 
+    def testLargeStatesGoPastThePageCache(self):
+        """And through it from where the system does not take them, or stops within a block."""
+        calls, _ = self.calls(plan="wide")
+        self.assertEqual("write-direct" in calls, self.takesDirect(), calls)
+        writes = [call for call in calls if call.startswith("write")]
+        for number in range(1, len(writes) // 2 + 1):
+            for what in ("short", f"{errno.EINVAL}"):
+                self.setUp()
+                code, _, err = self.run_(*self.RUN, "--save", "w.safetensors", plan="wide", FAULT_CALLS="write",
+                                         FAULT_AT=str(number), FAULT_DO=what)
+                self.assertEqual(code, 0, err)
+                # The page cache's own refusal is one.
+                isMade = what == "short" or writes[number - 1] == "write-direct"
+                self.assertEqual("warning: no checkpoint after 2 steps" in err, not isMade, err)
+                self.expectWeights()
+                self.assertEqual(self.steps(), [4, 2] if isMade else [4])
+
+    def takesDirect(self):
+        try:
+            os.close(os.open(self.shell.path / "direct", os.O_WRONLY | os.O_CREAT | os.O_DIRECT))
+        except OSError:
+            return False
+        return True
+
+    def testKilledWhileLargeStatesAreWritten(self):
+        calls, first = self.calls(plan="wide")
+        for at in (i + 1 for i, call in enumerate(calls) if i >= first and call.startswith("write")):
+            self.setUp()
+            code, _, err = self.run_(*self.RUN, plan="wide", FAULT_AT=str(at), FAULT_DO="kill")
+            self.assertEqual(code, -signal.SIGKILL, f"{at} {err}")
+            self.assertEqual(self.newest()[0]["step"], 2, f"killed at call {at}, {calls[at - 1]}")
+
     def testKilledProcessesOfMpi(self):
         calls, first = self.calls(ranks=2, mpi=True, FAULT_RANK="0")
         for rank, at in [("0", at) for at in range(first, len(calls) + 1, 5)] + [("1", 7), ("1", 9)]:
@@ -352,7 +389,7 @@ class Faults(Case):
         calls, first = self.calls()
         self.setUp()
         code, _, err = self.run_("--steps", 3, *SAVE, "--save", "w.safetensors", FAULT_CALLS="write",
-                                 FAULT_AT=str(calls[:first].count("write") + 1), FAULT_DO=f"{errno.ENOSPC}+")
+                                 FAULT_AT=str(sum(call.startswith("write") for call in calls[:first]) + 1), FAULT_DO=f"{errno.ENOSPC}+")
         self.assertEqual(code, WRITE, err)
         self.assertIn("No space left on device", err)
         self.assertTrue((self.shell.path / "w.safetensors").exists())

@@ -222,11 +222,29 @@ TEST_F(FilesTest, OneFileMayNotBeWrittenAndUsedAgain) {
       checkFileUses({{"a", "/dev/null", true}, {"b", "/dev/null", true}}).ok());
 }
 
+TEST_F(FilesTest, WhatGoesPastThePageCacheIsAllThere) {
+  constexpr uint64_t most = 5 * directBytes;
+  alignas(directBytes) static char bytes[most];
+  for (uint64_t i = 0; i < most; ++i)
+    bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+  // The second piece begins where whole blocks end, or within one.
+  for (uint64_t first : {uint64_t{0}, uint64_t{1}, directBytes - 1, directBytes,
+                         directBytes + 1, 2 * directBytes, 3 * directBytes})
+    for (uint64_t second : {uint64_t{0}, uint64_t{7}, 2 * directBytes}) {
+      absl::StatusOr<OutputFile> file = OutputFile::create(path("out"));
+      ASSERT_TRUE(file.ok());
+      EXPECT_TRUE(file->writePastCache(bytes, first).ok());
+      EXPECT_TRUE(file->writePastCache(bytes + first, second).ok());
+      ASSERT_TRUE(file->commit().ok());
+      EXPECT_EQ(contents("out"), std::string(bytes, first + second));
+    }
+}
+
 TEST_F(FilesTest, AWriteThatFailsLeavesNothing) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit small = before;
-  small.rlim_cur = 4096;
+  small.rlim_cur = directBytes;
   auto handler = signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   {
@@ -234,6 +252,13 @@ TEST_F(FilesTest, AWriteThatFailsLeavesNothing) {
     ASSERT_TRUE(file.ok());
     std::string bytes(10000, 'x');
     expectError(file->write(bytes.data(), bytes.size()),
+                StatusCode::kUnavailable, "cannot write the file: File too");
+  }
+  {
+    absl::StatusOr<OutputFile> file = OutputFile::create(path("direct"));
+    ASSERT_TRUE(file.ok());
+    alignas(directBytes) static char bytes[3 * directBytes];
+    expectError(file->writePastCache(bytes, sizeof(bytes)),
                 StatusCode::kUnavailable, "cannot write the file: File too");
   }
   absl::StatusOr<LineLog> log = LineLog::open(path("log"), "x");

@@ -1,13 +1,14 @@
 /* Calls on files of one folder, counted, and one of them made to fail.
  *
  *   FAULT_FOLDER  the calls that count are those on files whose path has this in it
- *   FAULT_LOG     gets a line for each, in order: "12 rename run/a.XX"
+ *   FAULT_LOG     gets a line for each, in order: "12 rename run/a.XX". A write
+ *                 past the page cache is called write-direct there
  *   FAULT_AT      the number, from 1, of the call that something happens to
  *   FAULT_CALLS   only calls of these names count for FAULT_AT: "write,fsync"
  *   FAULT_DO      kill: SIGKILL in its place, of a write when half is written;
- *                 a number: it fails with that errno; with a + behind it, so do
- *                 all later ones. slow: every call takes 20 ms longer, whatever
- *                 FAULT_AT says
+ *                 short: half of a write is written; a number: it fails with
+ *                 that errno; with a + behind it, so do all later ones. slow:
+ *                 every call takes 20 ms longer, whatever FAULT_AT says
  *   FAULT_RANK    only in the process of this rank of Open MPI
  */
 #ifndef _GNU_SOURCE
@@ -34,12 +35,14 @@ static int isOther(void) {
   return rank && (!own || strcmp(rank, own) != 0);
 }
 
-static void note(int number, const char *call, const char *path) {
+static void note(int number, const char *call, const char *how,
+                 const char *path) {
   const char *log = getenv("FAULT_LOG");
   if (!log)
     return;
   char line[4352];
-  int size = snprintf(line, sizeof(line), "%d %s %s\n", number, call, path);
+  int size = snprintf(line, sizeof(line), "%d %s%s %s\n", number, call, how,
+                      path);
   int file = (int)syscall(SYS_openat, AT_FDCWD, log,
                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file >= 0) {
@@ -48,21 +51,25 @@ static void note(int number, const char *call, const char *path) {
   }
 }
 
-/* What happens to a call on `path`: 0 nothing, -1 death, else an errno. */
-static int fate(const char *call, const char *path) {
+enum { nothing = 0, death = -1, half = -2 };
+
+/* What happens to a call on `path`, or an errno. */
+static int fate(const char *call, const char *how, const char *path) {
   const char *folder = getenv("FAULT_FOLDER"), *calls = getenv("FAULT_CALLS"),
              *at = getenv("FAULT_AT"), *what = getenv("FAULT_DO");
   if (!folder || !strstr(path, folder) || isOther() ||
       (calls && !strstr(calls, call)))
-    return 0;
+    return nothing;
   int number = atomic_fetch_add(&counted, 1) + 1;
-  note(number, call, path);
+  note(number, call, how, path);
   if (what && strcmp(what, "slow") == 0)
     usleep(20000);
   if (!at || !what || number < atoi(at) ||
       (number > atoi(at) && !strchr(what, '+')))
-    return 0;
-  return strcmp(what, "kill") == 0 ? -1 : atoi(what);
+    return nothing;
+  if (strncmp(what, "short", 5) == 0)
+    return half;
+  return strcmp(what, "kill") == 0 ? death : atoi(what);
 }
 
 static void die(void) {
@@ -72,9 +79,11 @@ static void die(void) {
 }
 
 static int fails(const char *call, const char *path) {
-  int what = fate(call, path);
-  if (what < 0)
+  int what = fate(call, "", path);
+  if (what == death)
     die();
+  if (what == half)
+    return 0;
   errno = what;
   return what != 0;
 }
@@ -95,13 +104,16 @@ static const char *pathOf(int file, char *path, size_t size) {
 ssize_t write(int file, const void *from, size_t bytes) {
   NEXT(write);
   char path[4096];
+  const char *how = fcntl(file, F_GETFL) & O_DIRECT ? "-direct" : "";
   int what = getenv("FAULT_FOLDER")
-                 ? fate("write", pathOf(file, path, sizeof(path)))
-                 : 0;
-  if (what < 0) {
+                 ? fate("write", how, pathOf(file, path, sizeof(path)))
+                 : nothing;
+  if (what == death) {
     (void)!next(file, from, bytes / 2);
     die();
   }
+  if (what == half)
+    return next(file, from, bytes - bytes / 2);
   errno = what;
   return what ? -1 : next(file, from, bytes);
 }
