@@ -3,10 +3,9 @@
 // has to be the same.
 #include "lib/Driver/Export.h"
 
-#include <map>
-
 #include "dialects/transformer/Facts.h"
 #include "lib/Driver/Checkpoints.h"
+#include "lib/Driver/CompareModels.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
@@ -14,7 +13,6 @@
 #include "lib/Import/Hub.h"
 #include "lib/Spec/Size.h"
 #include "runtime/core/IoStatus.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -30,93 +28,6 @@ constexpr Type types[] = {{"f32", "F32", "float32"},
                           {"bf16", "BF16", "bfloat16"},
                           {"f16", "F16", "float16"}};
 
-using Shapes = std::map<std::string, std::vector<int64_t>>; // in files
-
-Shapes shapesOf(ModuleOp model) {
-  Shapes shapes;
-  model.walk([&](transformer::ParameterOp op) {
-    shapes[op.getName().str()] = op.getShapeInFile().vec();
-  });
-  return shapes;
-}
-
-Shapes shapesOf(const runtime::Manifest &manifest) {
-  Shapes shapes;
-  for (const runtime::StoredTensor &tensor : manifest.tensors)
-    shapes[tensor.name] = tensor.fileShape;
-  return shapes;
-}
-
-std::string shapeText(ArrayRef<int64_t> shape) {
-  return "[" +
-         llvm::join(
-             llvm::map_range(shape,
-                             [](int64_t size) { return std::to_string(size); }),
-             ",") +
-         "]";
-}
-
-/// How tensors `found` are not those that are `wanted`, the first of each kind;
-/// "" when they are.
-std::string shapesDiffer(const Shapes &wanted, const Shapes &found) {
-  std::string text;
-  auto add = [&](const std::string &part) {
-    text += (text.empty() ? "" : "; ") + part;
-  };
-  for (const auto &[name, shape] : wanted) {
-    auto other = found.find(name);
-    if (other == found.end())
-      add("no " + quote(name) + " " + shapeText(shape));
-    else if (other->second != shape)
-      add(quote(name) + " is " + shapeText(other->second) + ", expected " +
-          shapeText(shape));
-    if (!text.empty())
-      break;
-  }
-  for (const auto &[name, shape] : found)
-    if (!wanted.contains(name)) {
-      add("also " + quote(name) + " " + shapeText(shape));
-      break;
-    }
-  return text;
-}
-
-/// The model in the printer's form, without what it was imported from.
-std::string canonicalText(ModuleOp model) {
-  model->removeDiscardableAttr(transformer::facts::config);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  model.print(stream);
-  return text;
-}
-
-/// From a little before the first difference of two lines on.
-std::string around(StringRef line, StringRef other) {
-  size_t same = 0;
-  while (same < std::min(line.size(), other.size()) &&
-         line[same] == other[same])
-    ++same;
-  constexpr size_t before = 60;
-  bool isCut = same > before;
-  return (isCut ? "..." : "") +
-         quote(line.ltrim().drop_front(
-             isCut ? std::min(same - before, line.ltrim().size()) : 0));
-}
-
-/// "" when both are the same.
-std::string firstDifference(StringRef trained, StringRef imported) {
-  while (!trained.empty() || !imported.empty()) {
-    auto [line, more] = trained.split('\n');
-    auto [other, moreOther] = imported.split('\n');
-    if (line != other)
-      return around(line, other) + ", from its config.json it would be " +
-             around(other, line);
-    trained = more;
-    imported = moreOther;
-  }
-  return "";
-}
-
 /// One run of `meshwork checkpoint export`.
 class Export {
 public:
@@ -131,8 +42,7 @@ public:
     if (int code = readModels(); code != ok)
       return code;
     if (options.config.empty())
-      if (std::string how = firstDifference(canonicalText(trained.module()),
-                                            canonicalText(imported.module()));
+      if (std::string how = modelsDiffer(trained.module(), imported.module());
           !how.empty())
         return refuse("its model was changed after it was imported: it has " +
                       how +

@@ -83,8 +83,8 @@ void unpin(const std::vector<int> &cpus) {
 }
 
 void letOthersGoFirst() {
-  // A thread's own on Linux, where POSIX means the process. Not the lowest: with
-  // that, a save beside other programs took minutes.
+  // A thread's own on Linux, where POSIX means the process. Not the lowest:
+  // with that, a save beside other programs took minutes.
   (void)::setpriority(PRIO_PROCESS, 0, 10);
 }
 

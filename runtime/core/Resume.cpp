@@ -12,130 +12,10 @@
 #include "runtime/core/RestoreStates.h"
 #include "runtime/core/RunSettings.h"
 #include "runtime/io/Files.h"
-#include <algorithm>
 #include <filesystem>
 
 namespace meshwork::runtime {
-namespace {
 namespace fs = std::filesystem;
-constexpr char newestOfFolder[] = "auto";
-
-/// Another checkpoint may be good when this one is so.
-bool isDamage(const absl::Status &status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status) ||
-         absl::IsUnavailable(status);
-}
-
-/// A name beside `path` that is free.
-std::string replacedName(const fs::path &path) {
-  std::error_code ignored;
-  fs::path plain =
-      path.parent_path() / absl::StrCat("replaced-", path.filename().string());
-  fs::path free = plain;
-  for (int i = 2; fs::exists(fs::symlink_status(free, ignored)); ++i)
-    free = absl::StrCat(plain.string(), "-", i);
-  return free;
-}
-} // namespace
-
-absl::Status checkResumeOptions(const RunOptions &o) {
-  if (o.resume == newestOfFolder && o.checkpoint.empty())
-    return absl::InvalidArgumentError(
-        "--resume auto goes on from the newest checkpoint of --checkpoint, "
-        "which is not given");
-  if (!o.resume.empty() && o.resume != newestOfFolder && !o.init.empty())
-    return absl::InvalidArgumentError(
-        "--resume and --init exclude each other, but for --resume auto, which "
-        "begins from --init when there is no checkpoint yet");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<Resume>> Resume::find(const RunOptions &options,
-                                                     const plan::Plan &plan) {
-  if (options.resume.empty())
-    return nullptr;
-  bool isAuto = options.resume == newestOfFolder;
-  std::shared_ptr<Resume> resume(new Resume(options, plan));
-  absl::Status status =
-      resume->list(isAuto ? options.checkpoint : options.resume);
-  if (isAuto && absl::IsNotFound(status))
-    return nullptr;
-  MESHWORK_RETURN_IF_ERROR(fromIo(status));
-  MESHWORK_RETURN_IF_ERROR(resume->checkNewest());
-  return resume;
-}
-
-void Resume::add(const std::string &path, uint64_t step) {
-  auto candidate = std::make_unique<Candidate>();
-  candidate->path = path;
-  candidate->step = step;
-  candidates.push_back(std::move(candidate));
-}
-
-absl::Status Resume::list(const std::string &path) {
-  std::error_code ignored;
-  if (fs::exists(fs::path(path) / manifestName, ignored)) {
-    add(path, 0);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<FoundCheckpoints> found = findCheckpoints(path);
-  MESHWORK_RETURN_IF_ERROR(found.status());
-  uint64_t newest = found->complete.empty() ? 0 : found->complete[0].step;
-  for (const FoundCheckpoint &one : found->incomplete)
-    if (one.step > newest)
-      lines.push_back(absl::StrCat("checkpoint ", quote(one.path),
-                                   " is passed over: its save was cut off"));
-  for (const FoundCheckpoint &one : found->complete)
-    add(one.path, one.step);
-  if (candidates.empty())
-    return absl::NotFoundError(
-        absl::StrCat("--resume: ", quote(path), " holds no checkpoint",
-                     lines.empty() ? "" : "; ", absl::StrJoin(lines, "; ")));
-  return absl::OkStatus();
-}
-
-void Resume::load(Candidate &candidate) const {
-  auto opened = Checkpoint::open(candidate.path);
-  absl::StatusOr<std::string> model;
-  if (opened.ok())
-    model = (*opened)->readText(modelName);
-  candidate.damage = opened.ok() ? model.status() : opened.status();
-  if (!candidate.damage.ok())
-    return;
-  if ((*opened)->manifest().progress.step > INT32_MAX) {
-    candidate.damage = bad(quote(candidate.path), ": is of step ",
-                           (*opened)->manifest().progress.step,
-                           ", expected at most ", INT32_MAX);
-    return;
-  }
-  candidate.match = matchCheckpoint(plan, **opened, *model);
-  candidate.checkpoint = *std::move(opened);
-}
-
-Resume::Candidate &Resume::opened(Candidate &candidate) const {
-  std::call_once(candidate.once, [&] { load(candidate); });
-  return candidate;
-}
-
-/// Another model is refused before memory is taken, and so is the format of
-/// another release: that checkpoint is good, and the one before it would undo
-/// what was trained. Damage is told of when all ranks look.
-absl::Status Resume::checkNewest() {
-  for (auto &candidate : candidates) {
-    if (opened(*candidate).damage.ok())
-      return candidate->match;
-    if (!isDamage(candidate->damage))
-      return fromIo(candidate->damage);
-  }
-  return absl::OkStatus();
-}
-
-Resume::Candidate *Resume::find(uint64_t step) {
-  for (auto &candidate : candidates)
-    if (candidate->step == step)
-      return candidate.get();
-  return nullptr;
-}
 
 /// The steps that rank 0 has found: folders may not look the same everywhere.
 absl::StatusOr<std::vector<uint64_t>>
@@ -238,6 +118,17 @@ absl::StatusOr<Progress> Resume::restore(Rank &rank, Transport &transport) {
       newest = why;
   }
   return bad("--resume: no checkpoint is good; ", newest);
+}
+
+/// A name beside `path` that is free.
+static std::string replacedName(const fs::path &path) {
+  std::error_code ignored;
+  fs::path plain =
+      path.parent_path() / absl::StrCat("replaced-", path.filename().string());
+  fs::path free = plain;
+  for (int i = 2; fs::exists(fs::symlink_status(free, ignored)); ++i)
+    free = absl::StrCat(plain.string(), "-", i);
+  return free;
 }
 
 absl::StatusOr<bool> Resume::continuesThere() {

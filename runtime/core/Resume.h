@@ -49,6 +49,8 @@ private:
 
   Resume(const RunOptions &options, const plan::Plan &plan)
       : options(options), plan(plan) {}
+  /// Another checkpoint may be good when this one is so.
+  static bool isDamage(const absl::Status &status);
   absl::Status list(const std::string &path);
   void add(const std::string &path, uint64_t step);
   absl::Status checkNewest();

@@ -4,6 +4,7 @@
 #include "meshwork/Text/Escape.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/comm/Launch.h"
+#include "tools/meshwork-run/Ending.h"
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -38,30 +39,6 @@ sigset_t watchedSignals() {
   }
   return set;
 }
-
-/// What a restart cannot mend, and what nobody wants mended.
-bool isFinal(int code) {
-  constexpr ExitCode codes[] = {
-      ExitCode::ok,      ExitCode::usage,        ExitCode::badData,
-      ExitCode::noInput, ExitCode::cannotCreate, ExitCode::config,
-      ExitCode::hungUp,  ExitCode::interrupted,  ExitCode::terminated};
-  return std::find(std::begin(codes), std::end(codes),
-                   static_cast<ExitCode>(code)) != std::end(codes);
-}
-
-/// How a child ended.
-struct Ending {
-  int status = 0;
-  bool byCode() const { return WIFEXITED(status); }
-  int code() const {
-    return byCode() ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  std::string text() const {
-    return byCode() ? absl::StrCat("ended with exit code ", code())
-                    : absl::StrCat("was killed by signal ", WTERMSIG(status),
-                                   " (", strsignal(WTERMSIG(status)), ")");
-  }
-};
 
 class Supervisor {
 public:
@@ -168,7 +145,7 @@ std::optional<int> Supervisor::run() {
       return static_cast<int>(ExitCode::noResources);
     }
     Ending ending = *watch(*child, 0);
-    if (ending.byCode() && isFinal(ending.code()))
+    if (ending.isFinal())
       return ending.code();
     if (asked) // it failed on the way to its end
       return ending.code();
