@@ -5,7 +5,9 @@ that load the repositories there are skipped."""
 import json
 import os
 import pathlib
+import random
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -18,6 +20,7 @@ import oracle
 import safetensors
 import tools
 
+FAULTS = tools.BIN.resolve().parent / "test" / "faultyFiles.so"
 PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 # The classes' own names for parameters (save_pretrained's keys), of layer 0 and outside of layers,
 # as recorded; `*` of the oracle's names is checked against them.
@@ -238,6 +241,37 @@ class Export(unittest.TestCase):
         out = pathlib.Path(self.space.file(".hf"))
         self.refuse(65, [states.name], "export", damaged, "-o", out)
         self.assertEqual([p for p in out.parent.iterdir() if p.name.startswith(out.name)], [])
+
+    def test_killed_at_each_call(self):
+        """What is left is not the repository's name, and goes when the export is repeated."""
+        _, checkpoints, _ = self.trained("qwen2")
+        out = pathlib.Path(self.space.file(".hf"))
+        command = ("meshwork", "checkpoint", "export", checkpoints, "-o", out,
+                   "--max-shard-size", "40kB")
+
+        def faulty(**variables):
+            given = {"LD_PRELOAD": FAULTS, "FAULT_FOLDER": out, **variables}
+            return self.space.call(*command, launcher=(
+                "env", *(f"{name}={value}" for name, value in given.items())))
+
+        def files():
+            found = {path.name: path.read_bytes() for path in out.iterdir()}
+            shutil.rmtree(out)
+            return found
+
+        log = pathlib.Path(self.space.file(".log"))
+        self.assertEqual(faulty(FAULT_LOG=log).returncode, 0)
+        whole, calls = files(), log.read_text().splitlines()
+        self.assertGreater(len(whole), 3)  # shards, an index, a configuration
+        self.assertGreaterEqual({line.split()[1] for line in calls}, {"write", "fsync", "rename"})
+        for at in random.Random(3).sample(range(1, len(calls) + 1), 8) + [len(calls)]:
+            self.assertNotEqual(faulty(FAULT_AT=at, FAULT_DO="kill").returncode, 0, calls[at - 1])
+            self.assertFalse(out.exists(), calls[at - 1])
+            left = [path.name for path in out.parent.glob(f"{out.name}*")]
+            self.assertEqual(len(left), 1, left)
+            self.space.must(*command)
+            self.assertEqual([path.name for path in out.parent.glob(f"{out.name}*")], [out.name])
+            self.assertEqual(files(), whole)
 
     def test_inspect_and_verify(self):
         plan, checkpoints, weights = self.trained("gpt2")
