@@ -3,17 +3,19 @@
 #include "runtime/checkpoint/HashedFile.h"
 #include <absl/strings/str_cat.h>
 #include <algorithm>
+#include <new>
 
 namespace meshwork::runtime {
-namespace {
-/// So much is asked of the disk ahead of what is being hashed.
-constexpr uint64_t aheadBytes = 4 * hashedBytes;
-} // namespace
+
+void RangeBuffers::Free::operator()(unsigned char *buffer) const {
+  ::operator delete(buffer, std::align_val_t(directBytes));
+}
 
 RangeBuffers::Buffer RangeBuffers::take() {
   std::lock_guard<std::mutex> lock(mutex);
   if (free.empty())
-    return Buffer(new unsigned char[hashedBytes]);
+    return Buffer(static_cast<unsigned char *>(
+        ::operator new(hashedBytes, std::align_val_t(directBytes))));
   Buffer buffer = std::move(free.back());
   free.pop_back();
   return buffer;
@@ -38,6 +40,8 @@ absl::StatusOr<CheckedInput> CheckedInput::open(const std::string &folder,
         stored.bytes, ": it was cut off, or is of another checkpoint"));
   CheckedInput input;
   input.file = *std::move(file);
+  if (stored.bytes >= hashedBytes) // what is small may well be in the cache
+    input.file.goPastCache();
   input.stored = &stored;
   input.isChecked = std::make_unique<std::atomic<bool>[]>(stored.hashes.size());
   return input;
@@ -49,8 +53,7 @@ uint64_t CheckedInput::endOfRange(size_t range) const {
 
 absl::Status CheckedInput::check(size_t range, unsigned char *buffer) const {
   uint64_t begin = range * hashedBytes, end = endOfRange(range);
-  file.willRead(end, aheadBytes);
-  MESHWORK_RETURN_IF_ERROR(file.readAt(begin, buffer, end - begin));
+  MESHWORK_RETURN_IF_ERROR(file.readPastCache(begin, buffer, end - begin));
   std::string hash =
       hashText({reinterpret_cast<const char *>(buffer), end - begin});
   if (hash != stored->hashes[range])
@@ -67,10 +70,12 @@ CheckedInput::read(uint64_t begin, uint64_t end, unsigned char *buffer) const {
   size_t range = begin / hashedBytes;
   if (!isChecked[range]) {
     MESHWORK_RETURN_IF_ERROR(check(range, buffer));
-    return buffer + begin % hashedBytes;
+  } else {
+    uint64_t first = begin / directBytes * directBytes;
+    MESHWORK_RETURN_IF_ERROR(
+        file.readPastCache(first, buffer + first % hashedBytes, end - first));
   }
-  MESHWORK_RETURN_IF_ERROR(file.readAt(begin, buffer, end - begin));
-  return buffer;
+  return buffer + begin % hashedBytes;
 }
 
 } // namespace meshwork::runtime

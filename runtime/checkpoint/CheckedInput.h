@@ -13,8 +13,12 @@ namespace meshwork::runtime {
 
 /// Memory for one hashed range each, used again and again.
 class RangeBuffers {
+  struct Free {
+    void operator()(unsigned char *buffer) const;
+  };
+
 public:
-  using Buffer = std::unique_ptr<unsigned char[]>;
+  using Buffer = std::unique_ptr<unsigned char[], Free>; // at directBytes
   Buffer take();
   void give(Buffer buffer);
 
@@ -31,7 +35,8 @@ public:
                                            const StoredFile &stored);
 
   /// Bytes [begin, end) of one hashed range, in `buffer`. The whole range is
-  /// hashed when it is first touched. kDataLoss when it was changed.
+  /// hashed when it is first touched. kDataLoss when it was changed. `buffer`
+  /// is of RangeBuffers.
   absl::StatusOr<const unsigned char *> read(uint64_t begin, uint64_t end,
                                              unsigned char *buffer) const;
   const std::string &path() const { return file.path(); }

@@ -197,9 +197,18 @@ absl::StatusOr<InputFile> InputFile::fromDescriptor(FileDescriptor descriptor,
   return file;
 }
 
-void InputFile::willRead(uint64_t offset, uint64_t bytes) const {
-  posix_fadvise(descriptor.get(), static_cast<off_t>(offset),
-                static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+void InputFile::goPastCache() const { (void)descriptor.setDirect(true); }
+
+// What ends early or is refused is read once more through the cache, and told
+// of there; all reads after it go that way too.
+absl::Status InputFile::readPastCache(uint64_t offset, void *to,
+                                      uint64_t bytes) const {
+  uint64_t whole = (bytes + directBytes - 1) / directBytes * directBytes;
+  ssize_t got = pread(descriptor.get(), to, whole, static_cast<off_t>(offset));
+  if (got >= 0 && static_cast<uint64_t>(got) >= bytes)
+    return absl::OkStatus();
+  (void)descriptor.setDirect(false);
+  return readAt(offset, to, bytes);
 }
 
 absl::Status InputFile::readAt(uint64_t offset, void *to,

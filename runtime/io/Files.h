@@ -67,8 +67,10 @@ public:
   /// Closes now; false (and errno) when the system reports a late write error.
   bool close();
 
-private:
+  /// Whether reads and writes go past the page cache; false when they cannot.
   bool setDirect(bool isDirect) const;
+
+private:
   int descriptor = -1;
 };
 
@@ -89,9 +91,12 @@ public:
   const std::string &path() const { return name; }
   /// Reads exactly `bytes` bytes at `offset`, or says why not.
   absl::Status readAt(uint64_t offset, void *to, uint64_t bytes) const;
-  /// Lets the system fetch these bytes meanwhile; what it does not know how to,
-  /// or what is past the end, is no error.
-  void willRead(uint64_t offset, uint64_t bytes) const;
+  /// Once, before all readPastCache, for what is large and read once: reads go
+  /// past the page cache where the system can, and there is no readAt any more.
+  void goPastCache() const;
+  /// As readAt. `offset` and `to` are multiples of directBytes, and `to` has
+  /// room for `bytes` rounded up to one.
+  absl::Status readPastCache(uint64_t offset, void *to, uint64_t bytes) const;
 
 private:
   static absl::StatusOr<InputFile> fromDescriptor(FileDescriptor descriptor,
