@@ -111,12 +111,15 @@ Key takesCores(const std::string &path, size_t link) {
   return key;
 }
 
-void addFlops(std::vector<Key> &keys) {
+using Rates = std::array<double, numArithmetics> Machine::*;
+
+void addRates(std::vector<Key> &keys, const std::string &section, Rates rates,
+              bool required) {
   constexpr const char *names[numArithmetics] = {"f32", "bf16", "fp8"};
   for (size_t i = 0; i < numArithmetics; ++i)
-    keys.push_back(number("flops." + std::string(names[i]), i == 0, 1e6, 1e18,
-                          "flops a second",
-                          [i](Machine &m) -> double & { return m.flops[i]; }));
+    keys.push_back(number(
+        section + names[i], required && i == 0, 1e6, 1e18, "flops a second",
+        [i, rates](Machine &m) -> double & { return (m.*rates)[i]; }));
 }
 
 /// A class that the file says nothing of prints nothing.
@@ -143,9 +146,14 @@ std::vector<Key> makeKeys() {
   keys.push_back(
       count("ranks_per_node", true, 1 << 20, &Machine::ranksPerNode));
   keys.push_back(count("cores", false, 1 << 16, &Machine::cores));
-  addFlops(keys);
+  addRates(keys, "flops.", &Machine::flops, true);
+  keys.push_back(number("flops.half_size", false, 0, 1e15, "flops",
+                        [](Machine &m) -> double & { return m.halfSize; }));
+  addRates(keys, "attention.", &Machine::attention, false);
   keys.push_back(number("memory.bandwidth", true, 1e6, 1e18, "bytes a second",
                         [](Machine &m) -> double & { return m.memory; }));
+  keys.push_back(number("memory.kernels", false, 1e6, 1e18, "bytes a second",
+                        [](Machine &m) -> double & { return m.kernels; }));
   keys.push_back(number("launch.overhead", false, 0, 1, "seconds",
                         [](Machine &m) -> double & { return m.launch; }));
   keys.push_back(number("launch.hand_over", false, 0, 1, "seconds",

@@ -18,7 +18,7 @@
 
 namespace meshwork::cost {
 
-/// Of what the operands of a product are.
+/// Of what the operands of a product or of attention are.
 enum class Arithmetic { f32, bf16, fp8 };
 inline constexpr size_t numArithmetics = 3;
 
@@ -44,9 +44,13 @@ struct Machine {
   /// Of a node whose ranks share it: flops and memory are of all of them
   /// together. 0: each rank has these figures for itself.
   uint32_t cores = 0;
-  std::array<double, numArithmetics> flops{}; // a second, by Arithmetic
-  double memory = 0;                          // bytes a second
-  double launch = 0;                          // seconds before an instruction
+  /// Of products, and of attention and its gradient; a second, by Arithmetic.
+  std::array<double, numArithmetics> flops{}, attention{};
+  /// A product of so many flops reaches half of its rate.
+  double halfSize = 0;
+  double memory = 0;  // bytes a second
+  double kernels = 0; // bytes a second that generated kernels read and write
+  double launch = 0;  // seconds before an instruction
   /// Seconds that hidden time must gain before work is handed over to a
   /// channel.
   double handOver = 0;

@@ -30,7 +30,7 @@ public:
       checkKnown(path, entry);
     for (const Key &key : allKeys())
       read(key);
-    completeFlops();
+    completeRates();
     completeLinks();
   }
 
@@ -78,11 +78,17 @@ private:
                              key.expected);
   }
 
-  /// A type that the file says nothing of is no faster than a wider one.
-  void completeFlops() {
-    for (size_t i = 1; i < numArithmetics; ++i)
-      if (machine.flops[i] == 0)
+  /// A type that the file says nothing of is no faster than a wider one;
+  /// attention is as fast as products, and kernels as memory is.
+  void completeRates() {
+    for (size_t i = 0; i < numArithmetics; ++i) {
+      if (machine.flops[i] == 0 && i > 0)
         machine.flops[i] = machine.flops[i - 1];
+      if (machine.attention[i] == 0)
+        machine.attention[i] = machine.flops[i];
+    }
+    if (machine.kernels == 0)
+      machine.kernels = machine.memory;
   }
 
   /// A class that the file says nothing of is like the next wider one, else

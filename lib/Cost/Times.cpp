@@ -39,9 +39,14 @@ Times::Times(const Machine &machine, std::vector<uint64_t> sizes, Ranks ranks)
     share = 1 / static_cast<double>(std::min<uint64_t>(all, on.ranksPerNode));
 }
 
-double Times::instruction(double flops, double bytes, Arithmetic type) const {
-  double rate = on.flops[static_cast<size_t>(type)] * share;
-  return std::max(flops / rate, bytes / (on.memory * share)) + on.launch;
+double Times::instruction(Work work, double flops, double bytes) const {
+  auto type = static_cast<size_t>(work.type);
+  double rate =
+             work.kind == Work::attention ? on.attention[type] : on.flops[type],
+         memory = work.kind == Work::kernel ? on.kernels : on.memory;
+  if (work.kind == Work::product)
+    flops += on.halfSize;
+  return std::max(flops / rate, bytes / memory) / share + on.launch;
 }
 
 uint64_t Times::ranksOf(std::span<const uint32_t> axes) const {

@@ -1,13 +1,15 @@
 // What work takes on a machine, in seconds.
 //
 //   cost::Times times(machine, {2, 8}); // sizes of the mesh, outermost first
-//   double product = times.instruction(flops, bytes, Arithmetic::bf16);
+//   double product = times.instruction({Work::product, Arithmetic::bf16},
+//   flops, bytes);
 //   double sum = times.collective(plan::CollectiveKind::all_reduce, bytes,
 //   {0});
 //
-// An instruction takes as long as the slower of its flops and its bytes. That
-// leaves out caches, which make small work on a CPU faster, and shapes for
-// which a library is slow: estimates rank choices, a measurement decides.
+// An instruction takes as long as the slower of its flops and its bytes, at the
+// rates of its kind of work. That leaves out caches, which make small work on a
+// CPU faster, and shapes for which a library is slow: estimates rank choices, a
+// measurement decides.
 #ifndef MESHWORK_LIB_COST_TIMES_H
 #define MESHWORK_LIB_COST_TIMES_H
 
@@ -28,6 +30,13 @@ uint64_t ringSteps(plan::CollectiveKind kind, uint64_t ranks);
 /// largest number where they do not fit.
 uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks);
 
+/// Kinds of instructions that are no collective. A kernel is what the compiler
+/// generated, and all that is no product and no attention.
+struct Work {
+  enum Kind { kernel, product, attention } kind = kernel;
+  Arithmetic type = Arithmetic::f32; // of the operands
+};
+
 /// How the ranks of a node are started; GPUs use the same link either way.
 enum class Ranks { threads, processes };
 
@@ -40,7 +49,7 @@ public:
   const Machine &machine() const { return on; }
 
   /// Of one run of what is no collective.
-  double instruction(double flops, double bytes, Arithmetic type) const;
+  double instruction(Work work, double flops, double bytes) const;
 
   /// Of a collective over `axes`, indices into the mesh; `bytes` are those of
   /// its inputs on a rank.

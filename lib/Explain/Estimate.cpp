@@ -25,20 +25,20 @@ cost::Arithmetic arithmeticOf(plan::DType type) {
   }
 }
 
-/// Of what the operands of a product are; kernels compute in f32 whatever they
+/// Kernels compute in f32 whatever they
 /// store.
-cost::Arithmetic arithmeticOf(const plan::Program &program,
-                              const plan::Instruction &instruction) {
-  uint32_t first = plan::noView;
+cost::Work workOf(const plan::Program &program,
+                  const plan::Instruction &instruction) {
+  auto typeOf = [&](uint32_t view) {
+    return arithmeticOf(program.views()->Get(view)->dtype());
+  };
   if (const plan::Matmul *op = instruction.op_as_Matmul())
-    first = op->lhs();
-  else if (const plan::Attention *op = instruction.op_as_Attention())
-    first = op->q();
-  else if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
-    first = op->q();
-  return first == plan::noView
-             ? cost::Arithmetic::f32
-             : arithmeticOf(program.views()->Get(first)->dtype());
+    return {cost::Work::product, typeOf(op->lhs())};
+  if (const plan::Attention *op = instruction.op_as_Attention())
+    return {cost::Work::attention, typeOf(op->q())};
+  if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
+    return {cost::Work::attention, typeOf(op->q())};
+  return {};
 }
 
 std::vector<uint32_t> axesOf(const plan::Collective &op) {
@@ -57,7 +57,7 @@ double secondsOf(const cost::Times &times, const plan::Program &program,
        bytes = static_cast<double>(instruction.bytes());
   if (const plan::Collective *op = instruction.op_as_Collective())
     return times.collective(op->kind(), bytes, axesOf(*op));
-  return times.instruction(flops, bytes, arithmeticOf(program, instruction));
+  return times.instruction(workOf(program, instruction), flops, bytes);
 }
 
 /// One execution of a list: a clock of the rank and one of each channel.

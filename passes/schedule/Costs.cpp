@@ -7,16 +7,18 @@ using namespace mlir;
 namespace meshwork::schedule {
 namespace {
 
-/// Of what the operands of a product are; kernels compute in f32 whatever they
+/// Kernels compute in f32 whatever they
 /// store.
-cost::Arithmetic arithmeticOf(Operation *instruction) {
-  if (!isa<MatmulOp, AttentionOp, AttentionGradOp>(instruction))
-    return cost::Arithmetic::f32;
+cost::Work workOf(Operation *instruction) {
+  bool isProduct = isa<MatmulOp>(instruction);
+  if (!isProduct && !isa<AttentionOp, AttentionGradOp>(instruction))
+    return {};
   auto type = cast<MemRefType>(instruction->getOperand(0).getType());
   unsigned bits = type.getElementTypeBitWidth();
-  return bits == 8    ? cost::Arithmetic::fp8
-         : bits == 16 ? cost::Arithmetic::bf16
-                      : cost::Arithmetic::f32;
+  return {isProduct ? cost::Work::product : cost::Work::attention,
+          bits == 8    ? cost::Arithmetic::fp8
+          : bits == 16 ? cost::Arithmetic::bf16
+                       : cost::Arithmetic::f32};
 }
 
 std::vector<uint64_t> sizesOf(mesh::MeshAttr mesh) {
@@ -54,7 +56,7 @@ double Costs::seconds(Operation *instruction) const {
     return times.collective(
         static_cast<plan::CollectiveKind>(collective.getKind()), bytes,
         axesOf(collective));
-  return times.instruction(flops, bytes, arithmeticOf(instruction));
+  return times.instruction(workOf(instruction), flops, bytes);
 }
 
 double Costs::stepSeconds(ProgramOp program) const {

@@ -1,31 +1,28 @@
-// The best of several runs counts each time: other work on the machine only
+// Work is timed by its mean (MeasureWork.h). Of what is short, launches and
+// collectives, the best of several rows counts: other work on the machine only
 // ever makes one slower.
 #include "runtime/run/MeasureMachine.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/comm/InProcess.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
-#include "runtime/device/cpu/MeasurePeak.h"
+#include "runtime/device/cpu/MeasureWork.h"
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <sstream>
 #include <thread>
 
 namespace meshwork::runtime {
 namespace {
-constexpr uint64_t copiedBytes = 256 << 20, // beyond the caches
-    reducedBytes = 16 << 20;                // a bucket of gradients
-constexpr int copies = 6;
+constexpr uint64_t reducedBytes = 16 << 20; // a bucket of gradients
 /// How often what is short is done in a row; a rank alone may be quick where
 /// its peer was early, a row is not.
 struct Rows {
   int count, length;
 };
 constexpr Rows launchRows{20, 100}, smallRows{10, 20}, largeRows{4, 3};
-constexpr int64_t chunkBytes = 1 << 20;
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -38,22 +35,6 @@ template <typename Call> double fastest(int times, Call call) {
     best = std::min(best, steadyNs() - begin);
   }
   return seconds(std::max<int64_t>(best, 1));
-}
-
-absl::StatusOr<double> measureCopy(ThreadTeam &team) {
-  absl::StatusOr<Arena> from = Arena::create(copiedBytes);
-  MESHWORK_RETURN_IF_ERROR(from.status());
-  absl::StatusOr<Arena> to = Arena::create(copiedBytes);
-  MESHWORK_RETURN_IF_ERROR(to.status());
-  double time = fastest(copies, [&] {
-    team.parallelFor(
-        copiedBytes / chunkBytes, [&](int64_t begin, int64_t end, int) {
-          std::memcpy(to->data() + begin * chunkBytes,
-                      from->data() + begin * chunkBytes,
-                      static_cast<size_t>(end - begin) * chunkBytes);
-        });
-  });
-  return 2.0 * static_cast<double>(copiedBytes) / time;
 }
 
 /// Seconds of one call, in the fastest of some rows.
@@ -81,14 +62,7 @@ absl::StatusOr<MeasuredMachine> measureCores(const CoreShare &share) {
   MESHWORK_RETURN_IF_ERROR(team.status());
   MeasuredMachine found;
   found.cores = static_cast<uint32_t>(team.size());
-  double tflops = 0;
-  MESHWORK_ASSIGN_OR_RETURN(tflops,
-                            measureMatmulTflops(plan::DType::f32, team));
-  found.f32Flops = tflops * 1e12;
-  MESHWORK_ASSIGN_OR_RETURN(tflops,
-                            measureMatmulTflops(plan::DType::bf16, team));
-  found.bf16Flops = tflops * 1e12;
-  MESHWORK_ASSIGN_OR_RETURN(found.copyBytes, measureCopy(team));
+  MESHWORK_ASSIGN_OR_RETURN(found.rates, measureWork(team));
   found.launchSeconds = measureLaunch(team);
   return found;
 }
@@ -156,24 +130,37 @@ absl::StatusOr<MeasuredLink> measureThreads(const RunOptions &options,
   return found[0];
 }
 
-/// "cores f32 bf16 copy launch", for the other processes.
-std::string textOf(const MeasuredMachine &m) {
-  char text[160];
-  std::snprintf(text, sizeof(text), "%u %.17g %.17g %.17g %.17g", m.cores,
-                m.f32Flops, m.bf16Flops, m.copyBytes, m.launchSeconds);
+/// Of which a node has the sum of its processes'.
+std::vector<double *> ratesOf(WorkRates &rates) {
+  return {&rates.f32.products,   &rates.f32.attention, &rates.bf16.products,
+          &rates.bf16.attention, &rates.kernelBytes,   &rates.copyBytes};
+}
+/// Of which it has the largest.
+std::vector<double *> delaysOf(MeasuredMachine &machine) {
+  return {&machine.rates.f32.halfSize, &machine.rates.bf16.halfSize,
+          &machine.launchSeconds};
+}
+
+/// For the other processes.
+std::string textOf(MeasuredMachine m) {
+  std::string text = absl::StrCat(m.cores);
+  for (const std::vector<double *> &all : {ratesOf(m.rates), delaysOf(m)})
+    for (const double *number : all)
+      absl::StrAppendFormat(&text, " %.17g", *number);
   return text;
 }
 
 /// Adds what another process of the node found.
 void add(const std::string &text, MeasuredMachine &sum) {
+  std::istringstream in(text);
   MeasuredMachine one;
-  std::sscanf(text.c_str(), "%u %lf %lf %lf %lf", &one.cores, &one.f32Flops,
-              &one.bf16Flops, &one.copyBytes, &one.launchSeconds);
+  in >> one.cores;
   sum.cores += one.cores;
-  sum.f32Flops += one.f32Flops;
-  sum.bf16Flops += one.bf16Flops;
-  sum.copyBytes += one.copyBytes;
-  sum.launchSeconds = std::max(sum.launchSeconds, one.launchSeconds);
+  double number = 0;
+  for (double *rate : ratesOf(sum.rates))
+    *rate += in >> number ? number : 0;
+  for (double *delay : delaysOf(sum))
+    *delay = std::max(*delay, in >> number ? number : 0);
 }
 
 absl::StatusOr<MeasuredMachine> measureProcesses(Processes &processes,

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwork/Runtime/Run.h"
+#include "runtime/device/cpu/MeasureWork.h"
 #include <optional>
 
 namespace meshwork::runtime {
@@ -19,17 +20,16 @@ struct MeasuredLink {
 /// Of one node, the sum over this run's processes on it.
 struct MeasuredMachine {
   uint32_t cores = 0;
-  double f32Flops = 0, bf16Flops = 0; // a second
-  double copyBytes = 0;               // read and written, a second
-  double launchSeconds = 0;           // to begin work on all cores of a rank
+  WorkRates rates;
+  double launchSeconds = 0; // to begin work on all cores of a rank
   std::optional<MeasuredLink> inProcess, withinNode, betweenNodes;
 };
 
-/// Takes a few seconds. One process measures its cores and transfers between
-/// threads; processes that a launcher started measure their shares of cores at
-/// the same time, and transfers between them. `deliver` gets the result on the
-/// first process alone; what it returns ends all of them. Of `options` only
-/// transport, threads, pinning and the time-out count.
+/// Takes about ten seconds. One process measures its cores and transfers
+/// between threads; processes that a launcher started measure their shares of
+/// cores at the same time, and transfers between them. `deliver` gets the
+/// result on the first process alone; what it returns ends all of them. Of
+/// `options` only transport, threads, pinning and the time-out count.
 absl::Status measureMachine(
     const RunOptions &options,
     absl::FunctionRef<absl::Status(const MeasuredMachine &)> deliver);

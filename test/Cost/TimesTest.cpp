@@ -15,12 +15,17 @@ constexpr CollectiveKind allKinds[] = {
     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
     CollectiveKind::permute};
 
+constexpr Work f32Product{Work::product, Arithmetic::f32},
+    fp8Product{Work::product, Arithmetic::fp8};
+
 Machine machine(uint32_t ranksPerNode) {
   Machine m;
   m.device = spec::Device::cuda;
   m.ranksPerNode = ranksPerNode;
   m.flops = {1e12, 2e12, 4e12};
+  m.attention = {5e11, 1e12, 1e12};
   m.memory = 1e10;
+  m.kernels = 5e9;
   m.launch = 1e-6;
   m.links = {Link{1e-6, 4e9, true}, Link{2e-6, 2e9, false},
              Link{3e-6, 1e9, false}};
@@ -58,19 +63,32 @@ TEST(Times, ACollectiveTakesLatencyAndWhatItSends) {
 
 TEST(Times, AnInstructionTakesTheSlowerOfFlopsAndBytes) {
   Times times(machine(8), {8});
-  EXPECT_DOUBLE_EQ(times.instruction(4e9, 1e6, Arithmetic::f32), 4e-3 + 1e-6);
-  EXPECT_DOUBLE_EQ(times.instruction(4e9, 1e6, Arithmetic::fp8), 1e-3 + 1e-6);
-  EXPECT_DOUBLE_EQ(times.instruction(4e9, 1e9, Arithmetic::fp8), 0.1 + 1e-6);
+  EXPECT_DOUBLE_EQ(times.instruction(f32Product, 4e9, 1e6), 4e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(times.instruction(fp8Product, 4e9, 1e6), 1e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(times.instruction(fp8Product, 4e9, 1e9), 0.1 + 1e-6);
+}
+
+TEST(Times, KindsOfWorkHaveRatesOfTheirOwn) {
+  Machine on = machine(8);
+  on.halfSize = 1e9;
+  Times times(on, {1});
+  // At so many flops a product reaches half of its rate.
+  EXPECT_DOUBLE_EQ(times.instruction(f32Product, 1e9, 0), 2e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(
+      times.instruction({Work::attention, Arithmetic::bf16}, 1e9, 0),
+      1e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(times.instruction({}, 1e6, 1e6), 2e-4 + 1e-6);
+  EXPECT_DOUBLE_EQ(times.instruction({Work::attention}, 1e6, 1e6), 1e-4 + 1e-6);
 }
 
 TEST(Times, RanksOfANodeShareItsCores) {
   Machine node = machine(4);
   node.cores = 8;
   Times alone(node, {1}), two(node, {2}), nodes(node, {8});
-  EXPECT_DOUBLE_EQ(alone.instruction(4e9, 0, Arithmetic::f32), 4e-3 + 1e-6);
-  EXPECT_DOUBLE_EQ(two.instruction(4e9, 0, Arithmetic::f32), 8e-3 + 1e-6);
-  EXPECT_DOUBLE_EQ(nodes.instruction(4e9, 0, Arithmetic::f32), 16e-3 + 1e-6);
-  EXPECT_DOUBLE_EQ(nodes.instruction(0, 1e6, Arithmetic::f32), 4e-4 + 1e-6);
+  EXPECT_DOUBLE_EQ(alone.instruction(f32Product, 4e9, 0), 4e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(two.instruction(f32Product, 4e9, 0), 8e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(nodes.instruction(f32Product, 4e9, 0), 16e-3 + 1e-6);
+  EXPECT_DOUBLE_EQ(nodes.instruction(f32Product, 0, 1e6), 4e-4 + 1e-6);
 }
 
 /// The slowest link of any group, rank by rank.

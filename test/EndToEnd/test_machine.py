@@ -69,7 +69,7 @@ class MachineOfAPlan(unittest.TestCase):
 
 
 class MeasuredMachine(unittest.TestCase):
-    cost_s = 20
+    cost_s = 30
 
     def setUp(self):
         self.space = shell.Shell()
@@ -82,6 +82,9 @@ class MeasuredMachine(unittest.TestCase):
         told = self.space.must("meshwork-run", "--measure-machine", "m.toml").stdout
         self.assertRegex(told, r"cores: f32 \d+ and bf16 \d+ Gflop/s, memory [\d.]+ GB/s")
         self.assertEqual(self.links(), ["[link.in_process]"])
+        # A step's work has a rate for each kind.
+        for key in ("flops\\]\nf32", "attention\\]\nf32", "half_size", "kernels"):
+            self.assertRegex(self.space.read("m.toml"), rf"{key} = \d")
         self.space.must("mpirun", "--oversubscribe", "-n", "2", str(shell.BIN / "meshwork-run"),
                         "--measure-machine", "m.toml")
         self.assertEqual(self.links(), ["[link.in_process]", "[link.within_node]"])

@@ -60,9 +60,16 @@ Machine machineOf(const MeasuredMachine &found,
   Machine machine;
   machine.name = before ? before->name : "measured";
   machine.ranksPerNode = machine.cores = found.cores;
-  machine.flops = {rounded(found.f32Flops), rounded(found.bf16Flops), 0};
-  machine.flops[2] = machine.flops[1]; // by way of f32, as bf16
-  machine.memory = rounded(found.copyBytes);
+  const runtime::WorkRates &rates = found.rates;
+  // 8 bits by way of f32, as bf16.
+  const runtime::TypeRates *types[] = {&rates.f32, &rates.bf16, &rates.bf16};
+  for (size_t i = 0; i < cost::numArithmetics; ++i) {
+    machine.flops[i] = rounded(types[i]->products);
+    machine.attention[i] = rounded(types[i]->attention);
+  }
+  machine.halfSize = rounded((rates.f32.halfSize + rates.bf16.halfSize) / 2);
+  machine.memory = rounded(rates.copyBytes);
+  machine.kernels = rounded(rates.kernelBytes);
   machine.launch = rounded(found.launchSeconds);
   machine.handOver = cost::defaultMachine(spec::Device::cpu).handOver;
   if (before)
@@ -80,6 +87,10 @@ void tell(const Machine &machine, const std::string &path) {
                "launch %.1f us\n",
                machine.cores, machine.flops[0] / 1e9, machine.flops[1] / 1e9,
                machine.memory / 1e9, machine.launch * 1e6);
+  absl::PrintF("attention: f32 %.0f and bf16 %.0f Gflop/s; kernels: %.1f GB/s; "
+               "half of a product's rate at %.1f Mflop\n",
+               machine.attention[0] / 1e9, machine.attention[1] / 1e9,
+               machine.kernels / 1e9, machine.halfSize / 1e6);
   for (size_t i = 0; i < cost::numLinkClasses; ++i)
     if (const cost::Link &link = machine.links[i]; link.isGiven)
       absl::PrintF("link %s: %.1f us, %.2f GB/s\n",
