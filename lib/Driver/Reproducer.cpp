@@ -1,12 +1,16 @@
 #include "lib/Driver/Reproducer.h"
 
+#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Files.h"
+#include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace meshwork::driver {
 namespace {
+
+constexpr llvm::StringLiteral machineKey = "target.machine=";
 
 class Reproducer : public mlir::ReproducerStream {
 public:
@@ -31,6 +35,25 @@ std::string word(llvm::StringRef text) {
     result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
 }
+/// Copies the machine file that the spec names to `path`, if it names one. In a
+/// process of its own: the spec may be what is at fault.
+bool copyMachine(const CompileOptions &options, const CompileTexts &texts,
+                 const std::string &path) {
+  return guarded([&] {
+           spec::Result result =
+               spec::parse(texts.spec, options.spec, options.overrides);
+           int code = badSpec; // until a file was copied
+           if (result.spec)
+             cost::resolveMachine(
+                 *result.spec, result.origins["target.machine"], options.spec,
+                 [&](const std::string &from) {
+                   std::optional<std::string> text = readFile(from, code);
+                   code = text ? writeFile(path, *text) : code;
+                   return text;
+                 });
+           return code;
+         }) == ok;
+}
 } // namespace
 
 std::string reproducerPath(const CompileOptions &options) {
@@ -52,9 +75,14 @@ void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {
               model = stem + (isConfig(options.model) ? ".json" : ".mlir");
   if (writeFile(model, texts.model) != ok || writeFile(spec, texts.spec) != ok)
     return;
-  std::string line = word(model) + " --spec " + word(spec);
+  std::string line = word(model) + " --spec " + word(spec),
+              machine = stem + ".machine.toml";
+  bool isCopied = copyMachine(options, texts, machine);
   for (const std::string &setting : options.overrides)
-    line += " --set " + word(setting);
+    if (!isCopied || !llvm::StringRef(setting).starts_with(machineKey))
+      line += " --set " + word(setting);
+  if (isCopied)
+    line += " --set " + word(machineKey.str() + machine);
   if (!options.cpuCode.empty())
     line += " --with-cpu-code " + word(options.cpuCode);
   if (!options.compileTo.empty())

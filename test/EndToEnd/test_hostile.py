@@ -167,9 +167,9 @@ class Hostile(unittest.TestCase):
         self.assertIn(RESOURCES, codes)
         pathlib.Path(self.space.path / "none.mwplan").unlink(missing_ok=True)
 
-    def interrupted(self, number):
+    def interrupted(self, number, *options):
         """A compilation whose process gets a signal in the middle of its work."""
-        command = [shell.BIN / "meshwork", *self.compile(MODEL, SPEC, "--timing")[1:]]
+        command = [shell.BIN / "meshwork", *self.compile(MODEL, SPEC, "--timing", *options)[1:]]
         with subprocess.Popen(command, cwd=self.space.path, stderr=subprocess.PIPE, text=True) as parent:
             while not parent.stderr.readline().startswith("memory"):
                 self.assertIsNone(parent.poll())
@@ -185,11 +185,15 @@ class Hostile(unittest.TestCase):
                 self.assertIn(".reproducer.", path.name)
 
     def test_a_crash_leaves_a_reproducer(self):
-        code, said = self.interrupted(signal.SIGSEGV)
+        machine = self.space.write("m.toml", (shell.ROOT / "examples" / "machines" / "xeon-2.toml").read_text()
+                                   .replace("f32 = 250e9", "f32 = 251e9"))
+        code, said = self.interrupted(signal.SIGSEGV, "--set", f"target.machine={machine}")
         self.assertEqual(code, INTERNAL, said)
+        (self.space.path / "m.toml").unlink()
         line = said.rsplit("repeat it with: ", 1)[1].strip()
         self.space.must(f"build/bin/{line}")  # It was our signal, and no fault.
         self.space.must("meshwork", "verify", line.split()[-1])
+        self.assertIn("f32 = 2.51e+11", self.space.must("meshwork", "explain", line.split()[-1], "--json").stdout)
         for path in self.space.path.glob("none*"):
             path.unlink()
 
