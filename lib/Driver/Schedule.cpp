@@ -71,8 +71,8 @@ private:
   }
 
   int judge() {
-    absl::Status verdict =
-        schedules::judge(priced.table, {.memory = options.memory});
+    absl::Status verdict = schedules::judge(
+        priced.table, {.memory = priced.memory, .stash = options.stash});
     return verdict.ok() ? ok : refuse(verdict);
   }
 

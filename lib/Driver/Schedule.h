@@ -13,6 +13,7 @@ struct ScheduleOptions {
   int32_t microbatches = 0; // 0: as the file says
   int32_t virtualStages = 0;
   double memory = 0; // microbatches that a rank may keep; 0: no limit
+  double stash = 1;  // the part of one that W needs
   std::string costs, csv, svg;
   bool transfers = false; // add SEND and RECV
   bool json = false;

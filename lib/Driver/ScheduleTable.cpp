@@ -6,6 +6,7 @@
 #include "lib/Schedules/CostFile.h"
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Named.h"
+#include "lib/Schedules/VirtualStages.h"
 #include "lib/Spec/ScheduleNames.h"
 #include <algorithm>
 #include <filesystem>
@@ -92,6 +93,24 @@ int readCosts(const std::string &path, size_t stages, schedules::Costs &costs) {
   return ok;
 }
 
+int generate(const schedules::Wanted &wanted, PricedTable &priced) {
+  absl::StatusOr<Table> made = schedules::generate(wanted);
+  if (!made.ok())
+    return report(made.status());
+  priced.table = *std::move(made);
+  return ok;
+}
+
+/// The number of virtual stages too.
+int choose(const schedules::Wanted &wanted, PricedTable &priced) {
+  absl::StatusOr<schedules::Chosen> made =
+      schedules::chooseVirtualStages(wanted);
+  if (!made.ok())
+    return report(made.status());
+  priced = {std::move(made->table), std::move(made->costs), made->memory};
+  return ok;
+}
+
 int generate(const ScheduleOptions &options, PricedTable &priced) {
   int32_t perRank = options.virtualStages > 0
                         ? options.virtualStages
@@ -100,17 +119,16 @@ int generate(const ScheduleOptions &options, PricedTable &priced) {
       static_cast<size_t>(perRank) * static_cast<size_t>(options.stages);
   if (int code = readCosts(options.costs, stages, priced.costs); code != ok)
     return code;
-  absl::StatusOr<Table> made =
-      schedules::generate({.name = options.source,
-                           .ranks = options.stages,
-                           .microbatches = options.microbatches,
-                           .virtualStages = options.virtualStages,
-                           .costs = priced.costs,
-                           .memory = options.memory});
-  if (!made.ok())
-    return report(made.status());
-  priced.table = *std::move(made);
-  return ok;
+  schedules::Wanted wanted = {.name = options.source,
+                              .ranks = options.stages,
+                              .microbatches = options.microbatches,
+                              .virtualStages = options.virtualStages,
+                              .costs = priced.costs,
+                              .memory = options.memory,
+                              .stash = options.stash};
+  bool chooses = options.virtualStages == 0 &&
+                 options.source == wordOf(spec::Schedule::best);
+  return chooses ? choose(wanted, priced) : generate(wanted, priced);
 }
 
 int read(const ScheduleOptions &options, PricedTable &priced) {
@@ -158,6 +176,7 @@ int checkSchedule(const ScheduleOptions &options) {
 }
 
 int makeTable(const ScheduleOptions &options, PricedTable &priced) {
+  priced.memory = options.memory;
   return isScheduleName(options.source) ? generate(options, priced)
                                         : read(options, priced);
 }

@@ -16,6 +16,7 @@ int checkSchedule(const ScheduleOptions &options);
 struct PricedTable {
   schedules::Table table;
   schedules::Costs costs;
+  double memory = 0; // the limit, counted in the table's virtual stages
 };
 
 /// Generates or reads a table, without judging it, and reads its costs. Prints

@@ -100,11 +100,10 @@ void checkParameters(const Table &table, Faults &faults) {
     checkReduced(table, faults);
 }
 
-void checkMemory(const Table &table, double memory, Faults &faults) {
-  LiveCount live(table.rankOf.size());
+void checkMemory(const Table &table, double memory, double stash,
+                 Faults &faults) {
   for (size_t rank = 0; memory > 0 && rank < table.ranks.size(); ++rank) {
-    size_t above = 0;
-    int32_t most = live.ofRank(table.ranks[rank], memory, above);
+    auto [most, above] = keptBy(table.ranks[rank], stash, memory);
     if (above < table.ranks[rank].size())
       faults.at(rank, above,
                 absl::StrCat("exceeds the ", memory,

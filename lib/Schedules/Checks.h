@@ -29,7 +29,8 @@ void checkParameters(const Table &table, Faults &faults);
 
 /// No rank keeps more than `memory` microbatches, counted in virtual stages;
 /// 0: no limit.
-void checkMemory(const Table &table, double memory, Faults &faults);
+void checkMemory(const Table &table, double memory, double stash,
+                 Faults &faults);
 
 } // namespace meshwork::schedules
 

@@ -1,4 +1,5 @@
 #include "lib/Schedules/Named.h"
+#include "lib/Schedules/Live.h"
 #include "lib/Schedules/Rules.h"
 #include "lib/Spec/ScheduleNames.h"
 
@@ -134,16 +135,8 @@ Work workOf(const Wanted &wanted, std::vector<int32_t> rankOf) {
 
 double mostAlive(const Table &table, double stash) {
   double most = 0;
-  for (const std::vector<Action> &row : table.ranks) {
-    int32_t alive = 0, due = 0;
-    for (const Action &action : row) {
-      alive += action.kind == Kind::forward;
-      most = std::max(most, alive + stash * due);
-      alive -= action.kind == Kind::backward || action.kind == Kind::inputGrad;
-      due +=
-          (action.kind == Kind::inputGrad) - (action.kind == Kind::weightGrad);
-    }
-  }
+  for (const std::vector<Action> &rank : table.ranks)
+    most = std::max(most, keptBy(rank, stash, forEver).most);
   return most;
 }
 

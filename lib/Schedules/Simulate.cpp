@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace meshwork::schedules {
 namespace {
@@ -39,11 +38,9 @@ double timeOf(const Action &action, const Costs &costs) {
 void addUp(const Table &table, const Costs &costs, Timeline &timeline) {
   timeline.stages.resize(table.rankOf.size());
   LiveCount live(table.rankOf.size());
-  size_t above = 0;
   for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
     Timeline::Work &work = timeline.ranks.emplace_back();
-    work.liveMicrobatches = live.ofRank(
-        table.ranks[rank], std::numeric_limits<double>::infinity(), above);
+    work.liveMicrobatches = live.ofRank(table.ranks[rank]);
     for (const Action &action : table.ranks[rank]) {
       double time = isCompute(action.kind) ? timeOf(action, costs) : 0;
       work.busy += time;

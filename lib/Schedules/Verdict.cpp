@@ -16,7 +16,7 @@ absl::Status judge(const Table &table, const JudgeOptions &options) {
   checkOrder(table, index, faults);
   checkTransfers(table, index, faults);
   checkParameters(table, faults);
-  checkMemory(table, options.memory, faults);
+  checkMemory(table, options.memory, options.stash, faults);
   if (!faults.none())
     return faults.status();
   return checkDeadlock(table, index, options);

@@ -12,6 +12,8 @@ struct JudgeOptions {
   /// The most microbatches whose activations a rank may keep at once, counted
   /// in virtual stages; 0: no limit.
   double memory = 0;
+  /// The part of a microbatch's activations that W needs after I.
+  double stash = 1;
   /// Copies of the buffers that received, unsent and kept values live in, for
   /// each virtual stage; 0: as many as are alive at once in the rank's order,
   /// and more are never taken. An action waits until who had the copy that it

@@ -46,6 +46,22 @@ class Schedule(unittest.TestCase):
             with self.subTest(name):
                 self.assertTrue(self.json(*self.pipeline(name))["legal"])
 
+    def test_auto_chooses_the_number_of_virtual_stages(self):
+        one, free = (self.json(*self.pipeline("auto", *more)) for more in (("--virtual", 1), ()))
+        self.assertEqual(len(one["rank_of_virtual_stage"]), 4)
+        self.assertEqual(len(free["rank_of_virtual_stage"]), 16)
+        self.assertLess(free["makespan"], one["makespan"])
+        self.assertEqual(sum(stage["busy"] for stage in free["stages"]), 4 * 24)
+
+    def test_stash_says_what_weight_gradients_need(self):
+        self.space.write("late.csv", "0F0,0I0,0F1,0I1,0W0,0W1\n")
+        self.refuse(shell.DATA, ["exceeds the 1", "up to 2"], "late.csv", "--memory", 1)
+        self.refuse(shell.DATA, ["exceeds the 1", "up to 1.5"], "late.csv", "--memory", 1, "--stash", 0.5)
+        self.json("late.csv", "--memory", 1, "--stash", 0)
+        self.assertLess(max(s["live_microbatches"] for s in self.json(*self.pipeline(
+            "auto", "--virtual", 1, "--memory", 4, "--stash", 1))["stages"]), 5)
+        self.refuse(shell.USAGE, ["stash"], *self.pipeline("1f1b", "--stash", 1.5))
+
     def test_the_text_shows_the_grid(self):
         text = self.space.must("meshwork", "schedule", *self.pipeline("1f1b")).stdout
         self.assertIn("rank 3 .........F0 B0--- F1 B1---", text)

@@ -2,12 +2,15 @@
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Simulate.h"
 #include "lib/Schedules/Verdict.h"
+#include "lib/Schedules/VirtualStages.h"
 #include "lib/Spec/ScheduleNames.h"
+#include "test/Schedules/Cases.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace meshwork::schedules {
@@ -150,25 +153,59 @@ TEST(Generate, vShapedSchedulesKeepTheirPromise) {
     }
 }
 
-// Few ranks, few microbatches, uneven ones: all tables are legal.
+// Few ranks, few microbatches, uneven ones: all tables are legal. Each size
+// with one of the schedules in turn; MESHWORK_SCHEDULES=1 for each with all.
 TEST(Generate, everySizeIsLegal) {
-  for (const char *name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1",
-                           "zb-h2", "zb-v", "dualpipe-v"})
-    for (int32_t ranks : {1, 2, 3, 4, 7, 8, 16})
-      for (int32_t m : {1, 2, 3, 5, 8, 13, 16, 31, 33})
-        for (int32_t chunks : {0, 3}) {
-          if (chunks > 0 && std::string(name) != "interleaved-1f1b")
-            continue;
-          Table made = table(name, ranks, m, chunks);
-          absl::Status verdict = judge(made);
-          ASSERT_TRUE(verdict.ok()) << name << " " << ranks << " " << m << "\n"
-                                    << verdict;
-        }
+  const std::pair<const char *, int32_t> all[] = {
+      {"gpipe", 0}, {"1f1b", 0},      {"interleaved-1f1b", 2},
+      {"zb-h1", 0}, {"zb-h2", 0},     {"interleaved-1f1b", 3},
+      {"zb-v", 0},  {"dualpipe-v", 0}};
+  bool isWhole = std::getenv("MESHWORK_SCHEDULES") != nullptr;
+  for (int32_t ranks = 1; ranks <= 16; ++ranks)
+    for (int32_t m = 1; m <= 64; ++m)
+      for (int32_t i = 0; i < std::ssize(all); ++i) {
+        if (!isWhole && i != (ranks + 3 * m) % std::ssize(all))
+          continue;
+        auto [name, chunks] = all[i];
+        absl::Status verdict = judge(table(name, ranks, m, chunks));
+        ASSERT_TRUE(verdict.ok()) << name << " " << ranks << " " << m << "\n"
+                                  << verdict;
+      }
 }
 
 std::string errorOf(const Wanted &wanted) {
   absl::StatusOr<Table> result = generate(wanted);
   return result.ok() ? "" : std::string(result.status().message());
+}
+
+Chosen chosen(const Costs &costs, double memory = 0) {
+  absl::StatusOr<Chosen> result = chooseVirtualStages({.name = "auto",
+                                                       .ranks = 3,
+                                                       .microbatches = 4,
+                                                       .costs = costs,
+                                                       .memory = memory});
+  EXPECT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(judge(result->table, {.memory = result->memory}), absl::OkStatus());
+  return *std::move(result);
+}
+
+double endOf(const Chosen &chosen) {
+  return simulate(chosen.table, chosen.costs)->makespan;
+}
+
+// More stages fill the pipeline sooner, and send more often.
+TEST(Generate, autoChoosesTheNumberOfVirtualStages) {
+  Chosen free = chosen(evenCosts(3, 4, 4, 4, 0));
+  EXPECT_GT(free.table.rankOf.size(), 3u);
+  EXPECT_LT(endOf(free), 3 * 4 * 4 + 2 * 4 * 2);
+  EXPECT_EQ(free.costs.forward[0] * double(free.table.rankOf.size()), 3 * 4);
+  EXPECT_EQ(chosen(evenCosts(3, 4, 4, 4, 9)).table.rankOf.size(), 3u);
+  Costs uneven = evenCosts(3, 4, 4, 4, 0);
+  uneven.weightGrad[1] = 5;
+  EXPECT_EQ(chosen(uneven).table.rankOf.size(), 3u);
+  // One whole share is two halves, or four quarters.
+  Chosen small = chosen(evenCosts(3, 4, 4, 4, 0), 1);
+  EXPECT_EQ(small.memory * 3, double(small.table.rankOf.size()));
 }
 
 // A spec may name them all.

@@ -86,15 +86,22 @@ CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
   addCount("--stages", options.stages, "ranks of the pipeline");
   addCount("--microbatches", options.microbatches, "microbatches of a step");
   addCount("--virtual", options.virtualStages,
-           "virtual stages on each rank (default: the schedule's own)");
+           "virtual stages on each rank (default: the schedule's own; of auto "
+           "the best of 1, 2 and 4)");
   command->add_option("--costs", options.costs,
                       "a TOML file: forward, input_grad, weight_grad, "
                       "transfer (default: 1, 1, 1, 0)");
   command
       ->add_option("--memory", options.memory,
                    "the most microbatches that a rank may keep at once, "
-                   "counted in virtual stages")
+                   "counted in virtual stages (of auto without --virtual in "
+                   "ranks' whole shares)")
       ->check(meshwork::cli::positiveNumber());
+  command
+      ->add_option("--stash", options.stash,
+                   "the part of a microbatch's activations that W needs after "
+                   "I, for --memory (default: 1)")
+      ->check(meshwork::cli::numberFromZero());
   command->add_flag("--transfers", options.transfers,
                     "add SEND and RECV between ranks");
   command->add_option("--csv", options.csv, "write the table (- is stdout)");
