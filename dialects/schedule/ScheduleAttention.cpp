@@ -12,8 +12,8 @@ template <typename Op> LogicalResult verifyShapes(Op op) {
   bool fit = q.rank() == 4 && k.rank() == 4;
   if (fit) {
     int64_t b = q.shape[0], s = q.shape[1], heads = q.shape[2], d = q.shape[3],
-            kvHeads = k.shape[2];
-    fit = k.shape == ArrayRef{b, s, kvHeads, d} && v.shape == k.shape &&
+            kvHeads = k.shape[2], keys = op.getPositions() ? k.shape[1] : s;
+    fit = k.shape == ArrayRef{b, keys, kvHeads, d} && v.shape == k.shape &&
           out.shape == q.shape && lse.shape == ArrayRef{b, heads, s} &&
           heads % kvHeads == 0;
   }
@@ -23,6 +23,13 @@ template <typename Op> LogicalResult verifyShapes(Op op) {
            << ", out " << out.type << " and lse " << lse.type
            << ", expected [b,s,heads,d], twice [b,s,kv_heads,d], "
               "[b,s,heads,d] and [b,heads,s], heads a multiple of kv_heads";
+  if (op.getPositions() &&
+      (!Strided(op.getPositions())
+            .has(IntegerType::get(op.getContext(), 32), q.shape.slice(1, 1)) ||
+       !Strided(op.getPositions()).isContiguous()))
+    return op.emitOpError()
+           << "(C7) has positions " << op.getPositions().getType()
+           << ", expected i32 [" << q.shape[1] << "] without gaps";
   bool isOne = q.isWideFloat() && k.element() == q.element() &&
                v.element() == q.element() && out.element() == q.element();
   if (!isOne || !lse.element().isF32())

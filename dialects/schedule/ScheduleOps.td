@@ -324,16 +324,18 @@ class Schedule_AttentionInstruction<string mnemonic, dag attributes, dag reads, 
   code example = "";
   let description = [{
     (C1) q and out are [b,s,heads,d], k and v [b,s,kv_heads,d], lse [b,heads,s]; heads are a multiple of kv_heads.
+         With positions k and v may have another number of rows.
     (C2) all have one element type, f32 or bf16, lse is f32.
     (C3) the scale is finite, the window 0 (none) or more.
     (C4) documents are i32 [b,s] without gaps, and attention is causal.
+    (C7) positions, which query of the sequence each row is (-1: padding), are i32 [s] without gaps.
     (C5) the rate is 0, or less than 1 and there are random: i32 [3], and perhaps the first head, one i32; `heads`, those of the global tensor, are 0 or no fewer than q's.
   }] # example;
 }
 
 def Schedule_AttentionOp : Schedule_AttentionInstruction<"attention", (ins),
-    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random), (ins AnyMemRef:$out, AnyMemRef:$lse),
-    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Variadic<AnyMemRef>:$random), (ins AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
   let summary = "Blockwise attention";
   let example = [{
     ```mlir
@@ -346,9 +348,9 @@ def Schedule_AttentionOp : Schedule_AttentionInstruction<"attention", (ins),
 }
 
 def Schedule_AttentionGradOp : Schedule_AttentionInstruction<"attention_grad", (ins UnitAttr:$duplicated),
-    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Variadic<AnyMemRef>:$random),
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Variadic<AnyMemRef>:$random),
     (ins AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
   let summary = "Gradients of blockwise attention; `duplicated` where other ranks compute the same";
   let example = [{
     (C6) dout and dq are like q, dk and dv like k.

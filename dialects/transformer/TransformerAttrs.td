@@ -96,6 +96,12 @@ def Transformer_PassAttr : Transformer_EnumAttr<Transformer_PassKind, "pass"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Transformer_Sharing : Transformer_Enum<"Sharing", "how ranks with parts of a sequence compute attention", [
+  I32EnumCase<"none", 0>, I32EnumCase<"gathered", 1>, I32EnumCase<"ulysses", 2>]>;
+def Transformer_SharingAttr : Transformer_EnumAttr<Transformer_Sharing, "sharing"> {
+  let summary = "How ranks with parts of a sequence compute attention: `none`, each all of it; `gathered`, its queries with all keys; `ulysses`, some heads of all";
+}
+
 // The numbers are Plan.fbs's.
 def Transformer_Epilogue : Transformer_Enum<"Epilogue", "what a product does beside multiplying", [
   I32EnumCase<"gelu", 1>, I32EnumCase<"gelu_grad", 2>, I32EnumCase<"sum_lhs", 3>, I32EnumCase<"sum_rhs", 4>]>;

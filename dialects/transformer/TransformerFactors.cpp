@@ -57,13 +57,36 @@ SmallVector<Factor> RotaryTableOp::getFactors() {
   return withWhole(*this, [](StringRef name) { return name != "sequence"; });
 }
 
-/// batch and heads split freely; a sequence and head_dim stay whole. Query
-/// heads are groups that share a key head: two factors, of which keys have the
-/// first.
-static SmallVector<Factor> attentionFactors(Operation *op) {
+/// The rows of queries and those of keys are two factors; of the queries each
+/// rank may have some.
+static void splitQueries(SmallVector<Factor> &factors) {
+  auto queries = llvm::find_if(
+      factors, [](const Factor &factor) { return factor.name == "sequence"; });
+  if (queries == factors.end())
+    return;
+  Factor keys = *queries;
+  keys.name = "keys";
+  keys.kind = Factor::whole;
+  queries->kind = Factor::parallel;
+  constexpr unsigned k = 1, v = 2; // operands; dk and dv are results
+  for (auto [i, dim] : llvm::enumerate(keys.operandDims))
+    (i == k || i == v ? queries->operandDims[i] : dim) = Factor::absent;
+  bool isGradient = keys.resultDims.size() > 2;
+  for (auto [i, dim] : llvm::enumerate(keys.resultDims))
+    (isGradient && (i == k || i == v) ? queries->resultDims[i] : dim) =
+        Factor::absent;
+  factors.push_back(keys);
+}
+
+/// batch and heads split freely; a sequence and head_dim stay whole, unless
+/// ranks share the queries. Query heads are groups that share a key head: two
+/// factors, of which keys have the first.
+static SmallVector<Factor> attentionFactors(Operation *op, Sharing sharing) {
   SmallVector<Factor> factors = withWhole(op, [](StringRef name) {
     return name != "batch" && name != "heads" && name != "kv_heads";
   });
+  if (sharing == Sharing::gathered)
+    splitQueries(factors);
   auto named = [&](StringRef name) {
     return llvm::find_if(
         factors, [&](const Factor &factor) { return factor.name == name; });
@@ -84,10 +107,10 @@ static SmallVector<Factor> attentionFactors(Operation *op) {
   return factors;
 }
 SmallVector<Factor> AttentionOp::getFactors() {
-  return attentionFactors(*this);
+  return attentionFactors(*this, getSharing());
 }
 SmallVector<Factor> AttentionGradOp::getFactors() {
-  return attentionFactors(*this);
+  return attentionFactors(*this, getSharing());
 }
 
 /// Logits need all of `embed`; over `vocab`, the loss and the normalizers are

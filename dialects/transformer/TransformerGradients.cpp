@@ -73,9 +73,9 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
   auto grad = AttentionGradOp::create(
       builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
       getQ(), getK(), getV(), getResult(), getLse(), gradients[0],
-      getDocuments(), getRandom(), getCausalAttr(), getScaleAttr(),
-      getWindowAttr(), getDropoutNameAttr(), getDropoutRateAttr(),
-      getTotalHeadsAttr(), UnitAttr());
+      getDocuments(), getPositions(), getRandom(), getCausalAttr(),
+      getScaleAttr(), getWindowAttr(), getDropoutNameAttr(),
+      getDropoutRateAttr(), getTotalHeadsAttr(), UnitAttr(), getSharingAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();

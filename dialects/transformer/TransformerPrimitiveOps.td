@@ -255,7 +255,9 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [AttrSizedOpe
     Query i sees key j when j <= i (`causal`) and i - j < window (if `window`
     is positive). Where several documents lie in one sequence, `documents` says
     of each token at which position its own begins; query i then sees no key
-    before that (-transformer-separate-documents). `heads` is a multiple of `kv_heads`; query head h reads key
+    before that (-transformer-separate-documents). Where ranks share the queries of a
+    sequence (`shared gathered`), `positions` says of each query which it is; the keys are all there. A row of no
+    position, -1, is padding: its result is zero, its `lse` -infinity. `heads` is a multiple of `kv_heads`; query head h reads key
     head h / (heads / kv_heads). `lse` is each row's log-sum-exp, for the
     gradient. With `dropout_rate`, probabilities are dropped; the operands
     `random` are then seed, step and first sample. On a rank with some of the
@@ -263,20 +265,22 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [AttrSizedOpe
     (C1) q is [batch, sequence, heads, head_dim], k and v [batch, sequence, kv_heads, head_dim]
          (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads;
          `lse` is an f32 tensor [batch, heads, sequence]; `documents` an i32 tensor [batch, sequence], with `causal` only.
+         `positions` is i32 [sequence]; with them k and v may have more or fewer rows than q.
     (C2) 0 <= dropout_rate < 1; `random` has three `tensor<i32>` operands when the rate is positive, four with
          `total_heads`, or none in a model that is not decomposed yet; window >= 0; `scale` is finite.
     ```mlir
     %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
     %p, %lse2 = transformer.attention %q, %k, %v documents(%begins : !tokens) causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
+    %r, %lse3 = transformer.attention %half, %k, %v positions(%rows : !positions) causal scale 5.0e-1 : !half, !kv, !kv -> !half, !half_lse
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Optional<Transformer_IdTensor>:$documents,
-    Variadic<Transformer_IdTensor>:$random, UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
+    Optional<Transformer_IdTensor>:$positions, Variadic<Transformer_IdTensor>:$random, UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
-    DefaultValuedAttr<I64Attr, "0">:$total_heads);
+    DefaultValuedAttr<I64Attr, "0">:$total_heads, DefaultValuedAttr<Transformer_SharingAttr, "Sharing::none">:$sharing);
   let results = (outs Transformer_FloatTensor:$result, Transformer_FloatTensor:$lse);
-  let assemblyFormat = [{ $q `,` $k `,` $v (`documents` `(` $documents^ `:` type($documents) `)`)? (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
-    (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
+  let assemblyFormat = [{ $q `,` $k `,` $v (`documents` `(` $documents^ `:` type($documents) `)`)? (`positions` `(` $positions^ `:` type($positions) `)`)? (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
+    (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)? (`shared` $sharing^)?
     attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse) }];
   let hasVerifier = 1; // C1 C2
 }
@@ -286,6 +290,7 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure, AttrSi
   let summary = "Gradients of q, k and v; scores are computed again block by block";
   let description = [{
     Dao et al., arXiv 2205.14135, algorithm 4. `duplicated` on a rank where others compute the same: their bits must be equal then.
+    With `positions`, `dk` and `dv` are what this rank's queries add to them.
     (C1) types and options as in `attention`; a gradient has the type of what it is the gradient of.
     (C2) as in `attention`, but `random` is always there when the rate is positive.
     ```mlir
@@ -295,14 +300,14 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure, AttrSi
   }];
   let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Transformer_FloatTensor:$result,
     Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Optional<Transformer_IdTensor>:$documents,
-    Variadic<Transformer_IdTensor>:$random,
+    Optional<Transformer_IdTensor>:$positions, Variadic<Transformer_IdTensor>:$random,
     UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
     DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
-    DefaultValuedAttr<I64Attr, "0">:$total_heads, UnitAttr:$duplicated);
+    DefaultValuedAttr<I64Attr, "0">:$total_heads, UnitAttr:$duplicated, DefaultValuedAttr<Transformer_SharingAttr, "Sharing::none">:$sharing);
   let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
-  let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`documents` `(` $documents^ `:` type($documents) `)`)? (`random` `(` $random^ `:` type($random) `)`)?
+  let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`documents` `(` $documents^ `:` type($documents) `)`)? (`positions` `(` $positions^ `:` type($positions) `)`)? (`random` `(` $random^ `:` type($random) `)`)?
     (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
-    (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
+    (`duplicated` $duplicated^)? (`shared` $sharing^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
     `->` type($dq) `,` type($dk) `,` type($dv) }];
   let hasVerifier = 1; // C1 C2
 }

@@ -50,8 +50,10 @@ LogicalResult EmbeddingGradOp::verify() {
 template <typename Op> static LogicalResult verifyHeads(Op op) {
   auto q = tensorType(op.getQ()), k = tensorType(op.getK()),
        v = tensorType(op.getV());
+  bool sharesRows = !op.getPositions();
   if (q.getRank() != 4 || k != v || k.getRank() != 4 ||
-      q.getShape().take_front(2) != k.getShape().take_front(2) ||
+      q.getDimSize(0) != k.getDimSize(0) ||
+      (sharesRows && q.getDimSize(1) != k.getDimSize(1)) ||
       q.getDimSize(3) != k.getDimSize(3) || op.getResult().getType() != q)
     return op.emitOpError()
            << "(C1) expected q, result [batch, sequence, heads, head_dim] and "
@@ -94,9 +96,23 @@ template <typename Op> static LogicalResult verifyDocuments(Op op) {
   return success();
 }
 
+template <typename Op> static LogicalResult verifyPositions(Op op) {
+  auto q = tensorType(op.getQ());
+  auto wanted = namedType(
+      q.getShape().slice(1, 1),
+      DimsAttr::get(op.getContext(), dimsOf(q).getNames().slice(1, 1)),
+      IntegerType::get(op.getContext(), 32));
+  if (op.getPositions() && op.getPositions().getType() != wanted)
+    return op.emitOpError()
+           << "(C1) has positions " << op.getPositions().getType()
+           << ", expected " << wanted;
+  return success();
+}
+
 template <typename Op>
 static LogicalResult verifyAttention(Op op, bool mayLackRandom) {
-  if (failed(verifyHeads(op)) || failed(verifyDocuments(op)))
+  if (failed(verifyHeads(op)) || failed(verifyDocuments(op)) ||
+      failed(verifyPositions(op)))
     return failure();
   double rate = op.getDropoutRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))

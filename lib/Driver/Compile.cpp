@@ -7,6 +7,7 @@
 #include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
+#include "lib/Driver/FitContext.h"
 #include "lib/Driver/FitRecompute.h"
 #include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
@@ -111,6 +112,8 @@ private:
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
+      if (phase.name == "shard")
+        chooseContext();
       if (phase.name == "recompute" && failed(chooseRecompute()))
         return badData;
       PassManager passes(model.module()->getContext());
@@ -144,6 +147,14 @@ private:
         break;
     }
     return ok;
+  }
+
+  /// The plan carries the choice.
+  void chooseContext() {
+    if (!spec.splits("sequence") || spec.context != spec::Context::byCost)
+      return;
+    spec.context = fitContext(model.module(), spec);
+    llvm::errs() << "meshwork: context: " << spec::wordOf(spec.context) << "\n";
   }
 
   LogicalResult chooseRecompute() {

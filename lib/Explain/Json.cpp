@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Classes.h"
 #include "lib/Explain/Collectives.h"
+#include "lib/Explain/Context.h"
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
@@ -104,6 +105,18 @@ Json collectives(const plan::Plan &plan) {
   return list;
 }
 
+/// Those of all programs, in their order.
+Json attention(const plan::Plan &plan) {
+  Json list = Json::array();
+  for (const plan::Program *program : *plan.programs())
+    for (const SharedAttention &one : sharedAttention(plan, *program))
+      list.push_back({{"method", one.method},
+                      {"axes", one.axes},
+                      {"block", one.block},
+                      {"blocks_of_rank", one.blocksOfRank}});
+  return list;
+}
+
 double milliseconds(double seconds) { return seconds * 1e3; }
 
 /// The estimate of the program that takes longest.
@@ -162,6 +175,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["memory_per_rank_bytes"] = memory(plan);
   object["checkpoint_copy_bytes_per_rank"] = runtime::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
+  object["shared_attention"] = attention(plan);
   object["schedule"] = actions(plan);
   object["bubble_fraction"] = bubbleFraction(plan);
   object["estimate"] = estimate(plan);

@@ -1,6 +1,7 @@
 // The tables that `meshwork explain PLAN` prints.
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Collectives.h"
+#include "lib/Explain/Context.h"
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
@@ -247,8 +248,8 @@ std::string text(const plan::Plan &plan, const TextOptions &options) {
     absl::StrAppend(
         &text, memoryText(plan, program, listing), i == 0 ? copyText(plan) : "",
         workText(listing), productsText(program, listing),
-        trafficText(plan, program, listing), phasesText(program, listing),
-        estimateText(plan, program, listing));
+        sharedAttentionText(plan, program), trafficText(plan, program, listing),
+        phasesText(program, listing), estimateText(plan, program, listing));
     if (options.schedule)
       text += instructionsText(plan, program, listing);
   }

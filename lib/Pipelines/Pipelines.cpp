@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
+#include "lib/Spec/Words.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -85,6 +86,10 @@ sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
     for (const spec::ShardRule &rule : spec.shard)
       if (rule.dim == "sequence")
         options.zigzag.assign(rule.axes.begin(), rule.axes.end());
+  // Which is chosen before, where it can be; this works everywhere.
+  options.method = spec::wordOf(spec.context == spec::Context::byCost
+                                    ? spec::Context::gathered
+                                    : spec.context);
   options.pins.assign(spec.pins.begin(), spec.pins.end());
   return options;
 }

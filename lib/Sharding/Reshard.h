@@ -21,9 +21,9 @@ namespace meshwork::sharding {
 /// `axes` choose begins at index * (its local size) of its parent's storage.
 /// Where uneven sizes break this, the planner makes a step per axis instead.
 ///
-/// A slice into another layout than blocks, and an all_gather out of one, is of
-/// a whole run. What
-/// the ranks then have in index order are not blocks of the parent: it is
+/// A step into another layout than blocks (slice, reduceScatter, an allToAll's
+/// `toDim`), or out of one (allGather, an allToAll's `dim`), is of a whole run.
+/// What the ranks then have in index order are not blocks of the parent: it is
 /// brought into the order of the parts before the one, and into its own after
 /// the other (layout::ranges).
 struct Step {
@@ -58,6 +58,11 @@ struct Step {
   /// allGather (N-1) * m before, allToAll N-1 blocks, permute m, slice 0.
   int64_t bytesSent = 0;
 
+  /// Of what the step puts together, and of what it cuts: blocks where it does
+  /// neither.
+  DimLayout layoutLeft() const;
+  DimLayout layoutEntered() const;
+
   /// `all_to_all {"tp"} dim 0 to dim 1`.
   std::string text(const Mesh &mesh) const;
 };
@@ -82,7 +87,8 @@ struct Plan {
 /// Axes of size 1 are in no step and no sharding of a step.
 ///
 /// A layout that both sides share stays. One that only one side has is left, or
-/// entered, through the whole dim, without a search.
+/// entered, without a search: a sum is scattered into it, an axis alone moves
+/// between dims, everything else goes through the whole dim.
 ///
 ///   elementBytes  1 or more
 ///

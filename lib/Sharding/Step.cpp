@@ -60,6 +60,19 @@ const char *nameOf(Step::Kind kind) {
 
 } // namespace
 
+DimLayout Step::layoutLeft() const {
+  bool gathers = kind == Kind::allGather || kind == Kind::allToAll;
+  return gathers ? before.dims[static_cast<size_t>(dim)].back().layout
+                 : DimLayout::block;
+}
+
+DimLayout Step::layoutEntered() const {
+  bool cuts = kind == Kind::slice || kind == Kind::reduceScatter;
+  int at = cuts ? dim : toDim;
+  return at >= 0 ? after.dims[static_cast<size_t>(at)].back().layout
+                 : DimLayout::block;
+}
+
 std::string Step::text(const Mesh &mesh) const {
   std::string text = std::string(nameOf(kind)) + " {";
   for (size_t i = 0; i < axes.size(); ++i)

@@ -368,6 +368,22 @@ void addMeshKeys(std::vector<Key> &keys) {
   keys.push_back(tensorPins());
 }
 
+Key contextMethod() {
+  Key key = word<Context>("context", "method",
+                          [](Spec &s) -> Context & { return s.context; });
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.splits("sequence"))
+      return std::nullopt;
+    return tomlString(wordOf(s.context));
+  };
+  key.refusal = [](const Value &value) {
+    return value.text == "ring" ? "write \"gathered\" or \"ulysses\", or leave "
+                                  "the line out"
+                                : "";
+  };
+  return key;
+}
+
 void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroStage());
   keys.push_back(zeroAxes());
@@ -381,9 +397,7 @@ void addParallelKeys(std::vector<Key> &keys) {
     return tomlString(s.zero.keepGathered ? "keep" : "free");
   };
   keys.push_back(gathered);
-  keys.push_back(refused(
-      choice("context", "method", {"ring", "gathered", "ulysses"}, {}, {}),
-      "leave the line out"));
+  keys.push_back(contextMethod());
   Key layout = word<layout::DimLayout>(
       "context", "layout",
       [](Spec &s) -> layout::DimLayout & { return s.sequenceLayout; });

@@ -27,6 +27,9 @@ enum class Rounding { nearest, stochastic };
 enum class Recompute { none, selective, full, byBudget };
 /// Of what may help or not: `useful`, "auto", is where it should help.
 enum class When { useful, always, never };
+/// How ranks with parts of a sequence compute attention; `byCost`, "auto", is
+/// what lib/Cost estimates to be faster.
+enum class Context { byCost, gathered, ulysses, ring };
 
 struct Axis {
   std::string name;
@@ -88,6 +91,7 @@ struct Spec {
   std::vector<TensorPin> pins;
   /// How the parts of a sequence that `sequence` splits lie.
   layout::DimLayout sequenceLayout = layout::DimLayout::block;
+  Context context = Context::byCost;
   Pipeline pipeline;
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32

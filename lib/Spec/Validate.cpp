@@ -143,7 +143,8 @@ private:
   }
 
   /// The usual placement (Shoeybi et al., arXiv 1909.08053): samples over the
-  /// data-parallel axes; heads, ffn and vocabulary over "tp".
+  /// data-parallel axes; heads, ffn and vocabulary over "tp"; the sequence over
+  /// "cp", unless that splits something else.
   void completeShard() {
     std::vector<std::string> data;
     for (const char *name : {"dp", "fsdp"})
@@ -160,6 +161,12 @@ private:
     if (findAxis("tp"))
       for (const char *dim : {"heads", "ffn", "vocab"})
         complete(dim, {"tp"});
+    bool isFree = std::none_of(
+        spec.shard.begin(), spec.shard.end(), [](const ShardRule &rule) {
+          return std::count(rule.axes.begin(), rule.axes.end(), "cp") > 0;
+        });
+    if (findAxis("cp") && isFree && spec.pins.empty())
+      complete("sequence", {"cp"});
     for (const ShardRule &rule : std::vector<ShardRule>(spec.shard))
       if (rule.dim == "heads")
         complete("kv_heads", rule.axes);
@@ -217,11 +224,11 @@ private:
     checkApart("embed", "residual_sequence");
     checkApart("sequence", "embed");
     checkApart("sequence", "residual_sequence");
-    if (given("context.layout") && sound({"shard.sequence", "mesh.axes"}) &&
-        !spec.splits("sequence"))
-      error("context.layout",
-            "has no meaning where no axis splits the sequence; write "
-            "shard.sequence = [\"cp\"], say, or leave the line out");
+    for (const char *key : {"context.method", "context.layout"})
+      if (given(key) && sound({"shard.sequence", "mesh.axes"}) &&
+          !spec.splits("sequence"))
+        error(key, "has no meaning where no axis splits the sequence; write "
+                   "shard.sequence = [\"cp\"], say, or leave the line out");
     for (const char *dim : {"experts", "head_dim"})
       for (const std::string &name : axesOf(dim))
         if (findAxis(name) && findAxis(name)->size > 1)
@@ -299,15 +306,12 @@ private:
   void checkAllUsed() {
     for (const Axis &axis : spec.mesh)
       if (axis.size > 1 && !used.contains(axis.name) && spec.pins.empty())
-        error(
-            "mesh.axes",
-            "axis " + quote(axis.name) + " splits nothing; its " +
-                std::to_string(axis.size) + " ranks would repeat each other. " +
-                (axis.name == "cp" ? "Context parallelism is not supported "
-                                     "by this version; leave the axis out, or "
-                                     "name"
-                                   : "Name") +
-                " it in [shard], like batch = [" + quote(axis.name) + "]");
+        error("mesh.axes",
+              "axis " + quote(axis.name) + " splits nothing; its " +
+                  std::to_string(axis.size) +
+                  " ranks would repeat each other. Name it in [shard], like " +
+                  (axis.name == "cp" ? "sequence" : "batch") + " = [" +
+                  quote(axis.name) + "]");
   }
 
   void readBudgets() {

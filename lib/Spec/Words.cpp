@@ -38,6 +38,14 @@ template <> std::span<const Word<When>> words() {
   return list;
 }
 
+template <> std::span<const Word<Context>> words() {
+  static constexpr Word<Context> list[] = {{"gathered", Context::gathered},
+                                           {"ulysses", Context::ulysses},
+                                           {"ring", Context::ring},
+                                           {"auto", Context::byCost}};
+  return list;
+}
+
 template <> std::span<const Word<layout::DimLayout>> words() {
   static constexpr Word<layout::DimLayout> list[] = {
       {"zigzag", layout::DimLayout::zigzag},

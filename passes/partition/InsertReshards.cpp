@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/Reasons.h"
+#include "passes/sharding/Ulysses.h"
 #include "llvm/ADT/ScopeExit.h"
 #include <deque>
 
@@ -79,7 +80,7 @@ private:
                                    storedOf(op));
           }));
     else if (isa<FactorOpInterface>(op))
-      computeFactors(op);
+      return computeFactors(op);
     else if (op->getNumResults() != 0 && !isa<StepInputOp>(op))
       return op->emitOpError("has no factors; it cannot be split over ranks");
     return success();
@@ -100,14 +101,17 @@ private:
     actual[op->getResult(0)] = stored;
   }
 
-  void computeFactors(Operation *op) {
+  LogicalResult computeFactors(Operation *op) {
     FactorTable table(op);
     if (sumLater(op, table))
-      return;
+      return success();
     std::deque<std::vector<Axes>> lies;
     SmallVector<Proposal> proposed = proposals(table, lies);
     std::vector<Axes> decided =
         table.decide(mesh, proposed, /*aggressive=*/true);
+    if (exchangesHeads(op) && !splitHeads(table, mesh, proposed, decided))
+      return op->emitOpError("has heads that the ranks of its sequence cannot "
+                             "share equally");
     if (drawsRandom(op) && function.getNumArguments() != 0)
       keepSamples(table, decided);
     for (unsigned t = 0; t < table.numOperands(); ++t) {
@@ -125,6 +129,7 @@ private:
           table.resultSharding(mesh, result.getResultNumber(), decided);
       noteSums(result, table, decided, proposed);
     }
+    return success();
   }
 
   /// Why a result is partial: which factors are combined into it, and what

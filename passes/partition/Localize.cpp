@@ -157,19 +157,22 @@ private:
   Value ofStep(mesh::ReshardOp op, Value input, const Step &step,
                RankedTensorType type) {
     Operation *before = op->getPrevNode();
-    Value value;
-    if (onlyBlocks(step.axes)) {
-      value = collective(op, input, step, type);
+    int64_t ranks = mesh.numRanks(step.axes);
+    Value value = input;
+    if (DimLayout layout = step.layoutEntered(); layout != DimLayout::block) {
+      Parts parts{step.toDim >= 0 ? step.toDim : step.dim, ranks, layout};
+      auto whole = tensorType(value);
+      value =
+          reordered(op, value, parts,
+                    ofSize(whole, parts.dim, parts.storedSize(whole)), true);
+    }
+    if (DimLayout layout = step.layoutLeft(); layout != DimLayout::block) {
+      Parts parts{step.dim, ranks, layout};
+      auto stored = ofSize(type, parts.dim, parts.storedSize(type));
+      value = reordered(op, collective(op, value, step, stored), parts, type,
+                        false);
     } else {
-      Parts parts{step.dim, mesh.numRanks(step.axes), step.axes.front().layout};
-      bool isSlice = step.kind == Step::Kind::slice;
-      auto whole = cast<RankedTensorType>((isSlice ? input.getType() : type));
-      auto stored = ofSize(whole, step.dim, parts.storedSize(whole));
-      value = isSlice
-                  ? collective(op, reordered(op, input, parts, stored, true),
-                               step, type)
-                  : reordered(op, collective(op, input, step, stored), parts,
-                              type, false);
+      value = collective(op, value, step, type);
     }
     for (Operation *made = before ? before->getNextNode()
                                   : &op->getBlock()->front();
@@ -304,10 +307,10 @@ private:
             [&](EmbeddingGradOp op) { return setFirstRow(op, op.getResult()); })
         .Case([&](HeadLossGradOp op) { return splitHead(op); })
         .Case([&](RotaryTableOp op) { return setPositions(op); })
-        .Case([&](transformer::AttentionOp op) { return countHeads(op); })
+        .Case([&](transformer::AttentionOp op) { return countPairs(op); })
         .Case([&](transformer::AttentionGradOp op) {
           op.setDuplicated(!isSplitOverAll(op.getQ()));
-          return countHeads(op);
+          return countPairs(op);
         })
         .Case([&](MapOp op) { return countDraws(op); })
         .Default(success());
@@ -390,11 +393,17 @@ private:
     return parts == mesh.numRanks();
   }
 
-  template <typename Op> LogicalResult countHeads(Op op) {
-    constexpr int64_t headsDim = 2;
+  /// Which queries and heads of the whole a rank has.
+  template <typename Op> LogicalResult countPairs(Op op) {
+    constexpr int64_t rowsDim = 1, headsDim = 2;
+    auto whole = tensorType(op.getQ());
+    if (Axes axes = shardingOf(op.getQ()).dims[rowsDim]; !axes.empty())
+      op.getPositionsMutable().assign(
+          masks.positions(op, whole.getDimSize(rowsDim), axes,
+                          dimsOf(whole).getNames()[rowsDim]));
     if (op.getRandom().empty() || shardingOf(op.getQ()).dims[headsDim].empty())
       return success();
-    op.setTotalHeads(tensorType(op.getQ()).getDimSize(headsDim));
+    op.setTotalHeads(whole.getDimSize(headsDim));
     op.getRandomMutable().append(offsetOf(op, op.getQ(), headsDim));
     return success();
   }

@@ -147,6 +147,11 @@ void Masks::guard(Operation *op) {
         for (StringAttr dim : dimsOf(op.getIds()).getNames())
           require(op.getGradientMutable(), dim, Need::zero);
       })
+      .Case([&](transformer::AttentionGradOp op) {
+        // Probabilities of rows that are padding are zero, not absent.
+        requireAll(op.getQMutable(), Need::finite);
+        requireAll(op.getGradientMutable(), Need::finite);
+      })
       .Case([&](HeadLossGradOp op) {
         requireAll(op.getHiddenMutable(), Need::finite);
         requireAll(op.getWeightMutable(), Need::finite);
@@ -197,8 +202,12 @@ Padding Masks::resultPadding(OpResult result, int64_t dim,
                    ? anyPadding()
                    : zeroPadding();
       })
-      .Case<HeadLossGradOp, transformer::ParameterOp, StateOp>(
+      .Case<HeadLossGradOp, transformer::AttentionGradOp,
+            transformer::ParameterOp, StateOp>(
           [&](auto) { return zeroPadding(); })
+      .Case([&](transformer::AttentionOp op) {
+        return result == op.getResult() ? zeroPadding() : anyPadding();
+      })
       .Default([](Operation *) { return anyPadding(); });
 }
 

@@ -199,9 +199,10 @@ SmallVector<Value> Lowering::randomViews(ValueRange random) {
   if (failed(name))                                                            \
     return failure();
 
-/// Where documents begin: read as one run.
-FailureOr<Value> Lowering::documentsOf(Value documents) {
-  return documents ? read(documents, rowsLayout(2, 0)) : Value();
+/// Where documents begin, or which rows these are: read as one run.
+FailureOr<Value> Lowering::runOf(Value numbers) {
+  return numbers ? read(numbers, rowsLayout(tensorType(numbers).getRank(), 0))
+                 : Value();
 }
 
 LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
@@ -209,7 +210,8 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
   VIEW_OR_FAIL(q, read(op.getQ(), heads));
   VIEW_OR_FAIL(k, read(op.getK(), heads));
   VIEW_OR_FAIL(v, read(op.getV(), heads));
-  VIEW_OR_FAIL(documents, documentsOf(op.getDocuments()));
+  VIEW_OR_FAIL(documents, runOf(op.getDocuments()));
+  VIEW_OR_FAIL(positions, runOf(op.getPositions()));
   VIEW_OR_FAIL(out, write(op.getResult(), heads));
   VIEW_OR_FAIL(lse, write(op.getLse(), sums));
   schedule::AttentionOp::create(
@@ -217,7 +219,7 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), *q, *k, *v, *documents,
+      op.getTotalHeadsAttr(), *q, *k, *v, *documents, *positions,
       randomViews(op.getRandom()), *out, *lse);
   return success();
 }
@@ -230,7 +232,8 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
   VIEW_OR_FAIL(out, read(op.getResult(), heads));
   VIEW_OR_FAIL(lse, read(op.getLse(), sums));
   VIEW_OR_FAIL(dout, read(op.getGradient(), heads));
-  VIEW_OR_FAIL(documents, documentsOf(op.getDocuments()));
+  VIEW_OR_FAIL(documents, runOf(op.getDocuments()));
+  VIEW_OR_FAIL(positions, runOf(op.getPositions()));
   VIEW_OR_FAIL(dq, write(op.getDq(), heads));
   VIEW_OR_FAIL(dk, write(op.getDk(), heads));
   VIEW_OR_FAIL(dv, write(op.getDv(), heads));
@@ -240,7 +243,8 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
       op.getTotalHeadsAttr(), op.getDuplicatedAttr(), *q, *k, *v, *out, *lse,
-      *dout, *documents, randomViews(op.getRandom()), *dq, *dk, *dv);
+      *dout, *documents, *positions, randomViews(op.getRandom()), *dq, *dk,
+      *dv);
   return success();
 }
 

@@ -48,7 +48,7 @@ private:
   ::mlir::FailureOr<::mlir::Value> auxOf(const ProductParts &product,
                                          const Layout &layout);
   ::mlir::FailureOr<::mlir::Value> flat(::mlir::Value value);
-  ::mlir::FailureOr<::mlir::Value> documentsOf(::mlir::Value documents);
+  ::mlir::FailureOr<::mlir::Value> runOf(::mlir::Value numbers);
   ::mlir::LogicalResult lowerAttention(transformer::AttentionOp op);
   ::mlir::LogicalResult lowerAttentionGrad(transformer::AttentionGradOp op);
   ::mlir::LogicalResult lowerEmbedding(transformer::EmbeddingOp op);

@@ -4,6 +4,7 @@
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Rules.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <optional>
 #include <set>
 
@@ -32,7 +33,7 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
     });
     given->setAxes(axes);
     bool fine = given->setRules(rules);
-    fine &= succeeded(checkAttention(microbatch));
+    fine &= succeeded(shareAttention(microbatch));
     fine &= given->setPins(pins);
     fine &= succeeded(splitAxes(microbatch));
     if (!mesh)
@@ -56,25 +57,24 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   }
 
 private:
-  /// Ranks with parts of a sequence would have to see each other's keys.
-  LogicalResult checkAttention(func::FuncOp function) {
+  /// How ranks with parts of a sequence see each other's keys.
+  LogicalResult shareAttention(func::FuncOp function) {
     const Rule *rule = given->ruleOf(sequenceRule);
-    if (!rule)
+    if (!rule || llvm::none_of(rule->axes, [&](StringRef axis) {
+          return given->sizeOf(axis) > 1;
+        }))
       return success();
-    auto splitting = llvm::find_if(
-        rule->axes, [&](StringRef axis) { return given->sizeOf(axis) > 1; });
-    if (splitting == rule->axes.end())
-      return success();
-    auto walked = function.walk([&](transformer::AttentionOp op) {
-      emitError(analysis::ofSpec("shard.sequence", op.getLoc()))
-          << "'" << op->getName() << "' over a sequence that axis '"
-          << *splitting
-          << "' splits needs context parallelism, which this version does not "
-             "have; leave the line out, or split residual_sequence instead, "
-             "which is gathered for attention";
-      return WalkResult::interrupt();
+    std::optional<Sharing> sharing = symbolizeSharing(method);
+    if (!sharing)
+      return emitError(analysis::ofSpec("context.method", function.getLoc()))
+             << "found \"" << method
+             << "\", expected \"gathered\" or \"ulysses\"";
+    function.walk([&](Operation *op) {
+      llvm::TypeSwitch<Operation *>(op)
+          .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
+              [&](auto op) { op.setSharing(*sharing); });
     });
-    return failure(walked.wasInterrupted());
+    return success();
   }
 
   /// Fewer key heads than ranks: they are split over the major part of the

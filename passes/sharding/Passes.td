@@ -11,7 +11,7 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     their dims, or a pin. With a rule for `residual_sequence`, so has every
     float tensor with the dims `sequence` and `embed`: the residual stream, whose
     sequence these axes split further than those of `sequence` do.
-    Attention needs its sequence whole: with a rule for `sequence` it is an error.
+    With a rule for `sequence`, attention is `shared` as `method` says.
     An axis is split into parts where `kv_heads` has fewer heads than ranks.
     Indivisible heads, unknown axes, a pin that fits no parameter: errors, all
     of them at once.
@@ -20,6 +20,7 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     ListOption<"axes", "axes", "::meshwork::spec::Axis", "name=size, outermost first">,
     ListOption<"rules", "rules", "::meshwork::spec::ShardRule", "dim=axis or dim=axis/axis, major first">,
     ListOption<"zigzag", "zigzag", "std::string", "axes whose parts of `sequence` lie in zigzag">,
+    Option<"method", "method", "std::string", "\"gathered\"", "how ranks with parts of `sequence` compute attention">,
     ListOption<"pins", "pins", "::meshwork::spec::TensorPin", "glob of parameter names, a blank, then a sharding">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
@@ -28,7 +29,8 @@ def PropagatePass : Pass<"sharding-propagate", "::mlir::ModuleOp"> {
   let summary = "Gives every value of a function a sharding";
   let description = [{
     Before: some values have `mesh.shardings`. After: all have, closed; nothing
-    else changes. README.md says in which order conflicts are decided.
+    else changes. README.md says in which order conflicts are decided. Heads that
+    the ranks of a sequence cannot exchange (`shared ulysses`) are an error.
   }];
   let options = [Option<"function", "function", "std::string", "\"microbatch\"", "the function to work on">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];

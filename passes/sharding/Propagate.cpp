@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
+#include "passes/sharding/Ulysses.h"
 #include <set>
 
 using namespace mlir;
@@ -238,6 +239,8 @@ struct PropagatePass : impl::PropagatePassBase<PropagatePass> {
       return signalPassFailure();
     }
     Propagation(target, attr).run();
+    if (failed(checkHeads(target, attr)))
+      signalPassFailure();
   }
 };
 } // namespace

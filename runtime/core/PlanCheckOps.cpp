@@ -219,6 +219,18 @@ absl::Status checkDocuments(const ProgramCheck &c, const Op &op, int64_t batch,
   return absl::OkStatus();
 }
 
+template <typename Op>
+absl::Status checkPositions(const ProgramCheck &c, const Op &op, int64_t rows) {
+  if (op.positions() == plan::noView)
+    return absl::OkStatus();
+  const ViewInfo &positions = c.views[op.positions()];
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(positions, "positions", plan::DType::i32, {rows}));
+  return positions.contiguous
+             ? absl::OkStatus()
+             : bad("positions are ", describe(positions), ", expected no gaps");
+}
+
 /// What forward and backward share.
 template <typename Op>
 absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
@@ -226,8 +238,9 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
   MESHWORK_RETURN_IF_ERROR(expectFloat(q, "q", 4));
   MESHWORK_RETURN_IF_ERROR(expectFloat(k, "k", 4));
   int64_t b = q.shape[0], s = q.shape[1], heads = q.shape[2], d = q.shape[3],
-          kvHeads = k.shape[2];
-  MESHWORK_RETURN_IF_ERROR(expectView(k, "k", q.dtype, {b, s, kvHeads, d}));
+          kvHeads = k.shape[2],
+          keys = op.positions() == plan::noView ? s : k.shape[1];
+  MESHWORK_RETURN_IF_ERROR(expectView(k, "k", q.dtype, {b, keys, kvHeads, d}));
   MESHWORK_RETURN_IF_ERROR(expectView(c.views[op.v()], "v", q.dtype, k.shape));
   MESHWORK_RETURN_IF_ERROR(
       expectView(c.views[op.out()], "out", q.dtype, q.shape));
@@ -241,6 +254,7 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
   if (op.window() < 0)
     return bad("window is ", op.window(), ", expected 0 or more");
   MESHWORK_RETURN_IF_ERROR(checkDocuments(c, op, b, s));
+  MESHWORK_RETURN_IF_ERROR(checkPositions(c, op, s));
   return checkDropout(c, op.dropout(), heads);
 }
 

@@ -83,6 +83,32 @@ class Forms(unittest.TestCase):
         # Half of the gradients is left to each rank for the sum over dp.
         self.assertEqual(sent["all_reduce", "dp"], COUNT)
 
+    KEYS_AND_VALUES = 2 * MICRO * SEQUENCE * KEYS * 2  # of a layer, whole sequences
+
+    def test_gathered_keys(self):
+        """All ranks' keys and values to each, (N-1)/N of them; back go their gradients. In zigzag
+        nothing else moves."""
+        for layout in ("block", "zigzag"):
+            for ranks in (2, 4):
+                with self.subTest(layout, ranks=ranks):
+                    plan = self.plan([f"cp={ranks}"], "batch.global=4", f"context.layout={layout}",
+                                     "context.method=gathered")
+                    moved = LAYERS * self.KEYS_AND_VALUES * (ranks - 1) // ranks
+                    self.assertEqual(self.sent(plan), {
+                        ("all_gather", "cp"): moved, ("reduce_scatter", "cp"): moved,
+                        ("all_reduce", "cp"): 2 * (ranks - 1) * (2 * COUNT + SCALAR) // ranks})
+
+    def test_exchanged_heads(self):
+        """q, k, v there and the result back, and the same of gradients: (N-1)/N of a rank's part."""
+        for layout in ("block", "zigzag"):
+            with self.subTest(layout):
+                plan = self.plan(["cp=2"], "batch.global=4", f"context.layout={layout}",
+                                 "context.method=ulysses")
+                part = MICRO * SEQUENCE // 2 * (2 * WIDTH + 2 * KEYS) * 2
+                self.assertEqual(self.sent(plan), {
+                    ("all_to_all", "cp"): 2 * LAYERS * part // 2,
+                    ("all_reduce", "cp"): 2 * COUNT + SCALAR})
+
     def layers(self, plan, kind, phase):
         """How often collectives of layers move activations, and their bytes."""
         of_layers = [c for c in plan["collectives"]

@@ -27,6 +27,7 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
                               "kind = \"sgd\"\nmomentum = 0.9\n",
                               "kind = \"lion\"\nweight_decay = 0.1\n"};
   optimizer = optimizers[dice.below(std::size(optimizers))];
+  drawContext();
   drawPipeline();
 }
 
@@ -66,7 +67,7 @@ std::string RandomSpec::text() const {
   return "[mesh]\naxes = [" + quoted(list) +
          "]\n[batch]\nglobal = " + std::to_string(2 * samples()) +
          "\nmicro = " + std::to_string(micro) + "\n" + common() + "[shard]\n" +
-         rules + pins + zero;
+         rules + pins + zero + context;
 }
 
 std::string RandomSpec::alone() const {
@@ -102,6 +103,7 @@ std::vector<std::string> RandomSpec::someAxes(unsigned percent) {
 }
 
 void RandomSpec::rule(const char *dim, const std::vector<std::string> &list) {
+  ruled.insert(ruled.end(), list.begin(), list.end());
   rules += std::string(dim) + " = [" + quoted(list) + "]\n";
 }
 
@@ -164,6 +166,23 @@ void RandomSpec::drawPins() {
     pins += "[[shard.tensor]]\nname = \"" + name + "\"\ndims = '" +
             drawDims(parameter.numDims) + "'\n";
   }
+}
+
+/// Axes that are left over split the sequence.
+void RandomSpec::drawContext() {
+  std::vector<std::string> free;
+  for (const auto &[name, size] : axes)
+    if (size > 1 && !std::count(ruled.begin(), ruled.end(), name))
+      free.push_back(name);
+  if (free.empty() || dice.chance(20))
+    return;
+  dice.shuffle(free);
+  rule("sequence", free);
+  const char *methods[] = {"", "method = \"gathered\"\n",
+                           "method = \"ulysses\"\n"};
+  context = std::string("[context]\nlayout = \"") +
+            (dice.chance(50) ? "zigzag" : "block") + "\"\n" +
+            methods[dice.below(std::size(methods))];
 }
 
 void RandomSpec::drawZero() {

@@ -32,8 +32,8 @@ struct Parameter {
   size_t numDims;
 };
 
-/// One spec, a function of `seed`: mesh, rules, pins, ZeRO, documents and
-/// microbatches. Most are legal, but not all.
+/// One spec, a function of `seed`: mesh, rules, pins, ZeRO, documents, split
+/// sequences and microbatches. Most are legal, but not all.
 class RandomSpec {
 public:
   /// With `float8` products multiply in 8 bits, as far as sizes let them.
@@ -51,6 +51,7 @@ private:
   void drawRules();
   void drawPins();
   void drawZero();
+  void drawContext();
   void drawPipeline();
   std::vector<std::string> someAxes(unsigned percent);
   void rule(const char *dim, const std::vector<std::string> &list);
@@ -61,9 +62,10 @@ private:
   bool separateDocuments, float8;
   std::vector<std::pair<std::string, size_t>> axes;
   std::vector<std::string> batchAxes;
-  int64_t data = 1;  // ranks that the batch is split over
-  int64_t micro = 1; // samples of each in a microbatch
-  std::string rules, pins, zero, optimizer;
+  int64_t data = 1;               // ranks that the batch is split over
+  int64_t micro = 1;              // samples of each in a microbatch
+  std::vector<std::string> ruled; // axes that rules name
+  std::string rules, pins, zero, optimizer, context;
 };
 
 } // namespace meshwork::interpreter

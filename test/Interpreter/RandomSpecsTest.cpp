@@ -1,7 +1,7 @@
 // Random specs: meshes, rules, pins with open dims and priorities, ZeRO,
-// documents, FP8, samples in a microbatch. Each is refused for a reason that
-// names something of the spec, or becomes a plan that the launcher takes and,
-// but in FP8, means what one rank means.
+// documents, FP8, split sequences, samples in a microbatch. Each is refused for
+// a reason that names something of the spec, or becomes a plan that the
+// launcher takes and, but in FP8, means what one rank means.
 #include "RandomSpec.h"
 #include "TinyConfigs.h"
 
@@ -40,8 +40,8 @@ void checkRefusal(const Compiled &compiled, const RandomSpec &spec) {
   EXPECT_TRUE(why.starts_with("spec.toml:") || why.starts_with("shard: "))
       << why << spec.text();
   bool named = false;
-  for (const char *word : {"shard.", "zero.", "mesh.axes", "axis '", "pin '",
-                           "no parameter is named '"})
+  for (const char *word : {"shard.", "zero.", "context.", "mesh.axes", "axis '",
+                           "pin '", "no parameter is named '"})
     named |= why.find(word) != std::string::npos;
   EXPECT_TRUE(named) << why << spec.text();
 }

@@ -137,20 +137,4 @@ TEST(SplitSequenceErrors, OnlyAnAxisOfTheDimIsInZigzag) {
   EXPECT_EQ(error, "(C1) axis \"cp\" is in zigzag, but does not split the dim");
 }
 
-TEST(SplitSequenceErrors, AttentionRefusesIt) {
-  std::string model = modelOf(16), rope = "%turned = transformer.contract";
-  model.insert(model.find(rope),
-               "%a, %lse = transformer.attention %q, %q, %q causal scale 0.5 : "
-               "!q, !q, !q -> !q, tensor<?x2x16xf32, "
-               "#transformer.dims<batch, heads, sequence>>\n    ");
-  model.replace(model.find("%q, %wq : !q"), 2, "%a");
-  Compiled many(model, specOf(16, "\"cp=2\"", split("zigzag")));
-  EXPECT_FALSE(many.program);
-  EXPECT_NE(
-      many.diagnostics.find("'transformer.attention' over a sequence that "
-                            "axis 'cp' splits needs context parallelism"),
-      std::string::npos)
-      << many.diagnostics;
-}
-
 } // namespace

@@ -37,14 +37,16 @@ std::string tinyGpt2(const TinySizes &sizes) {
 
 std::string tinyLlama(const TinySizes &sizes) {
   return imported(
-      R"({"model_type": "llama", "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+      R"({"model_type": ")" + std::string(sizes.window ? "mistral" : "llama") +
+      R"(", "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
     "pad_token_id": 1, "max_position_embeddings": 16, "initializer_range": 0.02, "tie_word_embeddings": )" +
       std::string(sizes.tied ? "true" : "false") +
       key("vocab_size", sizes.vocabulary) +
       key("intermediate_size", sizes.ffn) + key("hidden_size", sizes.hidden) +
       key("num_attention_heads", sizes.heads) +
       key("num_key_value_heads", sizes.keyHeads) +
-      key("num_hidden_layers", sizes.layers) + "}");
+      key("num_hidden_layers", sizes.layers) +
+      (sizes.window ? key("sliding_window", sizes.window) : "") + "}");
 }
 
 std::string Strategy::spec() const {

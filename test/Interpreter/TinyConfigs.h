@@ -11,6 +11,7 @@ struct TinySizes {
   bool tied = false;    // GPT-2 always is
   int64_t vocabulary = 12, ffn = 8, hidden = 8, heads = 4, layers = 1;
   int64_t positions = 8; // GPT-2's table
+  int64_t window = 0;    // Llama alone: keys that a query sees; 0: all
 };
 /// GPT-2 with dropout in each place.
 std::string tinyGpt2(const TinySizes &sizes = {});

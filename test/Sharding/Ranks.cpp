@@ -132,10 +132,6 @@ Ranks::Local Ranks::joined(const std::vector<Local> &parts, size_t dim) const {
   return result;
 }
 
-bool Ranks::isZigzag(const Step &step) {
-  return step.axes[0].layout == DimLayout::zigzag;
-}
-
 /// Chunks `index` and 2 * parts - 1 - index, behind each other.
 Ranks::Local Ranks::ofZigzag(const Local &whole, size_t dim, int64_t parts,
                              int64_t index) {
@@ -162,6 +158,16 @@ void Ranks::apply(const Step &step) {
        toDim = static_cast<size_t>(step.toDim);
   int64_t n = mesh.numRanks(step.axes);
   auto block = [&](size_t d) { return (ranks[0].shape[d] + n - 1) / n; };
+  auto part = [&](const Local &whole, size_t d, int64_t index) {
+    return step.layoutEntered() == DimLayout::zigzag
+               ? ofZigzag(whole, d, n, index)
+               : cut(whole, d, index * block(d), block(d));
+  };
+  auto whole = [&](const std::vector<Local> &parts, size_t d, int64_t size) {
+    return step.layoutLeft() == DimLayout::zigzag
+               ? fromZigzag(parts, d, size)
+               : cut(joined(parts, d), d, 0, size);
+  };
   auto parentSize = [&](size_t d) {
     return localSize(mesh, shape[d], step.after.dims[d]);
   };
@@ -175,25 +181,20 @@ void Ranks::apply(const Step &step) {
       results.push_back(reduced(group));
       break;
     case Step::Kind::reduceScatter:
-      results.push_back(cut(reduced(group), dim, me * block(dim), block(dim)));
+      results.push_back(part(reduced(group), dim, me));
       break;
     case Step::Kind::slice:
-      results.push_back(
-          isZigzag(step) ? ofZigzag(ranks[rank], dim, n, me)
-                         : cut(ranks[rank], dim, me * block(dim), block(dim)));
+      results.push_back(part(ranks[rank], dim, me));
       break;
     case Step::Kind::allGather:
       for (int64_t member : group)
         parts.push_back(ranks[member]);
-      results.push_back(isZigzag(step)
-                            ? fromZigzag(parts, dim, parentSize(dim))
-                            : cut(joined(parts, dim), dim, 0, parentSize(dim)));
+      results.push_back(whole(parts, dim, parentSize(dim)));
       break;
     case Step::Kind::allToAll:
       for (int64_t member : group)
-        parts.push_back(
-            cut(ranks[member], toDim, me * block(toDim), block(toDim)));
-      results.push_back(cut(joined(parts, dim), dim, 0, parentSize(dim)));
+        parts.push_back(part(ranks[member], toDim, me));
+      results.push_back(whole(parts, dim, parentSize(dim)));
       break;
     case Step::Kind::permute:
       results.push_back(ranks[permuteSource(mesh, step, rank)]);

@@ -33,7 +33,6 @@ private:
   /// `size` elements of `dim` from `begin`; poison behind the end.
   Local cut(const Local &local, size_t dim, int64_t begin, int64_t size);
   Local joined(const std::vector<Local> &parts, size_t dim) const;
-  static bool isZigzag(const Step &step);
   Local ofZigzag(const Local &whole, size_t dim, int64_t parts, int64_t index);
   Local fromZigzag(const std::vector<Local> &parts, size_t dim, int64_t size);
 

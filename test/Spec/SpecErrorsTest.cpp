@@ -277,9 +277,11 @@ TEST(SpecErrors, Axes) {
     axes += (axes.empty() ? "\"" : ", \"") + std::string(1, name) + "=1\"";
   expectSetError("mesh.axes=[" + axes + "]",
                  "mesh.axes: has 17 axes, expected at most 16");
-  expectSetError("mesh.axes=[\"dp=2\", \"cp=2\"]",
-                 "mesh.axes: axis \"cp\" splits nothing; its 2 ranks would "
-                 "repeat each other. Context parallelism is not supported");
+  EXPECT_THAT(
+      errorsOf(good, {"mesh.axes=[\"dp=2\", \"cp=2\"]", "shard.sequence=[]"}),
+      HasSubstr("mesh.axes: axis \"cp\" splits nothing; its 2 ranks "
+                "would repeat each other. Name it in [shard], like "
+                "sequence = [\"cp\"]"));
   expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]",
                  "mesh.axes: has axis \"dp\" twice");
   expectSetError("mesh.axes=[\"dp=2\", \"ep=2\"]",
@@ -323,6 +325,9 @@ TEST(SpecErrors, Zero) {
 
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("context.method=ring", "context.method: not supported");
+  expectSetError("context.method=gathered",
+                 "context.method: has no meaning where no axis splits the "
+                 "sequence; write shard.sequence");
   expectSetError("context.layout=block",
                  "context.layout: has no meaning where no axis splits the "
                  "sequence; write shard.sequence");

@@ -228,10 +228,16 @@ TEST(Spec, LayoutOfASplitSequence) {
   Spec spec = *read(smallest, split).spec;
   EXPECT_TRUE(spec.splits("sequence"));
   EXPECT_EQ(spec.sequenceLayout, layout::DimLayout::block);
-  EXPECT_THAT(print(spec), HasSubstr("[context]\nlayout = \"block\"\n"));
+  EXPECT_EQ(spec.context, Context::byCost);
+  EXPECT_THAT(print(spec), HasSubstr("[context]\nmethod = \"auto\"\n"
+                                     "layout = \"block\"\n"));
+  // That is what an axis of this name is for.
+  EXPECT_EQ(print(*read(smallest, {"mesh.axes=[\"cp=2\"]"}).spec), print(spec));
   split.push_back("context.layout=zigzag");
+  split.push_back("context.method=ulysses");
   spec = *read(smallest, split).spec;
   EXPECT_EQ(spec.sequenceLayout, layout::DimLayout::zigzag);
+  EXPECT_EQ(spec.context, Context::ulysses);
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 

@@ -24,16 +24,18 @@ public:
   }
 
   int64_t batch() const { return q.shape[0]; }
-  int64_t sequence() const { return q.shape[1]; }
+  int64_t rows() const { return q.shape[1]; } // of queries
+  int64_t sequence() const { return k.shape[1]; }
   int64_t heads() const { return q.shape[2]; }
   int64_t kvHeads() const { return k.shape[2]; }
   int64_t headDim() const { return q.shape[3]; }
   bool isBf16() const { return q.element.isBF16(); }
   int headClass() const { return attention::classOf(headDim()); }
   bool hasDocuments() const { return static_cast<bool>(op.getDocuments()); }
+  bool hasPositions() const { return static_cast<bool>(op.getPositions()); }
   bool hasDropout() const { return op.getRate().convertToDouble() != 0; }
-  /// Pointers to `inputs` operands; to where documents begin and to dropout's,
-  /// null where absent; to `results` operands.
+  /// Pointers to `inputs` operands; to where documents begin, which queries the
+  /// rows are and to dropout's, null where absent; to `results` operands.
   void addPointers(DeviceCall &call, int64_t inputs, int64_t results) const {
     int64_t next = 0;
     auto addAll = [&](int64_t count) {
@@ -46,6 +48,7 @@ public:
     };
     addAll(inputs);
     addIf(hasDocuments());
+    addIf(hasPositions());
     addIf(hasDropout());
     addIf(hasDropout() && op.getRandom().size() > 1);
     addAll(results);
@@ -67,7 +70,7 @@ public:
 
   /// Sizes, strides, and what the scores go through.
   void addConstants(DeviceCall &call, ArrayRef<Value> operands) const {
-    call.integers({sequence(), heads(), kvHeads(), headDim()});
+    call.integers({rows(), sequence(), heads(), kvHeads(), headDim()});
     bool isAligned = headDim() * q.bytes() % 16 == 0;
     for (Value operand : operands) {
       StridedView view = stridedView(operand);
@@ -85,7 +88,7 @@ public:
     double rate = op.getRate().convertToDouble();
     call.integers({isAligned, op.getCausal(),
                    static_cast<int64_t>(op.getWindow()), hasDocuments(),
-                   hasDropout()});
+                   hasPositions(), hasDropout()});
     if (hasDropout())
       call.stream(static_cast<uint32_t>(op.getStream()));
     else
@@ -135,7 +138,7 @@ LogicalResult addCalls(schedule::AttentionOp op, DeviceCalls &result) {
   int d = attention.headClass();
   DeviceCall call = attention.call(
       attention.function(""), attention::forwardTile(isBf16, d),
-      attention::forwardGrid(isBf16, d, attention.batch(), attention.sequence(),
+      attention::forwardGrid(isBf16, d, attention.batch(), attention.rows(),
                              attention.heads()));
   attention.addPointers(call, 3, 2);
   attention.addConstants(call, operands);
@@ -152,21 +155,20 @@ LogicalResult addCalls(schedule::AttentionGradOp op, DeviceCalls &result) {
     return failure();
   bool isBf16 = attention.isBf16();
   int d = attention.headClass();
-  int64_t batch = attention.batch(), sequence = attention.sequence(),
+  int64_t batch = attention.batch(), rows = attention.rows(),
           heads = attention.heads();
-  result.workspaceBytes = attention::workspaceBytes(batch, sequence, heads);
+  result.workspaceBytes = attention::workspaceBytes(batch, rows, heads);
   result.calls = {
       attention.call(attention.function("_row_sums", /*hasClass=*/false),
                      {0, 0, attention::rowSumThreads, 0},
-                     attention::rowSumGrid(batch, sequence, heads)),
-      attention.call(attention.function("_grad_keys"),
-                     attention::keyGradTile(isBf16, d),
-                     attention::keyGradGrid(isBf16, d, batch, sequence,
-                                            attention.kvHeads())),
+                     attention::rowSumGrid(batch, rows, heads)),
       attention.call(
-          attention.function("_grad_queries"),
-          attention::queryGradTile(isBf16, d),
-          attention::queryGradGrid(isBf16, d, batch, sequence, heads))};
+          attention.function("_grad_keys"), attention::keyGradTile(isBf16, d),
+          attention::keyGradGrid(isBf16, d, batch, attention.sequence(),
+                                 attention.kvHeads())),
+      attention.call(attention.function("_grad_queries"),
+                     attention::queryGradTile(isBf16, d),
+                     attention::queryGradGrid(isBf16, d, batch, rows, heads))};
   for (DeviceCall &call : result.calls) {
     attention.addPointers(call, 6, 3);
     call.workspace();

@@ -108,9 +108,12 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
   const std::byte *q =
       ops.q.at(arena, sample, queryBlock * shape.queries.block, head);
   BlockRange range = shape.keyBlocksFor(arena, sample, queryBlock);
-  for (int64_t keyBlock = range.first; keyBlock < range.end; ++keyBlock)
-    addKeys(shape.scoreBlock(arena, sample, head, queryBlock, keyBlock), state,
-            scratch, q, sample, head, keyBlock, thread);
+  for (int64_t keyBlock = range.first; keyBlock < range.end; ++keyBlock) {
+    ScoreBlock block =
+        shape.scoreBlock(arena, sample, head, queryBlock, keyBlock);
+    if (shape.sees(block))
+      addKeys(block, state, scratch, q, sample, head, keyBlock, thread);
+  }
   finish(scratch, sample, head, queryBlock);
 }
 
@@ -140,8 +143,9 @@ void AttentionOperation::finish(const ForwardScratch &scratch, int64_t sample,
   int64_t rows = shape.queries.lengthAt(queryBlock);
   float *lse = ops.lse.at(arena, sample, head, first);
   for (int64_t row = 0; row < rows; ++row) {
-    lse[row] = scratch.rowMax[row] + std::log(scratch.rowSum[row]);
-    scratch.rowSum[row] = 1.0f / scratch.rowSum[row];
+    float sum = scratch.rowSum[row]; // zero of a row that sees nothing
+    lse[row] = scratch.rowMax[row] + std::log(sum);
+    scratch.rowSum[row] = sum == 0 ? 0 : 1.0f / sum;
   }
   auto *round =
       shape.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
@@ -156,18 +160,13 @@ OperationOr make(const plan::Attention &op, const ProgramOnRank &program) {
   MESHWORK_ASSIGN_OR_RETURN(
       shape, attentionShapeOf(program, op.q(), op.k(),
                               {op.scale(), op.causal(), op.window(),
-                               op.dropout(), op.documents()}));
+                               op.dropout(), op.documents(), op.positions()}));
   ForwardOperands ops;
-  auto get = [&](HeadTensor &to, uint32_t view, int64_t heads,
-                 const char *role) -> absl::Status {
-    MESHWORK_ASSIGN_OR_RETURN(to,
-                              headTensorOf(program, view, shape, heads, role));
-    return absl::OkStatus();
-  };
-  MESHWORK_RETURN_IF_ERROR(get(ops.q, op.q(), shape.heads, "q"));
-  MESHWORK_RETURN_IF_ERROR(get(ops.k, op.k(), shape.kvHeads, "k"));
-  MESHWORK_RETURN_IF_ERROR(get(ops.v, op.v(), shape.kvHeads, "v"));
-  MESHWORK_RETURN_IF_ERROR(get(ops.out, op.out(), shape.heads, "out"));
+  MESHWORK_ASSIGN_OR_RETURN(ops.q, queryTensorOf(program, op.q(), shape, "q"));
+  MESHWORK_ASSIGN_OR_RETURN(ops.k, keyTensorOf(program, op.k(), shape, "k"));
+  MESHWORK_ASSIGN_OR_RETURN(ops.v, keyTensorOf(program, op.v(), shape, "v"));
+  MESHWORK_ASSIGN_OR_RETURN(ops.out,
+                            queryTensorOf(program, op.out(), shape, "out"));
   MESHWORK_ASSIGN_OR_RETURN(ops.lse, rowTensorOf(program, op.lse(), shape));
   auto attention =
       std::make_unique<AttentionOperation>(std::move(shape), std::move(ops));

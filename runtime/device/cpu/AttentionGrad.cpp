@@ -165,6 +165,8 @@ void AttentionGradOperation::runQueries(const GradScratch &scratch,
   for (int64_t block = range.first; block < range.end; ++block) {
     GradBlock grad;
     grad.block = shape.scoreBlock(arena, sample, head, queryBlock, block);
+    if (!shape.sees(grad.block))
+      continue;
     grad.lse = ops.lse.at(arena, sample, head, query);
     grad.delta = scratch.delta;
     runBlock(grad, scratch, sums, sample, head, query, block * shape.keys.block,
@@ -222,25 +224,23 @@ OperationOr make(const plan::AttentionGrad &op, const ProgramOnRank &program) {
   MESHWORK_ASSIGN_OR_RETURN(
       shape, attentionShapeOf(program, op.q(), op.k(),
                               {op.scale(), op.causal(), op.window(),
-                               op.dropout(), op.documents()}));
+                               op.dropout(), op.documents(), op.positions()}));
   GradOperands ops;
   struct Wanted {
     HeadTensor &to;
     uint32_t view;
-    int64_t heads;
     const char *role;
   };
-  for (const Wanted &wanted : {Wanted{ops.q, op.q(), shape.heads, "q"},
-                               Wanted{ops.k, op.k(), shape.kvHeads, "k"},
-                               Wanted{ops.v, op.v(), shape.kvHeads, "v"},
-                               Wanted{ops.out, op.out(), shape.heads, "out"},
-                               Wanted{ops.dout, op.dout(), shape.heads, "dout"},
-                               Wanted{ops.dq, op.dq(), shape.heads, "dq"},
-                               Wanted{ops.dk, op.dk(), shape.kvHeads, "dk"},
-                               Wanted{ops.dv, op.dv(), shape.kvHeads, "dv"}})
+  for (const Wanted &wanted :
+       {Wanted{ops.q, op.q(), "q"}, Wanted{ops.out, op.out(), "out"},
+        Wanted{ops.dout, op.dout(), "dout"}, Wanted{ops.dq, op.dq(), "dq"}})
     MESHWORK_ASSIGN_OR_RETURN(
-        wanted.to,
-        headTensorOf(program, wanted.view, shape, wanted.heads, wanted.role));
+        wanted.to, queryTensorOf(program, wanted.view, shape, wanted.role));
+  for (const Wanted &wanted :
+       {Wanted{ops.k, op.k(), "k"}, Wanted{ops.v, op.v(), "v"},
+        Wanted{ops.dk, op.dk(), "dk"}, Wanted{ops.dv, op.dv(), "dv"}})
+    MESHWORK_ASSIGN_OR_RETURN(
+        wanted.to, keyTensorOf(program, wanted.view, shape, wanted.role));
   MESHWORK_ASSIGN_OR_RETURN(ops.lse, rowTensorOf(program, op.lse(), shape));
   auto grad = std::make_unique<AttentionGradOperation>(std::move(shape),
                                                        std::move(ops));

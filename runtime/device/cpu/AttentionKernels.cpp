@@ -21,10 +21,13 @@ struct Columns {
 
 MESHWORK_INLINE Columns seenBy(const ScoreBlock &block, int64_t row) {
   int64_t padded = (block.columns + numLanes - 1) / numLanes * numLanes;
-  int64_t first = std::max<int64_t>(0, row + block.firstSeen);
+  int64_t query = block.queryOf(row);
+  if (query < 0)
+    return {0, 0, padded};
+  int64_t first = std::max<int64_t>(0, query + block.firstSeen);
   if (block.documents)
     first = std::max(first, block.documents[row] - block.firstKey);
-  return {first, std::min(block.columns, row + block.endSeen), padded};
+  return {first, std::min(block.columns, query + block.endSeen), padded};
 }
 
 /// Writes `value` where the row does not look, up to the padded end.
@@ -34,9 +37,9 @@ MESHWORK_INLINE void fillUnseen(float *row, const Columns &seen, float value) {
 }
 
 /// The factor of dropout, keep_scale or zero, for sixteen elements.
-MESHWORK_INLINE Floats keepFactors(const BlockDropout &dropout, int64_t row,
+MESHWORK_INLINE Floats keepFactors(const BlockDropout &dropout, int64_t query,
                                    int64_t column) {
-  uint64_t index = dropout.firstIndex + row * dropout.rowStride + column;
+  uint64_t index = dropout.firstIndex + query * dropout.rowStride + column;
   Words words = philoxWords(dropout.random, index);
   Ints kept = castTo<Ints>(words >= Words(dropout.threshold));
   return select(kept, Floats(dropout.keepScale), Floats(0.0f));
@@ -92,12 +95,13 @@ MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
       store(probabilities + c, sums);
     return;
   }
+  int64_t query = block.queryOf(row);
   Floats scale = Floats(block.scale), shift = Floats(-state.max[row]);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
     Floats p = exponential(fma(load(scores + c), scale, shift));
     sums += p;
     if constexpr (dropped)
-      p *= keepFactors(block.dropout, row, c);
+      p *= keepFactors(block.dropout, query, c);
     store(probabilities + c, p);
   }
   state.sum[row] += horizontalSum(sums);
@@ -139,19 +143,25 @@ MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
   T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
   T *dscores = static_cast<T *>(grad.dscores) + row * block.ld;
   Columns seen = seenBy(block, row);
-  if (seen.empty())
-    seen.first = seen.end = seen.padded;
+  if (seen.empty()) { // Perhaps of all blocks: then the row has no lse.
+    for (int64_t c = 0; c < seen.padded; c += numLanes) {
+      store(probabilities + c, Floats(0.0f));
+      store(dscores + c, Floats(0.0f));
+    }
+    return;
+  }
   if (seen.partial()) {
     fillUnseen(scores, seen, minusInfinity * block.scale);
     fillUnseen(dprob, seen, 0);
   }
+  int64_t query = block.queryOf(row);
   Floats scale = Floats(block.scale);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
     Floats p =
         exponential(fma(load(scores + c), scale, Floats(-grad.lse[row])));
     Floats dp = load(dprob + c), kept = p;
     if constexpr (dropped) {
-      Floats keep = keepFactors(block.dropout, row, c);
+      Floats keep = keepFactors(block.dropout, query, c);
       kept *= keep;
       dp *= keep;
     }

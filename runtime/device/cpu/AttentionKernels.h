@@ -17,7 +17,7 @@ struct BlockDropout {
   uint32_t threshold = 0;
   float keepScale = 1;
   uint64_t firstIndex = 0; // of the block's first element; see Philox.h
-  uint64_t rowStride = 0;  // from one query to the next: the sequence
+  uint64_t rowStride = 0;  // from one query to the next: all keys
 };
 
 /// One block of scores: `rows` queries by `columns` keys, both counted from
@@ -27,14 +27,20 @@ struct ScoreBlock {
   int64_t rows = 0, columns = 0, ld = 0;
   float *scores = nullptr; // products of q and k, unscaled; overwritten
   float scale = 1;
-  /// Row r sees the columns [r + firstSeen, r + endSeen), cut to the block, of
-  /// which none is left of documents[r] - firstKey.
+  /// With i = positions[r], r where these are null, row r sees the columns
+  /// [i + firstSeen, i + endSeen), cut to the block, of which none is left of
+  /// documents[r] - firstKey; nothing where i is negative.
   int64_t firstSeen = 0, endSeen = 0;
+  const int32_t *positions = nullptr; // [rows], in the sequence
   const int32_t *documents = nullptr; // [rows]; null: all in one
   int64_t firstKey = 0;               // column 0's position in the sequence
   /// Probabilities in the type of v, same ld; with f32 it may be `scores`.
   void *probabilities = nullptr;
   BlockDropout dropout;
+
+  int64_t queryOf(int64_t row) const {
+    return positions ? positions[row] : row;
+  }
 };
 
 /// Running softmax of `rows` queries over their blocks of keys. Starts with

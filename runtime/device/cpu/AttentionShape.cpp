@@ -44,17 +44,18 @@ absl::Status readDropout(const ProgramOnRank &program,
   return absl::OkStatus();
 }
 
-absl::Status readDocuments(const ProgramOnRank &program, uint32_t view,
-                           AttentionShape &shape) {
+/// Dense integers of `dims`.
+absl::Status readIntegers(const ProgramOnRank &program, uint32_t view,
+                          std::initializer_list<int64_t> dims, const char *role,
+                          std::optional<Tensor> &to) {
   if (view == plan::noView)
     return absl::OkStatus();
-  Tensor documents;
-  MESHWORK_ASSIGN_OR_RETURN(documents, tensorOf(program, view, "documents"));
-  MESHWORK_RETURN_IF_ERROR(expectType(documents, DType::i32, "documents"));
-  MESHWORK_RETURN_IF_ERROR(
-      expectShape(documents, {shape.batch, shape.sequence}, "documents"));
-  MESHWORK_RETURN_IF_ERROR(denseCount(documents, "documents").status());
-  shape.documents = std::move(documents);
+  Tensor integers;
+  MESHWORK_ASSIGN_OR_RETURN(integers, tensorOf(program, view, role));
+  MESHWORK_RETURN_IF_ERROR(expectType(integers, DType::i32, role));
+  MESHWORK_RETURN_IF_ERROR(expectShape(integers, dims, role));
+  MESHWORK_RETURN_IF_ERROR(denseCount(integers, role).status());
+  to = std::move(integers);
   return absl::OkStatus();
 }
 
@@ -81,7 +82,8 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
   MESHWORK_RETURN_IF_ERROR(expectRank(key, 4, "k"));
   AttentionShape shape;
   shape.batch = query.shape[0];
-  shape.sequence = query.shape[1];
+  shape.rows = query.shape[1];
+  shape.sequence = key.shape[1];
   shape.heads = query.shape[2];
   shape.d = query.shape[3];
   shape.kvHeads = key.shape[2];
@@ -93,39 +95,83 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
     return absl::InvalidArgumentError(
         absl::StrCat("q has ", shape.heads, " heads and k ", shape.kvHeads,
                      ", expected a multiple"));
-  if (shape.sequence > maxSequence)
-    return absl::UnimplementedError(absl::StrCat(
-        "the sequence is ", shape.sequence, ", expected at most 2^31"));
+  if (shape.rows != shape.sequence && attributes.positions == plan::noView)
+    return absl::InvalidArgumentError(
+        absl::StrCat("q has ", shape.rows, " rows and k ", shape.sequence,
+                     ", expected positions, or as many"));
+  if (std::max(shape.rows, shape.sequence) > maxSequence)
+    return absl::UnimplementedError(
+        absl::StrCat("the sequence is ", std::max(shape.rows, shape.sequence),
+                     ", expected at most 2^31"));
   shape.scale = attributes.scale;
   shape.causal = attributes.causal;
   // A window as long as the sequence hides nothing of a causal past.
   shape.window = std::min(attributes.window, shape.sequence);
-  shape.queries = {shape.sequence, queryBlockRows};
+  shape.queries = {shape.rows, queryBlockRows};
   shape.keys = {shape.sequence, keyBlockColumns};
-  MESHWORK_RETURN_IF_ERROR(readDocuments(program, attributes.documents, shape));
+  MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.documents,
+                                        {shape.batch, shape.rows}, "documents",
+                                        shape.documents));
+  MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.positions,
+                                        {shape.rows}, "positions",
+                                        shape.positions));
   MESHWORK_RETURN_IF_ERROR(readDropout(program, attributes.dropout, shape));
   return shape;
 }
 
 const int32_t *AttentionShape::documentsAt(std::byte *arena, int64_t sample,
-                                           int64_t query) const {
+                                           int64_t row) const {
   if (!documents)
     return nullptr;
   return reinterpret_cast<const int32_t *>(documents->in(arena)) +
-         sample * sequence + query;
+         sample * rows + row;
+}
+
+const int32_t *AttentionShape::positionsAt(std::byte *arena,
+                                           int64_t row) const {
+  if (!positions)
+    return nullptr;
+  return reinterpret_cast<const int32_t *>(positions->in(arena)) + row;
 }
 
 BlockRange AttentionShape::keyBlocksFor(std::byte *arena, int64_t sample,
                                         int64_t queryBlock) const {
-  int64_t firstQuery = queryBlock * queries.block;
-  int64_t endQuery = firstQuery + queries.lengthAt(queryBlock);
-  int64_t firstKey =
-      window > 0 ? std::max<int64_t>(0, firstQuery - window + 1) : 0;
-  // Positions where documents begin never fall, so the first query's is least.
-  if (const int32_t *begins = documentsAt(arena, sample, firstQuery))
-    firstKey = std::max<int64_t>(firstKey, *begins);
-  int64_t endKey = causal ? endQuery : sequence;
-  return {firstKey / keys.block, ceilDiv(endKey, keys.block)};
+  int64_t row = queryBlock * queries.block,
+          count = queries.lengthAt(queryBlock);
+  int64_t first = row, last = row + count - 1; // queries of the sequence
+  const int32_t *begins = documentsAt(arena, sample, row);
+  // Positions where documents begin never fall along the sequence, so the first
+  // query's is least.
+  int64_t document = begins ? *begins : 0;
+  if (const int32_t *at = positionsAt(arena, row)) {
+    first = farAway;
+    last = -1;
+    for (int64_t i = 0; i < count; ++i) {
+      last = std::max<int64_t>(last, at[i]);
+      if (at[i] < 0 || at[i] >= first)
+        continue;
+      first = at[i];
+      document = begins ? begins[i] : 0;
+    }
+  }
+  int64_t firstKey = std::max<int64_t>(
+      document, window > 0 ? std::max<int64_t>(0, first - window + 1) : 0);
+  int64_t endKey = last < 0 ? 0 : causal ? last + 1 : sequence;
+  return {std::max<int64_t>(firstKey, 0) / keys.block,
+          ceilDiv(std::min(endKey, sequence), keys.block)};
+}
+
+bool AttentionShape::sees(const ScoreBlock &block) const {
+  for (int64_t row = 0; row < block.rows; ++row) {
+    int64_t query = block.queryOf(row);
+    int64_t first = query + block.firstSeen, end = query + block.endSeen;
+    if (block.documents)
+      first = std::max(first, block.documents[row] - block.firstKey);
+    if (query >= 0 &&
+        std::max<int64_t>(first, 0) < std::min(end, block.columns))
+      return true;
+  }
+  return false;
 }
 
 ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
@@ -133,7 +179,8 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
                                       int64_t keyBlock) const {
   int64_t firstQuery = queryBlock * queries.block;
   int64_t firstKey = keyBlock * keys.block;
-  int64_t ahead = firstQuery - firstKey;
+  int64_t counted = positions ? 0 : firstQuery; // what rows count from
+  int64_t ahead = counted - firstKey;
   ScoreBlock block;
   block.rows = queries.lengthAt(queryBlock);
   block.columns = keys.lengthAt(keyBlock);
@@ -142,6 +189,7 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
   block.firstSeen = window > 0 ? ahead - window + 1 : -farAway;
   block.endSeen = causal ? ahead + 1 : farAway;
   block.documents = documentsAt(arena, sample, firstQuery);
+  block.positions = positionsAt(arena, firstQuery);
   block.firstKey = firstKey;
   if (!hasDropout)
     return block;
@@ -156,8 +204,7 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
   uint64_t globalHead = static_cast<uint64_t>(head);
   if (firstHead)
     globalHead += *reinterpret_cast<const uint32_t *>(firstHead->in(arena));
-  uint64_t row =
-      (globalSample * globalHeads + globalHead) * sequence + firstQuery;
+  uint64_t row = (globalSample * globalHeads + globalHead) * sequence + counted;
   dropout.firstIndex = row * sequence + firstKey;
   dropout.rowStride = sequence;
   return block;
@@ -167,16 +214,17 @@ int64_t HeadTensor::ld() const {
   return tensor.shape[1] == 1 ? tensor.shape[3] : tensor.strides[1];
 }
 
-absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
-                                        uint32_t view,
-                                        const AttentionShape &shape,
-                                        int64_t heads, const char *role) {
+static absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
+                                               uint32_t view,
+                                               const AttentionShape &shape,
+                                               int64_t rows, int64_t heads,
+                                               const char *role) {
   HeadTensor operand;
   Tensor &tensor = operand.tensor;
   MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, view, role));
   MESHWORK_RETURN_IF_ERROR(expectType(tensor, shape.dtype, role));
   MESHWORK_RETURN_IF_ERROR(
-      expectShape(tensor, {shape.batch, shape.sequence, heads, shape.d}, role));
+      expectShape(tensor, {shape.batch, rows, heads, shape.d}, role));
   if ((shape.d > 1 && tensor.strides[3] != 1) || operand.ld() < shape.d)
     return absl::UnimplementedError(
         absl::StrCat(role, " is ", tensor.describe(),
@@ -185,15 +233,30 @@ absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
   return operand;
 }
 
+absl::StatusOr<HeadTensor> queryTensorOf(const ProgramOnRank &program,
+                                         uint32_t view,
+                                         const AttentionShape &shape,
+                                         const char *role) {
+  return headTensorOf(program, view, shape, shape.rows, shape.heads, role);
+}
+
+absl::StatusOr<HeadTensor> keyTensorOf(const ProgramOnRank &program,
+                                       uint32_t view,
+                                       const AttentionShape &shape,
+                                       const char *role) {
+  return headTensorOf(program, view, shape, shape.sequence, shape.kvHeads,
+                      role);
+}
+
 absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape) {
   RowTensor rows;
   MESHWORK_ASSIGN_OR_RETURN(rows.tensor, tensorOf(program, view, "lse"));
   MESHWORK_RETURN_IF_ERROR(expectType(rows.tensor, DType::f32, "lse"));
-  MESHWORK_RETURN_IF_ERROR(expectShape(
-      rows.tensor, {shape.batch, shape.heads, shape.sequence}, "lse"));
-  if (shape.sequence > 1 && rows.tensor.strides[2] != 1)
+  MESHWORK_RETURN_IF_ERROR(
+      expectShape(rows.tensor, {shape.batch, shape.heads, shape.rows}, "lse"));
+  if (shape.rows > 1 && rows.tensor.strides[2] != 1)
     return absl::UnimplementedError(
         absl::StrCat("lse is ", rows.tensor.describe(),
                      ", expected stride 1 in the last dim"));

@@ -16,12 +16,14 @@ struct BlockRange {
 };
 
 struct AttentionShape {
-  int64_t batch = 0, sequence = 0, heads = 0, kvHeads = 0, d = 0;
-  DType dtype = DType::f32; // of everything but lse
+  int64_t batch = 0, heads = 0, kvHeads = 0, d = 0;
+  int64_t rows = 0, sequence = 0; // of queries, of keys
+  DType dtype = DType::f32;       // of everything but lse
   float scale = 1;
   bool causal = false;
   int64_t window = 0;              // 0: unlimited
-  std::optional<Tensor> documents; // [batch, sequence], dense; absent: one each
+  std::optional<Tensor> documents; // [batch, rows], dense; absent: one each
+  std::optional<Tensor> positions; // [rows], dense; absent: 0, 1, ...
   Cut queries, keys;
 
   bool hasDropout = false;
@@ -36,14 +38,19 @@ struct AttentionShape {
   /// Key blocks of which at least one key is seen by a query of the block.
   BlockRange keyBlocksFor(std::byte *arena, int64_t sample,
                           int64_t queryBlock) const;
+  /// Whether a row of the block sees a key: between the first and the last key
+  /// block for rows that are not neighbours, none may.
+  bool sees(const ScoreBlock &block) const;
   /// Everything of `block` but its memory: sizes, visibility, dropout.
   ScoreBlock scoreBlock(std::byte *arena, int64_t sample, int64_t head,
                         int64_t queryBlock, int64_t keyBlock) const;
 
 private:
-  /// Where the documents of a sample's queries from `query` on begin, or null.
+  /// Where the documents of a sample's rows from `row` on begin, or null.
   const int32_t *documentsAt(std::byte *arena, int64_t sample,
-                             int64_t query) const;
+                             int64_t row) const;
+  /// Which queries of the sequence the rows from `row` on are, or null.
+  const int32_t *positionsAt(std::byte *arena, int64_t row) const;
 };
 
 /// The attributes that Attention and AttentionGrad have in common.
@@ -52,7 +59,7 @@ struct AttentionAttributes {
   bool causal;
   int64_t window;
   const plan::Dropout *dropout;
-  uint32_t documents; // a view, or plan::noView
+  uint32_t documents, positions; // views, or plan::noView
 };
 
 /// Settles the shape from q and k; checks attributes.
@@ -60,7 +67,8 @@ absl::StatusOr<AttentionShape>
 attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
                  const AttentionAttributes &attributes);
 
-/// A [batch, sequence, heads, d] operand with dense d.
+/// A [batch, rows, heads, d] operand with dense d; of keys, rows and heads are
+/// theirs.
 struct HeadTensor {
   Tensor tensor;
   /// Elements from one position to the next; at least d.
@@ -74,12 +82,16 @@ struct HeadTensor {
   }
 };
 
-absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
-                                        uint32_t view,
-                                        const AttentionShape &shape,
-                                        int64_t heads, const char *role);
+absl::StatusOr<HeadTensor> queryTensorOf(const ProgramOnRank &program,
+                                         uint32_t view,
+                                         const AttentionShape &shape,
+                                         const char *role);
+absl::StatusOr<HeadTensor> keyTensorOf(const ProgramOnRank &program,
+                                       uint32_t view,
+                                       const AttentionShape &shape,
+                                       const char *role);
 
-/// The [batch, heads, sequence] log-sum-exp, dense along the sequence.
+/// The [batch, heads, rows] log-sum-exp, dense along the rows.
 struct RowTensor {
   Tensor tensor;
   float *at(std::byte *arena, int64_t sample, int64_t head,

@@ -82,6 +82,9 @@ private:
     if (hasDocuments() && at(op.documents()) % alignment != 0)
       return absl::UnimplementedError(absl::StrCat(
           "documents begin at no multiple of ", alignment, " bytes"));
+    if (op.positions() != plan::noView)
+      return absl::UnimplementedError(
+          "a part of a sequence's queries, for which there is no graph here");
     if (!view(op.lse()).contiguous)
       return absl::UnimplementedError("lse has gaps");
     if constexpr (isGrad)

@@ -9,6 +9,7 @@
 !heads = memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
 !lse = memref<1x2x8xf32, strided<[16, 8, 1]>>
 !random = memref<3xi32, strided<[1]>>
+!rows = memref<8xi32, strided<[1]>>
 !product = memref<1x8x8xf32, strided<[64, 8, 1]>>
 !row = memref<8xf32, strided<[1]>>
 !scale = memref<f32, strided<[]>>
@@ -24,6 +25,7 @@ schedule.program @rank {
   %b6 = schedule.buffer "b6" activations : memref<256xi8>
   %b7 = schedule.buffer "b7" activations : memref<256xi8>
   %ids = schedule.view %small at 0 : memref<64xi8> to !ids
+  %rows = schedule.view %small at 0 : memref<64xi8> to !rows
   %random = schedule.view %small at 32 : memref<64xi8> to !random
   %number = schedule.view %small at 44 : memref<64xi8> to !number
   %lhs_scale = schedule.view %small at 48 : memref<64xi8> to !scale
@@ -65,6 +67,10 @@ schedule.program @rank {
     %dv = schedule.view %b7 at 0 : memref<256xi8> to !heads
     // CHECK: schedule.attention "core" {{.*}} documents %{{.*}} random %
     schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v documents %ids : !ids random %random, %number : !random, !number to %o, %lse scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention "core" {{.*}} positions %{{.*}} to
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention_grad "core" {{.*}} positions %{{.*}} to
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
     // CHECK: schedule.attention_grad "core" {{.*}} documents %{{.*}} random %
     schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq documents %ids : !ids random %random, %number : !random, !number to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 duplicated : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
     %whole = schedule.view %b6 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>

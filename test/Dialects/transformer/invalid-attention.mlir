@@ -93,3 +93,14 @@ func.func @f(%q: !q, %begins: !begins) {
   %0:2 = transformer.attention %q, %q, %q documents(%begins : !begins) scale 0.5 : !q, !q, !q -> !q, !lse
   return
 }
+
+// -----
+!q = tensor<1x4x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!kv = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x4xf32, #transformer.dims<batch, heads, sequence>>
+!rows = tensor<8xi32, #transformer.dims<sequence>>
+func.func @f(%q: !q, %k: !kv, %rows: !rows) {
+  // expected-error@+1 {{(C1) has positions 'tensor<8xi32, #transformer.dims<sequence>>', expected 'tensor<4xi32, #transformer.dims<sequence>>'}}
+  %0:2 = transformer.attention %q, %k, %k positions(%rows : !rows) causal scale 0.5 : !q, !kv, !kv -> !q, !lse
+  return
+}

@@ -17,6 +17,9 @@
 !q = tensor<1x8x4x2xf32, #q>
 !kv = tensor<1x8x2x2xf32, #kv>
 !lse = tensor<1x4x8xf32, #lse>
+!half = tensor<1x4x4x2xf32, #q>
+!half_lse = tensor<1x4x4xf32, #lse>
+!rows = tensor<4xi32, #transformer.dims<sequence>>
 
 // CHECK-LABEL: func.func @elementwise
 func.func @elementwise(%x: tensor<4x8xf32, #se>, %id: tensor<4xi32, #s>, %n: tensor<i32>) {
@@ -101,7 +104,7 @@ func.func @products(%x: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %b: tens
 }
 
 // CHECK-LABEL: func.func @attention
-func.func @attention(%q: !q, %k: !kv, %v: !kv, %begins: tensor<1x8xi32, #transformer.dims<batch, sequence>>) {
+func.func @attention(%q: !q, %k: !kv, %v: !kv, %begins: tensor<1x8xi32, #transformer.dims<batch, sequence>>, %half: !half, %own: !rows) {
   // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 : tensor<1x8x4x2xf32
   %0:2 = transformer.attention %q, %k, %v scale 0.5 : !q, !kv, !kv -> !q, !lse
   // CHECK: transformer.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 5.000000e-01 window 4 dropout "a" rate 1.000000e-01 : tensor
@@ -122,6 +125,11 @@ func.func @attention(%q: !q, %k: !kv, %v: !kv, %begins: tensor<1x8xi32, #transfo
   // CHECK: transformer.attention_grad {{.*}} documents(%[[BEGINS]] : tensor<1x8xi32, #{{.*}}>) causal
   %7:3 = transformer.attention_grad %q, %k, %v, %6#0, %6#1, %q documents(%begins : tensor<1x8xi32, #transformer.dims<batch, sequence>>)
       causal scale 0.5 : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
+  // CHECK: transformer.attention %[[HALF:.*]], %{{.*}}, %{{.*}} positions(%[[OWN:.*]] : tensor<4xi32, #{{.*}}>) causal scale 5.000000e-01 shared gathered : tensor<1x4x4x2xf32
+  %8:2 = transformer.attention %half, %k, %v positions(%own : !rows) causal scale 0.5 shared gathered : !half, !kv, !kv -> !half, !half_lse
+  // CHECK: transformer.attention_grad %[[HALF]], {{.*}} positions(%[[OWN]] : tensor<4xi32, #{{.*}}>) causal scale 5.000000e-01 shared gathered : tensor<1x4x4x2xf32
+  %9:3 = transformer.attention_grad %half, %k, %v, %8#0, %8#1, %half positions(%own : !rows) causal scale 0.5 shared gathered
+      : !half, !kv, !kv, !half, !half_lse, !half -> !half, !kv, !kv
   // CHECK: transformer.rotary_table inverse_frequencies [1.000000e+00, 5.000000e-01] scale 1.000000e+00 : tensor<8x4xf32
   %5:2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<8x4xf32, #sd>
   return

@@ -18,17 +18,35 @@ struct Case {
   // Where those after the first begin, in order, then zeros. Odd samples have
   // them mirrored.
   int begins[6] = {};
+  // Of the queries one of `parts` ranks has rows: chunks `part` and
+  // 2 parts - 1 - part of 2 parts, then padding; of 1 all.
+  long long parts = 1, part = 0;
 
+  constexpr long long chunk() const {
+    return (sequence + 2 * parts - 1) / (2 * parts);
+  }
+  constexpr long long rows() const {
+    return parts == 1 ? sequence : 2 * chunk();
+  }
+  /// Which query of the sequence a row is; -1: padding.
+  constexpr long long queryOf(long long row) const {
+    if (parts == 1)
+      return row;
+    long long second = (2 * parts - 1 - part) * chunk();
+    long long query =
+        row < chunk() ? part * chunk() + row : second + row - chunk();
+    return query < sequence ? query : -1;
+  }
   constexpr bool aligned() const { return (d | gap) % (bf16 ? 8 : 4) == 0; }
   constexpr long long headStride() const { return d + gap; }
   constexpr long long positionStride(long long count) const {
     return count * headStride() + gap;
   }
-  constexpr long long sampleStride(long long count) const {
-    return sequence * positionStride(count);
+  constexpr long long sampleStride(long long count, long long length) const {
+    return length * positionStride(count);
   }
-  constexpr long long elements(long long count) const {
-    return gap + batch * sampleStride(count);
+  constexpr long long elements(long long count, long long length) const {
+    return gap + batch * sampleStride(count, length);
   }
   constexpr unsigned threshold() const {
     return static_cast<unsigned>(rate * 4294967296.0);
@@ -59,6 +77,33 @@ inline constexpr unsigned dropoutStream = 0x9e3779b9;
 // of 32, 64 and 128; windows begin within blocks; documents begin at their
 // edges and within them.
 #define ATTENTION_TEST_CASES(X)                                                \
+  X(first, bf16, 64, (Case{.sequence = 600, .parts = 2}))                      \
+  X(second, bf16, 64,                                                          \
+    (Case{.sequence = 597, .window = 90, .parts = 2, .part = 1}))              \
+  X(third32, f32, 16,                                                          \
+    (Case{.bf16 = false,                                                       \
+          .sequence = 250,                                                     \
+          .kvHeads = 1,                                                        \
+          .d = 16,                                                             \
+          .batch = 2,                                                          \
+          .rate = 0.25,                                                        \
+          .documents = true,                                                   \
+          .begins = {10, 64, 130, 140},                                        \
+          .parts = 3,                                                          \
+          .part = 2}))                                                         \
+  X(partWindow32, f32, 32,                                                     \
+    (Case{.bf16 = false, .sequence = 201, .d = 32, .window = 40, .parts = 2})) \
+  X(partAhead, bf16, 32,                                                       \
+    (Case{.sequence = 200, .d = 32, .causal = false, .parts = 2, .part = 1}))  \
+  X(partDocuments, bf16, 128,                                                  \
+    (Case{.sequence = 520,                                                     \
+          .kvHeads = 1,                                                        \
+          .d = 128,                                                            \
+          .rate = 0.1,                                                         \
+          .documents = true,                                                   \
+          .begins = {127, 128, 200, 390},                                      \
+          .parts = 2,                                                          \
+          .part = 1}))                                                         \
   X(plain, bf16, 64, (Case{.sequence = 150, .batch = 2}))                      \
   X(plain32, f32, 64, (Case{.bf16 = false, .sequence = 150, .batch = 2}))      \
   X(one, bf16, 64, (Case{.sequence = 1}))                                      \

@@ -18,13 +18,17 @@ public:
   Computation(const Case &c, const Inputs &in)
       : c(c), in(in), r(c.bf16 ? 0x1p-9 : u),
         result{Result(in.q.size()),
-               Result(static_cast<size_t>(c.batch * c.heads * c.sequence)),
+               Result(static_cast<size_t>(c.batch * c.heads * c.rows())),
                Result(in.q.size()), Result(in.k.size()), Result(in.k.size())} {}
 
   Reference run() {
     for (long long b = 0; b < c.batch; ++b)
       for (long long h = 0; h < c.heads; ++h)
-        for (long long i = 0; i < c.sequence; ++i) {
+        for (long long i = 0; i < c.rows(); ++i) {
+          if (c.queryOf(i) < 0) {
+            result.lse.value[lseAt(b, h, i)] = -INFINITY;
+            continue;
+          }
           Row row = rowOf(b, h, i);
           addForward(row, b, h, i);
           addBackward(row, b, h, i);
@@ -41,15 +45,21 @@ public:
 
 private:
   size_t queryAt(long long b, long long i, long long h) const {
-    return static_cast<size_t>(((b * c.sequence + i) * c.heads + h) * c.d);
+    return static_cast<size_t>(((b * c.rows() + i) * c.heads + h) * c.d);
+  }
+  size_t lseAt(long long b, long long h, long long i) const {
+    return static_cast<size_t>((b * c.heads + h) * c.rows() + i);
   }
   size_t keyAt(long long b, long long j, long long h) const {
     return static_cast<size_t>(
         ((b * c.sequence + j) * c.kvHeads + h / (c.heads / c.kvHeads)) * c.d);
   }
+  /// Row `i`, key `j`.
   bool sees(long long b, long long i, long long j) const {
-    return (!c.causal || j <= i) && (c.window == 0 || i - j < c.window) &&
-           j >= in.documents[static_cast<size_t>(b * c.sequence + i)];
+    long long query = c.queryOf(i);
+    return (!c.causal || j <= query) &&
+           (c.window == 0 || query - j < c.window) &&
+           j >= in.documents[static_cast<size_t>(b * c.rows() + i)];
   }
 
   double keepFactor(long long b, long long h, long long i, long long j) const {
@@ -58,7 +68,7 @@ private:
     uint64_t head =
         static_cast<uint64_t>((in.firstSample + b) * c.globalHeads() + h +
                               (c.someHeads ? in.firstHead : 0));
-    uint64_t index = (head * c.sequence + i) * c.sequence + j;
+    uint64_t index = (head * c.sequence + c.queryOf(i)) * c.sequence + j;
     runtime::cpu::PhiloxStream stream{static_cast<uint32_t>(in.seed),
                                       dropoutStream,
                                       static_cast<uint32_t>(in.step)};
@@ -103,8 +113,7 @@ private:
   }
 
   void addForward(const Row &row, long long b, long long h, long long i) {
-    size_t at = static_cast<size_t>((b * c.heads + h) * c.sequence + i),
-           to = queryAt(b, i, h);
+    size_t at = lseAt(b, h, i), to = queryAt(b, i, h);
     double sums = static_cast<double>(c.sequence) * u;
     result.lse.value[at] = row.lse;
     result.lse.bound[at] = row.error + sums + 4 * u * std::fabs(row.lse);

@@ -24,11 +24,11 @@ namespace meshwork::attention::test {
 
 using Values = std::vector<double>;
 
-/// Dense row-major: [batch, sequence, heads, d].
+/// Dense row-major: [batch, rows, heads, d].
 struct Inputs {
   Values q, k, v, dout;
   int seed, step, firstSample, firstHead;
-  std::vector<int> documents; // [batch, sequence]
+  std::vector<int> documents; // [batch, rows]
 };
 
 struct Result {

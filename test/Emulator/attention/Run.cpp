@@ -13,19 +13,20 @@ namespace {
 namespace cpu = runtime::cpu;
 using runtime::test::TestProgram;
 
-/// [batch, sequence, count heads, d] on the device, with the gaps of the case.
+/// [batch, length, count heads, d] on the device, with the gaps of the case.
 template <typename T> class Heads {
 public:
-  Heads(const Case &c, long long count)
-      : c(c), count(count), buffer(static_cast<size_t>(c.elements(count))) {}
-  Heads(const Case &c, long long count, const Values &values)
-      : Heads(c, count) {
+  Heads(const Case &c, long long count, long long length)
+      : c(c), count(count), length(length),
+        buffer(static_cast<size_t>(c.elements(count, length))) {}
+  Heads(const Case &c, long long count, long long length, const Values &values)
+      : Heads(c, count, length) {
     visit([&](size_t dense, size_t at) {
       cpu::assign(buffer[at], static_cast<float>(values[dense]));
     });
   }
   Values read() const {
-    Values values(static_cast<size_t>(c.batch * c.sequence * count * c.d));
+    Values values(static_cast<size_t>(c.batch * length * count * c.d));
     visit([&](size_t dense, size_t at) {
       values[dense] = static_cast<double>(cpu::toFloat(buffer[at]));
     });
@@ -50,17 +51,17 @@ private:
   template <typename Visit> void visit(Visit visit) const {
     size_t dense = 0;
     for (long long b = 0; b < c.batch; ++b)
-      for (long long i = 0; i < c.sequence; ++i)
+      for (long long i = 0; i < length; ++i)
         for (long long h = 0; h < count; ++h)
           for (long long e = 0; e < c.d; ++e)
             visit(dense++,
-                  static_cast<size_t>(c.gap + b * c.sampleStride(count) +
-                                      i * c.positionStride(count) +
-                                      h * c.headStride() + e));
+                  static_cast<size_t>(
+                      c.gap + b * c.sampleStride(count, length) +
+                      i * c.positionStride(count) + h * c.headStride() + e));
   }
 
   const Case &c;
-  long long count;
+  long long count, length;
   mutable ptx::Buffer<T> buffer;
 };
 
@@ -69,35 +70,45 @@ ptx::Kernels &kernels() {
   return all;
 }
 
+/// Of each row which query it is.
+template <typename T> std::vector<T> positionsOf(const Case &c) {
+  std::vector<T> positions;
+  for (long long row = 0; row < c.rows(); ++row)
+    positions.push_back(static_cast<T>(c.queryOf(row)));
+  return positions;
+}
+
 /// Runs the four kernels of a case.
 template <typename T> class Device {
 public:
   Device(const char *name, const Case &c, const Inputs &in)
       : name(name), c(c), padded(classOf(c.d)), documents(in.documents),
+        positions(positionsOf<int32_t>(c)),
         random(std::vector<int32_t>{in.seed, in.step, in.firstSample}),
-        firstHead(std::vector<int32_t>{in.firstHead}), q(c, c.heads, in.q),
-        k(c, c.kvHeads, in.k), v(c, c.kvHeads, in.v), dout(c, c.heads, in.dout),
-        out(c, c.heads), dq(c, c.heads), dk(c, c.kvHeads), dv(c, c.kvHeads),
-        lse(static_cast<size_t>(c.batch * c.heads * c.sequence)),
+        firstHead(std::vector<int32_t>{in.firstHead}),
+        q(c, c.heads, c.rows(), in.q), k(c, c.kvHeads, c.sequence, in.k),
+        v(c, c.kvHeads, c.sequence, in.v), dout(c, c.heads, c.rows(), in.dout),
+        out(c, c.heads, c.rows()), dq(c, c.heads, c.rows()),
+        dk(c, c.kvHeads, c.sequence), dv(c, c.kvHeads, c.sequence),
+        lse(static_cast<size_t>(c.batch * c.heads * c.rows())),
         workspace(static_cast<size_t>(
-            workspaceBytes(c.batch, c.sequence, c.heads) / 4)) {}
+            workspaceBytes(c.batch, c.rows(), c.heads) / 4)) {}
 
   Outcome run() {
     uint64_t before = kernels().counts.instructions;
     Tile tile = forwardTile(c.bf16, padded);
-    launch("forward", forwardGrid(c.bf16, padded, c.batch, c.sequence, c.heads),
+    launch("forward", forwardGrid(c.bf16, padded, c.batch, c.rows(), c.heads),
            tile.threads, tile.sharedBytes, q.address(), k.address(),
-           v.address(), documents, random, firstHead, out.address(), lse, 0,
-           workspace);
-    grad("row_sums", rowSumGrid(c.batch, c.sequence, c.heads), rowSumThreads,
-         0);
+           v.address(), documents, positions, random, firstHead, out.address(),
+           lse, 0, workspace);
+    grad("row_sums", rowSumGrid(c.batch, c.rows(), c.heads), rowSumThreads, 0);
     tile = keyGradTile(c.bf16, padded);
     grad("grad_keys",
          keyGradGrid(c.bf16, padded, c.batch, c.sequence, c.kvHeads),
          tile.threads, tile.sharedBytes);
     tile = queryGradTile(c.bf16, padded);
     grad("grad_queries",
-         queryGradGrid(c.bf16, padded, c.batch, c.sequence, c.heads),
+         queryGradGrid(c.bf16, padded, c.batch, c.rows(), c.heads),
          tile.threads, tile.sharedBytes);
     for (Heads<T> *each : {&q, &k, &v, &dout, &out, &dq, &dk, &dv})
       EXPECT_TRUE(each->gapsAreUntouched());
@@ -109,8 +120,9 @@ public:
 private:
   void grad(const char *kernel, long long grid, int threads, int sharedBytes) {
     launch(kernel, grid, threads, sharedBytes, q.address(), k.address(),
-           v.address(), out.address(), lse, dout.address(), documents, random,
-           firstHead, dq.address(), dk.address(), dv.address(), 0, workspace);
+           v.address(), out.address(), lse, dout.address(), documents,
+           positions, random, firstHead, dq.address(), dk.address(),
+           dv.address(), 0, workspace);
   }
   template <typename... Arguments>
   void launch(const char *kernel, long long grid, int threads, int sharedBytes,
@@ -128,7 +140,7 @@ private:
   const char *name;
   const Case &c;
   int padded;
-  ptx::Buffer<int32_t> documents, random, firstHead;
+  ptx::Buffer<int32_t> documents, positions, random, firstHead;
   Heads<T> q, k, v, dout, out, dq, dk, dv;
   ptx::Buffer<float> lse, workspace;
 };
@@ -143,31 +155,40 @@ Outcome runOnDevice(const char *name, const Case &c, const Inputs &in) {
 Outcome runOnCpu(const Case &c, const Inputs &in) {
   TestProgram program;
   plan::DType type = c.bf16 ? plan::DType::bf16 : plan::DType::f32;
-  auto add = [&](long long heads, const Values *values) {
-    uint32_t view = program.add(type, {c.batch, c.sequence, heads, c.d});
+  auto add = [&](long long length, long long heads, const Values *values) {
+    uint32_t view = program.add(type, {c.batch, length, heads, c.d});
     if (values)
       program.write(view, *values);
     return view;
   };
+  auto addRows = [&](const Values *values) {
+    return add(c.rows(), c.heads, values);
+  };
+  auto addKeys = [&](const Values *values) {
+    return add(c.sequence, c.kvHeads, values);
+  };
   plan::AttentionT forward;
   plan::AttentionGradT backward;
-  forward.q = backward.q = add(c.heads, &in.q);
-  forward.k = backward.k = add(c.kvHeads, &in.k);
-  forward.v = backward.v = add(c.kvHeads, &in.v);
-  forward.out = backward.out = add(c.heads, nullptr);
+  forward.q = backward.q = addRows(&in.q);
+  forward.k = backward.k = addKeys(&in.k);
+  forward.v = backward.v = addKeys(&in.v);
+  forward.out = backward.out = addRows(nullptr);
   forward.lse = backward.lse =
-      program.add(plan::DType::f32, {c.batch, c.heads, c.sequence});
-  backward.dout = add(c.heads, &in.dout);
-  backward.dq = add(c.heads, nullptr);
-  backward.dk = add(c.kvHeads, nullptr);
-  backward.dv = add(c.kvHeads, nullptr);
+      program.add(plan::DType::f32, {c.batch, c.heads, c.rows()});
+  backward.dout = addRows(&in.dout);
+  backward.dq = addRows(nullptr);
+  backward.dk = addKeys(nullptr);
+  backward.dv = addKeys(nullptr);
   forward.scale = backward.scale = c.scale;
   forward.causal = backward.causal = c.causal;
   forward.window = backward.window = c.window;
   if (c.documents)
     forward.documents = backward.documents =
-        program.add(plan::DType::i32, {c.batch, c.sequence},
+        program.add(plan::DType::i32, {c.batch, c.rows()},
                     Values(in.documents.begin(), in.documents.end()));
+  if (c.parts > 1)
+    forward.positions = backward.positions =
+        program.add(plan::DType::i32, {c.rows()}, positionsOf<double>(c));
   if (c.rate > 0) {
     plan::DropoutT dropout;
     dropout.stream = dropoutStream;

@@ -4,12 +4,13 @@
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=0' 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2,dp=4' 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2 pins="a[ [{}]"' 2>&1 | FileCheck %s --check-prefix=GLOB
-// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp' 2>&1 | FileCheck %s --check-prefix=ATTENTION
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp method=ring' 2>&1 | FileCheck %s --check-prefix=METHOD
 // RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // AXIS: axes option: found 'dp', expected a name and a number from 1 on
 // SIZE: axes option: found 'dp=0', expected a name and a number from 1 on
 // TWICE: error: axis "dp" occurs twice
+// METHOD: error: found "ring", expected "gathered" or "ulysses"
 // GLOB: error: 'a[' is no glob: invalid glob pattern, unmatched '['
 // EMPTY: error: expected a function @microbatch; run -transformer-autodiff first
 
@@ -21,7 +22,6 @@
 #bshd = #transformer.dims<batch, sequence, heads, head_dim>
 #bhs = #transformer.dims<batch, heads, sequence>
 func.func @microbatch() {
-  // ATTENTION: [[#@LINE+2]]:{{.*}} error: 'transformer.attention' over a sequence that axis 'cp' splits needs context parallelism, which this version does not have; leave the line out, or split residual_sequence instead
   %x = transformer.parameter "attended" init <constant, 1.0> : tensor<2x4x2x2xf32, #bshd>
   %attention, %lse = transformer.attention %x, %x, %x causal scale 0.5 : tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd> -> tensor<2x4x2x2xf32, #bshd>, tensor<2x2x4xf32, #bhs>
   // The op, the dim, the axis, both sizes, and sizes that would do.

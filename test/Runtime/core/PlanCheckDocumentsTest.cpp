@@ -1,5 +1,5 @@
 // Bad plans, continued: where documents begin, as an input and as what
-// attention reads.
+// attention reads; which queries its rows are.
 #include "Mutants.h"
 
 namespace meshwork::runtime::test {
@@ -120,6 +120,29 @@ TEST(PlanCheck, documentsThatAttentionReads) {
            [](PlanT &, ProgramT &p) { gradient(p).causal = false; }},
           {"\"attention (gradient)\": documents is i32[3]",
            [](PlanT &, ProgramT &p) { gradient(p).documents = random; }},
+      });
+}
+
+TEST(PlanCheck, positionsThatAttentionReads) {
+  auto shortKeys = [](ProgramT &p, const plan::AttentionT &op) {
+    p.views[op.k]->shape[1] = 12; // k and v are one view
+  };
+  expectRefused(
+      documentsPlan,
+      {
+          {"\"attention\": positions is i32[3], expected i32[16]",
+           [](PlanT &, ProgramT &p) { attention(p).positions = random; }},
+          {"\"attention (gradient)\": positions is i32[3], expected i32[16]",
+           [](PlanT &, ProgramT &p) { gradient(p).positions = random; }},
+          {"positions is view 99",
+           [](PlanT &, ProgramT &p) { attention(p).positions = 99; }},
+          {"positions are i32[16], expected no gaps",
+           [](PlanT &, ProgramT &p) {
+             attention(p).positions = addView(p, 0, plan::DType::i32, {16});
+             p.views.back()->strides = {2};
+           }},
+          {"\"attention\": k is f32[2,12,1,4], expected f32[2,16,1,4]",
+           [=](PlanT &, ProgramT &p) { shortKeys(p, attention(p)); }},
       });
 }
 

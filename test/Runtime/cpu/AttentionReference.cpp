@@ -54,14 +54,15 @@ struct Inputs {
     return kept ? static_cast<float>(1 / (1 - c.rate)) : 0;
   }
 
-  Row row(int64_t b, int64_t h, int64_t i) const {
-    int64_t kv = h / (c.heads / c.kvHeads);
+  /// Of the query in row `r` of q.
+  Row row(int64_t b, int64_t h, int64_t r) const {
+    int64_t kv = h / (c.heads / c.kvHeads), i = c.queryOf(r);
     Row row{Values(c.s), Values(c.s), 0};
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < c.s; ++j) {
       double score = 0;
       for (int64_t e = 0; e < c.d; ++e)
-        score += q[queries.at(b, i, h, e)] * k[keys.at(b, j, kv, e)];
+        score += q[queries.at(b, r, h, e)] * k[keys.at(b, j, kv, e)];
       row.p[j] =
           sees(b, i, j) ? score * static_cast<double>(c.scale) : -INFINITY;
       row.keep[j] = keepFactor(b, h, i, j);
@@ -79,7 +80,7 @@ struct Inputs {
 void addForward(const Inputs &in, const Row &row, int64_t b, int64_t h,
                 int64_t i, AttentionReference &result) {
   int64_t kv = h / (in.c.heads / in.c.kvHeads);
-  result.lse[(b * in.c.heads + h) * in.c.s + i] = row.lse;
+  result.lse[(b * in.c.heads + h) * in.c.queries() + i] = row.lse;
   for (int64_t j = 0; j < in.c.s; ++j)
     for (int64_t e = 0; e < in.c.d; ++e)
       result.out[in.queries.at(b, i, h, e)] +=
@@ -116,9 +117,9 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
     addFused();
   else
     addOperands();
-  Dims queryShape = {c.b, c.s, c.heads, c.d};
+  Dims queryShape = {c.b, c.queries(), c.heads, c.d};
   forward.out = program.add(c.dtype, queryShape);
-  forward.lse = program.add(DType::f32, {c.b, c.heads, c.s});
+  forward.lse = program.add(DType::f32, {c.b, c.heads, c.queries()});
   backward.q = forward.q;
   backward.k = forward.k;
   backward.v = forward.v;
@@ -130,6 +131,7 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
   forward.window = backward.window = c.window;
   addDropout();
   addDocuments();
+  addPositions();
   if (c.empty)
     return;
   int64_t queryCount = countOf(queryShape);
@@ -142,7 +144,7 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
 
 void AttentionProblem::addOperands() {
   const AttentionCase &c = shape;
-  Dims queryShape = {c.b, c.s, c.heads, c.d};
+  Dims queryShape = {c.b, c.queries(), c.heads, c.d};
   Dims keyShape = {c.b, c.s, c.kvHeads, c.d};
   forward.q = program.add(c.dtype, queryShape);
   forward.k = program.add(c.dtype, keyShape);
@@ -188,10 +190,18 @@ void AttentionProblem::addDocuments() {
     return;
   Values begins;
   for (int64_t b = 0; b < shape.b; ++b)
-    for (int64_t i = 0; i < shape.s; ++i)
-      begins.push_back(static_cast<double>(documentOf(shape, b, i)));
+    for (int64_t r = 0; r < shape.queries(); ++r)
+      begins.push_back(
+          static_cast<double>(documentOf(shape, b, shape.queryOf(r))));
   forward.documents = backward.documents =
-      program.add(DType::i32, {shape.b, shape.s}, begins);
+      program.add(DType::i32, {shape.b, shape.queries()}, begins);
+}
+
+void AttentionProblem::addPositions() {
+  if (!shape.rows.empty())
+    forward.positions = backward.positions =
+        program.add(DType::i32, {shape.queries()},
+                    Values(shape.rows.begin(), shape.rows.end()));
 }
 
 AttentionReference AttentionProblem::reference() const {
@@ -201,14 +211,16 @@ AttentionReference AttentionProblem::reference() const {
             program.read(forward.k),
             program.read(forward.v),
             program.read(backward.dout),
-            {c.s, c.heads, c.d},
+            {c.queries(), c.heads, c.d},
             {c.s, c.kvHeads, c.d}};
-  AttentionReference result{Values(in.q.size()), Values(c.b * c.heads * c.s),
-                            Values(in.q.size()), Values(in.k.size()),
-                            Values(in.k.size())};
+  AttentionReference result{
+      Values(in.q.size()), Values(c.b * c.heads * c.queries(), -INFINITY),
+      Values(in.q.size()), Values(in.k.size()), Values(in.k.size())};
   for (int64_t b = 0; b < c.b; ++b)
     for (int64_t h = 0; h < c.heads; ++h)
-      for (int64_t i = 0; i < c.s; ++i) {
+      for (int64_t i = 0; i < c.queries(); ++i) {
+        if (c.queryOf(i) < 0)
+          continue;
         Row row = in.row(b, h, i);
         addForward(in, row, b, h, i, result);
         addBackward(in, row, b, h, i, result);

@@ -14,8 +14,15 @@ struct AttentionCase {
   double rate = 0;                     // of dropout
   int32_t firstSample = 3;             // global
   std::vector<int64_t> documents = {}; // begin here too; b further in sample b
+  std::vector<int64_t> rows =
+      {};             // queries that are there, -1: padding; none: all
   bool fused = false; // q, k, v are slices of one [b, s, 3, heads, d]
   bool empty = false; // no values are written
+
+  int64_t queries() const {
+    return rows.empty() ? s : static_cast<int64_t>(rows.size());
+  }
+  int64_t queryOf(int64_t row) const { return rows.empty() ? row : rows[row]; }
 };
 
 struct AttentionReference {
@@ -37,6 +44,7 @@ private:
   void addFused();
   void addDropout();
   void addDocuments();
+  void addPositions();
 };
 
 } // namespace meshwork::runtime::test

@@ -13,15 +13,19 @@ using namespace meshwork::transformer;
 namespace meshwork::interpreter {
 namespace {
 
-/// What forward and backward share. Query `i` of head `h` in sample `b` is q[b,
-/// i, h, :]; it reads k[b, j, h / group, :].
+/// What forward and backward share. Row `i` of head `h` in sample `b` is q[b,
+/// i, h, :], query positionOf(i) of the sequence; it reads k[b, j, h / group,
+/// :].
 template <typename Op> class Pairs {
 public:
-  /// `operands` are those of `op`; `documents` follow `before` of them.
+  /// `operands` are those of `op`; `documents` and `positions` follow `before`
+  /// of them.
   Pairs(Op op, ArrayRef<Tensor> operands, size_t before, RandomInputs random)
       : q(operands[0]), k(operands[1]),
         documents(op.getDocuments() ? &operands[before] : nullptr),
-        batch(q.getDimSize(0)), sequence(q.getDimSize(1)),
+        positions(op.getPositions() ? &operands[before + (documents != nullptr)]
+                                    : nullptr),
+        batch(q.getDimSize(0)), rows(q.getDimSize(1)), keys(k.getDimSize(1)),
         heads(q.getDimSize(2)), headDim(q.getDimSize(3)),
         group(heads / k.getDimSize(2)), window(op.getWindow()),
         causal(op.getCausal()), scale(op.getScale().convertToDouble()),
@@ -29,8 +33,14 @@ public:
         stream(randomStream(op.getDropoutName())), random(random),
         totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads) {}
 
+  /// Negative: the row is padding.
+  int64_t positionOf(int64_t i) const {
+    return positions ? static_cast<int64_t>(positions->at({i})) : i;
+  }
   bool sees(int64_t b, int64_t i, int64_t j) const {
-    return (!causal || j <= i) && (window == 0 || i - j < window) &&
+    int64_t at = positionOf(i);
+    return at >= 0 && (!causal || j <= at) &&
+           (window == 0 || at - j < window) &&
            (!documents || j >= documents->at({b, i}));
   }
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
@@ -42,7 +52,7 @@ public:
       return 1;
     int64_t sample = b + static_cast<int64_t>(random.firstSample);
     int64_t head = sample * totalHeads + h + random.firstHead;
-    int64_t index = (head * sequence + i) * sequence + j;
+    int64_t index = (head * keys + positionOf(i)) * keys + j;
     return dropoutFactor(random, stream, rate, static_cast<uint64_t>(index));
   }
   double dot(const Tensor &x, std::array<int64_t, 3> at, const Tensor &y,
@@ -63,7 +73,8 @@ public:
 
   const Tensor &q, &k;
   const Tensor *documents; // where each begins; null: one a sequence
-  int64_t batch, sequence, heads, headDim, group, window;
+  const Tensor *positions; // of the rows; null: their numbers
+  int64_t batch, rows, keys, heads, headDim, group, window;
   bool causal;
   double scale, rate;
   uint32_t stream;
@@ -77,18 +88,18 @@ Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
   const Tensor &v = operands[2];
   Pairs pairs(op, operands, 3, random);
   Tensor out = Tensor::zeros(op.getResult().getType());
-  Tensor lse({pairs.batch, pairs.heads, pairs.sequence});
+  Tensor lse({pairs.batch, pairs.heads, pairs.rows});
   forEachIndex(lse.getShape(), [&](ArrayRef<int64_t> index) {
     int64_t b = index[0], h = index[1], i = index[2];
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (int64_t j = 0; j < pairs.sequence; ++j)
+    for (int64_t j = 0; j < pairs.keys; ++j)
       if (pairs.sees(b, i, j))
         largest = std::max(largest, pairs.score(b, h, i, j));
-    for (int64_t j = 0; j < pairs.sequence; ++j)
+    for (int64_t j = 0; j < pairs.keys; ++j)
       if (pairs.sees(b, i, j))
         sum += std::exp(pairs.score(b, h, i, j) - largest);
     lse.at(index) = largest + std::log(sum);
-    for (int64_t j = 0; j < pairs.sequence; ++j)
+    for (int64_t j = 0; j < pairs.keys; ++j)
       if (pairs.sees(b, i, j)) {
         double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));
         pairs.addTo(out, {b, i, h}, p * pairs.kept(b, h, i, j), v,
@@ -114,7 +125,7 @@ Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
     int64_t b = index[0], h = index[1], i = index[2];
     std::array<int64_t, 3> query = {b, i, h};
     double rowSum = pairs.dot(gradient, query, out, query);
-    for (int64_t j = 0; j < pairs.sequence; ++j) {
+    for (int64_t j = 0; j < pairs.keys; ++j) {
       if (!pairs.sees(b, i, j))
         continue;
       std::array<int64_t, 3> key = {b, j, h / pairs.group};

@@ -9,7 +9,7 @@ namespace {
 
 template <typename T> struct ForwardOperands {
   const T *q, *k, *v;
-  const i32 *documents, *random, *firstHead;
+  const i32 *documents, *positions, *random, *firstHead;
   T *out;
   float *lse;
   Strides qStrides, kStrides, vStrides, outStrides;
@@ -35,7 +35,7 @@ template <typename Engine> class Forward {
 public:
   MESHWORK_INLINE Forward(const Shape &shape, const ForwardOperands<T> &ops)
       : shape(shape), ops(ops) {
-    int blocks = static_cast<int>(blocksOf(shape.sequence, tile.queries));
+    int blocks = static_cast<int>(blocksOf(shape.rows, tile.queries));
     int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
     // Later queries see more keys, and blocks start in order: long ones first.
     query = (shape.causal ? blocks - 1 - block : block) * tile.queries;
@@ -50,11 +50,10 @@ public:
 
   MESHWORK_INLINE void run() {
     Range keys =
-        mask().keysOf(query, smaller(query + tile.queries, shape.sequence));
+        mask().keysOf(query, smaller(query + tile.queries, shape.rows));
     int key = keys.first / tile.keys * tile.keys;
     copyRows<Engine, tile.queries, tile.threads>(
-        qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head},
-        shape);
+        qTile, {ops.q, ops.qStrides, shape.rows, sample, query, head}, shape);
     copyKeys(stream, key);
     for (u32 turn = 0; key < keys.end; key += tile.keys, turn ^= buffers - 1) {
       int next = key + tile.keys;
@@ -69,12 +68,14 @@ public:
           copyKeys(stream, next);
       }
     }
+    if (shape.hasPositions)
+      finishCopies(); // that nobody waited for where no key is seen
     finish();
   }
 
 private:
   MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.documents, sample);
+    return Mask(shape, ops.documents, ops.positions, sample);
   }
 
   MESHWORK_INLINE void copyKeys(u32 to, int key) {
@@ -93,9 +94,11 @@ private:
     if (mask().isPartial(block))
       fillUnseen<Engine, false>(scores, mask(), block, -infinity);
     softmax.add(scores, values, factorOf(shape));
-    drop<Engine>(scores, shape,
-                 Dropout(shape, ops.random, ops.firstHead, sample, head), block,
-                 1); // The factor: at the end.
+    drop<Engine>(
+        scores, shape,
+        Dropout(shape, ops.random, ops.firstHead, ops.positions, sample, head),
+        block,
+        1); // The factor: at the end.
     Engine::accumulate(values, scores, buffer + keyBytes, scratch);
   }
 
@@ -107,16 +110,17 @@ private:
     for (int i = 0; i < R; ++i) {
       float sum = rowSum<Engine>(softmax.sum[i]);
       factors[i] = (shape.hasDropout ? shape.keepScale : 1.0f) / sum;
+      if (shape.hasPositions && sum == 0)
+        factors[i] = 0; // padding
       int row = query + static_cast<int>(Engine::firstRow(thread)) +
                 Engine::rowStep(i);
-      if (row < shape.sequence && thread % Engine::lanesOfRow == 0)
+      if (row < shape.rows && thread % Engine::lanesOfRow == 0)
         lse[row] = __builtin_fmaf(softmax.maximum[i], factorOf(shape),
                                   __nvvm_lg2_approx_f(sum)) *
                    ln2;
     }
-    Engine::store(
-        {ops.out, ops.outStrides, shape.sequence, sample, query, head}, values,
-        factors, qTile, shape);
+    Engine::store({ops.out, ops.outStrides, shape.rows, sample, query, head},
+                  values, factors, qTile, shape);
   }
 };
 
@@ -133,6 +137,7 @@ using ForwardMma = MmaEngine<D, forwardTile(true, D).queries /
                            k,                                                  \
                            v,                                                  \
                            documents,                                          \
+                           positions,                                          \
                            random,                                             \
                            firstHead,                                          \
                            out,                                                \

@@ -69,12 +69,12 @@ constexpr long long blocksOf(long long count, int size) {
 
 // Grids.
 constexpr long long forwardGrid(bool bf16, int d, long long batch,
-                                long long sequence, long long heads) {
-  return batch * heads * blocksOf(sequence, forwardTile(bf16, d).queries);
+                                long long rows, long long heads) {
+  return batch * heads * blocksOf(rows, forwardTile(bf16, d).queries);
 }
-constexpr long long rowSumGrid(long long batch, long long sequence,
+constexpr long long rowSumGrid(long long batch, long long rows,
                                long long heads) {
-  return batch * heads * blocksOf(sequence, paddedQueries);
+  return batch * heads * blocksOf(rows, paddedQueries);
 }
 constexpr long long keyGradGrid(bool bf16, int d, long long batch,
                                 long long sequence, long long kvHeads) {
@@ -82,14 +82,14 @@ constexpr long long keyGradGrid(bool bf16, int d, long long batch,
          keyGradParts(bf16, d);
 }
 constexpr long long queryGradGrid(bool bf16, int d, long long batch,
-                                  long long sequence, long long heads) {
-  return batch * heads * blocksOf(sequence, queryGradTile(bf16, d).queries);
+                                  long long rows, long long heads) {
+  return batch * heads * blocksOf(rows, queryGradTile(bf16, d).queries);
 }
 
 /// Of the gradient: two f32 for each row of scores, see README.md.
-constexpr long long workspaceBytes(long long batch, long long sequence,
+constexpr long long workspaceBytes(long long batch, long long rows,
                                    long long heads) {
-  return batch * heads * blocksOf(sequence, paddedQueries) * paddedQueries * 8;
+  return batch * heads * blocksOf(rows, paddedQueries) * paddedQueries * 8;
 }
 
 } // namespace meshwork::attention

@@ -14,7 +14,7 @@ template <typename T> struct GradOperands {
   const T *q, *k, *v, *out;
   const float *lse;
   const T *dout;
-  const i32 *documents, *random, *firstHead;
+  const i32 *documents, *positions, *random, *firstHead;
   T *dq, *dk, *dv;
   RowValues *rows;
   Strides qStrides, kStrides, vStrides, outStrides, doutStrides, dqStrides,
@@ -25,7 +25,7 @@ template <typename T> struct GradOperands {
   MESHWORK_INLINE RowValues *rowsOf(const Shape &shape, int sample,
                                     int head) const {
     return rows + (sample * shape.heads + head) *
-                      blocksOf(shape.sequence, paddedQueries) * paddedQueries;
+                      blocksOf(shape.rows, paddedQueries) * paddedQueries;
   }
 };
 
@@ -36,9 +36,10 @@ MESHWORK_INLINE float probability(float score, float factor, float lse) {
 
 #define ATTENTION_GRAD_OPERANDS(T)                                             \
   GradOperands<T> {                                                            \
-    q, k, v, out, lse, dout, documents, random, firstHead, dq, dk, dv,         \
-        workspace, {qSample, qPosition, qHead}, {kSample, kPosition, kHead},   \
-        {vSample, vPosition, vHead}, {outSample, outPosition, outHead},        \
+    q, k, v, out, lse, dout, documents, positions, random, firstHead, dq, dk,  \
+        dv, workspace, {qSample, qPosition, qHead},                            \
+        {kSample, kPosition, kHead}, {vSample, vPosition, vHead},              \
+        {outSample, outPosition, outHead},                                     \
         {doutSample, doutPosition, doutHead}, {dqSample, dqPosition, dqHead},  \
         {dkSample, dkPosition, dkHead}, {dvSample, dvPosition, dvHead},        \
         lseSample, lseHead                                                     \

@@ -53,7 +53,8 @@ public:
   MESHWORK_INLINE void run() {
     int endKey = smaller(key + tile.keys, shape.sequence);
     Range queries = mask().queriesOf(key, endKey);
-    int first = queries.first / tile.queries * tile.queries;
+    int first = mask().nextSeeing(queries.first / tile.queries * tile.queries,
+                                  queries.end, tile.queries, key, endKey);
     int group = static_cast<int>(shape.heads / shape.kvHeads),
         head = kvHead * group, endHead = head + group;
     copyRows<Engine, tile.keys, tile.threads>(
@@ -62,12 +63,18 @@ public:
     copyRows<Engine, tile.keys, tile.threads>(
         vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
         shape);
+    if (shape.hasPositions && first >= queries.end) {
+      finishCopies();
+      return finish();
+    }
     copyQueries(stream, head, first);
     int endQuery = mask().endOfDocuments({first, queries.end}, tile.queries,
                                          endKey); // while copies arrive
     int query = first, turn = 0;
     while (head < endHead) {
-      int nextQuery = query + tile.queries, nextHead = head;
+      int nextQuery = mask().nextSeeing(query + tile.queries, endQuery,
+                                        tile.queries, key, endKey),
+          nextHead = head;
       if (nextQuery >= endQuery) {
         nextQuery = first;
         ++nextHead;
@@ -90,16 +97,15 @@ public:
 
 private:
   MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.documents, sample);
+    return Mask(shape, ops.documents, ops.positions, sample);
   }
 
   MESHWORK_INLINE void copyQueries(u32 to, int head, int query) {
     copyRows<Engine, tile.queries, tile.threads>(
-        to, {ops.q, ops.qStrides, shape.sequence, sample, query, head}, shape);
+        to, {ops.q, ops.qStrides, shape.rows, sample, query, head}, shape);
     copyRows<Engine, tile.queries, tile.threads>(
         to + queryBytes,
-        {ops.dout, ops.doutStrides, shape.sequence, sample, query, head},
-        shape);
+        {ops.dout, ops.doutStrides, shape.rows, sample, query, head}, shape);
     const RowValues *rows = ops.rowsOf(shape, sample, head) + query;
     u32 chunk = fresh(threadInBlock());
     if (chunk < rowBytes / 16)
@@ -160,7 +166,9 @@ private:
     if (!shape.hasDropout)
       return;
     Kept<Engine, true, R, C> kept(
-        shape, Dropout(shape, ops.random, ops.firstHead, sample, head), block);
+        shape,
+        Dropout(shape, ops.random, ops.firstHead, ops.positions, sample, head),
+        block);
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll

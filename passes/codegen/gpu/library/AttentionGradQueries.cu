@@ -24,7 +24,7 @@ template <typename Engine> class QueryGrad {
 public:
   MESHWORK_INLINE QueryGrad(const Shape &shape, const GradOperands<T> &ops)
       : shape(shape), ops(ops) {
-    int blocks = static_cast<int>(blocksOf(shape.sequence, tile.queries));
+    int blocks = static_cast<int>(blocksOf(shape.rows, tile.queries));
     int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
     // As in the forward pass: long ones first.
     query = (shape.causal ? blocks - 1 - block : block) * tile.queries;
@@ -41,14 +41,12 @@ public:
 
   MESHWORK_INLINE void run() {
     Range keys =
-        mask().keysOf(query, smaller(query + tile.queries, shape.sequence));
+        mask().keysOf(query, smaller(query + tile.queries, shape.rows));
     int key = keys.first / tile.keys * tile.keys;
     copyRows<Engine, tile.queries, tile.threads>(
-        qTile, {ops.q, ops.qStrides, shape.sequence, sample, query, head},
-        shape);
+        qTile, {ops.q, ops.qStrides, shape.rows, sample, query, head}, shape);
     copyRows<Engine, tile.queries, tile.threads>(
-        doutTile,
-        {ops.dout, ops.doutStrides, shape.sequence, sample, query, head},
+        doutTile, {ops.dout, ops.doutStrides, shape.rows, sample, query, head},
         shape);
     copyValues(key);
     loadRows();
@@ -68,17 +66,19 @@ public:
       toScoreGrads(scores, dprob, {query, tile.queries, key, tile.keys});
       Engine::accumulate(dq, scores, kTile, scratch);
     }
+    if (shape.hasPositions)
+      finishCopies(); // that nobody waited for where no key is seen
     float factors[R];
 #pragma unroll
     for (int i = 0; i < R; ++i)
       factors[i] = shape.scale;
-    Engine::store({ops.dq, ops.dqStrides, shape.sequence, sample, query, head},
-                  dq, factors, qTile, shape);
+    Engine::store({ops.dq, ops.dqStrides, shape.rows, sample, query, head}, dq,
+                  factors, qTile, shape);
   }
 
 private:
   MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.documents, sample);
+    return Mask(shape, ops.documents, ops.positions, sample);
   }
 
   MESHWORK_INLINE void copyValues(int key) {
@@ -101,9 +101,10 @@ private:
   /// `scores` become their gradients without `scale`; `dprob` is used up.
   MESHWORK_INLINE void toScoreGrads(float (&scores)[R][C], float (&dprob)[R][C],
                                     const Block &block) {
-    drop<Engine>(dprob, shape,
-                 Dropout(shape, ops.random, ops.firstHead, sample, head), block,
-                 shape.keepScale);
+    drop<Engine>(
+        dprob, shape,
+        Dropout(shape, ops.random, ops.firstHead, ops.positions, sample, head),
+        block, shape.keepScale);
     applySign(scores, shape);
 #pragma unroll
     for (int i = 0; i < R; ++i)

@@ -23,15 +23,15 @@ MESHWORK_INLINE float partialDot(const T *a, const T *b, i64 headDim) {
 
 template <typename T>
 MESHWORK_INLINE void sumRows(const Shape &shape, const GradOperands<T> &ops) {
-  int blocks = static_cast<int>(blocksOf(shape.sequence, paddedQueries));
+  int blocks = static_cast<int>(blocksOf(shape.rows, paddedQueries));
   int pair = blockInGrid() / blocks,
       first = blockInGrid() % blocks * paddedQueries;
   int sample = pair / static_cast<int>(shape.heads),
       head = pair % static_cast<int>(shape.heads);
-  HeadRows<const T> out(ops.out, ops.outStrides, shape.sequence, sample, first,
+  HeadRows<const T> out(ops.out, ops.outStrides, shape.rows, sample, first,
                         head);
-  HeadRows<const T> dout(ops.dout, ops.doutStrides, shape.sequence, sample,
-                         first, head);
+  HeadRows<const T> dout(ops.dout, ops.doutStrides, shape.rows, sample, first,
+                         head);
   const float *lse =
       ops.lse + sample * ops.lseSample + head * ops.lseHead + first;
   RowValues *rows = ops.rowsOf(shape, sample, head) + first;
@@ -48,6 +48,8 @@ MESHWORK_INLINE void sumRows(const Shape &shape, const GradOperands<T> &ops) {
 #pragma unroll
     for (int step = 1; step < lanesOfRow; step *= 2)
       sum += __nvvm_shfl_sync_bfly_f32(~0u, sum, step, 31);
+    if (exists && shape.hasPositions)
+      exists = queryOf(shape, ops.positions, first + row) >= 0;
     if (threadInBlock() % lanesOfRow == 0)
       rows[row] =
           exists ? RowValues{lse[row] * log2e, sum} : RowValues{infinity, 0};

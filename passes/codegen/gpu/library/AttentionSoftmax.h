@@ -61,16 +61,19 @@ template <typename Engine, bool rowsAreKeys, int R, int C>
 MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Mask &mask,
                                 const Block &block, float value) {
   Place<Engine, rowsAreKeys> place(block);
-  int documents[rowsAreKeys ? C : R]; // of each query
+  int queries[rowsAreKeys ? C : R], documents[rowsAreKeys ? C : R];
 #pragma unroll
-  for (int n = 0; n < (rowsAreKeys ? C : R); ++n)
+  for (int n = 0; n < (rowsAreKeys ? C : R); ++n) {
+    queries[n] = mask.queryOf(place.queryAt(n, n));
     documents[n] = mask.documentOf(place.queryAt(n, n));
+  }
 #pragma unroll
   for (int i = 0; i < R; ++i)
 #pragma unroll
     for (int j = 0; j < C; ++j)
-      if (!mask.sees(place.queryAt(i, j), documents[rowsAreKeys ? j : i],
-                     place.keyAt(i, j)))
+      if (!mask.sees(mask.shape.hasPositions ? queries[rowsAreKeys ? j : i]
+                                             : place.queryAt(i, j),
+                     documents[rowsAreKeys ? j : i], place.keyAt(i, j)))
         scores[i][j] = value;
 }
 

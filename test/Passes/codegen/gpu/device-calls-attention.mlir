@@ -7,40 +7,47 @@
 // CHECK: %[[K:.*]] = llvm.addrspacecast %arg1
 // CHECK: %[[V:.*]] = llvm.addrspacecast %arg2
 // CHECK: %[[DOCUMENTS:.*]] = llvm.mlir.zero
+// CHECK: %[[POSITIONS:.*]] = llvm.mlir.zero
 // CHECK: %[[RANDOM:.*]] = llvm.mlir.zero
 // CHECK: %[[FIRST:.*]] = llvm.mlir.zero
 // CHECK: %[[OUT:.*]] = llvm.addrspacecast %arg3
 // CHECK: %[[LSE:.*]] = llvm.addrspacecast %arg4
-// After sizes, strides, alignment and the causal mask: window, documents, dropout.
-// CHECK: %28 = llvm.mlir.constant(0 : i64)
-// CHECK-NEXT: %29 = llvm.mlir.constant(0 : i64)
-// CHECK-NEXT: %30 = llvm.mlir.constant(0 : i64)
-// CHECK: llvm.call @meshwork_attention_bf16_64(%[[Q]], %[[K]], %[[V]], %[[DOCUMENTS]], %[[RANDOM]], %[[FIRST]], %[[OUT]], %[[LSE]],
+// After sizes, strides, alignment and the causal mask: window, documents, positions, dropout.
+// CHECK: %30 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %31 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %32 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %33 = llvm.mlir.constant(0 : i64)
+// CHECK: llvm.call @meshwork_attention_bf16_64(%[[Q]], %[[K]], %[[V]], %[[DOCUMENTS]], %[[POSITIONS]], %[[RANDOM]], %[[FIRST]], %[[OUT]], %[[LSE]],
 // CHECK: gpu.func @attention_bf16_64_1(
 // CHECK: %[[DOCUMENTS:.*]] = llvm.addrspacecast %arg3
+// CHECK: %[[POSITIONS:.*]] = llvm.mlir.zero
 // CHECK: %[[RANDOM:.*]] = llvm.mlir.zero
 // CHECK: %[[FIRST:.*]] = llvm.mlir.zero
 // CHECK: %[[OUT:.*]] = llvm.addrspacecast %arg4
-// CHECK: %28 = llvm.mlir.constant(0 : i64)
-// CHECK-NEXT: %29 = llvm.mlir.constant(1 : i64)
-// CHECK-NEXT: %30 = llvm.mlir.constant(0 : i64)
-// CHECK: llvm.call @meshwork_attention_bf16_64({{.*}}, %[[DOCUMENTS]], %[[RANDOM]], %[[FIRST]], %[[OUT]],
+// CHECK: %30 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %31 = llvm.mlir.constant(1 : i64)
+// CHECK-NEXT: %32 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %33 = llvm.mlir.constant(0 : i64)
+// CHECK: llvm.call @meshwork_attention_bf16_64({{.*}}, %[[DOCUMENTS]], %[[POSITIONS]], %[[RANDOM]], %[[FIRST]], %[[OUT]],
 // CHECK: gpu.func @attention_bf16_64_2(
 // CHECK: %[[DOCUMENTS:.*]] = llvm.addrspacecast %arg3
+// CHECK: %[[POSITIONS:.*]] = llvm.mlir.zero
 // CHECK: %[[RANDOM:.*]] = llvm.addrspacecast %arg4
 // CHECK: %[[FIRST:.*]] = llvm.addrspacecast %arg5
 // CHECK: %[[OUT:.*]] = llvm.addrspacecast %arg6
-// CHECK: %28 = llvm.mlir.constant(0 : i64)
-// CHECK-NEXT: %29 = llvm.mlir.constant(1 : i64)
-// CHECK-NEXT: %30 = llvm.mlir.constant(1 : i64)
-// CHECK: llvm.call @meshwork_attention_bf16_64({{.*}}, %[[DOCUMENTS]], %[[RANDOM]], %[[FIRST]], %[[OUT]],
+// CHECK: %30 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %31 = llvm.mlir.constant(1 : i64)
+// CHECK-NEXT: %32 = llvm.mlir.constant(0 : i64)
+// CHECK-NEXT: %33 = llvm.mlir.constant(1 : i64)
+// CHECK: llvm.call @meshwork_attention_bf16_64({{.*}}, %[[DOCUMENTS]], %[[POSITIONS]], %[[RANDOM]], %[[FIRST]], %[[OUT]],
 // The gradient reads them after its other tensors.
 // CHECK: gpu.func @attention_grad_keys_bf16_64_1(
 // CHECK: %[[DOCUMENTS:.*]] = llvm.addrspacecast %arg6
+// CHECK: %[[POSITIONS:.*]] = llvm.mlir.zero
 // CHECK: %[[RANDOM:.*]] = llvm.mlir.zero
 // CHECK: %[[FIRST:.*]] = llvm.mlir.zero
 // CHECK: %[[DQ:.*]] = llvm.addrspacecast %arg7
-// CHECK: llvm.call @meshwork_attention_grad_keys_bf16_64({{.*}}, %[[DOCUMENTS]], %[[RANDOM]], %[[FIRST]], %[[DQ]],
+// CHECK: llvm.call @meshwork_attention_grad_keys_bf16_64({{.*}}, %[[DOCUMENTS]], %[[POSITIONS]], %[[RANDOM]], %[[FIRST]], %[[DQ]],
 schedule.program @rank arena 248832 {
   %b_q = schedule.buffer "b_q" activations persistent at 0 : memref<40960xi8>
   %b_k = schedule.buffer "b_k" activations persistent at 40960 : memref<20480xi8>

@@ -1,0 +1,15 @@
+// `context.method = "auto"`.
+#pragma once
+
+#include "lib/Spec/Spec.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace meshwork::driver {
+
+/// The method with which a step of `module`, as phase `step` leaves it, should
+/// take least time on the spec's machine: of equal ones, where none compiles,
+/// and without attention "gathered". Compiles the rest of the phases on copies.
+/// The spec splits the sequence.
+spec::Context fitContext(mlir::ModuleOp module, const spec::Spec &spec);
+
+} // namespace meshwork::driver

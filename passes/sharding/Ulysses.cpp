@@ -1,0 +1,120 @@
+#include "passes/sharding/Ulysses.h"
+
+#include "lib/Analysis/SpecKey.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::sharding {
+namespace {
+
+/// What a rank has of the heads, which further ranks can share.
+struct Heads {
+  const Factor *keys, *group; // null: each head has keys of its own
+  int64_t keysLeft, groupLeft = 1;
+
+  Heads(const FactorTable &table, const Mesh &mesh, ArrayRef<Axes> decided)
+      : keys(factorOf(table, "kv_heads")), group(factorOf(table, "heads")) {
+    if (!keys)
+      std::swap(keys, group);
+    auto left = [&](const Factor *factor) {
+      const Axes &axes = decided[factor - table.factors().begin()];
+      return factor->size / mesh.numRanks(axes);
+    };
+    keysLeft = left(keys);
+    if (group)
+      groupLeft = left(group);
+  }
+
+  /// The factor that `ranks` can share, which then is smaller; null: none.
+  const Factor *split(int64_t ranks) {
+    if (keysLeft % ranks == 0) {
+      keysLeft /= ranks;
+      return keys;
+    }
+    if (keysLeft != 1 || groupLeft % ranks != 0)
+      return nullptr;
+    groupLeft /= ranks;
+    return group;
+  }
+
+private:
+  static const Factor *factorOf(const FactorTable &table, StringRef name) {
+    for (const Factor &factor : table.factors())
+      if (factor.name == name)
+        return &factor;
+    return nullptr;
+  }
+};
+
+const Axes &axesOfSequence(ArrayRef<Proposal> proposals) {
+  constexpr unsigned q = 0, sequence = 1;
+  return (*proposals[q].dims)[sequence];
+}
+
+/// How many ranks could share what `heads` has.
+std::string legalRanks(const Heads &heads) {
+  SmallVector<std::string> legal;
+  for (int64_t ranks = 2; ranks <= heads.keysLeft * heads.groupLeft; ++ranks)
+    if (Heads(heads).split(ranks))
+      legal.push_back(std::to_string(ranks));
+  return legal.empty() ? "" : ", \"ulysses\" with " + llvm::join(legal, ", ");
+}
+
+LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
+  Mesh mesh = meshFrom(attr);
+  FactorTable table(op);
+  std::vector<std::vector<Axes>> dims(table.numTensors());
+  SmallVector<Proposal> proposals;
+  for (unsigned t = 0; t < table.numTensors(); ++t) {
+    dims[t] = fromAttr(attr, mesh::shardingOf(table.tensor(t))).dims;
+    proposals.push_back({&dims[t], false});
+  }
+  std::vector<Axes> decided =
+      table.decide(mesh, proposals, /*aggressive=*/true);
+  Heads heads(table, mesh, decided);
+  if (splitHeads(table, mesh, proposals, decided))
+    return success();
+  const Axes &sequence = axesOfSequence(proposals);
+  auto names = llvm::map_to_vector(
+      sequence, [&](AxisId axis) { return mesh.axes[axis].name; });
+  return emitError(analysis::ofSpec("context.method", op->getLoc()))
+         << "'" << op->getName() << "' has " << heads.keysLeft * heads.groupLeft
+         << " heads, " << heads.keysLeft << " of keys, on a rank, which the "
+         << mesh.numRanks(sequence) << " ranks that split the sequence ("
+         << llvm::join(names, ", ")
+         << ") cannot share equally; \"gathered\" works with any number of "
+            "ranks"
+         << legalRanks(heads);
+}
+} // namespace
+
+bool exchangesHeads(Operation *op) {
+  auto is = [](auto attention) {
+    return attention && attention.getSharing() == Sharing::ulysses;
+  };
+  return is(dyn_cast<AttentionOp>(op)) || is(dyn_cast<AttentionGradOp>(op));
+}
+
+bool splitHeads(const FactorTable &table, const Mesh &mesh,
+                ArrayRef<Proposal> proposals, std::vector<Axes> &decided) {
+  Heads heads(table, mesh, decided);
+  for (AxisId axis : axesOfSequence(proposals)) {
+    const Factor *taker = heads.split(mesh.axes[axis].size);
+    if (!taker)
+      return false;
+    decided[taker - table.factors().begin()].push_back(AxisId(axis.index));
+  }
+  return true;
+}
+
+LogicalResult checkHeads(func::FuncOp function, mesh::MeshAttr mesh) {
+  auto walked = function.walk([&](AttentionOp op) {
+    return exchangesHeads(op) && failed(checkOp(op, mesh))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+} // namespace meshwork::sharding

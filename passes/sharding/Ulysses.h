@@ -1,0 +1,26 @@
+// Attention `shared ulysses`: each rank computes some heads of all of a
+// sequence, so what splits the sequence elsewhere splits heads there.
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/FactorTable.h"
+
+namespace meshwork::sharding {
+
+/// Whether `op` is such attention, or its gradient.
+bool exchangesHeads(::mlir::Operation *op);
+
+/// Adds the axes that split the sequence of `op`'s queries, the first of
+/// `proposals`, to those that its heads have in `decided`: to key heads, and
+/// where each of these is a part of its own, to the query heads that share it.
+/// False where they do not divide.
+bool splitHeads(const FactorTable &table, const Mesh &mesh,
+                ::llvm::ArrayRef<Proposal> proposals,
+                std::vector<Axes> &decided);
+
+/// All values of `function` have shardings: whether ranks divide the heads
+/// wherever these are exchanged. An error of the spec, told once.
+::mlir::LogicalResult checkHeads(::mlir::func::FuncOp function,
+                                 mesh::MeshAttr mesh);
+
+} // namespace meshwork::sharding

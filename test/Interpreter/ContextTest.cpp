@@ -1,0 +1,139 @@
+// Context parallelism: attention over sequences that ranks share. Each method,
+// layout and kind of mask, alone and beside other strategies, means what one
+// rank means: the loss, each gradient and each updated weight.
+#include "TinyConfigs.h"
+
+#include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Transformer.h"
+
+using namespace meshwork::interpreter;
+
+namespace {
+
+constexpr int64_t vocabulary = 13;
+
+struct Model {
+  const char *name;
+  std::string text;
+};
+/// All heads their own keys, with dropout in each place and learned positions;
+/// groups of two; one key head for all; a window.
+const std::vector<Model> &models() {
+  TinySizes sizes{.vocabulary = vocabulary, .ffn = 11, .positions = 11};
+  auto llama = [&](int64_t keyHeads, int64_t window) {
+    TinySizes own = sizes;
+    own.keyHeads = keyHeads;
+    own.window = window;
+    own.tied = keyHeads == 2;
+    return tinyLlama(own);
+  };
+  static const std::vector<Model> list = {{"gpt2", tinyGpt2(sizes)},
+                                          {"2 key heads", llama(2, 0)},
+                                          {"1 key head", llama(1, 0)},
+                                          {"a window of 3", llama(4, 3)}};
+  return list;
+}
+
+struct Case {
+  std::string axes;       // "\"cp=2\""
+  std::string layout;     // of the sequence
+  int64_t sequence = 8;   // in which 16 samples of a step are cut
+  std::string rules = {}; // of [shard], beside that of the sequence
+  std::string rest = {};  // further sections
+  bool documents = false; // separate ones
+  std::string method = "gathered";
+
+  std::string batch(int64_t micro) const {
+    return "[batch]\nglobal = 16\nmicro = " + std::to_string(micro) +
+           "\nsequence = " + std::to_string(sequence) +
+           (documents ? "\ndocuments = \"separate\"" : "") +
+           "\n[precision]\ncompute = \"f32\"\n[optimizer]\n"
+           "clip_grad_norm = 0.5\n";
+  }
+  std::string alone() const { return "[mesh]\naxes = []\n" + batch(8); }
+  std::string spec() const {
+    bool splitsBatch = axes.find("dp=2") != std::string::npos;
+    return "[mesh]\naxes = [" + axes + "]\n" + batch(splitsBatch ? 4 : 8) +
+           "[shard]\nsequence = [\"cp\"]\n" + rules + "[context]\nlayout = \"" +
+           layout + "\"\nmethod = \"" + method + "\"\n" + rest;
+  }
+};
+
+/// Fused too, as only that rounds the constant 1 / tokens to f32.
+const StepResult &oneRank(const Model &model, const Case &given) {
+  static std::map<std::pair<std::string, std::string>, StepResult> known;
+  auto [entry, isNew] = known.try_emplace({model.text, given.alone()});
+  if (isNew) {
+    Compiled one(model.text, given.alone());
+    EXPECT_TRUE(one.program) << one.diagnostics;
+    if (one.program)
+      entry->second = runStep(one, randomStep(one, vocabulary));
+  }
+  return entry->second;
+}
+
+void check(const Model &model, const Case &given) {
+  SCOPED_TRACE(std::string(model.name) + "\n" + given.spec());
+  Compiled many(model.text, given.spec(), /*headChunk=*/3);
+  ASSERT_TRUE(many.program) << many.diagnostics;
+  EXPECT_EQ(compareSteps(runStep(many, randomStep(many, vocabulary)),
+                         oneRank(model, given)),
+            "");
+  EXPECT_TRUE(many.becomesPlan(vocabulary)) << many.diagnostics;
+}
+
+class Context : public testing::TestWithParam<const char *> {};
+
+/// 8 is even over 2 and 4; 11 leaves chunks short; of 3 over 4 a rank has
+/// nothing.
+TEST_P(Context, OverOneAxis) {
+  for (const Model &model : models())
+    for (const char *axes : {"\"cp=2\"", "\"cp=3\"", "\"cp=4\""})
+      for (int64_t sequence : {8, 11, 3})
+        check(model, {axes, GetParam(), sequence});
+}
+
+TEST_P(Context, BesideOthers) {
+  for (const Model &model : models()) {
+    check(model, {"\"cp=2\", \"tp=2\"", GetParam(), 8,
+                  "residual_sequence = [\"tp\"]\n"});
+    check(model, {"\"cp=2\", \"tp=2\"", GetParam(), 11,
+                  "residual_sequence = [\"tp\"]\n"});
+    check(model, {"\"dp=2\", \"cp=2\"", GetParam(), 8, "",
+                  "[zero]\nstage = 3\n[recompute]\npolicy = \"full\"\n"});
+    check(model, {"\"dp=2\", \"cp=3\"", GetParam(), 11, "",
+                  "[zero]\nstage = 2\n[recompute]\npolicy = \"none\"\n"});
+  }
+}
+
+TEST_P(Context, WithinDocuments) {
+  for (const Model &model : models())
+    for (int64_t sequence : {8, 11})
+      check(model,
+            {"\"cp=2\"", GetParam(), sequence, "", "", /*documents=*/true});
+}
+INSTANTIATE_TEST_SUITE_P(Layouts, Context, testing::Values("block", "zigzag"));
+
+/// Rows that attention takes for those of blocks are others' in zigzag.
+TEST(ContextMutants, AttentionReadsPositions) {
+  const Model &model = models()[1];
+  Case given{"\"cp=2\"", "zigzag"};
+  Compiled many(model.text, given.spec());
+  ASSERT_TRUE(many.program) << many.diagnostics;
+  int tables = 0;
+  many.program->module().walk([&](meshwork::transformer::AttentionOp op) {
+    mlir::OpBuilder builder(op);
+    auto table = op.getPositions().getDefiningOp();
+    auto copy = llvm::cast<meshwork::mesh::PositionsOp>(builder.clone(*table));
+    copy.setSplitAttr(meshwork::mesh::DimShardingAttr::get(
+        op.getContext(), copy.getSplit().getAxes(), {}, false, 0));
+    op.getPositionsMutable().assign(copy.getResult());
+    ++tables;
+  });
+  EXPECT_EQ(tables, 1);
+  EXPECT_NE(compareSteps(runStep(many, randomStep(many, vocabulary)),
+                         oneRank(model, given)),
+            "");
+}
+
+} // namespace
