@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/KeepNewest.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/SaveFolder.h"
 #include "runtime/io/Files.h"
 #include <absl/strings/str_cat.h>
 #include <filesystem>
@@ -44,6 +45,8 @@ bool isManifestOfOurs(const std::string &path) {
 } // namespace
 
 void removeCheckpoint(const std::string &path) {
+  if (isLink(path))
+    return;
   std::string manifest = absl::StrCat(path, "/", manifestName);
   if (::access(manifest.c_str(), F_OK) == 0) {
     if (!isManifestOfOurs(manifest) || ::unlink(manifest.c_str()) != 0)

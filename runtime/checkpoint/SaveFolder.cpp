@@ -28,8 +28,23 @@ absl::Status makeSaveFolder(const std::string &path) {
   return absl::OkStatus();
 }
 
+bool isLink(const std::string &path) {
+  struct stat found;
+  return ::lstat(path.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
+}
+
+absl::Status makeCheckpointFolder(const std::string &path) {
+  if (isLink(path))
+    return absl::FailedPreconditionError(absl::StrCat(
+        quote(path), ": is a symbolic link, expected a folder or nothing: "
+                     "move it away, or give another --checkpoint"));
+  return makeSaveFolder(path);
+}
+
 void removeSave(const std::string &folder,
                 const std::vector<std::string> &files) {
+  if (isLink(folder))
+    return;
   for (const std::string &name : files)
     if (!name.empty())
       ::unlink(absl::StrCat(folder, "/", name).c_str());

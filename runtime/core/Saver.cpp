@@ -110,7 +110,7 @@ void Saver::copyAndWrite() {
 }
 
 absl::Status Saver::write(SaveEntries &to) const {
-  MESHWORK_RETURN_IF_ERROR(makeSaveFolder(save.folder));
+  MESHWORK_RETURN_IF_ERROR(makeCheckpointFolder(save.folder));
   absl::StatusOr<WrittenBoxes> written =
       writeBoxes(save.folder, statesName(setup.rank.rank()), snapshot.toWrite(),
                  [&](size_t box, WriteBytes writeBytes) {

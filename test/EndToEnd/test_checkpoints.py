@@ -146,6 +146,21 @@ class Saving(Case):
         self.assertEqual(sorted(path.name for path in self.kept.iterdir()),
                          ["step-0000000001", "step-0000000006", "step-0000000008", "step-0000000009", "step-notes"])
 
+    def testAStepThatIsALinkIsLeftAlone(self):
+        """What it leads to is no save's: nothing is written or removed there."""
+        archive = self.shell.path / "archive"
+        archive.mkdir()
+        for name in ("model.mlir", "states-00000.safetensors"):
+            (archive / name).write_text("precious")
+        self.kept.mkdir()
+        for step in (2, 5):
+            (self.kept / f"step-{step:010}").symlink_to(archive)
+        _, err = self.good("--steps", 9, *SAVE, "--keep", 2)
+        self.assertRegex(err, r"warning: no checkpoint after 2 steps: .*step-0000000002.*is a symbolic link")
+        self.assertEqual(self.steps(), [9, 8])
+        self.assertEqual({path.name: path.read_text() for path in archive.iterdir()},
+                         {"model.mlir": "precious", "states-00000.safetensors": "precious"})
+
     def testALateSaveIsNamedAndMade(self):
         out, _ = self.good("--steps", 40, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow")
         self.assertRegex(out, r"checkpoint: late after \d+ steps, that of step \d+ is still being written")
