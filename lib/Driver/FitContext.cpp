@@ -13,8 +13,7 @@ namespace meshwork::driver {
 static std::optional<double> secondsWith(spec::Context method, ModuleOp module,
                                          spec::Spec spec) {
   OwningOpRef<ModuleOp> copy(module.clone());
-  ScopedDiagnosticHandler quiet(module.getContext(),
-                                [](Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler quiet(module.getContext(), [](mlir::Diagnostic &) {});
   spec.context = method;
   if (spec.recompute == spec::Recompute::byBudget)
     spec.recompute = spec::Recompute::selective;

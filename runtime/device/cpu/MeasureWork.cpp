@@ -100,7 +100,8 @@ public:
     addProducts(layerPlan, type, tokens, narrow, narrow);
     addProducts(fewPlan, type, small, small, small);
     addAttention(attentionPlan, type);
-    for (auto [plan, kind] : {std::pair(&layerPlan, &layer), {&fewPlan, &few},
+    for (auto [plan, kind] : {std::pair(&layerPlan, &layer),
+                              {&fewPlan, &few},
                               {&attentionPlan, &attention}}) {
       MESHWORK_RETURN_IF_ERROR(plan->prepare(team));
       kind->run = [plan = plan] { plan->run(); };
@@ -118,8 +119,7 @@ public:
     TypeRates rates;
     rates.products = ofLayer / layer.mean();
     // Three products each.
-    rates.halfSize =
-        std::max(0.0, (rates.products * few.mean() - ofFew) / 3);
+    rates.halfSize = std::max(0.0, (rates.products * few.mean() - ofFew) / 3);
     rates.attention = ofAttention / attention.mean();
     return rates;
   }
@@ -137,8 +137,8 @@ public:
   explicit OfMemory(ThreadTeam &team) : team(team) {}
 
   absl::Status prepare(std::vector<Kind *> &kinds) {
-    MESHWORK_ASSIGN_OR_RETURN(
-        rows, Arena::create(3 * elements * sizeof(float)));
+    MESHWORK_ASSIGN_OR_RETURN(rows,
+                              Arena::create(3 * elements * sizeof(float)));
     MESHWORK_ASSIGN_OR_RETURN(pieces, Arena::create(2 * copied));
     auto *gate = reinterpret_cast<float *>(rows.data());
     for (int64_t i = 0; i < 2 * elements; ++i)

@@ -20,9 +20,9 @@ inline __attribute__((always_inline)) float exponential(float x) {
          power;
 }
 
-inline __attribute__((always_inline)) void
-gate(const float *gate, const float *up, float *out, int64_t begin,
-     int64_t end) {
+inline __attribute__((always_inline)) void gate(const float *gate,
+                                                const float *up, float *out,
+                                                int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i)
     out[i] = gate[i] / (1 + exponential(-gate[i])) * up[i];
 }

@@ -11,7 +11,6 @@ namespace meshwork::runtime {
 namespace {
 constexpr uint64_t alignment = 64;
 
-
 } // namespace
 
 TimedPlan::TimedPlan() {
@@ -29,7 +28,8 @@ uint32_t TimedPlan::addTensor(plan::DType type, std::vector<int64_t> shape) {
     view->strides[dim] = count;
   view->shape = std::move(shape);
   auto buffer = std::make_unique<plan::BufferT>();
-  buffer->size_bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(plan::bytesOf(type));
+  buffer->size_bytes =
+      static_cast<uint64_t>(count) * static_cast<uint64_t>(plan::bytesOf(type));
   buffer->offset = program().arena_bytes;
   program().arena_bytes +=
       (buffer->size_bytes + alignment - 1) / alignment * alignment;
@@ -54,8 +54,7 @@ absl::Status TimedPlan::prepare(ThreadTeam &team) {
   MESHWORK_ASSIGN_OR_RETURN(scratch, workspaceBytesPerThread(program));
   MESHWORK_ASSIGN_OR_RETURN(arena, Arena::create(program.arena_bytes()));
   MESHWORK_ASSIGN_OR_RETURN(
-      workspace,
-      Arena::create(scratch * static_cast<uint64_t>(team.size())));
+      workspace, Arena::create(scratch * static_cast<uint64_t>(team.size())));
   MESHWORK_ASSIGN_OR_RETURN(kernels, KernelLibrary::load(plan));
   fill();
   for (const plan::Instruction *instruction : listOf(program, 0)) {
@@ -87,8 +86,8 @@ void TimedPlan::fill() {
     for (uint64_t i = 0; i < buffer.size_bytes; i += size) {
       float value = next();
       cpu::Bf16 rounded = cpu::toBf16(value);
-      std::memcpy(at + i, size == 4 ? static_cast<const void *>(&value)
-                            : &rounded,
+      std::memcpy(at + i,
+                  size == 4 ? static_cast<const void *>(&value) : &rounded,
                   size);
     }
   }
