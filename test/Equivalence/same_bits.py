@@ -54,9 +54,11 @@ DOCUMENTS = ("joined", "separate")
 
 
 class Case:
+    layouts = LAYOUTS
+
     def __init__(self, model, layout, microbatches, precision, recompute, overlap, documents, target):
         self.model, self.layout, self.target, self.documents = model, layout, target, documents
-        self.axes, rules, stage = LAYOUTS[layout]
+        self.axes, rules, stage = self.layouts[layout]
         self.ranks, self.data = 1, 1
         for name, size in (axis.split("=") for axis in self.axes):
             self.ranks *= int(size)

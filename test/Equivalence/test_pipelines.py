@@ -23,6 +23,8 @@ MODELS = {"llama": {**configs.ALL["llama"], **LAYERS["llama"]},
           "gpt2": {**configs.GPT2, **LAYERS["gpt2"]},
           "gpt2-dropout": {**configs.GPT2, **LAYERS["gpt2"], **DROPPING}}
 
+LAYOUTS = {**same_bits.LAYOUTS, "cp2": (["cp=2"], {"sequence": ["cp"]}, 0)}
+
 # model, layout beside the pipeline, stages, schedule, virtual stages, microbatches, recompute, documents, target
 CASES = [
     ("llama", "one", 2, "1f1b", None, 4, "none", "joined", "cpu"),
@@ -41,6 +43,7 @@ CASES = [
     ("llama", "one", 2, "zb-h2", None, 5, "full", "separate", "cpu"),
     ("llama", "one", 2, "zb-v", None, 4, "none", "joined", "cpu"),
     ("llama", "zero3", 2, "dualpipe-v", None, 5, "selective", "joined", "cpu"),
+    ("llama", "cp2", 2, "zb-v", None, 3, "selective", "separate", "cpu"),
     ("llama", "one", 2, "auto", None, 4, "none", "joined", "cpu"),
     ("gpt2", "one", 2, "1f1b", None, 4, "selective", "joined", "cpu"),
     ("gpt2", "one", 4, "1f1b", None, 3, "selective", "joined", "cpu"),
@@ -50,12 +53,15 @@ CASES = [
     ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "mpi"),
     ("gpt2-dropout", "dp2", 2, "gpipe", None, 3, "none", "separate", "mpi"),
     ("llama", "one", 2, "zb-h1", None, 3, "selective", "joined", "mpi"),
+    ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "gpu"),
+    ("gpt2-dropout", "zero1", 2, "zb-h1", None, 2, "none", "separate", "gpu"),
 ]
 TIED = "wte.weight"
 
 
 class Case(same_bits.Case):
     """`stages` of 1: the same without a pipeline."""
+    layouts = LAYOUTS
 
     def __init__(self, model, layout, stages, schedule, virtual, microbatches, recompute, documents, target):
         super().__init__("llama", layout, microbatches, "f32", recompute, "never", documents, target)
