@@ -38,7 +38,7 @@ class Explain(unittest.TestCase):
         told = self.json("bf16.mwplan")
         self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
                                      "memory_per_rank_bytes", "checkpoint_copy_bytes_per_rank",
-                                     "collectives", "schedule",
+                                     "collectives", "schedule", "shared_attention",
                                      "bubble_fraction", "estimate", "format_version", "mesh", "spec",
                                      "rank_classes"})
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)

@@ -29,9 +29,10 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->add_option("--set", options.overrides,
                    "override a key of the spec: section.key=value")
       ->allow_extra_args(false);
-  command->add_option("--compile-to", options.compileTo,
-                      "stop after a phase (input, step, shard, partition, "
-                      "recompute, fuse, schedule, memory) and print the IR");
+  command->add_option(
+      "--compile-to", options.compileTo,
+      "stop after a phase (input, step, shard, partition, "
+      "pipeline, recompute, fuse, schedule, memory) and print the IR");
   command->add_option("--dump-phases", options.dumpPhases,
                       "a folder for the IR after each phase");
   command->add_option("--reproducer", options.reproducer,
