@@ -14,8 +14,8 @@ cost::Machine machine() {
   cost::Machine m;
   m.name = "m";
   m.ranksPerNode = 8;
-  m.flops = {1e9, 1e9, 1e9};
-  m.memory = 1e9;
+  m.flops = m.attention = {1e9, 1e9, 1e9};
+  m.memory = m.kernels = 1e9;
   m.launch = 1e-3;
   m.links.fill(cost::Link{1e-2, 1e6, false});
   return m;
