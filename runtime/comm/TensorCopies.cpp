@@ -44,7 +44,8 @@ std::vector<Strided> packed(const std::vector<Strided> &like, std::byte *data) {
       one.strides[dim] = stride;
       stride *= one.shape[dim];
     }
-    data += stride * one.width();
+    if (data) // else for its strides alone
+      data += stride * one.width();
   }
   return all;
 }

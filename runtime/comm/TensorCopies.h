@@ -24,7 +24,8 @@ private:
   std::vector<Chunk> chunks;
 };
 
-/// The same shapes, one behind the other from `data` on, without gaps.
+/// The same shapes, one behind the other from `data` on, without gaps; null
+/// gives shapes and strides without a place.
 std::vector<Strided> packed(const std::vector<Strided> &like, std::byte *data);
 /// Whether it lies like that.
 bool isDense(const Strided &tensor);
