@@ -110,16 +110,6 @@ Order orderOf(ProgramOp program) {
   return order;
 }
 
-SmallVector<std::pair<ListOp, int64_t>> inTurn(ProgramOp program,
-                                               int64_t microbatches) {
-  SmallVector<std::pair<ListOp, int64_t>> order;
-  for (int64_t m = 0; m < microbatches; ++m)
-    for (ListOp list : listsOf(program))
-      if (plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind())))
-        order.emplace_back(list, m);
-  return order;
-}
-
 void createActions(OpBuilder &builder, ProgramOp program,
                    ArrayRef<std::pair<ListOp, int64_t>> ofMicrobatches) {
   SmallVector<int32_t> table;

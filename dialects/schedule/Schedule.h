@@ -78,10 +78,6 @@ struct Order {
   ::std::vector<plan::Action> actions;
 };
 Order orderOf(ProgramOp program);
-/// For each microbatch its lists as they stand, all of one microbatch before
-/// the next.
-::llvm::SmallVector<::std::pair<ListOp, int64_t>> inTurn(ProgramOp program,
-                                                         int64_t microbatches);
 /// The table of actions at the end of `program`: lists of microbatches in this
 /// order, the `step` before them, the update behind.
 void createActions(

@@ -15,17 +15,19 @@ uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op) {
   return ranks;
 }
 
+static uint64_t bytesOf(const plan::View &view) {
+  uint64_t bytes = runtime::sizeOf(view.dtype());
+  for (int64_t size : orEmpty(view.shape()))
+    bytes *= static_cast<uint64_t>(size); // Checked: it lies within its buffer.
+  return bytes;
+}
+
 uint64_t bucketBytes(const plan::Program &program, const plan::Collective &op) {
   uint64_t total = 0;
   bool gathers = op.kind() == plan::CollectiveKind::all_gather;
   for (const plan::Transfer *part : *op.parts()) {
-    const plan::View &view =
-        *program.views()->Get(gathers ? part->dst() : part->src());
-    uint64_t bytes = runtime::sizeOf(view.dtype());
-    for (int64_t size : orEmpty(view.shape()))
-      bytes *=
-          static_cast<uint64_t>(size); // Checked: it lies within its buffer.
-    total = saturatingAdd(total, bytes);
+    uint32_t view = gathers ? part->dst() : part->src();
+    total = saturatingAdd(total, bytesOf(*program.views()->Get(view)));
   }
   return total;
 }
@@ -83,13 +85,8 @@ private:
 
 uint64_t partBytes(const plan::Program &program, const plan::Send &op) {
   uint64_t total = 0;
-  for (uint32_t part : orEmpty(op.parts())) {
-    const plan::View &view = *program.views()->Get(part);
-    uint64_t bytes = runtime::sizeOf(view.dtype());
-    for (int64_t size : orEmpty(view.shape()))
-      bytes *= static_cast<uint64_t>(size);
-    total = saturatingAdd(total, bytes);
-  }
+  for (uint32_t part : orEmpty(op.parts()))
+    total = saturatingAdd(total, bytesOf(*program.views()->Get(part)));
   return total;
 }
 

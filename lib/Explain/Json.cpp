@@ -177,7 +177,8 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   object["collectives"] = collectives(plan);
   object["shared_attention"] = attention(plan);
   object["schedule"] = actions(plan);
-  object["bubble_fraction"] = bubbleFraction(plan);
+  std::optional<double> bubble = bubbleFraction(plan);
+  object["bubble_fraction"] = bubble ? Json(*bubble) : Json();
   object["estimate"] = estimate(plan);
   object["spec"] = plan.spec() ? plan.spec()->str() : "";
   object["rank_classes"] = *std::move(classes);

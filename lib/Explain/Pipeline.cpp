@@ -2,9 +2,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Explain/Format.h"
-#include "lib/Explain/Schedule.h"
 #include "lib/Plan/Actions.h"
 #include "lib/Schedules/Grid.h"
+#include "lib/Schedules/ListKinds.h"
 #include "runtime/core/Views.h"
 #include <map>
 #include <set>
@@ -12,34 +12,9 @@
 namespace meshwork::explain {
 namespace {
 
-/// Longer tables are told of, not simulated: 16 ranks of 4 stages with 8192
-/// microbatches are one of these.
+/// Longer tables are not simulated: 16 ranks of 4 stages with 8192 microbatches
+/// have twice as many.
 constexpr size_t mostActions = size_t{1} << 21;
-
-std::optional<schedules::Kind> kindOf(plan::ListKind kind) {
-  using plan::ListKind;
-  using schedules::Kind;
-  switch (kind) {
-  case ListKind::forward:
-    return Kind::forward;
-  case ListKind::backward:
-    return Kind::backward;
-  case ListKind::input_grad:
-    return Kind::inputGrad;
-  case ListKind::weight_grad:
-    return Kind::weightGrad;
-  case ListKind::send:
-    return Kind::sendForward;
-  case ListKind::recv:
-    return Kind::recvForward;
-  case ListKind::send_grad:
-    return Kind::sendBackward;
-  case ListKind::recv_grad:
-    return Kind::recvBackward;
-  default:
-    return std::nullopt;
-  }
-}
 
 /// One rank's actions; notes where its stages are.
 std::vector<schedules::Action> actionsOf(const plan::Program &program,
@@ -49,7 +24,7 @@ std::vector<schedules::Action> actionsOf(const plan::Program &program,
   std::vector<schedules::Action> actions;
   for (const plan::Action &action : plan::actionsOf(program)) {
     const plan::ListShape &list = lists[action.list()];
-    std::optional<schedules::Kind> kind = kindOf(list.kind);
+    std::optional<schedules::Kind> kind = schedules::kindOf(list.kind);
     if (!kind)
       continue;
     rankOf[list.stage] = rank;
@@ -64,7 +39,7 @@ schedules::Costs unitCosts(size_t stages) {
   return {one, one, one, none};
 }
 
-/// "3 layers: 0 to 2": those of a program's parameters.
+/// "0-2, 6-8": those of a program's parameters.
 std::string layersText(const plan::Program &program) {
   std::set<int32_t> layers;
   for (const plan::Parameter *parameter :
@@ -118,9 +93,12 @@ std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {
   return pipeline;
 }
 
-double bubbleFraction(const plan::Plan &plan) {
+std::optional<double> bubbleFraction(const plan::Plan &plan) {
+  if (plan.programs()->size() < 2)
+    return 0;
   std::optional<Pipeline> pipeline = pipelineOf(plan);
-  return pipeline ? pipeline->timeline.bubbleFraction : 0;
+  return pipeline ? std::optional(pipeline->timeline.bubbleFraction)
+                  : std::nullopt;
 }
 
 std::string pipelineText(const plan::Plan &plan) {

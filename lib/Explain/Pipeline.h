@@ -18,8 +18,9 @@ struct Pipeline {
 /// Nothing where there is one stage, or a table that is too long to simulate.
 std::optional<Pipeline> pipelineOf(const plan::Plan &plan);
 
-/// Part of a step in which a stage waits for another one, in unit times.
-double bubbleFraction(const plan::Plan &plan);
+/// Part of a step in which a stage waits for another one, in unit times; 0 with
+/// one stage, nothing of a table that is too long to simulate.
+std::optional<double> bubbleFraction(const plan::Plan &plan);
 
 /// Grid, bubble, and what each rank keeps; "" without stages.
 std::string pipelineText(const plan::Plan &plan);

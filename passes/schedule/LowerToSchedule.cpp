@@ -2,6 +2,7 @@
 #include "passes/schedule/LowerToSchedule.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
+#include "lib/Schedules/ListKinds.h"
 #include "passes/pipeline/Table.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -249,31 +250,6 @@ static LogicalResult checkFloat8(ProgramOp program, int64_t unit) {
   return success(allFit);
 }
 
-/// The list that an action of a table runs.
-static ListKind kindOf(schedules::Kind kind) {
-  using schedules::Kind;
-  switch (kind) {
-  case Kind::forward:
-    return ListKind::forward;
-  case Kind::backward:
-    return ListKind::backward;
-  case Kind::inputGrad:
-    return ListKind::input_grad;
-  case Kind::weightGrad:
-    return ListKind::weight_grad;
-  case Kind::sendForward:
-    return ListKind::send;
-  case Kind::recvForward:
-    return ListKind::recv;
-  case Kind::sendBackward:
-    return ListKind::send_grad;
-  case Kind::recvBackward:
-    return ListKind::recv_grad;
-  default:
-    llvm_unreachable("no table of computation and transfers has others");
-  }
-}
-
 /// A rank's actions; of transfers those that move something.
 static SmallVector<std::pair<ListOp, int64_t>>
 actionsOf(ProgramOp program, ArrayRef<schedules::Action> actions) {
@@ -281,10 +257,12 @@ actionsOf(ProgramOp program, ArrayRef<schedules::Action> actions) {
   for (ListOp list : listsOf(program))
     lists[{list.getKind(), list.getStage()}] = list;
   SmallVector<std::pair<ListOp, int64_t>> order;
-  for (const schedules::Action &action : actions)
-    if (auto list = lists.find({kindOf(action.kind), action.stage});
-        list != lists.end())
+  for (const schedules::Action &action : actions) {
+    // The numbers are Plan.fbs's; the table has nothing else than lists.
+    auto kind = static_cast<ListKind>(*schedules::listKindOf(action.kind));
+    if (auto list = lists.find({kind, action.stage}); list != lists.end())
       order.emplace_back(list->second, action.microbatch);
+  }
   return order;
 }
 

@@ -236,8 +236,6 @@ private:
   std::map<int64_t, double> freeAt; // by channel
 };
 
-/// Sums of gradients that `update` begins with run in the step's last backward
-/// pass, under the rest of it.
 /// Other ranks of a pipeline end their backward pass at another time.
 bool meetsOtherPrograms(CollectiveOp collective) {
   auto program = collective->getParentOfType<ProgramOp>();
@@ -259,6 +257,8 @@ ListOp lastGradients(ProgramOp program) {
   return last;
 }
 
+/// Sums of gradients that `update` begins with run in the step's last backward
+/// pass, under the rest of it.
 void moveGradientSums(ListOp backward, ListOp update,
                       const Settings &settings) {
   SmallVector<Operation *> stay;

@@ -1,0 +1,37 @@
+// Which list of a plan an action of a table runs; the one table of both.
+#pragma once
+
+#include "lib/Schedules/Table.h"
+#include "meshwork/Plan/Plan.h"
+
+#include <optional>
+#include <utility>
+
+namespace meshwork::schedules {
+
+/// What happens to parameters (gather, free, reduce) no plan has as lists yet.
+inline constexpr std::pair<Kind, plan::ListKind> listKinds[] = {
+    {Kind::forward, plan::ListKind::forward},
+    {Kind::backward, plan::ListKind::backward},
+    {Kind::inputGrad, plan::ListKind::input_grad},
+    {Kind::weightGrad, plan::ListKind::weight_grad},
+    {Kind::sendForward, plan::ListKind::send},
+    {Kind::recvForward, plan::ListKind::recv},
+    {Kind::sendBackward, plan::ListKind::send_grad},
+    {Kind::recvBackward, plan::ListKind::recv_grad}};
+
+/// Nothing for what is no list of a microbatch.
+inline std::optional<Kind> kindOf(plan::ListKind list) {
+  for (const auto &[kind, own] : listKinds)
+    if (own == list)
+      return kind;
+  return std::nullopt;
+}
+inline std::optional<plan::ListKind> listKindOf(Kind action) {
+  for (const auto &[kind, own] : listKinds)
+    if (kind == action)
+      return own;
+  return std::nullopt;
+}
+
+} // namespace meshwork::schedules
