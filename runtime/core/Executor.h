@@ -175,6 +175,8 @@ public:
   makeExecutor(const ExecutorSetup &setup) = 0;
   /// What to tell at the end of a run; lines, or nothing.
   virtual std::string summary() const { return ""; }
+  /// Whether what ran was right, where the device can tell.
+  virtual absl::Status verdict() const { return absl::OkStatus(); }
 };
 
 } // namespace meshwork::runtime

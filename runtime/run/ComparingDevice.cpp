@@ -2,62 +2,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Plan/Operands.h"
-#include "runtime/core/Bf16.h"
 #include "runtime/core/Checked.h"
-#include "runtime/core/Float8.h"
+#include "runtime/run/Allowance.h"
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 namespace meshwork::runtime {
 namespace {
-
-double element(plan::DType type, const std::byte *at) {
-  if (type == plan::DType::bf16) {
-    uint16_t bits;
-    std::memcpy(&bits, at, sizeof(bits));
-    return static_cast<double>(fromBf16(bits));
-  }
-  if (plan::isFloat8(type))
-    return static_cast<double>(fromFloat8(type, std::to_integer<uint8_t>(*at)));
-  if (type == plan::DType::i32) {
-    int32_t value;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  float value;
-  std::memcpy(&value, at, sizeof(value));
-  return static_cast<double>(value);
-}
-
-void forEachOffset(const ViewInfo &view, size_t dim, int64_t offset,
-                   absl::FunctionRef<void(int64_t)> visit) {
-  if (dim == view.shape.size())
-    return visit(offset);
-  int64_t step = view.strides[dim] * static_cast<int64_t>(sizeOf(view.dtype));
-  for (int64_t i = 0; i < view.shape[dim]; ++i)
-    forEachOffset(view, dim + 1, offset + i * step, visit);
-}
-
-struct Allowance {
-  double ofItself, ofAll;
-};
-Allowance allowance(plan::DType type, bool inexact) {
-  if (type == plan::DType::i32)
-    return {0, 0};
-  if (type == plan::DType::bf16)
-    return {0x1p-6, 0.03};
-  if (plan::isFloat8(type)) // One place of the last bit.
-    return {type == plan::DType::e4m3 ? 0x1p-3 : 0x1p-2, 0.03};
-  return inexact ? Allowance{0x1p-9, 0.01} : Allowance{0x1p-15, 1e-4};
-}
-
-double share(double expected, double got, double allowed) {
-  if (std::isnan(expected) || std::isnan(got))
-    return std::isnan(expected) && std::isnan(got) ? 0 : HUGE_VAL;
-  double off = std::abs(expected - got);
-  return expected == got ? 0 : allowed > 0 ? off / allowed : HUGE_VAL;
-}
 
 class ComparingExecutor : public Executor {
 public:
@@ -137,19 +87,15 @@ private:
     got.resize(view.spanBytes);
     MESHWORK_RETURN_IF_ERROR(
         tested->read(program.places[operand.view], absl::MakeSpan(got)));
-    double most = shareOfAllowance(view, bytesOf(operand.view).data(),
-                                   got.data(), inexact);
+    double most =
+        shareOfAllowance(view, bytesOf(operand.view), got, inexact, team());
     std::string kind = plan::EnumNameOperation(one.op_type());
     std::string where =
         absl::StrCat(operand.role, " of ", quote(one.name()), ", ",
                      describe(view), ", rank ", program.rank);
     results.note(absl::StrCat(kind, inexact ? " (bf16)" : " (f32)"), most,
                  where);
-    if (most <= 1)
-      return absl::OkStatus();
-    return absl::InternalError(
-        absl::StrCat("the GPU's result differs from the CPU's by ", most,
-                     " times what rounding allows: ", kind, ", ", where));
+    return absl::OkStatus();
   }
 
   RankProgram program; // moves from turn to turn
@@ -159,26 +105,16 @@ private:
   std::vector<std::byte> got;
   bool inexact = false;
 };
-} // namespace
 
-double shareOfAllowance(const ViewInfo &view, const std::byte *expected,
-                        const std::byte *got, bool inexact) {
-  double squares = 0;
-  forEachOffset(view, 0, 0, [&](int64_t at) {
-    double value = element(view.dtype, expected + at);
-    squares += std::isfinite(value) ? value * value : 0;
-  });
-  double rms = std::sqrt(squares / static_cast<double>(view.elements));
-  Allowance part = allowance(view.dtype, inexact);
-  double most = 0;
-  forEachOffset(view, 0, 0, [&](int64_t at) {
-    double value = element(view.dtype, expected + at);
-    most = std::max(most,
-                    share(value, element(view.dtype, got + at),
-                          part.ofItself * std::abs(value) + part.ofAll * rms));
-  });
-  return most;
+std::vector<std::pair<double, std::string>>
+worstFirst(const std::map<std::string, double> &wrong) {
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto &[where, share] : wrong)
+    sorted.emplace_back(share, where);
+  std::sort(sorted.rbegin(), sorted.rend());
+  return sorted;
 }
+} // namespace
 
 absl::StatusOr<std::unique_ptr<Device>>
 ComparingDevice::open(std::unique_ptr<Device> tested, const plan::Plan &plan) {
@@ -220,6 +156,10 @@ void ComparingDevice::note(const std::string &kind, double share,
     of.worst = share;
     of.where = where;
   }
+  if (share > 1) {
+    double &worst = wrong[absl::StrCat(kind, ", ", where)];
+    worst = std::max(worst, share);
+  }
 }
 
 std::string ComparingDevice::summary() const {
@@ -227,10 +167,24 @@ std::string ComparingDevice::summary() const {
   std::string text;
   for (const auto &[kind, of] : deviations)
     absl::StrAppendFormat(&text,
-                          "%-22s %6d results as on the CPU, the furthest at "
-                          "%.3f of what rounding allows: %s\n",
+                          "%-22s %6d results compared with the CPU's, the "
+                          "furthest at %.3f of what rounding allows: %s\n",
                           kind, of.instructions, of.worst, of.where);
+  for (const auto &[share, where] : worstFirst(wrong))
+    absl::StrAppendFormat(&text,
+                          "differs by %.3g times what rounding allows: %s\n",
+                          share, where);
   return tested->summary() + text;
+}
+
+absl::Status ComparingDevice::verdict() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (wrong.empty())
+    return absl::OkStatus();
+  auto [share, where] = worstFirst(wrong).front();
+  return absl::InternalError(absl::StrCat(
+      "the GPU's results differ from the CPU's in ", wrong.size(),
+      " places, the worst by ", share, " times what rounding allows: ", where));
 }
 
 } // namespace meshwork::runtime

@@ -225,6 +225,7 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
     status = both(trainer.ending(),
                   writeOutputs(options, trainer, processes.isFirst()));
     status = both(status, trainer.checkpointStatus());
+    status = both(status, device.verdict());
     status = both(status, stdoutStatus());
   }
   return processes.agreeOnEnd(std::move(status));

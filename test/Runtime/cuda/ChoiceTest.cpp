@@ -1,6 +1,6 @@
 // Which code runs on a GPU, which GPU a rank gets, and when two devices agree.
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/run/ComparingDevice.h"
+#include "runtime/run/Allowance.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -81,9 +81,11 @@ protected:
     view.strides = strides;
     view.elements = shape[0];
     auto bytes = [](const std::vector<float> &v) {
-      return reinterpret_cast<const std::byte *>(v.data());
+      return absl::MakeConstSpan(reinterpret_cast<const std::byte *>(v.data()),
+                                 v.size() * sizeof(float));
     };
-    return shareOfAllowance(view, bytes(expected), bytes(got), inexact);
+    ThreadTeam team(2, {});
+    return shareOfAllowance(view, bytes(expected), bytes(got), inexact, team);
   }
   int64_t shape[1] = {0}, strides[1] = {1};
 };

@@ -1,0 +1,116 @@
+#include "runtime/run/Allowance.h"
+#include "absl/functional/function_ref.h"
+#include "runtime/core/Bf16.h"
+#include "runtime/core/Float8.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+namespace meshwork::runtime {
+namespace {
+
+double element(plan::DType type, const std::byte *at) {
+  if (type == plan::DType::bf16) {
+    uint16_t bits;
+    std::memcpy(&bits, at, sizeof(bits));
+    return static_cast<double>(fromBf16(bits));
+  }
+  if (plan::isFloat8(type))
+    return static_cast<double>(fromFloat8(type, std::to_integer<uint8_t>(*at)));
+  if (type == plan::DType::i32) {
+    int32_t value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  float value;
+  std::memcpy(&value, at, sizeof(value));
+  return static_cast<double>(value);
+}
+
+/// Calls visit(offset in bytes) for each element of `row` of the view's rows,
+/// which lie along its last dim.
+void forEachOfRow(const ViewInfo &view, int64_t row,
+                  absl::FunctionRef<void(int64_t)> visit) {
+  if (view.shape.empty())
+    return visit(0);
+  int64_t unit = static_cast<int64_t>(sizeOf(view.dtype)), offset = 0;
+  size_t last = view.shape.size() - 1;
+  for (size_t dim = last; dim-- > 0; row /= view.shape[dim])
+    offset += row % view.shape[dim] * view.strides[dim] * unit;
+  for (int64_t i = 0; i < view.shape[last]; ++i)
+    visit(offset + i * view.strides[last] * unit);
+}
+
+/// `ofRow(row)` of all rows, `joined` to one.
+double overRows(const ViewInfo &view, ThreadTeam &team,
+                absl::FunctionRef<double(int64_t)> ofRow,
+                absl::FunctionRef<double(double, double)> joined) {
+  int64_t rows = 1;
+  for (size_t dim = 0; dim + 1 < view.shape.size(); ++dim)
+    rows *= view.shape[dim];
+  std::vector<double> parts(static_cast<size_t>(team.size()), 0);
+  team.parallelFor(rows, [&](int64_t begin, int64_t end, int thread) {
+    double &part = parts[static_cast<size_t>(thread)];
+    for (int64_t row = begin; row < end; ++row)
+      part = joined(part, ofRow(row));
+  });
+  double all = 0;
+  for (double part : parts)
+    all = joined(all, part);
+  return all;
+}
+
+struct Allowance {
+  double ofItself, ofAll;
+};
+Allowance allowance(plan::DType type, bool inexact) {
+  if (type == plan::DType::i32)
+    return {0, 0};
+  if (type == plan::DType::bf16)
+    return {0x1p-6, 0.03};
+  if (plan::isFloat8(type)) // One place of the last bit.
+    return {type == plan::DType::e4m3 ? 0x1p-3 : 0x1p-2, 0.03};
+  return inexact ? Allowance{0x1p-9, 0.01} : Allowance{0x1p-15, 1e-4};
+}
+
+double share(double expected, double got, double allowed) {
+  if (std::isnan(expected) || std::isnan(got))
+    return std::isnan(expected) && std::isnan(got) ? 0 : HUGE_VAL;
+  double off = std::abs(expected - got);
+  return expected == got ? 0 : allowed > 0 ? off / allowed : HUGE_VAL;
+}
+} // namespace
+
+double shareOfAllowance(const ViewInfo &view,
+                        absl::Span<const std::byte> expected,
+                        absl::Span<const std::byte> got, bool inexact,
+                        ThreadTeam &team) {
+  auto squares = [&](int64_t row) {
+    double sum = 0;
+    forEachOfRow(view, row, [&](int64_t at) {
+      double value = element(view.dtype, &expected[static_cast<size_t>(at)]);
+      sum += std::isfinite(value) ? value * value : 0;
+    });
+    return sum;
+  };
+  double rms = std::sqrt(overRows(view, team, squares, std::plus<double>()) /
+                         static_cast<double>(view.elements));
+  Allowance part = allowance(view.dtype, inexact);
+  auto most = [&](int64_t row) {
+    double worst = 0;
+    forEachOfRow(view, row, [&](int64_t at) {
+      size_t place = static_cast<size_t>(at);
+      double value = element(view.dtype, &expected[place]);
+      worst = std::max(
+          worst, share(value, element(view.dtype, &got[place]),
+                       part.ofItself * std::abs(value) + part.ofAll * rms));
+    });
+    return worst;
+  };
+  return overRows(view, team, most,
+                  [](double a, double b) { return std::max(a, b); });
+}
+
+} // namespace meshwork::runtime
