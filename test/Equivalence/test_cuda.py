@@ -209,9 +209,29 @@ class Cuda(Agreement):
                 # Gradients of layer norms are sums of many that cancel.
                 self.assertLess(np.linalg.norm(one[name] - expected), 2 ** -4 * np.linalg.norm(expected), name)
 
-    def test_a_library_without_an_epilogue(self):
+    def test_a_library_without_epilogues(self):
+        """Kernels beside the products: each instruction against the CPU's, losses as with them."""
+        data = ["--data", self.space.tokens(CORPUS), "--data-type", "u16", "--steps", 2]
+        target = {**GPU["target"], "epilogues": "always"}
+        for compute, names in (("f32", ["GELU_AUX_BIAS", "DGELU", "BGRAD[AB]"]), ("bf16", ["BIAS", "GELU_AUX_BIAS"])):
+            plan = self.space.compile({**GPT2, "n_inner": 64}, spec(*ONE, target=target, precision={"compute": compute}),
+                                      "--with-cpu-code", "native")
+            fused = self.space.must("meshwork-run", plan, *data)
+            self.assertNotIn("epilogues of products", fused.stdout)
+            with tools.Workspace(**emulated(MESHWORK_EMULATOR_BLAS_WITHOUT="4,32,36,160,164,192,256,512")) as without:
+                beside = without.must("meshwork-run", plan, *data)
+                without.must("meshwork-run", plan, *data, "--compare-cpu")
+            losses = [[float(x) for x in re.findall(r"step .* loss ([0-9.]+)", run.stdout)] for run in (fused, beside)]
+            self.assertEqual(len(losses[0]), 2)
+            np.testing.assert_allclose(*losses, rtol=2 ** -9)
+            self.assertRegex(beside.stdout, r"cuBLASLt ran 0 of \d+ epilogues of products\n")
+            for name in names:
+                self.assertRegex(beside.stdout,
+                                 rf'a kernel beside ran \d+, as ".*": cuBLASLt has no algorithm with {name}')
+
+    def test_a_library_with_neither_epilogue_nor_product(self):
         """It says what was asked, and what to compile instead."""
-        with tools.Workspace(**emulated(MESHWORK_EMULATOR_BLAS_WITHOUT="164")) as space:
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_BLAS_WITHOUT="1,164")) as space:
             plan = space.compile(GPT2, spec(*ONE, **GPU, precision={"compute": "bf16"}))
             done = space.call("meshwork-run", plan, "--data", space.tokens(CORPUS), "--data-type", "u16", "--steps", 1)
             self.assertNotEqual(done.returncode, 0)

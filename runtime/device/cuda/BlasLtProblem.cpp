@@ -286,6 +286,8 @@ bool BlasLtProblem::asksForEpilogue() const {
   return epilogue != blas::epilogue::none && epilogue != blas::epilogue::bias;
 }
 
+const char *BlasLtProblem::epilogueName() const { return nameOf(epilogue); }
+
 std::string BlasLtProblem::key() const {
   auto text = [](const ColumnMatrix &matrix) {
     return absl::StrCat(matrix.rows, "x", matrix.columns, "/", matrix.ld, "+",

@@ -60,6 +60,8 @@ struct BlasLtProblem {
 
   /// For more than a bias.
   bool asksForEpilogue() const;
+  /// Of the bias too; as in the library's header, without its prefix.
+  const char *epilogueName() const;
   /// What kernels may assume of d, and of bias and aux: they go along with d.
   uint32_t outputAlignment() const;
   /// What the speed of an algorithm depends on: everything but addresses.

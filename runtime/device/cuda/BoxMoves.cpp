@@ -3,19 +3,10 @@
 #include "runtime/device/cuda/BoxTable.h"
 #include <cstring>
 
-/// The text of the kernels, as the build made it (CMakeLists.txt), and a zero.
-asm(".pushsection .rodata\n"
-    ".hidden meshworkBoxesPtx\n"
-    ".global meshworkBoxesPtx\n"
-    "meshworkBoxesPtx:\n"
-    ".incbin \"" MESHWORK_BOXES_PTX "\"\n"
-    ".byte 0\n"
-    ".popsection\n");
-extern "C" const char meshworkBoxesPtx[];
+MESHWORK_PTX(meshworkBoxesPtx, MESHWORK_BOXES_PTX)
 
 namespace meshwork::runtime::cuda {
 namespace {
-constexpr size_t logBytes = 4096;
 // Tables lie one after the other.
 static_assert(sizeof(BoxChunk) % 8 == 0 && sizeof(BoxMove) % 8 == 0 &&
               sizeof(BoxDim) % 8 == 0);
@@ -24,24 +15,11 @@ static_assert(sizeof(BoxChunk) % 8 == 0 && sizeof(BoxMove) % 8 == 0 &&
 absl::StatusOr<std::shared_ptr<BoxKernels>>
 BoxKernels::load(const Driver &driver) {
   auto kernels = std::make_shared<BoxKernels>(driver);
-  std::string log(logBytes, '\0');
-  int options[] = {jitOption::errorLogBuffer, jitOption::errorLogBufferBytes};
-  void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
-  Result result =
-      driver.moduleLoad(&kernels->module, meshworkBoxesPtx, 2, options, values);
-  MESHWORK_RETURN_IF_ERROR(driver.check(
-      result, absl::StrCat("loading the code of collectives (sm_80, PTX)",
-                           log[0] ? ": " : "", log.c_str())));
-  MESHWORK_RETURN_IF_ERROR(
-      driver.check(driver.moduleGetFunction(&kernels->moveBoxes,
-                                            kernels->module, "moveBoxes"),
-                   "finding the kernel \"moveBoxes\""));
+  MESHWORK_ASSIGN_OR_RETURN(
+      kernels->code, PtxModule::load(driver, meshworkBoxesPtx, "collectives"));
+  MESHWORK_ASSIGN_OR_RETURN(kernels->moveBoxes,
+                            kernels->code->find("moveBoxes"));
   return kernels;
-}
-
-BoxKernels::~BoxKernels() {
-  if (module)
-    (void)driver.moduleUnload(module);
 }
 
 absl::StatusOr<std::unique_ptr<BoxMoves>>

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/comm/Strided.h"
-#include "runtime/device/cuda/Driver.h"
+#include "runtime/device/cuda/PtxModule.h"
 #include "runtime/device/cuda/kernels/Boxes.h"
 #include <memory>
 #include <vector>
@@ -60,13 +60,12 @@ public:
   static absl::StatusOr<std::shared_ptr<BoxKernels>> load(const Driver &driver);
   explicit BoxKernels(const Driver &driver) : driver(driver) {}
   BoxKernels(const BoxKernels &) = delete;
-  ~BoxKernels();
 
   const Driver &driver;
   Function moveBoxes = nullptr;
 
 private:
-  Module module = nullptr;
+  std::unique_ptr<PtxModule> code;
 };
 
 /// A table in the device's memory.

@@ -207,8 +207,8 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
   return CudaExecutor::create(
       setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
-              options.tunesMatmuls, options.timeoutSeconds,
-              options.cudnnAttention ? &notes : nullptr});
+              options.tunesMatmuls, options.timeoutSeconds, epilogues,
+              options.cudnnAttention ? &attention : nullptr});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -20,7 +20,9 @@ public:
                                        uint32_t ranksHere) override;
   absl::StatusOr<std::unique_ptr<Executor>>
   makeExecutor(const ExecutorSetup &setup) override;
-  std::string summary() const override { return notes.text(); }
+  std::string summary() const override {
+    return attention.text() + epilogues.text();
+  }
 
 private:
   CudaDevice(const Driver &driver, const plan::Plan &plan,
@@ -36,7 +38,10 @@ private:
   const plan::Plan &plan;
   DeviceOptions options;
   std::vector<std::unique_ptr<Gpu>> gpus; // one for all, or one a rank
-  DnnNotes notes;
+  LibraryNotes attention{
+      {"cuDNN", "instructions of attention", "the plan's kernels"}};
+  LibraryNotes epilogues{{"cuBLASLt", "epilogues of products",
+                          "a kernel beside", /*onlyWhenLeft=*/true}};
   std::mutex mutex;
   std::unique_ptr<DeviceTransport> shared; // of ranks on one GPU
   // Of ranks with a GPU each.

@@ -29,9 +29,11 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            made->blas.get(),
                            made->dnn.get(),
                            made->main->stream(),
-                           cuda.tunes};
+                           cuda.tunes,
+                           nullptr};
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
+  context.epilogues = &cuda.epilogues;
   made->lists.resize(setup.program.table.lists().size());
   for (uint32_t list = 0; list < made->lists.size(); ++list)
     for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);
@@ -64,8 +66,7 @@ absl::Status CudaExecutor::allocate() {
       workspace,
       DeviceMemory::create(cuda.gpu, program.workspace_bytes_per_thread()));
   if (hasMatmul(program))
-    MESHWORK_ASSIGN_OR_RETURN(
-        blas, BlasLt::create(cuda.gpu.driver(), cuda.gpu.device()));
+    MESHWORK_ASSIGN_OR_RETURN(blas, BlasLt::create(cuda.gpu.driver()));
   if (cuda.dnn)
     MESHWORK_ASSIGN_OR_RETURN(dnn, Dnn::create(cuda.gpu, *cuda.dnn));
   return absl::OkStatus();

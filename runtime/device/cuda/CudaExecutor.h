@@ -17,8 +17,9 @@ struct CudaSetup {
   DeviceTransport &transport;
   bool synchronous; // wait after each instruction, so that an error names it
   bool tunes;       // see OperationContext
-  double timeoutSeconds; // for work that does not end
-  DnnNotes *dnn;         // null: attention by the plan's kernels
+  double timeoutSeconds;   // for work that does not end
+  LibraryNotes &epilogues; // what becomes of those of products
+  LibraryNotes *dnn;       // null: attention by the plan's kernels
 };
 
 class CudaExecutor : public Executor {

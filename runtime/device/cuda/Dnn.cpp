@@ -5,35 +5,8 @@
 
 namespace meshwork::runtime::cuda {
 
-void DnnNotes::runs() {
-  std::lock_guard<std::mutex> lock(mutex);
-  ++run;
-}
-
-void DnnNotes::leaves(absl::string_view instruction, const std::string &why) {
-  std::lock_guard<std::mutex> lock(mutex);
-  Left &one = left[why];
-  if (one.count++ == 0)
-    one.first = std::string(instruction);
-}
-
-std::string DnnNotes::text() const {
-  std::lock_guard<std::mutex> lock(mutex);
-  int all = run;
-  for (const auto &[why, one] : left)
-    all += one.count;
-  if (all == 0)
-    return "";
-  std::string text = absl::StrCat("cuDNN ran ", run, " of ", all,
-                                  " instructions of attention\n");
-  for (const auto &[why, one] : left)
-    absl::StrAppend(&text, "  the plan's kernels ran ", one.count, ", as \"",
-                    one.first, "\": ", why, "\n");
-  return text;
-}
-
 absl::StatusOr<std::unique_ptr<Dnn>> Dnn::create(const Gpu &gpu,
-                                                 DnnNotes &notes) {
+                                                 LibraryNotes &notes) {
   const DnnLibrary *library = nullptr;
   MESHWORK_ASSIGN_OR_RETURN(library, DnnLibrary::open());
   std::unique_ptr<Dnn> made(new Dnn(gpu, *library, notes));

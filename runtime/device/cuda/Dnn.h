@@ -8,35 +8,16 @@
 #pragma once
 
 #include "runtime/device/cuda/DnnPlan.h"
+#include "runtime/device/cuda/LibraryNotes.h"
 #include "runtime/device/cuda/Memory.h"
-#include <map>
-#include <mutex>
 
 namespace meshwork::runtime::cuda {
-
-/// Which instructions cuDNN runs and why not the others, of all ranks.
-class DnnNotes {
-public:
-  void runs();
-  void leaves(absl::string_view instruction, const std::string &why);
-  /// A line, and one for each reason; nothing when nothing was noted.
-  std::string text() const;
-
-private:
-  struct Left {
-    int count = 0;
-    std::string first; // instruction
-  };
-  mutable std::mutex mutex;
-  int run = 0;
-  std::map<std::string, Left> left; // by reason
-};
 
 /// One thread at a time. The GPU's context is current.
 class Dnn {
 public:
   static absl::StatusOr<std::unique_ptr<Dnn>> create(const Gpu &gpu,
-                                                     DnnNotes &notes);
+                                                     LibraryNotes &notes);
   Dnn(const Dnn &) = delete;
   ~Dnn();
 
@@ -52,10 +33,10 @@ public:
   absl::Status run(const DnnPlan &plan, absl::Span<const DevicePtr> addresses,
                    DevicePtr workspace, Stream stream) const;
 
-  DnnNotes &notes;
+  LibraryNotes &notes;
 
 private:
-  Dnn(const Gpu &gpu, const DnnLibrary &library, DnnNotes &notes)
+  Dnn(const Gpu &gpu, const DnnLibrary &library, LibraryNotes &notes)
       : notes(notes), gpu(gpu), library(library) {}
 
   struct Known {

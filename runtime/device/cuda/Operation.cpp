@@ -84,6 +84,17 @@ private:
   std::unique_ptr<BlasLtMatmul> product;
   plan::Accumulate mode;
 };
+
+void note(const BlasLtMatmul &product, const plan::Instruction &instruction,
+          const OperationContext &context) {
+  if (!context.epilogues || !product.hasEpilogue())
+    return;
+  std::string why = product.whyBeside();
+  if (why.empty())
+    context.epilogues->runs();
+  else
+    context.epilogues->leaves(instruction.name()->str(), why);
+}
 } // namespace
 
 OperationOr makeRotaryTable(const plan::Instruction &instruction,
@@ -127,11 +138,10 @@ OperationOr makeMatmul(const plan::Instruction &instruction,
   MESHWORK_ASSIGN_OR_RETURN(product, context.blas->prepare(request));
   if (context.tunes)
     MESHWORK_RETURN_IF_ERROR(product->tune(context.stream));
-  // The library loads code when a product first runs, which a graph cannot;
-  // what adds to its result may be other code.
-  MESHWORK_RETURN_IF_ERROR(product->run(context.stream, /*adds=*/false));
-  if (op.accumulate() != plan::Accumulate::no)
-    MESHWORK_RETURN_IF_ERROR(product->run(context.stream, /*adds=*/true));
+  // Before a capture, which cannot load code.
+  MESHWORK_RETURN_IF_ERROR(
+      product->load(context.stream, op.accumulate() != plan::Accumulate::no));
+  note(*product, instruction, context);
   return std::make_unique<MatmulOperation>(std::move(product), op.accumulate());
 }
 

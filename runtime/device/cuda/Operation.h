@@ -5,6 +5,7 @@
 #include "runtime/core/Executor.h"
 #include "runtime/device/cuda/BlasLt.h"
 #include "runtime/device/cuda/Gpu.h"
+#include "runtime/device/cuda/LibraryNotes.h"
 
 namespace meshwork::runtime::cuda {
 
@@ -28,6 +29,7 @@ struct OperationContext {
   Dnn *dnn;           // null: attention by the plan's kernels
   Stream stream;      // what happens when it is made goes here
   bool tunes;         // times the library's proposals; else its first is used
+  LibraryNotes *epilogues; // of products; null: nobody asks
 };
 
 /// Of anything but Collective and Wait. Products and attention

@@ -95,8 +95,7 @@ private:
 
 absl::StatusOr<double> CudaExecutor::measureMatmulTflops(plan::DType type) {
   std::unique_ptr<BlasLt> library;
-  MESHWORK_ASSIGN_OR_RETURN(
-      library, BlasLt::create(cuda.gpu.driver(), cuda.gpu.device()));
+  MESHWORK_ASSIGN_OR_RETURN(library, BlasLt::create(cuda.gpu.driver()));
   Peak peak(cuda.gpu, *library, *main, type);
   for (int64_t size = smallest;; size *= 2) {
     float ms = 0;
