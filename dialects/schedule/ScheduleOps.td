@@ -420,6 +420,7 @@ def Schedule_FillOp : Schedule_Instruction<"fill", (ins F32Attr:$value), (ins), 
   let summary = "Sets every element";
   let description = [{
     (C1) of what is neither f32 nor bf16 to a whole number that fits 32 bits.
+    (C2) The elements lie side by side, or in rows of such at one stride.
     ```mlir
     schedule.fill "zero gradient wte.weight" flops 0 bytes 256 0.0 to %dst : memref<64xf32, strided<[1]>>
     ```

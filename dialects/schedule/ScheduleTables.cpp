@@ -83,6 +83,11 @@ LogicalResult FillOp::verify() {
   if (!isWhole && !Strided(getDst()).isWideFloat())
     return emitOpError() << "(C1) fills " << getDst().getType() << " with "
                          << value << ", expected a whole number of 32 bits";
+  Strided dst(getDst());
+  if (dst.rank() == 2 ? dst.shape[1] > 1 && dst.strides[1] != 1
+                      : !dst.isContiguous())
+    return emitOpError() << "(C2) fills " << getDst().getType()
+                         << ", expected elements side by side, or rows of such";
   return success();
 }
 

@@ -165,11 +165,15 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
       return failure();
     scales.push_back(*at);
   }
-  auto at = [&](const Place &place, const Layout &layout) {
-    return Placement::view(builder, op->getLoc(), matrices(*layout.of(place)));
+  Place a = matrices(*layouts->lhs.of(*lhs)),
+        b = matrices(*layouts->rhs.of(*rhs)),
+        d = matrices(*layouts->dst.of(dst));
+  if (product.epilogue == Epilogue::none && !*bias && scales.empty())
+    widen(op->getLoc(), a, b, d);
+  auto at = [&](const Place &place) {
+    return Placement::view(builder, op->getLoc(), place);
   };
-  Value lhsView = at(*lhs, layouts->lhs), rhsView = at(*rhs, layouts->rhs),
-        dstView = at(dst, layouts->dst);
+  Value lhsView = at(a), rhsView = at(b), dstView = at(d);
   MatmulOp::create(
       builder, op->getLoc(), sourceOf(op), i64(product.flops),
       i64(bytesOfValues(op)),

@@ -116,6 +116,11 @@ private:
   ::mlir::LogicalResult lowerUnslice(transformer::UnsliceOp op);
   ::mlir::LogicalResult takeOver(::mlir::Value operand, ::mlir::Value result);
   void zeroAtStepStart(const Place &place, const ::llvm::Twine &what);
+  /// The matrices of a product ([batch, rows, columns]) with extents that fast
+  /// kernels take, where there is room; see WidenProducts.cpp.
+  void widen(::mlir::Location loc, Place &lhs, Place &rhs, Place &dst);
+  void zeroBehind(::mlir::Location loc, const Place &matrix, int64_t loop,
+                  int64_t size);
 
   ::mlir::FailureOr<::mlir::Value> view(::mlir::Value value);
   /// Seed, step and first sample as one; then the first head, if there.

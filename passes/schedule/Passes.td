@@ -13,7 +13,9 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     Slices and unslices become views; sums into state happen in place. With
     `row-bytes` what products read or write outside of state has rows that begin
     at multiples of it, unless they do at multiples of 16 anyway: a GPU's
-    libraries have fast kernels for such alone, and a vocabulary may be odd.
+    libraries have fast kernels for such alone, and a vocabulary may be odd. Then
+    products also run over a little more than there is: 50257 words are 50304, of
+    which weights have zeros (WidenProducts.cpp).
     What @microbatch does up to the head is the list `forward`, the rest
     `backward`, where no `transformer.stage_list` says otherwise; the table of
     actions runs the lists for each of `microbatches` in the order of `schedule`:

@@ -48,12 +48,23 @@ void Placement::noteStates(ModuleOp module) {
   });
 }
 
+int64_t fastExtent(int64_t size, int64_t unit) {
+  constexpr int64_t enough = 8; // all kernels are there for multiples of it
+  constexpr int64_t oneOf = 32; // of a size may be added
+  int64_t aligned = llvm::alignTo(size, unit);
+  bool isCheap = (aligned - size) * oneOf <= size;
+  return size % enough != 0 && isCheap ? aligned : size;
+}
+
 Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
                         ArrayRef<int64_t> shape, Type element,
-                        int64_t rowElements) {
+                        int64_t rowElements, bool mayGrow) {
+  constexpr int64_t narrowest = 2; // bytes of an element of odd matrices
   SmallVector<int64_t> stored(shape);
   if (rowElements > 0)
     stored.back() = rowElements;
+  if (mayGrow && rowBytes > 0 && shape.size() == 2)
+    stored.front() = fastExtent(shape.front(), rowBytes / narrowest);
   int64_t bytes = bytesOf(element);
   for (int64_t size : stored)
     bytes *= size;
@@ -64,8 +75,37 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
                              MemRefType::get({bytes}, builder.getI8Type()),
                              name, kind, isPersistent, IntegerAttr(),
                              /*copies=*/IntegerAttr());
+  if (stored != SmallVector<int64_t>(shape)) {
+    auto rowsOf = [](ArrayRef<int64_t> sizes) {
+      return ShapedType::getNumElements(sizes.drop_back());
+    };
+    rooms[op.getResult()] = {rowsOf(shape), shape.back(), rowsOf(stored),
+                             stored.back()};
+  }
   return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(stored),
           element};
+}
+
+bool Placement::hasRoom(const Place &loops, int64_t loop, int64_t size) const {
+  auto known = rooms.find(loops.buffer);
+  bool isWhole = loops.offset == 0 && loops.shape[0] == 1 &&
+                 loops.shifts.empty() && loops.advances.empty();
+  if (known == rooms.end() || !isWhole)
+    return false;
+  const Room &room = known->second;
+  int64_t other = loop == 1 ? 2 : 1;
+  if (loops.strides[loop] == 1)
+    return loops.strides[other] == room.storedRow &&
+           loops.shape[loop] == room.row && size <= room.storedRow;
+  return loops.strides[loop] == room.storedRow && loops.strides[other] == 1 &&
+         loops.shape[loop] == room.rows && size <= room.storedRows;
+}
+
+bool Placement::isMultiplied(Value value) const {
+  return llvm::any_of(
+             value.getUsers(),
+             [](Operation *op) { return productOf(op).has_value(); }) ||
+         (value.getDefiningOp() && productOf(value.getDefiningOp()));
 }
 
 /// From the begin of one row of a temporary to that of the next; 0: side by
@@ -176,8 +216,10 @@ Place Placement::state(StateKey key, RankedTensorType type) {
     element = type.getElementType();
     break;
   }
+  bool mayGrow =
+      key.kind == StateKind::weight || key.kind == StateKind::gradient;
   return states[key] = buffer(plan::stateName(key.name, key.role()), kind, true,
-                              type.getShape(), element);
+                              type.getShape(), element, 0, mayGrow);
 }
 
 Place Placement::input(InputKind kind) {
@@ -325,13 +367,14 @@ FailureOr<Place> Placement::find(Value value) {
                     gather.getInput().getDefiningOp()))
     return buffer(("t" + Twine(numTemporaries++)).str(),
                   BufferKind::communication, false, type.getShape(),
-                  type.getElementType());
+                  type.getElementType(), 0, isMultiplied(value));
   bool isScratch =
       !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
   return buffer(("t" + Twine(numTemporaries++)).str(),
                 isScratch ? BufferKind::workspace : BufferKind::activations,
                 false, type.getShape(), type.getElementType(),
-                isScratch ? 0 : rowElementsOf(value));
+                isScratch ? 0 : rowElementsOf(value),
+                !isScratch && isMultiplied(value));
 }
 
 } // namespace meshwork::schedule

@@ -28,6 +28,10 @@ struct Place {
 
 using transformer::StateKey;
 
+/// What products of GPUs have fast kernels for: `size`, or a little more where
+/// no eight elements divide it. `unit` is a power of two, in elements.
+int64_t fastExtent(int64_t size, int64_t unit);
+
 /// Creates buffers before the lists of `program` and finds the place of each
 /// value.
 class Placement {
@@ -71,6 +75,13 @@ public:
   /// `order`.
   Place temporary(const Place &place, ::llvm::ArrayRef<int64_t> order);
 
+  /// Whether the elements of `loop` from where `loops` ends up to `size` are
+  /// nobody's: behind the rows of its buffer, or behind the last of them.
+  /// `loops` is a matrix, [batch, one, other].
+  bool hasRoom(const Place &loops, int64_t loop, int64_t size) const;
+  /// Where rows begin, in bytes; 0: side by side.
+  int64_t bytesOfRows() const { return rowBytes; }
+
   /// A view op of `place` at `builder`.
   static ::mlir::Value view(::mlir::OpBuilder &builder, ::mlir::Location loc,
                             const Place &place);
@@ -85,9 +96,17 @@ public:
   ::mlir::Type gradientType() const { return gradient; }
 
 private:
+  /// A tensor of rows, each a run of its last dim, and how much of it is
+  /// stored; in elements.
+  struct Room {
+    int64_t rows, row, storedRows, storedRow;
+  };
+  /// Rows `rowElements` apart (0: side by side), and room behind the last one
+  /// if it `mayGrow`.
   Place buffer(::llvm::StringRef name, BufferKind kind, bool isPersistent,
                ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element,
-               int64_t rowElements = 0);
+               int64_t rowElements = 0, bool mayGrow = false);
+  bool isMultiplied(::mlir::Value value) const;
   int64_t rowElementsOf(::mlir::Value value) const;
   ::mlir::FailureOr<Place> find(::mlir::Value value);
   ::mlir::FailureOr<Place> yielded(::mlir::Value value,
@@ -108,6 +127,7 @@ private:
   bool mixed; // weights apart from the master weights
   ::llvm::DenseMap<::mlir::Value, Place> places;
   ::llvm::DenseMap<StateKey, Place> states;
+  ::llvm::DenseMap<::mlir::Value, Room> rooms; // by buffer
   ::llvm::DenseMap<StateKey, Stored> known;
   mesh::MeshAttr mesh; // null: one rank
   std::map<InputKind, Place> inputs;

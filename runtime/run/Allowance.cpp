@@ -87,25 +87,30 @@ double shareOfAllowance(const ViewInfo &view,
                         absl::Span<const std::byte> expected,
                         absl::Span<const std::byte> got, bool inexact,
                         ThreadTeam &team) {
+  auto wanted = [&](int64_t at) {
+    return element(view.dtype, &expected[static_cast<size_t>(at)]);
+  };
   auto squares = [&](int64_t row) {
     double sum = 0;
     forEachOfRow(view, row, [&](int64_t at) {
-      double value = element(view.dtype, &expected[static_cast<size_t>(at)]);
+      double value = wanted(at);
       sum += std::isfinite(value) ? value * value : 0;
     });
     return sum;
   };
-  double rms = std::sqrt(overRows(view, team, squares, std::plus<double>()) /
-                         static_cast<double>(view.elements));
+  double all = overRows(view, team, squares, std::plus<double>()) /
+               static_cast<double>(view.elements);
+  double columns =
+      view.shape.empty() ? 1 : static_cast<double>(view.shape.back());
   Allowance part = allowance(view.dtype, inexact);
   auto most = [&](int64_t row) {
-    double worst = 0;
+    double worst = 0, rms = std::sqrt(std::max(all, squares(row) / columns));
     forEachOfRow(view, row, [&](int64_t at) {
-      size_t place = static_cast<size_t>(at);
-      double value = element(view.dtype, &expected[place]);
+      double value = wanted(at);
       worst = std::max(
-          worst, share(value, element(view.dtype, &got[place]),
-                       part.ofItself * std::abs(value) + part.ofAll * rms));
+          worst,
+          share(value, element(view.dtype, &got[static_cast<size_t>(at)]),
+                part.ofItself * std::abs(value) + part.ofAll * rms));
     });
     return worst;
   };

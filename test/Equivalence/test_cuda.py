@@ -81,6 +81,23 @@ class Cuda(Agreement):
                 with self.subTest(config["model_type"], layout=layout):
                     self.check(config, layout)
 
+    def test_odd_vocabularies(self):
+        """Products run over 256 of 250 words, over 128 of a rank's 125: with no change of meaning."""
+        pairs = [(GPT2, ONE), (LLAMA, LAYOUTS[1]), (GPT2, LAYOUTS[4]), (LLAMA, LAYOUTS[3])]
+        for (config, layout), compute in zip(pairs, ("f32", "bf16", "f32", "f32")):
+            odd = {**config, "vocab_size": 250}
+            with self.subTest(config["model_type"], layout=layout):
+                plan = self.space.compile(odd, spec(*layout, **GPU, precision={"compute": compute}))
+                self.assertIn("zero behind rows", self.space.must("meshwork", "explain", plan, "--schedule").stdout)
+                if compute == "f32":
+                    self.check(odd, layout)
+                    continue
+                done = self.space.must("meshwork-run", self.space.compile(
+                    odd, spec(*layout, **GPU, precision={"compute": compute}), "--with-cpu-code", "native"),
+                    "--data", self.space.tokens(CORPUS), "--data-type", "u16", "--steps", 1, "--compare-cpu",
+                    "--share-gpu")
+                self.assertIn("Fill", done.stdout)
+
     def test_a_gpu_for_each_rank(self):
         """By NCCL: in one process, and under mpirun to the same bits."""
         weights = self.space.save_weights(self.random_weights(LLAMA))

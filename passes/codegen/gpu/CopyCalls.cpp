@@ -71,12 +71,18 @@ LogicalResult addCalls(schedule::CopyBlockOp op, DeviceCalls &result) {
 
 LogicalResult addCalls(schedule::FillOp op, DeviceCalls &result) {
   StridedView view = stridedView(op.getDst());
-  FailureOr<Run> dense = collapse(op, view, 0, view.rank(), "dst");
-  if (failed(dense))
+  int64_t inner = view.rank() == 2 ? 1 : 0; // the first dim of a row
+  FailureOr<Run> rows = collapse(op, view, 0, inner, "dst"),
+                 dense = collapse(op, view, inner, view.rank(), "dst");
+  if (failed(rows) || failed(dense))
     return failure();
   if (dense->count > 1 && dense->stride != 1)
     return op.emitOpError()
            << "fills " << op.getDst().getType() << ", expected dense elements";
+  if (rows->stride == dense->count) { // one after the other
+    dense->count *= rows->count;
+    *rows = {};
+  }
   llvm::APFloat value = op.getValue();
   float number = value.convertToFloat();
   uint32_t pattern;
@@ -91,15 +97,19 @@ LogicalResult addCalls(schedule::FillOp op, DeviceCalls &result) {
   } else {
     pattern = static_cast<uint32_t>(static_cast<int32_t>(number));
   }
+  constexpr int64_t widest = 16;
   int64_t bytes = dense->count * view.bytes(),
-          word = view.alignBytes % 16 == 0 ? 16 : view.bytes();
+          rowStride = rows->count == 1 ? 0 : rows->stride * view.bytes();
+  bool isWide = view.alignBytes % widest == 0 && rowStride % widest == 0;
+  int64_t word = isWide ? widest : view.bytes();
   DeviceCall call{"meshwork_fill", {}};
   FailureOr<int64_t> grid =
-      gridOf(op, llvm::divideCeil(bytes, word), call.block);
+      gridOf(op, rows->count * llvm::divideCeil(bytes, word), call.block);
   if (failed(grid))
     return failure();
   call.grid = *grid;
-  call.pointer(0).integers({call.block, bytes, pattern, word});
+  call.pointer(0).integers(
+      {call.block, rows->count, rowStride, bytes, pattern, word});
   result.calls.push_back(std::move(call));
   return success();
 }

@@ -255,6 +255,16 @@ schedule.program @rank {
 
 // -----
 schedule.program @rank {
+  %b_x = schedule.buffer "x" activations : memref<4096xi8>
+  %x = schedule.view %b_x at 0 : memref<4096xi8> to memref<16xf32, strided<[2]>>
+  schedule.list update {
+    // expected-error@+1 {{'schedule.fill' op (C2) fills 'memref<16xf32, strided<[2]>>', expected elements side by side, or rows of such}}
+    schedule.fill "x" flops 0 bytes 64 0.5 to %x : memref<16xf32, strided<[2]>>
+  }
+}
+
+// -----
+schedule.program @rank {
   %b_src = schedule.buffer "src" activations : memref<4096xi8>
   %b_first = schedule.buffer "first" activations : memref<4096xi8>
   %b_dst = schedule.buffer "dst" activations : memref<4096xi8>

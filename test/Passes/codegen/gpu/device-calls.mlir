@@ -3,7 +3,7 @@
 
 // Instructions that are no clusters call device functions: pointers, then constants.
 // CHECK: gpu.module @library_kernels
-// CHECK: llvm.func @meshwork_fill(!llvm.ptr, i64, i64, i64, i64)
+// CHECK: llvm.func @meshwork_fill(!llvm.ptr, i64, i64, i64, i64, i64, i64)
 // CHECK: gpu.func @embedding_0(%{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %[[ADDS:.*]]: i32, %[[WORK:.*]]: !llvm.ptr<1>) kernel
 // CHECK-SAME: known_block_size = array<i32: 256, 1, 1>
 // CHECK-SAME: known_grid_size = array<i32: 4, 1, 1>
@@ -14,10 +14,11 @@
 // CHECK-SAME: nvvm.minctasm = 2
 // CHECK: llvm.call @meshwork_embedding_grad({{.*}}, %[[ADDS]],
 // CHECK: gpu.func @copy_block_0
-// Equal sizes are one kernel, other values another.
+// Equal sizes are one kernel, other values another; rows may lie apart.
 // CHECK: gpu.func @fill_0
 // CHECK: gpu.func @fill_1
-// CHECK-NOT: gpu.func @fill_2
+// CHECK: gpu.func @fill_2
+// CHECK-NOT: gpu.func @fill_3
 
 // Sizes are constants and bits of a type fold: 16 bytes an access, no loop, no call.
 // PTX-NOT: .func
@@ -43,7 +44,9 @@
 // PTX: st.global.v4.b32
 // PTX-LABEL: .entry fill_0(
 // PTX: st.global.v4.b32 {{.*}}, {1077952576, 1077952576, 1077952576, 1077952576}
-// PTX-NOT: .entry fill_2
+// PTX-LABEL: .entry fill_2(
+// PTX: st.global.b16
+// PTX-NOT: .entry fill_3
 schedule.program @rank arena 65536 {
   %0 = schedule.buffer "table" weights persistent at 0 : memref<16384xi8>
   %1 = schedule.buffer "ids" input persistent at 16384 : memref<512xi8>
@@ -62,5 +65,7 @@ schedule.program @rank arena 65536 {
     schedule.fill "three" flops 0 bytes 0 3.0 to %table : memref<128x64xbf16, strided<[64, 1]>>
     schedule.fill "three again" flops 0 bytes 0 3.0 to %rows : memref<4x32x64xbf16, strided<[2048, 64, 1]>>
     schedule.fill "four" flops 0 bytes 0 4.0 to %table : memref<128x64xbf16, strided<[64, 1]>>
+    %ends = schedule.view %0 at 120 : memref<16384xi8> to memref<128x4xbf16, strided<[64, 1]>>
+    schedule.fill "ends of rows" flops 0 bytes 0 4.0 to %ends : memref<128x4xbf16, strided<[64, 1]>>
   }
 }

@@ -1,0 +1,70 @@
+// Products of odd extents, over a little more than there is. Fast kernels of a
+// GPU's library take multiples of some size alone, and a vocabulary is what it
+// is: the tensors get room (Placement.h), and the product runs into it.
+//   rows, columns  what it writes there is nobody's
+//   what is summed  zero in both operands: weights are so from the start, since
+//                  nothing writes behind them; temporaries are made so before
+#include "passes/schedule/LowerToSchedule.h"
+
+using namespace mlir;
+
+namespace meshwork::schedule {
+namespace {
+/// One loop of a product in the two matrices that have it.
+struct SharedLoop {
+  Place *one;
+  int64_t loopOfOne;
+  Place *other;
+  int64_t loopOfOther;
+  bool isSummed;
+};
+
+int64_t bytesOf(const Place &place) {
+  return place.element.getIntOrFloatBitWidth() / 8;
+}
+} // namespace
+
+/// What lies in `matrix` behind the end of `loop`, up to `size`, as two loops.
+static Place behind(Place matrix, int64_t loop, int64_t size) {
+  matrix.offset += matrix.shape[loop] * matrix.strides[loop];
+  matrix.shape[loop] = size - matrix.shape[loop];
+  int64_t inner = matrix.strides[1] == 1 ? 1 : 2, outer = 3 - inner;
+  matrix.shape = {matrix.shape[outer], matrix.shape[inner]};
+  matrix.strides = {matrix.strides[outer], matrix.strides[inner]};
+  return matrix;
+}
+
+void Lowering::zeroBehind(Location loc, const Place &matrix, int64_t loop,
+                          int64_t size) {
+  if (cast<BufferOp>(matrix.buffer.getDefiningOp()).getPersistent())
+    return;
+  Place rest = behind(matrix, loop, size);
+  int64_t bytes = rest.shape[0] * rest.shape[1] * bytesOf(rest);
+  Value view = Placement::view(builder, loc, rest);
+  FillOp::create(builder, loc, builder.getStringAttr("zero behind rows"),
+                 i64(0), i64(bytes), builder.getF32FloatAttr(0), view);
+}
+
+void Lowering::widen(Location loc, Place &lhs, Place &rhs, Place &dst) {
+  int64_t unit = placement.bytesOfRows() /
+                 std::min({bytesOf(lhs), bytesOf(rhs), bytesOf(dst)});
+  if (unit == 0)
+    return;
+  for (const SharedLoop &loop : {SharedLoop{&lhs, 1, &dst, 1, false},
+                                 SharedLoop{&rhs, 2, &dst, 2, false},
+                                 SharedLoop{&lhs, 2, &rhs, 1, true}}) {
+    int64_t size = loop.one->shape[loop.loopOfOne],
+            wide = fastExtent(size, unit);
+    if (wide == size || !placement.hasRoom(*loop.one, loop.loopOfOne, wide) ||
+        !placement.hasRoom(*loop.other, loop.loopOfOther, wide))
+      continue;
+    if (loop.isSummed) {
+      zeroBehind(loc, *loop.one, loop.loopOfOne, wide);
+      zeroBehind(loc, *loop.other, loop.loopOfOther, wide);
+    }
+    loop.one->shape[loop.loopOfOne] = loop.other->shape[loop.loopOfOther] =
+        wide;
+  }
+}
+
+} // namespace meshwork::schedule
