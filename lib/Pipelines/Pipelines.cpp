@@ -146,9 +146,11 @@ fusion::FusePassOptions fusionOn(spec::Device device) {
   }
   // Two blocks for each multiprocessor of a large GPU, in a power of two that
   // threads share evenly. The block of a narrow row is small, and a
-  // multiprocessor needs many to have enough loads on their way.
+  // multiprocessor needs many to have enough loads on their way; more than fit
+  // at once leave most of it idle at the end. Measured on an H100, a norm's
+  // gradient over rows of 768: 768 chunks 2.57 TB/s, 1024 2.18, 512 2.25.
   options.chunks = 256;
-  options.narrowChunks = 1024;
+  options.narrowChunks = 768;
   options.chunkElements = 1 << 20;
   // What a block loads for its part of a norm should take it longer than to
   // begin: 16 rows of 1024, which its threads take at once.

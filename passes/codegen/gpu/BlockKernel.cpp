@@ -103,6 +103,12 @@ void BlockKernel::bindRow(Value row, Value end) {
   }
   if (verticalPart) // All of them have the sum, one stores it.
     rowExists = both(rowExists, isZero(verticalPart));
+  bindRowPositions(row);
+  if (geometry.shifted)
+    shift = body.misalignment();
+}
+
+void BlockKernel::bindRowPositions(Value row) {
   for (auto [i, dim] : llvm::enumerate(llvm::reverse(walk.rows))) {
     if (i + 1 == walk.rows.size()) {
       body.bindRow(dim.key, row);
@@ -111,8 +117,6 @@ void BlockKernel::bindRow(Value row, Value end) {
     body.bindRow(dim.key, rem(row, dim.size));
     row = div(row, dim.size);
   }
-  if (geometry.shifted)
-    shift = body.misalignment();
 }
 
 void BlockKernel::bindColumns(Place &place, Value column) {
@@ -204,12 +208,17 @@ Value BlockKernel::onlyExisting(Value part, Value otherwise) {
 void BlockKernel::emitRow() {
   unsigned passes = std::max<unsigned>(walk.passes.size(), walk.storePass + 1);
   if (!geometry.loops)
-    for (Place &place : places) {
-      body.setPlace(&place);
-      body.preload();
-    }
+    loadHeld();
   for (unsigned pass = 0; pass < passes; ++pass)
     geometry.loops ? emitLoopedPass(pass) : emitHeldPass(pass);
+  body.setPlace(nullptr);
+}
+
+void BlockKernel::loadHeld() {
+  for (Place &place : places) {
+    body.setPlace(&place);
+    body.preload();
+  }
   body.setPlace(nullptr);
 }
 
@@ -330,20 +339,51 @@ void BlockKernel::emitChunk() {
   Value lower = share(blockRow), upper = share(plus(blockRow, body.number(1)));
   makePlaces();
   initChunk();
-  carried = body.loop(ofRow, lower, upper, geometry.rowsAtOnce, carried,
-                      [&](Value row, ValueRange before) -> Values {
-                        carried.assign(before.begin(), before.end());
-                        bindRow(plus(row, rowOfBlock), upper);
-                        emitRow();
-                        addRowToChunk();
-                        storeRowResults();
-                        if (geometry.threadsPerRow > 32 && reducesColumns(walk))
-                          barrier(); // the next row's sums take the same memory
-                        usedSlots = 0;
-                        return carried;
-                      });
+  carried = emitRows(lower, upper);
   rowExists = {};
   storeChunk();
+}
+
+/// A row's loads, sums and barriers wait for each other, so the next row is
+/// loaded before this one is computed.
+BlockKernel::Values BlockKernel::emitRows(Value lower, Value upper) {
+  size_t sums = carried.size();
+  if (geometry.ahead)
+    llvm::append_range(carried, loadAhead(plus(lower, rowOfBlock), upper));
+  Values ended = body.loop(
+      ofRow, lower, upper, geometry.rowsAtOnce, carried,
+      [&](Value row, ValueRange before) -> Values {
+        carried.assign(before.begin(), before.begin() + sums);
+        Value own = plus(row, rowOfBlock);
+        Values next;
+        if (geometry.ahead)
+          next = loadAhead(plus(own, body.number(geometry.rowsAtOnce)), upper);
+        bindRow(own, upper);
+        if (geometry.ahead)
+          body.giveRow(before.drop_front(sums));
+        emitRow();
+        addRowToChunk();
+        storeRowResults();
+        if (geometry.threadsPerRow > 32 && reducesColumns(walk))
+          barrier(); // the next row's sums take the same memory
+        usedSlots = 0;
+        body.unbindRow();
+        Values all = carried;
+        llvm::append_range(all, next);
+        return all;
+      });
+  ended.resize(sums);
+  return ended;
+}
+
+BlockKernel::Values BlockKernel::loadAhead(Value row, Value upper) {
+  OpBuilder &b = body.builder();
+  Value last = arith::SubIOp::create(b, body.loc(), upper, body.number(1));
+  Value there = arith::MinSIOp::create(b, body.loc(), row, last);
+  bindRowPositions(there);
+  loadHeld();
+  body.unbindRow();
+  return body.takeRow();
 }
 
 void BlockKernel::addRowToChunk() {

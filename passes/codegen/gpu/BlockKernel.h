@@ -32,7 +32,13 @@ private:
   void findThread(mlir::Value block);
   void emitRow();
   void emitChunk();
+  /// Rows of a chunk from `lower` on, one after the other.
+  Values emitRows(mlir::Value lower, mlir::Value upper);
+  void loadHeld();
+  /// Loads row `row`, or the chunk's last, and binds none.
+  Values loadAhead(mlir::Value row, mlir::Value upper);
   void bindRow(mlir::Value row, mlir::Value end);
+  void bindRowPositions(mlir::Value row);
   void makePlaces();
   /// The place of vector `vector` of a row; it always exists where `isActive`.
   Place placeOf(mlir::Value vector, bool isActive);

@@ -20,6 +20,9 @@ struct Geometry {
   /// loop, once a pass, as they are too many for its registers.
   int64_t vectors = 1;
   bool loops = false;
+  /// Of the rows of a chunk, one after the other, the next is loaded while one
+  /// is computed.
+  bool ahead = false;
   /// Rows begin at any element, and vectors at multiples of their length: a
   /// row's first and last vector hold columns that are not its own.
   bool shifted = false;

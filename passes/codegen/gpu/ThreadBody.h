@@ -56,6 +56,7 @@ public:
   void bindRow(mlir::StringAttr key, mlir::Value position) {
     rowPositions.push_back({key, position});
   }
+  void unbindRow() { rowPositions.clear(); }
   void setPlace(const Place *newPlace) { place = newPlace; }
   const Place *current() const { return place; }
   /// Values of places are computed anew from what was loaded.
@@ -69,6 +70,10 @@ public:
   }
   /// Loads all inputs that have cols, here, so that no store comes between.
   void preload();
+  /// What has been loaded of the current row, which is forgotten, and the same
+  /// of another row: in one order.
+  Values takeRow();
+  void giveRow(mlir::ValueRange loaded);
   /// Result `i` at the current row and place, as it is now.
   mlir::Value loadResult(unsigned i);
   /// Stores it where `condition` holds (always, when null) and the place
@@ -156,7 +161,9 @@ private:
   mlir::Value verticalPart;
   const Place *place = nullptr;
   llvm::DenseMap<Key, ThreadValue> values;
-  std::map<std::tuple<unsigned, int64_t, int>, ThreadValue> loads; // as stored
+  using Loads = std::map<std::tuple<unsigned, int64_t, int>, ThreadValue>;
+  Loads loads;     // as stored
+  Loads loadedRow; // by takeRow
   llvm::DenseMap<int64_t, mlir::Value> numbers;
   llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };

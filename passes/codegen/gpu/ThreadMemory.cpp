@@ -183,6 +183,24 @@ void ThreadBody::preload() {
       loadStored(i, 0);
 }
 
+ThreadBody::Values ThreadBody::takeRow() {
+  loadedRow.clear();
+  Values loaded;
+  for (auto &[key, value] : loads)
+    if (value.scope & ofRow) {
+      loadedRow[key] = value;
+      loaded.push_back(value.value);
+    }
+  for (auto &[key, value] : loadedRow)
+    loads.erase(key);
+  return loaded;
+}
+
+void ThreadBody::giveRow(ValueRange loaded) {
+  for (auto [known, value] : llvm::zip_equal(loadedRow, loaded))
+    loads[known.first] = {value, known.second.scope};
+}
+
 Value ThreadBody::loadResult(unsigned i) {
   unsigned number = walk.inputs.size() + i;
   ThreadValue from = address(number, 0);

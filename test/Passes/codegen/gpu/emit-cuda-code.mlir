@@ -156,7 +156,7 @@ func.func @rms_norm_gradient(%arg0: tensor<8x256x384xbf16, #batch_sequence_embed
 // Cross-entropy: a row a block. Each warp shuffles, one float a warp goes through shared
 // memory, each warp shuffles again.
 // CHECK-LABEL: .entry kernel_3(
-// CHECK: .maxntid 512, 1, 1
+// CHECK: .maxntid 768, 1, 1
 // CHECK: ld.global.v4.b32
 // CHECK: max.f32
 // CHECK-COUNT-5: shfl.sync.bfly.b32
