@@ -33,7 +33,7 @@ LAYOUTS = [({"dp": 2, "fsdp": 1, "tp": 1}, False, 0),
 
 def emulated(**more):
     path = os.pathsep.join(filter(None, [str(EMULATOR), os.environ.get("LD_LIBRARY_PATH")]))
-    return {"LD_LIBRARY_PATH": path, **more}
+    return {"LD_LIBRARY_PATH": path, "MESHWORK_CACHE_DIR": "", **more}
 
 
 class Cuda(Agreement):
@@ -135,6 +135,29 @@ class Cuda(Agreement):
                                  init=weights, launcher=launcher)
                 np.testing.assert_allclose(run.losses, plain.losses, rtol=1e-6)
                 self.assertGreater(run.metrics[-1]["mfu"], 0)
+
+    def test_timings_are_kept(self):
+        """A second run knows them all; a file that is broken or cannot be written stops nobody."""
+        plan = self.space.compile(GPT2, spec(*ONE, **GPU, precision={"compute": "bf16"}))
+        run = ["meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16", "--steps", 1,
+               "--tune-matmuls"]
+        folder = self.space.path / "cache"
+        with tools.Workspace(**emulated(MESHWORK_CACHE_DIR=str(folder))) as kept:
+            first = kept.must(*run).stdout
+            timed = int(re.search(r"tuning: (\d+) timed, 0 known, kept in ", first)[1])
+            self.assertGreater(timed, 5)
+            self.assertIn(f"tuning: 0 timed, {timed} known", kept.must(*run).stdout)
+            [file] = folder.iterdir()
+            self.assertIn("cublasLt-130100-", file.name)
+            head, changed, cut, *rest = file.read_text().splitlines()
+            changed = changed.replace(":", ":f", 1)
+            file.write_text("\n".join([head, changed, cut[:20], *rest]))
+            self.assertIn(f"tuning: 2 timed, {timed - 2} known", kept.must(*run).stdout)
+            file.write_bytes(b"\xff" * 100)
+            self.assertIn(f"tuning: {timed} timed, 0 known", kept.must(*run).stdout)
+            self.assertEqual(len(file.read_text().splitlines()), 1 + timed)
+        with tools.Workspace(**emulated(MESHWORK_CACHE_DIR="/proc/none")) as nowhere:
+            self.assertIn(f"tuning: {timed} timed, 0 known, not kept: ", nowhere.must(*run).stdout)
 
     @tools.slow
     def test_the_same_bits_again(self):

@@ -27,9 +27,8 @@ public:
   /// Times what the library proposes, with the epilogue and without it with
   /// the kernel beside, on the request's memory, and keeps the fastest: writes
   /// dst, aux and the workspace, so call it before anything lives there. Equal
-  /// products are timed once in a process and get the same algorithm; other
-  /// threads wait for that. Not while capturing. Without it the library's first
-  /// proposal runs, the same in every process.
+  /// products get the same algorithm (Tuned.h). Not while capturing. Without it
+  /// the library's first proposal runs, the same in every process.
   absl::Status tune(Stream stream);
 
   /// Runs it once, writing as `tune` does, after which it may be captured: the
@@ -66,8 +65,7 @@ private:
   std::string describe(const Candidate &candidate) const;
   std::optional<size_t> find(absl::string_view description) const;
   absl::Status run(const Candidate &candidate, Stream stream, bool adds) const;
-  absl::StatusOr<size_t> fastest(Stream stream);
-  absl::StatusOr<float> timeMs(const Candidate &candidate, Stream stream);
+  absl::StatusOr<std::string> fastest(Stream stream);
 
   const BlasLt &blas;
   MatmulRequest request;
@@ -91,10 +89,8 @@ public:
   absl::StatusOr<std::unique_ptr<BlasLtMatmul>>
   prepare(const MatmulRequest &request) const;
 
-  /// What `tune` has found in this process, as text, for other processes to
-  /// `adopt`: all ranks then run the same algorithms.
-  static std::string choices();
-  static void adopt(absl::string_view choices);
+  /// Of the library.
+  size_t version() const { return place.library.getVersion(); }
 
 private:
   friend class BlasLtMatmul;

@@ -200,6 +200,11 @@ CudaDevice::connect(const ExecutorSetup &setup) {
   return (connected[rank] = std::move(made)).get();
 }
 
+std::string CudaDevice::summary() const {
+  return absl::StrCat(tuning, tuning.empty() ? "" : "\n", attention.text(),
+                      epilogues.text());
+}
+
 absl::StatusOr<std::unique_ptr<Executor>>
 CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   MESHWORK_RETURN_IF_ERROR(gpuOf(setup.program.rank).makeCurrent());
@@ -208,7 +213,7 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   return CudaExecutor::create(
       setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
               options.tunesMatmuls, options.timeoutSeconds, epilogues,
-              options.cudnnAttention ? &attention : nullptr});
+              options.cudnnAttention ? &attention : nullptr, tuning});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -20,9 +20,7 @@ public:
                                        uint32_t ranksHere) override;
   absl::StatusOr<std::unique_ptr<Executor>>
   makeExecutor(const ExecutorSetup &setup) override;
-  std::string summary() const override {
-    return attention.text() + epilogues.text();
-  }
+  std::string summary() const override;
 
 private:
   CudaDevice(const Driver &driver, const plan::Plan &plan,
@@ -42,6 +40,7 @@ private:
       {"cuDNN", "instructions of attention", "the plan's kernels"}};
   LibraryNotes epilogues{{"cuBLASLt", "epilogues of products",
                           "a kernel beside", /*onlyWhenLeft=*/true}};
+  std::string tuning; // "tuning: 5 timed, 7 known"
   std::mutex mutex;
   std::unique_ptr<DeviceTransport> shared; // of ranks on one GPU
   // Of ranks with a GPU each.

@@ -120,23 +120,6 @@ CudaExecutor::channel(uint32_t number) {
   return found.get();
 }
 
-/// Rank 0 times products for all: what several ranks compute must have the
-/// same bits on each.
-absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
-  if (setup.program.rank == 0)
-    for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
-      for (const plan::Instruction *source :
-           listOf(setup.program.program, list))
-        if (source->op_type() == plan::Operation::Matmul)
-          MESHWORK_RETURN_IF_ERROR(makeOperation(*source, context).status());
-  absl::StatusOr<std::vector<std::string>> all = setup.transport.exchange(
-      setup.program.rank, setup.program.rank == 0 ? BlasLt::choices() : "",
-      "the timing of products");
-  MESHWORK_RETURN_IF_ERROR(all.status());
-  BlasLt::adopt((*all)[0]);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<CudaExecutor::Bound>>
 CudaExecutor::bind(Where where, RankProgram &program,
                    const OperationContext &context) {

@@ -12,6 +12,8 @@
 
 namespace meshwork::runtime::cuda {
 
+class Tuned;
+
 struct CudaSetup {
   Gpu &gpu;
   DeviceTransport &transport;
@@ -20,6 +22,7 @@ struct CudaSetup {
   double timeoutSeconds;   // for work that does not end
   LibraryNotes &epilogues; // what becomes of those of products
   LibraryNotes *dnn;       // null: attention by the plan's kernels
+  std::string &tuning;     // rank 0 says here what it has timed
 };
 
 class CudaExecutor : public Executor {
@@ -80,7 +83,6 @@ private:
   absl::Status allocate();
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
-  absl::Status shareTuning(const OperationContext &context);
   absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
                                           const OperationContext &context);
   const std::vector<Bound> &boundOf(const ListRun &list) const {
@@ -108,6 +110,10 @@ private:
   absl::Status startTransfer(const Bound &one, const ListRun &list);
   absl::Status awaitTransfers(const ListRun &list,
                               InstructionObserver *observer);
+
+  // Tuning.cpp
+  absl::Status shareTuning(const OperationContext &context);
+  absl::Status tuneAll(Tuned &tuned, const OperationContext &context);
 
   // Graphs.cpp
   absl::StatusOr<const std::vector<Piece> *> piecesOf(const ListRun &list);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <string>
 
 using namespace meshwork::runtime::cuda;
 using namespace meshwork::runtime::cuda::blas;
@@ -32,9 +33,13 @@ template <typename T> Status destroyed(T *object) {
 /// The parts of a split sum, one block of a column at a time.
 constexpr uint64_t splitWorkspaceBytes = 4096;
 
-bool isSlow(int proposal) {
-  const char *slow = std::getenv("MESHWORK_EMULATOR_BLAS_SLOW");
-  return slow && std::atoi(slow) == proposal;
+/// A number, or all with an epilogue, or all without.
+bool isSlow(int proposal, uint32_t epilogue) {
+  const char *variable = std::getenv("MESHWORK_EMULATOR_BLAS_SLOW");
+  std::string slow = variable ? variable : "";
+  if (slow == "epilogues" || slow == "products")
+    return (epilogue != epilogue::none) == (slow == "epilogues");
+  return !slow.empty() && std::atoi(slow.c_str()) == proposal;
 }
 
 bool isAligned(const void *address, uint32_t alignment) {
@@ -209,8 +214,8 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle handle, MatmulDesc desc,
                    (preference->reductionSchemes & reduceInComputeType) != 0;
     if (*found == wanted || !allowed || bytes > preference->workspaceBytes)
       continue;
-    Proposal proposal{
-        magic, hashOf(*desc, *a, *b, *d), bytes, {}, splits, isSlow(*found)};
+    Proposal proposal{magic,  hashOf(*desc, *a, *b, *d),     bytes, {},
+                      splits, isSlow(*found, desc->epilogue)};
     std::memcpy(proposal.alignments, preference->alignments,
                 sizeof(proposal.alignments));
     HeuristicResult &result = results[(*found)++];
