@@ -251,8 +251,9 @@ const OptionRow rows[] = {
      .isShared = true},
     {.name = "--tune-matmuls",
      .valueName = "",
-     .help = "Time each product's algorithms on a GPU and keep the fastest: "
-             "faster, but bits may differ from run to run",
+     .help = "Time each product's algorithms, and attention by cuDNN, on a GPU "
+             "and keep the fastest, for later runs too: faster, but bits may "
+             "differ from run to run",
      .field = MESHWORK_FIELD(tuneMatmuls),
      .isShared = true,
      .decidesNumbers = true},

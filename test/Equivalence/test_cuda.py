@@ -327,6 +327,33 @@ class Cuda(Agreement):
                 self.assertRegex(done.stdout, r"cuDNN ran (\d+) of \1 instructions of attention")
                 self.assertRegex(done.stdout, r"AttentionGrad \(bf16\)")
 
+    def test_attention_is_by_what_is_faster(self):
+        """With --tune-matmuls: kept like the timings of products, and never where ranks must have the same bits."""
+        config = {**LLAMA, "head_dim": 16}
+        plan = self.space.compile(config, spec(*ONE, **GPU, precision={"compute": "bf16"}))
+        run = ["meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16", "--steps", 2,
+               "--tune-matmuls"]
+        by_cudnn = r"cuDNN ran ([1-9]\d*) of \1 instructions of attention\n"
+        by_kernels = r"cuDNN ran 0 of (\d+) instructions of attention\n  the plan's kernels ran \1, .*: faster here"
+        with tools.Workspace() as folders:
+            caches = [{"MESHWORK_CACHE_DIR": str(folders.path / name)} for name in "ab"]
+            with tools.Workspace(**emulated(**caches[0])) as fast:
+                first = fast.must(*run).stdout
+                self.assertRegex(first, by_cudnn)
+            with tools.Workspace(**emulated(**caches[1], MESHWORK_EMULATOR_DNN_SLOW="1")) as slow:
+                second = slow.must(*run).stdout
+                self.assertRegex(second, by_kernels)
+            with tools.Workspace(**emulated(**caches[1])) as again:
+                third = again.must(*run).stdout
+                self.assertRegex(third, r"tuning: 0 timed, ")
+                self.assertRegex(third, by_kernels)
+        losses = [[float(x) for x in re.findall(r"step .* loss ([0-9.]+)", text)] for text in (first, second)]
+        np.testing.assert_allclose(*losses, rtol=2 ** -9)
+        same = {"shard": {"heads": []}, "mesh": {"axes": ["tp=2"]}}
+        plan = self.space.compile(config, tools.spec(BATCH, 1, SEQUENCE, precision={"compute": "bf16"}, **same, **GPU))
+        done = self.space.must("meshwork-run", plan, *run[2:], "--share-gpu")
+        self.assertRegex(done.stdout, "the plan's kernels ran .*other ranks compute the same gradient")
+
     @tools.slow
     def test_ranks_with_attention_by_cudnn(self):
         """In graphs, by threads and by processes; bf16 rounds at 2^-9."""

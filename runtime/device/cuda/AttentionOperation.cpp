@@ -1,17 +1,15 @@
-// Attention by cuDNN where that was asked for and can be, else by the plan's
-// kernels.
+// Attention by cuDNN where that was asked for or is faster, and can be; else by
+// the plan's kernels.
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/StatusMacros.h"
-#include "runtime/device/cuda/AttentionGraph.h"
+#include "runtime/device/cuda/AttentionRequest.h"
 #include "runtime/device/cuda/Dnn.h"
 #include "runtime/device/cuda/OperationKinds.h"
+#include "runtime/device/cuda/Tuned.h"
 
 namespace meshwork::runtime::cuda {
 namespace {
-
-/// What the engines are told of every tensor in memory; they do not look.
-constexpr int64_t alignment = 16;
 
 class DnnAttention : public Operation {
 public:
@@ -37,18 +35,27 @@ private:
 /// One instruction; `Op` is plan::Attention or plan::AttentionGrad.
 template <typename Op> class Maker {
 public:
-  Maker(const Op &op, const OperationContext &context)
-      : op(op), context(context) {}
+  Maker(const Op &op, const plan::Instruction &instruction,
+        const OperationContext &context)
+      : op(op), instruction(instruction), context(context) {}
 
   /// unimplemented tells why the plan's kernels must do it.
   OperationOr make() {
-    MESHWORK_RETURN_IF_ERROR(checkOptions());
     AttentionProblem problem;
-    problem.scale = op.scale();
-    problem.causal = op.causal();
-    problem.window = op.window();
-    problem.documents = hasDocuments();
-    MESHWORK_RETURN_IF_ERROR(describe(problem));
+    MESHWORK_ASSIGN_OR_RETURN(problem, problemOf(op, context));
+    if (context.choosesAttention)
+      MESHWORK_RETURN_IF_ERROR(expectFaster(problem));
+    return byLibrary(problem);
+  }
+
+private:
+  static constexpr bool isGrad = std::is_same_v<Op, plan::AttentionGrad>;
+
+  DevicePtr at(uint32_t number) const {
+    return context.arena + context.program.places[number];
+  }
+
+  OperationOr byLibrary(const AttentionProblem &problem) {
     AttentionGraph made = graphOf(problem);
     const DnnPlan *plan = nullptr;
     MESHWORK_ASSIGN_OR_RETURN(plan, context.dnn->plan(made.graph));
@@ -63,71 +70,47 @@ public:
     return operation;
   }
 
-private:
-  static constexpr bool isGrad = std::is_same_v<Op, plan::AttentionGrad>;
-
-  const ViewInfo &view(uint32_t number) const {
-    return context.program.views[number];
-  }
-  DevicePtr at(uint32_t number) const {
-    return context.arena + context.program.places[number];
-  }
-
-  bool hasDocuments() const { return op.documents() != plan::noView; }
-
-  absl::Status checkOptions() const {
-    if (op.dropout())
+  absl::Status expectFaster(const AttentionProblem &problem) {
+    // Nothing is in memory yet that could tell where documents begin.
+    if (problem.documents)
       return absl::UnimplementedError(
-          "dropout, whose random numbers cuDNN would draw otherwise");
-    if (hasDocuments() && at(op.documents()) % alignment != 0)
-      return absl::UnimplementedError(absl::StrCat(
-          "documents begin at no multiple of ", alignment, " bytes"));
-    if (op.positions() != plan::noView)
-      return absl::UnimplementedError(
-          "a part of a sequence's queries, for which there is no graph here");
-    if (!view(op.lse()).contiguous)
-      return absl::UnimplementedError("lse has gaps");
-    if constexpr (isGrad)
-      if (!op.unique())
-        return absl::UnimplementedError(
-            "other ranks compute the same gradient, and cuDNN adds in no fixed "
-            "order: copies of weights would drift apart");
-    return absl::OkStatus();
-  }
-
-  /// [batch, sequence, heads, d] as cuDNN sees it.
-  absl::Status describe(uint32_t number, const char *role,
-                        AttentionTensor &tensor) const {
-    const ViewInfo &of = view(number);
-    if (of.dtype != plan::DType::bf16)
-      return absl::UnimplementedError(absl::StrCat(
-          role, " is ", plan::EnumNameDType(of.dtype), ", expected bf16"));
-    constexpr size_t order[] = {0, 2, 1, 3};
-    bool isAligned = at(number) % alignment == 0 && of.strides[3] == 1;
-    for (size_t i = 0; i < 4; ++i) {
-      tensor.dims[i] = of.shape[order[i]];
-      tensor.strides[i] = of.strides[order[i]];
-      isAligned &= i == 3 || tensor.strides[i] * 2 % alignment == 0;
-    }
-    if (isAligned && tensor.dims[3] * 2 % alignment == 0)
+          "documents, whose hidden blocks cuDNN computes too; "
+          "--cudnn-attention has it do so");
+    auto isChoice = [](absl::string_view text) {
+      return text == ours || text == theirs || text == refused;
+    };
+    absl::StatusOr<std::string> choice = Tuned::ofProcess().get(
+        key(problem), isChoice, [&] { return faster(problem); });
+    MESHWORK_RETURN_IF_ERROR(choice.status());
+    if (*choice == theirs)
       return absl::OkStatus();
-    return absl::UnimplementedError(absl::StrCat(
-        role, " is ", runtime::describe(of),
-        ", expected dense rows at multiples of ", alignment, " bytes"));
+    return absl::UnimplementedError(
+        *choice == ours ? "faster here"
+                        : "cuDNN did not run it when it was to be timed");
   }
 
-  absl::Status describe(AttentionProblem &problem) const {
-    MESHWORK_RETURN_IF_ERROR(describe(op.q(), "q", problem.q));
-    MESHWORK_RETURN_IF_ERROR(describe(op.k(), "k", problem.k));
-    MESHWORK_RETURN_IF_ERROR(describe(op.v(), "v", problem.v));
-    MESHWORK_RETURN_IF_ERROR(describe(op.out(), "out", problem.out));
-    if constexpr (isGrad) {
-      MESHWORK_RETURN_IF_ERROR(describe(op.dout(), "dout", problem.dout));
-      MESHWORK_RETURN_IF_ERROR(describe(op.dq(), "dq", problem.dq));
-      MESHWORK_RETURN_IF_ERROR(describe(op.dk(), "dk", problem.dk));
-      MESHWORK_RETURN_IF_ERROR(describe(op.dv(), "dv", problem.dv));
-    }
-    return absl::OkStatus();
+  /// Both sides: the library and the plan's kernels.
+  std::string key(const AttentionProblem &problem) const {
+    return absl::StrCat(keyOf(problem, isGrad), " cudnn ",
+                        context.dnn->version(), " code ",
+                        context.gpu.codeName());
+  }
+
+  absl::StatusOr<std::string> faster(const AttentionProblem &problem) {
+    OperationOr library = byLibrary(problem);
+    // Nobody asked for cuDNN: what it lacks, memory too, ends no run. The other
+    // ranks follow.
+    if (!library.ok())
+      return std::string(refused);
+    OperationOr kernels = makeKernels(instruction, context);
+    MESHWORK_RETURN_IF_ERROR(kernels.status());
+    Operation *both[] = {kernels->get(), library->get()};
+    size_t best = 0;
+    MESHWORK_ASSIGN_OR_RETURN(
+        best, fastestOf(context.gpu.driver(), context.stream, 2, [&](size_t i) {
+          return both[i]->enqueue(context.stream, /*sets=*/false);
+        }));
+    return std::string(best == 0 ? ours : theirs);
   }
 
   AttentionGraph graphOf(const AttentionProblem &problem) const {
@@ -141,7 +124,7 @@ private:
     addresses[made.v] = at(op.v());
     addresses[made.out] = at(op.out());
     addresses[made.stats] = at(op.lse());
-    if (hasDocuments())
+    if (op.documents() != plan::noView)
       addresses[made.documents] = at(op.documents());
     if constexpr (isGrad) {
       addresses[made.dout] = at(op.dout());
@@ -172,7 +155,10 @@ private:
     return sums;
   }
 
+  static constexpr const char *ours = "kernels", *theirs = "cudnn",
+                              *refused = "refused";
   const Op &op;
+  const plan::Instruction &instruction;
   const OperationContext &context;
   uint64_t end = 0;
 };
@@ -180,8 +166,8 @@ private:
 OperationOr byLibrary(const plan::Instruction &instruction,
                       const OperationContext &context) {
   if (const plan::Attention *op = instruction.op_as_Attention())
-    return Maker(*op, context).make();
-  return Maker(*instruction.op_as_AttentionGrad(), context).make();
+    return Maker(*op, instruction, context).make();
+  return Maker(*instruction.op_as_AttentionGrad(), instruction, context).make();
 }
 } // namespace
 
@@ -190,14 +176,13 @@ OperationOr makeAttention(const plan::Instruction &instruction,
   if (!context.dnn)
     return makeKernels(instruction, context);
   OperationOr made = byLibrary(instruction, context);
-  if (made.ok()) {
-    context.dnn->notes.runs();
+  if (made.ok() && context.attention)
+    context.attention->runs();
+  if (!absl::IsUnimplemented(made.status()))
     return made;
-  }
-  if (made.status().code() != absl::StatusCode::kUnimplemented)
-    return made;
-  context.dnn->notes.leaves(instruction.name()->str(),
-                            std::string(made.status().message()));
+  if (context.attention)
+    context.attention->leaves(instruction.name()->str(),
+                              std::string(made.status().message()));
   return makeKernels(instruction, context);
 }
 

@@ -212,8 +212,8 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
   MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
   return CudaExecutor::create(
       setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
-              options.tunesMatmuls, options.timeoutSeconds, epilogues,
-              options.cudnnAttention ? &attention : nullptr, tuning});
+              options.tunesMatmuls, options.timeoutSeconds,
+              options.cudnnAttention, epilogues, attention, tuning});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -30,10 +30,13 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            made->dnn.get(),
                            made->main->stream(),
                            cuda.tunes,
+                           cuda.tunes && !cuda.cudnnAttention,
+                           nullptr,
                            nullptr};
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
   context.epilogues = &cuda.epilogues;
+  context.attention = &cuda.attention;
   made->lists.resize(setup.program.table.lists().size());
   for (uint32_t list = 0; list < made->lists.size(); ++list)
     for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);
@@ -67,8 +70,13 @@ absl::Status CudaExecutor::allocate() {
       DeviceMemory::create(cuda.gpu, program.workspace_bytes_per_thread()));
   if (hasMatmul(program))
     MESHWORK_ASSIGN_OR_RETURN(blas, BlasLt::create(cuda.gpu.driver()));
-  if (cuda.dnn)
-    MESHWORK_ASSIGN_OR_RETURN(dnn, Dnn::create(cuda.gpu, *cuda.dnn));
+  if (cuda.cudnnAttention || cuda.tunes) {
+    absl::StatusOr<std::unique_ptr<Dnn>> made = Dnn::create(cuda.gpu);
+    if (!made.ok() && cuda.cudnnAttention)
+      return made.status();
+    if (made.ok())
+      dnn = *std::move(made);
+  }
   return absl::OkStatus();
 }
 

@@ -19,10 +19,10 @@ struct CudaSetup {
   DeviceTransport &transport;
   bool synchronous; // wait after each instruction, so that an error names it
   bool tunes;       // see OperationContext
-  double timeoutSeconds;   // for work that does not end
-  LibraryNotes &epilogues; // what becomes of those of products
-  LibraryNotes *dnn;       // null: attention by the plan's kernels
-  std::string &tuning;     // rank 0 says here what it has timed
+  double timeoutSeconds; // for work that does not end
+  bool cudnnAttention;   // wherever it can; else where tuning finds it faster
+  LibraryNotes &epilogues, &attention; // what becomes of them
+  std::string &tuning;                 // rank 0 says here what it has timed
 };
 
 class CudaExecutor : public Executor {

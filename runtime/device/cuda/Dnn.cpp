@@ -5,11 +5,10 @@
 
 namespace meshwork::runtime::cuda {
 
-absl::StatusOr<std::unique_ptr<Dnn>> Dnn::create(const Gpu &gpu,
-                                                 LibraryNotes &notes) {
+absl::StatusOr<std::unique_ptr<Dnn>> Dnn::create(const Gpu &gpu) {
   const DnnLibrary *library = nullptr;
   MESHWORK_ASSIGN_OR_RETURN(library, DnnLibrary::open());
-  std::unique_ptr<Dnn> made(new Dnn(gpu, *library, notes));
+  std::unique_ptr<Dnn> made(new Dnn(gpu, *library));
   MESHWORK_RETURN_IF_ERROR(library->check(library->create(&made->handle),
                                           "starting cuDNN (cudnnCreate)"));
   return made;
@@ -38,11 +37,15 @@ absl::StatusOr<const DnnPlan *> Dnn::plan(const DnnGraph &graph) {
 absl::Status Dnn::reserve(uint64_t needed) {
   if (needed <= bytes)
     return absl::OkStatus();
-  memory = DeviceMemory();
-  bytes = 0;
+  release();
   MESHWORK_ASSIGN_OR_RETURN(memory, DeviceMemory::create(gpu, needed));
   bytes = needed;
   return absl::OkStatus();
+}
+
+void Dnn::release() {
+  memory = DeviceMemory();
+  bytes = 0;
 }
 
 absl::Status Dnn::run(const DnnPlan &plan,

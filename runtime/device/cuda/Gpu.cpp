@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/Gpu.h"
 #include "absl/strings/str_cat.h"
+#include "meshwork/Plan/Frame.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -13,6 +14,12 @@ constexpr size_t logBytes = 4096;
 std::string nameOf(const plan::Image &image) {
   return absl::StrCat(quote(image.arch()), " (",
                       plan::EnumNameImageKind(image.kind()), ")");
+}
+
+std::string codeNameOf(const plan::Image &image) {
+  uint64_t hash = XXH3_64bits(image.code()->data(), image.code()->size());
+  return absl::StrCat(image.arch()->str(), " ",
+                      absl::Hex(hash, absl::kZeroPad16));
 }
 } // namespace
 
@@ -123,8 +130,10 @@ absl::Status Gpu::loadCode(const plan::Plan &plan) {
       if (!runsOn(image.arch()->string_view(), kind, major, minor))
         continue;
       absl::Status loaded = loadImage(image);
-      if (loaded.ok())
+      if (loaded.ok()) {
+        code = codeNameOf(image);
         return loaded;
+      }
       absl::StrAppend(&said, "; ", loaded.message());
     }
   return absl::FailedPreconditionError(absl::StrCat(

@@ -31,6 +31,9 @@ public:
   std::string describe() const;
   absl::StatusOr<uint64_t> freeBytes() const;
 
+  /// Tells the plan's code from any other: "sm_90a 0123456789abcdef".
+  const std::string &codeName() const { return code; }
+
   /// Plan.kernels, ready to launch with their shared memory.
   Function kernel(uint32_t index) const { return kernels[index]; }
 
@@ -46,7 +49,7 @@ private:
   int number;
   Device handle = 0;
   int major = 0, minor = 0;
-  std::string name;
+  std::string name, code;
   Context context = nullptr;
   Module module = nullptr;
   std::vector<Function> kernels;

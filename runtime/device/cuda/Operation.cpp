@@ -85,7 +85,7 @@ private:
   plan::Accumulate mode;
 };
 
-void note(const BlasLtMatmul &product, const plan::Instruction &instruction,
+void note(const BlasLtMatmul &product, const std::string &name,
           const OperationContext &context) {
   if (!context.epilogues || !product.hasEpilogue())
     return;
@@ -93,7 +93,7 @@ void note(const BlasLtMatmul &product, const plan::Instruction &instruction,
   if (why.empty())
     context.epilogues->runs();
   else
-    context.epilogues->leaves(instruction.name()->str(), why);
+    context.epilogues->leaves(name, why);
 }
 } // namespace
 
@@ -141,7 +141,7 @@ OperationOr makeMatmul(const plan::Instruction &instruction,
   // Before a capture, which cannot load code.
   MESHWORK_RETURN_IF_ERROR(
       product->load(context.stream, op.accumulate() != plan::Accumulate::no));
-  note(*product, instruction, context);
+  note(*product, request.name, context);
   return std::make_unique<MatmulOperation>(std::move(product), op.accumulate());
 }
 

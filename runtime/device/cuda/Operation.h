@@ -29,7 +29,9 @@ struct OperationContext {
   Dnn *dnn;           // null: attention by the plan's kernels
   Stream stream;      // what happens when it is made goes here
   bool tunes;         // times the library's proposals; else its first is used
-  LibraryNotes *epilogues; // of products; null: nobody asks
+  bool choosesAttention; // by its time; else by cuDNN where it can
+  // What became of epilogues of products, and of attention; null: nobody asks.
+  LibraryNotes *epilogues, *attention;
 };
 
 /// Of anything but Collective and Wait. Products and attention

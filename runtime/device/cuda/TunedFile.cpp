@@ -1,6 +1,6 @@
-// The file of Tuned: a line that names the format, and its text. It is nobody's
-// but this user's, yet read as if anybody had written it: a choice only selects
-// among candidates that are there anyway.
+// The file of Tuned: a line that names the format, and its text. It is read as
+// if anybody had written it: bounded, and a choice only selects among
+// candidates that are there anyway.
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"

@@ -21,6 +21,15 @@ std::string keep(const Tuned &tuned, const std::string &path) {
   return kept.ok() ? absl::StrCat(text, ", kept in ", quote(path))
                    : absl::StrCat(text, ", not kept: ", kept.message());
 }
+
+bool hasChoices(const plan::Instruction &instruction,
+                const OperationContext &context) {
+  if (instruction.op_type() == plan::Operation::Matmul)
+    return true;
+  bool isAttention = instruction.op_type() == plan::Operation::Attention ||
+                     instruction.op_type() == plan::Operation::AttentionGrad;
+  return isAttention && context.dnn && context.choosesAttention;
+}
 } // namespace
 
 /// Rank 0 times for all: what several ranks compute must have the same bits on
@@ -32,7 +41,7 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
     MESHWORK_RETURN_IF_ERROR(tuneAll(tuned, context));
   absl::StatusOr<std::vector<std::string>> all = setup.transport.exchange(
       setup.program.rank, times ? tuned.text(/*onlyUsed=*/true) : "",
-      "the timing of products");
+      "the timing of products and attention");
   MESHWORK_RETURN_IF_ERROR(all.status());
   if (!times)
     tuned.adopt((*all)[0]);
@@ -48,8 +57,10 @@ absl::Status CudaExecutor::tuneAll(Tuned &tuned,
   tuned.adopt(readTuned(path));
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
     for (const plan::Instruction *source : listOf(setup.program.program, list))
-      if (source->op_type() == plan::Operation::Matmul)
+      if (hasChoices(*source, context))
         MESHWORK_RETURN_IF_ERROR(makeOperation(*source, context).status());
+  if (dnn)
+    dnn->release(); // What is bound takes what it needs.
   cuda.tuning = keep(tuned, path);
   return absl::OkStatus();
 }

@@ -1,9 +1,12 @@
 // The functions that the library exports.
 #include "test/Support/Emulator/Emulator.h"
 #include "test/Support/Emulator/dnn/Graph.h"
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 using namespace meshwork::runtime::cuda;
 using namespace meshwork::runtime::cuda::dnn;
@@ -72,6 +75,8 @@ struct Run {
                                   "cudnnBackendExecute: a tensor or the "
                                   "workspace is not in memory that is "
                                   "allocated on the device");
+    if (std::getenv("MESHWORK_EMULATOR_DNN_SLOW"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
     std::memset(workspace, 0xff, workspaceBytes);
     for (size_t i = 0; i < pointers.size(); ++i)
       if (graph->graph.tensors[i].lives == DnnTensor::Lives::asValue)

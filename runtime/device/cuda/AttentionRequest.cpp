@@ -1,0 +1,121 @@
+#include "runtime/device/cuda/AttentionRequest.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/StatusMacros.h"
+
+namespace meshwork::runtime::cuda {
+namespace {
+template <typename Op> class Reader {
+public:
+  Reader(const Op &op, const OperationContext &context)
+      : op(op), context(context) {}
+
+  absl::StatusOr<AttentionProblem> read() const {
+    MESHWORK_RETURN_IF_ERROR(checkOptions());
+    AttentionProblem problem;
+    problem.scale = op.scale();
+    problem.causal = op.causal();
+    problem.window = op.window();
+    problem.documents = hasDocuments();
+    MESHWORK_RETURN_IF_ERROR(describe(problem));
+    return problem;
+  }
+
+private:
+  static constexpr bool isGrad = std::is_same_v<Op, plan::AttentionGrad>;
+
+  const ViewInfo &view(uint32_t number) const {
+    return context.program.views[number];
+  }
+  DevicePtr at(uint32_t number) const {
+    return context.arena + context.program.places[number];
+  }
+  bool hasDocuments() const { return op.documents() != plan::noView; }
+
+  absl::Status checkOptions() const {
+    if (op.dropout())
+      return absl::UnimplementedError(
+          "dropout, whose random numbers cuDNN would draw otherwise");
+    if (hasDocuments() && at(op.documents()) % dnnAlignment != 0)
+      return absl::UnimplementedError(absl::StrCat(
+          "documents begin at no multiple of ", dnnAlignment, " bytes"));
+    if (op.positions() != plan::noView)
+      return absl::UnimplementedError(
+          "a part of a sequence's queries, for which there is no graph here");
+    if (!view(op.lse()).contiguous)
+      return absl::UnimplementedError("lse has gaps");
+    if constexpr (isGrad)
+      if (!op.unique())
+        return absl::UnimplementedError(
+            "other ranks compute the same gradient, and cuDNN adds in no fixed "
+            "order: copies of weights would drift apart");
+    return absl::OkStatus();
+  }
+
+  /// [batch, sequence, heads, d] as cuDNN sees it.
+  absl::Status describe(uint32_t number, const char *role,
+                        AttentionTensor &tensor) const {
+    const ViewInfo &of = view(number);
+    if (of.dtype != plan::DType::bf16)
+      return absl::UnimplementedError(absl::StrCat(
+          role, " is ", plan::EnumNameDType(of.dtype), ", expected bf16"));
+    constexpr size_t order[] = {0, 2, 1, 3};
+    bool isAligned = at(number) % dnnAlignment == 0 && of.strides[3] == 1;
+    for (size_t i = 0; i < 4; ++i) {
+      tensor.dims[i] = of.shape[order[i]];
+      tensor.strides[i] = of.strides[order[i]];
+      isAligned &= i == 3 || tensor.strides[i] * 2 % dnnAlignment == 0;
+    }
+    if (isAligned && tensor.dims[3] * 2 % dnnAlignment == 0)
+      return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        role, " is ", runtime::describe(of),
+        ", expected dense rows at multiples of ", dnnAlignment, " bytes"));
+  }
+
+  absl::Status describe(AttentionProblem &problem) const {
+    MESHWORK_RETURN_IF_ERROR(describe(op.q(), "q", problem.q));
+    MESHWORK_RETURN_IF_ERROR(describe(op.k(), "k", problem.k));
+    MESHWORK_RETURN_IF_ERROR(describe(op.v(), "v", problem.v));
+    MESHWORK_RETURN_IF_ERROR(describe(op.out(), "out", problem.out));
+    if constexpr (isGrad) {
+      MESHWORK_RETURN_IF_ERROR(describe(op.dout(), "dout", problem.dout));
+      MESHWORK_RETURN_IF_ERROR(describe(op.dq(), "dq", problem.dq));
+      MESHWORK_RETURN_IF_ERROR(describe(op.dk(), "dk", problem.dk));
+      MESHWORK_RETURN_IF_ERROR(describe(op.dv(), "dv", problem.dv));
+    }
+    return absl::OkStatus();
+  }
+
+  const Op &op;
+  const OperationContext &context;
+};
+} // namespace
+
+template <typename Op>
+absl::StatusOr<AttentionProblem> problemOf(const Op &op,
+                                           const OperationContext &context) {
+  return Reader(op, context).read();
+}
+template absl::StatusOr<AttentionProblem> problemOf(const plan::Attention &,
+                                                    const OperationContext &);
+template absl::StatusOr<AttentionProblem> problemOf(const plan::AttentionGrad &,
+                                                    const OperationContext &);
+
+std::string keyOf(const AttentionProblem &problem, bool isGrad) {
+  std::string key =
+      absl::StrCat(isGrad ? "attention gradient" : "attention",
+                   problem.causal ? " causal" : "", " window", problem.window);
+  std::vector<const AttentionTensor *> tensors{&problem.q, &problem.k,
+                                               &problem.v, &problem.out};
+  if (isGrad)
+    tensors.insert(tensors.end(),
+                   {&problem.dout, &problem.dq, &problem.dk, &problem.dv});
+  for (const AttentionTensor *tensor : tensors)
+    absl::StrAppend(&key, " ", absl::StrJoin(tensor->dims, "x"), "/",
+                    absl::StrJoin(tensor->strides, "+"));
+  return key;
+}
+
+} // namespace meshwork::runtime::cuda
