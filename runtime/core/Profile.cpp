@@ -3,6 +3,7 @@
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Json.h"
 #include "runtime/core/Names.h"
+#include "runtime/core/ProfileShapes.h"
 #include "runtime/core/Recorder.h"
 #include "runtime/io/Files.h"
 #include <algorithm>
@@ -15,6 +16,7 @@ constexpr size_t tableRows = 40;
 /// One instruction of one program, over its ranks.
 struct Row {
   const plan::Instruction *source;
+  const Rank *rank; // one of those that run it
   std::string list;
   double nsPerStep = 0, waitNsPerStep = 0, callsPerStep = 0;
 };
@@ -40,7 +42,8 @@ std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
         const plan::Instruction *source = &ranks[r]->instruction(list, i);
         auto [at, isNew] = rowOf.try_emplace(source, rows.size());
         if (isNew)
-          rows.push_back({source, plan::nameOf(table.lists()[list])});
+          rows.push_back(
+              {source, ranks[r].get(), plan::nameOf(table.lists()[list])});
         const InstructionTotal &total = recorders[r]->total(list, i);
         Row &row = rows[at->second];
         row.nsPerStep += static_cast<double>(total.ns) / weight;
@@ -129,14 +132,15 @@ absl::Status writeProfileJson(const std::string &path, const Ranks &ranks,
         "step\":%.9g,"
         "\"ms_per_step\":%.9g,\"wait_ms_per_step\":%.9g,\"flops\":%d,\"bytes\":"
         "%d,"
-        "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g}",
+        "\"gflops_per_s\":%.6g,\"gbytes_per_s\":%.6g%s}",
         separator, jsonString(row.source->name()), operationOf(*row.source),
         row.list, row.callsPerStep, row.nsPerStep / 1e6,
         row.waitNsPerStep / 1e6, row.source->flops(), row.source->bytes(),
         rate(row.callsPerStep * static_cast<double>(row.source->flops()),
              row.nsPerStep),
         rate(row.callsPerStep * static_cast<double>(row.source->bytes()),
-             row.nsPerStep));
+             row.nsPerStep),
+        shapeMembers(*row.rank, *row.source));
     separator = ",\n";
   }
   json += "\n]}\n";

@@ -1,8 +1,11 @@
 """The script that confirms a build on a GPU, with an emulated one."""
+import ctypes
 import json
 import math
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,93 +13,257 @@ import time
 import unittest
 from unittest import mock
 
+from checkpoints import xxh3_128
 from shell import BIN
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-
 sys.path.insert(0, str(ROOT / "test" / "Gpu"))
-import check  # noqa: E402
+import process  # noqa: E402
+import report as reports  # noqa: E402
+import rows  # noqa: E402
+import sanitized  # noqa: E402
+import speeds  # noqa: E402
+import stages  # noqa: E402
+
+FRAME = 64  # bytes before a plan's payload, include/meshwork/Plan/Frame.h
+LIBRARY_KERNELS = ["cutlass_80_tensorop_bf16_s16816gemm_bf16_128x64_nn_align8", "nvjet_tst_128x256_64x4_2x1_v_bz_NTN",
+                   "_ZN8cublasLt19splitKreduce_kernelILi32EEEv", "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                   "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_31"]
 
 
-class GpuCheck(unittest.TestCase):
-    def testEndsWhatTakesTooLongWithItsChildren(self):
+class Running(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.addCleanup(setattr, process.Clock, "deadline", math.inf)
+
+    def report(self, stages=(), bundle="one"):
+        return reports.Report(self.folder, {"gpu": "none", "bundle": bundle}, stages)
+
+    def statuses(self):
+        rows = json.loads((self.folder / "gpu-check.json").read_text())["rows"]
+        return [(x["stage"], x["what"], x["status"]) for x in rows]
+
+    def test_ends_what_takes_too_long_with_its_children(self):
         start = time.monotonic()
-        done = check.call(["sh", "-c", "echo begun; sleep 100 & sleep 100"], limit_s=1)
+        done = process.call(["sh", "-c", "echo begun; sleep 100 & sleep 100"], limit_s=1)
         self.assertEqual((done.returncode, done.stdout), (124, "begun\n"))
         self.assertIn("did not end in 1 s", done.stderr)
         self.assertLess(time.monotonic() - start, 20)
 
-    def testAStageThatBreaksLeavesTheResultsOfOthers(self):
-        def fails(report, out):
+    def test_a_case_that_breaks_or_has_no_time_leaves_the_results_of_others(self):
+        def good(report, _):
             report.add("first", True, "good")
+
+        def fails(_report, _folder):
             raise KeyError("step_ms")
 
-        def needs_time(report, out):
-            check.Clock.deadline = 0
-            check.call(["true"])
+        def hangs(_report, _folder):
+            process.ended(["sleep", "100"], limit_s=1)
 
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "result.json"
-            report = check.Report(path, {"gpu": "none"})
-            with mock.patch.dict(check.STAGES, {"fails": fails, "late": needs_time}), \
-                    mock.patch.object(check.Clock, "deadline", math.inf):
-                check.run_stage("fails", report, None)
-                check.run_stage("late", report, None)
-            rows = json.loads(path.read_text())["rows"]
-        self.assertEqual([(x["what"], x["good"]) for x in rows], [("first", True), ("fails", False), ("late", None)])
+        def late(_report, _folder):
+            process.Clock.deadline = 0
+            process.ended(["true"])
 
-    def testNoSanitizerIsTold(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(check, "sanitizer_tool", lambda: None):
-            report = check.Report(pathlib.Path(folder) / "result.json", {})
-            check.sanitizer(report, None)
-        self.assertEqual([(x["good"], x["text"]) for x in report.rows], [(None, "not run: no compute-sanitizer")])
+        cases = [stages.Case(x.__name__, x) for x in (good, fails, hangs, late, good)]
+        report = self.report()
+        stages.run_stage("some", stages.Stage(60, lambda: cases), report, None, math.inf)
+        self.assertEqual(self.statuses(), [("some", "first", "ok"), ("some", "fails", "failed"),
+                                           ("some", "hangs", "not run"), ("some", "late", "not run"),
+                                           ("some", "first", "ok")])
+        self.assertTrue(report.failed)
 
-    def testAnIdenticalRivalIsTimedOnce(self):
-        asked = []
+    def test_stages_run_one_by_one_fill_one_file(self):
+        for stage in ("kernels", "ranks", "kernels"):
+            report = self.report([stage])
+            report.stage = stage
+            report.add("x", True, "good")
+        self.assertEqual(self.statuses(), [("ranks", "x", "ok"), ("kernels", "x", "ok")])
+        self.assertEqual(self.report(bundle="another").rows, [])
 
-        def call(command, **_):
-            asked.append(pathlib.Path(command[2]).stem if len(command) > 2 else "")
-            answer = json.dumps({"step_ms": 30.0, "copy_gbytes": 2000.0})
-            return subprocess.CompletedProcess(command, 0, answer, "")
+    def test_no_sanitizer_is_told(self):
+        with mock.patch.object(sanitized, "tool", lambda: None), self.assertRaisesRegex(process.NotRun, "no compute"):
+            sanitized.look("memcheck", "gpt2-one-cuda", None, None)
 
-        def timed(name, out, *options, steps=0):
-            if "--profile-json" in options:
-                launch = {"operation": "Launch", "ms_per_step": 18.0, "gbytes_per_s": 1000.0, "name": "slow"}
-                options[-1].write_text(json.dumps({"instructions": [launch]}))
-            return [{"step_ms": 20.0, "mfu": 0.5}] * 3
+    def test_a_sanitizer_looks_at_our_kernels_alone(self):
+        for option, expected in (("--kernel-name", "regex="), ("--kernel-regex", "kns=")):
+            tool = self.folder / f"sanitizer{option}"
+            tool.write_text(f"#!/bin/sh\n[ $1 = --help ] && echo '{option} arg' || echo \"$@\"\n")
+            tool.chmod(0o755)
+            found = sanitized.kernel_filter(str(tool))
+            self.assertEqual(found[0], option)
+            self.assertTrue(found[1].startswith(expected))
+        for name in LIBRARY_KERNELS:
+            self.assertIsNone(re.search(sanitized.OUR_KERNELS, name), name)
 
-        check.torch_side.cache_clear()
-        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(
-                check, call=call, timed=timed, torch_python=lambda: "python3"):
-            out = pathlib.Path(folder)
-            report = check.Report(out / "result.json", {})
-            check.speed(report, out)
-        check.torch_side.cache_clear()
-        self.assertEqual(asked, [x for x, case in check.cases.TIMED.items() if "against" not in case])
-        self.assertEqual(len(report.rows), len(check.cases.TIMED))
-        for row in report.rows:
-            self.assertAlmostEqual(row["ratio"], 1.5)
-            self.assertAlmostEqual(row["gap"], 0.1)
-            self.assertEqual(row["slow"], [(0.5, 18.0, "slow")])
-            self.assertEqual(row["cudnn_step_ms"], 20.0)
+    def test_rows_say_why(self):
+        def instruction(name, operation, ms, flops=0, size=0, **more):
+            return {"name": name, "operation": operation, "phase": "forward", "calls_per_step": 1, "ms_per_step": ms,
+                    "flops": flops, "bytes": size, **more}
+        shape = {"batch": 1, "m": 1000, "n": 2000, "k": 500, "lhs": "bf16", "rhs": "bf16", "dst": "bf16",
+                 "lhs_transposed": False, "rhs_transposed": True, "dst_transposed": False, "bias": True,
+                 "epilogue": "gelu", "adds": "no"}
+        profile = [instruction(f"h.{i}.c_fc", "Matmul", 2.0, flops=2 * 10 ** 9, product=shape) for i in range(3)]
+        profile += [instruction("ln", "Launch", 1.0, size=10 ** 9), instruction("wte", "Embedding", 1.0, size=10 ** 8)]
+        plain = [instruction("h.0.c_fc", "Matmul", 1.5, product={**shape, "bias": False, "epilogue": "none"})]
+        rates = [{"product": 0, "ms": 1.0, "note": ""}, {"product": 0, "kernel": "nvjet"}]
+        table = rows.products(profile, plain, rates)
+        row = dict(zip(*table))
+        self.assertEqual(len(table), 2)
+        self.assertEqual([row[x] for x in ("product", "calls", "layout", "epilogue", "ms", "TFLOP/s", "plain TFLOP/s",
+                                           "of plain", "apart ms", "kernel of plain")],
+                         ["h.*.c_fc", 3, "NT", "gelu+bias", 2.0, 1.0, 2.0, 0.5, 1.5, "nvjet"])
+        _, slow = rows.memory_bound(profile, 1000.0)
+        self.assertEqual(slow, [(0.1, 1.0, "wte")])
+        text, told = rows.where_time_goes(9.0, 10.0, 4e12, 0.5, "NVIDIA H100 80GB HBM3")
+        self.assertAlmostEqual(told["gap"], 0.1)
+        self.assertAlmostEqual(told["mfu_nominal"], 400 / 989.4)
+        self.assertAlmostEqual(told["measured_peak_tflops"], 800)
+        self.assertIn("of the nominal bf16 peak (989.4 TFLOP/s)", text)
+        self.assertIn("50.0 % of the measured one (800.0)", text)
 
-    def testRanks(self):
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder) / "gpu"
-            subprocess.run([sys.executable, ROOT / "test" / "Gpu" / "bundle.py", out, "ranks"], check=True,
-                           capture_output=True, env={**os.environ, "MESHWORK_BIN": str(BIN)})
-            emulator = str(pathlib.Path(BIN).parent / "emulator")
-            done = subprocess.run([sys.executable, out / "check.py", "ranks"], capture_output=True, text=True,
-                                  env={**os.environ, "LD_LIBRARY_PATH": emulator})
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            rows = json.loads((out / "out" / "gpu-check.json").read_text())["rows"]
-            self.assertEqual([row["good"] for row in rows], [True] * 13)
-            # A machine without a GPU is told so, not passed over.
-            bare = subprocess.run([sys.executable, out / "check.py", "ranks"], capture_output=True, text=True,
-                                  env={**os.environ, "LD_LIBRARY_PATH": ""})
-            self.assertEqual(bare.returncode, 1)
-            self.assertIn("NVIDIA GPU and its driver", bare.stdout)
+    def test_a_rival_that_does_not_end_leaves_what_it_has(self):
+        line = json.dumps({"way": "eager", "step_ms": 30.0, "attention": "flash", "torch": "2"})
+        timed = speeds.Timed("gpt2-124m", "none", False)
+        timed.step_ms = 20.0
+        ends = subprocess.CompletedProcess([], 124, f"{line}\n", "did not end in 210 s")
+        speeds.rival.cache_clear()
+        self.addCleanup(speeds.rival.cache_clear)
+        report = self.report()
+        with mock.patch.object(speeds, "torch_python", lambda: "python3"), \
+                mock.patch.object(process, "call", lambda *_, **__: ends):
+            timed.torch_step("PyTorch", report, self.folder)
+        self.assertAlmostEqual(report.rows[0]["ratio"], 1.5)
+        self.assertIn("the rest: not run: did not end in 210 s", report.rows[0]["lines"])
+
+
+def plant(path, kernels, change):
+    """Has `change` rewrite the PTX of a plan's kernels of such names, in as many bytes, and redoes the checksums."""
+    data = bytearray(path.read_bytes())
+    for found in list(re.finditer(rb"\.entry " + kernels + rb"\(", data)):
+        begin, end = found.start(), data.index(b"\n}", found.start())
+        body = change(bytes(data[begin:end]))
+        data[begin:end] = body + b" " * (end - begin - len(body))
+    data[24:40] = bytes.fromhex(xxh3_128(bytes(data[FRAME:])))
+    short = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    short.restype, short.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
+    data[40:48] = short(bytes(data[:40]), 40).to_bytes(8, "little")
+    path.unlink()  # other folders have links to it
+    path.write_bytes(data)
+
+
+def subtract(body):
+    return body.replace(b"add.rn.f32", b"sub.rn.f32")
+
+
+def never_end(body):
+    without = body.replace(b".ptr .global .align 1 ", b"", 1)
+    return without.replace(b"\tret;", b"\tHERE: bra.uni HERE;\tret;")
+
+
+class Whole(unittest.TestCase):
+    """A small bundle, packed once, and all of the script."""
+    cost_s = 200
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.gpu = cls.folder / "gpu"
+        subprocess.run([sys.executable, ROOT / "test" / "Gpu" / "bundle.py", "--small", cls.gpu], check=True,
+                       capture_output=True, env={**os.environ, "MESHWORK_BIN": str(BIN)})
+
+    def check(self, gpu, *stages, emulator=str(BIN.parent / "emulator"), **more):
+        """The finished script and its rows: (stage, what) -> row."""
+        out = gpu / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        done = subprocess.run([sys.executable, gpu / "check.py", *stages], capture_output=True, text=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": emulator, "MESHWORK_EMULATOR_CC": "9.0", **more})
+        self.assertEqual(sorted(x.name for x in out.iterdir()), ["gpu-check.json", "gpu-check.txt"], done.stderr)
+        self.rows = json.loads((out / "gpu-check.json").read_text())["rows"]
+        return done
+
+    def row(self, what):
+        return next(x for x in self.rows if x["what"] == what)
+
+    def status(self, what):
+        return self.row(what)["status"]
+
+    def copy(self, name):
+        other = self.folder / name / "gpu"
+        shutil.copytree(self.gpu, other, copy_function=os.link)
+        return other
+
+    def test_the_filter_knows_all_kernels_of_plans(self):
+        names = {name for path in (*(self.gpu / "plans").iterdir(), self.gpu / "meshwork-run")
+                 for name in re.findall(rb"\.entry (\w+)\(", path.read_bytes())}
+        self.assertGreater(len(names), 20)
+        self.assertIn(b"moveBoxes", names)
+        for name in names:
+            self.assertRegex(name.decode(), sanitized.OUR_KERNELS)
+
+    def test_all_stages(self):
+        done = self.check(self.gpu)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        kinds = {status: [x["what"] for x in self.rows if x["status"] == status] for status in reports.MARKS}
+        self.assertEqual(kinds["failed"], [])
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 5)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
+        self.assertIn("speed gpt2-124m PyTorch", kinds["not run"])
+        self.assertIn("speed gpt2-1.5b step", kinds["not run"])
+        self.assertIn("memcheck gpt2-one-cuda", kinds["not run"])
+        self.check_speed("gpt2-124m", epilogues={"gelu+bias"})
+        self.check_speed("llama-1b-fp8", epilogues={""})
+        libraries = [x["text"] for x in self.rows if x["what"] == "library"]
+        self.assertEqual(len(libraries), 4)
+        self.assertIn(f"cuBLASLt (for products): 13.1.0, {BIN.parent}/emulator/libcublasLt.so.13", libraries)
+
+    def check_speed(self, name, epilogues):
+        step, profile = self.row(f"speed {name} step"), self.row(f"speed {name} profile")
+        self.assertGreater(step["step_ms"], 0)
+        self.assertAlmostEqual(profile["gap"], 1 - profile["instructions_ms"] / step["step_ms"])
+        self.assertAlmostEqual(profile["measured_peak_tflops"] * step["mfu"], profile["tflops"])
+        products = self.row(f"speed {name} products")["table"]
+        found = {row[products[0].index("epilogue")] for row in products[1:]}
+        self.assertLessEqual(epilogues, found)
+        self.assertEqual("apart ms" in products[0], epilogues != {""})
+        self.assertIn("ours by cuDNN", self.row(f"speed {name} attention")["table"][0])
+        self.assertIn("(not run: PyTorch's rates", self.row(f"speed {name} memory")["text"])
+
+    def test_a_wrong_kernel_and_one_that_never_ends(self):
+        gpu = self.copy("planted")
+        plant(gpu / "plans" / "compare-gpt2-124m-bf16.mwplan", rb"kernel_\d+", subtract)
+        plant(gpu / "plans" / "compare-llama-30m-documents-bf16.mwplan", rb"embedding_\d+", never_end)
+        done = self.check(gpu, "kernels", "--case-seconds", "8")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        wrong = self.row("kernels gpt2-124m bf16")
+        self.assertEqual(wrong["status"], "failed")
+        far = [float(x["times_allowed"]) for x in wrong["differences"]]
+        self.assertGreater(len(far), 1)
+        self.assertEqual(far, sorted(far, reverse=True))
+        self.assertGreater(far[-1], 1)
+        hangs = self.row("kernels llama-30m-documents bf16")
+        self.assertEqual((hangs["status"], hangs["good"]), ("not run", None))
+        self.assertIn("did not end in 8 s", hangs["text"])
+        self.assertEqual(self.status("kernels gpt2-124m fp8"), "ok")
+
+    def test_a_library_without_epilogues(self):
+        gelu_aux_bias = "164"
+        done = self.check(self.gpu, "kernels", MESHWORK_EMULATOR_BLAS_WITHOUT=gelu_aux_bias)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        gpt2 = self.row("kernels gpt2-124m bf16")
+        self.assertEqual(gpt2["status"], "ok")
+        self.assertRegex("\n".join(gpt2["lines"]), r"cuBLASLt ran \d+ of \d+ epilogues of products\n"
+                         r"  a kernel beside ran \d+, as .*: cuBLASLt has no algorithm with GELU_AUX_BIAS")
+
+    def test_a_machine_without_a_gpu_is_told_so(self):
+        bare = self.check(self.gpu, "ranks", emulator="")
+        self.assertEqual(bare.returncode, 1)
+        self.assertIn("NVIDIA GPU and its driver", bare.stdout)
+        self.assertIn("driver (for everything): not found", bare.stdout)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ LAYOUTS = {
 }
 TINY_BATCH, TINY_SEQUENCE = 4, 64
 
+# Tiny models whose kernels a sanitizer follows.
+SANITIZED = ["gpt2-one-cuda", "llama-dp2-tp2-zero3-cuda"]
+
 # Real shapes whose every instruction is compared with the CPU's, one step: microbatches of
 # two sequences of SEQUENCE tokens. Documents begin at a token, some four a sequence.
 COMPARED = {
@@ -29,16 +32,16 @@ COMPARED_WITH = {"f32": [[]], "bf16": [[], ["--cudnn-attention"]], "fp8": [[]]}
 
 PRECISIONS = {"f32": {"compute": "f32"}, "bf16": {"compute": "bf16"},
               "fp8": {"compute": "bf16", "matmul": "fp8"}}
+ORDER_OF_PRECISIONS = ["bf16", "fp8", "f32"]  # what speed is measured in comes first
 
-# Whole steps that are timed: sequences of 1024 tokens, one microbatch.
+# Whole steps that are timed: sequences of SEQUENCE tokens, one microbatch. The decisive ones first.
+# With "apart" a plan without epilogues is timed beside. "against": the case that has the same rival.
 GPT2_XL = {"n_embd": 1600, "n_layer": 48, "n_head": 25}
 LLAMA_1B = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22,
             "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
 TIMED = {
-    "gpt2-124m": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none"},
-    "gpt2-124m-apart": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none",
-                        "epilogues": "never", "against": "gpt2-124m"},
-    "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "recompute": "selective"},
+    "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "recompute": "selective", "apart": True},
+    "gpt2-124m": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none", "apart": True},
     "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective"},
     "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
                      "precision": "fp8", "against": "llama-1b"},
@@ -48,7 +51,38 @@ NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "attenti
 OPTIMIZER = {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_grad_norm": 1.0}
 LEARNING_RATE = 3e-4
 
+# TFLOP/s of dense products by NVIDIA's data sheets, the first name that nvidia-smi's has in it.
+NOMINAL_TFLOPS = {
+    "bf16": {"H100 PCIe": 756.5, "H100 NVL": 835.5, "H100": 989.4, "H200": 989.4, "A100": 312.0, "B200": 2250.0},
+    "fp8": {"H100 PCIe": 1513.0, "H100 NVL": 1671.0, "H100": 1978.9, "H200": 1978.9, "B200": 4500.0},
+}
+
+
+def nominal_tflops(kind, gpu):
+    """None for a GPU that is not in the table."""
+    return next((x for name, x in NOMINAL_TFLOPS[kind].items() if name in gpu), None)
+
 
 def config(example, changes):
     """An example's config.json with changes; dropout keys only where it has them."""
     return {**example, **{k: v for k, v in NO_DROPOUT.items() if k in example}, **changes}
+
+
+# Of a small bundle, which an emulator runs.
+SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"]},
+         "layouts": ["one", "dp2-tp2-zero3"], "timed": ["gpt2-124m", "llama-1b-fp8"]}
+
+
+def sequence(small):
+    return TINY_SEQUENCE if small else SEQUENCE
+
+
+def model(case, small):
+    """Example and changes of a case; a small bundle, for tests in an emulator, has tiny ones."""
+    if not small:
+        return case["from"], case.get("changes", {})
+    return TINY[case["from"].split("-")[0]], {}
+
+
+def batch(case, small):
+    return 2 if small else case["batch"]

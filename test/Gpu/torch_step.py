@@ -1,11 +1,14 @@
-"""One model's training step with PyTorch on a GPU, and what the GPU can do at most:
+"""One model's training step with PyTorch on a GPU, as fast as a user would have it:
 
-    python torch_step.py config.json 8   ->   {"step_ms", "copy_gbytes", "matmul_tflops", ...}
+    python torch_step.py config.json BATCH SEQUENCE [cpu]   ->   a JSON object a line
 
-bf16 autocast over f32 weights, compiled, flash attention, fused AdamW, clipping: what the
-plans do. The architectures are those of the equivalence tests.
+f32 weights made on the device, bf16 autocast, attention by cuDNN or flash attention (the faster one,
+found by trying), fused AdamW, clipping: what the plans do. A line as soon as a way to run it is
+timed: eager, then compiled, then compiled with CUDA graphs; whoever asks takes the best of those that
+came. The architectures are those of the equivalence tests. "cpu" is for tests.
 """
 import json
+import math
 import statistics
 import sys
 import time
@@ -18,79 +21,153 @@ import llama
 import models
 import rotary
 
-STEPS, WARM = 10, 4
+DEVICE = "cpu" if sys.argv[4:] == ["cpu"] else "cuda"
+STEPS, WARM = (10, 3) if DEVICE == "cuda" else (2, 1)
+WAYS = {"eager": None, "compiled": {}, "CUDA graphs": {"mode": "reduce-overhead"}}
 
 
-def best_ms(run, tries=10):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    times = []
-    for _ in range(tries):
-        begin.record()
+def synchronize():
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+class Strongest(kernels.Fast if hasattr(torch.nn.functional, "rms_norm") else kernels.Reference):
+    """Key heads are not repeated in memory where PyTorch can read them in place."""
+
+    def attention(self, q, k, v, scale, window, drop):
+        if window or not hasattr(torch.nn, "attention"):
+            return super().attention(q, k, v, scale, window, drop)
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+
+
+def use(cudnn):
+    """For the whole process, so that compiled code has it too."""
+    torch.backends.cuda.enable_cudnn_sdp(cudnn)
+    torch.backends.cuda.enable_flash_sdp(not cudnn)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_math_sdp(False)
+
+
+def attention_ms(config, batch, sequence):
+    """Forward and backward, of one layer."""
+    heads = config.get("n_head") or config["num_attention_heads"]
+    kv_heads = config.get("num_key_value_heads") or heads
+    depth = config.get("head_dim") or (config.get("n_embd") or config["hidden_size"]) // heads
+    q, k, v = (torch.randn(batch, sequence, n, depth, device=DEVICE, dtype=torch.bfloat16).transpose(1, 2)
+               .requires_grad_() for n in (heads, kv_heads, kv_heads))
+    grad = torch.randn_like(q)
+
+    def run():
+        out = Strongest().attention(q, k, v, depth ** -0.5, 0, None)
+        torch.autograd.grad(out, (q, k, v), grad)
+
+    run()
+    synchronize()
+    start = time.perf_counter()
+    for _ in range(10):
         run()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return min(times)
+    synchronize()
+    return (time.perf_counter() - start) * 100
 
 
-def copy_gbytes():
-    a = torch.ones(1 << 28, device="cuda")
-    b = torch.empty_like(a)
-    return 2 * a.nbytes / best_ms(lambda: b.copy_(a)) / 1e6
+def choose_attention(config, batch, sequence):
+    """Name of the faster library, which is then the one in use."""
+    if DEVICE == "cpu":
+        return "plain", {}
+    times = {}
+    for name in ("cudnn", "flash"):
+        use(name == "cudnn")
+        try:
+            times[name] = attention_ms(config, batch, sequence)
+        except RuntimeError:  # it has no kernel for this shape
+            times[name] = math.inf
+    best = min(times, key=times.get)
+    use(best == "cudnn")
+    if times[best] == math.inf:
+        torch.backends.cuda.enable_math_sdp(True)
+        return "neither", {}
+    return best, {name: ms for name, ms in times.items() if ms < math.inf}
 
 
-def matmul_tflops():
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    return 2 * 8192 ** 3 / best_ms(lambda: torch.mm(a, b)) / 1e9
+def made_weights(config):
+    """On the device: a large model's take half a minute elsewhere."""
+    generator = torch.Generator(device=DEVICE).manual_seed(0)
+    weights = {}
+    for name, shape in models.parameter_shapes(config).items():
+        noise = 0.02 * torch.randn(shape, generator=generator, device=DEVICE)
+        is_scale = len(shape) == 1 and not name.endswith("bias")
+        weights[name] = (noise + 1 if is_scale else noise).requires_grad_()
+    return weights
 
 
 class Step:
-    def __init__(self, config, batch):
-        self.config, self.batch = config, batch
-        self.weights = {n: (0.2 * w if w.dim() > 1 else w).detach().cuda().requires_grad_()
-                        for n, w in models.random_weights(config, seed=0).items()}
+    def __init__(self, config, batch, sequence):
+        self.config, self.batch, self.sequence = config, batch, sequence
+        self.weights = made_weights(config)
         groups = [{"params": [w for w in self.weights.values() if (w.dim() > 1) == many],
                    "weight_decay": cases.OPTIMIZER["weight_decay"] if many else 0.0}
                   for many in (True, False)]
-        self.optimizer = torch.optim.AdamW(groups, lr=cases.LEARNING_RATE, betas=(0.9, 0.95), fused=True)
+        fused = {"fused": True} if DEVICE == "cuda" else {}
+        self.optimizer = torch.optim.AdamW(groups, lr=cases.LEARNING_RATE, betas=(0.9, 0.95), **fused)
         self.extra = {}
         if config["model_type"] != "gpt2":
-            tables = rotary.tables(config, llama._head_dim(config), cases.SEQUENCE, torch.bfloat16)
-            self.extra["positions"] = tuple(t.cuda() for t in tables)
-        self.loss = torch.compile(self.forward)
+            tables = rotary.tables(config, llama._head_dim(config), sequence, torch.bfloat16)
+            self.extra["positions"] = tuple(t.to(DEVICE) for t in tables)
+        self.loss = self.forward
 
     def forward(self, tokens, targets):
-        fast = kernels.Fast()
+        fast = Strongest()
         logits = models.family(self.config).logits(self.config, self.weights, tokens, fast,
                                                    models.no_drop, **self.extra)
         return fast.cross_entropy(logits, targets)
 
     def run(self):
-        window = torch.randint(250, (self.batch, cases.SEQUENCE + 1), device="cuda")
-        torch.cuda.synchronize()
+        """Milliseconds and the loss."""
+        window = torch.randint(250, (self.batch, self.sequence + 1), device=DEVICE)
+        synchronize()
         start = time.perf_counter()
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16):
             loss = self.loss(window[:, :-1].contiguous(), window[:, 1:].contiguous())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(list(self.weights.values()), cases.OPTIMIZER["clip_grad_norm"])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        loss.item()
-        torch.cuda.synchronize()
-        return (time.perf_counter() - start) * 1e3
+        value = loss.item()
+        synchronize()
+        return (time.perf_counter() - start) * 1e3, value
+
+
+def time_way(step, way, options):
+    """The line of one way to run the step."""
+    begin = time.perf_counter()
+    step.loss = step.forward if options is None else torch.compile(step.forward, **options)
+    for _ in range(WARM):
+        step.run()
+    warm_s = time.perf_counter() - begin
+    times, losses = zip(*(step.run() for _ in range(STEPS)))
+    memory = torch.cuda.max_memory_allocated() / 2 ** 30 if DEVICE == "cuda" else 0
+    return {"way": way, "step_ms": statistics.median(times), "steps_ms": times, "loss": losses[-1],
+            "ready_s": warm_s, "memory_gib": memory, "torch": torch.__version__}
 
 
 def main():
-    with open(sys.argv[1]) as file:
+    with open(sys.argv[1], encoding="utf-8") as file:
         config = json.load(file)
-    peaks = {"copy_gbytes": copy_gbytes(), "matmul_tflops": matmul_tflops()}
-    torch.cuda.empty_cache()
-    step = Step(config, int(sys.argv[2]))
-    for _ in range(WARM):
-        step.run()
-    times = [step.run() for _ in range(STEPS)]
-    print(json.dumps({"step_ms": statistics.median(times), "steps_ms": times, "torch": torch.__version__,
-                      "memory_gib": torch.cuda.max_memory_allocated() / 2 ** 30, **peaks}))
+    batch, sequence = int(sys.argv[2]), int(sys.argv[3])
+    attention, times = choose_attention(config, batch, sequence)
+    step = Step(config, batch, sequence)
+    for way, options in WAYS.items():
+        try:
+            line = time_way(step, way, options)
+        except Exception as error:  # the others may run
+            line = {"way": way, "why": f"{type(error).__name__}: {error}"[:400]}
+        print(json.dumps({**line, "attention": attention, "attention_ms": times}), flush=True)
+        step.optimizer.zero_grad(set_to_none=True)
+        if options is not None and hasattr(torch, "_dynamo"):
+            torch._dynamo.reset()
+        if DEVICE == "cuda":
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

@@ -360,6 +360,15 @@ TEST_F(Run, profileCountsEveryInstruction) {
   for (const auto &row : rows) {
     EXPECT_EQ(row["calls_per_step"], row["phase"] == "forward" ? 2 : 1);
     EXPECT_GT(row["ms_per_step"].get<double>(), 0);
+    EXPECT_EQ(row.contains("product"), row["operation"] == "Matmul");
+    if (row["name"] == "mean")
+      EXPECT_EQ(row["product"],
+                nlohmann::json::parse(
+                    R"({"batch":1,"m":1,"n":1,"k":256,"lhs":"f32","rhs":"f32",
+                        "dst":"f32","lhs_transposed":false,
+                        "rhs_transposed":false,"dst_transposed":false,
+                        "bias":false,"epilogue":"none",
+                        "adds":"after_first"})"));
   }
 }
 

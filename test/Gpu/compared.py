@@ -1,0 +1,53 @@
+"""Stage `kernels`: every instruction of real shapes on the GPU against the CPU, from the same inputs."""
+import functools
+import re
+
+import cases
+import launcher
+import process
+from stages import Case
+
+DIFFERS = re.compile(r"^differs by (\S+) times what rounding allows: (.*)$", re.MULTILINE)
+# The end of the run's own summary: one line a kind of instruction.
+KIND = re.compile(r"^.*results compared with the CPU's, the furthest at .*$", re.MULTILINE)
+FURTHEST = re.compile(r"the furthest at (\S+) of")
+
+
+def kernels():
+    made = []
+    for precision in cases.ORDER_OF_PRECISIONS:
+        for name, case in cases.COMPARED.items():
+            if precision in case.get("precisions", cases.PRECISIONS):
+                made += [Case(" ".join(["kernels", name, precision, *option]),
+                              functools.partial(compare, name, precision, option))
+                         for option in cases.COMPARED_WITH[precision]]
+    return made
+
+
+def compare(name, precision, option, report, _folder):
+    what = " ".join(["kernels", name, precision, *option])
+    done = launcher.train(f"compare-{name}-{precision}", "--compare-cpu", *cases.COMPARED[name].get("options", []),
+                          *option)
+    if option and done.returncode == launcher.UNAVAILABLE:
+        raise process.NotRun(done.stderr.strip()[-400:])  # without cuDNN the plan's kernels are what runs
+    tell(report, what, done)
+
+
+def furthest(kinds):
+    """The kind of instruction that came the furthest from the CPU's."""
+    return max(kinds, key=lambda line: float(FURTHEST.search(line).group(1)))
+
+
+def tell(report, what, done):
+    """All that differs, worst first, as the launcher lists it."""
+    differences = [{"times_allowed": times, "where": where} for times, where in DIFFERS.findall(done.stdout)]
+    kinds = [" ".join(line.split()) for line in KIND.findall(done.stdout)]
+    lines = [f"{x['times_allowed']} times what rounding allows: {x['where']}" for x in differences]
+    if differences:
+        text = f"{len(differences)} results differ from the CPU's, worst first"
+    elif done.returncode == 0 and kinds:
+        text = f"every instruction as on the CPU; {furthest(kinds)}"
+    else:
+        text = launcher.message(done)
+    report.add(what, done.returncode == 0 and bool(kinds) and not differences, text,
+               lines=lines + launcher.notes(done), differences=differences, kinds=kinds)

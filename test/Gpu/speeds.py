@@ -1,0 +1,166 @@
+"""Stages `speed:MODEL`: whole steps against PyTorch's, and where their time goes. Told, not judged."""
+import functools
+import json
+import re
+import statistics
+
+import cases
+import launcher
+import libraries
+import process
+import rows
+from stages import Case
+
+ANY_PEAK = 1000  # TFLOP/s, to read the flops of a step off its mfu
+WARM_STEPS = 2   # graphs are made, clocks go up
+TORCH_S, RATES_S = 210, 120
+
+
+@functools.lru_cache(maxsize=None)
+def torch_python():
+    """A Python whose PyTorch sees the GPU."""
+    for python in libraries.PYTHONS:
+        sees = process.call([python, "-c", "import torch; assert torch.cuda.is_available()"],
+                            environment=libraries.OUTSIDE)
+        if sees.returncode == 0:
+            return python
+    raise process.NotRun("no PyTorch that sees the GPU")
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+@functools.lru_cache(maxsize=None)  # cases that differ in our precision have one rival
+def rival(name, sequence, batch):
+    """Lines of torch_step.py, also of one that did not end."""
+    done = process.call([torch_python(), launcher.HERE / "torch_step.py", launcher.HERE / "configs" / f"{name}.json",
+                         batch, sequence], limit_s=TORCH_S, environment=libraries.OUTSIDE)
+    lines = json_lines(done.stdout)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        lines.append({"way": "the rest", "why": last})
+    return lines
+
+
+class Timed:
+    """One model: what its cases learn of it."""
+
+    def __init__(self, name, gpu, small):
+        self.name, self.case = name, cases.TIMED[name]
+        self.gpu, self.small = gpu, small
+        self.step_ms = self.mfu = self.copy_gbytes = None
+        self.profile, self.apart, self.cudnn = [], [], []
+        self.rates = []
+
+    def cases(self):
+        made = [("step", self.step), ("PyTorch", self.torch_step), ("profile", self.take_profile),
+                ("rates", self.take_rates), ("cuDNN", self.with_cudnn)]
+        if self.case.get("apart"):
+            made.append(("without epilogues", self.without_epilogues))
+        made += [("products", self.products), ("attention", self.attention), ("memory", self.memory)]
+        return [Case(f"speed {self.name} {what}", functools.partial(run, f"speed {self.name} {what}"))
+                for what, run in made]
+
+    def timed(self, folder, *options, plan=None, steps=10):
+        """Metrics of warm steps, and the launcher's notes."""
+        steps = WARM_STEPS + (2 if self.small else steps)
+        lines, notes = launcher.metrics(plan or f"timed-{self.name}", folder, "--tune-matmuls", *options, steps=steps)
+        return lines[WARM_STEPS:], notes
+
+    def profiled(self, folder, *options, plan=None):
+        """Metrics and instructions of a run that times each one; its steps are no measure."""
+        path = folder / f"{self.name}-profile.json"
+        lines, _ = self.timed(folder, "--profile-json", path, *options, plan=plan, steps=3)
+        return lines, json.loads(path.read_text())["instructions"]
+
+    def step(self, what, report, folder):
+        lines, notes = self.timed(folder, "--measure-peak")
+        self.step_ms = statistics.median(x["step_ms"] for x in lines)
+        self.mfu = statistics.median(x["mfu"] or 0 for x in lines)
+        report.add(what, None, f"{self.step_ms:.2f} ms, {lines[-1]['tokens_per_s']:.0f} tokens/s, "
+                   f"{100 * self.mfu:.1f} % of the measured bf16 peak", step_ms=self.step_ms, mfu=self.mfu,
+                   lines=notes, steps_ms=[x["step_ms"] for x in lines], memory_peak_bytes=lines[-1]["memory_peak_bytes"])
+
+    def torch_step(self, what, report, _folder):
+        lines = rival(self.case.get("against", self.name), cases.sequence(self.small),
+                      cases.batch(self.case, self.small))
+        good = [x for x in lines if "step_ms" in x]
+        ways = [f"{x['way']}: {x['step_ms']:.2f} ms" if "step_ms" in x else f"{x['way']}: not run: {x['why']}"
+                for x in lines]
+        if not good:
+            raise process.NotRun("; ".join(ways) or "no output")
+        best = min(good, key=lambda x: x["step_ms"])
+        ratio = best["step_ms"] / self.step_ms if self.step_ms else None
+        report.add(what, None, f"{best['step_ms']:.2f} ms ({best['way']}, attention by {best['attention']}, PyTorch "
+                   f"{best['torch']})" + (f": Meshwork is {ratio:.2f} times as fast" if ratio else ""),
+                   lines=ways, torch=best, ratio=ratio, ways=lines)
+
+    def take_profile(self, what, report, folder):
+        lines, self.profile = self.profiled(folder, "--peak-tflops", ANY_PEAK)
+        last = lines[-1]
+        flops = (last["mfu"] or 0) * ANY_PEAK * 1e9 * last["step_ms"]
+        busy = sum(x["ms_per_step"] for x in self.profile)
+        text, told = rows.where_time_goes(busy, self.step_ms, flops, self.mfu, self.gpu)
+        report.add(what, None, text, instructions_ms=busy, flops_per_step=flops, **told,
+                   table=rows.by_operation(self.profile))
+
+    def take_rates(self, what, report, folder):
+        shapes = folder / f"{self.name}-shapes.json"
+        shapes.write_text(json.dumps({"products": [g.shape for g in rows.groups(self.profile, "product")],
+                                      "attention": [g.shape for g in rows.groups(self.profile, "attention")]}))
+        if not self.profile:
+            raise process.NotRun("there is no profile to take shapes from")
+        done = process.call([torch_python(), launcher.HERE / "torch_rates.py", shapes], limit_s=RATES_S,
+                            environment=libraries.OUTSIDE)
+        self.rates = json_lines(done.stdout)
+        peaks = {k: v for line in self.rates for k, v in line.items() if k in ("copy_gbytes", "matmul_tflops")}
+        self.copy_gbytes = peaks.get("copy_gbytes")
+        if not peaks:
+            raise process.NotRun((done.stderr.strip().splitlines() or ["no output"])[-1])
+        report.add(what, None, "by PyTorch: " + ", ".join(f"{k} {v:.0f}" for k, v in peaks.items()) + (
+            "" if done.returncode == 0 else f"; the rest was not run: {done.stderr.strip()[-200:]}"), **peaks)
+
+    def with_cudnn(self, what, report, folder):
+        lines, notes = self.timed(folder, "--cudnn-attention")
+        step = statistics.median(x["step_ms"] for x in lines)
+        report.add(what, None, f"{step:.2f} ms a step with attention by cuDNN", cudnn_step_ms=step,
+                   lines=notes)
+        _, self.cudnn = self.profiled(folder, "--cudnn-attention")
+
+    def without_epilogues(self, what, report, folder):
+        plan = f"timed-{self.name}-apart"
+        step = statistics.median(x["step_ms"] for x in self.timed(folder, plan=plan)[0])
+        report.add(what, None, f"{step:.2f} ms a step without epilogues of products", apart_step_ms=step)
+        _, self.apart = self.profiled(folder, plan=plan)
+
+    def unknown(self):
+        """What the tables lack."""
+        lacks = [name for name, known in (("PyTorch's rates", self.rates), ("attention by cuDNN", self.cudnn),
+                                          ("without epilogues", self.apart or not self.case.get("apart"))) if not known]
+        return f" (not run: {', '.join(lacks)})" if lacks else ""
+
+    def needs_profile(self):
+        if not self.profile:
+            raise process.NotRun("there is no profile")
+
+    def products(self, what, report, _folder):
+        self.needs_profile()
+        table = rows.products(self.profile, self.apart, self.rates)
+        report.add(what, None, "ms a call; plain: PyTorch's product of the same shape without bias and epilogue; apart: "
+                   "ours in the plan without epilogues" + self.unknown(), table=table)
+
+    def attention(self, what, report, _folder):
+        self.needs_profile()
+        report.add(what, None, "TFLOP/s of what the mask leaves" + self.unknown(),
+                   table=rows.attention(self.profile, self.cudnn, self.rates))
+
+    def memory(self, what, report, _folder):
+        self.needs_profile()
+        table, slow = rows.memory_bound(self.profile, self.copy_gbytes)
+        report.add(what, None, "instructions that move bytes alone, by the time above a copy's" + self.unknown(),
+                   table=table, slow=slow)
+
+
+def speed(name, gpu, small):
+    return lambda: Timed(name, gpu, small).cases()
