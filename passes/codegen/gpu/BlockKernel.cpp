@@ -60,8 +60,9 @@ void BlockKernel::build(const BlockPart &part,
     emitChunk();
   else {
     bindRow(plus(mul(blockRow, geometry.rowsAtOnce), rowOfBlock),
-            body.number(walk.numRows));
+            body.number(geometry.tilesOf(walk.numRows)));
     makePlaces();
+    makeTile();
     emitRow();
     storeRowResults();
   }
@@ -93,8 +94,9 @@ void BlockKernel::findThread(Value block) {
 
 /// Threads past the last row walk it again, and store nothing.
 void BlockKernel::bindRow(Value row, Value end) {
-  bool mayPass = isChunked ? geometry.rowsAtOnce > 1
-                           : walk.numRows % geometry.rowsAtOnce != 0;
+  bool mayPass =
+      isChunked ? geometry.rowsAtOnce > 1
+                : geometry.tilesOf(walk.numRows) % geometry.rowsAtOnce != 0;
   if (mayPass) {
     rowExists = isLess(row, end);
     Value last =
@@ -110,6 +112,13 @@ void BlockKernel::bindRow(Value row, Value end) {
 
 void BlockKernel::bindRowPositions(Value row) {
   for (auto [i, dim] : llvm::enumerate(llvm::reverse(walk.rows))) {
+    if (i == 0 && geometry.tileRows > 1) {
+      int64_t tiles = geometry.tilesOf(dim.size);
+      tileRow =
+          mul(walk.rows.size() == 1 ? row : rem(row, tiles), geometry.tileRows);
+      row = div(row, tiles);
+      continue;
+    }
     if (i + 1 == walk.rows.size()) {
       body.bindRow(dim.key, row);
       break;
@@ -180,6 +189,17 @@ void BlockKernel::makePlaces() {
   }
 }
 
+void BlockKernel::makeTile() {
+  if (!tileRow)
+    return;
+  places.append(geometry.tileRows - 1, Place(places.front()));
+  for (auto [i, place] : llvm::enumerate(places)) {
+    place.number = i;
+    place.positions.push_back(
+        {walk.rows.back().key, plus(tileRow, body.number(i))});
+  }
+}
+
 ArrayRef<ReduceOp> BlockKernel::reductionsOf(unsigned pass) {
   return pass < walk.passes.size() ? ArrayRef<ReduceOp>(walk.passes[pass])
                                    : ArrayRef<ReduceOp>();
@@ -240,11 +260,13 @@ void BlockKernel::emitHeldPass(unsigned pass) {
     body.define(reduce,
                 reduceThreads(sum, isMax(reduce), geometry.threadsPerRow));
   }
-  if (pass == walk.storePass)
-    for (Place &place : places) {
-      body.setPlace(&place);
-      storeColumns();
-    }
+  if (pass != walk.storePass)
+    return;
+  for (Place &place : places) {
+    body.setPlace(&place);
+    storeColumns();
+  }
+  storeTile();
 }
 
 /// A pass over vectors that are loaded for it.
@@ -288,10 +310,29 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
   }
 }
 
+bool BlockKernel::isStoredByTile(unsigned result) const {
+  return tileRow && liesAlongRows(walk, walk.results[result]);
+}
+
+void BlockKernel::storeTile() {
+  for (unsigned i = 0; i < walk.results.size(); ++i) {
+    if (!isStoredByTile(i))
+      continue;
+    Values rows;
+    for (Place &place : places) {
+      body.setPlace(&place);
+      rows.push_back(body.eval(yields[i]).value);
+    }
+    body.setPlace(&places.front());
+    body.storeTile(i, rows, rowExists);
+  }
+}
+
 void BlockKernel::storeColumns() {
   SmallVector<std::pair<unsigned, Value>> stores;
   for (unsigned i = 0; i < walk.results.size(); ++i)
-    if (walk.hasCols(walk.results[i]) && !walk.isChunked(i))
+    if (walk.hasCols(walk.results[i]) && !walk.isChunked(i) &&
+        !isStoredByTile(i))
       stores.push_back({i, body.eval(yields[i]).value});
   for (auto [i, value] : stores)
     body.storeResult(i, value, rowExists);

@@ -40,6 +40,8 @@ private:
   void bindRow(mlir::Value row, mlir::Value end);
   void bindRowPositions(mlir::Value row);
   void makePlaces();
+  /// The only place, once for each row of the thread's tile, if it has one.
+  void makeTile();
   /// The place of vector `vector` of a row; it always exists where `isActive`.
   Place placeOf(mlir::Value vector, bool isActive);
   void bindColumns(Place &place, mlir::Value column);
@@ -47,6 +49,9 @@ private:
   void emitLoopedPass(unsigned pass);
   /// Results with cols at the current place: values first, then stores.
   void storeColumns();
+  /// Results that lie along the rows of the thread's tile, the same way.
+  void storeTile();
+  bool isStoredByTile(unsigned result) const;
   void storeRowResults();
   void addRowToChunk();
   llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
@@ -85,7 +90,7 @@ private:
   /// i32; where threads share vertical sums, they have one number in `thread`.
   mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn,
       verticalPart;
-  mlir::Value rowExists, shift, shared;
+  mlir::Value rowExists, shift, shared, tileRow;
   int64_t launchedThreads = 0;
   llvm::SmallVector<Place, 8> places;
   Values carried;         // sums of chunk results, by result and place

@@ -21,6 +21,9 @@ constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
 /// multiprocessor, and one loads while another waits at a barrier. Measured on
 /// an H100, rows of 50257 bf16: 768 threads 1.46 TB/s, 512 1.33, 1024 1.25.
 constexpr int64_t loopThreads = 768;
+/// Rows of a tile, at most, and registers for what is loaded of a tile and for
+/// one f32 of each of its elements: more make the tile shorter.
+constexpr int64_t mostTileRows = 8, tileRegisters = 160;
 /// A vertical sum is a chain of loads: threads hide them, not vectors. Loads
 /// that a thread has under way at once, and bytes of a row that a warp loads.
 constexpr int64_t wantedThreadsOfVertical = 8192, verticalLoads = 8,
@@ -121,6 +124,26 @@ int64_t registersOf(const Walk &walk, int64_t width, int64_t vectors) {
   return values * width * vectors;
 }
 
+/// Where all is independent and a result lies along the rows: as many rows as
+/// a thread has registers for. Else one.
+int64_t tileRowsOf(const Walk &walk, int64_t width) {
+  auto hasCols = [&](const Access &access) { return walk.hasCols(access); };
+  auto isAlongRows = [&](const Access &access) {
+    return liesAlongRows(walk, access);
+  };
+  if (walk.split == Split::chunks || hasVertical(walk) || width == 1 ||
+      !llvm::all_of(walk.results, hasCols) ||
+      llvm::none_of(walk.results, isAlongRows))
+    return 1;
+  int64_t loaded = 4; // bytes of a column, with its f32
+  for (const Access &access : walk.inputs)
+    loaded += walk.hasCols(access) ? bytesOf(access) : 0;
+  int64_t rows = std::gcd(mostTileRows, walk.rows.back().size);
+  while (rows > 1 && rows * width * loaded / 4 > tileRegisters)
+    rows /= 2;
+  return rows;
+}
+
 class Chooser {
 public:
   Chooser(const Walk &walk, ArrayRef<int64_t> baseBytes)
@@ -132,11 +155,15 @@ public:
     geometry.width = geometry.shifted ? widestOf(walk) : widthOf(walk);
     if (!walk.passes.empty())
       shareWholeRows();
+    else if (geometry.tileRows = tileRowsOf(walk, geometry.width);
+             geometry.tileRows > 1)
+      shareTiles();
     else
       shareFreely();
-    geometry.rowBlocks =
-        isChunked ? walk.items
-                  : llvm::divideCeil(walk.numRows, geometry.rowsAtOnce);
+    geometry.rowBlocks = isChunked
+                             ? walk.items
+                             : llvm::divideCeil(geometry.tilesOf(walk.numRows),
+                                                geometry.rowsAtOnce);
     while (sharedFloats() * 4 > maxShared &&
            geometry.threadsPerRow * geometry.rowsAtOnce > warp)
       geometry.rowsAtOnce = (geometry.rowsAtOnce + 1) / 2;
@@ -172,6 +199,19 @@ private:
     if (walk.numRows == 1 && walk.numCols == 1)
       return; // One warp.
     geometry.rowsAtOnce = rowsFor(block);
+    geometry.columnBlocks =
+        llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
+  }
+
+  /// A warp stores whole sectors of 32 bytes along either: of elements of one
+  /// byte, with 8 rows a tile, 4 tiles side by side.
+  void shareTiles() {
+    geometry.threadsPerRow = std::min<int64_t>(
+        llvm::PowerOf2Ceil(vectorsOfRow()), geometry.tileRows);
+    int64_t tiles = llvm::PowerOf2Ceil(geometry.tilesOf(walk.numRows));
+    geometry.rowsAtOnce =
+        std::max(std::min(256 / geometry.threadsPerRow, tiles),
+                 warp / geometry.threadsPerRow);
     geometry.columnBlocks =
         llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
   }
@@ -255,6 +295,12 @@ bool isChunkScalar(const Walk &walk, unsigned result) {
   return !walk.hasCols(walk.results[result]);
 }
 
+bool liesAlongRows(const Walk &walk, const Access &access) {
+  return !walk.rows.empty() && !walk.cols.empty() &&
+         access.along(walk.rows.back().key) == 1 &&
+         access.along(walk.vectorKey()) > 1;
+}
+
 int64_t alignmentOf(const Walk &walk, const Geometry &geometry,
                     const Access &access, int64_t baseBytes) {
   int64_t bytes = bytesOf(access), alignment = std::gcd<int64_t>(16, baseBytes);
@@ -264,6 +310,16 @@ int64_t alignmentOf(const Walk &walk, const Geometry &geometry,
     alignment =
         std::gcd(alignment, stride * bytes *
                                 (key == walk.vectorKey() ? geometry.width : 1));
+  return std::max(alignment, bytes);
+}
+
+int64_t tileAlignmentOf(const Walk &walk, const Geometry &geometry,
+                        const Access &access, int64_t baseBytes) {
+  int64_t bytes = bytesOf(access), alignment = std::gcd<int64_t>(16, baseBytes);
+  for (auto &[key, stride] : access.strides)
+    alignment = std::gcd(
+        alignment,
+        stride * bytes * (key == walk.rows.back().key ? geometry.tileRows : 1));
   return std::max(alignment, bytes);
 }
 

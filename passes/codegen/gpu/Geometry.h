@@ -26,6 +26,10 @@ struct Geometry {
   /// Rows begin at any element, and vectors at multiples of their length: a
   /// row's first and last vector hold columns that are not its own.
   bool shifted = false;
+  /// Rows next to each other of which a thread holds a vector each, so that a
+  /// result that lies along rows is stored in vectors, too: `rowsAtOnce` then
+  /// counts tiles of so many rows.
+  int64_t tileRows = 1;
   /// Threads, next to each other, that share each vertical sum of their place
   /// and then hold all of it: a power of two up to a warp.
   int64_t verticalParts = 1;
@@ -38,6 +42,7 @@ struct Geometry {
     return std::max<int64_t>(32, threadsPerRow * rowsAtOnce * verticalParts);
   }
   int64_t grid() const { return rowBlocks * columnBlocks; }
+  int64_t tilesOf(int64_t rows) const { return rows / tileRows; }
   /// Vectors of a row of `columns`.
   int64_t vectorsOf(int64_t columns) const {
     return (columns + (shifted ? 2 * width - 2 : width - 1)) / width;
@@ -50,10 +55,15 @@ struct Geometry {
 bool reducesColumns(const Walk &walk);
 /// Sums over rows and columns: one per chunk.
 bool isChunkScalar(const Walk &walk, unsigned result);
+/// Whether it lies along the innermost rows, as a transposed copy does.
+bool liesAlongRows(const Walk &walk, const Access &access);
 /// Bytes by which each address of the access along a vector is a multiple,
 /// 16 at most.
 int64_t alignmentOf(const Walk &walk, const Geometry &geometry,
                     const Access &access, int64_t baseBytes);
+/// The same where a vector is of a tile's rows.
+int64_t tileAlignmentOf(const Walk &walk, const Geometry &geometry,
+                        const Access &access, int64_t baseBytes);
 /// Of inputs, then results.
 llvm::SmallVector<int64_t> baseAlignments(const KernelSpec &spec);
 

@@ -79,6 +79,10 @@ public:
   /// Stores it where `condition` holds (always, when null) and the place
   /// exists.
   void storeResult(unsigned i, mlir::Value value, mlir::Value condition);
+  /// The same of a result that lies along rows, for each column of the current
+  /// place `rows`, the values there of a tile's rows, the current one first.
+  void storeTile(unsigned i, llvm::ArrayRef<mlir::Value> rows,
+                 mlir::Value condition);
   /// Elements by which the current row of an access that has rows and cols lies
   /// behind a multiple of the width, i32.
   mlir::Value misalignment();
@@ -143,6 +147,12 @@ private:
                         mlir::Type element);
   void storeAt(mlir::OpBuilder &b, unsigned number, mlir::Value to,
                mlir::Value stored);
+  /// Element `lane` of each of `vectors`.
+  mlir::Value gather(mlir::OpBuilder &b, llvm::ArrayRef<mlir::Value> vectors,
+                     int64_t lane);
+  /// Where `condition` and `active` hold; null holds.
+  void storeWhere(mlir::Value condition, mlir::Value active,
+                  llvm::function_ref<void(mlir::OpBuilder &)> write);
   void storeLanes(mlir::OpBuilder &b, unsigned number, mlir::Value to,
                   mlir::Value stored);
   mlir::Type vectorOf(mlir::Type element) const {

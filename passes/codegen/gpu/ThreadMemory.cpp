@@ -312,11 +312,6 @@ void ThreadBody::storeResult(unsigned i, Value value, Value condition) {
     value = spread(b, value);
   value = toStorage(b, value, walk.results[i].type.getElementType());
   Value to = address(number, 0).value;
-  if (hasCols && place && place->active)
-    condition = condition
-                    ? arith::AndIOp::create(b, loc(), condition, place->active)
-                          .getResult()
-                    : place->active;
   auto write = [&](OpBuilder &at) {
     if (!hasCols || !place || !place->lanes)
       return storeAt(at, number, to, value);
@@ -333,6 +328,16 @@ void ThreadBody::storeResult(unsigned i, Value value, Value condition) {
           scf::YieldOp::create(inner, loc());
         });
   };
+  storeWhere(condition, hasCols && place ? place->active : Value(), write);
+}
+
+void ThreadBody::storeWhere(Value condition, Value active,
+                            llvm::function_ref<void(OpBuilder &)> write) {
+  OpBuilder &b = builders[ofBoth];
+  if (condition && active)
+    condition = arith::AndIOp::create(b, loc(), condition, active);
+  else
+    condition = condition ? condition : active;
   if (!condition)
     return write(b);
   scf::IfOp::create(b, loc(), condition, [&](OpBuilder &inner, Location) {
