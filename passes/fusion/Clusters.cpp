@@ -147,6 +147,39 @@ static bool verticalsFit(const Cone &cone) {
   });
 }
 
+static bool reduces(const SetVector<Operation *> &members) {
+  return llvm::any_of(members, llvm::IsaPred<ReduceOp>);
+}
+
+/// Whether a result of the walk over `space` has its dims in another order.
+static bool isTransposed(Value root, RankedTensorType space) {
+  return tensorType(root).getRank() == space.getRank() &&
+         dimsOf(root) != dimsOf(space);
+}
+
+/// A transposed copy walks as its operands lie, beside copies that lie so, too:
+/// a kernel then reads whole vectors, and turns tiles.
+static void walkAsOperandsLie(Cone &cone) {
+  if (cone.columns || reduces(cone.members))
+    return;
+  for (Value leaf : cone.leaves)
+    if (isTransposed(leaf, cone.space) &&
+        isSubspace(cone.space, tensorType(leaf))) {
+      cone.space = tensorType(leaf);
+      return;
+    }
+}
+
+/// What is reduced on the way to a transposed copy: a kernel that reduces rows
+/// holds rows, one that transposes holds tiles.
+static Value reducedForCopy(const Cone &cone) {
+  if (isTransposed(cone.root, cone.space))
+    for (Operation *op : cone.members)
+      if (isa<ReduceOp>(op) && op->getResult(0) != cone.root)
+        return op->getResult(0);
+  return nullptr;
+}
+
 /// What `root` is computed from and is not stored yet, if anything.
 Value Clustering::operandToStore(Value root) {
   for (Value operand : root.getDefiningOp()->getOperands())
@@ -181,8 +214,12 @@ FailureOr<Cone> Clustering::trace(Value root) {
           work.append(op->operand_begin(), op->operand_end());
       }
     }
-    if (!border && verticalsFit(cone))
+    if (!border)
+      border = reducedForCopy(cone);
+    if (!border && verticalsFit(cone)) {
+      walkAsOperandsLie(cone);
       return cone;
+    }
     if (!border) {
       for (Operation *op : cone.members)
         if (auto reduce = dyn_cast<ReduceOp>(op);
@@ -209,6 +246,13 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone,
       cone.leaves, [&](Value leaf) { return !cluster.leaves.contains(leaf); });
   if (cluster.leaves.size() + more > std::max(maxLeaves, cone.leaves.size()))
     return false;
+  auto transposes = [&](Value root) { return isTransposed(root, cone.space); };
+  bool hasTiles =
+      transposes(cone.root) || llvm::any_of(cluster.roots, transposes);
+  bool readsTheSame = more == 0 && cluster.leaves.size() == cone.leaves.size();
+  if (hasTiles &&
+      (!readsTheSame || reduces(cone.members) || reduces(cluster.members)))
+    return false; // Tiles of each operand take registers.
   bool shares = false;
   for (Value leaf : cone.leaves) {
     auto known = clusterOf.find(leaf);

@@ -52,3 +52,37 @@ func.func @recomputes(%a: tensor<64x32xf32, #sf>, %w: tensor<32x8xf32, #transfor
   %z = transformer.mul %dg, %h : tensor<64x32xf32, #sf>, tensor<64x32xf32, #sf> -> tensor<64x32xf32, #sf>
   return %y, %z : tensor<64x8xf32, #transformer.dims<sequence, out>>, tensor<64x32xf32, #sf>
 }
+
+// -----
+
+#se = #transformer.dims<sequence, embed>
+#es = #transformer.dims<embed, sequence>
+!x = tensor<64x32xf32, #se>
+
+// A copy and a transposed one are one kernel, which walks as the operand lies.
+// The norm's sum is not taken there: it is stored, for a kernel of tiles.
+// CHECK-LABEL: func.func @transposed
+func.func @transposed(%x: !x, %y: tensor<64x32xf32, #se>, %s: tensor<f32>) -> (tensor<32x64xf8E5M2, #es>, tensor<64x32xf8E5M2, #se>, tensor<32x64xf8E5M2, #es>) {
+  // CHECK: %[[COPIES:.*]]:2 = transformer.fused rows <> cols #sequence_embed ins(%arg2, %arg0 : {{.*}} -> tensor<32x64xf8E5M2, #embed_sequence>, tensor<64x32xf8E5M2, #sequence_embed> {
+  // CHECK-NOT: transformer.reduce
+  // CHECK: %[[SUM:.*]] = transformer.fused rows #sequence cols #embed ins(%arg1 : {{.*}} -> tensor<64xf32, #sequence> {
+  // CHECK: %[[SCALED:.*]] = transformer.fused rows #sequence cols #embed ins(%[[SUM]], %arg1 : {{.*}} -> tensor<32x64xf8E5M2, #embed_sequence> {
+  // CHECK: return %[[COPIES]]#0, %[[COPIES]]#1, %[[SCALED]]
+  %t = transformer.map ins(%x, %s : !x, tensor<f32>) -> tensor<32x64xf8E5M2, #es> {
+  ^bb0(%p: f32, %q: f32):
+    %0 = arith.mulf %p, %q : f32
+    transformer.yield %0 : f32
+  }
+  %c = transformer.map ins(%x, %s : !x, tensor<f32>) -> tensor<64x32xf8E5M2, #se> {
+  ^bb0(%p: f32, %q: f32):
+    %0 = arith.mulf %p, %q : f32
+    transformer.yield %0 : f32
+  }
+  %sum = transformer.reduce add %y over <embed> : !x -> tensor<64xf32, #transformer.dims<sequence>>
+  %u = transformer.map ins(%y, %sum : !x, tensor<64xf32, #transformer.dims<sequence>>) -> tensor<32x64xf8E5M2, #es> {
+  ^bb0(%p: f32, %q: f32):
+    %0 = arith.mulf %p, %q : f32
+    transformer.yield %0 : f32
+  }
+  return %t, %c, %u : tensor<32x64xf8E5M2, #es>, tensor<64x32xf8E5M2, #se>, tensor<32x64xf8E5M2, #es>
+}
