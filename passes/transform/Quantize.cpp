@@ -81,6 +81,37 @@ SmallVector<Value> powersOfTwo(ImplicitLocOpBuilder &b, Value amax,
           power(arith::SubIOp::create(b, number(254), scale))};
 }
 
+/// An operand of a product, and how its dims are ordered there.
+struct Operand {
+  Value value;
+  DimsAttr dims;
+};
+
+/// A product whose operands have the summed dims last, in one order: tensor
+/// cores of sm_90 multiply 8-bit operands along their dense dim alone.
+struct Product {
+  ContractOp op;
+  Operand lhs, rhs;
+  std::string equation;
+};
+
+Operand operandOf(Value value, StringRef term, StringRef wanted) {
+  SmallVector<StringAttr> names;
+  for (char letter : wanted)
+    names.push_back(dimsOf(value).getNames()[term.find(letter)]);
+  return {value, DimsAttr::get(value.getContext(), names)};
+}
+
+Product productOf(ContractOp op, const Equation &equation) {
+  auto [lhs, rhs, result] = equation;
+  std::string summed = letters(lhs, result, false);
+  std::string rows = letters(result, lhs, true) + summed,
+              columns = letters(result, rhs, true) + summed;
+  return {op, operandOf(op.getLhs(), lhs, rows),
+          operandOf(op.getRhs(), rhs, columns),
+          (rows + "," + columns + "->" + result).str()};
+}
+
 class Quantization {
 public:
   Quantization(func::FuncOp function, const llvm::StringMap<int64_t> &splits)
@@ -88,10 +119,21 @@ public:
 
   void run() {
     SmallVector<ContractOp> products(function.getOps<ContractOp>());
+    SmallVector<Product> chosen;
     for (ContractOp op : products) {
       FailureOr<Equation> equation = Equation::parse(op.getEquation());
       if (succeeded(equation) && isOfLinearLayer(op) && fits(op, *equation))
-        quantize(op, *equation);
+        chosen.push_back(productOf(op, *equation));
+    }
+    for (const Product &product : chosen)
+      for (const Operand &operand : {product.lhs, product.rhs})
+        note(operand, product.op);
+    // Values stay what they were noted as until all are quantized.
+    SmallVector<ContractOp> replacements = llvm::map_to_vector(
+        chosen, [&](const Product &product) { return quantize(product); });
+    for (auto [product, replacement] : llvm::zip_equal(chosen, replacements)) {
+      product.op.getResult().replaceAllUsesWith(replacement.getResult());
+      product.op->erase();
     }
   }
 
@@ -118,27 +160,25 @@ private:
            sizeOf(lhs, op.getLhs(), result, false) % unit == 0;
   }
 
-  void quantize(ContractOp op, const Equation &equation) {
-    auto [lhs, rhs, result] = equation;
-    // Tensor cores of sm_90 multiply 8-bit operands along their dense dim
-    // alone, so the summed dims come last, in one order.
-    std::string summed = letters(lhs, result, false);
-    std::string rows = letters(result, lhs, true) + summed,
-                columns = letters(result, rhs, true) + summed;
+  void note(const Operand &operand, Operation *user) {
+    orders[{operand.value.getAsOpaquePointer(), isBackward(user)}].insert(
+        operand.dims);
+  }
+
+  ContractOp quantize(const Product &of) {
+    ContractOp op = of.op;
     builder.setInsertionPoint(op);
-    Scale ofLhs = scaleOf(op.getLhs(), op), ofRhs = scaleOf(op.getRhs(), op);
-    Value left = quantized(op.getLhs(), lhs, rows, ofLhs, op),
-          right = quantized(op.getRhs(), rhs, columns, ofRhs, op);
+    Scale ofLhs = scaleOf(of.lhs.value, op), ofRhs = scaleOf(of.rhs.value, op);
+    Value left = quantized(of.lhs, ofLhs, op),
+          right = quantized(of.rhs, ofRhs, op);
     auto product = ContractOp::create(
-        builder, op.getLoc(), op.getType(),
-        builder.getStringAttr(rows + "," + columns + "->" + result), left,
-        right, ValueRange{ofLhs.inverse, ofRhs.inverse}, Value());
+        builder, op.getLoc(), op.getType(), builder.getStringAttr(of.equation),
+        left, right, ValueRange{ofLhs.inverse, ofRhs.inverse}, Value());
     product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (Value operand : {op.getLhs(), op.getRhs()})
       if (auto weight = operand.getDefiningOp<ParameterOp>())
         product->setDiscardableAttr(facts::parameter, weight.getNameAttr());
-    op.getResult().replaceAllUsesWith(product.getResult());
-    op.erase();
+    return product;
   }
 
   Type formatOf(Value value) {
@@ -172,40 +212,44 @@ private:
     return known = {powers.getResult(0), powers.getResult(1)};
   }
 
-  /// `value` with its dims in the order of the letters `wanted`, scaled and
-  /// rounded.
-  Value quantized(Value value, StringRef term, StringRef wanted,
-                  const Scale &scale, Operation *user) {
-    Value &known =
-        copies[{value.getAsOpaquePointer(), wanted.str(), isBackward(user)}];
-    if (known)
-      return known;
-    auto type = tensorType(value);
+  /// The operand, scaled and rounded. What a gradient's other product reads is
+  /// made here, too: one kernel then reads the gradient once for both.
+  Value quantized(const Operand &operand, const Scale &scale, Operation *user) {
+    Key key = {operand.value.getAsOpaquePointer(), isBackward(user)};
+    auto copyOf = [&](DimsAttr dims) -> Value & {
+      return copies[{key, dims.getAsOpaquePointer()}];
+    };
+    if (!copyOf(operand.dims))
+      for (DimsAttr dims : orders[key])
+        copyOf(dims) = buildCopy({operand.value, dims}, scale, user);
+    return copyOf(operand.dims);
+  }
+
+  Value buildCopy(const Operand &operand, const Scale &scale, Operation *user) {
+    auto type = tensorType(operand.value);
     SmallVector<int64_t> shape;
-    SmallVector<StringAttr> names;
-    for (char letter : wanted) {
-      shape.push_back(type.getDimSize(term.find(letter)));
-      names.push_back(dimsOf(type).getNames()[term.find(letter)]);
-    }
-    known =
-        buildMap(builder, value.getLoc(),
-                 namedType(shape, DimsAttr::get(builder.getContext(), names),
-                           formatOf(value)),
-                 {value, scale.scale},
+    for (StringAttr name : operand.dims.getNames())
+      shape.push_back(type.getDimSize(dimsOf(type).find(name)));
+    Value copy =
+        buildMap(builder, operand.value.getLoc(),
+                 namedType(shape, operand.dims, formatOf(operand.value)),
+                 {operand.value, scale.scale},
                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
                    return arith::MulFOp::create(b, x[0], x[1]);
                  });
-    inheritFacts(user, known.getDefiningOp());
+    inheritFacts(user, copy.getDefiningOp());
     // Else all weights would be there in 8 bits, too, from the start.
-    setNotBefore(known.getDefiningOp());
-    return known;
+    setNotBefore(copy.getDefiningOp());
+    return copy;
   }
 
   func::FuncOp function;
   const llvm::StringMap<int64_t> &splits;
   OpBuilder builder;
   llvm::DenseMap<Value, Scale> scales;
-  std::map<std::tuple<const void *, std::string, bool>, Value> copies;
+  using Key = std::pair<const void *, bool>; // value, in the backward pass
+  std::map<Key, llvm::SetVector<DimsAttr>> orders;
+  std::map<std::pair<Key, const void *>, Value> copies; // by dims
 };
 
 struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
