@@ -208,6 +208,35 @@ TEST_F(Beside, WhatNeitherCanIsRefusedInTheWordsOfTheLibrary) {
   EXPECT_HAS(none, "compiled with target.epilogues = \"never\"");
 }
 
+/// Far from zero GELU is 0 or x, and its slope 0 or 1, not a NaN.
+TEST_F(Beside, GeluFarFromZero) {
+  NoEpilogues without;
+  const std::vector<float> far{-1e30f, -1e5f, -40, 0, 40, 1e5f, 1e30f, NAN};
+  Problem one(on, {1, 1, 8, 1}); // 1 * far
+  one.lhs.write(on, {1});
+  Matrix inputs(on, DType::f32, 1, 1, 8, false, 0);
+  auto run = [&](Epilogue epilogue) {
+    MatmulRequest request = one.request;
+    request.epilogue = epilogue;
+    if (epilogue == Epilogue::gelu_grad)
+      request.aux = inputs.view;
+    auto product = blas->prepare(request);
+    expectOk(product.status());
+    expectOk((*product)->run(on.stream, /*adds=*/false));
+    std::vector<float> results = one.dst.read(on, far.size());
+    EXPECT_TRUE(std::isnan(results.back()));
+    results.pop_back();
+    return results;
+  };
+  one.rhs.write(on, far);
+  EXPECT_EQ(run(Epilogue::gelu),
+            (std::vector<float>{0, 0, 0, 0, 40, 1e5f, 1e30f}));
+  one.rhs.write(on, std::vector<float>(far.size(), 1));
+  inputs.write(on, far);
+  EXPECT_EQ(run(Epilogue::gelu_grad),
+            (std::vector<float>{0, 0, 0, 0.5, 1, 1, 1}));
+}
+
 /// An algorithm that the library proposes and then does not run.
 TEST_F(Beside, LoadGoesOnToWhatRuns) {
   MatmulRequest request = with(Epilogue::gelu, [](auto &) {});
