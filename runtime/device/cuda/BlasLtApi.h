@@ -42,7 +42,7 @@ namespace descAttribute {
 inline constexpr int transposeA = 3, transposeB = 4, epilogue = 7,
                      biasPointer = 8, auxPointer = 11, auxLd = 12,
                      scalePointerA = 17, scalePointerB = 18, auxDataType = 22,
-                     biasDataType = 26;
+                     fastAccumulation = 25, biasDataType = 26;
 }
 /// Aux is what GELU is applied to, written, or read by its gradient. The sums
 /// of A's rows or of B's columns, along what is summed, go to the bias pointer.

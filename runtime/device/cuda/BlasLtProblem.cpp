@@ -282,6 +282,10 @@ uint32_t BlasLtProblem::outputAlignment() const {
   return std::min({d.alignment(), alignmentOf(bias), alignmentOf(aux.address)});
 }
 
+bool BlasLtProblem::accumulatesFast() const {
+  return aType == blas::dataType::e4m3 && bType == blas::dataType::e4m3;
+}
+
 bool BlasLtProblem::asksForEpilogue() const {
   return epilogue != blas::epilogue::none && epilogue != blas::epilogue::bias;
 }

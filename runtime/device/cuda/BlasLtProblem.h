@@ -58,6 +58,10 @@ struct BlasLtProblem {
   DevicePtr workspace = 0;
   uint64_t workspaceBytes = 0;
 
+  /// Whether tensor cores may add up without going to f32 in between, which
+  /// costs low bits: of a product of two e4m3, as the forward pass has them.
+  /// The gradients' products have an e5m2 and keep the bits.
+  bool accumulatesFast() const;
   /// For more than a bias.
   bool asksForEpilogue() const;
   /// Of the bias too; as in the library's header, without its prefix.

@@ -73,6 +73,9 @@ absl::Status BlasLtProduct::describe() {
     MESHWORK_RETURN_IF_ERROR(
         set(blas::descAttribute::scalePointerB, pointerTo(problem.bScale)));
   }
+  if (problem.accumulatesFast())
+    MESHWORK_RETURN_IF_ERROR(
+        set(blas::descAttribute::fastAccumulation, int8_t{1}));
   MESHWORK_RETURN_IF_ERROR(
       set(blas::descAttribute::epilogue, problem.epilogue));
   if (problem.bias) {

@@ -36,6 +36,8 @@ static_assert(descAttribute::scalePointerA ==
               CUBLASLT_MATMUL_DESC_A_SCALE_POINTER);
 static_assert(descAttribute::scalePointerB ==
               CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
+static_assert(descAttribute::fastAccumulation ==
+              CUBLASLT_MATMUL_DESC_FAST_ACCUM);
 static_assert(computeF32 == CUBLAS_COMPUTE_32F);
 static_assert(plain == CUBLAS_OP_N);
 static_assert(transposed == CUBLAS_OP_T);

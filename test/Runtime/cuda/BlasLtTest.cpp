@@ -1,4 +1,5 @@
 // Products by cuBLASLt against loops in double precision (BlasLtCase.h).
+#include "runtime/device/cuda/BlasLtProblem.h"
 #include "test/Runtime/cuda/BlasLtCase.h"
 
 namespace meshwork::runtime::cuda::test {
@@ -132,6 +133,22 @@ TEST(BlasLt, RefusesWhatTensorCoresDoNotTakeOf8Bits) {
              "have no scales");
   EXPECT_HAS(textOf(good, [](auto &r) { r.lhs.address += 8; }),
              "expected all rows at multiples of 16 bytes");
+}
+
+// Two e4m3 are multiplied in the forward pass alone.
+TEST(BlasLt, AddsUpFastWithoutGradients) {
+  TestDevice on;
+  constexpr DType e4m3 = DType::e4m3, e5m2 = DType::e5m2, bf16 = DType::bf16;
+  for (auto [lhs, rhs, isFast] : {std::tuple(e4m3, e4m3, true),
+                                  {e4m3, e5m2, false},
+                                  {e5m2, e4m3, false},
+                                  {bf16, bf16, false}}) {
+    Case c{1, 32, 48, 16, lhs, bf16, false, true};
+    c.rhs = rhs;
+    auto problem = problemOf(Problem(on, c).request);
+    expectOk(problem.status());
+    EXPECT_EQ(problem->accumulatesFast(), isFast);
+  }
 }
 
 TEST(BlasLt, NamesTheMatmulThatFails) {

@@ -57,7 +57,7 @@ Status checkTypes(const MatmulDescObject &desc, int a, int b, int c, int d) {
     return status::notSupported;
   if (hasAux(desc.epilogue) && desc.auxType != -1 && desc.auxType != d)
     return status::notSupported;
-  if (!narrow && (desc.scaleA || desc.scaleB))
+  if (!narrow && (desc.scaleA || desc.scaleB || desc.fastAccumulation))
     return status::notSupported;
   return status::success;
 }
@@ -154,7 +154,7 @@ uint64_t hashOf(const MatmulDescObject &desc, const MatrixLayoutObject &a,
   }
   add(desc.transposeA), add(desc.transposeB), add(desc.epilogue);
   add(desc.computeType), add(desc.biasType);
-  add(desc.auxType), add(desc.auxLd);
+  add(desc.auxType), add(desc.auxLd), add(desc.fastAccumulation);
   add(desc.scaleA != nullptr), add(desc.scaleB != nullptr);
   return hash;
 }

@@ -146,6 +146,8 @@ Status cublasLtMatmulDescSetAttribute(MatmulDesc desc, int attribute,
     return set(desc->scaleA, value, bytes);
   case descAttribute::scalePointerB:
     return set(desc->scaleB, value, bytes);
+  case descAttribute::fastAccumulation:
+    return set(desc->fastAccumulation, value, bytes);
   case descAttribute::biasDataType:
     return set(desc->biasType, value, bytes);
   }

@@ -18,6 +18,7 @@ struct MatmulDescObject {
   int64_t auxLd = 0;
   int32_t auxType = -1; // that of d
   const float *scaleA = nullptr, *scaleB = nullptr;
+  int8_t fastAccumulation = 0; // of 8 bits; sums are exact here all the same
 };
 
 inline bool addsBias(uint32_t epilogue) {
