@@ -46,29 +46,38 @@ def attention(config, weights, name, layer, x, kernels, drop):
     return out @ weights[name + ".c_proj.weight"] + weights[name + ".c_proj.bias"]
 
 
+def norm(config, weights, name, x, kernels):
+    return kernels.layer_norm(x, weights[name + ".weight"], weights[name + ".bias"],
+                              config.get("layer_norm_epsilon", 1e-5))
+
+
+def layer_name(layer):
+    """What names of its weights begin with."""
+    return f"h.{layer}."
+
+
+def block(config, weights, layer, x, kernels, drop):
+    """One layer: x before it to x after it."""
+    activation = kernels.activation(config.get("activation_function", "gelu_new"))
+    residual_rate = config.get("resid_pdrop", 0.1)
+    name = layer_name(layer)
+    y = attention(config, weights, name + "attn", layer,
+                  norm(config, weights, name + "ln_1", x, kernels), kernels, drop)
+    x = x + drop(name + "attn.resid_dropout", residual_rate)(y)
+    y = norm(config, weights, name + "ln_2", x, kernels)
+    y = y @ weights[name + "mlp.c_fc.weight"] + weights[name + "mlp.c_fc.bias"]
+    y = activation(y)
+    y = y @ weights[name + "mlp.c_proj.weight"] + weights[name + "mlp.c_proj.bias"]
+    return x + drop(name + "mlp.dropout", residual_rate)(y)
+
+
 def logits(config, weights, tokens, kernels, drop):
     """drop(name, rate) is the function that zeroes with that rate (or does nothing);
     the name is that of the module in the original code."""
-    epsilon = config.get("layer_norm_epsilon", 1e-5)
-    activation = kernels.activation(config.get("activation_function", "gelu_new"))
-    residual_rate = config.get("resid_pdrop", 0.1)
-
-    def norm(name, x):
-        return kernels.layer_norm(x, weights[name + ".weight"],
-                                  weights[name + ".bias"], epsilon)
-
     x = weights["wte.weight"][tokens]
     x = x + weights["wpe.weight"][:tokens.shape[1]]
     x = drop("drop", config.get("embd_pdrop", 0.1))(x)
     for layer in range(config["n_layer"]):
-        block = f"h.{layer}."
-        y = attention(config, weights, block + "attn", layer,
-                      norm(block + "ln_1", x), kernels, drop)
-        x = x + drop(block + "attn.resid_dropout", residual_rate)(y)
-        y = norm(block + "ln_2", x)
-        y = y @ weights[block + "mlp.c_fc.weight"] + weights[block + "mlp.c_fc.bias"]
-        y = activation(y)
-        y = y @ weights[block + "mlp.c_proj.weight"] + weights[block + "mlp.c_proj.bias"]
-        x = x + drop(block + "mlp.dropout", residual_rate)(y)
+        x = block(config, weights, layer, x, kernels, drop)
     head = weights.get("lm_head.weight", weights["wte.weight"])
-    return norm("ln_f", x) @ head.t()
+    return norm(config, weights, "ln_f", x, kernels) @ head.t()

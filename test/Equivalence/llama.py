@@ -94,23 +94,33 @@ def attention(config, weights, name, layer, x, positions, kernels, drop):
     return _project(weights, name + ".o_proj", out.transpose(1, 2).flatten(2))
 
 
+def layer_name(layer):
+    """What names of its weights begin with."""
+    return f"model.layers.{layer}."
+
+
+def block(config, weights, layer, x, positions, kernels, drop):
+    """One layer: x before it to x after it."""
+    epsilon, name = config.get("rms_norm_eps", 1e-6), layer_name(layer)
+    activation = kernels.activation(config.get("hidden_act", "silu"))
+    y = kernels.rms_norm(x, weights[name + "input_layernorm.weight"], epsilon)
+    x = x + attention(config, weights, name + "self_attn", layer, y, positions,
+                      kernels, drop)
+    y = kernels.rms_norm(x, weights[name + "post_attention_layernorm.weight"], epsilon)
+    gate = activation(_project(weights, name + "mlp.gate_proj", y))
+    y = gate * _project(weights, name + "mlp.up_proj", y)
+    return x + _project(weights, name + "mlp.down_proj", y)
+
+
 def logits(config, weights, tokens, kernels, drop, positions=None):
     """`positions` are rotary.tables of at least the tokens' length, made here when
     absent."""
     epsilon = config.get("rms_norm_eps", 1e-6)
     x = torch.nn.functional.embedding(tokens, weights["model.embed_tokens.weight"],
                                       padding_idx=config.get("pad_token_id"))
-    activation = kernels.activation(config.get("hidden_act", "silu"))
     if positions is None:
         positions = rotary.tables(config, _head_dim(config), tokens.shape[1], x.dtype)
     for layer in range(config["num_hidden_layers"]):
-        block = f"model.layers.{layer}."
-        y = kernels.rms_norm(x, weights[block + "input_layernorm.weight"], epsilon)
-        x = x + attention(config, weights, block + "self_attn", layer, y, positions,
-                          kernels, drop)
-        y = kernels.rms_norm(x, weights[block + "post_attention_layernorm.weight"], epsilon)
-        gate = activation(_project(weights, block + "mlp.gate_proj", y))
-        y = gate * _project(weights, block + "mlp.up_proj", y)
-        x = x + _project(weights, block + "mlp.down_proj", y)
+        x = block(config, weights, layer, x, positions, kernels, drop)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"])
     return kernels.rms_norm(x, weights["model.norm.weight"], epsilon) @ head.t()

@@ -99,6 +99,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     report = Report(options.out, about, ["machine", *names])
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
+        libraries.ENVIRONMENT.setdefault("MESHWORK_CACHE_DIR", folder)  # choices of --tune-matmuls
         if begin(report):
             for name in names:
                 run_stage(name, shorter(stages[name], options), report, pathlib.Path(folder),

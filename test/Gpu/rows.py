@@ -122,17 +122,21 @@ def products(profile, apart, rates):
     return filled(table)
 
 
-def attention(profile, cudnn, rates):
-    by_cudnn = {(group.operation, group.phase): group for group in groups(cudnn, "attention")}
+def attention(profile, own, cudnn, rates):
+    """`profile` as the launcher chose, `own` by our kernels and `cudnn` by cuDNN alone."""
+    by_kernels, by_cudnn = ({(group.operation, group.phase): group for group in groups(x, "attention")}
+                            for x in (own, cudnn))
     table = [["operation", "phase", "calls", "batch", "rows", "heads", "kv_heads", "head_dim", "ms", "TFLOP/s",
-              "ours by cuDNN", "PyTorch cuDNN", "PyTorch flash"]]
+              "our kernels", "ours by cuDNN", "PyTorch cuDNN", "PyTorch flash"]]
     for index, group in enumerate(groups(profile, "attention")):
-        shape, other = group.shape, by_cudnn.get((group.operation, group.phase))
+        shape = group.shape
+        ours = [x.get((group.operation, group.phase)) for x in (by_kernels, by_cudnn)]
         part = "backward_ms" if shape["gradient"] else "forward_ms"
         times = {x["backend"]: x.get(part) for x in rates if x.get("attention") == index and "backend" in x}
         flops = group.flops / group.calls if group.calls else 0
         table.append([group.operation, group.phase, group.calls, shape["batch"], shape["queries"], shape["heads"],
-                      shape["kv_heads"], shape["head_dim"], group.ms_a_call, group.tflops, other and other.tflops,
+                      shape["kv_heads"], shape["head_dim"], group.ms_a_call, group.tflops,
+                      *(x and x.tflops for x in ours),
                       *(flops / times[x] / 1e9 if times.get(x) else None for x in ("cudnn", "flash"))])
     return filled(table)
 

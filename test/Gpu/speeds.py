@@ -13,7 +13,7 @@ from stages import Case
 
 ANY_PEAK = 1000  # TFLOP/s, to read the flops of a step off its mfu
 WARM_STEPS = 2   # graphs are made, clocks go up
-TORCH_S, RATES_S = 210, 120
+TORCH_S, RATES_S = 240, 120
 
 
 @functools.lru_cache(maxsize=None)
@@ -50,12 +50,13 @@ class Timed:
         self.name, self.case = name, cases.TIMED[name]
         self.gpu, self.small = gpu, small
         self.step_ms = self.mfu = self.copy_gbytes = None
-        self.profile, self.apart, self.cudnn = [], [], []
+        self.profile, self.apart = [], []  # as --tune-matmuls chose
+        self.own, self.cudnn = [], []      # attention by our kernels, and by cuDNN
         self.rates = []
 
     def cases(self):
         made = [("step", self.step), ("PyTorch", self.torch_step), ("profile", self.take_profile),
-                ("rates", self.take_rates), ("cuDNN", self.with_cudnn)]
+                ("rates", self.take_rates), ("either attention", self.either_attention)]
         if self.case.get("apart"):
             made.append(("without epilogues", self.without_epilogues))
         made += [("products", self.products), ("attention", self.attention), ("memory", self.memory)]
@@ -65,7 +66,7 @@ class Timed:
     def timed(self, folder, *options, plan=None, steps=10):
         """Metrics of warm steps, and the launcher's notes."""
         steps = WARM_STEPS + (2 if self.small else steps)
-        lines, notes = launcher.metrics(plan or f"timed-{self.name}", folder, "--tune-matmuls", *options, steps=steps)
+        lines, notes = launcher.metrics(plan or f"timed-{self.name}", folder, *options, steps=steps)
         return lines[WARM_STEPS:], notes
 
     def profiled(self, folder, *options, plan=None):
@@ -75,7 +76,7 @@ class Timed:
         return lines, json.loads(path.read_text())["instructions"]
 
     def step(self, what, report, folder):
-        lines, notes = self.timed(folder, "--measure-peak")
+        lines, notes = self.timed(folder, "--tune-matmuls", "--measure-peak")
         self.step_ms = statistics.median(x["step_ms"] for x in lines)
         self.mfu = statistics.median(x["mfu"] or 0 for x in lines)
         report.add(what, None, f"{self.step_ms:.2f} ms, {lines[-1]['tokens_per_s']:.0f} tokens/s, "
@@ -97,7 +98,7 @@ class Timed:
                    lines=ways, torch=best, ratio=ratio, ways=lines)
 
     def take_profile(self, what, report, folder):
-        lines, self.profile = self.profiled(folder, "--peak-tflops", ANY_PEAK)
+        lines, self.profile = self.profiled(folder, "--tune-matmuls", "--peak-tflops", ANY_PEAK)
         last = lines[-1]
         flops = (last["mfu"] or 0) * ANY_PEAK * 1e9 * last["step_ms"]
         busy = sum(x["ms_per_step"] for x in self.profile)
@@ -121,18 +122,20 @@ class Timed:
         report.add(what, None, "by PyTorch: " + ", ".join(f"{k} {v:.0f}" for k, v in peaks.items()) + (
             "" if done.returncode == 0 else f"; the rest was not run: {done.stderr.strip()[-200:]}"), **peaks)
 
-    def with_cudnn(self, what, report, folder):
-        lines, notes = self.timed(folder, "--cudnn-attention")
-        step = statistics.median(x["step_ms"] for x in lines)
-        report.add(what, None, f"{step:.2f} ms a step with attention by cuDNN", cudnn_step_ms=step,
-                   lines=notes)
+    def either_attention(self, what, report, folder):
+        """--tune-matmuls takes the faster one; without it, each is asked for."""
+        _, self.own = self.profiled(folder)
         _, self.cudnn = self.profiled(folder, "--cudnn-attention")
+        own, cudnn = (sum(g.ms for g in rows.groups(x, "attention")) for x in (self.own, self.cudnn))
+        report.add(what, None, f"{own:.2f} ms of attention by our kernels, {cudnn:.2f} ms by cuDNN",
+                   own_attention_ms=own, cudnn_attention_ms=cudnn)
 
     def without_epilogues(self, what, report, folder):
         plan = f"timed-{self.name}-apart"
-        step = statistics.median(x["step_ms"] for x in self.timed(folder, plan=plan)[0])
+        lines, _ = self.timed(folder, "--tune-matmuls", plan=plan)
+        step = statistics.median(x["step_ms"] for x in lines)
         report.add(what, None, f"{step:.2f} ms a step without epilogues of products", apart_step_ms=step)
-        _, self.apart = self.profiled(folder, plan=plan)
+        _, self.apart = self.profiled(folder, "--tune-matmuls", plan=plan)
 
     def unknown(self):
         """What the tables lack."""
@@ -153,7 +156,7 @@ class Timed:
     def attention(self, what, report, _folder):
         self.needs_profile()
         report.add(what, None, "TFLOP/s of what the mask leaves" + self.unknown(),
-                   table=rows.attention(self.profile, self.cudnn, self.rates))
+                   table=rows.attention(self.profile, self.own, self.cudnn, self.rates))
 
     def memory(self, what, report, _folder):
         self.needs_profile()

@@ -4,9 +4,11 @@
 
 f32 weights made on the device, bf16 autocast, attention by cuDNN or flash attention (the faster one,
 found by trying), fused AdamW, clipping: what the plans do. A line as soon as a way to run it is
-timed: eager, then compiled, then compiled with CUDA graphs; whoever asks takes the best of those that
-came. The architectures are those of the equivalence tests. "cpu" is for tests.
+timed: eager; compiled layer by layer, which takes half a minute whatever the depth; compiled as a
+whole, which may take minutes; that with CUDA graphs. Whoever asks takes the best of those that came.
+The architectures are those of the equivalence tests. "cpu" is for tests.
 """
+import contextlib
 import json
 import math
 import statistics
@@ -23,7 +25,6 @@ import rotary
 
 DEVICE = "cpu" if sys.argv[4:] == ["cpu"] else "cuda"
 STEPS, WARM = (10, 3) if DEVICE == "cuda" else (2, 1)
-WAYS = {"eager": None, "compiled": {}, "CUDA graphs": {"mode": "reduce-overhead"}}
 
 
 def synchronize():
@@ -114,13 +115,20 @@ class Step:
         if config["model_type"] != "gpt2":
             tables = rotary.tables(config, llama._head_dim(config), sequence, torch.bfloat16)
             self.extra["positions"] = tuple(t.to(DEVICE) for t in tables)
-        self.loss = self.forward
+        self.family, self.fast = models.family(config), Strongest()
+        self.loss, self.cross_entropy = self.forward, self.fast.cross_entropy
 
     def forward(self, tokens, targets):
-        fast = Strongest()
-        logits = models.family(self.config).logits(self.config, self.weights, tokens, fast,
-                                                   models.no_drop, **self.extra)
-        return fast.cross_entropy(logits, targets)
+        logits = self.family.logits(self.config, self.weights, tokens, self.fast, models.no_drop, **self.extra)
+        return self.cross_entropy(logits, targets)
+
+    def of_layers(self):
+        """Weights of each layer, under the names of the first one."""
+        count = self.config.get("n_layer") or self.config["num_hidden_layers"]
+        first = self.family.layer_name(0)
+        names = [self.family.layer_name(layer) for layer in range(count)]
+        return [{first + name[len(begin):]: w for name, w in self.weights.items() if name.startswith(begin)}
+                for begin in names]
 
     def run(self):
         """Milliseconds and the loss."""
@@ -138,10 +146,52 @@ class Step:
         return (time.perf_counter() - start) * 1e3, value
 
 
-def time_way(step, way, options):
+def compiled(function, **options):
+    """Tests without a compiler run it as it is."""
+    return torch.compile(function, **options) if hasattr(torch, "compile") or DEVICE == "cuda" else function
+
+
+def eager(_step):
+    pass
+
+
+def by_layer(step):
+    """All layers are calls of one function, which is compiled once."""
+    layers, block = step.of_layers(), compiled(step.family.block)
+    step.family.block = lambda config, _weights, layer, *rest: block(config, layers[layer], 0, *rest)
+    step.cross_entropy = compiled(step.fast.cross_entropy)
+
+
+def whole(step):
+    step.loss = compiled(step.forward)
+
+
+def with_graphs(step):
+    step.loss = compiled(step.forward, mode="reduce-overhead")
+
+
+WAYS = {"eager": eager, "compiled by layer": by_layer, "compiled": whole, "CUDA graphs": with_graphs}
+
+
+@contextlib.contextmanager
+def prepared(step, prepare):
+    """The step run this way; as it was, and without what the way took, behind."""
+    before = step.loss, step.cross_entropy, step.family.block
+    try:
+        prepare(step)
+        yield
+    finally:
+        step.loss, step.cross_entropy, step.family.block = before
+        step.optimizer.zero_grad(set_to_none=True)
+        if hasattr(torch, "_dynamo"):
+            torch._dynamo.reset()
+        if DEVICE == "cuda":
+            torch.cuda.empty_cache()
+
+
+def time_way(step, way):
     """The line of one way to run the step."""
     begin = time.perf_counter()
-    step.loss = step.forward if options is None else torch.compile(step.forward, **options)
     for _ in range(WARM):
         step.run()
     warm_s = time.perf_counter() - begin
@@ -157,17 +207,13 @@ def main():
     batch, sequence = int(sys.argv[2]), int(sys.argv[3])
     attention, times = choose_attention(config, batch, sequence)
     step = Step(config, batch, sequence)
-    for way, options in WAYS.items():
+    for way, prepare in WAYS.items():
         try:
-            line = time_way(step, way, options)
+            with prepared(step, prepare):
+                line = time_way(step, way)
         except Exception as error:  # the others may run
             line = {"way": way, "why": f"{type(error).__name__}: {error}"[:400]}
         print(json.dumps({**line, "attention": attention, "attention_ms": times}), flush=True)
-        step.optimizer.zero_grad(set_to_none=True)
-        if options is not None and hasattr(torch, "_dynamo"):
-            torch._dynamo.reset()
-        if DEVICE == "cuda":
-            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":
