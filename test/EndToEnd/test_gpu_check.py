@@ -19,6 +19,7 @@ from shell import BIN
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 sys.path.insert(0, str(ROOT / "test" / "Gpu"))
+import check  # noqa: E402
 import process  # noqa: E402
 import report as reports  # noqa: E402
 import rows  # noqa: E402
@@ -82,6 +83,13 @@ class Running(unittest.TestCase):
             report.add("x", True, "good")
         self.assertEqual(self.statuses(), [("ranks", "x", "ok"), ("kernels", "x", "ok")])
         self.assertEqual(self.report(bundle="another").rows, [])
+
+    def test_stages_are_chosen_by_name(self):
+        names = ["kernels", "speed:a", "speed:b", "sanitizer"]
+        for asked, expected in (([], names), (["speed"], names[1:3]), (["speed:b", "kernels"], ["kernels", "speed:b"])):
+            self.assertEqual(check.chosen(asked, names), expected)
+        with self.assertRaisesRegex(ValueError, "there is no stage speed:c"):
+            check.chosen(["speed:c"], names)
 
     def test_no_sanitizer_is_told(self):
         with mock.patch.object(sanitized, "tool", lambda: None), self.assertRaisesRegex(process.NotRun, "no compute"):
