@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 sys.path.insert(0, str(ROOT / "test" / "Gpu"))
 import check  # noqa: E402
+import launcher  # noqa: E402
 import process  # noqa: E402
 import report as reports  # noqa: E402
 import rows  # noqa: E402
@@ -131,6 +132,16 @@ class Running(unittest.TestCase):
         self.assertAlmostEqual(told["measured_peak_tflops"], 800)
         self.assertIn("of the nominal bf16 peak (989.4 TFLOP/s)", text)
         self.assertIn("50.0 % of the measured one (800.0)", text)
+
+    def test_a_machine_without_cudnn_is_not_at_fault(self):
+        timed = speeds.Timed("gpt2-124m", "none", True)
+        lacks = subprocess.CompletedProcess([], launcher.UNAVAILABLE, "", "no libcudnn.so.9")
+        with mock.patch.object(timed, "profiled", side_effect=[([], []), launcher.Unavailable("no libcudnn.so.9")]), \
+                self.assertRaisesRegex(process.NotRun, "libcudnn"):
+            timed.either_attention("x", None, self.folder)
+        with mock.patch.object(launcher, "train", lambda *_, **__: lacks), \
+                self.assertRaisesRegex(launcher.Unavailable, "exit 69: no libcudnn"):
+            launcher.metrics("x", self.folder, steps=1)
 
     def test_a_rival_that_does_not_end_leaves_what_it_has(self):
         line = json.dumps({"way": "eager", "step_ms": 30.0, "attention": "flash", "torch": "2"})

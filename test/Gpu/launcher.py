@@ -13,6 +13,10 @@ UNAVAILABLE = 69  # exit code: this machine lacks something
 NOTES = re.compile(r"^\w+ ran \d+ of \d+ .*\n(?:  .*\n)*", re.MULTILINE)
 
 
+class Unavailable(RuntimeError):
+    """This machine lacks what a run needs."""
+
+
 def plan(name):
     return HERE / "plans" / f"{name}.mwplan"
 
@@ -40,5 +44,5 @@ def metrics(name, folder, *options, steps):
     path.unlink(missing_ok=True)  # a log grows
     done = train(name, "--metrics", path, *options, steps=steps)
     if done.returncode != 0:
-        raise RuntimeError(message(done))
+        raise (Unavailable if done.returncode == UNAVAILABLE else RuntimeError)(message(done))
     return [json.loads(line) for line in path.read_text().splitlines()], notes(done)

@@ -125,7 +125,10 @@ class Timed:
     def either_attention(self, what, report, folder):
         """--tune-matmuls takes the faster one; without it, each is asked for."""
         _, self.own = self.profiled(folder)
-        _, self.cudnn = self.profiled(folder, "--cudnn-attention")
+        try:
+            _, self.cudnn = self.profiled(folder, "--cudnn-attention")
+        except launcher.Unavailable as error:
+            raise process.NotRun(str(error)) from error
         own, cudnn = (sum(g.ms for g in rows.groups(x, "attention")) for x in (self.own, self.cudnn))
         report.add(what, None, f"{own:.2f} ms of attention by our kernels, {cudnn:.2f} ms by cuDNN",
                    own_attention_ms=own, cudnn_attention_ms=cudnn)
