@@ -200,7 +200,8 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(fusion::createFusePass(fusionOn(spec.device)));
   if (foldsEpilogues(spec))
-    passes.addPass(fusion::createFoldEpiloguesPass());
+    passes.addPass(fusion::createFoldEpiloguesPass(
+        {/*measured=*/spec.epilogues == spec::When::useful}));
   passes.addPass(createCSEPass()); // Within kernels.
 }
 

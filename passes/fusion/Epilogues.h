@@ -27,8 +27,10 @@ Remainder remainderOf(transformer::FusedOp cluster,
                       ::llvm::ArrayRef<Fold> folds);
 
 /// The folds of `cluster` that together save the most memory traffic; none
-/// where none save any.
-::llvm::SmallVector<Fold> chooseFolds(transformer::FusedOp cluster);
+/// where none save any. Where it `isMeasured`, what a GPU took for an epilogue
+/// counts as traffic.
+::llvm::SmallVector<Fold> chooseFolds(transformer::FusedOp cluster,
+                                      bool isMeasured);
 
 /// What must stand behind `product` when `sums` come from it: users of theirs,
 /// and their users, that stand before it. None where one of them cannot move.

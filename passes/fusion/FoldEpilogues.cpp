@@ -174,11 +174,12 @@ void fold(FusedOp cluster, ArrayRef<Fold> folds) {
 }
 
 struct FoldEpiloguesPass : impl::FoldEpiloguesPassBase<FoldEpiloguesPass> {
+  using FoldEpiloguesPassBase::FoldEpiloguesPassBase;
   void runOnOperation() override {
     SmallVector<FusedOp> clusters;
     getOperation().walk([&](FusedOp op) { clusters.push_back(op); });
     for (FusedOp cluster : clusters) {
-      SmallVector<Fold> folds = chooseFolds(cluster);
+      SmallVector<Fold> folds = chooseFolds(cluster, measured);
       if (!folds.empty())
         fold(cluster, folds);
     }

@@ -17,7 +17,10 @@ def FoldEpiloguesPass : Pass<"fusion-fold-epilogues", "::mlir::ModuleOp"> {
     Before: `fused` that applies GELU (tanh form) to a product's result, multiplies one by its
     derivative, or adds up a product's operand over what the product sums. After: `product` with that as its
     epilogue, and a `fused` without it, or none; wherever that saves memory traffic.
+    With `measured` what a GPU took for an epilogue counts as traffic, and sums
+    are left to kernels.
   }];
+  let options = [Option<"measured", "measured", "bool", "false", "count what a GPU takes for epilogues">];
 }
 
 def FuseAccumulationsPass : Pass<"fusion-accumulations", "::mlir::ModuleOp"> {

@@ -1,4 +1,6 @@
 // RUN: meshwork-opt %s -fusion-accumulations -fusion-fuse="chunks=4" -fusion-fold-epilogues | FileCheck %s
+// RUN: meshwork-opt %s -fusion-accumulations -fusion-fuse="chunks=4" -fusion-fold-epilogues=measured | FileCheck %s --check-prefix=MEASURED --implicit-check-not=sum_rhs --implicit-check-not=sum_lhs
+// MEASURED: transformer.product {{.*}} gelu :
 
 #te = #transformer.dims<tokens, embed>
 #tf = #transformer.dims<tokens, ffn>
