@@ -1,9 +1,8 @@
 #include "lib/Cost/OfSpec.h"
 
 #include "lib/Spec/Document.h"
+#include "lib/Spec/FilePath.h"
 #include "lib/Spec/Words.h"
-
-#include <filesystem>
 
 namespace meshwork::cost {
 namespace {
@@ -30,15 +29,6 @@ std::string unknownName(const std::string &value) {
          suggestion(value, shippedNames());
 }
 
-/// Where the path of a machine file leads.
-std::string pathOf(const std::string &value, const std::string &origin,
-                   const std::string &specFile) {
-  std::filesystem::path path(value), folder;
-  if (origin.starts_with(specFile + ":"))
-    folder = std::filesystem::path(specFile).parent_path();
-  return (path.is_absolute() ? path : folder / path).string();
-}
-
 /// What `value` names, apart from a path.
 MachineResult named(const std::string &value, const std::string &where) {
   if (isText(value))
@@ -61,14 +51,12 @@ Diagnostics resolveMachine(
   bool isPath = !isText(spec.machine) && spec.machine.ends_with(".toml");
   MachineResult result;
   if (isPath) {
-    std::string path = pathOf(spec.machine, origin, specFile);
+    std::string path = spec::pathOf(spec.machine, origin, specFile);
     std::optional<std::string> text = read(path);
     if (!text)
       return {{Severity::error,
                {origin, 0, 0},
-               std::string(key) + ": " + quote(path) +
-                   " cannot be read; a path begins in the folder of the spec, "
-                   "that of --set in the working directory"}};
+               std::string(key) + ": " + spec::cannotRead(path)}};
     result = readMachine(*text, path);
   } else {
     result = named(spec.machine, origin);

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "dialects/transformer/Transformer.h"
-#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitContext.h"
@@ -16,6 +15,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Pipelines/SpecFiles.h"
 #include "lib/Spec/Words.h"
 #include "lib/Target/PlanWriter.h"
 #include "meshwork/Plan/Frame.h"
@@ -78,7 +78,7 @@ private:
       return badSpec;
     spec = *result.spec;
     origins = result.origins;
-    if (int code = resolveMachine(); code != ok)
+    if (int code = resolveFiles(); code != ok)
       return code;
     if (options.printConfig)
       return writeOut(spec::printWithOrigins(result));
@@ -91,10 +91,10 @@ private:
     return ok;
   }
 
-  int resolveMachine() {
+  int resolveFiles() {
     int code = ok;
-    Diagnostics wrong = cost::resolveMachine(
-        spec, origins["target.machine"], options.spec,
+    Diagnostics wrong = pipelines::resolveFiles(
+        spec, origins, options.spec,
         [&](const std::string &path) { return readFile(path, code); });
     llvm::errs() << meshwork::textOf(wrong);
     return code != ok ? code : hasErrors(wrong) ? badSpec : ok;

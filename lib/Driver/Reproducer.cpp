@@ -1,16 +1,23 @@
 #include "lib/Driver/Reproducer.h"
 
-#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
+#include "lib/Pipelines/SpecFiles.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace meshwork::driver {
 namespace {
 
-constexpr llvm::StringLiteral machineKey = "target.machine=";
+/// A key whose value may be a file's path, and how such a path and the name of
+/// its copy end.
+struct FileKey {
+  llvm::StringLiteral setting, ends, copyEnds;
+};
+constexpr FileKey fileKeys[] = {
+    {"target.machine=", ".toml", ".machine.toml"},
+    {"pipeline.schedule=", ".csv", ".schedule.csv"}};
 
 class Reproducer : public mlir::ReproducerStream {
 public:
@@ -35,20 +42,21 @@ std::string word(llvm::StringRef text) {
     result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
 }
-/// Copies the machine file that the spec names to `path`, if it names one. In a
-/// process of its own: the spec may be what is at fault.
-bool copyMachine(const CompileOptions &options, const CompileTexts &texts,
-                 const std::string &path) {
+/// Copies the file that the spec names at `key` to `path`, if it names one. In
+/// a process of its own: the spec may be what is at fault.
+bool copyFile(const FileKey &key, const CompileOptions &options,
+              const CompileTexts &texts, const std::string &path) {
   return guarded([&] {
            spec::Result result =
                spec::parse(texts.spec, options.spec, options.overrides);
            int code = badSpec; // until a file was copied
            if (result.spec)
-             cost::resolveMachine(
-                 *result.spec, result.origins["target.machine"], options.spec,
+             pipelines::resolveFiles(
+                 *result.spec, result.origins, options.spec,
                  [&](const std::string &from) {
                    std::optional<std::string> text = readFile(from, code);
-                   code = text ? writeFile(path, *text) : code;
+                   if (text && llvm::StringRef(from).ends_with(key.ends))
+                     code = writeFile(path, *text);
                    return text;
                  });
            return code;
@@ -75,14 +83,20 @@ void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {
               model = stem + (isConfig(options.model) ? ".json" : ".mlir");
   if (writeFile(model, texts.model) != ok || writeFile(spec, texts.spec) != ok)
     return;
-  std::string line = word(model) + " --spec " + word(spec),
-              machine = stem + ".machine.toml";
-  bool isCopied = copyMachine(options, texts, machine);
-  for (const std::string &setting : options.overrides)
-    if (!isCopied || !llvm::StringRef(setting).starts_with(machineKey))
-      line += " --set " + word(setting);
-  if (isCopied)
-    line += " --set " + word(machineKey.str() + machine);
+  std::string line = word(model) + " --spec " + word(spec), copies;
+  std::vector<std::string> settings = options.overrides;
+  for (const FileKey &key : fileKeys) {
+    std::string path = stem + key.copyEnds.str();
+    if (!copyFile(key, options, texts, path))
+      continue;
+    std::erase_if(settings, [&](llvm::StringRef setting) {
+      return setting.starts_with(key.setting);
+    });
+    copies += " --set " + word(key.setting.str() + path);
+  }
+  for (const std::string &setting : settings)
+    line += " --set " + word(setting);
+  line += copies;
   if (!options.cpuCode.empty())
     line += " --with-cpu-code " + word(options.cpuCode);
   if (!options.compileTo.empty())

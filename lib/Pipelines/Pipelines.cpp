@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
+#include "lib/Pipelines/SpecFiles.h"
 #include "lib/Spec/Words.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -110,10 +111,19 @@ void buildPartition(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(partition::createLocalizePass());
 }
 
+/// For an option of a pass: one word, also of a table.
+std::string scheduleOf(const spec::Spec &spec) {
+  std::string word = spec.pipeline.schedule;
+  if (word.ends_with('\n'))
+    word.pop_back();
+  std::replace(word.begin(), word.end(), '\n', '/');
+  return word;
+}
+
 void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   pipeline::CutStagesPassOptions options;
   options.axis = spec.pipeline.axis;
-  options.schedule = spec.pipeline.schedule;
+  options.schedule = scheduleOf(spec);
   options.virtualStages = spec.pipeline.virtualStages;
   options.microbatches = spec.microbatches();
   options.layers.assign(spec.pipeline.layers.begin(),
@@ -209,7 +219,7 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(schedule::createLowerToSchedulePass(
       {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes),
        /*microbatches=*/static_cast<int64_t>(spec.microbatches()),
-       /*schedule=*/spec.pipeline.schedule,
+       /*schedule=*/scheduleOf(spec),
        /*virtualStages=*/spec.pipeline.virtualStages,
        /*axis=*/spec.pipeline.axis,
        /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
@@ -245,13 +255,12 @@ struct SpecOptions : PassPipelineOptions<SpecOptions> {
       *this, "set", llvm::cl::desc("overrides, like batch.micro=8")};
 };
 
-void resolveMachine(spec::Result &result, const std::string &file) {
+void resolve(spec::Result &result, const std::string &file) {
   auto read = [](const std::string &path) -> std::optional<std::string> {
     auto buffer = llvm::MemoryBuffer::getFile(path);
     return buffer ? std::optional((*buffer)->getBuffer().str()) : std::nullopt;
   };
-  Diagnostics wrong = cost::resolveMachine(
-      *result.spec, result.origins["target.machine"], file, read);
+  Diagnostics wrong = resolveFiles(*result.spec, result.origins, file, read);
   result.diagnostics.insert(result.diagnostics.end(), wrong.begin(),
                             wrong.end());
 }
@@ -268,7 +277,7 @@ void buildFromFile(const Phase &phase, OpPassManager &passes,
   spec::Result result =
       spec::parse((*buffer)->getBuffer().str(), options.file, overrides);
   if (result.spec)
-    resolveMachine(result, options.file);
+    resolve(result, options.file);
   if (!result.spec || hasErrors(result.diagnostics))
     llvm::report_fatal_error(llvm::Twine(textOf(result.diagnostics)),
                              /*gen_crash_diag=*/false);

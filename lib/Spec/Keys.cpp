@@ -84,7 +84,9 @@ std::string tomlPins(const std::vector<TensorPin> &pins) {
 
 bool isSchedule(const Value &value) {
   return value.kind == Value::Kind::string &&
-         (value.text.ends_with(".csv") || readWord<Schedule>(value.text));
+         (value.text.ends_with(".csv") ||
+          value.text.find('\n') != std::string::npos || // what a file held
+          readWord<Schedule>(value.text));
 }
 
 bool isLayerSplit(const Value &value) {
@@ -287,15 +289,10 @@ Key pipelineSchedule() {
       spec.pipeline.schedule = value.text;
     return isSchedule(value);
   };
-  key.refusal = [](const Value &value) {
-    return value.text.ends_with(".csv")
-               ? "write the name of a schedule, or leave the line out"
-               : "";
-  };
   key.print = [](const Spec &spec) -> std::optional<std::string> {
     if (spec.pipeline.schedule == Spec().pipeline.schedule)
       return std::nullopt;
-    return tomlString(spec.pipeline.schedule);
+    return tomlText(spec.pipeline.schedule);
   };
   return key;
 }

@@ -22,7 +22,7 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"axis", "axis", "std::string", "", "the axis of the mesh">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "name of the schedule, which places the virtual stages">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, which places the virtual stages: a name, or lines of CSV with / between them">,
     Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
     ListOption<"layers", "layers", "int64_t", "layers of each virtual stage; none: balanced">

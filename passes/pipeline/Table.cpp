@@ -1,6 +1,7 @@
 #include "passes/pipeline/Table.h"
 
 #include "lib/Analysis/SpecKey.h"
+#include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Generate.h"
 #include "lib/Schedules/Lower.h"
 #include "mlir/IR/Diagnostics.h"
@@ -47,12 +48,17 @@ static void simplify(schedules::Table &table) {
 
 FailureOr<schedules::Table> computeTable(const TableOptions &options,
                                          Operation *module) {
+  std::string text = options.schedule;
+  bool isText = StringRef(text).contains('/');
+  llvm::replace(text, '/', '\n');
   FailureOr<schedules::Table> table = orError(
-      schedules::generate(
-          {.name = options.schedule,
-           .ranks = static_cast<int32_t>(options.ranks),
-           .microbatches = static_cast<int32_t>(options.microbatches),
-           .virtualStages = static_cast<int32_t>(options.virtualStages)}),
+      isText
+          ? schedules::parseCsv(text, "pipeline.schedule")
+          : schedules::generate(
+                {.name = options.schedule,
+                 .ranks = static_cast<int32_t>(options.ranks),
+                 .microbatches = static_cast<int32_t>(options.microbatches),
+                 .virtualStages = static_cast<int32_t>(options.virtualStages)}),
       module);
   if (succeeded(table))
     simplify(*table);

@@ -9,7 +9,7 @@
 namespace meshwork::pipeline {
 
 struct TableOptions {
-  std::string schedule;
+  std::string schedule; // a name, or lines of CSV with / between them
   int64_t ranks = 1;
   int64_t virtualStages = 0; // 0: the schedule's own
   int64_t microbatches = 1;

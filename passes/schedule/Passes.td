@@ -30,7 +30,7 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches, by name">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches: a name, or lines of CSV with / between them">,
     Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
     Option<"axis", "axis", "std::string", "", "of the mesh, along which modules are programs">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,

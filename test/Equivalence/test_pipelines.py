@@ -176,7 +176,42 @@ class Pipelines(unittest.TestCase):
         refused("pipeline.schedule", "zb-v", mesh=two, pipeline={"schedule": "zb-v", "virtual_stages": 3})
         refused("shard.heads", "shares out layers", mesh=two, shard={"heads": ["pp"]})
         refused("shard.layers", "expected one", mesh={"axes": ["a=2", "b=2"]}, shard={"layers": ["a", "b"]})
-        refused("pipeline.schedule", "csv", mesh=two, pipeline={"schedule": "mine.csv"})
+
+    def test_a_table_of_ones_own(self):
+        """A file's table runs: as the schedule that it was made of, and as one stage."""
+        table = self.space.file(".csv")
+        self.space.must("meshwork", "schedule", "1f1b", "--stages", 2, "--microbatches", 4, "--csv", table)
+        named, own = (Case("llama", "one", 2, schedule, None, 4, "none", "joined", "cpu")
+                      for schedule in ("1f1b", table))
+        plans = [case.plan(self.space) for case in (named, own)]
+        tables = [self.space.explain(plan)["schedule"] for plan in plans]
+        self.assertEqual(*tables)
+        drawn = str(tools.ROOT / "examples" / "schedules" / "two-ranks-v.csv")
+        values = ("llama", "zero1", 2, drawn, None, 3, "selective", "separate", "cpu")
+        found, expected = self.run_case(values, 2), self.run_case(values, 1)
+        self.assertEqual(found.losses, expected.losses)
+        for name in expected.weights:
+            self.check_same(name, found.weights[name], expected.weights[name], 0)
+
+    def test_a_table_that_does_not_fit_is_refused(self):
+        def refused(code, text, *words, **sections):
+            path = self.space.write(".csv", text) if text else "missing.csv"
+            spec = tools.spec(4, 2, SEQUENCE, mesh={"axes": ["pp=2"]},
+                              pipeline={"schedule": path, **sections})
+            done = self.space.call("meshwork", "compile", self.space.model(MODELS["llama"]), "--spec",
+                                   self.space.write(".toml", spec), "-o", self.space.file(".mwplan"))
+            self.assertEqual(done.returncode, code, done.stderr)
+            for word in ("pipeline.schedule", *words):
+                self.assertIn(word, done.stderr)
+        legal = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+        refused(78, legal.replace("1", "2"), "pipeline.schedule")
+        refused(78, legal + "2F0,2B0,2F1,2B1\n", "found 3 ranks, expected 2")
+        refused(78, "0F0,0B0\n1F0,1B0\n", "found 1 microbatches, expected 2")
+        refused(78, legal, "found 2 stages, expected 4", virtual_stages=2)
+        refused(78, legal.replace("0F1,", "0F1,0SEND_F0,"), "expected F, B, I and W alone")
+        refused(78, "0F0,0B0,0F1,0B1\n1F0,1F1,1B1,1B0\n", "is not legal", "waits")
+        refused(78, legal.replace("0B1", "0X1"), "0X1", "expected a kind among")
+        refused(66, None, "missing.csv", "cannot be read")
 
     def check_same(self, name, found, expected, slack):
         """`slack`: roundings that a sum may lie apart by."""

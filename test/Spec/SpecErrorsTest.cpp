@@ -332,12 +332,10 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "context.layout: has no meaning where no axis splits the "
                  "sequence; write shard.sequence");
   expectSetError("context.layout=zag", "context.layout: found");
-  for (const char *name : {"zb-h1", "zb-h2", "auto"})
+  for (const char *name : {"zb-h1", "zb-h2", "auto", "my.csv"})
     expectSetError((std::string("pipeline.schedule=") + name).c_str(),
                    "pipeline.schedule: \"" + std::string(name) +
                        "\" has no meaning without a pipeline");
-  expectSetError("pipeline.schedule=my.csv",
-                 "pipeline.schedule: not supported");
   expectSetError("pipeline.virtual_stages=1",
                  "pipeline.virtual_stages: has no meaning without a pipeline");
   expectSetError("pipeline.layers=[3,4]",

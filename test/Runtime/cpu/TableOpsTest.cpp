@@ -215,14 +215,28 @@ TEST(Fill, EveryTypeAndNothingBeside) {
   }
 }
 
-TEST(Fill, RefusesGaps) {
+TEST(Fill, LeavesWhatLiesBetweenRows) {
+  TestProgram program;
+  uint32_t buffer = program.addBuffer(DType::bf16, 100);
+  uint32_t all = program.addView(buffer, DType::bf16, {100});
+  plan::FillT op;
+  op.dst = program.addView(buffer, DType::bf16, {4, 5}, {20, 1}, 3);
+  op.value = 2.75f;
+  program.write(all, Values(100, 1));
+  ASSERT_TRUE(program.run(op, {.threads = 3}).ok());
+  Values values = program.read(all);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(values[i], i < 80 && i % 20 >= 3 && i % 20 < 8 ? 2.75 : 1) << i;
+}
+
+TEST(Fill, RefusesGapsInRows) {
   TestProgram program;
   plan::FillT op;
   op.dst = program.addView(program.addBuffer(DType::f32, 100), DType::f32,
-                           {4, 5}, {20, 1});
+                           {4, 5}, {20, 2});
   EXPECT_EQ(program.run(op).message(),
             "instruction \"under.test\" (Fill): dst is f32[4, 5] with strides "
-            "[20, 1], expected dims 0 to 1 to follow each other without gaps");
+            "[20, 2], expected dense elements or rows");
 }
 
 /// Rows [first, first + 3) of dim 1 of a [2, 7, 4] tensor, zeros from row 7 on.

@@ -1,0 +1,82 @@
+#include "lib/Pipelines/SpecFiles.h"
+
+#include "lib/Cost/OfSpec.h"
+#include "lib/Schedules/Csv.h"
+#include "lib/Schedules/Verdict.h"
+#include "lib/Spec/FilePath.h"
+
+#include <algorithm>
+
+namespace meshwork::pipelines {
+namespace {
+
+constexpr const char *key = "pipeline.schedule";
+
+/// Of a table that is read: what does not fit the spec, or nothing.
+std::string misfit(const schedules::Table &table, const spec::Spec &spec) {
+  auto count = [](const char *what, size_t found, size_t expected,
+                  const std::string &of) {
+    return found == expected
+               ? ""
+               : "found " + std::to_string(found) + " " + what + ", expected " +
+                     std::to_string(expected) + ", " + of + "; ";
+  };
+  size_t ranks = table.ranks.size();
+  std::string text =
+      count("ranks", ranks, spec.stageRanks(),
+            "the size of the axis that layers are shared out over") +
+      count("microbatches", static_cast<size_t>(table.microbatches),
+            spec.microbatches(),
+            "batch.global over batch.micro and data ranks");
+  if (spec.pipeline.virtualStages > 0)
+    text += count("stages", table.rankOf.size(),
+                  ranks * spec.pipeline.virtualStages,
+                  "ranks times pipeline.virtual_stages");
+  for (const auto &rank : table.ranks)
+    for (const schedules::Action &action : rank)
+      if (!schedules::isCompute(action.kind))
+        return text + "found " + schedules::text(action) +
+               ", expected F, B, I and W alone: the compiler places what moves "
+               "between them; leave the others out";
+  if (!text.empty())
+    text.resize(text.size() - 2);
+  return text;
+}
+
+Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
+                            const std::string &specFile, const ReadFile &read) {
+  std::string &schedule = spec.pipeline.schedule;
+  bool isText = schedule.find('\n') != std::string::npos;
+  if (!isText && !schedule.ends_with(".csv"))
+    return {};
+  auto wrong = [&](const std::string &message) -> Diagnostics {
+    return {{Severity::error, {origin, 0, 0}, key + (": " + message)}};
+  };
+  std::string path = isText ? key : spec::pathOf(schedule, origin, specFile);
+  std::optional<std::string> text = isText ? schedule : read(path);
+  if (!text)
+    return wrong(spec::cannotRead(path));
+  absl::StatusOr<schedules::Table> table = schedules::parseCsv(*text, path);
+  if (!table.ok())
+    return wrong(std::string(table.status().message()));
+  if (std::string message = misfit(*table, spec); !message.empty())
+    return wrong(quote(path) + ": " + message);
+  if (absl::Status legal = schedules::judge(*table); !legal.ok())
+    return wrong(quote(path) +
+                 " is not legal: " + std::string(legal.message()));
+  schedule = schedules::csv(*table);
+  return {};
+}
+} // namespace
+
+Diagnostics resolveFiles(spec::Spec &spec,
+                         std::map<std::string, std::string> &origins,
+                         const std::string &specFile, const ReadFile &read) {
+  Diagnostics wrong =
+      cost::resolveMachine(spec, origins["target.machine"], specFile, read);
+  Diagnostics more = resolveSchedule(spec, origins[key], specFile, read);
+  wrong.insert(wrong.end(), more.begin(), more.end());
+  return wrong;
+}
+
+} // namespace meshwork::pipelines
