@@ -1,9 +1,9 @@
 // Products of odd extents, over a little more than there is. Fast kernels of a
 // GPU's library take multiples of some size alone, and a vocabulary is what it
 // is: the tensors get room (Placement.h), and the product runs into it.
-//   rows, columns  what it writes there is nobody's
+//   rows, columns   what it writes there is nobody's
 //   what is summed  zero in both operands: weights are so from the start, since
-//                  nothing writes behind them; temporaries are made so before
+//                   nothing writes behind them; others are made so before
 #include "passes/schedule/LowerToSchedule.h"
 
 using namespace mlir;
@@ -36,7 +36,8 @@ static Place behind(Place matrix, int64_t loop, int64_t size) {
 
 void Lowering::zeroBehind(Location loc, const Place &matrix, int64_t loop,
                           int64_t size) {
-  if (cast<BufferOp>(matrix.buffer.getDefiningOp()).getPersistent())
+  auto buffer = cast<BufferOp>(matrix.buffer.getDefiningOp());
+  if (buffer.getPersistent() && buffer.getKind() == BufferKind::weights)
     return;
   Place rest = behind(matrix, loop, size);
   int64_t bytes = rest.shape[0] * rest.shape[1] * bytesOf(rest);
