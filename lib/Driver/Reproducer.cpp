@@ -54,7 +54,8 @@ bool copyFile(const FileKey &key, const CompileOptions &options,
              pipelines::resolveFiles(
                  *result.spec, result.origins, options.spec,
                  [&](const std::string &from) {
-                   std::optional<std::string> text = readFile(from, code);
+                   int opened = ok;
+                   std::optional<std::string> text = readFile(from, opened);
                    if (text && llvm::StringRef(from).ends_with(key.ends))
                      code = writeFile(path, *text);
                    return text;

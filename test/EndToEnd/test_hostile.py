@@ -197,6 +197,18 @@ class Hostile(unittest.TestCase):
         for path in self.space.path.glob("none*"):
             path.unlink()
 
+    def test_a_reproducer_has_the_table_of_a_pipeline(self):
+        self.space.must("meshwork", "schedule", "gpipe", "--stages", 2, "--microbatches", 2, "--csv", "t.csv")
+        _, said = self.interrupted(signal.SIGSEGV, "--set", "mesh.axes=[\"pp=2\"]", "--set", "batch.global=2", "--set",
+                                   "batch.micro=1", "--set", f"pipeline.schedule={self.space.path / 't.csv'}")
+        (self.space.path / "t.csv").unlink()
+        line = said.rsplit("repeat it with: ", 1)[1].strip()
+        self.assertIn("reproducer.schedule.csv", line)
+        self.assertNotIn("machine.toml", line)
+        self.space.must(f"build/bin/{line}")
+        for path in self.space.path.glob("none*"):
+            path.unlink()
+
     def test_a_kill_is_told(self):
         code, said = self.interrupted(signal.SIGKILL)
         self.assertEqual(code, RESOURCES, said)
