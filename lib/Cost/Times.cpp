@@ -66,6 +66,11 @@ double Times::collective(plan::CollectiveKind kind, double bytes,
   return link.latency + sent / link.bandwidth;
 }
 
+double Times::transfer(double bytes, uint32_t axis) const {
+  const Link &link = on.link(linkOf({&axis, 1}));
+  return link.latency + bytes / link.bandwidth;
+}
+
 /// A group lies in a block of consecutive ranks that begins at a multiple of
 /// its length: from the outermost of its axes inward. Blocks that a node's
 /// ranks are no multiple of are cut somewhere.

@@ -56,6 +56,9 @@ public:
   double collective(plan::CollectiveKind kind, double bytes,
                     std::span<const uint32_t> axes) const;
 
+  /// Of what one rank hands to another one along an axis of the mesh.
+  double transfer(double bytes, uint32_t axis) const;
+
   /// The slowest link that a group over `axes` crosses.
   LinkClass linkOf(std::span<const uint32_t> axes) const;
   uint64_t ranksOf(std::span<const uint32_t> axes) const;

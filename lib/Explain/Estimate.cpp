@@ -57,6 +57,10 @@ double secondsOf(const cost::Times &times, const plan::Program &program,
        bytes = static_cast<double>(instruction.bytes());
   if (const plan::Collective *op = instruction.op_as_Collective())
     return times.collective(op->kind(), bytes, axesOf(*op));
+  if (const plan::Send *op = instruction.op_as_Send())
+    return times.transfer(bytes, op->axis());
+  if (const plan::Receive *op = instruction.op_as_Receive())
+    return times.transfer(bytes, op->axis());
   return times.instruction(workOf(program, instruction), flops, bytes);
 }
 
@@ -139,14 +143,15 @@ Estimate estimate(const plan::Plan &plan, const plan::Program &program,
     mesh.push_back(axis->size());
   cost::Times times(machine, mesh, ranks);
   Estimate result;
-  for (const Phase &phase : listing.phases()) {
+  for (uint32_t list = 0; list < listing.phases().size(); ++list) {
+    const Phase &phase = listing.phases()[list];
     if (phase.runs == 0)
       continue;
     double seconds =
         static_cast<double>(phase.runs - 1) *
             runOf(times, program, listing, phase, /*isLast=*/false) +
         runOf(times, program, listing, phase, /*isLast=*/true);
-    result.lists.push_back({phase.name, phase.runs, seconds});
+    result.lists.push_back({phase.name, phase.runs, seconds, list});
     result.seconds += seconds;
   }
   result.kinds = byKind(times, program, listing);
@@ -187,7 +192,8 @@ std::string estimateText(const plan::Plan &plan, const plan::Program &program,
     kinds.add({kind.kind, timeText(kind.seconds)});
   return absl::StrCat(
       "\nEstimated time on ", clean(machine.machine->name), ": ",
-      timeText(one.seconds), " a step",
+      timeText(one.seconds),
+      plan.programs()->size() > 1 ? " of this rank's own in a step" : " a step",
       many.seconds == one.seconds
           ? ""
           : absl::StrCat(", ", timeText(many.seconds), " as processes"),

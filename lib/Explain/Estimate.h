@@ -14,12 +14,13 @@ struct Estimate {
     std::string name;
     uint64_t runs = 0;  // in a step
     double seconds = 0; // of all runs
+    uint32_t list = 0;  // its number in the program
   };
   struct OfKind {
     std::string kind;
     double seconds = 0; // in a step, with what is hidden
   };
-  double seconds = 0; // of a step
+  double seconds = 0; // of what the rank runs in a step
   std::vector<OfList> lists;
   std::vector<OfKind> kinds; // the longest first
 };

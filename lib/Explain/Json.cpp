@@ -3,12 +3,12 @@
 #include "lib/Explain/Classes.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Context.h"
-#include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Schedule.h"
+#include "lib/Explain/StepTime.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -119,23 +119,13 @@ Json attention(const plan::Plan &plan) {
 
 double milliseconds(double seconds) { return seconds * 1e3; }
 
-/// The estimate of the program that takes longest.
-Estimate slowest(const plan::Plan &plan, const cost::Machine &machine,
-                 cost::Ranks ranks) {
-  Estimate slowest;
-  for (const plan::Program *program : *plan.programs()) {
-    Estimate one = estimate(plan, *program, Listing(*program), machine, ranks);
-    if (slowest.lists.empty() || one.seconds > slowest.seconds)
-      slowest = std::move(one);
-  }
-  return slowest;
-}
-
 Json estimate(const plan::Plan &plan) {
   cost::MachineResult machine = machineOf(plan);
   if (!machine.machine)
     return {{"error", textOf(machine.diagnostics)}};
-  Estimate one = slowest(plan, *machine.machine, cost::Ranks::threads);
+  StepEstimate step =
+      estimateStep(plan, *machine.machine, cost::Ranks::threads);
+  const Estimate &one = step.programs[step.longest];
   Json lists = Json::array(), kinds = Json::array();
   for (const Estimate::OfList &list : one.lists)
     lists.push_back({{"list", list.name},
@@ -144,12 +134,17 @@ Json estimate(const plan::Plan &plan) {
   for (const Estimate::OfKind &kind : one.kinds)
     kinds.push_back(
         {{"operation", kind.kind}, {"ms", milliseconds(kind.seconds)}});
+  const auto &timeline = step.step.timeline;
+  bool isOneStage = plan.programs()->size() < 2;
   return {
       {"machine", machine.machine->name},
-      {"step_ms", milliseconds(one.seconds)},
+      {"step_ms", milliseconds(step.step.seconds)},
       {"processes_step_ms",
-       milliseconds(
-           slowest(plan, *machine.machine, cost::Ranks::processes).seconds)},
+       milliseconds(estimateStep(plan, *machine.machine, cost::Ranks::processes)
+                        .step.seconds)},
+      {"bubble_fraction", timeline     ? Json(timeline->bubbleFraction)
+                          : isOneStage ? Json(0.0)
+                                       : Json()},
       {"lists", lists},
       {"operations", kinds}};
 }

@@ -20,7 +20,8 @@ Listing::Listing(const plan::Program &program)
       instructions.push_back(instruction);
     }
     list.push_back({plan::nameOf(order.lists()[i]), begin, instructions.size(),
-                    order.runsOf(i), order.lists()[i].kind});
+                    order.runsOf(i), order.lists()[i].kind,
+                    order.lists()[i].stage});
   }
 }
 

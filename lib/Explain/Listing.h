@@ -15,6 +15,7 @@ struct Phase {
   uint64_t begin, end; // instructions [begin, end) of the whole program
   uint64_t runs;       // per optimizer step; 0 for `once`
   plan::ListKind kind = plan::ListKind::once;
+  uint32_t stage = 0; // virtual, of a pipeline
 };
 
 /// All instructions of one program. Borrows the plan.

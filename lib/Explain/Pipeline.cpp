@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/StepTime.h"
 #include "lib/Plan/Actions.h"
 #include "lib/Schedules/Grid.h"
 #include "lib/Schedules/ListKinds.h"
@@ -68,10 +69,10 @@ uint64_t bytesOfCopies(const plan::Program &program) {
 }
 } // namespace
 
-std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {
+std::optional<schedules::Table> stageTable(const plan::Plan &plan) {
   if (plan.programs()->size() < 2)
     return std::nullopt;
-  Pipeline pipeline;
+  schedules::Table table;
   size_t actions = 0;
   std::map<uint32_t, int32_t> rankOf; // of virtual stages
   for (uint32_t number : runtime::orEmpty(plan.program_numbers())) {
@@ -79,18 +80,24 @@ std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {
     actions += plan::actionsOf(program).size();
     if (actions > mostActions)
       return std::nullopt;
-    auto rank = static_cast<int32_t>(pipeline.table.ranks.size());
-    pipeline.table.ranks.push_back(actionsOf(program, rank, rankOf));
+    auto rank = static_cast<int32_t>(table.ranks.size());
+    table.ranks.push_back(actionsOf(program, rank, rankOf));
   }
   for (const auto &[stage, rank] : rankOf)
-    pipeline.table.rankOf.push_back(rank);
-  pipeline.table.microbatches = static_cast<int32_t>(plan.microbatches());
+    table.rankOf.push_back(rank);
+  table.microbatches = static_cast<int32_t>(plan.microbatches());
+  return table;
+}
+
+std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {
+  std::optional<schedules::Table> table = stageTable(plan);
+  if (!table)
+    return std::nullopt;
   absl::StatusOr<schedules::Timeline> timeline =
-      schedules::simulate(pipeline.table, unitCosts(rankOf.size()));
+      schedules::simulate(*table, unitCosts(table->rankOf.size()));
   if (!timeline.ok())
     return std::nullopt;
-  pipeline.timeline = *std::move(timeline);
-  return pipeline;
+  return Pipeline{*std::move(table), *std::move(timeline)};
 }
 
 std::optional<double> bubbleFraction(const plan::Plan &plan) {
@@ -99,6 +106,22 @@ std::optional<double> bubbleFraction(const plan::Plan &plan) {
   std::optional<Pipeline> pipeline = pipelineOf(plan);
   return pipeline ? std::optional(pipeline->timeline.bubbleFraction)
                   : std::nullopt;
+}
+
+/// With the times that the plan's machine should take.
+static std::string estimatedText(const plan::Plan &plan) {
+  cost::MachineResult machine = machineOf(plan);
+  if (!machine.machine)
+    return ""; // The programs say why.
+  StepTime step =
+      estimateStep(plan, *machine.machine, cost::Ranks::threads).step;
+  if (!step.timeline)
+    return "";
+  return absl::StrCat(
+      "Estimated time on ", clean(machine.machine->name), ": ",
+      timeText(step.seconds), " a step, ", timeText(step.timeline->makespan),
+      " of it in the pipeline, where the bubble is ",
+      absl::StrFormat("%.1f %%", 100 * step.timeline->bubbleFraction), "\n");
 }
 
 std::string pipelineText(const plan::Plan &plan) {
@@ -121,7 +144,8 @@ std::string pipelineText(const plan::Plan &plan) {
       absl::StrFormat("%.1f %%", 100 * pipeline->timeline.bubbleFraction),
       " of a step is a bubble, if F, I and W take one unit and transfers "
       "none\n",
-      schedules::grid(pipeline->table, pipeline->timeline), table.render());
+      schedules::grid(pipeline->table, pipeline->timeline), table.render(),
+      estimatedText(plan));
 }
 
 } // namespace meshwork::explain

@@ -15,7 +15,10 @@ struct Pipeline {
   schedules::Timeline timeline;
 };
 
-/// Nothing where there is one stage, or a table that is too long to simulate.
+/// The table of a plan's stages. Nothing where there is one stage, or a table
+/// that is too long to simulate.
+std::optional<schedules::Table> stageTable(const plan::Plan &plan);
+/// The same, simulated.
 std::optional<Pipeline> pipelineOf(const plan::Plan &plan);
 
 /// Part of a step in which a stage waits for another one, in unit times; 0 with

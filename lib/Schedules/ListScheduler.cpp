@@ -116,26 +116,12 @@ private:
   void start(int32_t rank, const Wish &wish, double now) {
     auto stage = static_cast<size_t>(wish.stage);
     auto at = static_cast<size_t>(rank);
-    double end = now + duration(wish.kind, stage);
+    double end = now + workTime(work.costs, wish.kind, stage);
     result.table.ranks[at].push_back(
         {wish.kind, wish.stage, record(wish.kind, stage, end), wish.withNext});
     result.begin[at] = std::min(result.begin[at], now);
     result.end[at] = free[at] = end;
     events.push({end, rank});
-  }
-
-  double duration(Kind kind, size_t stage) const {
-    const Costs &costs = work.costs;
-    switch (kind) {
-    case Kind::forward:
-      return costs.forward[stage];
-    case Kind::inputGrad:
-      return costs.inputGrad[stage];
-    case Kind::weightGrad:
-      return costs.weightGrad[stage];
-    default:
-      return costs.inputGrad[stage] + costs.weightGrad[stage];
-    }
   }
 
   /// Notes that an action ends then, and wakes the rank that waits for it.

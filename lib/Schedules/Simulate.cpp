@@ -13,8 +13,10 @@ namespace {
 
 absl::Status checkCosts(const Costs &costs, size_t stages) {
   for (const std::vector<double> *times :
-       {&costs.forward, &costs.inputGrad, &costs.weightGrad, &costs.transfer}) {
-    if (times->size() != stages)
+       {&costs.forward, &costs.inputGrad, &costs.weightGrad, &costs.transfer,
+        &costs.backward}) {
+    bool isLeftOut = times == &costs.backward && times->empty();
+    if (times->size() != stages && !isLeftOut)
       return absl::InvalidArgumentError(
           absl::StrCat("the costs have ", times->size(),
                        " times of a kind, expected one for each of the ",
@@ -27,14 +29,6 @@ absl::Status checkCosts(const Costs &costs, size_t stages) {
   return absl::OkStatus();
 }
 
-double timeOf(const Action &action, const Costs &costs) {
-  auto stage = static_cast<size_t>(action.stage);
-  double gradients =
-      (action.kind != Kind::weightGrad) * costs.inputGrad[stage] +
-      (action.kind != Kind::inputGrad) * costs.weightGrad[stage];
-  return action.kind == Kind::forward ? costs.forward[stage] : gradients;
-}
-
 void addUp(const Table &table, const Costs &costs, Timeline &timeline) {
   timeline.stages.resize(table.rankOf.size());
   LiveCount live(table.rankOf.size());
@@ -42,7 +36,8 @@ void addUp(const Table &table, const Costs &costs, Timeline &timeline) {
     Timeline::Work &work = timeline.ranks.emplace_back();
     work.liveMicrobatches = live.ofRank(table.ranks[rank]);
     for (const Action &action : table.ranks[rank]) {
-      double time = isCompute(action.kind) ? timeOf(action, costs) : 0;
+      double time =
+          workTime(costs, action.kind, static_cast<size_t>(action.stage));
       work.busy += time;
       timeline.stages[static_cast<size_t>(action.stage)].busy += time;
     }

@@ -14,4 +14,21 @@ std::string_view letters(Kind kind) {
 
 bool isCompute(Kind kind) { return kind <= Kind::weightGrad; }
 
+double workTime(const Costs &costs, Kind kind, size_t stage) {
+  switch (kind) {
+  case Kind::forward:
+    return costs.forward[stage];
+  case Kind::backward:
+    return costs.backward.empty()
+               ? costs.inputGrad[stage] + costs.weightGrad[stage]
+               : costs.backward[stage];
+  case Kind::inputGrad:
+    return costs.inputGrad[stage];
+  case Kind::weightGrad:
+    return costs.weightGrad[stage];
+  default:
+    return 0;
+  }
+}
+
 } // namespace meshwork::schedules

@@ -63,12 +63,17 @@ struct Table {
 };
 
 /// Times of actions, in any one unit. A vector has an element for each virtual
-/// stage. A full backward takes inputGrad + weightGrad. `transfer[s]` is the
-/// time of the edge between stages s and s + 1, in both directions; where one
-/// rank holds both it does not count, and the last element is not used.
+/// stage. A full backward takes `backward`, or without that inputGrad +
+/// weightGrad. `transfer[s]` is the time of the edge between stages s and
+/// s + 1, in both directions; where one rank holds both it does not count, and
+/// the last element is not used.
 struct Costs {
   std::vector<double> forward, inputGrad, weightGrad, transfer;
+  std::vector<double> backward = {};
 };
+
+/// Of F, B, I or W of a stage; 0 of other kinds.
+double workTime(const Costs &costs, Kind kind, size_t stage);
 
 } // namespace meshwork::schedules
 

@@ -15,24 +15,6 @@ double edgeTime(const Costs *costs, const Table &table, int32_t one,
              : 0;
 }
 
-double workTime(const Costs *costs, const Action &action) {
-  auto stage = static_cast<size_t>(action.stage);
-  if (!costs)
-    return 0;
-  switch (action.kind) {
-  case Kind::forward:
-    return costs->forward[stage];
-  case Kind::backward:
-    return costs->inputGrad[stage] + costs->weightGrad[stage];
-  case Kind::inputGrad:
-    return costs->inputGrad[stage];
-  case Kind::weightGrad:
-    return costs->weightGrad[stage];
-  default:
-    return 0;
-  }
-}
-
 } // namespace
 
 Waits::Waits(const Table &table, const Index &index, const Options &options)
@@ -95,7 +77,9 @@ void Waits::addGroup(size_t rank, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     const Action &action = table.ranks[rank][i];
     uint32_t number = index.number(rank, i);
-    work += workTime(options.costs, action);
+    if (options.costs)
+      work += workTime(*options.costs, action.kind,
+                       static_cast<size_t>(action.stage));
     addInputs(number);
     if (!isTransfer(action.kind))
       continue;

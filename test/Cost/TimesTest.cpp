@@ -47,6 +47,13 @@ TEST(Times, RingsSendWhatTheirFormsSay) {
             UINT64_MAX);
 }
 
+/// Each way over the slowest link between neighbours along the axis.
+TEST(Times, ATransferTakesLatencyAndItsBytes) {
+  Times times(machine(8), {4, 8});
+  EXPECT_DOUBLE_EQ(times.transfer(4e9, 0), 3e-6 + 4);
+  EXPECT_DOUBLE_EQ(times.transfer(4e9, 1), 2e-6 + 2);
+}
+
 /// Of a collective's inputs: those of a gather are a part of the whole.
 TEST(Times, ACollectiveTakesLatencyAndWhatItSends) {
   Times times(machine(8), {4, 2});
