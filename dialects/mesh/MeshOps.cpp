@@ -1,7 +1,7 @@
 // Verifiers of collectives.
 #include "dialects/mesh/Mesh.h"
 #include "meshwork/Plan/Ranges.h"
-#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -132,14 +132,21 @@ LogicalResult PermuteOp::verify() {
   FailureOr<int64_t> ranks = groupSize(*this, getAxes());
   if (failed(ranks))
     return failure();
-  SmallVector<int64_t> sorted(getSources());
-  llvm::sort(sorted);
-  auto count = static_cast<int64_t>(sorted.size());
-  if (llvm::equal(sorted, llvm::seq<int64_t>(0, count)) &&
-      count == (*ranks ? *ranks : count))
+  auto count = static_cast<int64_t>(getSources().size());
+  llvm::SmallBitVector given(count);
+  bool isFine = count == (*ranks ? *ranks : count);
+  for (int64_t source : getSources()) {
+    if (source == -1)
+      continue;
+    isFine &= source >= 0 && source < count && !given.test(source);
+    if (isFine)
+      given.set(source);
+  }
+  if (isFine)
     return success();
   return emitOpError() << "(C2) sources are not a permutation of the "
-                       << (*ranks ? *ranks : count) << " indices of the group";
+                       << (*ranks ? *ranks : count)
+                       << " indices of the group, of which some may be -1";
 }
 
 template <typename Op> static LogicalResult verifyPart(Op op) {
@@ -189,6 +196,10 @@ LogicalResult PositionsOp::verify() {
   int64_t found = cast<RankedTensorType>(getType()).getDimSize(0);
   if (*ranks == 0)
     return success();
+  if (auto hop = static_cast<int64_t>(getHop()); hop < 0 || hop >= *ranks)
+    return emitOpError() << "(C3) has the hop " << hop
+                         << ", expected 0 to less than the " << *ranks
+                         << " ranks";
   int64_t expected =
       layout::storedSize(size, cutsOf(meshOf(*this), getSplit()));
   if (found == expected)

@@ -93,7 +93,8 @@ def Mesh_AllToAllOp : Mesh_Collective<"all_to_all", (ins I64Attr:$gather_dim, I6
 def Mesh_PermuteOp : Mesh_Collective<"permute", (ins DenseI64ArrayAttr:$sources), "`sources` $sources", [SameOperandsAndResultType]> {
   let summary = "Each rank receives the tensor of another rank of its group";
   let description = [{
-    (C2) `sources` is a permutation of the group's indices.
+    A rank whose source is -1 receives nothing: its result is zero.
+    (C2) `sources` has an index of the group, or -1, for each of its ranks, no index twice.
     ```mlir
     %y = mesh.permute %x sources [0, 2, 1, 3] over ["a", "b"] cause "..." : tensor<4xf32> -> tensor<4xf32>
     ```
@@ -146,16 +147,18 @@ def Mesh_PositionsOp : Mesh_Op<"positions"> {
   let description = [{
     For parts that are no blocks, of which `coordinate` and `extent` say all.
     (C1) the split names at least one axis of the mesh, each once; the size is positive.
+    With `hop`, those of the rank so many places before this one, cyclically.
     (C2) the result has one dim, as long as each rank's part.
+    (C3) the hop is less than the number of ranks.
     ```mlir
     // [2, 3, 4, 5] on the second rank of "cp"=2, [0, 1, 6, -1] on the first
     %p = mesh.positions of 7 over {"cp" zigzag} : tensor<4xi32>
     ```
   }];
-  let arguments = (ins Mesh_DimShardingAttr:$split, I64Attr:$size);
+  let arguments = (ins Mesh_DimShardingAttr:$split, I64Attr:$size, DefaultValuedAttr<I64Attr, "0">:$hop);
   let results = (outs 1DTensorOf<[I32]>:$result);
-  let assemblyFormat = "`of` $size `over` $split attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1 C2
+  let assemblyFormat = "`of` $size `over` $split (`hop` $hop^)? attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2 C3
 }
 
 /// Between neighbouring stages of a pipeline, over one axis of the mesh.

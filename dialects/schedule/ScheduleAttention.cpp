@@ -6,6 +6,37 @@ using namespace mlir;
 namespace meshwork::schedule {
 namespace {
 
+/// Which rows of the sequence `of` has.
+template <typename Op>
+LogicalResult verifyRows(Op op, StringRef name, Value rows, const Strided &of) {
+  if (!rows || (Strided(rows).has(IntegerType::get(op.getContext(), 32),
+                                  of.shape.slice(1, 1)) &&
+                Strided(rows).isContiguous()))
+    return success();
+  return op.emitOpError() << "(C7) has " << name << " " << rows.getType()
+                          << ", expected i32 [" << of.shape[1]
+                          << "] without gaps";
+}
+
+template <typename Op> LogicalResult verifyPositions(Op op) {
+  if (failed(
+          verifyRows(op, "positions", op.getPositions(), Strided(op.getQ()))) ||
+      failed(verifyRows(op, "keys", op.getKeyPositions(), Strided(op.getK()))))
+    return failure();
+  int64_t total = op.getTotalKeys();
+  if (op.getKeyPositions() ? total > 0 && op.getPositions() : total == 0)
+    return success();
+  return op.emitOpError() << "(C7) has " << (op.getKeyPositions() ? "" : "no ")
+                          << "keys of " << total
+                          << (op.getPositions() ? "" : " and no positions")
+                          << ", expected keys beside positions, of one or more";
+}
+
+/// What attention to some of the keys writes is a part of a sum.
+template <typename Op> bool mayBe(Op op, Type written, const Strided &of) {
+  return written == of.element() || (op.getKeyPositions() && written.isF32());
+}
+
 template <typename Op> LogicalResult verifyShapes(Op op) {
   Strided q(op.getQ()), k(op.getK()), v(op.getV()), out(op.getOut()),
       lse(op.getLse());
@@ -23,15 +54,12 @@ template <typename Op> LogicalResult verifyShapes(Op op) {
            << ", out " << out.type << " and lse " << lse.type
            << ", expected [b,s,heads,d], twice [b,s,kv_heads,d], "
               "[b,s,heads,d] and [b,heads,s], heads a multiple of kv_heads";
-  if (op.getPositions() &&
-      (!Strided(op.getPositions())
-            .has(IntegerType::get(op.getContext(), 32), q.shape.slice(1, 1)) ||
-       !Strided(op.getPositions()).isContiguous()))
-    return op.emitOpError()
-           << "(C7) has positions " << op.getPositions().getType()
-           << ", expected i32 [" << q.shape[1] << "] without gaps";
+  if (failed(verifyPositions(op)))
+    return failure();
   bool isOne = q.isWideFloat() && k.element() == q.element() &&
-               v.element() == q.element() && out.element() == q.element();
+               v.element() == q.element() &&
+               (isa<AttentionOp>(op) ? mayBe(op, out.element(), q)
+                                     : out.element() == q.element());
   if (!isOne || !lse.element().isF32())
     return op.emitOpError()
            << "(C2) has q " << q.type << ", k " << k.type << ", v " << v.type
@@ -98,7 +126,10 @@ LogicalResult AttentionGradOp::verify() {
   Strided q(getQ()), k(getK());
   for (auto [gradient, of] : {std::pair(getDout(), &q), std::pair(getDq(), &q),
                               std::pair(getDk(), &k), std::pair(getDv(), &k)})
-    if (!Strided(gradient).has(of->element(), of->shape))
+    if (Strided found(gradient);
+        found.shape != of->shape ||
+        (gradient == getDout() ? found.element() != of->element()
+                               : !mayBe(*this, found.element(), *of)))
       return emitOpError() << "(C6) has a gradient " << gradient.getType()
                            << " of " << of->type
                            << ", expected one type and shape";

@@ -86,13 +86,14 @@ LogicalResult CollectiveOp::verify() {
       return failure();
   ArrayRef<int64_t> sources = getSources();
   auto isIndex = [&](int64_t source) {
-    return source >= 0 && source < static_cast<int64_t>(sources.size());
+    return source >= -1 && source < static_cast<int64_t>(sources.size());
   };
   if ((getKind() == CollectiveKind::permute) == sources.empty() ||
       !llvm::all_of(sources, isIndex))
-    return emitOpError() << "(C5) has the sources [" << sources
-                         << "], expected an index for each rank of a permute, "
-                            "and none of others";
+    return emitOpError()
+           << "(C5) has the sources [" << sources
+           << "], expected an index, or -1, for each rank of a permute, "
+              "and none of others";
   if (!reduces(getKind()) && getReduction() != Reduction::sum)
     return emitOpError() << "(C6) is " << stringifyCollectiveKind(getKind())
                          << " with the reduction "

@@ -44,6 +44,10 @@ LogicalResult verifyDim(InputOp op) {
   InputKind kind = op.getKind();
   bool isSplit = op.getSplitAttr() != nullptr;
   auto size = static_cast<int64_t>(op.getSize());
+  if (kind != InputKind::positions && op.getHop() != 0)
+    return op.emitOpError()
+           << "(C2) " << stringifyInputKind(kind) << " has the hop "
+           << op.getHop() << ", which only positions have";
   if (isPartOfDim(kind) ? isSplit && size > 0
                         : size == 0 && (isOfSequence(kind) || !isSplit))
     return success();

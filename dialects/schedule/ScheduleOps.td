@@ -221,22 +221,24 @@ def Schedule_InputOp : Schedule_Op<"input"> {
   let description = [{
     Of a rank's part of a dim of `size` elements, `coordinate` is the first,
     `extent` the number and `positions` all of them. Of `tokens`, `targets` and
-    `documents` the split is that of the sequence. `bias_correction` is
+    `documents` the split is that of the sequence. With `hop`, `positions` are those
+    of the rank so many places before, cyclically: whose part a ring brings then. `bias_correction` is
     1 - base^t in the t-th optimizer step.
     (C1) tokens, targets and documents are i32 of two dims, positions of one, random and update_random [3], coordinate and extent one;
          learning_rate and bias_correction one f32; all without gaps.
-    (C2) coordinate, extent and positions have a split and a positive size; tokens, targets and documents may have a split, others neither.
+    (C2) coordinate, extent and positions have a split and a positive size, only positions a hop; tokens, targets and documents may have a split, others neither.
     (C3) coordinate and extent are of blocks.
     (C4) bias_correction, and nothing else, has a base, from 0 to below 1.
     ```mlir
     schedule.input tokens %tokens : memref<1x8xi32, strided<[8, 1]>>
     schedule.input positions %positions over {"cp" zigzag} of 16 : memref<8xi32, strided<[1]>>
+    schedule.input positions %others over {"cp" zigzag} of 16 hop 1 : memref<8xi32, strided<[1]>>
     schedule.input bias_correction %correction base 0.9 : memref<f32, strided<[]>>
     ```
   }];
   let arguments = (ins Schedule_InputKindAttr:$kind, AnyMemRef:$view, OptionalAttr<Schedule_SplitAttr>:$split, DefaultValuedAttr<I64Attr, "0">:$size,
-                       OptionalAttr<F32Attr>:$base);
-  let assemblyFormat = "$kind $view (`over` $split^ `of` $size)? (`base` $base^)? attr-dict `:` type($view)";
+                       DefaultValuedAttr<I64Attr, "0">:$hop, OptionalAttr<F32Attr>:$base);
+  let assemblyFormat = "$kind $view (`over` $split^ `of` $size)? (`hop` $hop^)? (`base` $base^)? attr-dict `:` type($view)";
   let hasVerifier = 1; // C1 C2 C3 C4
 }
 def Schedule_ResultOp : Schedule_Op<"result"> {
@@ -319,23 +321,23 @@ def Schedule_MatmulOp : Schedule_Instruction<"matmul",
 }
 
 class Schedule_AttentionInstruction<string mnemonic, dag attributes, dag reads, dag written, string format>
-    : Schedule_Instruction<mnemonic, !con((ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads), attributes),
+    : Schedule_Instruction<mnemonic, !con((ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads, DefaultValuedAttr<I64Attr, "0">:$total_keys), attributes),
                            reads, written, format, [AttrSizedOperandSegments]> {
   code example = "";
   let description = [{
     (C1) q and out are [b,s,heads,d], k and v [b,s,kv_heads,d], lse [b,heads,s]; heads are a multiple of kv_heads.
          With positions k and v may have another number of rows.
-    (C2) all have one element type, f32 or bf16, lse is f32.
+    (C2) all have one element type, f32 or bf16, lse is f32; with keys, what is written may be f32.
     (C3) the scale is finite, the window 0 (none) or more.
     (C4) documents are i32 [b,s] without gaps, and attention is causal.
-    (C7) positions, which query of the sequence each row is (-1: padding), are i32 [s] without gaps.
+    (C7) positions, which query of the sequence each row is (-1: padding), are i32 [s] without gaps; so are keys, for the rows of k and v, which stand beside positions, and then `total_keys` is positive.
     (C5) the rate is 0, or less than 1 and there are random: i32 [3], and perhaps the first head, one i32; `heads`, those of the global tensor, are 0 or no fewer than q's.
   }] # example;
 }
 
 def Schedule_AttentionOp : Schedule_AttentionInstruction<"attention", (ins),
-    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Variadic<AnyMemRef>:$random), (ins AnyMemRef:$out, AnyMemRef:$lse),
-    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Optional<AnyMemRef>:$key_positions, Variadic<AnyMemRef>:$random), (ins AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`keys` $key_positions^ `:` type($key_positions) `of` $total_keys)? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
   let summary = "Blockwise attention";
   let example = [{
     ```mlir
@@ -348,12 +350,12 @@ def Schedule_AttentionOp : Schedule_AttentionInstruction<"attention", (ins),
 }
 
 def Schedule_AttentionGradOp : Schedule_AttentionInstruction<"attention_grad", (ins UnitAttr:$duplicated),
-    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Variadic<AnyMemRef>:$random),
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Optional<AnyMemRef>:$key_positions, Variadic<AnyMemRef>:$random),
     (ins AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`keys` $key_positions^ `:` type($key_positions) `of` $total_keys)? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
   let summary = "Gradients of blockwise attention; `duplicated` where other ranks compute the same";
   let example = [{
-    (C6) dout and dq are like q, dk and dv like k.
+    (C6) dout and dq are like q, dk and dv like k, or with keys dq, dk and dv of f32.
     ```mlir
     schedule.attention_grad "h.0.attn" flops 160 bytes 512 %q, %k, %v, %o, %lse, %do to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0
       : memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>,
@@ -455,7 +457,7 @@ def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_Col
     (C2) input and output of a part have one element type and as many dims; what is reduced is f32 or bf16.
     (C3) a part's dim is one of its dims, of all_reduce and permute 0; its to_dim is one of all_to_all, else 0.
     (C4) input and output have one shape, but along dim, where all_gather brings more and reduce_scatter less, and all_to_all's dims.
-    (C5) only permute has sources, and each is the index of one.
+    (C5) only permute has sources, and each is the index of one, or -1: zeros.
     (C6) only what is reduced has a reduction other than sum.
     (C7) the channel is 0 to 8.
     ```mlir

@@ -97,9 +97,9 @@ def Transformer_PassAttr : Transformer_EnumAttr<Transformer_PassKind, "pass"> {
 }
 
 def Transformer_Sharing : Transformer_Enum<"Sharing", "how ranks with parts of a sequence compute attention", [
-  I32EnumCase<"none", 0>, I32EnumCase<"gathered", 1>, I32EnumCase<"ulysses", 2>]>;
+  I32EnumCase<"none", 0>, I32EnumCase<"gathered", 1>, I32EnumCase<"ulysses", 2>, I32EnumCase<"ring", 3>]>;
 def Transformer_SharingAttr : Transformer_EnumAttr<Transformer_Sharing, "sharing"> {
-  let summary = "How ranks with parts of a sequence compute attention: `none`, each all of it; `gathered`, its queries with all keys; `ulysses`, some heads of all";
+  let summary = "How ranks with parts of a sequence compute attention: `none`, each all of it; `gathered`, its queries with all keys; `ulysses`, some heads of all; `ring`, its queries with the keys of one rank after the other";
 }
 
 // The numbers are Plan.fbs's.

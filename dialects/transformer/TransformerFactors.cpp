@@ -87,6 +87,10 @@ static SmallVector<Factor> attentionFactors(Operation *op, Sharing sharing) {
   });
   if (sharing == Sharing::gathered)
     splitQueries(factors);
+  // Keys come to where the queries are; a rank has the same part of both.
+  for (Factor &factor : factors)
+    if (sharing == Sharing::ring && factor.name == "sequence")
+      factor.kind = Factor::parallel;
   auto named = [&](StringRef name) {
     return llvm::find_if(
         factors, [&](const Factor &factor) { return factor.name == name; });

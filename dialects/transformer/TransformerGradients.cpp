@@ -73,9 +73,10 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
   auto grad = AttentionGradOp::create(
       builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
       getQ(), getK(), getV(), getResult(), getLse(), gradients[0],
-      getDocuments(), getPositions(), getRandom(), getCausalAttr(),
+      getDocuments(), getPositions(), getKeys(), getRandom(), getCausalAttr(),
       getScaleAttr(), getWindowAttr(), getDropoutNameAttr(),
-      getDropoutRateAttr(), getTotalHeadsAttr(), UnitAttr(), getSharingAttr());
+      getDropoutRateAttr(), getTotalHeadsAttr(), getTotalKeysAttr(), UnitAttr(),
+      getSharingAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();

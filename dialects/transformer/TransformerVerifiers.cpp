@@ -47,14 +47,25 @@ LogicalResult EmbeddingGradOp::verify() {
 
 //===-- attention -----------------------------------------------------------//
 
+/// `type` is `of`; of attention to some of the keys it may be an f32 part of a
+/// sum.
+template <typename Op> static bool fits(Op op, Type type, RankedTensorType of) {
+  return type == of ||
+         (op.getKeys() &&
+          type == withElement(of, Float32Type::get(op.getContext())));
+}
+
 template <typename Op> static LogicalResult verifyHeads(Op op) {
   auto q = tensorType(op.getQ()), k = tensorType(op.getK()),
        v = tensorType(op.getV());
   bool sharesRows = !op.getPositions();
+  bool resultFits =
+      op.getResult().getType() == q ||
+      (isa<AttentionOp>(op) && fits(op, op.getResult().getType(), q));
   if (q.getRank() != 4 || k != v || k.getRank() != 4 ||
       q.getDimSize(0) != k.getDimSize(0) ||
       (sharesRows && q.getDimSize(1) != k.getDimSize(1)) ||
-      q.getDimSize(3) != k.getDimSize(3) || op.getResult().getType() != q)
+      q.getDimSize(3) != k.getDimSize(3) || !resultFits)
     return op.emitOpError()
            << "(C1) expected q, result [batch, sequence, heads, head_dim] and "
               "k, v [batch, sequence, kv_heads, "
@@ -96,17 +107,32 @@ template <typename Op> static LogicalResult verifyDocuments(Op op) {
   return success();
 }
 
-template <typename Op> static LogicalResult verifyPositions(Op op) {
-  auto q = tensorType(op.getQ());
+/// Which rows of the sequence `of` has.
+template <typename Op>
+static LogicalResult verifyRows(Op op, StringRef name, Value rows, Value of) {
+  auto type = tensorType(of);
   auto wanted = namedType(
-      q.getShape().slice(1, 1),
-      DimsAttr::get(op.getContext(), dimsOf(q).getNames().slice(1, 1)),
+      type.getShape().slice(1, 1),
+      DimsAttr::get(op.getContext(), dimsOf(type).getNames().slice(1, 1)),
       IntegerType::get(op.getContext(), 32));
-  if (op.getPositions() && op.getPositions().getType() != wanted)
-    return op.emitOpError()
-           << "(C1) has positions " << op.getPositions().getType()
-           << ", expected " << wanted;
+  if (rows && rows.getType() != wanted)
+    return op.emitOpError() << "(C1) has " << name << " " << rows.getType()
+                            << ", expected " << wanted;
   return success();
+}
+
+template <typename Op> static LogicalResult verifyPositions(Op op) {
+  if (failed(verifyRows(op, "positions", op.getPositions(), op.getQ())) ||
+      failed(verifyRows(op, "keys", op.getKeys(), op.getK())))
+    return failure();
+  int64_t total = op.getTotalKeys();
+  bool hasKeys = static_cast<bool>(op.getKeys());
+  if (hasKeys ? total > 0 && op.getPositions() : total == 0)
+    return success();
+  return op.emitOpError()
+         << "(C3) has " << (hasKeys ? "" : "no ") << "keys of " << total
+         << (op.getPositions() ? "" : " and no positions")
+         << "; keys stand beside positions and are of one key or more";
 }
 
 template <typename Op>
@@ -149,7 +175,9 @@ LogicalResult AttentionGradOp::verify() {
                                      {getDk(), getK()},
                                      {getDv(), getV()}};
   for (auto [gradient, of] : pairs)
-    if (gradient.getType() != of.getType())
+    if (gradient == getGradient()
+            ? gradient.getType() != of.getType()
+            : !fits(*this, gradient.getType(), tensorType(of)))
       return emitOpError() << "(C1) gradient is " << gradient.getType()
                            << ", expected " << of.getType();
   return success();

@@ -77,7 +77,7 @@ std::string splitText(const plan::Plan &plan, const plan::Input &input) {
 SharedAttention describe(const plan::Plan &plan, const plan::Attention &op,
                          const plan::Input &input) {
   SharedAttention shared;
-  shared.method = "gathered";
+  shared.method = op.key_positions() == plan::noView ? "gathered" : "ring";
   shared.axes = splitText(plan, input);
   shared.ranks = runtime::groupSize(plan, input.axes());
   int64_t size = input.size(), chunks = static_cast<int64_t>(std::min<uint64_t>(

@@ -157,6 +157,7 @@ void ProgramTables::addDeclaration(Operation *op) {
         if (op.getSplitAttr())
           addSplit(op.getSplitAttr(), entry->axes, entry->layouts);
         entry->size = static_cast<int32_t>(op.getSize());
+        entry->hop = static_cast<uint32_t>(op.getHop());
         if (op.getBase())
           entry->base = op.getBase()->convertToFloat();
         table->inputs.push_back(std::move(entry));

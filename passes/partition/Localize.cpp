@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Mask.h"
 #include "passes/partition/Passes.h"
+#include "passes/partition/Ring.h"
 #include "passes/sharding/Shardings.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -40,7 +41,7 @@ public:
     for (Operation *op : ops)
       fine &= succeeded(localize(op));
     for (Operation *op : ops)
-      if (isa<mesh::ReshardOp>(op))
+      if (isa<mesh::ReshardOp>(op) || replaced.contains(op))
         op->erase();
       else if (!isa<transformer::ParameterOp, StateOp>(op))
         op->removeAttr(mesh::MeshDialect::shardingsName);
@@ -128,7 +129,26 @@ private:
                  }));
     for (Value result : op->getResults())
       shrink(result);
+    if (auto ring = rings.find(op); ring != rings.end())
+      expand(op, ring->second);
     return success();
+  }
+
+  /// What attention in a ring is over.
+  struct Sequence {
+    Axes axes; // of the ranks that share it
+    int64_t size;
+  };
+
+  /// Attention in hops.
+  void expand(Operation *op, const Sequence &sequence) {
+    SmallVector<Value> results =
+        expandRing(op, attr, mesh, sequence.axes, sequence.size);
+    for (auto [result, found] : llvm::zip_equal(op->getResults(), results)) {
+      masks.takeOver(result, found);
+      result.replaceAllUsesWith(found);
+    }
+    replaced.insert(op);
   }
 
   LogicalResult collectives(mesh::ReshardOp op) {
@@ -397,10 +417,13 @@ private:
   template <typename Op> LogicalResult countPairs(Op op) {
     constexpr int64_t rowsDim = 1, headsDim = 2;
     auto whole = tensorType(op.getQ());
-    if (Axes axes = shardingOf(op.getQ()).dims[rowsDim]; !axes.empty())
+    if (Axes axes = shardingOf(op.getQ()).dims[rowsDim]; !axes.empty()) {
+      if (isRing(op))
+        rings[op] = {axes, whole.getDimSize(rowsDim)};
       op.getPositionsMutable().assign(
           masks.positions(op, whole.getDimSize(rowsDim), axes,
                           dimsOf(whole).getNames()[rowsDim]));
+    }
     if (op.getRandom().empty() || shardingOf(op.getQ()).dims[headsDim].empty())
       return success();
     op.setTotalHeads(whole.getDimSize(headsDim));
@@ -461,6 +484,8 @@ private:
   Planner &planner;
   OpBuilder builder;
   Masks masks;
+  llvm::DenseMap<Operation *, Sequence> rings;
+  llvm::DenseSet<Operation *> replaced;
 };
 
 struct LocalizePass : impl::LocalizePassBase<LocalizePass> {

@@ -48,6 +48,11 @@ public:
   /// Notes the result of a collective that is `step` of a reshard of `whole`.
   void deriveStep(::mlir::Value input, ::mlir::Value result,
                   const sharding::Step &step, ::mlir::RankedTensorType whole);
+  /// `replacement` stands for `value`, whose padding it has.
+  void takeOver(::mlir::Value value, ::mlir::Value replacement) {
+    Part part = partOf(value);
+    parts[replacement] = std::move(part);
+  }
 
 private:
   struct Part {

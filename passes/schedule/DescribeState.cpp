@@ -88,13 +88,14 @@ static mesh::DimShardingAttr splitOfSequence(BlockArgument argument) {
 
 void Lowering::describeInputs(func::FuncOp function) {
   auto input = [&](InputKind kind, const Place &place, FloatAttr base = {},
-                   mesh::DimShardingAttr split = {}, int64_t size = 0) {
+                   mesh::DimShardingAttr split = {}, int64_t size = 0,
+                   int64_t hop = 0) {
     InputOp::create(builder, program.getLoc(), kind, declaredView(place), split,
-                    size, base);
+                    size, hop, base);
   };
   for (auto &[name, coordinate] : coordinates)
     input(coordinate.kind, coordinate.place, {}, coordinate.split,
-          coordinate.size);
+          coordinate.size, coordinate.hop);
   constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
                                    InputKind::documents};
   for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))

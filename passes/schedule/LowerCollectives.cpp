@@ -209,7 +209,8 @@ Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
 
 /// What the runtime writes of a rank's part of a dim; each once.
 Place Lowering::inputOfPart(InputKind kind, mesh::DimShardingAttr split,
-                            int64_t size, ArrayRef<int64_t> shape) {
+                            int64_t size, ArrayRef<int64_t> shape,
+                            int64_t hop) {
   std::string name = "zero"; // The first of all; copies begin there.
   if (!split.getAxes().empty())
     name = (stringifyInputKind(kind) + " over ").str() +
@@ -220,13 +221,14 @@ Place Lowering::inputOfPart(InputKind kind, mesh::DimShardingAttr split,
                                                    split.layoutOf(axis));
                                       }),
                       ", ") +
-           " of " + std::to_string(size);
+           " of " + std::to_string(size) +
+           (hop ? " hop " + std::to_string(hop) : "");
   auto [known, isNew] = coordinates.try_emplace(name);
   if (isNew)
     known->second = {kind,
                      placement.persistent(name, BufferKind::input, shape,
                                           builder.getI32Type()),
-                     split, size};
+                     split, size, hop};
   return known->second.place;
 }
 
@@ -246,7 +248,8 @@ LogicalResult Lowering::lowerNumberOfPart(Operation *op) {
         placement.set(op.getResult(),
                       inputOfPart(InputKind::positions, op.getSplit(),
                                   static_cast<int64_t>(op.getSize()),
-                                  tensorType(op.getResult()).getShape()));
+                                  tensorType(op.getResult()).getShape(),
+                                  static_cast<int64_t>(op.getHop())));
       });
   return success();
 }

@@ -216,6 +216,7 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
   VIEW_OR_FAIL(v, read(op.getV(), heads));
   VIEW_OR_FAIL(documents, runOf(op.getDocuments()));
   VIEW_OR_FAIL(positions, runOf(op.getPositions()));
+  VIEW_OR_FAIL(keys, runOf(op.getKeys()));
   VIEW_OR_FAIL(out, write(op.getResult(), heads));
   VIEW_OR_FAIL(lse, write(op.getLse(), sums));
   schedule::AttentionOp::create(
@@ -223,8 +224,8 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), *q, *k, *v, *documents, *positions,
-      randomViews(op.getRandom()), *out, *lse);
+      op.getTotalHeadsAttr(), op.getTotalKeysAttr(), *q, *k, *v, *documents,
+      *positions, *keys, randomViews(op.getRandom()), *out, *lse);
   return success();
 }
 
@@ -238,6 +239,7 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
   VIEW_OR_FAIL(dout, read(op.getGradient(), heads));
   VIEW_OR_FAIL(documents, runOf(op.getDocuments()));
   VIEW_OR_FAIL(positions, runOf(op.getPositions()));
+  VIEW_OR_FAIL(keys, runOf(op.getKeys()));
   VIEW_OR_FAIL(dq, write(op.getDq(), heads));
   VIEW_OR_FAIL(dk, write(op.getDk(), heads));
   VIEW_OR_FAIL(dv, write(op.getDv(), heads));
@@ -246,9 +248,9 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
       i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), op.getDuplicatedAttr(), *q, *k, *v, *out, *lse,
-      *dout, *documents, *positions, randomViews(op.getRandom()), *dq, *dk,
-      *dv);
+      op.getTotalHeadsAttr(), op.getTotalKeysAttr(), op.getDuplicatedAttr(), *q,
+      *k, *v, *out, *lse, *dout, *documents, *positions, *keys,
+      randomViews(op.getRandom()), *dq, *dk, *dv);
   return success();
 }
 

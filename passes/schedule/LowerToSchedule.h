@@ -58,7 +58,7 @@ private:
   ::mlir::LogicalResult lowerNumberOfPart(::mlir::Operation *op);
   Place numberOfPart(InputKind kind, ::mlir::ArrayAttr axes, int64_t size);
   Place inputOfPart(InputKind kind, mesh::DimShardingAttr split, int64_t size,
-                    ::llvm::ArrayRef<int64_t> shape);
+                    ::llvm::ArrayRef<int64_t> shape, int64_t hop = 0);
   /// A view where parameters, inputs and results are declared.
   ::mlir::Value declaredView(const Place &place);
   void describeParameter(transformer::ParameterOp op,
@@ -166,7 +166,7 @@ private:
     InputKind kind;
     Place place;
     mesh::DimShardingAttr split;
-    int64_t size;
+    int64_t size, hop;
   };
   std::map<std::string, Coordinate> coordinates; // by name
   ::llvm::StringMap<int64_t> layers;             // of parameters

@@ -1,11 +1,12 @@
 // Starts collectives as early as pays and waits as late as data allows.
 //
 // Everything else keeps its order. A collective that brings more than it takes
-// (a gather) starts just early enough to be there when needed, at most two
-// ahead, so that little memory waits. One that leaves less (a sum) starts as
-// soon as its operands are there; what only adds its result to a state moves
-// behind the time when it should be done. Waits are put in last
-// (OverlapWaits.cpp), so order alone is optimized and cannot break the meaning.
+// (a gather), or as much (a permute), starts just early enough to be there when
+// needed, at most two ahead, so that little memory waits. One that leaves less
+// (a sum) starts as soon as its operands are there; what only adds its result
+// to a state moves behind the time when it should be done. Waits are put in
+// last (OverlapWaits.cpp), so order alone is optimized and cannot break the
+// meaning.
 #include "passes/schedule/Overlap.h"
 
 #include "dialects/mesh/Mesh.h"
@@ -55,8 +56,11 @@ int64_t bytesOf(ValueRange views) {
   }
   return sum;
 }
-bool gathers(CollectiveOp op) {
-  return bytesOf(op.getOutputs()) > bytesOf(op.getInputs());
+/// What brings as much or more than it takes: its result waits in memory from
+/// the start to the use. So does a hop of a ring.
+bool isPrefetch(CollectiveOp op) {
+  return op.getKind() == CollectiveKind::permute ||
+         bytesOf(op.getOutputs()) > bytesOf(op.getInputs());
 }
 
 /// Channels, one for each set of axes and direction: a gather must not stand in
@@ -65,7 +69,7 @@ class Channels {
 public:
   int64_t of(CollectiveOp op) {
     int64_t &number =
-        numbers[{op.getAxesAttr().getAsOpaquePointer(), gathers(op)}];
+        numbers[{op.getAxesAttr().getAsOpaquePointer(), isPrefetch(op)}];
     number = number ? number : std::min<int64_t>(numbers.size(), maxChannels);
     return number;
   }
@@ -97,7 +101,7 @@ public:
     findMovable();
     measure();
     for (int64_t i = first; i < count; ++i)
-      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && !gathers(op))
+      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && !isPrefetch(op))
         placeSum(i, op);
     placeGathers();
     reorder();
@@ -141,7 +145,8 @@ private:
       }
       moves[i] = true;
       int64_t next = firstConflictAfter(i);
-      if (!gathers(collective) && next < count && isa<LaunchOp>(list[next]) &&
+      if (!isPrefetch(collective) && next < count &&
+          isa<LaunchOp>(list[next]) &&
           settings.seconds(list[next]) < settings.seconds(op))
         moves[next] = true;
     }
@@ -183,7 +188,7 @@ private:
     llvm::DenseMap<int64_t, double> busyFrom;
     SmallVector<std::tuple<int64_t, CollectiveOp, int64_t>> all;
     for (int64_t i = first; i < count; ++i)
-      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && gathers(op))
+      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && isPrefetch(op))
         all.emplace_back(i, op, firstConflictAfter(i));
     llvm::DenseMap<int64_t, SmallVector<int64_t>> needs;
     for (auto &[i, op, next] : all)

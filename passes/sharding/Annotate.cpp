@@ -68,7 +68,7 @@ private:
     if (!sharing)
       return emitError(analysis::ofSpec("context.method", function.getLoc()))
              << "found \"" << method
-             << "\", expected \"gathered\" or \"ulysses\"";
+             << "\", expected \"gathered\", \"ulysses\" or \"ring\"";
     function.walk([&](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
           .Case<transformer::AttentionOp, transformer::AttentionGradOp>(

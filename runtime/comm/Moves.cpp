@@ -18,7 +18,9 @@ public:
         add(Move::Kind::reduce, 0, src.shape, 0, 0);
         break;
       case Kind::permute:
-        add(Move::Kind::copy, request.sources[index], src.shape, 0, 0);
+        add(request.sources[index] == noSource ? Move::Kind::zero
+                                               : Move::Kind::copy,
+            request.sources[index], src.shape, 0, 0);
         break;
       case Kind::all_gather:
         gather();

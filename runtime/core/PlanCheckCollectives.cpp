@@ -1,5 +1,6 @@
 // Each collective alone: its parts have the shapes of its kind and share no
 // bytes but where Plan.fbs says so.
+#include "runtime/comm/Transport.h"
 #include "runtime/core/Overlap.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include <algorithm>
@@ -201,7 +202,7 @@ absl::Status checkSources(const Site &site) {
   if (count != site.ranks)
     return bad("permute has ", count, " sources for groups of ", site.ranks);
   for (uint32_t source : *site.op.sources())
-    if (source >= site.ranks)
+    if (source >= site.ranks && source != noSource)
       return bad("permute has the source ", source, " in groups of ",
                  site.ranks);
   return absl::OkStatus();

@@ -219,16 +219,45 @@ absl::Status checkDocuments(const ProgramCheck &c, const Op &op, int64_t batch,
   return absl::OkStatus();
 }
 
-template <typename Op>
-absl::Status checkPositions(const ProgramCheck &c, const Op &op, int64_t rows) {
-  if (op.positions() == plan::noView)
+absl::Status checkRowNumbers(const ProgramCheck &c, uint32_t view,
+                             const char *role, int64_t rows) {
+  if (view == plan::noView)
     return absl::OkStatus();
-  const ViewInfo &positions = c.views[op.positions()];
-  MESHWORK_RETURN_IF_ERROR(
-      expectView(positions, "positions", plan::DType::i32, {rows}));
-  return positions.contiguous
+  const ViewInfo &numbers = c.views[view];
+  MESHWORK_RETURN_IF_ERROR(expectView(numbers, role, plan::DType::i32, {rows}));
+  return numbers.contiguous
              ? absl::OkStatus()
-             : bad("positions are ", describe(positions), ", expected no gaps");
+             : bad(role, " are ", describe(numbers), ", expected no gaps");
+}
+
+template <typename Op>
+absl::Status checkPositions(const ProgramCheck &c, const Op &op, int64_t rows,
+                            int64_t keys) {
+  MESHWORK_RETURN_IF_ERROR(
+      checkRowNumbers(c, op.positions(), "positions", rows));
+  MESHWORK_RETURN_IF_ERROR(
+      checkRowNumbers(c, op.key_positions(), "key positions", keys));
+  if (op.key_positions() == plan::noView)
+    return op.total_keys() == 0 ? absl::OkStatus()
+                                : bad("has ", op.total_keys(),
+                                      " keys in all but no key positions");
+  if (op.positions() == plan::noView)
+    return bad("has key positions but none of its queries");
+  constexpr int64_t most = int64_t{1} << 31;
+  return op.total_keys() > 0 && op.total_keys() <= most
+             ? absl::OkStatus()
+             : bad("has ", op.total_keys(),
+                   " keys in all, expected 1 to 2147483648");
+}
+
+/// Parts of sums over keys may be f32.
+template <typename Op>
+absl::Status checkPart(const ProgramCheck &c, const Op &op, uint32_t view,
+                       const char *role, const ViewInfo &like) {
+  bool isPart = op.key_positions() != plan::noView &&
+                c.views[view].dtype == plan::DType::f32;
+  return expectView(c.views[view], role, isPart ? plan::DType::f32 : like.dtype,
+                    like.shape);
 }
 
 /// What forward and backward share.
@@ -243,8 +272,6 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
   MESHWORK_RETURN_IF_ERROR(expectView(k, "k", q.dtype, {b, keys, kvHeads, d}));
   MESHWORK_RETURN_IF_ERROR(expectView(c.views[op.v()], "v", q.dtype, k.shape));
   MESHWORK_RETURN_IF_ERROR(
-      expectView(c.views[op.out()], "out", q.dtype, q.shape));
-  MESHWORK_RETURN_IF_ERROR(
       expectView(c.views[op.lse()], "lse", plan::DType::f32, {b, heads, s}));
   if (heads % kvHeads != 0)
     return bad(heads, " query heads are not a multiple of ", kvHeads,
@@ -254,24 +281,25 @@ absl::Status checkAttention(const ProgramCheck &c, const Op &op) {
   if (op.window() < 0)
     return bad("window is ", op.window(), ", expected 0 or more");
   MESHWORK_RETURN_IF_ERROR(checkDocuments(c, op, b, s));
-  MESHWORK_RETURN_IF_ERROR(checkPositions(c, op, s));
+  MESHWORK_RETURN_IF_ERROR(checkPositions(c, op, s, keys));
   return checkDropout(c, op.dropout(), heads);
 }
 
 absl::Status check(const ProgramCheck &c, const plan::Attention &op) {
-  return checkAttention(c, op);
+  MESHWORK_RETURN_IF_ERROR(checkAttention(c, op));
+  return checkPart(c, op, op.out(), "out", c.views[op.q()]);
 }
 
 absl::Status check(const ProgramCheck &c, const plan::AttentionGrad &op) {
   MESHWORK_RETURN_IF_ERROR(checkAttention(c, op));
   const ViewInfo &q = c.views[op.q()], &k = c.views[op.k()];
   MESHWORK_RETURN_IF_ERROR(
+      expectView(c.views[op.out()], "out", q.dtype, q.shape));
+  MESHWORK_RETURN_IF_ERROR(
       expectView(c.views[op.dout()], "dout", q.dtype, q.shape));
-  MESHWORK_RETURN_IF_ERROR(
-      expectView(c.views[op.dq()], "dq", q.dtype, q.shape));
-  MESHWORK_RETURN_IF_ERROR(
-      expectView(c.views[op.dk()], "dk", q.dtype, k.shape));
-  return expectView(c.views[op.dv()], "dv", q.dtype, k.shape);
+  MESHWORK_RETURN_IF_ERROR(checkPart(c, op, op.dq(), "dq", q));
+  MESHWORK_RETURN_IF_ERROR(checkPart(c, op, op.dk(), "dk", k));
+  return checkPart(c, op, op.dv(), "dv", k);
 }
 
 /// `rows` must be ids' shape followed by the table's without its first dim.

@@ -41,6 +41,11 @@ absl::Status checkPartOfDim(const ProgramCheck &check, const plan::Input &input,
     return bad(name, " has the size ", input.size(),
                ", expected a positive number");
   bool isTable = input.kind() == plan::InputKind::positions;
+  if (uint64_t ranks = groupSize(check.plan, input.axes());
+      input.hop() >= ranks || (input.hop() != 0 && !isTable))
+    return bad(name, " has the hop ", input.hop(), ", expected ",
+               isTable ? absl::StrCat("less than the ", ranks, " ranks")
+                       : "none");
   if (!isTable && orEmpty(input.layouts()).size() != 0)
     return bad(name, " is of parts with layouts, expected blocks; other parts "
                      "have positions");
@@ -86,9 +91,11 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   bool isOfSequence = input.kind() == plan::InputKind::tokens ||
                       input.kind() == plan::InputKind::targets ||
                       input.kind() == plan::InputKind::documents;
-  if (input.size() != 0 || (!isOfSequence && orEmpty(input.axes()).size() != 0))
-    return bad(name, " has axes or a size, which only a coordinate, extent or "
-                     "positions have");
+  if (input.size() != 0 || input.hop() != 0 ||
+      (!isOfSequence && orEmpty(input.axes()).size() != 0))
+    return bad(name,
+               " has axes, a size or a hop, which only a coordinate, extent or "
+               "positions have");
   if (absl::Status status =
           checkSplit(check.plan, input.axes(), input.layouts());
       !status.ok())

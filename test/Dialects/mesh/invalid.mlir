@@ -276,7 +276,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
 func.func @f(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'mesh.permute' op (C2) sources are not a permutation of the 2 indices of the group}}
+  // expected-error@+1 {{'mesh.permute' op (C2) sources are not a permutation of the 2 indices of the group, of which some may be -1}}
   %0 = mesh.permute %x sources [1, 1] over ["dp"] cause "" : tensor<4x8xf32> -> tensor<4x8xf32>
   return
 }
@@ -286,7 +286,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
 func.func @f(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'mesh.permute' op (C2) sources are not a permutation of the 2 indices of the group}}
+  // expected-error@+1 {{'mesh.permute' op (C2) sources are not a permutation of the 2 indices of the group, of which some may be -1}}
   %0 = mesh.permute %x sources [1, 0, 2] over ["dp"] cause "" : tensor<4x8xf32> -> tensor<4x8xf32>
   return
 }
@@ -296,7 +296,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 
 module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
 func.func @f(%x: tensor<4x8xf32>) {
-  // expected-error@+1 {{'mesh.permute' op (C2) sources are not a permutation of the 2 indices of the group}}
+  // expected-error@+1 {{'mesh.permute' op (C2) sources are not a permutation of the 2 indices of the group, of which some may be -1}}
   %0 = mesh.permute %x sources [] over ["dp"] cause "" : tensor<4x8xf32> -> tensor<4x8xf32>
   return
 }
@@ -370,6 +370,16 @@ func.func @f() {
   // expected-error@+1 {{'mesh.positions' op (C1) names no axis}}
   %0 = mesh.positions of 4 over {} : tensor<4xi32>
   return
+}
+
+// -----
+
+module attributes {mesh.mesh = #mesh.mesh<"cp"=2>} {
+func.func @f() {
+  // expected-error@+1 {{'mesh.positions' op (C3) has the hop 2, expected 0 to less than the 2 ranks}}
+  %0 = mesh.positions of 4 over {"cp"} hop 2 : tensor<2xi32>
+  return
+}
 }
 
 // -----

@@ -71,6 +71,8 @@ func.func @positions(%x: tensor<4x8xf32> {mesh.sharding = #mesh.sharding<[{"dp" 
   %0 = mesh.positions of 257 over {"dp" zigzag, "tp:(1)2" zigzag} : tensor<66xi32>
   // CHECK: mesh.positions of 257 over {"dp" zigzag, "tp:(1)2"} : tensor<65xi32>
   %1 = mesh.positions of 257 over {"dp" zigzag, "tp:(1)2"} : tensor<65xi32>
+  // CHECK: mesh.positions of 257 over {"dp"} hop 1 :
+  %2 = mesh.positions of 257 over {"dp"} hop 1 : tensor<129xi32>
   return %1 : tensor<65xi32>
 }
 }

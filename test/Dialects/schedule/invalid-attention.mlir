@@ -535,3 +535,23 @@ schedule.program @rank {
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout positions %at : memref<7xi32, strided<[1]>> to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>
   }
 }
+
+// -----
+schedule.program @rank {
+  %b_q = schedule.buffer "q" activations : memref<4096xi8>
+  %b_k = schedule.buffer "k" activations : memref<4096xi8>
+  %b_v = schedule.buffer "v" activations : memref<4096xi8>
+  %b_out = schedule.buffer "out" activations : memref<4096xi8>
+  %b_lse = schedule.buffer "lse" activations : memref<4096xi8>
+  %b_at = schedule.buffer "at" activations : memref<4096xi8>
+  %q = schedule.view %b_q at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+  %k = schedule.view %b_k at 0 : memref<4096xi8> to memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>
+  %v = schedule.view %b_v at 0 : memref<4096xi8> to memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>
+  %out = schedule.view %b_out at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+  %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
+  %at = schedule.view %b_at at 0 : memref<4096xi8> to memref<8xi32, strided<[1]>>
+  schedule.list update {
+    // expected-error@+1 {{'schedule.attention' op (C7) has keys 'memref<8xi32, strided<[1]>>', expected i32 [16] without gaps}}
+    schedule.attention "x" flops 0 bytes 0 %q, %k, %v positions %at : memref<8xi32, strided<[1]>> keys %at : memref<8xi32, strided<[1]>> of 32 to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
+  }
+}

@@ -141,7 +141,7 @@ schedule.program @rank {
   %i0 = schedule.view %b_i0 at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   %o0 = schedule.view %b_o0 at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.collective' op (C5) has the sources [0], expected an index for each rank of a permute, and none of others}}
+    // expected-error@+1 {{'schedule.collective' op (C5) has the sources [0], expected an index, or -1, for each rank of a permute, and none of others}}
     schedule.collective "x" flops 0 bytes 0 all_reduce sum over ["dp"] in forward cause "why" dims [0] to [0] sources [0] (%i0) to (%o0) : memref<4x8xf32, strided<[8, 1]>> to memref<4x8xf32, strided<[8, 1]>>
   }
 }

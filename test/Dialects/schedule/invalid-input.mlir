@@ -118,3 +118,11 @@ schedule.program @rank {
   // expected-error@+1 {{'schedule.input' op (C4) bias_correction has the base}}
   schedule.input bias_correction %v : memref<f32, strided<[]>>
 }
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
+  // expected-error@+1 {{'schedule.input' op (C2) extent has the hop 1, which only positions have}}
+  schedule.input extent %v over {"cp"} of 16 hop 1 : memref<i32, strided<[]>>
+}

@@ -104,3 +104,34 @@ func.func @f(%q: !q, %k: !kv, %rows: !rows) {
   %0:2 = transformer.attention %q, %k, %k positions(%rows : !rows) causal scale 0.5 : !q, !kv, !kv -> !q, !lse
   return
 }
+
+// -----
+!q = tensor<1x4x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!kv = tensor<1x8x2x2xf32, #transformer.dims<batch, sequence, kv_heads, head_dim>>
+!lse = tensor<1x4x4xf32, #transformer.dims<batch, heads, sequence>>
+!rows = tensor<4xi32, #transformer.dims<sequence>>
+func.func @f(%q: !q, %k: !kv, %rows: !rows) {
+  // expected-error@+1 {{(C1) has keys 'tensor<4xi32, #transformer.dims<sequence>>', expected 'tensor<8xi32, #transformer.dims<sequence>>'}}
+  %0:2 = transformer.attention %q, %k, %k positions(%rows : !rows) keys(%rows : !rows) of 16 causal scale 0.5 : !q, !kv, !kv -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x4x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x4xf32, #transformer.dims<batch, heads, sequence>>
+!rows = tensor<4xi32, #transformer.dims<sequence>>
+func.func @f(%q: !q, %rows: !rows) {
+  // expected-error@+1 {{'transformer.attention' op (C3) has keys of 8 and no positions; keys stand beside positions and are of one key or more}}
+  %0:2 = transformer.attention %q, %q, %q keys(%rows : !rows) of 8 causal scale 0.5 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x4x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x4xf32, #transformer.dims<batch, heads, sequence>>
+!rows = tensor<4xi32, #transformer.dims<sequence>>
+func.func @f(%q: !q, %lse: !lse, %rows: !rows) {
+  // expected-error@+1 {{'transformer.attention_grad' op (C3) has keys of 0; keys stand beside positions and are of one key or more}}
+  %0:3 = transformer.attention_grad %q, %q, %q, %q, %lse, %q positions(%rows : !rows) keys(%rows : !rows) of 0 causal scale 0.5 : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  return
+}

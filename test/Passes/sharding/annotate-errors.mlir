@@ -4,13 +4,13 @@
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=0' 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2,dp=4' 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2 pins="a[ [{}]"' 2>&1 | FileCheck %s --check-prefix=GLOB
-// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp method=ring' 2>&1 | FileCheck %s --check-prefix=METHOD
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp method=rings' 2>&1 | FileCheck %s --check-prefix=METHOD
 // RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // AXIS: axes option: found 'dp', expected a name and a number from 1 on
 // SIZE: axes option: found 'dp=0', expected a name and a number from 1 on
 // TWICE: error: axis "dp" occurs twice
-// METHOD: error: found "ring", expected "gathered" or "ulysses"
+// METHOD: error: found "rings", expected "gathered", "ulysses" or "ring"
 // GLOB: error: 'a[' is no glob: invalid glob pattern, unmatched '['
 // EMPTY: error: expected a function @microbatch; run -transformer-autodiff first
 

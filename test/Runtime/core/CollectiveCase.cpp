@@ -95,7 +95,7 @@ void CollectiveCase::chooseGroup(std::vector<std::vector<uint32_t>> meshes) {
   if (kind != Kind::permute)
     return;
   for (uint32_t i = 0; i < group; ++i)
-    sources.push_back(random() % group);
+    sources.push_back(random() % 4 == 0 ? noSource : random() % group);
 }
 
 void CollectiveCase::chooseShapes(Part &part) {
@@ -240,7 +240,9 @@ void CollectiveCase::work(Part &part) {
         value = sum(index);
         break;
       case Kind::permute:
-        value = valueFor(part, members[sources[static_cast<size_t>(me)]], from);
+        if (uint32_t source = sources[static_cast<size_t>(me)];
+            source != noSource)
+          value = valueFor(part, members[source], from);
         break;
       case Kind::all_gather:
         from[part.dim] = index[part.dim] % block;

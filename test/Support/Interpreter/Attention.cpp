@@ -18,30 +18,37 @@ namespace {
 /// :].
 template <typename Op> class Pairs {
 public:
-  /// `operands` are those of `op`; `documents` and `positions` follow `before`
-  /// of them.
+  /// `operands` are those of `op`; `documents`, `positions` and `keys` follow
+  /// `before` of them.
   Pairs(Op op, ArrayRef<Tensor> operands, size_t before, RandomInputs random)
       : q(operands[0]), k(operands[1]),
         documents(op.getDocuments() ? &operands[before] : nullptr),
         positions(op.getPositions() ? &operands[before + (documents != nullptr)]
                                     : nullptr),
+        keyPositions(op.getKeys()
+                         ? &operands[before + 1 + (documents != nullptr)]
+                         : nullptr),
         batch(q.getDimSize(0)), rows(q.getDimSize(1)), keys(k.getDimSize(1)),
         heads(q.getDimSize(2)), headDim(q.getDimSize(3)),
         group(heads / k.getDimSize(2)), window(op.getWindow()),
         causal(op.getCausal()), scale(op.getScale().convertToDouble()),
         rate(op.getDropoutRate().convertToDouble()),
         stream(randomStream(op.getDropoutName())), random(random),
-        totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads) {}
+        totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads),
+        totalKeys(op.getKeys() ? op.getTotalKeys() : keys) {}
 
   /// Negative: the row is padding.
   int64_t positionOf(int64_t i) const {
     return positions ? static_cast<int64_t>(positions->at({i})) : i;
   }
+  int64_t keyOf(int64_t j) const {
+    return keyPositions ? static_cast<int64_t>(keyPositions->at({j})) : j;
+  }
   bool sees(int64_t b, int64_t i, int64_t j) const {
-    int64_t at = positionOf(i);
-    return at >= 0 && (!causal || j <= at) &&
-           (window == 0 || at - j < window) &&
-           (!documents || j >= documents->at({b, i}));
+    int64_t at = positionOf(i), key = keyOf(j);
+    return at >= 0 && key >= 0 && (!causal || key <= at) &&
+           (window == 0 || at - key < window) &&
+           (!documents || key >= documents->at({b, i}));
   }
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return scale * dot(q, {b, i, h}, k, {b, j, h / group});
@@ -52,7 +59,7 @@ public:
       return 1;
     int64_t sample = b + static_cast<int64_t>(random.firstSample);
     int64_t head = sample * totalHeads + h + random.firstHead;
-    int64_t index = (head * keys + positionOf(i)) * keys + j;
+    int64_t index = (head * totalKeys + positionOf(i)) * totalKeys + keyOf(j);
     return dropoutFactor(random, stream, rate, static_cast<uint64_t>(index));
   }
   double dot(const Tensor &x, std::array<int64_t, 3> at, const Tensor &y,
@@ -74,12 +81,13 @@ public:
   const Tensor &q, &k;
   const Tensor *documents; // where each begins; null: one a sequence
   const Tensor *positions; // of the rows; null: their numbers
+  const Tensor *keyPositions;
   int64_t batch, rows, keys, heads, headDim, group, window;
   bool causal;
   double scale, rate;
   uint32_t stream;
   RandomInputs random;
-  int64_t totalHeads; // of the whole tensor
+  int64_t totalHeads, totalKeys; // of the whole tensor
 };
 } // namespace
 

@@ -137,8 +137,9 @@ Tensors communicate(Operation *op, ArrayRef<Tensor> parts) {
       })
       .Case([&](mesh::AllToAllOp op) { return exchange(op, parts); })
       .Case([&](mesh::PermuteOp op) {
-        return Tensors(llvm::map_range(
-            op.getSources(), [&](int64_t source) { return parts[source]; }));
+        return Tensors(llvm::map_range(op.getSources(), [&](int64_t source) {
+          return source >= 0 ? parts[source] : Tensor::zeros(op.getType());
+        }));
       })
       .Case([&](mesh::SliceOp op) { return blocks(op, parts, op.getDim()); });
 }
@@ -194,6 +195,7 @@ Tensors positionsOfParts(mesh::MeshAttr mesh, mesh::PositionsOp op) {
     for (auto [i, position] : llvm::enumerate(part))
       results.back()[static_cast<int64_t>(i)] = position;
   }
+  std::rotate(results.begin(), results.end() - op.getHop(), results.end());
   return results;
 }
 

@@ -1,0 +1,276 @@
+#include "passes/partition/Ring.h"
+
+#include "dialects/transformer/Facts.h"
+#include "dialects/transformer/Transformer.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace meshwork::partition {
+using namespace transformer;
+using namespace sharding;
+
+Ring::Ring(const Mesh &mesh, const Axes &axes, int64_t size, bool causal,
+           int64_t window)
+    : causal(causal), window(window) {
+  for (int64_t i = 0, n = mesh.numRanks(axes); i < n; ++i)
+    held.push_back(rangesOf(mesh, size, axes, mesh.withIndex(0, axes, i)));
+  for (int64_t hop = 1; hop < ranks(); ++hop)
+    for (int64_t rank = 0; rank < ranks(); ++rank)
+      if (sees(rank, hop))
+        last = hop;
+}
+
+int64_t Ring::owner(int64_t rank, int64_t hop) const {
+  return (rank - hop + 2 * ranks()) % ranks();
+}
+
+bool Ring::sees(int64_t rank, int64_t hop) const {
+  return llvm::any_of(held[rank], [&](const layout::Range &queries) {
+    return llvm::any_of(held[owner(rank, hop)], [&](const layout::Range &keys) {
+      if (queries.count == 0 || keys.count == 0)
+        return false;
+      bool isPast = keys.begin < queries.begin + queries.count;
+      bool isNear = queries.begin - (keys.begin + keys.count - 1) < window;
+      return (!causal || isPast) && (window == 0 || isNear);
+    });
+  });
+}
+
+std::vector<int64_t> Ring::keySources(int64_t hop) const {
+  std::vector<int64_t> sources;
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    bool isNeeded = false;
+    for (int64_t further = 0; hop + further <= last; ++further)
+      isNeeded |= sees((rank + further) % ranks(), hop + further);
+    sources.push_back(isNeeded ? owner(rank, 1) : -1);
+  }
+  return sources;
+}
+
+bool Ring::hasSums(int64_t rank, int64_t hop) const {
+  for (int64_t at = 1; at <= hop; ++at)
+    if (sees(owner(rank, hop - at), at))
+      return true;
+  return false;
+}
+
+std::vector<int64_t> Ring::sumSources(int64_t hop) const {
+  std::vector<int64_t> sources;
+  for (int64_t rank = 0; rank < ranks(); ++rank)
+    sources.push_back(hasSums(owner(rank, 1), hop - 1) ? owner(rank, 1) : -1);
+  return sources;
+}
+
+std::vector<int64_t> Ring::homeSources() const {
+  std::vector<int64_t> sources;
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    int64_t from = (rank + last) % ranks();
+    sources.push_back(hasSums(from, last) ? from : -1);
+  }
+  return sources;
+}
+
+namespace {
+
+/// Builds the hops of one op at its place.
+template <typename Op> class Expansion {
+public:
+  Expansion(Op op, mesh::MeshAttr attr, const Mesh &mesh, const Axes &axes,
+            int64_t size)
+      : op(op), attr(attr), axes(axes), size(size),
+        ring(mesh, axes, size, op.getCausal(),
+             static_cast<int64_t>(op.getWindow())),
+        builder(op), f32(builder.getF32Type()) {}
+
+  SmallVector<Value> run();
+
+private:
+  /// The keys and values of a hop.
+  struct Visit {
+    Value keys, values;
+    int64_t hop = 0;
+  };
+
+  Visit own() { return {op.getK(), op.getV(), 0}; }
+  /// What is received in the hop after `before`.
+  Visit next(const Visit &before) {
+    std::vector<int64_t> sources = ring.keySources(before.hop + 1);
+    return {moved(before.keys, sources, "keys"),
+            moved(before.values, sources, "values"), before.hop + 1};
+  }
+
+  /// From hop `first` on, each begun before the keys of the one before are used:
+  /// what moves then moves beside the computation.
+  void visitAll(int64_t first, function_ref<void(const Visit &)> use) {
+    Visit visit = own();
+    while (visit.hop < first && visit.hop < ring.lastHop())
+      visit = next(visit);
+    while (first <= visit.hop) {
+      bool isLast = visit.hop == ring.lastHop();
+      Visit coming = isLast ? Visit{{}, {}, -1} : next(visit);
+      use(visit);
+      visit = coming;
+    }
+  }
+
+  Value moved(Value value, ArrayRef<int64_t> sources, StringRef what) {
+    auto text = [&](const Twine &words) { return builder.getStringAttr(words); };
+    constexpr int64_t noLayer = mesh::CauseAttr::noLayer;
+    auto cause = mesh::CauseAttr::get(
+        builder.getContext(), text("attention"), noLayer, text(""), noLayer,
+        text(what + Twine(" go around a ring (context.method)")),
+        {text("context.method")});
+    return mesh::PermuteOp::create(builder, op.getLoc(), value.getType(), value,
+                                   builder.getDenseI64ArrayAttr(sources),
+                                   axesAttr(attr, axes), cause);
+  }
+
+  /// `op` with the keys of a visit, and results of f32.
+  Op attend(const Visit &visit) {
+    Value positions = positionsOf(visit);
+    auto clone = cast<Op>(builder.clone(*op.getOperation()));
+    clone.getKMutable().assign(visit.keys);
+    clone.getVMutable().assign(visit.values);
+    clone.getKeysMutable().assign(positions);
+    clone.setTotalKeys(size);
+    clone->removeAttr(mesh::MeshDialect::shardingsName); // Types are local.
+    for (Value result : clone->getResults())
+      result.setType(withElement(tensorType(result), f32));
+    return clone;
+  }
+
+  Value positionsOf(const Visit &visit) {
+    auto keys = tensorType(visit.keys);
+    auto dims = DimsAttr::get(builder.getContext(),
+                              {dimsOf(keys).getNames()[1].getValue()});
+    auto type = RankedTensorType::get({keys.getDimSize(1)},
+                                      builder.getI32Type(), dims);
+    return mesh::PositionsOp::create(builder, op.getLoc(), type,
+                                     dimAttr(attr, axes), size, visit.hop);
+  }
+
+  Value sum(Value a, Value b) { return buildSum(builder, op.getLoc(), a, b); }
+
+  Value rounded(Value value, Type type) {
+    return type == value.getType()
+               ? value
+               : buildMap(builder, op.getLoc(), type, {value},
+                          [](ImplicitLocOpBuilder &, ValueRange x) {
+                            return x[0];
+                          });
+  }
+
+  Op op;
+  mesh::MeshAttr attr;
+  const Axes &axes;
+  int64_t size;
+  Ring ring;
+  OpBuilder builder;
+  Type f32;
+};
+
+/// The part of a result, and its log-sum-exp, of which a row without keys has
+/// next to nothing: finite, so that nothing is subtracted from infinity.
+struct Partial {
+  Value out, lse;
+};
+
+Value atLeast(ImplicitLocOpBuilder &b, Value x, float least) {
+  return arith::MaxNumFOp::create(
+      b, x, arith::ConstantOp::create(b, b.getF32FloatAttr(least)));
+}
+
+Value exponential(ImplicitLocOpBuilder &b, Value x, Value less) {
+  return math::ExpOp::create(b, arith::SubFOp::create(b, x, less));
+}
+
+/// No score is as low.
+constexpr float nothing = -1e30f;
+
+Partial merge(OpBuilder &builder, Location loc, const Partial &a,
+              const Partial &b) {
+  Value lse = buildMap(
+      builder, loc, a.lse.getType(), {a.lse, b.lse},
+      [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+        Value p = atLeast(i, x[0], nothing), q = atLeast(i, x[1], nothing);
+        Value top = arith::MaxNumFOp::create(i, p, q);
+        Value sum = arith::AddFOp::create(i, exponential(i, p, top),
+                                          exponential(i, q, top));
+        return arith::AddFOp::create(i, top, math::LogOp::create(i, sum));
+      });
+  Value out = buildMap(
+      builder, loc, a.out.getType(), {a.out, b.out, a.lse, b.lse, lse},
+      [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+        auto share = [&](Value part, Value own) -> Value {
+          return arith::MulFOp::create(
+              i, part, exponential(i, atLeast(i, own, nothing), x[4]));
+        };
+        return arith::AddFOp::create(i, share(x[0], x[2]), share(x[1], x[3]));
+      });
+  return {out, lse};
+}
+
+template <> SmallVector<Value> Expansion<transformer::AttentionOp>::run() {
+  Partial all{};
+  visitAll(0, [&](const Visit &visit) {
+    transformer::AttentionOp part = attend(visit);
+    Partial found{part.getResult(), part.getLse()};
+    all = all.out ? merge(builder, op.getLoc(), all, found) : found;
+  });
+  return {rounded(all.out, op.getResult().getType()), all.lse};
+}
+
+template <> SmallVector<Value> Expansion<transformer::AttentionGradOp>::run() {
+  Value dq, dk, dv; // the last two of the keys that visit
+  auto add = [&](Value &to, Value part) { to = to ? sum(to, part) : part; };
+  auto pass = [&](ArrayRef<int64_t> sources) {
+    dk = moved(dk, sources, "gradients of keys");
+    dv = moved(dv, sources, "gradients of values");
+  };
+  auto addPart = [&](const Visit &visit) {
+    transformer::AttentionGradOp part = attend(visit);
+    add(dq, part.getDq());
+    add(dk, part.getDk());
+    add(dv, part.getDv());
+  };
+  visitAll(1, [&](const Visit &visit) {
+    if (visit.hop > 1)
+      pass(ring.sumSources(visit.hop));
+    addPart(visit);
+  });
+  if (dk)
+    pass(ring.homeSources());
+  addPart(own());
+  return {rounded(dq, op.getDq().getType()), rounded(dk, op.getDk().getType()),
+          rounded(dv, op.getDv().getType())};
+}
+} // namespace
+
+bool isRing(Operation *op) {
+  auto is = [](auto attention) {
+    return attention && attention.getSharing() == Sharing::ring;
+  };
+  return is(dyn_cast<transformer::AttentionOp>(op)) ||
+         is(dyn_cast<transformer::AttentionGradOp>(op));
+}
+
+SmallVector<Value> expandRing(Operation *op, mesh::MeshAttr attr,
+                              const Mesh &mesh, const Axes &axes,
+                              int64_t size) {
+  Operation *before = op->getPrevNode();
+  SmallVector<Value> results =
+      llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+          .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
+              [&](auto attention) {
+                return Expansion<decltype(attention)>(attention, attr, mesh,
+                                                      axes, size)
+                    .run();
+              });
+  for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front();
+       made != op; made = made->getNextNode())
+    inheritFacts(op, made);
+  return results;
+}
+
+} // namespace meshwork::partition
