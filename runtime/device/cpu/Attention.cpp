@@ -15,6 +15,7 @@ struct ForwardOperands {
 
 /// What one thread holds of one block of queries.
 struct ForwardScratch {
+  BlockScratch blocks;
   float *scores, *sums, *rowMax, *rowSum;
   Bf16 *probabilities; // with f32 they replace the scores
   std::byte *gemm;
@@ -33,11 +34,11 @@ public:
 private:
   ForwardScratch carve(Carver &carver) const;
   void attend(int64_t sample, int64_t head, int64_t queryBlock, int thread);
-  void addKeys(ScoreBlock block, const SoftmaxState &state,
-               const ForwardScratch &scratch, const std::byte *q,
-               int64_t sample, int64_t head, int64_t keyBlock, int thread);
-  void finish(const ForwardScratch &scratch, int64_t sample, int64_t head,
-              int64_t queryBlock);
+  void addKeys(const QueryBlock &queries, const SoftmaxState &state,
+               const ForwardScratch &scratch, int64_t head, int64_t keyBlock,
+               int thread);
+  void finish(const QueryBlock &queries, const ForwardScratch &scratch,
+              int64_t head);
 
   AttentionShape shape;
   ForwardOperands ops;
@@ -52,13 +53,15 @@ absl::Status AttentionOperation::describe() {
       }));
   return valueGemms.describe(
       shape.queries, shape.keys, [&](int64_t rows, int64_t columns) {
-        return blockTimesSpec(shape, ops.v, shape.d, rows, columns, false);
+        return blockTimesSpec(shape, shape.ldOfKeys(ops.v), shape.d, rows,
+                              columns, false);
       });
 }
 
 ForwardScratch AttentionOperation::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   ForwardScratch scratch;
+  scratch.blocks = shape.carve(carver);
   scratch.scores = carver.take<float>(area);
   scratch.sums = carver.take<float>(rows * shape.d);
   scratch.rowMax = carver.take<float>(rows);
@@ -105,52 +108,53 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
             -std::numeric_limits<float>::infinity());
   std::fill(state.sum, state.sum + shape.queries.block, 0.0f);
   std::fill(state.out, state.out + shape.queries.block * shape.d, 0.0f);
-  const std::byte *q =
-      ops.q.at(arena, sample, queryBlock * shape.queries.block, head);
-  BlockRange range = shape.keyBlocksFor(arena, sample, queryBlock);
-  for (int64_t keyBlock = range.first; keyBlock < range.end; ++keyBlock) {
-    ScoreBlock block =
-        shape.scoreBlock(arena, sample, head, queryBlock, keyBlock);
-    if (shape.sees(block))
-      addKeys(block, state, scratch, q, sample, head, keyBlock, thread);
-  }
-  finish(scratch, sample, head, queryBlock);
+  QueryBlock queries =
+      shape.queryBlock(arena, sample, queryBlock, scratch.blocks.queries);
+  for (int64_t keyBlock = queries.keyBlocks.first;
+       keyBlock < queries.keyBlocks.end; ++keyBlock)
+    if (shape.sees(queries, keyBlock))
+      addKeys(queries, state, scratch, head, keyBlock, thread);
+  finish(queries, scratch, head);
 }
 
-void AttentionOperation::addKeys(ScoreBlock block, const SoftmaxState &state,
-                                 const ForwardScratch &scratch,
-                                 const std::byte *q, int64_t sample,
-                                 int64_t head, int64_t keyBlock, int thread) {
-  int64_t key = keyBlock * shape.keys.block, kvHead = head / shape.groupSize();
+void AttentionOperation::addKeys(const QueryBlock &queries,
+                                 const SoftmaxState &state,
+                                 const ForwardScratch &scratch, int64_t head,
+                                 int64_t keyBlock, int thread) {
+  int64_t kvHead = head / shape.groupSize();
   bool isBf16 = shape.dtype == DType::bf16;
+  auto rowsOf = [&](const HeadTensor &of, std::byte *copy) {
+    return shape.keyRows(arena, of, queries, kvHead, keyBlock, copy);
+  };
+  ScoreBlock block =
+      shape.scoreBlock(arena, head, queries, keyBlock, scratch.blocks);
   block.scores = scratch.scores;
   block.probabilities =
       isBf16 ? static_cast<void *>(scratch.probabilities) : scratch.scores;
   scoreGemms.at(block.rows, block.columns)
-      .run(thread, q, ops.k.at(arena, sample, key, kvHead),
+      .run(thread, ops.q.at(arena, queries.sample, queries.first, head),
+           rowsOf(ops.k, scratch.blocks.k),
            reinterpret_cast<std::byte *>(scratch.scores), nullptr,
            scratch.gemm);
   (isBf16 ? kernels.softmaxBf16 : kernels.softmaxF32)(block, state);
   valueGemms.at(block.rows, block.columns)
       .run(thread, static_cast<const std::byte *>(block.probabilities),
-           ops.v.at(arena, sample, key, kvHead),
+           rowsOf(ops.v, scratch.blocks.v),
            reinterpret_cast<std::byte *>(scratch.sums), nullptr, scratch.gemm);
 }
 
-void AttentionOperation::finish(const ForwardScratch &scratch, int64_t sample,
-                                int64_t head, int64_t queryBlock) {
-  int64_t first = queryBlock * shape.queries.block;
-  int64_t rows = shape.queries.lengthAt(queryBlock);
-  float *lse = ops.lse.at(arena, sample, head, first);
-  for (int64_t row = 0; row < rows; ++row) {
+void AttentionOperation::finish(const QueryBlock &queries,
+                                const ForwardScratch &scratch, int64_t head) {
+  float *lse = ops.lse.at(arena, queries.sample, head, queries.first);
+  for (int64_t row = 0; row < queries.rows; ++row) {
     float sum = scratch.rowSum[row]; // zero of a row that sees nothing
     lse[row] = scratch.rowMax[row] + std::log(sum);
     scratch.rowSum[row] = sum == 0 ? 0 : 1.0f / sum;
   }
-  auto *round =
-      shape.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
-  round(scratch.sums, shape.d, scratch.rowSum, rows, shape.d,
-        ops.out.at(arena, sample, first, head), ops.out.ld());
+  auto *round = ops.out.tensor.dtype == DType::bf16 ? kernels.roundBf16
+                                                    : kernels.roundF32;
+  round(scratch.sums, shape.d, scratch.rowSum, queries.rows, shape.d,
+        ops.out.at(arena, queries.sample, queries.first, head), ops.out.ld());
 }
 
 } // namespace
@@ -160,13 +164,14 @@ OperationOr make(const plan::Attention &op, const ProgramOnRank &program) {
   MESHWORK_ASSIGN_OR_RETURN(
       shape, attentionShapeOf(program, op.q(), op.k(),
                               {op.scale(), op.causal(), op.window(),
-                               op.dropout(), op.documents(), op.positions()}));
+                               op.dropout(), op.documents(), op.positions(),
+                               op.key_positions(), op.total_keys()}));
   ForwardOperands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops.q, queryTensorOf(program, op.q(), shape, "q"));
   MESHWORK_ASSIGN_OR_RETURN(ops.k, keyTensorOf(program, op.k(), shape, "k"));
   MESHWORK_ASSIGN_OR_RETURN(ops.v, keyTensorOf(program, op.v(), shape, "v"));
-  MESHWORK_ASSIGN_OR_RETURN(ops.out,
-                            queryTensorOf(program, op.out(), shape, "out"));
+  MESHWORK_ASSIGN_OR_RETURN(
+      ops.out, queryTensorOf(program, op.out(), shape, "out", Role::result));
   MESHWORK_ASSIGN_OR_RETURN(ops.lse, rowTensorOf(program, op.lse(), shape));
   auto attention =
       std::make_unique<AttentionOperation>(std::move(shape), std::move(ops));

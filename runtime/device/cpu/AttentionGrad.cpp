@@ -15,9 +15,10 @@ struct GradOperands {
 };
 
 struct GradScratch {
+  BlockScratch blocks;
   float *scores, *dprob, *dq, *delta;
   Bf16 *probabilities, *dscores; // bf16 only
-  float *dk, *dv; // f32 sums of the task, [sequence, d]; bf16 only
+  float *dk, *dv; // f32 sums of the task, [sequence, d], where results are bf16
   std::byte *gemm;
 };
 
@@ -39,16 +40,23 @@ public:
 
 private:
   bool isBf16() const { return shape.dtype == DType::bf16; }
+  /// Results in f32 are their own sums.
+  static bool inScratch(const HeadTensor &result) {
+    return result.tensor.dtype != DType::f32;
+  }
+  int64_t ldOfSums(const HeadTensor &result) const {
+    return inScratch(result) ? shape.d : result.ld();
+  }
   GradScratch carve(Carver &carver) const;
   Sums sumsOf(const GradScratch &scratch, int64_t sample, int64_t kvHead) const;
   void runTask(int64_t sample, int64_t kvHead, int thread);
   void runQueries(const GradScratch &scratch, const Sums &sums, int64_t sample,
                   int64_t head, int64_t queryBlock, int thread);
-  void runBlock(GradBlock grad, const GradScratch &scratch, const Sums &sums,
-                int64_t sample, int64_t head, int64_t query, int64_t key,
-                int thread);
+  void runBlock(const QueryBlock &queries, const GradScratch &scratch,
+                const Sums &sums, int64_t head, int64_t keyBlock, int thread);
   void clear(const Sums &sums) const;
-  void roundSums(const Sums &sums, int64_t sample, int64_t kvHead) const;
+  void roundSums(const HeadTensor &to, const std::byte *sums, int64_t sample,
+                 int64_t kvHead) const;
 
   AttentionShape shape;
   GradOperands ops;
@@ -67,21 +75,23 @@ absl::Status AttentionGradOperation::describe() {
     return scoreSpec(shape, ops.dout, ops.v, rows, columns);
   }));
   MESHWORK_RETURN_IF_ERROR(products(dq, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, ops.k, shape.d, rows, columns, false);
+    return blockTimesSpec(shape, shape.ldOfKeys(ops.k), shape.d, rows, columns,
+                          false);
   }));
   MESHWORK_RETURN_IF_ERROR(products(dk, [&](int64_t rows, int64_t columns) {
-    int64_t ld = isBf16() ? shape.d : ops.dk.ld();
-    return blockTimesSpec(shape, ops.q, ld, rows, columns, true);
+    return blockTimesSpec(shape, ops.q.ld(), ldOfSums(ops.dk), rows, columns,
+                          true);
   }));
   return products(dv, [&](int64_t rows, int64_t columns) {
-    int64_t ld = isBf16() ? shape.d : ops.dv.ld();
-    return blockTimesSpec(shape, ops.dout, ld, rows, columns, true);
+    return blockTimesSpec(shape, ops.dout.ld(), ldOfSums(ops.dv), rows, columns,
+                          true);
   });
 }
 
 GradScratch AttentionGradOperation::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   GradScratch scratch{};
+  scratch.blocks = shape.carve(carver);
   scratch.scores = carver.take<float>(area);
   scratch.dprob = carver.take<float>(area);
   scratch.dq = carver.take<float>(rows * shape.d);
@@ -89,9 +99,11 @@ GradScratch AttentionGradOperation::carve(Carver &carver) const {
   if (isBf16()) {
     scratch.probabilities = carver.take<Bf16>(area);
     scratch.dscores = carver.take<Bf16>(area);
-    scratch.dk = carver.take<float>(shape.sequence * shape.d);
-    scratch.dv = carver.take<float>(shape.sequence * shape.d);
   }
+  if (inScratch(ops.dk))
+    scratch.dk = carver.take<float>(shape.sequence * shape.d);
+  if (inScratch(ops.dv))
+    scratch.dv = carver.take<float>(shape.sequence * shape.d);
   uint64_t gemmBytes = 0;
   for (const GemmGrid *grid : {&scores, &dprob, &dq, &dk, &dv})
     gemmBytes = std::max(gemmBytes, grid->scratchBytes());
@@ -122,11 +134,12 @@ void AttentionGradOperation::run(const StepState &) {
 
 Sums AttentionGradOperation::sumsOf(const GradScratch &scratch, int64_t sample,
                                     int64_t kvHead) const {
-  if (isBf16())
-    return {reinterpret_cast<std::byte *>(scratch.dk),
-            reinterpret_cast<std::byte *>(scratch.dv), shape.d, shape.d};
-  return {ops.dk.at(arena, sample, 0, kvHead),
-          ops.dv.at(arena, sample, 0, kvHead), ops.dk.ld(), ops.dv.ld()};
+  auto at = [&](const HeadTensor &result, float *own) {
+    return inScratch(result) ? reinterpret_cast<std::byte *>(own)
+                             : result.at(arena, sample, 0, kvHead);
+  };
+  return {at(ops.dk, scratch.dk), at(ops.dv, scratch.dv), ldOfSums(ops.dk),
+          ldOfSums(ops.dv)};
 }
 
 void AttentionGradOperation::clear(const Sums &sums) const {
@@ -146,55 +159,54 @@ void AttentionGradOperation::runTask(int64_t sample, int64_t kvHead,
     for (int64_t block = 0; block < shape.queries.count(); ++block)
       runQueries(scratch, sums, sample, kvHead * shape.groupSize() + h, block,
                  thread);
-  if (isBf16())
-    roundSums(sums, sample, kvHead);
+  roundSums(ops.dk, sums.dk, sample, kvHead);
+  roundSums(ops.dv, sums.dv, sample, kvHead);
 }
 
 void AttentionGradOperation::runQueries(const GradScratch &scratch,
                                         const Sums &sums, int64_t sample,
                                         int64_t head, int64_t queryBlock,
                                         int thread) {
-  int64_t query = queryBlock * shape.queries.block;
-  int64_t rows = shape.queries.lengthAt(queryBlock);
+  QueryBlock queries =
+      shape.queryBlock(arena, sample, queryBlock, scratch.blocks.queries);
   auto *rowDot = isBf16() ? kernels.rowDotBf16 : kernels.rowDotF32;
-  rowDot(ops.dout.at(arena, sample, query, head), ops.dout.ld(),
-         ops.out.at(arena, sample, query, head), ops.out.ld(), rows, shape.d,
-         scratch.delta);
-  std::fill(scratch.dq, scratch.dq + rows * shape.d, 0.0f);
-  BlockRange range = shape.keyBlocksFor(arena, sample, queryBlock);
-  for (int64_t block = range.first; block < range.end; ++block) {
-    GradBlock grad;
-    grad.block = shape.scoreBlock(arena, sample, head, queryBlock, block);
-    if (!shape.sees(grad.block))
-      continue;
-    grad.lse = ops.lse.at(arena, sample, head, query);
-    grad.delta = scratch.delta;
-    runBlock(grad, scratch, sums, sample, head, query, block * shape.keys.block,
-             thread);
-  }
-  auto *round = isBf16() ? kernels.roundBf16 : kernels.roundF32;
-  round(scratch.dq, shape.d, nullptr, rows, shape.d,
-        ops.dq.at(arena, sample, query, head), ops.dq.ld());
+  rowDot(ops.dout.at(arena, sample, queries.first, head), ops.dout.ld(),
+         ops.out.at(arena, sample, queries.first, head), ops.out.ld(),
+         queries.rows, shape.d, scratch.delta);
+  std::fill(scratch.dq, scratch.dq + queries.rows * shape.d, 0.0f);
+  for (int64_t block = queries.keyBlocks.first; block < queries.keyBlocks.end;
+       ++block)
+    if (shape.sees(queries, block))
+      runBlock(queries, scratch, sums, head, block, thread);
+  auto *round = inScratch(ops.dq) ? kernels.roundBf16 : kernels.roundF32;
+  round(scratch.dq, shape.d, nullptr, queries.rows, shape.d,
+        ops.dq.at(arena, sample, queries.first, head), ops.dq.ld());
 }
 
-void AttentionGradOperation::runBlock(GradBlock grad,
+void AttentionGradOperation::runBlock(const QueryBlock &queries,
                                       const GradScratch &scratch,
-                                      const Sums &sums, int64_t sample,
-                                      int64_t head, int64_t query, int64_t key,
-                                      int thread) {
-  int64_t kvHead = head / shape.groupSize();
-  int64_t rows = grad.block.rows, columns = grad.block.columns;
+                                      const Sums &sums, int64_t head,
+                                      int64_t keyBlock, int thread) {
+  GradBlock grad;
+  grad.block = shape.scoreBlock(arena, head, queries, keyBlock, scratch.blocks);
   auto multiply = [&](GemmGrid &grid, const void *lhs, const std::byte *rhs,
                       void *dst) {
-    grid.at(rows, columns)
+    grid.at(grad.block.rows, grad.block.columns)
         .run(thread, static_cast<const std::byte *>(lhs), rhs,
              static_cast<std::byte *>(dst), nullptr, scratch.gemm);
   };
-  const std::byte *q = ops.q.at(arena, sample, query, head);
-  const std::byte *k = ops.k.at(arena, sample, key, kvHead);
-  const std::byte *dout = ops.dout.at(arena, sample, query, head);
+  auto rowsOf = [&](const HeadTensor &of, std::byte *copy) {
+    return shape.keyRows(arena, of, queries, head / shape.groupSize(), keyBlock,
+                         copy);
+  };
+  const std::byte *q = ops.q.at(arena, queries.sample, queries.first, head);
+  const std::byte *k = rowsOf(ops.k, scratch.blocks.k);
+  const std::byte *dout =
+      ops.dout.at(arena, queries.sample, queries.first, head);
   multiply(scores, q, k, scratch.scores);
-  multiply(dprob, dout, ops.v.at(arena, sample, key, kvHead), scratch.dprob);
+  multiply(dprob, dout, rowsOf(ops.v, scratch.blocks.v), scratch.dprob);
+  grad.lse = ops.lse.at(arena, queries.sample, head, queries.first);
+  grad.delta = scratch.delta;
   grad.block.scores = scratch.scores;
   grad.dprob = scratch.dprob;
   grad.block.probabilities =
@@ -202,19 +214,19 @@ void AttentionGradOperation::runBlock(GradBlock grad,
   grad.dscores =
       isBf16() ? static_cast<void *>(scratch.dscores) : scratch.dprob;
   (isBf16() ? kernels.gradBf16 : kernels.gradF32)(grad);
-  multiply(dv, grad.block.probabilities, dout, sums.dv + key * sums.dvLd * 4);
-  multiply(dk, grad.dscores, q, sums.dk + key * sums.dkLd * 4);
+  int64_t key = grad.block.firstKey * 4; // bytes of a column of f32
+  multiply(dv, grad.block.probabilities, dout, sums.dv + key * sums.dvLd);
+  multiply(dk, grad.dscores, q, sums.dk + key * sums.dkLd);
   multiply(dq, grad.dscores, k, scratch.dq);
 }
 
-void AttentionGradOperation::roundSums(const Sums &sums, int64_t sample,
+void AttentionGradOperation::roundSums(const HeadTensor &to,
+                                       const std::byte *sums, int64_t sample,
                                        int64_t kvHead) const {
-  kernels.roundBf16(reinterpret_cast<const float *>(sums.dk), sums.dkLd,
-                    nullptr, shape.sequence, shape.d,
-                    ops.dk.at(arena, sample, 0, kvHead), ops.dk.ld());
-  kernels.roundBf16(reinterpret_cast<const float *>(sums.dv), sums.dvLd,
-                    nullptr, shape.sequence, shape.d,
-                    ops.dv.at(arena, sample, 0, kvHead), ops.dv.ld());
+  if (inScratch(to))
+    kernels.roundBf16(reinterpret_cast<const float *>(sums), ldOfSums(to),
+                      nullptr, shape.sequence, shape.d,
+                      to.at(arena, sample, 0, kvHead), to.ld());
 }
 
 } // namespace
@@ -224,23 +236,29 @@ OperationOr make(const plan::AttentionGrad &op, const ProgramOnRank &program) {
   MESHWORK_ASSIGN_OR_RETURN(
       shape, attentionShapeOf(program, op.q(), op.k(),
                               {op.scale(), op.causal(), op.window(),
-                               op.dropout(), op.documents(), op.positions()}));
+                               op.dropout(), op.documents(), op.positions(),
+                               op.key_positions(), op.total_keys()}));
   GradOperands ops;
   struct Wanted {
     HeadTensor &to;
     uint32_t view;
-    const char *role;
+    const char *name;
+    Role role = Role::operand;
   };
   for (const Wanted &wanted :
        {Wanted{ops.q, op.q(), "q"}, Wanted{ops.out, op.out(), "out"},
-        Wanted{ops.dout, op.dout(), "dout"}, Wanted{ops.dq, op.dq(), "dq"}})
+        Wanted{ops.dout, op.dout(), "dout"},
+        Wanted{ops.dq, op.dq(), "dq", Role::result}})
     MESHWORK_ASSIGN_OR_RETURN(
-        wanted.to, queryTensorOf(program, wanted.view, shape, wanted.role));
+        wanted.to,
+        queryTensorOf(program, wanted.view, shape, wanted.name, wanted.role));
   for (const Wanted &wanted :
        {Wanted{ops.k, op.k(), "k"}, Wanted{ops.v, op.v(), "v"},
-        Wanted{ops.dk, op.dk(), "dk"}, Wanted{ops.dv, op.dv(), "dv"}})
+        Wanted{ops.dk, op.dk(), "dk", Role::result},
+        Wanted{ops.dv, op.dv(), "dv", Role::result}})
     MESHWORK_ASSIGN_OR_RETURN(
-        wanted.to, keyTensorOf(program, wanted.view, shape, wanted.role));
+        wanted.to,
+        keyTensorOf(program, wanted.view, shape, wanted.name, wanted.role));
   MESHWORK_ASSIGN_OR_RETURN(ops.lse, rowTensorOf(program, op.lse(), shape));
   auto grad = std::make_unique<AttentionGradOperation>(std::move(shape),
                                                        std::move(ops));

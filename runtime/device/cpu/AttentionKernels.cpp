@@ -21,13 +21,9 @@ struct Columns {
 
 MESHWORK_INLINE Columns seenBy(const ScoreBlock &block, int64_t row) {
   int64_t padded = (block.columns + numLanes - 1) / numLanes * numLanes;
-  int64_t query = block.queryOf(row);
-  if (query < 0)
-    return {0, 0, padded};
-  int64_t first = std::max<int64_t>(0, query + block.firstSeen);
-  if (block.documents)
-    first = std::max(first, block.documents[row] - block.firstKey);
-  return {first, std::min(block.columns, query + block.endSeen), padded};
+  const QueryRow &query = block.queries[row];
+  return {std::max<int64_t>(0, query.first - block.firstKey),
+          std::min(block.columns, query.end - block.firstKey), padded};
 }
 
 /// Writes `value` where the row does not look, up to the padded end.
@@ -39,8 +35,9 @@ MESHWORK_INLINE void fillUnseen(float *row, const Columns &seen, float value) {
 /// The factor of dropout, keep_scale or zero, for sixteen elements.
 MESHWORK_INLINE Floats keepFactors(const BlockDropout &dropout, int64_t query,
                                    int64_t column) {
-  uint64_t index = dropout.firstIndex + query * dropout.rowStride + column;
-  Words words = philoxWords(dropout.random, index);
+  uint64_t row = dropout.firstIndex + query * dropout.queryStride;
+  Words keys = loadAs<Words>(dropout.keys + column);
+  Words words = philoxWords(dropout.random, row, keys);
   Ints kept = castTo<Ints>(words >= Words(dropout.threshold));
   return select(kept, Floats(dropout.keepScale), Floats(0.0f));
 }
@@ -95,7 +92,7 @@ MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
       store(probabilities + c, sums);
     return;
   }
-  int64_t query = block.queryOf(row);
+  int64_t query = block.queries[row].query;
   Floats scale = Floats(block.scale), shift = Floats(-state.max[row]);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
     Floats p = exponential(fma(load(scores + c), scale, shift));
@@ -143,7 +140,8 @@ MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
   T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
   T *dscores = static_cast<T *>(grad.dscores) + row * block.ld;
   Columns seen = seenBy(block, row);
-  if (seen.empty()) { // Perhaps of all blocks: then the row has no lse.
+  // A row that sees no key of the sequence has no lse either.
+  if (seen.empty() || grad.lse[row] == minusInfinity) {
     for (int64_t c = 0; c < seen.padded; c += numLanes) {
       store(probabilities + c, Floats(0.0f));
       store(dscores + c, Floats(0.0f));
@@ -154,7 +152,7 @@ MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
     fillUnseen(scores, seen, minusInfinity * block.scale);
     fillUnseen(dprob, seen, 0);
   }
-  int64_t query = block.queryOf(row);
+  int64_t query = block.queries[row].query;
   Floats scale = Floats(block.scale);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
     Floats p =

@@ -10,37 +10,37 @@
 
 namespace meshwork::runtime::cpu {
 
-/// Dropout of probabilities; `active` false means none.
+/// One row of queries: which query of the sequence it is (negative: padding),
+/// and the rows [first, end) of k that it sees.
+struct QueryRow {
+  int64_t query = -1;
+  int64_t first = 0, end = 0;
+};
+
+/// Dropout of probabilities; `active` false means none. The element of query i
+/// and key j of the sequence has the index firstIndex + i * queryStride + j
+/// (Philox.h).
 struct BlockDropout {
   bool active = false;
   PhiloxStream random;
   uint32_t threshold = 0;
   float keepScale = 1;
-  uint64_t firstIndex = 0; // of the block's first element; see Philox.h
-  uint64_t rowStride = 0;  // from one query to the next: all keys
+  uint64_t firstIndex = 0, queryStride = 0;
+  /// The key of the sequence in each column, up to a multiple of sixteen.
+  const int32_t *keys = nullptr;
 };
 
-/// One block of scores: `rows` queries by `columns` keys, both counted from
-/// the block's own start. Rows are `ld` elements apart; ld is a multiple of 16
-/// and the space up to it is scratch.
+/// One block of scores: `rows` queries by `columns` keys. Rows are `ld`
+/// elements apart; ld is a multiple of 16 and the space up to it is scratch.
 struct ScoreBlock {
   int64_t rows = 0, columns = 0, ld = 0;
   float *scores = nullptr; // products of q and k, unscaled; overwritten
   float scale = 1;
-  /// With i = positions[r], r where these are null, row r sees the columns
-  /// [i + firstSeen, i + endSeen), cut to the block, of which none is left of
-  /// documents[r] - firstKey; nothing where i is negative.
-  int64_t firstSeen = 0, endSeen = 0;
-  const int32_t *positions = nullptr; // [rows], in the sequence
-  const int32_t *documents = nullptr; // [rows]; null: all in one
-  int64_t firstKey = 0;               // column 0's position in the sequence
+  const QueryRow *queries = nullptr; // [rows]
+  int64_t firstKey = 0;              // the row of k in column 0
   /// Probabilities in the type of v, same ld; with f32 it may be `scores`.
   void *probabilities = nullptr;
   BlockDropout dropout;
-
-  int64_t queryOf(int64_t row) const {
-    return positions ? positions[row] : row;
-  }
 };
 
 /// Running softmax of `rows` queries over their blocks of keys. Starts with

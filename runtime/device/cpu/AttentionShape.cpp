@@ -13,8 +13,6 @@ namespace {
 // and waste more on a causal diagonal.
 constexpr int64_t queryBlockRows = 128;
 constexpr int64_t keyBlockColumns = 128;
-/// Further than any key is from any query of its block.
-constexpr int64_t farAway = int64_t{1} << 60;
 constexpr int64_t maxSequence = int64_t{1} << 31;
 
 absl::Status readDropout(const ProgramOnRank &program,
@@ -103,10 +101,17 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
     return absl::UnimplementedError(
         absl::StrCat("the sequence is ", std::max(shape.rows, shape.sequence),
                      ", expected at most 2^31"));
+  if (attributes.keyPositions != plan::noView &&
+      (attributes.totalKeys < 1 || attributes.totalKeys > maxSequence))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "total_keys is ", attributes.totalKeys, ", expected 1 to 2^31"));
   shape.scale = attributes.scale;
   shape.causal = attributes.causal;
+  shape.totalKeys = attributes.keyPositions == plan::noView
+                        ? shape.sequence
+                        : attributes.totalKeys;
   // A window as long as the sequence hides nothing of a causal past.
-  shape.window = std::min(attributes.window, shape.sequence);
+  shape.window = std::min(attributes.window, shape.totalKeys);
   shape.queries = {shape.rows, queryBlockRows};
   shape.keys = {shape.sequence, keyBlockColumns};
   MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.documents,
@@ -115,99 +120,11 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
   MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.positions,
                                         {shape.rows}, "positions",
                                         shape.positions));
+  MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.keyPositions,
+                                        {shape.sequence}, "key_positions",
+                                        shape.keyPositions));
   MESHWORK_RETURN_IF_ERROR(readDropout(program, attributes.dropout, shape));
   return shape;
-}
-
-const int32_t *AttentionShape::documentsAt(std::byte *arena, int64_t sample,
-                                           int64_t row) const {
-  if (!documents)
-    return nullptr;
-  return reinterpret_cast<const int32_t *>(documents->in(arena)) +
-         sample * rows + row;
-}
-
-const int32_t *AttentionShape::positionsAt(std::byte *arena,
-                                           int64_t row) const {
-  if (!positions)
-    return nullptr;
-  return reinterpret_cast<const int32_t *>(positions->in(arena)) + row;
-}
-
-BlockRange AttentionShape::keyBlocksFor(std::byte *arena, int64_t sample,
-                                        int64_t queryBlock) const {
-  int64_t row = queryBlock * queries.block,
-          count = queries.lengthAt(queryBlock);
-  int64_t first = row, last = row + count - 1; // queries of the sequence
-  const int32_t *begins = documentsAt(arena, sample, row);
-  // Positions where documents begin never fall along the sequence, so the first
-  // query's is least.
-  int64_t document = begins ? *begins : 0;
-  if (const int32_t *at = positionsAt(arena, row)) {
-    first = farAway;
-    last = -1;
-    for (int64_t i = 0; i < count; ++i) {
-      last = std::max<int64_t>(last, at[i]);
-      if (at[i] < 0 || at[i] >= first)
-        continue;
-      first = at[i];
-      document = begins ? begins[i] : 0;
-    }
-  }
-  int64_t firstKey = std::max<int64_t>(
-      document, window > 0 ? std::max<int64_t>(0, first - window + 1) : 0);
-  int64_t endKey = last < 0 ? 0 : causal ? last + 1 : sequence;
-  return {std::max<int64_t>(firstKey, 0) / keys.block,
-          ceilDiv(std::min(endKey, sequence), keys.block)};
-}
-
-bool AttentionShape::sees(const ScoreBlock &block) const {
-  for (int64_t row = 0; row < block.rows; ++row) {
-    int64_t query = block.queryOf(row);
-    int64_t first = query + block.firstSeen, end = query + block.endSeen;
-    if (block.documents)
-      first = std::max(first, block.documents[row] - block.firstKey);
-    if (query >= 0 &&
-        std::max<int64_t>(first, 0) < std::min(end, block.columns))
-      return true;
-  }
-  return false;
-}
-
-ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t sample,
-                                      int64_t head, int64_t queryBlock,
-                                      int64_t keyBlock) const {
-  int64_t firstQuery = queryBlock * queries.block;
-  int64_t firstKey = keyBlock * keys.block;
-  int64_t counted = positions ? 0 : firstQuery; // what rows count from
-  int64_t ahead = counted - firstKey;
-  ScoreBlock block;
-  block.rows = queries.lengthAt(queryBlock);
-  block.columns = keys.lengthAt(keyBlock);
-  block.ld = keys.block;
-  block.scale = scale;
-  block.firstSeen = window > 0 ? ahead - window + 1 : -farAway;
-  block.endSeen = causal ? ahead + 1 : farAway;
-  block.documents = documentsAt(arena, sample, firstQuery);
-  block.positions = positionsAt(arena, firstQuery);
-  block.firstKey = firstKey;
-  if (!hasDropout)
-    return block;
-  const int32_t *state = reinterpret_cast<const int32_t *>(random.in(arena));
-  BlockDropout &dropout = block.dropout;
-  dropout.active = true;
-  dropout.random = {static_cast<uint32_t>(state[0]), stream,
-                    static_cast<uint32_t>(state[1])};
-  dropout.threshold = threshold;
-  dropout.keepScale = keepScale;
-  uint64_t globalSample = static_cast<uint32_t>(state[2]) + sample;
-  uint64_t globalHead = static_cast<uint64_t>(head);
-  if (firstHead)
-    globalHead += *reinterpret_cast<const uint32_t *>(firstHead->in(arena));
-  uint64_t row = (globalSample * globalHeads + globalHead) * sequence + counted;
-  dropout.firstIndex = row * sequence + firstKey;
-  dropout.rowStride = sequence;
-  return block;
 }
 
 int64_t HeadTensor::ld() const {
@@ -218,16 +135,17 @@ static absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
                                                uint32_t view,
                                                const AttentionShape &shape,
                                                int64_t rows, int64_t heads,
-                                               const char *role) {
+                                               const char *name, Role role) {
   HeadTensor operand;
   Tensor &tensor = operand.tensor;
-  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, view, role));
-  MESHWORK_RETURN_IF_ERROR(expectType(tensor, shape.dtype, role));
+  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, view, name));
+  if (role == Role::operand || tensor.dtype != DType::f32)
+    MESHWORK_RETURN_IF_ERROR(expectType(tensor, shape.dtype, name));
   MESHWORK_RETURN_IF_ERROR(
-      expectShape(tensor, {shape.batch, rows, heads, shape.d}, role));
+      expectShape(tensor, {shape.batch, rows, heads, shape.d}, name));
   if ((shape.d > 1 && tensor.strides[3] != 1) || operand.ld() < shape.d)
     return absl::UnimplementedError(
-        absl::StrCat(role, " is ", tensor.describe(),
+        absl::StrCat(name, " is ", tensor.describe(),
                      ", expected stride 1 in the last dim and at least ",
                      shape.d, " in the second"));
   return operand;
@@ -236,15 +154,16 @@ static absl::StatusOr<HeadTensor> headTensorOf(const ProgramOnRank &program,
 absl::StatusOr<HeadTensor> queryTensorOf(const ProgramOnRank &program,
                                          uint32_t view,
                                          const AttentionShape &shape,
-                                         const char *role) {
-  return headTensorOf(program, view, shape, shape.rows, shape.heads, role);
+                                         const char *name, Role role) {
+  return headTensorOf(program, view, shape, shape.rows, shape.heads, name,
+                      role);
 }
 
 absl::StatusOr<HeadTensor> keyTensorOf(const ProgramOnRank &program,
                                        uint32_t view,
                                        const AttentionShape &shape,
-                                       const char *role) {
-  return headTensorOf(program, view, shape, shape.sequence, shape.kvHeads,
+                                       const char *name, Role role) {
+  return headTensorOf(program, view, shape, shape.sequence, shape.kvHeads, name,
                       role);
 }
 
@@ -269,12 +188,12 @@ GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
   spec.type = shape.dtype;
   spec.rhsTransposed = true;
   spec.lhsLd = left.ld();
-  spec.rhsLd = right.ld();
+  spec.rhsLd = shape.ldOfKeys(right);
   spec.dstLd = shape.keys.block;
   return spec;
 }
 
-GemmSpec blockTimesSpec(const AttentionShape &shape, const HeadTensor &right,
+GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
                         int64_t sumsLd, int64_t rows, int64_t columns,
                         bool transposed) {
   GemmSpec spec{.m = transposed ? columns : rows,
@@ -283,7 +202,7 @@ GemmSpec blockTimesSpec(const AttentionShape &shape, const HeadTensor &right,
   spec.type = shape.dtype;
   spec.lhsTransposed = transposed;
   spec.lhsLd = shape.keys.block;
-  spec.rhsLd = right.ld();
+  spec.rhsLd = rightLd;
   spec.dstLd = sumsLd;
   spec.accumulate = true;
   return spec;

@@ -10,63 +10,6 @@
 
 namespace meshwork::runtime::cpu {
 
-/// Half-open range of blocks.
-struct BlockRange {
-  int64_t first, end;
-};
-
-struct AttentionShape {
-  int64_t batch = 0, heads = 0, kvHeads = 0, d = 0;
-  int64_t rows = 0, sequence = 0; // of queries, of keys
-  DType dtype = DType::f32;       // of everything but lse
-  float scale = 1;
-  bool causal = false;
-  int64_t window = 0;              // 0: unlimited
-  std::optional<Tensor> documents; // [batch, rows], dense; absent: one each
-  std::optional<Tensor> positions; // [rows], dense; absent: 0, 1, ...
-  Cut queries, keys;
-
-  bool hasDropout = false;
-  uint32_t stream = 0, threshold = 0;
-  float keepScale = 1;
-  Tensor random;
-  int64_t globalHeads = 0;         // of which this rank has some
-  std::optional<Tensor> firstHead; // absent: 0
-
-  int64_t groupSize() const { return heads / kvHeads; }
-  int64_t bytes() const { return bytesOf(dtype); }
-  /// Key blocks of which at least one key is seen by a query of the block.
-  BlockRange keyBlocksFor(std::byte *arena, int64_t sample,
-                          int64_t queryBlock) const;
-  /// Whether a row of the block sees a key: between the first and the last key
-  /// block for rows that are not neighbours, none may.
-  bool sees(const ScoreBlock &block) const;
-  /// Everything of `block` but its memory: sizes, visibility, dropout.
-  ScoreBlock scoreBlock(std::byte *arena, int64_t sample, int64_t head,
-                        int64_t queryBlock, int64_t keyBlock) const;
-
-private:
-  /// Where the documents of a sample's rows from `row` on begin, or null.
-  const int32_t *documentsAt(std::byte *arena, int64_t sample,
-                             int64_t row) const;
-  /// Which queries of the sequence the rows from `row` on are, or null.
-  const int32_t *positionsAt(std::byte *arena, int64_t row) const;
-};
-
-/// The attributes that Attention and AttentionGrad have in common.
-struct AttentionAttributes {
-  float scale;
-  bool causal;
-  int64_t window;
-  const plan::Dropout *dropout;
-  uint32_t documents, positions; // views, or plan::noView
-};
-
-/// Settles the shape from q and k; checks attributes.
-absl::StatusOr<AttentionShape>
-attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
-                 const AttentionAttributes &attributes);
-
 /// A [batch, rows, heads, d] operand with dense d; of keys, rows and heads are
 /// theirs.
 struct HeadTensor {
@@ -82,14 +25,103 @@ struct HeadTensor {
   }
 };
 
+/// Half-open range of blocks.
+struct BlockRange {
+  int64_t first, end;
+};
+
+/// A block of queries of one sample.
+struct QueryBlock {
+  int64_t sample, first, rows; // `first` of q's rows
+  const QueryRow *queries;     // [rows]
+  int64_t numKeys;             // rows of k that are no padding
+  BlockRange keyBlocks;        // of which a row may see a key, never more
+};
+
+/// What a thread holds beside the products' operands.
+struct BlockScratch {
+  QueryRow *queries; // of a block
+  int32_t *keys;     // of a block, for dropout
+  std::byte *k, *v;  // of a block, with keyPositions
+};
+
+struct AttentionShape {
+  int64_t batch = 0, heads = 0, kvHeads = 0, d = 0;
+  int64_t rows = 0, sequence = 0; // of q, of k
+  int64_t totalKeys = 0;    // of the whole sequence, by which dropout counts
+  DType dtype = DType::f32; // of q, k, v
+  float scale = 1;
+  bool causal = false;
+  int64_t window = 0;                 // 0: unlimited
+  std::optional<Tensor> documents;    // [batch, rows], dense; absent: one each
+  std::optional<Tensor> positions;    // [rows], dense; absent: 0, 1, ...
+  std::optional<Tensor> keyPositions; // [sequence], dense; absent: 0, 1, ...
+  Cut queries, keys;
+
+  bool hasDropout = false;
+  uint32_t stream = 0, threshold = 0;
+  float keepScale = 1;
+  Tensor random;
+  int64_t globalHeads = 0;         // of which this rank has some
+  std::optional<Tensor> firstHead; // absent: 0
+
+  int64_t groupSize() const { return heads / kvHeads; }
+  int64_t bytes() const { return bytesOf(dtype); }
+
+  BlockScratch carve(Carver &carver) const;
+  /// Says in `queries` what each row of the block sees.
+  QueryBlock queryBlock(std::byte *arena, int64_t sample, int64_t index,
+                        QueryRow *queries) const;
+  /// Whether a row of the block sees a key: between the first and the last key
+  /// block for rows that are not neighbours, none may.
+  bool sees(const QueryBlock &block, int64_t keyBlock) const;
+  /// Everything of a block but its memory: sizes, visibility, dropout.
+  ScoreBlock scoreBlock(std::byte *arena, int64_t head,
+                        const QueryBlock &queryBlock, int64_t keyBlock,
+                        const BlockScratch &scratch) const;
+  /// A block of k or v for a product, rows ldOfKeys() apart. With keyPositions
+  /// it is a copy in `scratch`, where padding is zero: a product of a
+  /// probability of zero and a NaN would be a NaN.
+  const std::byte *keyRows(std::byte *arena, const HeadTensor &of,
+                           const QueryBlock &queries, int64_t kvHead,
+                           int64_t keyBlock, std::byte *scratch) const;
+  int64_t ldOfKeys(const HeadTensor &of) const {
+    return keyPositions ? d : of.ld();
+  }
+
+private:
+  /// Rows of k that are no padding.
+  int64_t countKeys(std::byte *arena) const;
+  void fillKeys(std::byte *arena, const ScoreBlock &block, int32_t *to) const;
+};
+
+/// The attributes that Attention and AttentionGrad have in common.
+struct AttentionAttributes {
+  float scale;
+  bool causal;
+  int64_t window;
+  const plan::Dropout *dropout;
+  uint32_t documents, positions, keyPositions; // views, or plan::noView
+  int64_t totalKeys;                           // with keyPositions
+};
+
+/// Settles the shape from q and k; checks attributes.
+absl::StatusOr<AttentionShape>
+attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
+                 const AttentionAttributes &attributes);
+
+/// Operands are of the shape's dtype, results of that or f32.
+enum class Role { operand, result };
 absl::StatusOr<HeadTensor> queryTensorOf(const ProgramOnRank &program,
                                          uint32_t view,
                                          const AttentionShape &shape,
-                                         const char *role);
+                                         const char *name,
+                                         Role role = Role::operand);
 absl::StatusOr<HeadTensor> keyTensorOf(const ProgramOnRank &program,
                                        uint32_t view,
                                        const AttentionShape &shape,
-                                       const char *role);
+                                       const char *name,
+                                       Role role = Role::operand);
 
 /// The [batch, heads, rows] log-sum-exp, dense along the rows.
 struct RowTensor {
@@ -105,12 +137,12 @@ absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape);
 
-/// rows x columns scores = left (d inner) times right transposed.
+/// rows x columns scores = left (d inner) times right (of keys) transposed.
 GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
                    const HeadTensor &right, int64_t rows, int64_t columns);
 /// rows x d f32 sums += block (rows x columns, ld of a block) times right;
 /// `transposed` takes the block's transpose: columns x d sums.
-GemmSpec blockTimesSpec(const AttentionShape &shape, const HeadTensor &right,
+GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
                         int64_t sumsLd, int64_t rows, int64_t columns,
                         bool transposed);
 

@@ -1,4 +1,4 @@
-// Philox.h's function for sixteen neighbours at a time. See Simd.h.
+// Philox.h's function for sixteen elements of a row at a time. See Simd.h.
 #pragma once
 
 #include "runtime/device/cpu/Philox.h"
@@ -21,11 +21,13 @@ MESHWORK_INLINE void philoxRound(PhiloxLanes &lanes, uint32_t k0, uint32_t k1) {
            (a >> 32) ^ lanes.c3 ^ uint64_t{k1}, a};
 }
 
-/// Words of the elements index, index + 1, ... index + 15. Even and odd
+/// Words of the elements row + offsets[0], row + offsets[1], ... Even and odd
 /// elements go apart, since processors multiply 32 by 32 bits in lanes of 64.
-MESHWORK_INLINE Words philoxWords(const PhiloxStream &stream, uint64_t index) {
-  WideWords evenIndex = WideWords{0, 2, 4, 6, 8, 10, 12, 14} + index;
-  WideWords oddIndex = evenIndex + 1;
+MESHWORK_INLINE Words philoxWords(const PhiloxStream &stream, uint64_t row,
+                                  Words offsets) {
+  WideWords pairs = castTo<WideWords>(offsets);
+  WideWords evenIndex = (pairs & uint64_t{0xffffffffu}) + row;
+  WideWords oddIndex = (pairs >> 32) + row;
   WideWords step = WideWords(uint64_t{stream.step});
   WideWords zero = WideWords(uint64_t{0});
   PhiloxLanes even = {evenIndex, evenIndex >> 32, step, zero};

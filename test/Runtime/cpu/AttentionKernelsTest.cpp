@@ -54,15 +54,21 @@ Blocks compute(const AttentionKernels &kernels, bool causal) {
   ScoreBlock block;
   block.rows = rows, block.columns = columns, block.ld = ld;
   block.scale = 0.75f;
-  block.firstSeen = causal ? -20 : -1000;
-  block.endSeen = causal ? 1 : 1000;
+  std::vector<QueryRow> queries;
+  for (int64_t r = 0; r < rows; ++r)
+    queries.push_back({r, causal ? r - 20 : 0, causal ? r + 1 : columns});
+  block.queries = queries.data();
   block.probabilities = probabilities.data();
   block.dropout.active = true;
   block.dropout.random = {1, 2, 3};
   block.dropout.threshold = 1u << 30;
   block.dropout.keepScale = 4.0f / 3;
   block.dropout.firstIndex = 12345;
-  block.dropout.rowStride = 200;
+  block.dropout.queryStride = 200;
+  std::vector<int32_t> keys(ld);
+  for (int64_t c = 0; c < columns; ++c) // two runs
+    keys[c] = static_cast<int32_t>(c < 40 ? c : c + 90);
+  block.dropout.keys = keys.data();
   SoftmaxState state{blocks.max.data(), blocks.sum.data(), blocks.out.data(),
                      d};
   for (uint32_t seed : {5u, 6u}) {

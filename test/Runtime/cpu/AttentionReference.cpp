@@ -27,16 +27,17 @@ int64_t documentOf(const AttentionCase &c, int64_t b, int64_t i) {
   return begin;
 }
 
-/// One query's probabilities, and the factors of dropout.
+/// One query's probabilities among all keys, and the factors of dropout; the
+/// share of them that the keys have that are there.
 struct Row {
   Values p, keep;
-  double lse;
+  double lse, share;
 };
 
 struct Inputs {
   const AttentionCase &c;
-  Values q, k, v, dout;
-  Heads queries, keys;
+  Values q, k, v, dout; // k and v with all keys
+  Heads queries, keys, keysThere;
 
   bool sees(int64_t b, int64_t i, int64_t j) const {
     return (!c.causal || j <= i) && (c.window == 0 || i - j < c.window) &&
@@ -57,7 +58,7 @@ struct Inputs {
   /// Of the query in row `r` of q.
   Row row(int64_t b, int64_t h, int64_t r) const {
     int64_t kv = h / (c.heads / c.kvHeads), i = c.queryOf(r);
-    Row row{Values(c.s), Values(c.s), 0};
+    Row row{Values(c.s), Values(c.s), 0, 0};
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < c.s; ++j) {
       double score = 0;
@@ -73,18 +74,29 @@ struct Inputs {
     for (double &p : row.p)
       p /= sum;
     row.lse = largest + std::log(sum);
+    for (int64_t at = 0; at < c.keyRows(); ++at)
+      row.share += c.keyOf(at) < 0 ? 0 : row.p[c.keyOf(at)];
     return row;
   }
 };
 
 void addForward(const Inputs &in, const Row &row, int64_t b, int64_t h,
                 int64_t i, AttentionReference &result) {
-  int64_t kv = h / (in.c.heads / in.c.kvHeads);
-  result.lse[(b * in.c.heads + h) * in.c.queries() + i] = row.lse;
-  for (int64_t j = 0; j < in.c.s; ++j)
-    for (int64_t e = 0; e < in.c.d; ++e)
-      result.out[in.queries.at(b, i, h, e)] +=
-          row.p[j] * row.keep[j] * in.v[in.keys.at(b, j, kv, e)];
+  const AttentionCase &c = in.c;
+  int64_t kv = h / (c.heads / c.kvHeads);
+  int64_t at = (b * c.heads + h) * c.queries() + i;
+  result.wholeLse[at] = row.lse;
+  result.lse[at] = row.lse + std::log(row.share);
+  auto add = [&](Values &out, int64_t j, double weight) {
+    for (int64_t e = 0; e < c.d; ++e)
+      out[in.queries.at(b, i, h, e)] +=
+          weight * row.keep[j] * in.v[in.keys.at(b, j, kv, e)];
+  };
+  for (int64_t j = 0; j < c.s; ++j)
+    add(result.wholeOut, j, row.p[j]);
+  for (int64_t r = 0; r < c.keyRows() && row.share > 0; ++r)
+    if (c.keyOf(r) >= 0)
+      add(result.out, c.keyOf(r), row.p[c.keyOf(r)] / row.share);
 }
 
 void addBackward(const Inputs &in, const Row &row, int64_t b, int64_t h,
@@ -99,12 +111,15 @@ void addBackward(const Inputs &in, const Row &row, int64_t b, int64_t h,
                in.v[in.keys.at(b, j, kv, e)];
     delta += row.p[j] * dp[j];
   }
-  for (int64_t j = 0; j < c.s; ++j) {
+  for (int64_t r = 0; r < c.keyRows(); ++r) {
+    int64_t j = c.keyOf(r);
+    if (j < 0)
+      continue;
     double ds = row.p[j] * (dp[j] - delta) * static_cast<double>(c.scale);
     for (int64_t e = 0; e < c.d; ++e) {
-      int64_t qe = in.queries.at(b, i, h, e), ke = in.keys.at(b, j, kv, e);
+      int64_t qe = in.queries.at(b, i, h, e), ke = in.keysThere.at(b, r, kv, e);
       result.dv[ke] += row.p[j] * row.keep[j] * in.dout[qe];
-      result.dq[qe] += ds * in.k[ke];
+      result.dq[qe] += ds * in.k[in.keys.at(b, j, kv, e)];
       result.dk[ke] += ds * in.q[qe];
     }
   }
@@ -118,13 +133,15 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
   else
     addOperands();
   Dims queryShape = {c.b, c.queries(), c.heads, c.d};
-  forward.out = program.add(c.dtype, queryShape);
+  forward.out = program.add(c.resultType(), queryShape);
   forward.lse = program.add(DType::f32, {c.b, c.heads, c.queries()});
   backward.q = forward.q;
   backward.k = forward.k;
   backward.v = forward.v;
-  backward.out = forward.out;
-  backward.lse = forward.lse;
+  bool all = c.keys.empty() && !c.f32Results;
+  backward.out = all ? forward.out : program.add(c.dtype, queryShape);
+  backward.lse =
+      all ? forward.lse : program.add(DType::f32, {c.b, c.heads, c.queries()});
   backward.dout = program.add(c.dtype, queryShape);
   forward.scale = backward.scale = c.scale;
   forward.causal = backward.causal = c.causal;
@@ -132,26 +149,52 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
   addDropout();
   addDocuments();
   addPositions();
-  if (c.empty)
-    return;
-  int64_t queryCount = countOf(queryShape);
+  if (!c.empty)
+    writeInputs();
+}
+
+void AttentionProblem::writeInputs() {
+  const AttentionCase &c = shape;
+  int64_t queryCount = c.b * c.queries() * c.heads * c.d;
   int64_t keyCount = c.b * c.s * c.kvHeads * c.d;
+  wholeK = randomValues(keyCount, c.dtype, 12);
+  wholeV = randomValues(keyCount, c.dtype, 13);
   program.write(forward.q, randomValues(queryCount, c.dtype, 11));
-  program.write(forward.k, randomValues(keyCount, c.dtype, 12));
-  program.write(forward.v, randomValues(keyCount, c.dtype, 13));
+  program.write(forward.k, ofKeys(wholeK));
+  program.write(forward.v, ofKeys(wholeV));
   program.write(backward.dout, randomValues(queryCount, c.dtype, 14));
+}
+
+/// The rows that are there; padding is NaN.
+Values AttentionProblem::ofKeys(const Values &whole) const {
+  const AttentionCase &c = shape;
+  int64_t width = c.kvHeads * c.d;
+  Values there(c.b * c.keyRows() * width, NAN);
+  for (int64_t b = 0; b < c.b; ++b)
+    for (int64_t r = 0; r < c.keyRows(); ++r)
+      if (c.keyOf(r) >= 0)
+        std::copy_n(whole.begin() + (b * c.s + c.keyOf(r)) * width, width,
+                    there.begin() + (b * c.keyRows() + r) * width);
+  return there;
+}
+
+void AttentionProblem::writeWhole(const AttentionReference &reference) {
+  if (backward.out == forward.out)
+    return;
+  program.write(backward.out, reference.wholeOut);
+  program.write(backward.lse, reference.wholeLse);
 }
 
 void AttentionProblem::addOperands() {
   const AttentionCase &c = shape;
   Dims queryShape = {c.b, c.queries(), c.heads, c.d};
-  Dims keyShape = {c.b, c.s, c.kvHeads, c.d};
+  Dims keyShape = {c.b, c.keyRows(), c.kvHeads, c.d};
   forward.q = program.add(c.dtype, queryShape);
   forward.k = program.add(c.dtype, keyShape);
   forward.v = program.add(c.dtype, keyShape);
-  backward.dq = program.add(c.dtype, queryShape);
-  backward.dk = program.add(c.dtype, keyShape);
-  backward.dv = program.add(c.dtype, keyShape);
+  backward.dq = program.add(c.resultType(), queryShape);
+  backward.dk = program.add(c.resultType(), keyShape);
+  backward.dv = program.add(c.resultType(), keyShape);
 }
 
 void AttentionProblem::addFused() {
@@ -202,20 +245,29 @@ void AttentionProblem::addPositions() {
     forward.positions = backward.positions =
         program.add(DType::i32, {shape.queries()},
                     Values(shape.rows.begin(), shape.rows.end()));
+  if (shape.keys.empty())
+    return;
+  forward.key_positions = backward.key_positions =
+      program.add(DType::i32, {shape.keyRows()},
+                  Values(shape.keys.begin(), shape.keys.end()));
+  forward.total_keys = backward.total_keys = shape.s;
 }
 
 AttentionReference AttentionProblem::reference() const {
   const AttentionCase &c = shape;
+  bool all = c.keys.empty();
   Inputs in{c,
             program.read(forward.q),
-            program.read(forward.k),
-            program.read(forward.v),
+            all ? program.read(forward.k) : wholeK,
+            all ? program.read(forward.v) : wholeV,
             program.read(backward.dout),
             {c.queries(), c.heads, c.d},
-            {c.s, c.kvHeads, c.d}};
-  AttentionReference result{
-      Values(in.q.size()), Values(c.b * c.heads * c.queries(), -INFINITY),
-      Values(in.q.size()), Values(in.k.size()), Values(in.k.size())};
+            {c.s, c.kvHeads, c.d},
+            {c.keyRows(), c.kvHeads, c.d}};
+  Values ofQueries(in.q.size()), ofKeys(c.b * c.keyRows() * c.kvHeads * c.d);
+  Values lse(c.b * c.heads * c.queries(), -INFINITY);
+  AttentionReference result{ofQueries, lse,    ofQueries, lse,
+                            ofQueries, ofKeys, ofKeys};
   for (int64_t b = 0; b < c.b; ++b)
     for (int64_t h = 0; h < c.heads; ++h)
       for (int64_t i = 0; i < c.queries(); ++i) {

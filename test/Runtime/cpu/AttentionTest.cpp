@@ -1,70 +1,14 @@
 // Attention and its gradient against loops in double precision.
-//
-// Tolerance, f32: inputs lie in [-1, 1] and rows of probabilities sum to one,
-// so an output is off by the error of its probabilities: that of a score
-// (d products, d * 2^-24) plus that of exp, times two for the quotient, plus
-// the sum over keys; 64 * d * 2^-24 holds all. Gradients sum s such terms, in
-// groups of heads, and are in proportion to the scale. bf16: probabilities,
-// score gradients and results are rounded to 2^-9 relative; sums of values of
-// at most one are off by a few of these.
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/AttentionKernels.h"
-#include "test/Runtime/cpu/AttentionReference.h"
+#include "test/Runtime/cpu/AttentionChecks.h"
 
 namespace meshwork::runtime::test {
 namespace {
-
-struct Tolerance {
-  double forward, gradient;
-};
-
-Tolerance toleranceOf(const AttentionCase &c) {
-  double terms = static_cast<double>(c.d);
-  double keep = c.rate > 0 ? 1 / (1 - c.rate) : 1;
-  double group = static_cast<double>(c.heads / c.kvHeads);
-  double scale = std::max(1.0, std::fabs(static_cast<double>(c.scale)));
-  if (c.dtype == DType::f32)
-    return {64 * terms * 0x1p-24 * keep,
-            256 * terms * 0x1p-24 * keep * keep * group * scale};
-  return {4 * 0x1p-9 * keep,
-          16 * 0x1p-9 * keep * keep * std::sqrt(terms) * group};
-}
-
-/// Without what rows of padding have: they see no key, their sum is zero.
-Values finite(Values lse) {
-  for (double &value : lse)
-    value = value == -INFINITY ? 0 : value;
-  return lse;
-}
-
-void expectAttention(const AttentionCase &c) {
-  AttentionProblem problem(c);
-  AttentionReference expected = problem.reference();
-  absl::Status status = problem.program.run(problem.forward);
-  ASSERT_TRUE(status.ok()) << status;
-  Tolerance tolerance = toleranceOf(c);
-  EXPECT_LE(
-      maxDifference(problem.program.read(problem.forward.out), expected.out),
-      tolerance.forward);
-  EXPECT_LE(maxDifference(finite(problem.program.read(problem.forward.lse)),
-                          finite(expected.lse)),
-            tolerance.forward);
-  status = problem.program.run(problem.backward);
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_LE(
-      maxDifference(problem.program.read(problem.backward.dq), expected.dq),
-      tolerance.gradient);
-  EXPECT_LE(
-      maxDifference(problem.program.read(problem.backward.dk), expected.dk),
-      tolerance.gradient);
-  EXPECT_LE(
-      maxDifference(problem.program.read(problem.backward.dv), expected.dv),
-      tolerance.gradient);
-}
 
 TEST(Attention, LengthsAroundBlocks) {
   for (int64_t s : {1, 2, 15, 64, 127, 128, 129, 300})
@@ -147,17 +91,6 @@ TEST(Attention, Documents) {
       }
 }
 
-/// All that a case computes.
-std::vector<Values> resultsOf(AttentionProblem &problem) {
-  EXPECT_TRUE(problem.program.run(problem.forward).ok());
-  EXPECT_TRUE(problem.program.run(problem.backward).ok());
-  std::vector<Values> results;
-  for (uint32_t view : {problem.forward.out, problem.backward.dq,
-                        problem.backward.dk, problem.backward.dv})
-    results.push_back(problem.program.read(view));
-  return results;
-}
-
 // Two documents that fill a sequence are what two sequences would be, to the
 // bit when blocks begin with them: no block of another document is computed.
 TEST(Attention, DocumentsAreLikeSequencesOfTheirOwn) {
@@ -193,17 +126,6 @@ TEST(Attention, DocumentsOutsideOfTheSequenceAreHarmless) {
     EXPECT_TRUE(problem.program.run(problem.forward).ok());
     EXPECT_TRUE(problem.program.run(problem.backward).ok());
   }
-}
-
-/// [begin, end) of each pair, then rows of padding.
-std::vector<int64_t> rowsOf(std::vector<std::pair<int64_t, int64_t>> parts,
-                            int64_t padding = 0) {
-  std::vector<int64_t> rows;
-  for (auto [begin, end] : parts)
-    for (int64_t i = begin; i < end; ++i)
-      rows.push_back(i);
-  rows.insert(rows.end(), padding, -1);
-  return rows;
 }
 
 // What a rank has of a sequence of 600: blocks, chunks from both ends, next to
@@ -479,6 +401,15 @@ TEST(Attention, RefusesBadShapes) {
             std::string::npos);
   op.positions = problem.program.add(DType::i32, {7});
   EXPECT_NE(problem.program.run(op).message().find("positions"),
+            std::string::npos);
+  op = problem.forward;
+  op.key_positions = problem.program.add(DType::i32, {8});
+  EXPECT_NE(problem.program.run(op).message().find(
+                "total_keys is 0, expected 1 to 2^31"),
+            std::string::npos);
+  op.total_keys = 8;
+  op.key_positions = problem.program.add(DType::i32, {7});
+  EXPECT_NE(problem.program.run(op).message().find("key_positions"),
             std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 // The vectorized random words are those of the library, and keep the share of
 // elements they should.
 #include <cmath>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -19,9 +20,12 @@ std::vector<bool> keptBySoftmax(const BlockDropout &dropout, int64_t columns) {
   block.columns = block.ld = columns;
   block.scores = scores.data();
   block.probabilities = scores.data();
-  block.firstSeen = 0;
-  block.endSeen = columns;
+  QueryRow query{0, 0, columns};
+  block.queries = &query;
   block.dropout = dropout;
+  std::vector<int32_t> keys(columns);
+  std::iota(keys.begin(), keys.end(), 0);
+  block.dropout.keys = keys.data();
   attentionKernels().softmaxF32(block, {&max, &sum, out.data(), 1});
   std::vector<bool> kept;
   for (float p : scores)

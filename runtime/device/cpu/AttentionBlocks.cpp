@@ -1,0 +1,152 @@
+// What AttentionShape says of blocks: which keys each row of queries sees, and
+// the keys as products take them. Everything else follows from the rows' runs.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/device/cpu/AttentionShape.h"
+
+namespace meshwork::runtime::cpu {
+namespace {
+
+const int32_t *integersAt(const std::optional<Tensor> &table, std::byte *arena,
+                          int64_t index) {
+  return table ? reinterpret_cast<const int32_t *>(table->in(arena)) + index
+               : nullptr;
+}
+
+/// What of a sample's operands says which keys a row sees.
+struct Tables {
+  const AttentionShape &shape;
+  const int32_t *documents, *positions, *keys; // or null
+  int64_t numKeys;
+
+  QueryRow row(int64_t r) const;
+};
+
+/// Keys of the table rise, so that a row sees one run of them.
+QueryRow Tables::row(int64_t r) const {
+  int64_t query = positions ? positions[r] : r;
+  int64_t first = documents ? std::max(documents[r], 0) : 0;
+  if (shape.window > 0)
+    first = std::max(first, query - shape.window + 1);
+  int64_t last = shape.causal ? query : shape.totalKeys - 1;
+  if (query < 0)
+    return {};
+  if (!keys)
+    return {query, first, std::min(last + 1, numKeys)};
+  return {query, std::lower_bound(keys, keys + numKeys, first) - keys,
+          std::upper_bound(keys, keys + numKeys, last) - keys};
+}
+
+} // namespace
+
+BlockScratch AttentionShape::carve(Carver &carver) const {
+  BlockScratch scratch{};
+  scratch.queries = carver.take<QueryRow>(queries.block);
+  if (hasDropout)
+    scratch.keys = carver.take<int32_t>(keys.block);
+  if (!keyPositions)
+    return scratch;
+  scratch.k = carver.take<std::byte>(keys.block * d * bytes());
+  scratch.v = carver.take<std::byte>(keys.block * d * bytes());
+  return scratch;
+}
+
+int64_t AttentionShape::countKeys(std::byte *arena) const {
+  const int32_t *table = integersAt(keyPositions, arena, 0);
+  if (!table)
+    return sequence;
+  return std::partition_point(table, table + sequence,
+                              [](int32_t key) { return key >= 0; }) -
+         table;
+}
+
+QueryBlock AttentionShape::queryBlock(std::byte *arena, int64_t sample,
+                                      int64_t index, QueryRow *rowsOut) const {
+  Tables tables{*this, integersAt(documents, arena, sample * rows),
+                integersAt(positions, arena, 0),
+                integersAt(keyPositions, arena, 0), countKeys(arena)};
+  QueryBlock block{.sample = sample,
+                   .first = index * queries.block,
+                   .rows = queries.lengthAt(index),
+                   .queries = rowsOut,
+                   .numKeys = tables.numKeys,
+                   .keyBlocks = {}};
+  int64_t first = sequence, end = 0;
+  for (int64_t i = 0; i < block.rows; ++i) {
+    QueryRow row = rowsOut[i] = tables.row(block.first + i);
+    if (row.first >= row.end)
+      continue;
+    first = std::min(first, row.first);
+    end = std::max(end, row.end);
+  }
+  block.keyBlocks = {first / keys.block, ceilDiv(end, keys.block)};
+  return block;
+}
+
+bool AttentionShape::sees(const QueryBlock &block, int64_t keyBlock) const {
+  int64_t begin = keyBlock * keys.block, end = begin + keys.block;
+  return std::any_of(
+      block.queries, block.queries + block.rows, [&](const QueryRow &row) {
+        return std::max(row.first, begin) < std::min(row.end, end);
+      });
+}
+
+ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t head,
+                                      const QueryBlock &queryBlock,
+                                      int64_t keyBlock,
+                                      const BlockScratch &scratch) const {
+  ScoreBlock block;
+  block.rows = queryBlock.rows;
+  block.columns = keys.lengthAt(keyBlock);
+  block.ld = keys.block;
+  block.scale = scale;
+  block.queries = queryBlock.queries;
+  block.firstKey = keyBlock * keys.block;
+  if (!hasDropout)
+    return block;
+  fillKeys(arena, block, scratch.keys);
+  const int32_t *state = reinterpret_cast<const int32_t *>(random.in(arena));
+  BlockDropout &dropout = block.dropout;
+  dropout.active = true;
+  dropout.random = {static_cast<uint32_t>(state[0]), stream,
+                    static_cast<uint32_t>(state[1])};
+  dropout.threshold = threshold;
+  dropout.keepScale = keepScale;
+  uint64_t globalSample = static_cast<uint32_t>(state[2]) + queryBlock.sample;
+  uint64_t globalHead = static_cast<uint64_t>(head);
+  if (firstHead)
+    globalHead += *reinterpret_cast<const uint32_t *>(firstHead->in(arena));
+  dropout.queryStride = static_cast<uint64_t>(totalKeys);
+  dropout.firstIndex = (globalSample * globalHeads + globalHead) *
+                       dropout.queryStride * dropout.queryStride;
+  dropout.keys = scratch.keys;
+  return block;
+}
+
+/// Padding has any number: its probabilities are zero.
+void AttentionShape::fillKeys(std::byte *arena, const ScoreBlock &block,
+                              int32_t *to) const {
+  const int32_t *table = integersAt(keyPositions, arena, block.firstKey);
+  for (int64_t c = 0; c < keys.block; ++c)
+    to[c] = table && c < block.columns
+                ? table[c]
+                : static_cast<int32_t>(block.firstKey + c);
+}
+
+const std::byte *AttentionShape::keyRows(std::byte *arena, const HeadTensor &of,
+                                         const QueryBlock &queries,
+                                         int64_t kvHead, int64_t keyBlock,
+                                         std::byte *scratch) const {
+  int64_t first = keyBlock * keys.block, width = d * bytes();
+  const std::byte *from = of.at(arena, queries.sample, first, kvHead);
+  if (!keyPositions)
+    return from;
+  int64_t there = std::min(queries.numKeys - first, keys.block);
+  for (int64_t row = 0; row < there; ++row)
+    std::memcpy(scratch + row * width, from + row * of.ld() * bytes(), width);
+  std::memset(scratch + there * width, 0, (keys.block - there) * width);
+  return scratch;
+}
+
+} // namespace meshwork::runtime::cpu
