@@ -33,7 +33,7 @@ spec::Context fitContext(ModuleOp module, const spec::Spec &spec) {
     return best;
   std::optional<double> least;
   for (spec::Context method :
-       {spec::Context::gathered, spec::Context::ulysses}) {
+       {spec::Context::gathered, spec::Context::ulysses, spec::Context::ring}) {
     std::optional<double> seconds = secondsWith(method, module, spec);
     if (!seconds || (least && *seconds >= *least))
       continue;

@@ -83,10 +83,14 @@ sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
   sharding::AnnotatePassOptions options;
   options.axes.assign(spec.mesh.begin(), spec.mesh.end());
   options.rules.assign(spec.shard.begin(), spec.shard.end());
+  std::vector<std::string> exchanged = spec.exchangedAxes();
+  options.exchanged.assign(exchanged.begin(), exchanged.end());
+  // Those cut what the others have in zigzag.
   if (spec.sequenceLayout == layout::DimLayout::zigzag)
     for (const spec::ShardRule &rule : spec.shard)
-      if (rule.dim == "sequence")
-        options.zigzag.assign(rule.axes.begin(), rule.axes.end());
+      for (const std::string &axis : rule.axes)
+        if (rule.dim == "sequence" && !llvm::is_contained(exchanged, axis))
+          options.zigzag.push_back(axis);
   // Which is chosen before, where it can be; this works everywhere.
   options.method = spec::wordOf(spec.context == spec::Context::byCost
                                     ? spec::Context::gathered

@@ -85,16 +85,14 @@ void flatten(const toml::table &table, const std::string &prefix,
              const std::string &file, Document &document) {
   for (const auto &[key, node] : table) {
     std::string path = prefix + pathPart(key.str());
-    Entry entry;
-    entry.key = entry.value.where = locationOf(key.source(), file);
-    if (const toml::table *inner = node.as_table()) {
-      document[path] = std::move(entry);
-      flatten(*inner, path + ".", file, document);
-      continue;
-    }
-    entry.value = toValue(node, file);
+    Entry entry{toValue(node, file), locationOf(key.source(), file), {}};
+    const toml::table *inner = node.as_table();
+    if (inner)
+      entry.value.where = entry.key;
     entry.origin = entry.value.where.text();
     document[path] = std::move(entry);
+    if (inner)
+      flatten(*inner, path + ".", file, document);
   }
 }
 

@@ -21,7 +21,7 @@ struct Value {
   int64_t integer = 0;
   double number = 0; // also set for an integer
   std::string text;
-  std::vector<Value> items;      // of an array, or of a table in an array
+  std::vector<Value> items;      // of an array or a table
   std::vector<std::string> keys; // of a table, one for each item
 
   /// For messages: `"abc"`, `7`, `an array`.
@@ -34,7 +34,8 @@ struct Entry {
   std::string origin; // "spec.toml:3:5" or "--set batch.micro=8"
 };
 
-/// Dotted path -> value. Tables stand in the map too, with kind table; a part
+/// Dotted path -> value. Tables stand in the map too, whole and with each of
+/// their keys; a part
 /// of a path that is no bare TOML key is in quotes, so it equals no known key.
 using Document = std::map<std::string, Entry>;
 

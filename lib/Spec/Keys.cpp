@@ -365,18 +365,48 @@ void addMeshKeys(std::vector<Key> &keys) {
   keys.push_back(tensorPins());
 }
 
+/// `{ cp = "ring", up = "ulysses" }`. One method at most stands beside
+/// "ulysses".
+bool readContextTable(const Value &table, Spec &spec) {
+  spec.context = Context::ulysses;
+  for (size_t i = 0; i < table.items.size(); ++i) {
+    std::optional<Context> method = readWord<Context>(table.items[i].text);
+    if (table.items[i].kind != Value::Kind::string || !method ||
+        method == Context::byCost)
+      return false;
+    if (*method != Context::ulysses) {
+      if (spec.context != Context::ulysses && spec.context != *method)
+        return false;
+      spec.context = *method;
+    }
+    spec.contextOfAxis.push_back({table.keys[i], *method});
+  }
+  return !table.items.empty();
+}
+
+std::string tomlContext(const Spec &spec) {
+  if (spec.contextOfAxis.empty())
+    return tomlString(wordOf(spec.context));
+  std::string text;
+  for (const AxisContext &one : spec.contextOfAxis)
+    text += (text.empty() ? "{ " : ", ") + one.axis + " = " +
+            tomlString(wordOf(one.method));
+  return text + " }";
+}
+
 Key contextMethod() {
   Key key = word<Context>("context", "method",
                           [](Spec &s) -> Context & { return s.context; });
+  key.expected += ", or a table with \"gathered\" or \"ring\" for some axes "
+                  "and \"ulysses\" for others";
+  key.read = [word = key.read](const Value &value, Spec &spec) {
+    return value.kind == Value::Kind::table ? readContextTable(value, spec)
+                                            : word(value, spec);
+  };
   key.print = [](const Spec &s) -> std::optional<std::string> {
     if (!s.splits("sequence"))
       return std::nullopt;
-    return tomlString(wordOf(s.context));
-  };
-  key.refusal = [](const Value &value) {
-    return value.text == "ring" ? "write \"gathered\" or \"ulysses\", or leave "
-                                  "the line out"
-                                : "";
+    return tomlContext(s);
   };
   return key;
 }

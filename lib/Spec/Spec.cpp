@@ -72,8 +72,10 @@ std::string optionOfRun(const std::string &path) {
 bool checkUnknown(const std::string &path, const Entry &entry,
                   const Document &document, Diagnostics &diagnostics) {
   size_t dot = path.rfind('.');
-  if (dot != std::string::npos && document.contains(path.substr(0, dot)) &&
-      !isSectionName(path.substr(0, dot)))
+  std::string around = dot == std::string::npos ? "" : path.substr(0, dot);
+  if (findKey(around))
+    return false; // a part of its value
+  if (document.contains(around) && !isSectionName(around))
     return true; // the table itself is reported
   bool isTable = entry.value.kind == Value::Kind::table;
   bool isSection = isSectionName(path);
@@ -159,6 +161,15 @@ bool Spec::splits(const std::string &dim) const {
               rule.axes.end())
         return true;
   return false;
+}
+
+std::vector<std::string> Spec::exchangedAxes() const {
+  std::vector<std::string> axes;
+  if (context != Context::ulysses)
+    for (const AxisContext &one : contextOfAxis)
+      if (one.method == Context::ulysses)
+        axes.push_back(one.axis);
+  return axes;
 }
 
 uint32_t Spec::stageRanks() const {

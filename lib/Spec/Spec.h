@@ -36,6 +36,12 @@ struct Axis {
   uint32_t size = 1;
 };
 
+/// How the ranks along one axis that splits a sequence compute attention.
+struct AxisContext {
+  std::string axis;
+  Context method; // not `byCost`
+};
+
 /// A logical dim and the mesh axes that split it, major first.
 struct ShardRule {
   std::string dim;
@@ -91,7 +97,10 @@ struct Spec {
   std::vector<TensorPin> pins;
   /// How the parts of a sequence that `sequence` splits lie.
   layout::DimLayout sequenceLayout = layout::DimLayout::block;
+  /// One method for all axes that split the sequence; of a table, the one
+  /// beside "ulysses".
   Context context = Context::byCost;
+  std::vector<AxisContext> contextOfAxis; // a table; empty: there is none
   Pipeline pipeline;
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32
@@ -123,6 +132,8 @@ struct Spec {
   uint32_t numRanks() const;
   /// Whether several ranks share a dim by a rule of its own.
   bool splits(const std::string &dim) const;
+  /// Axes whose ranks exchange heads, where others do something else.
+  std::vector<std::string> exchangedAxes() const;
   /// Ranks that split the batch.
   uint32_t dataParallel() const;
   /// Ranks along the pipeline's axis; 1 without.

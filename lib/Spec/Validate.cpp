@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lib/Optimizer/Optimizer.h"
+#include "lib/Spec/Words.h"
 
 namespace meshwork::spec {
 namespace {
@@ -87,6 +88,44 @@ private:
       error(std::string("optimizer.") + lacking->name,
             std::string("means nothing without optimizer.") + lacking->needs +
                 ", which is 0; give that one, or leave this one out");
+  }
+
+  /// Each axis that splits the sequence has a method; those that exchange heads
+  /// cut what the others have left.
+  void checkContextTable() {
+    const std::vector<std::string> axes = axesOf("sequence");
+    std::string others, exchanged;
+    auto methodOf = [&](const std::string &axis) -> std::optional<Context> {
+      for (const AxisContext &one : spec.contextOfAxis)
+        if (one.axis == axis)
+          return one.method;
+      return std::nullopt;
+    };
+    if (spec.contextOfAxis.empty())
+      return;
+    for (const AxisContext &one : spec.contextOfAxis)
+      if (std::find(axes.begin(), axes.end(), one.axis) == axes.end())
+        error("context.method", "names axis " + quote(one.axis) +
+                                    ", which does not split the sequence; "
+                                    "leave it out, or add it to "
+                                    "shard.sequence");
+    bool isBehind = false, isOrdered = true;
+    for (const std::string &axis : axes) {
+      std::optional<Context> method = methodOf(axis);
+      bool exchanges = method == Context::ulysses;
+      if (!method)
+        error("context.method", "says nothing of axis " + quote(axis) +
+                                    ", which splits the sequence; add it");
+      isOrdered &= exchanges || !isBehind;
+      isBehind |= exchanges;
+      std::string &list = exchanges ? exchanged : others;
+      list += (list.empty() ? "" : ", ") + quote(axis);
+    }
+    if (!isOrdered)
+      error("shard.sequence", "has an axis of \"ulysses\" before one of " +
+                                  quote(wordOf(spec.context)) +
+                                  "; write it as [" + others + ", " +
+                                  exchanged + "]");
   }
 
   void checkTarget() {
@@ -229,6 +268,9 @@ private:
           !spec.splits("sequence"))
         error(key, "has no meaning where no axis splits the sequence; write "
                    "shard.sequence = [\"cp\"], say, or leave the line out");
+    if (sound({"shard.sequence", "mesh.axes", "context.method"}) &&
+        spec.splits("sequence"))
+      checkContextTable();
     for (const char *dim : {"experts", "head_dim"})
       for (const std::string &name : axesOf(dim))
         if (findAxis(name) && findAxis(name)->size > 1)

@@ -109,7 +109,7 @@ private:
     SmallVector<Proposal> proposed = proposals(table, lies);
     std::vector<Axes> decided =
         table.decide(mesh, proposed, /*aggressive=*/true);
-    if (exchangesHeads(op) && !splitHeads(table, mesh, proposed, decided))
+    if (exchangesHeads(op) && !splitHeads(op, table, mesh, proposed, decided))
       return op->emitOpError("has heads that the ranks of its sequence cannot "
                              "share equally");
     if (drawsRandom(op) && function.getNumArguments() != 0)

@@ -2,6 +2,7 @@
 
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/Transformer.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -15,58 +16,65 @@ Ring::Ring(const Mesh &mesh, const Axes &axes, int64_t size, bool causal,
     : causal(causal), window(window) {
   for (int64_t i = 0, n = mesh.numRanks(axes); i < n; ++i)
     held.push_back(rangesOf(mesh, size, axes, mesh.withIndex(0, axes, i)));
-  for (int64_t hop = 1; hop < ranks(); ++hop)
-    for (int64_t rank = 0; rank < ranks(); ++rank)
-      if (sees(rank, hop))
-        last = hop;
+  for (int64_t distance = 1; distance < ranks(); ++distance)
+    if (llvm::any_of(llvm::seq(ranks()),
+                     [&](int64_t rank) { return sees(rank, distance); }))
+      stops.push_back(distance);
 }
 
-int64_t Ring::owner(int64_t rank, int64_t hop) const {
-  return (rank - hop + 2 * ranks()) % ranks();
+int64_t Ring::behind(int64_t rank, int64_t distance) const {
+  return (rank + distance + ranks()) % ranks();
 }
 
-bool Ring::sees(int64_t rank, int64_t hop) const {
+bool Ring::sees(int64_t rank, int64_t distance) const {
+  auto meet = [&](const layout::Range &queries, const layout::Range &keys) {
+    if (queries.count == 0 || keys.count == 0)
+      return false;
+    bool isPast = keys.begin < queries.begin + queries.count;
+    bool isNear = queries.begin - (keys.begin + keys.count - 1) < window;
+    return (!causal || isPast) && (window == 0 || isNear);
+  };
   return llvm::any_of(held[rank], [&](const layout::Range &queries) {
-    return llvm::any_of(held[owner(rank, hop)], [&](const layout::Range &keys) {
-      if (queries.count == 0 || keys.count == 0)
-        return false;
-      bool isPast = keys.begin < queries.begin + queries.count;
-      bool isNear = queries.begin - (keys.begin + keys.count - 1) < window;
-      return (!causal || isPast) && (window == 0 || isNear);
-    });
+    return llvm::any_of(
+        held[behind(rank, -distance)],
+        [&](const layout::Range &keys) { return meet(queries, keys); });
   });
 }
 
-std::vector<int64_t> Ring::keySources(int64_t hop) const {
+std::vector<int64_t> Ring::keySources(size_t stop) const {
   std::vector<int64_t> sources;
   for (int64_t rank = 0; rank < ranks(); ++rank) {
-    bool isNeeded = false;
-    for (int64_t further = 0; hop + further <= last; ++further)
-      isNeeded |= sees((rank + further) % ranks(), hop + further);
-    sources.push_back(isNeeded ? owner(rank, 1) : -1);
+    bool isNeeded = sees(rank, stops[stop]);
+    for (size_t later = stop + 1; later < stops.size() && !comeFromHome(later);
+         ++later)
+      isNeeded |= sees(behind(rank, stops[later] - stops[stop]), stops[later]);
+    int64_t before = comeFromHome(stop) ? 0 : stops[stop - 1];
+    sources.push_back(isNeeded ? behind(rank, before - stops[stop]) : -1);
   }
   return sources;
 }
 
-bool Ring::hasSums(int64_t rank, int64_t hop) const {
-  for (int64_t at = 1; at <= hop; ++at)
-    if (sees(owner(rank, hop - at), at))
+bool Ring::hasSums(int64_t rank, size_t stop) const {
+  for (size_t before = 1; before <= stop; ++before)
+    if (sees(behind(rank, stops[before] - stops[stop]), stops[before]))
       return true;
   return false;
 }
 
-std::vector<int64_t> Ring::sumSources(int64_t hop) const {
+std::vector<int64_t> Ring::sumSources(size_t stop) const {
   std::vector<int64_t> sources;
-  for (int64_t rank = 0; rank < ranks(); ++rank)
-    sources.push_back(hasSums(owner(rank, 1), hop - 1) ? owner(rank, 1) : -1);
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    int64_t from = behind(rank, stops[stop - 1] - stops[stop]);
+    sources.push_back(hasSums(from, stop - 1) ? from : -1);
+  }
   return sources;
 }
 
 std::vector<int64_t> Ring::homeSources() const {
   std::vector<int64_t> sources;
   for (int64_t rank = 0; rank < ranks(); ++rank) {
-    int64_t from = (rank + last) % ranks();
-    sources.push_back(hasSums(from, last) ? from : -1);
+    int64_t from = behind(rank, stops.back());
+    sources.push_back(hasSums(from, stops.size() - 1) ? from : -1);
   }
   return sources;
 }
@@ -86,41 +94,45 @@ public:
   SmallVector<Value> run();
 
 private:
-  /// The keys and values of a hop.
+  /// Keys and values where they are at a stop.
   struct Visit {
     Value keys, values;
-    int64_t hop = 0;
+    size_t stop = 0;
   };
 
   Visit own() { return {op.getK(), op.getV(), 0}; }
-  /// What is received in the hop after `before`.
+  /// What is received at the stop after `before`.
   Visit next(const Visit &before) {
-    std::vector<int64_t> sources = ring.keySources(before.hop + 1);
-    return {moved(before.keys, sources, "keys"),
-            moved(before.values, sources, "values"), before.hop + 1};
+    size_t stop = before.stop + 1;
+    const Visit &from = ring.comeFromHome(stop) ? own() : before;
+    std::vector<int64_t> sources = ring.keySources(stop);
+    return {moved(from.keys, sources, "keys"),
+            moved(from.values, sources, "values"), stop};
   }
 
-  /// From hop `first` on, each begun before the keys of the one before are used:
-  /// what moves then moves beside the computation.
-  void visitAll(int64_t first, function_ref<void(const Visit &)> use) {
+  /// From stop `first` on. What goes to the next one is on its way before it is
+  /// used here: it then moves beside the computation.
+  void visitAll(size_t first, function_ref<void(const Visit &)> use) {
     Visit visit = own();
-    while (visit.hop < first && visit.hop < ring.lastHop())
-      visit = next(visit);
-    while (first <= visit.hop) {
-      bool isLast = visit.hop == ring.lastHop();
-      Visit coming = isLast ? Visit{{}, {}, -1} : next(visit);
-      use(visit);
+    bool isLast = false;
+    while (!isLast) {
+      isLast = visit.stop + 1 == ring.numStops();
+      Visit coming = isLast ? Visit() : next(visit);
+      if (visit.stop >= first)
+        use(visit);
       visit = coming;
     }
   }
 
   Value moved(Value value, ArrayRef<int64_t> sources, StringRef what) {
-    auto text = [&](const Twine &words) { return builder.getStringAttr(words); };
+    auto text = [&](const Twine &words) {
+      return builder.getStringAttr(words);
+    };
     constexpr int64_t noLayer = mesh::CauseAttr::noLayer;
     auto cause = mesh::CauseAttr::get(
-        builder.getContext(), text("attention"), noLayer, text(""), noLayer,
-        text(what + Twine(" go around a ring (context.method)")),
-        {text("context.method")});
+        builder.getContext(), text(what + Twine(" of attention")),
+        layerOf(op).value_or(noLayer), text(""), noLayer,
+        text("go around a ring (context.method)"), {text("context.method")});
     return mesh::PermuteOp::create(builder, op.getLoc(), value.getType(), value,
                                    builder.getDenseI64ArrayAttr(sources),
                                    axesAttr(attr, axes), cause);
@@ -144,10 +156,11 @@ private:
     auto keys = tensorType(visit.keys);
     auto dims = DimsAttr::get(builder.getContext(),
                               {dimsOf(keys).getNames()[1].getValue()});
-    auto type = RankedTensorType::get({keys.getDimSize(1)},
-                                      builder.getI32Type(), dims);
+    auto type =
+        RankedTensorType::get({keys.getDimSize(1)}, builder.getI32Type(), dims);
     return mesh::PositionsOp::create(builder, op.getLoc(), type,
-                                     dimAttr(attr, axes), size, visit.hop);
+                                     dimAttr(attr, axes), size,
+                                     ring.distance(visit.stop));
   }
 
   Value sum(Value a, Value b) { return buildSum(builder, op.getLoc(), a, b); }
@@ -155,10 +168,9 @@ private:
   Value rounded(Value value, Type type) {
     return type == value.getType()
                ? value
-               : buildMap(builder, op.getLoc(), type, {value},
-                          [](ImplicitLocOpBuilder &, ValueRange x) {
-                            return x[0];
-                          });
+               : buildMap(
+                     builder, op.getLoc(), type, {value},
+                     [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
   }
 
   Op op;
@@ -235,8 +247,8 @@ template <> SmallVector<Value> Expansion<transformer::AttentionGradOp>::run() {
     add(dv, part.getDv());
   };
   visitAll(1, [&](const Visit &visit) {
-    if (visit.hop > 1)
-      pass(ring.sumSources(visit.hop));
+    if (visit.stop > 1)
+      pass(ring.sumSources(visit.stop));
     addPart(visit);
   });
   if (dk)
@@ -267,7 +279,8 @@ SmallVector<Value> expandRing(Operation *op, mesh::MeshAttr attr,
                                                       axes, size)
                     .run();
               });
-  for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front();
+  for (Operation *made = before ? before->getNextNode()
+                                : &op->getBlock()->front();
        made != op; made = made->getNextNode())
     inheritFacts(op, made);
   return results;

@@ -4,6 +4,7 @@
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Rules.h"
+#include "passes/sharding/Ulysses.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <optional>
 #include <set>
@@ -72,7 +73,10 @@ private:
     function.walk([&](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
           .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
-              [&](auto op) { op.setSharing(*sharing); });
+              [&](auto op) {
+                op.setSharing(*sharing);
+                setExchanged(op, exchanged);
+              });
     });
     return success();
   }

@@ -21,6 +21,7 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     ListOption<"rules", "rules", "::meshwork::spec::ShardRule", "dim=axis or dim=axis/axis, major first">,
     ListOption<"zigzag", "zigzag", "std::string", "axes whose parts of `sequence` lie in zigzag">,
     Option<"method", "method", "std::string", "\"gathered\"", "how ranks with parts of `sequence` compute attention">,
+    ListOption<"exchanged", "exchanged", "std::string", "axes of `sequence` whose ranks exchange heads, beside those of another `method`">,
     ListOption<"pins", "pins", "::meshwork::spec::TensorPin", "glob of parameter names, a blank, then a sharding">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

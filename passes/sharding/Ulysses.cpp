@@ -47,9 +47,28 @@ private:
   }
 };
 
-const Axes &axesOfSequence(ArrayRef<Proposal> proposals) {
+constexpr StringLiteral exchangedName = "mesh.exchanged";
+
+bool isUlysses(Operation *op) {
+  auto is = [](auto attention) {
+    return attention && attention.getSharing() == Sharing::ulysses;
+  };
+  return is(dyn_cast<AttentionOp>(op)) || is(dyn_cast<AttentionGradOp>(op));
+}
+
+/// Of the axes that split the sequence, those that exchange heads.
+Axes exchangedAxes(Operation *op, const Mesh &mesh,
+                   ArrayRef<Proposal> proposals) {
   constexpr unsigned q = 0, sequence = 1;
-  return (*proposals[q].dims)[sequence];
+  auto some = op->getAttrOfType<ArrayAttr>(exchangedName);
+  Axes axes;
+  for (AxisId axis : (*proposals[q].dims)[sequence])
+    if (isUlysses(op) ||
+        (some && llvm::any_of(some.getAsRange<StringAttr>(), [&](auto name) {
+           return name.getValue() == mesh.axes[axis].name;
+         })))
+      axes.push_back(axis);
+  return axes;
 }
 
 /// How many ranks could share what `heads` has.
@@ -73,9 +92,9 @@ LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
   std::vector<Axes> decided =
       table.decide(mesh, proposals, /*aggressive=*/true);
   Heads heads(table, mesh, decided);
-  if (splitHeads(table, mesh, proposals, decided))
+  if (splitHeads(op, table, mesh, proposals, decided))
     return success();
-  const Axes &sequence = axesOfSequence(proposals);
+  Axes sequence = exchangedAxes(op, mesh, proposals);
   auto names = llvm::map_to_vector(
       sequence, [&](AxisId axis) { return mesh.axes[axis].name; });
   return emitError(analysis::ofSpec("context.method", op->getLoc()))
@@ -83,23 +102,29 @@ LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
          << " heads, " << heads.keysLeft << " of keys, on a rank, which the "
          << mesh.numRanks(sequence) << " ranks that split the sequence ("
          << llvm::join(names, ", ")
-         << ") cannot share equally; \"gathered\" works with any number of "
-            "ranks"
+         << ") cannot share equally; \"gathered\" and \"ring\" work with any "
+            "number of ranks"
          << legalRanks(heads);
 }
 } // namespace
 
 bool exchangesHeads(Operation *op) {
-  auto is = [](auto attention) {
-    return attention && attention.getSharing() == Sharing::ulysses;
-  };
-  return is(dyn_cast<AttentionOp>(op)) || is(dyn_cast<AttentionGradOp>(op));
+  return isUlysses(op) || op->hasAttr(exchangedName);
 }
 
-bool splitHeads(const FactorTable &table, const Mesh &mesh,
+void setExchanged(Operation *op, ArrayRef<std::string> axes) {
+  if (axes.empty())
+    return;
+  SmallVector<StringRef> names(axes.begin(), axes.end());
+  op->setAttr(exchangedName, Builder(op).getStrArrayAttr(names));
+}
+
+bool splitHeads(Operation *op, const FactorTable &table, const Mesh &mesh,
                 ArrayRef<Proposal> proposals, std::vector<Axes> &decided) {
   Heads heads(table, mesh, decided);
-  for (AxisId axis : axesOfSequence(proposals)) {
+  for (AxisId axis : exchangedAxes(op, mesh, proposals)) {
+    for (Axes &axes : decided)
+      llvm::erase_if(axes, [&](AxisId has) { return has == axis; });
     const Factor *taker = heads.split(mesh.axes[axis].size);
     if (!taker)
       return false;

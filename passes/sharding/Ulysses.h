@@ -1,5 +1,7 @@
 // Attention `shared ulysses`: each rank computes some heads of all of a
-// sequence, so what splits the sequence elsewhere splits heads there.
+// sequence, so what splits the sequence elsewhere splits heads there. Where the
+// ranks share it in another way, some axes may do that beside them
+// (`mesh.exchanged`): each rank then has some heads of a larger part.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -10,12 +12,15 @@ namespace meshwork::sharding {
 /// Whether `op` is such attention, or its gradient.
 bool exchangesHeads(::mlir::Operation *op);
 
-/// Adds the axes that split the sequence of `op`'s queries, the first of
-/// `proposals`, to those that its heads have in `decided`: to key heads, and
-/// where each of these is a part of its own, to the query heads that share it.
-/// False where they do not divide.
-bool splitHeads(const FactorTable &table, const Mesh &mesh,
-                ::llvm::ArrayRef<Proposal> proposals,
+/// Says that `axes` exchange heads, whatever the others do.
+void setExchanged(::mlir::Operation *op, ::llvm::ArrayRef<std::string> axes);
+
+/// Moves the axes that exchange heads, of those that split the sequence of
+/// `op`'s queries (the first of `proposals`), to its heads in `decided`: to key
+/// heads, and where each of these is a part of its own, to the query heads that
+/// share it. False where they do not divide.
+bool splitHeads(::mlir::Operation *op, const FactorTable &table,
+                const Mesh &mesh, ::llvm::ArrayRef<Proposal> proposals,
                 std::vector<Axes> &decided);
 
 /// All values of `function` have shardings: whether ranks divide the heads

@@ -18,9 +18,10 @@ public:
         add(Move::Kind::reduce, 0, src.shape, 0, 0);
         break;
       case Kind::permute:
-        add(request.sources[index] == noSource ? Move::Kind::zero
-                                               : Move::Kind::copy,
-            request.sources[index], src.shape, 0, 0);
+        if (uint32_t source = request.sources[index]; source == noSource)
+          add(Move::Kind::zero, 0, src.shape, 0, 0);
+        else
+          add(Move::Kind::copy, source, src.shape, 0, 0);
         break;
       case Kind::all_gather:
         gather();

@@ -47,7 +47,7 @@ class Examples(unittest.TestCase):
             return [json.loads(line)["loss"] for line in self.space.read("c.jsonl").splitlines()]
 
         expected = losses("dp1.toml")
-        for spec in ("dp2.toml", "tp2.toml", "tp2-sp.toml", "cp2.toml", "zero3.toml", "hsdp.toml",
+        for spec in ("dp2.toml", "tp2.toml", "tp2-sp.toml", "cp2.toml", "cp4-ring.toml", "zero3.toml", "hsdp.toml",
                      "pp2.toml", "pp2-zero-bubble.toml"):
             with self.subTest(spec):
                 for one, other in zip(losses(spec), expected, strict=True):

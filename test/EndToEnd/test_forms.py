@@ -109,6 +109,19 @@ class Forms(unittest.TestCase):
                     ("all_to_all", "cp"): 2 * LAYERS * part // 2,
                     ("all_reduce", "cp"): 2 * COUNT + SCALAR})
 
+    def test_ring(self):
+        """N-1 chunks of keys and values forward and again backward, and N-1 of their gradients,
+        which are f32. Nothing of a hop that a window empties for all ranks."""
+        for layout in ("block", "zigzag"):
+            for ranks in (2, 4):
+                with self.subTest(layout, ranks=ranks):
+                    plan = self.plan([f"cp={ranks}"], "batch.global=4", f"context.layout={layout}",
+                                     "context.method=ring")
+                    chunk = LAYERS * self.KEYS_AND_VALUES // ranks
+                    self.assertEqual(self.sent(plan), {
+                        ("permute", "cp"): (ranks - 1) * (1 + 1 + 2) * chunk,
+                        ("all_reduce", "cp"): 2 * (ranks - 1) * (2 * COUNT + SCALAR) // ranks})
+
     def layers(self, plan, kind, phase):
         """How often collectives of layers move activations, and their bytes."""
         of_layers = [c for c in plan["collectives"]

@@ -34,14 +34,18 @@ const std::vector<Model> &models() {
   return list;
 }
 
+/// How ranks share a sequence.
+struct Way {
+  const char *method, *layout; // the method as TOML
+};
+
 struct Case {
-  std::string axes;       // "\"cp=2\""
-  std::string layout;     // of the sequence
+  std::string axes; // "\"cp=2\""
+  Way way;
   int64_t sequence = 8;   // in which 16 samples of a step are cut
   std::string rules = {}; // of [shard], beside that of the sequence
   std::string rest = {};  // further sections
   bool documents = false; // separate ones
-  std::string method = "gathered";
 
   std::string batch(int64_t micro) const {
     return "[batch]\nglobal = 16\nmicro = " + std::to_string(micro) +
@@ -54,8 +58,10 @@ struct Case {
   std::string spec() const {
     bool splitsBatch = axes.find("dp=2") != std::string::npos;
     return "[mesh]\naxes = [" + axes + "]\n" + batch(splitsBatch ? 4 : 8) +
-           "[shard]\nsequence = [\"cp\"]\n" + rules + "[context]\nlayout = \"" +
-           layout + "\"\nmethod = \"" + method + "\"\n" + rest;
+           "[shard]\nsequence = [\"cp\"" +
+           (axes.find("up=") != std::string::npos ? ", \"up\"" : "") + "]\n" +
+           rules + "[context]\nlayout = \"" + way.layout +
+           "\"\nmethod = " + way.method + "\n" + rest;
   }
 };
 
@@ -82,7 +88,7 @@ void check(const Model &model, const Case &given) {
   EXPECT_TRUE(many.becomesPlan(vocabulary)) << many.diagnostics;
 }
 
-class Context : public testing::TestWithParam<const char *> {};
+class Context : public testing::TestWithParam<Way> {};
 
 /// 8 is even over 2 and 4; 11 leaves chunks short; of 3 over 4 a rank has
 /// nothing.
@@ -112,12 +118,36 @@ TEST_P(Context, WithinDocuments) {
       check(model,
             {"\"cp=2\"", GetParam(), sequence, "", "", /*documents=*/true});
 }
-INSTANTIATE_TEST_SUITE_P(Layouts, Context, testing::Values("block", "zigzag"));
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Context,
+    testing::Values(Way{"\"gathered\"", "block"}, Way{"\"gathered\"", "zigzag"},
+                    Way{"\"ring\"", "block"}, Way{"\"ring\"", "zigzag"}),
+    [](const auto &info) {
+      std::string method = info.param.method;
+      return method.substr(1, method.size() - 2) + "_" + info.param.layout;
+    });
+
+/// Heads are exchanged within a group, and each head's keys go around between
+/// groups, or are gathered.
+TEST(ExchangedContext, BesideAnotherMethod) {
+  for (const char *method : {"{ cp = \"ring\", up = \"ulysses\" }",
+                             "{ cp = \"gathered\", up = \"ulysses\" }"})
+    for (const char *layout : {"block", "zigzag"})
+      for (size_t i = 0; i < models().size(); ++i) {
+        check(models()[i], {"\"cp=2\", \"up=2\"", {method, layout}, 11});
+        check(models()[i], {"\"cp=3\", \"up=2\"",
+                            {method, layout},
+                            10,
+                            "",
+                            "",
+                            /*documents=*/true});
+      }
+}
 
 /// Rows that attention takes for those of blocks are others' in zigzag.
 TEST(ContextMutants, AttentionReadsPositions) {
   const Model &model = models()[1];
-  Case given{"\"cp=2\"", "zigzag"};
+  Case given{"\"cp=2\"", {"\"gathered\"", "zigzag"}};
   Compiled many(model.text, given.spec());
   ASSERT_TRUE(many.program) << many.diagnostics;
   int tables = 0;
@@ -131,6 +161,23 @@ TEST(ContextMutants, AttentionReadsPositions) {
     ++tables;
   });
   EXPECT_EQ(tables, 1);
+  EXPECT_NE(compareSteps(runStep(many, randomStep(many, vocabulary)),
+                         oneRank(model, given)),
+            "");
+}
+
+/// Keys that have come one hop are not the rank's own.
+TEST(ContextMutants, HopsAreCounted) {
+  const Model &model = models()[1];
+  Case given{"\"cp=2\"", {"\"ring\"", "block"}};
+  Compiled many(model.text, given.spec());
+  ASSERT_TRUE(many.program) << many.diagnostics;
+  int tables = 0;
+  many.program->module().walk([&](meshwork::mesh::PositionsOp op) {
+    tables += op.getHop() != 0;
+    op.setHop(0);
+  });
+  EXPECT_GE(tables, 2);
   EXPECT_NE(compareSteps(runStep(many, randomStep(many, vocabulary)),
                          oneRank(model, given)),
             "");

@@ -179,10 +179,18 @@ void RandomSpec::drawContext() {
   dice.shuffle(free);
   rule("sequence", free);
   const char *methods[] = {"", "method = \"gathered\"\n",
-                           "method = \"ulysses\"\n"};
+                           "method = \"ulysses\"\n", "method = \"ring\"\n"};
   context = std::string("[context]\nlayout = \"") +
-            (dice.chance(50) ? "zigzag" : "block") + "\"\n" +
-            methods[dice.below(std::size(methods))];
+            (dice.chance(50) ? "zigzag" : "block") + "\"\n";
+  if (free.size() == 1 || dice.chance(50)) {
+    context += methods[dice.below(std::size(methods))];
+    return;
+  }
+  context += "method = { ";
+  for (const std::string &name : free)
+    context += (name == free.front() ? "" : ", ") + name +
+               (name == free.back() ? " = \"ulysses\"" : " = \"ring\"");
+  context += " }\n";
 }
 
 void RandomSpec::drawZero() {

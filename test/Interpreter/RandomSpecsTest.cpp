@@ -40,8 +40,9 @@ void checkRefusal(const Compiled &compiled, const RandomSpec &spec) {
   EXPECT_TRUE(why.starts_with("spec.toml:") || why.starts_with("shard: "))
       << why << spec.text();
   bool named = false;
-  for (const char *word : {"shard.", "zero.", "context.", "mesh.axes", "axis '",
-                           "pin '", "no parameter is named '"})
+  for (const char *word :
+       {"shard.", "zero.", "context.", "mesh.axes", "axis '", "pin '",
+        "no parameter is named '", "split the sequence ("})
     named |= why.find(word) != std::string::npos;
   EXPECT_TRUE(named) << why << spec.text();
 }

@@ -324,7 +324,6 @@ TEST(SpecErrors, Zero) {
 }
 
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
-  expectSetError("context.method=ring", "context.method: not supported");
   expectSetError("context.method=gathered",
                  "context.method: has no meaning where no axis splits the "
                  "sequence; write shard.sequence");

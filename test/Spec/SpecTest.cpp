@@ -238,6 +238,8 @@ TEST(Spec, LayoutOfASplitSequence) {
   spec = *read(smallest, split).spec;
   EXPECT_EQ(spec.sequenceLayout, layout::DimLayout::zigzag);
   EXPECT_EQ(spec.context, Context::ulysses);
+  split.back() = "context.method=ring";
+  EXPECT_EQ(read(smallest, split).spec->context, Context::ring);
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 

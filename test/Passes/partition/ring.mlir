@@ -11,7 +11,7 @@ module attributes {mesh.mesh = #mesh.mesh<"cp"=3>} {
 // CHECK-SAME: (%[[Q:.*]]: tensor<1x2x2x4xbf16
 func.func @blocks(%q: !q {mesh.sharding = #mesh.sharding<[{}, {"cp"}, {}, {}]>}) {
   // CHECK: %[[ROWS:.*]] = mesh.positions of 6 over {"cp"} : tensor<2xi32
-  // CHECK: %[[K1:.*]] = mesh.permute %[[Q]] sources [-1, 0, 1] over ["cp"] cause "attention" why "keys go around a ring (context.method)"
+  // CHECK: %[[K1:.*]] = mesh.permute %[[Q]] sources [-1, 0, 1] over ["cp"] cause "keys of attention" why "go around a ring (context.method)"
   // CHECK: %[[V1:.*]] = mesh.permute %[[Q]] sources [-1, 0, 1]
   // CHECK: %[[OWN:.*]] = mesh.positions of 6 over {"cp"} :
   // CHECK: %[[O0:.*]], %[[L0:.*]] = transformer.attention %[[Q]], %[[Q]], %[[Q]] positions(%[[ROWS]] : {{.*}}) keys(%[[OWN]] : {{.*}}) of 6 {{.*}} -> tensor<1x2x2x4xf32
@@ -44,6 +44,23 @@ func.func @window(%q: !q {mesh.sharding = #mesh.sharding<[{}, {"cp"}, {}, {}]>})
 
 // -----
 
+// In zigzag of 8 chunks a rank's two see only the chunks before them, which the
+// ranks beside it have: nothing stops two ranks away.
+!q = tensor<1x16x2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x2x16xf32, #transformer.dims<batch, heads, sequence>>
+module attributes {mesh.mesh = #mesh.mesh<"cp"=4>} {
+// CHECK-LABEL: func.func @near
+func.func @near(%q: !q {mesh.sharding = #mesh.sharding<[{}, {"cp" zigzag}, {}, {}]>}) {
+  // CHECK-COUNT-2: mesh.permute %arg0 sources [-1, 0, 1, 2]
+  // CHECK-COUNT-2: mesh.permute %arg0 sources [1, 2, 3, -1]
+  // CHECK: mesh.positions of 16 over {"cp" zigzag} hop 3
+  %o, %l = transformer.attention %q, %q, %q causal scale 0.5 window 2 shared ring {mesh.shardings = [#mesh.sharding<[{}, {"cp" zigzag}, {}, {}]>, #mesh.sharding<[{}, {}, {"cp" zigzag}]>]} : !q, !q, !q -> !q, !lse
+  return
+}
+}
+
+// -----
+
 // Backward: a rank's own keys come last, and their gradients, summed in each
 // hop, come home with the last one. In zigzag every rank sees keys of all.
 !q = tensor<1x12x2x4xbf16, #transformer.dims<batch, sequence, heads, head_dim>>
@@ -56,7 +73,7 @@ func.func @gradient(%q: !q {mesh.sharding = #of}, %lse: !lse {mesh.sharding = #m
   // CHECK: %[[K1:.*]] = mesh.permute %[[Q]] sources [2, 0, 1]
   // CHECK: mesh.permute %[[K1]] sources [2, 0, 1]
   // CHECK: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = transformer.attention_grad %[[Q]], %[[K1]], {{.*}} -> tensor<1x4x2x4xf32
-  // CHECK: %[[PASSED:.*]] = mesh.permute %[[DK1]] sources [2, 0, 1] over ["cp"] cause "attention" why "gradients of keys go around a ring (context.method)"
+  // CHECK: %[[PASSED:.*]] = mesh.permute %[[DK1]] sources [2, 0, 1] over ["cp"] cause "gradients of keys of attention" why "go around a ring (context.method)"
   // CHECK: %{{.*}}, %[[DK2:.*]], %{{.*}} = transformer.attention_grad
   // CHECK: %[[SUM:.*]] = transformer.map ins(%[[PASSED]], %[[DK2]]
   // CHECK: %[[HOME:.*]] = mesh.permute %[[SUM]] sources [2, 0, 1]

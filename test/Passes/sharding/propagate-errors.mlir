@@ -27,7 +27,7 @@ module attributes {mesh.mesh = #mesh.mesh<"cp"=3>} {
   func.func @microbatch() {
     %q = transformer.parameter "q" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{}, {"cp"}, {}, {}]>]} : !q
     %k = transformer.parameter "k" init <constant, 1.0> : !k
-    // expected-error@+1 {{'transformer.attention' has 4 heads, 2 of keys, on a rank, which the 3 ranks that split the sequence (cp) cannot share equally; "gathered" works with any number of ranks, "ulysses" with 2}}
+    // expected-error@+1 {{'transformer.attention' has 4 heads, 2 of keys, on a rank, which the 3 ranks that split the sequence (cp) cannot share equally; "gathered" and "ring" work with any number of ranks, "ulysses" with 2}}
     %o, %lse = transformer.attention %q, %k, %k causal scale 0.5 shared ulysses : !q, !k, !k -> !q, !lse
     return
   }
