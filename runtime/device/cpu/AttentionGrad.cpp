@@ -1,114 +1,95 @@
 // Attention, backward: probabilities are computed again from lse, block by
-// block. A task is one sample and key head: it walks the query heads of that
-// key head in order, so that dk and dv sum in one fixed order and no two
-// threads write the same row.
+// block. dk and dv of one sample and key head sum over its query heads and
+// their blocks in order, each key block on one thread. A query's dq sums in
+// *parts*: part p has key blocks p, p + parts, p + 2 parts, ... in order, and
+// the parts are added in order. So a sample and key head can be one thread's
+// task, or the parts can be tasks of many threads, with the same bits.
+#include <algorithm>
 #include <cstring>
 
-#include "runtime/device/cpu/AttentionShape.h"
+#include "runtime/device/cpu/AttentionGradProducts.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
 
-struct GradOperands {
-  HeadTensor q, k, v, out, dout, dq, dk, dv;
-  RowTensor lse;
-};
+/// As many threads as can share one sample and key head.
+constexpr int64_t maxParts = 16;
+/// Query blocks between two meetings of such threads: with more the parts'
+/// sums take more memory, with fewer the threads wait longer for each other.
+constexpr int64_t blocksTogether = 4;
 
-struct GradScratch {
-  BlockScratch blocks;
-  float *scores, *dprob, *dq, *delta;
-  Bf16 *probabilities, *dscores; // bf16 only
+struct TaskScratch {
+  GradScratch block;
+  float *dq, *part; // of a query block
   float *dk, *dv; // f32 sums of the task, [sequence, d], where results are bf16
-  std::byte *gemm;
-};
-
-/// Where the f32 sums of dk and dv are: the results themselves, or scratch.
-struct Sums {
-  std::byte *dk, *dv;
-  int64_t dkLd, dvLd; // elements
+  float *shared;  // sums of parts of blocksTogether query blocks
 };
 
 class AttentionGradOperation final : public Operation {
 public:
-  AttentionGradOperation(AttentionShape shape, GradOperands ops)
-      : shape(std::move(shape)), ops(std::move(ops)) {}
+  AttentionGradOperation(AttentionShape from, GradOperands operands)
+      : shape(std::move(from)), ops(std::move(operands)), products(shape, ops) {
+  }
 
-  absl::Status describe();
+  absl::Status describe() { return products.describe(); }
   uint64_t workspaceBytes() const override;
   absl::Status bind(const PrepareContext &context) override;
   void run(const StepState &) override;
 
 private:
-  bool isBf16() const { return shape.dtype == DType::bf16; }
-  /// Results in f32 are their own sums.
-  static bool inScratch(const HeadTensor &result) {
-    return result.tensor.dtype != DType::f32;
+  int64_t parts() const { return std::min(maxParts, shape.keys.count()); }
+  int64_t queriesTogether() const {
+    return std::min(blocksTogether, shape.queries.count());
   }
-  int64_t ldOfSums(const HeadTensor &result) const {
-    return inScratch(result) ? shape.d : result.ld();
-  }
-  GradScratch carve(Carver &carver) const;
-  Sums sumsOf(const GradScratch &scratch, int64_t sample, int64_t kvHead) const;
-  void runTask(int64_t sample, int64_t kvHead, int thread);
-  void runQueries(const GradScratch &scratch, const Sums &sums, int64_t sample,
-                  int64_t head, int64_t queryBlock, int thread);
-  void runBlock(const QueryBlock &queries, const GradScratch &scratch,
-                const Sums &sums, int64_t head, int64_t keyBlock, int thread);
-  void clear(const Sums &sums) const;
-  void roundSums(const HeadTensor &to, const std::byte *sums, int64_t sample,
+  int64_t dqSize() const { return shape.queries.block * shape.d; }
+  TaskScratch carve(Carver &carver) const;
+  TaskScratch scratchOf(int thread) const;
+  KeySums sumsOf(const TaskScratch &scratch, int64_t sample,
                  int64_t kvHead) const;
+  float *sharedPart(int64_t part, int64_t index) const;
+
+  void runAlone(int64_t sample, int64_t kvHead, int thread);
+  void runTogether(int64_t sample, int64_t kvHead);
+  void runQueries(const TaskScratch &scratch, const KeySums &sums,
+                  int64_t sample, int64_t head, int64_t queryBlock, int thread);
+  void runQueriesTogether(const KeySums &sums, int64_t sample, int64_t head,
+                          int64_t firstBlock, int64_t count);
+  bool addPart(const QueryBlock &queries, int64_t head, int64_t part,
+               const KeySums &sums, const TaskScratch &scratch, float *dq,
+               int thread);
+  void add(const float *from, float *to) const;
+  void roundQueries(const float *dq, int64_t sample, int64_t head,
+                    int64_t queryBlock) const;
+  void clear(const KeySums &sums, BlockRange range) const;
+  void roundKeys(const HeadTensor &to, const std::byte *sums, int64_t sample,
+                 int64_t kvHead, BlockRange range) const;
 
   AttentionShape shape;
   GradOperands ops;
-  GemmGrid scores, dprob, dq, dk, dv;
+  GradProducts products;
   const AttentionKernels &kernels = attentionKernels();
 };
 
-absl::Status AttentionGradOperation::describe() {
-  auto products = [&](GemmGrid &grid, auto specOf) {
-    return grid.describe(shape.queries, shape.keys, specOf);
-  };
-  MESHWORK_RETURN_IF_ERROR(products(scores, [&](int64_t rows, int64_t columns) {
-    return scoreSpec(shape, ops.q, ops.k, rows, columns);
-  }));
-  MESHWORK_RETURN_IF_ERROR(products(dprob, [&](int64_t rows, int64_t columns) {
-    return scoreSpec(shape, ops.dout, ops.v, rows, columns);
-  }));
-  MESHWORK_RETURN_IF_ERROR(products(dq, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, shape.ldOfKeys(ops.k), shape.d, rows, columns,
-                          false);
-  }));
-  MESHWORK_RETURN_IF_ERROR(products(dk, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, ops.q.ld(), ldOfSums(ops.dk), rows, columns,
-                          true);
-  }));
-  return products(dv, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, ops.dout.ld(), ldOfSums(ops.dv), rows, columns,
-                          true);
-  });
+TaskScratch AttentionGradOperation::carve(Carver &carver) const {
+  TaskScratch scratch{};
+  scratch.block = products.carve(carver);
+  scratch.dq = carver.take<float>(dqSize());
+  scratch.part = carver.take<float>(dqSize());
+  if (sumsInScratch(ops.dk))
+    scratch.dk = carver.take<float>(shape.sequence * shape.d);
+  if (sumsInScratch(ops.dv))
+    scratch.dv = carver.take<float>(shape.sequence * shape.d);
+  if (parts() == 1) // never shared
+    return scratch;
+  // Two threads share at least; each holds the sums of its parts.
+  scratch.shared =
+      carver.take<float>(ceilDiv(parts(), 2) * queriesTogether() * dqSize());
+  return scratch;
 }
 
-GradScratch AttentionGradOperation::carve(Carver &carver) const {
-  int64_t rows = shape.queries.block, area = rows * shape.keys.block;
-  GradScratch scratch{};
-  scratch.blocks = shape.carve(carver);
-  scratch.scores = carver.take<float>(area);
-  scratch.dprob = carver.take<float>(area);
-  scratch.dq = carver.take<float>(rows * shape.d);
-  scratch.delta = carver.take<float>(rows);
-  if (isBf16()) {
-    scratch.probabilities = carver.take<Bf16>(area);
-    scratch.dscores = carver.take<Bf16>(area);
-  }
-  if (inScratch(ops.dk))
-    scratch.dk = carver.take<float>(shape.sequence * shape.d);
-  if (inScratch(ops.dv))
-    scratch.dv = carver.take<float>(shape.sequence * shape.d);
-  uint64_t gemmBytes = 0;
-  for (const GemmGrid *grid : {&scores, &dprob, &dq, &dk, &dv})
-    gemmBytes = std::max(gemmBytes, grid->scratchBytes());
-  scratch.gemm = carver.take<std::byte>(static_cast<int64_t>(gemmBytes));
-  return scratch;
+TaskScratch AttentionGradOperation::scratchOf(int thread) const {
+  Carver carver(workspaceOf(thread));
+  return carve(carver);
 }
 
 uint64_t AttentionGradOperation::workspaceBytes() const {
@@ -119,114 +100,159 @@ uint64_t AttentionGradOperation::workspaceBytes() const {
 
 absl::Status AttentionGradOperation::bind(const PrepareContext &context) {
   MESHWORK_RETURN_IF_ERROR(Operation::bind(context));
-  for (GemmGrid *grid : {&scores, &dprob, &dq, &dk, &dv})
-    MESHWORK_RETURN_IF_ERROR(grid->generate(team->size()));
-  return absl::OkStatus();
+  return products.generate(team->size());
 }
 
+/// Whole rounds of tasks alone; the threads share what is left over, where it
+/// has more parts than tasks.
 void AttentionGradOperation::run(const StepState &) {
-  int64_t items = shape.batch * shape.kvHeads;
-  team->parallelFor(items, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t item = begin; item < end; ++item)
-      runTask(item / shape.kvHeads, item % shape.kvHeads, thread);
+  int64_t tasks = shape.batch * shape.kvHeads;
+  int64_t left = tasks % team->size();
+  int64_t alone = left < parts() ? tasks - left : tasks;
+  team->parallelFor(alone, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t task = begin; task < end; ++task)
+      runAlone(task / shape.kvHeads, task % shape.kvHeads, thread);
   });
+  for (int64_t task = alone; task < tasks; ++task)
+    runTogether(task / shape.kvHeads, task % shape.kvHeads);
 }
 
-Sums AttentionGradOperation::sumsOf(const GradScratch &scratch, int64_t sample,
-                                    int64_t kvHead) const {
+KeySums AttentionGradOperation::sumsOf(const TaskScratch &scratch,
+                                       int64_t sample, int64_t kvHead) const {
   auto at = [&](const HeadTensor &result, float *own) {
-    return inScratch(result) ? reinterpret_cast<std::byte *>(own)
-                             : result.at(arena, sample, 0, kvHead);
+    return sumsInScratch(result) ? reinterpret_cast<std::byte *>(own)
+                                 : result.at(arena, sample, 0, kvHead);
   };
-  return {at(ops.dk, scratch.dk), at(ops.dv, scratch.dv), ldOfSums(ops.dk),
-          ldOfSums(ops.dv)};
+  return {at(ops.dk, scratch.dk), at(ops.dv, scratch.dv)};
 }
 
-void AttentionGradOperation::clear(const Sums &sums) const {
-  for (int64_t row = 0; row < shape.sequence; ++row) {
-    std::memset(sums.dk + row * sums.dkLd * 4, 0, shape.d * 4);
-    std::memset(sums.dv + row * sums.dvLd * 4, 0, shape.d * 4);
-  }
-}
-
-void AttentionGradOperation::runTask(int64_t sample, int64_t kvHead,
-                                     int thread) {
-  Carver carver(workspaceOf(thread));
-  GradScratch scratch = carve(carver);
-  Sums sums = sumsOf(scratch, sample, kvHead);
-  clear(sums);
+void AttentionGradOperation::runAlone(int64_t sample, int64_t kvHead,
+                                      int thread) {
+  TaskScratch scratch = scratchOf(thread);
+  KeySums sums = sumsOf(scratch, sample, kvHead);
+  BlockRange all{0, shape.keys.count()};
+  clear(sums, all);
   for (int64_t h = 0; h < shape.groupSize(); ++h)
     for (int64_t block = 0; block < shape.queries.count(); ++block)
       runQueries(scratch, sums, sample, kvHead * shape.groupSize() + h, block,
                  thread);
-  roundSums(ops.dk, sums.dk, sample, kvHead);
-  roundSums(ops.dv, sums.dv, sample, kvHead);
+  roundKeys(ops.dk, sums.dk, sample, kvHead, all);
+  roundKeys(ops.dv, sums.dv, sample, kvHead, all);
 }
 
-void AttentionGradOperation::runQueries(const GradScratch &scratch,
-                                        const Sums &sums, int64_t sample,
+void AttentionGradOperation::runTogether(int64_t sample, int64_t kvHead) {
+  KeySums sums = sumsOf(scratchOf(0), sample, kvHead);
+  team->parallelFor(shape.keys.count(), [&](int64_t begin, int64_t end, int) {
+    clear(sums, {begin, end});
+  });
+  int64_t blocks = shape.queries.count();
+  for (int64_t h = 0; h < shape.groupSize(); ++h)
+    for (int64_t block = 0; block < blocks; block += queriesTogether())
+      runQueriesTogether(sums, sample, kvHead * shape.groupSize() + h, block,
+                         std::min(queriesTogether(), blocks - block));
+  team->parallelFor(shape.keys.count(), [&](int64_t begin, int64_t end, int) {
+    roundKeys(ops.dk, sums.dk, sample, kvHead, {begin, end});
+    roundKeys(ops.dv, sums.dv, sample, kvHead, {begin, end});
+  });
+}
+
+void AttentionGradOperation::runQueries(const TaskScratch &scratch,
+                                        const KeySums &sums, int64_t sample,
                                         int64_t head, int64_t queryBlock,
                                         int thread) {
   QueryBlock queries =
-      shape.queryBlock(arena, sample, queryBlock, scratch.blocks.queries);
-  auto *rowDot = isBf16() ? kernels.rowDotBf16 : kernels.rowDotF32;
-  rowDot(ops.dout.at(arena, sample, queries.first, head), ops.dout.ld(),
-         ops.out.at(arena, sample, queries.first, head), ops.out.ld(),
-         queries.rows, shape.d, scratch.delta);
-  std::fill(scratch.dq, scratch.dq + queries.rows * shape.d, 0.0f);
-  for (int64_t block = queries.keyBlocks.first; block < queries.keyBlocks.end;
-       ++block)
-    if (shape.sees(queries, block))
-      runBlock(queries, scratch, sums, head, block, thread);
-  auto *round = inScratch(ops.dq) ? kernels.roundBf16 : kernels.roundF32;
-  round(scratch.dq, shape.d, nullptr, queries.rows, shape.d,
-        ops.dq.at(arena, sample, queries.first, head), ops.dq.ld());
+      products.prepare(arena, sample, head, queryBlock, scratch.block);
+  std::fill_n(scratch.dq, dqSize(), 0.0f);
+  for (int64_t part = 0; part < parts(); ++part)
+    if (addPart(queries, head, part, sums, scratch, scratch.part, thread))
+      add(scratch.part, scratch.dq);
+  roundQueries(scratch.dq, sample, head, queryBlock);
 }
 
-void AttentionGradOperation::runBlock(const QueryBlock &queries,
-                                      const GradScratch &scratch,
-                                      const Sums &sums, int64_t head,
-                                      int64_t keyBlock, int thread) {
-  GradBlock grad;
-  grad.block = shape.scoreBlock(arena, head, queries, keyBlock, scratch.blocks);
-  auto multiply = [&](GemmGrid &grid, const void *lhs, const std::byte *rhs,
-                      void *dst) {
-    grid.at(grad.block.rows, grad.block.columns)
-        .run(thread, static_cast<const std::byte *>(lhs), rhs,
-             static_cast<std::byte *>(dst), nullptr, scratch.gemm);
-  };
-  auto rowsOf = [&](const HeadTensor &of, std::byte *copy) {
-    return shape.keyRows(arena, of, queries, head / shape.groupSize(), keyBlock,
-                         copy);
-  };
-  const std::byte *q = ops.q.at(arena, queries.sample, queries.first, head);
-  const std::byte *k = rowsOf(ops.k, scratch.blocks.k);
-  const std::byte *dout =
-      ops.dout.at(arena, queries.sample, queries.first, head);
-  multiply(scores, q, k, scratch.scores);
-  multiply(dprob, dout, rowsOf(ops.v, scratch.blocks.v), scratch.dprob);
-  grad.lse = ops.lse.at(arena, queries.sample, head, queries.first);
-  grad.delta = scratch.delta;
-  grad.block.scores = scratch.scores;
-  grad.dprob = scratch.dprob;
-  grad.block.probabilities =
-      isBf16() ? static_cast<void *>(scratch.probabilities) : scratch.scores;
-  grad.dscores =
-      isBf16() ? static_cast<void *>(scratch.dscores) : scratch.dprob;
-  (isBf16() ? kernels.gradBf16 : kernels.gradF32)(grad);
-  int64_t key = grad.block.firstKey * 4; // bytes of a column of f32
-  multiply(dv, grad.block.probabilities, dout, sums.dv + key * sums.dvLd);
-  multiply(dk, grad.dscores, q, sums.dk + key * sums.dkLd);
-  multiply(dq, grad.dscores, k, scratch.dq);
+/// Thread t has the parts t, t + threads, ..., so that each has as many blocks
+/// of a causal row as the others, or one more.
+void AttentionGradOperation::runQueriesTogether(const KeySums &sums,
+                                                int64_t sample, int64_t head,
+                                                int64_t firstBlock,
+                                                int64_t count) {
+  int threads = team->size();
+  team->parallelFor(threads, [&](int64_t, int64_t, int thread) {
+    TaskScratch scratch = scratchOf(thread);
+    for (int64_t i = 0; i < count && thread < parts(); ++i) {
+      QueryBlock queries =
+          products.prepare(arena, sample, head, firstBlock + i, scratch.block);
+      for (int64_t part = thread; part < parts(); part += threads)
+        addPart(queries, head, part, sums, scratch, sharedPart(part, i),
+                thread);
+    }
+  });
+  team->parallelFor(count, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t part = 1; part < parts(); ++part)
+        add(sharedPart(part, i), sharedPart(0, i));
+      roundQueries(sharedPart(0, i), sample, head, firstBlock + i);
+    }
+  });
 }
 
-void AttentionGradOperation::roundSums(const HeadTensor &to,
+/// In the workspace of the thread that computes the part.
+float *AttentionGradOperation::sharedPart(int64_t part, int64_t index) const {
+  int threads = team->size();
+  return scratchOf(static_cast<int>(part % threads)).shared +
+         (part / threads * queriesTogether() + index) * dqSize();
+}
+
+/// Writes the part's sums to `dq`; whether it has any key that is seen.
+bool AttentionGradOperation::addPart(const QueryBlock &queries, int64_t head,
+                                     int64_t part, const KeySums &sums,
+                                     const TaskScratch &scratch, float *dq,
+                                     int thread) {
+  bool any = false;
+  std::fill_n(dq, dqSize(), 0.0f);
+  int64_t first = queries.keyBlocks.first, step = parts();
+  for (int64_t block = first + ((part - first) % step + step) % step;
+       block < queries.keyBlocks.end; block += step) {
+    if (!shape.sees(queries, block))
+      continue;
+    products.add(arena, queries, head, block, sums, dq, scratch.block, thread);
+    any = true;
+  }
+  return any;
+}
+
+void AttentionGradOperation::add(const float *from, float *to) const {
+  for (int64_t i = 0; i < dqSize(); ++i)
+    to[i] += from[i];
+}
+
+void AttentionGradOperation::roundQueries(const float *dq, int64_t sample,
+                                          int64_t head,
+                                          int64_t queryBlock) const {
+  auto *round = sumsInScratch(ops.dq) ? kernels.roundBf16 : kernels.roundF32;
+  round(dq, shape.d, nullptr, shape.queries.lengthAt(queryBlock), shape.d,
+        ops.dq.at(arena, sample, queryBlock * shape.queries.block, head),
+        ops.dq.ld());
+}
+
+void AttentionGradOperation::clear(const KeySums &sums,
+                                   BlockRange range) const {
+  int64_t dkLd = ldOfSums(ops.dk, shape.d), dvLd = ldOfSums(ops.dv, shape.d);
+  int64_t end = std::min(range.end * shape.keys.block, shape.sequence);
+  for (int64_t row = range.first * shape.keys.block; row < end; ++row) {
+    std::memset(sums.dk + row * dkLd * 4, 0, shape.d * 4);
+    std::memset(sums.dv + row * dvLd * 4, 0, shape.d * 4);
+  }
+}
+
+void AttentionGradOperation::roundKeys(const HeadTensor &to,
                                        const std::byte *sums, int64_t sample,
-                                       int64_t kvHead) const {
-  if (inScratch(to))
-    kernels.roundBf16(reinterpret_cast<const float *>(sums), ldOfSums(to),
-                      nullptr, shape.sequence, shape.d,
-                      to.at(arena, sample, 0, kvHead), to.ld());
+                                       int64_t kvHead, BlockRange range) const {
+  int64_t first = range.first * shape.keys.block;
+  int64_t end = std::min(range.end * shape.keys.block, shape.sequence);
+  if (sumsInScratch(to))
+    kernels.roundBf16(reinterpret_cast<const float *>(sums) + first * shape.d,
+                      shape.d, nullptr, end - first, shape.d,
+                      to.at(arena, sample, first, kvHead), to.ld());
 }
 
 } // namespace
