@@ -216,7 +216,9 @@ class OtherMesh(Case):
     def drawn(dice):
         data, tensor = dice.choice((1, 2, 3)), dice.choice((1, 2, 3, 4))
         whole = dice.sample(("ffn", "vocab"), dice.randrange(2)) + (["heads", "kv_heads"] if tensor > 2 else [])
-        return [f'mesh.axes=["dp={data}","tp={tensor}"]', "batch.global=12",
+        context = dice.choice(("ring", "gathered", "")) if data * tensor < 4 else ""
+        return [f'mesh.axes=["dp={data}","cp={2 if context else 1}","tp={tensor}"]', "batch.global=12",
+                *([f'context.method="{context}"', 'context.layout="zigzag"'] if context else []),
                 f"batch.micro={dice.choice((1, 2, 4) if data == 3 else (1, 2, 3, 6))}",
                 *(f"shard.{dim}=[]" for dim in whole), f"zero.stage={dice.randrange(4)}",
                 f'recompute.policy="{dice.choice(("none", "full"))}"', 'precision.compute="f32"',

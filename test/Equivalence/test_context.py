@@ -1,7 +1,8 @@
 """Context parallelism: ranks share a sequence, attention included. Losses, every gradient
 and every updated weight against one rank, whatever the method, the layout and the mask.
 
-How far they may lie apart is derived as in test_parallel: only the order of sums differs.
+How far they may lie apart is derived as in test_parallel: only the order of sums differs. A
+ring rounds twice as often ahead of a sum: each row's result and log-sum-exp are merged of parts.
 """
 import functools
 import itertools
@@ -18,7 +19,9 @@ from test_parallel import EPSILON, RATE, Agreement
 SEQUENCES = (24, 23)  # 23 leaves parts of 12 and 11, of 8 and 7, chunks of 3 and 2
 BATCH = 2
 MARK = 0  # begins a document
+MPIRUN = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "4")
 METHODS = ("gathered", "ulysses", "ring")
+ROUNDINGS = {"gathered": 1, "ulysses": 1, "ring": 2}  # ahead of a sum, of those on one rank
 LAYOUTS = ("block", "zigzag")
 GROUPED = {**configs.LLAMA, "num_attention_heads": 4, "num_key_value_heads": 1}
 MODELS = {"gpt2": {**configs.GPT2, "n_head": 4, "attn_pdrop": 0.2, "resid_pdrop": 0.1},
@@ -30,7 +33,9 @@ MESHES = {
     "cp3": (["cp=3"], {}, {}),
     "cp4": (["cp=4"], {}, {"recompute": {"policy": "full"}}),
     "cp2-tp2": (["cp=2", "tp=2"], {"residual_sequence": ["tp"]}, {}),
+    "cp8": (["cp=8"], {}, {}),
     "zero3-cp2": (["dp=2", "cp=2"], {}, {"zero": {"stage": 3}}),
+    "pp2-cp2": (["pp=2", "cp=2"], {}, {"pipeline": {"schedule": "1f1b"}, "recompute": {"policy": "none"}}),
 }
 
 
@@ -39,7 +44,8 @@ def shares_heads(model, mesh):
     keys, or where one is left, those that share it."""
     heads = MODELS[model].get("n_head") or MODELS[model]["num_attention_heads"]
     keys = MODELS[model].get("num_key_value_heads", heads)
-    cp, tp = {"cp2": (2, 1), "cp3": (3, 1), "cp4": (4, 1), "cp2-tp2": (2, 2), "zero3-cp2": (2, 1)}[mesh]
+    sizes = dict(axis.split("=") for axis in MESHES[mesh][0])
+    cp, tp = int(sizes["cp"]), int(sizes.get("tp", 1))
     keys_left, group_left = max(keys // tp, 1), heads // keys // max(tp // keys, 1)
     return keys_left % cp == 0 or (keys_left == 1 and group_left % cp == 0)
 
@@ -60,15 +66,15 @@ class Context(Agreement):
         cls.space = tools.Workspace(**emulated())
         cls.addClassCleanup(cls.space.close)
 
-    def run_spec(self, config, sequence, axes, documents, *options, **sections):
-        micro = 1 if "dp=2" in axes else 2
+    def run_spec(self, config, sequence, axes, documents, *options, launcher=(), **sections):
+        micro = 1 if "dp=2" in axes or "pp=2" in axes else 2
         text = tools.spec(BATCH, micro, sequence, documents=documents, mesh={"axes": axes},
                           optimizer={"epsilon": EPSILON}, **sections)
         plan = self.space.compile(config, text)
         if documents == "separate":
             options += "--document-begin", MARK
         weights = self.space.save_weights(self.random_weights(config))
-        return self.space.train(plan, self.corpus, 1, *options, lr=RATE, init=weights)
+        return self.space.train(plan, self.corpus, 1, *options, lr=RATE, init=weights, launcher=launcher)
 
     @functools.cache
     def one_rank(self, model, documents, sequence):
@@ -95,7 +101,26 @@ class Context(Agreement):
                 run = self.run_spec(MODELS[model], sequence, axes, documents, **sections,
                                     shard={"sequence": ["cp"], **rules},
                                     context={"method": method, "layout": layout})
-                self.check(run, self.one_rank(model, documents, sequence))
+                self.check(run, self.one_rank(model, documents, sequence), ROUNDINGS[method])
+
+    def test_heads_exchanged_in_a_ring(self):
+        """Axes with methods of their own; a process a rank, and hops beside the computation, change
+        no bit."""
+        for method, layout, model, documents in (("ring", "zigzag", "gpt2", "separate"),
+                                                 ("ring", "block", "one key head", "joined"),
+                                                 ("gathered", "zigzag", "window", "separate")):
+            with self.subTest(method=method, layout=layout, model=model):
+                def run(*options, **sections):
+                    context = {"method": {"cp": method, "up": "ulysses"}, "layout": layout}
+                    return self.run_spec(MODELS[model], 23, ["cp=2", "up=2"], documents, *options,
+                                         shard={"sequence": ["cp", "up"]}, context=context, **sections)
+
+                expected = run()
+                self.check(expected, self.one_rank(model, documents, 23), ROUNDINGS[method])
+                for name, found in (("overlap", run(overlap={"collectives": "always"})),
+                                    ("mpirun", run(launcher=MPIRUN))):
+                    for tensor, value in expected.weights.items():
+                        np.testing.assert_array_equal(found.weights[tensor], value, f"{name} {tensor}")
 
     def test_on_an_emulated_gpu(self):
         for method in ("gathered", "ulysses"):

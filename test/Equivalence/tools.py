@@ -22,6 +22,12 @@ BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin"))
 TIMEOUT_S = 120
 
 
+def toml(value):
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(member)}" for key, member in value.items()) + " }"
+    return json.dumps(value)
+
+
 def spec(batch, micro, sequence, dp=1, compute="f32", documents="joined", **sections):
     """A spec as TOML. A further section is name={key: value}."""
     parts = {"mesh": {"axes": [f"dp={dp}"]},
@@ -32,7 +38,7 @@ def spec(batch, micro, sequence, dp=1, compute="f32", documents="joined", **sect
     lines = []
     for name, keys in parts.items():
         lines.append(f"[{name}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+        lines += [f"{key} = {toml(value)}" for key, value in keys.items()]
     return "\n".join(lines) + "\n"
 
 
