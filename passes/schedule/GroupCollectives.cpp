@@ -113,8 +113,9 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
     auto &[last, sum] = groups[{
         op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
     bool isSamePass = last && isBackward(last) == isBackward(op);
+    bool isChain = input && input->getName() == op->getName(); // hops
     bool joins = isSamePass && sum + bytes <= joinedBytes &&
-                 places.of(last) < places.of(op) && input &&
+                 places.of(last) < places.of(op) && input && !isChain &&
                  places.of(input) < places.of(last);
     if (joins)
       places.moveAfter(op, last);

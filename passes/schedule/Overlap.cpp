@@ -182,6 +182,32 @@ private:
       place[next] = std::max(until, place[next]);
   }
 
+  bool isHop(int64_t i) const {
+    auto op = dyn_cast<CollectiveOp>(list[i]);
+    return op && op.getKind() == CollectiveKind::permute;
+  }
+
+  /// What sends on what a hop before it brings starts no earlier than the
+  /// computation with that: it would wait, and the computation with it.
+  int64_t passesOnFrom(int64_t i) const {
+    int64_t from = first;
+    for (Value operand : list[i]->getOperands())
+      for (int64_t j : usersOf.lookup(bufferOf(operand)))
+        if (isHop(i) && j < i && isHop(j) && conflict(list[j], list[i]))
+          from = std::max(from, firstUse(j));
+    return from;
+  }
+
+  /// The first that computes with the results of a hop.
+  int64_t firstUse(int64_t hop) const {
+    int64_t next = count;
+    for (Value operand : list[hop]->getOperands())
+      for (int64_t j : usersOf.lookup(bufferOf(operand)))
+        if (j > hop && j < next && !isHop(j) && conflict(list[j], list[hop]))
+          next = j;
+    return next;
+  }
+
   /// From the last to the first, so that each is there when the next one
   /// starts.
   void placeGathers() {
@@ -199,7 +225,8 @@ private:
       ArrayRef<int64_t> before = needs[channel];
       int64_t ahead =
           before.size() < mostAhead ? 0 : before[before.size() - mostAhead];
-      int64_t from = std::min(std::max(earliest(i), ahead), i),
+      int64_t from =
+                  std::min(std::max({earliest(i), ahead, passesOnFrom(i)}), i),
               until = std::max(i, std::min(next, count));
       auto [busy, isNew] = busyFrom.try_emplace(channel, time[until]);
       double latest =
