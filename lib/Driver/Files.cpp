@@ -16,16 +16,16 @@
 namespace meshwork::driver {
 namespace {
 
-absl::Status tooLong(const std::string &path, uint64_t bytes) {
+absl::Status tooLong(const std::string &path, uint64_t bytes, uint64_t most) {
   return absl::DataLossError(absl::StrCat(quote(path), ": has ", bytes,
-                                          " bytes or more, at most ",
-                                          maxTextBytes, " are read"));
+                                          " bytes or more, at most ", most,
+                                          " are read"));
 }
 
-absl::StatusOr<std::string> readIn() {
+absl::StatusOr<std::string> readIn(uint64_t most) {
   std::string text;
   char buffer[1 << 16];
-  while (text.size() <= maxTextBytes) {
+  while (text.size() <= most) {
     ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
     if (got < 0 && errno != EINTR)
       return absl::UnavailableError(
@@ -34,23 +34,24 @@ absl::StatusOr<std::string> readIn() {
       return text;
     text.append(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
   }
-  return tooLong("-", text.size());
+  return tooLong("-", text.size(), most);
 }
 
-absl::StatusOr<std::string> contents(absl::StatusOr<runtime::InputFile> file) {
+absl::StatusOr<std::string> contents(absl::StatusOr<runtime::InputFile> file,
+                                     uint64_t most = maxTextBytes) {
   if (!file.ok())
     return file.status();
-  if (file->size() > maxTextBytes)
-    return tooLong(file->path(), file->size());
+  if (file->size() > most)
+    return tooLong(file->path(), file->size(), most);
   std::string text(file->size(), '\0');
   absl::Status status = file->readAt(0, text.data(), text.size());
   return status.ok() ? absl::StatusOr<std::string>(std::move(text)) : status;
 }
 
-absl::StatusOr<std::string> readWhole(const std::string &path) {
+absl::StatusOr<std::string> readWhole(const std::string &path, uint64_t most) {
   if (path == "-")
-    return readIn();
-  return contents(runtime::InputFile::open(path));
+    return readIn(most);
+  return contents(runtime::InputFile::open(path), most);
 }
 
 bool isFolder(const std::string &path) {
@@ -79,8 +80,9 @@ int report(const absl::Status &status) {
   return runtime::exitCodeOf(status);
 }
 
-std::optional<std::string> readFile(const std::string &path, int &code) {
-  return orReport(readWhole(path), code);
+std::optional<std::string> readFile(const std::string &path, int &code,
+                                    uint64_t most) {
+  return orReport(readWhole(path, most), code);
 }
 
 std::string modelFile(const std::string &model) {

@@ -32,8 +32,9 @@ inline constexpr uint64_t maxTextBytes = uint64_t{64} << 20;
 int report(const absl::Status &status);
 
 /// The contents of a regular file, or of stdin for "-", of at most
-/// `maxTextBytes`; nothing after a message. `code` gets the exit code.
-std::optional<std::string> readFile(const std::string &path, int &code);
+/// `most`; nothing after a message. `code` gets the exit code.
+std::optional<std::string> readFile(const std::string &path, int &code,
+                                    uint64_t most = maxTextBytes);
 
 /// `model`, or the config.json in it when it is a folder: a repository of
 /// Hugging Face, or a snapshot in the cache of the Hub.

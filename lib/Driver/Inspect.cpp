@@ -4,6 +4,7 @@
 #include "lib/Driver/Files.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Pipeline.h"
+#include "lib/Explain/Trace.h"
 #include "lib/Schedules/Svg.h"
 #include "runtime/core/PlanFile.h"
 #include "runtime/io/FileUses.h"
@@ -20,13 +21,32 @@ static absl::StatusOr<std::string> tell(const plan::Plan &plan,
   return explain::text(plan, {.schedule = options.schedule});
 }
 
+/// The plan's times beside those of a run.
+static int tellMeasured(const plan::Plan &plan, const ExplainOptions &options) {
+  int code = ok;
+  std::optional<std::string> trace =
+      readFile(options.measured, code, explain::maxTraceBytes);
+  if (!trace)
+    return code;
+  absl::StatusOr<explain::Measured> measured = explain::measured(plan, *trace);
+  if (!measured.ok())
+    return report(absl::Status(measured.status().code(),
+                               absl::StrCat(quote(options.measured), ": ",
+                                            measured.status().message())));
+  if (!options.json)
+    return writeOut(explain::text(plan, *measured));
+  absl::StatusOr<std::string> text = explain::json(plan, &*measured);
+  return text.ok() ? writeOut(*text) : report(text.status());
+}
+
 /// Nothing is written over the plan, and what cannot be is told before any
 /// work.
 static int checkPicture(const ExplainOptions &options) {
   if (options.svg.empty())
     return ok;
-  absl::Status uses = runtime::checkFileUses(
-      {{"the plan", options.plan}, {"--svg", options.svg, true}});
+  absl::Status uses = runtime::checkFileUses({{"the plan", options.plan},
+                                              {"--measured", options.measured},
+                                              {"--svg", options.svg, true}});
   return uses.ok() ? checkOutput(options.svg) : report(uses);
 }
 
@@ -52,6 +72,8 @@ int explainPlan(const ExplainOptions &options) {
     return report(file.status());
   if (int code = drawPipeline((*file)->plan(), options); code != ok)
     return code;
+  if (!options.measured.empty())
+    return tellMeasured((*file)->plan(), options);
   absl::StatusOr<std::string> text = tell((*file)->plan(), options);
   return text.ok() ? writeOut(*text) : report(text.status());
 }

@@ -10,6 +10,7 @@ struct ExplainOptions {
   std::string value;     // a parameter or buffer; "" tells of the whole plan
   bool json = false;     // one object, for programs
   bool schedule = false; // each instruction too
+  std::string measured;  // a trace of a run of the plan
   std::string svg;       // a picture of the pipeline, beside what is printed
 };
 

@@ -48,9 +48,10 @@ std::vector<uint32_t> axesOf(const plan::Collective &op) {
   return axes;
 }
 
-/// Of one run of an instruction.
-double secondsOf(const cost::Times &times, const plan::Program &program,
-                 const plan::Instruction &instruction) {
+} // namespace
+
+double secondsOfRun(const cost::Times &times, const plan::Program &program,
+                    const plan::Instruction &instruction) {
   if (instruction.op_as_Wait() || instruction.op_as_Repeat())
     return 0;
   auto flops = static_cast<double>(instruction.flops()),
@@ -64,6 +65,15 @@ double secondsOf(const cost::Times &times, const plan::Program &program,
   return times.instruction(workOf(program, instruction), flops, bytes);
 }
 
+cost::Times timesOn(const plan::Plan &plan, const cost::Machine &machine,
+                    cost::Ranks ranks) {
+  std::vector<uint64_t> mesh;
+  for (const plan::Axis *axis : orEmpty(plan.mesh()))
+    mesh.push_back(axis->size());
+  return {machine, mesh, ranks};
+}
+
+namespace {
 /// One execution of a list: a clock of the rank and one of each channel.
 class Clock {
 public:
@@ -91,7 +101,7 @@ double runOf(const cost::Times &times, const plan::Program &program,
   for (uint64_t i = phase.begin; i < phase.end; ++i) {
     const plan::Instruction &instruction = listing[i];
     double seconds = static_cast<double>(listing.timesOf(i)) *
-                     secondsOf(times, program, instruction);
+                     secondsOfRun(times, program, instruction);
     const plan::Collective *op = instruction.op_as_Collective();
     if (op && op->last_only() && !isLast)
       seconds = 0;
@@ -114,7 +124,7 @@ std::vector<Estimate::OfKind> byKind(const cost::Times &times,
       const plan::Collective *op = listing[i].op_as_Collective();
       uint64_t runs = op && op->last_only() ? 1 : phase.runs;
       double seconds =
-          secondsOf(times, program, listing[i]) *
+          secondsOfRun(times, program, listing[i]) *
           static_cast<double>(saturatingMul(runs, listing.timesOf(i)));
       if (seconds > 0)
         sums[operationKind(listing[i])] += seconds;
@@ -138,10 +148,7 @@ cost::MachineResult machineOf(const plan::Plan &plan) {
 Estimate estimate(const plan::Plan &plan, const plan::Program &program,
                   const Listing &listing, const cost::Machine &machine,
                   cost::Ranks ranks) {
-  std::vector<uint64_t> mesh;
-  for (const plan::Axis *axis : orEmpty(plan.mesh()))
-    mesh.push_back(axis->size());
-  cost::Times times(machine, mesh, ranks);
+  cost::Times times = timesOn(plan, machine, ranks);
   Estimate result;
   for (uint32_t list = 0; list < listing.phases().size(); ++list) {
     const Phase &phase = listing.phases()[list];

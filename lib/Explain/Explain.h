@@ -12,6 +12,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "lib/Explain/Measured.h"
 #include "lib/Spec/Budget.h"
 #include "meshwork/Plan/Plan.h"
 #include <string>
@@ -39,7 +40,9 @@ std::string brokenBudgets(const plan::Plan &plan,
 /// rank (the rank that needs most), flops of a step over all ranks, collectives
 /// per optimizer step. resourceExhausted when a step has so many microbatches
 /// or operands that their lists would not be of use to anyone (above 2^20).
-absl::StatusOr<std::string> json(const plan::Plan &plan);
+/// `measured` adds a run's times.
+absl::StatusOr<std::string> json(const plan::Plan &plan,
+                                 const Measured *measured = nullptr);
 
 /// One parameter, buffer, or value of the step on whole tensors: shape, place,
 /// split, what moves it, each instruction that reads or writes it; and why,

@@ -5,6 +5,7 @@
 #include "lib/Explain/Context.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/MeasuredJson.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Schedule.h"
@@ -150,7 +151,8 @@ Json estimate(const plan::Plan &plan) {
 }
 } // namespace
 
-absl::StatusOr<std::string> json(const plan::Plan &plan) {
+absl::StatusOr<std::string> json(const plan::Plan &plan,
+                                 const Measured *measured) {
   if (plan.microbatches() > mostMicrobatches)
     return absl::ResourceExhaustedError(
         absl::StrCat("a step has ", plan.microbatches(),
@@ -175,6 +177,8 @@ absl::StatusOr<std::string> json(const plan::Plan &plan) {
   std::optional<double> bubble = bubbleFraction(plan);
   object["bubble_fraction"] = bubble ? Json(*bubble) : Json();
   object["estimate"] = estimate(plan);
+  if (measured)
+    object["measured"] = measuredJson(*measured);
   object["spec"] = plan.spec() ? plan.spec()->str() : "";
   object["rank_classes"] = *std::move(classes);
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

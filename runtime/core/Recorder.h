@@ -46,10 +46,11 @@ using Ranks = std::vector<std::unique_ptr<Rank>>;
 
 /// A Chrome trace (chrome://tracing, ui.perfetto.dev): a process per rank with
 /// a track for computation, one for communication that computation waits for,
-/// and one per channel; times in microseconds since the first event.
+/// and one per channel; times in microseconds since the first event. Names the
+/// plan, and of each event its instruction, for `meshwork explain --measured`.
 ///   texts  of all processes, each from `traceText` with one origin: the least
 ///          `traceOrigin`
-absl::Status writeTrace(const std::string &path,
+absl::Status writeTrace(const std::string &path, const plan::Plan &plan,
                         absl::Span<const std::string> texts);
 std::string traceText(const Ranks &ranks, const Recorders &recorders,
                       int64_t originNs);

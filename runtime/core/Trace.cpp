@@ -55,12 +55,13 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"
       "s,"
       "\"cat\":\"%s\",\"args\":{\"step\":%d,\"microbatch\":%d,\"action\":\"%"
-      "s\"",
+      "s\",\"instruction\":%d",
       rank.rank(), track, static_cast<double>(event.beginNs - originNs) / 1e3,
       static_cast<double>(event.endNs - event.beginNs) / 1e3,
       jsonString(source.name()), plan::EnumNameOperation(source.op_type()),
       event.step, event.microbatch,
-      plan::textOf(rank.table().lists()[event.list], event.microbatch));
+      plan::textOf(rank.table().lists()[event.list], event.microbatch),
+      event.index);
   if (track != 0)
     absl::StrAppendFormat(&json, ",\"wait_us\":%.3f",
                           static_cast<double>(event.waitNs) / 1e3);
@@ -90,7 +91,7 @@ std::string traceText(const Ranks &ranks, const Recorders &recorders,
   return json;
 }
 
-absl::Status writeTrace(const std::string &path,
+absl::Status writeTrace(const std::string &path, const plan::Plan &plan,
                         absl::Span<const std::string> texts) {
   absl::StatusOr<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
@@ -98,8 +99,9 @@ absl::Status writeTrace(const std::string &path,
   auto write = [&](const std::string &text) {
     return fromIo(file->write(text.data(), text.size()));
   };
-  MESHWORK_RETURN_IF_ERROR(
-      write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"));
+  MESHWORK_RETURN_IF_ERROR(write(
+      absl::StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"plan\":",
+                   jsonString(plan.source_hash()), "},\"traceEvents\":[\n")));
   for (const std::string &text : texts)
     MESHWORK_RETURN_IF_ERROR(write(text));
   // The format allows no comma after the last event; this one is a name.

@@ -79,7 +79,8 @@ absl::Status Trainer::saveTrace(const std::string &path) {
   MpiTransport *mpi = job->parts.processes->mpiTransport();
   int64_t origin = traceOrigin(job->recorders);
   if (!mpi)
-    return writeTrace(path, {traceText(job->ranks, job->recorders, origin)});
+    return writeTrace(path, job->parts.plan->plan(),
+                      {traceText(job->ranks, job->recorders, origin)});
   uint32_t rank = job->parts.processes->rank();
   absl::StatusOr<std::vector<std::string>> origins =
       mpi->exchange(rank, bytesOf(origin), "the end");
@@ -88,7 +89,7 @@ absl::Status Trainer::saveTrace(const std::string &path) {
     origin = std::min(origin, valueOf<int64_t>(other));
   return mpi->gather(rank, traceText(job->ranks, job->recorders, origin),
                      [&](absl::Span<const std::string> texts) {
-                       return writeTrace(path, texts);
+                       return writeTrace(path, job->parts.plan->plan(), texts);
                      });
 }
 

@@ -6,6 +6,7 @@ have the bits of the same layout without a pipeline. Two sums differ in order: t
 is tied to the head. Weights are compared without clipping, which is all that the norm is for.
 """
 import json
+import re
 import unittest
 
 import numpy as np
@@ -143,6 +144,60 @@ class Pipelines(unittest.TestCase):
                 if computes and (not seen or seen[-1] != action):
                     seen.append(action)
             self.assertEqual(seen, [action for action in planned if "_" not in action])
+
+    def test_explain_compares_a_run_with_the_plan(self):
+        """Against the trace, by hand; and what is no trace of the plan is refused."""
+        plan = Case("llama", "tp2", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)
+        trace = self.space.file(".json")
+        self.space.must("meshwork-run", plan, "--data", self.space.tokens(same_bits.CORPUS), "--data-type", "u16",
+                        "--steps", 3, "--threads", 1, "--trace", trace)
+        told = json.loads(self.space.must("meshwork", "explain", plan, "--measured", trace, "--json").stdout)
+        measured, explained = told.pop("measured"), self.space.explain(plan)
+        self.assertEqual(told, explained)
+        with open(trace) as file:
+            written = file.read()
+        events = [event for event in json.loads(written)["traceEvents"] if event["ph"] == "X"]
+        later = [event for event in events if event["args"]["step"] > 0]
+        self.assertEqual((measured["steps"], measured["first_left_out"]), (2, True))
+
+        def spans(key):
+            found = {}
+            for event in later:
+                begin, end = event["ts"], event["ts"] + event["dur"]
+                known = found.get(key(event), (begin, end, 0))
+                found[key(event)] = (min(known[0], begin), max(known[1], end),
+                                     known[2] + event["args"].get("wait_us", 0))
+            return found
+        steps = spans(lambda event: (event["args"]["step"], event["pid"]))
+        best = min(max(end - begin for (step, _), (begin, end, _) in steps.items() if step == number)
+                   for number in (1, 2))
+        self.assertAlmostEqual(measured["step"]["best_ms"], best / 1e3, places=5)
+        self.assertEqual(measured["step"]["planned_ms"], explained["estimate"]["step_ms"])
+        # No rank has overlapped collectives here: an action is what its events span.
+        actions = spans(lambda event: (event["args"]["step"], event["pid"], event["args"]["action"]))
+        for row in measured["lists"]:
+            letters = {"forward": "F", "input_grad": "I", "weight_grad": "W"}.get(row["list"].split(" ")[0])
+            if letters is None:
+                continue
+            runs = [end - begin - wait for (_, rank, action), (begin, end, wait) in actions.items()
+                    if rank // 2 == row["program"] and re.fullmatch(rf"\d+{letters}\d+", action)]
+            self.assertEqual((len(runs), row["runs"]), (2 * 2 * 3, 3), row)
+            self.assertAlmostEqual(row["best_ms"], min(runs) / 1e3, places=5)
+            self.assertAlmostEqual(row["ratio"], row["median_ms"] / row["planned_ms"])
+        self.assertLess(measured["pipeline"]["simulated_ms"], 2 * measured["pipeline"]["median_ms"])
+        rows = {(move["kind"], move["axis"], move["phase"]) for move in measured["moves"]}
+        self.assertLessEqual({("send", "pp", "forward"), ("receive", "pp", "backward")}, rows)
+        self.assertTrue(any(axis == "tp" for _, axis, _ in rows), rows)
+        text = self.space.must("meshwork", "explain", plan, "--measured", trace).stdout
+        self.assertIn("Measured in 2 steps (the first one is left out), planned for cpu", text)
+        other = Case("llama", "tp2", 2, "1f1b", None, 3, "none", "joined", "cpu").plan(self.space)
+        cut = self.space.write(".json", written[:-1000])
+        for code, words, arguments in ((65, "a trace of the plan with the source", (other, trace)),
+                                       (65, "is not JSON", (plan, cut)), (66, "absent", (plan, "/absent.json")),
+                                       (65, "is not JSON", (plan, plan))):
+            done = self.space.call("meshwork", "explain", arguments[0], "--measured", arguments[1], "--json")
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertIn(words, done.stderr)
 
     def test_explain_draws_the_pipeline(self):
         plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)

@@ -61,13 +61,21 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   CLI::App *command = app.add_subcommand(
       "explain", "Tell what a plan holds, or why a value is where it is");
   command->add_option("plan", options.plan, "a plan")->required();
-  command->add_option("value", options.value,
-                      "a parameter or buffer: its name, the end of it, or a "
-                      "pattern with * and ?");
+  CLI::Option *value = command->add_option(
+      "value", options.value,
+      "a parameter or buffer: its name, the end of it, or a "
+      "pattern with * and ?");
   CLI::Option *json =
       command->add_flag("--json", options.json, "one JSON object");
-  command->add_flag("--schedule", options.schedule, "each instruction too")
-      ->excludes(json);
+  CLI::Option *schedule =
+      command->add_flag("--schedule", options.schedule, "each instruction too")
+          ->excludes(json);
+  command
+      ->add_option("--measured", options.measured,
+                   "a trace of meshwork-run --trace: its times beside those "
+                   "that were planned")
+      ->excludes(value)
+      ->excludes(schedule);
   command->add_option("--svg", options.svg,
                       "also draw the pipeline: an SVG file");
 }
