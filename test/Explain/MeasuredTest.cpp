@@ -38,15 +38,14 @@ public:
     absl::StrAppend(
         &events, events.empty() ? "" : ",", R"({"ph":"X","pid":)", rank,
         R"(,"ts":)", begin, R"(,"dur":)", end - begin, R"(,"name":)",
-        quoted(of.name()), R"(,"cat":")",
-        plan::EnumNameOperation(of.op_type()), R"(","args":{"step":)", step,
-        R"(,"action":")", plan::textOf(lists[list], microbatch),
-        R"(","instruction":)", instruction, R"(,"wait_us":)", wait, "}}");
+        quoted(of.name()), R"(,"cat":")", plan::EnumNameOperation(of.op_type()),
+        R"(","args":{"step":)", step, R"(,"action":")",
+        plan::textOf(lists[list], microbatch), R"(","instruction":)",
+        instruction, R"(,"wait_us":)", wait, "}}");
   }
 
   std::string text() const {
-    return absl::StrCat(R"({"otherData":{"plan":)",
-                        quoted(plan.source_hash()),
+    return absl::StrCat(R"({"otherData":{"plan":)", quoted(plan.source_hash()),
                         R"(},"traceEvents":[)", events, "]}");
   }
 
