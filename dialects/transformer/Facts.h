@@ -16,6 +16,7 @@ namespace meshwork::transformer {
 namespace facts {
 inline constexpr ::llvm::StringLiteral pass = "transformer.pass";
 inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
+inline constexpr ::llvm::StringLiteral kept = "transformer.kept";
 inline constexpr ::llvm::StringLiteral head = "transformer.head";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
 inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
@@ -39,6 +40,9 @@ void setPass(::mlir::Operation *op, PassKind pass);
 
 /// Keeps fusion from running `op` earlier than where it stands.
 void setNotBefore(::mlir::Operation *op);
+/// Has fusion store the results of `op`, not what they are made of.
+void setKept(::mlir::Operation *op);
+bool isKept(::mlir::Operation *op);
 /// What must not run earlier than where it stands: as `setNotBefore` says, or
 /// because it is recomputed, which would then keep values longer, not shorter.
 bool staysBehind(::mlir::Operation *op);

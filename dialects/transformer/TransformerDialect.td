@@ -39,6 +39,8 @@ def Transformer_Dialect : Dialect {
     (F9) `transformer.stage`, from 1 to 65535, is the stage of a pipeline that
          runs the op; what has none is of the first, 0. No phase takes a model
          with another one yet.
+    (F11) `transformer.kept` has no value: fusion stores the op's results, which
+         stand for larger values that then need not wait in memory.
     ```mlir
     %y = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #transformer.dims<embed>> -> tensor<4xf32, #transformer.dims<embed>>
     ```

@@ -28,6 +28,14 @@ void setNotBefore(Operation *op) {
   op->setDiscardableAttr(facts::notBefore, UnitAttr::get(op->getContext()));
 }
 
+void setKept(Operation *op) {
+  op->setDiscardableAttr(facts::kept, UnitAttr::get(op->getContext()));
+}
+
+bool isKept(Operation *op) {
+  return op->getDiscardableAttr(facts::kept) != nullptr;
+}
+
 bool staysBehind(Operation *op) {
   return passOf(op) == PassKind::recomputed ||
          op->getDiscardableAttr(facts::notBefore);
@@ -101,8 +109,9 @@ void inheritFacts(Operation *op, Operation *made) {
   inheritBlock(op, made);
 }
 
-static constexpr StringLiteral everyFact[] = {
-    facts::pass, facts::notBefore, facts::head, facts::layer, facts::stage};
+static constexpr StringLiteral everyFact[] = {facts::pass,  facts::notBefore,
+                                              facts::kept,  facts::head,
+                                              facts::layer, facts::stage};
 
 bool isFact(StringRef attribute) {
   return llvm::is_contained(everyFact, attribute);
@@ -156,6 +165,7 @@ constexpr Declared declared[] = {
     {facts::pass, false, isPass, "(F2)",
      "#transformer.pass<backward> or #transformer.pass<recomputed>"},
     {facts::notBefore, false, isUnit, "(F3)", "no value"},
+    {facts::kept, false, isUnit, "(F11)", "no value"},
     {facts::head, false, isUnit, "(F7)", "no value"},
     {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
     {facts::layer, false, isLayer, "(F5)", "an i64 from 0 to 65535"},

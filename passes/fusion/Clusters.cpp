@@ -76,8 +76,9 @@ void Clustering::findStored() {
     if (staysBehind(&op))
       notBefore[&op] = static_cast<int64_t>(anchors.size()) - 1;
     for (OpResult result : op.getResults())
-      if (llvm::any_of(result.getUsers(),
-                       [](Operation *user) { return !isFusible(user); }))
+      if (isKept(&op) || llvm::any_of(result.getUsers(), [](Operation *user) {
+            return !isFusible(user);
+          }))
         stored.insert(result);
   }
 }

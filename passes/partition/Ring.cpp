@@ -81,6 +81,12 @@ std::vector<int64_t> Ring::homeSources() const {
 
 namespace {
 
+/// What takes the place of parts: they must not wait for the last of them.
+Value kept(Value whole) {
+  setKept(whole.getDefiningOp());
+  return whole;
+}
+
 /// Builds the hops of one op at its place.
 template <typename Op> class Expansion {
 public:
@@ -163,7 +169,9 @@ private:
                                      ring.distance(visit.stop));
   }
 
-  Value sum(Value a, Value b) { return buildSum(builder, op.getLoc(), a, b); }
+  Value sum(Value a, Value b) {
+    return kept(buildSum(builder, op.getLoc(), a, b));
+  }
 
   Value rounded(Value value, Type type) {
     return type == value.getType()
@@ -220,7 +228,7 @@ Partial merge(OpBuilder &builder, Location loc, const Partial &a,
         };
         return arith::AddFOp::create(i, share(x[0], x[2]), share(x[1], x[3]));
       });
-  return {out, lse};
+  return {kept(out), kept(lse)};
 }
 
 template <> SmallVector<Value> Expansion<transformer::AttentionOp>::run() {

@@ -122,6 +122,26 @@ class Forms(unittest.TestCase):
                         ("permute", "cp"): (ranks - 1) * (1 + 1 + 2) * chunk,
                         ("all_reduce", "cp"): 2 * (ranks - 1) * (2 * COUNT + SCALAR) // ranks})
 
+    def test_ring_memory(self):
+        """One's own keys and what is on its way: a rank's bytes depend on its part of a sequence,
+        not on how many ranks share it. Gathered keys grow with them."""
+        config = {**CONFIG, "intermediate_size": 8, "num_hidden_layers": 1, "num_key_value_heads": 4,
+                  "max_position_embeddings": 8192}
+        self.space.write("attention.json", json.dumps(config))
+
+        def activations(method, ranks, overlap):
+            self.space.must("meshwork", "compile", "attention.json", "--spec", "examples/cp2.toml",
+                            "--set", f'mesh.axes=["cp={ranks}"]', "--set", f"batch.sequence={512 * ranks}",
+                            "--set", f"context.method={method}", "--set", "expect.collectives=[]", "--set",
+                            f"overlap.collectives={overlap}", "-o", "memory.mwplan")
+            return json.loads(self.space.must("meshwork", "explain", "memory.mwplan", "--json").stdout)[
+                "memory_per_rank_bytes"]["activations"]
+
+        for overlap in ("never", "always"):
+            with self.subTest(overlap=overlap):
+                self.assertEqual(activations("ring", 4, overlap), activations("ring", 16, overlap))
+        self.assertGreater(activations("gathered", 16, "never"), 2 * activations("ring", 16, "never"))
+
     def layers(self, plan, kind, phase):
         """How often collectives of layers move activations, and their bytes."""
         of_layers = [c for c in plan["collectives"]
