@@ -53,13 +53,19 @@ private:
   int64_t behind(int64_t rank, int64_t distance) const;
   /// Whether a query of `rank` sees a key of the rank `distance` before it.
   bool sees(int64_t rank, int64_t distance) const;
-  bool hasSums(int64_t rank, size_t stop) const;
+  void findStops();
+  /// From stop to stop, so that all of it takes time quadratic in the ranks.
+  void follow();
   int64_t ranks() const { return static_cast<int64_t>(held.size()); }
 
   std::vector<std::vector<layout::Range>> held; // by rank
   bool causal;
   int64_t window;
   std::vector<int64_t> stops = {0}; // distances
+  using OfRank = std::vector<bool>;
+  /// By stop: whether a rank, or one that it passes keys on to, needs them
+  /// there; whether there are sums for the keys that it has there.
+  std::vector<OfRank> needed, summed;
 };
 
 /// Replaces `op`, of local types by now, whose positions are there, by its
