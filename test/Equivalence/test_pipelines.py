@@ -5,6 +5,7 @@ have the bits of the same layout without a pipeline. Two sums differ in order: t
 (a sum over the parameters of each stage, then over stages) and the gradient of an embedding that
 is tied to the head. Weights are compared without clipping, which is all that the norm is for.
 """
+import itertools
 import json
 import re
 import unittest
@@ -12,6 +13,7 @@ import unittest
 import numpy as np
 
 import configs
+import pairs
 import safetensors
 import same_bits
 import tools
@@ -24,7 +26,8 @@ MODELS = {"llama": {**configs.ALL["llama"], **LAYERS["llama"]},
           "gpt2": {**configs.GPT2, **LAYERS["gpt2"]},
           "gpt2-dropout": {**configs.GPT2, **LAYERS["gpt2"], **DROPPING}}
 
-LAYOUTS = {**same_bits.LAYOUTS, "cp2": (["cp=2"], {"sequence": ["cp"]}, 0)}
+LAYOUTS = {**same_bits.LAYOUTS, "cp2": (["cp=2"], {"sequence": ["cp"]}, 0),
+           "tp2-sp": (["tp=2"], same_bits.SPLIT, 0)}
 
 # model, layout beside the pipeline, stages, schedule, virtual stages, microbatches, recompute, documents, target
 CASES = [
@@ -57,6 +60,21 @@ CASES = [
     ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "gpu"),
     ("gpt2-dropout", "zero1", 2, "zb-h1", None, 2, "none", "separate", "gpu"),
 ]
+# Stages on each rank where the schedule needs them; four layers are four stages at most.
+SCHEDULES = {"gpipe": None, "1f1b": None, "interleaved-1f1b": 2, "zb-h1": None, "zb-v": None, "dualpipe-v": None,
+             "auto": None}
+ON_TWO_RANKS = ("interleaved-1f1b", "zb-v", "dualpipe-v")
+
+
+def chosen_cases():
+    """Beside those, each pair of values that may meet."""
+    every = itertools.product(("llama", "gpt2-dropout"), ("dp2", "tp2-sp", "zero1", "zero3", "cp2"), (2, 4), SCHEDULES,
+                              (1, 2, 4, 7, 9), same_bits.RECOMPUTE, same_bits.DOCUMENTS)
+    legal = (case for case in every if case[2] == 2 or case[3] not in ON_TWO_RANKS)
+    return [(model, layout, stages, schedule, SCHEDULES[schedule], *rest, "cpu")
+            for model, layout, stages, schedule, *rest in pairs.choose(legal)]
+
+
 TIED = "wte.weight"
 
 
@@ -68,6 +86,8 @@ class Case(same_bits.Case):
         super().__init__("llama", layout, microbatches, "f32", recompute, "never", documents, target)
         self.model = model
         self.sections["optimizer"] = {"clip_grad_norm": 0, "epsilon": 1e-2}
+        if layout == "cp2":
+            self.sections["context"] = {"method": "gathered"}
         if stages == 1:
             return
         self.ranks *= stages
@@ -80,6 +100,8 @@ class Case(same_bits.Case):
 
 
 class Pipelines(unittest.TestCase):
+    cost_s = 120
+
     def setUp(self):
         self.space = tools.Workspace(LD_LIBRARY_PATH=str(tools.BIN.parent / "emulator"))
         self.addCleanup(self.space.close)
@@ -268,15 +290,31 @@ class Pipelines(unittest.TestCase):
         refused(78, legal.replace("0B1", "0X1"), "0X1", "expected a kind among")
         refused(66, None, "missing.csv", "cannot be read")
 
+    def test_a_pipeline_of_one_stage_is_none(self):
+        """What ranks hold and run, and a bubble of nothing."""
+        def explained(axes, **pipeline):
+            text = tools.spec(4, 2, SEQUENCE, mesh={"axes": axes}, precision={"compute": "f32"}, **pipeline)
+            return self.space.explain(self.space.compile(MODELS["llama"], text))
+        without = explained(["tp=2"])
+        self.assertEqual(without["bubble_fraction"], 0)
+        one = explained(["pp=1", "tp=2"], pipeline={"schedule": "1f1b"})
+        for key in ("programs", "memory_per_rank_bytes", "collectives", "schedule", "bubble_fraction", "estimate",
+                    "rank_classes"):
+            self.assertEqual(one[key], without[key], key)
+
     def check_same(self, name, found, expected, slack):
         """`slack`: roundings that a sum may lie apart by."""
         limit = slack * UNIT * np.abs(expected).max()
         self.assertLessEqual(np.abs(found - expected).max(), limit, name)
 
     def test_stages_equal_one_stage(self):
-        for values in CASES:
+        one_stage = {}
+        for values in CASES + chosen_cases():
             with self.subTest("/".join(map(str, values))):
-                found, expected = self.run_case(values, values[2]), self.run_case(values, 1)
+                alone = values[:2] + values[5:]
+                if alone not in one_stage:
+                    one_stage[alone] = self.run_case(values, 1)
+                found, expected = self.run_case(values, values[2]), one_stage[alone]
                 self.assertEqual(found.losses[0], expected.losses[0])
                 isTied = values[0] != "llama"
                 if not isTied:
