@@ -142,6 +142,31 @@ class Forms(unittest.TestCase):
                 self.assertEqual(activations("ring", 4, overlap), activations("ring", 16, overlap))
         self.assertGreater(activations("gathered", 16, "never"), 2 * activations("ring", 16, "never"))
 
+    def test_long_sequences(self):
+        """131072 tokens with a window, over 8 ranks: an eighth of one rank's activations each, and
+        only a neighbour's keys come by. The plan of a million tokens stays small."""
+        config = {**CONFIG, "model_type": "mistral", "architectures": ["MistralForCausalLM"],
+                  "sliding_window": 4096, "max_position_embeddings": 1 << 20}
+        del config["rope_scaling"]
+        self.space.write("window.json", json.dumps(config))
+
+        def plan(ranks, tokens, *settings):
+            settings = [part for setting in settings for part in ("--set", setting)]
+            self.space.must("meshwork", "compile", "window.json", "--spec", "examples/dp1.toml", "--set",
+                            f'mesh.axes=["cp={ranks}"]', "--set", "batch.global=1", "--set", "batch.micro=1",
+                            "--set", f"batch.sequence={tokens}", *settings, "-o", "long.mwplan")
+            return json.loads(self.space.must("meshwork", "explain", "long.mwplan", "--json").stdout)
+
+        whole, part = plan(1, 1 << 17), plan(8, 1 << 17, "context.method=ring")
+        bytes_of = [one["memory_per_rank_bytes"]["activations"] for one in (whole, part)]
+        self.assertAlmostEqual(bytes_of[0] / bytes_of[1], 8, delta=0.01)
+        self.assertEqual({c["count"] for c in part["collectives"] if c["kind"] == "permute"}, {LAYERS})
+        plan(8, 1 << 20, "context.method=ring", "context.layout=zigzag")
+        self.assertLess((self.space.path / "long.mwplan").stat().st_size, 1e6)
+        plan(8, 1 << 12, "context.method=ring")
+        self.space.write("long.txt", "a long text\n" * 4096)
+        self.space.must("meshwork-run", "long.mwplan", "--data", "long.txt", "--tokenizer", "bytes", "--steps", 1)
+
     def layers(self, plan, kind, phase):
         """How often collectives of layers move activations, and their bytes."""
         of_layers = [c for c in plan["collectives"]
