@@ -29,7 +29,7 @@ public:
 
   int64_t batch() const { return q.shape[0]; }
   int64_t rows() const { return q.shape[1]; } // of queries
-  int64_t sequence() const { return k.shape[1]; }
+  int64_t columns() const { return k.shape[1]; } // rows of keys
   int64_t heads() const { return q.shape[2]; }
   int64_t kvHeads() const { return k.shape[2]; }
   int64_t headDim() const { return q.shape[3]; }
@@ -37,9 +37,11 @@ public:
   int headClass() const { return attention::classOf(headDim()); }
   bool hasDocuments() const { return static_cast<bool>(op.getDocuments()); }
   bool hasPositions() const { return static_cast<bool>(op.getPositions()); }
+  bool hasKeys() const { return static_cast<bool>(op.getKeyPositions()); }
   bool hasDropout() const { return op.getRate().convertToDouble() != 0; }
-  /// Pointers to `inputs` operands; to where documents begin, which queries the
-  /// rows are and to dropout's, null where absent; to `results` operands.
+  /// Pointers to `inputs` operands; to where documents begin, which queries and
+  /// keys the rows are and to dropout's, null where absent; to `results`
+  /// operands.
   void addPointers(DeviceCall &call, int64_t inputs, int64_t results) const {
     int64_t next = 0;
     auto addAll = [&](int64_t count) {
@@ -53,6 +55,7 @@ public:
     addAll(inputs);
     addIf(hasDocuments());
     addIf(hasPositions());
+    addIf(hasKeys());
     addIf(hasDropout());
     addIf(hasDropout() && op.getRandom().size() > 1);
     addAll(results);
@@ -72,9 +75,14 @@ public:
     return call;
   }
 
-  /// Sizes, strides, and what the scores go through.
+  /// Sizes, strides, and what the scores go through. The last operand is a
+  /// result.
   void addConstants(DeviceCall &call, ArrayRef<Value> operands) const {
-    call.integers({rows(), sequence(), heads(), kvHeads(), headDim()});
+    bool isWide = stridedView(operands.back()).element != q.element;
+    call.integers({rows(), columns(),
+                   hasKeys() ? static_cast<int64_t>(op.getTotalKeys())
+                             : columns(),
+                   heads(), kvHeads(), headDim()});
     bool isAligned = headDim() * q.bytes() % 16 == 0;
     for (Value operand : operands) {
       StridedView view = stridedView(operand);
@@ -90,9 +98,9 @@ public:
     call.integers({lse.shape[0] == 1 ? 0 : lse.strides[0],
                    lse.shape[1] == 1 ? 0 : lse.strides[1]});
     double rate = op.getRate().convertToDouble();
-    call.integers({isAligned, op.getCausal(),
+    call.integers({isAligned, isWide, op.getCausal(),
                    static_cast<int64_t>(op.getWindow()), hasDocuments(),
-                   hasPositions(), hasDropout()});
+                   hasPositions(), hasKeys(), hasDropout()});
     if (hasDropout())
       call.stream(static_cast<uint32_t>(op.getStream()));
     else
@@ -116,6 +124,16 @@ public:
         lse.shape[2] > 1 && lse.strides[2] != 1)
       return op.emitOpError()
              << "has lse " << op.getLse().getType() << ", expected dense rows";
+    return success();
+  }
+
+  /// A kernel has one type for all that it writes.
+  LogicalResult checkResults(ArrayRef<Value> results) const {
+    Type first = stridedView(results.front()).element;
+    for (Value result : results)
+      if (Type found = stridedView(result).element; found != first)
+        return op.emitOpError() << "has results of " << first << " and "
+                                << found << ", expected one type on a GPU";
     return success();
   }
 
@@ -155,7 +173,8 @@ LogicalResult addCalls(schedule::AttentionGradOp op, DeviceCalls &result) {
   SmallVector<Value> operands = {op.getQ(),   op.getK(),    op.getV(),
                                  op.getOut(), op.getDout(), op.getDq(),
                                  op.getDk(),  op.getDv()};
-  if (failed(attention.check()) || failed(attention.checkDense(operands)))
+  if (failed(attention.check()) || failed(attention.checkDense(operands)) ||
+      failed(attention.checkResults(ArrayRef(operands).take_back(3))))
     return failure();
   bool isBf16 = attention.isBf16();
   int d = attention.headClass();
@@ -168,7 +187,7 @@ LogicalResult addCalls(schedule::AttentionGradOp op, DeviceCalls &result) {
                      attention::rowSumGrid(batch, rows, heads)),
       attention.call(
           attention.function("_grad_keys"), attention::keyGradTile(isBf16, d),
-          attention::keyGradGrid(isBf16, d, batch, attention.sequence(),
+          attention::keyGradGrid(isBf16, d, batch, attention.columns(),
                                  attention.kvHeads())),
       attention.call(attention.function("_grad_queries"),
                      attention::queryGradTile(isBf16, d),

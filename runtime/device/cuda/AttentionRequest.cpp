@@ -40,6 +40,9 @@ private:
     if (hasDocuments() && at(op.documents()) % dnnAlignment != 0)
       return absl::UnimplementedError(absl::StrCat(
           "documents begin at no multiple of ", dnnAlignment, " bytes"));
+    if (op.key_positions() != plan::noView)
+      return absl::UnimplementedError(
+          "a part of a sequence's keys, for which there is no graph here");
     if (op.positions() != plan::noView)
       return absl::UnimplementedError(
           "a part of a sequence's queries, for which there is no graph here");

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <cmath>
 
@@ -25,16 +26,21 @@ std::vector<int> documentsOf(const Case &c) {
 Inputs inputsOf(const Case &c) {
   plan::DType type = c.bf16 ? plan::DType::bf16 : plan::DType::f32;
   int64_t queries = c.batch * c.rows() * c.heads * c.d,
-          keys = c.batch * c.sequence * c.kvHeads * c.d;
-  return {runtime::test::randomValues(queries, type, 11),
-          runtime::test::randomValues(keys, type, 12),
-          runtime::test::randomValues(keys, type, 13),
-          runtime::test::randomValues(queries, type, 14),
-          42,
-          7,
-          3,
-          1,
-          documentsOf(c)};
+          keys = c.batch * c.columns() * c.kvHeads * c.d;
+  Inputs in = {runtime::test::randomValues(queries, type, 11),
+               runtime::test::randomValues(keys, type, 12),
+               runtime::test::randomValues(keys, type, 13),
+               runtime::test::randomValues(queries, type, 14),
+               42,
+               7,
+               3,
+               1,
+               documentsOf(c)};
+  // Nobody may see what stands in padding.
+  for (int64_t at = 0; at < keys; ++at)
+    if (c.keyOf(at / (c.kvHeads * c.d) % c.columns()) < 0)
+      in.k[at] = in.v[at] = NAN;
+  return in;
 }
 
 /// Largest share of the bound that is used, at most `allowed`.
@@ -83,6 +89,106 @@ void expectCase(const char *name, const Case &c) {
     expectCase(#name, name##Case);                                             \
   }
 ATTENTION_TEST_CASES(CASE_TEST)
+
+/// A hop of a ring, and where its keys are in the whole.
+class Hop {
+public:
+  Hop(const char *name, const Case &c, const Case &whole, const Inputs &all)
+      : name(name), c(c), whole(whole), in(inputsOf(c)) {
+    in.q = all.q;
+    in.dout = all.dout;
+    eachKey([&](size_t here, size_t there) {
+      in.k[here] = all.k[there];
+      in.v[here] = all.v[there];
+    });
+  }
+
+  Outcome run(const RowsOfAll *all) const {
+    return runOnDevice(name, c, in, all);
+  }
+
+  /// Of each element of k: visit(place here, place in the whole).
+  template <typename Visit> void eachKey(Visit visit) const {
+    long long row = c.kvHeads * c.d;
+    for (long long at = 0; at < std::ssize(in.k); ++at) {
+      long long sample = at / row / c.columns(),
+                key = c.keyOf(at / row % c.columns());
+      if (key >= 0)
+        visit(static_cast<size_t>(at),
+              static_cast<size_t>((sample * whole.sequence + key) * row +
+                                  at % row));
+    }
+  }
+
+private:
+  const char *name;
+  const Case &c, &whole;
+  Inputs in;
+};
+
+/// Adds what a row has of a hop to what it has of others.
+void merge(const Case &c, RowsOfAll &rows, const Outcome &hop) {
+  for (long long at = 0; at < std::ssize(rows.out); ++at) {
+    long long row = at / c.d, head = row % c.heads,
+              i = row / c.heads % c.rows(), sample = row / c.heads / c.rows();
+    size_t lse = (sample * c.heads + head) * c.rows() + i;
+    bool isLast = at % c.d == c.d - 1;
+    double first = std::exp(rows.lse[lse]), second = std::exp(hop.lse[lse]);
+    if (second == 0)
+      continue;
+    rows.out[at] =
+        (first * rows.out[at] + second * hop.out[at]) / (first + second);
+    if (isLast)
+      rows.lse[lse] = std::log(first + second);
+  }
+}
+bool isBf16(double value) {
+  return (std::bit_cast<uint32_t>(static_cast<float>(value)) & 0xffff) == 0;
+}
+
+/// Hops over all keys have the results of attention to the whole sequence, once
+/// merged and summed outside. Those of bf16 are rounded once more on the way.
+void expectRing(const Case &whole, std::vector<Hop> hops, const Inputs &in) {
+  Reference exact = attend(whole, in);
+  RowsOfAll rows{Values(in.q.size()),
+                 Values(exact.lse.value.size(), -INFINITY)};
+  for (const Hop &hop : hops)
+    merge(whole, rows, hop.run(nullptr));
+  expectWithin("out", rows.out, exact.out.value, exact.out.bound, 2);
+  expectWithin("lse", rows.lse, exact.lse.value, exact.lse.bound, 2);
+  Values dq(in.q.size()), dk(in.k.size()), dv(in.k.size());
+  for (const Hop &hop : hops) {
+    Outcome found = hop.run(&rows);
+    EXPECT_FALSE(std::all_of(found.dv.begin(), found.dv.end(), isBf16));
+    for (size_t at = 0; at < dq.size(); ++at)
+      dq[at] += found.dq[at];
+    hop.eachKey([&](size_t here, size_t there) {
+      dk[there] += found.dk[here];
+      dv[there] += found.dv[here];
+    });
+  }
+  expectWithin("dq", dq, exact.dq.value, exact.dq.bound, 2);
+  expectWithin("dk", dk, exact.dk.value, exact.dk.bound, 2);
+  expectWithin("dv", dv, exact.dv.value, exact.dv.bound, 2);
+}
+#define HOP(whole, name) Hop(#name, name##Case, whole, in)
+TEST(Attention, HopsOfARingAddUp) {
+  Inputs in = inputsOf(firstCase);
+  expectRing(firstCase,
+             {HOP(firstCase, firstFrom0), HOP(firstCase, firstFrom1)}, in);
+}
+TEST(Attention, HopsOfARingWithDocumentsAndDropoutAddUp) {
+  Inputs in = inputsOf(third32Case);
+  expectRing(third32Case,
+             {HOP(third32Case, third32From2), HOP(third32Case, third32From1),
+              HOP(third32Case, third32From0)},
+             in);
+  in = inputsOf(partDocumentsCase);
+  expectRing(partDocumentsCase,
+             {HOP(partDocumentsCase, partDocumentsFrom1),
+              HOP(partDocumentsCase, partDocumentsFrom0)},
+             in);
+}
 
 /// Poisons one element of key 130 and tells which queries of head 0 show it.
 void expectNanShows(const char *name, const Case &c, Values Inputs::*operand) {

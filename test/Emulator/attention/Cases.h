@@ -21,6 +21,9 @@ struct Case {
   // Of the queries one of `parts` ranks has rows: chunks `part` and
   // 2 parts - 1 - part of 2 parts, then padding; of 1 all.
   long long parts = 1, part = 0;
+  // Of the keys those of this part, then padding; -1: all.
+  long long keysOf = -1;
+  bool wideResults = false; // f32, of bf16 operands
 
   constexpr long long chunk() const {
     return (sequence + 2 * parts - 1) / (2 * parts);
@@ -28,14 +31,22 @@ struct Case {
   constexpr long long rows() const {
     return parts == 1 ? sequence : 2 * chunk();
   }
-  /// Which query of the sequence a row is; -1: padding.
-  constexpr long long queryOf(long long row) const {
-    if (parts == 1)
-      return row;
+  constexpr bool hasKeys() const { return keysOf >= 0; }
+  constexpr long long columns() const {
+    return hasKeys() ? 2 * chunk() : sequence;
+  }
+  /// Which token of the sequence a row of a part is; -1: padding.
+  constexpr long long tokenOf(long long row, long long part) const {
     long long second = (2 * parts - 1 - part) * chunk();
-    long long query =
+    long long token =
         row < chunk() ? part * chunk() + row : second + row - chunk();
-    return query < sequence ? query : -1;
+    return token < sequence ? token : -1;
+  }
+  constexpr long long queryOf(long long row) const {
+    return parts == 1 ? row : tokenOf(row, part);
+  }
+  constexpr long long keyOf(long long column) const {
+    return hasKeys() ? tokenOf(column, keysOf) : column;
   }
   constexpr bool aligned() const { return (d | gap) % (bf16 ? 8 : 4) == 0; }
   constexpr long long headStride() const { return d + gap; }
@@ -71,6 +82,13 @@ constexpr long long documentOf(const Case &c, long long sample, long long i) {
   return document;
 }
 
+/// What one hop of a ring computes: keys of one part, results to be summed.
+constexpr Case hopOf(Case whole, long long part) {
+  whole.keysOf = part;
+  whole.wideResults = whole.bf16;
+  return whole;
+}
+
 inline constexpr unsigned dropoutStream = 0x9e3779b9;
 
 // X(name, type, padded head dim, case). Lengths end within, at and after blocks
@@ -104,6 +122,32 @@ inline constexpr unsigned dropoutStream = 0x9e3779b9;
           .begins = {127, 128, 200, 390},                                      \
           .parts = 2,                                                          \
           .part = 1}))                                                         \
+  X(firstFrom0, bf16, 64, hopOf(firstCase, 0))                                 \
+  X(firstFrom1, bf16, 64, hopOf(firstCase, 1))                                 \
+  X(third32From0, f32, 16, hopOf(third32Case, 0))                              \
+  X(third32From1, f32, 16, hopOf(third32Case, 1))                              \
+  X(third32From2, f32, 16, hopOf(third32Case, 2))                              \
+  X(partDocumentsFrom0, bf16, 128, hopOf(partDocumentsCase, 0))                \
+  X(partDocumentsFrom1, bf16, 128, hopOf(partDocumentsCase, 1))                \
+  X(partAheadFrom0, bf16, 32, hopOf(partAheadCase, 0))                         \
+  X(windowFrom0, bf16, 64,                                                     \
+    (Case{.sequence = 597, .window = 90, .parts = 2, .part = 1, .keysOf = 0})) \
+  X(gapFrom0, bf16, 32,                                                        \
+    (Case{.sequence = 97,                                                      \
+          .d = 20,                                                             \
+          .gap = 1,                                                            \
+          .parts = 2,                                                          \
+          .part = 1,                                                           \
+          .keysOf = 0,                                                         \
+          .wideResults = true}))                                               \
+  X(d256From1, bf16, 256,                                                      \
+    (Case{.sequence = 130,                                                     \
+          .heads = 1,                                                          \
+          .kvHeads = 1,                                                        \
+          .d = 256,                                                            \
+          .parts = 2,                                                          \
+          .keysOf = 1,                                                         \
+          .wideResults = true}))                                               \
   X(plain, bf16, 64, (Case{.sequence = 150, .batch = 2}))                      \
   X(plain32, f32, 64, (Case{.bf16 = false, .sequence = 150, .batch = 2}))      \
   X(one, bf16, 64, (Case{.sequence = 1}))                                      \

@@ -38,27 +38,27 @@ template <> struct ElementOf<false> {
 #define KERNEL(threads)                                                        \
   extern "C" __attribute__((global))                                           \
   __attribute__((launch_bounds(threads, 1))) void
-#define SIZES c.rows(), c.sequence, c.heads, c.kvHeads, c.d
+#define SIZES c.rows(), c.columns(), c.sequence, c.heads, c.kvHeads, c.d
 #define QUERIES                                                                \
   c.sampleStride(c.heads, c.rows()), c.positionStride(c.heads), c.headStride()
 #define KEYS                                                                   \
-  c.sampleStride(c.kvHeads, c.sequence), c.positionStride(c.kvHeads),          \
+  c.sampleStride(c.kvHeads, c.columns()), c.positionStride(c.kvHeads),         \
       c.headStride()
 #define RULES                                                                  \
-  c.heads *c.rows(), c.rows(), c.aligned(), c.causal, c.window, c.documents,   \
-      c.parts > 1, c.rate > 0, dropoutStream, c.threshold(), c.globalHeads(),  \
-      c.scale, c.keepScale()
+  c.heads *c.rows(), c.rows(), c.aligned(), c.wideResults, c.causal, c.window, \
+      c.documents, c.parts > 1, c.hasKeys(), c.rate > 0, dropoutStream,        \
+      c.threshold(), c.globalHeads(), c.scale, c.keepScale()
 // What a plan's kernel is not given is null.
 #define GIVEN                                                                  \
   c.documents ? documents : nullptr, c.parts > 1 ? positions : nullptr,        \
-      c.rate > 0 ? random : nullptr, c.someHeads ? firstHead : nullptr
+      c.hasKeys() ? keys : nullptr, c.rate > 0 ? random : nullptr,             \
+      c.someHeads ? firstHead : nullptr
 
 #define FORWARD(name, type, padded)                                            \
   KERNEL(forwardTile(name##Case.bf16, padded).threads)                         \
   forward_##name(const T_##name *q, const T_##name *k, const T_##name *v,      \
-                 const i32 *documents, const i32 *positions,                   \
-                 const i32 *random, const i32 *firstHead, T_##name *out,       \
-                 float *lse, i32, void *) {                                    \
+                 ATTENTION_TABLE_PARAMETERS, void *out, float *lse, i32,       \
+                 void *) {                                                     \
     constexpr Case c = name##Case;                                             \
     meshwork_attention_##type##_##padded(q, k, v, GIVEN, out, lse, SIZES,      \
                                          QUERIES, KEYS, KEYS, QUERIES, RULES); \
@@ -67,9 +67,8 @@ template <> struct ElementOf<false> {
   KERNEL(threads)                                                              \
   kernel##_##name(const T_##name *q, const T_##name *k, const T_##name *v,     \
                   const T_##name *out, const float *lse, const T_##name *dout, \
-                  const i32 *documents, const i32 *positions,                  \
-                  const i32 *random, const i32 *firstHead, T_##name *dq,       \
-                  T_##name *dk, T_##name *dv, i32, RowValues *workspace) {     \
+                  ATTENTION_TABLE_PARAMETERS, void *dq, void *dk, void *dv,    \
+                  i32, RowValues *workspace) {                                 \
     constexpr Case c = name##Case;                                             \
     meshwork_attention_##function(                                             \
         q, k, v, out, lse, dout, GIVEN, dq, dk, dv, workspace, SIZES, QUERIES, \

@@ -30,6 +30,10 @@ public:
             continue;
           }
           Row row = rowOf(b, h, i);
+          if (row.lse == -INFINITY) { // It sees no key.
+            result.lse.value[lseAt(b, h, i)] = -INFINITY;
+            continue;
+          }
           addForward(row, b, h, i);
           addBackward(row, b, h, i);
         }
@@ -52,14 +56,14 @@ private:
   }
   size_t keyAt(long long b, long long j, long long h) const {
     return static_cast<size_t>(
-        ((b * c.sequence + j) * c.kvHeads + h / (c.heads / c.kvHeads)) * c.d);
+        ((b * c.columns() + j) * c.kvHeads + h / (c.heads / c.kvHeads)) * c.d);
   }
-  /// Row `i`, key `j`.
+  /// Row `i`, column `j`.
   bool sees(long long b, long long i, long long j) const {
-    long long query = c.queryOf(i);
-    return (!c.causal || j <= query) &&
-           (c.window == 0 || query - j < c.window) &&
-           j >= in.documents[static_cast<size_t>(b * c.rows() + i)];
+    long long query = c.queryOf(i), key = c.keyOf(j);
+    return key >= 0 && (!c.causal || key <= query) &&
+           (c.window == 0 || query - key < c.window) &&
+           key >= in.documents[static_cast<size_t>(b * c.rows() + i)];
   }
 
   double keepFactor(long long b, long long h, long long i, long long j) const {
@@ -68,7 +72,8 @@ private:
     uint64_t head =
         static_cast<uint64_t>((in.firstSample + b) * c.globalHeads() + h +
                               (c.someHeads ? in.firstHead : 0));
-    uint64_t index = (head * c.sequence + c.queryOf(i)) * c.sequence + j;
+    uint64_t index =
+        (head * c.sequence + c.queryOf(i)) * c.sequence + c.keyOf(j);
     runtime::cpu::PhiloxStream stream{static_cast<uint32_t>(in.seed),
                                       dropoutStream,
                                       static_cast<uint32_t>(in.step)};
@@ -89,19 +94,21 @@ private:
   }
 
   Row rowOf(long long b, long long h, long long i) const {
-    Row row{Values(c.sequence), Values(c.sequence)};
+    Row row{Values(c.columns(), -INFINITY), Values(c.columns())};
     double largest = -INFINITY, magnitude, most = 0, sum = 0;
-    for (long long j = 0; j < c.sequence; ++j) {
-      double score =
-          dot(in.q, queryAt(b, i, h), in.k, keyAt(b, j, h), magnitude) *
-          static_cast<double>(c.scale);
-      row.p[j] = sees(b, i, j) ? score : -INFINITY;
+    for (long long j = 0; j < c.columns(); ++j) {
+      if (!sees(b, i, j))
+        continue;
+      row.p[j] = dot(in.q, queryAt(b, i, h), in.k, keyAt(b, j, h), magnitude) *
+                 static_cast<double>(c.scale);
       row.keep[j] = keepFactor(b, h, i, j);
       largest = std::max(largest, row.p[j]);
-      if (sees(b, i, j))
-        most =
-            std::max(most, magnitude * std::fabs(static_cast<double>(c.scale)));
+      most =
+          std::max(most, magnitude * std::fabs(static_cast<double>(c.scale)));
     }
+    row.lse = largest;
+    if (largest == -INFINITY)
+      return row;
     for (double &p : row.p)
       sum += p = std::exp(p - largest);
     for (double &p : row.p)
@@ -114,12 +121,14 @@ private:
 
   void addForward(const Row &row, long long b, long long h, long long i) {
     size_t at = lseAt(b, h, i), to = queryAt(b, i, h);
-    double sums = static_cast<double>(c.sequence) * u;
+    double sums = static_cast<double>(c.columns()) * u;
     result.lse.value[at] = row.lse;
     result.lse.bound[at] = row.error + sums + 4 * u * std::fabs(row.lse);
     for (long long e = 0; e < c.d; ++e) {
       double value = 0, magnitude = 0;
-      for (long long j = 0; j < c.sequence; ++j) {
+      for (long long j = 0; j < c.columns(); ++j) {
+        if (row.p[j] == 0)
+          continue;
         double term = row.p[j] * row.keep[j] * in.v[keyAt(b, j, h) + e];
         value += term;
         magnitude += std::fabs(term);
@@ -137,9 +146,11 @@ private:
     for (long long e = 0; e < c.d; ++e)
       deltaError += std::fabs(in.dout[from + e]) * result.out.bound[from + e];
     deltaError += places * magnitude;
-    double sums = static_cast<double>(c.sequence * (c.heads / c.kvHeads)) * u,
+    double sums = static_cast<double>(c.columns() * (c.heads / c.kvHeads)) * u,
            error = 2 * row.error + r;
-    for (long long j = 0; j < c.sequence; ++j) {
+    for (long long j = 0; j < c.columns(); ++j) {
+      if (row.p[j] == 0)
+        continue;
       size_t key = keyAt(b, j, h);
       double scale = static_cast<double>(c.scale);
       double dprob = dot(in.dout, from, in.v, key, magnitude) * row.keep[j];

@@ -77,52 +77,75 @@ template <typename T> std::vector<T> positionsOf(const Case &c) {
     positions.push_back(static_cast<T>(c.queryOf(row)));
   return positions;
 }
+/// Of each column which key it is.
+template <typename T> std::vector<T> keysOf(const Case &c) {
+  std::vector<T> keys;
+  for (long long column = 0; column < c.columns(); ++column)
+    keys.push_back(static_cast<T>(c.keyOf(column)));
+  return keys;
+}
 
-/// Runs the four kernels of a case.
-template <typename T> class Device {
+/// Runs the four kernels of a case; `R` is the type of results.
+template <typename T, typename R> class Device {
 public:
   Device(const char *name, const Case &c, const Inputs &in)
       : name(name), c(c), padded(classOf(c.d)), documents(in.documents),
-        positions(positionsOf<int32_t>(c)),
+        positions(positionsOf<int32_t>(c)), keys(keysOf<int32_t>(c)),
         random(std::vector<int32_t>{in.seed, in.step, in.firstSample}),
         firstHead(std::vector<int32_t>{in.firstHead}),
-        q(c, c.heads, c.rows(), in.q), k(c, c.kvHeads, c.sequence, in.k),
-        v(c, c.kvHeads, c.sequence, in.v), dout(c, c.heads, c.rows(), in.dout),
+        q(c, c.heads, c.rows(), in.q), k(c, c.kvHeads, c.columns(), in.k),
+        v(c, c.kvHeads, c.columns(), in.v), dout(c, c.heads, c.rows(), in.dout),
         out(c, c.heads, c.rows()), dq(c, c.heads, c.rows()),
-        dk(c, c.kvHeads, c.sequence), dv(c, c.kvHeads, c.sequence),
+        dk(c, c.kvHeads, c.columns()), dv(c, c.kvHeads, c.columns()),
         lse(static_cast<size_t>(c.batch * c.heads * c.rows())),
         workspace(static_cast<size_t>(
             workspaceBytes(c.batch, c.rows(), c.heads) / 4)) {}
 
-  Outcome run() {
+  Outcome run(const RowsOfAll *all) {
     uint64_t before = kernels().counts.instructions;
-    Tile tile = forwardTile(c.bf16, padded);
-    launch("forward", forwardGrid(c.bf16, padded, c.batch, c.rows(), c.heads),
-           tile.threads, tile.sharedBytes, q.address(), k.address(),
-           v.address(), documents, positions, random, firstHead, out.address(),
-           lse, 0, workspace);
-    grad("row_sums", rowSumGrid(c.batch, c.rows(), c.heads), rowSumThreads, 0);
-    tile = keyGradTile(c.bf16, padded);
-    grad("grad_keys",
-         keyGradGrid(c.bf16, padded, c.batch, c.sequence, c.kvHeads),
-         tile.threads, tile.sharedBytes);
-    tile = queryGradTile(c.bf16, padded);
-    grad("grad_queries",
-         queryGradGrid(c.bf16, padded, c.batch, c.rows(), c.heads),
-         tile.threads, tile.sharedBytes);
-    for (Heads<T> *each : {&q, &k, &v, &dout, &out, &dq, &dk, &dv})
+    runForward();
+    Outcome outcome;
+    outcome.out = out.read();
+    outcome.lse = Values(lse.begin(), lse.end());
+    if (all)
+      std::copy(all->lse.begin(), all->lse.end(), lse.begin());
+    // The gradient's operand has the type of q.
+    Heads<T> wholeOut(c, c.heads, c.rows(), all ? all->out : outcome.out);
+    runBackward(wholeOut);
+    for (Heads<T> *each : {&q, &k, &v, &dout})
       EXPECT_TRUE(each->gapsAreUntouched());
-    return {out.read(), Values(lse.begin(), lse.end()),
-            dq.read(),  dk.read(),
-            dv.read(),  kernels().counts.instructions - before};
+    for (Heads<R> *each : {&out, &dq, &dk, &dv})
+      EXPECT_TRUE(each->gapsAreUntouched());
+    outcome.dq = dq.read();
+    outcome.dk = dk.read();
+    outcome.dv = dv.read();
+    outcome.instructions = kernels().counts.instructions - before;
+    return outcome;
   }
 
 private:
-  void grad(const char *kernel, long long grid, int threads, int sharedBytes) {
-    launch(kernel, grid, threads, sharedBytes, q.address(), k.address(),
-           v.address(), out.address(), lse, dout.address(), documents,
-           positions, random, firstHead, dq.address(), dk.address(),
-           dv.address(), 0, workspace);
+  void runForward() {
+    Tile tile = forwardTile(c.bf16, padded);
+    launch("forward", forwardGrid(c.bf16, padded, c.batch, c.rows(), c.heads),
+           tile.threads, tile.sharedBytes, q.address(), k.address(),
+           v.address(), documents, positions, keys, random, firstHead,
+           out.address(), lse, 0, workspace);
+  }
+  void runBackward(const Heads<T> &wholeOut) {
+    auto grad = [&](const char *kernel, long long grid, const Tile &tile) {
+      launch(kernel, grid, tile.threads, tile.sharedBytes, q.address(),
+             k.address(), v.address(), wholeOut.address(), lse, dout.address(),
+             documents, positions, keys, random, firstHead, dq.address(),
+             dk.address(), dv.address(), 0, workspace);
+    };
+    grad("row_sums", rowSumGrid(c.batch, c.rows(), c.heads),
+         {0, 0, rowSumThreads, 0});
+    grad("grad_keys",
+         keyGradGrid(c.bf16, padded, c.batch, c.columns(), c.kvHeads),
+         keyGradTile(c.bf16, padded));
+    grad("grad_queries",
+         queryGradGrid(c.bf16, padded, c.batch, c.rows(), c.heads),
+         queryGradTile(c.bf16, padded));
   }
   template <typename... Arguments>
   void launch(const char *kernel, long long grid, int threads, int sharedBytes,
@@ -140,23 +163,30 @@ private:
   const char *name;
   const Case &c;
   int padded;
-  ptx::Buffer<int32_t> documents, positions, random, firstHead;
-  Heads<T> q, k, v, dout, out, dq, dk, dv;
+  ptx::Buffer<int32_t> documents, positions, keys, random, firstHead;
+  Heads<T> q, k, v, dout;
+  Heads<R> out, dq, dk, dv;
   ptx::Buffer<float> lse, workspace;
 };
 
 } // namespace
 
-Outcome runOnDevice(const char *name, const Case &c, const Inputs &in) {
-  return c.bf16 ? Device<cpu::Bf16>(name, c, in).run()
-                : Device<float>(name, c, in).run();
+Outcome runOnDevice(const char *name, const Case &c, const Inputs &in,
+                    const RowsOfAll *all) {
+  using cpu::Bf16;
+  if (!c.bf16)
+    return Device<float, float>(name, c, in).run(all);
+  return c.wideResults ? Device<Bf16, float>(name, c, in).run(all)
+                       : Device<Bf16, Bf16>(name, c, in).run(all);
 }
 
 Outcome runOnCpu(const Case &c, const Inputs &in) {
   TestProgram program;
   plan::DType type = c.bf16 ? plan::DType::bf16 : plan::DType::f32;
+  plan::DType resultType = c.wideResults ? plan::DType::f32 : type;
   auto add = [&](long long length, long long heads, const Values *values) {
-    uint32_t view = program.add(type, {c.batch, length, heads, c.d});
+    uint32_t view =
+        program.add(values ? type : resultType, {c.batch, length, heads, c.d});
     if (values)
       program.write(view, *values);
     return view;
@@ -165,14 +195,18 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
     return add(c.rows(), c.heads, values);
   };
   auto addKeys = [&](const Values *values) {
-    return add(c.sequence, c.kvHeads, values);
+    return add(c.columns(), c.kvHeads, values);
   };
   plan::AttentionT forward;
   plan::AttentionGradT backward;
   forward.q = backward.q = addRows(&in.q);
   forward.k = backward.k = addKeys(&in.k);
   forward.v = backward.v = addKeys(&in.v);
-  forward.out = backward.out = addRows(nullptr);
+  forward.out = addRows(nullptr);
+  // The gradient's operand has the type of q.
+  backward.out = c.wideResults
+                     ? program.add(type, {c.batch, c.rows(), c.heads, c.d})
+                     : forward.out;
   forward.lse = backward.lse =
       program.add(plan::DType::f32, {c.batch, c.heads, c.rows()});
   backward.dout = addRows(&in.dout);
@@ -189,6 +223,11 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
   if (c.parts > 1)
     forward.positions = backward.positions =
         program.add(plan::DType::i32, {c.rows()}, positionsOf<double>(c));
+  if (c.hasKeys()) {
+    forward.key_positions = backward.key_positions =
+        program.add(plan::DType::i32, {c.columns()}, keysOf<double>(c));
+    forward.total_keys = backward.total_keys = c.sequence;
+  }
   if (c.rate > 0) {
     plan::DropoutT dropout;
     dropout.stream = dropoutStream;
@@ -205,6 +244,8 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
     backward.dropout = std::make_unique<plan::DropoutT>(dropout);
   }
   EXPECT_TRUE(program.run(forward).ok());
+  if (backward.out != forward.out)
+    program.write(backward.out, program.read(forward.out));
   EXPECT_TRUE(program.run(backward).ok());
   return {program.read(forward.out), program.read(forward.lse),
           program.read(backward.dq), program.read(backward.dk),

@@ -10,6 +10,7 @@
 #include "test/Runtime/cuda/AsRanks.h"
 #include "test/Runtime/cuda/DeviceCase.h"
 #include "test/Runtime/cuda/NcclRequests.h"
+#include <algorithm>
 #include <cmath>
 
 namespace meshwork::runtime::cuda::test {
@@ -114,6 +115,25 @@ TEST(NcclMoves, PackOnlyWhatIsStrided) {
   EXPECT_TRUE(messages.pack.isEmpty());
   EXPECT_TRUE(messages.unpack.isEmpty());
   EXPECT_EQ(messages.stagingBytes, 0u);
+}
+
+/// A rank without a source posts no receive: it fills its result with zeros.
+TEST(NcclMoves, ReceiveNothingWithoutASource) {
+  CollectiveRequest request =
+      requestFor(Kind::permute, plan::DType::bf16, {4, 4}, {4, 4});
+  request.sources = {noSource, 0, 0};
+  for (uint32_t index : {0, 1, 2}) {
+    NcclMessages messages = messagesOf(request, index, 3, 0);
+    auto count = [&](bool isSent) {
+      return std::count_if(
+          messages.swap.begin(), messages.swap.end(),
+          [&](const NcclMessage &message) { return message.isSent == isSent; });
+    };
+    EXPECT_EQ(count(true), index == 0 ? 2 : 0) << index;
+    EXPECT_EQ(count(false), index == 0 ? 0 : 1) << index;
+    EXPECT_EQ(messages.unpack.isEmpty(), index != 0) << index;
+    EXPECT_TRUE(messages.pack.isEmpty()) << index;
+  }
 }
 
 /// Two channels and two meshes of ranks, each a communicator of its own, and

@@ -12,11 +12,34 @@ template <typename T> struct HeadRows {
   i64 stride; // elements
   int count;  // rows that exist
 
-  MESHWORK_INLINE HeadRows(T *base, const Strides &strides, i64 sequence,
+  MESHWORK_INLINE HeadRows(T *base, const Strides &strides, i64 rows,
                            int sample, int first, int head)
       : data(rowAt(base, strides, sample, first, head)),
-        stride(strides.position), count(static_cast<int>(sequence) - first) {}
+        stride(strides.position), count(static_cast<int>(rows) - first) {}
 };
+
+/// Where a kernel's results go.
+struct Destination {
+  void *data;
+  const Strides &strides;
+  i64 rows; // that exist
+  int sample, first, head;
+
+  template <typename T> MESHWORK_INLINE HeadRows<T> as() const {
+    return {static_cast<T *>(data), strides, rows, sample, first, head};
+  }
+};
+/// Each row of sums times its factor; see the engines.
+template <typename Engine, int R, int N>
+MESHWORK_INLINE void storeRows(const Destination &to, const float (&sums)[R][N],
+                               const float (&factors)[R], u32 tile,
+                               const Shape &shape, int firstColumn = 0) {
+  if (shape.wideResults)
+    Engine::store(to.as<float>(), sums, factors, tile, shape, firstColumn);
+  else
+    Engine::store(to.as<typename Engine::Element>(), sums, factors, tile, shape,
+                  firstColumn);
+}
 
 #define MESHWORK_SHARED __attribute__((address_space(3)))
 /// Shared memory by its own addresses, of 32 bits.

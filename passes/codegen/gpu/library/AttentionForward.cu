@@ -1,5 +1,6 @@
 // Attention, forward: a thread block keeps a block of queries and walks the
 // blocks of keys and values that they see.
+#include "passes/codegen/gpu/library/AttentionDropout.h"
 #include "passes/codegen/gpu/library/AttentionMma.h"
 #include "passes/codegen/gpu/library/AttentionPlain.h"
 #include "passes/codegen/gpu/library/AttentionSoftmax.h"
@@ -9,8 +10,8 @@ namespace {
 
 template <typename T> struct ForwardOperands {
   const T *q, *k, *v;
-  const i32 *documents, *positions, *random, *firstHead;
-  T *out;
+  Tables tables;
+  void *out;
   float *lse;
   Strides qStrides, kStrides, vStrides, outStrides;
   i64 lseSample, lseHead;
@@ -27,7 +28,7 @@ template <typename Engine> class Forward {
 
   const Shape &shape;
   const ForwardOperands<T> &ops;
-  int sample, head, kvHead, query;
+  int sample, head, kvHead, query, columns;
   u32 qTile, stream, scratch;
   Softmax<Engine> softmax;
   float values[R][N];
@@ -42,6 +43,7 @@ public:
     sample = pair / static_cast<int>(shape.heads);
     head = pair % static_cast<int>(shape.heads);
     kvHead = head / static_cast<int>(shape.heads / shape.kvHeads);
+    columns = endOfKeys(shape, ops.tables);
     qTile = sharedAddress();
     stream = qTile + Engine::tileBytes(tile.queries);
     scratch = stream + buffers * 2 * keyBytes;
@@ -50,7 +52,18 @@ public:
 
   MESHWORK_INLINE void run() {
     Range keys =
-        mask().keysOf(query, smaller(query + tile.queries, shape.rows));
+        mask().columnsOf(query, smaller(query + tile.queries, shape.rows));
+    if (!shape.hasPositions || keys.end > 0)
+      walk(keys);
+    finish();
+  }
+
+private:
+  MESHWORK_INLINE Mask mask() const {
+    return Mask(shape, ops.tables, sample);
+  }
+
+  MESHWORK_INLINE void walk(const Range &keys) {
     int key = keys.first / tile.keys * tile.keys;
     copyRows<Engine, tile.queries, tile.threads>(
         qTile, {ops.q, ops.qStrides, shape.rows, sample, query, head}, shape);
@@ -68,22 +81,14 @@ public:
           copyKeys(stream, next);
       }
     }
-    if (shape.hasPositions)
-      finishCopies(); // that nobody waited for where no key is seen
-    finish();
-  }
-
-private:
-  MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.documents, ops.positions, sample);
   }
 
   MESHWORK_INLINE void copyKeys(u32 to, int key) {
     copyRows<Engine, tile.keys, tile.threads>(
-        to, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead}, shape);
+        to, {ops.k, ops.kStrides, columns, sample, key, kvHead}, shape);
     copyRows<Engine, tile.keys, tile.threads>(
-        to + keyBytes,
-        {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead}, shape);
+        to + keyBytes, {ops.v, ops.vStrides, columns, sample, key, kvHead},
+        shape);
   }
 
   MESHWORK_INLINE void addKeys(u32 buffer, const Block &block) {
@@ -94,11 +99,8 @@ private:
     if (mask().isPartial(block))
       fillUnseen<Engine, false>(scores, mask(), block, -infinity);
     softmax.add(scores, values, factorOf(shape));
-    drop<Engine>(
-        scores, shape,
-        Dropout(shape, ops.random, ops.firstHead, ops.positions, sample, head),
-        block,
-        1); // The factor: at the end.
+    drop<Engine>(scores, shape, Dropout(shape, ops.tables, sample, head), block,
+                 1); // The factor: at the end.
     Engine::accumulate(values, scores, buffer + keyBytes, scratch);
   }
 
@@ -119,8 +121,9 @@ private:
                                   __nvvm_lg2_approx_f(sum)) *
                    ln2;
     }
-    Engine::store({ops.out, ops.outStrides, shape.rows, sample, query, head},
-                  values, factors, qTile, shape);
+    storeRows<Engine>(
+        {ops.out, ops.outStrides, shape.rows, sample, query, head}, values,
+        factors, qTile, shape);
   }
 };
 
@@ -136,10 +139,7 @@ using ForwardMma = MmaEngine<D, forwardTile(true, D).queries /
     ForwardOperands<T> ops{q,                                                  \
                            k,                                                  \
                            v,                                                  \
-                           documents,                                          \
-                           positions,                                          \
-                           random,                                             \
-                           firstHead,                                          \
+                           ATTENTION_TABLES,                                   \
                            out,                                                \
                            lse,                                                \
                            {qSample, qPosition, qHead},                        \

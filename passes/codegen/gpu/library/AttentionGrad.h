@@ -6,6 +6,7 @@
 // left to the end, where sums are rounded.
 #pragma once
 
+#include "passes/codegen/gpu/library/AttentionDropout.h"
 #include "passes/codegen/gpu/library/AttentionSoftmax.h"
 
 namespace meshwork::attention {
@@ -14,8 +15,8 @@ template <typename T> struct GradOperands {
   const T *q, *k, *v, *out;
   const float *lse;
   const T *dout;
-  const i32 *documents, *positions, *random, *firstHead;
-  T *dq, *dk, *dv;
+  Tables tables;
+  void *dq, *dk, *dv;
   RowValues *rows;
   Strides qStrides, kStrides, vStrides, outStrides, doutStrides, dqStrides,
       dkStrides, dvStrides;
@@ -36,10 +37,9 @@ MESHWORK_INLINE float probability(float score, float factor, float lse) {
 
 #define ATTENTION_GRAD_OPERANDS(T)                                             \
   GradOperands<T> {                                                            \
-    q, k, v, out, lse, dout, documents, positions, random, firstHead, dq, dk,  \
-        dv, workspace, {qSample, qPosition, qHead},                            \
-        {kSample, kPosition, kHead}, {vSample, vPosition, vHead},              \
-        {outSample, outPosition, outHead},                                     \
+    q, k, v, out, lse, dout, ATTENTION_TABLES, dq, dk, dv, workspace,          \
+        {qSample, qPosition, qHead}, {kSample, kPosition, kHead},              \
+        {vSample, vPosition, vHead}, {outSample, outPosition, outHead},        \
         {doutSample, doutPosition, doutHead}, {dqSample, dqPosition, dqHead},  \
         {dkSample, dkPosition, dkHead}, {dvSample, dvPosition, dvHead},        \
         lseSample, lseHead                                                     \

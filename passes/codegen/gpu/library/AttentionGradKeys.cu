@@ -9,13 +9,13 @@
 namespace meshwork::attention {
 namespace {
 
-/// `columns`: queries whose scores are in registers at a time.
-template <typename Engine, int columns> class KeyGrad {
+/// `queriesAtOnce`: those whose scores are in registers at a time.
+template <typename Engine, int queriesAtOnce> class KeyGrad {
   using T = typename Engine::Element;
   static constexpr Tile tile = keyGradTile(Engine::bf16, Engine::d);
   static constexpr int parts = keyGradParts(Engine::bf16, Engine::d),
                        partColumns = Engine::d / parts;
-  static constexpr int step = Engine::bf16 ? columns : tile.queries;
+  static constexpr int step = Engine::bf16 ? queriesAtOnce : tile.queries;
   static constexpr int R = Engine::rows, C = Engine::columns(step),
                        N = Engine::columns(partColumns);
   // Operands of a block of queries: q, dout, RowValues; two of them where the
@@ -28,20 +28,21 @@ template <typename Engine, int columns> class KeyGrad {
 
   const Shape &shape;
   const GradOperands<T> &ops;
-  int sample, kvHead, key, part;
+  int sample, kvHead, key, part, columns;
   u32 kTile, vTile, stream, scratch;
   float dk[R][N], dv[R][N];
 
 public:
   MESHWORK_INLINE KeyGrad(const Shape &shape, const GradOperands<T> &ops)
       : shape(shape), ops(ops) {
-    int blocks = static_cast<int>(blocksOf(shape.sequence, tile.keys)) * parts;
+    int blocks = static_cast<int>(blocksOf(shape.columns, tile.keys)) * parts;
     int pair = blockInGrid() / blocks, block = blockInGrid() % blocks;
     // With a causal mask the first keys are seen by the most queries.
     part = block % parts;
     key = block / parts * tile.keys;
     sample = pair / static_cast<int>(shape.kvHeads);
     kvHead = pair % static_cast<int>(shape.kvHeads);
+    columns = endOfKeys(shape, ops.tables);
     kTile = sharedAddress();
     vTile = kTile + Engine::tileBytes(tile.keys);
     stream = vTile + Engine::tileBytes(tile.keys);
@@ -51,32 +52,39 @@ public:
   }
 
   MESHWORK_INLINE void run() {
-    int endKey = smaller(key + tile.keys, shape.sequence);
-    Range queries = mask().queriesOf(key, endKey);
+    int endKey = smaller(key + tile.keys, columns);
+    Range queries = mask().queriesOf(key, endKey),
+          keys = mask().keysOfColumns(key, endKey);
     int first = mask().nextSeeing(queries.first / tile.queries * tile.queries,
-                                  queries.end, tile.queries, key, endKey);
+                                  queries.end, tile.queries, keys);
+    if (!shape.hasPositions || first < queries.end)
+      walk({first, queries.end}, keys, endKey);
+    finish();
+  }
+
+private:
+  MESHWORK_INLINE Mask mask() const {
+    return Mask(shape, ops.tables, sample);
+  }
+
+  MESHWORK_INLINE void walk(const Range &queries, const Range &keys,
+                            int endKey) {
     int group = static_cast<int>(shape.heads / shape.kvHeads),
         head = kvHead * group, endHead = head + group;
     copyRows<Engine, tile.keys, tile.threads>(
-        kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead},
-        shape);
+        kTile, {ops.k, ops.kStrides, columns, sample, key, kvHead}, shape);
     copyRows<Engine, tile.keys, tile.threads>(
-        vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
-        shape);
-    if (shape.hasPositions && first >= queries.end) {
-      finishCopies();
-      return finish();
-    }
-    copyQueries(stream, head, first);
-    int endQuery = mask().endOfDocuments({first, queries.end}, tile.queries,
+        vTile, {ops.v, ops.vStrides, columns, sample, key, kvHead}, shape);
+    copyQueries(stream, head, queries.first);
+    int endQuery = mask().endOfDocuments(queries, tile.queries,
                                          endKey); // while copies arrive
-    int query = first, turn = 0;
+    int query = queries.first, turn = 0;
     while (head < endHead) {
       int nextQuery = mask().nextSeeing(query + tile.queries, endQuery,
-                                        tile.queries, key, endKey),
+                                        tile.queries, keys),
           nextHead = head;
       if (nextQuery >= endQuery) {
-        nextQuery = first;
+        nextQuery = queries.first;
         ++nextHead;
       }
       finishCopies(); // and all are done with the other buffer
@@ -92,12 +100,6 @@ public:
       query = nextQuery;
       head = nextHead;
     }
-    finish();
-  }
-
-private:
-  MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.documents, ops.positions, sample);
   }
 
   MESHWORK_INLINE void copyQueries(u32 to, int head, int query) {
@@ -166,9 +168,7 @@ private:
     if (!shape.hasDropout)
       return;
     Kept<Engine, true, R, C> kept(
-        shape,
-        Dropout(shape, ops.random, ops.firstHead, ops.positions, sample, head),
-        block);
+        shape, Dropout(shape, ops.tables, sample, head), block);
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll
@@ -203,10 +203,12 @@ private:
       dkFactors[i] = shape.scale;
       dvFactors[i] = shape.hasDropout ? shape.keepScale : 1.0f;
     }
-    Engine::store({ops.dk, ops.dkStrides, shape.sequence, sample, key, kvHead},
-                  dk, dkFactors, kTile, shape, part * partColumns);
-    Engine::store({ops.dv, ops.dvStrides, shape.sequence, sample, key, kvHead},
-                  dv, dvFactors, vTile, shape, part * partColumns);
+    storeRows<Engine>(
+        {ops.dk, ops.dkStrides, shape.columns, sample, key, kvHead}, dk,
+        dkFactors, kTile, shape, part * partColumns);
+    storeRows<Engine>(
+        {ops.dv, ops.dvStrides, shape.columns, sample, key, kvHead}, dv,
+        dvFactors, vTile, shape, part * partColumns);
   }
 };
 

@@ -16,7 +16,7 @@ template <typename Engine> class QueryGrad {
 
   const Shape &shape;
   const GradOperands<T> &ops;
-  int sample, head, kvHead, query;
+  int sample, head, kvHead, query, columns;
   u32 qTile, doutTile, kTile, vTile, scratch;
   float lse[R], delta[R];
   float dq[R][N];
@@ -31,6 +31,7 @@ public:
     sample = pair / static_cast<int>(shape.heads);
     head = pair % static_cast<int>(shape.heads);
     kvHead = head / static_cast<int>(shape.heads / shape.kvHeads);
+    columns = endOfKeys(shape, ops.tables);
     qTile = sharedAddress();
     doutTile = qTile + Engine::tileBytes(tile.queries);
     kTile = doutTile + Engine::tileBytes(tile.queries);
@@ -41,7 +42,18 @@ public:
 
   MESHWORK_INLINE void run() {
     Range keys =
-        mask().keysOf(query, smaller(query + tile.queries, shape.rows));
+        mask().columnsOf(query, smaller(query + tile.queries, shape.rows));
+    if (!shape.hasPositions || keys.end > 0)
+      walk(keys);
+    finish();
+  }
+
+private:
+  MESHWORK_INLINE Mask mask() const {
+    return Mask(shape, ops.tables, sample);
+  }
+
+  MESHWORK_INLINE void walk(const Range &keys) {
     int key = keys.first / tile.keys * tile.keys;
     copyRows<Engine, tile.queries, tile.threads>(
         qTile, {ops.q, ops.qStrides, shape.rows, sample, query, head}, shape);
@@ -54,8 +66,7 @@ public:
       float scores[R][C], dprob[R][C];
       finishCopies(); // of values; and all are done with the keys before
       copyRows<Engine, tile.keys, tile.threads>(
-          kTile, {ops.k, ops.kStrides, shape.sequence, sample, key, kvHead},
-          shape);
+          kTile, {ops.k, ops.kStrides, columns, sample, key, kvHead}, shape);
       setAll(dprob, 0);
       Engine::multiply(dprob, doutTile, vTile);
       finishCopies(); // of keys; and all are done with the values
@@ -66,25 +77,11 @@ public:
       toScoreGrads(scores, dprob, {query, tile.queries, key, tile.keys});
       Engine::accumulate(dq, scores, kTile, scratch);
     }
-    if (shape.hasPositions)
-      finishCopies(); // that nobody waited for where no key is seen
-    float factors[R];
-#pragma unroll
-    for (int i = 0; i < R; ++i)
-      factors[i] = shape.scale;
-    Engine::store({ops.dq, ops.dqStrides, shape.rows, sample, query, head}, dq,
-                  factors, qTile, shape);
-  }
-
-private:
-  MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.documents, ops.positions, sample);
   }
 
   MESHWORK_INLINE void copyValues(int key) {
     copyRows<Engine, tile.keys, tile.threads>(
-        vTile, {ops.v, ops.vStrides, shape.sequence, sample, key, kvHead},
-        shape);
+        vTile, {ops.v, ops.vStrides, columns, sample, key, kvHead}, shape);
   }
 
   MESHWORK_INLINE void loadRows() {
@@ -101,10 +98,8 @@ private:
   /// `scores` become their gradients without `scale`; `dprob` is used up.
   MESHWORK_INLINE void toScoreGrads(float (&scores)[R][C], float (&dprob)[R][C],
                                     const Block &block) {
-    drop<Engine>(
-        dprob, shape,
-        Dropout(shape, ops.random, ops.firstHead, ops.positions, sample, head),
-        block, shape.keepScale);
+    drop<Engine>(dprob, shape, Dropout(shape, ops.tables, sample, head), block,
+                 shape.keepScale);
     applySign(scores, shape);
 #pragma unroll
     for (int i = 0; i < R; ++i)
@@ -114,6 +109,15 @@ private:
                        (dprob[i][j] - delta[i]);
     if (mask().isPartial(block))
       fillUnseen<Engine, false>(scores, mask(), block, 0);
+  }
+
+  MESHWORK_INLINE void finish() {
+    float factors[R];
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+      factors[i] = shape.scale;
+    storeRows<Engine>({ops.dq, ops.dqStrides, shape.rows, sample, query, head},
+                      dq, factors, qTile, shape);
   }
 };
 

@@ -178,7 +178,41 @@ template <int D, int M> struct MmaEngine {
     }
   }
 
+  /// In f32: the four lanes of a row write a sector of it at once.
+  template <int R, int N>
+  static MESHWORK_INLINE void store(const HeadRows<float> &to,
+                                    const float (&sums)[R][N],
+                                    const float (&factors)[R], u32 /*tile*/,
+                                    const Shape &shape, int firstColumn = 0) {
+    u32 thread = fresh(threadInBlock());
+    int first = static_cast<int>(firstRow(thread));
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+#pragma unroll
+      for (int j = 0; j < N; j += 2)
+        if (first + rowStep(i) < to.count)
+          storePair(to.data + (first + rowStep(i)) * to.stride,
+                    firstColumn + columnStep(j) +
+                        static_cast<int>(MmaEngine::firstColumn(thread)),
+                    {sums[i][j] * factors[i], sums[i][j + 1] * factors[i]},
+                    shape);
+  }
+
 private:
+  static MESHWORK_INLINE void
+  storePair(float *row, int column, Vector<float, 2> pair, const Shape &shape) {
+    int left = static_cast<int>(shape.headDim) - column;
+    if (shape.aligned) {
+      if (left > 0)
+        meshwork::store<2>(row + column, pair);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (i < left)
+        row[column + i] = pair[i];
+  }
+
   static MESHWORK_INLINE u32 named(u32 row, u32 chunk) {
     return row * D * 2 + (chunk ^ exchange(row)) * 16;
   }

@@ -49,7 +49,9 @@ MESHWORK_INLINE void sumRows(const Shape &shape, const GradOperands<T> &ops) {
     for (int step = 1; step < lanesOfRow; step *= 2)
       sum += __nvvm_shfl_sync_bfly_f32(~0u, sum, step, 31);
     if (exists && shape.hasPositions)
-      exists = queryOf(shape, ops.positions, first + row) >= 0;
+      exists = queryOf(shape, ops.tables, first + row) >= 0;
+    if (exists && shape.hasKeys)
+      exists = lse[row] != -infinity; // No rank has a key that it sees.
     if (threadInBlock() % lanesOfRow == 0)
       rows[row] =
           exists ? RowValues{lse[row] * log2e, sum} : RowValues{infinity, 0};

@@ -1,5 +1,4 @@
-// Softmax over blocks of keys, with a running maximum and sum of each row; and
-// how a thread walks the scores it has.
+// Softmax over blocks of keys, with a running maximum and sum of each row.
 #pragma once
 
 #include "passes/codegen/gpu/library/Attention.h"
@@ -34,94 +33,6 @@ MESHWORK_INLINE void setAll(float (&values)[R][C], float value) {
 #pragma unroll
     for (int j = 0; j < C; ++j)
       values[i][j] = value;
-}
-
-/// Where this thread's first score is in the whole matrix; the others are at
-/// constant distances. Rows are queries and columns keys, or the other way
-/// round.
-template <typename Engine, bool rowsAreKeys> struct Place {
-  int query, key;
-
-  MESHWORK_INLINE explicit Place(const Block &block) {
-    u32 thread = fresh(threadInBlock()), row = Engine::firstRow(thread),
-        column = Engine::firstColumn(thread);
-    query = block.query + (rowsAreKeys ? column : row);
-    key = block.key + (rowsAreKeys ? row : column);
-  }
-  MESHWORK_INLINE int queryAt(int i, int j) const {
-    return query + (rowsAreKeys ? Engine::columnStep(j) : Engine::rowStep(i));
-  }
-  MESHWORK_INLINE int keyAt(int i, int j) const {
-    return key + (rowsAreKeys ? Engine::rowStep(i) : Engine::columnStep(j));
-  }
-};
-
-/// Puts `value` where a query does not see a key.
-template <typename Engine, bool rowsAreKeys, int R, int C>
-MESHWORK_INLINE void fillUnseen(float (&scores)[R][C], const Mask &mask,
-                                const Block &block, float value) {
-  Place<Engine, rowsAreKeys> place(block);
-  int queries[rowsAreKeys ? C : R], documents[rowsAreKeys ? C : R];
-#pragma unroll
-  for (int n = 0; n < (rowsAreKeys ? C : R); ++n) {
-    queries[n] = mask.queryOf(place.queryAt(n, n));
-    documents[n] = mask.documentOf(place.queryAt(n, n));
-  }
-#pragma unroll
-  for (int i = 0; i < R; ++i)
-#pragma unroll
-    for (int j = 0; j < C; ++j)
-      if (!mask.sees(mask.shape.hasPositions ? queries[rowsAreKeys ? j : i]
-                                             : place.queryAt(i, j),
-                     documents[rowsAreKeys ? j : i], place.keyAt(i, j)))
-        scores[i][j] = value;
-}
-
-/// Which of a thread's elements dropout keeps: bit C * i + j, in words.
-template <typename Engine, bool rowsAreKeys, int R, int C> struct Kept {
-  u32 words[(R * C + 31) / 32];
-
-  MESHWORK_INLINE Kept(const Shape &shape, const Dropout &dropout,
-                       const Block &block) {
-    Place<Engine, rowsAreKeys> place(block);
-#pragma unroll
-    for (int first = 0; first < R * C; first += 32) {
-      u32 bits = 0;
-      // Not unrolled: registers are full of sums, and all at once it is long.
-#pragma unroll 1
-      for (int bit = 0; bit < 32 && bit < R * C; bit += atOnce)
-#pragma unroll
-        for (int e = bit; e < bit + atOnce; ++e) {
-          int i = (first + e) / C, j = (first + e) % C;
-          bits |=
-              u32{dropout.keeps(shape, place.queryAt(i, j), place.keyAt(i, j))}
-              << e;
-        }
-      words[first / 32] = bits;
-    }
-  }
-
-  MESHWORK_INLINE bool keeps(int i, int j) const {
-    return words[(C * i + j) / 32] >> (C * i + j) % 32 & 1;
-  }
-
-private:
-  static constexpr int atOnce = R * C < 4 ? R * C : 4;
-};
-
-/// What is kept times `factor`, else zero; rows are queries.
-template <typename Engine, int R, int C>
-MESHWORK_INLINE void drop(float (&values)[R][C], const Shape &shape,
-                          const Dropout &dropout, const Block &block,
-                          float factor) {
-  if (!shape.hasDropout)
-    return;
-  Kept<Engine, false, R, C> kept(shape, dropout, block);
-#pragma unroll
-  for (int i = 0; i < R; ++i)
-#pragma unroll
-    for (int j = 0; j < C; ++j)
-      values[i][j] = kept.keeps(i, j) ? values[i][j] * factor : 0.0f;
 }
 
 /// Over the lanes that share a row. A maximum ignores NaN, as max.f32 does.
