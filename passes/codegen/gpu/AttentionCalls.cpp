@@ -28,7 +28,7 @@ public:
   }
 
   int64_t batch() const { return q.shape[0]; }
-  int64_t rows() const { return q.shape[1]; } // of queries
+  int64_t rows() const { return q.shape[1]; }    // of queries
   int64_t columns() const { return k.shape[1]; } // rows of keys
   int64_t heads() const { return q.shape[2]; }
   int64_t kvHeads() const { return k.shape[2]; }
@@ -79,10 +79,10 @@ public:
   /// result.
   void addConstants(DeviceCall &call, ArrayRef<Value> operands) const {
     bool isWide = stridedView(operands.back()).element != q.element;
-    call.integers({rows(), columns(),
-                   hasKeys() ? static_cast<int64_t>(op.getTotalKeys())
-                             : columns(),
-                   heads(), kvHeads(), headDim()});
+    call.integers(
+        {rows(), columns(),
+         hasKeys() ? static_cast<int64_t>(op.getTotalKeys()) : columns(),
+         heads(), kvHeads(), headDim()});
     bool isAligned = headDim() * q.bytes() % 16 == 0;
     for (Value operand : operands) {
       StridedView view = stridedView(operand);
