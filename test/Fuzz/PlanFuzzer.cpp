@@ -16,7 +16,7 @@ bool accept(std::string_view input) {
   if (!checked.ok())
     return false;
   const plan::Plan &plan = (*checked)->plan();
-  explain::text(plan, {/*schedule=*/true});
+  explain::text(plan, explain::TextOptions{/*schedule=*/true});
   explain::peakMemory(plan);
   explain::json(plan).IgnoreError();
   explain::value(plan, "*").IgnoreError();

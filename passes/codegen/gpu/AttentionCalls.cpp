@@ -15,10 +15,6 @@ public:
       : op(op), q(stridedView(op.getQ())), k(stridedView(op.getK())) {}
 
   LogicalResult check() {
-    if (op.getKeyPositions())
-      return op.emitOpError(
-          "has keys of a ring, which kernels of GPUs do not know yet; "
-          "choose another context.method");
     if (!attention::classOf(headDim()))
       return op.emitOpError()
              << "has heads of " << headDim() << " elements, expected at most "

@@ -59,9 +59,7 @@ public:
   }
 
 private:
-  MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.tables, sample);
-  }
+  MESHWORK_INLINE Mask mask() const { return Mask(shape, ops.tables, sample); }
 
   MESHWORK_INLINE void walk(const Range &keys) {
     int key = keys.first / tile.keys * tile.keys;

@@ -63,9 +63,7 @@ public:
   }
 
 private:
-  MESHWORK_INLINE Mask mask() const {
-    return Mask(shape, ops.tables, sample);
-  }
+  MESHWORK_INLINE Mask mask() const { return Mask(shape, ops.tables, sample); }
 
   MESHWORK_INLINE void walk(const Range &queries, const Range &keys,
                             int endKey) {
