@@ -16,8 +16,9 @@ struct ForwardOperands {
 /// What one thread holds of one block of queries.
 struct ForwardScratch {
   BlockScratch blocks;
+  std::byte *q, *k, *v; // copies, where products take such
   float *scores, *sums, *rowMax, *rowSum;
-  Bf16 *probabilities; // with f32 they replace the scores
+  Bf16 *probabilities; // of products in f32 they replace the scores
   std::byte *gemm;
 };
 
@@ -34,9 +35,9 @@ public:
 private:
   ForwardScratch carve(Carver &carver) const;
   void attend(int64_t sample, int64_t head, int64_t queryBlock, int thread);
-  void addKeys(const QueryBlock &queries, const SoftmaxState &state,
-               const ForwardScratch &scratch, int64_t head, int64_t keyBlock,
-               int thread);
+  void addKeys(const QueryBlock &queries, const std::byte *q,
+               const SoftmaxState &state, const ForwardScratch &scratch,
+               int64_t head, int64_t keyBlock, int thread);
   void finish(const QueryBlock &queries, const ForwardScratch &scratch,
               int64_t head);
 
@@ -62,12 +63,15 @@ ForwardScratch AttentionOperation::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   ForwardScratch scratch;
   scratch.blocks = shape.carve(carver);
+  scratch.q = shape.takeQueries(carver);
+  scratch.k = shape.takeKeys(carver);
+  scratch.v = shape.takeKeys(carver);
   scratch.scores = carver.take<float>(area);
   scratch.sums = carver.take<float>(rows * shape.d);
   scratch.rowMax = carver.take<float>(rows);
   scratch.rowSum = carver.take<float>(rows);
   scratch.probabilities =
-      shape.dtype == DType::bf16 ? carver.take<Bf16>(area) : nullptr;
+      shape.productsInF32() ? nullptr : carver.take<Bf16>(area);
   scratch.gemm = carver.take<std::byte>(static_cast<int64_t>(
       std::max(scoreGemms.scratchBytes(), valueGemms.scratchBytes())));
   return scratch;
@@ -110,36 +114,34 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
   std::fill(state.out, state.out + shape.queries.block * shape.d, 0.0f);
   QueryBlock queries =
       shape.queryBlock(arena, sample, queryBlock, scratch.blocks.queries);
+  const std::byte *q = shape.queryRows(arena, ops.q, queries, head, scratch.q);
   for (int64_t keyBlock = queries.keyBlocks.first;
        keyBlock < queries.keyBlocks.end; ++keyBlock)
     if (shape.sees(queries, keyBlock))
-      addKeys(queries, state, scratch, head, keyBlock, thread);
+      addKeys(queries, q, state, scratch, head, keyBlock, thread);
   finish(queries, scratch, head);
 }
 
-void AttentionOperation::addKeys(const QueryBlock &queries,
+void AttentionOperation::addKeys(const QueryBlock &queries, const std::byte *q,
                                  const SoftmaxState &state,
                                  const ForwardScratch &scratch, int64_t head,
                                  int64_t keyBlock, int thread) {
   int64_t kvHead = head / shape.groupSize();
-  bool isBf16 = shape.dtype == DType::bf16;
-  auto rowsOf = [&](const HeadTensor &of, std::byte *copy) {
-    return shape.keyRows(arena, of, queries, kvHead, keyBlock, copy);
-  };
+  bool inF32 = shape.productsInF32();
   ScoreBlock block =
       shape.scoreBlock(arena, head, queries, keyBlock, scratch.blocks);
   block.scores = scratch.scores;
   block.probabilities =
-      isBf16 ? static_cast<void *>(scratch.probabilities) : scratch.scores;
+      inF32 ? scratch.scores : static_cast<void *>(scratch.probabilities);
   scoreGemms.at(block.rows, block.columns)
-      .run(thread, ops.q.at(arena, queries.sample, queries.first, head),
-           rowsOf(ops.k, scratch.blocks.k),
+      .run(thread, q,
+           shape.keyColumns(arena, ops.k, queries, kvHead, keyBlock, scratch.k),
            reinterpret_cast<std::byte *>(scratch.scores), nullptr,
            scratch.gemm);
-  (isBf16 ? kernels.softmaxBf16 : kernels.softmaxF32)(block, state);
+  (inF32 ? kernels.softmaxF32 : kernels.softmaxBf16)(block, state);
   valueGemms.at(block.rows, block.columns)
       .run(thread, static_cast<const std::byte *>(block.probabilities),
-           rowsOf(ops.v, scratch.blocks.v),
+           shape.keyRows(arena, ops.v, queries, kvHead, keyBlock, scratch.v),
            reinterpret_cast<std::byte *>(scratch.sums), nullptr, scratch.gemm);
 }
 

@@ -45,10 +45,6 @@ BlockScratch AttentionShape::carve(Carver &carver) const {
   scratch.queries = carver.take<QueryRow>(queries.block);
   if (hasDropout)
     scratch.keys = carver.take<int32_t>(keys.block);
-  if (!keyPositions)
-    return scratch;
-  scratch.k = carver.take<std::byte>(keys.block * d * bytes());
-  scratch.v = carver.take<std::byte>(keys.block * d * bytes());
   return scratch;
 }
 
@@ -134,18 +130,54 @@ void AttentionShape::fillKeys(std::byte *arena, const ScoreBlock &block,
                 : static_cast<int32_t>(block.firstKey + c);
 }
 
+const std::byte *AttentionShape::queryRows(std::byte *arena,
+                                           const HeadTensor &of,
+                                           const QueryBlock &queries,
+                                           int64_t head,
+                                           std::byte *scratch) const {
+  const std::byte *from = of.at(arena, queries.sample, queries.first, head);
+  if (!productsInF32())
+    return from;
+  const AttentionKernels &kernels = attentionKernels();
+  (dtype == DType::bf16 ? kernels.widenBf16 : kernels.widenF32)(
+      from, of.ld(), queries.rows, d, reinterpret_cast<float *>(scratch), d);
+  return scratch;
+}
+
 const std::byte *AttentionShape::keyRows(std::byte *arena, const HeadTensor &of,
                                          const QueryBlock &queries,
                                          int64_t kvHead, int64_t keyBlock,
                                          std::byte *scratch) const {
-  int64_t first = keyBlock * keys.block, width = d * bytes();
+  int64_t first = keyBlock * keys.block, width = d * bytesOf(product);
   const std::byte *from = of.at(arena, queries.sample, first, kvHead);
-  if (!keyPositions)
+  if (!copiesKeys())
     return from;
   int64_t there = std::min(queries.numKeys - first, keys.block);
-  for (int64_t row = 0; row < there; ++row)
-    std::memcpy(scratch + row * width, from + row * of.ld() * bytes(), width);
+  const AttentionKernels &kernels = attentionKernels();
+  if (productsInF32())
+    (dtype == DType::bf16 ? kernels.widenBf16 : kernels.widenF32)(
+        from, of.ld(), there, d, reinterpret_cast<float *>(scratch), d);
+  else
+    for (int64_t row = 0; row < there; ++row)
+      std::memcpy(scratch + row * width, from + row * of.ld() * bytes(), width);
   std::memset(scratch + there * width, 0, (keys.block - there) * width);
+  return scratch;
+}
+
+/// Columns of padding have anything: nobody looks at their scores.
+const std::byte *AttentionShape::keyColumns(std::byte *arena,
+                                            const HeadTensor &of,
+                                            const QueryBlock &queries,
+                                            int64_t kvHead, int64_t keyBlock,
+                                            std::byte *scratch) const {
+  if (!productsInF32())
+    return keyRows(arena, of, queries, kvHead, keyBlock, scratch);
+  int64_t first = keyBlock * keys.block;
+  int64_t there = std::min(queries.numKeys - first, keys.block);
+  const AttentionKernels &kernels = attentionKernels();
+  (dtype == DType::bf16 ? kernels.transposeBf16 : kernels.transposeF32)(
+      of.at(arena, queries.sample, first, kvHead), of.ld(), there, d,
+      reinterpret_cast<float *>(scratch), keys.block);
   return scratch;
 }
 

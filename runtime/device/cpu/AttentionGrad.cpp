@@ -21,8 +21,9 @@ constexpr int64_t blocksTogether = 4;
 struct TaskScratch {
   GradScratch block;
   float *dq, *part; // of a query block
-  float *dk, *dv; // f32 sums of the task, [sequence, d], where results are bf16
-  float *shared;  // sums of parts of blocksTogether query blocks
+  float *dk,
+      *dv; // f32 sums of the task, [sequence, d], but of results that are such
+  float *shared; // sums of parts of blocksTogether query blocks
 };
 
 class AttentionGradOperation final : public Operation {
@@ -54,7 +55,7 @@ private:
                   int64_t sample, int64_t head, int64_t queryBlock, int thread);
   void runQueriesTogether(const KeySums &sums, int64_t sample, int64_t head,
                           int64_t firstBlock, int64_t count);
-  bool addPart(const QueryBlock &queries, int64_t head, int64_t part,
+  bool addPart(const GradQueries &queries, int64_t head, int64_t part,
                const KeySums &sums, const TaskScratch &scratch, float *dq,
                int thread);
   void add(const float *from, float *to) const;
@@ -75,9 +76,9 @@ TaskScratch AttentionGradOperation::carve(Carver &carver) const {
   scratch.block = products.carve(carver);
   scratch.dq = carver.take<float>(dqSize());
   scratch.part = carver.take<float>(dqSize());
-  if (sumsInScratch(ops.dk))
+  if (sumsInScratch(ops.dk, shape.d))
     scratch.dk = carver.take<float>(shape.sequence * shape.d);
-  if (sumsInScratch(ops.dv))
+  if (sumsInScratch(ops.dv, shape.d))
     scratch.dv = carver.take<float>(shape.sequence * shape.d);
   if (parts() == 1) // never shared
     return scratch;
@@ -120,8 +121,8 @@ void AttentionGradOperation::run(const StepState &) {
 KeySums AttentionGradOperation::sumsOf(const TaskScratch &scratch,
                                        int64_t sample, int64_t kvHead) const {
   auto at = [&](const HeadTensor &result, float *own) {
-    return sumsInScratch(result) ? reinterpret_cast<std::byte *>(own)
-                                 : result.at(arena, sample, 0, kvHead);
+    return sumsInScratch(result, shape.d) ? reinterpret_cast<std::byte *>(own)
+                                          : result.at(arena, sample, 0, kvHead);
   };
   return {at(ops.dk, scratch.dk), at(ops.dv, scratch.dv)};
 }
@@ -160,7 +161,7 @@ void AttentionGradOperation::runQueries(const TaskScratch &scratch,
                                         const KeySums &sums, int64_t sample,
                                         int64_t head, int64_t queryBlock,
                                         int thread) {
-  QueryBlock queries =
+  GradQueries queries =
       products.prepare(arena, sample, head, queryBlock, scratch.block);
   std::fill_n(scratch.dq, dqSize(), 0.0f);
   for (int64_t part = 0; part < parts(); ++part)
@@ -179,7 +180,7 @@ void AttentionGradOperation::runQueriesTogether(const KeySums &sums,
   team->parallelFor(threads, [&](int64_t, int64_t, int thread) {
     TaskScratch scratch = scratchOf(thread);
     for (int64_t i = 0; i < count && thread < parts(); ++i) {
-      QueryBlock queries =
+      GradQueries queries =
           products.prepare(arena, sample, head, firstBlock + i, scratch.block);
       for (int64_t part = thread; part < parts(); part += threads)
         addPart(queries, head, part, sums, scratch, sharedPart(part, i),
@@ -203,16 +204,16 @@ float *AttentionGradOperation::sharedPart(int64_t part, int64_t index) const {
 }
 
 /// Writes the part's sums to `dq`; whether it has any key that is seen.
-bool AttentionGradOperation::addPart(const QueryBlock &queries, int64_t head,
+bool AttentionGradOperation::addPart(const GradQueries &queries, int64_t head,
                                      int64_t part, const KeySums &sums,
                                      const TaskScratch &scratch, float *dq,
                                      int thread) {
   bool any = false;
   std::fill_n(dq, dqSize(), 0.0f);
-  int64_t first = queries.keyBlocks.first, step = parts();
+  int64_t first = queries.block.keyBlocks.first, step = parts();
   for (int64_t block = first + ((part - first) % step + step) % step;
-       block < queries.keyBlocks.end; block += step) {
-    if (!shape.sees(queries, block))
+       block < queries.block.keyBlocks.end; block += step) {
+    if (!shape.sees(queries.block, block))
       continue;
     products.add(arena, queries, head, block, sums, dq, scratch.block, thread);
     any = true;
@@ -228,7 +229,8 @@ void AttentionGradOperation::add(const float *from, float *to) const {
 void AttentionGradOperation::roundQueries(const float *dq, int64_t sample,
                                           int64_t head,
                                           int64_t queryBlock) const {
-  auto *round = sumsInScratch(ops.dq) ? kernels.roundBf16 : kernels.roundF32;
+  auto *round =
+      ops.dq.tensor.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
   round(dq, shape.d, nullptr, shape.queries.lengthAt(queryBlock), shape.d,
         ops.dq.at(arena, sample, queryBlock * shape.queries.block, head),
         ops.dq.ld());
@@ -236,23 +238,25 @@ void AttentionGradOperation::roundQueries(const float *dq, int64_t sample,
 
 void AttentionGradOperation::clear(const KeySums &sums,
                                    BlockRange range) const {
-  int64_t dkLd = ldOfSums(ops.dk, shape.d), dvLd = ldOfSums(ops.dv, shape.d);
+  int64_t first = range.first * shape.keys.block;
   int64_t end = std::min(range.end * shape.keys.block, shape.sequence);
-  for (int64_t row = range.first * shape.keys.block; row < end; ++row) {
-    std::memset(sums.dk + row * dkLd * 4, 0, shape.d * 4);
-    std::memset(sums.dv + row * dvLd * 4, 0, shape.d * 4);
-  }
+  int64_t rowBytes = shape.d * 4;
+  std::memset(sums.dk + first * rowBytes, 0, (end - first) * rowBytes);
+  std::memset(sums.dv + first * rowBytes, 0, (end - first) * rowBytes);
 }
 
 void AttentionGradOperation::roundKeys(const HeadTensor &to,
                                        const std::byte *sums, int64_t sample,
                                        int64_t kvHead, BlockRange range) const {
+  if (!sumsInScratch(to, shape.d))
+    return;
   int64_t first = range.first * shape.keys.block;
   int64_t end = std::min(range.end * shape.keys.block, shape.sequence);
-  if (sumsInScratch(to))
-    kernels.roundBf16(reinterpret_cast<const float *>(sums) + first * shape.d,
-                      shape.d, nullptr, end - first, shape.d,
-                      to.at(arena, sample, first, kvHead), to.ld());
+  auto *round =
+      to.tensor.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
+  round(reinterpret_cast<const float *>(sums) + first * shape.d, shape.d,
+        nullptr, end - first, shape.d, to.at(arena, sample, first, kvHead),
+        to.ld());
 }
 
 } // namespace

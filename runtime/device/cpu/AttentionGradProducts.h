@@ -11,13 +11,10 @@ struct GradOperands {
   RowTensor lse;
 };
 
-/// Results in f32 are their own sums.
-inline bool sumsInScratch(const HeadTensor &result) {
-  return result.tensor.dtype != DType::f32;
-}
-/// Elements from one row of f32 sums to the next.
-inline int64_t ldOfSums(const HeadTensor &result, int64_t d) {
-  return sumsInScratch(result) ? d : result.ld();
+/// Dense results in f32 are their own sums; products that add to rows far apart
+/// are slower.
+inline bool sumsInScratch(const HeadTensor &result, int64_t d) {
+  return result.tensor.dtype != DType::f32 || result.ld() != d;
 }
 
 /// Where the f32 sums of dk and dv of one sample and key head are.
@@ -28,9 +25,17 @@ struct KeySums {
 /// What one thread holds of a block.
 struct GradScratch {
   BlockScratch blocks;
+  // Copies, where products take such.
+  std::byte *q, *dout, *k, *keyColumns, *valueColumns;
   float *scores, *dprob, *delta;
-  Bf16 *probabilities, *dscores; // bf16 only
+  Bf16 *probabilities, *dscores; // of products in bf16 only
   std::byte *gemm;
+};
+
+/// A block of queries and its rows of q and dout, as products take them.
+struct GradQueries {
+  QueryBlock block;
+  const std::byte *q, *dout;
 };
 
 class GradProducts {
@@ -42,17 +47,16 @@ public:
   absl::Status generate(int threads);
   GradScratch carve(Carver &carver) const;
 
-  /// What each row of a block of queries sees, and its delta.
-  QueryBlock prepare(std::byte *arena, int64_t sample, int64_t head,
-                     int64_t queryBlock, const GradScratch &scratch) const;
+  /// What each row of a block of queries sees, its delta, and its operands.
+  GradQueries prepare(std::byte *arena, int64_t sample, int64_t head,
+                      int64_t queryBlock, const GradScratch &scratch) const;
   /// Adds to the sums of the block's keys, and to `dqSums` [rows, d].
-  void add(std::byte *arena, const QueryBlock &queries, int64_t head,
+  void add(std::byte *arena, const GradQueries &queries, int64_t head,
            int64_t keyBlock, const KeySums &sums, float *dqSums,
            const GradScratch &scratch, int thread);
 
 private:
-  bool isBf16() const { return shape.dtype == DType::bf16; }
-  /// The block before its products, and after those of its scores.
+  /// Everything of a block, over the memory where its products are.
   GradBlock gradBlock(std::byte *arena, const QueryBlock &queries, int64_t head,
                       int64_t keyBlock, const GradScratch &scratch) const;
 

@@ -78,6 +78,16 @@ struct AttentionKernels {
                     int64_t rows, int64_t d, float *sums);
   void (*rowDotBf16)(const void *a, int64_t aLd, const void *b, int64_t bLd,
                      int64_t rows, int64_t d, float *sums);
+  /// to[r, :] = from[r, :].
+  void (*widenF32)(const void *from, int64_t fromLd, int64_t rows, int64_t d,
+                   float *to, int64_t toLd);
+  void (*widenBf16)(const void *from, int64_t fromLd, int64_t rows, int64_t d,
+                    float *to, int64_t toLd);
+  /// to[:, r] = from[r, :].
+  void (*transposeF32)(const void *from, int64_t fromLd, int64_t rows,
+                       int64_t d, float *to, int64_t toLd);
+  void (*transposeBf16)(const void *from, int64_t fromLd, int64_t rows,
+                        int64_t d, float *to, int64_t toLd);
   /// e^x, for tests; see Simd.h.
   void (*exponential)(const float *x, int64_t count, float *result);
 };

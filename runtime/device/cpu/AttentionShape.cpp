@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
+#include "runtime/device/cpu/Dnnl.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
@@ -86,6 +87,7 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
   shape.d = query.shape[3];
   shape.kvHeads = key.shape[2];
   shape.dtype = query.dtype;
+  shape.product = dnnl::hasFastBf16() ? shape.dtype : DType::f32;
   if (!plan::isWideFloat(shape.dtype))
     return absl::UnimplementedError(
         absl::StrCat("q is ", query.describe(), ", expected f32 or bf16"));
@@ -185,10 +187,10 @@ absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
 GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
                    const HeadTensor &right, int64_t rows, int64_t columns) {
   GemmSpec spec{.m = rows, .n = columns, .k = shape.d};
-  spec.type = shape.dtype;
-  spec.rhsTransposed = true;
-  spec.lhsLd = left.ld();
-  spec.rhsLd = shape.ldOfKeys(right);
+  spec.type = shape.product;
+  spec.rhsTransposed = !shape.productsInF32();
+  spec.lhsLd = shape.ldOfQueries(left);
+  spec.rhsLd = shape.productsInF32() ? shape.keys.block : shape.ldOfKeys(right);
   spec.dstLd = shape.keys.block;
   return spec;
 }
@@ -199,7 +201,7 @@ GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
   GemmSpec spec{.m = transposed ? columns : rows,
                 .n = shape.d,
                 .k = transposed ? rows : columns};
-  spec.type = shape.dtype;
+  spec.type = shape.product;
   spec.lhsTransposed = transposed;
   spec.lhsLd = shape.keys.block;
   spec.rhsLd = rightLd;

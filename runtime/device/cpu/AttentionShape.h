@@ -42,14 +42,14 @@ struct QueryBlock {
 struct BlockScratch {
   QueryRow *queries; // of a block
   int32_t *keys;     // of a block, for dropout
-  std::byte *k, *v;  // of a block, with keyPositions
 };
 
 struct AttentionShape {
   int64_t batch = 0, heads = 0, kvHeads = 0, d = 0;
   int64_t rows = 0, sequence = 0; // of q, of k
-  int64_t totalKeys = 0;    // of the whole sequence, by which dropout counts
-  DType dtype = DType::f32; // of q, k, v
+  int64_t totalKeys = 0;      // of the whole sequence, by which dropout counts
+  DType dtype = DType::f32;   // of q, k, v
+  DType product = DType::f32; // of products: f32 where bf16 is slower
   float scale = 1;
   bool causal = false;
   int64_t window = 0;                 // 0: unlimited
@@ -79,20 +79,44 @@ struct AttentionShape {
   ScoreBlock scoreBlock(std::byte *arena, int64_t head,
                         const QueryBlock &queryBlock, int64_t keyBlock,
                         const BlockScratch &scratch) const;
-  /// A block of k or v for a product, rows ldOfKeys() apart. With keyPositions
-  /// it is a copy in `scratch`, where padding is zero: a product of a
-  /// probability of zero and a NaN would be a NaN.
+  /// A block of q or of the like for a product, rows ldOfQueries() apart: for
+  /// products in f32 a copy in `scratch`, dense and wide.
+  const std::byte *queryRows(std::byte *arena, const HeadTensor &of,
+                             const QueryBlock &queries, int64_t head,
+                             std::byte *scratch) const;
+  /// A block of k or v, likewise. With keyPositions it is always a copy, where
+  /// padding is zero: a product of a probability of zero and a NaN would be a
+  /// NaN.
   const std::byte *keyRows(std::byte *arena, const HeadTensor &of,
                            const QueryBlock &queries, int64_t kvHead,
                            int64_t keyBlock, std::byte *scratch) const;
+  /// The same for scoreSpec(): for products in f32 [d, keys.block].
+  const std::byte *keyColumns(std::byte *arena, const HeadTensor &of,
+                              const QueryBlock &queries, int64_t kvHead,
+                              int64_t keyBlock, std::byte *scratch) const;
+  bool productsInF32() const { return product == DType::f32; }
+  bool copiesKeys() const { return productsInF32() || keyPositions; }
+  int64_t ldOfQueries(const HeadTensor &of) const {
+    return productsInF32() ? d : of.ld();
+  }
   int64_t ldOfKeys(const HeadTensor &of) const {
-    return keyPositions ? d : of.ld();
+    return copiesKeys() ? d : of.ld();
+  }
+  /// Scratch for such a copy of queries or keys; null where there is none.
+  std::byte *takeQueries(Carver &carver) const {
+    return productsInF32() ? takeCopy(carver, queries.block) : nullptr;
+  }
+  std::byte *takeKeys(Carver &carver) const {
+    return copiesKeys() ? takeCopy(carver, keys.block) : nullptr;
   }
 
 private:
   /// Rows of k that are no padding.
   int64_t countKeys(std::byte *arena) const;
   void fillKeys(std::byte *arena, const ScoreBlock &block, int32_t *to) const;
+  std::byte *takeCopy(Carver &carver, int64_t copied) const {
+    return carver.take<std::byte>(copied * d * bytesOf(product));
+  }
 };
 
 /// The attributes that Attention and AttentionGrad have in common.
@@ -137,7 +161,7 @@ absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape);
 
-/// rows x columns scores = left (d inner) times right (of keys) transposed.
+/// rows x columns scores = left (queries) times keyColumns() of right.
 GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
                    const HeadTensor &right, int64_t rows, int64_t columns);
 /// rows x d f32 sums += block (rows x columns, ld of a block) times right;

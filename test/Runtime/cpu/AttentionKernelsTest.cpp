@@ -144,5 +144,31 @@ TEST(AttentionKernels, RoundingToBf16KeepsNaNs) {
   }
 }
 
+// Tiles of sixteen by sixteen and what is left at the ends.
+TEST(AttentionKernels, CopiesAreDense) {
+  std::vector<float> from = random(rows * ld, 7);
+  std::vector<Bf16> narrow(from.size());
+  attentionKernels().roundBf16(from.data(), ld, nullptr, rows, ld,
+                               narrow.data(), ld);
+  std::vector<float> wide(rows * columns), turned(columns * ld);
+  for (const AttentionKernels *kernels :
+       {&attentionKernelsBase, &attentionKernels()}) {
+    kernels->widenBf16(narrow.data(), ld, rows, columns, wide.data(), columns);
+    kernels->transposeF32(from.data(), ld, rows, columns, turned.data(), ld);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        ASSERT_EQ(wide[r * columns + c], toFloat(narrow[r * ld + c]));
+        ASSERT_EQ(turned[c * ld + r], from[r * ld + c]);
+      }
+    kernels->transposeBf16(narrow.data(), ld, rows, columns, turned.data(), ld);
+    kernels->widenF32(from.data(), ld, rows, columns, wide.data(), columns);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        ASSERT_EQ(turned[c * ld + r], toFloat(narrow[r * ld + c]));
+        ASSERT_EQ(wide[r * columns + c], from[r * ld + c]);
+      }
+  }
+}
+
 } // namespace
 } // namespace meshwork::runtime::cpu

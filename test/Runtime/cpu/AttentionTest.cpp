@@ -339,8 +339,8 @@ TEST(Attention, WorkspaceDoesNotGrowWithTheSequence) {
   EXPECT_LT(bytes[1], uint64_t{1} << 20);
 }
 
-// bf16 sums dk and dv of one key head in f32. The sums of parts of dq grow up
-// to 16 blocks of keys, and nothing else.
+// Sums of dk and dv of one key head are f32, of one head in f32 in place. The
+// sums of parts of dq grow up to 16 blocks of keys, and nothing else.
 TEST(Attention, BackwardWorkspaceIsAtMostLinear) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     uint64_t bytes[2];

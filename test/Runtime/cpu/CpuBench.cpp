@@ -3,9 +3,12 @@
 // the repetitions, so that a machine that slows down slows both.
 //
 //   bench_cpu [matmul|attention] [threads] [cold]
+//   bench_cpu attention THREADS f32|bf16 HEADS SEQUENCE
 //
 // `cold` empties the caches before each repetition, as in a training step,
-// where hundreds of megabytes pass by before an operand is used again.
+// where hundreds of megabytes pass by before an operand is used again. The
+// second form is one causal attention on random values, as
+// test/Benchmarks/attention.py compares it.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +137,9 @@ public:
     }
     executable = *std::move(prepared);
   }
+  void write(const std::vector<std::byte> &values) {
+    std::memcpy(arena.data, values.data(), values.size());
+  }
   double seconds() {
     return fastest([&] { executable->run({.sets = false}); });
   }
@@ -216,12 +222,14 @@ double causalBlocks(int64_t s) {
 }
 
 void benchAttention(const AttentionCase &c, ThreadTeam &team) {
+  // Of bf16 the faster one: a machine without its instructions has f32.
   Peak peak(dense(128, 128, 64, c.dtype), team);
+  Peak wide(dense(128, 128, 64, DType::f32), team);
   AttentionProblem problem(c);
   double block = 2e-9 * 128 * 128 * c.d * causalBlocks(c.s) * c.b * c.heads;
   auto report = [&](const char *what, double products, double seconds,
                     uint64_t workspace) {
-    double floor = products * block / peak.gflops();
+    double floor = products * block / std::max(peak.gflops(), wide.gflops());
     std::printf("attention %s b %ld h %ld s %ld d %ld %s%s: %.2f ms, %.2f of "
                 "its products' %.2f ms, workspace %lu KiB\n",
                 what, long(c.b), long(c.heads), long(c.s), long(c.d),
@@ -229,10 +237,16 @@ void benchAttention(const AttentionCase &c, ThreadTeam &team) {
                 c.rate > 0 ? " dropout" : "", 1e3 * seconds, seconds / floor,
                 1e3 * floor, (unsigned long)(workspace / 1024));
   };
+  if (!c.empty && !problem.program.run(problem.forward).ok())
+    std::exit(1);
   Runner<plan::AttentionT> forward(problem.program, problem.forward, team);
+  if (!c.empty)
+    forward.write(problem.program.bytes());
   report("forward ", 2, forward.seconds(), forward.workspaceBytes());
   Runner<plan::AttentionGradT> backward(problem.program, problem.backward,
                                         team);
+  if (!c.empty)
+    backward.write(problem.program.bytes());
   report("backward", 5, backward.seconds(), backward.workspaceBytes());
 }
 
@@ -255,6 +269,17 @@ void benchAttentions(ThreadTeam &team) {
       }
 }
 
+void benchOneAttention(const std::string &type, int64_t heads, int64_t s,
+                       ThreadTeam &team) {
+  benchAttention({.s = s,
+                  .heads = heads,
+                  .kvHeads = heads,
+                  .d = 64,
+                  .causal = true,
+                  .dtype = type == "bf16" ? DType::bf16 : DType::f32},
+                 team);
+}
+
 } // namespace
 } // namespace meshwork::runtime::test
 
@@ -265,6 +290,11 @@ int main(int argc, char **argv) {
   if (team.size() == 1)
     test::measuringClock = CLOCK_THREAD_CPUTIME_ID;
   test::startsCold = argc > 3 && std::strcmp(argv[3], "cold") == 0;
+  if (argc == 6) {
+    test::benchOneAttention(argv[3], std::atoi(argv[4]), std::atoi(argv[5]),
+                            team);
+    return 0;
+  }
   if (what != "attention")
     test::benchProducts(team);
   if (what != "matmul")
