@@ -124,6 +124,18 @@ std::string scheduleOf(const spec::Spec &spec) {
   return word;
 }
 
+/// Axes along which ranks have the same samples.
+std::vector<std::string> axesBesideBatch(const spec::Spec &spec) {
+  std::vector<std::string> axes;
+  for (const spec::Axis &axis : spec.mesh)
+    axes.push_back(axis.name);
+  for (const spec::ShardRule &rule : spec.shard)
+    for (const std::string &axis : rule.axes)
+      if (rule.dim == "batch" || rule.dim == "layers")
+        std::erase(axes, axis);
+  return axes;
+}
+
 void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   pipeline::CutStagesPassOptions options;
   options.axis = spec.pipeline.axis;
@@ -132,6 +144,9 @@ void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   options.microbatches = spec.microbatches();
   options.layers.assign(spec.pipeline.layers.begin(),
                         spec.pipeline.layers.end());
+  std::vector<std::string> axes = axesBesideBatch(spec);
+  options.scatter.assign(axes.begin(), axes.end());
+  options.machine = cost::machineOf(spec);
   passes.addPass(pipeline::createCutStagesPass(options));
 }
 

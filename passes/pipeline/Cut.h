@@ -3,6 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/pipeline/Scatter.h"
 #include "passes/pipeline/Stages.h"
 
 namespace meshwork::pipeline {
@@ -23,16 +24,19 @@ struct Placement {
 class Line {
 public:
   /// Null, with an error, where something would have to go against the line.
+  ///   scatter  how values cross to another rank
   static std::optional<Line> create(::mlir::func::FuncOp microbatch,
                                     const LayersOfOps &layers,
-                                    const Placement &placement);
+                                    const Placement &placement,
+                                    const Scatter &scatter);
   /// A @microbatch, at the end of `module`, of the stages at a coordinate.
   ::mlir::func::FuncOp build(::mlir::ModuleOp module, int64_t rank) const;
 
 private:
   Line(::mlir::func::FuncOp microbatch, const LayersOfOps &layers,
-       const Placement &placement)
-      : microbatch(microbatch), layers(layers), placement(placement) {}
+       const Placement &placement, const Scatter &scatter)
+      : microbatch(microbatch), layers(layers), placement(placement),
+        scatter(scatter) {}
   ::mlir::LogicalResult readOps();
   ::mlir::LogicalResult handOn(::mlir::Value value);
   void findWeightGradients();
@@ -47,6 +51,7 @@ private:
   ::mlir::func::FuncOp microbatch;
   const LayersOfOps &layers;
   const Placement &placement;
+  const Scatter &scatter;
   std::vector<std::vector<::mlir::Operation *>> ops; // of each list
   /// Of each list: what it hands to the next one.
   std::vector<std::vector<::mlir::Value>> handed;

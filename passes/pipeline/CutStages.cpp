@@ -82,7 +82,9 @@ private:
       return failure();
     for (auto [stage, count] : llvm::enumerate(*shared))
       placement.ofLayer.append(count, stage);
-    std::optional<Line> line = Line::create(microbatch, layers, placement);
+    Scatter scatter(microbatch, name, this->scatter, machine);
+    std::optional<Line> line =
+        Line::create(microbatch, layers, placement, scatter);
     return line ? build(*line, placement, ranks) : failure();
   }
 

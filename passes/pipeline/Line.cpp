@@ -18,8 +18,9 @@ int64_t Line::listOf(Operation *op) const {
 
 std::optional<Line> Line::create(func::FuncOp microbatch,
                                  const LayersOfOps &layers,
-                                 const Placement &placement) {
-  Line line(microbatch, layers, placement);
+                                 const Placement &placement,
+                                 const Scatter &scatter) {
+  Line line(microbatch, layers, placement, scatter);
   line.ops.resize(line.lists());
   line.handed.resize(line.lists());
   if (failed(line.readOps()))
@@ -148,18 +149,72 @@ private:
   }
 
   void receive(int64_t from) {
-    auto values = ValueRange(line.handed[from]);
+    ArrayRef<Value> values = line.handed[from];
+    SmallVector<std::optional<Parts>> parts;
+    SmallVector<Type> types;
+    for (Value value : values) {
+      parts.push_back(line.scatter.of(value));
+      types.push_back(parts.back() ? parts.back()->type : value.getType());
+    }
     auto op = mesh::ReceiveOp::create(
-        builder, values.front().getLoc(), values.getTypes(), directionOf(from),
+        builder, values.front().getLoc(), types, directionOf(from),
         line.placement.axis.getValue(), line.rankAt(from));
     setStage(op, line.stageAt(from + 1));
-    mapping.map(values, op.getResults());
+    for (auto [value, part, result] :
+         llvm::zip_equal(values, parts, op.getResults()))
+      mapping.map(value, part ? gathered(value, *part, result, from + 1)
+                              : Value(result));
+  }
+
+  /// What a boundary adds to a list is of its pass, and of the layer there.
+  template <typename Op> Value atBoundary(Op op, int64_t list) {
+    bool isForward = directionOf(list) == mesh::Direction::forward;
+    setPass(op, isForward ? PassKind::forward : PassKind::backward);
+    setStage(op, line.stageAt(list));
+    return op.getResult();
+  }
+
+  mesh::CauseAttr causeOf(const Parts &parts, int64_t list) {
+    auto text = [&](const Twine &words) {
+      return builder.getStringAttr(words);
+    };
+    bool isForward = directionOf(list) == mesh::Direction::forward;
+    constexpr int64_t noLayer = mesh::CauseAttr::noLayer;
+    return mesh::CauseAttr::get(
+        builder.getContext(),
+        text(isForward ? "activations between stages"
+                       : "gradients between stages"),
+        noLayer, text(""), noLayer,
+        text("cross in parts, one from each rank that has them whole "
+             "(shard.layers)"),
+        {text("shard.layers")});
+  }
+
+  Value gathered(Value whole, const Parts &parts, Value part, int64_t list) {
+    return atBoundary(
+        mesh::AllGatherOp::create(builder, whole.getLoc(), whole.getType(),
+                                  part, builder.getI64IntegerAttr(parts.dim),
+                                  parts.axes, causeOf(parts, list)),
+        list);
+  }
+
+  /// This rank's part of a value that crosses in parts, else the value.
+  Value partOf(Value whole, int64_t list) {
+    Value own = mapping.lookup(whole);
+    std::optional<Parts> parts = line.scatter.of(whole);
+    if (!parts)
+      return own;
+    return atBoundary(
+        mesh::SliceOp::create(builder, whole.getLoc(), parts->type, own,
+                              builder.getI64IntegerAttr(parts->dim),
+                              parts->axes, causeOf(*parts, list)),
+        list);
   }
 
   void send(int64_t list) {
     SmallVector<Value> values;
     for (Value value : line.handed[list])
-      values.push_back(mapping.lookup(value));
+      values.push_back(partOf(value, list));
     auto op = mesh::SendOp::create(
         builder, values.front().getLoc(), values, directionOf(list),
         line.placement.axis.getValue(), line.rankAt(list + 1));

@@ -19,13 +19,26 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
     so that the most expensive stage is as cheap as can be. What has no layer
     goes where its operands are; what depends on parameters and inputs alone is
     made wherever it is used.
+
+    A value that ranks along axes of `scatter` all have goes to the next stage
+    in parts, one from each of them, which are gathered there, where that takes
+    less time on `machine`:
+    ```mlir
+    // before
+    mesh.send forward %y over "pp" to 1 : tensor<4x8xf32>
+    // after
+    %part = mesh.slice %y dim 0 over ["tp"] cause "..." : tensor<4x8xf32> -> tensor<2x8xf32>
+    mesh.send forward %part over "pp" to 1 : tensor<2x8xf32>
+    ```
   }];
   let options = [
     Option<"axis", "axis", "std::string", "", "the axis of the mesh">,
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, which places the virtual stages: a name, or lines of CSV with / between them">,
     Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
-    ListOption<"layers", "layers", "int64_t", "layers of each virtual stage; none: balanced">
+    ListOption<"layers", "layers", "int64_t", "layers of each virtual stage; none: balanced">,
+    ListOption<"scatter", "scatter", "std::string", "axes over which a value may go in parts; none of them splits the batch">,
+    Option<"machine", "machine", "::meshwork::cost::Machine", "::meshwork::cost::defaultMachine(::meshwork::spec::Device::cpu)", "whose links decide what gains time">
   ];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

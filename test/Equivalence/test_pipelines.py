@@ -75,6 +75,16 @@ def chosen_cases():
             for model, layout, stages, schedule, *rest in pairs.choose(legal)]
 
 
+# Stages on nodes of their own, whose links are slow beside those within.
+TWO_NODES = """name = "two-nodes"
+device = "cpu"
+ranks_per_node = 2
+flops.f32 = 1e11
+memory.bandwidth = 1e10
+[link]
+within_node = { latency = 1e-9, bandwidth = 1e12 }
+between_nodes = { latency = 1e-6, bandwidth = 1e6 }
+"""
 TIED = "wte.weight"
 
 
@@ -150,6 +160,33 @@ class Pipelines(unittest.TestCase):
         self.assertEqual(sent, [(0, "pp", "forward", 3, 3 * residual), (1, "pp", "backward", 3, 3 * residual)])
         self.assertAlmostEqual(explained["bubble_fraction"], 1 / (1 + 3))
         self.assertEqual(len(explained["schedule"]), 2)
+
+    def test_what_ranks_have_whole_crosses_in_parts(self):
+        """With the bits of what crosses whole; what is split anyway crosses as it is."""
+        machine = self.space.write(".toml", TWO_NODES)
+        for model, layout in (("llama", "tp2"), ("gpt2-dropout", "tp2"), ("llama", "tp2-sp")):
+            values = (model, layout, 2, "1f1b", None, 3, "selective", "joined", "cpu")
+            with self.subTest(values):
+                case = Case(*values)
+                case.sections["target"] = {"machine": machine}
+                plan = case.plan(self.space)
+                parts, whole = case.run(self.space, plan), self.run_case(values, 2)
+                self.assertEqual(parts.losses, whole.losses)
+                for name, weight in whole.weights.items():
+                    self.check_same(name, parts.weights[name], weight, 0)
+                    self.check_same(name, parts.gradients[name], whole.gradients[name], 0)
+                told = self.space.explain(plan)["collectives"]
+                width = MODELS[model].get("hidden_size", MODELS[model].get("n_embd"))
+                rows = case.micro * SEQUENCE / 2 if layout == "tp2" else case.micro * -(-SEQUENCE // 2)
+                sent = [move["bytes_sent_per_rank"] for move in told if move["kind"] == "send"]
+                self.assertEqual(sent, 2 * [3 * rows * width * 4])
+                gathered = [move for move in told if "between stages" in move["cause"]]
+                if layout == "tp2":
+                    self.assertEqual({(move["kind"], move["axis"], move["phase"]) for move in gathered},
+                                     {("all_gather", "tp", "forward"), ("all_gather", "tp", "backward")})
+                    self.assertIn("cross in parts", gathered[0]["cause"])
+                else:
+                    self.assertEqual(gathered, [])
 
     def test_a_trace_has_the_planned_actions(self):
         plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)
