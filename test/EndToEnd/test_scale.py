@@ -25,6 +25,20 @@ global = {ranks}
 micro = 1
 sequence = 8192
 """
+STAGES = """[mesh]
+axes = ["pp=16", "dp={ranks}", "tp=8"]
+[shard]
+residual_sequence = ["tp"]
+[zero]
+stage = 1
+[batch]
+global = {batch}
+micro = 1
+sequence = 8192
+[pipeline]
+schedule = "interleaved-1f1b"
+virtual_stages = 4
+"""
 TINY = {"vocab_size": 259, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
         "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 1 << 20}
 LONG = """[mesh]
@@ -59,6 +73,27 @@ class Scale(unittest.TestCase):
         tokens, table = 2048 * 8192, 128256 * 16384
         self.assertGreater(told["flops_per_step"], 6 * tokens * (405_853_388_800 - 2 * table))
         self.assertLess(told["flops_per_step"], 7 * tokens * 405_853_388_800)
+
+    def test_pipelines_do_not_grow_with_ranks(self):
+        """Sixteen programs of four stages, 128 microbatches."""
+        space = shell.Shell()
+        self.addCleanup(space.close)
+        space.write("large.json", json.dumps(CONFIG))
+        sizes, seconds = {}, {}
+        for ranks in (2, 128):
+            space.write("spec.toml", STAGES.format(ranks=ranks, batch=128 * ranks))
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            space.must("meshwork", "compile", "large.json", "--spec", "spec.toml", "-o", "large.mwplan")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds[ranks] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            self.assertLess(after.ru_maxrss, 3 << 20)  # KiB
+            sizes[ranks] = (space.path / "large.mwplan").stat().st_size
+        self.assertLess(abs(sizes[2] - sizes[128]), sizes[2] / 40, sizes)
+        # The goal is 1.1; other tests that run beside are felt in the caches.
+        self.assertLess(seconds[128], 1.5 * seconds[2], seconds)
+        told = json.loads(space.must("meshwork", "explain", "large.mwplan", "--json").stdout)
+        self.assertEqual((told["ranks"], told["programs"]), (16384, 16))
+        self.assertGreater(told["estimate"]["bubble_fraction"], told["bubble_fraction"])
 
     def test_plans_do_not_grow_with_tokens(self):
         """The head's chunks are one piece that repeats."""
