@@ -132,6 +132,21 @@ class Context(Agreement):
                                         context={"method": method, "layout": layout})
                     self.check(run, self.one_rank("llama", documents, 24), APPROXIMATE * ROUNDINGS[method])
 
+    def test_a_ring_by_nccl(self):
+        """A GPU for each rank, hops in streams of their own beside the computation, in bf16."""
+        def losses(**sections):
+            return self.run_spec(MODELS["gpt2"], 23, ["cp=2"], "separate", **sections,
+                                 precision={"compute": "bf16"}, shard={"sequence": ["cp"]},
+                                 context={"method": "ring", "layout": "zigzag"}).losses
+
+        self.sequence = 23
+        expected, space = losses(), self.space
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2")) as self.space:
+            found = losses(**GPU, overlap={"collectives": "always"})
+        self.space = space
+        # bf16 rounds at 2^-9; losses are means over many tokens.
+        np.testing.assert_allclose(found, expected, rtol=2 ** -9)
+
     def compile_tiny(self, ranks, sequence=24, **sections):
         text = tools.spec(2, 2, sequence, mesh={"axes": [f"cp={ranks}"]}, **sections)
         return self.space.compile(configs.LLAMA, text)
