@@ -69,6 +69,10 @@ schedule.program @rank {
     schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v documents %ids : !ids random %random, %number : !random, !number to %o, %lse scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 : !heads, !heads, !heads to !heads, !lse
     // CHECK: schedule.attention "core" {{.*}} positions %{{.*}} to
     schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention "core" {{.*}} positions %{{.*}} keys %{{.*}} of 16 to
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows keys %rows : !rows of 16 to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention_grad "core" {{.*}} positions %{{.*}} keys %{{.*}} of 16 to
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows keys %rows : !rows of 16 to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
     // CHECK: schedule.attention_grad "core" {{.*}} positions %{{.*}} to
     schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
     // CHECK: schedule.attention_grad "core" {{.*}} documents %{{.*}} random %

@@ -82,7 +82,7 @@ TEST(PlanCheck, documentsAsAnInput) {
              documents(p).view = addView(p, 0, plan::DType::i32, {2, 16});
              p.views.back()->strides = {1, 2};
            }},
-          {"inputs: documents has axes or a size",
+          {"inputs: documents has axes, a size or a hop",
            [](PlanT &, ProgramT &p) { documents(p).size = 16; }},
           {"inputs: documents: buffer \"documents\" does not persist",
            [](PlanT &, ProgramT &p) {

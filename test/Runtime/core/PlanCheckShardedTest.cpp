@@ -93,7 +93,7 @@ TEST(PlanCheck, coordinates) {
   EXPECT_TRUE(check(plan).ok()) << check(plan);
   p.inputs.back()->kind = plan::InputKind::coordinate;
   p.inputs[0]->size = 1;
-  expectText(plan, "tokens has axes or a size");
+  expectText(plan, "tokens has axes, a size or a hop");
   p.inputs[0]->size = 0;
   p.buffers.back()->persistent = false;
   expectText(plan, "does not persist, expected one that lives to the end");
