@@ -111,7 +111,7 @@ class Forms(unittest.TestCase):
 
     def test_ring(self):
         """N-1 chunks of keys and values forward and again backward, and N-1 of their gradients,
-        which are f32. Nothing of a hop that a window empties for all ranks."""
+        which are f32."""
         for layout in ("block", "zigzag"):
             for ranks in (2, 4):
                 with self.subTest(layout, ranks=ranks):

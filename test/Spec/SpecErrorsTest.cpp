@@ -323,6 +323,28 @@ TEST(SpecErrors, Zero) {
                 "batch"));
 }
 
+TEST(SpecErrors, MethodsOfASequencesAxes) {
+  auto errors = [](const std::string &sequence, const std::string &method) {
+    return errorsOf(good + "[shard]\nsequence = " + sequence +
+                        "\n[context]\nmethod = " + method + "\n",
+                    {"mesh.axes=[\"dp=2\", \"cp=2\", \"up=2\"]"});
+  };
+  const std::string both = "[\"cp\", \"up\"]";
+  EXPECT_THAT(errors(both, "{ cp = \"ring\" }"),
+              HasSubstr("context.method: says nothing of axis \"up\""));
+  EXPECT_THAT(errors("[\"cp\"]", "{ cp = \"ring\", up = \"ring\" }"),
+              HasSubstr("context.method: names axis \"up\", which does not "
+                        "split the sequence"));
+  EXPECT_THAT(errors("[\"up\", \"cp\"]", "{ cp = \"ring\", up = \"ulysses\" }"),
+              HasSubstr("shard.sequence: has an axis of \"ulysses\" before one "
+                        "of \"ring\"; write it as [\"cp\", \"up\"]"));
+  for (const char *method :
+       {"{ cp = \"ring\", up = \"gathered\" }", "{}", "{ cp = 1 }",
+        "{ cp = \"auto\", up = \"ulysses\" }", "[\"ring\"]"})
+    EXPECT_THAT(errors(both, method), HasSubstr("context.method: found"))
+        << method;
+}
+
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("context.method=gathered",
                  "context.method: has no meaning where no axis splits the "

@@ -240,6 +240,26 @@ TEST(Spec, LayoutOfASplitSequence) {
   EXPECT_EQ(spec.context, Context::ulysses);
   split.back() = "context.method=ring";
   EXPECT_EQ(read(smallest, split).spec->context, Context::ring);
+}
+
+TEST(Spec, AMethodForEachAxisOfASequence) {
+  const std::string text = std::string(smallest) +
+                           "[shard]\nsequence = [\"cp\", \"up\"]\n[context]\n"
+                           "method = { cp = \"ring\", up = \"ulysses\" }\n";
+  std::vector<std::string> axes = {"mesh.axes=[\"cp=2\", \"up=2\"]"};
+  Spec spec = *read(text, axes).spec;
+  EXPECT_EQ(spec.context, Context::ring);
+  EXPECT_THAT(spec.exchangedAxes(), testing::ElementsAre("up"));
+  EXPECT_THAT(print(spec),
+              HasSubstr("method = { cp = \"ring\", up = \"ulysses\" }\n"));
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+  // A word takes the place of the table, and of one method nothing is apart.
+  axes.push_back("context.method=gathered");
+  EXPECT_TRUE(read(text, axes).spec->contextOfAxis.empty());
+  axes.back() = "context.method={cp=\"ulysses\", up=\"ulysses\"}";
+  spec = *read(text, axes).spec;
+  EXPECT_EQ(spec.context, Context::ulysses);
+  EXPECT_TRUE(spec.exchangedAxes().empty());
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 

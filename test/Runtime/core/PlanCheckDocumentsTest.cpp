@@ -91,6 +91,40 @@ TEST(PlanCheck, documentsAsAnInput) {
       });
 }
 
+/// Rows of queries and of keys: positions that are numbers of tokens.
+uint32_t rows(ProgramT &p) {
+  return addView(p, p.views[tokens]->buffer, plan::DType::i32, {16});
+}
+
+TEST(PlanCheck, keysThatAttentionReads) {
+  expectRefused(
+      documentsPlan,
+      {
+          {"\"attention\": has 16 keys in all but no key positions",
+           [](PlanT &, ProgramT &p) { attention(p).total_keys = 16; }},
+          {"\"attention\": has key positions but none of its queries",
+           [](PlanT &, ProgramT &p) { attention(p).key_positions = rows(p); }},
+          {"key positions is i32[3], expected i32[16]",
+           [](PlanT &, ProgramT &p) {
+             attention(p).positions = rows(p);
+             attention(p).key_positions = random;
+           }},
+          {"has 0 keys in all, expected 1 to 2147483648",
+           [](PlanT &, ProgramT &p) {
+             attention(p).positions = attention(p).key_positions = rows(p);
+           }},
+          {"\"attention (gradient)\": has 2147483649 keys in all, expected 1 "
+           "to "
+           "2147483648",
+           [](PlanT &, ProgramT &p) {
+             gradient(p).positions = gradient(p).key_positions = rows(p);
+             gradient(p).total_keys = (int64_t{1} << 31) + 1;
+           }},
+          {"key_positions is view 999",
+           [](PlanT &, ProgramT &p) { attention(p).key_positions = 999; }},
+      });
+}
+
 TEST(PlanCheck, documentsThatAttentionReads) {
   expectRefused(
       documentsPlan,

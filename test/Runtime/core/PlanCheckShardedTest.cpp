@@ -95,6 +95,16 @@ TEST(PlanCheck, coordinates) {
   p.inputs[0]->size = 1;
   expectText(plan, "tokens has axes, a size or a hop");
   p.inputs[0]->size = 0;
+  p.inputs[0]->hop = 1;
+  expectText(plan, "tokens has axes, a size or a hop");
+  p.inputs[0]->hop = 0;
+  p.inputs.back()->hop = 1;
+  expectText(plan, "coordinate has the hop 1, expected none");
+  p.inputs.back()->kind = plan::InputKind::positions;
+  p.inputs.back()->hop = 1000;
+  expectText(plan, "positions has the hop 1000, expected less than the ");
+  p.inputs.back()->kind = plan::InputKind::coordinate;
+  p.inputs.back()->hop = 0;
   p.buffers.back()->persistent = false;
   expectText(plan, "does not persist, expected one that lives to the end");
 }
@@ -233,6 +243,8 @@ TEST(PlanCheck, fieldsOfCollectives) {
   EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
   op.sources = {1, 2, 3, 4};
   expectText(w.plan, "the source 4 in groups of 4");
+  op.sources = {1, 2, 3, UINT32_MAX}; // none
+  EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
 }
 
 TEST(PlanCheck, sharedBytesOfCollectives) {
