@@ -3,10 +3,11 @@
 #include "dialects/transformer/Facts.h"
 #include "lib/Sharding/Reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/partition/ExpandRing.h"
 #include "passes/partition/Mask.h"
 #include "passes/partition/Passes.h"
-#include "passes/partition/Ring.h"
 #include "passes/sharding/Shardings.h"
+#include "passes/sharding/Ulysses.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -418,7 +419,7 @@ private:
     constexpr int64_t rowsDim = 1, headsDim = 2;
     auto whole = tensorType(op.getQ());
     if (Axes axes = shardingOf(op.getQ()).dims[rowsDim]; !axes.empty()) {
-      if (isRing(op))
+      if (sharingOf(op) == Sharing::ring)
         rings[op] = {axes, whole.getDimSize(rowsDim)};
       op.getPositionsMutable().assign(
           masks.positions(op, whole.getDimSize(rowsDim), axes,

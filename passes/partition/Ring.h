@@ -1,21 +1,7 @@
-// Attention `shared ring`: each rank's queries stay, and the keys of one rank
-// after the other visit them. In hop t rank r has those of rank r - t, which
-// the rank before it passes on; the partial results are merged by their
-// log-sum-exp.
-//
-//   %o1, %l1 = transformer.attention %q, %k, %v positions(%own) keys(%own) of 8
-//   %k1 = mesh.permute %k sources [1, 0] over ["cp"]
-//   %o2, %l2 = transformer.attention %q, %k1, %v1 positions(%own) keys(%hop1)
-//   of 8 %lse = log(exp(%l1) + exp(%l2));  %o = %o1 exp(%l1 - %lse) + %o2
-//   exp(%l2 - %lse)
-//
-// Backward, a rank's own keys come last: the gradients of the others' travel on
-// with their keys and are added to in each hop, and the last hop takes them
-// home.
+// The plan of a ring of ranks that share a sequence: which of them meet, and
+// who passes keys and sums on to whom. What is built of it: ExpandRing.h.
 #pragma once
 
-#include "dialects/mesh/Mesh.h"
-#include "lib/Sharding/Sharding.h"
 #include "passes/sharding/Shardings.h"
 
 namespace meshwork::partition {
@@ -67,17 +53,5 @@ private:
   /// there; whether there are sums for the keys that it has there.
   std::vector<OfRank> needed, summed;
 };
-
-/// Replaces `op`, of local types by now, whose positions are there, by its
-/// hops. Ranks along `axes` share a sequence of `size`. Returns what stands for
-/// its results.
-::llvm::SmallVector<::mlir::Value> expandRing(::mlir::Operation *op,
-                                              mesh::MeshAttr attr,
-                                              const sharding::Mesh &mesh,
-                                              const sharding::Axes &axes,
-                                              int64_t size);
-
-/// Attention, or its gradient, `shared ring`.
-bool isRing(::mlir::Operation *op);
 
 } // namespace meshwork::partition

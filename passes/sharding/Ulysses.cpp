@@ -49,13 +49,6 @@ private:
 
 constexpr StringLiteral exchangedName = "mesh.exchanged";
 
-bool isUlysses(Operation *op) {
-  auto is = [](auto attention) {
-    return attention && attention.getSharing() == Sharing::ulysses;
-  };
-  return is(dyn_cast<AttentionOp>(op)) || is(dyn_cast<AttentionGradOp>(op));
-}
-
 /// Of the axes that split the sequence, those that exchange heads.
 Axes exchangedAxes(Operation *op, const Mesh &mesh,
                    ArrayRef<Proposal> proposals) {
@@ -63,7 +56,7 @@ Axes exchangedAxes(Operation *op, const Mesh &mesh,
   auto some = op->getAttrOfType<ArrayAttr>(exchangedName);
   Axes axes;
   for (AxisId axis : (*proposals[q].dims)[sequence])
-    if (isUlysses(op) ||
+    if (sharingOf(op) == Sharing::ulysses ||
         (some && llvm::any_of(some.getAsRange<StringAttr>(), [&](auto name) {
            return name.getValue() == mesh.axes[axis].name;
          })))
@@ -108,8 +101,15 @@ LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
 }
 } // namespace
 
+Sharing sharingOf(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return attention.getSharing();
+  auto gradient = dyn_cast<AttentionGradOp>(op);
+  return gradient ? gradient.getSharing() : Sharing::none;
+}
+
 bool exchangesHeads(Operation *op) {
-  return isUlysses(op) || op->hasAttr(exchangedName);
+  return sharingOf(op) == Sharing::ulysses || op->hasAttr(exchangedName);
 }
 
 void setExchanged(Operation *op, ArrayRef<std::string> axes) {

@@ -9,6 +9,10 @@
 
 namespace meshwork::sharding {
 
+/// How ranks share the sequence of attention, or of its gradient; `none` of any
+/// other op.
+transformer::Sharing sharingOf(::mlir::Operation *op);
+
 /// Whether `op` is such attention, or its gradient.
 bool exchangesHeads(::mlir::Operation *op);
 
