@@ -1,8 +1,8 @@
 #include "passes/partition/ExpandRing.h"
 
 #include "dialects/transformer/Facts.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "passes/partition/Ring.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
