@@ -82,6 +82,35 @@ private:
       moved; // the front one, and how many
 };
 
+/// What goes the same way: hops side by side are one, as the gradients of keys
+/// and of values are, which are used in turn.
+bool isOneHop(Operation *op, Operation *next) {
+  auto a = dyn_cast<mesh::PermuteOp>(op), b = dyn_cast<mesh::PermuteOp>(next);
+  return a && b && a->getNextNode() == b && a.getAxes() == b.getAxes() &&
+         a.getSources() == b.getSources() && b.getOperand() != a.getResult();
+}
+
+SmallVector<ArrayRef<Operation *>> journeys(ArrayRef<Operation *> ops) {
+  SmallVector<ArrayRef<Operation *>> all;
+  while (!ops.empty()) {
+    size_t count = 1;
+    while (count < ops.size() && isOneHop(ops[count - 1], ops[count]))
+      ++count;
+    all.push_back(ops.take_front(count));
+    ops = ops.drop_front(count);
+  }
+  return all;
+}
+
+/// The first that needs one of them; null if none is needed.
+Operation *firstUser(ArrayRef<Operation *> ops, const Places &places) {
+  Operation *first = nullptr;
+  for (Operation *op : ops)
+    for (Operation *user : op->getUsers())
+      first = !first || places.of(user) < places.of(first) ? user : first;
+  return first;
+}
+
 /// The others stand where they are needed first; a small one that could run
 /// together with an earlier one of its kind stands there.
 void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
@@ -90,14 +119,12 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
   // is joined waits for its use in memory, so it has a limit too.
   constexpr uint64_t smallBytes = 1 << 16, joinedBytes = 1 << 20;
   Places places(body);
-  for (Operation *op : llvm::reverse(ops)) {
-    if (op->use_empty() || fixed.contains(op))
-      continue;
-    Operation *first = *op->getUsers().begin();
-    for (Operation *user : op->getUsers())
-      first = places.of(user) < places.of(first) ? user : first;
-    places.moveBefore(op, first);
-  }
+  SmallVector<ArrayRef<Operation *>> all = journeys(ops);
+  for (ArrayRef<Operation *> together : llvm::reverse(all))
+    if (Operation *first = firstUser(together, places);
+        first && !fixed.contains(together.front()))
+      for (Operation *op : llvm::reverse(together))
+        places.moveBefore(op, first);
   struct Group {
     Operation *last = nullptr;
     uint64_t bytes = 0;

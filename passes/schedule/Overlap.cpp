@@ -2,7 +2,8 @@
 //
 // Everything else keeps its order. A collective that brings more than it takes
 // (a gather), or as much (a permute), starts just early enough to be there when
-// needed, at most two ahead, so that little memory waits. One that leaves less
+// needed, at most two ahead, so that little memory waits; a permute of what was
+// just computed or received starts at once. One that leaves less
 // (a sum) starts as soon as its operands are there; what only adds its result
 // to a state moves behind the time when it should be done. Waits are put in
 // last (OverlapWaits.cpp), so order alone is optimized and cannot break the
@@ -225,8 +226,8 @@ private:
       ArrayRef<int64_t> before = needs[channel];
       int64_t ahead =
           before.size() < mostAhead ? 0 : before[before.size() - mostAhead];
-      int64_t from =
-                  std::min(std::max({earliest(i), ahead, passesOnFrom(i)}), i),
+      int64_t made = std::max(earliest(i), passesOnFrom(i)),
+              from = std::min(std::max(made, ahead), i),
               until = std::max(i, std::min(next, count));
       auto [busy, isNew] = busyFrom.try_emplace(channel, time[until]);
       double latest =
@@ -234,6 +235,8 @@ private:
       int64_t at = std::clamp<int64_t>(
           std::upper_bound(time.begin(), time.end(), latest) - time.begin() - 1,
           from, i);
+      if (isHop(i) && made > first)
+        at = from; // Its peer may be late.
       if (!settings.pays(op, time[until] - time[at]))
         continue;
       busy->second = time[at];
