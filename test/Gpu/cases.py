@@ -2,6 +2,8 @@
 
 TINY = {"gpt2": "gpt2-tiny", "llama": "llama-tiny"}
 
+CP = {"shard": {"sequence": ["cp"]}}
+
 # Axes, sections of the spec; the first is what the others are compared with.
 LAYOUTS = {
     "one": ({"dp": 1}, {}),
@@ -11,19 +13,28 @@ LAYOUTS = {
     "zero3": ({"dp": 2}, {"zero": {"stage": 3}}),
     "dp2-tp2-zero3": ({"dp": 2, "tp": 2}, {"zero": {"stage": 3},
                                             "shard": {"residual_sequence": ["tp"]}}),
+    **{f"cp2-{method}-{layout}": ({"cp": 2}, {"context": {"method": method, "layout": layout}, **CP})
+       for method, layout in (("ring", "zigzag"), ("gathered", "block"), ("ulysses", "block"))},
+    "cp4-ring-block": ({"cp": 4}, {"context": {"method": "ring", "layout": "block"}, **CP}),
+    **{f"pp2-{schedule}": ({"pp": 2}, {"pipeline": {"schedule": schedule}}) for schedule in ("1f1b", "zb-h1")},
+    "pp2-cp2-ring": ({"pp": 2, "cp": 2}, {"context": {"method": "ring", "layout": "zigzag"}, **CP}),
 }
 TINY_BATCH, TINY_SEQUENCE = 4, 64
 
 # Tiny models whose kernels a sanitizer follows.
 SANITIZED = ["gpt2-one-cuda", "llama-dp2-tp2-zero3-cuda"]
 
-# Real shapes whose every instruction is compared with the CPU's, one step: microbatches of
-# two sequences of SEQUENCE tokens. Documents begin at a token, some four a sequence.
+# Real shapes whose every instruction is compared with the CPU's: one step of two sequences of
+# SEQUENCE tokens, on one rank where "axes" does not say more. Documents begin at a token, some four
+# a sequence. In a ring, keys have positions of their own, and attention gives f32.
 COMPARED = {
     "gpt2-124m": {"from": "gpt2-124m"},
     "llama-30m": {"from": "llama-30m"},
-    "llama-30m-documents": {"from": "llama-30m", "batch": {"documents": "separate"}, "precisions": ["f32", "bf16"],
-                            "options": ["--document-begin", "0"]},
+    "llama-30m-documents": {"from": "llama-30m", "sections": {"batch": {"documents": "separate"}},
+                            "precisions": ["f32", "bf16"], "options": ["--document-begin", "0"]},
+    "llama-30m-ring": {"from": "llama-30m", "axes": {"cp": 2}, "precisions": ["f32", "bf16"],
+                       "sections": {"context": {"method": "ring", "layout": "zigzag"}, **CP},
+                       "options": ["--share-gpu"]},
 }
 COMPARED_MICRO = 2
 
@@ -69,7 +80,8 @@ def config(example, changes):
 
 
 # Of a small bundle, which an emulator runs.
-SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"]},
+SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"],
+                      "llama-30m-ring": ["bf16"]},
          "layouts": ["one", "dp2-tp2-zero3"], "timed": ["gpt2-124m", "llama-1b-fp8"]}
 
 

@@ -37,7 +37,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def all_stages(gpu, small):
     timed = {f"speed:{name}": Stage(480, speeds.speed(name, gpu, small)) for name in cases.TIMED}
-    return {"kernels": Stage(470, compared.kernels, 150), "ranks": Stage(240, agreement.ranks, 60), **timed,
+    return {"kernels": Stage(470, compared.kernels, 150), "ranks": Stage(400, agreement.ranks, 60), **timed,
             "sanitizer": Stage(470, sanitized.sanitizer, 200)}
 
 

@@ -69,9 +69,10 @@ def compared_plans(out, small):
         precisions = case.get("precisions", cases.PRECISIONS)
         for precision in cases.SMALL["compared"].get(name, []) if small else precisions:
             keys = cases.PRECISIONS[precision]
-            spec = sections({"dp": 1}, cases.COMPARED_MICRO, cases.COMPARED_MICRO, cases.sequence(small),
-                            keys["compute"], "cuda", gpu_arch(small), precision=keys)
-            spec["batch"].update(case.get("batch", {}))
+            spec = sections(case.get("axes", {"dp": 1}), cases.COMPARED_MICRO, cases.COMPARED_MICRO,
+                            cases.sequence(small), keys["compute"], "cuda", gpu_arch(small), precision=keys)
+            for section, more in case.get("sections", {}).items():
+                spec.setdefault(section, {}).update(more)
             compile_plan(out, f"compare-{name}-{precision}", {**config, **layers}, spec,
                          "--with-cpu-code", "x86-64-v3")
 
