@@ -31,9 +31,12 @@ spec::Context fitContext(ModuleOp module, const spec::Spec &spec) {
   spec::Context best = spec::Context::gathered;
   if (!hasAttention(module))
     return best;
+  std::vector<spec::Context> methods = {spec::Context::gathered,
+                                        spec::Context::ulysses};
+  if (spec.ringRanks() <= spec::longestRing)
+    methods.push_back(spec::Context::ring);
   std::optional<double> least;
-  for (spec::Context method :
-       {spec::Context::gathered, spec::Context::ulysses, spec::Context::ring}) {
+  for (spec::Context method : methods) {
     std::optional<double> seconds = secondsWith(method, module, spec);
     if (!seconds || (least && *seconds >= *least))
       continue;

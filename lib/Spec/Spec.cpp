@@ -172,6 +172,20 @@ std::vector<std::string> Spec::exchangedAxes() const {
   return axes;
 }
 
+uint64_t Spec::ringRanks() const {
+  const std::vector<std::string> exchanged = exchangedAxes();
+  auto has = [](const std::vector<std::string> &axes, const Axis &axis) {
+    return std::find(axes.begin(), axes.end(), axis.name) != axes.end();
+  };
+  uint64_t ranks = 1;
+  for (const ShardRule &rule : shard)
+    for (const Axis &axis : mesh)
+      if (rule.dim == "sequence" && has(rule.axes, axis) &&
+          !has(exchanged, axis))
+        ranks *= axis.size;
+  return ranks;
+}
+
 uint32_t Spec::stageRanks() const {
   for (const Axis &axis : mesh)
     if (axis.name == pipeline.axis)

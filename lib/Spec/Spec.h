@@ -89,6 +89,10 @@ struct Pipeline {
   std::vector<int64_t> layers;   // of each virtual stage; none: balanced
 };
 
+/// A ring is written out hop by hop, and a hop says who sends to whom: a longer
+/// one would make plans of 100 MB and more.
+constexpr uint64_t longestRing = 1024;
+
 /// A checked spec; every invariant README.md names holds.
 struct Spec {
   std::vector<Axis> mesh; // outermost first
@@ -134,6 +138,8 @@ struct Spec {
   bool splits(const std::string &dim) const;
   /// Axes whose ranks exchange heads, where others do something else.
   std::vector<std::string> exchangedAxes() const;
+  /// Ranks that a part of the sequence's keys goes through in a ring.
+  uint64_t ringRanks() const;
   /// Ranks that split the batch.
   uint32_t dataParallel() const;
   /// Ranks along the pipeline's axis; 1 without.

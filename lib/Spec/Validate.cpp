@@ -265,12 +265,14 @@ private:
     checkApart("sequence", "residual_sequence");
     for (const char *key : {"context.method", "context.layout"})
       if (given(key) && sound({"shard.sequence", "mesh.axes"}) &&
-          !spec.splits("sequence"))
+          axesOf("sequence").empty())
         error(key, "has no meaning where no axis splits the sequence; write "
                    "shard.sequence = [\"cp\"], say, or leave the line out");
     if (sound({"shard.sequence", "mesh.axes", "context.method"}) &&
-        spec.splits("sequence"))
+        spec.splits("sequence")) {
       checkContextTable();
+      checkRing();
+    }
     for (const char *dim : {"experts", "head_dim"})
       for (const std::string &name : axesOf(dim))
         if (findAxis(name) && findAxis(name)->size > 1)
@@ -283,6 +285,15 @@ private:
       checkPipeline();
     if (diagnostics.size() == before && broken.empty())
       checkAllUsed();
+  }
+
+  void checkRing() {
+    if (spec.context == Context::ring && spec.ringRanks() > longestRing)
+      error("context.method",
+            "\"ring\" would go through " + std::to_string(spec.ringRanks()) +
+                " ranks, expected at most " + std::to_string(longestRing) +
+                "; let some exchange heads (an axis of \"ulysses\"), or write "
+                "\"gathered\"");
   }
 
   /// The one axis that layers are shared out over.

@@ -345,6 +345,14 @@ TEST(SpecErrors, MethodsOfASequencesAxes) {
         << method;
 }
 
+TEST(SpecErrors, ARingThatIsTooLong) {
+  EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"dp=2\", \"cp=1024\", \"up=2\"]",
+                              "shard.sequence=[\"cp\", \"up\"]",
+                              "context.method=ring"}),
+              HasSubstr("context.method: \"ring\" would go through 2048 ranks, "
+                        "expected at most 1024; let some exchange heads"));
+}
+
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("context.method=gathered",
                  "context.method: has no meaning where no axis splits the "

@@ -240,6 +240,10 @@ TEST(Spec, LayoutOfASplitSequence) {
   EXPECT_EQ(spec.context, Context::ulysses);
   split.back() = "context.method=ring";
   EXPECT_EQ(read(smallest, split).spec->context, Context::ring);
+  EXPECT_EQ(read(smallest, split).spec->ringRanks(), 2u);
+  // A spec may be tried on one rank.
+  split.front() = "mesh.axes=[\"cp=1\"]";
+  EXPECT_FALSE(read(smallest, split).spec->splits("sequence"));
 }
 
 TEST(Spec, AMethodForEachAxisOfASequence) {
@@ -253,6 +257,9 @@ TEST(Spec, AMethodForEachAxisOfASequence) {
   EXPECT_THAT(print(spec),
               HasSubstr("method = { cp = \"ring\", up = \"ulysses\" }\n"));
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+  // Those who exchange heads make the ring no longer.
+  EXPECT_EQ(read(text, {"mesh.axes=[\"cp=1024\", \"up=2\"]"}).spec->ringRanks(),
+            1024u);
   // A word takes the place of the table, and of one method nothing is apart.
   axes.push_back("context.method=gathered");
   EXPECT_TRUE(read(text, axes).spec->contextOfAxis.empty());
