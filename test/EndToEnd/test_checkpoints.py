@@ -259,16 +259,30 @@ class Signals(Case):
 
     def testASecondSigtermEndsAtOnce(self):
         """Also while a save is slow; what was whole before stays so."""
-        process = self.start("--steps", 1000000, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow")
+        process = self.start("--steps", 1000000, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow300000")
         self.addCleanup(process.kill)
         while " in \"kept/step-" not in process.stdout.readline():
             self.assertIsNone(process.poll())
         for signal_ in (signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM):
             process.send_signal(signal_)
+        first = time.monotonic()
         while process.stdout.readline().startswith("step"):
             pass
+        time.sleep(max(0, first + 1.1 - time.monotonic()))  # before, it is the same request
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(self.finish(process)[0], TERMINATED)
+        code, _, text = self.finish(process)
+        self.assertEqual(code, TERMINATED)
+        self.assertNotIn("stopped by SIGTERM", text)
+        self.newest()
+
+    def testOneRequestMayComeSeveralTimes(self):
+        """As of `timeout`, which signals its child and then its group."""
+        process = self.forever("--checkpoint", "kept")
+        for _ in range(3):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.01)
+        code, _, text = self.finish(process)
+        self.assertEqual(code, TERMINATED, text)
         self.newest()
 
     def testADeadRankSaysWhatToResume(self):

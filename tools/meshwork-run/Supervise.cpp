@@ -21,8 +21,6 @@ namespace {
 using runtime::ExitCode;
 using runtime::RunOptions;
 
-pid_t supervisor = 0; // of this process
-
 // Between two failures without a new checkpoint: twice as long each time, so
 // that a disk may be cleared or a machine come back.
 constexpr double firstPauseS = 0.1, longestPauseS = 60;
@@ -88,7 +86,6 @@ std::optional<pid_t> Supervisor::start(const std::optional<uint64_t> &from) {
   if (getppid() != parent)
     _exit(static_cast<int>(ExitCode::retry));
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  supervisor = parent;
   options.restarts = 0;
   // Without a new checkpoint it begins once more where it was told to.
   if (restarts > 0 && (from || options.resume.empty()))
@@ -192,10 +189,13 @@ std::optional<int> supervise(RunOptions &options) {
   return Supervisor(options).run();
 }
 
-int StopRequests::add(int sender) {
-  bool isPassedOn = supervisor != 0 && sender == supervisor;
-  ++(isPassedOn ? passedOn : direct);
-  return std::max(passedOn.load(), direct.load());
+bool StopRequests::isSecond() {
+  constexpr int64_t nsOfASecond = 1000000000;
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  int64_t ns = now.tv_sec * nsOfASecond + now.tv_nsec, first = 0;
+  return !firstNs.compare_exchange_strong(first, ns) &&
+         ns - first > nsOfASecond;
 }
 
 } // namespace meshwork

@@ -22,16 +22,17 @@ namespace meshwork {
 /// gets SIGTERM.
 std::optional<int> supervise(runtime::RunOptions &options);
 
-/// How often a run was asked to end, by signals to it and by those that its
-/// supervisor passed on. A signal to both, as of a terminal or a batch system,
-/// is one request. For signal handlers.
+/// Requests to end a run. A terminal, a batch system, `timeout` and a
+/// supervisor each send one request several times, to a process and to its
+/// parents who pass it on: what comes within a second is one. For signal
+/// handlers.
 class StopRequests {
 public:
-  /// One more, from process `sender`; how many that makes.
-  int add(int sender);
+  /// One more signal; whether it is a second request.
+  bool isSecond();
 
 private:
-  std::atomic<int> direct{0}, passedOn{0};
+  std::atomic<int64_t> firstNs{0}; // 0: there was none
 };
 
 } // namespace meshwork

@@ -23,10 +23,10 @@ std::atomic<int> stopSignal{0};
 meshwork::StopRequests stopRequests;
 
 /// First request: end after this step. Second: end now.
-void onSignal(int signal, siginfo_t *info, void *) {
+void onSignal(int signal) {
   int none = 0;
   stopSignal.compare_exchange_strong(none, signal);
-  if (stopRequests.add(info->si_pid) > 1)
+  if (stopRequests.isSecond())
     _exit(128 + signal);
 }
 
@@ -38,8 +38,8 @@ void handleSignals() {
   save.sa_flags = SA_RESTART;
   sigaction(SIGUSR1, &save, nullptr);
   struct sigaction action = {};
-  action.sa_sigaction = onSignal;
-  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   struct sigaction before = {};

@@ -7,8 +7,9 @@
  *   FAULT_CALLS   only calls of these names count for FAULT_AT: "write,fsync"
  *   FAULT_DO      kill: SIGKILL in its place, of a write when half is written;
  *                 short: half of a write is written; a number: it fails with
- *                 that errno; with a + behind it, so do all later ones. slow:
- *                 every call takes 20 ms longer, whatever FAULT_AT says
+ *                 that errno; with a + behind it, so do all later ones. slow,
+ *                 slowN: every call takes 20 ms, N us, longer, whatever
+ *                 FAULT_AT says
  *   FAULT_RANK    only in the process of this rank of Open MPI
  */
 #ifndef _GNU_SOURCE
@@ -62,8 +63,8 @@ static int fate(const char *call, const char *how, const char *path) {
     return nothing;
   int number = atomic_fetch_add(&counted, 1) + 1;
   note(number, call, how, path);
-  if (what && strcmp(what, "slow") == 0)
-    usleep(20000);
+  if (what && strncmp(what, "slow", 4) == 0)
+    usleep(what[4] ? atoi(what + 4) : 20000);
   if (!at || !what || number < atoi(at) ||
       (number > atoi(at) && !strchr(what, '+')))
     return nothing;
