@@ -118,6 +118,13 @@ public:
   virtual absl::Status write(uint64_t place,
                              absl::Span<const std::byte> bytes) = 0;
   virtual absl::Status read(uint64_t place, absl::Span<std::byte> bytes) = 0;
+  /// Until all that was run has ended.
+  virtual absl::Status settle() { return absl::OkStatus(); }
+  /// Beside what runs since `settle`, which does not write these bytes; from
+  /// any thread.
+  virtual absl::Status readBeside(uint64_t place, absl::Span<std::byte> bytes) {
+    return read(place, bytes);
+  }
   /// Whether instructions may still run when `run` has returned, so that the
   /// device has work as long as the host keeps ahead of it.
   virtual bool runsBehind() const { return false; }

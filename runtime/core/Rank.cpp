@@ -21,14 +21,22 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
 }
 
 absl::StatusOr<HostView> Rank::toHost(uint32_t view, const Where &where) const {
+  return toHost(view, ofPlan.placeIn(where, view), &Executor::read);
+}
+
+absl::StatusOr<HostView> Rank::toHostBeside(uint32_t view) const {
+  return toHost(view, ofPlan.placeIn({}, view), &Executor::readBeside);
+}
+
+absl::StatusOr<HostView> Rank::toHost(uint32_t view, uint64_t place,
+                                      Read read) const {
   HostView host;
-  uint64_t place = ofPlan.placeIn(where, view);
   if (std::byte *arena = executor->hostArena()) {
     host.tensor = ofPlan.strided(view, arena + place);
     return host;
   }
   host.copy.resize(ofPlan.views[view].spanBytes);
-  MESHWORK_RETURN_IF_ERROR(executor->read(place, absl::MakeSpan(host.copy)));
+  MESHWORK_RETURN_IF_ERROR((*executor.*read)(place, absl::MakeSpan(host.copy)));
   host.tensor = ofPlan.strided(view, host.copy.data());
   return host;
 }

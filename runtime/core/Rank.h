@@ -97,6 +97,10 @@ public:
   }
   /// What the view holds there, once everything that was started has ended.
   absl::StatusOr<HostView> toHost(uint32_t view, const Where &where = {}) const;
+  /// Until everything that was started has ended: then any thread may read what
+  /// nothing changes meanwhile.
+  absl::Status settle() const { return executor->settle(); }
+  absl::StatusOr<HostView> toHostBeside(uint32_t view) const;
   absl::Status writeBack(uint32_t view, const HostView &from);
   /// Whether toHost gives views in place.
   bool isOnHost() const { return executor->hostArena() != nullptr; }
@@ -114,8 +118,12 @@ public:
   CommTimes takeTimes() { return executor->takeTimes(); }
 
 private:
+  using Read = absl::Status (Executor::*)(uint64_t, absl::Span<std::byte>);
+
   Rank(const RankSetup &setup, RankProgram program)
       : setup(setup), ofPlan(std::move(program)) {}
+  absl::StatusOr<HostView> toHost(uint32_t view, uint64_t place,
+                                  Read read) const;
   /// How this rank takes part in each split of the input's dim.
   std::vector<layout::Cut> cutsOf(const plan::Input &input) const;
   absl::Status writeCoordinates();

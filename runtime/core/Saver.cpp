@@ -85,9 +85,6 @@ void Saver::start(bool isLast) {
     FileWork work(setup.transport, setup.rank.rank(), "it writes a checkpoint");
     return copyAndWrite();
   }
-  // Only the host's memory may be read by another thread than the rank's.
-  if (!setup.rank.isOnHost())
-    (void)snapshot.finish();
   absl::Status started = startThread(thread, [this] {
     unpin(setup.cpus);
     if (!save.isLast) // beside which nobody computes

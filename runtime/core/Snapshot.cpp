@@ -64,7 +64,7 @@ std::vector<BoxToWrite> Snapshot::toWrite() const {
 }
 
 absl::StatusOr<Snapshot::Source> Snapshot::sourceOf(const OwnBox &box) const {
-  absl::StatusOr<HostView> host = rank->toHost(box.view);
+  absl::StatusOr<HostView> host = rank->toHostBeside(box.view);
   MESHWORK_RETURN_IF_ERROR(host.status());
   Strided part =
       inPartShape(host->tensor, box.shape, rank->view(box.view).contiguous);
@@ -72,10 +72,12 @@ absl::StatusOr<Snapshot::Source> Snapshot::sourceOf(const OwnBox &box) const {
 }
 
 void Snapshot::begin() {
+  absl::Status settled = rank->settle();
+  size_t first = settled.ok() ? 0 : pieces.size();
   std::lock_guard<std::mutex> lock(copying->mutex);
-  copying->done = 0;
-  copying->status = absl::OkStatus();
-  copying->begun = 0;
+  copying->done = first;
+  copying->status = std::move(settled);
+  copying->begun = first;
 }
 
 absl::Status Snapshot::copyPiece(const Piece &piece) const {

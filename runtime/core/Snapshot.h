@@ -23,12 +23,11 @@ public:
   /// How a file tells of them.
   std::vector<BoxToWrite> toWrite() const;
 
-  /// From now on the boxes are to be copied; without a copy there is nothing to
-  /// do.
+  /// From now on the boxes are to be copied, as they are when what was started
+  /// has ended; without a copy there is nothing to copy.
   void begin();
   /// Copies pieces that no other thread has begun to copy, and returns how it
-  /// went when all are copied. Any threads may call it, each helps; but where
-  /// the rank's memory is not the host's its thread must be the first.
+  /// went when all are copied. Any threads may call it, each helps.
   absl::Status finish();
 
   /// The bytes of a box, row-major.

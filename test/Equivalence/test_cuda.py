@@ -9,6 +9,7 @@ of four between them.
 """
 import json
 import os
+import pathlib
 import re
 import unittest
 
@@ -168,6 +169,24 @@ class Cuda(Agreement):
             self.assertEqual(runs[0].weight_bytes, runs[1].weight_bytes)
             self.assertEqual(runs[0].weight_bytes, runs[2].weight_bytes)
             self.assertEqual(runs[0].losses, runs[1].losses)
+
+    def test_saves_beside_the_next_step(self):
+        """What is copied while a step runs is what was there when the one before had ended."""
+        for layout in (ONE, LAYOUTS[-1]):
+            plan = self.space.compile(LLAMA, spec(*layout, **GPU))
+            kept = {}
+            for options in ((), ("--checkpoint-sync",)):
+                folder = pathlib.Path(self.space.file(".checkpoints"))
+                self.space.train(plan, CORPUS, 5, "--share-gpu", "--checkpoint", folder, "--checkpoint-every", 2,
+                                 "--keep", 9, *options, lr=RATE)
+                kept[options] = {step.name: {path.name: path.read_bytes() for path in step.glob("states*")}
+                                 for step in folder.glob("step-*")}
+            beside, alone = kept.values()
+            self.assertEqual(len(alone), 3)
+            self.assertGreater(len(beside), 1)  # one that is late is made a step later
+            for step in beside.keys() & alone.keys():
+                self.assertEqual(beside[step], alone[step])
+            self.assertGreater(len(beside.keys() & alone.keys()), 1)
 
     def launches(self, plan):
         text = self.space.must("meshwork", "explain", plan).stdout

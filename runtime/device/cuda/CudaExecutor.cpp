@@ -62,6 +62,14 @@ absl::Status CudaExecutor::allocate() {
                             Queue::create(cuda.gpu, owner(), /*urgent=*/false));
   MESHWORK_RETURN_IF_ERROR(progress.open(cuda.gpu, owner()));
   MESHWORK_ASSIGN_OR_RETURN(staging, Staging::create(cuda.gpu, *main));
+  // It follows no work of the rank: copies end by themselves.
+  MESHWORK_ASSIGN_OR_RETURN(
+      beside.queue, Queue::create(cuda.gpu,
+                                  {setup.program.rank, setup.transport, nullptr,
+                                   nullptr, cuda.timeoutSeconds},
+                                  /*urgent=*/false));
+  MESHWORK_ASSIGN_OR_RETURN(beside.staging,
+                            Staging::create(cuda.gpu, *beside.queue));
   const plan::Program &program = setup.program.program;
   MESHWORK_ASSIGN_OR_RETURN(
       arena, DeviceMemory::create(cuda.gpu, program.arena_bytes()));
@@ -188,6 +196,13 @@ absl::Status CudaExecutor::write(uint64_t place,
 absl::Status CudaExecutor::read(uint64_t place, absl::Span<std::byte> bytes) {
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
   return addHint(staging->read(arena.address() + place, bytes));
+}
+
+absl::Status CudaExecutor::readBeside(uint64_t place,
+                                      absl::Span<std::byte> bytes) {
+  MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  std::lock_guard<std::mutex> lock(beside.mutex);
+  return beside.staging->read(arena.address() + place, bytes);
 }
 
 /// A fault in a kernel shows in whatever is called next.

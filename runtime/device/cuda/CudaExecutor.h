@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/Operation.h"
 #include "runtime/device/cuda/Progress.h"
 #include <map>
+#include <mutex>
 
 namespace meshwork::runtime::cuda {
 
@@ -35,6 +36,8 @@ public:
   absl::Status write(uint64_t place,
                      absl::Span<const std::byte> bytes) override;
   absl::Status read(uint64_t place, absl::Span<std::byte> bytes) override;
+  absl::Status settle() override { return addHint(finish()); }
+  absl::Status readBeside(uint64_t place, absl::Span<std::byte> bytes) override;
   bool runsBehind() const override { return !cuda.synchronous; }
   std::byte *hostArena() override { return nullptr; }
   ThreadTeam &team() override { return *threads; }
@@ -77,7 +80,7 @@ private:
   CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
       : setup(setup), cuda(cuda), progress(setup.program) {}
   QueueOwner owner() {
-    return {setup.program.rank, setup.transport, cuda.transport, &progress,
+    return {setup.program.rank, setup.transport, &cuda.transport, &progress,
             cuda.timeoutSeconds};
   }
   absl::Status allocate();
@@ -129,6 +132,12 @@ private:
   Progress progress;
   std::unique_ptr<Queue> main;
   std::unique_ptr<Staging> staging;
+  /// What is read beside the main stream.
+  struct Beside {
+    std::mutex mutex; // of those who read
+    std::unique_ptr<Queue> queue;
+    std::unique_ptr<Staging> staging;
+  } beside;
   DeviceMemory arena, workspace;
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<Dnn> dnn;

@@ -3,6 +3,7 @@
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Memory.h"
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace meshwork::runtime::cuda {
@@ -121,18 +122,32 @@ absl::Status Staging::write(DevicePtr to, absl::Span<const std::byte> from) {
   return absl::OkStatus();
 }
 
+/// Two pieces are on their way while one is taken out; a third part of the ring
+/// is never taken again before that.
 absl::Status Staging::read(DevicePtr from, absl::Span<std::byte> to) {
   const Driver &driver = gpu.driver();
-  for (size_t at = 0; at < to.size(); at += pieceBytes) {
-    size_t count = std::min(pieceBytes, to.size() - at);
-    std::byte *piece = nullptr;
-    MESHWORK_ASSIGN_OR_RETURN(piece, take(count));
+  constexpr size_t ahead = 2;
+  std::array<std::pair<std::byte *, const Part *>, ahead> coming;
+  size_t count = (to.size() + pieceBytes - 1) / pieceBytes;
+  for (size_t i = 0; i < count + ahead; ++i) {
+    auto bytesOf = [&](size_t piece) {
+      return std::min(pieceBytes, to.size() - piece * pieceBytes);
+    };
+    auto &[piece, part] = coming[i % ahead];
+    if (i >= ahead && i - ahead < count) {
+      MESHWORK_RETURN_IF_ERROR(queue.await(part->copied));
+      std::memcpy(to.data() + (i - ahead) * pieceBytes, piece,
+                  bytesOf(i - ahead));
+    }
+    if (i >= count)
+      continue;
+    MESHWORK_ASSIGN_OR_RETURN(piece, take(bytesOf(i)));
     MESHWORK_RETURN_IF_ERROR(
-        driver.check(driver.copyToHost(piece, from + at, count, queue.stream()),
+        driver.check(driver.copyToHost(piece, from + i * pieceBytes, bytesOf(i),
+                                       queue.stream()),
                      "copying from the GPU"));
+    part = &parts[begun % parts.size()];
     MESHWORK_RETURN_IF_ERROR(give());
-    MESHWORK_RETURN_IF_ERROR(queue.finish());
-    std::memcpy(to.data() + at, piece, count);
   }
   return absl::OkStatus();
 }

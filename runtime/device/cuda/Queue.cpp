@@ -1,4 +1,5 @@
 #include "runtime/device/cuda/Queue.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
 #include "runtime/device/cuda/Progress.h"
@@ -90,7 +91,12 @@ absl::Status Queue::poll(absl::FunctionRef<Result()> ask) {
     if (now - start < spinNs)
       continue;
     MESHWORK_RETURN_IF_ERROR(owner.host.failure());
-    MESHWORK_RETURN_IF_ERROR(owner.collectives.check());
+    if (!owner.collectives) {
+      MESHWORK_RETURN_IF_ERROR(alone(now - start));
+      std::this_thread::sleep_for(nap);
+      continue;
+    }
+    MESHWORK_RETURN_IF_ERROR(owner.collectives->check());
     uint64_t seen = owner.progress ? owner.progress->ended() : 0;
     if (wait && seen != ended) {
       longestNs = std::max(longestNs, now - moved);
@@ -103,9 +109,17 @@ absl::Status Queue::poll(absl::FunctionRef<Result()> ask) {
   }
 }
 
+absl::Status Queue::alone(int64_t ns) const {
+  if (static_cast<double>(ns) < owner.timeoutSeconds * 1e9)
+    return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("rank ", owner.rank, ": copies from GPU ", gpu.ordinal(),
+                   " have not ended in ", owner.timeoutSeconds, " s"));
+}
+
 absl::Status Queue::watch(std::optional<PeerWait> &wait) const {
   if (!wait) {
-    Waiting waiting = owner.collectives.waiting(owner.rank);
+    Waiting waiting = owner.collectives->waiting(owner.rank);
     if (owner.progress) {
       bool meets = !waiting.peers.empty() && owner.progress->mayMeet();
       waiting.what =

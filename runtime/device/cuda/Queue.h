@@ -30,7 +30,9 @@ class Progress;
 struct QueueOwner {
   uint32_t rank;
   Transport &host;
-  DeviceTransport &collectives;
+  /// Null for copies beside the rank's work, which wait for no peer and may be
+  /// waited for by any thread.
+  DeviceTransport *collectives;
   const Progress *progress = nullptr; // of its work, where that is followed
   /// How long streams may take without progress.
   double timeoutSeconds = std::numeric_limits<double>::infinity();
@@ -62,6 +64,7 @@ public:
 
 private:
   absl::Status poll(absl::FunctionRef<Result()> ask);
+  absl::Status alone(int64_t ns) const;
   absl::Status watch(std::optional<PeerWait> &wait) const;
   Queue(const Gpu &gpu, const QueueOwner &owner) : gpu(gpu), owner(owner) {}
 

@@ -145,7 +145,8 @@ TEST(Nccl, StagingDoesNotWaitForAPeerThatFailed) {
     }
     auto gpu = Gpu::open(*mine.on.driver, static_cast<int>(rank), plan);
     expectOk(gpu.status());
-    auto queue = Queue::create(**gpu, {rank, host, *mine.transport}, false);
+    auto queue =
+        Queue::create(**gpu, {rank, host, mine.transport.get()}, false);
     expectOk(queue.status());
     auto staging = Staging::create(**gpu, **queue);
     expectOk(staging.status());
