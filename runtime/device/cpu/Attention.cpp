@@ -1,7 +1,9 @@
-// Attention, forward: for each block of queries, one pass over the blocks of
-// keys it sees, with a running maximum and sum per row (README.md).
+// Attention, forward: for a few blocks of queries at once, one pass over the
+// blocks of keys they see, with a running maximum and sum per row (README.md).
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "runtime/device/cpu/AttentionShape.h"
 
@@ -13,11 +15,26 @@ struct ForwardOperands {
   RowTensor lse;
 };
 
-/// What one thread holds of one block of queries.
+/// A block of queries on its way through the keys that it sees.
+struct ForwardQueries {
+  QueryBlock block;
+  const std::byte *q;
+  QueryRow *rows;
+  std::byte *copy; // of q, where products take such
+  SoftmaxState state;
+};
+
+/// A block of k and of v, as products take them.
+struct ForwardKeys {
+  const std::byte *k, *v;
+};
+
+/// What one thread holds.
 struct ForwardScratch {
-  BlockScratch blocks;
-  std::byte *q, *k, *v; // copies, where products take such
-  float *scores, *sums, *rowMax, *rowSum;
+  ForwardQueries queries[blocksTogether];
+  int32_t *keyNumbers;
+  std::byte *k, *v; // copies, where products take such
+  float *scores;
   Bf16 *probabilities; // of products in f32 they replace the scores
   std::byte *gemm;
 };
@@ -34,12 +51,14 @@ public:
 
 private:
   ForwardScratch carve(Carver &carver) const;
-  void attend(int64_t sample, int64_t head, int64_t queryBlock, int thread);
-  void addKeys(const QueryBlock &queries, const std::byte *q,
-               const SoftmaxState &state, const ForwardScratch &scratch,
-               int64_t head, int64_t keyBlock, int thread);
-  void finish(const QueryBlock &queries, const ForwardScratch &scratch,
-              int64_t head);
+  int64_t blocksOfItem() const;
+  void attend(int64_t sample, int64_t head, BlockRange queryBlocks, int thread);
+  void start(ForwardQueries &queries, int64_t sample, int64_t head,
+             int64_t queryBlock) const;
+  void addKeys(const ForwardQueries &queries, const ForwardKeys &keys,
+               const ForwardScratch &scratch, int64_t head, int64_t keyBlock,
+               int thread);
+  void finish(const ForwardQueries &queries, int64_t head) const;
 
   AttentionShape shape;
   ForwardOperands ops;
@@ -54,22 +73,25 @@ absl::Status AttentionOperation::describe() {
       }));
   return valueGemms.describe(
       shape.queries, shape.keys, [&](int64_t rows, int64_t columns) {
-        return blockTimesSpec(shape, shape.ldOfKeys(ops.v), shape.d, rows,
-                              columns, false);
+        return blockTimesSpec(shape, shape.ldOfKeys(ops.v), rows, columns,
+                              false);
       });
 }
 
 ForwardScratch AttentionOperation::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
-  ForwardScratch scratch;
-  scratch.blocks = shape.carve(carver);
-  scratch.q = shape.takeQueries(carver);
+  ForwardScratch scratch{};
+  for (ForwardQueries &queries : scratch.queries) {
+    queries.rows = carver.take<QueryRow>(rows);
+    queries.copy = shape.takeQueries(carver);
+    queries.state = {carver.take<float>(rows), carver.take<float>(rows),
+                     carver.take<float>(rows * shape.paddedD()),
+                     shape.paddedD()};
+  }
+  scratch.keyNumbers = shape.takeKeyNumbers(carver);
   scratch.k = shape.takeKeys(carver);
   scratch.v = shape.takeKeys(carver);
   scratch.scores = carver.take<float>(area);
-  scratch.sums = carver.take<float>(rows * shape.d);
-  scratch.rowMax = carver.take<float>(rows);
-  scratch.rowSum = carver.take<float>(rows);
   scratch.probabilities =
       shape.productsInF32() ? nullptr : carver.take<Bf16>(area);
   scratch.gemm = carver.take<std::byte>(static_cast<int64_t>(
@@ -89,74 +111,108 @@ absl::Status AttentionOperation::bind(const PrepareContext &context) {
   return valueGemms.generate(team->size());
 }
 
+/// Fewer than could be together where threads would be left without work. A
+/// block's bits do not depend on the others.
+int64_t AttentionOperation::blocksOfItem() const {
+  constexpr int64_t itemsPerThread = 4;
+  int64_t blocks = shape.batch * shape.heads * shape.queries.count();
+  return std::clamp<int64_t>(blocks / (itemsPerThread * team->size()), 1,
+                             blocksTogether);
+}
+
 void AttentionOperation::run(const StepState &) {
-  int64_t blocks = shape.queries.count();
-  int64_t items = shape.batch * shape.heads * blocks;
-  team->parallelFor(items, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t item = begin; item < end; ++item) {
-      int64_t pair = item / blocks, turn = item % blocks;
-      // With a causal mask later queries see more keys: taken from both ends
-      // in turn, any contiguous share of the blocks is near the average.
-      int64_t block = turn % 2 ? blocks - 1 - turn / 2 : turn / 2;
-      attend(pair / shape.heads, pair % shape.heads, block, thread);
-    }
-  });
+  Cut blocks{shape.queries.count(), blocksOfItem()};
+  int64_t items = blocks.count();
+  team->parallelFor(shape.batch * shape.heads * items,
+                    [&](int64_t begin, int64_t end, int thread) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        int64_t pair = i / items, turn = i % items;
+                        // With a causal mask later queries see more keys: taken
+                        // from both ends in turn, any contiguous share of them
+                        // is near the average.
+                        int64_t item =
+                            turn % 2 ? items - 1 - turn / 2 : turn / 2;
+                        int64_t first = item * blocks.block;
+                        attend(pair / shape.heads, pair % shape.heads,
+                               {first, first + blocks.lengthAt(item)}, thread);
+                      }
+                    });
 }
 
 void AttentionOperation::attend(int64_t sample, int64_t head,
-                                int64_t queryBlock, int thread) {
+                                BlockRange queryBlocks, int thread) {
   Carver carver(workspaceOf(thread));
   ForwardScratch scratch = carve(carver);
-  SoftmaxState state{scratch.rowMax, scratch.rowSum, scratch.sums, shape.d};
-  std::fill(state.max, state.max + shape.queries.block,
-            -std::numeric_limits<float>::infinity());
-  std::fill(state.sum, state.sum + shape.queries.block, 0.0f);
-  std::fill(state.out, state.out + shape.queries.block * shape.d, 0.0f);
-  QueryBlock queries =
-      shape.queryBlock(arena, sample, queryBlock, scratch.blocks.queries);
-  const std::byte *q = shape.queryRows(arena, ops.q, queries, head, scratch.q);
-  for (int64_t keyBlock = queries.keyBlocks.first;
-       keyBlock < queries.keyBlocks.end; ++keyBlock)
-    if (shape.sees(queries, keyBlock))
-      addKeys(queries, q, state, scratch, head, keyBlock, thread);
-  finish(queries, scratch, head);
+  std::span together(scratch.queries, queryBlocks.end - queryBlocks.first);
+  BlockRange seen = noBlocks;
+  for (ForwardQueries &queries : together) {
+    start(queries, sample, head, queryBlocks.first++);
+    seen = covering(seen, queries.block.keyBlocks);
+  }
+  int64_t kvHead = head / shape.groupSize();
+  for (int64_t keyBlock = seen.first; keyBlock < seen.end; ++keyBlock) {
+    ForwardKeys keys{};
+    for (const ForwardQueries &queries : together) {
+      if (!shape.sees(queries.block, keyBlock))
+        continue;
+      if (!keys.k)
+        keys = {shape.keyColumns(arena, ops.k, queries.block, kvHead, keyBlock,
+                                 scratch.k),
+                shape.keyRows(arena, ops.v, queries.block, kvHead, keyBlock,
+                              scratch.v)};
+      addKeys(queries, keys, scratch, head, keyBlock, thread);
+    }
+  }
+  for (const ForwardQueries &queries : together)
+    finish(queries, head);
 }
 
-void AttentionOperation::addKeys(const QueryBlock &queries, const std::byte *q,
-                                 const SoftmaxState &state,
+void AttentionOperation::start(ForwardQueries &queries, int64_t sample,
+                               int64_t head, int64_t queryBlock) const {
+  const SoftmaxState &state = queries.state;
+  int64_t rows = shape.queries.block;
+  std::fill_n(state.max, rows, -std::numeric_limits<float>::infinity());
+  std::fill_n(state.sum, rows, 0.0f);
+  std::fill_n(state.out, rows * state.d, 0.0f);
+  queries.block = shape.queryBlock(arena, sample, queryBlock, queries.rows);
+  queries.q = shape.queryRows(arena, ops.q, queries.block, head, queries.copy);
+}
+
+void AttentionOperation::addKeys(const ForwardQueries &queries,
+                                 const ForwardKeys &keys,
                                  const ForwardScratch &scratch, int64_t head,
                                  int64_t keyBlock, int thread) {
-  int64_t kvHead = head / shape.groupSize();
   bool inF32 = shape.productsInF32();
-  ScoreBlock block =
-      shape.scoreBlock(arena, head, queries, keyBlock, scratch.blocks);
+  ScoreBlock block = shape.scoreBlock(arena, head, queries.block, keyBlock,
+                                      scratch.keyNumbers);
   block.scores = scratch.scores;
   block.probabilities =
       inF32 ? scratch.scores : static_cast<void *>(scratch.probabilities);
   scoreGemms.at(block.rows, block.columns)
-      .run(thread, q,
-           shape.keyColumns(arena, ops.k, queries, kvHead, keyBlock, scratch.k),
+      .run(thread, queries.q, keys.k,
            reinterpret_cast<std::byte *>(scratch.scores), nullptr,
            scratch.gemm);
-  (inF32 ? kernels.softmaxF32 : kernels.softmaxBf16)(block, state);
+  (inF32 ? kernels.softmaxF32 : kernels.softmaxBf16)(block, queries.state);
   valueGemms.at(block.rows, block.columns)
-      .run(thread, static_cast<const std::byte *>(block.probabilities),
-           shape.keyRows(arena, ops.v, queries, kvHead, keyBlock, scratch.v),
-           reinterpret_cast<std::byte *>(scratch.sums), nullptr, scratch.gemm);
+      .run(thread, static_cast<const std::byte *>(block.probabilities), keys.v,
+           reinterpret_cast<std::byte *>(queries.state.out), nullptr,
+           scratch.gemm);
 }
 
-void AttentionOperation::finish(const QueryBlock &queries,
-                                const ForwardScratch &scratch, int64_t head) {
-  float *lse = ops.lse.at(arena, queries.sample, head, queries.first);
-  for (int64_t row = 0; row < queries.rows; ++row) {
-    float sum = scratch.rowSum[row]; // zero of a row that sees nothing
-    lse[row] = scratch.rowMax[row] + std::log(sum);
-    scratch.rowSum[row] = sum == 0 ? 0 : 1.0f / sum;
+void AttentionOperation::finish(const ForwardQueries &queries,
+                                int64_t head) const {
+  const SoftmaxState &state = queries.state;
+  const QueryBlock &block = queries.block;
+  float *lse = ops.lse.at(arena, block.sample, head, block.first);
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float sum = state.sum[row]; // zero of a row that sees nothing
+    lse[row] = state.max[row] + std::log(sum);
+    state.sum[row] = sum == 0 ? 0 : 1.0f / sum;
   }
   auto *round = ops.out.tensor.dtype == DType::bf16 ? kernels.roundBf16
                                                     : kernels.roundF32;
-  round(scratch.sums, shape.d, scratch.rowSum, queries.rows, shape.d,
-        ops.out.at(arena, queries.sample, queries.first, head), ops.out.ld());
+  round(state.out, state.d, state.sum, block.rows, shape.d,
+        ops.out.at(arena, block.sample, block.first, head), ops.out.ld());
 }
 
 } // namespace

@@ -40,14 +40,6 @@ QueryRow Tables::row(int64_t r) const {
 
 } // namespace
 
-BlockScratch AttentionShape::carve(Carver &carver) const {
-  BlockScratch scratch{};
-  scratch.queries = carver.take<QueryRow>(queries.block);
-  if (hasDropout)
-    scratch.keys = carver.take<int32_t>(keys.block);
-  return scratch;
-}
-
 int64_t AttentionShape::countKeys(std::byte *arena) const {
   const int32_t *table = integersAt(keyPositions, arena, 0);
   if (!table)
@@ -82,6 +74,8 @@ QueryBlock AttentionShape::queryBlock(std::byte *arena, int64_t sample,
 
 bool AttentionShape::sees(const QueryBlock &block, int64_t keyBlock) const {
   int64_t begin = keyBlock * keys.block, end = begin + keys.block;
+  if (keyBlock < block.keyBlocks.first || keyBlock >= block.keyBlocks.end)
+    return false;
   return std::any_of(
       block.queries, block.queries + block.rows, [&](const QueryRow &row) {
         return std::max(row.first, begin) < std::min(row.end, end);
@@ -91,7 +85,7 @@ bool AttentionShape::sees(const QueryBlock &block, int64_t keyBlock) const {
 ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t head,
                                       const QueryBlock &queryBlock,
                                       int64_t keyBlock,
-                                      const BlockScratch &scratch) const {
+                                      int32_t *keyNumbers) const {
   ScoreBlock block;
   block.rows = queryBlock.rows;
   block.columns = keys.lengthAt(keyBlock);
@@ -101,7 +95,7 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t head,
   block.firstKey = keyBlock * keys.block;
   if (!hasDropout)
     return block;
-  fillKeys(arena, block, scratch.keys);
+  fillKeys(arena, block, keyNumbers);
   const int32_t *state = reinterpret_cast<const int32_t *>(random.in(arena));
   BlockDropout &dropout = block.dropout;
   dropout.active = true;
@@ -116,7 +110,7 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t head,
   dropout.queryStride = static_cast<uint64_t>(totalKeys);
   dropout.firstIndex = (globalSample * globalHeads + globalHead) *
                        dropout.queryStride * dropout.queryStride;
-  dropout.keys = scratch.keys;
+  dropout.keys = keyNumbers;
   return block;
 }
 
@@ -140,7 +134,8 @@ const std::byte *AttentionShape::queryRows(std::byte *arena,
     return from;
   const AttentionKernels &kernels = attentionKernels();
   (dtype == DType::bf16 ? kernels.widenBf16 : kernels.widenF32)(
-      from, of.ld(), queries.rows, d, reinterpret_cast<float *>(scratch), d);
+      from, of.ld(), queries.rows, d, reinterpret_cast<float *>(scratch),
+      paddedD());
   return scratch;
 }
 
@@ -148,7 +143,8 @@ const std::byte *AttentionShape::keyRows(std::byte *arena, const HeadTensor &of,
                                          const QueryBlock &queries,
                                          int64_t kvHead, int64_t keyBlock,
                                          std::byte *scratch) const {
-  int64_t first = keyBlock * keys.block, width = d * bytesOf(product);
+  int64_t first = keyBlock * keys.block;
+  int64_t width = paddedD() * bytesOf(product);
   const std::byte *from = of.at(arena, queries.sample, first, kvHead);
   if (!copiesKeys())
     return from;
@@ -156,10 +152,11 @@ const std::byte *AttentionShape::keyRows(std::byte *arena, const HeadTensor &of,
   const AttentionKernels &kernels = attentionKernels();
   if (productsInF32())
     (dtype == DType::bf16 ? kernels.widenBf16 : kernels.widenF32)(
-        from, of.ld(), there, d, reinterpret_cast<float *>(scratch), d);
+        from, of.ld(), there, d, reinterpret_cast<float *>(scratch), paddedD());
   else
     for (int64_t row = 0; row < there; ++row)
-      std::memcpy(scratch + row * width, from + row * of.ld() * bytes(), width);
+      std::memcpy(scratch + row * width, from + row * of.ld() * bytes(),
+                  d * bytes());
   std::memset(scratch + there * width, 0, (keys.block - there) * width);
   return scratch;
 }

@@ -4,26 +4,26 @@
 // *parts*: part p has key blocks p, p + parts, p + 2 parts, ... in order, and
 // the parts are added in order. So a sample and key head can be one thread's
 // task, or the parts can be tasks of many threads, with the same bits.
-#include <algorithm>
-#include <cstring>
-
-#include "runtime/device/cpu/AttentionGradProducts.h"
+//
+// A few blocks of queries, a *group*, meet each block of keys together, which
+// changes the order of no sum.
+#include "runtime/device/cpu/AttentionKeySums.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
 
 /// As many threads as can share one sample and key head.
 constexpr int64_t maxParts = 16;
-/// Query blocks between two meetings of such threads: with more the parts'
-/// sums take more memory, with fewer the threads wait longer for each other.
-constexpr int64_t blocksTogether = 4;
+
+/// Whose products a thread adds up: a query head and a group of its blocks.
+struct Group {
+  int64_t sample, head, firstBlock, count;
+};
 
 struct TaskScratch {
   GradScratch block;
-  float *dq, *part; // of a query block
-  float *dk,
-      *dv; // f32 sums of the task, [sequence, d], but of results that are such
-  float *shared; // sums of parts of blocksTogether query blocks
+  KeySums::Scratch keys;
+  float *dq; // sums of groups; as many as a thread can have parts, or two
 };
 
 class AttentionGradOperation final : public Operation {
@@ -39,31 +39,27 @@ public:
 
 private:
   int64_t parts() const { return std::min(maxParts, shape.keys.count()); }
-  int64_t queriesTogether() const {
-    return std::min(blocksTogether, shape.queries.count());
+  Cut groups() const {
+    int64_t blocks = shape.queries.count();
+    return {blocks, std::min(blocksTogether, blocks)};
   }
-  int64_t dqSize() const { return shape.queries.block * shape.d; }
+  int64_t dqSize() const { return shape.queries.block * shape.paddedD(); }
   TaskScratch carve(Carver &carver) const;
   TaskScratch scratchOf(int thread) const;
-  KeySums sumsOf(const TaskScratch &scratch, int64_t sample,
-                 int64_t kvHead) const;
-  float *sharedPart(int64_t part, int64_t index) const;
+  KeySums sumsOf(int thread, int64_t task) const;
+  float *sharedPart(int64_t part) const;
 
-  void runAlone(int64_t sample, int64_t kvHead, int thread);
-  void runTogether(int64_t sample, int64_t kvHead);
-  void runQueries(const TaskScratch &scratch, const KeySums &sums,
-                  int64_t sample, int64_t head, int64_t queryBlock, int thread);
-  void runQueriesTogether(const KeySums &sums, int64_t sample, int64_t head,
-                          int64_t firstBlock, int64_t count);
-  bool addPart(const GradQueries &queries, int64_t head, int64_t part,
-               const KeySums &sums, const TaskScratch &scratch, float *dq,
+  void forEachGroup(int64_t task, absl::FunctionRef<void(const Group &)>) const;
+  void runAlone(int64_t task, int thread);
+  void runTogether(int64_t task);
+  void runGroup(const Group &group, const KeySums &sums, int thread);
+  void runGroupTogether(const Group &group, const KeySums &sums);
+  void prepare(const Group &group, const GradScratch &scratch,
+               GradQueries *queries) const;
+  void addPart(const Group &group, const GradQueries *queries, int64_t part,
+               const KeySums &sums, const GradScratch &scratch, float *dq,
                int thread);
-  void add(const float *from, float *to) const;
-  void roundQueries(const float *dq, int64_t sample, int64_t head,
-                    int64_t queryBlock) const;
-  void clear(const KeySums &sums, BlockRange range) const;
-  void roundKeys(const HeadTensor &to, const std::byte *sums, int64_t sample,
-                 int64_t kvHead, BlockRange range) const;
+  void roundQueries(const Group &group, int64_t index, const float *dq) const;
 
   AttentionShape shape;
   GradOperands ops;
@@ -71,20 +67,19 @@ private:
   const AttentionKernels &kernels = attentionKernels();
 };
 
+void add(const float *from, int64_t count, float *to) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] += from[i];
+}
+
+/// Of the threads that share a task, at least two, each holds its parts' sums;
+/// one alone holds one part's and their sum.
 TaskScratch AttentionGradOperation::carve(Carver &carver) const {
   TaskScratch scratch{};
   scratch.block = products.carve(carver);
-  scratch.dq = carver.take<float>(dqSize());
-  scratch.part = carver.take<float>(dqSize());
-  if (sumsInScratch(ops.dk, shape.d))
-    scratch.dk = carver.take<float>(shape.sequence * shape.d);
-  if (sumsInScratch(ops.dv, shape.d))
-    scratch.dv = carver.take<float>(shape.sequence * shape.d);
-  if (parts() == 1) // never shared
-    return scratch;
-  // Two threads share at least; each holds the sums of its parts.
-  scratch.shared =
-      carver.take<float>(ceilDiv(parts(), 2) * queriesTogether() * dqSize());
+  scratch.keys = KeySums::takeScratch(shape, ops, carver);
+  int64_t sums = std::max<int64_t>(ceilDiv(parts(), 2), 2);
+  scratch.dq = carver.take<float>(sums * groups().block * dqSize());
   return scratch;
 }
 
@@ -112,151 +107,136 @@ void AttentionGradOperation::run(const StepState &) {
   int64_t alone = left < parts() ? tasks - left : tasks;
   team->parallelFor(alone, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t task = begin; task < end; ++task)
-      runAlone(task / shape.kvHeads, task % shape.kvHeads, thread);
+      runAlone(task, thread);
   });
   for (int64_t task = alone; task < tasks; ++task)
-    runTogether(task / shape.kvHeads, task % shape.kvHeads);
+    runTogether(task);
 }
 
-KeySums AttentionGradOperation::sumsOf(const TaskScratch &scratch,
-                                       int64_t sample, int64_t kvHead) const {
-  auto at = [&](const HeadTensor &result, float *own) {
-    return sumsInScratch(result, shape.d) ? reinterpret_cast<std::byte *>(own)
-                                          : result.at(arena, sample, 0, kvHead);
-  };
-  return {at(ops.dk, scratch.dk), at(ops.dv, scratch.dv)};
+KeySums AttentionGradOperation::sumsOf(int thread, int64_t task) const {
+  return KeySums(shape, ops, arena, scratchOf(thread).keys,
+                 task / shape.kvHeads, task % shape.kvHeads);
 }
 
-void AttentionGradOperation::runAlone(int64_t sample, int64_t kvHead,
+void AttentionGradOperation::forEachGroup(
+    int64_t task, absl::FunctionRef<void(const Group &)> then) const {
+  int64_t firstHead = task % shape.kvHeads * shape.groupSize();
+  for (int64_t h = 0; h < shape.groupSize(); ++h)
+    for (int64_t i = 0; i < groups().count(); ++i)
+      then({task / shape.kvHeads, firstHead + h, i * groups().block,
+            groups().lengthAt(i)});
+}
+
+void AttentionGradOperation::runAlone(int64_t task, int thread) {
+  KeySums sums = sumsOf(thread, task);
+  BlockRange all{0, shape.keys.count()};
+  sums.clear(all);
+  forEachGroup(task,
+               [&](const Group &group) { runGroup(group, sums, thread); });
+  sums.round(all);
+}
+
+void AttentionGradOperation::runTogether(int64_t task) {
+  KeySums sums = sumsOf(0, task);
+  team->parallelFor(shape.keys.count(), [&](int64_t begin, int64_t end, int) {
+    sums.clear({begin, end});
+  });
+  forEachGroup(task,
+               [&](const Group &group) { runGroupTogether(group, sums); });
+  team->parallelFor(shape.keys.count(), [&](int64_t begin, int64_t end, int) {
+    sums.round({begin, end});
+  });
+}
+
+void AttentionGradOperation::runGroup(const Group &group, const KeySums &sums,
                                       int thread) {
   TaskScratch scratch = scratchOf(thread);
-  KeySums sums = sumsOf(scratch, sample, kvHead);
-  BlockRange all{0, shape.keys.count()};
-  clear(sums, all);
-  for (int64_t h = 0; h < shape.groupSize(); ++h)
-    for (int64_t block = 0; block < shape.queries.count(); ++block)
-      runQueries(scratch, sums, sample, kvHead * shape.groupSize() + h, block,
-                 thread);
-  roundKeys(ops.dk, sums.dk, sample, kvHead, all);
-  roundKeys(ops.dv, sums.dv, sample, kvHead, all);
-}
-
-void AttentionGradOperation::runTogether(int64_t sample, int64_t kvHead) {
-  KeySums sums = sumsOf(scratchOf(0), sample, kvHead);
-  team->parallelFor(shape.keys.count(), [&](int64_t begin, int64_t end, int) {
-    clear(sums, {begin, end});
-  });
-  int64_t blocks = shape.queries.count();
-  for (int64_t h = 0; h < shape.groupSize(); ++h)
-    for (int64_t block = 0; block < blocks; block += queriesTogether())
-      runQueriesTogether(sums, sample, kvHead * shape.groupSize() + h, block,
-                         std::min(queriesTogether(), blocks - block));
-  team->parallelFor(shape.keys.count(), [&](int64_t begin, int64_t end, int) {
-    roundKeys(ops.dk, sums.dk, sample, kvHead, {begin, end});
-    roundKeys(ops.dv, sums.dv, sample, kvHead, {begin, end});
-  });
-}
-
-void AttentionGradOperation::runQueries(const TaskScratch &scratch,
-                                        const KeySums &sums, int64_t sample,
-                                        int64_t head, int64_t queryBlock,
-                                        int thread) {
-  GradQueries queries =
-      products.prepare(arena, sample, head, queryBlock, scratch.block);
-  std::fill_n(scratch.dq, dqSize(), 0.0f);
-  for (int64_t part = 0; part < parts(); ++part)
-    if (addPart(queries, head, part, sums, scratch, scratch.part, thread))
-      add(scratch.part, scratch.dq);
-  roundQueries(scratch.dq, sample, head, queryBlock);
+  GradQueries queries[blocksTogether];
+  prepare(group, scratch.block, queries);
+  int64_t size = group.count * dqSize();
+  float *dq = scratch.dq, *part = dq + size;
+  addPart(group, queries, 0, sums, scratch.block, dq, thread);
+  for (int64_t index = 1; index < parts(); ++index) {
+    addPart(group, queries, index, sums, scratch.block, part, thread);
+    add(part, size, dq);
+  }
+  for (int64_t i = 0; i < group.count; ++i)
+    roundQueries(group, i, dq + i * dqSize());
 }
 
 /// Thread t has the parts t, t + threads, ..., so that each has as many blocks
 /// of a causal row as the others, or one more.
-void AttentionGradOperation::runQueriesTogether(const KeySums &sums,
-                                                int64_t sample, int64_t head,
-                                                int64_t firstBlock,
-                                                int64_t count) {
+void AttentionGradOperation::runGroupTogether(const Group &group,
+                                              const KeySums &sums) {
   int threads = team->size();
   team->parallelFor(threads, [&](int64_t, int64_t, int thread) {
     TaskScratch scratch = scratchOf(thread);
-    for (int64_t i = 0; i < count && thread < parts(); ++i) {
-      GradQueries queries =
-          products.prepare(arena, sample, head, firstBlock + i, scratch.block);
-      for (int64_t part = thread; part < parts(); part += threads)
-        addPart(queries, head, part, sums, scratch, sharedPart(part, i),
-                thread);
-    }
+    GradQueries queries[blocksTogether];
+    if (thread < parts())
+      prepare(group, scratch.block, queries);
+    for (int64_t part = thread; part < parts(); part += threads)
+      addPart(group, queries, part, sums, scratch.block, sharedPart(part),
+              thread);
   });
-  team->parallelFor(count, [&](int64_t begin, int64_t end, int) {
+  team->parallelFor(group.count, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
+      float *dq = sharedPart(0) + i * dqSize();
       for (int64_t part = 1; part < parts(); ++part)
-        add(sharedPart(part, i), sharedPart(0, i));
-      roundQueries(sharedPart(0, i), sample, head, firstBlock + i);
+        add(sharedPart(part) + i * dqSize(), dqSize(), dq);
+      roundQueries(group, i, dq);
     }
   });
 }
 
 /// In the workspace of the thread that computes the part.
-float *AttentionGradOperation::sharedPart(int64_t part, int64_t index) const {
+float *AttentionGradOperation::sharedPart(int64_t part) const {
   int threads = team->size();
-  return scratchOf(static_cast<int>(part % threads)).shared +
-         (part / threads * queriesTogether() + index) * dqSize();
+  return scratchOf(static_cast<int>(part % threads)).dq +
+         part / threads * groups().block * dqSize();
 }
 
-/// Writes the part's sums to `dq`; whether it has any key that is seen.
-bool AttentionGradOperation::addPart(const GradQueries &queries, int64_t head,
-                                     int64_t part, const KeySums &sums,
-                                     const TaskScratch &scratch, float *dq,
+void AttentionGradOperation::prepare(const Group &group,
+                                     const GradScratch &scratch,
+                                     GradQueries *queries) const {
+  for (int64_t i = 0; i < group.count; ++i)
+    queries[i] = products.prepare(arena, group.sample, group.head,
+                                  group.firstBlock + i, scratch.queries[i]);
+}
+
+/// Writes the part's sums to `dq`, those of each block after the other's.
+void AttentionGradOperation::addPart(const Group &group,
+                                     const GradQueries *queries, int64_t part,
+                                     const KeySums &sums,
+                                     const GradScratch &scratch, float *dq,
                                      int thread) {
-  bool any = false;
-  std::fill_n(dq, dqSize(), 0.0f);
-  int64_t first = queries.block.keyBlocks.first, step = parts();
-  for (int64_t block = first + ((part - first) % step + step) % step;
-       block < queries.block.keyBlocks.end; block += step) {
-    if (!shape.sees(queries.block, block))
-      continue;
-    products.add(arena, queries, head, block, sums, dq, scratch.block, thread);
-    any = true;
+  std::fill_n(dq, group.count * dqSize(), 0.0f);
+  BlockRange seen = noBlocks;
+  for (int64_t i = 0; i < group.count; ++i)
+    seen = covering(seen, queries[i].block.keyBlocks);
+  int64_t step = parts();
+  for (int64_t block = seen.first + ((part - seen.first) % step + step) % step;
+       block < seen.end; block += step) {
+    GradKeys keys{};
+    for (int64_t i = 0; i < group.count; ++i) {
+      if (!shape.sees(queries[i].block, block))
+        continue;
+      if (!keys.rows)
+        keys = products.keys(arena, queries[i], group.head, block, scratch);
+      products.add(arena, queries[i], keys, group.head, block,
+                   {sums.dk(block), sums.dv(block), dq + i * dqSize()}, scratch,
+                   thread);
+    }
   }
-  return any;
 }
 
-void AttentionGradOperation::add(const float *from, float *to) const {
-  for (int64_t i = 0; i < dqSize(); ++i)
-    to[i] += from[i];
-}
-
-void AttentionGradOperation::roundQueries(const float *dq, int64_t sample,
-                                          int64_t head,
-                                          int64_t queryBlock) const {
+void AttentionGradOperation::roundQueries(const Group &group, int64_t index,
+                                          const float *dq) const {
+  int64_t block = group.firstBlock + index;
   auto *round =
       ops.dq.tensor.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
-  round(dq, shape.d, nullptr, shape.queries.lengthAt(queryBlock), shape.d,
-        ops.dq.at(arena, sample, queryBlock * shape.queries.block, head),
+  round(dq, shape.paddedD(), nullptr, shape.queries.lengthAt(block), shape.d,
+        ops.dq.at(arena, group.sample, block * shape.queries.block, group.head),
         ops.dq.ld());
-}
-
-void AttentionGradOperation::clear(const KeySums &sums,
-                                   BlockRange range) const {
-  int64_t first = range.first * shape.keys.block;
-  int64_t end = std::min(range.end * shape.keys.block, shape.sequence);
-  int64_t rowBytes = shape.d * 4;
-  std::memset(sums.dk + first * rowBytes, 0, (end - first) * rowBytes);
-  std::memset(sums.dv + first * rowBytes, 0, (end - first) * rowBytes);
-}
-
-void AttentionGradOperation::roundKeys(const HeadTensor &to,
-                                       const std::byte *sums, int64_t sample,
-                                       int64_t kvHead, BlockRange range) const {
-  if (!sumsInScratch(to, shape.d))
-    return;
-  int64_t first = range.first * shape.keys.block;
-  int64_t end = std::min(range.end * shape.keys.block, shape.sequence);
-  auto *round =
-      to.tensor.dtype == DType::bf16 ? kernels.roundBf16 : kernels.roundF32;
-  round(reinterpret_cast<const float *>(sums) + first * shape.d, shape.d,
-        nullptr, end - first, shape.d, to.at(arena, sample, first, kvHead),
-        to.ld());
 }
 
 } // namespace

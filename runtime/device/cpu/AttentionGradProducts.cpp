@@ -15,16 +15,14 @@ absl::Status GradProducts::describe() {
     return scoreSpec(shape, ops.dout, ops.v, rows, columns);
   }));
   MESHWORK_RETURN_IF_ERROR(products(dq, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, shape.ldOfKeys(ops.k), shape.d, rows, columns,
-                          false);
+    return blockTimesSpec(shape, shape.ldOfKeys(ops.k), rows, columns, false);
   }));
   MESHWORK_RETURN_IF_ERROR(products(dk, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, shape.ldOfQueries(ops.q), shape.d, rows,
-                          columns, true);
+    return blockTimesSpec(shape, shape.ldOfQueries(ops.q), rows, columns, true);
   }));
   return products(dv, [&](int64_t rows, int64_t columns) {
-    return blockTimesSpec(shape, shape.ldOfQueries(ops.dout), shape.d, rows,
-                          columns, true);
+    return blockTimesSpec(shape, shape.ldOfQueries(ops.dout), rows, columns,
+                          true);
   });
 }
 
@@ -37,15 +35,15 @@ absl::Status GradProducts::generate(int threads) {
 GradScratch GradProducts::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   GradScratch scratch{};
-  scratch.blocks = shape.carve(carver);
-  scratch.q = shape.takeQueries(carver);
-  scratch.dout = shape.takeQueries(carver);
+  for (GradScratch::OfQueries &queries : scratch.queries)
+    queries = {carver.take<QueryRow>(rows), shape.takeQueries(carver),
+               shape.takeQueries(carver), carver.take<float>(rows)};
   scratch.k = shape.takeKeys(carver);
   scratch.keyColumns = shape.takeKeys(carver);
   scratch.valueColumns = shape.takeKeys(carver);
+  scratch.keyNumbers = shape.takeKeyNumbers(carver);
   scratch.scores = carver.take<float>(area);
   scratch.dprob = carver.take<float>(area);
-  scratch.delta = carver.take<float>(rows);
   if (!shape.productsInF32()) {
     scratch.probabilities = carver.take<Bf16>(area);
     scratch.dscores = carver.take<Bf16>(area);
@@ -59,25 +57,40 @@ GradScratch GradProducts::carve(Carver &carver) const {
 
 GradQueries GradProducts::prepare(std::byte *arena, int64_t sample,
                                   int64_t head, int64_t queryBlock,
-                                  const GradScratch &scratch) const {
-  QueryBlock queries =
-      shape.queryBlock(arena, sample, queryBlock, scratch.blocks.queries);
+                                  const GradScratch::OfQueries &scratch) const {
+  QueryBlock block = shape.queryBlock(arena, sample, queryBlock, scratch.rows);
   auto *rowDot =
       shape.dtype == DType::bf16 ? kernels.rowDotBf16 : kernels.rowDotF32;
-  rowDot(ops.dout.at(arena, sample, queries.first, head), ops.dout.ld(),
-         ops.out.at(arena, sample, queries.first, head), ops.out.ld(),
-         queries.rows, shape.d, scratch.delta);
-  return {queries, shape.queryRows(arena, ops.q, queries, head, scratch.q),
-          shape.queryRows(arena, ops.dout, queries, head, scratch.dout)};
+  rowDot(ops.dout.at(arena, sample, block.first, head), ops.dout.ld(),
+         ops.out.at(arena, sample, block.first, head), ops.out.ld(), block.rows,
+         shape.d, scratch.delta);
+  return {block, shape.queryRows(arena, ops.q, block, head, scratch.q),
+          shape.queryRows(arena, ops.dout, block, head, scratch.dout),
+          scratch.delta};
 }
 
-GradBlock GradProducts::gradBlock(std::byte *arena, const QueryBlock &queries,
+GradKeys GradProducts::keys(std::byte *arena, const GradQueries &queries,
+                            int64_t head, int64_t keyBlock,
+                            const GradScratch &scratch) const {
+  int64_t kvHead = head / shape.groupSize();
+  auto columnsOf = [&](const HeadTensor &of, std::byte *copy) {
+    return shape.keyColumns(arena, of, queries.block, kvHead, keyBlock, copy);
+  };
+  return {
+      shape.keyRows(arena, ops.k, queries.block, kvHead, keyBlock, scratch.k),
+      columnsOf(ops.k, scratch.keyColumns),
+      columnsOf(ops.v, scratch.valueColumns)};
+}
+
+GradBlock GradProducts::gradBlock(std::byte *arena, const GradQueries &queries,
                                   int64_t head, int64_t keyBlock,
                                   const GradScratch &scratch) const {
+  const QueryBlock &block = queries.block;
   GradBlock grad;
-  grad.block = shape.scoreBlock(arena, head, queries, keyBlock, scratch.blocks);
-  grad.lse = ops.lse.at(arena, queries.sample, head, queries.first);
-  grad.delta = scratch.delta;
+  grad.block =
+      shape.scoreBlock(arena, head, block, keyBlock, scratch.keyNumbers);
+  grad.lse = ops.lse.at(arena, block.sample, head, block.first);
+  grad.delta = queries.delta;
   grad.block.scores = scratch.scores;
   grad.dprob = scratch.dprob;
   bool inF32 = shape.productsInF32();
@@ -88,31 +101,22 @@ GradBlock GradProducts::gradBlock(std::byte *arena, const QueryBlock &queries,
 }
 
 void GradProducts::add(std::byte *arena, const GradQueries &queries,
-                       int64_t head, int64_t keyBlock, const KeySums &sums,
-                       float *dqSums, const GradScratch &scratch, int thread) {
-  GradBlock grad = gradBlock(arena, queries.block, head, keyBlock, scratch);
-  int64_t kvHead = head / shape.groupSize();
+                       const GradKeys &keys, int64_t head, int64_t keyBlock,
+                       const GradSums &sums, const GradScratch &scratch,
+                       int thread) {
+  GradBlock grad = gradBlock(arena, queries, head, keyBlock, scratch);
   auto multiply = [&](GemmGrid &grid, const void *lhs, const std::byte *rhs,
-                      void *dst) {
+                      float *to) {
     grid.at(grad.block.rows, grad.block.columns)
         .run(thread, static_cast<const std::byte *>(lhs), rhs,
-             static_cast<std::byte *>(dst), nullptr, scratch.gemm);
+             reinterpret_cast<std::byte *>(to), nullptr, scratch.gemm);
   };
-  auto columnsOf = [&](const HeadTensor &of, std::byte *copy) {
-    return shape.keyColumns(arena, of, queries.block, kvHead, keyBlock, copy);
-  };
-  multiply(scores, queries.q, columnsOf(ops.k, scratch.keyColumns),
-           scratch.scores);
-  multiply(dprob, queries.dout, columnsOf(ops.v, scratch.valueColumns),
-           scratch.dprob);
+  multiply(scores, queries.q, keys.keyColumns, scratch.scores);
+  multiply(dprob, queries.dout, keys.valueColumns, scratch.dprob);
   (shape.productsInF32() ? kernels.gradF32 : kernels.gradBf16)(grad);
-  int64_t key = grad.block.firstKey * 4; // bytes of a column of f32
-  multiply(dv, grad.block.probabilities, queries.dout, sums.dv + key * shape.d);
-  multiply(dk, grad.dscores, queries.q, sums.dk + key * shape.d);
-  multiply(
-      dq, grad.dscores,
-      shape.keyRows(arena, ops.k, queries.block, kvHead, keyBlock, scratch.k),
-      dqSums);
+  multiply(dv, grad.block.probabilities, queries.dout, sums.dv);
+  multiply(dk, grad.dscores, queries.q, sums.dk);
+  multiply(dq, grad.dscores, keys.rows, sums.dq);
 }
 
 } // namespace meshwork::runtime::cpu

@@ -11,31 +11,35 @@ struct GradOperands {
   RowTensor lse;
 };
 
-/// Dense results in f32 are their own sums; products that add to rows far apart
-/// are slower.
-inline bool sumsInScratch(const HeadTensor &result, int64_t d) {
-  return result.tensor.dtype != DType::f32 || result.ld() != d;
-}
-
-/// Where the f32 sums of dk and dv of one sample and key head are.
-struct KeySums {
-  std::byte *dk, *dv;
-};
-
-/// What one thread holds of a block.
-struct GradScratch {
-  BlockScratch blocks;
-  // Copies, where products take such.
-  std::byte *q, *dout, *k, *keyColumns, *valueColumns;
-  float *scores, *dprob, *delta;
-  Bf16 *probabilities, *dscores; // of products in bf16 only
-  std::byte *gemm;
-};
-
-/// A block of queries and its rows of q and dout, as products take them.
+/// A block of queries: what its rows see, and q, dout and delta of its rows.
 struct GradQueries {
   QueryBlock block;
   const std::byte *q, *dout;
+  const float *delta;
+};
+
+/// A block of keys: rows of k, and k and v as scoreSpec() takes them.
+struct GradKeys {
+  const std::byte *rows, *keyColumns, *valueColumns;
+};
+
+/// Where the f32 sums of a block go: dk and dv of its keys, dq of its queries.
+struct GradSums {
+  float *dk, *dv, *dq;
+};
+
+/// What one thread holds of blocks.
+struct GradScratch {
+  struct OfQueries {
+    QueryRow *rows;
+    std::byte *q, *dout; // copies, where products take such
+    float *delta;
+  } queries[blocksTogether];
+  std::byte *k, *keyColumns, *valueColumns; // copies likewise
+  int32_t *keyNumbers;
+  float *scores, *dprob;
+  Bf16 *probabilities, *dscores; // of products in bf16 only
+  std::byte *gemm;
 };
 
 class GradProducts {
@@ -47,18 +51,21 @@ public:
   absl::Status generate(int threads);
   GradScratch carve(Carver &carver) const;
 
-  /// What each row of a block of queries sees, its delta, and its operands.
   GradQueries prepare(std::byte *arena, int64_t sample, int64_t head,
-                      int64_t queryBlock, const GradScratch &scratch) const;
-  /// Adds to the sums of the block's keys, and to `dqSums` [rows, d].
-  void add(std::byte *arena, const GradQueries &queries, int64_t head,
-           int64_t keyBlock, const KeySums &sums, float *dqSums,
+                      int64_t queryBlock,
+                      const GradScratch::OfQueries &scratch) const;
+  GradKeys keys(std::byte *arena, const GradQueries &queries, int64_t head,
+                int64_t keyBlock, const GradScratch &scratch) const;
+  /// Adds the block's products to `sums`.
+  void add(std::byte *arena, const GradQueries &queries, const GradKeys &keys,
+           int64_t head, int64_t keyBlock, const GradSums &sums,
            const GradScratch &scratch, int thread);
 
 private:
   /// Everything of a block, over the memory where its products are.
-  GradBlock gradBlock(std::byte *arena, const QueryBlock &queries, int64_t head,
-                      int64_t keyBlock, const GradScratch &scratch) const;
+  GradBlock gradBlock(std::byte *arena, const GradQueries &queries,
+                      int64_t head, int64_t keyBlock,
+                      const GradScratch &scratch) const;
 
   const AttentionShape &shape;
   const GradOperands &ops;

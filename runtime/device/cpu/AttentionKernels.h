@@ -60,7 +60,21 @@ struct GradBlock {
   const float *delta = nullptr; // [rows], sums of dout times out
 };
 
+/// to[m, n] = lhs[m, k] * rhs[k, n] (+ to), all f32. n counts up to a multiple
+/// of sixteen, for which rows of rhs and `to` have room.
+struct F32Product {
+  int64_t m = 0, n = 0, k = 0;
+  const float *lhs = nullptr;
+  int64_t lhsRow = 0, lhsStep = 0; // elements to the next row, along k
+  const float *rhs = nullptr;
+  int64_t rhsLd = 0;
+  float *to = nullptr;
+  int64_t toLd = 0;
+  bool accumulate = false;
+};
+
 struct AttentionKernels {
+  void (*multiply)(const F32Product &);
   /// Turns scores into exp(score - running max), dropped out, and rescales
   /// `state` to the new maximum.
   void (*softmaxF32)(const ScoreBlock &, const SoftmaxState &);

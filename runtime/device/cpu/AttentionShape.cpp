@@ -191,21 +191,22 @@ GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
   spec.rhsTransposed = !shape.productsInF32();
   spec.lhsLd = shape.ldOfQueries(left);
   spec.rhsLd = shape.productsInF32() ? shape.keys.block : shape.ldOfKeys(right);
+  spec.inCache = shape.productsInF32();
   spec.dstLd = shape.keys.block;
   return spec;
 }
 
 GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
-                        int64_t sumsLd, int64_t rows, int64_t columns,
-                        bool transposed) {
+                        int64_t rows, int64_t columns, bool transposed) {
   GemmSpec spec{.m = transposed ? columns : rows,
                 .n = shape.d,
                 .k = transposed ? rows : columns};
   spec.type = shape.product;
   spec.lhsTransposed = transposed;
+  spec.inCache = shape.productsInF32();
   spec.lhsLd = shape.keys.block;
   spec.rhsLd = rightLd;
-  spec.dstLd = sumsLd;
+  spec.dstLd = shape.paddedD();
   spec.accumulate = true;
   return spec;
 }

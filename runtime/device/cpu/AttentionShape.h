@@ -1,6 +1,8 @@
 // What attention and its gradient share: operands, blocks, visibility.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "runtime/device/cpu/AttentionKernels.h"
@@ -29,6 +31,10 @@ struct HeadTensor {
 struct BlockRange {
   int64_t first, end;
 };
+constexpr BlockRange noBlocks{std::numeric_limits<int64_t>::max(), 0};
+inline BlockRange covering(BlockRange a, BlockRange b) {
+  return {std::min(a.first, b.first), std::max(a.end, b.end)};
+}
 
 /// A block of queries of one sample.
 struct QueryBlock {
@@ -38,11 +44,9 @@ struct QueryBlock {
   BlockRange keyBlocks;        // of which a row may see a key, never more
 };
 
-/// What a thread holds beside the products' operands.
-struct BlockScratch {
-  QueryRow *queries; // of a block
-  int32_t *keys;     // of a block, for dropout
-};
+/// Query blocks that meet a block of keys one after the other, at most: keys
+/// are then copied, and their gradients' sums fetched, once for all of them.
+constexpr int64_t blocksTogether = 4;
 
 struct AttentionShape {
   int64_t batch = 0, heads = 0, kvHeads = 0, d = 0;
@@ -68,7 +72,10 @@ struct AttentionShape {
   int64_t groupSize() const { return heads / kvHeads; }
   int64_t bytes() const { return bytesOf(dtype); }
 
-  BlockScratch carve(Carver &carver) const;
+  /// Of a block, for dropout; else null.
+  int32_t *takeKeyNumbers(Carver &carver) const {
+    return hasDropout ? carver.take<int32_t>(keys.block) : nullptr;
+  }
   /// Says in `queries` what each row of the block sees.
   QueryBlock queryBlock(std::byte *arena, int64_t sample, int64_t index,
                         QueryRow *queries) const;
@@ -78,7 +85,7 @@ struct AttentionShape {
   /// Everything of a block but its memory: sizes, visibility, dropout.
   ScoreBlock scoreBlock(std::byte *arena, int64_t head,
                         const QueryBlock &queryBlock, int64_t keyBlock,
-                        const BlockScratch &scratch) const;
+                        int32_t *keyNumbers) const;
   /// A block of q or of the like for a product, rows ldOfQueries() apart: for
   /// products in f32 a copy in `scratch`, dense and wide.
   const std::byte *queryRows(std::byte *arena, const HeadTensor &of,
@@ -96,11 +103,13 @@ struct AttentionShape {
                               int64_t keyBlock, std::byte *scratch) const;
   bool productsInF32() const { return product == DType::f32; }
   bool copiesKeys() const { return productsInF32() || keyPositions; }
+  /// Of copies and of sums in f32: rows are whole vectors.
+  int64_t paddedD() const { return ceilDiv(d, 16) * 16; }
   int64_t ldOfQueries(const HeadTensor &of) const {
-    return productsInF32() ? d : of.ld();
+    return productsInF32() ? paddedD() : of.ld();
   }
   int64_t ldOfKeys(const HeadTensor &of) const {
-    return copiesKeys() ? d : of.ld();
+    return copiesKeys() ? paddedD() : of.ld();
   }
   /// Scratch for such a copy of queries or keys; null where there is none.
   std::byte *takeQueries(Carver &carver) const {
@@ -115,7 +124,7 @@ private:
   int64_t countKeys(std::byte *arena) const;
   void fillKeys(std::byte *arena, const ScoreBlock &block, int32_t *to) const;
   std::byte *takeCopy(Carver &carver, int64_t copied) const {
-    return carver.take<std::byte>(copied * d * bytesOf(product));
+    return carver.take<std::byte>(copied * paddedD() * bytesOf(product));
   }
 };
 
@@ -165,9 +174,9 @@ absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
 GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
                    const HeadTensor &right, int64_t rows, int64_t columns);
 /// rows x d f32 sums += block (rows x columns, ld of a block) times right;
-/// `transposed` takes the block's transpose: columns x d sums.
+/// `transposed` takes the block's transpose: columns x d sums. Rows of sums are
+/// paddedD() apart.
 GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
-                        int64_t sumsLd, int64_t rows, int64_t columns,
-                        bool transposed);
+                        int64_t rows, int64_t columns, bool transposed);
 
 } // namespace meshwork::runtime::cpu

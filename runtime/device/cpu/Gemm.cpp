@@ -4,6 +4,7 @@
 
 #include "runtime/device/cpu/ConvertingGemm.h"
 #include "runtime/device/cpu/Dnnl.h"
+#include "runtime/device/cpu/F32Gemm.h"
 #include "runtime/device/cpu/Operation.h"
 #include "runtime/device/cpu/TileGemm.h"
 
@@ -222,6 +223,8 @@ void DnnlGemm::run(int thread, const std::byte *lhs, const std::byte *rhs,
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(const GemmSpec &spec,
                                                    const Gemm *sameRhsAs) {
+  if (spec.inCache)
+    return createF32Gemm(spec);
   useOneThread();
   if (!engine())
     return absl::InternalError("oneDNN: no CPU engine");
