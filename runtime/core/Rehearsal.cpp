@@ -1,7 +1,8 @@
 // Walks one rank of each kind through its actions, each thread waiting where it
 // must. Every order of arrival ends the same way, so one walk proves that no
 // rank waits forever. A transfer is judged as a meeting: it ends when both
-// sides have started it, and not before.
+// sides have started it, and not before. Plans for GPUs must come to their end
+// even if a rank's transfers run one after another, as in one stream.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "runtime/core/PlanCheckInternal.h"
@@ -36,6 +37,8 @@ struct Walker {
   uint32_t awaits = 0;        // the action, of Stop::transfer
   uint32_t channel = 0;       // of Stop::channel
   std::vector<bool> finished; // transfers, by action
+  // Those that have not ended, where they end in order: the first has started.
+  std::deque<uint32_t> posted;
 
   bool hasEnded() const { return position == order->actions.size(); }
   uint32_t action() const { return order->actions[position]; }
@@ -89,7 +92,8 @@ absl::Status compare(const plan::Program &a, const plan::Collective &x,
 class Rehearsal {
 public:
   explicit Rehearsal(const PlanOrder &order)
-      : ranks(order.ranks), walkers(ranks.size()) {
+      : ranks(order.ranks), inOrder(order.plan.device() == plan::Device::cuda),
+        walkers(ranks.size()) {
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
       walkers[rank].order = &order.of(rank);
       walkers[rank].finished.resize(order.of(rank).all().size());
@@ -155,8 +159,19 @@ private:
     return true;
   }
 
-  /// Starts a transfer; the other side may have.
+  /// Starts a transfer, or puts it behind those of its rank.
   void post(uint32_t rank, uint32_t action) {
+    std::deque<uint32_t> &posted = walkers[rank].posted;
+    if (inOrder)
+      posted.push_back(action);
+    if (!inOrder || posted.size() == 1)
+      starting.push_back({rank, action});
+    for (; !starting.empty(); starting.pop_front())
+      start(starting.front().first, starting.front().second);
+  }
+
+  /// The other side may have.
+  void start(uint32_t rank, uint32_t action) {
     const ProgramOrder &order = *walkers[rank].order;
     const plan::ListShape &list = order.listOf(action);
     bool sends = plan::sends(list.kind);
@@ -169,7 +184,7 @@ private:
     std::deque<uint32_t> &others = sends ? sides.second : sides.first;
     if (others.empty())
       return (sends ? sides.first : sides.second).push_back(action);
-    walkers[rank].finished[action] = true;
+    finish(rank, action);
     finish(peer, others.front());
     others.pop_front();
   }
@@ -179,6 +194,11 @@ private:
     walker.finished[action] = true;
     if (walker.stop == Stop::transfer && walker.awaits == action)
       ready.push_back({rank, 0});
+    if (!inOrder)
+      return;
+    walker.posted.pop_front();
+    if (!walker.posted.empty())
+      starting.push_back({rank, walker.posted.front()});
   }
 
   uint32_t peerOf(uint32_t rank, uint32_t action) const {
@@ -295,14 +315,24 @@ private:
                 : std::string());
   }
 
+  Blocked blockedByTransfer(uint32_t rank) const {
+    const Walker &walker = walkers[rank];
+    const ProgramOrder &order = *walker.order;
+    uint32_t first = inOrder ? walker.posted.front() : walker.awaits;
+    return {rank,
+            absl::StrCat("before ", order.textOf(walker.action()), " (action ",
+                         walker.action(), ") for ", order.textOf(walker.awaits),
+                         first == walker.awaits
+                             ? ""
+                             : absl::StrCat(", which a GPU moves after ",
+                                            order.textOf(first))),
+            {peerOf(rank, first)}};
+  }
+
   Blocked blockedAt(uint32_t rank) const {
     const Walker &walker = walkers[rank];
     if (walker.stop == Stop::transfer)
-      return {rank,
-              absl::StrCat("before ", walker.order->textOf(walker.action()),
-                           " (action ", walker.action(), ") for ",
-                           walker.order->textOf(walker.awaits)),
-              {peerOf(rank, walker.awaits)}};
+      return blockedByTransfer(rank);
     Agent agent{rank, walker.stop == Stop::channel ? walker.channel : 0};
     Blocked blocked{rank, absl::StrCat("at ", where(agent)), {}};
     auto [axes, first, channel] = placeOf(agent);
@@ -317,7 +347,10 @@ private:
   }
 
   const Representatives &ranks;
+  /// Of a rank on a GPU, a transfer starts when the one before it has ended.
+  const bool inOrder;
   std::vector<Walker> walkers;
+  std::deque<std::pair<uint32_t, uint32_t>> starting; // rank, action
   std::deque<Agent> ready;
   absl::flat_hash_map<Place, std::vector<Agent>> meetings;
   // Actions that wait for the other side: of the sender, of the receiver.

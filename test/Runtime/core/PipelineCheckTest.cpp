@@ -128,6 +128,33 @@ TEST(PipelineCheck, ranksThatWaitForEachOtherAreNamed) {
                     "4) for 1RECV_F1");
 }
 
+// The middle rank asks for the first gradient before it hands on what the last
+// one needs to make it: beside each other both arrive, in order neither does.
+TEST(PipelineCheck, transfersOfGpusEndInOrder) {
+  for (bool isForGpus : {false, true}) {
+    PlanT plan = pipelinePlan({.stages = 3,
+                               .microbatches = 2,
+                               .forwardFirst = true,
+                               .isForGpus = isForGpus});
+    EXPECT_TRUE(check(plan).ok()) << check(plan);
+    setStageActions(*plan.programs[1], {{ListKind::recv, 0},
+                                        {ListKind::send, 0},
+                                        {ListKind::recv_grad, 0},
+                                        {ListKind::recv, 1},
+                                        {ListKind::send, 1},
+                                        {ListKind::send_grad, 0},
+                                        {ListKind::recv_grad, 1},
+                                        {ListKind::send_grad, 1}});
+    if (isForGpus)
+      expectText(plan, "ranks would wait forever for each other: rank 1 before "
+                       "1SEND_F1 (action 5) for 1RECV_F1, which a GPU moves "
+                       "after 1RECV_B0; rank 2 before 2F1 (action 4) for "
+                       "2RECV_F1");
+    else
+      EXPECT_TRUE(check(plan).ok()) << check(plan);
+  }
+}
+
 // Nothing of a plan for 16 stages and 128 microbatches takes long.
 TEST(PipelineCheck, longTablesAreQuick) {
   PlanT plan = pipelinePlan({.stages = 16, .microbatches = 128});

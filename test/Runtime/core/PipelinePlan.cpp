@@ -65,6 +65,15 @@ void addResults(plan::ProgramT &program, bool hasLoss, bool hasWeights) {
   insert(update, hasWeights ? 3 : 2, "norm of all stages", norm);
 }
 
+/// GPUs fill by kernels.
+void addFillKernels(plan::ProgramT &program,
+                    const std::vector<uint32_t> &kernels) {
+  for (auto &list : program.lists)
+    for (auto &instruction : list->instructions)
+      if (instruction->op.type == plan::Operation::Fill)
+        instruction->kernels = kernels;
+}
+
 /// Lists between step and update in the order in which a microbatch runs them.
 std::vector<ListKind> listsOf(uint32_t stage, uint32_t stages) {
   bool isFirst = stage == 0, isLast = stage + 1 == stages;
@@ -178,10 +187,12 @@ std::vector<StageAction> stageActions(const PipelineOptions &options,
 }
 
 plan::PlanT pipelinePlan(const PipelineOptions &options) {
-  plan::PlanT plan = tinyPlan(
-      {.ranks = options.dataParallel, .microbatches = options.microbatches});
+  TinyOptions one{.ranks = options.dataParallel,
+                  .microbatches = options.microbatches};
+  plan::PlanT plan = options.isForGpus ? tinyGpuPlan(one) : tinyPlan(one);
   addAxis(plan, "pp", options.stages);
   plan.program_axes = {pp};
+  std::vector<uint32_t> fill = onceOf(*plan.programs[0])[0]->kernels;
   for (uint32_t stage = 0; stage < options.stages; ++stage) {
     plan.program_numbers.push_back(stage);
     if (stage > 0)
@@ -191,6 +202,7 @@ plan::PlanT pipelinePlan(const PipelineOptions &options) {
     if (stage > 0)
       *plan.programs[stage] = plan::ProgramT(*plan.programs[0]);
     makeStage(*plan.programs[stage], options, stage);
+    addFillKernels(*plan.programs[stage], fill);
   }
   return plan;
 }

@@ -15,6 +15,7 @@ struct PipelineOptions {
   uint32_t microbatches = 4;
   uint32_t dataParallel = 1;
   bool forwardFirst = false; // GPipe; else 1F1B
+  bool isForGpus = false;    // whose kernels nobody can run
 };
 
 /// Mesh dp x pp, a program for each coordinate of pp.
