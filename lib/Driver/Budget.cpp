@@ -76,6 +76,7 @@ std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
   ScopedDiagnosticHandler quiet(copy.module()->getContext(),
                                 [](mlir::Diagnostic &) { return success(); });
   changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
+  changed.spec->pipeline = spec.pipeline;
   FailureOr<Trial> tried =
       tryPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
   return failed(tried) ? std::nullopt : std::optional<Trial>(*tried);

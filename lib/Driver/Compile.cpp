@@ -8,6 +8,7 @@
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitContext.h"
 #include "lib/Driver/FitRecompute.h"
+#include "lib/Driver/FitSchedule.h"
 #include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
 #include "lib/Driver/Reproducer.h"
@@ -114,6 +115,8 @@ private:
       auto start = std::chrono::steady_clock::now();
       if (phase.name == "shard")
         chooseContext();
+      if (phase.name == "pipeline" && failed(chooseSchedule()))
+        return ofSpec.any() ? badSpec : badData;
       if (phase.name == "recompute" && failed(chooseRecompute()))
         return badData;
       PassManager passes(model.module()->getContext());
@@ -155,6 +158,15 @@ private:
       return;
     spec.context = fitContext(model.module(), spec);
     llvm::errs() << "meshwork: context: " << spec::wordOf(spec.context) << "\n";
+  }
+
+  LogicalResult chooseSchedule() {
+    if (failed(fitSchedule(model.module(), spec)))
+      return failure();
+    if (spec.pipeline.kept > 0)
+      llvm::errs() << "meshwork: schedule: auto, with " << spec.pipeline.kept
+                   << " microbatches of a virtual stage kept at most\n";
+    return success();
   }
 
   LogicalResult chooseRecompute() {

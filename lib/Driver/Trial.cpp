@@ -1,6 +1,7 @@
 #include "lib/Driver/Trial.h"
 
 #include "lib/Cost/OfSpec.h"
+#include "lib/Explain/StepTime.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/PlanWriter.h"
 #include "mlir/Pass/PassManager.h"
@@ -10,13 +11,22 @@ using namespace mlir;
 
 namespace meshwork::driver {
 
-/// Of the program that takes longest.
-static double secondsOf(ModuleOp module, const spec::Spec &spec) {
+/// What the ranks run, and what `explain` would estimate for it.
+static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
   schedule::Costs costs(cost::machineOf(spec), mesh::meshOf(module));
-  double longest = 0;
-  for (auto program : module.getOps<schedule::ProgramOp>())
-    longest = std::max(longest, costs.stepSeconds(program));
-  return longest;
+  std::vector<explain::RankWork> ranks;
+  for (auto program : module.getOps<schedule::ProgramOp>()) {
+    schedule::Order order = schedule::orderOf(program);
+    ranks.push_back({std::move(order.lists), std::move(order.actions),
+                     costs.listSeconds(program)});
+  }
+  explain::StepTime time = explain::stepTime(ranks, spec.microbatches());
+  trial.seconds = time.seconds;
+  if (!time.timeline)
+    return;
+  trial.costs = explain::costsOf(ranks, time.timeline->stages.size());
+  for (const auto &rank : time.timeline->ranks)
+    trial.kept = std::max(trial.kept, rank.liveMicrobatches);
 }
 
 FailureOr<Trial> tryPhases(ModuleOp module, const spec::Spec &spec,
@@ -35,7 +45,9 @@ FailureOr<Trial> tryPhases(ModuleOp module, const spec::Spec &spec,
   FailureOr<uint64_t> bytes = target::peakBytes(module, spec.device);
   if (failed(bytes))
     return failure();
-  return Trial{*bytes, secondsOf(module, spec)};
+  Trial trial{*bytes};
+  estimate(module, spec, trial);
+  return trial;
 }
 
 } // namespace meshwork::driver

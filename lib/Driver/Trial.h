@@ -1,15 +1,21 @@
 // Compiles a copy as far as its sizes, without code.
 #pragma once
 
+#include "lib/Schedules/Table.h"
 #include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace meshwork::driver {
 
-/// What a rank needs, and what a step should take on the spec's machine.
+/// What a rank needs, and what a step should take on the spec's machine: what
+/// `explain` says of the plan.
 struct Trial {
   uint64_t bytes = 0;
   double seconds = 0;
+  /// Of a pipeline: seconds of its stages' actions, and the most microbatches
+  /// that a rank keeps, counted in virtual stages.
+  schedules::Costs costs = {};
+  int32_t kept = 0;
 };
 
 /// Runs the phases on `module`, from the one named `first` to the last. Fails

@@ -1,6 +1,7 @@
 #include "lib/Explain/Estimate.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/Cost/ListClock.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/Format.h"
 #include "lib/Spec/Words.h"
@@ -74,30 +75,9 @@ cost::Times timesOn(const plan::Plan &plan, const cost::Machine &machine,
 }
 
 namespace {
-/// One execution of a list: a clock of the rank and one of each channel.
-class Clock {
-public:
-  void compute(double seconds) { now += seconds; }
-  void start(uint32_t channel, double seconds) {
-    std::vector<double> &ends = endsOf[channel];
-    double begin = std::max(now, ends.empty() ? 0 : ends.back());
-    ends.push_back(begin + seconds);
-  }
-  void wait(const plan::Wait &wait) {
-    const std::vector<double> &ends = endsOf[wait.channel()];
-    size_t count = std::min<size_t>(wait.count(), ends.size());
-    if (count > 0)
-      now = std::max(now, ends[count - 1]);
-  }
-  double now = 0;
-
-private:
-  std::map<uint32_t, std::vector<double>> endsOf; // by channel
-};
-
 double runOf(const cost::Times &times, const plan::Program &program,
              const Listing &listing, const Phase &phase, bool isLast) {
-  Clock clock;
+  cost::ListClock clock;
   for (uint64_t i = phase.begin; i < phase.end; ++i) {
     const plan::Instruction &instruction = listing[i];
     double seconds = static_cast<double>(listing.timesOf(i)) *
@@ -106,13 +86,13 @@ double runOf(const cost::Times &times, const plan::Program &program,
     if (op && op->last_only() && !isLast)
       seconds = 0;
     if (const plan::Wait *wait = instruction.op_as_Wait())
-      clock.wait(*wait);
-    else if (op && op->channel() > 0 && !times.takesCores(axesOf(*op)))
-      clock.start(op->channel(), seconds);
+      clock.wait(wait->channel(), wait->count());
+    else if (op)
+      clock.collective(seconds, op->channel(), times.takesCores(axesOf(*op)));
     else
       clock.compute(seconds);
   }
-  return clock.now;
+  return clock.now();
 }
 
 std::vector<Estimate::OfKind> byKind(const cost::Times &times,
@@ -154,10 +134,9 @@ Estimate estimate(const plan::Plan &plan, const plan::Program &program,
     const Phase &phase = listing.phases()[list];
     if (phase.runs == 0)
       continue;
-    double seconds =
-        static_cast<double>(phase.runs - 1) *
-            runOf(times, program, listing, phase, /*isLast=*/false) +
-        runOf(times, program, listing, phase, /*isLast=*/true);
+    double seconds = cost::secondsOfRuns(
+        phase.runs, runOf(times, program, listing, phase, /*isLast=*/false),
+        runOf(times, program, listing, phase, /*isLast=*/true));
     result.lists.push_back({phase.name, phase.runs, seconds, list});
     result.seconds += seconds;
   }

@@ -2,38 +2,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/RankWork.h"
 #include "lib/Explain/StepTime.h"
-#include "lib/Plan/Actions.h"
 #include "lib/Schedules/Grid.h"
-#include "lib/Schedules/ListKinds.h"
 #include "runtime/core/Views.h"
-#include <map>
 #include <set>
 
 namespace meshwork::explain {
 namespace {
-
-/// Longer tables are not simulated: 16 ranks of 4 stages with 8192 microbatches
-/// have twice as many.
-constexpr size_t mostActions = size_t{1} << 21;
-
-/// One rank's actions; notes where its stages are.
-std::vector<schedules::Action> actionsOf(const plan::Program &program,
-                                         int32_t rank,
-                                         std::map<uint32_t, int32_t> &rankOf) {
-  std::vector<plan::ListShape> lists = plan::listsOf(program);
-  std::vector<schedules::Action> actions;
-  for (const plan::Action &action : plan::actionsOf(program)) {
-    const plan::ListShape &list = lists[action.list()];
-    std::optional<schedules::Kind> kind = schedules::kindOf(list.kind);
-    if (!kind)
-      continue;
-    rankOf[list.stage] = rank;
-    actions.push_back({*kind, static_cast<int32_t>(list.stage),
-                       static_cast<int32_t>(action.microbatch())});
-  }
-  return actions;
-}
 
 schedules::Costs unitCosts(size_t stages) {
   std::vector<double> one(stages, 1), none(stages, 0);
@@ -72,21 +48,8 @@ uint64_t bytesOfCopies(const plan::Program &program) {
 std::optional<schedules::Table> stageTable(const plan::Plan &plan) {
   if (plan.programs()->size() < 2)
     return std::nullopt;
-  schedules::Table table;
-  size_t actions = 0;
-  std::map<uint32_t, int32_t> rankOf; // of virtual stages
-  for (uint32_t number : runtime::orEmpty(plan.program_numbers())) {
-    const plan::Program &program = *plan.programs()->Get(number);
-    actions += plan::actionsOf(program).size();
-    if (actions > mostActions)
-      return std::nullopt;
-    auto rank = static_cast<int32_t>(table.ranks.size());
-    table.ranks.push_back(actionsOf(program, rank, rankOf));
-  }
-  for (const auto &[stage, rank] : rankOf)
-    table.rankOf.push_back(rank);
-  table.microbatches = static_cast<int32_t>(plan.microbatches());
-  return table;
+  return stageTable(workOfPlan(plan),
+                    static_cast<int64_t>(plan.microbatches()));
 }
 
 std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {

@@ -1,77 +1,22 @@
 #include "lib/Explain/StepTime.h"
-#include "lib/Explain/Pipeline.h"
-#include "lib/Plan/Actions.h"
-#include "lib/Schedules/ListKinds.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {
 namespace {
 
-/// Where costs have the time of a list that computes.
-std::vector<double> *workIn(schedules::Costs &costs, plan::ListKind kind) {
-  switch (kind) {
-  case plan::ListKind::forward:
-    return &costs.forward;
-  case plan::ListKind::backward:
-    return &costs.backward;
-  case plan::ListKind::input_grad:
-    return &costs.inputGrad;
-  case plan::ListKind::weight_grad:
-    return &costs.weightGrad;
-  default:
-    return nullptr;
-  }
-}
-
-/// The first of the two stages that a transfer joins.
-size_t edgeOf(const plan::ListShape &list) {
-  bool isFirst = list.kind == plan::ListKind::send ||
-                 list.kind == plan::ListKind::recv_grad;
-  return list.stage - (isFirst ? 0 : 1);
-}
-
-void addList(schedules::Costs &costs, const plan::ListShape &list,
-             double seconds) {
-  if (std::vector<double> *work = workIn(costs, list.kind))
-    (*work)[list.stage] = seconds;
-  else if (plan::sends(list.kind) || plan::receives(list.kind)) {
-    double &edge = costs.transfer[edgeOf(list)];
-    edge = std::max(edge, seconds);
-  }
-}
-
-schedules::Costs costsOf(const plan::Plan &plan, size_t stages,
-                         const ListSeconds &seconds) {
-  std::vector<double> none(stages, 0);
-  schedules::Costs costs{none, none, none, none, none};
-  for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
-    std::vector<plan::ListShape> lists =
-        plan::listsOf(*plan.programs()->Get(i));
-    for (size_t list = 0; list < lists.size(); ++list)
-      if (plan::isOfMicrobatch(lists[list].kind))
-        addList(costs, lists[list], seconds[i][list]);
-  }
-  return costs;
-}
-
-/// Of all that a program runs in a step, or of what no stage does.
-double sumOf(const plan::Program &program, const std::vector<double> &seconds,
-             bool ofStages) {
-  std::vector<plan::ListShape> lists = plan::listsOf(program);
+/// Of all that a rank runs in a step, or of what no stage does.
+double sumOf(const RankWork &work, bool ofStages) {
   double sum = 0;
-  for (const plan::Action &action : plan::actionsOf(program))
-    if (ofStages || !plan::isOfMicrobatch(lists[action.list()].kind))
-      sum += seconds[action.list()];
+  for (const plan::Action &action : work.actions)
+    if (ofStages || !plan::isOfMicrobatch(work.lists[action.list()].kind))
+      sum += work.seconds[action.list()];
   return sum;
 }
 
-double longestSum(const plan::Plan &plan, const ListSeconds &seconds,
-                  bool ofStages) {
+double longestSum(std::span<const RankWork> ranks, bool ofStages) {
   double longest = 0;
-  for (uint32_t i = 0; i < plan.programs()->size(); ++i)
-    longest = std::max(longest,
-                       sumOf(*plan.programs()->Get(i), seconds[i], ofStages));
+  for (const RankWork &work : ranks)
+    longest = std::max(longest, sumOf(work, ofStages));
   return longest;
 }
 
@@ -83,18 +28,23 @@ std::vector<double> secondsOf(const Estimate &estimate, size_t lists) {
 }
 } // namespace
 
-StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds) {
+StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches) {
   StepTime time;
-  if (std::optional<schedules::Table> table = stageTable(plan)) {
-    auto timeline = schedules::simulate(
-        *table, costsOf(plan, table->rankOf.size(), seconds));
+  if (std::optional<schedules::Table> table = stageTable(ranks, microbatches)) {
+    auto timeline =
+        schedules::simulate(*table, costsOf(ranks, table->rankOf.size()));
     if (timeline.ok())
       time.timeline = *std::move(timeline);
   }
-  time.seconds = longestSum(plan, seconds, !time.timeline);
+  time.seconds = longestSum(ranks, !time.timeline);
   if (time.timeline)
     time.seconds += time.timeline->makespan;
   return time;
+}
+
+StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds) {
+  return stepTime(workOfPlan(plan, seconds),
+                  static_cast<int64_t>(plan.microbatches()));
 }
 
 StepEstimate estimateStep(const plan::Plan &plan, const cost::Machine &machine,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/Explain/Estimate.h"
+#include "lib/Explain/RankWork.h"
 #include "lib/Schedules/Simulate.h"
 #include <optional>
 #include <vector>
@@ -21,6 +22,8 @@ struct StepTime {
 
 /// The lists of a step; between what no stage does, those of a pipeline as
 /// simulated, where transfers hold up nobody.
+///   ranks  one for each coordinate along the pipeline's axis, with seconds
+StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches);
 StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds);
 
 /// What a plan should take on a machine.

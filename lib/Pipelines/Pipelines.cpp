@@ -142,6 +142,8 @@ void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   options.schedule = scheduleOf(spec);
   options.virtualStages = spec.pipeline.virtualStages;
   options.microbatches = spec.microbatches();
+  options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
+  options.kept = spec.pipeline.kept;
   options.layers.assign(spec.pipeline.layers.begin(),
                         spec.pipeline.layers.end());
   std::vector<std::string> axes = axesBesideBatch(spec);
@@ -235,14 +237,17 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
 }
 
 void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
-  passes.addPass(schedule::createLowerToSchedulePass(
-      {/*bucketBytes=*/static_cast<int64_t>(spec.overlap.bucketBytes),
-       /*microbatches=*/static_cast<int64_t>(spec.microbatches()),
-       /*schedule=*/scheduleOf(spec),
-       /*virtualStages=*/spec.pipeline.virtualStages,
-       /*axis=*/spec.pipeline.axis,
-       /*rowBytes=*/spec.device == spec::Device::cuda ? 128 : 0,
-       /*float8Unit=*/spec.device == spec::Device::cuda ? 16 : 0}));
+  schedule::LowerToSchedulePassOptions options;
+  options.bucketBytes = static_cast<int64_t>(spec.overlap.bucketBytes);
+  options.microbatches = spec.microbatches();
+  options.schedule = scheduleOf(spec);
+  options.virtualStages = spec.pipeline.virtualStages;
+  options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
+  options.kept = spec.pipeline.kept;
+  options.axis = spec.pipeline.axis;
+  options.rowBytes = spec.device == spec::Device::cuda ? 128 : 0;
+  options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;
+  passes.addPass(schedule::createLowerToSchedulePass(options));
   passes.addPass(
       schedule::createOverlapPass({/*mode=*/spec.overlap.collectives,
                                    /*machine=*/cost::machineOf(spec)}));

@@ -87,6 +87,13 @@ struct Pipeline {
   std::string schedule = "1f1b"; // by name: see lib/Schedules
   uint32_t virtualStages = 0;    // of each rank; 0: the schedule's own
   std::vector<int64_t> layers;   // of each virtual stage; none: balanced
+  /// What "auto" plans with; empty, and 0, until that is known. Never printed:
+  /// a plan carries what its user asked for. Picoseconds of F, I, W and of the
+  /// transfer to the next stage, for one virtual stage after the other.
+  std::vector<int64_t> times;
+  /// The most microbatches that a rank keeps, counted in virtual stages; 0:
+  /// any.
+  uint32_t kept = 0;
 };
 
 /// A ring is written out hop by hop, and a hop says who sends to whom: a longer

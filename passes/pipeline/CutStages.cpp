@@ -68,8 +68,8 @@ struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
 private:
   LogicalResult cut(StringAttr name, int64_t ranks) {
     ModuleOp module = getOperation();
-    FailureOr<schedules::Table> table =
-        computeTable({schedule, ranks, virtualStages, microbatches}, module);
+    FailureOr<schedules::Table> table = computeTable(
+        {schedule, ranks, virtualStages, microbatches, times, kept}, module);
     if (failed(table))
       return failure();
     LayersOfOps layers(microbatch);

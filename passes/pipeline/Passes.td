@@ -36,6 +36,8 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, which places the virtual stages: a name, or lines of CSV with / between them">,
     Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
+    ListOption<"times", "times", "int64_t", "of each virtual stage, what \"auto\" goes by: what F, I, W and the transfer to the next stage take, in one unit; none: F, I and W take 1">,
+    Option<"kept", "kept", "int64_t", "0", "the most microbatches that a rank keeps under \"auto\", counted in virtual stages; 0: any">,
     ListOption<"layers", "layers", "int64_t", "layers of each virtual stage; none: balanced">,
     ListOption<"scatter", "scatter", "std::string", "axes over which a value may go in parts; none of them splits the batch">,
     Option<"machine", "machine", "::meshwork::cost::Machine", "::meshwork::cost::defaultMachine(::meshwork::spec::Device::cpu)", "whose links decide what gains time">

@@ -46,6 +46,16 @@ static void simplify(schedules::Table &table) {
   }
 }
 
+/// Of no stage where none are given.
+static schedules::Costs costsOf(const TableOptions &options) {
+  schedules::Costs costs;
+  std::vector<double> *kinds[] = {&costs.forward, &costs.inputGrad,
+                                  &costs.weightGrad, &costs.transfer};
+  for (auto [i, time] : llvm::enumerate(options.times))
+    kinds[i % std::size(kinds)]->push_back(static_cast<double>(time));
+  return costs;
+}
+
 FailureOr<schedules::Table> computeTable(const TableOptions &options,
                                          Operation *module) {
   std::string text = options.schedule;
@@ -58,7 +68,9 @@ FailureOr<schedules::Table> computeTable(const TableOptions &options,
                 {.name = options.schedule,
                  .ranks = static_cast<int32_t>(options.ranks),
                  .microbatches = static_cast<int32_t>(options.microbatches),
-                 .virtualStages = static_cast<int32_t>(options.virtualStages)}),
+                 .virtualStages = static_cast<int32_t>(options.virtualStages),
+                 .costs = costsOf(options),
+                 .memory = static_cast<double>(options.kept)}),
       module);
   if (succeeded(table))
     simplify(*table);
@@ -70,7 +82,7 @@ FailureOr<schedules::Table> transferTable(const TableOptions &options,
   FailureOr<schedules::Table> table = computeTable(options, module);
   if (failed(table) || options.ranks == 1)
     return table;
-  return orError(schedules::lower(*table, {}), module);
+  return orError(schedules::lower(*table, {.costs = costsOf(options)}), module);
 }
 
 } // namespace meshwork::pipeline

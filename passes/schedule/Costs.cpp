@@ -1,5 +1,6 @@
 #include "passes/schedule/Costs.h"
 
+#include "lib/Cost/ListClock.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -49,6 +50,8 @@ double Costs::seconds(Operation *instruction) const {
       once += isInstruction(&op) ? seconds(&op) : 0;
     return once * static_cast<double>(repeat.getTimes());
   }
+  if (isa<WaitOp>(instruction))
+    return 0;
   auto op = cast<InstructionOpInterface>(instruction);
   auto bytes = static_cast<double>(op.getBytes()),
        flops = static_cast<double>(op.getFlops());
@@ -56,21 +59,43 @@ double Costs::seconds(Operation *instruction) const {
     return times.collective(
         static_cast<plan::CollectiveKind>(collective.getKind()), bytes,
         axesOf(collective));
+  if (isa<SendOp, ReceiveOp>(instruction))
+    return times.transfer(
+        bytes,
+        axes.lookup(
+            instruction->getAttrOfType<StringAttr>("axis_name").getValue()));
   return times.instruction(workOf(instruction), flops, bytes);
 }
 
-double Costs::stepSeconds(ProgramOp program) const {
-  Order order = orderOf(program);
-  double sum = 0;
-  for (auto [i, list] : llvm::enumerate(listsOf(program))) {
-    int64_t runs = llvm::count_if(order.actions, [&](const plan::Action &one) {
-      return one.list() == i;
-    });
-    for (Operation &op : list.getBody().front())
-      if (runs > 0 && isInstruction(&op))
-        sum += static_cast<double>(runs) * seconds(&op);
+double Costs::runSeconds(ListOp list, bool isLast) const {
+  cost::ListClock clock;
+  for (Operation &op : list.getBody().front()) {
+    if (!isInstruction(&op))
+      continue;
+    auto collective = dyn_cast<CollectiveOp>(op);
+    if (auto wait = dyn_cast<WaitOp>(op))
+      clock.wait(wait.getChannel(), wait.getCount());
+    else if (!collective)
+      clock.compute(seconds(&op));
+    else if (isLast || !collective.getLastOnly())
+      clock.collective(seconds(&op), collective.getChannel(),
+                       takesCores(collective));
   }
-  return sum;
+  return clock.now();
+}
+
+std::vector<double> Costs::listSeconds(ProgramOp program) const {
+  std::vector<double> all;
+  std::vector<plan::Action> actions = orderOf(program).actions;
+  for (auto [i, list] : llvm::enumerate(listsOf(program))) {
+    auto runs = llvm::count_if(
+        actions, [&](const plan::Action &one) { return one.list() == i; });
+    double sum = runs == 0 ? 0
+                           : cost::secondsOfRuns(runs, runSeconds(list, false),
+                                                 runSeconds(list, true));
+    all.push_back(runs == 0 ? 0 : sum / static_cast<double>(runs));
+  }
+  return all;
 }
 
 } // namespace meshwork::schedule

@@ -278,7 +278,7 @@ struct LowerToSchedulePass
       ranks = {getOperation()};
     FailureOr<schedules::Table> table =
         pipeline::transferTable({schedule, static_cast<int64_t>(ranks.size()),
-                                 virtualStages, microbatches},
+                                 virtualStages, microbatches, times, kept},
                                 getOperation());
     if (failed(table))
       return signalPassFailure();

@@ -32,6 +32,8 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches: a name, or lines of CSV with / between them">,
     Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
+    ListOption<"times", "times", "int64_t", "of each virtual stage, what \"auto\" goes by: what F, I, W and the transfer to the next stage take, in one unit; none: F, I and W take 1">,
+    Option<"kept", "kept", "int64_t", "0", "the most microbatches that a rank keeps under \"auto\", counted in virtual stages; 0: any">,
     Option<"axis", "axis", "std::string", "", "of the mesh, along which modules are programs">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
     Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];

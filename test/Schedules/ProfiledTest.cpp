@@ -113,5 +113,25 @@ TEST(Profiled, autoIsNeverSlowerThanANamedSchedule) {
   }
 }
 
+// A large head, and little W to fill bubbles with: here the best order for
+// equal work is not the best.
+TEST(Profiled, autoKnowsUnevenStages) {
+  Costs costs{{1, 1, 1, 1.6},
+              {1.2, 1, 1, 1.6},
+              {0.3, 0.8, 0.8, 0.4},
+              {0.2, 0.2, 0.2, 0}};
+  auto end = [&](const std::string &name, const Costs &known) {
+    absl::StatusOr<Table> found =
+        generate({.name = name, .ranks = 4, .microbatches = 8, .costs = known});
+    absl::StatusOr<Timeline> line = simulate(*found, costs);
+    EXPECT_TRUE(line.ok()) << line.status();
+    return line.ok() ? line->makespan : 0;
+  };
+  double best = end("auto", costs);
+  for (const char *name : {"gpipe", "1f1b", "zb-h1", "zb-h2"})
+    EXPECT_LE(best, end(name, costs) * (1 + 1e-8)) << name;
+  EXPECT_LT(best, end("auto", {}));
+}
+
 } // namespace
 } // namespace meshwork::schedules

@@ -1,0 +1,113 @@
+#include "lib/Explain/RankWork.h"
+#include "lib/Schedules/ListKinds.h"
+#include "runtime/core/Views.h"
+#include <algorithm>
+#include <map>
+
+namespace meshwork::explain {
+namespace {
+
+/// Longer tables are not simulated: 16 ranks of 4 stages with 8192 microbatches
+/// have twice as many.
+constexpr size_t mostActions = size_t{1} << 21;
+
+/// One rank's actions; notes where its stages are.
+std::vector<schedules::Action> actionsOf(const RankWork &work, int32_t rank,
+                                         std::map<uint32_t, int32_t> &rankOf) {
+  std::vector<schedules::Action> actions;
+  for (const plan::Action &action : work.actions) {
+    const plan::ListShape &list = work.lists[action.list()];
+    std::optional<schedules::Kind> kind = schedules::kindOf(list.kind);
+    if (!kind)
+      continue;
+    rankOf[list.stage] = rank;
+    actions.push_back({*kind, static_cast<int32_t>(list.stage),
+                       static_cast<int32_t>(action.microbatch())});
+  }
+  return actions;
+}
+
+/// Where costs have the time of a list that computes.
+std::vector<double> *workIn(schedules::Costs &costs, plan::ListKind kind) {
+  switch (kind) {
+  case plan::ListKind::forward:
+    return &costs.forward;
+  case plan::ListKind::backward:
+    return &costs.backward;
+  case plan::ListKind::input_grad:
+    return &costs.inputGrad;
+  case plan::ListKind::weight_grad:
+    return &costs.weightGrad;
+  default:
+    return nullptr;
+  }
+}
+
+/// The first of the two stages that a transfer joins.
+size_t edgeOf(const plan::ListShape &list) {
+  bool isFirst = list.kind == plan::ListKind::send ||
+                 list.kind == plan::ListKind::recv_grad;
+  return list.stage - (isFirst ? 0 : 1);
+}
+
+void addList(schedules::Costs &costs, const plan::ListShape &list,
+             double seconds) {
+  if (std::vector<double> *work = workIn(costs, list.kind))
+    (*work)[list.stage] = seconds;
+  else if (plan::sends(list.kind) || plan::receives(list.kind)) {
+    double &edge = costs.transfer[edgeOf(list)];
+    edge = std::max(edge, seconds);
+  }
+}
+} // namespace
+
+std::vector<RankWork>
+workOfPlan(const plan::Plan &plan,
+           const std::vector<std::vector<double>> &seconds) {
+  std::vector<RankWork> ranks;
+  auto add = [&](uint32_t number) {
+    const plan::Program &program = *plan.programs()->Get(number);
+    std::span<const plan::Action> actions = plan::actionsOf(program);
+    ranks.push_back(
+        {plan::listsOf(program),
+         {actions.begin(), actions.end()},
+         seconds.empty() ? std::vector<double>{} : seconds[number]});
+  };
+  if (plan.programs()->size() == 1) // Which all ranks run.
+    add(0);
+  else
+    for (uint32_t number : runtime::orEmpty(plan.program_numbers()))
+      add(number);
+  return ranks;
+}
+
+std::optional<schedules::Table> stageTable(std::span<const RankWork> ranks,
+                                           int64_t microbatches) {
+  size_t actions = 0;
+  for (const RankWork &rank : ranks)
+    actions += rank.actions.size();
+  if (ranks.size() < 2 || actions > mostActions)
+    return std::nullopt;
+  schedules::Table table;
+  std::map<uint32_t, int32_t> rankOf; // of virtual stages
+  for (const RankWork &work : ranks) {
+    auto rank = static_cast<int32_t>(table.ranks.size());
+    table.ranks.push_back(actionsOf(work, rank, rankOf));
+  }
+  for (const auto &[stage, rank] : rankOf)
+    table.rankOf.push_back(rank);
+  table.microbatches = static_cast<int32_t>(microbatches);
+  return table;
+}
+
+schedules::Costs costsOf(std::span<const RankWork> ranks, size_t stages) {
+  std::vector<double> none(stages, 0);
+  schedules::Costs costs{none, none, none, none, none};
+  for (const RankWork &work : ranks)
+    for (size_t list = 0; list < work.lists.size(); ++list)
+      if (plan::isOfMicrobatch(work.lists[list].kind))
+        addList(costs, work.lists[list], work.seconds[list]);
+  return costs;
+}
+
+} // namespace meshwork::explain
