@@ -1,4 +1,5 @@
 // Code and launches, which depend on the plan's device.
+#include "absl/container/flat_hash_set.h"
 #include "lib/Plan/Operation.h"
 #include "runtime/core/PlanCheckInternal.h"
 
@@ -13,6 +14,17 @@ template <typename List> uint64_t sizeOf(const List *list) {
   return list ? list->size() : 0;
 }
 
+/// Each is made for its own operands: with another's name it would take them
+/// for what they are not.
+absl::Status checkSymbols(const plan::Plan &plan) {
+  absl::flat_hash_set<std::string_view> known;
+  for (const plan::Kernel *kernel : orEmpty(plan.kernels()))
+    if (!known.insert(kernel->symbol()->string_view()).second)
+      return bad("two kernels have the symbol ", quote(kernel->symbol()),
+                 ", expected one of each");
+  return absl::OkStatus();
+}
+
 absl::Status checkCpuCode(const plan::Plan &plan) {
   if (sizeOf(plan.kernels()) > 0 && sizeOf(plan.code()) == 0)
     return bad("it has ", plan.kernels()->size(), " kernels but no code");
@@ -24,7 +36,7 @@ absl::Status checkCpuCode(const plan::Plan &plan) {
         sizeOf(kernel->streams()))
       return bad("kernel ", quote(kernel->symbol()),
                  " has a GPU's launch, but the plan is for a CPU");
-  return absl::OkStatus();
+  return checkSymbols(plan);
 }
 
 absl::Status checkImage(const plan::Image &image) {

@@ -73,7 +73,7 @@ TEST(PlanCheckDevice, cpusHaveNoLaunches) {
   auto addCode = [](PlanT &p) {
     p.code = {1};
     p.kernels.push_back(std::make_unique<plan::KernelT>());
-    p.kernels[0]->symbol = "k";
+    p.kernels.back()->symbol = "k";
   };
   expectRefused(cpuPlan,
                 {
@@ -90,6 +90,11 @@ TEST(PlanCheckDevice, cpusHaveNoLaunches) {
                      [&](PlanT &p, ProgramT &) {
                        addCode(p);
                        p.kernels[0]->streams = {1};
+                     }},
+                    {"two kernels have the symbol \"k\", expected one of each",
+                     [&](PlanT &p, ProgramT &) {
+                       addCode(p);
+                       addCode(p);
                      }},
                     {"it lists 1 kernels, expected none of Fill on cpu",
                      [&](PlanT &p, ProgramT &q) {
