@@ -431,7 +431,10 @@ TEST(GpuSumsOverRows, AgreeWithTheCpu) {
        {std::tuple<int64_t, int64_t, int64_t>{77, 768, 8},
         {13, 100, 4},
         {6, 37, 32},
-        {300, 5, 3}})
+        {300, 5, 3},
+        {1, 5, 1},
+        {2, 1, 1},
+        {1, 1, 1}})
     for (const char *type : {"f32", "bf16"}) {
       SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + " " +
                    type);

@@ -115,8 +115,9 @@ void BlockKernel::storeChunk() {
       storeChunkColumns(i, sums);
       continue;
     }
-    Value total =
-        reduceThreads(sums.front(), isMax(reductionOf(i)), geometry.block());
+    // A block of one row of one column has threads beside it with the same.
+    Value total = reduceThreads(sums.front(), isMax(reductionOf(i)),
+                                geometry.threadsPerRow * geometry.rowsAtOnce);
     Value first = isZero(thread);
     body.storeResult(
         i, total,
