@@ -8,7 +8,9 @@ namespace {
 
 bool isOfSequence(InputKind kind) {
   return kind == InputKind::tokens || kind == InputKind::targets ||
-         kind == InputKind::documents;
+         kind == InputKind::documents ||
+         kind == InputKind::document_positions ||
+         kind == InputKind::inner_targets;
 }
 bool isPartOfDim(InputKind kind) {
   return kind == InputKind::coordinate || kind == InputKind::extent ||
@@ -23,6 +25,8 @@ StringRef expectedOf(InputKind kind, const Strided &view) {
   case InputKind::tokens:
   case InputKind::targets:
   case InputKind::documents:
+  case InputKind::document_positions:
+  case InputKind::inner_targets:
     return isTable && view.rank() == 2 ? "" : "i32 of two dims without gaps";
   case InputKind::positions:
     return isTable && view.rank() == 1 ? "" : "i32 of one dim without gaps";
@@ -32,6 +36,11 @@ StringRef expectedOf(InputKind kind, const Strided &view) {
   case InputKind::coordinate:
   case InputKind::extent:
     return view.isNumber(i32) ? "" : "one i32";
+  case InputKind::target_counts:
+    return view.element() == Float32Type::get(view.type.getContext()) &&
+                   view.rank() == 1 && view.isContiguous()
+               ? ""
+               : "f32 of one dim without gaps";
   case InputKind::learning_rate:
   case InputKind::bias_correction:
     return view.isNumber(Float32Type::get(view.type.getContext())) ? ""

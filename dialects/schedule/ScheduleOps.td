@@ -64,7 +64,8 @@ def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
   I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction", 3>,
   I32EnumCase<"random", 4>, I32EnumCase<"coordinate", 5>, I32EnumCase<"extent", 6>, I32EnumCase<"documents", 7>,
-  I32EnumCase<"positions", 8>, I32EnumCase<"update_random", 9>]>;
+  I32EnumCase<"positions", 8>, I32EnumCase<"update_random", 9>, I32EnumCase<"document_positions", 10>, I32EnumCase<"inner_targets", 11>,
+  I32EnumCase<"target_counts", 12>]>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
@@ -220,13 +221,14 @@ def Schedule_InputOp : Schedule_Op<"input"> {
   let summary = "Names a view that the runtime writes";
   let description = [{
     Of a rank's part of a dim of `size` elements, `coordinate` is the first,
-    `extent` the number and `positions` all of them. Of `tokens`, `targets` and
-    `documents` the split is that of the sequence. With `hop`, `positions` are those
+    `extent` the number and `positions` all of them. Of `tokens`, `targets`,
+    `documents`, `document_positions` and `inner_targets` the split is that of
+    the sequence. With `hop`, `positions` are those
     of the rank so many places before, cyclically: whose part a ring brings then. `bias_correction` is
     1 - base^t in the t-th optimizer step.
-    (C1) tokens, targets and documents are i32 of two dims, positions of one, random and update_random [3], coordinate and extent one;
-         learning_rate and bias_correction one f32; all without gaps.
-    (C2) coordinate, extent and positions have a split and a positive size, only positions a hop; tokens, targets and documents may have a split, others neither.
+    (C1) tokens, targets, documents, document_positions and inner_targets are i32 of two dims, positions of one, random and update_random [3],
+         coordinate and extent one; learning_rate and bias_correction one f32, target_counts f32 of one dim; all without gaps.
+    (C2) coordinate, extent and positions have a split and a positive size, only positions a hop; what is i32 of two dims may have a split, others neither.
     (C3) coordinate and extent are of blocks.
     (C4) bias_correction, and nothing else, has a base, from 0 to below 1.
     ```mlir

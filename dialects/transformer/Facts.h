@@ -9,6 +9,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace meshwork::transformer {
 
@@ -21,6 +22,8 @@ inline constexpr ::llvm::StringLiteral head = "transformer.head";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
 inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
 inline constexpr ::llvm::StringLiteral stage = "transformer.stage";
+// Of an argument of a function:
+inline constexpr ::llvm::StringLiteral input = "transformer.input";
 // Of the module:
 inline constexpr ::llvm::StringLiteral gradientType =
     "transformer.gradient_type";
@@ -92,6 +95,14 @@ void setHead(::mlir::Operation *op);
 void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
 /// Whether the attribute of this name says where an op belongs, not what it is.
 bool isFact(::llvm::StringRef attribute);
+/// What the launcher gives in an argument of @loss or @microbatch, in the words
+/// of Plan.fbs's InputKind: "tokens", "targets" or what `addInput` says; "" for
+/// one that it knows nothing of.
+::llvm::StringRef inputOf(::mlir::BlockArgument argument);
+void setInput(::mlir::BlockArgument argument, ::llvm::StringRef input);
+/// The argument of `function` that is this input, added where there is none.
+::mlir::Value addInput(::mlir::FunctionOpInterface function,
+                       ::llvm::StringRef input, ::mlir::Type type);
 /// For parts of a kernel: what stands around them tells.
 void dropFacts(::mlir::Operation *op);
 

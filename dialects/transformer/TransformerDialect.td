@@ -39,6 +39,10 @@ def Transformer_Dialect : Dialect {
     (F9) `transformer.stage`, from 1 to 65535, is the stage of a pipeline that
          runs the op; what has none is of the first, 0. No phase takes a model
          with another one yet.
+    (F10) of an argument of a function: `transformer.input` says what the
+         launcher gives in it, `documents`, `document_positions`,
+         `inner_targets` or `target_counts`; without it the first is tokens,
+         the second targets, the third documents.
     (F11) `transformer.kept` has no value: fusion stores the op's results, which
          stand for larger values that then need not wait in memory.
     ```mlir
@@ -49,8 +53,8 @@ def Transformer_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
-  let hasOperationAttrVerify = 1; // F1 to F9
-  let hasRegionArgAttrVerify = 1; // F1
+  let hasOperationAttrVerify = 1; // F1 to F9, F11
+  let hasRegionArgAttrVerify = 1; // F1 F10
   let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";
 }

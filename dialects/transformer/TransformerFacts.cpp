@@ -109,6 +109,37 @@ void inheritFacts(Operation *op, Operation *made) {
   inheritBlock(op, made);
 }
 
+static FunctionOpInterface functionOf(BlockArgument argument) {
+  return cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+}
+
+StringRef inputOf(BlockArgument argument) {
+  constexpr StringRef usual[] = {"tokens", "targets", "documents"};
+  unsigned number = argument.getArgNumber();
+  if (auto told = functionOf(argument).getArgAttrOfType<StringAttr>(
+          number, facts::input))
+    return told.getValue();
+  return number < std::size(usual) ? usual[number] : StringRef();
+}
+
+void setInput(BlockArgument argument, StringRef input) {
+  functionOf(argument).setArgAttr(
+      argument.getArgNumber(), facts::input,
+      StringAttr::get(argument.getContext(), input));
+}
+
+Value addInput(FunctionOpInterface function, StringRef input, Type type) {
+  for (BlockArgument argument : function.getArguments())
+    if (inputOf(argument) == input)
+      return argument;
+  unsigned position = function.getNumArguments();
+  (void)function.insertArgument(position, type, {}, function.getLoc());
+  BlockArgument added = function.getArgument(position);
+  if (inputOf(added) != input)
+    setInput(added, input);
+  return added;
+}
+
 static constexpr StringLiteral everyFact[] = {facts::pass,  facts::notBefore,
                                               facts::kept,  facts::head,
                                               facts::layer, facts::stage};
@@ -214,7 +245,16 @@ static LogicalResult refuse(Operation *op, NamedAttribute attribute) {
 LogicalResult
 TransformerDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,
                                              NamedAttribute attribute) {
-  return refuse(op, attribute);
+  constexpr StringRef known[] = {"documents", "document_positions",
+                                 "inner_targets", "target_counts"};
+  if (attribute.getName() != facts::input)
+    return refuse(op, attribute);
+  auto input = dyn_cast<StringAttr>(attribute.getValue());
+  if (input && llvm::is_contained(known, input.getValue()))
+    return success();
+  return op->emitOpError() << "(F10) '" << facts::input << "' is "
+                           << attribute.getValue() << ", expected one of "
+                           << llvm::join(ArrayRef(known), ", ");
 }
 
 LogicalResult TransformerDialect::verifyRegionResultAttribute(

@@ -115,7 +115,7 @@ HeadLossGradOp meshwork::transformer::withGradients(HeadLossOp op) {
   auto fused = HeadLossGradOp::create(
       builder, op.getLoc(), op.getLoss().getType(), op.getHidden().getType(),
       op.getWeight().getType(), op.getHidden(), op.getWeight(), op.getTargets(),
-      Value(), Value(), Value(), op.getScaleAttr(),
+      Value(), Value(), Value(), op.getCounted(), op.getScaleAttr(),
       builder.getI64IntegerAttr(0), ArrayAttr());
   op.getLoss().replaceAllUsesWith(fused.getLoss());
   return fused;
@@ -134,7 +134,10 @@ Gradients HeadLossOp::buildGradients(OpBuilder &builder, ValueRange gradients,
                       return arith::MulFOp::create(b, x[0], x[1]);
                     });
   };
-  return SmallVector<Value>{needed[0] ? scaled(fused.getDhidden()) : Value(),
-                            needed[1] ? scaled(fused.getDweight()) : Value(),
-                            Value()};
+  SmallVector<Value> result(getNumOperands());
+  if (needed[0])
+    result[0] = scaled(fused.getDhidden());
+  if (needed[1])
+    result[1] = scaled(fused.getDweight());
+  return result;
 }

@@ -167,18 +167,21 @@ def Transformer_HeadLossOp : Transformer_ModelOp<"head_loss", [
   let description = [{
     `scale` multiplies the sum; `-transformer-bind` sets it to one over the
     number of tokens of a step, so that sums over microbatches and ranks give
-    the mean. The logits of a whole microbatch are never held.
+    the mean. The logits of a whole microbatch are never held. With `counted`
+    a token whose target is negative adds nothing, and the sum is divided by
+    `counted`, or by 1 where it is less (-transformer-count-targets).
     (C1) `hidden` is [token dims..., embed], `weight` [vocab, embed] and
          `targets` [token dims...], with equal sizes where names are equal; the loss is a `tensor<f32>`.
-    (C2) `scale` is finite.
+    (C2) `scale` is finite, `counted` a `tensor<f32>`.
     ```mlir
     %loss = transformer.head_loss %h, %w, %t scale 1.0 : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<16x4xf32, #transformer.dims<vocab, embed>>, tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<f32>
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets, F64Attr:$scale);
+  let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets,
+    Optional<Transformer_FloatTensor>:$counted, F64Attr:$scale);
   let results = (outs Transformer_FloatTensor:$loss);
-  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets (`counted` `(` $counted^ `:` type($counted) `)`)? `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss)";
   let hasVerifier = 1; // C1 C2
 }
 

@@ -327,6 +327,7 @@ def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure, AttrSiz
     `vocab_axes`; its `dhidden` is partial over them. Where only the first
     `rows` of its part are rows of the whole, the others count for nothing; so
     does a token for which `valid` is 0, which is padding of a split dim.
+    `counted` is that of `head_loss`.
     (C1) (C2) as in `head_loss`; gradients have the types of `hidden` and `weight`.
     (C3) `first_row`, a `tensor<i32>`, `vocabulary` and `vocab_axes` are there together; `rows` only with them.
     (C4) `valid` has the dims of `targets`.
@@ -335,24 +336,24 @@ def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure, AttrSiz
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets,
-    Optional<Transformer_IdTensor>:$first_row, Optional<Transformer_IdTensor>:$rows, Optional<Transformer_FloatTensor>:$valid, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
+    Optional<Transformer_IdTensor>:$first_row, Optional<Transformer_IdTensor>:$rows, Optional<Transformer_FloatTensor>:$valid, Optional<Transformer_FloatTensor>:$counted, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
     OptionalAttr<StrArrayAttr>:$vocab_axes);
   let results = (outs Transformer_FloatTensor:$loss, Transformer_FloatTensor:$dhidden, Transformer_FloatTensor:$dweight);
-  let assemblyFormat = "$hidden `,` $weight `,` $targets `scale` $scale (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? (`rows` $rows^ `:` type($rows))? (`valid` $valid^ `:` type($valid))? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets (`counted` `(` $counted^ `:` type($counted) `)`)? `scale` $scale (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? (`rows` $rows^ `:` type($rows))? (`valid` $valid^ `:` type($valid))? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
   let hasVerifier = 1; // C1 C2 C3
 }
 
 def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, AllTypesMatch<["cosine", "sine"]>]> {
   let summary = "Cosine and signed sine of every position's angles, for `rope`";
   let description = [{
-    [sequence, head_dim]; both halves of head_dim hold the same angles and the
+    [sequence, head_dim], or [positions, head_dim] for rows to be looked up in it; both halves of head_dim hold the same angles and the
     first half of the sine is negated, so that
     rotated = x * cosine + roll(x, head_dim / 2) * sine.
     Row i is of position i; of a rank's part of a sequence it is of `positions[i]`,
     and zero where that is negative.
-    (C1) the results are f32 tensors [sequence, head_dim].
+    (C1) the results are f32 tensors [sequence, head_dim] or [positions, head_dim].
     (C2) `head_dim` is twice the number of inverse frequencies.
-    (C3) positions are i32 [sequence], as many as rows.
+    (C3) positions are i32 [sequence], as many as rows of that name.
     ```mlir
     %c, %s = transformer.rotary_table inverse_frequencies [1.0, 0.01] scale 1.0
         : tensor<8x4xf32, #transformer.dims<sequence, head_dim>>

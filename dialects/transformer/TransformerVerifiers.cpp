@@ -210,6 +210,9 @@ template <typename Op> static LogicalResult verifyHead(Op op) {
                             << ", expected tensor<f32>";
   if (!op.getScale().isFinite())
     return op.emitOpError() << "(C2) scale is not finite";
+  if (op.getCounted() && op.getCounted().getType() != op.getLoss().getType())
+    return op.emitOpError() << "(C2) counted is " << op.getCounted().getType()
+                            << ", expected tensor<f32>";
   return success();
 }
 
@@ -243,10 +246,12 @@ LogicalResult HeadLossGradOp::verify() {
 
 LogicalResult RotaryTableOp::verify() {
   auto type = tensorType(getCosine());
-  auto wanted = DimsAttr::get(getContext(), {"sequence", "head_dim"});
-  if (dimsOf(type) != wanted || !type.getElementType().isF32())
+  auto wanted = DimsAttr::get(getContext(), {"sequence", "head_dim"}),
+       lookedUp = DimsAttr::get(getContext(), {"positions", "head_dim"});
+  if ((dimsOf(type) != wanted && dimsOf(type) != lookedUp) ||
+      !type.getElementType().isF32())
     return emitOpError() << "(C1) is " << type << ", expected an f32 tensor of "
-                         << wanted;
+                         << wanted << " or " << lookedUp;
   int64_t given = getInverseFrequencies().size();
   if (type.getDimSize(1) != 2 * given)
     return emitOpError() << "(C2) head_dim is " << type.getDimSize(1)

@@ -61,11 +61,18 @@ std::string targetText(const plan::Plan &plan) {
 /// What a rank takes at a time: "2 microbatches of 4, attention within
 /// documents".
 std::string microbatchText(const plan::Plan &plan) {
-  return absl::StrCat(
+  std::string text = absl::StrCat(
       plan.microbatches(),
       plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
-      plan.micro_batch(),
-      plan::separatesDocuments(plan) ? ", attention within documents" : "");
+      plan.micro_batch());
+  constexpr std::pair<plan::InputKind, const char *> told[] = {
+      {plan::InputKind::documents, ", attention within documents"},
+      {plan::InputKind::document_positions, ", positions of documents"},
+      {plan::InputKind::inner_targets, ", no loss at their ends"}};
+  for (const auto &[kind, words] : told)
+    if (plan::reads(plan, kind))
+      text += words;
+  return text;
 }
 
 /// "f32 sums of 16 microbatches": what gradients are kept in.

@@ -47,13 +47,18 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   bind.batch = int64_t{spec.batch.micro} * spec.dataParallel();
   bind.sequence = spec.batch.sequence;
   bind.microbatches = spec.microbatches();
+  bind.countsTargets = !spec.batch.documentEndLoss;
   passes.addPass(transform::createBindPass(bind));
   if (spec.batch.separateDocuments)
     passes.addPass(transform::createSeparateDocumentsPass());
+  if (!spec.batch.documentEndLoss)
+    passes.addPass(transform::createCountTargetsPass());
   // Autodiff knows primitive ops only; equal subexpressions (rotary tables) are
   // merged first so that it visits each once.
   passes.addPass(transform::createDecomposePass());
   passes.addPass(createCSEPass());
+  if (spec.batch.restartPositions)
+    passes.addPass(transform::createRestartPositionsPass());
   passes.addPass(autodiff::createAutodiffPass());
   // The gradient of a map has all operands of the map. What it does not read
   // must neither be moved between ranks nor be kept or computed again for it.

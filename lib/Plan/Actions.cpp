@@ -1,4 +1,5 @@
 #include "lib/Plan/Actions.h"
+#include "meshwork/Plan/Types.h"
 #include <algorithm>
 #include <map>
 
@@ -190,8 +191,7 @@ bool receives(ListKind kind) {
 }
 
 bool isOfMicrobatch(InputKind kind) {
-  return kind == InputKind::tokens || kind == InputKind::targets ||
-         kind == InputKind::documents || kind == InputKind::random;
+  return isOfTokens(kind) || kind == InputKind::random;
 }
 
 std::string nameOf(const ListShape &list) {

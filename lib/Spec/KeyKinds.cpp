@@ -54,9 +54,10 @@ Key number(const char *name, const char *expected, bool (*legal)(double),
   return key;
 }
 
-Key onOrOff(const char *name, std::function<void(Spec &, double)> store,
+Key onOrOff(const char *section, const char *name,
+            std::function<void(Spec &, double)> store,
             std::function<std::optional<double>(const Spec &)> show) {
-  Key key{"optimizer", name, "true or false", {}, {}, false, {}};
+  Key key{section, name, "true or false", {}, {}, false, {}};
   key.read = [store](const Value &value, Spec &spec) {
     if (value.kind != Value::Kind::boolean)
       return false;

@@ -16,9 +16,9 @@ Key number(const char *name, const char *expected, bool (*legal)(double),
            std::function<void(Spec &, double)> store,
            std::function<std::optional<double>(const Spec &)> show);
 
-/// true or false of [optimizer], stored as 1 or 0; not printed where `show` has
-/// none.
-Key onOrOff(const char *name, std::function<void(Spec &, double)> store,
+/// true or false, stored as 1 or 0; not printed where `show` has none.
+Key onOrOff(const char *section, const char *name,
+            std::function<void(Spec &, double)> store,
             std::function<std::optional<double>(const Spec &)> show);
 
 /// All of [optimizer].

@@ -358,6 +358,18 @@ void addMeshKeys(std::vector<Key> &keys) {
       [](const Spec &s) {
         return s.batch.separateDocuments ? "separate" : "joined";
       }));
+  keys.push_back(choice(
+      "batch", "positions", {"sequence", "document"},
+      [](Spec &s, const std::string &t) {
+        s.batch.restartPositions = t == "document";
+      },
+      [](const Spec &s) {
+        return s.batch.restartPositions ? "document" : "sequence";
+      }));
+  keys.push_back(onOrOff(
+      "batch", "document_end_loss",
+      [](Spec &s, double on) { s.batch.documentEndLoss = on != 0; },
+      [](const Spec &s) { return s.batch.documentEndLoss ? 1 : 0; }));
   for (const char *dim :
        {"batch", "sequence", "residual_sequence", "embed", "heads", "kv_heads",
         "head_dim", "ffn", "vocab", "experts", "layers"})

@@ -19,7 +19,7 @@ Key settingKey(const optimizer::Setting &setting) {
     return found->second;
   };
   if (setting.range.isSwitch)
-    return onOrOff(setting.name, store, show);
+    return onOrOff("optimizer", setting.name, store, show);
   return number(setting.name, setting.range.expected, setting.range.holds,
                 store, show);
 }

@@ -67,6 +67,8 @@ struct Batch {
   uint32_t micro = 0;    // sequences per microbatch and data-parallel rank
   uint32_t sequence = 0; // tokens
   bool separateDocuments = false; // attention stays within each
+  bool restartPositions = false;  // they begin anew with each
+  bool documentEndLoss = true;    // the target of each one's last token counts
 };
 
 struct Optimizer {

@@ -376,7 +376,8 @@ private:
     return setFirstRow(op, op.getWeight());
   }
 
-  /// One for each token of the batch, zero for padding of a split dim.
+  /// One for each token that counts, zero for padding of a split dim and, where
+  /// they are told so, for tokens without a target.
   void countTokens(HeadLossGradOp op) {
     auto whole = tensorType(op.getTargets());
     Sharding sharding = shardingOf(op.getTargets());
@@ -385,10 +386,12 @@ private:
       if (masks.isUneven(whole.getDimSize(i), sharding.dims[i]))
         own.push_back(
             masks.own(op, whole.getDimSize(i), sharding.dims[i], name));
-    if (own.empty())
+    if (own.empty() && !op.getCounted())
       return;
     auto ends = llvm::map_to_vector(
         own, [](const Masks::Own &one) { return one.operand; });
+    if (op.getCounted())
+      ends.push_back(op.getTargets());
     builder.setInsertionPoint(op);
     Type type =
         localType(mesh, withElement(whole, builder.getF32Type()), sharding);
@@ -399,9 +402,14 @@ private:
             return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
           };
           Value result = number(1), zero = number(0);
-          for (auto [one, end] : llvm::zip_equal(own, x))
+          for (auto [one, end] : llvm::zip(own, x))
             result = arith::SelectOp::create(b, one.test(b, end), result, zero);
-          return result;
+          if (!op.getCounted())
+            return result;
+          Value hasTarget = arith::CmpIOp::create(
+              b, arith::CmpIPredicate::sge, x.back(),
+              arith::ConstantOp::create(b, b.getI32IntegerAttr(0)));
+          return arith::SelectOp::create(b, hasTarget, result, zero);
         });
     op.getValidMutable().assign(valid);
   }

@@ -96,11 +96,10 @@ void Lowering::describeInputs(func::FuncOp function) {
   for (auto &[name, coordinate] : coordinates)
     input(coordinate.kind, coordinate.place, {}, coordinate.split,
           coordinate.size, coordinate.hop);
-  constexpr InputKind ofBatch[] = {InputKind::tokens, InputKind::targets,
-                                   InputKind::documents};
-  for (auto [argument, kind] : llvm::zip(function.getArguments(), ofBatch))
+  for (BlockArgument argument : function.getArguments())
     if (!argument.use_empty()) // No stage reads what another one needs.
-      input(kind, *placement.of(argument), {}, splitOfSequence(argument));
+      input(*symbolizeInputKind(inputOf(argument)), *placement.of(argument), {},
+            splitOfSequence(argument));
   input(InputKind::learning_rate, placement.input(InputKind::learning_rate));
   for (const auto &[base, place] : placement.biasCorrections())
     input(InputKind::bias_correction, place,

@@ -62,6 +62,8 @@ LogicalResult Lowering::lower(Operation *op) {
     beginList(kindOf(list.getKind()), list.getStage());
     return success();
   }
+  if (isOfStep(op))
+    return lowerAtStepStart(op);
   current = op;
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
@@ -69,6 +71,29 @@ LogicalResult Lowering::lower(Operation *op) {
     return failure();
   copyBack();
   noteLayer(op, before);
+  return success();
+}
+
+bool Lowering::isOfStep(Operation *op) const {
+  return isa<FusedOp, mesh::AllReduceOp>(op) && op->getNumOperands() != 0 &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value value) { return ofStep.contains(value); });
+}
+
+LogicalResult Lowering::lowerAtStepStart(Operation *op) {
+  flush();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&step.getBody().front());
+  for (Value result : op->getResults()) {
+    auto type = tensorType(result);
+    placement.set(result,
+                  placement.persistent("of the step", BufferKind::results,
+                                       type.getShape(), type.getElementType()));
+    ofStep.insert(result);
+  }
+  if (failed(lowerInstruction(op)))
+    return failure();
+  flush();
   return success();
 }
 
@@ -174,13 +199,15 @@ void Lowering::zeroState(func::FuncOp microbatch) {
 }
 
 LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
-  constexpr StringRef names[] = {"tokens", "targets", "documents"};
-  for (auto [argument, name] : llvm::zip(function.getArguments(), names))
+  for (BlockArgument argument : function.getArguments())
     if (!argument.use_empty())
-      placement.set(argument,
-                    placement.persistent(name, BufferKind::input,
-                                         tensorType(argument).getShape(),
-                                         builder.getI32Type()));
+      placement.set(argument, placement.persistent(
+                                  inputOf(argument), BufferKind::input,
+                                  tensorType(argument).getShape(),
+                                  tensorType(argument).getElementType()));
+  for (BlockArgument argument : function.getArguments())
+    if (inputOf(argument) == "target_counts")
+      ofStep.insert(argument);
   zeroState(function);
   groupCollectives(function.getBody().front());
   function.walk(
@@ -250,6 +277,10 @@ static LogicalResult checkFloat8(ProgramOp program, int64_t unit) {
   return success(allFit);
 }
 
+static bool isInput(BlockArgument argument) {
+  return symbolizeInputKind(inputOf(argument)).has_value();
+}
+
 /// A rank's actions; of transfers those that move something.
 static SmallVector<std::pair<ListOp, int64_t>>
 actionsOf(ProgramOp program, ArrayRef<schedules::Action> actions) {
@@ -306,9 +337,10 @@ private:
     auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"),
          update = module.lookupSymbol<func::FuncOp>("update");
     if (!microbatch || !update || microbatch.getNumArguments() < 2 ||
-        microbatch.getNumArguments() > 3)
-      return module.emitError() << "expected functions @microbatch of tokens, "
-                                   "targets and maybe documents, and @update";
+        !llvm::all_of(microbatch.getArguments(), isInput))
+      return module.emitError()
+             << "expected functions @microbatch of tokens, targets and what "
+                "else the launcher gives, and @update";
     Lowering lowering(module, program, kernels, bucketBytes, rowBytes);
     if (failed(lowering.lowerMicrobatch(microbatch)) ||
         failed(lowering.lowerUpdate(update)) ||

@@ -32,6 +32,10 @@ private:
   /// State that something other than a first product adds to.
   void zeroState(::mlir::func::FuncOp microbatch);
   ::mlir::LogicalResult lower(::mlir::Operation *op);
+  /// Whether it is made of what the runtime writes once a step, and nothing
+  /// else.
+  bool isOfStep(::mlir::Operation *op) const;
+  ::mlir::LogicalResult lowerAtStepStart(::mlir::Operation *op);
   // Between stages (LowerTransfers.cpp).
   ::mlir::LogicalResult lowerSend(mesh::SendOp op);
   ::mlir::LogicalResult lowerReceive(mesh::ReceiveOp op);
@@ -150,6 +154,7 @@ private:
   ::llvm::DenseSet<StateKey>
       written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed; // and those that a step starts at zero
+  ::llvm::DenseSet<::mlir::Value> ofStep; // what all its microbatches read
   ::llvm::DenseSet<::mlir::Operation *> cleared; // unslices whose gaps are zero
   std::map<std::tuple<const void *, Layout::Dims, bool>, Place>
       copies; // of what is read, by the order of dims and the pass

@@ -68,11 +68,12 @@ StringRef parameterOf(Operation *op) {
 }
 
 Called nameOf(Value value) {
-  constexpr const char *arguments[] = {"tokens", "targets", "documents"};
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return {argument.getArgNumber() < std::size(arguments)
-                ? arguments[argument.getArgNumber()]
-                : "argument " + std::to_string(argument.getArgNumber())};
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    StringRef input = inputOf(argument);
+    return {input.empty()
+                ? "argument " + std::to_string(argument.getArgNumber())
+                : input.str()};
+  }
   Operation *op = value.getDefiningOp();
   if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
     return {parameter.getName().str(), layerOf(op, parameter.getName())};

@@ -69,6 +69,13 @@ struct BindPass : impl::BindPassBase<BindPass> {
     return success();
   }
 
+  /// Of a microbatch; where targets are counted, of a step, each microbatch has
+  /// its share.
+  double tokensOfMean() const {
+    return countsTargets ? 1 / static_cast<double>(microbatches)
+                         : static_cast<double>(batch * sequence);
+  }
+
   static void divide(HeadLossOp loss, double count) {
     loss.setScale(APFloat(loss.getScale().convertToDouble() / count));
   }
@@ -123,7 +130,7 @@ struct BindPass : impl::BindPassBase<BindPass> {
           if (failed(bindValues(block.getArguments(), op)))
             return WalkResult::interrupt();
       if (auto loss = dyn_cast<HeadLossOp>(op))
-        divide(loss, static_cast<double>(batch * sequence));
+        divide(loss, tokensOfMean());
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())

@@ -1,6 +1,6 @@
 // Keeps attention within documents: where each begins comes in as a third
 // argument, beside tokens and targets.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
@@ -14,14 +14,6 @@ using namespace transformer;
 
 struct SeparateDocumentsPass
     : impl::SeparateDocumentsPassBase<SeparateDocumentsPass> {
-  /// Adds the argument, of the tokens' type.
-  static Value addArgument(func::FuncOp loss) {
-    Type type = loss.getArgument(0).getType();
-    unsigned position = loss.getNumArguments();
-    (void)loss.insertArgument(position, type, {}, loss.getLoc());
-    return loss.getArgument(position);
-  }
-
   void runOnOperation() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
     if (!loss || loss.getNumArguments() != 2) {
@@ -29,7 +21,8 @@ struct SeparateDocumentsPass
           << "expected a function @loss of tokens and targets";
       return signalPassFailure();
     }
-    Value documents = addArgument(loss);
+    Value documents =
+        addInput(loss, "documents", loss.getArgument(0).getType());
     bool fine = true;
     loss.walk([&](AttentionOp op) {
       if (op.getCausal())

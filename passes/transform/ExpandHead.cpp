@@ -47,7 +47,7 @@ private:
   /// has no such operand.
   struct Inputs {
     ValueRange formula;
-    Value firstRow, rows, valid;
+    Value firstRow, rows, valid, counted;
     Value operator[](size_t i) const { return formula[i]; }
   };
 
@@ -207,6 +207,17 @@ private:
         arith::CmpFOp::create(inner, arith::CmpFPredicate::OGT, x.valid, zero),
         value, zero);
   }
+  /// What a token's loss is multiplied with.
+  Value weightOf(ImplicitLocOpBuilder &inner, const Inputs &x) {
+    Value scale = number(inner, op.getScale().convertToDouble());
+    if (!op.getCounted())
+      return scale;
+    Value one = number(inner, 1);
+    Value isMore =
+        arith::CmpFOp::create(inner, arith::CmpFPredicate::OGT, x.counted, one);
+    return arith::DivFOp::create(
+        inner, scale, arith::SelectOp::create(inner, isMore, x.counted, one));
+  }
   /// Over the ranks that share the vocabulary.
   Value combined(Value value, mesh::Reduction reduction, const Twine &what) {
     if (!op.getFirstRow())
@@ -291,7 +302,6 @@ private:
 
   Part crossEntropy(Value logits, Value targets, Value valid,
                     DimsAttr vocabDim) {
-    double scale = op.getScale().convertToDouble();
     Type full = logits.getType();
     auto map = [&](Type type, ValueRange inputs, Body body) {
       return mapWith(valid, type, inputs, body);
@@ -320,24 +330,24 @@ private:
     Value sum = combined(ownSum, mesh::Reduction::sum, "sum of exponentials");
     Value targetLogit =
         combined(ownLogit, mesh::Reduction::sum, "target logit");
-    Value loss =
-        map(sum.getType(), {maximum, sum, targetLogit},
-            [&](auto &i, auto &x) -> Value {
-              // In this order large logits leave the logarithm its digits.
-              Value below = arith::SubFOp::create(i, x[0], x[2]);
-              Value nats =
-                  arith::AddFOp::create(i, below, math::LogOp::create(i, x[1]));
-              return ofToken(i, x,
-                             arith::MulFOp::create(i, nats, number(i, scale)));
-            });
+    Value loss = map(
+        sum.getType(), {maximum, sum, targetLogit},
+        [&](auto &i, auto &x) -> Value {
+          // In this order large logits leave the logarithm its digits.
+          Value below = arith::SubFOp::create(i, x[0], x[2]);
+          Value nats =
+              arith::AddFOp::create(i, below, math::LogOp::create(i, x[1]));
+          return ofToken(i, x, arith::MulFOp::create(i, nats, weightOf(i, x)));
+        });
     Value dlogits = map(
         full, {logits, maximum, sum, targets}, [&](auto &i, auto &x) -> Value {
           Value e =
               math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
+          Value weight = weightOf(i, x);
           Value probability = arith::MulFOp::create(
-              i, e, arith::DivFOp::create(i, number(i, scale), x[2]));
-          Value less = arith::SelectOp::create(i, isTarget(i, x, x[3]),
-                                               number(i, scale), number(i, 0));
+              i, e, arith::DivFOp::create(i, weight, x[2]));
+          Value less = arith::SelectOp::create(i, isTarget(i, x, x[3]), weight,
+                                               number(i, 0));
           return ofToken(
               i, x,
               within(i, x, arith::SubFOp::create(i, probability, less), 0));
@@ -350,7 +360,8 @@ private:
   /// lies, too. What it does not use, canonicalization drops.
   Value mapWith(Value valid, Type type, ValueRange inputs, Body body) {
     SmallVector<Value> operands(inputs);
-    SmallVector<Value> more = {op.getFirstRow(), op.getRows(), valid};
+    SmallVector<Value> more = {op.getFirstRow(), op.getRows(), valid,
+                               op.getCounted()};
     llvm::copy_if(more, std::back_inserter(operands),
                   [](Value value) { return !!value; });
     return buildMap(b, op.getLoc(), type, operands,
@@ -360,9 +371,10 @@ private:
                         return more[which] ? x[next++] : Value();
                       };
                       Value firstRow = take(0), rows = take(1),
-                            ofTokens = take(2);
-                      return body(inner, Inputs{x.take_front(inputs.size()),
-                                                firstRow, rows, ofTokens});
+                            ofTokens = take(2), counted = take(3);
+                      return body(inner,
+                                  Inputs{x.take_front(inputs.size()), firstRow,
+                                         rows, ofTokens, counted});
                     });
   }
 

@@ -9,13 +9,15 @@ def BindPass : Pass<"transformer-bind", "::mlir::ModuleOp"> {
     Before: dims named `batch` and `sequence` may be open (`?`). After: every
     type is static, every `head_loss` is scaled to a mean over the tokens of a
     microbatch, and what `@loss` returns is divided by the microbatches of a
-    step, so that their sum is the mean.
+    step, so that their sum is the mean. With `counts-targets` it is left to
+    -transformer-count-targets to divide by the tokens of a step.
     `tensor<?x?xi32, <batch, sequence>>` becomes `tensor<4x512xi32, ...>`.
   }];
   let options = [
     Option<"batch", "batch", "int64_t", "0", "sequences of one microbatch, over all data-parallel ranks">,
     Option<"sequence", "sequence", "int64_t", "0", "tokens of one sequence">,
-    Option<"microbatches", "microbatches", "int64_t", "1", "microbatches of a step">];
+    Option<"microbatches", "microbatches", "int64_t", "1", "microbatches of a step">,
+    Option<"countsTargets", "counts-targets", "bool", "false", "the mean is over the targets that a step counts">];
 }
 
 def SeparateDocumentsPass : Pass<"transformer-separate-documents", "::mlir::ModuleOp"> {
@@ -25,6 +27,29 @@ def SeparateDocumentsPass : Pass<"transformer-separate-documents", "::mlir::Modu
     of the same shape: at which position of the sequence the document of each
     token begins. Each `attention` reads it, and must be causal.
     `attention %q, %k, %v causal` becomes `attention %q, %k, %v documents(%begins) causal`.
+  }];
+}
+
+def CountTargetsPass : Pass<"transformer-count-targets", "::mlir::ModuleOp"> {
+  let summary = "Leaves targets of other documents out of the loss";
+  let description = [{
+    Before: `-transformer-bind{counts-targets=true}`. After: the targets of
+    `@loss` are its `inner_targets`, -1 where they are of another document, and
+    it has an argument `target_counts`, f32 [batch]: how many targets the step
+    counts in each of the samples. Each `head_loss` is divided by their sum.
+    `head_loss %h, %w, %t` becomes `head_loss %h, %w, %t counted(%sum : tensor<f32>)`.
+  }];
+}
+
+def RestartPositionsPass : Pass<"transformer-restart-positions", "::mlir::ModuleOp"> {
+  let summary = "Begins positions anew with each document";
+  let description = [{
+    Before: primitive ops. After: `@loss` has an argument
+    `document_positions`, i32 [batch, sequence]: which token of its document
+    each is. What had a row for each position of the sequence, a rotary table or
+    a slice that makes a table's rows the sequence, has rows looked up by it.
+    `rotary_table -> [sequence, head_dim]` becomes
+    `embedding (rotary_table -> [positions, head_dim]), %positions -> [batch, sequence, head_dim]`.
   }];
 }
 

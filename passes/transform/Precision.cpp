@@ -16,6 +16,8 @@ bool staysF32(OpResult result) {
   Operation *op = result.getOwner();
   if (isa<ReduceOp, RotaryTableOp, StateOp>(op))
     return true;
+  if (auto rows = dyn_cast<EmbeddingOp>(op)) // of such a table
+    return isa_and_nonnull<RotaryTableOp>(rows.getTable().getDefiningOp());
   return isa<AttentionOp>(op) && result.getResultNumber() == 1;
 }
 

@@ -54,8 +54,8 @@ const OptionRow rows[] = {
      .decidesNumbers = true},
     {.name = "--document-begin",
      .valueName = "ID",
-     .help = "Token that each document begins with, for a plan of "
-             "batch.documents = \"separate\"",
+     .help = "Token that each document begins with, for a plan that tells "
+             "documents apart",
      .field = MESHWORK_FIELD(documentBegin),
      .most = UINT32_MAX,
      .needs = "--data",

@@ -302,6 +302,27 @@ absl::Status check(const ProgramCheck &c, const plan::AttentionGrad &op) {
   return checkPart(c, op, op.dv(), "dv", k);
 }
 
+/// Whether each number that the input may be has one of so many rows. Token
+/// files are checked against the vocabulary, not against this table.
+absl::Status checkLookup(const ProgramCheck &c, plan::InputKind kind,
+                         int64_t rows) {
+  bool isToken =
+      kind == plan::InputKind::tokens || kind == plan::InputKind::targets;
+  bool isPosition = kind == plan::InputKind::documents ||
+                    kind == plan::InputKind::document_positions;
+  if (isToken && rows < c.plan.vocabulary())
+    return bad("the table has ", rows, " rows, the vocabulary ",
+               c.plan.vocabulary());
+  if (isPosition && rows < c.plan.sequence())
+    return bad("the table has ", rows, " rows, the sequence ",
+               c.plan.sequence(), " positions");
+  if (kind == plan::InputKind::inner_targets ||
+      kind == plan::InputKind::positions)
+    return bad("ids are ", plan::EnumNameInputKind(kind),
+               ", which may be -1, expected rows of the table");
+  return absl::OkStatus();
+}
+
 /// `rows` must be ids' shape followed by the table's without its first dim.
 absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
                        const ViewInfo &ids, const ViewInfo &rows,
@@ -317,14 +338,10 @@ absl::Status checkRows(const ProgramCheck &c, const ViewInfo &table,
   MESHWORK_RETURN_IF_ERROR(expectView(rows, role, rows.dtype, shape));
   if (firstRow != plan::noView) // Other ranks hold the other rows.
     return checkIndex(c, firstRow, "first_row");
-  // Token files are checked against the vocabulary, not against this table.
   for (const plan::Input *input : orEmpty(c.program.inputs()))
     if (input->view() < c.views.size() &&
-        input->kind() <= plan::InputKind::targets &&
-        c.views[input->view()].buffer == ids.buffer &&
-        table.shape[0] < c.plan.vocabulary())
-      return bad("the table has ", table.shape[0], " rows, the vocabulary ",
-                 c.plan.vocabulary());
+        c.views[input->view()].buffer == ids.buffer)
+      MESHWORK_RETURN_IF_ERROR(checkLookup(c, input->kind(), table.shape[0]));
   return absl::OkStatus();
 }
 

@@ -88,9 +88,7 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   if (!isCorrection && (seen & bit))
     return bad(name, " is there twice");
   seen |= bit;
-  bool isOfSequence = input.kind() == plan::InputKind::tokens ||
-                      input.kind() == plan::InputKind::targets ||
-                      input.kind() == plan::InputKind::documents;
+  bool isOfSequence = plan::isOfTokens(input.kind());
   if (input.size() != 0 || input.hop() != 0 ||
       (!isOfSequence && orEmpty(input.axes()).size() != 0))
     return bad(name,
@@ -108,10 +106,16 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
   case plan::InputKind::tokens:
   case plan::InputKind::targets:
   case plan::InputKind::documents:
+  case plan::InputKind::document_positions:
+  case plan::InputKind::inner_targets:
     MESHWORK_RETURN_IF_ERROR(
         expectView(**view, name, plan::DType::i32,
                    {check.plan.micro_batch(),
                     storedSize(check, input, check.plan.sequence())}));
+    break;
+  case plan::InputKind::target_counts:
+    MESHWORK_RETURN_IF_ERROR(
+        expectView(**view, name, plan::DType::f32, {check.plan.micro_batch()}));
     break;
   case plan::InputKind::random:
   case plan::InputKind::update_random:

@@ -7,8 +7,10 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Executor.h"
+#include "runtime/core/SampleRows.h"
 #include "runtime/core/Shards.h"
 #include "runtime/io/Tokens.h"
+#include <map>
 #include <optional>
 
 namespace meshwork::runtime {
@@ -128,15 +130,17 @@ private:
   std::vector<layout::Cut> cutsOf(const plan::Input &input) const;
   absl::Status writeCoordinates();
   absl::Status writePositions(const plan::Input &input);
-  void keepOwn(plan::InputKind kind, const std::vector<int32_t> &sequence,
-               size_t k, std::vector<int32_t> &to) const;
+  void keepOwn(const plan::Input &input, const std::vector<int32_t> &sequence,
+               size_t k);
   absl::Status runAction(uint32_t action, uint32_t begin, uint32_t end,
                          InstructionObserver *observer);
   absl::Status loadBatch(uint64_t step, uint32_t action);
   absl::Status writeRandom(plan::InputKind kind, uint64_t step,
                            uint32_t microbatch, const Where &where);
   uint32_t firstSample(uint32_t microbatch) const;
+  absl::Status readSample(uint64_t step, uint32_t number, SampleRows &to) const;
   absl::Status readSamples(uint64_t step, uint32_t first);
+  absl::Status writeTargetCounts(uint64_t step);
   absl::Status writeScalars(uint64_t step, double learningRate);
   template <typename T>
   absl::Status write(uint32_t view, absl::Span<const T> values,
@@ -150,7 +154,7 @@ private:
   RankSetup setup;
   RankProgram ofPlan;
   std::unique_ptr<Executor> executor;
-  std::vector<int32_t> tokens, targets, documents; // of a microbatch
+  std::map<plan::InputKind, std::vector<int32_t>> batch; // of a microbatch
   Progress start;
   uint64_t currentStep = 0, numUpdates = 0;
   uint32_t lookAt = 0; // in the last action: nothing from here on before a look

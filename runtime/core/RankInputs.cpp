@@ -87,51 +87,65 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t action) {
       writeRandom(plan::InputKind::random, step, begun.microbatch(), where));
   // Collectives wait for this rank, whose look will tell of it.
   inputStatus.Update(readSamples(step, first));
-  using Kind = plan::InputKind;
-  for (auto [kind, ids] :
-       {std::pair{Kind::tokens, &tokens}, std::pair{Kind::targets, &targets},
-        std::pair{Kind::documents, &documents}})
-    if (const plan::Input *to = inputOf(kind))
-      MESHWORK_RETURN_IF_ERROR(write<int32_t>(to->view(), *ids, where));
+  for (const auto &[kind, ids] : batch)
+    MESHWORK_RETURN_IF_ERROR(write<int32_t>(inputOf(kind)->view(), ids, where));
   return absl::OkStatus();
 }
 
+absl::Status Rank::readSample(uint64_t step, uint32_t number,
+                              SampleRows &to) const {
+  absl::Status status =
+      setup.tokens->sample(setup.seed, step, number, to.spans());
+  return status.ok() ? status : fromIo(status);
+}
+
 absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
-  bool separate = inputOf(plan::InputKind::documents);
-  if (!inputOf(plan::InputKind::tokens) && !inputOf(plan::InputKind::targets) &&
-      !separate)
+  std::vector<const plan::Input *> wanted;
+  for (const plan::Input *input : orEmpty(program().inputs()))
+    if (plan::isOfTokens(input->kind()))
+      wanted.push_back(input);
+  if (wanted.empty())
     return absl::OkStatus();
   FileWork work(setup.transport, setup.rank, "it reads samples");
-  size_t length = setup.plan.sequence();
-  std::vector<int32_t> row[] = {std::vector<int32_t>(length),
-                                std::vector<int32_t>(length),
-                                std::vector<int32_t>(separate ? length : 0)};
-  SampleSpans to = {absl::MakeSpan(row[0]), absl::MakeSpan(row[1])};
-  to.documents = absl::MakeSpan(row[2]);
+  SampleRows sample(setup.plan);
   for (uint32_t k = 0; k < setup.plan.micro_batch(); ++k) {
-    absl::Status status = setup.tokens->sample(setup.seed, step, first + k, to);
-    if (!status.ok())
-      return fromIo(status);
-    keepOwn(plan::InputKind::tokens, row[0], k, tokens);
-    keepOwn(plan::InputKind::targets, row[1], k, targets);
-    keepOwn(plan::InputKind::documents, row[2], k, documents);
+    MESHWORK_RETURN_IF_ERROR(readSample(step, first + k, sample));
+    for (const plan::Input *input : wanted)
+      keepOwn(*input, sample.of(input->kind()), k);
   }
   return absl::OkStatus();
 }
 
-/// What this rank has of a sequence becomes row `k` of `to`.
-void Rank::keepOwn(plan::InputKind kind, const std::vector<int32_t> &sequence,
-                   size_t k, std::vector<int32_t> &to) const {
-  const plan::Input *input = inputOf(kind);
-  if (!input)
-    return;
-  std::vector<layout::Cut> cuts = cutsOf(*input);
+/// What this rank has of a sequence becomes row `k` of the input.
+void Rank::keepOwn(const plan::Input &input,
+                   const std::vector<int32_t> &sequence, size_t k) {
+  std::vector<layout::Cut> cuts = cutsOf(input);
   auto size = static_cast<int64_t>(sequence.size());
   auto stored = static_cast<size_t>(layout::storedSize(size, cuts));
+  std::vector<int32_t> &to = batch[input.kind()];
   to.resize(stored * setup.plan.micro_batch());
   for (const layout::Range &range : layout::ranges(size, cuts))
     std::copy_n(sequence.begin() + range.begin, range.count,
                 to.begin() + static_cast<int64_t>(k * stored) + range.offset);
+}
+
+/// Of all samples that the rank has in the step. They are read again with
+/// their microbatches: keeping them would take memory that grows with these.
+absl::Status Rank::writeTargetCounts(uint64_t step) {
+  const plan::Input *input = inputOf(plan::InputKind::target_counts);
+  if (!input)
+    return absl::OkStatus();
+  FileWork work(setup.transport, setup.rank, "it counts targets");
+  SampleRows sample(setup.plan);
+  std::vector<float> counts(setup.plan.micro_batch());
+  for (uint32_t m = 0; m < setup.plan.microbatches(); ++m)
+    for (uint32_t k = 0; k < setup.plan.micro_batch(); ++k) {
+      absl::Status status = readSample(step, firstSample(m) + k, sample);
+      if (status.ok())
+        counts[k] += static_cast<float>(sample.innerTargets());
+      inputStatus.Update(status);
+    }
+  return write<float>(input->view(), counts);
 }
 
 const plan::Input *Rank::inputOf(plan::InputKind kind) const {
@@ -144,6 +158,7 @@ const plan::Input *Rank::inputOf(plan::InputKind kind) const {
 absl::Status Rank::writeScalars(uint64_t step, double learningRate) {
   MESHWORK_RETURN_IF_ERROR(writeRandom(plan::InputKind::update_random, step,
                                        setup.plan.microbatches() - 1, {}));
+  MESHWORK_RETURN_IF_ERROR(writeTargetCounts(step));
   double t = static_cast<double>(numUpdates) + 1;
   for (const plan::Input *input : orEmpty(program().inputs())) {
     double value = learningRate;

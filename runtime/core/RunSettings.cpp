@@ -8,7 +8,8 @@
 namespace meshwork::runtime {
 namespace {
 constexpr const char *batchKeys[] = {"batch.global", "batch.sequence",
-                                     "batch.documents"};
+                                     "batch.documents", "batch.positions",
+                                     "batch.document_end_loss"};
 
 bool decidesNumbers(const std::string &key) {
   return key.starts_with("precision.") || key.starts_with("optimizer.") ||

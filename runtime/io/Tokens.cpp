@@ -170,11 +170,13 @@ absl::Status FileTokens::scan(const std::atomic<int> *stop) const {
 
 absl::Status FileTokens::checkSpans(const SampleSpans &to) const {
   if (to.tokens.size() != sequence || to.targets.size() != sequence ||
-      (!to.documents.empty() && to.documents.size() != sequence))
+      (!to.documents.empty() && to.documents.size() != sequence &&
+       to.documents.size() != uint64_t{sequence} + 1))
     return absl::InvalidArgumentError(absl::StrCat(
         "sample needs room for ", sequence,
-        " tokens, targets and (or none) documents, got ", to.tokens.size(),
-        ", ", to.targets.size(), " and ", to.documents.size()));
+        " tokens, targets and (or none, or one more) documents, got ",
+        to.tokens.size(), ", ", to.targets.size(), " and ",
+        to.documents.size()));
   if (!to.documents.empty() && marks.from == DocumentMarks::From::nowhere)
     return absl::InvalidArgumentError(absl::StrCat(
         quote(layout.file.path()),
@@ -204,7 +206,7 @@ absl::Status FileTokens::sample(uint64_t seed, uint64_t step, uint32_t index,
   std::copy_n(window.begin(), sequence, to.tokens.begin());
   std::copy_n(window.begin() + 1, sequence, to.targets.begin());
   if (isByToken(marks))
-    markByToken(marks, to.tokens, to.documents);
+    markByToken(marks, window, to.documents);
   else
     markByIndex(layout.documents, start, to.documents);
   return absl::OkStatus();
@@ -247,8 +249,9 @@ TokenSource::open(const TokenOptions &options) {
       layout->documents.empty())
     return absl::InvalidArgumentError(absl::StrCat(
         quote(layout->file.path()),
-        ": does not tell where its documents begin, which a plan compiled with "
-        "batch.documents = \"separate\" needs; give --document-begin ID (the "
+        ": does not tell where its documents begin, which the plan needs "
+        "(batch.documents, batch.positions or batch.document_end_loss of its "
+        "spec say so); give --document-begin ID (the "
         "token that each begins with: 50256 in llm.c's GPT-2 files) or "
         "--document-end ID (the token that each ends with)"));
   auto source = std::make_unique<FileTokens>(*std::move(layout), options);

@@ -51,7 +51,8 @@ struct TokenOptions {
 /// Where a sample goes: `sequence` elements each.
 struct SampleSpans {
   absl::Span<int32_t> tokens, targets;
-  absl::Span<int32_t> documents = {}; // may be empty
+  /// May be empty, or have one more: of the token behind the last one.
+  absl::Span<int32_t> documents = {};
 };
 
 /// The files that TokenSource may read for `path`: it, and what may be the

@@ -88,12 +88,13 @@ absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                                             const RunOptions &o) {
   using From = DocumentMarks::From;
   bool given = o.documentBegin || o.documentEnd;
-  if (!plan::separatesDocuments(plan)) {
+  if (!plan::readsDocuments(plan)) {
     if (given)
       return usage(o.documentBegin ? "--document-begin" : "--document-end",
-                   " is given, but the plan does not separate documents: "
-                   "compile it with --set 'batch.documents=\"separate\"', or "
-                   "leave the option out");
+                   " is given, but the plan does not tell documents apart: "
+                   "compile it with --set 'batch.documents=\"separate\"', "
+                   "'batch.positions=\"document\"' or "
+                   "batch.document_end_loss=false, or leave the option out");
     return DocumentMarks{};
   }
   if (!given)

@@ -75,7 +75,7 @@ def logits(config, weights, tokens, kernels, drop):
     """drop(name, rate) is the function that zeroes with that rate (or does nothing);
     the name is that of the module in the original code."""
     x = weights["wte.weight"][tokens]
-    x = x + weights["wpe.weight"][:tokens.shape[1]]
+    x = x + kernels.by_position(weights["wpe.weight"], tokens.shape[1])
     x = drop("drop", config.get("embd_pdrop", 0.1))(x)
     for layer in range(config["n_layer"]):
         x = block(config, weights, layer, x, kernels, drop)

@@ -24,6 +24,10 @@ class Reference:
         """What broadcasts to [batch, heads, query, key]."""
         return visible(length, window)
 
+    def by_position(self, table, length):
+        """The row of each token's position, [length, ...] or [batch, length, ...]."""
+        return table[:length]
+
     def attention(self, q, k, v, scale, window, drop):
         """q [b, heads, s, d]; k, v [b, kv_heads, s, d]; query head h reads kv head
         h // (heads // kv_heads). `drop` is applied to the probabilities."""
@@ -57,10 +61,11 @@ class Reference:
                 "relu": torch.relu, "silu": self.silu}[name]
 
     def cross_entropy(self, logits, targets):
-        """Mean over all tokens of -log softmax(logits)[target]."""
+        """Mean over all tokens of -log softmax(logits)[target]; a negative target is left out."""
         logits, targets = logits.flatten(0, -2), targets.flatten()
+        logits, targets = logits[targets >= 0], targets[targets >= 0]
         chosen = logits.gather(1, targets[:, None])[:, 0]
-        return (torch.logsumexp(logits, dim=-1) - chosen).mean()
+        return (torch.logsumexp(logits, dim=-1) - chosen).sum() / max(1, len(targets))
 
 
 class Separate(Reference):
@@ -72,6 +77,24 @@ class Separate(Reference):
 
     def mask(self, length, window):
         return visible(length, window) & (torch.arange(length) >= self.begins[:, None, :, None])
+
+
+class Restarted(Reference):
+    """Positions begin anew with each document."""
+
+    def __init__(self, begins):
+        self.positions = torch.arange(begins.shape[1]) - begins
+
+    def by_position(self, table, length):
+        return table[self.positions]
+
+
+class Apart(Separate, Restarted):
+    """Both."""
+
+    def __init__(self, begins):
+        Separate.__init__(self, begins)
+        Restarted.__init__(self, begins)
 
 
 class Fast(Reference):

@@ -119,7 +119,8 @@ def logits(config, weights, tokens, kernels, drop, positions=None):
     x = torch.nn.functional.embedding(tokens, weights["model.embed_tokens.weight"],
                                       padding_idx=config.get("pad_token_id"))
     if positions is None:
-        positions = rotary.tables(config, _head_dim(config), tokens.shape[1], x.dtype)
+        tables = rotary.tables(config, _head_dim(config), tokens.shape[1], x.dtype)
+        positions = [kernels.by_position(table, tokens.shape[1]).unsqueeze(-3) for table in tables]
     for layer in range(config["num_hidden_layers"]):
         x = block(config, weights, layer, x, positions, kernels, drop)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"])

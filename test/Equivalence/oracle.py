@@ -23,6 +23,13 @@ def documents(tokens, begin=None, end=None):
     return begins
 
 
+def without_ends(tokens, targets, **marks):
+    """The targets, -1 where they are of another document than their token."""
+    begins = documents(torch.cat((tokens, targets[:, -1:]), dim=1), **marks)
+    here = torch.arange(begins.shape[1])
+    return torch.where((begins == here)[:, 1:], -1, targets)
+
+
 def gradients(config, weights, tokens, targets, drop=models.no_drop, kernels=None):
     """(loss, name -> f64 array) of one batch."""
     for weight in weights.values():

@@ -77,7 +77,7 @@ class Case:
         return space.compile(MODELS[self.model], text)
 
     def run(self, space, plan):
-        options = ["--document-begin", 7] if self.documents == "separate" else []
+        options = ["--document-begin", 7] if self.documents != "joined" else []
         if self.target == "gpu" and self.ranks > 1:
             options.append("--share-gpu")
         launcher = [*MPIRUN, str(self.ranks)] if self.target == "mpi" else []

@@ -52,7 +52,7 @@ def shares_heads(model, mesh):
 
 def cases():
     """Pairs of all but the lengths, which alternate."""
-    legal = [case for case in itertools.product(METHODS, LAYOUTS, MODELS, MESHES, ("joined", "separate"))
+    legal = [case for case in itertools.product(METHODS, LAYOUTS, MODELS, MESHES, ("joined", "separate", "apart"))
              if case[0] != "ulysses" or shares_heads(*case[2:4])]
     for number, case in enumerate(pairs.choose(legal)):
         yield *case, SEQUENCES[number % 2]
@@ -71,7 +71,7 @@ class Context(Agreement):
         text = tools.spec(BATCH, micro, sequence, documents=documents, mesh={"axes": axes},
                           optimizer={"epsilon": EPSILON}, **sections)
         plan = self.space.compile(config, text)
-        if documents == "separate":
+        if documents != "joined":
             options += "--document-begin", MARK
         weights = self.space.save_weights(self.random_weights(config))
         return self.space.train(plan, self.corpus, 1, *options, lr=RATE, init=weights, launcher=launcher)
@@ -124,7 +124,7 @@ class Context(Agreement):
 
     def test_on_an_emulated_gpu(self):
         for method in METHODS:
-            for layout, documents in (("zigzag", "separate"), ("block", "joined")):
+            for layout, documents in (("zigzag", "apart"), ("block", "joined")):
                 with self.subTest(method=method, layout=layout, documents=documents):
                     axes, rules, sections = MESHES["cp2"]
                     run = self.run_spec(MODELS["llama"], 24, axes, documents, "--share-gpu", **sections, **GPU,

@@ -22,6 +22,10 @@ BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin"))
 TIMEOUT_S = 120
 
 
+# Keys of [batch]: documents as if each were alone.
+APART = {"documents": "separate", "positions": "document", "document_end_loss": False}
+
+
 def toml(value):
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {toml(member)}" for key, member in value.items()) + " }"
@@ -29,9 +33,13 @@ def toml(value):
 
 
 def spec(batch, micro, sequence, dp=1, compute="f32", documents="joined", **sections):
-    """A spec as TOML. A further section is name={key: value}."""
+    """A spec as TOML. A further section is name={key: value}; `documents` is the key of
+    [batch], "apart" for APART, or a dictionary of keys about them."""
+    about = APART if documents == "apart" else documents
+    if not isinstance(about, dict):
+        about = {"documents": about}
     parts = {"mesh": {"axes": [f"dp={dp}"]},
-             "batch": {"global": batch, "micro": micro, "sequence": sequence, "documents": documents},
+             "batch": {"global": batch, "micro": micro, "sequence": sequence, **about},
              "precision": {"compute": compute}}
     for name, keys in sections.items():
         parts.setdefault(name, {}).update(keys)

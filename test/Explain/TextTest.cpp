@@ -29,6 +29,11 @@ TEST(Text, ofAttentionWithinDocuments) {
   runtime::test::addDocuments(plan);
   EXPECT_HAS(text(Loaded(plan).plan()),
              "2 microbatches of 2, attention within documents\n");
+  plan.programs[0]->inputs.back()->kind = plan::InputKind::document_positions;
+  plan.programs[0]->inputs[1]->kind = plan::InputKind::inner_targets;
+  EXPECT_HAS(
+      text(Loaded(plan).plan()),
+      "2 microbatches of 2, positions of documents, no loss at their ends\n");
 }
 
 TEST(Text, scheduleListsEveryInstruction) {

@@ -42,15 +42,14 @@ struct Way {
 struct Case {
   std::string axes; // "\"cp=2\""
   Way way;
-  int64_t sequence = 8;   // in which 16 samples of a step are cut
-  std::string rules = {}; // of [shard], beside that of the sequence
-  std::string rest = {};  // further sections
-  bool documents = false; // separate ones
+  int64_t sequence = 8;       // in which 16 samples of a step are cut
+  std::string rules = {};     // of [shard], beside that of the sequence
+  std::string rest = {};      // further sections
+  const char *documents = ""; // keys of [batch] about them
 
   std::string batch(int64_t micro) const {
     return "[batch]\nglobal = 16\nmicro = " + std::to_string(micro) +
-           "\nsequence = " + std::to_string(sequence) +
-           (documents ? "\ndocuments = \"separate\"" : "") +
+           "\nsequence = " + std::to_string(sequence) + "\n" + documents +
            "\n[precision]\ncompute = \"f32\"\n[optimizer]\n"
            "clip_grad_norm = 0.5\n";
   }
@@ -114,9 +113,9 @@ TEST_P(Context, BesideOthers) {
 
 TEST_P(Context, WithinDocuments) {
   for (const Model &model : models())
-    for (int64_t sequence : {8, 11})
-      check(model,
-            {"\"cp=2\"", GetParam(), sequence, "", "", /*documents=*/true});
+    for (auto [sequence, axes] :
+         {std::pair(8, "\"cp=2\""), std::pair(11, "\"dp=2\", \"cp=2\"")})
+      check(model, {axes, GetParam(), sequence, "", "", allOfDocuments});
 }
 INSTANTIATE_TEST_SUITE_P(
     Ways, Context,
@@ -140,7 +139,7 @@ TEST(ExchangedContext, BesideAnotherMethod) {
                             10,
                             "",
                             "",
-                            /*documents=*/true});
+                            allOfDocuments});
       }
 }
 

@@ -1,6 +1,7 @@
 #include "Partitioned.h"
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Facts.h"
 #include "lib/Sharding/Reshard.h"
 #include "lib/Target/PlanWriter.h"
 #include "passes/sharding/Shardings.h"
@@ -147,6 +148,64 @@ Tensor randomDocuments(const std::vector<int64_t> &shape, unsigned seed) {
   }
   return begins;
 }
+
+/// What the launcher makes of where documents begin.
+class Documents {
+public:
+  Documents(const std::vector<int64_t> &tokens, unsigned seed)
+      : begins(randomDocuments(tokens, seed)) {}
+
+  /// Appends the argument, or changes the targets.
+  void give(const std::string &input, std::vector<Tensor> &arguments) const {
+    if (input == "documents")
+      arguments.push_back(begins);
+    else if (input == "document_positions")
+      arguments.push_back(positions());
+    else if (input == "inner_targets")
+      leaveOut(arguments[1]);
+    else if (input == "target_counts")
+      arguments.push_back(counts(arguments[1]));
+  }
+
+private:
+  Tensor positions() const {
+    Tensor result = begins;
+    for (int64_t i = 0; i < result.size(); ++i)
+      result[i] = static_cast<double>(i % length()) - begins[i];
+    return result;
+  }
+  /// Behind the last token of every other sample a document begins.
+  void leaveOut(Tensor &targets) const {
+    for (int64_t i = 0; i < targets.size(); ++i) {
+      int64_t next = (i + 1) % length();
+      bool ends = next == 0 ? i / length() % 2 == 0
+                            : begins[i + 1] == static_cast<double>(next);
+      if (ends)
+        targets[i] = -1;
+    }
+  }
+  Tensor counts(const Tensor &targets) const {
+    Tensor result(std::vector<int64_t>{targets.getDimSize(0)});
+    for (int64_t i = 0; i < targets.size(); ++i)
+      result[i / length()] += targets[i] >= 0;
+    return result;
+  }
+  int64_t length() const { return begins.getDimSize(1); }
+
+  Tensor begins;
+};
+
+/// Counts are those of the step.
+void sumCounts(const Compiled &compiled, StepData &data) {
+  for (auto [at, input] : llvm::enumerate(compiled.inputs)) {
+    if (input != "target_counts")
+      continue;
+    Tensor sum = data.microbatches[0][at];
+    for (int64_t i = 0; i < sum.size(); ++i)
+      sum[i] += data.microbatches[1][at][i];
+    data.microbatches[0][at] = data.microbatches[1][at] = sum;
+  }
+}
 } // namespace
 
 Compiled::Compiled(const std::string &model, const std::string &specText,
@@ -211,6 +270,7 @@ void Compiled::readArguments() {
     mesh::ShardingAttr own = mesh::shardingOf(argument);
     arguments.push_back({shape, own ? sharding::fromAttr(attr, own)
                                     : sharding::replicated(shape.size())});
+    inputs.push_back(transformer::inputOf(argument).str());
   }
 }
 
@@ -281,9 +341,11 @@ StepData randomStep(const Compiled &compiled, int64_t vocabulary,
     std::vector<Tensor> &arguments = data.microbatches.emplace_back();
     arguments.push_back(ids());
     arguments.push_back(ids());
-    if (compiled.arguments.size() > 2)
-      arguments.push_back(randomDocuments(tokens, 1000 + seed));
+    Documents documents(tokens, 1000 + seed);
+    for (const std::string &input : compiled.inputs)
+      documents.give(input, arguments);
   }
+  sumCounts(compiled, data);
   for (const auto &[key, layout] : compiled.states) {
     // Not negative: some are sums of squares.
     if (key.kind == StateKind::optimizer)

@@ -47,6 +47,7 @@ struct Compiled {
   std::map<StateKey, Layout> states;
   std::map<StateKey, Layout> totals; // the loss, which @update adds up in place
   std::vector<Layout> arguments;     // of @microbatch
+  std::vector<std::string> inputs;   // what each of them is
 
 private:
   bool runPhase(const pipelines::Phase &phase, int64_t headChunk);
@@ -56,8 +57,8 @@ private:
 };
 
 /// What a step starts from, global: of each microbatch the arguments, tokens
-/// and targets and maybe where documents begin; and the state of every
-/// parameter.
+/// and targets and maybe what is made of where documents begin; and the state
+/// of every parameter.
 struct StepData {
   std::vector<std::vector<Tensor>> microbatches;
   std::map<StateKey, Tensor> state;

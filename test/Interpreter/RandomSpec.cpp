@@ -16,7 +16,8 @@ std::string quoted(const std::vector<std::string> &names) {
 
 RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
                        bool float8)
-    : dice(seed), parameters(parameters), separateDocuments(dice.chance(25)),
+    : dice(seed), parameters(parameters),
+      documents(dice.chance(25) ? "documents = \"separate\"\n" : ""),
       float8(float8) {
   drawMesh();
   drawRules();
@@ -29,6 +30,10 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
   optimizer = optimizers[dice.below(std::size(optimizers))];
   drawContext();
   drawPipeline();
+  if (dice.chance(25))
+    documents += "positions = \"document\"\n";
+  if (dice.chance(25))
+    documents += "document_end_loss = false\n";
 }
 
 /// Two stages, on an axis of any place and usual or other name.
@@ -53,8 +58,7 @@ void RandomSpec::drawPipeline() {
 
 /// What a spec and that of one rank have in common, from the sequence on.
 std::string RandomSpec::common() const {
-  return std::string("sequence = ") + (float8 ? "16" : "6") + "\n" +
-         (separateDocuments ? "documents = \"separate\"\n" : "") +
+  return std::string("sequence = ") + (float8 ? "16" : "6") + "\n" + documents +
          "[precision]\ncompute = \"f32\"\n" +
          (float8 ? "matmul = \"fp8\"\n" : "") +
          "[optimizer]\nclip_grad_norm = 0.5\n" + optimizer;

@@ -59,7 +59,8 @@ private:
 
   Dice dice;
   const std::vector<Parameter> &parameters;
-  bool separateDocuments, float8;
+  std::string documents; // keys of [batch]
+  bool float8;
   std::vector<std::pair<std::string, size_t>> axes;
   std::vector<std::string> batchAxes;
   int64_t data = 1;               // ranks that the batch is split over

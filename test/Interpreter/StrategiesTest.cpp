@@ -80,8 +80,11 @@ const Strategy allAxes{.dp = 2,
                        .zeroAxes = {"dp", "fsdp"}};
 
 /// Documents split as the samples do that they are in; heads and residual
-/// streams split beside them.
+/// streams split beside them. Each key alone, and all together.
 TEST(Documents, AreThoseOfOneRank) {
+  const std::string keys[] = {"documents = \"separate\"",
+                              "positions = \"document\"",
+                              "document_end_loss = false"};
   std::vector<Strategy> strategies = {
       {.dp = 4},
       {.tp = 4},
@@ -90,16 +93,23 @@ TEST(Documents, AreThoseOfOneRank) {
       {.dp = 2, .fsdp = 2, .zero = 3, .zeroAxes = {"fsdp"}},
       allAxes};
   for (const Model &model : models())
-    for (Strategy &strategy : strategies) {
+    for (auto [i, strategy] : llvm::enumerate(strategies)) {
       strategy.sequence = 8;
-      strategy.separateDocuments = true;
-      checkStrategy(model.text, strategy);
+      for (std::string given :
+           {allOfDocuments, keys[i % std::size(keys)].c_str()}) {
+        strategy.documents = given;
+        checkStrategy(model.text, strategy);
+      }
     }
   Strategy joined{.sequence = 8};
-  EXPECT_NE(compareSteps(expectedStep(models()[0].text, strategies[0], 12),
-                         expectedStep(models()[0].text, joined, 12), 1e-4),
-            "")
-      << "documents changed nothing";
+  for (const std::string &key : keys)
+    for (const Model &model : models()) {
+      Strategy with{.sequence = 8, .documents = key};
+      EXPECT_NE(compareSteps(expectedStep(model.text, with, 12),
+                             expectedStep(model.text, joined, 12), 1e-4),
+                "")
+          << model.name << ": " << key << " changed nothing";
+    }
 }
 
 /// Stages of one rank or of several, in lines, loops and there and back; each
@@ -123,7 +133,9 @@ TEST(Pipelines, MeanWhatOneRankMeans) {
       {.dp = 2, .zero = 3, .zeroAxes = {"dp"}, .pp = 2, .pipeline = shaped},
       {.tp = 2, .pp = 2, .pipeline = split},
       {.tp = 2, .sequenceParallel = true, .pp = 2, .pipeline = v2},
-      {.dp = 2, .separateDocuments = true, .pp = 2},
+      {.dp = 2, .documents = allOfDocuments, .pp = 2},
+      {.documents = allOfDocuments, .pp = 2, .pipeline = v2},
+      {.documents = allOfDocuments, .pp = 2, .pipeline = shaped},
       both};
   for (const std::string &model :
        {tinyGpt2({.layers = 4}),

@@ -57,8 +57,7 @@ std::string Strategy::spec() const {
   std::string text =
       "[mesh]\naxes = " + quotedList(axes) +
       "\n[batch]\nglobal = 16\nmicro = " + std::to_string(batch / (dp * fsdp)) +
-      "\nsequence = " + std::to_string(sequence) +
-      (separateDocuments ? "\ndocuments = \"separate\"" : "") +
+      "\nsequence = " + std::to_string(sequence) + "\n" + documents +
       "\n[precision]\n" + precision +
       "\n[optimizer]\n"
       "clip_grad_norm = 0.5\n";
@@ -89,16 +88,15 @@ std::string Strategy::name() const {
 
 const StepResult &expectedStep(const std::string &model,
                                const Strategy &strategy, int64_t vocabulary) {
-  static std::map<std::tuple<std::string, int64_t, bool, std::string>,
+  static std::map<std::tuple<std::string, int64_t, std::string, std::string>,
                   StepResult>
       known;
-  auto [entry, isNew] =
-      known.try_emplace({model, strategy.sequence, strategy.separateDocuments,
-                         strategy.precision});
+  auto [entry, isNew] = known.try_emplace(
+      {model, strategy.sequence, strategy.documents, strategy.precision});
   if (isNew) {
     Strategy alone;
     alone.sequence = strategy.sequence;
-    alone.separateDocuments = strategy.separateDocuments;
+    alone.documents = strategy.documents;
     alone.precision = strategy.precision;
     Compiled one(model, alone.spec(), 256, "step");
     EXPECT_TRUE(one.program) << one.diagnostics;

@@ -18,13 +18,19 @@ std::string tinyGpt2(const TinySizes &sizes = {});
 /// Llama with grouped queries: the heads share `keyHeads`.
 std::string tinyLlama(const TinySizes &sizes);
 
+/// All keys of [batch] about documents.
+inline constexpr const char *allOfDocuments =
+    "documents = \"separate\"\npositions = \"document\"\n"
+    "document_end_loss = false";
+
 struct Strategy {
   int64_t dp = 1, fsdp = 1, tp = 1;
   bool sequenceParallel = false;
   unsigned zero = 0;
   std::vector<std::string> zeroAxes = {};
   int64_t sequence = 4;
-  bool separateDocuments = false;
+  /// Keys of [batch] about documents.
+  std::string documents = {};
   /// Of [precision]. Only stochastic rounding rounds here, storage does not.
   std::string precision = "compute = \"f32\"";
   /// Ranks of a pipeline, and keys of [pipeline].

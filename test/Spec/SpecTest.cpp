@@ -222,6 +222,24 @@ TEST(Spec, PrintRoundTrips) {
   EXPECT_EQ(print(*read(text).spec), text);
 }
 
+TEST(Spec, KeysOfDocumentsStandAlone) {
+  Spec usual = *read(smallest).spec;
+  EXPECT_FALSE(usual.batch.separateDocuments);
+  EXPECT_FALSE(usual.batch.restartPositions);
+  EXPECT_TRUE(usual.batch.documentEndLoss);
+  Spec spec = *read(smallest, {"batch.positions=\"document\"",
+                               "batch.document_end_loss=false"})
+                   .spec;
+  EXPECT_FALSE(spec.batch.separateDocuments);
+  EXPECT_TRUE(spec.batch.restartPositions);
+  EXPECT_FALSE(spec.batch.documentEndLoss);
+  std::string text = print(spec);
+  EXPECT_THAT(text, HasSubstr("documents = \"joined\"\n"
+                              "positions = \"document\"\n"
+                              "document_end_loss = false\n"));
+  EXPECT_EQ(print(*read(text).spec), text);
+}
+
 TEST(Spec, LayoutOfASplitSequence) {
   std::vector<std::string> split = {"mesh.axes=[\"cp=2\"]",
                                     "shard.sequence=[\"cp\"]"};

@@ -28,14 +28,29 @@ constexpr bool isFloat8(DType type) {
   return type == DType::e4m3 || type == DType::e5m2;
 }
 
-/// Whether a run must say where documents begin.
-inline bool separatesDocuments(const Plan &plan) {
+/// Whether such an input has a number for each token of a microbatch.
+constexpr bool isOfTokens(InputKind kind) {
+  return kind == InputKind::tokens || kind == InputKind::targets ||
+         kind == InputKind::documents ||
+         kind == InputKind::document_positions ||
+         kind == InputKind::inner_targets;
+}
+
+/// Whether some rank has such an input.
+inline bool reads(const Plan &plan, InputKind kind) {
   for (const Program *program : *plan.programs())
     if (program->inputs())
       for (const Input *input : *program->inputs())
-        if (input->kind() == InputKind::documents)
+        if (input->kind() == kind)
           return true;
   return false;
+}
+
+/// Whether a run must say where documents begin.
+inline bool readsDocuments(const Plan &plan) {
+  return reads(plan, InputKind::documents) ||
+         reads(plan, InputKind::document_positions) ||
+         reads(plan, InputKind::inner_targets);
 }
 
 } // namespace meshwork::plan

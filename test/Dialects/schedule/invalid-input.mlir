@@ -126,3 +126,19 @@ schedule.program @rank {
   // expected-error@+1 {{'schedule.input' op (C2) extent has the hop 1, which only positions have}}
   schedule.input extent %v over {"cp"} of 16 hop 1 : memref<i32, strided<[]>>
 }
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<4xi32, strided<[1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) document_positions is 'memref<4xi32, strided<[1]>>', expected i32 of two dims without gaps}}
+  schedule.input document_positions %v : memref<4xi32, strided<[1]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" input persistent : memref<64xi8>
+  %v = schedule.view %b at 0 : memref<64xi8> to memref<4xi32, strided<[1]>>
+  // expected-error@+1 {{'schedule.input' op (C1) target_counts is 'memref<4xi32, strided<[1]>>', expected f32 of one dim without gaps}}
+  schedule.input target_counts %v : memref<4xi32, strided<[1]>>
+}

@@ -118,3 +118,11 @@ func.func @f(%x: i32 {transformer.pass = #transformer.pass<backward>}) { return 
 // -----
 // expected-error@+1 {{'func.func' op (F1) an argument or result has the attribute 'transformer.pass', which means nothing there}}
 func.func @f(%x: i32) -> (i32 {transformer.pass = #transformer.pass<backward>}) { return %x : i32 }
+
+// -----
+// expected-error@+1 {{'func.func' op (F10) 'transformer.input' is "tokens", expected one of documents, document_positions, inner_targets, target_counts}}
+func.func @f(%x: i32 {transformer.input = "tokens"}) { return }
+
+// -----
+// expected-error@+1 {{'func.func' op (F10) 'transformer.input' is 3 : i64, expected one of documents}}
+func.func @f(%x: i32 {transformer.input = 3}) { return }

@@ -202,3 +202,13 @@ func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi3
   %0 = transformer.head_loss %h, %w, %t scale 0x7FF0000000000000 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
   return
 }
+
+// -----
+#s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi32, #s>, %n: tensor<3xf32, #s>) {
+  // expected-error@+1 {{'transformer.head_loss' op (C2) counted is 'tensor<3xf32, #transformer.dims<sequence>>', expected tensor<f32>}}
+  %0 = transformer.head_loss %h, %w, %t counted(%n : tensor<3xf32, #s>) scale 1.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
+  return
+}

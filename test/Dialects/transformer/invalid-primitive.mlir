@@ -426,7 +426,7 @@ func.func @f(%x: tensor<2x4xf32, #e>, %s: tensor<i32>) {
 #bs = #transformer.dims<batch, sequence>
 func.func @f(%h: tensor<1x2x4xf32, #bse>, %w: tensor<8x4xf32, #ve>, %t: tensor<1x2xi32, #bs>, %r: tensor<i32>) {
   // expected-error@+1 {{'transformer.head_loss_grad' op (C3) has some of first_row, vocabulary and vocab_axes}}
-  %0:3 = "transformer.head_loss_grad"(%h, %w, %t, %r) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>, scale = 1.0 : f64}> : (tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>, tensor<1x2xi32, #bs>, tensor<i32>) -> (tensor<f32>, tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>)
+  %0:3 = "transformer.head_loss_grad"(%h, %w, %t, %r) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>, scale = 1.0 : f64}> : (tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>, tensor<1x2xi32, #bs>, tensor<i32>) -> (tensor<f32>, tensor<1x2x4xf32, #bse>, tensor<8x4xf32, #ve>)
   return
 }
 

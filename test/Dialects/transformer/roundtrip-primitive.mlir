@@ -97,6 +97,9 @@ func.func @products(%x: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %b: tens
   // CHECK: transformer.contract "se,ve->sv" %[[QX]], %{{.*}} scaled %[[ONE:.*]], %[[ONE]] : tensor<f32>, tensor<f32> bias %{{.*}} : tensor<8xf32, #{{.*}}> : tensor<3x4xf8E4M3FN, #{{.*}}>, tensor<8x4xf8E5M2, #{{.*}}> -> tensor<3x8xf32
   %q = transformer.contract "se,ve->sv" %qx, %qw scaled %one, %one : tensor<f32>, tensor<f32> bias %b : tensor<8xf32, #transformer.dims<vocab>>
       : tensor<3x4xf8E4M3FN, #se>, tensor<8x4xf8E5M2, #ve> -> tensor<3x8xf32, #sv>
+  // CHECK: transformer.head_loss_grad %{{.*}}, %{{.*}}, %{{.*}} counted(%[[ONE]] : tensor<f32>) scale 1.000000e+00
+  %counted:3 = transformer.head_loss_grad %x, %w, %t counted(%one : tensor<f32>) scale 1.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s>
+      -> tensor<f32>, tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>
   // CHECK: transformer.head_loss_grad %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00
   %2:3 = transformer.head_loss_grad %x, %w, %t scale 1.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s>
       -> tensor<f32>, tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>

@@ -13,12 +13,14 @@ using plan::PlanT;
 
 constexpr size_t length = 16;
 
-/// The tiny plan, which reads documents in place of tokens and has no other
-/// input of the batch, as a stage amid a pipeline.
-PlanT documentsPlan(const TinyOptions &tiny = {}) {
+/// The tiny plan, which reads documents, or what is made of them, in place of
+/// tokens and has no other input of the batch, as a stage amid a pipeline.
+PlanT documentsPlan(const TinyOptions &tiny = {},
+                    plan::InputKind kind = plan::InputKind::documents) {
   PlanT plan = tinyPlan(tiny);
   uint32_t documents = addDocuments(plan);
   plan::ProgramT &p = *plan.programs[0];
+  p.inputs.back()->kind = kind;
   opOf<plan::EmbeddingT>(*forwardOf(p)[0]).ids = documents;
   opOf<plan::EmbeddingGradT>(*forwardOf(p)[2]).ids = documents;
   p.inputs.erase(p.inputs.begin(), p.inputs.begin() + 2);
@@ -53,7 +55,8 @@ protected:
   /// The same from the samples' tokens; `begins` tells whether a document
   /// begins at a token that comes after another one.
   template <typename Begins>
-  std::vector<float> lossesByHand(const Begins &begins) const {
+  std::vector<float> lossesByHand(const Begins &begins,
+                                  bool ofPositions = false) const {
     auto source = TokenSource::open(
         {options.data, options.dataType, options.tokenizer, 256, length});
     EXPECT_TRUE(source.ok()) << source.status();
@@ -69,7 +72,7 @@ protected:
         for (size_t i = 0, begin = 0; i < length; ++i) {
           if (i > 0 && begins(ids[i - 1], ids[i]))
             begin = i;
-          sum += static_cast<double>(begin);
+          sum += static_cast<double>(ofPositions ? i - begin : begin);
         }
       }
       losses.push_back(static_cast<float>(sum / (8 * length) / 256));
@@ -93,6 +96,18 @@ TEST_F(Documents, reachThePlanOnEveryRank) {
       lossesByHand([](int32_t, int32_t token) { return token == 'c'; });
   EXPECT_EQ(lossesOf(documentsPlan({.microbatches = 4})), begins);
   EXPECT_NE(begins, ends);
+}
+
+TEST_F(Documents, positionsBeginAnewWithThem) {
+  options.documentBegin = 'c';
+  std::vector<float> positions =
+      lossesByHand([](int32_t, int32_t token) { return token == 'c'; },
+                   /*ofPositions=*/true);
+  for (uint32_t ranks : {1u, 2u})
+    EXPECT_EQ(
+        lossesOf(documentsPlan({.ranks = ranks, .microbatches = 4 / ranks},
+                               plan::InputKind::document_positions)),
+        positions);
 }
 
 TEST_F(Documents, comeFromAnIndexWithoutOptions) {
@@ -120,8 +135,9 @@ TEST_F(Documents, comeFromAnIndexWithoutOptions) {
 
 TEST_F(Documents, mustBeToldApart) {
   expectExit(documentsPlan(), 64,
-             "text\": does not tell where its documents begin, which a plan "
-             "compiled with batch.documents = \"separate\" needs; give "
+             "text\": does not tell where its documents begin, which the plan "
+             "needs (batch.documents, batch.positions or "
+             "batch.document_end_loss of its spec say so); give "
              "--document-begin ID");
   options.documentEnd = 10;
   expectExit(documentsPlan(), 65, "token 10 does not occur in \"");
@@ -139,9 +155,10 @@ TEST_F(Documents, mustBeToldApart) {
 TEST_F(Documents, areNotToldToAPlanThatDoesNotAsk) {
   options.documentEnd = 'c';
   expectExit(tinyPlan(), 64,
-             "--document-end is given, but the plan does not separate "
-             "documents: compile it with --set "
-             "'batch.documents=\"separate\"', or leave the option out");
+             "--document-end is given, but the plan does not tell documents "
+             "apart: compile it with --set 'batch.documents=\"separate\"', "
+             "'batch.positions=\"document\"' or batch.document_end_loss=false, "
+             "or leave the option out");
   options.validateOnly = true;
   expectExit(tinyPlan(), 64, "--document-end is given");
   EXPECT_TRUE(runPlan(documentsPlan()).ok());

@@ -180,6 +180,53 @@ TEST(PlanCheck, positionsThatAttentionReads) {
       });
 }
 
+/// As many rows as there are positions, and none for -1.
+TEST(PlanCheck, rowsThatDocumentsLookUp) {
+  auto lookUp = [](ProgramT &p, plan::InputKind kind) {
+    documents(p).kind = kind;
+    microbatchOp<plan::EmbeddingT>(p, 0).ids = documents(p).view;
+  };
+  expectRefused(
+      documentsPlan,
+      {
+          {"the table has 8 rows, the sequence 16 positions",
+           [=](PlanT &, ProgramT &p) {
+             lookUp(p, plan::InputKind::document_positions);
+             auto &op = microbatchOp<plan::EmbeddingT>(p, 0);
+             op.table = addView(p, p.views[op.table]->buffer, plan::DType::f32,
+                                {8, 8});
+           }},
+          {"ids are inner_targets, which may be -1, expected rows of the table",
+           [=](PlanT &, ProgramT &p) {
+             lookUp(p, plan::InputKind::inner_targets);
+           }},
+      });
+}
+
+TEST(PlanCheck, countsOfTargets) {
+  auto count = [](ProgramT &p, uint32_t view) {
+    documents(p).kind = plan::InputKind::target_counts;
+    documents(p).view = view;
+  };
+  expectRefused(
+      documentsPlan,
+      {
+          {"inputs: target_counts is i32[2,16], expected f32[2]",
+           [=](PlanT &, ProgramT &p) { count(p, documents(p).view); }},
+          {"inputs: target_counts is f32[3], expected f32[2]",
+           [=](PlanT &, ProgramT &p) {
+             count(p, addTensor(p, "counts", plan::BufferKind::input,
+                                plan::DType::f32, {3}));
+           }},
+          {"inputs: target_counts has axes, a size or a hop",
+           [=](PlanT &, ProgramT &p) {
+             count(p, addTensor(p, "counts", plan::BufferKind::input,
+                                plan::DType::f32, {2}));
+             documents(p).axes = {0};
+           }},
+      });
+}
+
 // Nobody writes them.
 TEST(PlanCheck, documentsAreThereWhenRead) {
   expectRefused(

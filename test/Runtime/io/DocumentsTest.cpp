@@ -157,8 +157,9 @@ TEST_F(DocumentsTest, RefusesFilesThatDoNotTell) {
   std::string file = write("a", bytesOf(marked({})));
   expectRefused({file, "u16", "", 100, sequence, {From::index}},
                 StatusCode::kInvalidArgument,
-                "a\": does not tell where its documents begin, which a plan "
-                "compiled with batch.documents = \"separate\" needs; give "
+                "a\": does not tell where its documents begin, which the plan "
+                "needs (batch.documents, batch.positions or "
+                "batch.document_end_loss of its spec say so); give "
                 "--document-begin ID (");
   expectRefused({file, "u16", "", 100, sequence, {From::beginToken, mark}},
                 StatusCode::kDataLoss, "token 99 does not occur in \"");
@@ -207,17 +208,18 @@ TEST_F(DocumentsTest, SpansMustFit) {
   auto with = open({file, "u16", "", 100, sequence, {From::endToken, mark}});
   auto without = open({file, "u16", "", 100, sequence});
   ASSERT_TRUE(with && without);
-  std::vector<int32_t> a(sequence), b(sequence), c(sequence);
+  std::vector<int32_t> a(sequence), b(sequence), c(sequence + 1);
   auto sample = [&](const TokenSource &source, size_t size) {
     return source.sample(
         1, 1, 1,
         {absl::MakeSpan(a), absl::MakeSpan(b), absl::MakeSpan(c).first(size)});
   };
   EXPECT_TRUE(sample(*with, 8).ok());
+  EXPECT_TRUE(sample(*with, 9).ok());
   EXPECT_TRUE(sample(*with, 0).ok());
   expectError(sample(*with, 7), StatusCode::kInvalidArgument,
-              "needs room for 8 tokens, targets and (or none) documents, got "
-              "8, 8 and 7");
+              "needs room for 8 tokens, targets and (or none, or one more) "
+              "documents, got 8, 8 and 7");
   expectError(sample(*without, 8), StatusCode::kInvalidArgument,
               "the file was opened without");
 }

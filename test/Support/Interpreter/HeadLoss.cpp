@@ -20,10 +20,12 @@ double logit(const Tensor &hidden, const Tensor &weight, int64_t t, int64_t w) {
   return sum;
 }
 
-LogicalResult checkTargets(Operation *op, const Tensor &targets,
-                           int64_t vocab) {
+/// -1 is no target, where the op counts those that are.
+template <typename Op>
+LogicalResult checkTargets(Op op, const Tensor &targets, int64_t vocab) {
   for (double target : targets.getElements())
-    if (target < 0 || target >= static_cast<double>(vocab))
+    if (target < (op.getCounted() ? -1 : 0) ||
+        target >= static_cast<double>(vocab))
       return op->emitOpError("target ")
              << target << " is outside the vocabulary of " << vocab;
   return success();
@@ -47,9 +49,16 @@ Rows rowsOf(HeadLossGradOp op, const Tensors &operands) {
   return {begin, op.getRows() ? static_cast<int64_t>(operands[4][0]) : all};
 }
 
-/// Whether token `t` is one of the batch. `valid` is the last operand.
+/// What the loss of a token is multiplied with; `counted` is the last operand.
+template <typename Op> double scaleOf(Op op, ArrayRef<Tensor> operands) {
+  double scale = op.getScale().convertToDouble();
+  return op.getCounted() ? scale / std::max(1.0, operands.back()[0]) : scale;
+}
+
+/// Whether token `t` is one of the batch and has a target.
 bool isToken(HeadLossGradOp op, const Tensors &operands, int64_t t) {
-  return !op.getValid() || operands.back()[t] > 0;
+  size_t valid = operands.size() - (op.getCounted() ? 2 : 1);
+  return operands[2][t] >= 0 && (!op.getValid() || operands[valid][t] > 0);
 }
 
 TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
@@ -75,7 +84,7 @@ TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
 /// d loss / d logit = scale (probability - 1 at the target), over own rows.
 void addGradients(HeadLossGradOp op, const Tensors &x, int64_t t,
                   TokenSums token, Tensors &results) {
-  double scale = op.getScale().convertToDouble();
+  double scale = scaleOf(op, x);
   int64_t embed = x[1].getDimSize(1);
   Rows rows = rowsOf(op, x);
   auto target = static_cast<int64_t>(x[2][t]);
@@ -100,6 +109,8 @@ Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
     return failure();
   double loss = 0;
   for (int64_t t = 0; t < targets.size(); ++t) {
+    if (targets[t] < 0)
+      continue;
     std::vector<double> logits;
     for (int64_t w = 0; w < vocab; ++w)
       logits.push_back(logit(hidden, weight, t, w));
@@ -108,7 +119,7 @@ Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
       sum += std::exp(value - largest);
     loss += largest + std::log(sum) - logits[static_cast<size_t>(targets[t])];
   }
-  return Tensors{Tensor::scalar(op.getScale().convertToDouble() * loss)};
+  return Tensors{Tensor::scalar(scaleOf(op, operands) * loss)};
 }
 
 FailureOr<std::vector<Tensors>> evaluateHead(HeadLossGradOp op,
