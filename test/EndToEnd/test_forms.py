@@ -122,6 +122,14 @@ class Forms(unittest.TestCase):
                         ("permute", "cp"): (ranks - 1) * (1 + 1 + 2) * chunk,
                         ("all_reduce", "cp"): 2 * (ranks - 1) * (2 * COUNT + SCALAR) // ranks})
 
+    def test_a_ring_under_recompute(self):
+        """A selective one keeps what attention needs; of a full one the forward hops are made again."""
+        chunk = LAYERS * self.KEYS_AND_VALUES // 2
+        for policy, again in (("none", 0), ("selective", 0), ("full", 1)):
+            with self.subTest(policy):
+                plan = self.plan(["cp=2"], "batch.global=4", "context.method=ring", f"recompute.policy={policy}")
+                self.assertEqual(self.sent(plan)["permute", "cp"], (1 + again + 1 + 2) * chunk)
+
     def test_ring_memory(self):
         """One's own keys and what is on its way: a rank's bytes depend on its part of a sequence,
         not on how many ranks share it. Gathered keys grow with them."""
