@@ -48,7 +48,7 @@ MESHWORK_INLINE float rowMaximum(const float *scores, int64_t padded,
                                  float scale) {
   Floats largest = Floats(minusInfinity);
   for (int64_t c = 0; c < padded; c += numLanes)
-    largest = __builtin_elementwise_max(largest, load(scores + c) * scale);
+    largest = largerOf(load(scores + c) * scale, largest);
   return horizontalMax(largest);
 }
 

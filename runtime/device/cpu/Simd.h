@@ -52,6 +52,9 @@ MESHWORK_INLINE Floats fma(Floats a, Floats b, Floats c) {
 #endif
 }
 
+/// One instruction; where `a` is a NaN it is `b`.
+MESHWORK_INLINE Floats largerOf(Floats a, Floats b) { return a > b ? a : b; }
+
 MESHWORK_INLINE float horizontalSum(Floats v) {
   auto eight = v.lo + v.hi;
   auto four = eight.lo + eight.hi;
@@ -71,8 +74,9 @@ MESHWORK_INLINE float horizontalMax(Floats v) {
 /// fitted to the least maximum of the relative error: 3.1e-9, a twentieth of
 /// f32's unit roundoff; with rounding below 1.5 ulp (AttentionTest measures).
 MESHWORK_INLINE Floats exponential(Floats x) {
-  constexpr float lowest = -87.33654f;   // ln 2^-126
-  constexpr float rounder = 12582912.0f; // 1.5 * 2^23: adding it rounds
+  constexpr float lowest = -87.33654f; // ln 2^-126
+  // 1.5 * 2^23, which rounds what it is added to, and the exponent's bias.
+  constexpr float rounder = 12582912.0f + 127;
   Ints underflow = x < lowest;
   Floats shifted = fma(x, Floats(1.44269504f), Floats(rounder));
   Floats n = shifted - rounder;
@@ -82,10 +86,10 @@ MESHWORK_INLINE Floats exponential(Floats x) {
   q = fma(q, r, Floats(0x1.5558f2p-5f));
   q = fma(q, r, Floats(0x1.555492p-3f));
   q = fma(q, r, Floats(0x1.fffffcp-2f));
-  Floats power = fma(q, r * r, r) + 1.0f;
-  // The low bits of `shifted` hold n; a product keeps a NaN, which adding to
-  // the exponent might not.
-  Ints scale = (castTo<Ints>(shifted) + 127) << 23;
+  Floats power = fma(fma(q, r, Floats(1.0f)), r, Floats(1.0f));
+  // The low bits of `shifted` hold n + 127; a product keeps a NaN, which adding
+  // to the exponent might not.
+  Ints scale = castTo<Ints>(shifted) << 23;
   return select(underflow, Floats(0.0f), power * castTo<Floats>(scale));
 }
 

@@ -170,5 +170,44 @@ TEST(AttentionKernels, CopiesAreDense) {
   }
 }
 
+/// Of whole numbers, so that every order of a sum gives the same. Beside the
+/// result, past n up to a multiple of sixteen, nothing is written.
+void expectProduct(const AttentionKernels &kernels, int64_t m, int64_t n,
+                   int64_t k, bool transposed, bool accumulate) {
+  std::vector<float> lhs = random(rows * ld, 8), rhs = random(rows * ld, 9);
+  for (std::vector<float> *values : {&lhs, &rhs})
+    for (float &value : *values)
+      value = std::floor(value);
+  std::vector<float> to(rows * ld, 3);
+  F32Product product{.m = m, .n = n, .k = k, .lhs = lhs.data()};
+  product.lhsRow = transposed ? 1 : ld;
+  product.lhsStep = transposed ? ld : 1;
+  product.rhs = rhs.data(), product.rhsLd = ld;
+  product.to = to.data(), product.toLd = ld;
+  product.accumulate = accumulate;
+  kernels.multiply(product);
+  int64_t padded = (n + 15) / 16 * 16;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < ld; ++c) {
+      bool written = r < m && c < padded;
+      float sum = written && !accumulate ? 0 : 3;
+      for (int64_t i = 0; i < k && written; ++i)
+        sum += lhs[r * product.lhsRow + i * product.lhsStep] * rhs[i * ld + c];
+      ASSERT_EQ(to[r * ld + c], sum)
+          << m << " x " << n << " x " << k << ", row " << r << ", column " << c;
+    }
+}
+
+TEST(AttentionKernels, ProductsOfBlocks) {
+  bool transposed = false;
+  for (const AttentionKernels *kernels :
+       {&attentionKernelsBase, &attentionKernels()})
+    for (int64_t m : {1, 5, 6, 7, 34, 37}) // tiles of six rows and their rests
+      for (int64_t n : {1, 64, 83}) {
+        expectProduct(*kernels, m, n, 1 + m % 20, transposed, n == 64);
+        transposed = !transposed;
+      }
+}
+
 } // namespace
 } // namespace meshwork::runtime::cpu
