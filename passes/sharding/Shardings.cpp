@@ -47,6 +47,12 @@ mesh::DimShardingAttr dimAttr(mesh::MeshAttr mesh, const Axes &axes) {
                                    layouts);
 }
 
+Sharding shardingOf(mesh::MeshAttr mesh, Value value) {
+  mesh::ShardingAttr sharding = mesh::shardingOf(value);
+  return sharding ? fromAttr(mesh, sharding)
+                  : replicated(transformer::tensorType(value).getRank());
+}
+
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding) {
   MLIRContext *context = mesh.getContext();
   SmallVector<mesh::DimShardingAttr> dims;

@@ -18,6 +18,8 @@ Mesh meshFrom(mesh::MeshAttr mesh);
 /// Axes that are not in the mesh are left out; verifiers have refused them.
 Axes idsOf(mesh::MeshAttr mesh, ::llvm::ArrayRef<::mlir::StringAttr> names);
 Sharding fromAttr(mesh::MeshAttr mesh, mesh::ShardingAttr sharding);
+/// What `value` says of itself; without that it is on every rank.
+Sharding shardingOf(mesh::MeshAttr mesh, ::mlir::Value value);
 /// All dims closed.
 mesh::ShardingAttr toAttr(mesh::MeshAttr mesh, const Sharding &sharding);
 ::mlir::ArrayAttr axesAttr(mesh::MeshAttr mesh, const Axes &axes);
