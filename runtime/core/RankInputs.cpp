@@ -137,15 +137,16 @@ absl::Status Rank::writeTargetCounts(uint64_t step) {
     return absl::OkStatus();
   FileWork work(setup.transport, setup.rank, "it counts targets");
   SampleRows sample(setup.plan);
-  std::vector<float> counts(setup.plan.micro_batch());
+  std::vector<uint64_t> counts(setup.plan.micro_batch());
   for (uint32_t m = 0; m < setup.plan.microbatches(); ++m)
     for (uint32_t k = 0; k < setup.plan.micro_batch(); ++k) {
       absl::Status status = readSample(step, firstSample(m) + k, sample);
       if (status.ok())
-        counts[k] += static_cast<float>(sample.innerTargets());
+        counts[k] += sample.innerTargets();
       inputStatus.Update(status);
     }
-  return write<float>(input->view(), counts);
+  return write<float>(input->view(),
+                      std::vector<float>(counts.begin(), counts.end()));
 }
 
 const plan::Input *Rank::inputOf(plan::InputKind kind) const {

@@ -28,7 +28,8 @@ SAME = {
     "lion": (LLAMA, 'mesh.axes=["dp=2"]', 'optimizer.kind="lion"', 'precision.compute="bf16"',
              'precision.rounding="stochastic"', "zero.stage=2"),
     "dropout": ("dropout.json", 'mesh.axes=["dp=2"]', 'precision.compute="bf16"', 'precision.rounding="stochastic"'),
-    "documents": (LLAMA, 'mesh.axes=["dp=1"]', 'precision.compute="f32"', 'batch.documents="separate"'),
+    "documents": (LLAMA, 'mesh.axes=["dp=1"]', 'precision.compute="f32"', 'batch.documents="separate"',
+                  'batch.positions="document"', "batch.document_end_loss=false"),
 }
 OVER_MPI = ("adamw", "lion", "dropout")
 
