@@ -12,7 +12,6 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "mlir/IR/Builders.h"
-#include "passes/schedule/Costs.h"
 #include "passes/schedule/Passes.h"
 #include <map>
 #include <numeric>
@@ -27,27 +26,6 @@ constexpr int64_t maxChannels = 8; // Plan.fbs
 /// Estimates are rough: this much longer is hidden, if it can be.
 constexpr double margin = 1.5;
 constexpr int64_t mostAhead = 2; // gathers
-
-struct Settings {
-  bool always; // even if no time is gained
-  Costs costs;
-
-  double seconds(Operation *op) const { return costs.seconds(op); }
-  /// Where moving data takes the cores that compute, nothing is hidden.
-  bool pays(CollectiveOp op, double hidden) const {
-    return always || (!costs.takesCores(op) &&
-                      std::min(hidden, seconds(op)) > costs.machine().handOver);
-  }
-};
-
-/// A repeat is one instruction here.
-SmallVector<Operation *> stepsOf(ListOp list) {
-  SmallVector<Operation *> all;
-  for (Operation &op : list.getBody().front())
-    if (isInstruction(&op))
-      all.push_back(&op);
-  return all;
-}
 
 int64_t bytesOf(ValueRange views) {
   int64_t sum = 0;
@@ -84,7 +62,7 @@ private:
 /// runs in front of what does not move and was number k.
 class ListOverlap {
 public:
-  ListOverlap(ListOp of, const Settings &settings, Channels &channels)
+  ListOverlap(ListOp of, const OverlapSettings &settings, Channels &channels)
       : block(of.getBody().front()), settings(settings), channels(channels),
         list(stepsOf(of)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
@@ -260,7 +238,7 @@ private:
   }
 
   Block &block;
-  const Settings &settings;
+  const OverlapSettings &settings;
   Channels &channels;
   SmallVector<Operation *> list;
   int64_t count, first = 0;
@@ -271,54 +249,6 @@ private:
   std::map<int64_t, double> freeAt; // by channel
 };
 
-/// Other ranks of a pipeline end their backward pass at another time.
-bool meetsOtherPrograms(CollectiveOp collective) {
-  auto program = collective->getParentOfType<ProgramOp>();
-  return program.getAxis() &&
-         llvm::is_contained(collective.getAxes(), program.getAxisAttr());
-}
-
-/// The list of the last gradients, if one list makes them all.
-ListOp lastGradients(ProgramOp program) {
-  ListOp last;
-  for (ListOp list : listsOf(program)) {
-    bool makesGradients = list.getKind() == ListKind::backward ||
-                          list.getKind() == ListKind::weight_grad;
-    if (makesGradients && last)
-      return {};
-    if (makesGradients)
-      last = list;
-  }
-  return last;
-}
-
-/// Sums of gradients that `update` begins with run in the step's last backward
-/// pass, under the rest of it.
-void moveGradientSums(ListOp backward, ListOp update,
-                      const Settings &settings) {
-  SmallVector<Operation *> stay;
-  for (Operation *op : stepsOf(update)) {
-    auto collective = dyn_cast<CollectiveOp>(op);
-    bool isOfGradients =
-        collective && !collective.getMakesLoss() &&
-        llvm::all_of(collective.getInputs(), [](Value view) {
-          return bufferOf(view).getKind() == BufferKind::gradients &&
-                 bufferOf(view).getPersistent();
-        });
-    bool isFree = isOfGradients && !meetsOtherPrograms(collective) &&
-                  llvm::none_of(stay, [&](Operation *other) {
-                    return conflict(other, op);
-                  });
-    if (!isFree || !settings.pays(collective, settings.seconds(op))) {
-      stay.push_back(op);
-      continue;
-    }
-    collective.setLastOnly(true);
-    collective.setPass(PassKind::backward);
-    moveInstruction(op, &backward.getBody().front(), nullptr);
-  }
-}
-
 struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
   using OverlapPassBase::OverlapPassBase;
 
@@ -326,12 +256,9 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == spec::When::never || !mesh)
       return;
-    Settings settings{mode == spec::When::always, Costs(machine, mesh)};
+    OverlapSettings settings{mode == spec::When::always, Costs(machine, mesh)};
     for (auto program : getOperation().getOps<ProgramOp>()) {
-      ListOp backward = lastGradients(program),
-             update = listOf(program, ListKind::update);
-      if (backward && update)
-        moveGradientSums(backward, update, settings);
+      moveGradientSums(program, settings);
       Channels channels;
       for (ListOp list : listsOf(program))
         if (list.getKind() != ListKind::once &&

@@ -1,9 +1,29 @@
 // How overlap is decided and written.
 #pragma once
 
+#include "passes/schedule/Costs.h"
 #include "passes/schedule/Order.h"
 
 namespace meshwork::schedule {
+
+struct OverlapSettings {
+  bool always; // even if no time is gained
+  Costs costs;
+
+  double seconds(::mlir::Operation *op) const { return costs.seconds(op); }
+  /// Where moving data takes the cores that compute, nothing is hidden.
+  bool pays(CollectiveOp op, double hidden) const {
+    return always || (!costs.takesCores(op) &&
+                      std::min(hidden, seconds(op)) > costs.machine().handOver);
+  }
+};
+
+/// The instructions of a list; a repeat is one here.
+::llvm::SmallVector<::mlir::Operation *> stepsOf(ListOp list);
+
+/// Sums of gradients that `update` begins with run in the step's last action of
+/// the list that completes them, under the rest of it.
+void moveGradientSums(ProgramOp program, const OverlapSettings &settings);
 
 /// Waits for the collectives among `instructions`, those of `block` in order,
 /// that have a channel.

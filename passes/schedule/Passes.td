@@ -46,8 +46,9 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
     Before: each collective runs where it stands. After: those that gain time
     stand where they can start and have a channel, and a `schedule.wait` stands
     in front of the first instruction that touches the same bytes. Sums of
-    gradients that `update` began with run in `backward`, in its last action of a
-    step. Other instructions keep their order.
+    gradients that `update` began with run in a step's last action of the list
+    that completes them, `backward` or `weight_grad` of a stage. Other
+    instructions keep their order.
   }];
   let options = [
     Option<"mode", "mode", "::meshwork::spec::When", "::meshwork::spec::When::useful", "auto: what should gain time; always: all that can; never">,

@@ -59,6 +59,9 @@ CASES = [
     ("llama", "one", 2, "zb-h1", None, 3, "selective", "joined", "mpi"),
     ("llama", "one", 2, "1f1b", None, 3, "selective", "joined", "gpu"),
     ("gpt2-dropout", "zero1", 2, "zb-h1", None, 2, "none", "apart", "gpu"),
+    ("llama", "one", 2, "interleaved-1f1b", 2, 2, "none", "joined", "gpu"),
+    ("llama", "one", 2, "zb-v", None, 2, "none", "joined", "gpu"),
+    ("llama", "one", 2, "auto", None, 2, "none", "joined", "gpu"),
 ]
 # Stages on each rank where the schedule needs them; four layers are four stages at most.
 SCHEDULES = {"gpipe": None, "1f1b": None, "interleaved-1f1b": 2, "zb-h1": None, "zb-v": None, "dualpipe-v": None,
@@ -187,6 +190,28 @@ class Pipelines(unittest.TestCase):
                     self.assertIn("cross in parts", gathered[0]["cause"])
                 else:
                     self.assertEqual(gathered, [])
+
+    def test_sums_of_gradients_run_under_the_stage_that_makes_them(self):
+        """Each virtual stage has a list of weights' gradients, and the sums run under the last of its runs."""
+        for values in (("llama", "dp2", 2, "interleaved-1f1b", 2, 3, "selective", "joined", "cpu"),
+                       ("llama", "zero1", 2, "zb-v", None, 4, "none", "joined", "cpu"),
+                       ("gpt2-dropout", "dp2", 2, "zb-v", None, 3, "none", "joined", "cpu")):
+            with self.subTest(values):
+                beside, behind = Case(*values), Case(*values)
+                beside.sections["overlap"] = {"collectives": "always", "bucket": "4 KiB"}
+                plans = [case.plan(self.space) for case in (beside, behind)]
+                runs = [case.run(self.space, plan) for case, plan in zip((beside, behind), plans)]
+                self.assertEqual(runs[0].losses, runs[1].losses)
+                for name, weight in runs[1].weights.items():
+                    self.check_same(name, runs[0].weights[name], weight, 0)
+                    self.check_same(name, runs[0].gradients[name], runs[1].gradients[name], 0)
+                makers = [{one["phase"] for held in self.space.explain(plan)["rank_classes"]
+                           for one in held["instructions"] if one["operation"] in ("all_reduce", "reduce_scatter")}
+                          for plan in plans]
+                self.assertLess({"update"}, makers[0])
+                stages = {phase for phase in makers[0] if phase.startswith(("backward", "weight_grad"))}
+                self.assertEqual(len(stages), 4, makers[0])
+                self.assertEqual(makers[1], {"update"})
 
     def test_a_trace_has_the_planned_actions(self):
         plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)
