@@ -15,8 +15,6 @@ static std::optional<double> secondsWith(spec::Context method, ModuleOp module,
   OwningOpRef<ModuleOp> copy(module.clone());
   ScopedDiagnosticHandler quiet(module.getContext(), [](mlir::Diagnostic &) {});
   spec.context = method;
-  if (spec.recompute == spec::Recompute::byBudget)
-    spec.recompute = spec::Recompute::selective;
   FailureOr<Trial> tried = tryPhases(*copy, spec, "shard");
   return failed(tried) ? std::nullopt : std::optional(tried->seconds);
 }

@@ -19,11 +19,7 @@ constexpr int mostTrials = 6;
 
 class Fit {
 public:
-  Fit(ModuleOp module, const spec::Spec &given) : module(module), spec(given) {
-    // It is chosen after the schedule, and takes the memory that is left.
-    if (spec.recompute == spec::Recompute::byBudget)
-      spec.recompute = spec::Recompute::selective;
-  }
+  Fit(ModuleOp module, const spec::Spec &given) : module(module), spec(given) {}
 
   FailureOr<spec::Pipeline> run() {
     if (failed(findTimes()))

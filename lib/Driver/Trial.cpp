@@ -29,8 +29,10 @@ static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
     trial.kept = std::max(trial.kept, rank.liveMicrobatches);
 }
 
-FailureOr<Trial> tryPhases(ModuleOp module, const spec::Spec &spec,
-                           StringRef first) {
+FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
+  if (spec.recompute == spec::Recompute::byBudget &&
+      spec.recomputeOfLayers.empty())
+    spec.recompute = spec::Recompute::selective;
   auto from =
       llvm::find_if(pipelines::phases(), [&](const pipelines::Phase &phase) {
         return phase.name == first;

@@ -18,9 +18,10 @@ struct Trial {
   int32_t kept = 0;
 };
 
-/// Runs the phases on `module`, from the one named `first` to the last. Fails
+/// Runs the phases on `module`, from the one named `first` to the last. Where
+/// recompute goes by the budget and is not chosen yet, it is selective. Fails
 /// when a phase does.
-mlir::FailureOr<Trial> tryPhases(mlir::ModuleOp module, const spec::Spec &spec,
+mlir::FailureOr<Trial> tryPhases(mlir::ModuleOp module, spec::Spec spec,
                                  llvm::StringRef first);
 
 } // namespace meshwork::driver
