@@ -8,6 +8,7 @@ is tied to the head. Weights are compared without clipping, which is all that th
 import itertools
 import json
 import re
+import sys
 import unittest
 
 import numpy as np
@@ -89,6 +90,13 @@ within_node = { latency = 1e-9, bandwidth = 1e12 }
 between_nodes = { latency = 1e-6, bandwidth = 1e6 }
 """
 TIED = "wte.weight"
+# Runs a rank and writes what its process took at most, in KiB, to the file named first and its number.
+RESIDENT = """import os, resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+with open(sys.argv[1] + os.environ["OMPI_COMM_WORLD_RANK"], "w") as file:
+    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)
+"""
 
 
 class Case(same_bits.Case):
@@ -153,6 +161,26 @@ class Pipelines(unittest.TestCase):
         self.assertGreater(eight[0], eight[1])
         self.assertGreater(eight[1], eight[2])
         self.assertGreater(activations("gpipe", 8)[0], 1.5 * activations("gpipe", 4)[0])
+
+    def test_each_stage_takes_what_is_planned(self):
+        """Resident memory of each rank's process: beside the plan's bytes, between 108 and 298 MiB,
+        all take the same (code, libraries, buffers of MPI: some 30 MiB)."""
+        config = {**MODELS["llama"], "hidden_size": 256, "intermediate_size": 704, "head_dim": 64,
+                  "max_position_embeddings": 512}
+        data, beside, planned = self.space.tokens(np.tile(same_bits.CORPUS, 6)), [], []
+        for schedule, virtual in (("gpipe", None), ("1f1b", None), ("interleaved-1f1b", 2), ("zb-v", None)):
+            pipeline = {"schedule": schedule, **({"virtual_stages": virtual} if virtual else {})}
+            plan = self.space.compile(config, tools.spec(16, 4, 512, mesh={"axes": ["pp=2"]}, pipeline=pipeline,
+                                                         recompute={"policy": "none"}))
+            taken = self.space.file(".kib")
+            self.space.must("meshwork-run", plan, "--data", data, "--data-type", "u16", "--steps", 1, "--threads", 1,
+                            launcher=[*same_bits.MPIRUN, "2", sys.executable, "-c", RESIDENT, taken])
+            for rank, stage in enumerate(self.space.explain(plan)["memory_per_rank_bytes"]["stages"]):
+                with open(taken + str(rank)) as file:
+                    planned.append(stage["peak"])
+                    beside.append(int(file.read()) * 1024 - stage["peak"])
+        self.assertGreater(max(planned), 2 * min(planned))
+        self.assertLess(max(beside) - min(beside), 6 << 20, (planned, beside))
 
     def test_a_boundary_is_one_residual_stream_each_way(self):
         case = Case("llama", "dp2", 2, "1f1b", None, 3, "selective", "joined", "cpu")
