@@ -164,8 +164,9 @@ private:
     if (failed(fitSchedule(model.module(), spec)))
       return failure();
     if (spec.pipeline.kept > 0)
-      llvm::errs() << "meshwork: schedule: auto, with " << spec.pipeline.kept
-                   << " microbatches of a virtual stage kept at most\n";
+      llvm::errs() << "meshwork: schedule: auto; microbatches of a virtual "
+                      "stage that a rank may keep: "
+                   << spec.pipeline.kept << "\n";
     return success();
   }
 
