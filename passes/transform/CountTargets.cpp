@@ -1,7 +1,7 @@
 // Leaves the targets at the ends of documents out of the loss: the launcher
 // makes them -1 and counts the others.
 #include "dialects/transformer/Facts.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/Loss.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -27,12 +27,9 @@ struct CountTargetsPass : impl::CountTargetsPassBase<CountTargetsPass> {
   }
 
   void runOnOperation() override {
-    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    if (!loss || loss.getNumArguments() < 2) {
-      getOperation().emitError()
-          << "expected a function @loss of tokens and targets";
+    func::FuncOp loss = lossOf(getOperation());
+    if (!loss)
       return signalPassFailure();
-    }
     setInput(loss.getArgument(1), "inner_targets");
     Value count = addCount(loss);
     loss.walk([&](HeadLossOp op) { op.getCountedMutable().assign(count); });

@@ -2,7 +2,7 @@
 // argument, beside tokens and targets.
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/Loss.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -15,12 +15,9 @@ using namespace transformer;
 struct SeparateDocumentsPass
     : impl::SeparateDocumentsPassBase<SeparateDocumentsPass> {
   void runOnOperation() override {
-    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    if (!loss || loss.getNumArguments() != 2) {
-      getOperation().emitError()
-          << "expected a function @loss of tokens and targets";
+    func::FuncOp loss = lossOf(getOperation(), 2);
+    if (!loss)
       return signalPassFailure();
-    }
     Value documents =
         addInput(loss, "documents", loss.getArgument(0).getType());
     bool fine = true;

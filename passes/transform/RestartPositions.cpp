@@ -2,7 +2,7 @@
 // sequence are looked up by the position that the launcher gives each token.
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/Loss.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -110,12 +110,9 @@ bool isOfPositions(SliceOp op) {
 struct RestartPositionsPass
     : impl::RestartPositionsPassBase<RestartPositionsPass> {
   void runOnOperation() override {
-    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    if (!loss || loss.getNumArguments() < 2) {
-      getOperation().emitError()
-          << "expected a function @loss of tokens and targets";
+    func::FuncOp loss = lossOf(getOperation());
+    if (!loss)
       return signalPassFailure();
-    }
     SmallVector<RotaryTableOp> tables(loss.getOps<RotaryTableOp>());
     SmallVector<SliceOp> slices =
         llvm::filter_to_vector(loss.getOps<SliceOp>(), isOfPositions);
