@@ -154,6 +154,8 @@ std::vector<Key> makeKeys() {
                         [](Machine &m) -> double & { return m.memory; }));
   keys.push_back(number("memory.kernels", false, 1e6, 1e18, "bytes a second",
                         [](Machine &m) -> double & { return m.kernels; }));
+  keys.push_back(number("memory.capacity", false, 0, 1e18, "bytes",
+                        [](Machine &m) -> double & { return m.capacity; }));
   keys.push_back(number("launch.overhead", false, 0, 1, "seconds",
                         [](Machine &m) -> double & { return m.launch; }));
   keys.push_back(number("launch.hand_over", false, 0, 1, "seconds",

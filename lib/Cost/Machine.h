@@ -10,6 +10,7 @@
 #include "lib/Spec/Diagnostic.h"
 #include "lib/Spec/Spec.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -41,8 +42,8 @@ struct Machine {
   std::string name;
   spec::Device device = spec::Device::cpu;
   uint32_t ranksPerNode = 1;
-  /// Of a node whose ranks share it: flops and memory are of all of them
-  /// together. 0: each rank has these figures for itself.
+  /// Of a node whose ranks share it: flops, memory and capacity are of all of
+  /// them together. 0: each rank has these figures for itself.
   uint32_t cores = 0;
   /// Of products, and of attention and its gradient; a second, by Arithmetic.
   std::array<double, numArithmetics> flops{}, attention{};
@@ -50,12 +51,22 @@ struct Machine {
   double halfSize = 0;
   double memory = 0;  // bytes a second
   double kernels = 0; // bytes a second that generated kernels read and write
-  double launch = 0;  // seconds before an instruction
+  /// Bytes that plans may take, of a rank, or with `cores` of all ranks of a
+  /// node together; 0: not said.
+  double capacity = 0;
+  double launch = 0; // seconds before an instruction
   /// Seconds that hidden time must gain before work is handed over to a
   /// channel.
   double handOver = 0;
   std::array<Link, numLinkClasses> links{}; // by LinkClass
 
+  /// Of the ranks of a node, when there are `ranks` in all: what each has of
+  /// figures that they share.
+  double share(uint64_t ranks) const {
+    return cores == 0 ? 1
+                      : 1 / static_cast<double>(
+                                std::min<uint64_t>(ranks, ranksPerNode));
+  }
   const Link &link(LinkClass which) const {
     return links[static_cast<size_t>(which)];
   }

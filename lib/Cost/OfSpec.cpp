@@ -80,6 +80,17 @@ Machine machineOf(const spec::Spec &spec) {
                               : named(spec.machine, key).machine.value();
 }
 
+std::optional<MemoryLimit> memoryLimit(const spec::Spec &spec) {
+  if (spec.memoryPerRankBytes)
+    return MemoryLimit{*spec.memoryPerRankBytes, "expect.memory_per_rank"};
+  Machine machine = machineOf(spec);
+  if (machine.capacity == 0)
+    return std::nullopt;
+  return MemoryLimit{
+      static_cast<uint64_t>(machine.capacity * machine.share(spec.numRanks())),
+      "memory.capacity of target.machine " + quote(machine.name)};
+}
+
 MachineResult machineOfPlan(const std::string &specText, spec::Device device) {
   Diagnostics ignored; // a spec that cannot be read names no machine
   spec::Document document =

@@ -23,6 +23,16 @@ Diagnostics resolveMachine(
 /// the default of its device.
 Machine machineOf(const spec::Spec &spec);
 
+/// The most bytes that a rank may need.
+struct MemoryLimit {
+  uint64_t bytes = 0;
+  std::string from; // "expect.memory_per_rank", or which machine's memory
+};
+
+/// Of a spec like machineOf()'s: what it expects, else what its machine has for
+/// a rank; nothing when neither is said.
+std::optional<MemoryLimit> memoryLimit(const spec::Spec &spec);
+
 /// Of a plan's spec, which may come from anywhere.
 MachineResult machineOfPlan(const std::string &specText, spec::Device device);
 

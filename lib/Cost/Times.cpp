@@ -35,8 +35,7 @@ Times::Times(const Machine &machine, std::vector<uint64_t> sizes, Ranks ranks)
   uint64_t all = 1;
   for (uint64_t size : mesh)
     all = product(all, size);
-  if (on.cores > 0)
-    share = 1 / static_cast<double>(std::min<uint64_t>(all, on.ranksPerNode));
+  share = on.share(all);
 }
 
 double Times::instruction(Work work, double flops, double bytes) const {

@@ -1,6 +1,7 @@
 // Changes are not estimated: each is compiled, up to the arena.
 #include "lib/Driver/Budget.h"
 
+#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/Trial.h"
 #include "lib/Explain/Estimate.h"
@@ -92,7 +93,7 @@ std::string textOf(const Trial &trial, uint64_t budget) {
 std::string advice(const Model &model, const spec::Spec &spec) {
   std::string text = "changes of the spec, in the order to try them:\n";
   std::vector<std::string> all;
-  uint64_t budget = *spec.memoryPerRankBytes;
+  uint64_t budget = cost::memoryLimit(spec)->bytes;
   for (const Change &change : changesOf(spec)) {
     std::string override = change.key + "=" + change.value;
     std::optional<Trial> tried = tryWith(model, spec, {override});
@@ -117,10 +118,10 @@ std::string advice(const Model &model, const spec::Spec &spec) {
 
 std::string memoryError(const plan::Plan &plan, const Model &model,
                         const spec::Spec &spec, uint64_t peakBytes) {
-  std::string text =
-      llvm::formatv("meshwork: error: expect.memory_per_rank: each rank needs "
-                    "{0} bytes, expected at most {1}\n",
-                    peakBytes, *spec.memoryPerRankBytes);
+  cost::MemoryLimit limit = *cost::memoryLimit(spec);
+  std::string text = llvm::formatv("meshwork: error: {0}: each rank needs {1} "
+                                   "bytes, expected at most {2}\n",
+                                   limit.from, peakBytes, limit.bytes);
   return text + explain::peakMemory(plan) + "\n" + advice(model, spec);
 }
 

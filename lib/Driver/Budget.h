@@ -7,7 +7,7 @@
 
 namespace meshwork::driver {
 
-/// The whole message for a plan that needs more than spec.memoryPerRankBytes:
+/// The whole message for a plan that needs more than cost::memoryLimit(spec):
 /// what lives when most does, then changes of the spec in the order to try
 /// them, each compiled alone, with its estimated time, up to the first that
 /// fits.

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "dialects/transformer/Transformer.h"
+#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitContext.h"
@@ -217,7 +218,8 @@ private:
       peak = std::max(peak, program->arena_bytes() +
                                 program->workspace_bytes_per_thread());
     std::string errors = explain::brokenBudgets(plan, spec.collectives);
-    if (peak > spec.memoryPerRankBytes.value_or(UINT64_MAX))
+    std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
+    if (limit && peak > limit->bytes)
       errors += memoryError(plan, model, spec, peak);
     llvm::errs() << errors;
     return errors.empty() ? ok : badSpec;

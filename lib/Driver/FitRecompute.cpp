@@ -4,6 +4,7 @@
 // a layer's products against its norms and activations.
 #include "lib/Driver/FitRecompute.h"
 
+#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Trial.h"
 #include "passes/memory/Layers.h"
 
@@ -17,7 +18,8 @@ using Policies = std::vector<Recompute>;
 
 class Fit {
 public:
-  Fit(ModuleOp module, const spec::Spec &spec) : module(module), spec(spec) {
+  Fit(ModuleOp module, const spec::Spec &spec)
+      : module(module), spec(spec), budget(cost::memoryLimit(spec)->bytes) {
     module.walk([&](func::FuncOp function) { // of each rank of a pipeline
       if (function.getName() == "microbatch")
         layers = std::max(layers, memory::Layers(function).count());
@@ -25,7 +27,6 @@ public:
   }
 
   FailureOr<Policies> run() {
-    uint64_t budget = *spec.memoryPerRankBytes;
     // The corners bound the search; between two of them bytes grow evenly.
     int64_t fits = 0, above = 2 * layers + 1;
     uint64_t fitBytes = 0, aboveBytes = 0;
@@ -67,7 +68,7 @@ private:
   int64_t between(int64_t fits, uint64_t fitBytes, int64_t above,
                   uint64_t aboveBytes) {
     double share =
-        static_cast<double>(*spec.memoryPerRankBytes - fitBytes) /
+        static_cast<double>(budget - fitBytes) /
         std::max<double>(
             static_cast<double>(aboveBytes) - static_cast<double>(fitBytes), 1);
     return lastTried =
@@ -86,6 +87,7 @@ private:
 
   ModuleOp module;
   const spec::Spec &spec;
+  uint64_t budget;
   int64_t layers = 1;
   int64_t lastTried = 0;
 };

@@ -7,7 +7,7 @@
 namespace meshwork::driver {
 
 /// The policies, one for each layer, that compute least again while `module`,
-/// as phase `partition` leaves it, needs at most spec.memoryPerRankBytes. All
+/// as phase `partition` leaves it, needs at most cost::memoryLimit(spec). All
 /// "full" when nothing fits. Later layers are the first to keep more, since
 /// what they keep is freed first. Compiles the rest of the phases a few times
 /// on copies, so the sizes are those of the plan. Fails when a phase does.

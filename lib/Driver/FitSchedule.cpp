@@ -1,5 +1,6 @@
 #include "lib/Driver/FitSchedule.h"
 
+#include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Trial.h"
 #include "lib/Schedules/Csv.h"
 #include "lib/Spec/ScheduleNames.h"
@@ -24,7 +25,7 @@ public:
   FailureOr<spec::Pipeline> run() {
     if (failed(findTimes()))
       return failure();
-    if (spec.memoryPerRankBytes && failed(findKept()))
+    if (cost::memoryLimit(spec) && failed(findKept()))
       return failure();
     return spec.pipeline;
   }
@@ -68,7 +69,7 @@ private:
   /// The largest number of kept microbatches that fits, along the line between
   /// one that does and one that does not.
   LogicalResult findKept() {
-    auto budget = static_cast<double>(*spec.memoryPerRankBytes);
+    auto budget = static_cast<double>(cost::memoryLimit(spec)->bytes);
     FailureOr<Trial> above = tryWith(spec.pipeline.schedule, 0);
     if (failed(above))
       return failure();

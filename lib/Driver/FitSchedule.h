@@ -9,7 +9,7 @@ namespace meshwork::driver {
 /// Puts into spec.pipeline what the search for a schedule goes by, for
 /// `module` as phase `partition` leaves it: what the actions of each stage take
 /// on the spec's machine, found by compiling a copy; and, of a spec with
-/// spec.memoryPerRankBytes, how many microbatches a rank may keep, so that the
+/// cost::memoryLimit(spec), how many microbatches a rank may keep, so that the
 /// plan fits. The smallest number when nothing fits. Of other schedules, and
 /// without stages, nothing changes. Fails when a phase does.
 mlir::LogicalResult fitSchedule(mlir::ModuleOp module, spec::Spec &spec);

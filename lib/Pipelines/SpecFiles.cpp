@@ -69,13 +69,27 @@ Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
 }
 } // namespace
 
+/// Of a spec with a machine.
+static Diagnostics checkLimit(const spec::Spec &spec,
+                              const std::string &origin) {
+  if (spec.recompute != spec::Recompute::byBudget || cost::memoryLimit(spec))
+    return {};
+  return {{Severity::error,
+           {origin, 0, 0},
+           "recompute.policy: " + spec::unlimitedRecompute()}};
+}
+
 Diagnostics resolveFiles(spec::Spec &spec,
                          std::map<std::string, std::string> &origins,
                          const std::string &specFile, const ReadFile &read) {
   Diagnostics wrong =
       cost::resolveMachine(spec, origins["target.machine"], specFile, read);
-  Diagnostics more = resolveSchedule(spec, origins[key], specFile, read);
-  wrong.insert(wrong.end(), more.begin(), more.end());
+  auto add = [&](const Diagnostics &more) {
+    wrong.insert(wrong.end(), more.begin(), more.end());
+  };
+  if (!hasErrors(wrong))
+    add(checkLimit(spec, origins["recompute.policy"]));
+  add(resolveSchedule(spec, origins[key], specFile, read));
   return wrong;
 }
 

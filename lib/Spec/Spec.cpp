@@ -214,6 +214,13 @@ uint32_t Spec::microbatches() const {
   return batch.global / (batch.micro * dataParallel());
 }
 
+std::string unlimitedRecompute() {
+  return "\"auto\" keeps what fits expect.memory_per_rank, or the "
+         "memory.capacity of target.machine, which are missing; give one, like "
+         "expect.memory_per_rank = \"20 GiB\", or choose none, selective or "
+         "full";
+}
+
 std::string percentOfBf16Sum(uint32_t count) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f %%",

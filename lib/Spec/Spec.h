@@ -162,6 +162,9 @@ struct Spec {
 /// at most.
 std::string percentOfBf16Sum(uint32_t count);
 
+/// What is wrong with recompute that goes by the budget where there is none.
+std::string unlimitedRecompute();
+
 struct Result {
   std::optional<Spec> spec; // absent when a diagnostic is an error
   Diagnostics diagnostics;  // in the order of the text

@@ -55,11 +55,8 @@ private:
 
   void checkRecompute() {
     if (spec.recompute == Recompute::byBudget &&
-        !given("expect.memory_per_rank"))
-      error("recompute.policy",
-            "\"auto\" keeps what fits expect.memory_per_rank, which is "
-            "missing; give "
-            "it, like \"20 GiB\", or choose none, selective or full");
+        !given("expect.memory_per_rank") && !given("target.machine"))
+      error("recompute.policy", unlimitedRecompute());
   }
 
   /// Gives each setting of the kind a value; those of others mean nothing.

@@ -55,6 +55,30 @@ TEST(MachineOfSpec, ANameIsAShippedMachine) {
                 "target.device, \"cpu\""));
 }
 
+TEST(MachineOfSpec, ItsMemoryIsTheLimitWhereTheSpecGivesNone) {
+  EXPECT_FALSE(memoryLimit(Resolved("", "default", "cuda").spec));
+  Resolved gpu("h100x8", "dir/s.toml:9:11", "cuda");
+  EXPECT_EQ(memoryLimit(gpu.spec)->bytes, 80'000'000'000u);
+  EXPECT_EQ(memoryLimit(gpu.spec)->from,
+            "memory.capacity of target.machine \"h100x8\"");
+  gpu.spec.memoryPerRankBytes = 5;
+  EXPECT_EQ(memoryLimit(gpu.spec)->bytes, 5u);
+  EXPECT_EQ(memoryLimit(gpu.spec)->from, "expect.memory_per_rank");
+}
+
+/// Ranks of a node whose figures are of all of them together.
+TEST(MachineOfSpec, RanksOfANodeShareItsMemory) {
+  Machine node = *findShipped("xeon-2");
+  node.ranksPerNode = 4;
+  node.capacity = 1200;
+  spec::Spec spec;
+  spec.machine = print(node);
+  for (auto [ranks, bytes] : {std::pair{1u, 1200u}, {3u, 400u}, {8u, 300u}}) {
+    spec.mesh = {{"a", ranks}};
+    EXPECT_EQ(memoryLimit(spec)->bytes, bytes) << ranks;
+  }
+}
+
 /// The same figures give the same spec, wherever the file was.
 TEST(MachineOfSpec, WhatAFileHoldsTakesThePlaceOfItsPath) {
   Machine own = *findShipped("xeon-2");

@@ -85,9 +85,11 @@ class MeasuredMachine(unittest.TestCase):
         # A step's work has a rate for each kind.
         for key in ("flops\\]\nf32", "attention\\]\nf32", "half_size", "kernels"):
             self.assertRegex(self.space.read("m.toml"), rf"{key} = \d")
+        self.space.write("m.toml", self.space.read("m.toml").replace("capacity = 0.0", "capacity = 8e9"))
         self.space.must("mpirun", "--oversubscribe", "-n", "2", str(shell.BIN / "meshwork-run"),
                         "--measure-machine", "m.toml")
         self.assertEqual(self.links(), ["[link.in_process]", "[link.within_node]"])
+        self.assertRegex(self.space.read("m.toml"), r"capacity = 8(e\+?0?9|0{9})")
         self.space.must(*COMPILE, "examples/dp2.toml", "--set", "target.machine=m.toml", "-o", "a.mwplan")
         self.assertIn("Estimated time on measured: ", self.space.must("meshwork", "explain", "a.mwplan").stdout)
 

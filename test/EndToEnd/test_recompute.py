@@ -95,7 +95,26 @@ class Recompute(unittest.TestCase):
         self.space.refuse(shell.SPEC, ["memory_per_rank", "full in 6 layers", "batch.micro = 4"],
                           "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
 
+    def test_the_memory_of_the_machine_is_the_budget_where_none_is_given(self):
+        peaks = {p: self.memory(LLAMA, 4, spec(["dp=1"], p))["peak"] for p in ("selective", "none")}
+        capacity = sum(peaks.values()) // 2
+        machine = (shell.ROOT / "examples/machines/xeon-2.toml").read_text()
+        self.space.write("m.toml", machine.replace("[memory]", f"[memory]\ncapacity = {capacity}"))
+        named = '\n[target]\nmachine = "m.toml"'
+        used = self.memory(LLAMA, 4, spec(["dp=1"], "auto") + named)["peak"]
+        self.assertGreater(used, peaks["selective"])
+        self.assertLessEqual(used, capacity)
+        self.assertEqual(self.memory(LLAMA, 4, spec(["dp=1"], "none", memory_per_rank="1 GiB") + named)["peak"],
+                         peaks["none"])
+        self.space.write("spec.toml", spec(["dp=1"], "none") + named)
+        self.space.refuse(shell.SPEC, [f'memory.capacity of target.machine "xeon-2": each rank needs {peaks["none"]} bytes, '
+                                       f"expected at most {capacity}", "recompute.policy = selective"],
+                          "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
+
     def test_auto_needs_a_budget(self):
+        self.space.write("spec.toml", spec(["dp=1"], "auto") + '\n[target]\nmachine = "xeon-2"')
+        self.space.refuse(shell.SPEC, ["spec.toml:", "recompute.policy", "memory.capacity"],
+                          "meshwork", "compile", "examples/llama-tiny.json", "--spec", "spec.toml", "-o", "b.mwplan")
         self.space.write("spec.toml", spec(["dp=1"], "auto"))
         self.space.refuse(shell.SPEC, ["recompute.policy", "expect.memory_per_rank"],
                           "meshwork", "compile", "examples/llama-tiny.json", "--spec", "spec.toml", "-o", "b.mwplan")

@@ -374,7 +374,8 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("overlap.bucket=1 B", "overlap.bucket: found");
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" keeps what fits "
-                 "expect.memory_per_rank, which is missing");
+                 "expect.memory_per_rank, or the memory.capacity of "
+                 "target.machine, which are missing");
 }
 
 TEST(SpecErrors, Target) {

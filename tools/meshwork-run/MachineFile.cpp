@@ -54,7 +54,8 @@ absl::StatusOr<std::optional<Machine>> machineAt(const std::string &path) {
   return result.machine;
 }
 
-/// `before` has the links that were not measured now.
+/// `before` has the links that were not measured now, and the memory that
+/// plans may take: what else needs some is not to be measured.
 Machine machineOf(const MeasuredMachine &found,
                   const std::optional<Machine> &before) {
   Machine machine;
@@ -72,8 +73,10 @@ Machine machineOf(const MeasuredMachine &found,
   machine.kernels = rounded(rates.kernelBytes);
   machine.launch = rounded(found.launchSeconds);
   machine.handOver = cost::defaultMachine(spec::Device::cpu).handOver;
-  if (before)
+  if (before) {
     machine.links = before->links; // of which the file gets those it had
+    machine.capacity = before->capacity;
+  }
   const std::optional<MeasuredLink> *links[] = {
       &found.inProcess, &found.withinNode, &found.betweenNodes};
   for (size_t i = 0; i < cost::numLinkClasses; ++i)
