@@ -1,13 +1,13 @@
-"""A run under mpirun that goes on until something happens to it."""
+"""A run under mpirun that goes on until something happens to it. Its limits are for what hangs:
+a busy machine may take its time."""
 import os
 import subprocess
 import time
 import unittest
 
-from shell import BIN, ENVIRONMENT
+from shell import BIN, ENVIRONMENT, TIMEOUT_S
 
 MPIRUN = ["mpirun", "--oversubscribe"]  # there may be fewer cores than ranks
-START_S = 120  # Of a busy machine.
 
 
 class Job:
@@ -28,19 +28,17 @@ class Job:
 
     def _wait(self, begun):
         """Until the job has, which it does not end before."""
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not begun():
             if self.process.poll() is not None:
                 self.test.fail(f"the job ended: {self.process.communicate()[0]}")
             self.test.assertLess(time.monotonic(), deadline, "the job does not start")
             time.sleep(0.1)
 
-    def finish(self, limit_s):
-        """Exit code and output of the job; it ends in time and leaves nobody behind."""
-        start = time.monotonic()
-        output, _ = self.process.communicate(timeout=100)
-        self.test.assertLess(time.monotonic() - start, limit_s, output)
-        deadline = time.monotonic() + 2
+    def finish(self):
+        """Exit code and output of the job; it ends and leaves nobody behind."""
+        output, _ = self.process.communicate(timeout=TIMEOUT_S)
+        deadline = time.monotonic() + TIMEOUT_S
         while any(is_alive(pid) for pid in self.pids.values()):
             self.test.assertLess(time.monotonic(), deadline, "ranks are left behind")
             time.sleep(0.05)

@@ -7,7 +7,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")).resolve()
-TIMEOUT_S = 300
+TIMEOUT_S = 300  # of what hangs; a busy machine takes its time
 # Open MPI wants root to say so, and reports in vain where one process may not read another's memory.
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}

@@ -19,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Equivalence")
 import checkpoints  # noqa: E402
 import safetensors  # noqa: E402
 from job import MPIRUN, Job  # noqa: E402
-from shell import BIN, CANNOT_CREATE, ENVIRONMENT, ROOT, USAGE, Shell  # noqa: E402
+from shell import BIN, CANNOT_CREATE, ENVIRONMENT, ROOT, TIMEOUT_S, USAGE, Shell  # noqa: E402
 
 RUN = str(BIN / "meshwork-run")
 NO_RESOURCES, WRITE, TERMINATED = 71, 74, 143
@@ -55,7 +55,7 @@ class Case(unittest.TestCase):
         launcher = [*MPIRUN, "-n", str(ranks)] if mpi else []
         environment = {**ENVIRONMENT, **faults}
         if faults:
-            environment.update(LD_PRELOAD=str(FAULTS), FAULT_FOLDER="kept/step-")
+            environment = {"FAULT_FOLDER": "kept/step-", **environment, "LD_PRELOAD": str(FAULTS)}
         return subprocess.Popen([*launcher, RUN, f"{plan or ranks}.mwplan", *DATA, *map(str, arguments)],
                                 cwd=self.shell.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 errors="replace", stdin=subprocess.DEVNULL, env=environment)
@@ -63,7 +63,7 @@ class Case(unittest.TestCase):
     def run_(self, *arguments, **how):
         """(exit code, stdout, stderr)."""
         process = self.start(*arguments, **how)
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=TIMEOUT_S)
         return process.returncode, out, err
 
     def good(self, *arguments, **how):
@@ -139,9 +139,10 @@ class Saving(Case):
         self.assertNotIn("step 0", out)
 
     def testTheNewestAreKept(self):
+        """Saved at once: a save that is late would be of another step."""
         (self.kept / "step-notes").mkdir(parents=True)
         self.shell.write("kept/step-0000000001", "a file of somebody")
-        self.good("--steps", 9, *SAVE, "--keep", 3)
+        self.good("--steps", 9, *SAVE, "--checkpoint-sync", "--keep", 3)
         self.assertEqual(self.steps(), [9, 8, 6])
         self.assertEqual(sorted(path.name for path in self.kept.iterdir()),
                          ["step-0000000001", "step-0000000006", "step-0000000008", "step-0000000009", "step-notes"])
@@ -155,14 +156,15 @@ class Saving(Case):
         self.kept.mkdir()
         for step in (2, 5):
             (self.kept / f"step-{step:010}").symlink_to(archive)
-        _, err = self.good("--steps", 9, *SAVE, "--keep", 2)
+        _, err = self.good("--steps", 9, *SAVE, "--checkpoint-sync", "--keep", 2)
         self.assertRegex(err, r"warning: no checkpoint after 2 steps: .*step-0000000002.*is a symbolic link")
         self.assertEqual(self.steps(), [9, 8])
         self.assertEqual({path.name: path.read_text() for path in archive.iterdir()},
                          {"model.mlir": "precious", "states-00000.safetensors": "precious"})
 
     def testALateSaveIsNamedAndMade(self):
-        out, _ = self.good("--steps", 40, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow")
+        """Ranks tell each other of the end of a save with a later step: one a step is late, however fast."""
+        out, _ = self.good("--steps", 40, "--checkpoint", "kept", "--checkpoint-every", "1")
         self.assertRegex(out, r"checkpoint: late after \d+ steps, that of step \d+ is still being written")
         self.assertEqual(self.steps()[0], 40)
         self.newest()
@@ -199,7 +201,7 @@ class Saving(Case):
         """442 MiB are planned, 321 more would be for the copy; 575 are there."""
         self.shell.must("meshwork", "compile", "examples/llama-30m.json", "--spec", "examples/dp1.toml",
                         "--set", "batch.global=1", "--set", "batch.micro=1", "-o", "large.mwplan")
-        run = f"ulimit -v 640000; {RUN} large.mwplan --steps 0 --checkpoint kept"
+        run = f"ulimit -v 640000; {RUN} large.mwplan --steps 0 --threads 1 --checkpoint kept"
         done = self.shell.run(run)
         self.assertEqual(done.returncode, NO_RESOURCES, done.stderr)
         for needle in ("are for copies of the states (--checkpoint)", "add --checkpoint-sync"):
@@ -239,7 +241,7 @@ class Signals(Case):
         return process
 
     def finish(self, process):
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=TIMEOUT_S)
         return process.returncode, out, err
 
     def testSigtermSaves(self):
@@ -248,7 +250,7 @@ class Signals(Case):
             if mpi:
                 job = Job(self, self.shell.path, 2, "2.mwplan", *DATA, "--checkpoint", "kept")
                 os.kill(job.pids[1], signal.SIGTERM)  # mpirun itself would end them with its own code
-                code, text = job.finish(30)
+                code, text = job.finish()
             else:
                 process = self.forever("--checkpoint", "kept", "--save", "w.safetensors")
                 process.send_signal(signal.SIGTERM)
@@ -258,43 +260,46 @@ class Signals(Case):
             self.assertEqual(self.newest()[0]["step"], after + 1)
 
     def testASecondSigtermEndsAtOnce(self):
-        """Also while a save is slow; what was whole before stays so."""
-        process = self.start("--steps", 1000000, "--checkpoint", "kept", "--checkpoint-every", "1", FAULT_DO="slow300000")
+        """Also while a save takes minutes; what was whole before stays so."""
+        self.good("--steps", 1, "--checkpoint", "kept")
+        process = self.start("--steps", 1000000, "--checkpoint", "kept", "--checkpoint-every", "1", "--resume", "auto",
+                             FAULT_DO="slow30000000")
         self.addCleanup(process.kill)
-        while " in \"kept/step-" not in process.stdout.readline():
+        while "checkpoint: late" not in process.stdout.readline():
             self.assertIsNone(process.poll())
-        for signal_ in (signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM):
+        for signal_ in (signal.SIGSTOP, signal.SIGCONT):
             process.send_signal(signal_)
-        first = time.monotonic()
-        while process.stdout.readline().startswith("step"):
-            pass
-        time.sleep(max(0, first + 1.1 - time.monotonic()))  # before, it is the same request
-        process.send_signal(signal.SIGTERM)
+        while process.poll() is None:  # For a second it is the same request.
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
         code, _, text = self.finish(process)
         self.assertEqual(code, TERMINATED)
         self.assertNotIn("stopped by SIGTERM", text)
-        self.newest()
+        self.assertEqual(self.newest()[0]["step"], 1)
 
     def testOneRequestMayComeSeveralTimes(self):
         """As of `timeout`, which signals its child and then its group."""
-        process = self.forever("--checkpoint", "kept")
+        process, begin = self.forever("--checkpoint", "kept"), time.monotonic()
         for _ in range(3):
             process.send_signal(signal.SIGTERM)
             time.sleep(0.01)
+        isOne = time.monotonic() - begin < 1  # On a busy machine it may be two.
         code, _, text = self.finish(process)
         self.assertEqual(code, TERMINATED, text)
-        self.newest()
+        if isOne:
+            self.newest()
 
     def testADeadRankSaysWhatToResume(self):
         job = Job(self, self.shell.path, 2, "2.mwplan", *DATA, "--checkpoint", "kept", "--checkpoint-every", "2")
         while not checkpoints.complete(self.kept):
             self.assertIsNone(job.process.poll())
         os.kill(job.pids[1], signal.SIGKILL)
-        code, text = job.finish(30)
+        code, text = job.finish()
         self.assertNotEqual(code, 0)
         self.assertIn("go on from", text)
         step = int(re.search(r"go on from step (\d+) with --resume \"kept/step-", text)[1])
-        self.assertEqual(self.newest()[0]["step"], step, text)
+        self.assertIn(step, self.steps()[:2], text)  # One may have become whole since.
+        self.newest()
 
     def testSigusr1SavesAndGoesOn(self):
         process = self.forever("--checkpoint", "kept")
@@ -374,10 +379,11 @@ class Faults(Case):
             self.assertEqual(self.newest()[0]["step"], 2, f"killed at call {at}, {calls[at - 1]}")
 
     def testKilledProcessesOfMpi(self):
-        calls, first = self.calls(ranks=2, mpi=True, FAULT_RANK="0")
-        for rank, at in [("0", at) for at in range(first, len(calls) + 1, 5)] + [("1", 7), ("1", 9)]:
+        how = {"ranks": 2, "mpi": True, "FAULT_CALLS": "write,fsync,rename,mkostemp"}  # Either may make the folder.
+        calls, first = self.calls(**how, FAULT_RANK="0")
+        for rank, at in [("0", at) for at in range(first, len(calls) + 1, 5)] + [("1", 6), ("1", 8)]:
             self.setUp()
-            code, _, err = self.run_(*self.RUN, ranks=2, mpi=True, FAULT_AT=str(at), FAULT_DO="kill", FAULT_RANK=rank)
+            code, _, err = self.run_(*self.RUN, **how, FAULT_AT=str(at), FAULT_DO="kill", FAULT_RANK=rank)
             self.assertNotEqual(code, 0, err)
             if checkpoints.complete(self.kept):
                 self.assertIn(self.newest()[0]["step"], (2, 4))

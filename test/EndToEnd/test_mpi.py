@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from job import MPIRUN, Job
-from shell import BIN, CANNOT_CREATE, DATA, ENVIRONMENT, NO_INPUT, SPEC, Shell
+from shell import BIN, CANNOT_CREATE, DATA, ENVIRONMENT, NO_INPUT, SPEC, TIMEOUT_S, Shell
 
 RETRY, WRITE, TERMINATED = 75, 74, 143
 RUN = str(BIN / "meshwork-run")
@@ -26,14 +26,14 @@ class Mpi(unittest.TestCase):
     def tearDownClass(cls):
         cls.shell.close()
 
-    def mpirun(self, *groups, timeout=60):
+    def mpirun(self, *groups):
         """Groups of (count, plan, options...) as one job."""
         command = list(MPIRUN)
         for i, (count, *arguments) in enumerate(groups):
             command += [":"] if i else []
             command += ["-n", str(count), RUN, *arguments]
         return subprocess.run(command, cwd=self.shell.path, capture_output=True, text=True, errors="replace",
-                              timeout=timeout, stdin=subprocess.DEVNULL, env=ENVIRONMENT)
+                              timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, env=ENVIRONMENT)
 
     def expect(self, code, needle, *groups):
         done = self.mpirun(*groups)
@@ -91,7 +91,7 @@ class Mpi(unittest.TestCase):
 
     def testLaunchersMustAgree(self):
         done = subprocess.run([*MPIRUN, "-n", "2", "-x", "RANK=1", "-x", "WORLD_SIZE=4", RUN, "2.mwplan"],
-                              cwd=self.shell.path, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+                              cwd=self.shell.path, capture_output=True, text=True, timeout=TIMEOUT_S, env=ENVIRONMENT)
         self.assertEqual(done.returncode, SPEC, done.stderr)
         self.assertIn("mpirun and torchrun disagree", done.stderr)
 
@@ -121,14 +121,14 @@ class Mpi(unittest.TestCase):
     def testAKilledRankEndsAllAndIsNamed(self):
         job = self.job()
         os.kill(job.pids[2], signal.SIGKILL)
-        code, output = job.finish(5)
+        code, output = job.finish()
         self.assertRegex(output, r"process rank 2 .* exited on signal 9")
         self.assertNotEqual(code, 0)
 
     def testAStoppedRankIsNamedWithItsCollective(self):
         job = self.job("--timeout", "2")
         os.kill(job.pids[1], signal.SIGSTOP)
-        code, output = job.finish(8)
+        code, output = job.finish()
         self.assertEqual(code, RETRY, output)
         self.assertRegex(output, r"meshwork-run: error: rank 1 did not arrive at (all_reduce \".*\"|the end of a step.*)"
                                  r" within 2 s and does not answer")
@@ -137,7 +137,7 @@ class Mpi(unittest.TestCase):
     def testASignalEndsAfterTheStepAndSaves(self):
         job = self.job("--save", "stopped.safetensors")
         os.kill(job.pids[3], signal.SIGTERM)
-        code, output = job.finish(10)
+        code, output = job.finish()
         self.assertEqual(code, TERMINATED, output)
         self.assertEqual(output.count("meshwork-run: stopped by SIGTERM after step "), 1, output)
         self.assertTrue((self.shell.path / "stopped.safetensors").exists(), output)

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from job import MPIRUN, Job
-from shell import BIN, ENVIRONMENT, Shell
+from shell import BIN, ENVIRONMENT, TIMEOUT_S, Shell
 
 RETRY = 75
 RUN = str(BIN / "meshwork-run")
@@ -38,7 +38,7 @@ class Nccl(unittest.TestCase):
     def train(self, name, *command, **more):
         """The bytes of the weights that the command leaves."""
         done = self.start(*command, *OPTIONS, "--steps", "2", "--save", f"{name}.safetensors", **more)
-        output, _ = done.communicate(timeout=120)
+        output, _ = done.communicate(timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, output)
         return (self.shell.path / f"{name}.safetensors").read_bytes()
 
@@ -59,19 +59,19 @@ class Nccl(unittest.TestCase):
     def testJobEndsWithAKilledProcess(self):
         job = self.job()
         os.kill(job.pids[1], signal.SIGKILL)
-        code, output = job.finish(100)
+        code, output = job.finish()
         self.assertNotEqual(code, 0, output)
 
     def testJobEndsWithAStoppedProcess(self):
         job = self.job("--timeout", "4")
         os.kill(job.pids[1], signal.SIGSTOP)
-        code, output = job.finish(100)
+        code, output = job.finish()
         self.assertEqual(code, RETRY, output)
         self.assertRegex(output, "rank 1 did not arrive at .* and does not answer: it is stopped, or cut off")
 
     def testFewerGpusThanRanks(self):
         done = self.start(RUN, "zero3.mwplan", *OPTIONS, "--steps", "1", MESHWORK_EMULATOR_DEVICES="1")
-        output, _ = done.communicate(timeout=60)
+        output, _ = done.communicate(timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 69, output)
         self.assertIn("2 ranks on this machine need as many GPUs, there is 1", output)
 

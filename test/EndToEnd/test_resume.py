@@ -10,7 +10,7 @@ import unittest
 
 import checkpoints
 from job import MPIRUN
-from shell import BIN, DATA, ENVIRONMENT, NO_INPUT, USAGE, Shell
+from shell import BIN, DATA, ENVIRONMENT, NO_INPUT, TIMEOUT_S, USAGE, Shell
 
 TEST = pathlib.Path(__file__).resolve().parents[1]
 LLAMA, GPT2 = "examples/llama-tiny.json", "examples/gpt2-tiny.json"
@@ -53,7 +53,7 @@ class Case(unittest.TestCase):
         if not mpi:
             return self.shell.must("meshwork-run", plan, *TOKENS, *arguments).stdout
         done = subprocess.run([*MPIRUN, "-n", str(mpi), str(BIN / "meshwork-run"), plan, *TOKENS, *map(str, arguments)],
-                              cwd=self.shell.path, capture_output=True, text=True, errors="replace", timeout=100,
+                              cwd=self.shell.path, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S,
                               stdin=subprocess.DEVNULL, env=ENVIRONMENT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout

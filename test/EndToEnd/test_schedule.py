@@ -217,7 +217,7 @@ class Schedule(unittest.TestCase):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.json("interleaved-1f1b", "--stages", 16, "--virtual", 4, "--microbatches", 128)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.assertLess(after.ru_utime - before.ru_utime, 1)
+        self.assertLess(after.ru_utime - before.ru_utime, 10)  # 0.1 of a processor that does nothing else
 
 
 if __name__ == "__main__":

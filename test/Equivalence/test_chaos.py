@@ -33,6 +33,11 @@ def state_of(pid):
     return fields[0], int(fields[1])
 
 
+def is_gone(pid):
+    state = state_of(pid)
+    return state is None or state[0] == "Z"
+
+
 def children(pid):
     """Processes that `pid` has started and that have not ended."""
     found = [int(path.name) for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()]
@@ -68,7 +73,7 @@ class Chaos(unittest.TestCase):
     def test_same_bits_after_faults(self):
         quiet, stormy = self.space.file(".safetensors"), self.space.file(".safetensors")
         folder, metrics = self.space.file(".checkpoints"), self.space.file(".jsonl")
-        subprocess.run(self.command(quiet), check=True, capture_output=True, timeout=600)
+        subprocess.run(self.command(quiet), check=True, capture_output=True, timeout=tools.TIMEOUT_S)
         command = self.command(stormy, "--checkpoint", folder, "--checkpoint-every", "3",
                                "--restarts", str(2 * FAULTS + 10), "--metrics", metrics)
         faults = Faults(random.Random(SEED), command)
@@ -96,9 +101,9 @@ class Chaos(unittest.TestCase):
         return run, pathlib.Path(folder)
 
     def until(self, holds):
-        end = time.monotonic() + 60
+        end = time.monotonic() + tools.TIMEOUT_S
         while not holds():
-            self.assertLess(time.monotonic(), end, "waited for a minute")
+            self.assertLess(time.monotonic(), end, "waited for too long")
             time.sleep(0.01)
 
     def wait_for_step(self, run, folder, least):
@@ -114,7 +119,7 @@ class Chaos(unittest.TestCase):
         """As a terminal sends it: the run ends after its step, and saves."""
         run, folder = self.long(3)
         os.killpg(run.pid, signal.SIGINT)
-        told = run.communicate(timeout=60)[1]
+        told = run.communicate(timeout=tools.TIMEOUT_S)[1]
         self.assertEqual(run.returncode, 130, told)
         self.assertIn("stopped by SIGINT", told)
         self.assertNotIn("restart", told)
@@ -124,10 +129,12 @@ class Chaos(unittest.TestCase):
     def test_restarts_are_counted_and_used_up(self):
         run, folder = self.long(1)
         for _ in range(2):
+            child = self.child(run)
+            os.kill(child, signal.SIGKILL)
+            self.until(lambda: is_gone(child))
             newest = max(folder.glob("step-*")).name
-            os.kill(self.child(run), signal.SIGKILL)
             self.wait_for_step(run, folder, int(newest[5:]) + 5)
-        told = run.communicate(timeout=60)[1]
+        told = run.communicate(timeout=tools.TIMEOUT_S)[1]
         self.assertEqual(run.returncode, 128 + signal.SIGKILL, told)
         self.assertRegex(told, r"killed by signal 9 .*restart 1 of 1, from step \d+ in")
         self.assertIn("all 1 restarts are used up", told)
@@ -138,7 +145,7 @@ class Chaos(unittest.TestCase):
         child = self.child(run)
         run.kill()
         run.wait()
-        self.until(lambda: not state_of(child) or state_of(child)[0] == "Z")
+        self.until(lambda: is_gone(child))
         self.space.must("meshwork", "checkpoint", "verify", folder)
 
     def test_what_a_restart_cannot_mend(self):
@@ -149,13 +156,13 @@ class Chaos(unittest.TestCase):
                 (65, "the loss of step", ["--skip-bad-steps", "0", *supervised]),
                 (64, "--checkpoint", ["--restarts", "3"])):
             command = self.command(save, *arguments)
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=tools.TIMEOUT_S)
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(needle, done.stderr)
             self.assertNotIn("restart 1", done.stderr)
         launched = {**os.environ, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
         done = subprocess.run(self.command(save, *supervised), capture_output=True, text=True,
-                              env=launched, timeout=60)
+                              env=launched, timeout=tools.TIMEOUT_S)
         self.assertEqual(done.returncode, 64, done.stderr)
         self.assertIn("--resume auto", done.stderr)
 
@@ -181,7 +188,7 @@ class Faults:
         return None
 
     def end(self):
-        self.told += self.run.communicate(timeout=600)[1]
+        self.told += self.run.communicate(timeout=tools.TIMEOUT_S)[1]
 
     def harm(self):
         """False when the run is over."""

@@ -19,7 +19,7 @@ import safetensors
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin"))
-TIMEOUT_S = 120
+TIMEOUT_S = 600  # of what hangs; a busy machine takes its time
 
 
 # Keys of [batch]: documents as if each were alone.

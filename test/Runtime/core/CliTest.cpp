@@ -189,9 +189,9 @@ int exitOf(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Waits until training writes metrics.
+/// Waits until training writes metrics, for minutes at most.
 void waitForSteps(const std::string &metrics) {
-  for (int i = 0; i < 1000 && readFile(metrics).empty(); ++i)
+  for (int i = 0; i < 20000 && readFile(metrics).empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
@@ -208,8 +208,7 @@ TEST_F(Cli, signalsEndTheStepAndSave) {
     ::kill(child, signal);
     EXPECT_EQ(exitOf(child), 128 + signal);
     EXPECT_TRUE(fs::exists(save));
-    std::string text = readFile(metrics);
-    EXPECT_EQ(text.back(), '\n');
+    EXPECT_TRUE(readFile(metrics).ends_with('\n'));
   }
 }
 

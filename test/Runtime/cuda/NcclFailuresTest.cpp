@@ -8,6 +8,7 @@
 #include "test/Runtime/cuda/AsRanks.h"
 #include "test/Runtime/cuda/EmptyPlan.h"
 #include "test/Runtime/cuda/NcclRequests.h"
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -137,10 +138,12 @@ TEST(Nccl, StagingDoesNotWaitForAPeerThatFailed) {
   InProcessTransport host(Mesh({2}), {});
   flatbuffers::FlatBufferBuilder builder;
   const plan::Plan &plan = planWithoutKernels(builder);
+  std::atomic<bool> isEnqueued = false;
   asRanks(2, [&](uint32_t rank) {
     ConnectedRank mine(host, rank, {0});
     if (rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      while (!isEnqueued)
+        std::this_thread::yield();
       return host.abort(1, absl::InternalError("a kernel failed"));
     }
     auto gpu = Gpu::open(*mine.on.driver, static_cast<int>(rank), plan);
@@ -151,6 +154,7 @@ TEST(Nccl, StagingDoesNotWaitForAPeerThatFailed) {
     auto staging = Staging::create(**gpu, **queue);
     expectOk(staging.status());
     expectOk(mine.enqueue(0, (*queue)->stream()));
+    isEnqueued = true;
     const std::byte bytes[16] = {};
     absl::Status status;
     for (int copies = 0; status.ok() && copies < 1000; ++copies)
