@@ -326,8 +326,8 @@ bool Compiled::isHeld(const StateKey &key, int64_t rank) const {
       .wasInterrupted();
 }
 
-StepData randomStep(const Compiled &compiled, int64_t vocabulary,
-                    unsigned seed) {
+StepData randomStep(const Compiled &compiled, int64_t vocabulary, unsigned seed,
+                    int microbatches) {
   StepData data;
   std::vector<int64_t> tokens = compiled.arguments[0].shape;
   auto ids = [&] {
@@ -337,7 +337,7 @@ StepData randomStep(const Compiled &compiled, int64_t vocabulary,
       tensor[i] = std::floor(tensor[i]);
     return tensor;
   };
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < microbatches; ++i) {
     std::vector<Tensor> &arguments = data.microbatches.emplace_back();
     arguments.push_back(ids());
     arguments.push_back(ids());

@@ -65,7 +65,7 @@ struct StepData {
 };
 /// Random data for the model of a compiled program, a function of `seed`.
 StepData randomStep(const Compiled &compiled, int64_t vocabulary,
-                    unsigned seed = 1);
+                    unsigned seed = 1, int microbatches = 2);
 
 /// States after the microbatches and after the update: one tensor for each copy
 /// that the ranks hold. Empty, with a failure of the test, when it cannot run.

@@ -27,9 +27,12 @@ constexpr int64_t batch = 8;
 
 std::string tinyGpt2(const TinySizes &sizes) {
   return imported(
-      R"({"model_type": "gpt2", "activation_function": "gelu_new", "resid_pdrop": 0.2,
-    "embd_pdrop": 0.1, "attn_pdrop": 0.25, "layer_norm_epsilon": 1e-5, "initializer_range": 0.02,
-    "tie_word_embeddings": true)" +
+      R"({"model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+    "initializer_range": 0.02, "tie_word_embeddings": true, )" +
+      std::string(
+          sizes.drops
+              ? R"("resid_pdrop": 0.2, "embd_pdrop": 0.1, "attn_pdrop": 0.25)"
+              : R"("resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0)") +
       key("vocab_size", sizes.vocabulary) + key("n_inner", sizes.ffn) +
       key("n_embd", sizes.hidden) + key("n_head", sizes.heads) +
       key("n_layer", sizes.layers) + key("n_positions", sizes.positions) + "}");

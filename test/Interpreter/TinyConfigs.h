@@ -12,8 +12,9 @@ struct TinySizes {
   int64_t vocabulary = 12, ffn = 8, hidden = 8, heads = 4, layers = 1;
   int64_t positions = 8; // GPT-2's table
   int64_t window = 0;    // Llama alone: keys that a query sees; 0: all
+  bool drops = true;     // GPT-2 alone: dropout in each place
 };
-/// GPT-2 with dropout in each place.
+/// GPT-2, with dropout in each place or without.
 std::string tinyGpt2(const TinySizes &sizes = {});
 /// Llama with grouped queries: the heads share `keyHeads`.
 std::string tinyLlama(const TinySizes &sizes);
