@@ -66,10 +66,11 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   return changes;
 }
 
-/// What a rank needs and takes with some keys changed; nothing when that does
-/// not compile.
+/// What a rank needs and takes with some keys changed, the layers of stages as
+/// `layers` says; nothing when that does not compile.
 std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
-                             const std::vector<std::string> &overrides) {
+                             const std::vector<std::string> &overrides,
+                             const std::vector<int64_t> &layers) {
   spec::Result changed = spec::parse(spec::print(spec), "", overrides);
   Model copy;
   if (!changed.spec || copy.readText(model.text(), "") != ok)
@@ -78,9 +79,23 @@ std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
                                 [](mlir::Diagnostic &) { return success(); });
   changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
   changed.spec->pipeline = spec.pipeline;
+  changed.spec->pipeline.fittedLayers = layers;
   FailureOr<Trial> tried =
       tryPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
   return failed(tried) ? std::nullopt : std::optional<Trial>(*tried);
+}
+
+/// With balanced layers, which come first, or as they are where these need more
+/// than there is.
+std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
+                             const std::vector<std::string> &overrides) {
+  std::optional<Trial> balanced = tryWith(model, spec, overrides, {});
+  const std::vector<int64_t> &fitted = spec.pipeline.fittedLayers;
+  if (fitted.empty() || !balanced ||
+      balanced->bytes <= cost::memoryLimit(spec)->bytes)
+    return balanced;
+  std::optional<Trial> moved = tryWith(model, spec, overrides, fitted);
+  return moved && moved->bytes < balanced->bytes ? moved : balanced;
 }
 
 /// "1234 bytes, fits, about 5.67 ms a step".
@@ -116,13 +131,27 @@ std::string advice(const Model &model, const spec::Spec &spec) {
 }
 } // namespace
 
+/// Of a pipeline whose layers could go elsewhere.
+static std::string layersText(const spec::Spec &spec) {
+  if (spec.pipeline.fittedLayers.empty())
+    return "";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "no layout of the layers fits that was tried; the nearest, "
+            "pipeline.layers = [";
+  llvm::interleaveComma(spec.pipeline.fittedLayers, stream);
+  stream << "], is the one of this error\n";
+  return text;
+}
+
 std::string memoryError(const plan::Plan &plan, const Model &model,
                         const spec::Spec &spec, uint64_t peakBytes) {
   cost::MemoryLimit limit = *cost::memoryLimit(spec);
   std::string text = llvm::formatv("meshwork: error: {0}: each rank needs {1} "
                                    "bytes, expected at most {2}\n",
                                    limit.from, peakBytes, limit.bytes);
-  return text + explain::peakMemory(plan) + "\n" + advice(model, spec);
+  return text + explain::peakMemory(plan) + "\n" + layersText(spec) +
+         advice(model, spec);
 }
 
 } // namespace meshwork::driver

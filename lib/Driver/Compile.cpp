@@ -8,6 +8,7 @@
 #include "lib/Driver/Budget.h"
 #include "lib/Driver/Files.h"
 #include "lib/Driver/FitContext.h"
+#include "lib/Driver/FitLayers.h"
 #include "lib/Driver/FitRecompute.h"
 #include "lib/Driver/FitSchedule.h"
 #include "lib/Driver/Guard.h"
@@ -116,7 +117,8 @@ private:
       auto start = std::chrono::steady_clock::now();
       if (phase.name == "shard")
         chooseContext();
-      if (phase.name == "pipeline" && failed(chooseSchedule()))
+      if (phase.name == "pipeline" &&
+          (failed(chooseLayers()) || failed(chooseSchedule())))
         return ofSpec.any() ? badSpec : badData;
       if (phase.name == "recompute" && failed(chooseRecompute()))
         return badData;
@@ -159,6 +161,17 @@ private:
       return;
     spec.context = fitContext(model.module(), spec);
     llvm::errs() << "meshwork: context: " << spec::wordOf(spec.context) << "\n";
+  }
+
+  LogicalResult chooseLayers() {
+    if (failed(fitLayers(model.module(), spec)))
+      return failure();
+    if (!spec.pipeline.fittedLayers.empty()) {
+      llvm::errs() << "meshwork: layers: [";
+      llvm::interleaveComma(spec.pipeline.fittedLayers, llvm::errs());
+      llvm::errs() << "], for " << cost::memoryLimit(spec)->from << "\n";
+    }
+    return success();
   }
 
   LogicalResult chooseSchedule() {

@@ -7,9 +7,23 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/schedule/Costs.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace meshwork::driver {
+
+/// The rank whose lists have each virtual stage.
+static std::vector<int32_t>
+ranksOfStages(const std::vector<explain::RankWork> &ranks) {
+  std::map<uint32_t, int32_t> rankOf;
+  for (auto [rank, work] : llvm::enumerate(ranks))
+    for (const plan::ListShape &list : work.lists)
+      if (list.kind == plan::ListKind::forward)
+        rankOf[list.stage] = static_cast<int32_t>(rank);
+  auto second = llvm::make_second_range(rankOf);
+  return {second.begin(), second.end()};
+}
 
 /// What the ranks run, and what `explain` would estimate for it.
 static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
@@ -20,6 +34,8 @@ static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
     ranks.push_back({std::move(order.lists), std::move(order.actions),
                      costs.listSeconds(program)});
   }
+  if (ranks.size() > 1)
+    trial.rankOf = ranksOfStages(ranks);
   explain::StepTime time = explain::stepTime(ranks, spec.microbatches());
   trial.seconds = time.seconds;
   if (!time.timeline)
@@ -29,25 +45,33 @@ static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
     trial.kept = std::max(trial.kept, rank.liveMicrobatches);
 }
 
+static const pipelines::Phase *phaseNamed(StringRef name) {
+  return llvm::find_if(pipelines::phases(), [&](const pipelines::Phase &phase) {
+    return phase.name == name;
+  });
+}
+
+LogicalResult runPhase(ModuleOp module, const spec::Spec &spec,
+                       StringRef name) {
+  PassManager passes(module.getContext());
+  phaseNamed(name)->build(passes, spec);
+  return passes.run(module);
+}
+
 FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
   if (spec.recompute == spec::Recompute::byBudget &&
       spec.recomputeOfLayers.empty())
     spec.recompute = spec::Recompute::selective;
-  auto from =
-      llvm::find_if(pipelines::phases(), [&](const pipelines::Phase &phase) {
-        return phase.name == first;
-      });
   for (const pipelines::Phase &phase :
-       llvm::make_range(from, pipelines::phases().end())) {
-    PassManager passes(module.getContext());
-    phase.build(passes, spec);
-    if (failed(passes.run(module)))
+       llvm::make_range(phaseNamed(first), pipelines::phases().end()))
+    if (failed(runPhase(module, spec, phase.name)))
       return failure();
-  }
-  FailureOr<uint64_t> bytes = target::peakBytes(module, spec.device);
+  FailureOr<std::vector<uint64_t>> bytes =
+      target::programBytes(module, spec.device);
   if (failed(bytes))
     return failure();
-  Trial trial{*bytes};
+  Trial trial{*llvm::max_element(*bytes)};
+  trial.bytesOfRanks = std::move(*bytes);
   estimate(module, spec, trial);
   return trial;
 }

@@ -10,8 +10,12 @@ namespace meshwork::driver {
 /// What a rank needs, and what a step should take on the spec's machine: what
 /// `explain` says of the plan.
 struct Trial {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0; // of the rank that needs most
   double seconds = 0;
+  /// By coordinate along the pipeline's axis, or of the one program.
+  std::vector<uint64_t> bytesOfRanks = {};
+  /// The coordinate that holds each virtual stage; with one stage empty.
+  std::vector<int32_t> rankOf = {};
   /// Of a pipeline: seconds of its stages' actions, and the most microbatches
   /// that a rank keeps, counted in virtual stages.
   schedules::Costs costs = {};
@@ -23,5 +27,9 @@ struct Trial {
 /// when a phase does.
 mlir::FailureOr<Trial> tryPhases(mlir::ModuleOp module, spec::Spec spec,
                                  llvm::StringRef first);
+
+/// Runs one phase on `module`, as tryPhases() does.
+mlir::LogicalResult runPhase(mlir::ModuleOp module, const spec::Spec &spec,
+                             llvm::StringRef name);
 
 } // namespace meshwork::driver

@@ -149,8 +149,10 @@ void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   options.microbatches = spec.microbatches();
   options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
   options.kept = spec.pipeline.kept;
-  options.layers.assign(spec.pipeline.layers.begin(),
-                        spec.pipeline.layers.end());
+  const std::vector<int64_t> &layers = spec.pipeline.fittedLayers.empty()
+                                           ? spec.pipeline.layers
+                                           : spec.pipeline.fittedLayers;
+  options.layers.assign(layers.begin(), layers.end());
   std::vector<std::string> axes = axesBesideBatch(spec);
   options.scatter.assign(axes.begin(), axes.end());
   options.machine = cost::machineOf(spec);

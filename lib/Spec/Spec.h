@@ -88,7 +88,7 @@ struct Pipeline {
   std::string axis;              // of the mesh; "" without stages
   std::string schedule = "1f1b"; // by name: see lib/Schedules
   uint32_t virtualStages = 0;    // of each rank; 0: the schedule's own
-  std::vector<int64_t> layers;   // of each virtual stage; none: balanced
+  std::vector<int64_t> layers;   // of each virtual stage; none: "auto"
   /// What "auto" plans with; empty, and 0, until that is known. Never printed:
   /// a plan carries what its user asked for. Picoseconds of F, I, W and of the
   /// transfer to the next stage, for one virtual stage after the other.
@@ -96,6 +96,9 @@ struct Pipeline {
   /// The most microbatches that a rank keeps, counted in virtual stages; 0:
   /// any.
   uint32_t kept = 0;
+  /// What "auto" chose for `layers`, where balanced ones need too much memory;
+  /// none: they do not. Never printed either.
+  std::vector<int64_t> fittedLayers;
 };
 
 /// A ring is written out hop by hop, and a hop says who sends to whom: a longer

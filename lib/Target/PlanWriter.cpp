@@ -240,15 +240,15 @@ resolveTarget(const spec::Spec &spec, StringRef withCpu,
   return target;
 }
 
-FailureOr<uint64_t> peakBytes(ModuleOp module, spec::Device device) {
+FailureOr<std::vector<uint64_t>> programBytes(ModuleOp module,
+                                              spec::Device device) {
   FailureOr<plan::PlanT> plan = programsOf(module, device);
   if (failed(plan))
     return failure();
-  uint64_t most = 0;
+  std::vector<uint64_t> bytes;
   for (auto &program : plan->programs)
-    most = std::max(most,
-                    program->arena_bytes + program->workspace_bytes_per_thread);
-  return most;
+    bytes.push_back(program->arena_bytes + program->workspace_bytes_per_thread);
+  return bytes;
 }
 
 FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec,

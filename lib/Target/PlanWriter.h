@@ -20,10 +20,11 @@ struct PlanSource {
   Origins origins; // of the spec's keys
 };
 
-/// What a rank of the scheduled program in `module` needs on `device`, in
+/// What a rank of each scheduled program in `module` needs on `device`, in
 /// bytes: the arena and the libraries' scratch of one thread. `meshwork
 /// explain` shows the same.
-mlir::FailureOr<uint64_t> peakBytes(mlir::ModuleOp module, spec::Device device);
+mlir::FailureOr<std::vector<uint64_t>> programBytes(mlir::ModuleOp module,
+                                                    spec::Device device);
 
 /// The bytes of a plan file, frame included, for a module with one scheduled
 /// program and its kernel functions. Kernels are compiled for `target`.

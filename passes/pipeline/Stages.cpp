@@ -83,12 +83,74 @@ double leastLimit(ArrayRef<double> costs, int64_t stages) {
   }
   return stagesWithin(costs, low) <= stages ? low : high;
 }
-} // namespace
 
-SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t stages) {
+/// Layers without a product count as one each.
+SmallVector<double> countedCosts(ArrayRef<double> costs) {
   SmallVector<double> of(costs);
   if (llvm::all_of(of, [](double cost) { return cost == 0; }))
     llvm::fill(of, 1.0);
+  return of;
+}
+
+/// Layers of stages that cost at most `limit`, from the last stage on; nothing
+/// where some are left.
+std::optional<SmallVector<int64_t>> fillUp(ArrayRef<double> costs,
+                                           ArrayRef<int32_t> rankOf,
+                                           ArrayRef<int64_t> mostOfRank,
+                                           double limit) {
+  SmallVector<int64_t> more(mostOfRank), layers;
+  for (int32_t rank : rankOf) // Each stage has one.
+    if (--more[rank] < 0)
+      return std::nullopt;
+  auto rest = static_cast<int64_t>(costs.size());
+  for (auto before = static_cast<int64_t>(rankOf.size()); before-- > 0;) {
+    int64_t first = rest - 1, &left = more[rankOf[before]];
+    double sum = costs[first];
+    while (first > before && left > 0 && sum + costs[first - 1] <= limit) {
+      sum += costs[--first];
+      --left;
+    }
+    layers.push_back(rest - first);
+    rest = first;
+  }
+  std::reverse(layers.begin(), layers.end());
+  return rest == 0 ? std::optional(layers) : std::nullopt;
+}
+} // namespace
+
+std::optional<SmallVector<int64_t>>
+balanceWithin(ArrayRef<double> costs, ArrayRef<int32_t> rankOf,
+              ArrayRef<int64_t> mostOfRank) {
+  SmallVector<double> of = countedCosts(costs);
+  double low = *llvm::max_element(of),
+         high = 2 * std::accumulate(of.begin(), of.end(), 0.0);
+  auto best = fillUp(of, rankOf, mostOfRank, high);
+  for (int halving = 0; best && halving < 60; ++halving) {
+    double middle = (low + high) / 2;
+    auto layers = fillUp(of, rankOf, mostOfRank, middle);
+    (layers ? high : low) = middle;
+    if (layers)
+      best = std::move(layers);
+  }
+  return best;
+}
+
+double slowestStage(ArrayRef<double> costs, ArrayRef<int64_t> layers) {
+  SmallVector<double> of = countedCosts(costs);
+  double slowest = 0;
+  ArrayRef<double> rest = of;
+  for (int64_t count : layers) {
+    double sum = 0;
+    for (double cost : rest.take_front(count))
+      sum += cost;
+    slowest = std::max(slowest, sum);
+    rest = rest.drop_front(count);
+  }
+  return slowest;
+}
+
+SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t stages) {
+  SmallVector<double> of = countedCosts(costs);
   // Sums from the other end may round to more.
   double limit = leastLimit(of, stages) * (1 + 1e-9);
   SmallVector<int64_t> layers;

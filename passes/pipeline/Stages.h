@@ -37,4 +37,16 @@ private:
 ::llvm::SmallVector<int64_t> balance(::llvm::ArrayRef<double> costs,
                                      int64_t stages);
 
+/// The same where the rank that `rankOf` names for each stage holds at most
+/// `mostOfRank` layers in all its stages. Nothing where no layout keeps that.
+/// Later ranks fill up first, so with layers of equal cost, but for one at the
+/// end, no other layout has a cheaper slowest stage.
+std::optional<::llvm::SmallVector<int64_t>>
+balanceWithin(::llvm::ArrayRef<double> costs, ::llvm::ArrayRef<int32_t> rankOf,
+              ::llvm::ArrayRef<int64_t> mostOfRank);
+
+/// The cost of the most expensive stage of a layout.
+double slowestStage(::llvm::ArrayRef<double> costs,
+                    ::llvm::ArrayRef<int64_t> layers);
+
 } // namespace meshwork::pipeline
