@@ -27,6 +27,7 @@ struct ForwardQueries {
 /// A block of k and of v, as products take them.
 struct ForwardKeys {
   const std::byte *k, *v;
+  FetchAhead next[2]; // k and v of the next block; no rows after the last
 };
 
 /// What one thread holds.
@@ -55,6 +56,8 @@ private:
   void attend(int64_t sample, int64_t head, BlockRange queryBlocks, int thread);
   void start(ForwardQueries &queries, int64_t sample, int64_t head,
              int64_t queryBlock) const;
+  ForwardKeys keysOf(const QueryBlock &queries, const ForwardScratch &scratch,
+                     int64_t kvHead, BlockRange left) const;
   void addKeys(const ForwardQueries &queries, const ForwardKeys &keys,
                const ForwardScratch &scratch, int64_t head, int64_t keyBlock,
                int thread);
@@ -150,17 +153,14 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
     seen = covering(seen, queries.block.keyBlocks);
   }
   int64_t kvHead = head / shape.groupSize();
-  for (int64_t keyBlock = seen.first; keyBlock < seen.end; ++keyBlock) {
+  for (BlockRange left = seen; left.first < left.end; ++left.first) {
     ForwardKeys keys{};
     for (const ForwardQueries &queries : together) {
-      if (!shape.sees(queries.block, keyBlock))
+      if (!shape.sees(queries.block, left.first))
         continue;
       if (!keys.k)
-        keys = {shape.keyColumns(arena, ops.k, queries.block, kvHead, keyBlock,
-                                 scratch.k),
-                shape.keyRows(arena, ops.v, queries.block, kvHead, keyBlock,
-                              scratch.v)};
-      addKeys(queries, keys, scratch, head, keyBlock, thread);
+        keys = keysOf(queries.block, scratch, kvHead, left);
+      addKeys(queries, keys, scratch, head, left.first, thread);
     }
   }
   for (const ForwardQueries &queries : together)
@@ -178,6 +178,22 @@ void AttentionOperation::start(ForwardQueries &queries, int64_t sample,
   queries.q = shape.queryRows(arena, ops.q, queries.block, head, queries.copy);
 }
 
+/// Of the first block that is left.
+ForwardKeys AttentionOperation::keysOf(const QueryBlock &queries,
+                                       const ForwardScratch &scratch,
+                                       int64_t kvHead, BlockRange left) const {
+  ForwardKeys keys{
+      shape.keyColumns(arena, ops.k, queries, kvHead, left.first, scratch.k),
+      shape.keyRows(arena, ops.v, queries, kvHead, left.first, scratch.v),
+      {}};
+  if (++left.first < left.end)
+    for (auto [next, of] :
+         {std::pair{&keys.next[0], &ops.k}, {&keys.next[1], &ops.v}})
+      *next = shape.keysAhead(arena, *of, queries.sample, kvHead, left.first,
+                              blocksOfItem());
+  return keys;
+}
+
 void AttentionOperation::addKeys(const ForwardQueries &queries,
                                  const ForwardKeys &keys,
                                  const ForwardScratch &scratch, int64_t head,
@@ -188,6 +204,7 @@ void AttentionOperation::addKeys(const ForwardQueries &queries,
   block.scores = scratch.scores;
   block.probabilities =
       inF32 ? scratch.scores : static_cast<void *>(scratch.probabilities);
+  block.fetch(keys.next, &queries - scratch.queries);
   scoreGemms.at(block.rows, block.columns)
       .run(thread, queries.q, keys.k,
            reinterpret_cast<std::byte *>(scratch.scores), nullptr,

@@ -161,6 +161,17 @@ const std::byte *AttentionShape::keyRows(std::byte *arena, const HeadTensor &of,
   return scratch;
 }
 
+FetchAhead AttentionShape::keysAhead(std::byte *arena, const HeadTensor &of,
+                                     int64_t sample, int64_t kvHead,
+                                     int64_t keyBlock, int64_t turns) const {
+  int64_t size = of.tensor.bytes();
+  return {.from = of.at(arena, sample, keyBlock * keys.block, kvHead),
+          .ld = of.ld() * size,
+          .rows = keys.lengthAt(keyBlock),
+          .end = d * size,
+          .step = turns * fetchedLine};
+}
+
 /// Columns of padding have anything: nobody looks at their scores.
 const std::byte *AttentionShape::keyColumns(std::byte *arena,
                                             const HeadTensor &of,

@@ -54,6 +54,8 @@ private:
   void runTogether(int64_t task);
   void runGroup(const Group &group, const KeySums &sums, int thread);
   void runGroupTogether(const Group &group, const KeySums &sums);
+  BlockRange blocksOf(int64_t part, const Group &group,
+                      const GradQueries *queries) const;
   void prepare(const Group &group, const GradScratch &scratch,
                GradQueries *queries) const;
   void addPart(const Group &group, const GradQueries *queries, int64_t part,
@@ -157,6 +159,11 @@ void AttentionGradOperation::runGroup(const Group &group, const KeySums &sums,
   float *dq = scratch.dq, *part = dq + size;
   addPart(group, queries, 0, sums, scratch.block, dq, thread);
   for (int64_t index = 1; index < parts(); ++index) {
+    // Adding the zeros of a part without blocks would change no bit: `dq` began
+    // with +0, so no sum is -0.
+    BlockRange blocks = blocksOf(index, group, queries);
+    if (blocks.first >= blocks.end)
+      continue;
     addPart(group, queries, index, sums, scratch.block, part, thread);
     add(part, size, dq);
   }
@@ -203,6 +210,17 @@ void AttentionGradOperation::prepare(const Group &group,
                                   group.firstBlock + i, scratch.queries[i]);
 }
 
+/// From the part's first block on, every parts()-th before the end is its own.
+BlockRange AttentionGradOperation::blocksOf(int64_t part, const Group &group,
+                                            const GradQueries *queries) const {
+  BlockRange seen = noBlocks;
+  for (int64_t i = 0; i < group.count; ++i)
+    seen = covering(seen, queries[i].block.keyBlocks);
+  int64_t step = parts();
+  seen.first += ((part - seen.first) % step + step) % step;
+  return seen;
+}
+
 /// Writes the part's sums to `dq`, those of each block after the other's.
 void AttentionGradOperation::addPart(const Group &group,
                                      const GradQueries *queries, int64_t part,
@@ -210,12 +228,8 @@ void AttentionGradOperation::addPart(const Group &group,
                                      const GradScratch &scratch, float *dq,
                                      int thread) {
   std::fill_n(dq, group.count * dqSize(), 0.0f);
-  BlockRange seen = noBlocks;
-  for (int64_t i = 0; i < group.count; ++i)
-    seen = covering(seen, queries[i].block.keyBlocks);
-  int64_t step = parts();
-  for (int64_t block = seen.first + ((part - seen.first) % step + step) % step;
-       block < seen.end; block += step) {
+  BlockRange seen = blocksOf(part, group, queries);
+  for (int64_t block = seen.first; block < seen.end; block += parts()) {
     GradKeys keys{};
     for (int64_t i = 0; i < group.count; ++i) {
       if (!shape.sees(queries[i].block, block))

@@ -28,6 +28,16 @@ MESHWORK_INLINE Columns seenBy(const ScoreBlock &block, int64_t row) {
           std::min(block.columns, query.end - block.firstKey), padded};
 }
 
+MESHWORK_INLINE void fetchAhead(const ScoreBlock &block, int64_t row) {
+  for (const FetchAhead &next : block.ahead) {
+    if (row >= next.rows)
+      continue;
+    const std::byte *from = next.from + row * next.ld;
+    for (int64_t at = next.begin; at < next.end; at += next.step)
+      __builtin_prefetch(from + at, /*rw=*/0, /*locality=*/2);
+  }
+}
+
 /// Writes `value` where the row does not look, up to the padded end.
 MESHWORK_INLINE void fillUnseen(float *row, const Columns &seen, float value) {
   std::fill(row, row + seen.first, value);
@@ -85,6 +95,7 @@ MESHWORK_INLINE void rescale(const SoftmaxState &state, int64_t row,
 template <typename T, bool dropped>
 MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
                                 const SoftmaxState &state, int64_t row) {
+  fetchAhead(block, row);
   const float *scores = block.scores + row * block.ld;
   T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
   Columns seen = seenBy(block, row);

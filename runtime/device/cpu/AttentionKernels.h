@@ -3,6 +3,7 @@
 // attentionKernels() gives the best that this machine runs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,17 @@ struct BlockDropout {
   const int32_t *keys = nullptr;
 };
 
+/// Rows of memory that are needed after a block, `ld` bytes apart. With row r
+/// of the block softmax fetches the lines at `begin`, `begin` + `step`, ...
+/// below `end` of row r into the second-level cache. All of them at once would
+/// fill the queue of misses.
+constexpr int64_t fetchedLine = 64; // bytes
+struct FetchAhead {
+  const std::byte *from = nullptr;
+  int64_t ld = 0, rows = 0;
+  int64_t begin = 0, end = 0, step = fetchedLine; // bytes
+};
+
 /// One block of scores: `rows` queries by `columns` keys. Rows are `ld`
 /// elements apart; ld is a multiple of 16 and the space up to it is scratch.
 struct ScoreBlock {
@@ -41,6 +53,16 @@ struct ScoreBlock {
   /// Probabilities in the type of v, same ld; with f32 it may be `scores`.
   void *probabilities = nullptr;
   BlockDropout dropout;
+  /// k and v of the next block of keys, for softmax. The gradient fetches
+  /// nothing: it took as much longer as the copies that followed took less.
+  FetchAhead ahead[2];
+
+  /// `turn` of as many blocks as share the lines.
+  void fetch(const FetchAhead (&next)[2], int64_t turn) {
+    std::copy(next, next + 2, ahead);
+    for (FetchAhead &rows : ahead)
+      rows.begin = turn * fetchedLine;
+  }
 };
 
 /// Running softmax of `rows` queries over their blocks of keys. Starts with

@@ -101,6 +101,10 @@ struct AttentionShape {
   const std::byte *keyColumns(std::byte *arena, const HeadTensor &of,
                               const QueryBlock &queries, int64_t kvHead,
                               int64_t keyBlock, std::byte *scratch) const;
+  /// A block of k or the like, of whose lines one block of queries of `turns`
+  /// fetches every turns-th; the caller says which by `begin`.
+  FetchAhead keysAhead(std::byte *arena, const HeadTensor &of, int64_t sample,
+                       int64_t kvHead, int64_t keyBlock, int64_t turns) const;
   bool productsInF32() const { return product == DType::f32; }
   bool copiesKeys() const { return productsInF32() || keyPositions; }
   /// Of copies and of sums in f32: rows are whole vectors.
