@@ -6,15 +6,14 @@
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Budget.h"
+#include "lib/Driver/Choices.h"
 #include "lib/Driver/Files.h"
-#include "lib/Driver/FitContext.h"
-#include "lib/Driver/FitLayers.h"
-#include "lib/Driver/FitRecompute.h"
-#include "lib/Driver/FitSchedule.h"
+#include "lib/Driver/FitMicro.h"
 #include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SpecErrors.h"
+#include "lib/Driver/Trial.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Import/Import.h"
 #include "lib/Pipelines/Pipelines.h"
@@ -62,6 +61,8 @@ public:
       return code;
     if (int code = readModel(); code != ok)
       return code;
+    if (int code = chooseMicro(); code != ok)
+      return code;
     if (int code = runPhases(); code != ok)
       return code;
     if (!options.compileTo.empty())
@@ -76,7 +77,9 @@ private:
     spec::Result result =
         spec::parse(texts.spec, options.spec, options.overrides);
     endReading();
-    llvm::errs() << meshwork::textOf(result.diagnostics);
+    bool isToldLater = result.spec && result.spec->batch.micro == 0;
+    if (!isToldLater || options.printConfig)
+      llvm::errs() << meshwork::textOf(result.diagnostics);
     if (!result.spec)
       return badSpec;
     spec = *result.spec;
@@ -111,17 +114,52 @@ private:
                : model.readText(texts.model, options.model);
   }
 
+  spec::Result specWith(uint32_t micro) const {
+    std::vector<std::string> overrides = options.overrides;
+    overrides.push_back("batch.micro=" + std::to_string(micro));
+    spec::Result result = spec::parse(texts.spec, options.spec, overrides);
+    if (result.spec)
+      result.spec->machine = spec.machine;
+    return result;
+  }
+
+  /// A copy, under the limits of reading, which end with it.
+  void lookAtModel(const spec::Spec &first) {
+    OwningOpRef<ModuleOp> copy(model.module().clone());
+    ScopedDiagnosticHandler later(copy->getContext(),
+                                  [](mlir::Diagnostic &) {});
+    (void)runPhase(*copy, first, pipelines::phases().front().name);
+    endReading();
+  }
+
+  /// From here on the spec is one with that number.
+  int chooseMicro() {
+    if (spec.batch.micro > 0)
+      return ok;
+    if (spec::Result first = specWith(1); first.spec)
+      lookAtModel(*first.spec);
+    spec::Result chosen = specWith(
+        fitMicro(model, spec.batch.global / spec.dataParallel(),
+                 [&](uint32_t micro) { return specWith(micro).spec; }));
+    llvm::errs() << meshwork::textOf(chosen.diagnostics);
+    if (!chosen.spec)
+      return badSpec;
+    spec = *chosen.spec;
+    llvm::errs() << "meshwork: microbatch: " << spec.batch.micro
+                 << " sequences\n";
+    return ok;
+  }
+
   int runPhases() {
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
-      if (phase.name == "shard")
-        chooseContext();
-      if (phase.name == "pipeline" &&
-          (failed(chooseLayers()) || failed(chooseSchedule())))
+      std::string said;
+      LogicalResult chosen =
+          chooseBefore(phase.name, model.module(), spec, said);
+      llvm::errs() << said;
+      if (failed(chosen))
         return ofSpec.any() ? badSpec : badData;
-      if (phase.name == "recompute" && failed(chooseRecompute()))
-        return badData;
       PassManager passes(model.module()->getContext());
       passes.enableCrashReproducerGeneration(
           reproducerTo(reproducerPath(options)));
@@ -153,54 +191,6 @@ private:
         break;
     }
     return ok;
-  }
-
-  /// The plan carries the choice.
-  void chooseContext() {
-    if (!spec.splits("sequence") || spec.context != spec::Context::byCost)
-      return;
-    spec.context = fitContext(model.module(), spec);
-    llvm::errs() << "meshwork: context: " << spec::wordOf(spec.context) << "\n";
-  }
-
-  LogicalResult chooseLayers() {
-    if (failed(fitLayers(model.module(), spec)))
-      return failure();
-    if (!spec.pipeline.fittedLayers.empty()) {
-      llvm::errs() << "meshwork: layers: [";
-      llvm::interleaveComma(spec.pipeline.fittedLayers, llvm::errs());
-      llvm::errs() << "], for " << cost::memoryLimit(spec)->from << "\n";
-    }
-    return success();
-  }
-
-  LogicalResult chooseSchedule() {
-    if (failed(fitSchedule(model.module(), spec)))
-      return failure();
-    if (spec.pipeline.kept > 0)
-      llvm::errs() << "meshwork: schedule: auto; microbatches of a virtual "
-                      "stage that a rank may keep: "
-                   << spec.pipeline.kept << "\n";
-    return success();
-  }
-
-  LogicalResult chooseRecompute() {
-    using spec::Recompute;
-    if (spec.recompute != Recompute::byBudget)
-      return success();
-    FailureOr<std::vector<Recompute>> policies =
-        fitRecompute(model.module(), spec);
-    if (failed(policies))
-      return failure();
-    spec.recomputeOfLayers = *policies;
-    llvm::errs() << "meshwork: recompute:";
-    for (Recompute policy :
-         {Recompute::full, Recompute::selective, Recompute::none})
-      if (int64_t count = llvm::count(*policies, policy))
-        llvm::errs() << " " << spec::wordOf(policy) << " in " << count
-                     << " layers";
-    llvm::errs() << "\n";
-    return success();
   }
 
   void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {

@@ -70,13 +70,14 @@ Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
 } // namespace
 
 /// Of a spec with a machine.
-static Diagnostics checkLimit(const spec::Spec &spec,
-                              const std::string &origin) {
-  if (spec.recompute != spec::Recompute::byBudget || cost::memoryLimit(spec))
-    return {};
-  return {{Severity::error,
-           {origin, 0, 0},
-           "recompute.policy: " + spec::unlimitedRecompute()}};
+static Diagnostics checkBudget(const spec::Spec &spec,
+                               std::map<std::string, std::string> &origins) {
+  Diagnostics wrong;
+  if (!cost::memoryLimit(spec))
+    for (const auto &[key, message] : spec::withoutBudget(spec))
+      wrong.push_back(
+          {Severity::error, {origins[key], 0, 0}, key + ": " + message});
+  return wrong;
 }
 
 Diagnostics resolveFiles(spec::Spec &spec,
@@ -88,7 +89,7 @@ Diagnostics resolveFiles(spec::Spec &spec,
     wrong.insert(wrong.end(), more.begin(), more.end());
   };
   if (!hasErrors(wrong))
-    add(checkLimit(spec, origins["recompute.policy"]));
+    add(checkBudget(spec, origins));
   add(resolveSchedule(spec, origins[key], specFile, read));
   return wrong;
 }

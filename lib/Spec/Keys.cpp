@@ -342,12 +342,28 @@ Key layersOfStages() {
   return key;
 }
 
+/// 0 is "auto".
+Key micro() {
+  Key key = count("batch", "micro",
+                  [](Spec &s) -> uint32_t & { return s.batch.micro; });
+  key.expected += R"(, or "auto")";
+  key.read = [read = key.read](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::string)
+      return read(value, spec);
+    spec.batch.micro = 0;
+    return value.text == "auto";
+  };
+  key.print = [print = key.print](const Spec &spec) {
+    return spec.batch.micro == 0 ? tomlString("auto") : print(spec);
+  };
+  return key;
+}
+
 void addMeshKeys(std::vector<Key> &keys) {
   keys.push_back(meshAxes());
   keys.push_back(count("batch", "global",
                        [](Spec &s) -> uint32_t & { return s.batch.global; }));
-  keys.push_back(count("batch", "micro",
-                       [](Spec &s) -> uint32_t & { return s.batch.micro; }));
+  keys.push_back(micro());
   keys.push_back(count("batch", "sequence",
                        [](Spec &s) -> uint32_t & { return s.batch.sequence; }));
   keys.push_back(choice(

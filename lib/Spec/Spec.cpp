@@ -211,14 +211,20 @@ uint32_t Spec::dataParallel() const {
 }
 
 uint32_t Spec::microbatches() const {
-  return batch.global / (batch.micro * dataParallel());
+  return batch.micro == 0 ? 0 : batch.global / (batch.micro * dataParallel());
 }
 
-std::string unlimitedRecompute() {
-  return "\"auto\" keeps what fits expect.memory_per_rank, or the "
-         "memory.capacity of target.machine, which are missing; give one, like "
-         "expect.memory_per_rank = \"20 GiB\", or choose none, selective or "
-         "full";
+std::map<std::string, std::string> withoutBudget(const Spec &spec) {
+  std::map<std::string, std::string> wrong;
+  const std::string text =
+      "\"auto\" takes what fits expect.memory_per_rank, or the "
+      "memory.capacity of target.machine, which are missing; give one, like "
+      "expect.memory_per_rank = \"20 GiB\", or ";
+  if (spec.recompute == Recompute::byBudget)
+    wrong["recompute.policy"] = text + "choose none, selective or full";
+  if (spec.batch.micro == 0)
+    wrong["batch.micro"] = text + "a number of sequences";
+  return wrong;
 }
 
 std::string percentOfBf16Sum(uint32_t count) {

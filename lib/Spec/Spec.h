@@ -63,9 +63,11 @@ struct Zero {
 };
 
 struct Batch {
-  uint32_t global = 0;   // sequences per optimizer step
-  uint32_t micro = 0;    // sequences per microbatch and data-parallel rank
-  uint32_t sequence = 0; // tokens
+  uint32_t global = 0; // sequences per optimizer step
+  /// Sequences per microbatch and data-parallel rank; 0: "auto", until the
+  /// compiler has chosen.
+  uint32_t micro = 0;
+  uint32_t sequence = 0;          // tokens
   bool separateDocuments = false; // attention stays within each
   bool restartPositions = false;  // they begin anew with each
   bool documentEndLoss = true;    // the target of each one's last token counts
@@ -156,7 +158,8 @@ struct Spec {
   uint32_t dataParallel() const;
   /// Ranks along the pipeline's axis; 1 without.
   uint32_t stageRanks() const;
-  /// Per optimizer step: global / (micro * dataParallel()), a whole number.
+  /// Per optimizer step: global / (micro * dataParallel()), a whole number; 0
+  /// while `micro` is not chosen.
   uint32_t microbatches() const;
 };
 
@@ -165,8 +168,9 @@ struct Spec {
 /// at most.
 std::string percentOfBf16Sum(uint32_t count);
 
-/// What is wrong with recompute that goes by the budget where there is none.
-std::string unlimitedRecompute();
+/// Keys that go by how much memory a rank may need, with what is wrong with
+/// them where nothing says how much that is.
+std::map<std::string, std::string> withoutBudget(const Spec &spec);
 
 struct Result {
   std::optional<Spec> spec; // absent when a diagnostic is an error

@@ -32,7 +32,8 @@ public:
     checkTokens();
     if (hasMesh && sound({"shard.batch", "batch.global", "batch.micro"}))
       checkBatch();
-    checkRecompute();
+    checkBudget();
+    checkOwnTable();
     completeOptimizer();
     checkTarget();
     if (!hasErrors(diagnostics))
@@ -53,10 +54,24 @@ private:
                         [&](const char *key) { return broken.contains(key); });
   }
 
-  void checkRecompute() {
-    if (spec.recompute == Recompute::byBudget &&
-        !given("expect.memory_per_rank") && !given("target.machine"))
-      error("recompute.policy", unlimitedRecompute());
+  /// What a machine that is named says is known later.
+  void checkBudget() {
+    if (given("expect.memory_per_rank") || given("target.machine"))
+      return;
+    for (const auto &[key, message] : withoutBudget(spec))
+      if (sound({key.c_str()}))
+        error(key, message);
+  }
+
+  /// How many microbatches there are is in the table already.
+  void checkOwnTable() {
+    if (spec.batch.micro == 0 && sound({"batch.micro"}) &&
+        (spec.pipeline.schedule.ends_with(".csv") ||
+         spec.pipeline.schedule.find('\n') != std::string::npos))
+      error("batch.micro",
+            "found \"auto\" with a schedule of your own, whose table has a "
+            "number of microbatches; give a number of sequences, or choose a "
+            "pipeline.schedule by name");
   }
 
   /// Gives each setting of the kind a value; those of others mean nothing.
@@ -394,7 +409,9 @@ private:
   void checkGradients() {
     uint32_t count = spec.microbatches();
     if (!given("precision.gradients"))
-      spec.gradients = count > 1 ? Type::f32 : spec.compute;
+      spec.gradients = count != 1 ? Type::f32 : spec.compute;
+    if (count == 0) // the rest when batch.micro is known
+      return;
     else if (spec.gradients == Type::bf16 && count > 1)
       warn("precision.gradients",
            "\"bf16\" rounds the sum of gradients after each of " +
@@ -436,15 +453,17 @@ private:
   void checkBatch() {
     const Batch &batch = spec.batch;
     uint64_t ranks = spec.dataParallel();
-    uint64_t unit = batch.micro * ranks;
+    uint64_t unit = std::max<uint64_t>(batch.micro, 1) * ranks;
     if (batch.global % unit == 0)
       return;
+    std::string micro =
+        batch.micro == 0 ? "\"auto\", from 1 on," : std::to_string(batch.micro);
     uint64_t above = (batch.global / unit + 1) * unit, below = above - unit;
     error("batch.global",
           "found " + std::to_string(batch.global) +
               ", expected a multiple of " + std::to_string(unit) +
-              " (batch.micro " + std::to_string(batch.micro) + " times " +
-              std::to_string(ranks) + " data-parallel ranks), like " +
+              " (batch.micro " + micro + " times " + std::to_string(ranks) +
+              " data-parallel ranks), like " +
               (below > 0 ? std::to_string(below) + " or " : "") +
               std::to_string(above));
   }

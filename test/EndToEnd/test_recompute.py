@@ -111,6 +111,36 @@ class Recompute(unittest.TestCase):
                                        f"expected at most {capacity}", "recompute.policy = selective"],
                           "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
 
+    def plan(self, micro, policy, budget):
+        """What `explain` says of that many sequences a microbatch, and what `compile` says; nothing of what is refused."""
+        self.space.write("model.json", json.dumps({**LLAMA, "num_hidden_layers": 2}))
+        self.space.write("spec.toml", spec(["dp=1"], policy, memory_per_rank=f"{budget} B").replace(
+            f"micro = {BATCH}", f"micro = {micro}"))
+        done = self.space.run("meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "a.mwplan")
+        if done.returncode != 0:
+            return None
+        return json.loads(self.space.must("meshwork", "explain", "a.mwplan", "--json").stdout), done.stderr
+
+    def test_the_microbatch_is_the_fastest_that_fits(self):
+        sizes = set()
+        for limit, policy in ((1, "selective"), (4, "selective"), (4, "auto")):
+            budget = self.plan(limit, "selective", 1 << 40)[0]["memory_per_rank_bytes"]["peak"]
+            given = {micro: self.plan(micro, policy, budget) for micro in (1, 2, 4, 8)}
+            steps = {micro: plan[0]["estimate"]["step_ms"] for micro, plan in given.items() if plan}
+            best = min(steps, key=steps.get)
+            chosen, said = self.plan('"auto"', policy, budget)
+            self.assertIn(f"microbatch: {best} sequences", said)
+            self.assertEqual(chosen, given[best][0])
+            sizes.add(best)
+        self.assertGreater(len(sizes), 1)
+
+    def test_the_microbatch_needs_a_budget_that_something_fits(self):
+        self.assertIsNone(self.plan('"auto"', "full", 1 << 20))
+        self.space.refuse(shell.SPEC, ["expect.memory_per_rank: each rank needs", "microbatch: 1 sequences"],
+                          "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
+        shown = self.space.must("meshwork", "compile", "model.json", "--spec", "spec.toml", "--print-config").stdout
+        self.assertIn('micro = "auto"', shown)
+
     def test_auto_needs_a_budget(self):
         self.space.write("spec.toml", spec(["dp=1"], "auto") + '\n[target]\nmachine = "xeon-2"')
         self.space.refuse(shell.SPEC, ["spec.toml:", "recompute.policy", "memory.capacity"],

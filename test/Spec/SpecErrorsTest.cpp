@@ -47,7 +47,7 @@ compute = "f32"
 )");
   EXPECT_EQ(
       errors,
-      R"(s.toml: error: batch.micro: missing, expected a whole number from 1 to 2147483647
+      R"(s.toml: error: batch.micro: missing, expected a whole number from 1 to 2147483647, or "auto"
 s.toml:2:8: error: mesh.axes: found "dp=2", expected an array of axes like ["dp=2"], sizes from 1 to 1048576
 s.toml:4:10: error: batch.global: found 0, expected a whole number from 1 to 2147483647
 s.toml:5:1: error: unknown key batch.micor; did you mean "batch.micro"?
@@ -373,9 +373,21 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "zero.gathered: has no meaning in stage 0");
   expectSetError("overlap.bucket=1 B", "overlap.bucket: found");
   expectSetError("recompute.policy=auto",
-                 "recompute.policy: \"auto\" keeps what fits "
+                 "recompute.policy: \"auto\" takes what fits "
                  "expect.memory_per_rank, or the memory.capacity of "
                  "target.machine, which are missing");
+  expectSetError("batch.micro=auto",
+                 "batch.micro: \"auto\" takes what fits "
+                 "expect.memory_per_rank, or the memory.capacity of "
+                 "target.machine, which are missing");
+  EXPECT_THAT(
+      errorsOf(good,
+               {"batch.micro=auto", "batch.global=7", "pipeline.schedule=a.csv",
+                "expect.memory_per_rank=1 GiB"}),
+      testing::AllOf(HasSubstr("found \"auto\" with a schedule of your own"),
+                     HasSubstr("expected a multiple of 2 (batch.micro "
+                               "\"auto\", from 1 on, times 2 data-parallel "
+                               "ranks), like 6 or 8")));
 }
 
 TEST(SpecErrors, Target) {

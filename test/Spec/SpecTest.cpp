@@ -170,6 +170,8 @@ TEST(Spec, GradientsOfSeveralMicrobatchesAreSummedInF32) {
   };
   EXPECT_EQ(gradients({"batch.micro=4"}), Type::f32);
   EXPECT_EQ(gradients({"batch.micro=8"}), Type::bf16);
+  EXPECT_EQ(gradients({"batch.micro=auto", "expect.memory_per_rank=1 GiB"}),
+            Type::f32);
   Result rounded = read(smallest, {"batch.micro=1", "batch.global=2048",
                                    "precision.gradients=bf16"});
   EXPECT_EQ(rounded.spec->gradients, Type::bf16);

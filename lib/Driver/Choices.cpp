@@ -1,0 +1,85 @@
+#include "lib/Driver/Choices.h"
+
+#include "lib/Cost/OfSpec.h"
+#include "lib/Driver/FitContext.h"
+#include "lib/Driver/FitLayers.h"
+#include "lib/Driver/FitRecompute.h"
+#include "lib/Driver/FitSchedule.h"
+#include "lib/Spec/Words.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace meshwork::driver {
+namespace {
+
+/// A line on stream; what `text` prints.
+void say(std::string &said,
+         llvm::function_ref<void(llvm::raw_ostream &)> text) {
+  llvm::raw_string_ostream stream(said);
+  stream << "meshwork: ";
+  text(stream);
+  stream << "\n";
+}
+
+/// The plan carries the choice.
+void chooseContext(ModuleOp module, spec::Spec &spec, std::string &said) {
+  if (!spec.splits("sequence") || spec.context != spec::Context::byCost)
+    return;
+  spec.context = fitContext(module, spec);
+  say(said, [&](auto &os) { os << "context: " << spec::wordOf(spec.context); });
+}
+
+LogicalResult chooseStages(ModuleOp module, spec::Spec &spec,
+                           std::string &said) {
+  if (failed(fitLayers(module, spec)))
+    return failure();
+  if (!spec.pipeline.fittedLayers.empty())
+    say(said, [&](auto &os) {
+      os << "layers: [";
+      llvm::interleaveComma(spec.pipeline.fittedLayers, os);
+      os << "], for " << cost::memoryLimit(spec)->from;
+    });
+  if (failed(fitSchedule(module, spec)))
+    return failure();
+  if (spec.pipeline.kept > 0)
+    say(said, [&](auto &os) {
+      os << "schedule: auto; microbatches of a virtual stage that a rank may "
+            "keep: "
+         << spec.pipeline.kept;
+    });
+  return success();
+}
+
+LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
+                              std::string &said) {
+  using spec::Recompute;
+  if (spec.recompute != Recompute::byBudget)
+    return success();
+  FailureOr<std::vector<Recompute>> policies = fitRecompute(module, spec);
+  if (failed(policies))
+    return failure();
+  spec.recomputeOfLayers = *policies;
+  say(said, [&](auto &os) {
+    os << "recompute:";
+    for (Recompute policy :
+         {Recompute::full, Recompute::selective, Recompute::none})
+      if (int64_t count = llvm::count(*policies, policy))
+        os << " " << spec::wordOf(policy) << " in " << count << " layers";
+  });
+  return success();
+}
+} // namespace
+
+LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
+                           std::string &said) {
+  if (phase == "shard")
+    chooseContext(module, spec, said);
+  if (phase == "pipeline")
+    return chooseStages(module, spec, said);
+  if (phase == "recompute")
+    return chooseRecompute(module, spec, said);
+  return success();
+}
+
+} // namespace meshwork::driver
