@@ -28,22 +28,19 @@ CASES = [("gpt2", "begin", RESTARTED), ("llama", "end", RESTARTED), ("gpt2", "en
          ("llama", "begin", NO_ENDS), ("mistral", "begin", {**SEPARATE, **RESTARTED}),
          ("qwen2", "end", {**RESTARTED, **NO_ENDS}), ("qwen3", "begin", APART), ("gpt2", "end", APART)]
 # Each sample's documents alone: no mask, no positions. The loss of a step is the mean over all
-# targets but each document's last.
+# targets but that of each document's last token.
 ALONE = """
 import json, sys, torch
 from transformers import AutoModelForCausalLM, logging
 logging.set_verbosity_error()
 work = json.load(open(sys.argv[1]))
 model = AutoModelForCausalLM.from_pretrained(work["model"], attn_implementation="eager").double().train()
-inner = sum(len(document) - 1 for document in work["documents"])
+counted = sum(len(targets) for _, targets in work["documents"])
 total = 0
-for document in work["documents"]:
-    if len(document) > 1:
-        ids = torch.tensor([document])
-        labels = torch.tensor([document[1:] + [-100]])
-        logits = model(input_ids=ids).logits
-        total = total + torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum",
-                                                          ignore_index=-100) / inner
+for tokens, targets in work["documents"]:
+    if targets:
+        logits = model(input_ids=torch.tensor([tokens])).logits[0, :len(targets)]
+        total = total + torch.nn.functional.cross_entropy(logits, torch.tensor(targets), reduction="sum") / counted
 total.backward()
 torch.save((total.item(), {n: p.grad for n, p in model.named_parameters()}), work["out"])
 """
@@ -56,12 +53,14 @@ def kernels_of(keys, begins):
     return kinds["documents" in keys, "positions" in keys](begins)
 
 
-def split(tokens, begins):
-    """The documents of each sample, as lists of tokens."""
+def split(tokens, targets, begins):
+    """(tokens, targets) of each document of each sample; the last one may go on behind its sample."""
     found = []
-    for ids, row in zip(tokens.tolist(), begins.tolist()):
+    for ids, following, row in zip(tokens.tolist(), targets.tolist(), begins.tolist()):
         cuts = [*sorted(set(row)), len(ids)]
-        found += [ids[begin:end] for begin, end in zip(cuts, cuts[1:])]
+        for begin, end in zip(cuts, cuts[1:]):
+            goes_on = ids[end - 1] != MARK
+            found.append((ids[begin:end], following[begin:end if goes_on else end - 1]))
     return found
 
 
@@ -186,7 +185,7 @@ class DocumentKeys(Documents):
             with self.subTest(name):
                 config = {**configs.ALL[name], "pad_token_id": None}
                 run = self.run_with(APART, config, how="end")
-                tokens, _ = oracle.windows(corpus(config["vocab_size"]), BATCH, SEQUENCE, 0, 0)
+                tokens, targets = oracle.windows(corpus(config["vocab_size"]), BATCH, SEQUENCE, 0, 0)
                 folder, out = self.space.path / name, self.space.file(".pt")
                 folder.mkdir()
                 (folder / "config.json").write_text(json.dumps(config))
@@ -194,7 +193,7 @@ class DocumentKeys(Documents):
                 safetensors.write(str(folder / "model.safetensors"), {
                     prefix + n: w.detach().numpy() for n, w in self.random_weights(config).items()})
                 work = {"model": str(folder), "out": out,
-                        "documents": split(tokens, oracle.documents(tokens, end=MARK))}
+                        "documents": split(tokens, targets, oracle.documents(tokens, end=MARK))}
                 done = subprocess.run([PYTHON, "-c", ALONE, self.space.write(".json", json.dumps(work))],
                                       capture_output=True, text=True, cwd="/")
                 self.assertEqual(done.returncode, 0, done.stderr)
