@@ -1,27 +1,19 @@
 #include "runtime/core/Snapshot.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/GlobalTensors.h"
-#include "runtime/core/StreamCopy.h"
-#include <cstring>
 
 namespace meshwork::runtime {
 namespace {
 constexpr int64_t pieceElements = int64_t{1} << 20;
 
-using Copy = void *(void *to, const void *from, size_t bytes);
-
-/// Elements of `block`, row-major, to `to`; runs without gaps by `copy`.
-void pack(const Strided &part, const Block &block, std::byte *to, Copy *copy) {
+/// Elements of `block`, row-major, to `to`.
+void pack(const Strided &part, const Block &block, std::byte *to) {
   Box box(block.extent, part.strides, rowMajor(block.extent),
           offsetOf(part.strides, block.offset), 0);
   int64_t width = part.width();
   box.forEachRun(0, box.elements(), [&](const Run &run) {
-    const std::byte *from = part.data + run.src * width;
-    std::byte *target = to + run.dst * width;
-    if (run.srcStride == 1 && run.dstStride == 1)
-      copy(target, from, static_cast<size_t>(run.count * width));
-    else
-      copyRun(from, run.srcStride, target, run.dstStride, run.count, width);
+    copyRun(part.data + run.src * width, run.srcStride, to + run.dst * width,
+            run.dstStride, run.count, width);
   });
 }
 } // namespace
@@ -91,7 +83,7 @@ void Snapshot::begin() {
 absl::Status Snapshot::copyPiece(const Piece &piece) const {
   absl::StatusOr<Source> source = sourceOf(own[piece.box]);
   MESHWORK_RETURN_IF_ERROR(source.status());
-  pack(source->part, piece.block, copy->data() + piece.place, streamCopy);
+  pack(source->part, piece.block, copy->data() + piece.place);
   return absl::OkStatus();
 }
 
@@ -118,7 +110,7 @@ absl::Status Snapshot::produce(size_t box, WriteBytes write) const {
   for (const Block &piece : piecesOf(own[box].block, pieceElements)) {
     buffer.resize(
         static_cast<size_t>(elementsOf(piece) * source->part.width()));
-    pack(source->part, piece, buffer.data(), std::memcpy);
+    pack(source->part, piece, buffer.data());
     MESHWORK_RETURN_IF_ERROR(write(buffer.data(), buffer.size()));
   }
   return absl::OkStatus();

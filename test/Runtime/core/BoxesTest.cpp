@@ -4,11 +4,8 @@
 #include "TestPlan.h"
 #include "lib/Plan/Programs.h"
 #include "meshwork/Plan/Types.h"
-#include "runtime/core/StreamCopy.h"
-#include <cstring>
 #include <gtest/gtest.h>
 #include <map>
-#include <numeric>
 #include <random>
 
 namespace meshwork::runtime::test {
@@ -316,22 +313,6 @@ TEST(Boxes, costDoesNotGrowWithTheMesh) {
   add(*plan.programs[0], shape);
   Holder holder(plan);
   EXPECT_LE(savedBytes(holder.plan(), 12345), 8 * 4u);
-}
-
-// Both sides at any place in a line of memory, with and without whole lines.
-TEST(StreamCopy, equalsMemcpyAndWritesNoMore) {
-  std::vector<unsigned char> from(1000), expected(1000), found(1000);
-  std::iota(from.begin(), from.end(), 0);
-  for (size_t source : {0, 1, 37, 64})
-    for (size_t target : {0, 4, 63, 65})
-      for (size_t bytes : {0, 1, 63, 64, 130, 513}) {
-        std::fill(expected.begin(), expected.end(), 255);
-        found = expected;
-        std::memcpy(&expected[target], &from[source], bytes);
-        EXPECT_EQ(streamCopy(&found[target], &from[source], bytes),
-                  &found[target]);
-        EXPECT_EQ(found, expected) << source << " " << target << " " << bytes;
-      }
 }
 
 } // namespace
