@@ -85,8 +85,8 @@ class Scale(unittest.TestCase):
             self.assertLess(after.ru_maxrss, 3 << 20)  # KiB
             sizes[ranks] = (space.path / "large.mwplan").stat().st_size
         self.assertLess(abs(sizes[2] - sizes[128]), sizes[2] / 40, sizes)
-        # The goal is 1.1, of a machine that does nothing else; what grows with ranks is 64.
-        self.assertLess(seconds[128], 4 * seconds[2], seconds)
+        # The goal is 1.1; other tests that run beside are felt in the caches.
+        self.assertLess(seconds[128], 1.5 * seconds[2], seconds)
         told = json.loads(space.must("meshwork", "explain", "large.mwplan", "--json").stdout)
         self.assertEqual((told["ranks"], told["programs"]), (16384, 16))
         self.assertGreater(told["estimate"]["bubble_fraction"], told["bubble_fraction"])
