@@ -32,9 +32,10 @@ struct ForwardKeys {
 
 /// What one thread holds.
 struct ForwardScratch {
-  ForwardQueries queries[blocksTogether];
+  ForwardQueries queries[maxBlocksTogether];
   int32_t *keyNumbers;
   std::byte *k, *v; // copies, where products take such
+  std::byte *packedK, *packedV;
   float *scores;
   Bf16 *probabilities; // of products in f32 they replace the scores
   std::byte *gemm;
@@ -57,7 +58,7 @@ private:
   void start(ForwardQueries &queries, int64_t sample, int64_t head,
              int64_t queryBlock) const;
   ForwardKeys keysOf(const QueryBlock &queries, const ForwardScratch &scratch,
-                     int64_t kvHead, BlockRange left) const;
+                     int64_t kvHead, BlockRange left, int thread);
   void addKeys(const ForwardQueries &queries, const ForwardKeys &keys,
                const ForwardScratch &scratch, int64_t head, int64_t keyBlock,
                int thread);
@@ -84,7 +85,8 @@ absl::Status AttentionOperation::describe() {
 ForwardScratch AttentionOperation::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   ForwardScratch scratch{};
-  for (ForwardQueries &queries : scratch.queries) {
+  for (ForwardQueries &queries :
+       std::span(scratch.queries, shape.blocksTogether())) {
     queries.rows = carver.take<QueryRow>(rows);
     queries.copy = shape.takeQueries(carver);
     queries.state = {carver.take<float>(rows), carver.take<float>(rows),
@@ -94,6 +96,10 @@ ForwardScratch AttentionOperation::carve(Carver &carver) const {
   scratch.keyNumbers = shape.takeKeyNumbers(carver);
   scratch.k = shape.takeKeys(carver);
   scratch.v = shape.takeKeys(carver);
+  scratch.packedK =
+      carver.take<std::byte>(static_cast<int64_t>(scoreGemms.packedBytes()));
+  scratch.packedV =
+      carver.take<std::byte>(static_cast<int64_t>(valueGemms.packedBytes()));
   scratch.scores = carver.take<float>(area);
   scratch.probabilities =
       shape.productsInF32() ? nullptr : carver.take<Bf16>(area);
@@ -120,7 +126,7 @@ int64_t AttentionOperation::blocksOfItem() const {
   constexpr int64_t itemsPerThread = 4;
   int64_t blocks = shape.batch * shape.heads * shape.queries.count();
   return std::clamp<int64_t>(blocks / (itemsPerThread * team->size()), 1,
-                             blocksTogether);
+                             shape.blocksTogether());
 }
 
 void AttentionOperation::run(const StepState &) {
@@ -159,7 +165,7 @@ void AttentionOperation::attend(int64_t sample, int64_t head,
       if (!shape.sees(queries.block, left.first))
         continue;
       if (!keys.k)
-        keys = keysOf(queries.block, scratch, kvHead, left);
+        keys = keysOf(queries.block, scratch, kvHead, left, thread);
       addKeys(queries, keys, scratch, head, left.first, thread);
     }
   }
@@ -181,11 +187,21 @@ void AttentionOperation::start(ForwardQueries &queries, int64_t sample,
 /// Of the first block that is left.
 ForwardKeys AttentionOperation::keysOf(const QueryBlock &queries,
                                        const ForwardScratch &scratch,
-                                       int64_t kvHead, BlockRange left) const {
-  ForwardKeys keys{
-      shape.keyColumns(arena, ops.k, queries, kvHead, left.first, scratch.k),
-      shape.keyRows(arena, ops.v, queries, kvHead, left.first, scratch.v),
-      {}};
+                                       int64_t kvHead, BlockRange left,
+                                       int thread) {
+  auto packed = [&](GemmGrid &grid, const std::byte *rhs, std::byte *to) {
+    return grid.packed(queries.rows, shape.keys.lengthAt(left.first), thread,
+                       rhs, to, scratch.gemm);
+  };
+  ForwardKeys keys{packed(scoreGemms,
+                          shape.keyColumns(arena, ops.k, queries, kvHead,
+                                           left.first, scratch.k),
+                          scratch.packedK),
+                   packed(valueGemms,
+                          shape.keyRows(arena, ops.v, queries, kvHead,
+                                        left.first, scratch.v),
+                          scratch.packedV),
+                   {}};
   if (++left.first < left.end)
     for (auto [next, of] :
          {std::pair{&keys.next[0], &ops.k}, {&keys.next[1], &ops.v}})

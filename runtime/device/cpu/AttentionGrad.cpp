@@ -41,7 +41,7 @@ private:
   int64_t parts() const { return std::min(maxParts, shape.keys.count()); }
   Cut groups() const {
     int64_t blocks = shape.queries.count();
-    return {blocks, std::min(blocksTogether, blocks)};
+    return {blocks, std::min(shape.blocksTogether(), blocks)};
   }
   int64_t dqSize() const { return shape.queries.block * shape.paddedD(); }
   TaskScratch carve(Carver &carver) const;
@@ -57,7 +57,7 @@ private:
   BlockRange blocksOf(int64_t part, const Group &group,
                       const GradQueries *queries) const;
   void prepare(const Group &group, const GradScratch &scratch,
-               GradQueries *queries) const;
+               GradQueries *queries, int thread);
   void addPart(const Group &group, const GradQueries *queries, int64_t part,
                const KeySums &sums, const GradScratch &scratch, float *dq,
                int thread);
@@ -153,8 +153,8 @@ void AttentionGradOperation::runTogether(int64_t task) {
 void AttentionGradOperation::runGroup(const Group &group, const KeySums &sums,
                                       int thread) {
   TaskScratch scratch = scratchOf(thread);
-  GradQueries queries[blocksTogether];
-  prepare(group, scratch.block, queries);
+  GradQueries queries[maxBlocksTogether];
+  prepare(group, scratch.block, queries, thread);
   int64_t size = group.count * dqSize();
   float *dq = scratch.dq, *part = dq + size;
   addPart(group, queries, 0, sums, scratch.block, dq, thread);
@@ -178,9 +178,9 @@ void AttentionGradOperation::runGroupTogether(const Group &group,
   int threads = team->size();
   team->parallelFor(threads, [&](int64_t, int64_t, int thread) {
     TaskScratch scratch = scratchOf(thread);
-    GradQueries queries[blocksTogether];
+    GradQueries queries[maxBlocksTogether];
     if (thread < parts())
-      prepare(group, scratch.block, queries);
+      prepare(group, scratch.block, queries, thread);
     for (int64_t part = thread; part < parts(); part += threads)
       addPart(group, queries, part, sums, scratch.block, sharedPart(part),
               thread);
@@ -204,10 +204,10 @@ float *AttentionGradOperation::sharedPart(int64_t part) const {
 
 void AttentionGradOperation::prepare(const Group &group,
                                      const GradScratch &scratch,
-                                     GradQueries *queries) const {
+                                     GradQueries *queries, int thread) {
   for (int64_t i = 0; i < group.count; ++i)
     queries[i] = products.prepare(arena, group.sample, group.head,
-                                  group.firstBlock + i, scratch.queries[i]);
+                                  group.firstBlock + i, scratch, i, thread);
 }
 
 /// From the part's first block on, every parts()-th before the end is its own.
@@ -235,7 +235,8 @@ void AttentionGradOperation::addPart(const Group &group,
       if (!shape.sees(queries[i].block, block))
         continue;
       if (!keys.rows)
-        keys = products.keys(arena, queries[i], group.head, block, scratch);
+        keys = products.keys(arena, queries[i], group.head, block, scratch,
+                             thread);
       products.add(arena, queries[i], keys, group.head, block,
                    {sums.dk(block), sums.dv(block), dq + i * dqSize()}, scratch,
                    thread);

@@ -1,6 +1,7 @@
 #include "runtime/device/cpu/AttentionGradProducts.h"
 
 #include <algorithm>
+#include <span>
 
 namespace meshwork::runtime::cpu {
 
@@ -35,12 +36,23 @@ absl::Status GradProducts::generate(int threads) {
 GradScratch GradProducts::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   GradScratch scratch{};
-  for (GradScratch::OfQueries &queries : scratch.queries)
-    queries = {carver.take<QueryRow>(rows), shape.takeQueries(carver),
-               shape.takeQueries(carver), carver.take<float>(rows)};
+  auto takePacked = [&](const GemmGrid &grid) {
+    return carver.take<std::byte>(static_cast<int64_t>(grid.packedBytes()));
+  };
+  for (GradScratch::OfQueries &queries :
+       std::span(scratch.queries, shape.blocksTogether()))
+    queries = {carver.take<QueryRow>(rows),
+               shape.takeQueries(carver),
+               shape.takeQueries(carver),
+               takePacked(dk),
+               takePacked(dv),
+               carver.take<float>(rows)};
   scratch.k = shape.takeKeys(carver);
   scratch.keyColumns = shape.takeKeys(carver);
   scratch.valueColumns = shape.takeKeys(carver);
+  scratch.packedK = takePacked(dq);
+  scratch.packedKeyColumns = takePacked(scores);
+  scratch.packedValueColumns = takePacked(dprob);
   scratch.keyNumbers = shape.takeKeyNumbers(carver);
   scratch.scores = carver.take<float>(area);
   scratch.dprob = carver.take<float>(area);
@@ -57,29 +69,49 @@ GradScratch GradProducts::carve(Carver &carver) const {
 
 GradQueries GradProducts::prepare(std::byte *arena, int64_t sample,
                                   int64_t head, int64_t queryBlock,
-                                  const GradScratch::OfQueries &scratch) const {
+                                  const GradScratch &all, int64_t index,
+                                  int thread) {
+  const GradScratch::OfQueries &scratch = all.queries[index];
   QueryBlock block = shape.queryBlock(arena, sample, queryBlock, scratch.rows);
   auto *rowDot =
       shape.dtype == DType::bf16 ? kernels.rowDotBf16 : kernels.rowDotF32;
   rowDot(ops.dout.at(arena, sample, block.first, head), ops.dout.ld(),
          ops.out.at(arena, sample, block.first, head), ops.out.ld(), block.rows,
          shape.d, scratch.delta);
-  return {block, shape.queryRows(arena, ops.q, block, head, scratch.q),
-          shape.queryRows(arena, ops.dout, block, head, scratch.dout),
+  const std::byte *q = shape.queryRows(arena, ops.q, block, head, scratch.q);
+  const std::byte *dout =
+      shape.queryRows(arena, ops.dout, block, head, scratch.dout);
+  auto packed = [&](GemmGrid &grid, const std::byte *rhs, std::byte *to) {
+    return grid.packed(block.rows, shape.keys.lengthAt(0), thread, rhs, to,
+                       all.gemm);
+  };
+  return {block,
+          q,
+          dout,
+          packed(dk, q, scratch.packedQ),
+          packed(dv, dout, scratch.packedDout),
           scratch.delta};
 }
 
 GradKeys GradProducts::keys(std::byte *arena, const GradQueries &queries,
                             int64_t head, int64_t keyBlock,
-                            const GradScratch &scratch) const {
+                            const GradScratch &scratch, int thread) {
   int64_t kvHead = head / shape.groupSize();
   auto columnsOf = [&](const HeadTensor &of, std::byte *copy) {
     return shape.keyColumns(arena, of, queries.block, kvHead, keyBlock, copy);
   };
-  return {
-      shape.keyRows(arena, ops.k, queries.block, kvHead, keyBlock, scratch.k),
-      columnsOf(ops.k, scratch.keyColumns),
-      columnsOf(ops.v, scratch.valueColumns)};
+  auto packed = [&](GemmGrid &grid, const std::byte *rhs, std::byte *to) {
+    return grid.packed(queries.block.rows, shape.keys.lengthAt(keyBlock),
+                       thread, rhs, to, scratch.gemm);
+  };
+  return {packed(dq,
+                 shape.keyRows(arena, ops.k, queries.block, kvHead, keyBlock,
+                               scratch.k),
+                 scratch.packedK),
+          packed(scores, columnsOf(ops.k, scratch.keyColumns),
+                 scratch.packedKeyColumns),
+          packed(dprob, columnsOf(ops.v, scratch.valueColumns),
+                 scratch.packedValueColumns)};
 }
 
 GradBlock GradProducts::gradBlock(std::byte *arena, const GradQueries &queries,
@@ -114,8 +146,8 @@ void GradProducts::add(std::byte *arena, const GradQueries &queries,
   multiply(scores, queries.q, keys.keyColumns, scratch.scores);
   multiply(dprob, queries.dout, keys.valueColumns, scratch.dprob);
   (shape.productsInF32() ? kernels.gradF32 : kernels.gradBf16)(grad);
-  multiply(dv, grad.block.probabilities, queries.dout, sums.dv);
-  multiply(dk, grad.dscores, queries.q, sums.dk);
+  multiply(dv, grad.block.probabilities, queries.rightDout, sums.dv);
+  multiply(dk, grad.dscores, queries.rightQ, sums.dk);
   multiply(dq, grad.dscores, keys.rows, sums.dq);
 }
 

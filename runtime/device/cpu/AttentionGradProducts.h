@@ -12,9 +12,11 @@ struct GradOperands {
 };
 
 /// A block of queries: what its rows see, and q, dout and delta of its rows.
+/// The products of dk and dv have q and dout on the right.
 struct GradQueries {
   QueryBlock block;
   const std::byte *q, *dout;
+  const std::byte *rightQ, *rightDout;
   const float *delta;
 };
 
@@ -33,9 +35,11 @@ struct GradScratch {
   struct OfQueries {
     QueryRow *rows;
     std::byte *q, *dout; // copies, where products take such
+    std::byte *packedQ, *packedDout;
     float *delta;
-  } queries[blocksTogether];
+  } queries[maxBlocksTogether];
   std::byte *k, *keyColumns, *valueColumns; // copies likewise
+  std::byte *packedK, *packedKeyColumns, *packedValueColumns;
   int32_t *keyNumbers;
   float *scores, *dprob;
   Bf16 *probabilities, *dscores; // of products in bf16 only
@@ -51,11 +55,12 @@ public:
   absl::Status generate(int threads);
   GradScratch carve(Carver &carver) const;
 
+  /// In the scratch of the index-th of a few blocks.
   GradQueries prepare(std::byte *arena, int64_t sample, int64_t head,
-                      int64_t queryBlock,
-                      const GradScratch::OfQueries &scratch) const;
+                      int64_t queryBlock, const GradScratch &scratch,
+                      int64_t index, int thread);
   GradKeys keys(std::byte *arena, const GradQueries &queries, int64_t head,
-                int64_t keyBlock, const GradScratch &scratch) const;
+                int64_t keyBlock, const GradScratch &scratch, int thread);
   /// Adds the block's products to `sums`.
   void add(std::byte *arena, const GradQueries &queries, const GradKeys &keys,
            int64_t head, int64_t keyBlock, const GradSums &sums,

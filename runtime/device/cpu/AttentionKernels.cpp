@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/AttentionKernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "runtime/device/cpu/F32Tiles.h"
@@ -54,33 +55,38 @@ MESHWORK_INLINE Floats keepFactors(const BlockDropout &dropout, int64_t query,
   return select(kept, Floats(dropout.keepScale), Floats(0.0f));
 }
 
-MESHWORK_INLINE float rowMaximum(const float *scores, int64_t padded,
-                                 float scale) {
+/// The largest of each lane, or with the bit in `sign` the smallest, negated.
+MESHWORK_INLINE Floats laneMaxima(const float *scores, int64_t padded,
+                                  Words sign) {
   Floats largest = Floats(minusInfinity);
   for (int64_t c = 0; c < padded; c += numLanes)
-    largest = largerOf(load(scores + c) * scale, largest);
-  return horizontalMax(largest);
+    largest =
+        largerOf(castTo<Floats>(loadAs<Words>(scores + c) ^ sign), largest);
+  return largest;
 }
 
-/// Rows that softmax takes together, so that the latencies of one row's
-/// reductions hide behind the others' work.
+/// Rows that softmax takes together: their reductions are one.
 constexpr int64_t rowsAtOnce = numLanes;
 
-/// Maxima of up to sixteen rows, the running ones included.
+/// Maxima of up to sixteen rows, the running ones included. Rounding keeps the
+/// order of numbers, so the largest may be scaled after it is found.
 MESHWORK_INLINE Floats newMaxima(const ScoreBlock &block, Floats old,
                                  int64_t first, int64_t count) {
-  Floats now = old;
-  for (int64_t r = 0; r < count; ++r) {
+  Words sign = castTo<Words>(Floats(block.scale)) & 0x80000000u;
+  Floats largest[rowsAtOnce];
+  for (int64_t r = 0; r < rowsAtOnce; ++r) {
+    largest[r] = Floats(minusInfinity);
+    if (r >= count)
+      continue;
     float *scores = block.scores + (first + r) * block.ld;
     Columns seen = seenBy(block, first + r);
     if (seen.empty())
       continue;
     if (seen.partial())
       fillUnseen(scores, seen, minusInfinity * block.scale);
-    float largest = rowMaximum(scores, seen.padded, block.scale);
-    now[r] = largest > now[r] ? largest : now[r];
+    largest[r] = laneMaxima(scores, seen.padded, sign);
   }
-  return now;
+  return largerOf(horizontal(largest, largerOf) * std::abs(block.scale), old);
 }
 
 /// Moves a row's sums to a maximum that is larger by -ln `factor`.
@@ -92,9 +98,21 @@ MESHWORK_INLINE void rescale(const SoftmaxState &state, int64_t row,
     out[i] *= factor;
 }
 
+MESHWORK_INLINE void rescaleRows(const SoftmaxState &state, Floats old,
+                                 Floats now, int64_t first, int64_t count) {
+  if (!__builtin_reduce_or(now > old))
+    return;
+  // Before a row's first keys its sums are zero, and any factor will do.
+  Floats factors = exponential(old - now);
+  for (int64_t r = 0; r < count; ++r)
+    if (now[r] > old[r])
+      rescale(state, first + r, old[r] == minusInfinity ? 0 : factors[r]);
+}
+
+/// Returns the sums of a row's probabilities, one a lane.
 template <typename T, bool dropped>
-MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
-                                const SoftmaxState &state, int64_t row) {
+MESHWORK_INLINE Floats softmaxRow(const ScoreBlock &block,
+                                  const SoftmaxState &state, int64_t row) {
   fetchAhead(block, row);
   const float *scores = block.scores + row * block.ld;
   T *probabilities = static_cast<T *>(block.probabilities) + row * block.ld;
@@ -103,7 +121,7 @@ MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
   if (seen.empty()) {
     for (int64_t c = 0; c < seen.padded; c += numLanes)
       store(probabilities + c, sums);
-    return;
+    return sums;
   }
   int64_t query = block.queries[row].query;
   Floats scale = Floats(block.scale), shift = Floats(-state.max[row]);
@@ -114,7 +132,7 @@ MESHWORK_INLINE void softmaxRow(const ScoreBlock &block,
       p *= keepFactors(block.dropout, query, c);
     store(probabilities + c, p);
   }
-  state.sum[row] += horizontalSum(sums);
+  return sums;
 }
 
 template <typename T, bool dropped>
@@ -125,13 +143,13 @@ MESHWORK_INLINE void softmaxRows(const ScoreBlock &block,
   std::memcpy(&old, state.max + first, count * sizeof(float));
   Floats now = newMaxima(block, old, first, count);
   std::memcpy(state.max + first, &now, count * sizeof(float));
-  // Before a row's first keys its sums are zero, and any factor will do.
-  Floats factors = exponential(old - now);
+  rescaleRows(state, old, now, first, count);
+  Floats sums[rowsAtOnce] = {}, all = Floats(0.0f);
   for (int64_t r = 0; r < count; ++r)
-    if (now[r] > old[r])
-      rescale(state, first + r, old[r] == minusInfinity ? 0 : factors[r]);
-  for (int64_t r = 0; r < count; ++r)
-    softmaxRow<T, dropped>(block, state, first + r);
+    sums[r] = softmaxRow<T, dropped>(block, state, first + r);
+  std::memcpy(&all, state.sum + first, count * sizeof(float));
+  all += horizontal(sums, [](Floats a, Floats b) { return a + b; });
+  std::memcpy(state.sum + first, &all, count * sizeof(float));
 }
 
 template <typename T>

@@ -191,7 +191,8 @@ GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
   spec.rhsTransposed = !shape.productsInF32();
   spec.lhsLd = shape.ldOfQueries(left);
   spec.rhsLd = shape.productsInF32() ? shape.keys.block : shape.ldOfKeys(right);
-  spec.inCache = shape.productsInF32();
+  spec.packRhs = shape.packsRight();
+  spec.inCache = shape.productsInF32() || spec.packRhs;
   spec.dstLd = shape.keys.block;
   return spec;
 }
@@ -203,7 +204,8 @@ GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
                 .k = transposed ? rows : columns};
   spec.type = shape.product;
   spec.lhsTransposed = transposed;
-  spec.inCache = shape.productsInF32();
+  spec.packRhs = shape.packsRight();
+  spec.inCache = shape.productsInF32() || spec.packRhs;
   spec.lhsLd = shape.keys.block;
   spec.rhsLd = rightLd;
   spec.dstLd = shape.paddedD();

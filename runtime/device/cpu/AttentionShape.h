@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/GemmGrid.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/device/cpu/TileGemm.h"
 
 namespace meshwork::runtime::cpu {
 
@@ -44,9 +45,9 @@ struct QueryBlock {
   BlockRange keyBlocks;        // of which a row may see a key, never more
 };
 
-/// Query blocks that meet a block of keys one after the other, at most: keys
-/// are then copied, and their gradients' sums fetched, once for all of them.
-constexpr int64_t blocksTogether = 4;
+/// Query blocks that may meet a block of keys one after the other: keys are
+/// then copied, and their gradients' sums fetched, once for all of them.
+constexpr int64_t maxBlocksTogether = 8;
 
 struct AttentionShape {
   int64_t batch = 0, heads = 0, kvHeads = 0, d = 0;
@@ -105,7 +106,14 @@ struct AttentionShape {
   /// fetches every turns-th; the caller says which by `begin`.
   FetchAhead keysAhead(std::byte *arena, const HeadTensor &of, int64_t sample,
                        int64_t kvHead, int64_t keyBlock, int64_t turns) const;
+  /// Whether rhs of a product is packed by the caller, who multiplies with it
+  /// again: our tiles of bf16 would pack it each time.
+  bool packsRight() const { return hasTileGemm(product); }
   bool productsInF32() const { return product == DType::f32; }
+  /// What a thread holds of them shall fit the second-level cache.
+  int64_t blocksTogether() const {
+    return productsInF32() ? maxBlocksTogether / 2 : maxBlocksTogether;
+  }
   bool copiesKeys() const { return productsInF32() || keyPositions; }
   /// Of copies and of sums in f32: rows are whole vectors.
   int64_t paddedD() const { return ceilDiv(d, 16) * 16; }
@@ -174,6 +182,7 @@ absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape);
 
+/// Of both: where packsRight(), run() takes a packed rhs.
 /// rows x columns scores = left (queries) times keyColumns() of right.
 GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
                    const HeadTensor &right, int64_t rows, int64_t columns);

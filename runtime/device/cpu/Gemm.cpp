@@ -223,7 +223,7 @@ void DnnlGemm::run(int thread, const std::byte *lhs, const std::byte *rhs,
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(const GemmSpec &spec,
                                                    const Gemm *sameRhsAs) {
-  if (spec.inCache)
+  if (spec.inCache && spec.type == plan::DType::f32)
     return createF32Gemm(spec);
   useOneThread();
   if (!engine())

@@ -30,9 +30,9 @@ struct GemmSpec {
   plan::DType biasType = plan::DType::f32;
   bool accumulate = false; // adds to dst
   bool packRhs = false;    // run() takes what pack() wrote
-  /// Operands are f32 and stay in the caches, rhs is not transposed, there is
-  /// no bias. Rows of rhs and dst have room for n up to a multiple of sixteen;
-  /// what dst has there is overwritten.
+  /// Operands stay in the caches. Where they are f32, rhs is not transposed,
+  /// there is no bias, and rows of rhs and dst have room for n up to a multiple
+  /// of sixteen; what dst has there is overwritten.
   bool inCache = false;
 };
 

@@ -31,6 +31,16 @@ absl::Status GemmGrid::generate(int threads) {
   return absl::OkStatus();
 }
 
+const std::byte *GemmGrid::packed(int64_t rows, int64_t columns, int thread,
+                                  const std::byte *rhs, std::byte *to,
+                                  std::byte *scratch) {
+  Gemm &gemm = at(rows, columns);
+  if (gemm.packedBytes() == 0)
+    return rhs;
+  gemm.pack(thread, rhs, to, scratch);
+  return to;
+}
+
 uint64_t GemmGrid::scratchBytes() const {
   uint64_t bytes = 0;
   for (const auto &gemm : gemms)

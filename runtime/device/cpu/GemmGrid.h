@@ -31,6 +31,10 @@ public:
   Gemm &at(int64_t rows, int64_t columns) {
     return *gemms[(rows != blockRows) * 2 + (columns != blockColumns)];
   }
+  /// rhs of that product as run() takes it: packed to `to`, or as it is.
+  const std::byte *packed(int64_t rows, int64_t columns, int thread,
+                          const std::byte *rhs, std::byte *to,
+                          std::byte *scratch);
   uint64_t scratchBytes() const;
   uint64_t packedBytes() const; // a multiple of 64
 

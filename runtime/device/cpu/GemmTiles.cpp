@@ -185,22 +185,8 @@ template <int half> MESHWORK_INLINE void swapQuarters(Words *rows) {
     if (r & half)
       continue;
     Words low = rows[r], high = rows[r + half];
-    constexpr auto from = [](int lane, int side) {
-      // Lanes of `low` count from 0, of `high` from 16.
-      bool upper = lane & half;
-      if (side == 0)
-        return upper ? 16 + lane - half : lane;
-      return upper ? 16 + lane : lane + half;
-    };
-    auto pick = [&]<int side>() {
-      return __builtin_shufflevector(
-          low, high, from(0, side), from(1, side), from(2, side), from(3, side),
-          from(4, side), from(5, side), from(6, side), from(7, side),
-          from(8, side), from(9, side), from(10, side), from(11, side),
-          from(12, side), from(13, side), from(14, side), from(15, side));
-    };
-    rows[r] = pick.template operator()<0>();
-    rows[r + half] = pick.template operator()<1>();
+    rows[r] = turnsOf<half, 0>(low, high);
+    rows[r + half] = turnsOf<half, 1>(low, high);
   }
 }
 

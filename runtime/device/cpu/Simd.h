@@ -61,11 +61,38 @@ MESHWORK_INLINE float horizontalSum(Floats v) {
   auto two = four.lo + four.hi;
   return two.x + two.y;
 }
-MESHWORK_INLINE float horizontalMax(Floats v) {
-  auto eight = __builtin_elementwise_max(v.lo, v.hi);
-  auto four = __builtin_elementwise_max(eight.lo, eight.hi);
-  auto two = __builtin_elementwise_max(four.lo, four.hi);
-  return two.x > two.y ? two.x : two.y;
+
+/// Lanes of `a` and `b` in turns of `half`: on side 0 the even turns of `a`,
+/// each followed by that of `b`; on side 1 the odd ones.
+template <int half, int side, typename V> MESHWORK_INLINE V turnsOf(V a, V b) {
+  // Lanes of `a` count from 0, of `b` from 16.
+  constexpr auto from = [](int lane) {
+    bool isOfB = lane & half;
+    return lane + (isOfB ? numLanes - half : 0) + (side ? half : 0);
+  };
+  return __builtin_shufflevector(a, b, from(0), from(1), from(2), from(3),
+                                 from(4), from(5), from(6), from(7), from(8),
+                                 from(9), from(10), from(11), from(12),
+                                 from(13), from(14), from(15));
+}
+
+template <int half, typename Combine>
+MESHWORK_INLINE void combineHalves(Floats *rows, Combine combine) {
+#pragma clang loop unroll(full)
+  for (int r = 0; r < half; ++r)
+    rows[r] = combine(turnsOf<half, 0>(rows[r], rows[r + half]),
+                      turnsOf<half, 1>(rows[r], rows[r + half]));
+}
+
+/// Lane r: all lanes of rows[r] combined, half with half, as horizontalSum()
+/// does. Overwrites the sixteen rows. A third of the shuffles of sixteen sums.
+template <typename Combine>
+MESHWORK_INLINE Floats horizontal(Floats *rows, Combine combine) {
+  combineHalves<8>(rows, combine);
+  combineHalves<4>(rows, combine);
+  combineHalves<2>(rows, combine);
+  combineHalves<1>(rows, combine);
+  return rows[0];
 }
 
 /// e^x for x <= 88, NaN for NaN, zero below the smallest normal number.

@@ -2,7 +2,8 @@
 // slices of k, panels of columns (columns first where sums need scratch); then
 // tile by tile, TilePanel.cpp. A slice of a panel of rhs is packed to strips as
 // wide as a tile and stays in the second-level cache while the rows of lhs pass
-// by. A stored lhs with rows along k is read in place.
+// by; where the caller has packed all of rhs, it is taken from there. A stored
+// lhs with rows along k is read in place.
 #include "runtime/device/cpu/TileGemm.h"
 
 #include <algorithm>
@@ -56,9 +57,13 @@ public:
     (void)carve(carver);
     return carver.used();
   }
-  uint64_t packedBytes() const override { return 0; }
+  uint64_t packedBytes() const override {
+    return isPacked() ? static_cast<uint64_t>(packedAt({units, 0, false}, 0))
+                      : 0;
+  }
   absl::Status generate(int) override { return absl::OkStatus(); }
-  void pack(int, const std::byte *, std::byte *, std::byte *) override {}
+  void pack(int thread, const std::byte *rhs, std::byte *packed,
+            std::byte *scratch) override;
   void run(int thread, const std::byte *lhs, const std::byte *rhs,
            std::byte *dst, const std::byte *bias, std::byte *scratch,
            float scale) override;
@@ -76,6 +81,13 @@ private:
   bool sumsInScratch() const {
     return numSlices() > 1 && spec.dstType == plan::DType::bf16;
   }
+  /// Of a product from memory each panel is packed when its turn comes.
+  bool isPacked() const { return spec.packRhs && spec.inCache; }
+  /// Where a slice of the panel from column `n` on begins: slices follow each
+  /// other, and in a slice its panels.
+  int64_t packedAt(const Slice &slice, int64_t n) const {
+    return (slice.first * wholeVectors(spec.n) + n * slice.units) * unitBytes;
+  }
   bool hasOddEnd() const { return spec.k % unitElements != 0; }
   int64_t numSlices() const;
   Slice slice(int64_t index) const;
@@ -87,8 +99,10 @@ private:
                     int64_t index) const;
   PackSource rhsSource(const Slice &slice, const std::byte *rhs, int64_t n,
                        int64_t lanes) const;
-  void packRhs(const Operands &ops, const Block &block, const Slice &slice,
+  void packRhs(const std::byte *rhs, const Block &block, const Slice &slice,
                std::byte *to) const;
+  const std::byte *packedRhs(const Operands &ops, const Block &panel,
+                             const Slice &slice, const Scratch &scratch) const;
   Tile tileOf(const Operands &ops, const Block &block, const Slice &slice,
               const Scratch &scratch) const;
   LhsPacker lhsPacker(const Operands &ops, const Block &block,
@@ -126,14 +140,23 @@ Scratch TileGemm::carve(Carver &carver) const {
           rows = std::min(spec.m, maxRows);
   int64_t depth = std::min(units, maxUnits);
   Scratch scratch;
-  scratch.rhs =
-      carver.take<std::byte>(wholeVectors(columns) * depth * unitBytes);
+  scratch.rhs = carver.take<std::byte>(
+      isPacked() ? 0 : wholeVectors(columns) * depth * unitBytes);
   int64_t lhsUnits = spec.lhsTransposed ? depth : hasOddEnd() ? 1 : 0;
   scratch.lhs = carver.take<std::byte>(ceilDiv(rows, tileRows) * tileRows *
                                        lhsUnits * unitBytes);
   scratch.sums = carver.take<float>(sumsInScratch() ? rows * columns : 0);
   scratch.bias = carver.take<float>(spec.hasBias ? wholeVectors(columns) : 0);
   return scratch;
+}
+
+void TileGemm::pack(int, const std::byte *rhs, std::byte *packed, std::byte *) {
+  for (int64_t index = 0; index < numSlices(); ++index)
+    for (int64_t n = 0; n < spec.n; n += maxPanel) {
+      Slice part = slice(index);
+      packRhs(rhs, {0, 0, n, std::min(maxPanel, spec.n - n)}, part,
+              packed + packedAt(part, n));
+    }
 }
 
 void TileGemm::run(int, const std::byte *lhs, const std::byte *rhs,
@@ -171,16 +194,26 @@ void TileGemm::runBlock(const Operands &ops, const Block &block,
     for (int64_t n = 0; n < block.columns; n += maxPanel) {
       Block panel = block;
       panel.n += n, panel.columns = std::min(maxPanel, block.columns - n);
-      packRhs(ops, panel, part, scratch.rhs);
       if (spec.hasBias)
         widenBias(ops, panel, scratch.bias);
       TilePanel tilePanel{tileOf(ops, panel, part, scratch), panel.rows,
                           panel.columns, part.packLhs};
+      tilePanel.first.rhs = packedRhs(ops, panel, part, scratch);
       if (n == 0 && spec.lhsTransposed)
         tilePanel.packer = &packer;
       runPanel(tilePanel, nextSource(ops, block, panel, index));
     }
   }
+}
+
+/// Packs it to `scratch` where the caller has not.
+const std::byte *TileGemm::packedRhs(const Operands &ops, const Block &panel,
+                                     const Slice &slice,
+                                     const Scratch &scratch) const {
+  if (isPacked())
+    return ops.rhs + packedAt(slice, panel.n);
+  packRhs(ops.rhs, panel, slice, scratch.rhs);
+  return scratch.rhs;
 }
 
 /// What is packed after `panel` of slice `index`: the next panel, else the
@@ -192,7 +225,7 @@ Region TileGemm::nextSource(const Operands &ops, const Block &block,
     ++index, n = block.n;
   else if (n == end)
     index = 0, n = block.m + block.rows < spec.m ? block.n : end;
-  if (n >= spec.n)
+  if (n >= spec.n || isPacked())
     return {};
   PackSource source =
       rhsSource(slice(index), ops.rhs, n, std::min(maxPanel, spec.n - n));
@@ -210,13 +243,13 @@ PackSource TileGemm::rhsSource(const Slice &slice, const std::byte *rhs,
           depthOf(slice)};
 }
 
-void TileGemm::packRhs(const Operands &ops, const Block &block,
+void TileGemm::packRhs(const std::byte *rhs, const Block &block,
                        const Slice &slice, std::byte *to) const {
   Strips strips(block.columns);
   for (int64_t strip = 0; strip < strips.count; ++strip) {
     int64_t begin = strips.begin(strip) * vectorColumns;
     int64_t width = strips.begin(strip + 1) * vectorColumns - begin;
-    gemmTiles.packVectors(rhsSource(slice, ops.rhs, block.n + begin,
+    gemmTiles.packVectors(rhsSource(slice, rhs, block.n + begin,
                                     std::min(width, block.columns - begin)),
                           spec.rhsTransposed, width,
                           to + begin * slice.units * unitBytes);
@@ -257,7 +290,6 @@ Tile TileGemm::tileOf(const Operands &ops, const Block &block,
                                  slice.first * unitBytes;
   tile.lhsRow = slice.packLhs ? unitBytes : spec.lhsLd * elementBytes;
   tile.lhsStep = slice.packLhs ? tileRows * unitBytes : unitBytes;
-  tile.rhs = scratch.rhs;
   tile.units = slice.units;
   tile.bias = isFirst && spec.hasBias ? scratch.bias : nullptr;
   bool fromDst = isFirst ? spec.accumulate : !dstIsBf16;

@@ -20,7 +20,7 @@ TEST(Attention, LengthsAroundBlocks) {
 }
 
 TEST(Attention, HeadSizes) {
-  for (int64_t d : {1, 5, 16, 80, 128})
+  for (int64_t d : {1, 5, 16, 80, 128, 200})
     for (DType dtype : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(testing::Message() << "d " << d);
       expectAttention({.s = 140, .d = d, .causal = true, .dtype = dtype});
