@@ -34,8 +34,8 @@ struct ForwardKeys {
 struct ForwardScratch {
   ForwardQueries queries[maxBlocksTogether];
   int32_t *keyNumbers;
-  std::byte *k, *v; // copies, where products take such
-  std::byte *packedK, *packedV;
+  std::byte *k, *v;             // copies, where products take such
+  std::byte *packedK, *packedV; // likewise
   float *scores;
   Bf16 *probabilities; // of products in f32 they replace the scores
   std::byte *gemm;
@@ -96,10 +96,8 @@ ForwardScratch AttentionOperation::carve(Carver &carver) const {
   scratch.keyNumbers = shape.takeKeyNumbers(carver);
   scratch.k = shape.takeKeys(carver);
   scratch.v = shape.takeKeys(carver);
-  scratch.packedK =
-      carver.take<std::byte>(static_cast<int64_t>(scoreGemms.packedBytes()));
-  scratch.packedV =
-      carver.take<std::byte>(static_cast<int64_t>(valueGemms.packedBytes()));
+  scratch.packedK = scoreGemms.takePacked(carver);
+  scratch.packedV = valueGemms.takePacked(carver);
   scratch.scores = carver.take<float>(area);
   scratch.probabilities =
       shape.productsInF32() ? nullptr : carver.take<Bf16>(area);

@@ -206,8 +206,9 @@ void AttentionGradOperation::prepare(const Group &group,
                                      const GradScratch &scratch,
                                      GradQueries *queries, int thread) {
   for (int64_t i = 0; i < group.count; ++i)
-    queries[i] = products.prepare(arena, group.sample, group.head,
-                                  group.firstBlock + i, scratch, i, thread);
+    queries[i] =
+        products.prepare(arena, group.sample, group.head, group.firstBlock + i,
+                         scratch.queries[i], scratch.gemm, thread);
 }
 
 /// From the part's first block on, every parts()-th before the end is its own.

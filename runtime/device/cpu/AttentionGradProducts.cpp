@@ -36,23 +36,17 @@ absl::Status GradProducts::generate(int threads) {
 GradScratch GradProducts::carve(Carver &carver) const {
   int64_t rows = shape.queries.block, area = rows * shape.keys.block;
   GradScratch scratch{};
-  auto takePacked = [&](const GemmGrid &grid) {
-    return carver.take<std::byte>(static_cast<int64_t>(grid.packedBytes()));
-  };
   for (GradScratch::OfQueries &queries :
        std::span(scratch.queries, shape.blocksTogether()))
-    queries = {carver.take<QueryRow>(rows),
-               shape.takeQueries(carver),
-               shape.takeQueries(carver),
-               takePacked(dk),
-               takePacked(dv),
-               carver.take<float>(rows)};
+    queries = {carver.take<QueryRow>(rows), shape.takeQueries(carver),
+               shape.takeQueries(carver),   dk.takePacked(carver),
+               dv.takePacked(carver),       carver.take<float>(rows)};
   scratch.k = shape.takeKeys(carver);
   scratch.keyColumns = shape.takeKeys(carver);
   scratch.valueColumns = shape.takeKeys(carver);
-  scratch.packedK = takePacked(dq);
-  scratch.packedKeyColumns = takePacked(scores);
-  scratch.packedValueColumns = takePacked(dprob);
+  scratch.packedK = dq.takePacked(carver);
+  scratch.packedKeyColumns = scores.takePacked(carver);
+  scratch.packedValueColumns = dprob.takePacked(carver);
   scratch.keyNumbers = shape.takeKeyNumbers(carver);
   scratch.scores = carver.take<float>(area);
   scratch.dprob = carver.take<float>(area);
@@ -69,9 +63,8 @@ GradScratch GradProducts::carve(Carver &carver) const {
 
 GradQueries GradProducts::prepare(std::byte *arena, int64_t sample,
                                   int64_t head, int64_t queryBlock,
-                                  const GradScratch &all, int64_t index,
-                                  int thread) {
-  const GradScratch::OfQueries &scratch = all.queries[index];
+                                  const GradScratch::OfQueries &scratch,
+                                  std::byte *gemmScratch, int thread) {
   QueryBlock block = shape.queryBlock(arena, sample, queryBlock, scratch.rows);
   auto *rowDot =
       shape.dtype == DType::bf16 ? kernels.rowDotBf16 : kernels.rowDotF32;
@@ -83,7 +76,7 @@ GradQueries GradProducts::prepare(std::byte *arena, int64_t sample,
       shape.queryRows(arena, ops.dout, block, head, scratch.dout);
   auto packed = [&](GemmGrid &grid, const std::byte *rhs, std::byte *to) {
     return grid.packed(block.rows, shape.keys.lengthAt(0), thread, rhs, to,
-                       all.gemm);
+                       gemmScratch);
   };
   return {block,
           q,

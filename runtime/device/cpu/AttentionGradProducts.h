@@ -55,10 +55,9 @@ public:
   absl::Status generate(int threads);
   GradScratch carve(Carver &carver) const;
 
-  /// In the scratch of the index-th of a few blocks.
   GradQueries prepare(std::byte *arena, int64_t sample, int64_t head,
-                      int64_t queryBlock, const GradScratch &scratch,
-                      int64_t index, int thread);
+                      int64_t queryBlock, const GradScratch::OfQueries &scratch,
+                      std::byte *gemmScratch, int thread);
   GradKeys keys(std::byte *arena, const GradQueries &queries, int64_t head,
                 int64_t keyBlock, const GradScratch &scratch, int thread);
   /// Adds the block's products to `sums`.

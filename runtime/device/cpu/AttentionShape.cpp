@@ -192,7 +192,7 @@ GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
   spec.lhsLd = shape.ldOfQueries(left);
   spec.rhsLd = shape.productsInF32() ? shape.keys.block : shape.ldOfKeys(right);
   spec.packRhs = shape.packsRight();
-  spec.inCache = shape.productsInF32() || spec.packRhs;
+  spec.inCache = true;
   spec.dstLd = shape.keys.block;
   return spec;
 }
@@ -205,7 +205,7 @@ GemmSpec blockTimesSpec(const AttentionShape &shape, int64_t rightLd,
   spec.type = shape.product;
   spec.lhsTransposed = transposed;
   spec.packRhs = shape.packsRight();
-  spec.inCache = shape.productsInF32() || spec.packRhs;
+  spec.inCache = true;
   spec.lhsLd = shape.keys.block;
   spec.rhsLd = rightLd;
   spec.dstLd = shape.paddedD();

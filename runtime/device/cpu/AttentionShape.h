@@ -110,9 +110,10 @@ struct AttentionShape {
   /// again: our tiles of bf16 would pack it each time.
   bool packsRight() const { return hasTileGemm(product); }
   bool productsInF32() const { return product == DType::f32; }
-  /// What a thread holds of them shall fit the second-level cache.
+  /// What a thread holds of them shall fit the second-level cache; in f32 it is
+  /// twice as much. Products of oneDNN were never measured with more than four.
   int64_t blocksTogether() const {
-    return productsInF32() ? maxBlocksTogether / 2 : maxBlocksTogether;
+    return packsRight() ? maxBlocksTogether : maxBlocksTogether / 2;
   }
   bool copiesKeys() const { return productsInF32() || keyPositions; }
   /// Of copies and of sums in f32: rows are whole vectors.
@@ -182,7 +183,8 @@ absl::StatusOr<RowTensor> rowTensorOf(const ProgramOnRank &program,
                                       uint32_t view,
                                       const AttentionShape &shape);
 
-/// Of both: where packsRight(), run() takes a packed rhs.
+// The products of attention. Where packsRight(), run() takes a packed rhs.
+
 /// rows x columns scores = left (queries) times keyColumns() of right.
 GemmSpec scoreSpec(const AttentionShape &shape, const HeadTensor &left,
                    const HeadTensor &right, int64_t rows, int64_t columns);

@@ -30,9 +30,10 @@ struct GemmSpec {
   plan::DType biasType = plan::DType::f32;
   bool accumulate = false; // adds to dst
   bool packRhs = false;    // run() takes what pack() wrote
-  /// Operands stay in the caches. Where they are f32, rhs is not transposed,
-  /// there is no bias, and rows of rhs and dst have room for n up to a multiple
-  /// of sixteen; what dst has there is overwritten.
+  /// Operands stay in the caches, so a panel need not be packed just before it
+  /// is used. Where they are f32, rhs is not transposed, there is no bias, and
+  /// rows of rhs and dst have room for n up to a multiple of sixteen; what dst
+  /// has there is overwritten.
   bool inCache = false;
 };
 

@@ -55,4 +55,9 @@ uint64_t GemmGrid::packedBytes() const {
   return alignUp(bytes);
 }
 
+std::byte *GemmGrid::takePacked(Carver &carver) const {
+  uint64_t bytes = packedBytes();
+  return bytes ? carver.take<std::byte>(static_cast<int64_t>(bytes)) : nullptr;
+}
+
 } // namespace meshwork::runtime::cpu

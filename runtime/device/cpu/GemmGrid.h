@@ -10,6 +10,8 @@
 
 namespace meshwork::runtime::cpu {
 
+class Carver;
+
 /// `size` elements in blocks of `block`, the last one smaller.
 struct Cut {
   int64_t size = 0, block = 1;
@@ -37,6 +39,8 @@ public:
                           std::byte *scratch);
   uint64_t scratchBytes() const;
   uint64_t packedBytes() const; // a multiple of 64
+  /// Memory for packed(); null where rhs is taken as it is.
+  std::byte *takePacked(Carver &carver) const;
 
 private:
   int64_t blockRows = 0, blockColumns = 0;
