@@ -59,11 +59,13 @@ absl::Status checkBoxes(absl::Span<const BoxToWrite> boxes) {
 absl::StatusOr<WrittenBoxes> writeBoxes(const std::string &folder,
                                         const std::string &name,
                                         absl::Span<const BoxToWrite> boxes,
-                                        ProduceBox produce) {
+                                        ProduceBox produce,
+                                        std::function<void()> afterEach) {
   WrittenBoxes written;
   std::string header;
   MESHWORK_ASSIGN_OR_RETURN(header, headerOf(boxes, written.offsets));
-  absl::StatusOr<HashedFile> file = HashedFile::create(folder, name);
+  absl::StatusOr<HashedFile> file =
+      HashedFile::create(folder, name, std::move(afterEach));
   MESHWORK_RETURN_IF_ERROR(file.status());
   MESHWORK_RETURN_IF_ERROR(file->write(header.data(), header.size()));
   for (uint64_t &offset : written.offsets)

@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include <absl/functional/function_ref.h>
 #include <absl/types/span.h>
+#include <functional>
 
 namespace meshwork::runtime {
 
@@ -36,9 +37,10 @@ absl::Status checkBoxes(absl::Span<const BoxToWrite> boxes);
 
 /// Asks for one box after the other. The file is there when it is complete and
 /// durable, or not at all.
-absl::StatusOr<WrittenBoxes> writeBoxes(const std::string &folder,
-                                        const std::string &name,
-                                        absl::Span<const BoxToWrite> boxes,
-                                        ProduceBox produce);
+///   afterEach  as HashedFile calls it
+absl::StatusOr<WrittenBoxes> writeBoxes(
+    const std::string &folder, const std::string &name,
+    absl::Span<const BoxToWrite> boxes, ProduceBox produce,
+    std::function<void()> afterEach = [] {});
 
 } // namespace meshwork::runtime

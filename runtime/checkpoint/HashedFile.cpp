@@ -21,11 +21,12 @@ std::string hashText(std::string_view bytes) {
 }
 
 absl::StatusOr<HashedFile> HashedFile::create(const std::string &folder,
-                                              const std::string &name) {
+                                              const std::string &name,
+                                              std::function<void()> afterEach) {
   absl::StatusOr<OutputFile> output =
       OutputFile::create(absl::StrCat(folder, "/", name));
   MESHWORK_RETURN_IF_ERROR(output.status());
-  HashedFile file(*std::move(output));
+  HashedFile file(*std::move(output), std::move(afterEach));
   file.stored.name = name;
   file.block.reset(
       static_cast<std::byte *>(std::aligned_alloc(directBytes, hashedBytes)));
@@ -62,7 +63,10 @@ absl::Status HashedFile::put(const std::byte *from, uint64_t bytes) {
   stored.hashes.push_back(
       hexText(XXH3_128bits(from, static_cast<size_t>(bytes))));
   stored.bytes += bytes;
-  return file.writePastCache(from, bytes);
+  MESHWORK_RETURN_IF_ERROR(file.writePastCache(from, bytes));
+  if (bytes == hashedBytes)
+    afterEach();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StoredFile> HashedFile::commit() {

@@ -9,6 +9,7 @@
 #include "runtime/io/Files.h"
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
 namespace meshwork::runtime {
@@ -20,8 +21,10 @@ std::string hashText(std::string_view bytes);
 /// Goes to the disk past the page cache, hashedBytes at a time.
 class HashedFile {
 public:
-  static absl::StatusOr<HashedFile> create(const std::string &folder,
-                                           const std::string &name);
+  ///   afterEach  called when another hashedBytes are written
+  static absl::StatusOr<HashedFile> create(
+      const std::string &folder, const std::string &name,
+      std::function<void()> afterEach = [] {});
 
   absl::Status write(const void *from, uint64_t bytes);
   /// Once it is durable: its size and hashes.
@@ -31,10 +34,12 @@ private:
   struct Free {
     void operator()(std::byte *block) const { std::free(block); }
   };
-  explicit HashedFile(OutputFile file) : file(std::move(file)) {}
+  HashedFile(OutputFile file, std::function<void()> afterEach)
+      : file(std::move(file)), afterEach(std::move(afterEach)) {}
   absl::Status put(const std::byte *from, uint64_t bytes);
 
   OutputFile file;
+  std::function<void()> afterEach;
   StoredFile stored;
   // Of hashedBytes, for what comes in smaller pieces or unaligned: hashed and
   // written when it is full.

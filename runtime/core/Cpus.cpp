@@ -97,6 +97,7 @@ std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
     // The same number everywhere, so that no rank waits for a smaller one.
     int block = static_cast<int>(std::max<size_t>(1, cpus.size() / ranks));
     CoreShare share{threads > 0 ? threads : block, {}};
+    share.isFull = static_cast<size_t>(share.threads) >= end - begin;
     if (pin && static_cast<size_t>(share.threads) <= end - begin)
       share.cpus.assign(cpus.begin() + begin,
                         cpus.begin() + begin + share.threads);

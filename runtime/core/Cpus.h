@@ -22,6 +22,8 @@ void letOthersGoFirst();
 struct CoreShare {
   int threads;
   std::vector<int> cpus; // to pin to; empty: do not pin
+  /// Its threads are as many as its cores: what runs beside them holds them up.
+  bool isFull = false;
 };
 
 /// Deals `cpus` to `ranks` in contiguous blocks, which keeps a rank's threads

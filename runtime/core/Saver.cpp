@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<Saver>> Saver::create(const Setup &setup) {
 }
 
 Saver::~Saver() {
+  pace.hurry();
   if (thread.joinable())
     thread.join();
 }
@@ -60,6 +61,8 @@ absl::Status Saver::afterUpdate(const Progress &progress, uint32_t all) {
   }
   isWanted |= isDue;
   if (phase != Phase::idle) {
+    if (isWanted || isHalfOver())
+      pace.hurry();
     if (isDue && isFirst())
       setup.manifests.note(absl::StrCat(
           "checkpoint: late after ", now.step, " steps, that of step ",
@@ -85,14 +88,37 @@ void Saver::start(bool isLast) {
     FileWork work(setup.transport, setup.rank.rank(), "it writes a checkpoint");
     return copyAndWrite();
   }
+  int64_t begin = steadyNs();
+  if (!setup.leavesIdle)
+    copyTogether();
+  pace.start(!setup.leavesIdle && !isLast && !isHalfOver(), steadyNs() - begin);
   absl::Status started = startThread(thread, [this] {
     unpin(setup.cpus);
     if (!save.isLast) // beside which nobody computes
       letOthersGoFirst();
     copyAndWrite();
   });
-  if (!started.ok())
-    copyAndWrite();
+  if (started.ok())
+    return;
+  pace.hurry(); // the rank's own thread
+  copyAndWrite();
+}
+
+/// Until all is copied; copyAndWrite tells how it went.
+void Saver::copyTogether() {
+  if (snapshot.isCopied())
+    return;
+  ThreadTeam &team = setup.rank.team();
+  // What comes from a device takes memory, and one thread is fast enough.
+  team.parallelFor(setup.rank.isOnHost() ? team.size() : 1,
+                   [&](int64_t, int64_t, int) { (void)snapshot.finish(); });
+}
+
+/// Of the time to the next save, if that is known, with the step that begins.
+bool Saver::isHalfOver() const {
+  uint64_t every = setup.options.checkpointEvery.value_or(0);
+  uint64_t over = now.step - save.progress.step;
+  return every != 0 && over + 1 >= every / 2;
 }
 
 void Saver::copyAndWrite() {
@@ -108,11 +134,12 @@ void Saver::copyAndWrite() {
 
 absl::Status Saver::write(SaveEntries &to) const {
   MESHWORK_RETURN_IF_ERROR(makeCheckpointFolder(save.folder));
-  absl::StatusOr<WrittenBoxes> written =
-      writeBoxes(save.folder, statesName(setup.rank.rank()), snapshot.toWrite(),
-                 [&](size_t box, WriteBytes writeBytes) {
-                   return snapshot.produce(box, writeBytes);
-                 });
+  absl::StatusOr<WrittenBoxes> written = writeBoxes(
+      save.folder, statesName(setup.rank.rank()), snapshot.toWrite(),
+      [&](size_t box, WriteBytes writeBytes) {
+        return snapshot.produce(box, writeBytes);
+      },
+      [&] { pace.rest(); });
   MESHWORK_RETURN_IF_ERROR(written.status());
   to.files.push_back(std::move(written->file));
   for (size_t i = 0; i < snapshot.boxes().size(); ++i) {
@@ -158,6 +185,7 @@ void Saver::end(bool isGood) {
 }
 
 void Saver::waitForOwn() const {
+  pace.hurry();
   if (phase == Phase::listing && isFirst())
     setup.manifests.waitFor(save.number);
   std::unique_lock<std::mutex> lock(mutex);

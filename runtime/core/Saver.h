@@ -2,9 +2,11 @@
 // of meetings that a step has anyway.
 //
 //   idle      nothing is being saved
-//   writing   a thread copies what this rank saves, then writes it. It takes
-//             what time the rank's threads leave it, until the update comes:
-//             then the rank's thread copies with it
+//   writing   what this rank saves is copied, then a thread writes it. Where
+//             computing leaves cores idle the thread copies it too, until the
+//             update comes: then the rank's threads copy with it. Where it does
+//             not, they copy it before they go on, which is soonest done, and
+//             writing takes a small share of the steps that follow (Pace)
 //   telling   all ranks have agreed that theirs is durable, or that one is not:
 //             they tell of it with the step's times
 //   listing   the process of rank 0 writes the manifest
@@ -13,6 +15,7 @@
 #pragma once
 
 #include "runtime/core/ManifestWriter.h"
+#include "runtime/core/Pace.h"
 #include "runtime/core/SaveEntries.h"
 #include "runtime/core/Snapshot.h"
 
@@ -35,6 +38,7 @@ public:
     Progress first;          // where the run begins
     bool isSaved = false;    // that is in a checkpoint of the folder already
     std::vector<int> cpus{}; // that its threads may use
+    bool leavesIdle = true;  // some of them, while the rank computes
   };
   /// Takes the memory of the copy.
   static absl::StatusOr<std::unique_ptr<Saver>> create(const Setup &setup);
@@ -44,7 +48,7 @@ public:
   uint32_t flags() const; // to agree on
   void agreed(uint32_t all);
   /// Until the states may change: copies what is not yet copied.
-  void beforeUpdate() { (void)snapshot.finish(); } // the writer tells of it
+  void beforeUpdate() { copyTogether(); }
   /// The step has ended: begins a save when it is time. Writes it here and now
   /// with --checkpoint-sync.
   absl::Status afterUpdate(const Progress &progress, uint32_t all);
@@ -64,7 +68,9 @@ private:
       : setup(setup), snapshot(std::move(snapshot)), now(setup.first) {}
   bool isFirst() const { return setup.rank.rank() == 0; }
   void start(bool isLast);
+  void copyTogether();
   void copyAndWrite();
+  bool isHalfOver() const;
   absl::Status write(SaveEntries &entries) const;
   void end(bool isGood);
   void waitForOwn() const;
@@ -80,6 +86,7 @@ private:
   int asksSeen = 0;
 
   std::thread thread;
+  mutable Pace pace;
   mutable std::mutex mutex; // guards what follows while the thread runs
   mutable std::condition_variable changed;
   bool isWritten = true;

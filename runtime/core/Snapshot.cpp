@@ -87,6 +87,11 @@ absl::Status Snapshot::copyPiece(const Piece &piece) const {
   return absl::OkStatus();
 }
 
+bool Snapshot::isCopied() const {
+  std::lock_guard<std::mutex> lock(copying->mutex);
+  return copying->done == pieces.size();
+}
+
 absl::Status Snapshot::finish() {
   Copying &all = *copying;
   for (size_t i = all.begun++; i < pieces.size(); i = all.begun++) {

@@ -29,6 +29,7 @@ public:
   /// Copies pieces that no other thread has begun to copy, and returns how it
   /// went when all are copied. Any threads may call it, each helps.
   absl::Status finish();
+  bool isCopied() const; // or there is nothing to copy
 
   /// The bytes of a box, row-major.
   absl::Status produce(size_t box, WriteBytes write) const;

@@ -57,8 +57,8 @@ absl::Status Trainer::Job::makeSaver(uint32_t rank) {
     MESHWORK_ASSIGN_OR_RETURN(
         savers[rank],
         Saver::create({parts.plan->plan(), *ranks[rank], *transport, options,
-                       manifests, begins[rank].at, begins[rank].isSaved,
-                       cpus}));
+                       manifests, begins[rank].at, begins[rank].isSaved, cpus,
+                       !ranks[rank]->isOnHost() || !parts.cores[rank].isFull}));
   return absl::OkStatus();
 }
 

@@ -6,7 +6,7 @@
 Trains GPT-2 of a few layers (AdamW, f32: 12 bytes a parameter) in turns: without checkpoints,
 and with one every few steps. A step is one of three kinds:
 
-    copying   the first after a save has begun: states are copied out under it
+    copying   the first after a save has begun: states are copied out before or under it
     between   any other: files may still be written beside it
     quiet     of the run without checkpoints
 
@@ -15,7 +15,7 @@ the copy measured next to it:
 
     stall     how much longer a copying step takes than a quiet one, in copies of the state by
               one thread (goal 1.2)
-    waited    the part of it for which the update waits for the copy, in the same unit
+    waited    the part of it for which the update waits for a copy under the step, in the same unit
     between   mean time of a step between saves, over that of a quiet one (goal 1.05, asked
               where a step takes at least a second per GB of state). Writing costs processor
               time, about as much as it costs the disk's driver: the fewer steps between two

@@ -111,6 +111,17 @@ class Saving(Case):
         self.good("--steps", 1, *SAVE)
         self.assertIn("func.func", (self.kept / "step-0000000001" / "model.mlir").read_text())
 
+    def testSavesThatAreSpreadOverSteps(self):
+        """They rest between blocks, which two saves in a row leave no time for; the bits are the same."""
+        found = []
+        for more in ([], ["--threads", 1], ["--checkpoint-sync"]):
+            self.setUp()
+            self.good("--steps", 16, "--checkpoint", "kept", "--checkpoint-every", 8, *more, "--save",
+                      "w.safetensors", plan="wide")
+            found.append({key: values.tobytes() for key, values in self.expectWeights()[1].items()})
+            self.assertEqual(self.steps(), [16, 8])
+        self.assertEqual(found[1:], found[:1] * 2)
+
     def testInitialWeights(self):
         self.good("--steps", 0, "--checkpoint", "kept", "--save", "w.safetensors")
         self.assertEqual(self.expectWeights()[0]["step"], 0)

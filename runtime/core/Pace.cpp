@@ -1,0 +1,34 @@
+#include "runtime/core/Pace.h"
+#include "runtime/core/Clock.h"
+#include <ctime>
+
+namespace meshwork::runtime {
+
+/// Of this thread.
+static int64_t processorNs() {
+  timespec time{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void Pace::start(bool mayRest, int64_t before) {
+  std::lock_guard<std::mutex> lock(mutex);
+  rests = mayRest;
+  worked = before;
+  began = steadyNs() - before;
+}
+
+void Pace::rest() {
+  std::unique_lock<std::mutex> lock(mutex);
+  std::chrono::nanoseconds left(began + (worked + processorNs()) * share -
+                                steadyNs());
+  changed.wait_for(lock, left, [&] { return !rests; });
+}
+
+void Pace::hurry() {
+  std::lock_guard<std::mutex> lock(mutex);
+  rests = false;
+  changed.notify_all();
+}
+
+} // namespace meshwork::runtime
