@@ -11,17 +11,26 @@ static int64_t processorNs() {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-void Pace::start(bool mayRest, int64_t before) {
+void Pace::start(bool mayRest) {
   std::lock_guard<std::mutex> lock(mutex);
   rests = mayRest;
-  worked = before;
-  began = steadyNs() - before;
+  began.reset();
+}
+
+void Pace::begin() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (began)
+    return;
+  began = steadyNs();
+  changed.notify_all();
 }
 
 void Pace::rest() {
   std::unique_lock<std::mutex> lock(mutex);
-  std::chrono::nanoseconds left(began + (worked + processorNs()) * share -
-                                steadyNs());
+  changed.wait(lock, [&] { return began || !rests; });
+  if (!rests)
+    return;
+  std::chrono::nanoseconds left(*began + processorNs() * share - steadyNs());
   changed.wait_for(lock, left, [&] { return !rests; });
 }
 

@@ -7,18 +7,20 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace meshwork::runtime {
 
 /// Any thread may call, but for `rest`.
 class Pace {
 public:
-  /// Of a thread that is yet to be started.
-  ///   rests   false: it never rests
-  ///   before  ns that others have just worked for it
-  void start(bool rests, int64_t before);
-  /// Sleeps until `before` and the processor time of this thread are one part
-  /// in `share` of all the time, or until somebody is in a hurry.
+  /// Of a thread that is yet to be started, and is to rest until `begin`.
+  ///   rests  false: it never rests
+  void start(bool rests);
+  /// Changes nothing when it has begun.
+  void begin();
+  /// Sleeps until the processor time of this thread is one part in `share` of
+  /// the time since `begin`, or until somebody is in a hurry.
   void rest();
   /// No more rests, and an end to the present one.
   void hurry();
@@ -29,7 +31,7 @@ private:
   std::mutex mutex; // guards what follows
   std::condition_variable changed;
   bool rests = false;
-  int64_t began = 0, worked = 0; // ns
+  std::optional<int64_t> began; // ns
 };
 
 } // namespace meshwork::runtime

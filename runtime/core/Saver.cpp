@@ -61,6 +61,7 @@ absl::Status Saver::afterUpdate(const Progress &progress, uint32_t all) {
   }
   isWanted |= isDue;
   if (phase != Phase::idle) {
+    pace.begin(); // no step has both the copy and the writing
     if (isWanted || isHalfOver())
       pace.hurry();
     if (isDue && isFirst())
@@ -88,10 +89,9 @@ void Saver::start(bool isLast) {
     FileWork work(setup.transport, setup.rank.rank(), "it writes a checkpoint");
     return copyAndWrite();
   }
-  int64_t begin = steadyNs();
+  pace.start(!setup.leavesIdle && !isLast && !isHalfOver());
   if (!setup.leavesIdle)
     copyTogether();
-  pace.start(!setup.leavesIdle && !isLast && !isHalfOver(), steadyNs() - begin);
   absl::Status started = startThread(thread, [this] {
     unpin(setup.cpus);
     if (!save.isLast) // beside which nobody computes
@@ -124,6 +124,7 @@ bool Saver::isHalfOver() const {
 void Saver::copyAndWrite() {
   SaveEntries written;
   written.status = snapshot.finish();
+  pace.rest();
   if (written.status.ok())
     written.status = write(written);
   std::lock_guard<std::mutex> lock(mutex);

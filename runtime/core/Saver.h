@@ -6,7 +6,7 @@
 //             computing leaves cores idle the thread copies it too, until the
 //             update comes: then the rank's threads copy with it. Where it does
 //             not, they copy it before they go on, which is soonest done, and
-//             writing takes a small share of the steps that follow (Pace)
+//             writing takes a small share of the steps after the next (Pace)
 //   telling   all ranks have agreed that theirs is durable, or that one is not:
 //             they tell of it with the step's times
 //   listing   the process of rank 0 writes the manifest

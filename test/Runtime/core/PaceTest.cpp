@@ -1,39 +1,66 @@
 #include "runtime/core/Pace.h"
 #include "runtime/core/Clock.h"
+#include <atomic>
+#include <chrono>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <thread>
 
 namespace meshwork::runtime {
 namespace {
 
-constexpr int64_t millisecond = 1'000'000, hour = 3600'000 * millisecond;
+constexpr int64_t millisecond = 1'000'000;
 
-TEST(Pace, WhatOthersHaveWorkedForItIsFollowedByRest) {
-  Pace pace;
-  int64_t begin = steadyNs();
-  pace.start(true, 2 * millisecond);
-  std::thread([&] { pace.rest(); }).join();
-  EXPECT_GE(steadyNs() - begin, (Pace::share - 1) * 2 * millisecond);
-}
-
-TEST(Pace, ItsOwnWorkIsFollowedByRest) {
-  Pace pace;
-  pace.start(true, 0);
-  int64_t begin = steadyNs();
-  timespec time{};
+/// Rests after some work, `worked` ns of it; ns from `pace` on.
+int64_t restAfter(Pace &pace, int64_t worked) {
+  int64_t from = steadyNs();
   std::thread([&] {
+    timespec time{};
     do
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    while (time.tv_sec == 0 && time.tv_nsec < 2 * millisecond);
+    while (time.tv_sec == 0 && time.tv_nsec < worked);
     pace.rest();
   }).join();
-  EXPECT_GE(steadyNs() - begin, Pace::share * 2 * millisecond);
+  return steadyNs() - from;
 }
 
-// Each would rest for hours: the test ends, or runs out of time.
+TEST(Pace, WorkIsFollowedByRest) {
+  Pace pace;
+  pace.start(true);
+  pace.begin();
+  EXPECT_GE(restAfter(pace, 2 * millisecond),
+            (Pace::share - 1) * 2 * millisecond);
+}
+
+TEST(Pace, RestsUntilItMayBegin) {
+  Pace pace;
+  std::atomic<bool> hasBegun = false, didWait = false;
+  pace.start(true);
+  std::thread worker([&] {
+    pace.rest();
+    didWait = hasBegun.load();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  hasBegun = true;
+  pace.begin();
+  worker.join();
+  EXPECT_TRUE(didWait);
+}
+
+TEST(Pace, BeginsOnce) {
+  Pace pace;
+  pace.start(true);
+  pace.begin();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  pace.begin();
+  // All of the rest is over; had it begun again it would last 384 ms.
+  EXPECT_LT(restAfter(pace, 24 * millisecond), 360 * millisecond);
+}
+
+// Each would rest for ever: the test ends, or runs out of time.
 TEST(Pace, HurryEndsTheRestAndAllThatFollow) {
   Pace pace;
-  pace.start(true, hour);
+  pace.start(true);
   std::thread worker([&] {
     pace.rest();
     pace.rest();
@@ -44,17 +71,17 @@ TEST(Pace, HurryEndsTheRestAndAllThatFollow) {
 
 TEST(Pace, WhoMayNotRestGoesOn) {
   Pace pace;
-  pace.start(false, hour);
+  pace.start(false);
   pace.rest();
 }
 
 TEST(Pace, ItRestsAgainWhenItIsStartedAgain) {
   Pace pace;
   pace.hurry();
-  int64_t begin = steadyNs();
-  pace.start(true, 2 * millisecond);
-  std::thread([&] { pace.rest(); }).join();
-  EXPECT_GE(steadyNs() - begin, (Pace::share - 1) * 2 * millisecond);
+  pace.start(true);
+  pace.begin();
+  EXPECT_GE(restAfter(pace, 2 * millisecond),
+            (Pace::share - 1) * 2 * millisecond);
 }
 
 } // namespace
