@@ -199,6 +199,7 @@ class Faults:
             found = children(self.run.pid)
             if found:
                 return found[0]
+            time.sleep(0.001)
         return None
 
     def end(self):
@@ -206,9 +207,11 @@ class Faults:
 
     def harm(self):
         """False when the run is over."""
-        time.sleep(self.chance.uniform(0, APART_S))  # where a fault lands is what is drawn
         child = self.child()
-        if child is None:
+        # Where a fault lands is what is drawn, from the start of its run: one drawn from the last
+        # fault would end each run that follows a pause at its birth, and pauses would double.
+        time.sleep(self.chance.uniform(0, APART_S))
+        if child is None or self.run.poll() is not None:
             return False
         kind = self.chance.choice(["kill", "kill", "kill", "segv", "stop", "disk"])
         self.log.append(kind)
