@@ -455,6 +455,13 @@ class Refusals(unittest.TestCase):
             self.assertEqual(done.returncode, 71, done.stderr)
             self.assertIn("free: compile with a smaller micro batch", done.stderr)
 
+    def test_a_kernel_that_fails(self):
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_INSTRUCTIONS="10")) as space:
+            plan = space.compile(GPT2, spec(*ONE, **GPU))
+            done = space.call("meshwork-run", plan, "--data", space.tokens(CORPUS), "--data-type", "u16", "--steps", 1)
+            self.assertEqual(done.returncode, 70, done.stdout + done.stderr)
+            self.assertIn("the warp runs more than 10 instructions", done.stderr)
+
     def test_too_little_memory_beside_nccl(self):
         with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2", MESHWORK_EMULATOR_MEMORY="64000000",
                                         MESHWORK_EMULATOR_NCCL_BYTES="63500000")) as space:

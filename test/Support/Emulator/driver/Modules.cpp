@@ -228,6 +228,7 @@ Result cuLaunchKernel(Function handle, unsigned gridX, unsigned gridY,
   shape.block = {blockX, blockY, blockZ};
   shape.sharedBytes = sharedBytes;
   shape.numThreads = state().settings.threads;
+  shape.maxInstructions = state().settings.instructions;
   if (Result failed = checkLaunch(*function, shape, parameters, extra))
     return failed;
   const ptx::Program &program = *function->program;

@@ -43,6 +43,8 @@ Settings readSettings() {
   settings.memoryBytes = number("MESHWORK_EMULATOR_MEMORY", 4ull << 30);
   settings.jitterUs = unsigned(number("MESHWORK_EMULATOR_JITTER_US", 0));
   settings.threads = unsigned(number("MESHWORK_EMULATOR_THREADS", 1));
+  settings.instructions =
+      number("MESHWORK_EMULATOR_INSTRUCTIONS", settings.instructions);
   if (const char *path = std::getenv("MESHWORK_EMULATOR_CALLS"))
     settings.calls = path;
   return settings;

@@ -43,6 +43,7 @@ struct Settings {
   unsigned jitterUs = 0;           // MESHWORK_EMULATOR_JITTER_US
   unsigned threads = 1;            // MESHWORK_EMULATOR_THREADS, of a launch
   std::string calls;               // MESHWORK_EMULATOR_CALLS, a path
+  uint64_t instructions = ptx::Shape().maxInstructions; // .._INSTRUCTIONS
   size_t sharedOptIn() const { return (major == 8 ? 163 : 227) << 10; }
 };
 
