@@ -5,6 +5,7 @@
 #include "lib/Driver/FitLayers.h"
 #include "lib/Driver/FitRecompute.h"
 #include "lib/Driver/FitSchedule.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Spec/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -80,6 +81,24 @@ LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
   if (phase == "recompute")
     return chooseRecompute(module, spec, said);
   return success();
+}
+
+FailureOr<Trial> tryChoosing(ModuleOp module, spec::Spec spec,
+                             StringRef first) {
+  constexpr StringRef last = "recompute"; // of the phases with a choice
+  std::string said;
+  auto begin = llvm::find_if(pipelines::phases(), [&](const auto &phase) {
+    return phase.name == first;
+  });
+  for (; begin != pipelines::phases().end(); ++begin) {
+    if (failed(chooseBefore(begin->name, module, spec, said)))
+      return failure();
+    if (begin->name == last)
+      break;
+    if (failed(runPhase(module, spec, begin->name)))
+      return failure();
+  }
+  return tryPhases(module, spec, last);
 }
 
 } // namespace meshwork::driver

@@ -1,6 +1,7 @@
 // What the compiler chooses for a spec, by compiling copies.
 #pragma once
 
+#include "lib/Driver/Trial.h"
 #include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -14,5 +15,11 @@ namespace meshwork::driver {
 /// compile.
 mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
                                  spec::Spec &spec, std::string &said);
+
+/// What the plan would be: runs the phases on `module`, from the one named
+/// `first` on, with what is "auto" chosen on the way. Fails where compiling
+/// does.
+mlir::FailureOr<Trial> tryChoosing(mlir::ModuleOp module, spec::Spec spec,
+                                   llvm::StringRef first);
 
 } // namespace meshwork::driver

@@ -1,8 +1,7 @@
 #include "lib/Driver/FitLayers.h"
 
 #include "lib/Cost/OfSpec.h"
-#include "lib/Driver/FitRecompute.h"
-#include "lib/Driver/FitSchedule.h"
+#include "lib/Driver/Choices.h"
 #include "lib/Driver/LayerMemory.h"
 #include "lib/Driver/Trial.h"
 #include "lib/Spec/ScheduleNames.h"
@@ -179,17 +178,7 @@ private:
     spec::Spec all = spec;
     all.pipeline.fittedLayers = layers;
     OwningOpRef<ModuleOp> copy(module.clone());
-    if (failed(fitSchedule(*copy, all)) ||
-        failed(runPhase(*copy, all, "pipeline")))
-      return failure();
-    if (all.recompute == spec::Recompute::byBudget) {
-      FailureOr<std::vector<spec::Recompute>> policies =
-          fitRecompute(*copy, all);
-      if (failed(policies))
-        return failure();
-      all.recomputeOfLayers = *policies;
-    }
-    return tryPhases(*copy, all, "recompute");
+    return tryChoosing(*copy, all, "pipeline");
   }
 
   ModuleOp module;
@@ -201,7 +190,8 @@ private:
 LogicalResult fitLayers(ModuleOp module, spec::Spec &spec) {
   auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch");
   if (!cost::memoryLimit(spec) || spec.stageRanks() == 1 ||
-      !spec.pipeline.layers.empty() || !microbatch)
+      !spec.pipeline.layers.empty() || !spec.pipeline.fittedLayers.empty() ||
+      !microbatch)
     return success();
   FailureOr<Layers> layers = Fit(module, spec, microbatch).run();
   if (failed(layers))

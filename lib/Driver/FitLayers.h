@@ -11,7 +11,8 @@ namespace meshwork::driver {
 /// cost::memoryLimit(spec): of the layouts that fit, the one with the least
 /// work in its slowest stage. Where none fits, the one that needs least, be it
 /// the balanced one. Each is compiled, without code. Nothing changes where the
-/// balanced layout fits, or is the only one, or layers are given.
+/// balanced layout fits, or is the only one, or layers are given or fitted
+/// before.
 ///
 /// Other choices that fit by themselves come first as long as they are cheap:
 /// layers move only where "selective" recompute and a schedule that keeps what

@@ -3,7 +3,6 @@
 #include "lib/Cost/OfSpec.h"
 #include "lib/Driver/Choices.h"
 #include "lib/Driver/Files.h"
-#include "lib/Driver/Trial.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "mlir/IR/Diagnostics.h"
 
@@ -13,22 +12,12 @@ namespace meshwork::driver {
 
 /// As `compile` does it, without code and without a word.
 static FailureOr<Trial> tryWhole(const Model &model, spec::Spec spec) {
-  constexpr StringRef last = "recompute"; // of the phases with a choice
   Model copy;
   if (copy.readText(model.text(), "") != ok)
     return failure();
   ScopedDiagnosticHandler quiet(copy.module()->getContext(),
                                 [](mlir::Diagnostic &) {});
-  std::string said;
-  for (const pipelines::Phase &phase : pipelines::phases()) {
-    if (failed(chooseBefore(phase.name, copy.module(), spec, said)))
-      return failure();
-    if (phase.name == last)
-      break;
-    if (failed(runPhase(copy.module(), spec, phase.name)))
-      return failure();
-  }
-  return tryPhases(copy.module(), spec, last);
+  return tryChoosing(copy.module(), spec, pipelines::phases().front().name);
 }
 
 uint32_t fitMicro(const Model &model, uint32_t most,

@@ -97,6 +97,7 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
 absl::StatusOr<Rank::Look> Rank::look() {
   Look found;
   found.input = inputStatus;
+  found.hasTargets = hasTargets;
   float norm = 0;
   MESHWORK_ASSIGN_OR_RETURN(found.loss, lossReadout->wait());
   MESHWORK_ASSIGN_OR_RETURN(norm, normReadout->wait());

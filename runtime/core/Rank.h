@@ -61,6 +61,9 @@ public:
     /// Why samples could not be read. The step has then run on others, as peers
     /// wait for its collectives; its results mean nothing.
     absl::Status input;
+    /// Whether a target of the step's samples counts for the loss, as far as
+    /// this rank has read them. Of a plan that leaves none out always.
+    bool hasTargets = true;
     bool isFinite() const;
   };
   /// Waits for it.
@@ -159,6 +162,7 @@ private:
   uint64_t currentStep = 0, numUpdates = 0;
   uint32_t lookAt = 0; // in the last action: nothing from here on before a look
   absl::Status inputStatus; // of the step
+  bool hasTargets = true;   // likewise
   Readout *lossReadout = nullptr, *normReadout = nullptr;
   // Times are differences, so the step before keeps its own.
   Readout *endReadouts[2] = {};

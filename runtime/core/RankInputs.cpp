@@ -4,6 +4,7 @@
 #include "runtime/core/Look.h"
 #include "runtime/core/Rank.h"
 #include "runtime/core/Shards.h"
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -129,10 +130,19 @@ void Rank::keepOwn(const plan::Input &input,
                 to.begin() + static_cast<int64_t>(k * stored) + range.offset);
 }
 
+static bool leavesTargetsOut(const plan::Plan &plan) {
+  for (const plan::Program *program : *plan.programs())
+    for (const plan::Input *input : orEmpty(program->inputs()))
+      if (input->kind() == plan::InputKind::target_counts)
+        return true;
+  return false;
+}
+
 /// Of all samples that the rank has in the step. They are read again with
 /// their microbatches: keeping them would take memory that grows with these.
 absl::Status Rank::writeTargetCounts(uint64_t step) {
   const plan::Input *input = inputOf(plan::InputKind::target_counts);
+  hasTargets = !leavesTargetsOut(setup.plan);
   if (!input)
     return absl::OkStatus();
   FileWork work(setup.transport, setup.rank, "it counts targets");
@@ -145,6 +155,8 @@ absl::Status Rank::writeTargetCounts(uint64_t step) {
         counts[k] += sample.innerTargets();
       inputStatus.Update(status);
     }
+  hasTargets = std::any_of(counts.begin(), counts.end(),
+                           [](uint64_t count) { return count > 0; });
   return write<float>(input->view(),
                       std::vector<float>(counts.begin(), counts.end()));
 }

@@ -15,8 +15,9 @@ namespace {
 // What ranks tell each other once a step, as bits: from `signals` on, one for
 // each signal that asks the run to end.
 constexpr uint32_t resultIsBad = 1, inputIsBad = 2, outputIsBad = 4,
-                   signals = 8;
-constexpr uint32_t stopAfterStep = ~(resultIsBad | inputIsBad | saveFlags);
+                   signals = 8, targetsCount = 1u << 28;
+constexpr uint32_t goesOn = saveFlags | targetsCount;
+constexpr uint32_t stopAfterStep = ~(resultIsBad | inputIsBad | goesOn);
 
 struct StepTimes {
   int64_t wallNs = 0;
@@ -75,6 +76,8 @@ uint32_t Trainer::Job::flagsOf(uint32_t rank, const Rank::Look &look) {
     flags |= inputIsBad;
   if (!ending().ok())
     flags |= outputIsBad;
+  if (look.hasTargets)
+    flags |= targetsCount;
   if (int signal = options.stop ? options.stop->load() : 0)
     flags |= signals << signal;
   return flags | (savers[rank] ? savers[rank]->flags() : 0);
@@ -109,6 +112,11 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
     MESHWORK_RETURN_IF_ERROR(refuseStep(rank, open, all));
     return std::nullopt;
   }
+  if (rank == 0 && !(all & targetsCount))
+    parts.reporter->note(absl::StrCat(
+        "step ", step,
+        ": no target of its samples counts, so its loss and gradients are 0; "
+        "weights change by momentum and weight decay alone"));
   if (saver && !open.isSkipped) {
     arrived = steadyNs();
     saver->beforeUpdate();
@@ -120,7 +128,7 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
   open.comm = me.takeTimes();
   open.comm.waitNs += waited;
   open.isLast = (all & stopAfterStep) != 0 || step + 1 == options.steps;
-  if (uint32_t stop = (all & ~saveFlags) / signals;
+  if (uint32_t stop = (all & ~goesOn) / signals;
       stop && step + 1 < options.steps)
     endBecause(stoppedBy(std::countr_zero(stop),
                          absl::StrCat("after step ", step, " of ",

@@ -1,5 +1,6 @@
 """What the recompute policies keep, in bytes of a plan, against closed forms."""
 import json
+import re
 import unittest
 
 import shell
@@ -129,6 +130,36 @@ class Recompute(unittest.TestCase):
             steps = {micro: plan[0]["estimate"]["step_ms"] for micro, plan in given.items() if plan}
             best = min(steps, key=steps.get)
             chosen, said = self.plan('"auto"', policy, budget)
+            self.assertIn(f"microbatch: {best} sequences", said)
+            self.assertEqual(chosen, given[best][0])
+            sizes.add(best)
+        self.assertGreater(len(sizes), 1)
+
+    def test_the_microbatch_of_a_pipeline_is_the_fastest_that_fits(self):
+        """Small ones leave stages less idle. On a machine that is slow to launch large ones are
+        faster, unless they need too much."""
+        self.space.write("model.json", json.dumps({**LLAMA, "num_hidden_layers": 4}))
+        machine = (shell.ROOT / "examples/machines/xeon-2.toml").read_text()
+        self.space.write("slow.toml", re.sub(r"(\[launch\]\n[^=]*= )\S+", r"\g<1>1e-4", machine))
+
+        def plan(micro, schedule, budget, policy="auto"):
+            text = spec(["pp=2"], policy, memory_per_rank=f"{budget} B").replace(f"micro = {BATCH}", f"micro = {micro}")
+            self.space.write("spec.toml", "\n".join([
+                text, "[shard]", 'layers = ["pp"]', "[pipeline]", f'schedule = "{schedule}"',
+                "[target]", 'machine = "slow.toml"']))
+            done = self.space.run("meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "a.mwplan")
+            if done.returncode != 0:
+                self.assertIn("expect.memory_per_rank", done.stderr)
+                return None
+            return json.loads(self.space.must("meshwork", "explain", "a.mwplan", "--json").stdout), done.stderr
+
+        sizes = set()
+        for schedule, limit in (("1f1b", 8), ("1f1b", 1), ("auto", 2)):
+            budget = plan(limit, schedule, 1 << 40, "full")[0]["memory_per_rank_bytes"]["peak"]
+            given = {micro: plan(micro, schedule, budget) for micro in (1, 2, 4, 8)}
+            steps = {micro: one[0]["estimate"]["step_ms"] for micro, one in given.items() if one}
+            best = min(steps, key=steps.get)
+            chosen, said = plan('"auto"', schedule, budget)
             self.assertIn(f"microbatch: {best} sequences", said)
             self.assertEqual(chosen, given[best][0])
             sizes.add(best)

@@ -169,12 +169,14 @@ class DocumentKeys(Documents):
                         self.assertEqual(run.weight_bytes, plain.weight_bytes)
 
     def test_all_targets_left_out(self):
-        """The loss is 0 and so are gradients."""
+        """The loss is 0 and so are gradients, and the run says why."""
         for layout in (ONE, LAYOUTS[0]):
             run = self.run_with(APART, LLAMA, layout, ids=np.full(200, MARK))
             self.assertEqual(run.losses, [0])
             for name, gradient in run.gradients.items():
                 self.assertEqual(np.abs(gradient).max(), 0, name)
+            self.assertIn("step 0: no target of its samples counts", run.said)
+        self.assertNotIn("no target", self.run_with(APART, LLAMA).said)
 
     def test_each_document_alone(self):
         """As Transformers has them, with nothing beside them; where it is there."""

@@ -59,8 +59,8 @@ def slow(test):
 class Run:
     """What one `meshwork-run` left behind."""
 
-    def __init__(self, metrics, weights_path, gradients_path):
-        self.metrics = metrics
+    def __init__(self, metrics, weights_path, gradients_path, said=""):
+        self.metrics, self.said = metrics, said
         self.losses = [line["loss"] for line in metrics]
         self.weights_path, self.gradients_path = weights_path, gradients_path
 
@@ -155,9 +155,9 @@ class Workspace:
                      "--save-gradients", gradients]
         if init is not None:
             arguments += ["--init", init]
-        self.must("meshwork-run", plan, *arguments, *options, launcher=launcher)
+        done = self.must("meshwork-run", plan, *arguments, *options, launcher=launcher)
         with open(metrics) as lines:
-            return Run([json.loads(line) for line in lines], weights, gradients)
+            return Run([json.loads(line) for line in lines], weights, gradients, done.stdout)
 
     def save_weights(self, weights):
         """Torch tensors (or arrays) as an f32 safetensors file."""
