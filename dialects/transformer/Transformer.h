@@ -56,13 +56,19 @@ uint64_t bytesOfValues(::mlir::Operation *op);
 uint64_t bytesOfType(::mlir::Type type);
 
 /// Which state an op reads or writes.
+/// Whether a step starts it at zero.
+inline bool startsAtZero(StateKind kind) {
+  return kind == StateKind::gradient || kind == StateKind::loss ||
+         kind == StateKind::magnitude;
+}
+
 struct StateKey {
   StateKind kind;
   ::llvm::StringRef name;      // of the parameter; "" for the step's own
-  ::llvm::StringRef slot = {}; // of `optimizer` only
+  ::llvm::StringRef slot = {}; // of `optimizer` and `magnitude` only
   /// "weight", "first_moment": what it is to the parameter.
   ::llvm::StringRef role() const {
-    return kind == StateKind::optimizer ? slot : stringifyStateKind(kind);
+    return slot.empty() ? stringifyStateKind(kind) : slot;
   }
   /// Whether `name` may name a slot.
   static bool isSlot(::llvm::StringRef name);

@@ -46,8 +46,9 @@ def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
   let summary = "Reads what is kept for a parameter, or for the step (empty name)";
   let description = [{
     An optimizer keeps what it likes, each under a name: `slot`. Its elements are
-    `initial`, or 0, before the first step.
-    (C1) `optimizer`, and nothing else, has a slot: lower-case letters, digits and _, a letter first, at most 32.
+    `initial`, or 0, before the first step. A `magnitude` is the largest one of a
+    tensor so far in the step, which products of the parameter have a slot for.
+    (C1) `optimizer` and `magnitude`, and nothing else, have a slot: lower-case letters, digits and _, a letter first, at most 32.
     (C2) only `optimizer` has an initial value, which is finite.
     ```mlir
     %g = transformer.state gradient "wte.weight" : tensor<8xf32, #transformer.dims<embed>>
@@ -69,7 +70,7 @@ def Transformer_StateOp : Transformer_Op<"state", [MemoryEffects<[MemRead]>]> {
 def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]> {
   let summary = "Writes state, or the range of it that a slice would cut out";
   let description = [{
-    (C1) `optimizer`, and nothing else, has a slot, as at `state`.
+    (C1) `optimizer` and `magnitude`, and nothing else, have a slot, as at `state`.
     ```mlir
     transformer.assign optimizer "wte.weight" slot "first_moment", %m : tensor<8xf32, #transformer.dims<embed>>
     transformer.assign gradient "wpe.weight" dim "positions" offset 0, %g : tensor<4x8xf32, #transformer.dims<sequence, embed>>
@@ -88,17 +89,22 @@ def Transformer_AssignOp : Transformer_Op<"assign", [MemoryEffects<[MemWrite]>]>
 }
 
 def Transformer_AccumulateOp : Transformer_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Adds to state that a step starts at zero";
+  let summary = "Adds to state that a step starts at zero, or keeps the larger magnitude";
   let description = [{
-    (C1) is of `gradient` or `loss`.
+    (C1) is of `gradient`, `loss` or `magnitude`.
+    (C2) `magnitude`, and nothing else, has a slot, as at `state`.
     ```mlir
     transformer.accumulate gradient "wte.weight", %g : tensor<8xf32, #transformer.dims<embed>>
+    transformer.accumulate magnitude "h.0.mlp.c_fc.weight" slot "input_now", %amax : tensor<f32>
     ```
   }];
-  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, Transformer_FloatTensor:$value);
-  let assemblyFormat = "$kind $name `,` $value attr-dict `:` type($value)";
-  let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName()}; }";
-  let hasVerifier = 1; // C1
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, Transformer_FloatTensor:$value);
+  let assemblyFormat = "$kind $name (`slot` $slot^)? `,` $value attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "const StateKey &":$key, "::mlir::Value":$value), [{
+    build($_builder, $_state, key.kind, key.name, key.slot.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(key.slot), value);
+  }]>];
+  let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName(), getSlot().value_or(\"\")}; }";
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,

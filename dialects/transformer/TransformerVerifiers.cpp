@@ -356,12 +356,14 @@ bool StateKey::isSlot(StringRef name) {
 }
 
 static LogicalResult verifySlot(Operation *op, StateKind kind,
-                                std::optional<StringRef> slot) {
-  bool has = kind == StateKind::optimizer;
+                                std::optional<StringRef> slot,
+                                StringRef constraint = "(C1)") {
+  bool has = kind == StateKind::optimizer || kind == StateKind::magnitude;
   if (slot.has_value() == has && (!has || StateKey::isSlot(*slot)))
     return success();
   InFlightDiagnostic diag = op->emitOpError()
-                            << "(C1) " << stringifyStateKind(kind) << " has ";
+                            << constraint << " " << stringifyStateKind(kind)
+                            << " has ";
   if (slot)
     diag << "slot '" << *slot << "'";
   else
@@ -392,8 +394,8 @@ LogicalResult AssignOp::verify() {
 }
 
 LogicalResult AccumulateOp::verify() {
-  if (getKind() == StateKind::gradient || getKind() == StateKind::loss)
-    return success();
-  return emitOpError() << "(C1) adds to " << stringifyStateKind(getKind())
-                       << ", expected gradient or loss";
+  if (!startsAtZero(getKind()))
+    return emitOpError() << "(C1) adds to " << stringifyStateKind(getKind())
+                         << ", expected gradient, loss or magnitude";
+  return verifySlot(*this, getKind(), getSlot(), "(C2)");
 }

@@ -3,6 +3,7 @@
 #include "lib/Explain/Format.h"
 #include "meshwork/Plan/LayerNames.h"
 #include "meshwork/Plan/Types.h"
+#include "runtime/core/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {
@@ -56,6 +57,18 @@ std::vector<Products> products(const plan::Program &program,
   return list;
 }
 
+namespace {
+/// Delayed scaling keeps numbers.
+bool remembersMagnitudes(const plan::Program &program) {
+  for (const plan::Parameter *parameter :
+       runtime::orEmpty(program.parameters()))
+    for (const plan::State *state : runtime::orEmpty(parameter->states()))
+      if (state->part()->is_number())
+        return true;
+  return false;
+}
+} // namespace
+
 std::string productsText(const plan::Program &program, const Listing &listing) {
   std::vector<Products> list = products(program, listing);
   if (std::none_of(list.begin(), list.end(),
@@ -69,8 +82,12 @@ std::string productsText(const plan::Program &program, const Listing &listing) {
                : one.fitsFloat8 ? "no: of no linear layer"
                                 : "no: not all sizes are multiples of 16"});
   return absl::StrCat("\nProducts (precision.matmul = \"fp8\"; each operand is "
-                      "scaled by its largest magnitude of now)\n",
-                      table.render());
+                      "scaled by its largest magnitude of now",
+                      remembersMagnitudes(program)
+                          ? ", but activations and gradients by that of the "
+                            "steps before"
+                          : "",
+                      ")\n", table.render());
 }
 
 } // namespace meshwork::explain

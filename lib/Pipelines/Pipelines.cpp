@@ -81,6 +81,8 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   transform::QuantizePassOptions quantize;
   std::vector<options::DimSplit> splits = splitsOf(spec);
   quantize.splits.assign(splits.begin(), splits.end());
+  quantize.delayed = spec.scaling == spec::Scaling::delayed;
+  quantize.targets = int64_t{spec.batch.global} * spec.batch.sequence;
   passes.addPass(transform::createQuantizePass(quantize));
 }
 

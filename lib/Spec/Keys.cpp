@@ -487,6 +487,8 @@ void addStepKeys(std::vector<Key> &keys) {
       "precision", "matmul", {"compute", "fp8"},
       [](Spec &s, const std::string &t) { s.fp8 = t == "fp8"; },
       [](const Spec &s) { return s.fp8 ? "fp8" : "compute"; }));
+  keys.push_back(word<Scaling>("precision", "scaling",
+                               [](Spec &s) -> Scaling & { return s.scaling; }));
   addOptimizerKeys(keys);
 }
 

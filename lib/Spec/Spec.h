@@ -22,6 +22,9 @@ namespace meshwork::spec {
 enum class Type { f32, bf16 };
 enum class Device { cpu, cuda };
 enum class Rounding { nearest, stochastic };
+/// What an operand in 8 bits is scaled by: its largest magnitude as it is, or
+/// of the steps before.
+enum class Scaling { current, delayed };
 /// From what keeps most to what computes most again; `byBudget`, "auto", picks
 /// one of them for each layer.
 enum class Recompute { none, selective, full, byBudget };
@@ -126,6 +129,7 @@ struct Spec {
                                // else as compute
   Rounding rounding = Rounding::nearest; // of bf16 weights
   bool fp8 = false; // products of linear layers multiply in 8 bits
+  Scaling scaling = Scaling::current; // of these
   Recompute recompute = Recompute::selective;
   /// What "auto" chose, one for each layer; empty until it has. Never printed:
   /// a plan carries what its user asked for.

@@ -432,6 +432,10 @@ private:
             "\"stochastic\" has nothing to round with precision.compute "
             "\"f32\", as weights are their masters; leave it out, or set "
             "precision.compute to \"bf16\"");
+    if (!spec.fp8 && spec.scaling == Scaling::delayed)
+      error("precision.scaling",
+            "\"delayed\" has nothing to scale with precision.matmul "
+            "\"compute\"; leave it out, or set precision.matmul to \"fp8\"");
     if (spec.fp8 && spec.arch == "sm_80" && sound({"target.arch"}))
       error("precision.matmul",
             "found \"fp8\" with target.arch \"sm_80\", whose tensor cores "

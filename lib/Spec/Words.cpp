@@ -23,6 +23,12 @@ template <> std::span<const Word<Rounding>> words() {
   return list;
 }
 
+template <> std::span<const Word<Scaling>> words() {
+  static constexpr Word<Scaling> list[] = {{"current", Scaling::current},
+                                           {"delayed", Scaling::delayed}};
+  return list;
+}
+
 template <> std::span<const Word<Recompute>> words() {
   static constexpr Word<Recompute> list[] = {
       {"none", Recompute::none},

@@ -143,6 +143,8 @@ std::unique_ptr<plan::StateT> ProgramTables::stateOf(schedule::StateAttr state,
   entry->name = state.getName().str();
   entry->role = static_cast<plan::StateRole>(state.getRole());
   entry->part = sharded(view, state.getSharding());
+  entry->part->is_number = state.getRole() == schedule::StateRole::optimizer &&
+                           cast<MemRefType>(view.getType()).getRank() == 0;
   if (state.getInitial())
     entry->initial = static_cast<float>(state.getInitial().getValueAsDouble());
   return entry;

@@ -63,7 +63,7 @@ public:
     for (auto head : llvm::make_early_inc_range(function.getOps<HeadLossOp>()))
       if (!head.use_empty())
         withGradients(head);
-    AccumulateOp::create(builder, loss.getLoc(), StateKind::loss, "",
+    AccumulateOp::create(builder, loss.getLoc(), StateKey{StateKind::loss, ""},
                          terminator.getOperand(0));
     terminator->setOperands({});
     llvm::SmallDenseSet<Operation *> isForward(forward.begin(), forward.end());
@@ -95,8 +95,9 @@ private:
 
   void add(Value value, Value gradient) {
     if (auto parameter = value.getDefiningOp<ParameterOp>()) {
-      AccumulateOp::create(builder, value.getLoc(), StateKind::gradient,
-                           parameter.getName(), gradient);
+      AccumulateOp::create(builder, value.getLoc(),
+                           StateKey{StateKind::gradient, parameter.getName()},
+                           gradient);
       return;
     }
     Value &sum = gradients[value];

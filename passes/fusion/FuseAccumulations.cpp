@@ -1,4 +1,5 @@
-// Accumulation of anything but products and embedding gradients as old + value.
+// Accumulation of anything but products and embedding gradients: old + value,
+// or the larger of the two.
 #include "dialects/transformer/Facts.h"
 #include "passes/fusion/Passes.h"
 
@@ -19,9 +20,9 @@ struct FuseAccumulationsPass
         accumulations.push_back(op);
     });
     for (AccumulateOp op : accumulations)
-      rewrite(op, op.getKind() == StateKind::loss
-                      ? Type(Float32Type::get(&getContext()))
-                      : gradientType);
+      rewrite(op, op.getKind() == StateKind::gradient
+                      ? gradientType
+                      : Type(Float32Type::get(&getContext())));
   }
 
   /// Whether what makes `value` can add it to what is there. A product that
@@ -33,9 +34,12 @@ struct FuseAccumulationsPass
                                  (contract && !contract.getBias()));
   }
 
-  static Value sum(ImplicitLocOpBuilder &b, Value old, Value value) {
+  static Value combined(ImplicitLocOpBuilder &b, AccumulateOp op, Value old,
+                        Value value) {
     return buildMap(b, b.getLoc(), old.getType(), {old, value},
-                    [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                    [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                      if (op.getKind() == StateKind::magnitude)
+                        return arith::MaximumFOp::create(i, x[0], x[1]);
                       return arith::AddFOp::create(i, x[0], x[1]);
                     });
   }
@@ -47,8 +51,8 @@ struct FuseAccumulationsPass
          llvm::zip_equal(value.getParts(), value.getOffsets())) {
       Type type = withElement(part.getType(), tensorType(old).getElementType());
       Value before = SliceOp::create(b, type, old, value.getDimAttr(), offset);
-      AssignOp::create(b, op.getKey(), sum(b, before, part), value.getDimAttr(),
-                       offset);
+      AssignOp::create(b, op.getKey(), combined(b, op, before, part),
+                       value.getDimAttr(), offset);
     }
   }
 
@@ -60,7 +64,7 @@ struct FuseAccumulationsPass
     if (unslice)
       addParts(b, op, old, unslice);
     else
-      AssignOp::create(b, op.getKey(), sum(b, old, op.getValue()));
+      AssignOp::create(b, op.getKey(), combined(b, op, old, op.getValue()));
     op.erase();
     if (unslice && unslice->use_empty())
       unslice.erase();

@@ -17,9 +17,11 @@ namespace {
 using namespace transformer;
 using namespace sharding;
 
-/// A state between instructions: the axes over which it is partial, and why.
+/// A state between instructions: the axes over which it is partial, how its
+/// parts become one, and why.
 struct StatePartial {
   Axes axes;
+  sharding::Reduction reduction;
   std::vector<FactorAxis> sums;
 };
 using StatePartials = std::map<StateKey, StatePartial>;
@@ -95,6 +97,7 @@ private:
     if (auto state = dyn_cast<StateOp>(op))
       if (auto known = partials.find(state.getKey()); known != partials.end()) {
         stored.partial = known->second.axes;
+        stored.reduction = known->second.reduction;
         sums[state.getResult()] = known->second.sums;
       }
     op->setAttr(storedName, toAttr(attr, stored));
@@ -228,7 +231,8 @@ private:
   /// others are reduced before.
   void accumulate() {
     for (auto &[key, ops] : accumulations) {
-      Axes common = actual[ops[0].getValue()].partial;
+      const Sharding &first = actual[ops[0].getValue()];
+      Axes common = first.partial;
       for (AccumulateOp op : ops)
         llvm::erase_if(common, [&](AxisId axis) {
           return !llvm::is_contained(actual[op.getValue()].partial, axis);
@@ -238,7 +242,8 @@ private:
         llvm::erase_if(
             common, [&](AxisId axis) { return llvm::is_contained(dim, axis); });
       stored.partial = common;
-      partials[key] = {common, sums[ops[0].getValue()]};
+      stored.reduction = first.reduction;
+      partials[key] = {common, first.reduction, sums[ops[0].getValue()]};
       for (AccumulateOp op : ops) {
         op->setAttr(storedName, toAttr(attr, stored));
         Value value = op.getValue();

@@ -175,8 +175,7 @@ void Lowering::zeroState(func::FuncOp microbatch) {
   };
   llvm::DenseSet<StateKey> shared = addedToByStages(microbatch);
   microbatch.walk([&](StateOp state) {
-    if (state.getKind() == StateKind::gradient ||
-        state.getKind() == StateKind::loss)
+    if (startsAtZero(state.getKind()))
       zero(state.getKey(), tensorType(state));
   });
   microbatch.walk([&](AccumulateOp op) {
@@ -208,6 +207,9 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
     if (inputOf(argument) == "target_counts")
       ofStep.insert(argument);
+  for (auto state : function.getOps<StateOp>())
+    if (state.getKind() == StateKind::optimizer) // The update alone writes it.
+      ofStep.insert(state);
   zeroState(function);
   groupCollectives(function.getBody().front());
   function.walk(

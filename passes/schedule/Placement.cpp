@@ -206,6 +206,9 @@ Place Placement::state(StateKey key, RankedTensorType type) {
     kind = BufferKind::gradients;
     element = gradient;
     break;
+  case StateKind::magnitude: // and summed, so to say, like one
+    kind = BufferKind::gradients;
+    break;
   case StateKind::loss:
   case StateKind::grad_norm:
     kind = BufferKind::results;

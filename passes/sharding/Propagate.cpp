@@ -82,7 +82,8 @@ private:
     for (Operation &op : function.getBody().front()) {
       if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
         groups[parameter.getName()].push_back(parameter.getResult());
-      else if (auto accumulate = dyn_cast<AccumulateOp>(op))
+      else if (auto accumulate = dyn_cast<AccumulateOp>(op);
+               accumulate && accumulate.getKind() == StateKind::gradient)
         groups[accumulate.getName()].push_back(accumulate.getValue());
     }
     for (auto &[name, values] : groups)

@@ -102,25 +102,32 @@ private:
     return stage >= splitFrom ? known->second.split : known->second.compute;
   }
 
+  /// One number for a whole parameter is on all its ranks.
+  Sharding storedOf(StateKind kind, StringRef name, Value value) const {
+    return tensorType(value).getRank() == 0 ? replicated(0)
+                                            : storedOf(kind, name);
+  }
+
   void store(Operation *op, bool inUpdate) {
-    auto set = [&](StateKind kind, StringRef name) {
-      op->setAttr(storedName, toAttr(attr, storedOf(kind, name)));
+    auto set = [&](StateKind kind, StringRef name, Value value) {
+      op->setAttr(storedName, toAttr(attr, storedOf(kind, name, value)));
     };
     if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
-      return set(StateKind::weight, parameter.getName());
+      return set(StateKind::weight, parameter.getName(), parameter);
     if (auto accumulate = dyn_cast<AccumulateOp>(op))
-      return set(accumulate.getKind(), accumulate.getName());
+      return set(accumulate.getKind(), accumulate.getName(),
+                 accumulate.getValue());
     if (auto assign = dyn_cast<AssignOp>(op))
-      return set(assign.getKind(), assign.getName());
+      return set(assign.getKind(), assign.getName(), assign.getValue());
     auto state = dyn_cast<StateOp>(op);
     if (!state)
       return;
-    set(state.getKind(), state.getName());
+    set(state.getKind(), state.getName(), state);
     // The optimizer works where its own state lies.
     if (inUpdate) {
       mesh::setSharding(
           state.getResult(),
-          toAttr(attr, storedOf(StateKind::master, state.getName())));
+          toAttr(attr, storedOf(StateKind::master, state.getName(), state)));
       note(state);
     }
   }
@@ -128,7 +135,7 @@ private:
   /// State lies as its parameter does, and further split as [zero] says.
   void note(StateOp state) {
     auto known = states.find(state.getName());
-    if (known == states.end())
+    if (known == states.end() || state.getType().getRank() == 0)
       return;
     // The annotation itself, not the parameter: all layers then tell the same.
     const Sharding &compute = known->second.compute;

@@ -282,8 +282,7 @@ private:
       sumOfChunks = chunk;
     else
       for (Operation *user : op.getDweight().getUsers())
-        AccumulateOp::create(b, cast<AccumulateOp>(user).getKind(),
-                             cast<AccumulateOp>(user).getName(), chunk);
+        AccumulateOp::create(b, cast<AccumulateOp>(user).getKey(), chunk);
   }
 
   void finishWeightGradient() {

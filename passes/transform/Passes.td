@@ -84,11 +84,14 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     sizes are multiples of 16: a `map` scales and rounds each operand, to e4m3,
     or e5m2 where it is a gradient, with the summed dims last, and the sum is
     scaled back. The scale is a power of two from the operand's largest
-    magnitude, a `reduce max`.
+    magnitude, a `reduce max`; with `delayed`, of an activation or a gradient, from
+    the largest of the steps before, which the parameter's optimizer keeps.
     `contract "te,fe->tf" %x, %w` becomes `contract "te,fe->tf" %qx, %qw scaled %sx, %sw`.
   }];
   let options = [
-    ListOption<"splits", "splits", "::meshwork::options::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">];
+    ListOption<"splits", "splits", "::meshwork::options::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">,
+    Option<"delayed", "delayed", "bool", "false", "whether scales of activations and gradients come from the steps before">,
+    Option<"targets", "targets", "int64_t", "1", "targets of a step: gradients of the first are about one part in so many">];
 }
 
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {

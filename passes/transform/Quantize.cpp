@@ -4,9 +4,14 @@
 // Formats: Micikevicius et al., arXiv 2209.05433: e4m3 for weights and
 // activations, e5m2 for gradients. The tensor's largest magnitude comes to lie
 // just below the format's largest number.
+//
+// Delayed scaling: Micikevicius et al., too, and what NVIDIA's Transformer
+// Engine calls so; there the largest of a number of steps, here of all,
+// forgotten by halves, which is one number to keep.
 #include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -45,6 +50,9 @@ std::string letters(StringRef of, StringRef in, bool wanted) {
                 [&](char c) { return in.contains(c) == wanted; });
   return result;
 }
+
+/// So many steps without a larger one, and a remembered magnitude is half.
+constexpr int stepsOfHalf = 16;
 
 struct Scale {
   Value scale, inverse; // tensor<f32>
@@ -112,10 +120,21 @@ Product productOf(ContractOp op, const Equation &equation) {
           (rows + "," + columns + "->" + result).str()};
 }
 
+/// The largest number of a format.
+double largestOf(int64_t maxExponent) { return std::ldexp(1.75, maxExponent); }
+
+/// For delayed scaling.
+struct Delayed {
+  func::FuncOp update; // null: scales come from the tensors as they are
+  double targets = 1;  // of a step
+};
+
 class Quantization {
 public:
-  Quantization(func::FuncOp function, const llvm::StringMap<int64_t> &splits)
-      : function(function), splits(splits), builder(function.getContext()) {}
+  Quantization(func::FuncOp function, const llvm::StringMap<int64_t> &splits,
+               Delayed delayed)
+      : function(function), splits(splits), delayed(delayed),
+        builder(function.getContext()) {}
 
   void run() {
     SmallVector<ContractOp> products(function.getOps<ContractOp>());
@@ -186,13 +205,56 @@ private:
                              : Type(builder.getType<Float8E4M3FNType>());
   }
 
+  bool isDelayed(Value value) const {
+    return delayed.update &&
+           !isa_and_nonnull<ParameterOp>(value.getDefiningOp());
+  }
+
   /// Beside its first use, which for an activation is in the forward pass.
-  Scale scaleOf(Value value, Operation *user) {
+  Scale scaleOf(Value value, ContractOp user) {
     Scale &known = scales[value];
     if (known.scale)
       return known;
+    Value largest = magnitudeOf(value, user);
+    bool isLater = isDelayed(value);
+    if (isLater)
+      largest = remembered(value, largest, user);
+    int64_t maxExponent = isGradient(value) ? 15 : 8; // 57344 and 448
+    // What nothing is known of: see README.md.
+    double first =
+        largestOf(maxExponent) / (isGradient(value) ? delayed.targets : 1);
+    OpBuilder::InsertionGuard guard(builder);
+    if (isLater)
+      builder.setInsertionPointAfterValue(largest);
+    auto powers = MapOp::create(
+        builder, value.getLoc(), {scalarType(), scalarType()}, largest,
+        [&](OpBuilder &b, mlir::Location loc, ValueRange x) {
+          ImplicitLocOpBuilder inner(loc, b);
+          return powersOfTwo(inner, isLater ? orElse(inner, x[0], first) : x[0],
+                             maxExponent);
+        });
+    // Of no pass and no layer where it is known before the step.
+    if (!isLater)
+      inheritFacts(user, powers);
+    return known = {powers.getResult(0), powers.getResult(1)};
+  }
+
+  /// `value`, or `other` where it is 0.
+  static Value orElse(ImplicitLocOpBuilder &b, Value value, double other) {
+    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0)),
+          isZero =
+              arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, value, zero);
+    return arith::SelectOp::create(
+        b, isZero,
+        arith::ConstantOp::create(b,
+                                  b.getF32FloatAttr(static_cast<float>(other))),
+        value);
+  }
+
+  Type scalarType() { return RankedTensorType::get({}, builder.getF32Type()); }
+
+  Value magnitudeOf(Value value, Operation *user) {
     mlir::Location loc = value.getLoc();
-    Type scalar = RankedTensorType::get({}, builder.getF32Type());
     Value magnitudes =
         buildMap(builder, loc, value.getType(), value,
                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
@@ -200,16 +262,73 @@ private:
                  });
     Value amax = ReduceOp::create(builder, loc, Reduction::max, magnitudes,
                                   dimsOf(value));
-    int64_t maxExponent = isGradient(value) ? 15 : 8; // 57344 and 448
-    auto powers =
-        MapOp::create(builder, loc, {scalar, scalar}, amax,
-                      [&](OpBuilder &b, mlir::Location loc, ValueRange x) {
-                        ImplicitLocOpBuilder inner(loc, b);
-                        return powersOfTwo(inner, x[0], maxExponent);
-                      });
-    for (Value made : {magnitudes, amax, powers.getResult(0)})
+    for (Value made : {magnitudes, amax})
       inheritFacts(user, made.getDefiningOp());
-    return known = {powers.getResult(0), powers.getResult(1)};
+    return amax;
+  }
+
+  /// The weight of a product, or the one that it makes the gradient of.
+  static StringRef weightOf(ContractOp product) {
+    for (Value operand : {product.getLhs(), product.getRhs()})
+      if (auto weight = operand.getDefiningOp<ParameterOp>())
+        return weight.getName();
+    for (Operation *user : product->getUsers())
+      if (auto accumulate = dyn_cast<AccumulateOp>(user))
+        return accumulate.getName();
+    llvm_unreachable("isOfLinearLayer");
+  }
+
+  /// The largest magnitude of the steps before. `now` is kept for the next.
+  Value remembered(Value value, Value now, ContractOp user) {
+    StringRef weight = weightOf(user);
+    std::string what = isGradient(value) ? "gradient" : "input";
+    size_t uses = ++slots[(weight + " " + what).str()];
+    if (uses > 1) // of a weight that several products have
+      what += std::to_string(uses);
+    StringAttr slot = builder.getStringAttr(what + "_magnitude"),
+               slotNow = builder.getStringAttr(what + "_now");
+    StateKey kept{StateKind::optimizer, weight, slot.getValue()},
+        step{StateKind::magnitude, weight, slotNow.getValue()};
+    auto accumulate = AccumulateOp::create(builder, now.getLoc(), step, now);
+    inheritFacts(user, accumulate);
+    keep(kept, step);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    return StateOp::create(builder, now.getLoc(), scalarType(), kept);
+  }
+
+  static Value gradNorm(Block &update) {
+    for (auto assign : update.getOps<AssignOp>())
+      if (assign.getKind() == StateKind::grad_norm)
+        return assign.getValue();
+    llvm_unreachable("QuantizePass looks");
+  }
+
+  /// At the end of the step the larger one is remembered: that of the step, or
+  /// the one before, which is forgotten by halves.
+  void keep(const StateKey &kept, const StateKey &step) {
+    Block &body = delayed.update.getBody().front();
+    ImplicitLocOpBuilder b(delayed.update.getLoc(), builder.getContext());
+    // Where the other states are read, whose sums over ranks begin there.
+    b.setInsertionPointToStart(&body);
+    Value before = StateOp::create(b, scalarType(), kept),
+          now = StateOp::create(b, scalarType(), step);
+    b.setInsertionPoint(body.getTerminator());
+    // As weights wait for it: a step may end without an update.
+    Value norm = gradNorm(body);
+    Value next = buildMap(
+        b, b.getLoc(), scalarType(), {before, now, norm},
+        [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+          Value share = arith::ConstantOp::create(
+              i, i.getF32FloatAttr(std::exp2f(-1.0f / stepsOfHalf)));
+          Value larger = arith::MaximumFOp::create(
+              i, arith::MulFOp::create(i, x[0], share), x[1]);
+          Value zero = arith::MulFOp::create(
+              i, x[2], arith::ConstantOp::create(i, i.getF32FloatAttr(0)));
+          return arith::AddFOp::create(i, larger, zero);
+        });
+    setNotBefore(next.getDefiningOp());
+    AssignOp::create(b, kept, next);
   }
 
   /// The operand, scaled and rounded. What a gradient's other product reads is
@@ -225,6 +344,16 @@ private:
     return copyOf(operand.dims);
   }
 
+  /// Whether one kernel can make value and copy. Others wait for their use:
+  /// else all weights would be there in 8 bits, too, from the start, and a
+  /// kernel that finds a maximum stores a transposed copy element by element.
+  bool isMadeWithValue(const Operand &operand, Operation *user) const {
+    Operation *producer = operand.value.getDefiningOp();
+    return isDelayed(operand.value) && producer &&
+           isBackward(producer) == isBackward(user) &&
+           operand.dims == dimsOf(operand.value);
+  }
+
   Value buildCopy(const Operand &operand, const Scale &scale, Operation *user) {
     auto type = tensorType(operand.value);
     SmallVector<int64_t> shape;
@@ -234,19 +363,26 @@ private:
         buildMap(builder, operand.value.getLoc(),
                  namedType(shape, operand.dims, formatOf(operand.value)),
                  {operand.value, scale.scale},
-                 [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                   return arith::MulFOp::create(b, x[0], x[1]);
+                 [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                   Value scaled = arith::MulFOp::create(b, x[0], x[1]);
+                   if (!isDelayed(operand.value))
+                     return scaled;
+                   // An infinity would become the largest number: it is NaN.
+                   return arith::AddFOp::create(
+                       b, scaled, arith::SubFOp::create(b, x[0], x[0]));
                  });
     inheritFacts(user, copy.getDefiningOp());
-    // Else all weights would be there in 8 bits, too, from the start.
-    setNotBefore(copy.getDefiningOp());
+    if (!isMadeWithValue(operand, user))
+      setNotBefore(copy.getDefiningOp());
     return copy;
   }
 
   func::FuncOp function;
   const llvm::StringMap<int64_t> &splits;
+  Delayed delayed;
   OpBuilder builder;
   llvm::DenseMap<Value, Scale> scales;
+  llvm::StringMap<size_t> slots; // by weight and what it is multiplied with
   using Key = std::pair<const void *, bool>; // value, in the backward pass
   std::map<Key, llvm::SetVector<DimsAttr>> orders;
   std::map<std::pair<Key, const void *>, Value> copies; // by dims
@@ -254,6 +390,12 @@ private:
 
 struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
   using QuantizePassBase::QuantizePassBase;
+
+  static bool hasNorm(func::FuncOp update) {
+    return llvm::any_of(update.getOps<AssignOp>(), [](AssignOp op) {
+      return op.getKind() == StateKind::grad_norm;
+    });
+  }
 
   void runOnOperation() override {
     auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
@@ -265,7 +407,17 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
     llvm::StringMap<int64_t> ranks;
     for (const options::DimSplit &split : splits)
       ranks[split.name] = split.value;
-    Quantization(microbatch, ranks).run();
+    auto update = getOperation().lookupSymbol<func::FuncOp>("update");
+    if (delayed && (!update || !hasNorm(update) || targets < 1)) {
+      getOperation().emitError()
+          << "delayed scaling: expected a function @update that assigns the "
+             "gradient norm, and at least one target of a step";
+      return signalPassFailure();
+    }
+    Quantization(
+        microbatch, ranks,
+        {delayed ? update : func::FuncOp(), static_cast<double>(targets)})
+        .run();
   }
 };
 } // namespace

@@ -9,6 +9,12 @@
 #include <algorithm>
 
 namespace meshwork::runtime {
+
+std::vector<int64_t> shapeOf(const StoredTensor &tensor,
+                             const StoredState &state) {
+  return isNumber(state) ? std::vector<int64_t>() : tensor.shape;
+}
+
 namespace {
 template <typename... Parts> absl::Status wrong(const Parts &...parts) {
   return absl::DataLossError(absl::StrCat(parts...));
@@ -62,11 +68,12 @@ bool liesIn(const StoredBox &box, const std::vector<int64_t> &shape) {
   return true;
 }
 
-absl::Status checkBox(const Manifest &manifest, const StoredTensor &tensor,
+absl::Status checkBox(const Manifest &manifest,
+                      const std::vector<int64_t> &shape,
                       const StoredState &state, const StoredBox &box) {
-  if (!liesIn(box, tensor.shape))
+  if (!liesIn(box, shape))
     return wrong("a box of ", text(box.extent), " from ", text(box.begin),
-                 " on does not lie in the shape ", text(tensor.shape));
+                 " on does not lie in the shape ", text(shape));
   if (box.file >= manifest.files.size())
     return wrong("a box is in file ", box.file, ", there are ",
                  manifest.files.size());
@@ -94,9 +101,13 @@ absl::Status checkState(const Manifest &manifest, const StoredTensor &tensor,
     return wrong("expected a name of lower-case letters, digits and _");
   if (!storedWidth(state.dtype))
     return wrong("has the type ", quote(state.dtype), ", expected F32 or BF16");
+  std::vector<int64_t> shape = shapeOf(tensor, state);
+  if (shape != tensor.shape &&
+      (state.name == weightState || state.name == roundedWeightState))
+    return wrong("is one number, expected the shape ", text(tensor.shape));
   for (const StoredBox &box : state.boxes)
-    MESHWORK_RETURN_IF_ERROR(checkBox(manifest, tensor, state, box));
-  return checkTiling(tensor.shape, state.boxes);
+    MESHWORK_RETURN_IF_ERROR(checkBox(manifest, shape, state, box));
+  return checkTiling(shape, state.boxes);
 }
 
 absl::Status checkStates(const Manifest &manifest, const StoredTensor &tensor) {

@@ -92,7 +92,7 @@ absl::Status FolderCheckpoint::readAll(absl::Span<const WantedBox> boxes,
   for (const WantedBox &box : boxes) {
     absl::StatusOr<const StoredState *> found = get(box.tensor, box.state);
     MESHWORK_RETURN_IF_ERROR(found.status());
-    if (!lies(box, find(box.tensor)->shape))
+    if (!lies(box, shapeOf(*find(box.tensor), **found)))
       return usage("tensor ", quote(box.tensor),
                    ": a box that does not lie in it was asked for");
     list.add(box, **found);

@@ -39,7 +39,8 @@ inline constexpr char weightState[] = "weight";
 /// The bf16 weights beside them, where they are rounded at random.
 inline constexpr char roundedWeightState[] = "rounded_weight";
 
-/// The boxes of a state cover the tensor and do not overlap.
+/// The boxes of a state cover the tensor and do not overlap. One number for the
+/// whole tensor is a box without dims.
 struct StoredState {
   /// One of the above, or as the optimizer names it (Plan.fbs, State):
   /// "first_moment".
@@ -54,6 +55,13 @@ struct StoredTensor {
   std::vector<int64_t> fileShape; // the same elements in the shape files have
   std::vector<StoredState> states;
 };
+
+inline bool isNumber(const StoredState &state) {
+  return !state.boxes.empty() && state.boxes.front().begin.empty();
+}
+/// What the state's boxes are of.
+std::vector<int64_t> shapeOf(const StoredTensor &tensor,
+                             const StoredState &state);
 
 /// Where the run stood. All count from its first start on, whatever was
 /// resumed in between.

@@ -13,6 +13,11 @@ absl::Status placeBlocks(
     Rank &rank, const plan::Parameter &parameter, const plan::Sharded &part,
     absl::FunctionRef<absl::Status(const Strided &, const Block &)> fillOne);
 
+/// What an optimizer keeps, as it begins. Behind the tensor's end it stays
+/// zero.
+absl::Status placeInitial(Rank &rank, const plan::Parameter &parameter,
+                          const plan::State &state);
+
 /// Values, `stride` apart, to where `run` goes in `to`, rounded to its type.
 void storeRun(const float *values, int64_t stride, const Strided &to,
               const Run &run);

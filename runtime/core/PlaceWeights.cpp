@@ -108,7 +108,8 @@ absl::Status place(Rank &rank, const plan::Parameter &parameter,
                      });
 }
 
-/// What an optimizer keeps. Behind the tensor's end it stays zero.
+} // namespace
+
 absl::Status placeInitial(Rank &rank, const plan::Parameter &parameter,
                           const plan::State &state) {
   if (state.initial() == 0) // as the arena starts
@@ -124,7 +125,6 @@ absl::Status placeInitial(Rank &rank, const plan::Parameter &parameter,
                                    });
                      });
 }
-} // namespace
 
 absl::Status placeBlocks(
     Rank &rank, const plan::Parameter &parameter, const plan::Sharded &part,

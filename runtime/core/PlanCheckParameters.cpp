@@ -44,7 +44,8 @@ absl::Status countElements(const flatbuffers::Vector<int64_t> *shape,
 absl::Status checkDims(const ProgramCheck &check,
                        const plan::Parameter &parameter,
                        const plan::Sharded &part, const char *role) {
-  uint32_t dims = orEmpty(parameter.shape()).size(), seen = 0;
+  uint32_t dims = part.is_number() ? 0 : orEmpty(parameter.shape()).size(),
+           seen = 0;
   if (!part.dims() || part.dims()->size() == 0)
     return absl::OkStatus();
   if (part.dims()->size() != dims)
@@ -118,6 +119,8 @@ absl::Status checkState(const ProgramCheck &check,
     return bad(name, " begins with ", state.initial(), ", expected ",
                isOptimizer ? "a finite number"
                            : "0: its role says what it begins with");
+  if (state.part() && state.part()->is_number() && !isOptimizer)
+    return bad(name, " is a number, which only an optimizer's state may be");
   return checkPart(check, parameter, state.part(), name.c_str(),
                    /*isF32=*/state.role() == Role::master,
                    /*persistent=*/state.role() != Role::gradient);

@@ -23,6 +23,8 @@ bool sameSharding(const plan::Sharded *a, const plan::Sharded *b) {
     return viewOf(a) == viewOf(b);
   static const flatbuffers::Vector<flatbuffers::Offset<plan::AxisList>> *none =
       nullptr;
+  if (a->is_number() != b->is_number())
+    return false;
   const auto &x = orEmpty(a->dims() ? a->dims() : none),
              &y = orEmpty(b->dims() ? b->dims() : none);
   for (uint32_t i = 0; i < std::max(x.size(), y.size()); ++i) {

@@ -95,6 +95,15 @@ bool isRestored(const plan::Parameter &parameter, const plan::State &state) {
                  state.part()->view() == weightView(parameter);
   return state.role() != plan::StateRole::gradient && !isTwice;
 }
+
+/// Which tensors have numbers may differ from mesh to mesh, as which products
+/// are in FP8 does: those that a checkpoint lacks begin as in a first step.
+bool beginsAnew(const Checkpoint &checkpoint, const plan::Parameter &parameter,
+                const plan::State &state) {
+  return state.part()->is_number() &&
+         !hasState(checkpoint, parameter.name()->str(),
+                   state.name()->string_view());
+}
 } // namespace
 
 /// All states at once where they lie in the host's memory, so that files are
@@ -108,6 +117,10 @@ absl::Status restoreStates(Rank &rank, const plan::Plan &plan,
     for (const plan::State *state : orEmpty(parameter->states())) {
       if (!isRestored(*parameter, *state))
         continue;
+      if (beginsAnew(checkpoint, *parameter, *state)) {
+        MESHWORK_RETURN_IF_ERROR(placeInitial(rank, *parameter, *state));
+        continue;
+      }
       MESHWORK_RETURN_IF_ERROR(placeBlocks(
           rank, *parameter, *state->part(),
           [&](const Strided &to, const Block &block) {

@@ -70,12 +70,13 @@ std::vector<Block> Part::blocks() const {
 Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
             const plan::Sharded &sharded, const Coordinate &index) {
   Part part;
-  for (uint32_t dim = 0; dim < orEmpty(shape).size(); ++dim) {
-    const auto &dims = orEmpty(sharded.dims());
+  uint32_t dims = sharded.is_number() ? 0 : orEmpty(shape).size();
+  for (uint32_t dim = 0; dim < dims; ++dim) {
+    const auto &splits = orEmpty(sharded.dims());
     std::vector<layout::Cut> cuts;
-    if (dim < dims.size())
-      cuts =
-          cutsOf(plan, dims.Get(dim)->axes(), dims.Get(dim)->layouts(), index);
+    if (dim < splits.size())
+      cuts = cutsOf(plan, splits.Get(dim)->axes(), splits.Get(dim)->layouts(),
+                    index);
     part.dims.push_back(layout::ranges(shape->Get(dim), cuts));
     part.shape.push_back(layout::storedSize(shape->Get(dim), cuts));
   }

@@ -241,7 +241,7 @@ class Whole(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         kinds = {status: [x["what"] for x in self.rows if x["status"] == status] for status in reports.MARKS}
         self.assertEqual(kinds["failed"], [])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 7)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 8)
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
         self.assertIn("speed gpt2-124m PyTorch", kinds["not run"])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])

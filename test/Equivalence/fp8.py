@@ -2,7 +2,9 @@
 power of two for the whole tensor and rounded to 8 bits, weights and activations to
 e4m3, gradients to e5m2 (Micikevicius et al., arXiv 2209.05433).
 
-    weights = fp8.linear(config, weights)     # x @ w, x @ w.t() of these multiply so
+    weights = fp8.linear(weights)     # x @ w, x @ w.t() of these multiply so
+
+With delayed scaling the operand is scaled by what steps before have found (Memory).
 """
 import torch
 
@@ -18,48 +20,81 @@ def rounded(x, form):
     return (torch.round(x / unit) * unit).clamp(-largest, largest)
 
 
-def quantized(x, form):
-    """What is left of x."""
+def quantized(x, form, largest=None):
+    """What is left of x, scaled by its largest magnitude, or as if it were another."""
     wide = x.double()
-    fraction, exponent = torch.frexp(wide.abs().max())
+    largest = wide.abs().max() if largest is None else torch.tensor(largest, dtype=torch.float64)
+    fraction, exponent = torch.frexp(largest)
     # Both formats end at 0.875 * 2^top.
     top = {448.0: 9, 57344.0: 16}[form[2]]
     scale = 2.0 ** float(top - exponent - (1 if fraction > 0.875 else 0))
     return (rounded(wide * scale, form) / scale).to(x.dtype)
 
 
+class Memory:
+    """Of one product: largest magnitudes of the steps before, for delayed scaling. Each step
+    without a larger one leaves 2^(-1/16) of it; a step of which nothing is known takes that
+    of the formats for activations, and a part of it for gradients."""
+
+    def __init__(self, targets):
+        self.first = {E4M3: E4M3[2], E5M2: E5M2[2] / targets}
+        self.kept, self.now = {}, {}
+
+    def begin_step(self):
+        for form, now in self.now.items():
+            self.kept[form] = max(self.kept.get(form, 0) * 2 ** (-1 / 16), now)
+        self.now = {}
+
+    def quantized(self, x, form):
+        self.now[form] = max(self.now.get(form, 0), x.detach().double().abs().max().item())
+        return quantized(x, form, self.kept.get(form) or self.first[form])
+
+
+class Delayed:
+    """`linear` for the steps of one run: call it once for each."""
+
+    def __init__(self, targets):
+        self.targets, self.memories = targets, {}
+
+    def __call__(self, weights):
+        for memory in self.memories.values():
+            memory.begin_step()
+        return linear(weights, lambda name: self.memories.setdefault(name, Memory(self.targets)))
+
+
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(context, x, w):
-        x, w = quantized(x, E4M3), quantized(w, E4M3)
+    def forward(context, x, w, memory):
+        context.quantized = memory.quantized if memory else quantized
+        x, w = context.quantized(x, E4M3), quantized(w, E4M3)
         context.save_for_backward(x, w)
         return x @ w
 
     @staticmethod
     def backward(context, gradient):
         x, w = context.saved_tensors
-        gradient = quantized(gradient, E5M2)
-        return gradient @ w.t(), x.flatten(0, -2).t() @ gradient.flatten(0, -2)
+        gradient = context.quantized(gradient, E5M2)
+        return gradient @ w.t(), x.flatten(0, -2).t() @ gradient.flatten(0, -2), None
 
 
 class Weight:
     """A matrix whose products are in FP8 where all their sizes are multiples of 16."""
 
-    def __init__(self, values):
-        self.values = values
+    def __init__(self, values, memory=None):
+        self.values, self.memory = values, memory
 
     def t(self):
-        return Weight(self.values.t())
+        return Weight(self.values.t(), self.memory)
 
     def __rmatmul__(self, x):
         tokens = x[..., 0].numel()
         if any(size % 16 for size in (tokens, *self.values.shape)):
             return x @ self.values
-        return _Product.apply(x, self.values)
+        return _Product.apply(x, self.values, self.memory)
 
 
-def linear(weights):
+def linear(weights, memory_of=lambda name: None):
     """`weights` with those of linear layers wrapped: not embeddings, not the head."""
     others = ("wte.", "wpe.", "lm_head.", "embed_tokens.")
-    return {name: Weight(w) if w.dim() == 2 and not any(o in name for o in others) else w
-            for name, w in weights.items()}
+    return {name: Weight(w, memory_of(name)) if w.dim() == 2 and not any(o in name for o in others)
+            else w for name, w in weights.items()}

@@ -35,15 +35,18 @@ COMPARED = {
     "llama-30m-ring": {"from": "llama-30m", "axes": {"cp": 2}, "precisions": ["f32", "bf16"],
                        "sections": {"context": {"method": "ring", "layout": "zigzag"}, **CP},
                        "options": ["--share-gpu"]},
+    "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"]},
 }
 COMPARED_MICRO = 2
 
 # Options of the launcher beside none; cuDNN multiplies bf16.
-COMPARED_WITH = {"f32": [[]], "bf16": [[], ["--cudnn-attention"]], "fp8": [[]]}
+COMPARED_WITH = {"f32": [[]], "bf16": [[], ["--cudnn-attention"]], "fp8": [[]], "fp8-delayed": [[]]}
 
 PRECISIONS = {"f32": {"compute": "f32"}, "bf16": {"compute": "bf16"},
-              "fp8": {"compute": "bf16", "matmul": "fp8"}}
-ORDER_OF_PRECISIONS = ["bf16", "fp8", "f32"]  # what speed is measured in comes first
+              "fp8": {"compute": "bf16", "matmul": "fp8"},
+              "fp8-delayed": {"compute": "bf16", "matmul": "fp8", "scaling": "delayed"}}
+USUAL_PRECISIONS = ["bf16", "fp8", "f32"]  # what speed is measured in comes first
+ORDER_OF_PRECISIONS = [*USUAL_PRECISIONS, "fp8-delayed"]
 
 # Whole steps that are timed: sequences of SEQUENCE tokens, one microbatch. The decisive ones first.
 # With "apart" a plan without epilogues is timed beside. "against": the case that has the same rival.
@@ -56,6 +59,8 @@ TIMED = {
     "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective"},
     "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
                      "precision": "fp8", "against": "llama-1b"},
+    "llama-1b-fp8-delayed": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
+                             "precision": "fp8-delayed", "against": "llama-1b"},
 }
 SEQUENCE = 1024
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "attention_dropout": 0.0}
@@ -81,7 +86,7 @@ def config(example, changes):
 
 # Of a small bundle, which an emulator runs.
 SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"],
-                      "llama-30m-ring": ["bf16"]},
+                      "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"]},
          "layouts": ["one", "dp2-tp2-zero3"], "timed": ["gpt2-124m", "llama-1b-fp8"]}
 
 

@@ -17,7 +17,7 @@ def kernels():
     made = []
     for precision in cases.ORDER_OF_PRECISIONS:
         for name, case in cases.COMPARED.items():
-            if precision in case.get("precisions", cases.PRECISIONS):
+            if precision in case.get("precisions", cases.USUAL_PRECISIONS):
                 made += [Case(" ".join(["kernels", name, precision, *option]),
                               functools.partial(compare, name, precision, option))
                          for option in cases.COMPARED_WITH[precision]]

@@ -66,7 +66,7 @@ def compared_plans(out, small):
         config = {**example(origin), **changes}
         # Two layers are as many kinds of instructions as twelve.
         layers = {"n_layer": 2} if "n_layer" in config else {"num_hidden_layers": 2}
-        precisions = case.get("precisions", cases.PRECISIONS)
+        precisions = case.get("precisions", cases.USUAL_PRECISIONS)
         for precision in cases.SMALL["compared"].get(name, []) if small else precisions:
             keys = cases.PRECISIONS[precision]
             spec = sections(case.get("axes", {"dp": 1}), cases.COMPARED_MICRO, cases.COMPARED_MICRO,

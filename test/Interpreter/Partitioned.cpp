@@ -28,6 +28,13 @@ std::optional<StateKey> keyOf(Operation *op) {
   return std::nullopt;
 }
 
+/// One for a whole parameter, or for the step.
+bool isNumber(Operation *op) {
+  auto type =
+      tensorType(op->getNumResults() ? op->getResult(0) : op->getOperand(0));
+  return type.getRank() == 0;
+}
+
 /// Visits each index of a rank's part with its place in the whole; nothing
 /// instead of a place behind the elements that `rank` holds.
 void forEachHeld(ArrayRef<int64_t> localShape, const sharding::Mesh &mesh,
@@ -66,10 +73,12 @@ bool addPart(Tensor &global, const Tensor &part, const sharding::Mesh &mesh,
              const Layout &layout, int64_t rank) {
   bool isPaddingZero = true;
   forEachHeld(part.getShape(), mesh, layout, rank, [&](auto index, auto at) {
-    if (at)
-      global.at(*at) += part.at(index);
-    else
+    if (!at)
       isPaddingZero &= part.at(index) == 0;
+    else if (layout.sharding.reduction == sharding::Reduction::max)
+      global.at(*at) = std::max<double>(global.at(*at), part.at(index));
+    else
+      global.at(*at) += part.at(index);
   });
   return isPaddingZero;
 }
@@ -288,7 +297,9 @@ void Compiled::readStates() {
     if (!key)
       return;
     auto stored = op->getAttrOfType<mesh::ShardingAttr>(sharding::storedName);
-    const std::vector<int64_t> &shape = shapes[key->name];
+    std::vector<int64_t> shape = shapes[key->name];
+    if (isNumber(op))
+      shape = {};
     Layout layout{shape, stored ? sharding::fromAttr(attr, stored)
                                 : sharding::replicated(shape.size())};
     EXPECT_TRUE(stored || !attr) << key->name;

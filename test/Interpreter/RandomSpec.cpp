@@ -18,7 +18,7 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
                        bool float8)
     : dice(seed), parameters(parameters),
       documents(dice.chance(25) ? "documents = \"separate\"\n" : ""),
-      float8(float8) {
+      float8(float8), isDelayed(float8 && seed % 2 == 1) {
   drawMesh();
   drawRules();
   drawPins();
@@ -61,6 +61,7 @@ std::string RandomSpec::common() const {
   return std::string("sequence = ") + (float8 ? "16" : "6") + "\n" + documents +
          "[precision]\ncompute = \"f32\"\n" +
          (float8 ? "matmul = \"fp8\"\n" : "") +
+         (isDelayed ? "scaling = \"delayed\"\n" : "") +
          "[optimizer]\nclip_grad_norm = 0.5\n" + optimizer;
 }
 

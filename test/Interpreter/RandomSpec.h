@@ -36,7 +36,8 @@ struct Parameter {
 /// sequences and microbatches. Most are legal, but not all.
 class RandomSpec {
 public:
-  /// With `float8` products multiply in 8 bits, as far as sizes let them.
+  /// With `float8` products multiply in 8 bits, as far as sizes let them;
+  /// of half the seeds with delayed scaling.
   RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
              bool float8 = false);
 
@@ -60,7 +61,7 @@ private:
   Dice dice;
   const std::vector<Parameter> &parameters;
   std::string documents; // keys of [batch]
-  bool float8;
+  bool float8, isDelayed;
   std::vector<std::pair<std::string, size_t>> axes;
   std::vector<std::string> batchAxes;
   int64_t data = 1;               // ranks that the batch is split over

@@ -210,4 +210,15 @@ TEST(Float8, IsThatOfOneRank) {
       "compute = \"f32\"", "matmul = \"fp8\"", 8);
 }
 
+/// Scales are there before the step; what it finds goes to the next.
+TEST(Float8, RemembersWhatOneRankRemembers) {
+  checkRounding(
+      tinyLlama({.keyHeads = 2, .tied = true, .ffn = 32, .hidden = 64}),
+      {{.dp = 2},
+       {.tp = 2},
+       {.tp = 2, .sequenceParallel = true},
+       {.dp = 2, .zero = 3, .zeroAxes = {"dp"}}},
+      "compute = \"f32\"", "matmul = \"fp8\"\nscaling = \"delayed\"", 8);
+}
+
 } // namespace

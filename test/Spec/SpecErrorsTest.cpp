@@ -436,6 +436,12 @@ TEST(SpecErrors, Precision) {
               HasSubstr("precision.matmul: found \"fp4\", expected "
                         "\"compute\" or \"fp8\""));
   EXPECT_THAT(errorsOf(good, {"precision.matmuls=fp8"}), HasSubstr("matmul"));
+  EXPECT_THAT(errorsOf(good, {"precision.scaling=delayed"}),
+              HasSubstr("precision.scaling: \"delayed\" has nothing to scale "
+                        "with precision.matmul \"compute\""));
+  EXPECT_THAT(
+      errorsOf(good, {"precision.matmul=fp8", "precision.scaling=blocks"}),
+      HasSubstr("precision.scaling: found \"blocks\", expected"));
 }
 
 // Every prefix and every single changed byte of a spec ends in a result.

@@ -34,6 +34,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.gradients, Type::f32); // of two microbatches
   EXPECT_EQ(spec.rounding, Rounding::nearest);
   EXPECT_FALSE(spec.fp8);
+  EXPECT_EQ(spec.scaling, Scaling::current);
   EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
   EXPECT_EQ(spec.device, Device::cpu);
@@ -65,6 +66,7 @@ master = "f32"
 gradients = "f32"
 rounding = "stochastic"
 matmul = "fp8"
+scaling = "delayed"
 [optimizer]
 kind = "adamw"
 beta1 = 0.8
@@ -85,6 +87,8 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.gradients, Type::f32);
   EXPECT_TRUE(spec.fp8);
   EXPECT_THAT(print(spec), HasSubstr("matmul = \"fp8\"\n"));
+  EXPECT_EQ(spec.scaling, Scaling::delayed);
+  EXPECT_THAT(print(spec), HasSubstr("scaling = \"delayed\"\n"));
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.rounding, Rounding::stochastic);
   EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));

@@ -71,8 +71,22 @@ func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
 
 // -----
 func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
-  // expected-error@+1 {{'transformer.accumulate' op (C1) adds to master, expected gradient or loss}}
+  // expected-error@+1 {{'transformer.accumulate' op (C1) adds to master, expected gradient, loss or magnitude}}
   transformer.accumulate master "w", %x : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<f32>) {
+  // expected-error@+1 {{'transformer.accumulate' op (C2) magnitude has no slot, expected a name of at most 32}}
+  transformer.accumulate magnitude "w", %x : tensor<f32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<f32>) {
+  // expected-error@+1 {{'transformer.accumulate' op (C2) gradient has slot 'now', expected none}}
+  transformer.accumulate gradient "w" slot "now", %x : tensor<f32>
   return
 }
 

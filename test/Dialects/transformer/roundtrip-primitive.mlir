@@ -160,6 +160,9 @@ func.func @step(%x: tensor<8x4xf32, #ve>, %part: tensor<3x4xf32, #se>) {
   transformer.assign gradient "w" dim "vocab" offset 2, %part : tensor<3x4xf32, #se>
   // CHECK: transformer.accumulate{{ +}}gradient "w", %{{.*}} : tensor<8x4xf32
   transformer.accumulate gradient "w", %x : tensor<8x4xf32, #ve>
+  // CHECK: transformer.accumulate{{ +}}magnitude "w" slot "input_now", %{{.*}} : tensor<f32>
+  %now = transformer.state magnitude "w" slot "input_now" : tensor<f32>
+  transformer.accumulate magnitude "w" slot "input_now", %now : tensor<f32>
   return
 }
 

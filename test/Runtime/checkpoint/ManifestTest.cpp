@@ -126,6 +126,32 @@ TEST(Manifest, aTensorAndAStateAreThereOnce) {
               StatusCode::kDataLoss, "state \"weight\": is there twice");
 }
 
+TEST(Manifest, AnOptimizersStateMayBeANumber) {
+  std::string state = "{\"name\":\"magnitude\",\"dtype\":\"F32\",\"boxes\":["
+                      "[0,4000,[],[]]]}";
+  auto with = [&](const std::string &from, const std::string &to) {
+    std::string one = state, text = good;
+    one.replace(one.find(from), from.size(), to);
+    return parseManifest(
+        withHash(text.insert(text.find("{\"name\":\"weight\""), one + ",")));
+  };
+  auto manifest = with("[]", "[]");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  const StoredTensor &tensor = manifest->tensors[0];
+  EXPECT_TRUE(isNumber(tensor.states[0]));
+  EXPECT_EQ(shapeOf(tensor, tensor.states[0]), std::vector<int64_t>());
+  EXPECT_EQ(shapeOf(tensor, tensor.states[1]), tensor.shape);
+  auto fails = [&](const std::string &from, const std::string &to,
+                   const char *message) {
+    expectError(with(from, to).status(), StatusCode::kDataLoss, message);
+  };
+  fails("[0,4000,[],[]]", "[0,4000,[],[]],[0,4096,[],[]]",
+        "is in 2 boxes, expected 1");
+  fails("[0,4000,[],[]]", "[0,4000,[],[]],[0,4096,[0,0],[2,3]]",
+        "does not lie in the shape []");
+  fails("magnitude", "rounded_weight", "is one number, expected the shape");
+}
+
 TEST(Manifest, readsWhatIsWritten) {
   auto manifest = parseManifest(withHash(good));
   ASSERT_TRUE(manifest.ok()) << manifest.status();

@@ -351,6 +351,14 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) {
              keep(*p.parameters[0], "momentum", weight).initial = NAN;
            }},
+          {"gradient is a number, which only an optimizer's state may be",
+           [](PlanT &, ProgramT &p) {
+             stateOf(*p.parameters[0], "gradient").part->is_number = true;
+           }},
+          {"momentum is f32",
+           [](PlanT &, ProgramT &p) {
+             keep(*p.parameters[0], "momentum", weight).part->is_number = true;
+           }},
           {"gradient begins with 1, expected 0",
            [](PlanT &, ProgramT &p) {
              stateOf(*p.parameters[0], "gradient").initial = 1;

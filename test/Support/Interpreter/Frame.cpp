@@ -46,10 +46,6 @@ LogicalResult checkTypes(Operation *op, TypeRange types) {
 
 //===-- state ---------------------------------------------------------------//
 
-static bool startsAtZero(StateKind kind) {
-  return kind == StateKind::gradient || kind == StateKind::loss;
-}
-
 static LogicalResult checkShape(Operation *op, const StateKey &key,
                                 const Tensor &kept, ArrayRef<int64_t> wanted) {
   if (kept.getShape() == wanted)
@@ -145,7 +141,9 @@ Results Frame::accumulate(AccumulateOp op, const Tensor &value) {
   if (failed(checkShape(op, key, sum, value.getShape())))
     return failure();
   for (int64_t i = 0; i < value.size(); ++i)
-    sum[i] += value[i];
+    sum[i] = key.kind == StateKind::magnitude
+                 ? std::max<double>(sum[i], value[i])
+                 : sum[i] + value[i];
   return Tensors{};
 }
 

@@ -129,10 +129,8 @@ std::string StateKey::text() const {
 }
 
 void Interpreter::startStep() {
-  std::erase_if(state, [](const auto &entry) {
-    return entry.first.kind == StateKind::gradient ||
-           entry.first.kind == StateKind::loss;
-  });
+  std::erase_if(
+      state, [](const auto &entry) { return startsAtZero(entry.first.kind); });
 }
 
 FailureOr<SmallVector<Tensor>> Interpreter::run(func::FuncOp func,
