@@ -35,7 +35,7 @@ std::map<std::string, StateSum> sumStates(const Manifest &manifest) {
       StateSum &sum = sums[state.name];
       sum.dtype = state.dtype;
       ++sum.tensors;
-      sum.elements += elementsOf(tensor.shape);
+      sum.elements += elementsOf(shapeOf(tensor, state));
     }
   return sums;
 }

@@ -1,0 +1,52 @@
+// What tensors are scaled by before they are rounded to 8 bits. Internal to
+// -transformer-quantize.
+#pragma once
+
+#include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace meshwork::transform {
+
+/// A gradient of an activation: the loss's, or what the backward pass made.
+bool isGradient(mlir::Value value);
+
+/// Both powers of two.
+struct Scale {
+  mlir::Value scale, inverse; // tensor<f32>
+};
+
+/// For delayed scaling.
+struct Delayed {
+  mlir::func::FuncOp update; // null: scales come from the tensors as they are
+  double targets = 1;        // of a step
+};
+
+/// The scales of one step.
+class Scales {
+public:
+  Scales(mlir::func::FuncOp microbatch, Delayed delayed)
+      : function(microbatch), delayed(delayed),
+        builder(microbatch.getContext()) {}
+
+  /// Built where it is asked for first, by a product of a linear layer, which
+  /// for an activation is in the forward pass.
+  Scale of(mlir::Value value, transformer::ContractOp user);
+  /// Whether it is known before the step, from the steps before.
+  bool isDelayed(mlir::Value value) const;
+
+private:
+  mlir::Type scalarType();
+  mlir::Value magnitudeOf(mlir::Value value, mlir::Operation *user);
+  mlir::Value remembered(mlir::Value value, mlir::Value now,
+                         transformer::ContractOp user);
+  void keep(const transformer::StateKey &kept,
+            const transformer::StateKey &step);
+
+  mlir::func::FuncOp function;
+  Delayed delayed;
+  mlir::OpBuilder builder;
+  llvm::DenseMap<mlir::Value, Scale> scales;
+  llvm::StringMap<size_t> slots; // by weight and what it is multiplied with
+};
+
+} // namespace meshwork::transform
