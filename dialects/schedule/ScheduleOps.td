@@ -69,7 +69,7 @@ def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
 def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
-  I32EnumCase<"loss", 0>, I32EnumCase<"grad_norm", 1>]>;
+  I32EnumCase<"loss", 0>, I32EnumCase<"grad_norm", 1>, I32EnumCase<"saturated", 2>]>;
 def Schedule_ResultKindAttr : Schedule_EnumAttr<Schedule_ResultKind, "result_kind">;
 
 // The numbers are Plan.fbs's CollectiveKind.

@@ -133,6 +133,10 @@ buildMap(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Type result,
                                             ::mlir::ValueRange)>
              body);
 
+/// The sum of numbers, tensors of f32 without dims, in their order.
+::mlir::Value buildSum(::mlir::ImplicitLocOpBuilder &builder,
+                       ::llvm::ArrayRef<::mlir::Value> numbers);
+
 } // namespace meshwork::transformer
 
 template <> struct llvm::DenseMapInfo<meshwork::transformer::StateKey> {

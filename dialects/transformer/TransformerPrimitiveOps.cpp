@@ -193,6 +193,35 @@ Value reduceTo(OpBuilder &builder, Location loc, Value value,
       builder, loc, withElement(wanted, tensorType(value).getElementType()),
       value, [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
 }
+//===-- sums of numbers -----------------------------------------------------//
+
+/// Terms that one map adds. A model has hundreds of parameters, and a GPU's
+/// kernel takes 544 arguments.
+static constexpr size_t maxTerms = 256;
+
+static Value addAll(ImplicitLocOpBuilder &b, ArrayRef<Value> terms) {
+  return buildMap(b, b.getLoc(), RankedTensorType::get({}, b.getF32Type()),
+                  terms, [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                    Value sum =
+                        arith::ConstantOp::create(i, i.getF32FloatAttr(0));
+                    for (Value term : x)
+                      sum = arith::AddFOp::create(i, sum, term);
+                    return sum;
+                  });
+}
+
+Value buildSum(ImplicitLocOpBuilder &b, ArrayRef<Value> numbers) {
+  SmallVector<Value> terms(numbers);
+  while (terms.size() > maxTerms) {
+    SmallVector<Value> sums;
+    for (ArrayRef<Value> rest = terms; !rest.empty();
+         rest = rest.drop_front(std::min(rest.size(), maxTerms)))
+      sums.push_back(addAll(b, rest.take_front(maxTerms)));
+    terms = std::move(sums);
+  }
+  return addAll(b, terms);
+}
+
 } // namespace meshwork::transformer
 
 //===-- reduce, roll --------------------------------------------------------//

@@ -78,10 +78,6 @@ private:
   Scalars s;
 };
 
-/// Terms that one map adds. A model has hundreds of parameters, and a GPU's
-/// kernel takes 544 arguments.
-constexpr size_t maxTerms = 256;
-
 struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   using BuildUpdatePassBase::BuildUpdatePassBase;
 
@@ -126,24 +122,6 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
                                b.getF64FloatAttr(base));
   }
 
-  static Value total(ImplicitLocOpBuilder &b, ValueRange terms) {
-    Scalars s{b};
-    Value sum = s(0);
-    for (Value term : terms)
-      sum = s.add(sum, term);
-    return sum;
-  }
-
-  SmallVector<Value> addedByGroups(ImplicitLocOpBuilder &b,
-                                   ArrayRef<Value> terms) {
-    SmallVector<Value> sums;
-    for (; !terms.empty();
-         terms = terms.drop_front(std::min(terms.size(), maxTerms)))
-      sums.push_back(buildMap(b, b.getLoc(), scalarType(),
-                              terms.take_front(maxTerms), total));
-    return sums;
-  }
-
   /// Assigns the global norm; returns what every gradient is multiplied with.
   Value buildClipping(ImplicitLocOpBuilder &b, ArrayRef<Value> gradients) {
     SmallVector<Value> sums;
@@ -155,10 +133,8 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
       sums.push_back(
           ReduceOp::create(b, Reduction::add, squares, dimsOf(gradient)));
     }
-    while (sums.size() > maxTerms)
-      sums = addedByGroups(b, sums);
     // Apart from its root, so that stages of a pipeline can add up theirs.
-    Value sum = buildMap(b, b.getLoc(), scalarType(), sums, total);
+    Value sum = buildSum(b, sums);
     Value norm = buildMap(b, b.getLoc(), scalarType(), sum,
                           [](ImplicitLocOpBuilder &i, ValueRange x) {
                             return Scalars{i}.sqrt(x[0]);

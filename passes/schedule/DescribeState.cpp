@@ -118,11 +118,16 @@ LogicalResult Lowering::describeState(func::FuncOp function) {
     describeParameter(op, slots->lookup(op.getName()));
   describeInputs(function);
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value loss = declaredView(placement.state({StateKind::loss, ""}, scalar)),
-        norm =
-            declaredView(placement.state({StateKind::grad_norm, ""}, scalar));
-  ResultOp::create(builder, program.getLoc(), ResultKind::loss, loss);
-  ResultOp::create(builder, program.getLoc(), ResultKind::grad_norm, norm);
+  auto result = [&](ResultKind kind, StateKind state) {
+    ResultOp::create(builder, program.getLoc(), kind,
+                     declaredView(placement.state({state, ""}, scalar)));
+  };
+  result(ResultKind::loss, StateKind::loss);
+  result(ResultKind::grad_norm, StateKind::grad_norm);
+  for (auto update : module.getOps<func::FuncOp>())
+    for (auto assign : update.getOps<AssignOp>())
+      if (assign.getKind() == StateKind::saturated)
+        result(ResultKind::saturated, StateKind::saturated);
   return success();
 }
 

@@ -211,6 +211,7 @@ Place Placement::state(StateKey key, RankedTensorType type) {
     break;
   case StateKind::loss:
   case StateKind::grad_norm:
+  case StateKind::saturated:
     kind = BufferKind::results;
     break;
   case StateKind::master:

@@ -93,6 +93,7 @@ public:
       product.op.getResult().replaceAllUsesWith(replacement.getResult());
       product.op->erase();
     }
+    scales.finish();
   }
 
 private:

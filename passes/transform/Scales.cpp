@@ -25,9 +25,6 @@ namespace {
 /// So many steps without a larger one, and a remembered magnitude is half.
 constexpr int stepsOfHalf = 16;
 
-/// The largest number of a format.
-double largestOf(int64_t maxExponent) { return std::ldexp(1.75, maxExponent); }
-
 /// A power of two, so that scaling rounds nothing and any device's bits are the
 /// same: the largest one that keeps `amax` within the format. Both formats' end
 /// is 1.75 * 2^e. NaN where `amax` is not finite, so that it is not hidden by a
@@ -82,17 +79,16 @@ StringRef weightOf(ContractOp product) {
   llvm_unreachable("isOfLinearLayer");
 }
 
-Value gradNorm(Block &update) {
+AssignOp normOf(Block &update) {
   for (auto assign : update.getOps<AssignOp>())
     if (assign.getKind() == StateKind::grad_norm)
-      return assign.getValue();
+      return assign;
   llvm_unreachable("QuantizePass looks");
 }
 } // namespace
 
 bool Scales::isDelayed(Value value) const {
-  return delayed.update &&
-         !isa_and_nonnull<ParameterOp>(value.getDefiningOp());
+  return delayed.update && !isa_and_nonnull<ParameterOp>(value.getDefiningOp());
 }
 
 Scale Scales::of(Value value, ContractOp user) {
@@ -105,18 +101,14 @@ Scale Scales::of(Value value, ContractOp user) {
   bool isLater = isDelayed(value);
   if (isLater)
     largest = remembered(value, largest, user);
-  int64_t maxExponent = isGradient(value) ? 15 : 8; // 57344 and 448
-  // What nothing is known of: see README.md.
-  double first =
-      largestOf(maxExponent) / (isGradient(value) ? delayed.targets : 1);
   if (isLater)
     builder.setInsertionPointAfterValue(largest);
+  Format format = formatOf(value);
   auto powers = MapOp::create(
       builder, value.getLoc(), {scalarType(), scalarType()}, largest,
       [&](OpBuilder &b, mlir::Location loc, ValueRange x) {
         ImplicitLocOpBuilder inner(loc, b);
-        return powersOfTwo(inner, isLater ? orElse(inner, x[0], first) : x[0],
-                           maxExponent);
+        return format.powers(inner, x[0]);
       });
   // Of no pass and no layer where it is known before the step.
   if (!isLater)
@@ -124,7 +116,25 @@ Scale Scales::of(Value value, ContractOp user) {
   return known = {powers.getResult(0), powers.getResult(1)};
 }
 
-Type Scales::scalarType() { return RankedTensorType::get({}, builder.getF32Type()); }
+/// What nothing is known of: see README.md.
+Scales::Format Scales::formatOf(Value value) const {
+  bool ofGradient = isGradient(value);
+  double largest = ofGradient ? 57344 : 448; // 1.75 * 2^15, 1.75 * 2^8
+  std::optional<double> first;
+  if (isDelayed(value))
+    first = largest / (ofGradient ? delayed.targets : 1);
+  return {ofGradient ? 15 : 8, largest, first};
+}
+
+SmallVector<Value> Scales::Format::powers(ImplicitLocOpBuilder &b,
+                                          Value magnitude) const {
+  return powersOfTwo(b, first ? orElse(b, magnitude, *first) : magnitude,
+                     maxExponent);
+}
+
+Type Scales::scalarType() {
+  return RankedTensorType::get({}, builder.getF32Type());
+}
 
 Value Scales::magnitudeOf(Value value, Operation *user) {
   mlir::Location loc = value.getLoc();
@@ -133,8 +143,8 @@ Value Scales::magnitudeOf(Value value, Operation *user) {
                [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
                  return math::AbsFOp::create(b, x[0]);
                });
-  Value amax = ReduceOp::create(builder, loc, Reduction::max, magnitudes,
-                                dimsOf(value));
+  Value amax =
+      ReduceOp::create(builder, loc, Reduction::max, magnitudes, dimsOf(value));
   for (Value made : {magnitudes, amax})
     inheritFacts(user, made.getDefiningOp());
   return amax;
@@ -153,7 +163,7 @@ Value Scales::remembered(Value value, Value now, ContractOp user) {
       step{StateKind::magnitude, weight, slotNow.getValue()};
   auto accumulate = AccumulateOp::create(builder, now.getLoc(), step, now);
   inheritFacts(user, accumulate);
-  keep(kept, step);
+  keep(formatOf(value), kept, step);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   return StateOp::create(builder, now.getLoc(), scalarType(), kept);
@@ -161,16 +171,31 @@ Value Scales::remembered(Value value, Value now, ContractOp user) {
 
 /// At the end of the step the larger one is remembered: that of the step, or
 /// the one before, which is forgotten by halves.
-void Scales::keep(const StateKey &kept, const StateKey &step) {
+void Scales::keep(const Format &format, const StateKey &kept,
+                  const StateKey &step) {
   Block &body = delayed.update.getBody().front();
   ImplicitLocOpBuilder b(delayed.update.getLoc(), builder.getContext());
   // Where the other states are read, whose sums over ranks begin there.
   b.setInsertionPointToStart(&body);
   Value before = StateOp::create(b, scalarType(), kept),
         now = StateOp::create(b, scalarType(), step);
+  b.setInsertionPoint(normOf(body));
+  saturated.push_back(buildMap(
+      b, b.getLoc(), scalarType(), {before, now},
+      [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+        auto number = [&](double value) -> Value {
+          return arith::ConstantOp::create(
+              i, i.getF32FloatAttr(static_cast<float>(value)));
+        };
+        Value scaled =
+            arith::MulFOp::create(i, x[1], format.powers(i, x[0])[0]);
+        Value isBeyond = arith::CmpFOp::create(i, arith::CmpFPredicate::OGT,
+                                               scaled, number(format.largest));
+        return arith::SelectOp::create(i, isBeyond, number(1), number(0));
+      }));
   b.setInsertionPoint(body.getTerminator());
   // As weights wait for it: a step may end without an update.
-  Value norm = gradNorm(body);
+  Value norm = normOf(body).getValue();
   Value next = buildMap(
       b, b.getLoc(), scalarType(), {before, now, norm},
       [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
@@ -184,6 +209,15 @@ void Scales::keep(const StateKey &kept, const StateKey &step) {
       });
   setNotBefore(next.getDefiningOp());
   AssignOp::create(b, kept, next);
+}
+
+void Scales::finish() {
+  if (saturated.empty())
+    return;
+  ImplicitLocOpBuilder b(delayed.update.getLoc(), builder.getContext());
+  b.setInsertionPoint(normOf(delayed.update.getBody().front()));
+  AssignOp::create(b, StateKey{StateKind::saturated, ""},
+                   buildSum(b, saturated));
 }
 
 } // namespace meshwork::transform

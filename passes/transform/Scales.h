@@ -4,6 +4,7 @@
 
 #include "dialects/transformer/Transformer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
 
 namespace meshwork::transform {
 
@@ -33,19 +34,32 @@ public:
   Scale of(mlir::Value value, transformer::ContractOp user);
   /// Whether it is known before the step, from the steps before.
   bool isDelayed(mlir::Value value) const;
+  /// When all have been asked for: @update counts the tensors of which FP8 has
+  /// held less than there was.
+  void finish();
 
 private:
+  /// The powers of two for `magnitude`, of e4m3 or of e5m2.
+  struct Format {
+    int64_t maxExponent;
+    double largest;
+    std::optional<double> first; // magnitude where there is none yet
+    llvm::SmallVector<mlir::Value> powers(mlir::ImplicitLocOpBuilder &b,
+                                          mlir::Value magnitude) const;
+  };
+  Format formatOf(mlir::Value value) const;
   mlir::Type scalarType();
   mlir::Value magnitudeOf(mlir::Value value, mlir::Operation *user);
   mlir::Value remembered(mlir::Value value, mlir::Value now,
                          transformer::ContractOp user);
-  void keep(const transformer::StateKey &kept,
+  void keep(const Format &format, const transformer::StateKey &kept,
             const transformer::StateKey &step);
 
   mlir::func::FuncOp function;
   Delayed delayed;
   mlir::OpBuilder builder;
   llvm::DenseMap<mlir::Value, Scale> scales;
+  llvm::SmallVector<mlir::Value> saturated; // in @update, 1 or 0 each
   llvm::StringMap<size_t> slots; // by weight and what it is multiplied with
 };
 

@@ -91,18 +91,23 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
         runAction(action, 0, action < last ? UINT32_MAX : lookAt, observer));
   }
   MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
-  return normReadout->start(placeOf(plan::ResultKind::grad_norm));
+  MESHWORK_RETURN_IF_ERROR(
+      normReadout->start(placeOf(plan::ResultKind::grad_norm)));
+  return saturatedReadout->start(placeOf(plan::ResultKind::saturated));
 }
 
 absl::StatusOr<Rank::Look> Rank::look() {
   Look found;
   found.input = inputStatus;
   found.hasTargets = hasTargets;
-  float norm = 0;
+  float norm = 0, saturated = 0;
   MESHWORK_ASSIGN_OR_RETURN(found.loss, lossReadout->wait());
   MESHWORK_ASSIGN_OR_RETURN(norm, normReadout->wait());
   if (placeOf(plan::ResultKind::grad_norm))
     found.gradNorm = norm;
+  MESHWORK_ASSIGN_OR_RETURN(saturated, saturatedReadout->wait());
+  if (placeOf(plan::ResultKind::saturated))
+    found.saturated = saturated;
   return found;
 }
 

@@ -58,6 +58,8 @@ public:
   struct Look {
     float loss = 0;
     std::optional<float> gradNorm;
+    /// Tensors that FP8 has cut something off; of a plan that may.
+    std::optional<float> saturated;
     /// Why samples could not be read. The step has then run on others, as peers
     /// wait for its collectives; its results mean nothing.
     absl::Status input;
@@ -163,7 +165,8 @@ private:
   uint32_t lookAt = 0; // in the last action: nothing from here on before a look
   absl::Status inputStatus; // of the step
   bool hasTargets = true;   // likewise
-  Readout *lossReadout = nullptr, *normReadout = nullptr;
+  Readout *lossReadout = nullptr, *normReadout = nullptr,
+          *saturatedReadout = nullptr;
   // Times are differences, so the step before keeps its own.
   Readout *endReadouts[2] = {};
 };

@@ -196,8 +196,8 @@ std::optional<uint64_t> Rank::placeOf(plan::ResultKind kind) const {
 
 absl::Status Rank::makeReadouts() {
   lookAt = lookPoint(program(), ofPlan.views);
-  for (Readout **one :
-       {&lossReadout, &normReadout, &endReadouts[0], &endReadouts[1]})
+  for (Readout **one : {&lossReadout, &normReadout, &saturatedReadout,
+                        &endReadouts[0], &endReadouts[1]})
     MESHWORK_ASSIGN_OR_RETURN(*one, executor->addReadout());
   return absl::OkStatus();
 }

@@ -26,8 +26,11 @@ std::string durationText(double seconds) {
 }
 
 std::string normText(const StepReport &r) {
-  return r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm)
-                    : std::string();
+  return absl::StrCat(
+      r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm) : std::string(),
+      r.saturated.value_or(0) > 0
+          ? absl::StrFormat("  %.0f saturated in FP8", *r.saturated)
+          : std::string());
 }
 } // namespace
 
@@ -92,7 +95,7 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
   return fromIo(metrics->append(absl::StrFormat(
       "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
-      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s}",
+      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
       jsonNumber(r.learningRate, 9),
       samplesBefore * sequence + tokensPerStep * stepsSeen,
@@ -101,6 +104,8 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       jsonNumber(mfu(flopsPerStep, r.stepMs), 6),
       jsonNumber(mfu(palmFlopsPerStep, r.stepMs), 6),
       peak > options.baseBytes ? peak - options.baseBytes : 0,
+      r.saturated ? absl::StrFormat(",\"fp8_saturated\":%.0f", *r.saturated)
+                  : std::string(),
       r.isSkipped ? ",\"skipped\":true" : "")));
 }
 

@@ -18,7 +18,8 @@ struct StepReport {
   double learningRate;
   // Means over ranks; the first is the sum of the others.
   double stepMs, computeMs, commMs, idleMs;
-  bool isSkipped = false; // it made no update, and the run went on
+  std::optional<float> saturated = {}; // tensors, of the rank that has most
+  bool isSkipped = false;              // it made no update, and the run went on
 };
 
 /// Every line of the metrics begins so.

@@ -19,9 +19,11 @@ constexpr uint32_t resultIsBad = 1, inputIsBad = 2, outputIsBad = 4,
 constexpr uint32_t goesOn = saveFlags | targetsCount;
 constexpr uint32_t stopAfterStep = ~(resultIsBad | inputIsBad | goesOn);
 
-struct StepTimes {
+/// What ranks tell of a step that has ended.
+struct StepEnd {
   int64_t wallNs = 0;
   CommTimes comm;
+  float saturated = -1; // Rank::Look; -1: none
 };
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
@@ -179,7 +181,7 @@ absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
 }
 
 absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
-  StepTimes spent{0, open.comm};
+  StepEnd spent{0, open.comm, open.look.saturated.value_or(-1)};
   MESHWORK_ASSIGN_OR_RETURN(spent.wallNs, ranks[rank]->end(open.step));
   // A host that is ahead waits while its device works on the step before.
   spent.comm.waitNs = std::min(
@@ -201,7 +203,10 @@ void Trainer::Job::report(uint32_t rank, StepReport mine,
                           absl::Span<const std::string> times) {
   int64_t wallNs = 0, moveNs = 0, waitNs = 0;
   for (const std::string &text : times) {
-    StepTimes of = valueOf<StepTimes>(text);
+    StepEnd of = valueOf<StepEnd>(text);
+    // Stages of a pipeline have tensors of their own, other ranks the same.
+    if (of.saturated >= 0)
+      mine.saturated = std::max(of.saturated, mine.saturated.value_or(0));
     wallNs += of.wallNs;
     moveNs += of.comm.moveNs;
     waitNs += of.comm.waitNs;

@@ -271,7 +271,12 @@ class Delayed(Recipe, unittest.TestCase):
             expected, current = (self.gradients(LLAMA, arrays, steps, wrap, ids)
                                  for wrap in (self.oracle(), fp8.linear))
             self.assert_differs(current, expected)
-            return self.errors(self.run_steps(LLAMA, arrays, steps, ids=ids).gradients, expected)
+            run = self.run_steps(LLAMA, arrays, steps, ids=ids)
+            told = [line["fp8_saturated"] for line in run.metrics]
+            self.assertEqual(told[:-1], [0] * (steps - 1))
+            self.assertGreater(told[-1], 0)
+            self.assertRegex(run.said, rf"step {steps - 1}/.* {told[-1]} saturated in FP8")
+            return self.errors(run.gradients, expected)
 
         self.assert_agree(errors_after)
 

@@ -51,6 +51,10 @@ func.func @update() {
   // CHECK-DAG: %[[NOW:.*]] = transformer.state{{ +}}magnitude "w" slot "input_now" : tensor<f32>
   // CHECK-DAG: %[[KEPT:.*]] = transformer.state{{ +}}optimizer "w" slot "input_magnitude" : tensor<f32>
   // CHECK-DAG: %[[NORM:.*]] = transformer.state{{ +}}loss
+  // Tensors of the step that went beyond their scale, before anything is updated.
+  // CHECK: arith.cmpf ogt
+  // CHECK: transformer.assign{{ +}}saturated "", %{{.*}} : tensor<f32>
+  // CHECK: transformer.assign{{ +}}grad_norm
   %norm = transformer.state loss "" : tensor<f32>
   transformer.assign grad_norm "", %norm : tensor<f32>
   // CHECK: %[[NEXT:.*]] = transformer.map ins(%[[KEPT]], %[[NOW]], %[[NORM]] : {{.*}}transformer.not_before
