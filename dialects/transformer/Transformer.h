@@ -55,13 +55,13 @@ uint64_t bytesOfValues(::mlir::Operation *op);
 /// Bytes of one tensor type.
 uint64_t bytesOfType(::mlir::Type type);
 
-/// Which state an op reads or writes.
 /// Whether a step starts it at zero.
 inline bool startsAtZero(StateKind kind) {
   return kind == StateKind::gradient || kind == StateKind::loss ||
          kind == StateKind::magnitude;
 }
 
+/// Which state an op reads or writes.
 struct StateKey {
   StateKind kind;
   ::llvm::StringRef name;      // of the parameter; "" for the step's own

@@ -4,6 +4,7 @@
 #include "passes/pipeline/Cut.h"
 #include "passes/pipeline/Passes.h"
 #include "passes/pipeline/Table.h"
+#include "llvm/ADT/StringSet.h"
 #include <numeric>
 
 using namespace mlir;
@@ -88,6 +89,16 @@ private:
     return line ? build(*line, placement, ranks) : failure();
   }
 
+  /// A gradient without its parameter would be of no update.
+  static LogicalResult checkGradients(func::FuncOp step,
+                                      const llvm::StringSet<> &held) {
+    for (auto op : step.getOps<AccumulateOp>())
+      if (op.getKind() == StateKind::gradient && !held.contains(op.getName()))
+        return op.emitOpError("is of stages that do not have '")
+               << op.getName() << "'";
+    return success();
+  }
+
   LogicalResult build(const Line &line, const Placement &placement,
                       int64_t ranks) {
     SmallVector<ModuleOp> modules;
@@ -97,9 +108,14 @@ private:
       own->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
       getOperation().push_back(own);
       modules.push_back(own);
-      line.build(own, rank).walk([&](transformer::ParameterOp op) {
+      func::FuncOp step = line.build(own, rank);
+      llvm::StringSet<> held;
+      step.walk([&](transformer::ParameterOp op) {
         coordinates[op.getName()].push_back(rank);
+        held.insert(op.getName());
       });
+      if (failed(checkGradients(step, held)))
+        return failure();
     }
     for (auto [rank, own] : llvm::enumerate(modules))
       if (failed(cutUpdate(update, own, rank, coordinates, placement)))

@@ -37,12 +37,11 @@ private:
 
   /// Behind all states that collectives read, as partition leaves them: what
   /// groups collectives moves them there.
-  Value allReduce(Value value, StringRef what, StringRef why) {
+  Value allReduce(Value value, StringRef what, StringRef why,
+                  mesh::Reduction reduction = mesh::Reduction::sum) {
     Operation *after = value.getDefiningOp();
     for (auto state : function.getOps<StateOp>())
-      if ((state.getKind() == StateKind::gradient ||
-           state.getKind() == StateKind::loss) &&
-          after->isBeforeInBlock(state))
+      if (startsAtZero(state.getKind()) && after->isBeforeInBlock(state))
         after = state;
     builder.setInsertionPointAfter(after);
     auto text = [&](StringRef t) { return builder.getStringAttr(t); };
@@ -53,7 +52,7 @@ private:
                  .str()),
         {text("shard.layers")});
     auto sum = mesh::AllReduceOp::create(
-        builder, value.getLoc(), value.getType(), value, mesh::Reduction::sum,
+        builder, value.getLoc(), value.getType(), value, reduction,
         builder.getArrayAttr({placement.axis}), cause);
     value.replaceAllUsesExcept(sum, sum);
     return sum;
@@ -64,19 +63,22 @@ private:
   }
 
   /// Gradients of parameters that several ranks have, once each has summed its
-  /// own over the data. A group is all ranks along the axis, so one between
-  /// them that has no such parameter adds zeros.
+  /// own over the data, and magnitudes likewise. A group is all ranks along the
+  /// axis, so one between them that has no such parameter adds zeros.
   void addShared() {
     for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
-      if (state.getKind() != StateKind::gradient ||
+      if (!startsAtZero(state.getKind()) ||
           coordinates.lookup(state.getName()).size() < 2)
         continue;
       Value value = state;
       while (value.hasOneUse() &&
              isa<mesh::CollectiveOpInterface>(*value.user_begin()))
         value = value.user_begin()->getResult(0);
-      Value sum = allReduce(value, (state.getName() + " (gradient)").str(),
-                            "is used by stages");
+      bool isMaximum = state.getKind() == StateKind::magnitude;
+      Value sum = allReduce(
+          value, (state.getName() + " (" + state.getKey().role() + ")").str(),
+          "is used by stages",
+          isMaximum ? mesh::Reduction::max : mesh::Reduction::sum);
       if (!isHere(state.getName()))
         passOn(state, sum);
     }

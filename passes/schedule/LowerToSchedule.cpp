@@ -184,16 +184,16 @@ void Lowering::zeroState(func::FuncOp microbatch) {
       zero(op.getKey(), tensorType(op.getValue()));
   });
   // What stages add up over all ranks, of which some have nothing to add: the
-  // loss, gradients of what others share.
+  // loss, gradients and magnitudes of what others share.
   std::set<StringRef> added;
   for (auto op : microbatch.getOps<AccumulateOp>())
     if (op.getKind() == StateKind::gradient)
       added.insert(op.getName());
   for (auto update : module.getOps<func::FuncOp>())
     for (auto state : update.getOps<StateOp>())
-      if (state.getKind() == StateKind::loss ||
-          (state.getKind() == StateKind::gradient &&
-           !added.contains(state.getName())))
+      if (startsAtZero(state.getKind()) &&
+          !(state.getKind() == StateKind::gradient &&
+            added.contains(state.getName())))
         zero(state.getKey(), tensorType(state));
 }
 

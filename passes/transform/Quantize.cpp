@@ -120,8 +120,7 @@ private:
   }
 
   void note(const Operand &operand, Operation *user) {
-    orders[{operand.value.getAsOpaquePointer(), isBackward(user)}].insert(
-        operand.dims);
+    orders[keyOf(operand.value, user)].insert(operand.dims);
   }
 
   ContractOp quantize(const Product &of) {
@@ -149,7 +148,7 @@ private:
   /// The operand, scaled and rounded. What a gradient's other product reads is
   /// made here, too: one kernel then reads the gradient once for both.
   Value quantized(const Operand &operand, const Scale &scale, Operation *user) {
-    Key key = {operand.value.getAsOpaquePointer(), isBackward(user)};
+    Key key = keyOf(operand.value, user);
     auto copyOf = [&](DimsAttr dims) -> Value & {
       return copies[{key, dims.getAsOpaquePointer()}];
     };
@@ -196,7 +195,11 @@ private:
   const llvm::StringMap<int64_t> &splits;
   Scales scales;
   OpBuilder builder;
-  using Key = std::pair<const void *, bool>; // value, in the backward pass
+  // Value, in the backward pass, layer.
+  using Key = std::tuple<const void *, bool, int64_t>;
+  static Key keyOf(Value value, Operation *user) {
+    return {value.getAsOpaquePointer(), isBackward(user), ownerOf(value, user)};
+  }
   std::map<Key, llvm::SetVector<DimsAttr>> orders;
   std::map<std::pair<Key, const void *>, Value> copies; // by dims
 };

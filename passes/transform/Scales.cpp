@@ -21,6 +21,11 @@ bool isGradient(Value value) {
   return op && (isBackward(op) || isa<HeadLossGradOp>(op));
 }
 
+int64_t ownerOf(Value value, Operation *user) {
+  bool isWeight = isa_and_nonnull<ParameterOp>(value.getDefiningOp());
+  return isWeight ? layerOf(user).value_or(-1) : -1;
+}
+
 namespace {
 /// So many steps without a larger one, and a remembered magnitude is half.
 constexpr int stepsOfHalf = 16;
@@ -92,7 +97,7 @@ bool Scales::isDelayed(Value value) const {
 }
 
 Scale Scales::of(Value value, ContractOp user) {
-  Scale &known = scales[value];
+  Scale &known = scales[{value, ownerOf(value, user)}];
   if (known.scale)
     return known;
   OpBuilder::InsertionGuard guard(builder);
@@ -154,16 +159,15 @@ Value Scales::magnitudeOf(Value value, Operation *user) {
 Value Scales::remembered(Value value, Value now, ContractOp user) {
   StringRef weight = weightOf(user);
   std::string what = isGradient(value) ? "gradient" : "input";
-  size_t uses = ++slots[(weight + " " + what).str()];
-  if (uses > 1) // of a weight that several products have
-    what += std::to_string(uses);
   StringAttr slot = builder.getStringAttr(what + "_magnitude"),
              slotNow = builder.getStringAttr(what + "_now");
   StateKey kept{StateKind::optimizer, weight, slot.getValue()},
       step{StateKind::magnitude, weight, slotNow.getValue()};
   auto accumulate = AccumulateOp::create(builder, now.getLoc(), step, now);
   inheritFacts(user, accumulate);
-  keep(formatOf(value), kept, step);
+  // One for all products of the weight.
+  if (slots.insert((weight + " " + what).str()).second)
+    keep(formatOf(value), kept, step);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   return StateOp::create(builder, now.getLoc(), scalarType(), kept);

@@ -4,12 +4,18 @@
 
 #include "dialects/transformer/Transformer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 #include <optional>
 
 namespace meshwork::transform {
 
 /// A gradient of an activation: the loss's, or what the backward pass made.
 bool isGradient(mlir::Value value);
+
+/// Which layer has scale and copies of `value` for itself; -1: none. A weight
+/// that layers share is in each of their stages, and is no activation that goes
+/// from one to the next.
+int64_t ownerOf(mlir::Value value, mlir::Operation *user);
 
 /// Both powers of two.
 struct Scale {
@@ -58,9 +64,9 @@ private:
   mlir::func::FuncOp function;
   Delayed delayed;
   mlir::OpBuilder builder;
-  llvm::DenseMap<mlir::Value, Scale> scales;
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, Scale> scales; // ownerOf
   llvm::SmallVector<mlir::Value> saturated; // in @update, 1 or 0 each
-  llvm::StringMap<size_t> slots; // by weight and what it is multiplied with
+  llvm::StringSet<> slots; // weights and what they are multiplied with
 };
 
 } // namespace meshwork::transform

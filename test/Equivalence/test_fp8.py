@@ -9,6 +9,7 @@ that is 2^-3 * sqrt(10^-4) of its norm, whatever n. A gradient has met a dozen s
 which adds up to less than FLIPPED. What rounding to 8 bits itself does to a gradient must
 be several times as large, or the test could not tell.
 """
+import re
 import unittest
 
 import numpy as np
@@ -90,6 +91,21 @@ class Recipe:
                 limit = 3 * rms(np.subtract(low, exact))
                 self.assertLess(limit, 0.1 * (exact[0] - exact[-1]), "too loose to tell")
                 self.assertLess(rms(np.subtract(run.losses, exact)), limit)
+
+    def test_stages_share_a_weight(self):
+        """Of four layers; ranks have the first and the last, and those between."""
+        config = {**LLAMA, "num_hidden_layers": 4}
+        with open(self.space.model(config)) as text:
+            model = text.read()
+        for layer in (1, 2, 3):
+            model = re.sub(rf"%l{layer}_up_weight = .*", "", model).replace(f"%l{layer}_up_weight", "%l0_up_weight")
+        shared = self.space.write(".mlir", model)
+        gradients = []
+        for axes, more in (({"dp": 1}, {}), ({"pp": 2}, {"pipeline": {"schedule": "zb-v"}, "shard": {"layers": ["pp"]}})):
+            plan = self.space.compile(shared, spec(axes, micro=1, precision=self.precision, **more))
+            gradients.append(self.space.train(plan, CORPUS, 2, lr=0).gradients)
+        errors = self.errors(*gradients)
+        self.assertLess(max(errors.values()), FLIPPED, errors)
 
     def test_recompute_changes_no_bit(self):
         arrays = arrays_of(LLAMA)
