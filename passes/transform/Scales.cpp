@@ -104,10 +104,10 @@ Scale Scales::of(Value value, ContractOp user) {
   builder.setInsertionPoint(user);
   Value largest = magnitudeOf(value, user);
   bool isLater = isDelayed(value);
-  if (isLater)
+  if (isLater) {
     largest = remembered(value, largest, user);
-  if (isLater)
     builder.setInsertionPointAfterValue(largest);
+  }
   Format format = formatOf(value);
   auto powers = MapOp::create(
       builder, value.getLoc(), {scalarType(), scalarType()}, largest,

@@ -93,7 +93,8 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
   MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
   MESHWORK_RETURN_IF_ERROR(
       normReadout->start(placeOf(plan::ResultKind::grad_norm)));
-  return saturatedReadout->start(placeOf(plan::ResultKind::saturated));
+  std::optional<uint64_t> saturated = placeOf(plan::ResultKind::saturated);
+  return saturated ? saturatedReadout->start(saturated) : absl::OkStatus();
 }
 
 absl::StatusOr<Rank::Look> Rank::look() {
@@ -105,9 +106,10 @@ absl::StatusOr<Rank::Look> Rank::look() {
   MESHWORK_ASSIGN_OR_RETURN(norm, normReadout->wait());
   if (placeOf(plan::ResultKind::grad_norm))
     found.gradNorm = norm;
-  MESHWORK_ASSIGN_OR_RETURN(saturated, saturatedReadout->wait());
-  if (placeOf(plan::ResultKind::saturated))
+  if (placeOf(plan::ResultKind::saturated)) {
+    MESHWORK_ASSIGN_OR_RETURN(saturated, saturatedReadout->wait());
     found.saturated = saturated;
+  }
   return found;
 }
 

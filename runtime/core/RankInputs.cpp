@@ -142,9 +142,10 @@ static bool leavesTargetsOut(const plan::Plan &plan) {
 /// their microbatches: keeping them would take memory that grows with these.
 absl::Status Rank::writeTargetCounts(uint64_t step) {
   const plan::Input *input = inputOf(plan::InputKind::target_counts);
-  hasTargets = !leavesTargetsOut(setup.plan);
-  if (!input)
+  if (!input) { // Other stages of a pipeline may count them.
+    hasTargets = !leavesTargetsOut(setup.plan);
     return absl::OkStatus();
+  }
   FileWork work(setup.transport, setup.rank, "it counts targets");
   SampleRows sample(setup.plan);
   std::vector<uint64_t> counts(setup.plan.micro_batch());

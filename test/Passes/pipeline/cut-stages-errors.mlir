@@ -36,3 +36,29 @@ func.func @update() {
   return
 }
 }
+
+// -----
+
+// A gradient that no update of the stage would read.
+#e = #transformer.dims<embed>
+module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
+func.func @microbatch() {
+  %w0 = transformer.parameter "w.0" layer 0 init <constant, 1.0> : tensor<8xf32, #e>
+  %w1 = transformer.parameter "w.1" layer 1 init <constant, 1.0> : tensor<8xf32, #e>
+  %x = transformer.map ins(%w0 : tensor<8xf32, #e>) {transformer.layer = 0 : i64} -> tensor<8xf32, #e> {
+  ^bb0(%a: f32):
+    transformer.yield %a : f32
+  }
+  %y = transformer.map ins(%x, %w1 : tensor<8xf32, #e>, tensor<8xf32, #e>) {transformer.layer = 1 : i64} -> tensor<8xf32, #e> {
+  ^bb0(%a: f32, %b: f32):
+    transformer.yield %a : f32
+  }
+  transformer.accumulate gradient "w.1", %y : tensor<8xf32, #e>
+  // expected-error@+1 {{is of stages that do not have 'w.1'}}
+  transformer.accumulate gradient "w.1", %x : tensor<8xf32, #e>
+  return
+}
+func.func @update() {
+  return
+}
+}
