@@ -15,6 +15,7 @@ using namespace runtime::cuda;
 struct Api {
 #define MESHWORK_MEMBER(member, symbol, ...) Result (*member)(__VA_ARGS__);
   MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_MEMBER)
+  MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_MEMBER)
 #undef MESHWORK_MEMBER
   decltype(&meshworkEmulatorEnqueue) enqueue;
   decltype(&meshworkEmulatorCheck) check;
@@ -30,6 +31,7 @@ inline Api open() {
   Api made{};
 #define MESHWORK_FIND(member, symbol, ...) find(library, #symbol, made.member);
   MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_FIND)
+  MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_FIND)
 #undef MESHWORK_FIND
   find(library, "meshworkEmulatorEnqueue", made.enqueue);
   find(library, "meshworkEmulatorCheck", made.check);

@@ -9,9 +9,9 @@ absl::Status parsed(const std::string &body) {
 }
 
 TEST(Parse, WhatIsUnknownIsNamedWithItsLine) {
-  EXPECT_TRUE(failsWith(parsed("\nwgmma.fence.sync.aligned;"),
+  EXPECT_TRUE(failsWith(parsed("\ntcgen05.fence::before_thread_sync;"),
                         "line 14: this instruction is not modelled: "
-                        "wgmma.fence.sync.aligned"));
+                        "tcgen05.fence::before_thread_sync"));
   EXPECT_TRUE(failsWith(parsed("add.rz.f32 %d, %d, %d;"),
                         "modifier .rz is not modelled"));
   EXPECT_TRUE(failsWith(parsed("add.e4m3 %d, %d, %d;"), "a type"));

@@ -19,13 +19,14 @@ absl::Status findFunctions(Driver &driver) {
 #define MESHWORK_CUDA_FIND(member, symbol, ...)                                \
   library.find(driver.member, #symbol);
   MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_CUDA_FIND)
-#undef MESHWORK_CUDA_FIND
-  if (library.firstMissing().empty())
-    return absl::OkStatus();
   // cuGraphInstantiateWithFlags is the youngest function: CUDA 11.4.
-  return absl::FailedPreconditionError(
-      absl::StrCat(libraryName, " has no ", library.firstMissing(),
-                   ": the NVIDIA driver is too old, expected 470 or newer"));
+  if (!library.firstMissing().empty())
+    return absl::FailedPreconditionError(
+        absl::StrCat(libraryName, " has no ", library.firstMissing(),
+                     ": the NVIDIA driver is too old, expected 470 or newer"));
+  MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_CUDA_FIND)
+#undef MESHWORK_CUDA_FIND
+  return absl::OkStatus();
 }
 
 absl::Status load(Driver &driver) {

@@ -15,6 +15,8 @@ namespace meshwork::runtime::cuda {
 struct Driver {
 #define MESHWORK_CUDA_MEMBER(member, symbol, ...) Result (*member)(__VA_ARGS__);
   MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_CUDA_MEMBER)
+  // Null where the driver is too old for them.
+  MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_CUDA_MEMBER)
 #undef MESHWORK_CUDA_MEMBER
 
   int version = 0; // 12040 is 12.4: the newest CUDA that the driver serves

@@ -53,7 +53,16 @@ inline constexpr unsigned long long graphUsesNodePriority = 8;
 /// The first version whose driver knows it.
 inline constexpr int firstWithNodePriority = 11070;
 
-/// Calls X(member, symbol, parameters...) for every function.
+/// Of tensorMapEncodeTiled.
+namespace tensorMap {
+inline constexpr size_t bytes = 128, alignment = 64;
+inline constexpr int float32 = 7, bfloat16 = 9;
+inline constexpr int interleaveNone = 0, swizzleNone = 0, swizzle128B = 3,
+                     l2Promotion128B = 2, l2Promotion256B = 3, fillZeros = 0;
+} // namespace tensorMap
+
+/// Calls X(member, symbol, parameters...) for every function that a driver must
+/// have.
 #define MESHWORK_CUDA_DRIVER_FUNCTIONS(X)                                      \
   X(init, cuInit, unsigned flags)                                              \
   X(driverGetVersion, cuDriverGetVersion, int *version)                        \
@@ -116,5 +125,13 @@ inline constexpr int firstWithNodePriority = 11070;
   X(graphLaunch, cuGraphLaunch, GraphExec exec, Stream stream)                 \
   X(graphExecDestroy, cuGraphExecDestroy, GraphExec exec)                      \
   X(graphDestroy, cuGraphDestroy, Graph graph)
+
+/// The same for functions that older drivers lack: CUDA 12.0.
+#define MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X)                             \
+  X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, void *to, int dataType,      \
+    unsigned rank, uint64_t globalAddress, const uint64_t *dims,               \
+    const uint64_t *strideBytes, const uint32_t *box,                          \
+    const uint32_t *elementStrides, int interleave, int swizzle,               \
+    int l2Promotion, int oobFill)
 
 } // namespace meshwork::runtime::cuda

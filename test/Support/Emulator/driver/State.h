@@ -229,5 +229,6 @@ extern "C" {
   meshwork::runtime::cuda::Result symbol(__VA_ARGS__);
 using namespace meshwork::runtime::cuda;
 MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_DECLARE)
+MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_DECLARE)
 #undef MESHWORK_DECLARE
 }

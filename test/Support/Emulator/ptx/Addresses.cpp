@@ -89,24 +89,12 @@ void resolveGlobal(Warp &warp, const LaneAddresses &addresses, Mask active,
 
 void resolveShared(Warp &warp, const LaneAddresses &addresses, Mask active,
                    unsigned bytes, Access access, Pointers &to) {
-  Block &block = *warp.block;
-  Range live{sharedBegin, block.shared.size()};
-  bool watched = block.races.enabled();
+  GenericWrites &written = warp.block->genericWrites;
   eachLane(active, [&](unsigned lane) {
-    uint64_t address = addresses[lane];
-    if (!live.covers(address, bytes))
-      outOfShared(warp, address, bytes, lane, access);
-    if (watched) {
-      int other =
-          block.races.access(uint32_t(address), bytes, warp.index, access);
-      if (other >= 0)
-        fault(Fault::Kind::race, lane,
-              absl::StrFormat("race at shared address 0x%x: this %s of warp %u "
-                              "and an access of warp %d have no barrier "
-                              "between them",
-                              address, nameOf(access), warp.index, other));
-    }
-    to[lane] = &block.shared[address];
+    to[lane] = sharedAt(warp, addresses[lane], bytes, lane, access);
+    if (access != Access::read)
+      written.write(uint32_t(addresses[lane]), bytes, warp.index,
+                    warp.proxyFences);
   });
 }
 
@@ -172,6 +160,29 @@ constexpr Space spacesNamed[] = {Space::global, Space::shared, Space::shared,
                                  Space::param,  Space::param,  Space::param};
 
 } // namespace
+
+std::byte *sharedAt(Warp &warp, uint64_t address, uint32_t bytes, unsigned lane,
+                    Access access) {
+  Block &block = *warp.block;
+  if (!Range{sharedBegin, block.shared.size()}.covers(address, bytes))
+    outOfShared(warp, address, bytes, lane, access);
+  if (!block.races.enabled())
+    return &block.shared[address];
+  int other = block.races.access(uint32_t(address), bytes, warp.index, access);
+  if (other >= 0)
+    fault(Fault::Kind::race, lane,
+          absl::StrFormat("race at shared address 0x%x: this %s of warp %u "
+                          "and an access of warp %d have no barrier "
+                          "between them",
+                          address, nameOf(access), warp.index, other));
+  return &block.shared[address];
+}
+
+std::byte *globalAt(Warp &warp, uint64_t address, uint32_t bytes, unsigned lane,
+                    Access access) {
+  checkGlobal(warp, address, bytes, lane, access);
+  return reinterpret_cast<std::byte *>(address);
+}
 
 LaneAddresses addressesOf(Warp &warp, const Instruction &i) {
   return sum(warp, i.r[0], i.extra & 1, i.offset);

@@ -20,6 +20,13 @@ LaneAddresses secondAddressesOf(Warp &warp, const Instruction &i);
 Pointers resolve(Warp &warp, Space space, const LaneAddresses &addresses,
                  Mask active, unsigned bytes, Access access);
 
+/// The same of any number of bytes in shared memory that one lane touches.
+std::byte *sharedAt(Warp &warp, uint64_t address, uint32_t bytes, unsigned lane,
+                    Access access);
+/// The same of global memory.
+std::byte *globalAt(Warp &warp, uint64_t address, uint32_t bytes, unsigned lane,
+                    Access access);
+
 /// Puts an address operand into r[0], `offset`, `extra` and `space`.
 void setAddress(Line &line, Instruction &i, const Line::Address &address,
                 Space space);

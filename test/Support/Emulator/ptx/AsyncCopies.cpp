@@ -1,6 +1,7 @@
 // cp.async: a copy happens as late as it may, at the wait for its group, so
 // that a kernel which waits for too little reads old data.
 #include "test/Support/Emulator/ptx/Addresses.h"
+#include "test/Support/Emulator/ptx/BulkCopies.h"
 
 namespace meshwork::ptx {
 namespace {
@@ -87,6 +88,8 @@ void decodeCopy(Line &line) {
 void decodeCp(Line &line) {
   if (!line.take("async"))
     line.fail("only cp.async is modelled");
+  if (line.take("bulk"))
+    return decodeBulk(line);
   if (line.take("commit_group")) {
     line.emit(commit, {});
   } else if (line.take("wait_group")) {

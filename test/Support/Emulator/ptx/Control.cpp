@@ -2,6 +2,7 @@
 // WarpLoop.cpp.
 #include "test/Support/Emulator/ptx/Barriers.h"
 #include "test/Support/Emulator/ptx/Lanes.h"
+#include "test/Support/Emulator/ptx/Mbarriers.h"
 
 namespace meshwork::ptx {
 namespace {
@@ -51,8 +52,26 @@ void decodeCall(Line &line) {
   line.decoder.call(line, line.operand(name).name, results, arguments);
 }
 void decodeTrap(Line &line) { line.emit(trap, {}); }
+void fenceProxy(Warp &warp, const Instruction &, Mask) {
+  ++warp.proxyFences;
+  fenceMbarriers(warp);
+}
+void fenceInit(Warp &warp, const Instruction &, Mask) { fenceMbarriers(warp); }
+
+/// Between ordinary instructions and TMA or wgmma; only these two kinds count.
+void decodeAsyncFence(Line &line) {
+  if (line.take("mbarrier_init")) {
+    if (!line.take("release") || !line.take("cluster"))
+      line.fail("only fence.mbarrier_init.release.cluster exists");
+    line.emit(fenceInit, {});
+  } else if (line.take("async") && !line.take("global")) {
+    line.emit(fenceProxy, {});
+  }
+}
+
 /// Orders of memory: the emulator has only one.
 void decodeFence(Line &line) {
+  decodeAsyncFence(line);
   static constexpr std::string_view words[] = {"sc",
                                                "acq_rel",
                                                "acquire",
@@ -63,7 +82,6 @@ void decodeFence(Line &line) {
                                                "gl",
                                                "sys",
                                                "proxy",
-                                               "async",
                                                "async::generic",
                                                "alias",
                                                "global",

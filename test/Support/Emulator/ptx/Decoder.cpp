@@ -14,7 +14,8 @@ const std::unordered_map<std::string_view, Decode> &opcodes() {
     for (auto list :
          {integerOpcodes(), bitOpcodes(), floatOpcodes(), compareOpcodes(),
           convertOpcodes(), moveOpcodes(), memoryOpcodes(), atomicOpcodes(),
-          copyOpcodes(), exchangeOpcodes(), matrixOpcodes(), controlOpcodes()})
+          copyOpcodes(), mbarrierOpcodes(), exchangeOpcodes(), matrixOpcodes(),
+          wgmmaOpcodes(), controlOpcodes()})
       for (const Opcode &opcode : list)
         map->emplace(opcode.name, opcode.decode);
     return map;

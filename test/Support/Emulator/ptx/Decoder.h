@@ -77,6 +77,8 @@ public:
     Space space;
   };
   Address address(const Operand &operand);
+  /// The same of `[map, {x, y}]`; the coordinates are operand.items[0].
+  Address tensorAddress(const Operand &operand);
 
   Decoder &decoder;
   const Statement &statement;
@@ -105,8 +107,10 @@ std::span<const Opcode> moveOpcodes();     // Move.cpp
 std::span<const Opcode> memoryOpcodes();   // LoadStore.cpp
 std::span<const Opcode> atomicOpcodes();   // Atomics.cpp
 std::span<const Opcode> copyOpcodes();     // AsyncCopies.cpp
+std::span<const Opcode> mbarrierOpcodes(); // Mbarriers.cpp
 std::span<const Opcode> exchangeOpcodes(); // Exchange.cpp
 std::span<const Opcode> matrixOpcodes();   // Matrix.cpp
+std::span<const Opcode> wgmmaOpcodes();    // Wgmma.cpp
 std::span<const Opcode> controlOpcodes();  // Control.cpp
 
 class Decoder {

@@ -47,6 +47,12 @@ template <auto F, class R, class... A> constexpr Handler lanesOf(R (*)(A...)) {
 /// r[0] = F(r[1], r[2], ...) in each lane.
 template <auto F> constexpr Handler lanes = lanesOf<F>(F);
 
+/// Whole-warp instructions wait for every lane.
+inline void setWholeWarp(Line &line, Instruction &i) {
+  i.flow = Flow::gather;
+  i.together = line.decoder.constant(allLanes, 32);
+}
+
 template <class T> struct TypesOf;
 #define MESHWORK_PTX_TYPES(T, ...)                                             \
   template <> struct TypesOf<T> {                                              \

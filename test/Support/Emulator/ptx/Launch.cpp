@@ -1,5 +1,7 @@
 #include "test/Support/Emulator/ptx/Launch.h"
 
+#include "test/Support/Emulator/ptx/BulkCopies.h"
+#include "test/Support/Emulator/ptx/Mbarriers.h"
 #include "test/Support/Emulator/ptx/WarpLoop.h"
 
 #include "absl/strings/str_cat.h"
@@ -56,11 +58,16 @@ public:
     block.index = index;
     block.shared.assign(sharedEnd, std::byte(0xff));
     block.barriers = {};
+    block.mbarriers.clear();
+    block.loads.clear();
+    if (launch.program->usesAsyncProxy)
+      block.genericWrites.reset(sharedEnd);
     block.races.reset(sharedEnd, unsigned(block.warps.size()));
     std::fill(local.begin(), local.end(), std::byte(0xff));
     for (Warp &warp : block.warps)
       start(warp);
-    while (runReady()) {
+    // Copies land only when nobody can go on without.
+    while (runReady() || landNext(block, running)) {
     }
     checkEnded();
   }
@@ -118,8 +125,14 @@ private:
     warp.exited = 0;
     warp.barrier = -1;
     warp.ready = true;
+    warp.parked = false;
     warp.copies.clear();
     warp.commits = {};
+    warp.stores.clear();
+    warp.storeCommits = {};
+    warp.products.clear();
+    warp.productCommits = warp.proxyFences = 0;
+    warp.productsFenced = false;
     for (const SpecialRegister &special : launch.program->specials)
       fillRegister(warp, special.offset, special.bits, [&](unsigned lane) {
         return valueOf(special.what, warp, lane);
@@ -133,12 +146,19 @@ private:
       if (!warp.ready)
         continue;
       running = &warp;
+      if (!resume(warp))
+        continue;
       any = true;
       runWarp(warp);
     }
     return any;
   }
   void checkEnded() {
+    for (Warp &warp : block.warps) {
+      running = &warp;
+      if (warp.parked)
+        failDeadlocked(warp);
+    }
     for (Warp &warp : block.warps) {
       if (warp.exited == warp.lanes)
         continue;
@@ -150,6 +170,7 @@ private:
                                " threads, the other warps have ended or wait "
                                "at another barrier")};
     }
+    checkLoadsDone(block, running);
   }
 
   const Launch &launch;

@@ -185,6 +185,11 @@ Instruction &Line::emit(Handler handler,
 }
 
 Line::Address Line::address(const Operand &operand) {
+  if (!operand.items.empty())
+    fail("only tensor copies take coordinates");
+  return tensorAddress(operand);
+}
+Line::Address Line::tensorAddress(const Operand &operand) {
   if (operand.kind != Operand::Kind::address)
     fail("an operand is no address");
   if (operand.name.empty())

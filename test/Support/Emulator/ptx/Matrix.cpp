@@ -61,15 +61,7 @@ void transposeMatrix(Warp &warp, const Instruction &i, Mask) {
   tileToLanes(tile, false, warp.at<uint32_t>(i.r[0]));
 }
 
-/// Whole-warp instructions need every lane.
-void setWholeWarp(Instruction &i, uint32_t everyone) {
-  i.flow = Flow::gather;
-  i.together = everyone;
-}
-uint32_t everyLane(Line &line) { return line.decoder.constant(allLanes, 32); }
-
 void decodeMatrices(Line &line, size_t list, size_t addressAt, Handler run) {
-  uint32_t everyone = everyLane(line);
   if (!line.take("sync") || !line.take("aligned") || !line.take("m8n8"))
     line.fail(".sync.aligned.m8n8 is missing");
   size_t count = line.take("x1")   ? 1
@@ -88,7 +80,7 @@ void decodeMatrices(Line &line, size_t list, size_t addressAt, Handler run) {
                      : line.source(items[m], Type::b32);
   Instruction &i = line.emit(run, {});
   setAddress(line, i, address, space);
-  setWholeWarp(i, everyone);
+  setWholeWarp(line, i);
   i.count = uint8_t(count);
   i.extra |= transposed ? 4 : 0;
   std::copy(r.begin(), r.end(), i.r.begin() + 1);
@@ -96,13 +88,12 @@ void decodeMatrices(Line &line, size_t list, size_t addressAt, Handler run) {
 void decodeLdmatrix(Line &line) { decodeMatrices(line, 0, 1, loadMatrices); }
 void decodeStmatrix(Line &line) { decodeMatrices(line, 1, 0, storeMatrices); }
 void decodeMovmatrix(Line &line) {
-  uint32_t everyone = everyLane(line);
   for (const char *part : {"sync", "aligned", "m8n8", "trans", "b16"})
     if (!line.take(part))
       line.fail("only .sync.aligned.m8n8.trans.b16 exists");
   Instruction &i = line.emit(
       transposeMatrix, {line.dest(0, Type::b32), line.source(1, Type::b32)});
-  setWholeWarp(i, everyone);
+  setWholeWarp(line, i);
 }
 
 // mma: D (16x8) = A (16xK) B (Kx8) + C, K = `count`, all products exact, the
@@ -216,7 +207,6 @@ const Product &takeProduct(Line &line) {
 }
 
 void decodeMma(Line &line) {
-  uint32_t everyone = everyLane(line);
   for (const char *part : {"sync", "aligned", "row", "col"})
     if (!line.take(part))
       line.fail("only .sync.aligned with .row.col is modelled");
@@ -238,7 +228,7 @@ void decodeMma(Line &line) {
   Instruction &i = line.emit(product.run, {});
   i.r = r;
   i.count = uint8_t(product.k);
-  setWholeWarp(i, everyone);
+  setWholeWarp(line, i);
 }
 
 } // namespace

@@ -35,6 +35,8 @@ Operand parseAddress(Tokens &tokens) {
     operand.name = tokens.word("a register or a variable");
   if (tokens.accept("+") || tokens.peek().is("-"))
     operand.offset = parseOffset(tokens);
+  if (tokens.accept(",")) // coordinates in a tensor
+    operand.items.push_back(parseOperand(tokens));
   tokens.expect("]");
   return operand;
 }

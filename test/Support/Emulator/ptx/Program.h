@@ -29,6 +29,7 @@ enum class Flow : uint8_t {
   indexed, // ... at targets[target + value of r[0]]
   gather,  // first waits for all lanes of the mask in register `together`
   barrier, // ... for other warps: id r[0], threads r[1], see Control.cpp
+  phase,   // lanes stay here until their mbarrier's is complete, Mbarriers.h
   exit
 };
 
@@ -98,6 +99,9 @@ struct Program {
   std::string name;
   std::vector<Instruction> code;
   std::vector<uint32_t> targets; // of indexed branches
+  /// Registers of instructions with more than Instruction::r holds.
+  std::vector<uint32_t> registers;
+  bool usesAsyncProxy = false; // wgmma or bulk copies
   std::vector<Statement> statements;
   std::vector<ConstantRegister> constants;
   std::vector<SpecialRegister> specials;

@@ -9,10 +9,22 @@ void Races::reset(uint32_t bytes, unsigned warps) {
   now = 1;
   known = {};
   words.assign(enabled() ? bytes / 4 + 1 : 0, Word{});
+  times.assign(numWarps, 0); // slot 0 is nobody's
+}
+
+void Races::keepTimes(Word &word) {
+  if (!word.readTime)
+    return;
+  if (!word.slot) {
+    word.slot = uint32_t(times.size() / numWarps);
+    times.resize(times.size() + numWarps);
+  }
+  std::fill_n(times.begin() + word.slot * numWarps, numWarps, word.readTime);
+  word.readTime = 0;
 }
 
 void Races::follow(uint32_t warps, uint32_t to) {
-  std::array<uint32_t, 32> joined{};
+  Clock joined{};
   for (unsigned w = 0; w < numWarps; ++w) {
     if (!(warps >> w & 1))
       continue;

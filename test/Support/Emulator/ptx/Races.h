@@ -5,6 +5,8 @@
 // barrier that completes advances the block's time, and every warp in it then
 // knows all that the others did before (J. Flanagan and S. Freund, FastTrack,
 // PLDI 2009, which also says when one of several readers may be forgotten).
+// Arrivals at mbarriers advance the time as well: their clocks go to those who
+// wait for the phase.
 #pragma once
 
 #include <array>
@@ -30,6 +32,18 @@ public:
     return other;
   }
 
+  /// For each warp: what it did before this time is known.
+  using Clock = std::array<uint32_t, 32>;
+  static void join(Clock &to, const Clock &from) {
+    for (size_t w = 0; w < to.size(); ++w)
+      to[w] = to[w] > from[w] ? to[w] : from[w];
+  }
+  /// Adds to the clock what `warp` did and knows; what it does after is new.
+  void release(unsigned warp, Clock &to) {
+    join(to, known[warp]);
+    to[warp] = ++now;
+  }
+  void acquire(unsigned warp, const Clock &from) { join(known[warp], from); }
   /// The warps of the mask went through a barrier together.
   void synchronize(uint32_t warpMask);
   /// bar.arrive: what `warps` did is known to `to`, not the other way.
@@ -37,8 +51,10 @@ public:
 
 private:
   struct Word {
-    uint32_t writeTime = 0, readTime = 0;
-    uint32_t readers = 0; // a bit for each warp
+    uint32_t writeTime = 0;
+    uint32_t readTime = 0; // of all readers, 0: each has its own in `times`
+    uint32_t readers = 0;  // a bit for each warp
+    uint32_t slot = 0;     // in `times`, 0: none yet
     uint8_t writer = none;
     bool atomic = false;
   };
@@ -56,30 +72,47 @@ private:
       race = word.writer;
     uint32_t unordered = unorderedReaders(word, warp);
     if (kind == Access::read) {
-      word.readers = unordered | 1u << warp;
-      word.readTime = now;
+      setReader(word, unordered & ~(1u << warp), warp);
       return race;
     }
     if (unordered)
       race = __builtin_ctz(unordered);
-    word = {now, 0, 0, uint8_t(warp), kind == Access::atomic};
+    word = {now, 0, 0, word.slot, uint8_t(warp), kind == Access::atomic};
     return race;
   }
   uint32_t unorderedReaders(const Word &word, unsigned warp) const {
     uint32_t found = 0;
     for (uint32_t rest = word.readers; rest; rest &= rest - 1) {
       unsigned reader = unsigned(__builtin_ctz(rest));
-      if (!knows(warp, reader, word.readTime))
+      if (!knows(warp, reader, timeOf(word, reader)))
         found |= 1u << reader;
     }
     return found;
   }
 
+  uint32_t timeOf(const Word &word, unsigned reader) const {
+    return word.readTime ? word.readTime
+                         : times[word.slot * numWarps + reader];
+  }
+  void setReader(Word &word, uint32_t others, unsigned warp) {
+    if (others && word.readTime != now)
+      keepTimes(word);
+    word.readers = others | 1u << warp;
+    if (!others)
+      word.readTime = now;
+    else if (!word.readTime)
+      times[word.slot * numWarps + warp] = now;
+  }
+  void keepTimes(Word &word);
+
   std::vector<Word> words;
+  /// Slots of numWarps times each: most words have one reader, or several at
+  /// one time, and need none.
+  std::vector<uint32_t> times;
   unsigned numWarps = 0;
   uint32_t now = 1;
   /// known[w][v]: what v did before this time happened before w goes on.
-  std::array<std::array<uint32_t, 32>, 32> known{};
+  std::array<Clock, 32> known{};
 };
 
 } // namespace meshwork::ptx

@@ -1,12 +1,14 @@
 // State of a running block, as instructions see it.
 #pragma once
 
+#include "test/Support/Emulator/ptx/Async.h"
 #include "test/Support/Emulator/ptx/Memory.h"
 #include "test/Support/Emulator/ptx/Program.h"
 #include "test/Support/Emulator/ptx/Races.h"
 
 #include <cstring>
 #include <deque>
+#include <map>
 
 namespace meshwork::ptx {
 
@@ -41,11 +43,15 @@ struct Launch {
   uint64_t maxInstructions = 0; // of a warp, 0: no limit
 };
 
+/// What keeps lanes at an instruction: other lanes of the warp (also on the way
+/// to a barrier), or the phase of an mbarrier.
+enum class Waits : uint8_t { no, lanes, phase };
+
 /// Lanes of a warp at one instruction.
 struct Group {
   uint32_t pc;
   Mask mask;
-  bool waiting = false; // for other lanes of the warp, or at a barrier
+  Waits waits = Waits::no;
 };
 
 /// One 4, 8 or 16 byte copy of cp.async; it happens at the wait.
@@ -70,10 +76,17 @@ struct Warp {
   uint32_t stop = 0; // pc of the next other group above current.pc
   int barrier = -1;  // waits there
   bool ready = false;
+  bool parked = false; // no lanes can go on before the phase of an mbarrier
   Mask carry = 0; // of add.cc
   uint64_t instructions = 0, laneInstructions = 0;
   std::vector<AsyncCopy> copies;
   std::array<uint32_t, numLanes> commits{};
+  std::vector<BulkStore> stores;
+  std::array<uint32_t, numLanes> storeCommits{};
+  std::vector<PendingProduct> products; // of wgmma
+  uint32_t productCommits = 0;
+  bool productsFenced = false;      // a wgmma.fence came
+  uint32_t proxyFences = 0;         // number of fence.proxy.async
   Range recent[2]; // global memory touched last
 
   template <class T> T *at(uint32_t offset) {
@@ -100,6 +113,9 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<std::byte> shared; // by address, sharedBegin bytes unused
   std::array<Barrier, 16> barriers;
+  std::map<uint32_t, MBarrier> mbarriers; // by shared address
+  std::deque<BulkLoad> loads;             // in the order they were issued
+  GenericWrites genericWrites;
   Races races;
 };
 

@@ -1,6 +1,9 @@
 #include "test/Support/Emulator/ptx/WarpLoop.h"
 
 #include "test/Support/Emulator/ptx/Barriers.h"
+#include "test/Support/Emulator/ptx/BulkCopies.h"
+#include "test/Support/Emulator/ptx/Mbarriers.h"
+#include "test/Support/Emulator/ptx/Wgmma.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,7 +24,7 @@ void join(std::vector<Group> &groups) {
   for (size_t i = 1; i < groups.size(); ++i) {
     if (groups[i].pc == groups[last].pc) {
       groups[last].mask |= groups[i].mask;
-      groups[last].waiting = false;
+      groups[last].waits = Waits::no;
     } else {
       groups[++last] = groups[i];
     }
@@ -40,7 +43,27 @@ void join(std::vector<Group> &groups) {
   throw Fault{Fault::Kind::lanes, text, __builtin_ctz(warp.current.mask)};
 }
 
-/// Chooses the group to run. False when all lanes have ended.
+/// Lanes whose phase has completed go on.
+void wake(Warp &warp) {
+  const Instruction *code = warp.block->launch->program->code.data();
+  for (Group &group : warp.others)
+    if (group.waits == Waits::phase &&
+        lanesWithPhase(warp, code[group.pc], group.mask))
+      group.waits = Waits::no;
+}
+
+/// No group can run: the warp is parked if one waits for a phase.
+bool park(Warp &warp) {
+  warp.parked = std::any_of(
+      warp.others.begin(), warp.others.end(),
+      [](const Group &group) { return group.waits == Waits::phase; });
+  if (!warp.parked)
+    stuck(warp);
+  return false;
+}
+
+/// Chooses the group to run. False when all lanes have ended, or none can go on
+/// before the phase of an mbarrier completes.
 bool reschedule(Warp &warp) {
   std::vector<Group> &others = warp.others;
   if (warp.current.mask)
@@ -49,17 +72,20 @@ bool reschedule(Warp &warp) {
   if (others.empty())
     return false;
   join(others);
-  auto next = std::find_if(others.begin(), others.end(),
-                           [](const Group &group) { return !group.waiting; });
+  wake(warp);
+  auto next =
+      std::find_if(others.begin(), others.end(), [](const Group &group) {
+        return group.waits == Waits::no;
+      });
   if (next == others.end())
-    stuck(warp);
+    return park(warp);
   warp.current = *next;
   next = others.erase(next);
   warp.stop = next == others.end() ? noStop : next->pc; // the list is sorted
   return true;
 }
 
-/// False when all lanes have ended.
+/// False as of reschedule.
 bool advance(Warp &warp) {
   return ++warp.current.pc != warp.stop || reschedule(warp);
 }
@@ -92,7 +118,15 @@ bool branchIndexed(Warp &warp, const Instruction &i, Mask active) {
   return reschedule(warp);
 }
 
+/// The warp's last lanes end.
+void finishAsync(Warp &warp) {
+  checkProductsDone(warp);
+  finishStores(warp);
+}
+
 bool exitLanes(Warp &warp, Mask active) {
+  if ((warp.exited | active) == warp.lanes)
+    finishAsync(warp);
   warp.exited |= active;
   warp.current.mask &= ~active;
   ++warp.current.pc;
@@ -116,6 +150,14 @@ Mask neededLanes(Warp &warp, const Instruction &i, Mask active) {
   return needed & warp.lanes;
 }
 
+/// These lanes stay at the instruction, the others go on.
+bool leaveWaiting(Warp &warp, Mask lanes, Waits waits) {
+  warp.others.push_back({warp.current.pc, lanes, waits});
+  warp.current.mask &= ~lanes;
+  ++warp.current.pc;
+  return reschedule(warp);
+}
+
 /// Whether all lanes are here that the instruction needs; if not, the active
 /// ones wait.
 bool gathered(Warp &warp, const Instruction &i, Mask active, bool &alive) {
@@ -127,11 +169,17 @@ bool gathered(Warp &warp, const Instruction &i, Mask active, bool &alive) {
         __builtin_ctz(active)};
   if (!(needed & ~active))
     return true;
-  warp.others.push_back({warp.current.pc, active, true});
-  warp.current.mask &= ~active;
-  ++warp.current.pc;
-  alive = reschedule(warp);
+  alive = leaveWaiting(warp, active, Waits::lanes);
   return false;
+}
+
+/// mbarrier.try_wait: lanes whose phase is complete go on.
+bool waitForPhase(Warp &warp, const Instruction &i, Mask active) {
+  Mask done = lanesWithPhase(warp, i, active);
+  if (done)
+    i.run(warp, i, done);
+  return done == active ? advance(warp)
+                        : leaveWaiting(warp, active & ~done, Waits::phase);
 }
 
 void checkLimit(const Warp &warp) {
@@ -163,6 +211,8 @@ bool control(Warp &warp, const Instruction &i, Mask active) {
       return alive;
     arrive(warp, i, active);
     return warp.ready;
+  case Flow::phase:
+    return waitForPhase(warp, i, active);
   case Flow::plain:
     break;
   }
@@ -170,6 +220,13 @@ bool control(Warp &warp, const Instruction &i, Mask active) {
 }
 
 } // namespace
+
+bool resume(Warp &warp) {
+  if (!warp.parked)
+    return true;
+  warp.parked = false;
+  return reschedule(warp);
+}
 
 void runWarp(Warp &warp) {
   const Instruction *code = warp.block->launch->program->code.data();

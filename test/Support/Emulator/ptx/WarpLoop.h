@@ -7,8 +7,12 @@
 
 namespace meshwork::ptx {
 
-/// Until the warp has ended or waits at a barrier of the block. Throws Fault;
-/// warp.current.pc is then at the instruction.
+/// Until the warp has ended, waits at a barrier of the block, or is parked.
+/// Throws Fault; warp.current.pc is then at the instruction.
 void runWarp(Warp &warp);
+
+/// Whether a warp can go on that may be parked: the phase of an mbarrier has
+/// completed.
+bool resume(Warp &warp);
 
 } // namespace meshwork::ptx
