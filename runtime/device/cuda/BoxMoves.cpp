@@ -3,10 +3,11 @@
 #include "runtime/device/cuda/BoxTable.h"
 #include <cstring>
 
-MESHWORK_PTX(meshworkBoxesPtx, MESHWORK_BOXES_PTX)
-
 namespace meshwork::runtime::cuda {
 namespace {
+constexpr char ptx[] =
+#include MESHWORK_BOXES_PTX
+    ;
 // Tables lie one after the other.
 static_assert(sizeof(BoxChunk) % 8 == 0 && sizeof(BoxMove) % 8 == 0 &&
               sizeof(BoxDim) % 8 == 0);
@@ -15,8 +16,8 @@ static_assert(sizeof(BoxChunk) % 8 == 0 && sizeof(BoxMove) % 8 == 0 &&
 absl::StatusOr<std::shared_ptr<BoxKernels>>
 BoxKernels::load(const Driver &driver) {
   auto kernels = std::make_shared<BoxKernels>(driver);
-  MESHWORK_ASSIGN_OR_RETURN(
-      kernels->code, PtxModule::load(driver, meshworkBoxesPtx, "collectives"));
+  MESHWORK_ASSIGN_OR_RETURN(kernels->code,
+                            PtxModule::load(driver, ptx, "collectives"));
   MESHWORK_ASSIGN_OR_RETURN(kernels->moveBoxes,
                             kernels->code->find("moveBoxes"));
   return kernels;

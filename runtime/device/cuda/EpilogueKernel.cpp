@@ -3,10 +3,11 @@
 #include "runtime/StatusMacros.h"
 #include <limits>
 
-MESHWORK_PTX(meshworkEpiloguesPtx, MESHWORK_EPILOGUES_PTX)
-
 namespace meshwork::runtime::cuda {
 namespace {
+constexpr char ptx[] =
+#include MESHWORK_EPILOGUES_PTX
+    ;
 constexpr int64_t vectorBytes = 16;
 
 bool isSum(plan::Epilogue epilogue) {
@@ -121,8 +122,8 @@ int64_t blocksOf(int64_t count, int64_t ofBlock) {
 absl::StatusOr<std::shared_ptr<EpilogueKernels>>
 EpilogueKernels::load(const Driver &driver) {
   auto made = std::make_shared<EpilogueKernels>(driver);
-  MESHWORK_ASSIGN_OR_RETURN(
-      made->code, PtxModule::load(driver, meshworkEpiloguesPtx, "epilogues"));
+  MESHWORK_ASSIGN_OR_RETURN(made->code,
+                            PtxModule::load(driver, ptx, "epilogues"));
   MESHWORK_ASSIGN_OR_RETURN(made->finishProduct,
                             made->code->find("finishProduct"));
   MESHWORK_ASSIGN_OR_RETURN(made->addUp, made->code->find("addUp"));

@@ -15,7 +15,7 @@ PtxModule::load(const Driver &driver, const char *text,
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
   Result result = driver.moduleLoad(&made->module, text, 2, options, values);
   MESHWORK_RETURN_IF_ERROR(driver.check(
-      result, absl::StrCat("loading the code of ", ofWhat, " (sm_80, PTX)",
+      result, absl::StrCat("loading the code of ", ofWhat, " (PTX)",
                            log[0] ? ": " : "", log.c_str())));
   return made;
 }
