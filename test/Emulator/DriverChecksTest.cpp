@@ -78,6 +78,24 @@ TEST_F(Driver, Modules) {
             result::invalidHandle);
 }
 
+TEST_F(Driver, TensorMaps) {
+  alignas(tensorMap::alignment) char map[tensorMap::bytes + 8] = {};
+  uint64_t dims[] = {64, 8}, strides[] = {128};
+  uint32_t box[] = {64, 8}, ones[] = {1, 1};
+  auto encode = [&](void *to, int dataType, int swizzle) {
+    return api().tensorMapEncodeTiled(to, dataType, 2, memory, dims, strides,
+                                      box, ones, tensorMap::interleaveNone,
+                                      swizzle, tensorMap::l2Promotion128B,
+                                      tensorMap::fillZeros);
+  };
+  int bf16 = tensorMap::bfloat16, swizzle = tensorMap::swizzle128B;
+  EXPECT_EQ(encode(map, bf16, swizzle), result::success);
+  EXPECT_EQ(encode(map + 8, bf16, swizzle), result::invalidValue);
+  EXPECT_EQ(encode(nullptr, bf16, swizzle), result::invalidValue);
+  EXPECT_EQ(encode(map, bf16, 1), result::notSupported);
+  EXPECT_EQ(encode(map, tensorMap::float32, swizzle), result::invalidValue);
+}
+
 TEST_F(Driver, LaunchesAreChecked) {
   Function big = function("big");
   void *parameters[] = {&memory};

@@ -14,16 +14,15 @@ MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_SAME)
 #if CUDA_VERSION >= 12000
 MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_SAME)
 static_assert(tensorMap::bytes == sizeof(CUtensorMap));
-static_assert(tensorMap::alignment == alignof(CUtensorMap));
+// The function asks for 64 bytes; CUDA 13's type has 128.
+static_assert(alignof(CUtensorMap) % tensorMap::alignment == 0);
 static_assert(tensorMap::float32 == CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
 static_assert(tensorMap::bfloat16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(tensorMap::interleaveNone == CU_TENSOR_MAP_INTERLEAVE_NONE);
 static_assert(tensorMap::swizzleNone == CU_TENSOR_MAP_SWIZZLE_NONE);
 static_assert(tensorMap::swizzle128B == CU_TENSOR_MAP_SWIZZLE_128B);
-static_assert(tensorMap::l2Promotion128B ==
-              CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
-static_assert(tensorMap::l2Promotion256B ==
-              CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(tensorMap::l2Promotion128B == CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+static_assert(tensorMap::l2Promotion256B == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 static_assert(tensorMap::fillZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 #endif
 

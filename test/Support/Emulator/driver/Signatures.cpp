@@ -9,7 +9,7 @@ const void *const exported[] = {
 #define MESHWORK_NAME(member, symbol, ...)                                     \
   reinterpret_cast<const void *>(&symbol),
     MESHWORK_CUDA_DRIVER_FUNCTIONS(MESHWORK_NAME)
-    MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_NAME)
+        MESHWORK_CUDA_DRIVER_OPTIONAL_FUNCTIONS(MESHWORK_NAME)
 #undef MESHWORK_NAME
 };
 

@@ -6,6 +6,7 @@
 #include "test/Support/Emulator/ptx/Races.h"
 #include "test/Support/Emulator/ptx/TensorMap.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

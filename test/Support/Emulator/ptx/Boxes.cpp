@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_format.h"
 
+#include <algorithm>
+
 namespace meshwork::ptx {
 namespace {
 

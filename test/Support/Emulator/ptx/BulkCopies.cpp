@@ -1,10 +1,13 @@
 #include "test/Support/Emulator/ptx/BulkCopies.h"
 
-#include "test/Support/Emulator/ptx/BulkDecode.h"
 #include "test/Support/Emulator/ptx/Boxes.h"
+#include "test/Support/Emulator/ptx/BulkDecode.h"
 #include "test/Support/Emulator/ptx/Mbarriers.h"
 
 #include "absl/strings/str_format.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace meshwork::ptx {
 namespace {
@@ -17,10 +20,10 @@ template <class... A>
 }
 void checkAligned(uint64_t value, uint64_t alignment, unsigned lane) {
   if (value % alignment)
-    throw Fault{Fault::Kind::misaligned,
-                absl::StrFormat("0x%x is not a multiple of %u", value,
-                                alignment),
-                int(lane)};
+    throw Fault{
+        Fault::Kind::misaligned,
+        absl::StrFormat("0x%x is not a multiple of %u", value, alignment),
+        int(lane)};
 }
 
 /// A map is in global memory or a parameter of the kernel.
@@ -166,10 +169,9 @@ void waitForStores(Warp &warp, const Instruction &i, Mask active) {
 }
 
 bool landNext(Block &block, const Warp *&running) {
-  auto next = std::find_if(block.loads.begin(), block.loads.end(),
-                           [&](const BulkLoad &load) {
-                             return isWaitedFor(block, load.mbarrier);
-                           });
+  auto next = std::find_if(
+      block.loads.begin(), block.loads.end(),
+      [&](const BulkLoad &load) { return isWaitedFor(block, load.mbarrier); });
   if (next == block.loads.end())
     return false;
   BulkLoad load = std::move(*next);

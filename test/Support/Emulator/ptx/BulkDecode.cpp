@@ -96,8 +96,7 @@ void decodePlain(Line &line) {
 } // namespace
 
 BulkRegisters registersOf(const Warp &warp, const Instruction &i) {
-  const uint32_t *list =
-      &warp.block->launch->program->registers[i.target];
+  const uint32_t *list = &warp.block->launch->program->registers[i.target];
   BulkRegisters r;
   r.shared = read(list);
   r.global = read(list + 3);

@@ -154,11 +154,7 @@ private:
     return any;
   }
   void checkEnded() {
-    for (Warp &warp : block.warps) {
-      running = &warp;
-      if (warp.parked)
-        failDeadlocked(warp);
-    }
+    checkNotDeadlocked(block, running);
     for (Warp &warp : block.warps) {
       if (warp.exited == warp.lanes)
         continue;

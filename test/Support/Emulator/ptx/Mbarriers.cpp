@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_format.h"
 
+#include <set>
+
 namespace meshwork::ptx {
 namespace {
 
@@ -81,6 +83,16 @@ void passPhase(Warp &warp, const Instruction &i, Mask active) {
   warp.setPredicate(i.r[2], allLanes, active);
 }
 
+/// For the message of a deadlock.
+std::string describe(const Warp &warp, uint64_t address) {
+  const MBarrier &mbarrier = warp.block->mbarriers.at(uint32_t(address));
+  return absl::StrFormat(" warp %u waits for phase %u of the mbarrier at "
+                         "shared address 0x%x, which lacks %u of %u arrivals "
+                         "and %u bytes;",
+                         warp.index, mbarrier.phase, address, mbarrier.pending,
+                         mbarrier.count, mbarrier.bytes);
+}
+
 void takeSharedB64(Line &line) {
   if (!line.take("shared::cta") || line.type() != Type::b64)
     line.fail("only .shared::cta.b64 is modelled");
@@ -135,8 +147,8 @@ void decodeMbarrier(Line &line) {
 MBarrier &mbarrierAt(Warp &warp, uint64_t address, unsigned lane) {
   LaneAddresses addresses{};
   addresses[lane] = address;
-  Pointers at = resolve(warp, Space::shared, addresses, Mask(1) << lane, 8,
-                        Access::read);
+  Pointers at =
+      resolve(warp, Space::shared, addresses, Mask(1) << lane, 8, Access::read);
   auto found = warp.block->mbarriers.find(uint32_t(address));
   if (found == warp.block->mbarriers.end())
     fault(lane, "no mbarrier was initialized at shared address 0x%x", address);
@@ -191,23 +203,25 @@ void fenceMbarriers(Warp &warp) {
     mbarrier.fenced |= mbarrier.warp == warp.index;
 }
 
-void failDeadlocked(Warp &warp) {
-  for (const Group &group : warp.others) {
-    if (group.waits != Waits::phase)
-      continue;
-    warp.current = group;
-    const Instruction &i = warp.block->launch->program->code[group.pc];
-    unsigned lane = unsigned(__builtin_ctz(group.mask));
-    uint64_t address = addressesOf(warp, i)[lane];
-    MBarrier &mbarrier = mbarrierAt(warp, address, lane);
-    fault(lane,
-          "deadlock: no warp can go on, no copy is under way; phase %u of the "
-          "mbarrier at shared address 0x%x lacks %u of %u arrivals and %u "
-          "bytes",
-          mbarrier.phase, address, mbarrier.pending, mbarrier.count,
-          mbarrier.bytes);
-  }
-  throw Fault{Fault::Kind::barrier, "the warp waits for nothing"};
+void checkNotDeadlocked(Block &block, const Warp *&running) {
+  std::string text = "deadlock: no warp can go on, no copy is under way;";
+  std::set<uint64_t> named;
+  for (Warp &warp : block.warps)
+    for (const Group &group : warp.others) {
+      if (!warp.parked || group.waits != Waits::phase)
+        continue;
+      if (named.empty()) {
+        warp.current = group;
+        running = &warp;
+      }
+      uint64_t address = addressesOf(
+          warp, block.launch->program
+                    ->code[group.pc])[unsigned(__builtin_ctz(group.mask))];
+      if (named.insert(address).second)
+        text += describe(warp, address);
+    }
+  if (!named.empty())
+    throw Fault{Fault::Kind::barrier, text};
 }
 
 std::span<const Opcode> mbarrierOpcodes() {

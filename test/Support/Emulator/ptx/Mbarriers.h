@@ -23,8 +23,8 @@ bool isWaitedFor(Block &block, uint32_t mbarrier);
 /// A fence that makes mbarriers which the warp initialized known to copies.
 void fenceMbarriers(Warp &warp);
 
-/// No copy is under way and this warp waits: names the mbarrier and what it
-/// lacks.
-[[noreturn]] void failDeadlocked(Warp &warp);
+/// No copy is under way. If warps still wait for phases: a Fault that names the
+/// mbarriers and what they lack, at the first of these warps.
+void checkNotDeadlocked(Block &block, const Warp *&running);
 
 } // namespace meshwork::ptx

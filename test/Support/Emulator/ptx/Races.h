@@ -35,7 +35,7 @@ public:
   /// For each warp: what it did before this time is known.
   using Clock = std::array<uint32_t, 32>;
   static void join(Clock &to, const Clock &from) {
-    for (size_t w = 0; w < to.size(); ++w)
+    for (unsigned w = 0; w < to.size(); ++w)
       to[w] = to[w] > from[w] ? to[w] : from[w];
   }
   /// Adds to the clock what `warp` did and knows; what it does after is new.
@@ -91,8 +91,7 @@ private:
   }
 
   uint32_t timeOf(const Word &word, unsigned reader) const {
-    return word.readTime ? word.readTime
-                         : times[word.slot * numWarps + reader];
+    return word.readTime ? word.readTime : times[word.slot * numWarps + reader];
   }
   void setReader(Word &word, uint32_t others, unsigned warp) {
     if (others && word.readTime != now)

@@ -77,7 +77,7 @@ struct Warp {
   int barrier = -1;  // waits there
   bool ready = false;
   bool parked = false; // no lanes can go on before the phase of an mbarrier
-  Mask carry = 0; // of add.cc
+  Mask carry = 0;      // of add.cc
   uint64_t instructions = 0, laneInstructions = 0;
   std::vector<AsyncCopy> copies;
   std::array<uint32_t, numLanes> commits{};
@@ -85,9 +85,9 @@ struct Warp {
   std::array<uint32_t, numLanes> storeCommits{};
   std::vector<PendingProduct> products; // of wgmma
   uint32_t productCommits = 0;
-  bool productsFenced = false;      // a wgmma.fence came
-  uint32_t proxyFences = 0;         // number of fence.proxy.async
-  Range recent[2]; // global memory touched last
+  bool productsFenced = false; // a wgmma.fence came
+  uint32_t proxyFences = 0;    // number of fence.proxy.async
+  Range recent[2];             // global memory touched last
 
   template <class T> T *at(uint32_t offset) {
     return reinterpret_cast<T *>(registers + offset);

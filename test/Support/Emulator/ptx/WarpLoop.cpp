@@ -74,9 +74,8 @@ bool reschedule(Warp &warp) {
   join(others);
   wake(warp);
   auto next =
-      std::find_if(others.begin(), others.end(), [](const Group &group) {
-        return group.waits == Waits::no;
-      });
+      std::find_if(others.begin(), others.end(),
+                   [](const Group &group) { return group.waits == Waits::no; });
   if (next == others.end())
     return park(warp);
   warp.current = *next;

@@ -150,7 +150,10 @@ void decodeWgmma(Line &line) {
   if (!fence && !commits && !waits)
     line.fail("this wgmma is not modelled");
   uint32_t groups = waits ? uint32_t(line.integer(0)) : 0;
-  Instruction &i = line.emit(fence ? fenceProducts : commits ? commit : wait, {});
+  Instruction &i = line.emit(fence     ? fenceProducts
+                             : commits ? commit
+                                       : wait,
+                             {});
   i.target = groups;
   setWholeWarp(line, i);
 }

@@ -17,9 +17,9 @@ struct Layout {
   bool alongK; // neighbours in memory are neighbours along k
 
   uint32_t offset(unsigned mn, unsigned k) const {
-    return alongK ? mn / 8 * stride + mn % 8 * 128 + k * 2
-                  : mn / 64 * leading + mn % 64 * 2 + k / 8 * stride +
-                        k % 8 * 128;
+    return alongK
+               ? mn / 8 * stride + mn % 8 * 128 + k * 2
+               : mn / 64 * leading + mn % 64 * 2 + k / 8 * stride + k % 8 * 128;
   }
 };
 
@@ -42,9 +42,7 @@ Layout layoutOf(uint64_t descriptor, bool transposed) {
   return {bytes(0), bytes(16), bytes(32), !transposed};
 }
 
-float wide(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t(bits) << 16);
-}
+float wide(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 
 /// put(mn, k, value) for mn below `count` counted from `first`, and all k.
 template <class Put>
@@ -89,8 +87,8 @@ void eachSum(Operands &operands, unsigned columns, Visit visit) {
   for (unsigned n = 0; n < columns / 2; ++n)
     for (unsigned lane = 0; lane < numLanes; ++lane)
       visit(lane, n,
-            operands.d[lane / 4 + n % 4 / 2 * 8]
-                      [n / 4 * 8 + lane % 4 * 2 + n % 2]);
+            operands
+                .d[lane / 4 + n % 4 / 2 * 8][n / 4 * 8 + lane % 4 * 2 + n % 2]);
 }
 
 void sum(Operands &o, unsigned columns, float sign) {
@@ -98,8 +96,7 @@ void sum(Operands &o, unsigned columns, float sign) {
     for (unsigned k = 0; k < depth; ++k) {
       float a = sign * o.a[row][k];
       for (unsigned column = 0; column < columns; ++column)
-        o.d[row][column] =
-            __builtin_fmaf(a, o.b[k][column], o.d[row][column]);
+        o.d[row][column] = __builtin_fmaf(a, o.b[k][column], o.d[row][column]);
     }
 }
 
@@ -107,25 +104,23 @@ void sum(Operands &o, unsigned columns, float sign) {
 
 void multiply(Warp &warp, const Instruction &i, const PendingProduct &product) {
   unsigned columns = i.count * 8u;
-  const uint32_t *registers =
-      &warp.block->launch->program->registers[i.target];
+  const uint32_t *registers = &warp.block->launch->program->registers[i.target];
   static thread_local Operands operands;
   if (i.extra & wgmma::aInRegisters)
     readRegistersOfA(warp, registers + columns / 2, operands);
   else
-    readMatrix(warp, layoutOf(product.a, i.extra & wgmma::aTransposed),
-               warp.index % 4 * numRows, numRows,
-               [&](unsigned row, unsigned k, float x) {
-                 operands.a[row][k] = x;
-               });
+    readMatrix(
+        warp, layoutOf(product.a, i.extra & wgmma::aTransposed),
+        warp.index % 4 * numRows, numRows,
+        [&](unsigned row, unsigned k, float x) { operands.a[row][k] = x; });
   readMatrix(
       warp, layoutOf(product.b, i.extra & wgmma::bTransposed), 0, columns,
       [&](unsigned column, unsigned k, float x) { operands.b[k][column] = x; });
   eachSum(operands, columns, [&](unsigned lane, unsigned n, float &value) {
     value = product.accumulates ? warp.at<float>(registers[n])[lane] : 0;
   });
-  bool negative = bool(i.extra & wgmma::aNegative) !=
-                  bool(i.extra & wgmma::bNegative);
+  bool negative =
+      bool(i.extra & wgmma::aNegative) != bool(i.extra & wgmma::bNegative);
   sum(operands, columns, negative ? -1.f : 1.f);
   eachSum(operands, columns, [&](unsigned lane, unsigned n, float &value) {
     warp.at<float>(registers[n])[lane] = canonical(value);
