@@ -194,6 +194,20 @@ TEST(Wgmma, SumsAreThereAfterTheWait) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(std::isnan(problem.out[0]));
 }
+TEST(Wgmma, AllWarpsOfAWarpgroupExecuteTheSame) {
+  Problem problem({64, false, false, false});
+  const std::string fence = "wgmma.fence.sync.aligned;";
+  auto with = [&](const std::string &inserted) {
+    return run(problem,
+               absl::StrReplaceAll(problem.text(), {{fence, inserted}}));
+  };
+  EXPECT_TRUE(failsWith(with("setp.eq.u32 %p2, %warp, 2; @%p2 exit;" + fence),
+                        "did not execute this product"));
+  EXPECT_TRUE(failsWith(with("setp.eq.u32 %p2, %warp, 2;\n"
+                             "@%p2 add.u32 %tile, %tile, 1024;" +
+                             fence),
+                        "with other descriptors"));
+}
 TEST(Wgmma, DescriptorsAreChecked) {
   Problem problem({64, false, false, false});
   auto with = [&](uint64_t descriptor) {
@@ -204,7 +218,10 @@ TEST(Wgmma, DescriptorsAreChecked) {
   };
   uint64_t good = problem.a.descriptor();
   EXPECT_TRUE(failsWith(with(good ^ 3ull << 62), "only the layout with"));
-  EXPECT_TRUE(failsWith(with(good | 1ull << 49), "has a base offset"));
+  EXPECT_TRUE(
+      failsWith(with(good | 1ull << 49), "a base offset or reserved bits"));
+  EXPECT_TRUE(failsWith(with(good | 8), "a multiple of 1024 bytes"));
+  EXPECT_TRUE(failsWith(with(good + (8ull << 32)), "a multiple of 1024 bytes"));
   EXPECT_TRUE(failsWith(with(good + (0x1000ull << 32)),
                         "illegal read of 16 bytes at shared address"));
 }

@@ -60,6 +60,8 @@ struct PendingProduct {
   uint32_t group = 0; // number of commits of the warp before it
   uint64_t a = 0, b = 0;
   bool accumulates = false;
+
+  bool operator==(const PendingProduct &) const = default;
 };
 
 /// Which bytes of shared memory ordinary instructions (the generic proxy) wrote

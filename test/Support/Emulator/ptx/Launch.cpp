@@ -3,6 +3,7 @@
 #include "test/Support/Emulator/ptx/BulkCopies.h"
 #include "test/Support/Emulator/ptx/Mbarriers.h"
 #include "test/Support/Emulator/ptx/WarpLoop.h"
+#include "test/Support/Emulator/ptx/Wgmma.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -60,6 +61,7 @@ public:
     block.barriers = {};
     block.mbarriers.clear();
     block.loads.clear();
+    block.groupProducts.clear();
     if (launch.program->usesAsyncProxy)
       block.genericWrites.reset(sharedEnd);
     block.races.reset(sharedEnd, unsigned(block.warps.size()));
@@ -132,6 +134,7 @@ private:
     warp.storeCommits = {};
     warp.products.clear();
     warp.productCommits = warp.proxyFences = 0;
+    warp.productsIssued = 0;
     warp.productsFenced = false;
     for (const SpecialRegister &special : launch.program->specials)
       fillRegister(warp, special.offset, special.bits, [&](unsigned lane) {
@@ -167,6 +170,7 @@ private:
                                "at another barrier")};
     }
     checkLoadsDone(block, running);
+    checkProductsAgree(block, running);
   }
 
   const Launch &launch;

@@ -85,6 +85,7 @@ struct Warp {
   std::array<uint32_t, numLanes> storeCommits{};
   std::vector<PendingProduct> products; // of wgmma
   uint32_t productCommits = 0;
+  size_t productsIssued = 0;
   bool productsFenced = false; // a wgmma.fence came
   uint32_t proxyFences = 0;    // number of fence.proxy.async
   Range recent[2];             // global memory touched last
@@ -116,6 +117,8 @@ struct Block {
   std::map<uint32_t, MBarrier> mbarriers; // by shared address
   std::deque<BulkLoad> loads;             // in the order they were issued
   GenericWrites genericWrites;
+  /// Of each warpgroup: what any of its warps has issued so far.
+  std::vector<std::vector<PendingProduct>> groupProducts;
   Races races;
 };
 

@@ -12,6 +12,14 @@ constexpr unsigned warpsOfGroup = 4;
   throw Fault{Fault::Kind::asynchronous, std::move(text)};
 }
 
+/// What any warp of the warpgroup has issued so far.
+std::vector<PendingProduct> &productsOfGroup(Warp &warp) {
+  auto &groups = warp.block->groupProducts;
+  size_t index = warp.index / warpsOfGroup;
+  groups.resize(std::max(groups.size(), index + 1));
+  return groups[index];
+}
+
 void fenceProducts(Warp &warp, const Instruction &, Mask) {
   warp.productsFenced = true;
 }
@@ -23,6 +31,17 @@ uint64_t uniform(Warp &warp, uint32_t offset) {
     if (values[lane] != values[0])
       fault("lanes have different descriptors");
   return values[0];
+}
+
+/// The four warps of a warpgroup execute the same products.
+void checkSameInGroup(Warp &warp, const PendingProduct &product) {
+  std::vector<PendingProduct> &all = productsOfGroup(warp);
+  size_t index = warp.productsIssued++;
+  if (index == all.size())
+    all.push_back(product);
+  else if (all[index] != product)
+    fault("another warp of the warpgroup executes another product, or the same "
+          "with other descriptors, scale-d or groups");
 }
 
 void begin(Warp &warp, const Instruction &i, Mask active) {
@@ -41,6 +60,7 @@ void begin(Warp &warp, const Instruction &i, Mask active) {
   if (accumulates && accumulates != allLanes)
     fault("lanes have different values of scale-d");
   product.accumulates = accumulates;
+  checkSameInGroup(warp, product);
   warp.products.push_back(product);
 }
 
@@ -178,6 +198,20 @@ void checkProductsDone(Warp &warp) {
     return;
   warp.current.pc = warp.products.front().pc;
   fault("the warp ends without a wgmma.wait_group for this product");
+}
+
+void checkProductsAgree(Block &block, const Warp *&running) {
+  for (Warp &warp : block.warps) {
+    if (block.groupProducts.empty())
+      return;
+    const std::vector<PendingProduct> &all = productsOfGroup(warp);
+    if (warp.productsIssued == all.size())
+      continue;
+    running = &warp;
+    warp.current.pc = all[warp.productsIssued].pc;
+    fault("the warp has ended and did not execute this product, other warps of "
+          "its warpgroup did");
+  }
 }
 
 std::span<const Opcode> wgmmaOpcodes() {

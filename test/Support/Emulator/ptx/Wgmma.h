@@ -9,6 +9,10 @@ namespace meshwork::ptx {
 /// The warp ends: products that it never waited for are a Fault.
 void checkProductsDone(Warp &warp);
 
+/// The block has ended: a warp with fewer products than another one of its
+/// warpgroup is a Fault.
+void checkProductsAgree(Block &block, const Warp *&running);
+
 // Of an instruction wgmma.mma_async: count is N / 8; the registers D, then
 // those of A if it is in registers, begin at Program::registers[target];
 // r: descriptors of A and B, predicate scale-d; bits of extra:

@@ -23,6 +23,10 @@ struct Layout {
   }
 };
 
+[[noreturn]] void wrong(uint64_t descriptor, const char *why) {
+  throw Fault{Fault::Kind::asynchronous,
+              absl::StrFormat("descriptor 0x%016x: %s", descriptor, why)};
+}
 Layout layoutOf(uint64_t descriptor, bool transposed) {
   constexpr uint64_t known = 0xc000'3fff'3fff'3fff; // and base offset 0
   constexpr unsigned swizzle128B = 1;
@@ -30,29 +34,27 @@ Layout layoutOf(uint64_t descriptor, bool transposed) {
     return uint32_t(descriptor >> from & 0x3fff) << 4;
   };
   if (descriptor & ~known)
-    throw Fault{Fault::Kind::asynchronous,
-                absl::StrFormat("descriptor 0x%016x has a base offset or "
-                                "reserved bits",
-                                descriptor)};
+    wrong(descriptor, "a base offset or reserved bits are not 0");
   if (descriptor >> 62 != swizzle128B)
-    throw Fault{Fault::Kind::asynchronous,
-                absl::StrFormat("descriptor 0x%016x: only the layout with "
-                                "128-byte swizzle is modelled",
-                                descriptor)};
-  return {bytes(0), bytes(16), bytes(32), !transposed};
+    wrong(descriptor, "only the layout with 128-byte swizzle is modelled");
+  Layout layout{bytes(0), bytes(16), bytes(32), !transposed};
+  // Eight rows of 128 bytes repeat; 32 bytes further in a row is fine.
+  if (layout.begin >> 7 & 7 || layout.stride % 1024)
+    wrong(descriptor, "its rows do not begin where the swizzle's pattern does, "
+                      "at a multiple of 1024 bytes");
+  return layout;
 }
 
 float wide(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 
-/// put(mn, k, value) for mn below `count` counted from `first`, and all k.
+/// put(mn, k, value) for mn below `count` and all k.
 template <class Put>
-void readMatrix(Warp &warp, const Layout &layout, unsigned first,
-                unsigned count, Put put) {
+void readMatrix(Warp &warp, const Layout &layout, unsigned count, Put put) {
   unsigned stepK = layout.alongK ? perChunk : 1;
   unsigned stepMn = layout.alongK ? 1 : perChunk;
   for (unsigned mn = 0; mn < count; mn += stepMn)
     for (unsigned k = 0; k < depth; k += stepK) {
-      uint32_t at = layout.begin + layout.offset(first + mn, k);
+      uint32_t at = layout.begin + layout.offset(mn, k);
       uint16_t values[perChunk];
       std::memcpy(values, asyncReadAt(warp, swizzle128(at), sizeof values, 0),
                   sizeof values);
@@ -70,6 +72,15 @@ struct Operands {
   float d[numRows][maxColumns];
 };
 
+/// Rows of the warp. Those of the other warps are looked at too: a product
+/// belongs to the warpgroup, so all of them must be there.
+void readMemoryOfA(Warp &warp, const Layout &layout, Operands &to) {
+  unsigned first = warp.index % 4 * numRows;
+  readMatrix(warp, layout, 4 * numRows, [&](unsigned row, unsigned k, float x) {
+    if (row / numRows * numRows == first)
+      to.a[row - first][k] = x;
+  });
+}
 /// As the A of mma.m16n8k16.
 void readRegistersOfA(Warp &warp, const uint32_t *registers, Operands &to) {
   for (unsigned n = 0; n < 4; ++n)
@@ -109,12 +120,10 @@ void multiply(Warp &warp, const Instruction &i, const PendingProduct &product) {
   if (i.extra & wgmma::aInRegisters)
     readRegistersOfA(warp, registers + columns / 2, operands);
   else
-    readMatrix(
-        warp, layoutOf(product.a, i.extra & wgmma::aTransposed),
-        warp.index % 4 * numRows, numRows,
-        [&](unsigned row, unsigned k, float x) { operands.a[row][k] = x; });
+    readMemoryOfA(warp, layoutOf(product.a, i.extra & wgmma::aTransposed),
+                  operands);
   readMatrix(
-      warp, layoutOf(product.b, i.extra & wgmma::bTransposed), 0, columns,
+      warp, layoutOf(product.b, i.extra & wgmma::bTransposed), columns,
       [&](unsigned column, unsigned k, float x) { operands.b[k][column] = x; });
   eachSum(operands, columns, [&](unsigned lane, unsigned n, float &value) {
     value = product.accumulates ? warp.at<float>(registers[n])[lane] : 0;
