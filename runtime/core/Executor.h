@@ -164,6 +164,7 @@ struct DeviceOptions {
   bool tunesMatmuls = false;   // GPUs: time the library's algorithms
   bool comparesCpu = false;    // GPUs: see run/ComparingDevice.h
   bool cudnnAttention = false; // GPUs: by cuDNN where it can
+  bool wgmmaAttention = false; // GPUs: by the runtime's kernels of sm_90a
 };
 
 /// What a plan needs of this machine: opened, checked and loaded once for all

@@ -264,6 +264,16 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(cudnnAttention),
      .isShared = true,
      .decidesNumbers = true},
+    {.name = "--wgmma-attention",
+     .valueName = "",
+     .help =
+         "Run bf16 attention by wgmma and TMA on GPUs of compute capability "
+         "9.0, where it can; with --tune-matmuls where it is the fastest. "
+         "No GPU has run these kernels yet: check a plan with --compare-cpu "
+         "first",
+     .field = MESHWORK_FIELD(wgmmaAttention),
+     .isShared = true,
+     .decidesNumbers = true},
     {.name = "--compare-cpu",
      .valueName = "",
      .help = "Run each instruction on the GPU and on the CPU from the same "

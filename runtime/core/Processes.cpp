@@ -188,7 +188,8 @@ DeviceOptions Processes::deviceOptions(uint32_t ranks,
           options.synchronous,
           options.tuneMatmuls,
           options.compareCpu,
-          options.cudnnAttention};
+          options.cudnnAttention,
+          options.wgmmaAttention};
 }
 
 std::shared_ptr<Transport>

@@ -15,11 +15,11 @@ openDevice(const plan::Plan &plan, const DeviceOptions &options) {
     return ComparingDevice::open(std::move(*gpus), plan);
   }
   if (options.comparesCpu || options.shareGpu || options.synchronous ||
-      options.tunesMatmuls || options.cudnnAttention)
+      options.tunesMatmuls || options.cudnnAttention || options.wgmmaAttention)
     return absl::InvalidArgumentError(
         "the plan is for the CPU: --compare-cpu, --cudnn-attention, "
-        "--share-gpu, --synchronous and --tune-matmuls are for plans of "
-        "[target] device = \"cuda\"");
+        "--share-gpu, --synchronous, --tune-matmuls and --wgmma-attention are "
+        "for plans of [target] device = \"cuda\"");
   return CpuDevice::open(plan);
 }
 

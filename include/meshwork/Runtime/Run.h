@@ -73,6 +73,10 @@ struct RunOptions {
   /// GPUs: attention by cuDNN where it can, else by the plan's kernels. The
   /// last bits of gradients then differ from run to run.
   bool cudnnAttention = false;
+  /// GPUs of compute capability 9.0: attention by kernels of the runtime that
+  /// use its tensor cores' own instructions, where they can; with tuneMatmuls
+  /// where they are the fastest. Bits repeat.
+  bool wgmmaAttention = false;
   bool compareCpu = false;   // GPUs: every instruction against the CPU's
   bool validateOnly = false; // check the plan and the machine, run nothing
   /// How ranks run: all in this process, one a process, or as the environment

@@ -8,24 +8,10 @@
 //   dQ = dS K, dK = dS^T Q, dV = P^T dO.
 #pragma once
 
+#include "runtime/device/cuda/AttentionProblem.h"
 #include "runtime/device/cuda/DnnGraph.h"
 
 namespace meshwork::runtime::cuda {
-
-/// [batch, heads, sequence, d], strides in elements, d dense.
-struct AttentionTensor {
-  Dims4 dims, strides;
-};
-
-struct AttentionProblem {
-  AttentionTensor q, k, v, out;
-  AttentionTensor dout, dq, dk, dv; // of the gradient
-  float scale = 1;
-  bool causal = false; // query i sees key j when j <= i
-  int64_t window = 0;  // and when i - j < window; 0: unlimited
-  // And when j >= documents[i], which another tensor gives.
-  bool documents = false;
-};
 
 /// Numbers of its tensors in memory.
 struct AttentionGraph {

@@ -1,189 +1,185 @@
-// Attention by cuDNN where that was asked for or is faster, and can be; else by
-// the plan's kernels.
+// Attention by those that were asked for, or by the fastest of them, where they
+// can; else by the plan's kernels.
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/AttentionRequest.h"
 #include "runtime/device/cuda/Dnn.h"
+#include "runtime/device/cuda/DnnAttention.h"
 #include "runtime/device/cuda/OperationKinds.h"
 #include "runtime/device/cuda/Tuned.h"
+#include "runtime/device/cuda/WgmmaAttention.h"
+#include <algorithm>
 
 namespace meshwork::runtime::cuda {
 namespace {
 
-class DnnAttention : public Operation {
-public:
-  /// `sums` are tensors that lie in the workspace, behind the plan's own.
-  DnnAttention(Dnn &dnn, const DnnPlan &plan, std::vector<DevicePtr> addresses,
-               std::vector<std::pair<size_t, uint64_t>> sums)
-      : dnn(dnn), plan(plan), addresses(std::move(addresses)),
-        sums(std::move(sums)) {}
-
-  absl::Status enqueue(Stream stream, bool) override {
-    for (auto [tensor, offset] : sums)
-      addresses[tensor] = dnn.workspace() + offset;
-    return dnn.run(plan, addresses, dnn.workspace(), stream);
-  }
-
-private:
-  Dnn &dnn;
-  const DnnPlan &plan;
-  std::vector<DevicePtr> addresses;
-  std::vector<std::pair<size_t, uint64_t>> sums;
+/// Who may run an instruction, besides the plan's kernels.
+struct Other {
+  const char *name; // of a choice on disk
+  LibraryNotes *notes;
+  absl::Status can; // unimplemented: why not
 };
+constexpr const char *ours = "kernels", *cudnn = "cudnn", *wgmma = "wgmma",
+                     *refused = "refused";
 
 /// One instruction; `Op` is plan::Attention or plan::AttentionGrad.
 template <typename Op> class Maker {
 public:
   Maker(const Op &op, const plan::Instruction &instruction,
         const OperationContext &context)
-      : op(op), instruction(instruction), context(context) {}
+      : op(op), instruction(instruction), context(context),
+        read(problemOf(op, context)) {}
 
-  /// unimplemented tells why the plan's kernels must do it.
   OperationOr make() {
-    AttentionProblem problem;
-    MESHWORK_ASSIGN_OR_RETURN(problem, problemOf(op, context));
-    if (context.choosesAttention)
-      MESHWORK_RETURN_IF_ERROR(expectFaster(problem));
-    return byLibrary(problem);
+    std::vector<Other> others = whoElse();
+    if (!context.choosesAttention)
+      return makeFirst(others);
+    std::string choice = ours;
+    if (std::any_of(others.begin(), others.end(),
+                    [](const Other &one) { return one.can.ok(); }))
+      MESHWORK_ASSIGN_OR_RETURN(choice, choose(others));
+    for (Other &one : others)
+      if (one.can.ok() && choice != one.name)
+        one.can = absl::UnimplementedError(
+            choice == refused ? "it did not run when it was to be timed"
+            : choice == ours  ? "faster here"
+                              : absl::StrCat(choice, " is faster here"));
+    return makeFirst(others);
   }
 
 private:
   static constexpr bool isGrad = std::is_same_v<Op, plan::AttentionGrad>;
 
-  DevicePtr at(uint32_t number) const {
-    return context.arena + context.program.places[number];
+  std::vector<Other> whoElse() const {
+    std::vector<Other> others;
+    if (context.dnn)
+      others.push_back({cudnn, context.dnnNotes, canDnn()});
+    if (context.wgmma)
+      others.push_back(
+          {wgmma, context.wgmmaNotes,
+           read.ok() ? WgmmaKernels::check(*read) : read.status()});
+    return others;
   }
-
-  OperationOr byLibrary(const AttentionProblem &problem) {
-    AttentionGraph made = graphOf(problem);
-    const DnnPlan *plan = nullptr;
-    MESHWORK_ASSIGN_OR_RETURN(plan, context.dnn->plan(made.graph));
-    std::vector<DevicePtr> addresses(made.graph.tensors.size());
-    place(made, addresses);
-    auto sums = layOut(made, *plan);
-    MESHWORK_RETURN_IF_ERROR(context.dnn->reserve(end));
-    auto operation = std::make_unique<DnnAttention>(
-        *context.dnn, *plan, std::move(addresses), std::move(sums));
-    // The library loads code when a graph first runs, which a capture cannot.
-    MESHWORK_RETURN_IF_ERROR(operation->enqueue(context.stream, 0));
-    return operation;
-  }
-
-  absl::Status expectFaster(const AttentionProblem &problem) {
+  absl::Status canDnn() const {
+    MESHWORK_RETURN_IF_ERROR(read.status());
     // Nothing is in memory yet that could tell where documents begin.
-    if (problem.documents)
+    if (context.choosesAttention && read->documents)
       return absl::UnimplementedError(
           "documents, whose hidden blocks cuDNN computes too; "
           "--cudnn-attention has it do so");
-    auto isChoice = [](absl::string_view text) {
-      return text == ours || text == theirs || text == refused;
+    return checkForDnn(op, context);
+  }
+
+  OperationOr makeFirst(const std::vector<Other> &others) const {
+    for (const Other &one : others) {
+      OperationOr made = one.can.ok() ? makeBy(one.name) : one.can;
+      if (!made.ok() && !absl::IsUnimplemented(made.status()))
+        return made;
+      if (one.notes && made.ok())
+        one.notes->runs();
+      else if (one.notes)
+        one.notes->leaves(instruction.name()->str(),
+                          std::string(made.status().message()));
+      if (made.ok())
+        return made;
+    }
+    return makeKernels(instruction, context);
+  }
+
+  OperationOr makeBy(absl::string_view name) const {
+    if (name == ours)
+      return makeKernels(instruction, context);
+    if (name == cudnn)
+      return makeDnnAttention(*context.dnn, *read, isGrad, places(),
+                              context.stream);
+    return isGrad ? context.wgmma->gradient(*read, places(), context.workspace,
+                                            context.workspaceBytes)
+                  : context.wgmma->forward(*read, places());
+  }
+
+  absl::StatusOr<std::string> choose(const std::vector<Other> &others) const {
+    auto isChoice = [&](absl::string_view text) {
+      return text == ours || text == refused ||
+             std::any_of(others.begin(), others.end(), [&](const Other &one) {
+               return one.can.ok() && text == one.name;
+             });
     };
-    absl::StatusOr<std::string> choice = Tuned::ofProcess().get(
-        key(problem), isChoice, [&] { return faster(problem); });
-    MESHWORK_RETURN_IF_ERROR(choice.status());
-    if (*choice == theirs)
-      return absl::OkStatus();
-    return absl::UnimplementedError(
-        *choice == ours ? "faster here"
-                        : "cuDNN did not run it when it was to be timed");
+    return Tuned::ofProcess().get(key(others), isChoice,
+                                  [&] { return fastest(others); });
   }
 
-  /// Both sides: the library and the plan's kernels.
-  std::string key(const AttentionProblem &problem) const {
-    return absl::StrCat(keyOf(problem, isGrad), " cudnn ",
-                        context.dnn->version(), " code ",
-                        context.gpu.codeName());
+  /// All sides.
+  std::string key(const std::vector<Other> &others) const {
+    std::string text = keyOf(*read, isGrad);
+    for (const Other &one : others)
+      if (one.can.ok())
+        absl::StrAppend(&text, " ", one.name);
+    if (context.dnn)
+      absl::StrAppend(&text, " ", context.dnn->version());
+    return absl::StrCat(text, " code ", context.gpu.codeName());
   }
 
-  absl::StatusOr<std::string> faster(const AttentionProblem &problem) {
-    OperationOr library = byLibrary(problem);
-    // Nobody asked for cuDNN: what it lacks, memory too, ends no run. The other
-    // ranks follow.
-    if (!library.ok())
-      return std::string(refused);
-    OperationOr kernels = makeKernels(instruction, context);
-    MESHWORK_RETURN_IF_ERROR(kernels.status());
-    Operation *both[] = {kernels->get(), library->get()};
+  absl::StatusOr<std::string> fastest(const std::vector<Other> &others) const {
+    std::vector<const char *> names{ours};
+    std::vector<std::unique_ptr<Operation>> candidates(1);
+    MESHWORK_ASSIGN_OR_RETURN(candidates[0], makeBy(ours));
+    bool allRan = true;
+    for (const Other &one : others) {
+      // Nobody asked for it: what it lacks, memory too, ends no run. The other
+      // ranks follow.
+      OperationOr made = one.can.ok() ? makeBy(one.name) : one.can;
+      allRan &= made.ok() || !one.can.ok();
+      if (!made.ok())
+        continue;
+      names.push_back(one.name);
+      candidates.push_back(*std::move(made));
+    }
     size_t best = 0;
     MESHWORK_ASSIGN_OR_RETURN(
-        best, fastestOf(context.gpu.driver(), context.stream, 2, [&](size_t i) {
-          return both[i]->enqueue(context.stream, /*sets=*/false);
-        }));
-    return std::string(best == 0 ? ours : theirs);
+        best, fastestOf(context.gpu.driver(), context.stream, candidates.size(),
+                        [&](size_t i) {
+                          return candidates[i]->enqueue(context.stream, false);
+                        }));
+    return std::string(best == 0 && !allRan ? refused : names[best]);
   }
 
-  AttentionGraph graphOf(const AttentionProblem &problem) const {
-    return isGrad ? attentionGradGraph(problem) : attentionGraph(problem);
+  DevicePtr at(uint32_t number) const {
+    return number == plan::noView
+               ? 0
+               : context.arena + context.program.places[number];
   }
-
-  void place(const AttentionGraph &made,
-             std::vector<DevicePtr> &addresses) const {
-    addresses[made.q] = at(op.q());
-    addresses[made.k] = at(op.k());
-    addresses[made.v] = at(op.v());
-    addresses[made.out] = at(op.out());
-    addresses[made.stats] = at(op.lse());
-    if (op.documents() != plan::noView)
-      addresses[made.documents] = at(op.documents());
+  AttentionPlaces places() const {
+    AttentionPlaces places{};
+    places.q = at(op.q());
+    places.k = at(op.k());
+    places.v = at(op.v());
+    places.out = at(op.out());
+    places.lse = at(op.lse());
+    places.documents = at(op.documents());
     if constexpr (isGrad) {
-      addresses[made.dout] = at(op.dout());
-      addresses[made.dq] = at(op.dq());
-      addresses[made.dk] = at(op.dk());
-      addresses[made.dv] = at(op.dv());
+      places.dout = at(op.dout());
+      places.dq = at(op.dq());
+      places.dk = at(op.dk());
+      places.dv = at(op.dv());
     }
+    return places;
   }
-
-  /// Where sums lie in the workspace, whose end is `end` then.
-  std::vector<std::pair<size_t, uint64_t>> layOut(const AttentionGraph &made,
-                                                  const DnnPlan &plan) {
-    constexpr uint64_t unit = 256;
-    auto padded = [](uint64_t bytes) {
-      return (bytes + unit - 1) / unit * unit;
-    };
-    end = padded(static_cast<uint64_t>(plan.workspaceBytes()));
-    std::vector<std::pair<size_t, uint64_t>> sums;
-    if (!isGrad)
-      return sums;
-    for (size_t tensor : {made.rowSums, made.dqSums}) {
-      sums.emplace_back(tensor, end);
-      const Dims4 &dims = made.graph.tensors[tensor].dims;
-      end +=
-          padded(static_cast<uint64_t>(dims[0] * dims[1] * dims[2] * dims[3]) *
-                 sizeof(float));
-    }
-    return sums;
-  }
-
-  static constexpr const char *ours = "kernels", *theirs = "cudnn",
-                              *refused = "refused";
   const Op &op;
   const plan::Instruction &instruction;
   const OperationContext &context;
-  uint64_t end = 0;
+  absl::StatusOr<AttentionProblem>
+      read; // unimplemented: only the plan's kernels
 };
-
-OperationOr byLibrary(const plan::Instruction &instruction,
-                      const OperationContext &context) {
-  if (const plan::Attention *op = instruction.op_as_Attention())
-    return Maker(*op, instruction, context).make();
-  return Maker(*instruction.op_as_AttentionGrad(), instruction, context).make();
-}
 } // namespace
 
 OperationOr makeAttention(const plan::Instruction &instruction,
                           const OperationContext &context) {
-  if (!context.dnn)
+  if (!context.dnn && !context.wgmma)
     return makeKernels(instruction, context);
-  OperationOr made = byLibrary(instruction, context);
-  if (made.ok() && context.attention)
-    context.attention->runs();
-  if (!absl::IsUnimplemented(made.status()))
-    return made;
-  if (context.attention)
-    context.attention->leaves(instruction.name()->str(),
-                              std::string(made.status().message()));
-  return makeKernels(instruction, context);
+  if (const plan::Attention *op = instruction.op_as_Attention())
+    return Maker(*op, instruction, context).make();
+  return Maker(*instruction.op_as_AttentionGrad(), instruction, context).make();
 }
 
 } // namespace meshwork::runtime::cuda

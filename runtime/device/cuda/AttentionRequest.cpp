@@ -17,7 +17,9 @@ public:
     problem.scale = op.scale();
     problem.causal = op.causal();
     problem.window = op.window();
-    problem.documents = hasDocuments();
+    problem.documents = op.documents() != plan::noView;
+    for (int dim : {0, 1})
+      problem.lseStrides[dim] = view(op.lse()).strides[dim];
     MESHWORK_RETURN_IF_ERROR(describe(problem));
     return problem;
   }
@@ -31,32 +33,21 @@ private:
   DevicePtr at(uint32_t number) const {
     return context.arena + context.program.places[number];
   }
-  bool hasDocuments() const { return op.documents() != plan::noView; }
 
   absl::Status checkOptions() const {
     if (op.dropout())
       return absl::UnimplementedError(
-          "dropout, whose random numbers cuDNN would draw otherwise");
-    if (hasDocuments() && at(op.documents()) % dnnAlignment != 0)
-      return absl::UnimplementedError(absl::StrCat(
-          "documents begin at no multiple of ", dnnAlignment, " bytes"));
+          "dropout, whose random numbers only the plan's kernels draw");
     if (op.key_positions() != plan::noView)
-      return absl::UnimplementedError(
-          "a part of a sequence's keys, for which there is no graph here");
+      return absl::UnimplementedError("a part of a sequence's keys");
     if (op.positions() != plan::noView)
-      return absl::UnimplementedError(
-          "a part of a sequence's queries, for which there is no graph here");
-    if (!view(op.lse()).contiguous)
-      return absl::UnimplementedError("lse has gaps");
-    if constexpr (isGrad)
-      if (!op.unique())
-        return absl::UnimplementedError(
-            "other ranks compute the same gradient, and cuDNN adds in no fixed "
-            "order: copies of weights would drift apart");
+      return absl::UnimplementedError("a part of a sequence's queries");
+    if (view(op.lse()).strides[2] != 1)
+      return absl::UnimplementedError("rows of lse have gaps");
     return absl::OkStatus();
   }
 
-  /// [batch, sequence, heads, d] as cuDNN sees it.
+  /// [batch, sequence, heads, d], heads outside.
   absl::Status describe(uint32_t number, const char *role,
                         AttentionTensor &tensor) const {
     const ViewInfo &of = view(number);
@@ -64,17 +55,18 @@ private:
       return absl::UnimplementedError(absl::StrCat(
           role, " is ", plan::EnumNameDType(of.dtype), ", expected bf16"));
     constexpr size_t order[] = {0, 2, 1, 3};
-    bool isAligned = at(number) % dnnAlignment == 0 && of.strides[3] == 1;
+    bool isAligned = at(number) % attentionAlignment == 0 && of.strides[3] == 1;
     for (size_t i = 0; i < 4; ++i) {
       tensor.dims[i] = of.shape[order[i]];
       tensor.strides[i] = of.strides[order[i]];
-      isAligned &= i == 3 || tensor.strides[i] * 2 % dnnAlignment == 0;
+      isAligned &= i == 3 || tensor.strides[i] * 2 % attentionAlignment == 0;
     }
-    if (isAligned && tensor.dims[3] * 2 % dnnAlignment == 0)
+    if (isAligned && tensor.dims[3] * 2 % attentionAlignment == 0)
       return absl::OkStatus();
-    return absl::UnimplementedError(absl::StrCat(
-        role, " is ", runtime::describe(of),
-        ", expected dense rows at multiples of ", dnnAlignment, " bytes"));
+    return absl::UnimplementedError(
+        absl::StrCat(role, " is ", runtime::describe(of),
+                     ", expected dense rows at multiples of ",
+                     attentionAlignment, " bytes"));
   }
 
   absl::Status describe(AttentionProblem &problem) const {
@@ -105,6 +97,28 @@ template absl::StatusOr<AttentionProblem> problemOf(const plan::Attention &,
                                                     const OperationContext &);
 template absl::StatusOr<AttentionProblem> problemOf(const plan::AttentionGrad &,
                                                     const OperationContext &);
+
+template <typename Op>
+absl::Status checkForDnn(const Op &op, const OperationContext &context) {
+  if (op.documents() != plan::noView &&
+      (context.arena + context.program.places[op.documents()]) %
+              attentionAlignment !=
+          0)
+    return absl::UnimplementedError(absl::StrCat(
+        "documents begin at no multiple of ", attentionAlignment, " bytes"));
+  if (!context.program.views[op.lse()].contiguous)
+    return absl::UnimplementedError("lse has gaps");
+  if constexpr (std::is_same_v<Op, plan::AttentionGrad>)
+    if (!op.unique())
+      return absl::UnimplementedError(
+          "other ranks compute the same gradient, and cuDNN adds in no fixed "
+          "order: copies of weights would drift apart");
+  return absl::OkStatus();
+}
+template absl::Status checkForDnn(const plan::Attention &,
+                                  const OperationContext &);
+template absl::Status checkForDnn(const plan::AttentionGrad &,
+                                  const OperationContext &);
 
 std::string keyOf(const AttentionProblem &problem, bool isGrad) {
   std::string key =

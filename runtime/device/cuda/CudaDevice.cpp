@@ -59,6 +59,14 @@ static void keepLaunchOrder(const plan::Plan &plan) {
     ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
+CudaDevice::CudaDevice(const Driver &driver, const plan::Plan &plan,
+                       const DeviceOptions &options)
+    : driver(driver), plan(plan), options(options),
+      dnnNotes({"cuDNN", "instructions of attention",
+                options.wgmmaAttention ? "others" : "the plan's kernels"}),
+      wgmmaNotes({"wgmma", "instructions of attention", "the plan's kernels"}) {
+}
+
 absl::StatusOr<std::unique_ptr<runtime::Device>>
 CudaDevice::open(const plan::Plan &plan, const DeviceOptions &options) {
   absl::StatusOr<const Driver *> driver = Driver::open();
@@ -80,11 +88,22 @@ absl::Status CudaDevice::openGpus() {
     gpus.emplace_back();
     MESHWORK_ASSIGN_OR_RETURN(gpus.back(), Gpu::open(driver, ordinal, plan));
   }
-  return absl::OkStatus();
+  return options.wgmmaAttention ? loadWgmma() : absl::OkStatus();
 }
 
-Gpu &CudaDevice::gpuOf(uint32_t rank) {
-  return *gpus[gpus.size() == 1 ? 0 : rank];
+absl::Status CudaDevice::loadWgmma() {
+  for (const std::unique_ptr<Gpu> &gpu : gpus) {
+    MESHWORK_RETURN_IF_ERROR(gpu->makeCurrent());
+    absl::StatusOr<std::unique_ptr<WgmmaKernels>> loaded =
+        WgmmaKernels::load(driver, gpu->device());
+    if (!loaded.ok())
+      return absl::Status(loaded.status().code(),
+                          absl::StrCat("--wgmma-attention on GPU ",
+                                       gpu->ordinal(), ": ",
+                                       loaded.status().message()));
+    wgmma.push_back(*std::move(loaded));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t>
@@ -127,6 +146,10 @@ CudaDevice::~CudaDevice() {
       transport.reset();
     });
   runAtOnce(std::move(ends));
+  for (size_t i = 0; i < wgmma.size(); ++i) {
+    (void)gpus[i]->makeCurrent();
+    wgmma[i].reset();
+  }
 }
 
 /// The shared one is made by the first rank that comes; all give the same host
@@ -201,19 +224,21 @@ CudaDevice::connect(const ExecutorSetup &setup) {
 }
 
 std::string CudaDevice::summary() const {
-  return absl::StrCat(tuning, tuning.empty() ? "" : "\n", attention.text(),
-                      epilogues.text());
+  return absl::StrCat(tuning, tuning.empty() ? "" : "\n", dnnNotes.text(),
+                      wgmmaNotes.text(), epilogues.text());
 }
 
 absl::StatusOr<std::unique_ptr<Executor>>
 CudaDevice::makeExecutor(const ExecutorSetup &setup) {
-  MESHWORK_RETURN_IF_ERROR(gpuOf(setup.program.rank).makeCurrent());
+  uint32_t rank = setup.program.rank;
+  MESHWORK_RETURN_IF_ERROR(gpuOf(rank).makeCurrent());
   DeviceTransport *moves = nullptr;
   MESHWORK_ASSIGN_OR_RETURN(moves, transportOf(setup));
   return CudaExecutor::create(
-      setup, {gpuOf(setup.program.rank), *moves, options.synchronous,
-              options.tunesMatmuls, options.timeoutSeconds,
-              options.cudnnAttention, epilogues, attention, tuning});
+      setup, {gpuOf(rank), *moves, options.synchronous, options.tunesMatmuls,
+              options.timeoutSeconds, options.cudnnAttention,
+              wgmma.empty() ? nullptr : wgmma[numberOf(rank)].get(), epilogues,
+              dnnNotes, wgmmaNotes, tuning});
 }
 
 } // namespace meshwork::runtime::cuda

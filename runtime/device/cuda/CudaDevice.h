@@ -3,6 +3,7 @@
 
 #include "runtime/core/Executor.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/device/cuda/WgmmaAttention.h"
 #include <map>
 #include <mutex>
 
@@ -24,11 +25,12 @@ public:
 
 private:
   CudaDevice(const Driver &driver, const plan::Plan &plan,
-             const DeviceOptions &options)
-      : driver(driver), plan(plan), options(options) {}
+             const DeviceOptions &options);
   absl::Status openGpus();
-  /// Of a rank; `ordinals` lists those that this process uses.
-  Gpu &gpuOf(uint32_t rank);
+  absl::Status loadWgmma();
+  /// The number of a rank's GPU among those of this process.
+  size_t numberOf(uint32_t rank) const { return gpus.size() == 1 ? 0 : rank; }
+  Gpu &gpuOf(uint32_t rank) { return *gpus[numberOf(rank)]; }
   absl::StatusOr<DeviceTransport *> transportOf(const ExecutorSetup &setup);
   absl::StatusOr<DeviceTransport *> connect(const ExecutorSetup &setup);
 
@@ -36,8 +38,9 @@ private:
   const plan::Plan &plan;
   DeviceOptions options;
   std::vector<std::unique_ptr<Gpu>> gpus; // one for all, or one a rank
-  LibraryNotes attention{
-      {"cuDNN", "instructions of attention", "the plan's kernels"}};
+  // Of each of them; none unless they were asked for.
+  std::vector<std::unique_ptr<WgmmaKernels>> wgmma;
+  LibraryNotes dnnNotes, wgmmaNotes;
   LibraryNotes epilogues{{"cuBLASLt", "epilogues of products",
                           "a kernel beside", /*onlyWhenLeft=*/true}};
   std::string tuning; // "tuning: 5 timed, 7 known"

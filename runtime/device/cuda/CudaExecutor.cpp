@@ -28,15 +28,18 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            workspaceBytes,
                            made->blas.get(),
                            made->dnn.get(),
+                           cuda.wgmma,
                            made->main->stream(),
                            cuda.tunes,
                            cuda.tunes && !cuda.cudnnAttention,
+                           nullptr,
                            nullptr,
                            nullptr};
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
   context.epilogues = &cuda.epilogues;
-  context.attention = &cuda.attention;
+  context.dnnNotes = &cuda.dnnNotes;
+  context.wgmmaNotes = &cuda.wgmmaNotes;
   made->lists.resize(setup.program.table.lists().size());
   for (uint32_t list = 0; list < made->lists.size(); ++list)
     for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);

@@ -22,8 +22,9 @@ struct CudaSetup {
   bool tunes;       // see OperationContext
   double timeoutSeconds; // for work that does not end
   bool cudnnAttention;   // wherever it can; else where tuning finds it faster
-  LibraryNotes &epilogues, &attention; // what becomes of them
-  std::string &tuning;                 // rank 0 says here what it has timed
+  const WgmmaKernels *wgmma; // likewise; null: they were not asked for
+  LibraryNotes &epilogues, &dnnNotes, &wgmmaNotes; // what becomes of them
+  std::string &tuning; // rank 0 says here what it has timed
 };
 
 class CudaExecutor : public Executor {

@@ -10,6 +10,7 @@
 namespace meshwork::runtime::cuda {
 
 class Dnn;
+class WgmmaKernels;
 
 class Operation {
 public:
@@ -26,12 +27,15 @@ struct OperationContext {
   DevicePtr arena, workspace;
   uint64_t workspaceBytes;
   const BlasLt *blas; // null where the program has no product
-  Dnn *dnn;           // null: attention by the plan's kernels
-  Stream stream;      // what happens when it is made goes here
-  bool tunes;         // times the library's proposals; else its first is used
-  bool choosesAttention; // by its time; else by cuDNN where it can
-  // What became of epilogues of products, and of attention; null: nobody asks.
-  LibraryNotes *epilogues, *attention;
+  // Who may run attention, besides the plan's kernels; null: not they.
+  Dnn *dnn;
+  const WgmmaKernels *wgmma;
+  Stream stream; // what happens when it is made goes here
+  bool tunes;    // times the library's proposals; else its first is used
+  bool choosesAttention; // by its time; else the first of them that can
+  // What became of epilogues of products, and of attention by each; null:
+  // nobody asks.
+  LibraryNotes *epilogues, *dnnNotes, *wgmmaNotes;
 };
 
 /// Of anything but Collective and Wait. Products and attention

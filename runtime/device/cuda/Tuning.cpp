@@ -28,7 +28,8 @@ bool hasChoices(const plan::Instruction &instruction,
     return true;
   bool isAttention = instruction.op_type() == plan::Operation::Attention ||
                      instruction.op_type() == plan::Operation::AttentionGrad;
-  return isAttention && context.dnn && context.choosesAttention;
+  return isAttention && (context.dnn || context.wgmma) &&
+         context.choosesAttention;
 }
 } // namespace
 

@@ -1,0 +1,31 @@
+// Attention, or its gradient, as others than the plan's kernels are told of it.
+#pragma once
+
+#include "runtime/device/cuda/DriverApi.h"
+#include <array>
+
+namespace meshwork::runtime::cuda {
+
+/// [batch, heads, sequence, d], strides in elements, d dense.
+struct AttentionTensor {
+  std::array<int64_t, 4> dims, strides;
+};
+
+struct AttentionProblem {
+  AttentionTensor q, k, v, out;
+  AttentionTensor dout, dq, dk, dv; // of the gradient
+  int64_t lseStrides[2] = {0, 0};   // of sample and head; rows are dense
+  float scale = 1;
+  bool causal = false; // query i sees key j when j <= i
+  int64_t window = 0;  // and when i - j < window; 0: unlimited
+  // And when j >= documents[i], which another tensor gives.
+  bool documents = false;
+};
+
+/// Where its tensors begin; 0: there is none.
+struct AttentionPlaces {
+  DevicePtr q, k, v, out, lse, documents;
+  DevicePtr dout, dq, dk, dv; // of the gradient
+};
+
+} // namespace meshwork::runtime::cuda

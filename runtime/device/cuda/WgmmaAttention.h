@@ -1,0 +1,58 @@
+// Attention by kernels of the runtime for compute capability 9.0
+// (kernels/WgmmaAttention.h): tensor cores fed by hardware copies. Their bits
+// repeat. They run what is bf16, whole and without dropout and documents; the
+// rest is left to the plan's kernels.
+//
+//   std::unique_ptr<WgmmaKernels> kernels = *WgmmaKernels::load(driver,
+//   device); absl::Status status = WgmmaKernels::check(problem);
+//   std::unique_ptr<Operation> run = *kernels->forward(problem, operands);
+#pragma once
+
+#include "runtime/device/cuda/AttentionProblem.h"
+#include "runtime/device/cuda/Operation.h"
+#include "runtime/device/cuda/PtxModule.h"
+#include "runtime/device/cuda/kernels/WgmmaAttention.h"
+
+namespace meshwork::runtime::cuda {
+
+class WgmmaKernels {
+public:
+  /// For the context that is current. failedPrecondition on another GPU than of
+  /// compute capability 9.0, or with a driver that describes no tensors (older
+  /// than CUDA 12.0) or takes no such code.
+  static absl::StatusOr<std::unique_ptr<WgmmaKernels>>
+  load(const Driver &driver, Device device);
+
+  /// unimplemented tells why the plan's kernels must do it.
+  static absl::Status check(const AttentionProblem &problem);
+
+  /// Of a problem that `check` takes.
+  absl::StatusOr<std::unique_ptr<Operation>>
+  forward(const AttentionProblem &problem, const AttentionPlaces &places) const;
+  /// Takes 8 bytes of the workspace, at a multiple of 16, for each head and
+  /// query, padded to 128; unimplemented where it has fewer.
+  absl::StatusOr<std::unique_ptr<Operation>>
+  gradient(const AttentionProblem &problem, const AttentionPlaces &places,
+           DevicePtr workspace, uint64_t workspaceBytes) const;
+
+private:
+  /// Of heads of up to `headDim` elements.
+  struct OfClass {
+    int headDim, forwardBytes, keyGradBytes, queryGradBytes;
+    Function forward, rowSums, keyGrad, queryGrad;
+  };
+  explicit WgmmaKernels(const Driver &driver) : driver(driver) {}
+  template <int D> absl::Status findClass(OfClass &of);
+  const OfClass &of(const AttentionProblem &problem) const;
+  absl::StatusOr<TensorMap> map(const AttentionTensor &tensor, DevicePtr at,
+                                const char *role) const;
+  WgmmaWork work(const AttentionProblem &problem, int64_t heads) const;
+  int64_t gridOf(const WgmmaWork &work) const;
+
+  const Driver &driver;
+  int multiprocessors = 1;
+  std::unique_ptr<PtxModule> code;
+  OfClass narrow{}, wide{};
+};
+
+} // namespace meshwork::runtime::cuda

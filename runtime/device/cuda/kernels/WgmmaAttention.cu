@@ -1,0 +1,100 @@
+// Attention on GPUs of compute capability 9.0 (WgmmaAttention.h).
+#include "runtime/device/cuda/kernels/WgmmaAttention.h"
+#include "runtime/device/cuda/kernels/WgmmaForward.h"
+#include "runtime/device/cuda/kernels/WgmmaQueryGrad.h"
+
+namespace meshwork::runtime::cuda {
+namespace {
+
+extern "C" __attribute__((shared)) U8 wgmmaShared[];
+
+MESHWORK_INLINE U32 sharedBegin() {
+  return static_cast<U32>(reinterpret_cast<U64>(
+      (__attribute__((address_space(3))) U8 *)wgmmaShared));
+}
+
+/// Registers of a thread: of all at the launch, of 65536 in multiples of 8;
+/// then of one that fetches and of one that computes. A block gets no more than
+/// it began with: who takes what is not there waits for ever.
+inline constexpr int registersAtLaunch = 65536 / wgmmaThreads / 8 * 8,
+                     registersToFetch = 24, registersToCompute = 240;
+static_assert(registersToFetch + 2 * registersToCompute <=
+              3 * registersAtLaunch);
+
+/// A block: one warpgroup fetches, by its first thread, the others compute.
+template <template <int> class Kernel, template <int> class Plan, int D,
+          typename Task>
+MESHWORK_INLINE void runBlock(const Task &task) {
+  Shared<Plan<D>> shared(sharedBegin());
+  shared.prepare();
+  Kernel<D> kernel(task, shared);
+  if (isProducer()) {
+    giveRegisters<registersToFetch>();
+    if (isFirstOfWarpgroup())
+      kernel.produce();
+  } else {
+    takeRegisters<registersToCompute>();
+    kernel.consume();
+  }
+}
+
+template <int D> MESHWORK_INLINE void sumRow(const RowSumsTask &task) {
+  constexpr int lanes = D / 8, rowsOfBlock = rowSumThreads / lanes;
+  int padded = (task.length + wgmmaRows - 1) / wgmmaRows * wgmmaRows;
+  int blocks = padded / rowsOfBlock, pair = blockOfGrid() / blocks;
+  int row = blockOfGrid() % blocks * rowsOfBlock + thread() / lanes;
+  int sample = pair / task.heads, head = pair % task.heads;
+  int column = thread() % lanes * 8;
+  bool exists = row < task.length;
+  float sum = 0;
+  if (exists && column < task.headDim) {
+    auto load = [&](U64 from, const long long *strides) {
+      return *reinterpret_cast<const U128 *>(
+          reinterpret_cast<const U16 *>(from) + sample * strides[0] +
+          head * strides[1] + row * strides[2] + column);
+    };
+    U128 out = load(task.out, task.outStrides),
+         dout = load(task.dout, task.doutStrides);
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      sum = __builtin_fmaf(Bf16x8::get(out, i), Bf16x8::get(dout, i), sum);
+  }
+#pragma unroll
+  for (int step = 1; step < lanes; step *= 2)
+    sum += shuffled(sum, step);
+  if (column != 0)
+    return;
+  float *to = reinterpret_cast<float *>(task.rows) +
+              2 * (static_cast<long long>(pair) * padded + row);
+  const float *lse = reinterpret_cast<const float *>(task.lse);
+  to[0] =
+      exists
+          ? lse[sample * task.lseStrides[0] + head * task.lseStrides[1] + row] *
+                log2e
+          : infinity;
+  to[1] = sum;
+}
+} // namespace
+
+/// All threads of a block may have all the registers that there are.
+#define MESHWORK_BOUNDS(threads) __attribute__((launch_bounds(threads, 1)))
+#define MESHWORK_WGMMA_KERNELS(D)                                              \
+  KERNEL MESHWORK_BOUNDS(wgmmaThreads)                                         \
+      wgmmaForward##D(const __attribute__((grid_constant)) ForwardTask task) { \
+    runBlock<Forward, ForwardPlan, D>(task);                                   \
+  }                                                                            \
+  KERNEL MESHWORK_BOUNDS(wgmmaThreads)                                         \
+      wgmmaKeyGrad##D(const __attribute__((grid_constant)) KeyGradTask task) { \
+    runBlock<KeyGrad, KeyGradPlan, D>(task);                                   \
+  }                                                                            \
+  KERNEL MESHWORK_BOUNDS(wgmmaThreads) wgmmaQueryGrad##D(                      \
+      const __attribute__((grid_constant)) QueryGradTask task) {               \
+    runBlock<QueryGrad, QueryGradPlan, D>(task);                               \
+  }                                                                            \
+  KERNEL MESHWORK_BOUNDS(rowSumThreads) wgmmaRowSums##D(RowSumsTask task) {    \
+    sumRow<D>(task);                                                           \
+  }
+MESHWORK_WGMMA_KERNELS(64)
+MESHWORK_WGMMA_KERNELS(128)
+
+} // namespace meshwork::runtime::cuda

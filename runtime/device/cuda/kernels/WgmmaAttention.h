@@ -1,0 +1,109 @@
+// What the kernels of WgmmaAttention.cu are told: the one header that the
+// host's and the device's compiler share, so it includes nothing. Each takes
+// its struct by value; places in memory are addresses.
+//
+//   forward    out, lse            a block keeps 128 queries and walks the keys
+//   rowSums    lse and delta of each query, for the two below
+//   keyGrad    dk, dv              a block keeps 128 keys and walks the queries
+//   queryGrad  dq                  a block keeps 128 queries and walks the keys
+//
+// Each has two warpgroups that compute 64 rows each, and one that fetches for
+// them. Heads have up to 64 elements, or up to 128.
+#pragma once
+
+namespace meshwork::runtime::cuda {
+
+/// A tensor in memory as the driver has described it (cuTensorMapEncodeTiled):
+/// [sample, head, row, column] of bf16, in boxes of 64 rows and 64 columns.
+struct alignas(128) TensorMap {
+  unsigned char bytes[128];
+};
+inline constexpr int boxRows = 64, boxColumns = 64;
+
+/// Of every thread block: rows that it keeps, and threads.
+inline constexpr int wgmmaRows = 128, wgmmaThreads = 3 * 128;
+/// Bytes of a barrier, and room to begin a tile at a multiple of 1024.
+inline constexpr int barrierBytes = 8, alignmentBytes = 1024;
+
+/// Tiles in shared memory that one warpgroup fills and the others empty in
+/// turn.
+template <int rowCount, int slotCount, int moreBytes = 0> struct WgmmaRing {
+  static constexpr int rows = rowCount, slots = slotCount, more = moreBytes;
+};
+
+/// What a kernel with heads of D elements has in shared memory: tiles of 64
+/// rows that it keeps, such that results pass through, a ring, barriers.
+template <int D, int keptTiles, int stagedTiles, typename R, int tilesOfSlot>
+struct WgmmaPlan {
+  using Ring = R;
+  static constexpr int tile = 64 * D * 2, kept = keptTiles * tile,
+                       staged = stagedTiles * tile,
+                       slot = tilesOfSlot * R::rows * D * 2 + R::more,
+                       ring = R::slots * slot,
+                       barriers = (2 * R::slots + 2) * barrierBytes;
+  static constexpr int sharedBytes =
+      kept + staged + ring + barriers + alignmentBytes;
+};
+
+/// Bytes of the row values of 64 queries, padded.
+inline constexpr int rowValueBytes = 8, rowsOfSlot = 1024;
+
+template <int D>
+using ForwardPlan =
+    WgmmaPlan<D, 2, 2, WgmmaRing<128, (D == 64 ? 6 : 4)>, /*k or v*/ 1>;
+template <int D>
+using KeyGradPlan =
+    WgmmaPlan<D, 4, 4, WgmmaRing<64, (D == 64 ? 4 : 2), rowsOfSlot>,
+              /*q and dout*/ 2>;
+template <int D>
+using QueryGradPlan = WgmmaPlan<D, 4, 2, WgmmaRing<(D == 64 ? 128 : 64), 6>, 1>;
+
+/// Which pairs of a query and a key count: query i sees key j when j <= i
+/// (causal) and i - j < window (window > 0).
+struct WgmmaShape {
+  int length; // queries and keys of a sequence
+  int heads, kvHeads;
+  int window, causal;
+  float scale;
+};
+
+/// What there is to do: `blocks` of 128 rows for each of `pairs` of a sample
+/// and a head, block 0 the longest. As many pairs as `together` says are done
+/// side by side, so that their keys stay in the L2 cache.
+struct WgmmaWork {
+  int blocks, pairs, together;
+};
+
+struct ForwardTask {
+  TensorMap q, k, v, out;
+  unsigned long long lse; // f32: natural logarithm of each row's sum
+  long long lseSample, lseHead;
+  WgmmaShape shape;
+  WgmmaWork work;
+};
+
+/// For each sample, head and query, padded to 128 queries: lse * log2(e), and
+/// the sum over d of dout * out; (infinity, 0) behind the last.
+struct RowSumsTask {
+  // Of bf16, rows at multiples of 16 bytes; of f32; what is written.
+  unsigned long long out, dout, lse, rows;
+  long long outStrides[3], doutStrides[3], lseStrides[2]; // sample, head, row
+  int length, heads, headDim;
+};
+inline constexpr int rowSumThreads = 256;
+
+struct KeyGradTask {
+  TensorMap q, k, v, dout, dk, dv;
+  unsigned long long rows;
+  WgmmaShape shape;
+  WgmmaWork work; // pairs of a sample and a head of keys
+};
+
+struct QueryGradTask {
+  TensorMap q, k, v, dout, dq;
+  unsigned long long rows;
+  WgmmaShape shape;
+  WgmmaWork work;
+};
+
+} // namespace meshwork::runtime::cuda

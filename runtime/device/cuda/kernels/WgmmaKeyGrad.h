@@ -1,0 +1,232 @@
+// Attention's gradient, dk and dv: a block keeps keys and their values, and
+// walks the queries that see them, of all query heads of the key head, in
+// order. Nothing else writes these rows, so nothing is added atomically. Scores
+// are transposed, rows are keys: p^T and ds^T then are left operands.
+#pragma once
+
+#include "runtime/device/cuda/kernels/WgmmaBlock.h"
+
+namespace meshwork::runtime::cuda {
+
+/// lse * log2(e) and delta of two queries next to each other.
+struct alignas(16) RowValues {
+  float lse[2], delta[2];
+};
+MESHWORK_INLINE RowValues rowValuesAt(U32 address) {
+  RowValues values;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values.lse[0]), "=f"(values.delta[0]),
+                 "=f"(values.lse[1]), "=f"(values.delta[1])
+               : "r"(address)
+               : "memory");
+  return values;
+}
+/// Queries before the sample's and head's in the row values.
+MESHWORK_INLINE long long firstRowValue(const WgmmaShape &shape, int sample,
+                                        int head) {
+  int padded = (shape.length + wgmmaRows - 1) / wgmmaRows * wgmmaRows;
+  return (static_cast<long long>(sample) * shape.heads + head) * padded;
+}
+
+template <int D> class KeyGrad {
+  using Plan = KeyGradPlan<D>;
+  static constexpr int queries = Plan::Ring::rows;
+  static constexpr int operandBytes = queries * D * 2;
+  /// The next slot's scores begin before this one's sums have ended: registers
+  /// do for both.
+  static constexpr bool overlaps = D == 64;
+
+  const KeyGradTask &task;
+  const Shared<Plan> &shared;
+  Ring<Plan> ring;
+
+  struct Place {
+    int sample, kvHead, key, firstHead, endHead;
+    Range queries; // from a multiple of a slot's on
+  };
+  MESHWORK_INLINE Place placeOf(const Item &item) const {
+    const WgmmaShape &shape = task.shape;
+    int group = shape.heads / shape.kvHeads;
+    Place place;
+    place.sample = item.pair / shape.kvHeads;
+    place.kvHead = item.pair % shape.kvHeads;
+    place.key = item.block * wgmmaRows;
+    place.firstHead = place.kvHead * group;
+    place.endHead = place.firstHead + group;
+    place.queries = queriesOf(shape, place.key,
+                              smaller(place.key + wgmmaRows, shape.length));
+    place.queries.first = place.queries.first / queries * queries;
+    return place;
+  }
+  /// `visit(head, query)` for each slot's queries, in order.
+  template <typename Visit>
+  static MESHWORK_INLINE void walk(const Place &at, Visit visit) {
+    for (int head = at.firstHead; head < at.endHead; ++head)
+      for (int query = at.queries.first; query < at.queries.end;
+           query += queries)
+        visit(head, query);
+  }
+
+public:
+  MESHWORK_INLINE KeyGrad(const KeyGradTask &task, const Shared<Plan> &shared)
+      : task(task), shared(shared), ring(shared) {}
+
+  MESHWORK_INLINE void produce() {
+    Item item;
+    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
+      Place at = placeOf(item);
+      waitFor(shared.keptEmpty, (round & 1) ^ 1);
+      arriveExpecting(shared.keptFull, Plan::kept);
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        int key = at.key + part * warpgroupRows;
+        loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.k, key,
+                                   at.kvHead, at.sample, shared.keptFull);
+        loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile,
+                                   task.v, key, at.kvHead, at.sample,
+                                   shared.keptFull);
+      }
+      walk(at, [&](int head, int query)
+                   MESHWORK_LAMBDA { fetch(head, query, at); });
+    }
+  }
+
+  MESHWORK_INLINE void consume() {
+    Item item;
+    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
+      waitFor(shared.keptFull, round & 1);
+      compute(placeOf(item));
+    }
+    if (isFirstOfWarpgroup())
+      finishStores();
+  }
+
+private:
+  MESHWORK_INLINE void fetch(int head, int query, const Place &at) {
+    constexpr U32 valueBytes = queries * rowValueBytes;
+    auto slot = ring.fill();
+    arriveExpecting(slot.full, 2 * operandBytes + valueBytes);
+    loadTile<queries, D>(slot.data, task.q, query, head, at.sample, slot.full);
+    loadTile<queries, D>(slot.data + operandBytes, task.dout, query, head,
+                         at.sample, slot.full);
+    U64 values =
+        task.rows +
+        (firstRowValue(task.shape, at.sample, head) + query) * rowValueBytes;
+    loadBytes(slot.data + 2 * operandBytes, values, valueBytes, slot.full);
+  }
+
+  MESHWORK_INLINE void compute(const Place &at) {
+    const U32 kTile = shared.own(shared.kept), vTile = kTile + 2 * Plan::tile;
+    float scores[queries / 2], dprobs[queries / 2], dk[D / 2], dv[D / 2];
+    U32 left[queries / 16][4], dleft[queries / 16][4];
+    setAll(dk, 0);
+    setAll(dv, 0);
+    typename Ring<Plan>::Slot before{};
+    walk(at, [&](int, int query) MESHWORK_LAMBDA {
+      auto slot = ring.use();
+      U32 q = slot.data, dout = q + operandBytes, values = dout + operandBytes;
+      beginProducts();
+      multiply<D, warpgroupRows, queries>(scores, kTile, q);
+      commitProducts();
+      multiply<D, warpgroupRows, queries>(dprobs, vTile, dout);
+      commitProducts();
+      waitForProducts<1>(); // scores, and sums of the slot before
+      hold(scores);
+      if (overlaps)
+        finishSums(dk, dv, left, dleft, before);
+      before = slot;
+      toProbabilities(scores, values);
+      hide(scores, query, at);
+      waitForProducts<0>();
+      hold(dprobs);
+      toScoreGrads(dprobs, scores, values);
+      hide(dprobs, query, at); // Zero times NaN is not zero.
+      toOperand(left, scores);
+      toOperand(dleft, dprobs);
+      hold(left);
+      hold(dleft);
+      beginProducts();
+      addProduct<queries>(dv, left, dout);
+      addProduct<queries>(dk, dleft, q);
+      commitProducts();
+      if (overlaps)
+        return;
+      waitForProducts<0>();
+      finishSums(dk, dv, left, dleft, before);
+    });
+    if (overlaps) {
+      waitForProducts<0>();
+      finishSums(dk, dv, left, dleft, before);
+    }
+    if (isFirstLane())
+      arrive(shared.keptEmpty);
+    store(at, dk, dv);
+  }
+
+  /// Of a slot that has been waited for, if there is one.
+  static MESHWORK_INLINE void
+  finishSums(float (&dk)[D / 2], float (&dv)[D / 2],
+             U32 (&left)[queries / 16][4], U32 (&dleft)[queries / 16][4],
+             const typename Ring<Plan>::Slot &slot) {
+    hold(dk);
+    hold(dv);
+    hold(left);
+    hold(dleft);
+    if (slot.empty)
+      Ring<Plan>::release(slot);
+  }
+
+  MESHWORK_INLINE void toProbabilities(float (&scores)[queries / 2],
+                                       U32 values) const {
+    const float factor = task.shape.scale * log2e;
+    Lane lane;
+#pragma unroll
+    for (int j = 0; j < queries / 8; ++j) {
+      RowValues pair = rowValuesAt(values + (8 * j + lane.column) * 8);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        scores[4 * j + i] = exponential2(
+            __builtin_fmaf(scores[4 * j + i], factor, -pair.lse[i % 2]));
+    }
+  }
+  /// `scale` is applied at the end.
+  MESHWORK_INLINE void toScoreGrads(float (&dprobs)[queries / 2],
+                                    const float (&probs)[queries / 2],
+                                    U32 values) const {
+    Lane lane;
+#pragma unroll
+    for (int j = 0; j < queries / 8; ++j) {
+      RowValues pair = rowValuesAt(values + (8 * j + lane.column) * 8);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dprobs[4 * j + i] =
+            probs[4 * j + i] * (dprobs[4 * j + i] - pair.delta[i % 2]);
+    }
+  }
+
+  MESHWORK_INLINE void hide(float (&values)[queries / 2], int query,
+                            const Place &at) const {
+    int key = at.key + warpgroup() * warpgroupRows;
+    if (!isPartial(task.shape, query, queries, key, warpgroupRows))
+      return;
+    Lane lane;
+#pragma unroll
+    for (int i = 0; i < queries / 2; ++i)
+      if (!isSeen(task.shape, query + i / 4 * 8 + lane.column + i % 2,
+                  key + lane.row + i / 2 % 2 * 8))
+        values[i] = 0;
+  }
+
+  MESHWORK_INLINE void store(const Place &at, const float (&dk)[D / 2],
+                             const float (&dv)[D / 2]) {
+    int key = at.key + warpgroup() * warpgroupRows;
+    float scales[2] = {task.shape.scale, task.shape.scale}, ones[2] = {1, 1};
+    U32 staged = shared.own(shared.staged);
+    finishRows();
+    storeRows<D>(staged, dk, scales, task.dk, key, at.kvHead, at.sample);
+    storeRows<D>(staged + 2 * Plan::tile, dv, ones, task.dv, key, at.kvHead,
+                 at.sample);
+  }
+};
+
+} // namespace meshwork::runtime::cuda

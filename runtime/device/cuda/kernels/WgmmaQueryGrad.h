@@ -1,0 +1,165 @@
+// Attention's gradient, dq: a block keeps queries and their dout, and walks the
+// keys that they see. Scores are computed a second time: seven products, where
+// five would do with atomic additions to dq. That is the price of the same bits
+// in every run.
+#pragma once
+
+#include "runtime/device/cuda/kernels/WgmmaKeyGrad.h"
+
+namespace meshwork::runtime::cuda {
+
+template <int D> class QueryGrad {
+  using Plan = QueryGradPlan<D>;
+  static constexpr int keys = Plan::Ring::rows;
+
+  const QueryGradTask &task;
+  const Shared<Plan> &shared;
+  Ring<Plan> ring;
+
+  struct Place {
+    int sample, head, kvHead, query;
+    Range seen; // from a multiple of `keys` on
+  };
+  MESHWORK_INLINE Place placeOf(const Item &item) const {
+    const WgmmaShape &shape = task.shape;
+    int block = shape.causal ? task.work.blocks - 1 - item.block : item.block;
+    Place place;
+    place.sample = item.pair / shape.heads;
+    place.head = item.pair % shape.heads;
+    place.kvHead = place.head / (shape.heads / shape.kvHeads);
+    place.query = block * wgmmaRows;
+    place.seen = keysOf(shape, place.query,
+                        smaller(place.query + wgmmaRows, shape.length));
+    place.seen.first = place.seen.first / keys * keys;
+    return place;
+  }
+
+public:
+  MESHWORK_INLINE QueryGrad(const QueryGradTask &task,
+                            const Shared<Plan> &shared)
+      : task(task), shared(shared), ring(shared) {}
+
+  MESHWORK_INLINE void produce() {
+    Item item;
+    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
+      Place at = placeOf(item);
+      waitFor(shared.keptEmpty, (round & 1) ^ 1);
+      arriveExpecting(shared.keptFull, Plan::kept);
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        int query = at.query + part * warpgroupRows;
+        loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q,
+                                   query, at.head, at.sample, shared.keptFull);
+        loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile,
+                                   task.dout, query, at.head, at.sample,
+                                   shared.keptFull);
+      }
+      for (int key = at.seen.first; key < at.seen.end; key += keys) {
+        fetch(task.k, key, at);
+        fetch(task.v, key, at);
+      }
+    }
+  }
+
+  MESHWORK_INLINE void consume() {
+    Item item;
+    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
+      waitFor(shared.keptFull, round & 1);
+      compute(placeOf(item));
+    }
+    if (isFirstOfWarpgroup())
+      finishStores();
+  }
+
+private:
+  MESHWORK_INLINE void fetch(const TensorMap &map, int key, const Place &at) {
+    auto slot = ring.fill();
+    arriveExpecting(slot.full, Plan::slot);
+    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
+  }
+
+  MESHWORK_INLINE void compute(const Place &at) {
+    const U32 q = shared.own(shared.kept), dout = q + 2 * Plan::tile;
+    float scores[keys / 2], dprobs[keys / 2], dq[D / 2], lse[2], delta[2];
+    U32 left[keys / 16][4];
+    loadRowValues(at, lse, delta);
+    setAll(dq, 0);
+    typename Ring<Plan>::Slot before{};
+    for (int key = at.seen.first; key < at.seen.end; key += keys) {
+      auto k = ring.use();
+      beginProducts();
+      multiply<D, warpgroupRows, keys>(scores, q, k.data);
+      commitProducts();
+      auto v = ring.use();
+      beginProducts();
+      multiply<D, warpgroupRows, keys>(dprobs, dout, v.data);
+      commitProducts();
+      waitForProducts<1>(); // scores, and the sums of the tile before
+      hold(scores);
+      hold(dq);
+      hold(left);
+      if (before.empty)
+        ring.release(before);
+      before = k;
+#pragma unroll
+      for (int i = 0; i < keys / 2; ++i)
+        scores[i] = exponential2(__builtin_fmaf(
+            scores[i], task.shape.scale * log2e, -lse[i / 2 % 2]));
+      waitForProducts<0>();
+      hold(dprobs);
+      ring.release(v);
+#pragma unroll
+      for (int i = 0; i < keys / 2; ++i)
+        dprobs[i] = scores[i] * (dprobs[i] - delta[i / 2 % 2]);
+      hide(dprobs, key, at);
+      toOperand(left, dprobs);
+      hold(left);
+      beginProducts();
+      addProduct<keys>(dq, left, k.data);
+      commitProducts();
+    }
+    waitForProducts<0>();
+    hold(dq);
+    hold(left);
+    if (before.empty)
+      ring.release(before);
+    if (isFirstLane())
+      arrive(shared.keptEmpty);
+    float scales[2] = {task.shape.scale, task.shape.scale};
+    finishRows();
+    storeRows<D>(shared.own(shared.staged), dq, scales, task.dq,
+                 at.query + warpgroup() * warpgroupRows, at.head, at.sample);
+  }
+
+  MESHWORK_INLINE void loadRowValues(const Place &at, float (&lse)[2],
+                                     float (&delta)[2]) const {
+    struct alignas(8) Pair {
+      float lse, delta;
+    };
+    Lane lane;
+    const Pair *rows = reinterpret_cast<const Pair *>(task.rows) +
+                       firstRowValue(task.shape, at.sample, at.head) +
+                       at.query + warpgroup() * warpgroupRows;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      Pair pair = rows[lane.row + 8 * r];
+      lse[r] = pair.lse;
+      delta[r] = pair.delta;
+    }
+  }
+
+  MESHWORK_INLINE void hide(float (&values)[keys / 2], int key,
+                            const Place &at) const {
+    int query = at.query + warpgroup() * warpgroupRows;
+    if (!isPartial(task.shape, query, warpgroupRows, key, keys))
+      return;
+    Lane lane;
+#pragma unroll
+    for (int i = 0; i < keys / 2; ++i)
+      if (!isSeen(task.shape, query + lane.row + i / 2 % 2 * 8,
+                  key + i / 4 * 8 + lane.column + i % 2))
+        values[i] = 0;
+  }
+};
+
+} // namespace meshwork::runtime::cuda
