@@ -49,6 +49,38 @@ inline std::string waitFor(const std::string &mbarrier,
                       ";\n");
 }
 
+/// %rd`to` = a descriptor, the matrix at an offset of %tile.
+inline std::string setDescriptor(unsigned to, uint64_t descriptor,
+                                 unsigned offset) {
+  return absl::StrCat("add.u32 %r0, %tile, ", offset,
+                      "; shr.u32 %r0, %r0, 4; cvt.u64.u32 %rd", to, ", %r0; ",
+                      "or.b64 %rd", to, ", %rd", to, ", ", descriptor, ";\n");
+}
+inline std::string registerList(unsigned count) {
+  std::string list;
+  for (unsigned i = 0; i < count; ++i)
+    absl::StrAppend(&list, i ? ", " : "", "%f", i);
+  return list;
+}
+/// %rd0 = address of row lane / 4 + 16 * warp, column lane % 4 * 2 of a matrix.
+inline std::string addressOfFragment(const char *base, unsigned rowBytes,
+                                     unsigned elementBytes) {
+  return absl::StrCat("shr.u32 %r0, %lane, 2; mad.lo.u32 %r0, %warp, 16, %r0;\n"
+                      "and.b32 %r1, %lane, 3; mul.lo.u32 %r1, %r1, ",
+                      2 * elementBytes, ";\nmad.lo.u32 %r0, %r0, ", rowBytes,
+                      ", %r1; cvt.u64.u32 %rd0, %r0; add.s64 %rd0, ", base,
+                      ", %rd0;\n");
+}
+/// D of wgmma, in %f0 on, to `out`: 64 rows of f32.
+inline std::string storeSums(unsigned columns) {
+  std::string text = addressOfFragment("%out", columns * 4, 4);
+  for (unsigned i = 0; i < columns / 2; i += 2)
+    absl::StrAppend(&text, "st.global.v2.f32 [%rd0+",
+                    i / 4 * 32 + i % 4 / 2 * 8 * columns * 4, "], {%f", i,
+                    ", %f", i + 1, "};\n");
+  return text;
+}
+
 /// A map of a bf16 tensor of two dims with 128-byte swizzle.
 inline TensorMap mapOf(const Buffer<uint16_t> &tensor, uint64_t columns,
                        uint64_t rows, uint64_t rowBytes, uint32_t boxColumns,

@@ -73,29 +73,6 @@ std::string copyToShared(unsigned bytes) {
                       "add.u32 %r0, %r0, 2048; setp.lt.u32 %p0, %r0, ",
                       bytes, "; @%p0 bra COPY;\n");
 }
-/// %rd`to` = the descriptor of the matrix at an offset of %tile.
-std::string setDescriptor(unsigned to, const Stored &matrix, unsigned offset) {
-  return absl::StrCat("add.u32 %r0, %tile, ", offset,
-                      "; shr.u32 %r0, %r0, 4; cvt.u64.u32 %rd", to, ", %r0; ",
-                      "or.b64 %rd", to, ", %rd", to, ", ", matrix.descriptor(),
-                      ";\n");
-}
-std::string registerList(unsigned count) {
-  std::string list;
-  for (unsigned i = 0; i < count; ++i)
-    absl::StrAppend(&list, i ? ", " : "", "%f", i);
-  return list;
-}
-/// Row lane / 4 + 16 * warp of a matrix, column lane % 4 * 2: its address.
-std::string addressOfFragment(const char *base, unsigned rowBytes,
-                              unsigned elementBytes) {
-  return absl::StrCat("shr.u32 %r0, %lane, 2; mad.lo.u32 %r0, %warp, 16, %r0;\n"
-                      "and.b32 %r1, %lane, 3; mul.lo.u32 %r1, %r1, ",
-                      2 * elementBytes, ";\nmad.lo.u32 %r0, %r0, ", rowBytes,
-                      ", %r1; cvt.u64.u32 %rd0, %r0; add.s64 %rd0, ", base,
-                      ", %rd0;\n");
-}
-
 /// The registers of A of a step.
 std::string fragment(unsigned step) {
   unsigned r = 10 + 4 * step;
@@ -114,8 +91,9 @@ std::string loadFragments(unsigned from) {
 }
 
 std::string Problem::product(unsigned step) const {
-  std::string text = setDescriptor(1, a, step * a.step()) +
-                     setDescriptor(2, b, a.bytes() + step * b.step());
+  std::string text =
+      setDescriptor(1, a.descriptor(), step * a.step()) +
+      setDescriptor(2, b.descriptor(), a.bytes() + step * b.step());
   absl::StrAppend(&text, "setp.ne.u32 %p1, ", step, ", 0;\n",
                   "wgmma.mma_async.sync.aligned.m64n", c.n,
                   "k16.f32.bf16.bf16 {", registerList(c.n / 2), "}, ",
@@ -137,12 +115,7 @@ std::string Problem::text() const {
     text += product(step);
   text += "wgmma.commit_group.sync.aligned;\n"
           "wgmma.wait_group.sync.aligned 0;\n";
-  text += addressOfFragment("%out", c.n * 4, 4);
-  for (unsigned i = 0; i < c.n / 2; i += 2)
-    absl::StrAppend(&text, "st.global.v2.f32 [%rd0+",
-                    i / 4 * 32 + i % 4 / 2 * 8 * c.n * 4, "], {%f", i, ", %f",
-                    i + 1, "};\n");
-  return text;
+  return text + storeSums(c.n);
 }
 
 absl::Status run(const Problem &problem, const std::string &text) {
