@@ -63,7 +63,7 @@ private:
   }
   absl::Status canDnn() const {
     MESHWORK_RETURN_IF_ERROR(read.status());
-    // Nothing is in memory yet that could tell where documents begin.
+    // A time without documents would say nothing of one with them.
     if (context.choosesAttention && read->documents)
       return absl::UnimplementedError(
           "documents, whose hidden blocks cuDNN computes too; "
@@ -135,6 +135,7 @@ private:
       names.push_back(one.name);
       candidates.push_back(*std::move(made));
     }
+    MESHWORK_RETURN_IF_ERROR(clearDocuments());
     size_t best = 0;
     MESHWORK_ASSIGN_OR_RETURN(
         best, fastestOf(context.gpu.driver(), context.stream, candidates.size(),
@@ -142,6 +143,18 @@ private:
                           return candidates[i]->enqueue(context.stream, false);
                         }));
     return std::string(best == 0 && !allRan ? refused : names[best]);
+  }
+
+  /// Nothing is in memory yet that tells where documents begin: one in each
+  /// sequence, then.
+  absl::Status clearDocuments() const {
+    if (!read->documents)
+      return absl::OkStatus();
+    uint64_t bytes = context.program.views[op.documents()].elements * 4;
+    return context.gpu.driver().check(
+        context.gpu.driver().fillBytes(at(op.documents()), 0, bytes,
+                                       context.stream),
+        "clearing documents");
   }
 
   DevicePtr at(uint32_t number) const {

@@ -56,13 +56,15 @@ private:
   std::vector<Launch> launches;
 };
 
-WgmmaShape shapeOf(const AttentionProblem &problem) {
+WgmmaShape shapeOf(const AttentionProblem &problem,
+                   const AttentionPlaces &places) {
   return {static_cast<int>(lengthOf(problem)),
           static_cast<int>(headsOf(problem)),
           static_cast<int>(kvHeadsOf(problem)),
           static_cast<int>(std::min(problem.window, lengthOf(problem))),
           problem.causal,
-          problem.scale};
+          problem.scale,
+          problem.documents ? places.documents : 0};
 }
 
 RowSumsTask rowSums(const AttentionProblem &problem,
@@ -144,8 +146,6 @@ WgmmaKernels::of(const AttentionProblem &problem) const {
 }
 
 absl::Status WgmmaKernels::check(const AttentionProblem &problem) {
-  if (problem.documents)
-    return absl::UnimplementedError("documents within the sequences");
   if (headDimOf(problem) > widestHead)
     return absl::UnimplementedError(
         absl::StrCat("heads of ", headDimOf(problem),
@@ -207,7 +207,7 @@ WgmmaKernels::forward(const AttentionProblem &problem,
   task.lse = places.lse;
   task.lseSample = problem.lseStrides[0];
   task.lseHead = problem.lseStrides[1];
-  task.shape = shapeOf(problem);
+  task.shape = shapeOf(problem, places);
   task.work = work(problem, headsOf(problem));
   auto made = std::make_unique<WgmmaLaunches>(driver);
   made->add("wgmmaForward", of(problem).forward, gridOf(task.work),
@@ -233,7 +233,7 @@ WgmmaKernels::gradient(const AttentionProblem &problem,
   MESHWORK_ASSIGN_OR_RETURN(keys.dv, map(problem.dv, places.dv, "dv"));
   MESHWORK_ASSIGN_OR_RETURN(queries.dq, map(problem.dq, places.dq, "dq"));
   keys.rows = queries.rows = workspace;
-  keys.shape = queries.shape = shapeOf(problem);
+  keys.shape = queries.shape = shapeOf(problem, places);
   keys.work = work(problem, kvHeadsOf(problem));
   queries.work = work(problem, headsOf(problem));
   queries.q = keys.q;

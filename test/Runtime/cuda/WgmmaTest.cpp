@@ -7,6 +7,7 @@
 #include "test/Runtime/cpu/TestProgram.h"
 #include "test/Runtime/cuda/TestDevice.h"
 #include <algorithm>
+#include <climits>
 #include <cmath>
 
 namespace meshwork::runtime::cuda::test {
@@ -100,7 +101,14 @@ protected:
             0,
             0,
             0,
-            std::vector<int>(static_cast<size_t>(c.batch * c.sequence))};
+            documentsOf(c)};
+  }
+  static std::vector<int> documentsOf(const Case &c) {
+    std::vector<int> documents;
+    for (long long b = 0; b < c.batch; ++b)
+      for (long long i = 0; i < c.sequence; ++i)
+        documents.push_back(static_cast<int>(documentOf(c, b, i)));
+    return documents;
   }
 
   void run(Operation &operation) {
@@ -137,6 +145,9 @@ protected:
     places.dq = dq.at();
     places.dk = dk.at();
     places.dv = dv.at();
+    problem.documents = c.documents;
+    places.documents = on.allocate(in.documents.size() * 4);
+    on.write(places.documents, in.documents);
     expectOk(WgmmaKernels::check(problem));
     auto forward = kernels->forward(problem, places);
     expectOk(forward.status());
@@ -215,6 +226,71 @@ TEST_F(Wgmma, HeadsOfOddWidth) {
   expectCase({.sequence = 170, .d = 80, .window = 70, .gap = 8});
 }
 
+// Documents that begin at the edges of tiles and within them.
+TEST_F(Wgmma, Documents) {
+  expectCase({.sequence = 450,
+              .batch = 2,
+              .documents = true,
+              .begins = {10, 64, 130, 140, 256, 449}});
+}
+TEST_F(Wgmma, DocumentsInAWindow) {
+  expectCase({.sequence = 300,
+              .heads = 4,
+              .kvHeads = 2,
+              .d = 128,
+              .window = 80,
+              .documents = true,
+              .begins = {128, 200}});
+}
+TEST_F(Wgmma, OneDocumentHasTheBitsOfNone) {
+  Case c{.sequence = 300, .d = 64}, with = c;
+  with.documents = true;
+  Outcome none = outcomeOf(c, inputsOf(c)),
+          one = outcomeOf(with, inputsOf(with));
+  EXPECT_EQ(one.out, none.out);
+  EXPECT_EQ(one.dq, none.dq);
+  EXPECT_EQ(one.dk, none.dk);
+  EXPECT_EQ(one.dv, none.dv);
+}
+
+/// Blocks on the other side of where a document begins are not multiplied by
+/// zero, they are not read.
+TEST_F(Wgmma, HiddenBlocksAreNotRead) {
+  Case c{.sequence = 384, .documents = true, .begins = {256}};
+  for (bool ofFirst : {true, false}) {
+    Inputs in = inputsOf(c);
+    auto isPoisoned = [&](size_t at) {
+      return (static_cast<long long>(at) / (c.heads * c.d) < 256) == ofFirst;
+    };
+    for (Values *values : {&in.q, &in.k, &in.v, &in.dout})
+      for (size_t at = 0; at < values->size(); ++at)
+        if (isPoisoned(at))
+          (*values)[at] = NAN;
+    Outcome found = outcomeOf(c, in);
+    for (const Values *values : {&found.out, &found.dq, &found.dk, &found.dv})
+      for (size_t at = 0; at < values->size(); ++at)
+        ASSERT_EQ(std::isnan((*values)[at]), isPoisoned(at)) << at;
+  }
+}
+
+/// No plan's data are such; memory outside is not touched even then, and a
+/// query still sees itself.
+TEST_F(Wgmma, AnyPositionOfDocumentsIsSafe) {
+  constexpr int any[] = {-1, 1 << 30, INT_MIN, 0, 77, INT_MAX, -300, 299};
+  Case c{.sequence = 300, .documents = true};
+  Inputs in = inputsOf(c);
+  for (size_t i = 0; i < in.documents.size(); ++i)
+    in.documents[i] = any[i * i % std::size(any)];
+  for (int first : any) {
+    in.documents[0] = in.documents[128] = first;
+    Outcome found = outcomeOf(c, in);
+    for (const Values *values :
+         {&found.out, &found.lse, &found.dq, &found.dk, &found.dv})
+      for (double value : *values)
+        ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
 TEST_F(Wgmma, SameBitsEachRun) {
   Case c{.sequence = 260, .heads = 4, .kvHeads = 2};
   Inputs in = inputsOf(c);
@@ -255,9 +331,6 @@ TEST_F(Wgmma, WhatOthersMustDo) {
     EXPECT_NE(status.message().find(why), std::string::npos) << status;
   };
   AttentionProblem other = problem;
-  other.documents = true;
-  expectLeft(other, "documents within the sequences");
-  other = problem;
   other.q.dims[3] = 136;
   expectLeft(other, "heads of 136 elements, expected at most 128");
   for (float scale : {0.0f, -1.0f, NAN}) {

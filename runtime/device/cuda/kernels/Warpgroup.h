@@ -28,6 +28,13 @@ constexpr int tileBytes(int rows, int columns) {
   return columnBytes(rows) * (columns / boxColumns);
 }
 
+/// What follows from it is worked out where it stands, not once before a loop:
+/// registers are scarce.
+MESHWORK_INLINE U32 fresh(U32 value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 // --- Barriers in shared memory: 8 bytes each, by their address there.
 
 MESHWORK_INLINE void initBarrier(U32 barrier, U32 arrivals) {
@@ -164,17 +171,19 @@ template <int R, int S> MESHWORK_INLINE void hold(U32 (&registers)[R][S]) {
 }
 
 /// Of rows that hold what is summed over ("K-major"): the next eight rows are
-/// 1024 bytes on. A step of 16 elements is 32 bytes.
+/// 1024 bytes on. A step of 16 elements is 32 bytes. Addresses are in units of
+/// 16 bytes and below 2^14 of them, so that a description may be moved on by
+/// adding.
 MESHWORK_INLINE U64 describeRows(U32 address) {
   return U64{1} << 62 | U64{8 * rowBytes >> 4} << 32 | U64{1} << 16 |
-         (address & 0x3ffff) >> 4;
+         fresh(address) >> 4;
 }
 /// Of rows over which is summed ("MN-major"), in a tile of `rows`: the next
 /// eight are 1024 bytes on, the next 64 columns a column of boxes. A step of 16
 /// rows is 2048 bytes.
 template <int rows> MESHWORK_INLINE U64 describeColumns(U32 address) {
   return U64{1} << 62 | U64{8 * rowBytes >> 4} << 32 |
-         U64{columnBytes(rows) >> 4} << 16 | (address & 0x3ffff) >> 4;
+         U64{columnBytes(rows) >> 4} << 16 | fresh(address) >> 4;
 }
 
 #define MESHWORK_LIST4(how, d, i)                                              \
@@ -234,15 +243,16 @@ MESHWORK_PRODUCTS(128, 64, "%64", "%65", "%66", "%67", "%68")
 /// many rows of `right` as d has columns, of a tile of rightRows.
 template <int columns, int leftRows, int rightRows, int R>
 MESHWORK_INLINE void multiply(float (&d)[R], U32 left, U32 right) {
+  U64 a = describeRows(left), b = describeRows(right);
 #pragma unroll
   for (int k = 0; k < columns / 16; ++k) {
     int box = k / 4, inBox = k % 4 * 32;
-    U64 a = describeRows(left + box * columnBytes(leftRows) + inBox),
-        b = describeRows(right + box * columnBytes(rightRows) + inBox);
+    U64 nextA = a + ((box * columnBytes(leftRows) + inBox) >> 4),
+        nextB = b + ((box * columnBytes(rightRows) + inBox) >> 4);
     if (k == 0)
-      setProduct16(d, a, b);
+      setProduct16(d, nextA, nextB);
     else
-      addProduct16(d, a, b);
+      addProduct16(d, nextA, nextB);
   }
 }
 /// d += left right: `left` in registers, 16 columns in each four; so many rows
@@ -250,10 +260,10 @@ MESHWORK_INLINE void multiply(float (&d)[R], U32 left, U32 right) {
 template <int rightRows, int R, int K>
 MESHWORK_INLINE void addProduct(float (&d)[R], const U32 (&left)[K][4],
                                 U32 right) {
+  U64 b = describeColumns<rightRows>(right);
 #pragma unroll
   for (int k = 0; k < K; ++k)
-    addProduct16(d, left[k],
-                 describeColumns<rightRows>(right + k * 16 * rowBytes));
+    addProduct16(d, left[k], b + k * (16 * rowBytes >> 4));
 }
 
 // --- Registers of a product: a thread of the warpgroup has two rows, `row` and
@@ -263,7 +273,7 @@ MESHWORK_INLINE void addProduct(float (&d)[R], const U32 (&left)[K][4],
 struct Lane {
   int row, column;
   MESHWORK_INLINE Lane() {
-    int inGroup = thread() % warpgroupThreads, lane = inGroup % 32;
+    int inGroup = fresh(thread()) % warpgroupThreads, lane = inGroup % 32;
     row = inGroup / 32 * 16 + lane / 4;
     column = lane % 4 * 2;
   }

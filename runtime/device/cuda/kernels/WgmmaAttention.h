@@ -40,7 +40,8 @@ struct WgmmaPlan {
                        staged = stagedTiles * tile,
                        slot = tilesOfSlot * R::rows * D * 2 + R::more,
                        ring = R::slots * slot,
-                       barriers = (2 * R::slots + 2) * barrierBytes;
+                       // And a number that goes with what is kept.
+      barriers = (2 * R::slots + 3) * barrierBytes;
   static constexpr int sharedBytes =
       kept + staged + ring + barriers + alignmentBytes;
 };
@@ -59,12 +60,14 @@ template <int D>
 using QueryGradPlan = WgmmaPlan<D, 4, 2, WgmmaRing<(D == 64 ? 128 : 64), 6>, 1>;
 
 /// Which pairs of a query and a key count: query i sees key j when j <= i
-/// (causal) and i - j < window (window > 0).
+/// (causal), i - j < window (window > 0), and j >= documents[sample, i]. Such
+/// positions never fall along a sequence; others than 0 to i are read as these.
 struct WgmmaShape {
   int length; // queries and keys of a sequence
   int heads, kvHeads;
   int window, causal;
   float scale;
+  unsigned long long documents; // i32 [samples, length]; 0: one in each
 };
 
 /// What there is to do: `blocks` of 128 rows for each of `pairs` of a sample

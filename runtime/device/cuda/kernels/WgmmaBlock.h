@@ -12,7 +12,7 @@ inline constexpr float infinity = __builtin_inff(), log2e = 1.4426950408889634f,
 
 MESHWORK_INLINE int smaller(int a, int b) { return a < b ? a : b; }
 MESHWORK_INLINE int larger(int a, int b) { return a > b ? a : b; }
-MESHWORK_INLINE int warpgroup() { return thread() / warpgroupThreads; }
+MESHWORK_INLINE int warpgroup() { return fresh(thread()) / warpgroupThreads; }
 MESHWORK_INLINE bool isProducer() { return warpgroup() == 2; }
 MESHWORK_INLINE bool isFirstLane() { return thread() % 32 == 0; }
 MESHWORK_INLINE bool isFirstOfWarpgroup() {
@@ -48,38 +48,131 @@ MESHWORK_INLINE Item itemOf(const WgmmaWork &work, int round) {
   return {firstPair + inGroup % pairs, inGroup / pairs, true};
 }
 
-/// Which keys a query sees: [first, end).
 struct Range {
   int first, end;
 };
-MESHWORK_INLINE Range keysOf(const WgmmaShape &shape, int query) {
-  return {shape.window ? larger(0, query - shape.window + 1) : 0,
-          shape.causal ? smaller(query + 1, shape.length) : shape.length};
-}
-/// Those that one of queries [first, end) sees.
-MESHWORK_INLINE Range keysOf(const WgmmaShape &shape, int first, int end) {
-  return {keysOf(shape, first).first, keysOf(shape, end - 1).end};
-}
-/// Queries that see one of keys [first, end).
-MESHWORK_INLINE Range queriesOf(const WgmmaShape &shape, int first, int end) {
-  return {shape.causal ? first : 0,
-          shape.window ? smaller(shape.length, end - 1 + shape.window)
-                       : shape.length};
-}
-/// Whether some pair of the rectangle does not count.
-MESHWORK_INLINE bool isPartial(const WgmmaShape &shape, int query, int queries,
-                               int key, int keys) {
-  return keysOf(shape, query + queries - 1).first > key ||
-         keysOf(shape, query).end < key + keys;
-}
-MESHWORK_INLINE bool isSeen(const WgmmaShape &shape, int query, int key) {
-  Range keys = keysOf(shape, query);
-  return key >= keys.first && key < keys.end;
-}
+
+/// Which keys the queries of one sample see.
+class Mask {
+public:
+  MESHWORK_INLINE Mask(const WgmmaShape &shape, int sample) : shape(shape) {
+    if (shape.documents)
+      begins = reinterpret_cast<const int *>(shape.documents) +
+               static_cast<long long>(sample) * shape.length;
+  }
+
+  MESHWORK_INLINE Range keysOf(int query) const {
+    int first = shape.window ? larger(0, query - shape.window + 1) : 0;
+    return {larger(first, documentOf(query)),
+            shape.causal ? smaller(query + 1, shape.length) : shape.length};
+  }
+  /// Those that one of a block's queries sees, from a multiple of `step` on.
+  MESHWORK_INLINE Range keysOfBlock(int query, int step) const {
+    int last = smaller(query + wgmmaRows, shape.length) - 1;
+    return {keysOf(query).first / step * step, keysOf(last).end};
+  }
+  /// The end of the queries that see one of a block's keys, which are walked in
+  /// steps from `first` on. Where a step's documents all begin behind these
+  /// keys, it ends.
+  MESHWORK_INLINE int endOfQueries(int key, int first, int step) const {
+    int endKey = smaller(key + wgmmaRows, shape.length),
+        end = shape.window ? smaller(shape.length, endKey - 1 + shape.window)
+                           : shape.length;
+    int low = first + step;
+    while (begins && low < end) {
+      int middle = low + (end - low) / (2 * step) * step;
+      if (documentOf(middle) >= endKey)
+        end = middle;
+      else
+        low = middle + step;
+    }
+    return end;
+  }
+
+private:
+  MESHWORK_INLINE int documentOf(int query) const {
+    if (!begins)
+      return 0;
+    int row = smaller(query, shape.length - 1);
+    return smaller(row, larger(0, begins[row]));
+  }
+
+  const WgmmaShape &shape;
+  const int *begins = nullptr;
+};
+
+/// Queries of a warpgroup against the keys that they see: of each thread's two
+/// rows, and of all 64.
+struct RowsMask {
+  Range rows[2];
+  int latestFirst, earliestEnd;
+
+  MESHWORK_INLINE RowsMask(const Mask &mask, int query) {
+    Lane lane;
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      rows[r] = mask.keysOf(query + lane.row + 8 * r);
+    latestFirst = mask.keysOf(query + warpgroupRows - 1).first;
+    earliestEnd = mask.keysOf(query).end;
+  }
+
+  /// Puts `value` where a query does not see one of the keys from `key` on.
+  template <int R>
+  MESHWORK_INLINE void hide(float (&scores)[R], int key, float value) const {
+    if (latestFirst <= key && earliestEnd >= key + 2 * R)
+      return;
+    Lane lane;
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+      int column = key + i / 4 * 8 + lane.column + i % 2;
+      const Range &seen = rows[i / 2 % 2];
+      if (column < seen.first || column >= seen.end)
+        scores[i] = value;
+    }
+  }
+};
+
+/// The same where rows are keys and columns are queries, some from `query` on.
+class ColumnsMask {
+public:
+  MESHWORK_INLINE ColumnsMask(const Mask &mask, int query, int key, int queries)
+      : mask(mask), query(query), key(key) {
+    Range first = mask.keysOf(query), last = mask.keysOf(query + queries - 1);
+    hidesSome = last.first > key || first.end < key + warpgroupRows;
+    hidesAll = first.first >= key + warpgroupRows || last.end <= key;
+  }
+  MESHWORK_INLINE bool all() const { return hidesAll; }
+
+  MESHWORK_INLINE bool some() const { return hidesSome; }
+
+  /// Puts zero where a query does not see a key.
+  template <int R> MESHWORK_INLINE void hide(float (&values)[R]) const {
+    if (!hidesSome)
+      return;
+    Lane lane;
+#pragma unroll
+    for (int j = 0; j < R / 4; ++j)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        Range seen = mask.keysOf(query + 8 * j + lane.column + e);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          int row = key + lane.row + 8 * r;
+          if (row < seen.first || row >= seen.end)
+            values[4 * j + 2 * r + e] = 0;
+        }
+      }
+  }
+
+private:
+  const Mask &mask;
+  int query, key;
+  bool hidesSome, hidesAll;
+};
 
 /// Where the parts of shared memory begin.
 template <typename Plan> struct Shared {
-  U32 kept, staged, slots, full, empty, keptFull, keptEmpty;
+  U32 kept, staged, slots, full, empty, keptFull, keptEmpty, number;
 
   MESHWORK_INLINE explicit Shared(U32 begin) {
     kept = (begin + alignmentBytes - 1) & ~U32{alignmentBytes - 1};
@@ -89,6 +182,21 @@ template <typename Plan> struct Shared {
     empty = full + Plan::Ring::slots * barrierBytes;
     keptFull = empty + Plan::Ring::slots * barrierBytes;
     keptEmpty = keptFull + barrierBytes;
+    number = keptEmpty + barrierBytes;
+  }
+
+  /// Goes with what is kept: written before the arrival, read behind the wait.
+  MESHWORK_INLINE void tell(int value) const {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(number), "r"(value)
+                 : "memory");
+  }
+  MESHWORK_INLINE int told() const {
+    int value;
+    asm volatile("ld.shared.b32 %0, [%1];"
+                 : "=r"(value)
+                 : "r"(number)
+                 : "memory");
+    return value;
   }
 
   /// Once, by the whole block.

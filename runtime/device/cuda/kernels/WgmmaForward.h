@@ -86,9 +86,7 @@ template <int D> class Forward {
     place.head = item.pair % shape.heads;
     place.kvHead = place.head / (shape.heads / shape.kvHeads);
     place.query = block * wgmmaRows;
-    place.seen = keysOf(shape, place.query,
-                        smaller(place.query + wgmmaRows, shape.length));
-    place.seen.first = place.seen.first / keys * keys;
+    place.seen = Mask(shape, place.sample).keysOfBlock(place.query, keys);
     return place;
   }
 
@@ -136,6 +134,8 @@ private:
 
   MESHWORK_INLINE void compute(const Place &at) {
     const U32 queries = shared.own(shared.kept);
+    const RowsMask mask(Mask(task.shape, at.sample),
+                        at.query + warpgroup() * warpgroupRows);
     RunningSoftmax softmax(task.shape.scale * log2e);
     float scores[keys / 2], sums[D / 2], factors[2];
     U32 probs[keys / 16][4];
@@ -150,7 +150,7 @@ private:
     hold(scores);
     ring.release(k);
     leave(key, at);
-    hide(scores, key, at);
+    mask.hide(scores, key, -infinity);
     softmax.add(scores, factors);
     toOperand(probs, scores);
     hold(probs);
@@ -168,7 +168,7 @@ private:
       hold(scores);
       ring.release(k);
       leave(key, at);
-      hide(scores, key, at);
+      mask.hide(scores, key, -infinity);
       softmax.add(scores, factors);
       waitForProducts<0>();
       hold(sums);
@@ -198,25 +198,6 @@ private:
   MESHWORK_INLINE void leave(int key, const Place &at) {
     if (key + keys >= at.seen.end && isFirstLane())
       arrive(shared.keptEmpty);
-  }
-
-  MESHWORK_INLINE void hide(float (&scores)[keys / 2], int key,
-                            const Place &at) const {
-    int query = at.query + warpgroup() * warpgroupRows;
-    if (!isPartial(task.shape, query, warpgroupRows, key, keys))
-      return;
-    Lane lane;
-    Range seen[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-      seen[r] = keysOf(task.shape, query + lane.row + 8 * r);
-#pragma unroll
-    for (int i = 0; i < keys / 2; ++i) {
-      int column = key + i / 4 * 8 + lane.column + i % 2;
-      const Range &range = seen[i / 2 % 2];
-      if (column < range.first || column >= range.end)
-        scores[i] = -infinity;
-    }
   }
 
   MESHWORK_INLINE void store(const Place &at, const RunningSoftmax &softmax,

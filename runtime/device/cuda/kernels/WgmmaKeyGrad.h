@@ -42,7 +42,7 @@ template <int D> class KeyGrad {
 
   struct Place {
     int sample, kvHead, key, firstHead, endHead;
-    Range queries; // from a multiple of a slot's on
+    Range queries; // from a multiple of a slot's on; the producer finds the end
   };
   MESHWORK_INLINE Place placeOf(const Item &item) const {
     const WgmmaShape &shape = task.shape;
@@ -53,9 +53,7 @@ template <int D> class KeyGrad {
     place.key = item.block * wgmmaRows;
     place.firstHead = place.kvHead * group;
     place.endHead = place.firstHead + group;
-    place.queries = queriesOf(shape, place.key,
-                              smaller(place.key + wgmmaRows, shape.length));
-    place.queries.first = place.queries.first / queries * queries;
+    place.queries = {shape.causal ? place.key / queries * queries : 0, 0};
     return place;
   }
   /// `visit(head, query)` for each slot's queries, in order.
@@ -75,7 +73,10 @@ public:
     Item item;
     for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
       Place at = placeOf(item);
+      at.queries.end = Mask(task.shape, at.sample)
+                           .endOfQueries(at.key, at.queries.first, queries);
       waitFor(shared.keptEmpty, (round & 1) ^ 1);
+      shared.tell(at.queries.end);
       arriveExpecting(shared.keptFull, Plan::kept);
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
@@ -94,8 +95,10 @@ public:
   MESHWORK_INLINE void consume() {
     Item item;
     for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
+      Place at = placeOf(item);
       waitFor(shared.keptFull, round & 1);
-      compute(placeOf(item));
+      at.queries.end = shared.told();
+      compute(at);
     }
     if (isFirstOfWarpgroup())
       finishStores();
@@ -116,14 +119,23 @@ private:
   }
 
   MESHWORK_INLINE void compute(const Place &at) {
-    const U32 kTile = shared.own(shared.kept), vTile = kTile + 2 * Plan::tile;
     float scores[queries / 2], dprobs[queries / 2], dk[D / 2], dv[D / 2];
     U32 left[queries / 16][4], dleft[queries / 16][4];
+    const Mask mask(task.shape, at.sample);
     setAll(dk, 0);
     setAll(dv, 0);
     typename Ring<Plan>::Slot before{};
     walk(at, [&](int, int query) MESHWORK_LAMBDA {
+      const int own = warpgroup();
+      const ColumnsMask hidden(mask, query, at.key + own * warpgroupRows,
+                               queries);
       auto slot = ring.use();
+      if (hidden.all()) {
+        ring.release(slot);
+        return;
+      }
+      U32 kTile = shared.kept + own * Plan::tile,
+          vTile = kTile + 2 * Plan::tile;
       U32 q = slot.data, dout = q + operandBytes, values = dout + operandBytes;
       beginProducts();
       multiply<D, warpgroupRows, queries>(scores, kTile, q);
@@ -132,15 +144,17 @@ private:
       commitProducts();
       waitForProducts<1>(); // scores, and sums of the slot before
       hold(scores);
-      if (overlaps)
+      if (overlaps) {
         finishSums(dk, dv, left, dleft, before);
-      before = slot;
+        before = slot;
+      }
       toProbabilities(scores, values);
-      hide(scores, query, at);
+      hidden.hide(scores);
       waitForProducts<0>();
       hold(dprobs);
       toScoreGrads(dprobs, scores, values);
-      hide(dprobs, query, at); // Zero times NaN is not zero.
+      if (hidden.some())
+        dropWhereZero(dprobs, scores);
       toOperand(left, scores);
       toOperand(dleft, dprobs);
       hold(left);
@@ -152,7 +166,7 @@ private:
       if (overlaps)
         return;
       waitForProducts<0>();
-      finishSums(dk, dv, left, dleft, before);
+      finishSums(dk, dv, left, dleft, slot);
     });
     if (overlaps) {
       waitForProducts<0>();
@@ -204,17 +218,13 @@ private:
     }
   }
 
-  MESHWORK_INLINE void hide(float (&values)[queries / 2], int query,
-                            const Place &at) const {
-    int key = at.key + warpgroup() * warpgroupRows;
-    if (!isPartial(task.shape, query, queries, key, warpgroupRows))
-      return;
-    Lane lane;
+  /// A probability of zero times what is no number is none, but a hidden key
+  /// is.
+  static MESHWORK_INLINE void dropWhereZero(float (&dprobs)[queries / 2],
+                                            const float (&probs)[queries / 2]) {
 #pragma unroll
     for (int i = 0; i < queries / 2; ++i)
-      if (!isSeen(task.shape, query + i / 4 * 8 + lane.column + i % 2,
-                  key + lane.row + i / 2 % 2 * 8))
-        values[i] = 0;
+      dprobs[i] = probs[i] == 0 ? 0.0f : dprobs[i];
   }
 
   MESHWORK_INLINE void store(const Place &at, const float (&dk)[D / 2],

@@ -28,9 +28,7 @@ template <int D> class QueryGrad {
     place.head = item.pair % shape.heads;
     place.kvHead = place.head / (shape.heads / shape.kvHeads);
     place.query = block * wgmmaRows;
-    place.seen = keysOf(shape, place.query,
-                        smaller(place.query + wgmmaRows, shape.length));
-    place.seen.first = place.seen.first / keys * keys;
+    place.seen = Mask(shape, place.sample).keysOfBlock(place.query, keys);
     return place;
   }
 
@@ -82,6 +80,8 @@ private:
     const U32 q = shared.own(shared.kept), dout = q + 2 * Plan::tile;
     float scores[keys / 2], dprobs[keys / 2], dq[D / 2], lse[2], delta[2];
     U32 left[keys / 16][4];
+    const RowsMask mask(Mask(task.shape, at.sample),
+                        at.query + warpgroup() * warpgroupRows);
     loadRowValues(at, lse, delta);
     setAll(dq, 0);
     typename Ring<Plan>::Slot before{};
@@ -111,7 +111,7 @@ private:
 #pragma unroll
       for (int i = 0; i < keys / 2; ++i)
         dprobs[i] = scores[i] * (dprobs[i] - delta[i / 2 % 2]);
-      hide(dprobs, key, at);
+      mask.hide(dprobs, key, 0);
       toOperand(left, dprobs);
       hold(left);
       beginProducts();
@@ -146,19 +146,6 @@ private:
       lse[r] = pair.lse;
       delta[r] = pair.delta;
     }
-  }
-
-  MESHWORK_INLINE void hide(float (&values)[keys / 2], int key,
-                            const Place &at) const {
-    int query = at.query + warpgroup() * warpgroupRows;
-    if (!isPartial(task.shape, query, warpgroupRows, key, keys))
-      return;
-    Lane lane;
-#pragma unroll
-    for (int i = 0; i < keys / 2; ++i)
-      if (!isSeen(task.shape, query + lane.row + i / 2 % 2 * 8,
-                  key + i / 4 * 8 + lane.column + i % 2))
-        values[i] = 0;
   }
 };
 
