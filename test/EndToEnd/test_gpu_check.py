@@ -134,11 +134,16 @@ class Running(unittest.TestCase):
         self.assertIn("50.0 % of the measured one (800.0)", text)
 
     def test_a_machine_without_cudnn_is_not_at_fault(self):
-        timed = speeds.Timed("gpt2-124m", "none", True)
+        timed, report = speeds.Timed("gpt2-124m", "none", True), self.report()
         lacks = subprocess.CompletedProcess([], launcher.UNAVAILABLE, "", "no libcudnn.so.9")
-        with mock.patch.object(timed, "profiled", side_effect=[([], []), launcher.Unavailable("no libcudnn.so.9")]), \
-                self.assertRaisesRegex(process.NotRun, "libcudnn"):
-            timed.either_attention("x", None, self.folder)
+        with mock.patch.object(timed, "profiled", side_effect=[([], []), launcher.Unavailable("no libcudnn.so.9"),
+                                                               ([], [])]):
+            timed.ways_of_attention("x", report, self.folder)
+        self.assertEqual(report.rows[0]["lines"], ["cuDNN: not run: no libcudnn.so.9"])
+        self.assertEqual(list(report.rows[0]["attention_ms"]), ["our kernels", "wgmma"])
+        with mock.patch.object(timed, "timed", side_effect=launcher.Unavailable("expected 9.0")), \
+                self.assertRaisesRegex(process.NotRun, "expected 9.0"):
+            timed.step_by_wgmma("x", None, self.folder)
         with mock.patch.object(launcher, "train", lambda *_, **__: lacks), \
                 self.assertRaisesRegex(launcher.Unavailable, "exit 69: no libcudnn"):
             launcher.metrics("x", self.folder, steps=1)
@@ -241,7 +246,9 @@ class Whole(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         kinds = {status: [x["what"] for x in self.rows if x["status"] == status] for status in reports.MARKS}
         self.assertEqual(kinds["failed"], [])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 8)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 10)
+        self.assertIn("wgmma shapes", kinds["ok"])
+        self.assertIn("kernels llama-30m bf16 --wgmma-attention", kinds["not run"])
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
         self.assertIn("speed gpt2-124m PyTorch", kinds["not run"])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])
@@ -261,8 +268,12 @@ class Whole(unittest.TestCase):
         found = {row[products[0].index("epilogue")] for row in products[1:]}
         self.assertLessEqual(epilogues, found)
         self.assertEqual("apart ms" in products[0], epilogues != {""})
-        self.assertGreater(self.row(f"speed {name} either attention")["cudnn_attention_ms"], 0)
-        self.assertIn("ours by cuDNN", self.row(f"speed {name} attention")["table"][0])
+        ways = self.row(f"speed {name} ways of attention")["attention_ms"]
+        self.assertEqual(list(ways), ["our kernels", "cuDNN", "wgmma"])
+        self.assertGreater(min(ways.values()), 0)
+        for way in ways:
+            self.assertIn(f"ours by {way}", self.row(f"speed {name} attention")["table"][0])
+        self.assertGreater(self.row(f"speed {name} step by wgmma")["ratio"], 0)
         self.assertIn("(not run: PyTorch's rates", self.row(f"speed {name} memory")["text"])
 
     def test_a_wrong_kernel_and_one_that_never_ends(self):

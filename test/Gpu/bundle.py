@@ -39,16 +39,25 @@ def check_versions(path):
                      "older system")
 
 
-def copy_launcher(out):
-    shutil.copy2(BIN / "meshwork-run", out)
-    listing = subprocess.run(["ldd", BIN / "meshwork-run"], check=True, capture_output=True, text=True)
+# Under the names that they have there.
+PROGRAMS = {"meshwork-run": BIN / "meshwork-run", "wgmma-test": BIN.parent / "test" / "cudaWgmmaTest"}
+
+
+def copy_program(name, program, out):
+    shutil.copy2(program, out / name)
+    listing = subprocess.run(["ldd", program], check=True, capture_output=True, text=True)
     for line in listing.stdout.splitlines():
         parts = line.split()
         if "not found" in line:
-            sys.exit(f"meshwork-run lacks {parts[0]}")
+            sys.exit(f"{name} lacks {parts[0]}")
         if len(parts) > 2 and parts[1] == "=>" and not parts[0].startswith(OF_THE_SYSTEM):
             shutil.copy2(parts[2], out / "lib" / parts[0])
-    for path in (out / "meshwork-run", *(out / "lib").iterdir()):
+
+
+def copy_programs(out):
+    for name, program in PROGRAMS.items():
+        copy_program(name, program, out)
+    for path in (*(out / name for name in PROGRAMS), *(out / "lib").iterdir()):
         check_versions(path)
 
 
@@ -92,7 +101,7 @@ def main():
     shutil.rmtree(options.folder, ignore_errors=True)
     for part in ("plans", "lib", "configs"):
         (options.folder / part).mkdir(parents=True)
-    copy_launcher(options.folder)
+    copy_programs(options.folder)
     copy_scripts(options.folder)
     (options.folder / "bundle.json").write_text(json.dumps(about(options.small)))
     draw = random.Random(0)

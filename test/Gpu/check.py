@@ -3,6 +3,7 @@
     python3 check.py [--out FOLDER] [--seconds N] [STAGE...]
 
 kernels      every instruction of real shapes against the CPU, from the same inputs
+wgmma        the kernels of --wgmma-attention: many shapes against double precision, models against the CPU
 ranks        tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
 speed:MODEL  a whole step against PyTorch, and where its time goes; `speed`: of all models
 sanitizer    memcheck and racecheck of Meshwork's kernels, where compute-sanitizer is installed
@@ -37,7 +38,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def all_stages(gpu, small):
     timed = {f"speed:{name}": Stage(480, speeds.speed(name, gpu, small)) for name in cases.TIMED}
-    return {"kernels": Stage(470, compared.kernels, 150), "ranks": Stage(400, agreement.ranks, 60), **timed,
+    return {"kernels": Stage(470, compared.kernels, 150), "wgmma": Stage(400, compared.wgmma, 120),
+            "ranks": Stage(400, agreement.ranks, 60), **timed,
             "sanitizer": Stage(470, sanitized.sanitizer, 200)}
 
 

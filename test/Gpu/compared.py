@@ -1,4 +1,4 @@
-"""Stage `kernels`: every instruction of real shapes on the GPU against the CPU, from the same inputs."""
+"""Stages `kernels` and `wgmma`: every instruction of real shapes on the GPU against the CPU, from the same inputs."""
 import functools
 import re
 
@@ -22,6 +22,24 @@ def kernels():
                               functools.partial(compare, name, precision, option))
                          for option in cases.COMPARED_WITH[precision]]
     return made
+
+
+def wgmma():
+    """The kernels of --wgmma-attention alone, in shapes of all kinds, then in models."""
+    made = [Case("wgmma shapes", shapes)]
+    return made + [Case(f"kernels {name} bf16 --wgmma-attention",
+                        functools.partial(compare, name, "bf16", ["--wgmma-attention"])) for name in cases.BY_WGMMA]
+
+
+def shapes(report, _folder):
+    """A test of the runtime's, which finds the GPU here and an emulated one elsewhere."""
+    done = process.ended([launcher.HERE / "wgmma-test", "--gtest_brief=1"], limit_s=120)
+    lines = (done.stdout + done.stderr).splitlines()
+    if any("expected 9.0" in line for line in lines):
+        raise process.NotRun("the GPU has another compute capability than 9.0")
+    failed = [line for line in lines if not line.startswith(("[==", "[  PASSED"))]
+    report.add("wgmma shapes", done.returncode == 0, next((x for x in reversed(lines) if "PASSED" in x or "FAILED" in x),
+                                                          f"exit {done.returncode}"), lines=failed[:40])
 
 
 def compare(name, precision, option, report, _folder):

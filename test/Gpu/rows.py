@@ -122,15 +122,15 @@ def products(profile, apart, rates):
     return filled(table)
 
 
-def attention(profile, own, cudnn, rates):
-    """`profile` as the launcher chose, `own` by our kernels and `cudnn` by cuDNN alone."""
-    by_kernels, by_cudnn = ({(group.operation, group.phase): group for group in groups(x, "attention")}
-                            for x in (own, cudnn))
+def attention(profile, ways, rates):
+    """`profile` as the launcher chose; of each way the instructions when it was asked for."""
+    by_way = {way: {(group.operation, group.phase): group for group in groups(x, "attention")}
+              for way, x in ways.items()}
     table = [["operation", "phase", "calls", "batch", "rows", "heads", "kv_heads", "head_dim", "ms", "TFLOP/s",
-              "our kernels", "ours by cuDNN", "PyTorch cuDNN", "PyTorch flash"]]
+              *(f"ours by {way}" for way in by_way), "PyTorch cuDNN", "PyTorch flash"]]
     for index, group in enumerate(groups(profile, "attention")):
         shape = group.shape
-        ours = [x.get((group.operation, group.phase)) for x in (by_kernels, by_cudnn)]
+        ours = [x.get((group.operation, group.phase)) for x in by_way.values()]
         part = "backward_ms" if shape["gradient"] else "forward_ms"
         times = {x["backend"]: x.get(part) for x in rates if x.get("attention") == index and "backend" in x}
         flops = group.flops / group.calls if group.calls else 0

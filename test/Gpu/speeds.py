@@ -13,6 +13,8 @@ from stages import Case
 
 ANY_PEAK = 1000  # TFLOP/s, to read the flops of a step off its mfu
 WARM_STEPS = 2   # graphs are made, clocks go up
+# Who may run attention, and the option that asks for it.
+WAYS = {"our kernels": [], "cuDNN": ["--cudnn-attention"], "wgmma": ["--wgmma-attention"]}
 TORCH_S, RATES_S = 240, 120
 
 
@@ -51,12 +53,13 @@ class Timed:
         self.gpu, self.small = gpu, small
         self.step_ms = self.mfu = self.copy_gbytes = None
         self.profile, self.apart = [], []  # as --tune-matmuls chose
-        self.own, self.cudnn = [], []      # attention by our kernels, and by cuDNN
+        self.ways = {}                     # instructions with attention by each of WAYS that ran
         self.rates = []
 
     def cases(self):
         made = [("step", self.step), ("PyTorch", self.torch_step), ("profile", self.take_profile),
-                ("rates", self.take_rates), ("either attention", self.either_attention)]
+                ("rates", self.take_rates), ("ways of attention", self.ways_of_attention),
+                ("step by wgmma", self.step_by_wgmma)]
         if self.case.get("apart"):
             made.append(("without epilogues", self.without_epilogues))
         made += [("products", self.products), ("attention", self.attention), ("memory", self.memory)]
@@ -122,16 +125,28 @@ class Timed:
         report.add(what, None, "by PyTorch: " + ", ".join(f"{k} {v:.0f}" for k, v in peaks.items()) + (
             "" if done.returncode == 0 else f"; the rest was not run: {done.stderr.strip()[-200:]}"), **peaks)
 
-    def either_attention(self, what, report, folder):
-        """--tune-matmuls takes the faster one; without it, each is asked for."""
-        _, self.own = self.profiled(folder)
+    def ways_of_attention(self, what, report, folder):
+        """--tune-matmuls takes the faster of two; without it, each is asked for."""
+        lacking = []
+        for way, options in WAYS.items():
+            try:
+                _, self.ways[way] = self.profiled(folder, *options)
+            except launcher.Unavailable as error:
+                lacking.append(f"{way}: not run: {error}")
+        ms = {way: sum(g.ms for g in rows.groups(x, "attention")) for way, x in self.ways.items()}
+        report.add(what, None, "attention " + ", ".join(f"{x:.2f} ms by {way}" for way, x in ms.items()),
+                   attention_ms=ms, lines=lacking)
+
+    def step_by_wgmma(self, what, report, folder):
+        """The same as `step`, with its kernels among those that are timed."""
         try:
-            _, self.cudnn = self.profiled(folder, "--cudnn-attention")
+            lines, notes = self.timed(folder, "--tune-matmuls", "--wgmma-attention")
         except launcher.Unavailable as error:
             raise process.NotRun(str(error)) from error
-        own, cudnn = (sum(g.ms for g in rows.groups(x, "attention")) for x in (self.own, self.cudnn))
-        report.add(what, None, f"{own:.2f} ms of attention by our kernels, {cudnn:.2f} ms by cuDNN",
-                   own_attention_ms=own, cudnn_attention_ms=cudnn)
+        step = statistics.median(x["step_ms"] for x in lines)
+        ratio = self.step_ms / step if self.step_ms else None
+        report.add(what, None, f"{step:.2f} ms" + (f", {ratio:.3f} times as fast as without" if ratio else ""),
+                   wgmma_step_ms=step, ratio=ratio, lines=notes)
 
     def without_epilogues(self, what, report, folder):
         plan = f"timed-{self.name}-apart"
@@ -142,8 +157,9 @@ class Timed:
 
     def unknown(self):
         """What the tables lack."""
-        lacks = [name for name, known in (("PyTorch's rates", self.rates), ("attention by cuDNN", self.cudnn),
-                                          ("without epilogues", self.apart or not self.case.get("apart"))) if not known]
+        known = {"PyTorch's rates": self.rates, **{f"attention by {way}": self.ways.get(way) for way in WAYS},
+                 "without epilogues": self.apart or not self.case.get("apart")}
+        lacks = [name for name, found in known.items() if not found]
         return f" (not run: {', '.join(lacks)})" if lacks else ""
 
     def needs_profile(self):
@@ -159,7 +175,7 @@ class Timed:
     def attention(self, what, report, _folder):
         self.needs_profile()
         report.add(what, None, "TFLOP/s of what the mask leaves" + self.unknown(),
-                   table=rows.attention(self.profile, self.own, self.cudnn, self.rates))
+                   table=rows.attention(self.profile, self.ways, self.rates))
 
     def memory(self, what, report, _folder):
         self.needs_profile()
