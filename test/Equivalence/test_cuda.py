@@ -408,6 +408,69 @@ class Cuda(Agreement):
                 self.assertRegex(done.stdout, f"the plan's kernels ran .*{why}")
 
 
+class Wgmma(unittest.TestCase):
+    """--wgmma-attention, on an emulated GPU of compute capability 9.0."""
+    cost_s = 60
+    heads = {"gpt2": {"n_head": 2}, "llama": {"head_dim": 16}, "mistral": {"head_dim": 80}}
+    target = {"target": {"device": "cuda", "arch": "sm_90a"}, "precision": {"compute": "bf16"}}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.space = tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="9.0"))
+        cls.addClassCleanup(cls.space.close)
+
+    def config(self, name):
+        return {**configs.ALL[name], "vocab_size": 136, **self.heads[name]}
+
+    def run_plan(self, plan, *options, steps=2):
+        return self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
+                               "--steps", steps, "--wgmma-attention", *options).stdout
+
+    def test_each_instruction_against_the_cpu(self):
+        """A window, groups of heads, documents; ranks that compute the same gradient."""
+        same = {"shard": {"heads": []}, "mesh": {"axes": ["tp=2"]}}
+        for name, sections, options in (("gpt2", {}, []), ("llama", {"documents": "separate"}, ["--document-end", 3]),
+                                        ("mistral", {}, []), ("llama", same, ["--share-gpu"])):
+            with self.subTest(name, sections=sections):
+                sections = {"mesh": {"axes": ["dp=1"]}, **self.target, **sections}
+                plan = self.space.compile(self.config(name), tools.spec(BATCH, 1, SEQUENCE, **sections),
+                                          "--with-cpu-code", "native")
+                text = self.run_plan(plan, "--compare-cpu", *options)
+                self.assertRegex(text, r"wgmma ran ([1-9]\d*) of \1 instructions of attention")
+                self.assertRegex(text, r"AttentionGrad \(bf16\)")
+
+    def test_learns_as_by_the_plans_kernels(self):
+        """Some sums are in another order: bf16 rounds at 2^-9. Whoever is fastest runs where that is asked for."""
+        plan = self.space.compile(self.config("llama"), spec(*ONE, **self.target))
+        run = ["meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16", "--steps", 3]
+        texts = [self.space.must(*run).stdout, self.run_plan(plan, steps=3), self.run_plan(plan, steps=3),
+                 self.run_plan(plan, "--cudnn-attention", steps=3), self.run_plan(plan, "--tune-matmuls", steps=3)]
+        losses = [[float(x) for x in re.findall(r"step .* loss ([0-9.]+)", text)] for text in texts]
+        for other in losses[1:]:
+            np.testing.assert_allclose(other, losses[0], rtol=2 ** -9)
+        self.assertEqual(losses[1], losses[2])
+        self.assertRegex(texts[3], r"cuDNN ran ([1-9]\d*) of \1 instructions of attention")
+        self.assertNotIn("wgmma ran", texts[3])
+        self.assertRegex(texts[4], r"cuDNN ran \d+ of (\d+) instructions of attention\n(?:  others ran .*\n)*"
+                         r"wgmma ran \d+ of ")
+
+    def test_why_the_plans_kernels_run(self):
+        for why, config, sections in (
+                ("q is f32, expected bf16", self.config("llama"), {"precision": {"compute": "f32"}}),
+                ("dropout", {**self.config("gpt2"), "attn_pdrop": 0.2}, {}),
+                ("heads of 144 elements, expected at most 128", {**self.config("llama"), "head_dim": 144}, {})):
+            with self.subTest(why):
+                plan = self.space.compile(config, spec(*ONE, **{**self.target, **sections}))
+                self.assertRegex(self.run_plan(plan, steps=1), f"the plan's kernels ran .*{why}")
+
+    def test_another_gpu(self):
+        plan = self.space.compile(self.config("gpt2"), spec(*ONE, **GPU))
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="8.0")) as older:
+            done = older.call("meshwork-run", plan, "--steps", 0, "--wgmma-attention")
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertIn("--wgmma-attention on GPU 0: the GPU has compute capability 8.0, expected 9.0", done.stderr)
+
+
 class Refusals(unittest.TestCase):
     def test_no_cudnn(self):
         """A file that is no library stands in its place."""
@@ -480,7 +543,7 @@ class Refusals(unittest.TestCase):
     def test_options_of_gpus_on_the_cpu(self):
         with tools.Workspace() as space:
             plan = space.compile(GPT2, spec(*ONE))
-            for option in ("--compare-cpu", "--cudnn-attention"):
+            for option in ("--compare-cpu", "--cudnn-attention", "--wgmma-attention"):
                 done = space.call("meshwork-run", plan, "--steps", 0, option)
                 self.assertEqual(done.returncode, 64, done.stderr)
 

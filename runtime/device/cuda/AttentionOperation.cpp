@@ -72,19 +72,28 @@ private:
   }
 
   OperationOr makeFirst(const std::vector<Other> &others) const {
+    std::unique_ptr<Operation> first;
     for (const Other &one : others) {
+      if (first && one.can.ok())
+        continue; // Nobody asks it.
       OperationOr made = one.can.ok() ? makeBy(one.name) : one.can;
       if (!made.ok() && !absl::IsUnimplemented(made.status()))
         return made;
-      if (one.notes && made.ok())
-        one.notes->runs();
-      else if (one.notes)
-        one.notes->leaves(instruction.name()->str(),
-                          std::string(made.status().message()));
+      note(one, made.status());
       if (made.ok())
-        return made;
+        first = *std::move(made);
     }
+    if (first)
+      return first;
     return makeKernels(instruction, context);
+  }
+  void note(const Other &one, const absl::Status &ran) const {
+    if (!one.notes)
+      return;
+    if (ran.ok())
+      one.notes->runs();
+    else
+      one.notes->leaves(instruction.name()->str(), std::string(ran.message()));
   }
 
   OperationOr makeBy(absl::string_view name) const {
