@@ -3,6 +3,7 @@
 #include "lib/Plan/Programs.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/core/Clock.h"
+#include "runtime/core/Shards.h"
 #include <algorithm>
 
 namespace meshwork::runtime {
@@ -173,6 +174,21 @@ PairRequest RankProgram::pairRequest(uint32_t list, const Mesh &mesh,
   for (uint32_t view : *op.parts)
     request.parts.push_back(viewIn(*this, arena, view));
   return request;
+}
+
+std::vector<layout::Cut> RankProgram::cutsOf(const plan::Input &input,
+                                             const Mesh &mesh) const {
+  uint32_t sharer = rank;
+  if (input.hop() != 0) {
+    std::vector<uint32_t> axes(orEmpty(input.axes()).begin(),
+                               orEmpty(input.axes()).end());
+    std::vector<uint32_t> ring = mesh.group(rank, axes);
+    sharer = ring[(mesh.index(rank, axes) + ring.size() - input.hop()) %
+                  ring.size()];
+  }
+  return runtime::cutsOf(plan, input, [&](uint32_t axis) {
+    return mesh.coordinate(sharer, axis);
+  });
 }
 
 CollectiveRequest RankProgram::request(const plan::Instruction &collective,

@@ -2,6 +2,7 @@
 // threads of a CPU (device/cpu) or the streams of a GPU (device/cuda).
 #pragma once
 
+#include "meshwork/Plan/Ranges.h"
 #include "runtime/base/ThreadTeam.h"
 #include "runtime/comm/Mesh.h"
 #include "runtime/comm/Transport.h"
@@ -46,6 +47,10 @@ struct RankProgram {
   uint64_t placeIn(const Where &where, uint32_t view) const;
   /// A view whose first element is at `first`.
   Strided strided(uint32_t view, std::byte *first) const;
+  /// How this rank shares the dim of an input that is a part of one; of
+  /// positions of another rank, how that one does.
+  std::vector<layout::Cut> cutsOf(const plan::Input &input,
+                                  const Mesh &mesh) const;
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;

@@ -20,17 +20,7 @@ absl::Status Rank::write(uint32_t view, absl::Span<const T> values,
 }
 
 std::vector<layout::Cut> Rank::cutsOf(const plan::Input &input) const {
-  uint32_t rank = setup.rank;
-  if (input.hop() != 0) {
-    std::vector<uint32_t> axes(orEmpty(input.axes()).begin(),
-                               orEmpty(input.axes()).end());
-    std::vector<uint32_t> ring = setup.mesh.group(rank, axes);
-    rank = ring[(setup.mesh.index(rank, axes) + ring.size() - input.hop()) %
-                ring.size()];
-  }
-  return runtime::cutsOf(setup.plan, input, [&](uint32_t axis) {
-    return setup.mesh.coordinate(rank, axis);
-  });
+  return ofPlan.cutsOf(input, setup.mesh);
 }
 
 absl::Status Rank::writeCoordinates() {

@@ -1,14 +1,17 @@
 // Attention, or its gradient, as others than the plan's kernels are told of it.
 #pragma once
 
+#include "meshwork/Plan/Ranges.h"
 #include "runtime/device/cuda/DriverApi.h"
 #include <array>
+#include <vector>
 
 namespace meshwork::runtime::cuda {
 
-/// [batch, heads, sequence, d], strides in elements, d dense.
+/// [batch, heads, rows, d], strides in elements, d dense.
 struct AttentionTensor {
   std::array<int64_t, 4> dims, strides;
+  bool isF32 = false; // else bf16; of results alone
 };
 
 struct AttentionProblem {
@@ -20,6 +23,10 @@ struct AttentionProblem {
   int64_t window = 0;  // and when i - j < window; 0: unlimited
   // And when j >= documents[i], which another tensor gives.
   bool documents = false;
+  // Which tokens of the sequence the rows of q and of k are, where ranks share
+  // them, and how many keys it has; nothing where rows are all tokens in order.
+  std::vector<layout::Range> queries, keys;
+  int64_t totalKeys = 0;
 };
 
 /// Where its tensors begin; 0: there is none.

@@ -18,6 +18,9 @@ public:
     problem.causal = op.causal();
     problem.window = op.window();
     problem.documents = op.documents() != plan::noView;
+    MESHWORK_RETURN_IF_ERROR(readRuns(op.positions(), problem.queries));
+    MESHWORK_RETURN_IF_ERROR(readRuns(op.key_positions(), problem.keys));
+    problem.totalKeys = op.total_keys();
     for (int dim : {0, 1})
       problem.lseStrides[dim] = view(op.lse()).strides[dim];
     MESHWORK_RETURN_IF_ERROR(describe(problem));
@@ -38,28 +41,43 @@ private:
     if (op.dropout())
       return absl::UnimplementedError(
           "dropout, whose random numbers only the plan's kernels draw");
-    if (op.key_positions() != plan::noView)
-      return absl::UnimplementedError("a part of a sequence's keys");
-    if (op.positions() != plan::noView)
-      return absl::UnimplementedError("a part of a sequence's queries");
     if (view(op.lse()).strides[2] != 1)
       return absl::UnimplementedError("rows of lse have gaps");
     return absl::OkStatus();
   }
 
-  /// [batch, sequence, heads, d], heads outside.
+  /// Which tokens the rows are that a table of positions stands for.
+  absl::Status readRuns(uint32_t table,
+                        std::vector<layout::Range> &runs) const {
+    if (table == plan::noView)
+      return absl::OkStatus();
+    const RankProgram &program = context.program;
+    for (const plan::Input *input : orEmpty(program.program.inputs()))
+      if (input->view() == table &&
+          input->kind() == plan::InputKind::positions) {
+        runs =
+            layout::ranges(input->size(), program.cutsOf(*input, context.mesh));
+        return absl::OkStatus();
+      }
+    return absl::UnimplementedError("positions that instructions have made");
+  }
+
+  /// [batch, rows, heads, d], heads outside.
   absl::Status describe(uint32_t number, const char *role,
-                        AttentionTensor &tensor) const {
+                        AttentionTensor &tensor, bool isResult = false) const {
     const ViewInfo &of = view(number);
-    if (of.dtype != plan::DType::bf16)
+    tensor.isF32 = isResult && of.dtype == plan::DType::f32;
+    if (of.dtype != plan::DType::bf16 && !tensor.isF32)
       return absl::UnimplementedError(absl::StrCat(
           role, " is ", plan::EnumNameDType(of.dtype), ", expected bf16"));
     constexpr size_t order[] = {0, 2, 1, 3};
+    const int64_t bytes = tensor.isF32 ? 4 : 2;
     bool isAligned = at(number) % attentionAlignment == 0 && of.strides[3] == 1;
     for (size_t i = 0; i < 4; ++i) {
       tensor.dims[i] = of.shape[order[i]];
       tensor.strides[i] = of.strides[order[i]];
-      isAligned &= i == 3 || tensor.strides[i] * 2 % attentionAlignment == 0;
+      isAligned &=
+          i == 3 || tensor.strides[i] * bytes % attentionAlignment == 0;
     }
     if (isAligned && tensor.dims[3] * 2 % attentionAlignment == 0)
       return absl::OkStatus();
@@ -73,12 +91,12 @@ private:
     MESHWORK_RETURN_IF_ERROR(describe(op.q(), "q", problem.q));
     MESHWORK_RETURN_IF_ERROR(describe(op.k(), "k", problem.k));
     MESHWORK_RETURN_IF_ERROR(describe(op.v(), "v", problem.v));
-    MESHWORK_RETURN_IF_ERROR(describe(op.out(), "out", problem.out));
+    MESHWORK_RETURN_IF_ERROR(describe(op.out(), "out", problem.out, !isGrad));
     if constexpr (isGrad) {
       MESHWORK_RETURN_IF_ERROR(describe(op.dout(), "dout", problem.dout));
-      MESHWORK_RETURN_IF_ERROR(describe(op.dq(), "dq", problem.dq));
-      MESHWORK_RETURN_IF_ERROR(describe(op.dk(), "dk", problem.dk));
-      MESHWORK_RETURN_IF_ERROR(describe(op.dv(), "dv", problem.dv));
+      MESHWORK_RETURN_IF_ERROR(describe(op.dq(), "dq", problem.dq, true));
+      MESHWORK_RETURN_IF_ERROR(describe(op.dk(), "dk", problem.dk, true));
+      MESHWORK_RETURN_IF_ERROR(describe(op.dv(), "dv", problem.dv, true));
     }
     return absl::OkStatus();
   }
@@ -108,6 +126,10 @@ absl::Status checkForDnn(const Op &op, const OperationContext &context) {
         "documents begin at no multiple of ", attentionAlignment, " bytes"));
   if (!context.program.views[op.lse()].contiguous)
     return absl::UnimplementedError("lse has gaps");
+  if (op.key_positions() != plan::noView)
+    return absl::UnimplementedError("a part of a sequence's keys");
+  if (op.positions() != plan::noView)
+    return absl::UnimplementedError("a part of a sequence's queries");
   if constexpr (std::is_same_v<Op, plan::AttentionGrad>)
     if (!op.unique())
       return absl::UnimplementedError(
@@ -131,7 +153,11 @@ std::string keyOf(const AttentionProblem &problem, bool isGrad) {
                    {&problem.dout, &problem.dq, &problem.dk, &problem.dv});
   for (const AttentionTensor *tensor : tensors)
     absl::StrAppend(&key, " ", absl::StrJoin(tensor->dims, "x"), "/",
-                    absl::StrJoin(tensor->strides, "+"));
+                    absl::StrJoin(tensor->strides, "+"),
+                    tensor->isF32 ? "f32" : "");
+  for (const auto *runs : {&problem.queries, &problem.keys})
+    for (const layout::Range &run : *runs)
+      absl::StrAppend(&key, " ", run.begin, "+", run.count);
   return key;
 }
 

@@ -23,6 +23,7 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
   RankProgram moving = setup.program; // To where views are each time.
   OperationContext context{cuda.gpu,
                            moving,
+                           setup.mesh,
                            made->arena.address(),
                            made->workspace.address(),
                            workspaceBytes,

@@ -24,6 +24,7 @@ public:
 struct OperationContext {
   const Gpu &gpu;
   const RankProgram &program;
+  const Mesh &mesh;
   DevicePtr arena, workspace;
   uint64_t workspaceBytes;
   const BlasLt *blas; // null where the program has no product

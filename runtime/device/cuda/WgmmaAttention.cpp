@@ -17,7 +17,8 @@ int64_t blocksOf(int64_t count, int64_t ofBlock) {
 int64_t samplesOf(const AttentionProblem &problem) { return problem.q.dims[0]; }
 int64_t headsOf(const AttentionProblem &problem) { return problem.q.dims[1]; }
 int64_t kvHeadsOf(const AttentionProblem &problem) { return problem.k.dims[1]; }
-int64_t lengthOf(const AttentionProblem &problem) { return problem.q.dims[2]; }
+int64_t rowsOf(const AttentionProblem &problem) { return problem.q.dims[2]; }
+int64_t columnsOf(const AttentionProblem &problem) { return problem.k.dims[2]; }
 int64_t headDimOf(const AttentionProblem &problem) { return problem.q.dims[3]; }
 
 /// Kernels, one after the other, each with a struct of its own.
@@ -56,15 +57,45 @@ private:
   std::vector<Launch> launches;
 };
 
+/// Of all `rows`, where there are no runs.
+WgmmaRuns runsOf(const std::vector<layout::Range> &ranges, int64_t rows) {
+  WgmmaRuns runs{};
+  runs.count[0] = static_cast<int>(rows);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    runs.begin[i] = static_cast<int>(ranges[i].begin);
+    runs.count[i] = static_cast<int>(ranges[i].count);
+    runs.offset[i] = static_cast<int>(ranges[i].offset);
+  }
+  return runs;
+}
+/// Rows up to the last that is a token.
+int64_t tokenRows(const std::vector<layout::Range> &ranges, int64_t rows) {
+  return ranges.empty() ? rows : ranges.back().offset + ranges.back().count;
+}
+
 WgmmaShape shapeOf(const AttentionProblem &problem,
                    const AttentionPlaces &places) {
-  return {static_cast<int>(lengthOf(problem)),
-          static_cast<int>(headsOf(problem)),
-          static_cast<int>(kvHeadsOf(problem)),
-          static_cast<int>(std::min(problem.window, lengthOf(problem))),
-          problem.causal,
-          problem.scale,
-          problem.documents ? places.documents : 0};
+  WgmmaShape shape{};
+  int64_t keys = problem.totalKeys ? problem.totalKeys : columnsOf(problem);
+  shape.rows = static_cast<int>(rowsOf(problem));
+  shape.columns = static_cast<int>(columnsOf(problem));
+  shape.sequence = static_cast<int>(keys);
+  shape.heads = static_cast<int>(headsOf(problem));
+  shape.kvHeads = static_cast<int>(kvHeadsOf(problem));
+  shape.window = static_cast<int>(std::min(problem.window, keys));
+  shape.causal = problem.causal;
+  shape.scale = problem.scale;
+  shape.queries = runsOf(problem.queries, rowsOf(problem));
+  shape.keys = runsOf(problem.keys, columnsOf(problem));
+  shape.documents = problem.documents ? places.documents : 0;
+  return shape;
+}
+
+WgmmaWide wideOf(const AttentionTensor &tensor, DevicePtr at) {
+  return {tensor.isF32 ? at : 0,
+          {tensor.strides[0], tensor.strides[1], tensor.strides[2]},
+          static_cast<int>(tensor.dims[2]),
+          static_cast<int>(tensor.dims[3])};
 }
 
 RowSumsTask rowSums(const AttentionProblem &problem,
@@ -73,14 +104,15 @@ RowSumsTask rowSums(const AttentionProblem &problem,
   task.out = places.out;
   task.dout = places.dout;
   task.lse = places.lse;
-  task.rows = workspace;
+  task.rowValues = workspace;
   for (int i = 0; i < 3; ++i) {
     task.outStrides[i] = problem.out.strides[i];
     task.doutStrides[i] = problem.dout.strides[i];
   }
   for (int i = 0; i < 2; ++i)
     task.lseStrides[i] = problem.lseStrides[i];
-  task.length = static_cast<int>(lengthOf(problem));
+  task.rows = static_cast<int>(rowsOf(problem));
+  task.queries = runsOf(problem.queries, rowsOf(problem));
   task.heads = static_cast<int>(headsOf(problem));
   task.headDim = static_cast<int>(headDimOf(problem));
   return task;
@@ -88,7 +120,7 @@ RowSumsTask rowSums(const AttentionProblem &problem,
 
 int64_t rowValueBytesOf(const AttentionProblem &problem) {
   return samplesOf(problem) * headsOf(problem) *
-         blocksOf(lengthOf(problem), wgmmaRows) * wgmmaRows * rowValueBytes;
+         blocksOf(rowsOf(problem), wgmmaRows) * wgmmaRows * rowValueBytes;
 }
 } // namespace
 
@@ -153,23 +185,33 @@ absl::Status WgmmaKernels::check(const AttentionProblem &problem) {
   if (!(problem.scale > 0))
     return absl::UnimplementedError(
         absl::StrCat("scale is ", problem.scale, ", expected above zero"));
-  // Numbers of rows, and of blocks of rows, are i32 in the kernels.
+  for (const auto *runs : {&problem.queries, &problem.keys})
+    if (runs->size() > 2)
+      return absl::UnimplementedError(
+          absl::StrCat("a part of a sequence in ", runs->size(),
+                       " runs, expected at most 2"));
+  // Numbers of tokens, and of blocks of rows, are i32 in the kernels.
   constexpr int64_t most = std::numeric_limits<int32_t>::max() / 2;
-  if (lengthOf(problem) > most / wgmmaRows ||
-      samplesOf(problem) * headsOf(problem) >
-          most / blocksOf(lengthOf(problem), rowSumThreads / 16))
+  int64_t rows = std::max(
+      {rowsOf(problem), columnsOf(problem), problem.totalKeys, int64_t{1}});
+  if (rows > most / wgmmaRows || samplesOf(problem) * headsOf(problem) >
+                                     most / blocksOf(rows, rowSumThreads / 16))
     return absl::UnimplementedError("2^30 blocks of rows or more");
   return absl::OkStatus();
 }
 
+/// `rows`, if less than the tensor has: others read as zeros.
 absl::StatusOr<TensorMap> WgmmaKernels::map(const AttentionTensor &tensor,
-                                            DevicePtr at,
-                                            const char *role) const {
+                                            DevicePtr at, const char *role,
+                                            int64_t rows) const {
+  if (tensor.isF32)
+    return TensorMap{}; // Nobody looks at it.
   constexpr uint32_t box[] = {boxColumns, boxRows, 1, 1},
                      steps[] = {1, 1, 1, 1};
   uint64_t dims[4], strides[3];
   for (int i = 0; i < 4; ++i)
     dims[i] = static_cast<uint64_t>(tensor.dims[3 - i]);
+  dims[1] = static_cast<uint64_t>(std::clamp(rows, int64_t{1}, tensor.dims[2]));
   for (int i = 0; i < 3; ++i) // A dim of one element may have any.
     strides[i] = dims[i + 1] == 1 ? vectorBytes : tensor.strides[2 - i] * 2;
   TensorMap map;
@@ -182,9 +224,9 @@ absl::StatusOr<TensorMap> WgmmaKernels::map(const AttentionTensor &tensor,
   return map;
 }
 
-WgmmaWork WgmmaKernels::work(const AttentionProblem &problem,
+WgmmaWork WgmmaKernels::work(const AttentionProblem &problem, int64_t rows,
                              int64_t heads) const {
-  int64_t blocks = blocksOf(lengthOf(problem), wgmmaRows),
+  int64_t blocks = blocksOf(rows, wgmmaRows),
           pairs = samplesOf(problem) * heads;
   // Two rounds of blocks: in one come the longer ones, in the other the
   // shorter.
@@ -196,23 +238,55 @@ int64_t WgmmaKernels::gridOf(const WgmmaWork &work) const {
   return std::min(int64_t{work.blocks} * work.pairs, int64_t{multiprocessors});
 }
 
+absl::Status WgmmaKernels::mapOperands(const AttentionProblem &problem,
+                                       const AttentionPlaces &places,
+                                       TensorMap &q, TensorMap &k,
+                                       TensorMap &v) const {
+  int64_t rows = tokenRows(problem.queries, rowsOf(problem)),
+          columns = tokenRows(problem.keys, columnsOf(problem));
+  MESHWORK_ASSIGN_OR_RETURN(q, map(problem.q, places.q, "q", rows));
+  MESHWORK_ASSIGN_OR_RETURN(k, map(problem.k, places.k, "k", columns));
+  MESHWORK_ASSIGN_OR_RETURN(v, map(problem.v, places.v, "v", columns));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Operation>>
 WgmmaKernels::forward(const AttentionProblem &problem,
                       const AttentionPlaces &places) const {
   ForwardTask task{};
-  MESHWORK_ASSIGN_OR_RETURN(task.q, map(problem.q, places.q, "q"));
-  MESHWORK_ASSIGN_OR_RETURN(task.k, map(problem.k, places.k, "k"));
-  MESHWORK_ASSIGN_OR_RETURN(task.v, map(problem.v, places.v, "v"));
-  MESHWORK_ASSIGN_OR_RETURN(task.out, map(problem.out, places.out, "out"));
+  MESHWORK_RETURN_IF_ERROR(
+      mapOperands(problem, places, task.q, task.k, task.v));
+  MESHWORK_ASSIGN_OR_RETURN(
+      task.out, map(problem.out, places.out, "out", rowsOf(problem)));
+  task.wideOut = wideOf(problem.out, places.out);
   task.lse = places.lse;
   task.lseSample = problem.lseStrides[0];
   task.lseHead = problem.lseStrides[1];
   task.shape = shapeOf(problem, places);
-  task.work = work(problem, headsOf(problem));
+  task.work = work(problem, rowsOf(problem), headsOf(problem));
   auto made = std::make_unique<WgmmaLaunches>(driver);
   made->add("wgmmaForward", of(problem).forward, gridOf(task.work),
             wgmmaThreads, of(problem).forwardBytes, task);
   return made;
+}
+
+absl::StatusOr<KeyGradTask>
+WgmmaKernels::keyGrad(const AttentionProblem &problem,
+                      const AttentionPlaces &places) const {
+  KeyGradTask task{};
+  int64_t columns = columnsOf(problem);
+  MESHWORK_RETURN_IF_ERROR(
+      mapOperands(problem, places, task.q, task.k, task.v));
+  MESHWORK_ASSIGN_OR_RETURN(task.dout,
+                            map(problem.dout, places.dout, "dout",
+                                tokenRows(problem.queries, rowsOf(problem))));
+  MESHWORK_ASSIGN_OR_RETURN(task.dk, map(problem.dk, places.dk, "dk", columns));
+  MESHWORK_ASSIGN_OR_RETURN(task.dv, map(problem.dv, places.dv, "dv", columns));
+  task.wideDk = wideOf(problem.dk, places.dk);
+  task.wideDv = wideOf(problem.dv, places.dv);
+  task.shape = shapeOf(problem, places);
+  task.work = work(problem, columns, kvHeadsOf(problem));
+  return task;
 }
 
 absl::StatusOr<std::unique_ptr<Operation>>
@@ -225,27 +299,22 @@ WgmmaKernels::gradient(const AttentionProblem &problem,
                      rowValueBytesOf(problem)));
   KeyGradTask keys{};
   QueryGradTask queries{};
-  MESHWORK_ASSIGN_OR_RETURN(keys.q, map(problem.q, places.q, "q"));
-  MESHWORK_ASSIGN_OR_RETURN(keys.k, map(problem.k, places.k, "k"));
-  MESHWORK_ASSIGN_OR_RETURN(keys.v, map(problem.v, places.v, "v"));
-  MESHWORK_ASSIGN_OR_RETURN(keys.dout, map(problem.dout, places.dout, "dout"));
-  MESHWORK_ASSIGN_OR_RETURN(keys.dk, map(problem.dk, places.dk, "dk"));
-  MESHWORK_ASSIGN_OR_RETURN(keys.dv, map(problem.dv, places.dv, "dv"));
-  MESHWORK_ASSIGN_OR_RETURN(queries.dq, map(problem.dq, places.dq, "dq"));
-  keys.rows = queries.rows = workspace;
-  keys.shape = queries.shape = shapeOf(problem, places);
-  keys.work = work(problem, kvHeadsOf(problem));
-  queries.work = work(problem, headsOf(problem));
+  MESHWORK_ASSIGN_OR_RETURN(keys, keyGrad(problem, places));
+  MESHWORK_ASSIGN_OR_RETURN(queries.dq,
+                            map(problem.dq, places.dq, "dq", rowsOf(problem)));
+  keys.rowValues = queries.rowValues = workspace;
   queries.q = keys.q;
   queries.k = keys.k;
   queries.v = keys.v;
   queries.dout = keys.dout;
+  queries.wideDq = wideOf(problem.dq, places.dq);
+  queries.shape = keys.shape;
+  queries.work = work(problem, rowsOf(problem), headsOf(problem));
   auto made = std::make_unique<WgmmaLaunches>(driver);
   const OfClass &kernels = of(problem);
   int64_t rowsOfBlock = rowSumThreads * 8 / kernels.headDim;
   made->add("wgmmaRowSums", kernels.rowSums,
-            samplesOf(problem) * headsOf(problem) *
-                blocksOf(lengthOf(problem), wgmmaRows) *
+            int64_t{queries.work.pairs} * queries.work.blocks *
                 (wgmmaRows / rowsOfBlock),
             rowSumThreads, 0, rowSums(problem, places, workspace));
   made->add("wgmmaKeyGrad", kernels.keyGrad, gridOf(keys.work), wgmmaThreads,

@@ -45,8 +45,14 @@ private:
   template <int D> absl::Status findClass(OfClass &of);
   const OfClass &of(const AttentionProblem &problem) const;
   absl::StatusOr<TensorMap> map(const AttentionTensor &tensor, DevicePtr at,
-                                const char *role) const;
-  WgmmaWork work(const AttentionProblem &problem, int64_t heads) const;
+                                const char *role, int64_t rows) const;
+  absl::Status mapOperands(const AttentionProblem &problem,
+                           const AttentionPlaces &places, TensorMap &q,
+                           TensorMap &k, TensorMap &v) const;
+  absl::StatusOr<KeyGradTask> keyGrad(const AttentionProblem &problem,
+                                      const AttentionPlaces &places) const;
+  WgmmaWork work(const AttentionProblem &problem, int64_t rows,
+                 int64_t heads) const;
   int64_t gridOf(const WgmmaWork &work) const;
 
   const Driver &driver;

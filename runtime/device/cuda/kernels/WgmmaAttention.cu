@@ -40,12 +40,12 @@ MESHWORK_INLINE void runBlock(const Task &task) {
 
 template <int D> MESHWORK_INLINE void sumRow(const RowSumsTask &task) {
   constexpr int lanes = D / 8, rowsOfBlock = rowSumThreads / lanes;
-  int padded = (task.length + wgmmaRows - 1) / wgmmaRows * wgmmaRows;
+  int padded = (task.rows + wgmmaRows - 1) / wgmmaRows * wgmmaRows;
   int blocks = padded / rowsOfBlock, pair = blockOfGrid() / blocks;
   int row = blockOfGrid() % blocks * rowsOfBlock + thread() / lanes;
   int sample = pair / task.heads, head = pair % task.heads;
   int column = thread() % lanes * 8;
-  bool exists = row < task.length;
+  bool exists = row < task.rows && tokenOf(task.queries, row) >= 0;
   float sum = 0;
   if (exists && column < task.headDim) {
     auto load = [&](U64 from, const long long *strides) {
@@ -64,15 +64,13 @@ template <int D> MESHWORK_INLINE void sumRow(const RowSumsTask &task) {
     sum += shuffled(sum, step);
   if (column != 0)
     return;
-  float *to = reinterpret_cast<float *>(task.rows) +
+  const float *lse = reinterpret_cast<const float *>(task.lse) +
+                     sample * task.lseStrides[0] + head * task.lseStrides[1];
+  exists = exists && lse[row] != -infinity;
+  float *to = reinterpret_cast<float *>(task.rowValues) +
               2 * (static_cast<long long>(pair) * padded + row);
-  const float *lse = reinterpret_cast<const float *>(task.lse);
-  to[0] =
-      exists
-          ? lse[sample * task.lseStrides[0] + head * task.lseStrides[1] + row] *
-                log2e
-          : infinity;
-  to[1] = sum;
+  to[0] = exists ? lse[row] * log2e : infinity;
+  to[1] = exists ? sum : 0;
 }
 } // namespace
 

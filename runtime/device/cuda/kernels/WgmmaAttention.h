@@ -59,15 +59,32 @@ using KeyGradPlan =
 template <int D>
 using QueryGradPlan = WgmmaPlan<D, 4, 2, WgmmaRing<(D == 64 ? 128 : 64), 6>, 1>;
 
+/// Which tokens of a sequence rows are: from `offset` on they are `count`
+/// tokens next to each other, the first `begin`; in two runs, the second maybe
+/// empty. Other rows are padding.
+struct WgmmaRuns {
+  int begin[2], count[2], offset[2];
+};
+
 /// Which pairs of a query and a key count: query i sees key j when j <= i
-/// (causal), i - j < window (window > 0), and j >= documents[sample, i]. Such
+/// (causal), i - j < window (window > 0), and j >= documents[sample, row]. Such
 /// positions never fall along a sequence; others than 0 to i are read as these.
 struct WgmmaShape {
-  int length; // queries and keys of a sequence
+  int rows, columns; // of queries and of keys
+  int sequence;      // keys in all, of which these may be a part
   int heads, kvHeads;
   int window, causal;
   float scale;
-  unsigned long long documents; // i32 [samples, length]; 0: one in each
+  WgmmaRuns queries, keys;
+  unsigned long long documents; // i32 [samples, rows]; 0: one in each
+};
+
+/// A result that is f32: where, and its strides of sample, head and row. It is
+/// bf16, by its map, where the address is 0.
+struct WgmmaWide {
+  unsigned long long address;
+  long long strides[3];
+  int rows, headDim;
 };
 
 /// What there is to do: `blocks` of 128 rows for each of `pairs` of a sample
@@ -81,30 +98,35 @@ struct ForwardTask {
   TensorMap q, k, v, out;
   unsigned long long lse; // f32: natural logarithm of each row's sum
   long long lseSample, lseHead;
+  WgmmaWide wideOut;
   WgmmaShape shape;
   WgmmaWork work;
 };
 
 /// For each sample, head and query, padded to 128 queries: lse * log2(e), and
-/// the sum over d of dout * out; (infinity, 0) behind the last.
+/// the sum over d of dout * out; (infinity, 0) of padding, and of what sees no
+/// key.
 struct RowSumsTask {
   // Of bf16, rows at multiples of 16 bytes; of f32; what is written.
-  unsigned long long out, dout, lse, rows;
+  unsigned long long out, dout, lse, rowValues;
   long long outStrides[3], doutStrides[3], lseStrides[2]; // sample, head, row
-  int length, heads, headDim;
+  int rows, heads, headDim;
+  WgmmaRuns queries;
 };
 inline constexpr int rowSumThreads = 256;
 
 struct KeyGradTask {
   TensorMap q, k, v, dout, dk, dv;
-  unsigned long long rows;
+  unsigned long long rowValues;
+  WgmmaWide wideDk, wideDv;
   WgmmaShape shape;
   WgmmaWork work; // pairs of a sample and a head of keys
 };
 
 struct QueryGradTask {
   TensorMap q, k, v, dout, dq;
-  unsigned long long rows;
+  unsigned long long rowValues;
+  WgmmaWide wideDq;
   WgmmaShape shape;
   WgmmaWork work;
 };

@@ -48,126 +48,147 @@ MESHWORK_INLINE Item itemOf(const WgmmaWork &work, int round) {
   return {firstPair + inGroup % pairs, inGroup / pairs, true};
 }
 
+MESHWORK_INLINE int endOf(const WgmmaRuns &runs) {
+  return runs.count[1] ? runs.offset[1] + runs.count[1]
+                       : runs.offset[0] + runs.count[0];
+}
+/// Which token the row is, or -1.
+MESHWORK_INLINE int tokenOf(const WgmmaRuns &runs, int row) {
+  bool isSecond = runs.count[1] && row >= runs.offset[1];
+  int at = row - (isSecond ? runs.offset[1] : runs.offset[0]);
+  return at < (isSecond ? runs.count[1] : runs.count[0])
+             ? at + (isSecond ? runs.begin[1] : runs.begin[0])
+             : -1;
+}
+/// The first row that is this token or one behind it, or the end.
+MESHWORK_INLINE int rowFrom(const WgmmaRuns &runs, int token) {
+  bool isSecond = runs.count[1] && token >= runs.begin[0] + runs.count[0];
+  int at = larger(0, token - (isSecond ? runs.begin[1] : runs.begin[0]));
+  return isSecond ? runs.offset[1] + smaller(at, runs.count[1])
+                  : runs.offset[0] + smaller(at, runs.count[0]);
+}
+
 struct Range {
   int first, end;
 };
 
-/// Which keys the queries of one sample see.
+/// Which columns of keys the rows of one sample's queries see. Both ends rise
+/// from row to row.
 class Mask {
 public:
   MESHWORK_INLINE Mask(const WgmmaShape &shape, int sample) : shape(shape) {
     if (shape.documents)
       begins = reinterpret_cast<const int *>(shape.documents) +
-               static_cast<long long>(sample) * shape.length;
+               static_cast<long long>(sample) * shape.rows;
   }
 
-  MESHWORK_INLINE Range keysOf(int query) const {
+  MESHWORK_INLINE Range keysOf(int row) const {
+    int query = tokenOf(shape.queries, row);
+    if (query < 0) // Padding is behind all others.
+      return {shape.columns, shape.columns};
     int first = shape.window ? larger(0, query - shape.window + 1) : 0;
-    return {larger(first, documentOf(query)),
-            shape.causal ? smaller(query + 1, shape.length) : shape.length};
+    return {rowFrom(shape.keys, larger(first, documentOf(row, query))),
+            rowFrom(shape.keys, shape.causal ? query + 1 : shape.sequence)};
   }
   /// Those that one of a block's queries sees, from a multiple of `step` on.
-  MESHWORK_INLINE Range keysOfBlock(int query, int step) const {
-    int last = smaller(query + wgmmaRows, shape.length) - 1;
-    return {keysOf(query).first / step * step, keysOf(last).end};
+  MESHWORK_INLINE Range keysOfBlock(int row, int step) const {
+    int end = smaller(row + wgmmaRows, endOf(shape.queries));
+    if (row >= end)
+      return {0, 0};
+    return {keysOf(row).first / step * step, keysOf(end - 1).end};
   }
-  /// The end of the queries that see one of a block's keys, which are walked in
-  /// steps from `first` on. Where a step's documents all begin behind these
-  /// keys, it ends.
-  MESHWORK_INLINE int endOfQueries(int key, int first, int step) const {
-    int endKey = smaller(key + wgmmaRows, shape.length),
-        end = shape.window ? smaller(shape.length, endKey - 1 + shape.window)
-                           : shape.length;
-    int low = first + step;
-    while (begins && low < end) {
-      int middle = low + (end - low) / (2 * step) * step;
-      if (documentOf(middle) >= endKey)
-        end = middle;
-      else
-        low = middle + step;
+  /// Rows of queries that see each of these columns: those of documents end
+  /// where the first begins behind it, which is looked for of all columns at
+  /// once.
+  template <int N>
+  MESHWORK_INLINE void queriesOf(const int (&columns)[N],
+                                 Range (&ranges)[N]) const {
+    int keys[N];
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      keys[n] = tokenOf(shape.keys, columns[n]);
+      int end = endOf(shape.queries);
+      ranges[n] = {shape.causal ? rowFrom(shape.queries, keys[n]) : 0,
+                   shape.window ? rowFrom(shape.queries, keys[n] + shape.window)
+                                : end};
+      if (keys[n] < 0) // Padding is behind all others.
+        ranges[n] = {end, end};
     }
-    return end;
+    if (begins)
+      endWithDocuments(keys, ranges);
   }
 
 private:
-  MESHWORK_INLINE int documentOf(int query) const {
-    if (!begins)
-      return 0;
-    int row = smaller(query, shape.length - 1);
-    return smaller(row, larger(0, begins[row]));
+  MESHWORK_INLINE int documentOf(int row, int query) const {
+    return begins ? smaller(query, larger(0, begins[row])) : 0;
+  }
+  template <int N>
+  MESHWORK_INLINE void endWithDocuments(const int (&keys)[N],
+                                        Range (&ranges)[N]) const {
+    int low[N];
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+      low[n] = ranges[n].first;
+    for (int left = shape.rows; left > 0; left /= 2)
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        int middle = (low[n] + ranges[n].end) / 2;
+        if (low[n] >= ranges[n].end)
+          continue;
+        if (documentOf(middle, tokenOf(shape.queries, middle)) > keys[n])
+          ranges[n].end = middle;
+        else
+          low[n] = middle + 1;
+      }
   }
 
   const WgmmaShape &shape;
   const int *begins = nullptr;
 };
 
-/// Queries of a warpgroup against the keys that they see: of each thread's two
-/// rows, and of all 64.
+/// Which columns count with rows of a warpgroup: with a thread's two, and with
+/// the first and the last of all 64. Both ends rise from row to row.
 struct RowsMask {
-  Range rows[2];
-  int latestFirst, earliestEnd;
+  Range first, last, rows[2];
 
-  MESHWORK_INLINE RowsMask(const Mask &mask, int query) {
+  /// Of queries, whose columns are keys.
+  static MESHWORK_INLINE RowsMask ofQueries(const Mask &mask, int query) {
     Lane lane;
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-      rows[r] = mask.keysOf(query + lane.row + 8 * r);
-    latestFirst = mask.keysOf(query + warpgroupRows - 1).first;
-    earliestEnd = mask.keysOf(query).end;
+    return {mask.keysOf(query),
+            mask.keysOf(query + warpgroupRows - 1),
+            {mask.keysOf(query + lane.row), mask.keysOf(query + lane.row + 8)}};
+  }
+  /// Of keys, whose columns are queries.
+  static MESHWORK_INLINE RowsMask ofKeys(const Mask &mask, int key) {
+    Lane lane;
+    int keys[] = {key, key + warpgroupRows - 1, key + lane.row,
+                  key + lane.row + 8};
+    Range found[4];
+    mask.queriesOf(keys, found);
+    return {found[0], found[1], {found[2], found[3]}};
   }
 
-  /// Puts `value` where a query does not see one of the keys from `key` on.
+  /// No pair of the columns from `column` on counts.
+  MESHWORK_INLINE bool hidesAll(int column, int columns) const {
+    return first.first >= column + columns || last.end <= column;
+  }
+  MESHWORK_INLINE bool hidesSome(int column, int columns) const {
+    return last.first > column || first.end < column + columns;
+  }
+  /// Puts `value` where a pair does not count.
   template <int R>
-  MESHWORK_INLINE void hide(float (&scores)[R], int key, float value) const {
-    if (latestFirst <= key && earliestEnd >= key + 2 * R)
+  MESHWORK_INLINE void hide(float (&scores)[R], int column, float value) const {
+    if (!hidesSome(column, 2 * R))
       return;
     Lane lane;
 #pragma unroll
     for (int i = 0; i < R; ++i) {
-      int column = key + i / 4 * 8 + lane.column + i % 2;
-      const Range &seen = rows[i / 2 % 2];
-      if (column < seen.first || column >= seen.end)
+      int at = column + i / 4 * 8 + lane.column + i % 2;
+      const Range &counts = rows[i / 2 % 2];
+      if (at < counts.first || at >= counts.end)
         scores[i] = value;
     }
   }
-};
-
-/// The same where rows are keys and columns are queries, some from `query` on.
-class ColumnsMask {
-public:
-  MESHWORK_INLINE ColumnsMask(const Mask &mask, int query, int key, int queries)
-      : mask(mask), query(query), key(key) {
-    Range first = mask.keysOf(query), last = mask.keysOf(query + queries - 1);
-    hidesSome = last.first > key || first.end < key + warpgroupRows;
-    hidesAll = first.first >= key + warpgroupRows || last.end <= key;
-  }
-  MESHWORK_INLINE bool all() const { return hidesAll; }
-
-  MESHWORK_INLINE bool some() const { return hidesSome; }
-
-  /// Puts zero where a query does not see a key.
-  template <int R> MESHWORK_INLINE void hide(float (&values)[R]) const {
-    if (!hidesSome)
-      return;
-    Lane lane;
-#pragma unroll
-    for (int j = 0; j < R / 4; ++j)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        Range seen = mask.keysOf(query + 8 * j + lane.column + e);
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          int row = key + lane.row + 8 * r;
-          if (row < seen.first || row >= seen.end)
-            values[4 * j + 2 * r + e] = 0;
-        }
-      }
-  }
-
-private:
-  const Mask &mask;
-  int query, key;
-  bool hidesSome, hidesAll;
 };
 
 /// Where the parts of shared memory begin.
@@ -186,17 +207,18 @@ template <typename Plan> struct Shared {
   }
 
   /// Goes with what is kept: written before the arrival, read behind the wait.
-  MESHWORK_INLINE void tell(int value) const {
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(number), "r"(value)
+  MESHWORK_INLINE void tell(const Range &range) const {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(number),
+                 "r"(range.first), "r"(range.end)
                  : "memory");
   }
-  MESHWORK_INLINE int told() const {
-    int value;
-    asm volatile("ld.shared.b32 %0, [%1];"
-                 : "=r"(value)
+  MESHWORK_INLINE Range told() const {
+    Range range;
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                 : "=r"(range.first), "=r"(range.end)
                  : "r"(number)
                  : "memory");
-    return value;
+    return range;
   }
 
   /// Once, by the whole block.
@@ -268,12 +290,40 @@ MESHWORK_INLINE float shuffled(float value, int step) {
   return __nvvm_shfl_sync_bfly_f32(~0u, value, step, 31);
 }
 
+template <int R>
+MESHWORK_INLINE void
+storeWideRows(const float (&sums)[R], const float (&factors)[2],
+              const WgmmaWide &to, int row, int head, int sample) {
+  struct alignas(8) Pair {
+    float values[2];
+  };
+  Lane lane;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    int at = row + lane.row + 8 * r;
+    if (at >= to.rows)
+      continue;
+    float *place = reinterpret_cast<float *>(to.address) +
+                   sample * to.strides[0] + head * to.strides[1] +
+                   at * to.strides[2] + lane.column;
+#pragma unroll
+    for (int j = 0; j < R / 4; ++j)
+      if (8 * j + lane.column < to.headDim)
+        *reinterpret_cast<Pair *>(place + 8 * j) = {
+            {sums[4 * j + 2 * r] * factors[r],
+             sums[4 * j + 2 * r + 1] * factors[r]}};
+  }
+}
+
 /// What a warpgroup has computed, on its way to memory: 64 rows of a head.
 template <int D, int R>
 MESHWORK_INLINE void storeRows(U32 tile, const float (&sums)[R],
                                const float (&factors)[2], const TensorMap &to,
-                               int row, int head, int sample) {
+                               const WgmmaWide &wide, int row, int head,
+                               int sample) {
   static_assert(R == D / 2);
+  if (wide.address)
+    return storeWideRows(sums, factors, wide, row, head, sample);
   writeTile(tile, sums, factors);
   publishShared();
   meetThreads(1 + warpgroup(), warpgroupThreads);

@@ -106,6 +106,8 @@ public:
                                    at.query + part * warpgroupRows, at.head,
                                    at.sample, shared.keptFull);
       int key = at.seen.first;
+      if (key >= at.seen.end)
+        continue; // These queries see none of the keys.
       fetch(task.k, key, at);
       for (key += keys; key < at.seen.end; key += keys) {
         fetch(task.k, key, at);
@@ -133,13 +135,24 @@ private:
   }
 
   MESHWORK_INLINE void compute(const Place &at) {
-    const U32 queries = shared.own(shared.kept);
-    const RowsMask mask(Mask(task.shape, at.sample),
-                        at.query + warpgroup() * warpgroupRows);
     RunningSoftmax softmax(task.shape.scale * log2e);
-    float scores[keys / 2], sums[D / 2], factors[2];
-    U32 probs[keys / 16][4];
+    float sums[D / 2];
     setAll(sums, 0);
+    if (at.seen.first < at.seen.end)
+      addKeys(at, softmax, sums);
+    else if (isFirstLane())
+      arrive(shared.keptEmpty);
+    softmax.finish();
+    store(at, softmax, sums);
+  }
+
+  MESHWORK_INLINE void addKeys(const Place &at, RunningSoftmax &softmax,
+                               float (&sums)[D / 2]) {
+    const U32 queries = shared.own(shared.kept);
+    const RowsMask mask = RowsMask::ofQueries(
+        Mask(task.shape, at.sample), at.query + warpgroup() * warpgroupRows);
+    float scores[keys / 2], factors[2];
+    U32 probs[keys / 16][4];
     int key = at.seen.first;
 
     auto k = ring.use();
@@ -190,8 +203,6 @@ private:
     hold(sums);
     hold(probs);
     ring.release(v);
-    softmax.finish();
-    store(at, softmax, sums);
   }
 
   /// The queries are needed no more after the last tile's scores.
@@ -205,15 +216,15 @@ private:
     int query = at.query + warpgroup() * warpgroupRows;
     float inverses[2] = {softmax.inverse(0), softmax.inverse(1)};
     finishRows();
-    storeRows<D>(shared.own(shared.staged), sums, inverses, task.out, query,
-                 at.head, at.sample);
+    storeRows<D>(shared.own(shared.staged), sums, inverses, task.out,
+                 task.wideOut, query, at.head, at.sample);
     Lane lane;
     float *lse = reinterpret_cast<float *>(task.lse) +
                  at.sample * task.lseSample + at.head * task.lseHead + query;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       int row = lane.row + 8 * r;
-      if (lane.column == 0 && query + row < task.shape.length)
+      if (lane.column == 0 && query + row < task.shape.rows)
         lse[row] = softmax.logOfSum(r);
     }
   }

@@ -24,7 +24,7 @@ MESHWORK_INLINE RowValues rowValuesAt(U32 address) {
 /// Queries before the sample's and head's in the row values.
 MESHWORK_INLINE long long firstRowValue(const WgmmaShape &shape, int sample,
                                         int head) {
-  int padded = (shape.length + wgmmaRows - 1) / wgmmaRows * wgmmaRows;
+  int padded = (shape.rows + wgmmaRows - 1) / wgmmaRows * wgmmaRows;
   return (static_cast<long long>(sample) * shape.heads + head) * padded;
 }
 
@@ -42,7 +42,7 @@ template <int D> class KeyGrad {
 
   struct Place {
     int sample, kvHead, key, firstHead, endHead;
-    Range queries; // from a multiple of a slot's on; the producer finds the end
+    Range queries; // from a multiple of a slot's on; the producer finds them
   };
   MESHWORK_INLINE Place placeOf(const Item &item) const {
     const WgmmaShape &shape = task.shape;
@@ -53,7 +53,6 @@ template <int D> class KeyGrad {
     place.key = item.block * wgmmaRows;
     place.firstHead = place.kvHead * group;
     place.endHead = place.firstHead + group;
-    place.queries = {shape.causal ? place.key / queries * queries : 0, 0};
     return place;
   }
   /// `visit(head, query)` for each slot's queries, in order.
@@ -73,10 +72,9 @@ public:
     Item item;
     for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
       Place at = placeOf(item);
-      at.queries.end = Mask(task.shape, at.sample)
-                           .endOfQueries(at.key, at.queries.first, queries);
+      at.queries = queriesOf(at);
       waitFor(shared.keptEmpty, (round & 1) ^ 1);
-      shared.tell(at.queries.end);
+      shared.tell(at.queries);
       arriveExpecting(shared.keptFull, Plan::kept);
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
@@ -96,15 +94,28 @@ public:
     Item item;
     for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
       Place at = placeOf(item);
+      const RowsMask mask = RowsMask::ofKeys(
+          Mask(task.shape, at.sample), at.key + warpgroup() * warpgroupRows);
       waitFor(shared.keptFull, round & 1);
-      at.queries.end = shared.told();
-      compute(at);
+      at.queries = shared.told();
+      compute(at, mask);
     }
     if (isFirstOfWarpgroup())
       finishStores();
   }
 
 private:
+  /// Those that see one of the block's keys.
+  MESHWORK_INLINE Range queriesOf(const Place &at) const {
+    int end = smaller(at.key + wgmmaRows, endOf(task.shape.keys));
+    if (at.key >= end)
+      return {0, 0}; // All of them are padding.
+    int ends[] = {at.key, end - 1};
+    Range found[2];
+    Mask(task.shape, at.sample).queriesOf(ends, found);
+    return {found[0].first / queries * queries, found[1].end};
+  }
+
   MESHWORK_INLINE void fetch(int head, int query, const Place &at) {
     constexpr U32 valueBytes = queries * rowValueBytes;
     auto slot = ring.fill();
@@ -113,27 +124,24 @@ private:
     loadTile<queries, D>(slot.data + operandBytes, task.dout, query, head,
                          at.sample, slot.full);
     U64 values =
-        task.rows +
+        task.rowValues +
         (firstRowValue(task.shape, at.sample, head) + query) * rowValueBytes;
     loadBytes(slot.data + 2 * operandBytes, values, valueBytes, slot.full);
   }
 
-  MESHWORK_INLINE void compute(const Place &at) {
+  MESHWORK_INLINE void compute(const Place &at, const RowsMask &mask) {
     float scores[queries / 2], dprobs[queries / 2], dk[D / 2], dv[D / 2];
     U32 left[queries / 16][4], dleft[queries / 16][4];
-    const Mask mask(task.shape, at.sample);
     setAll(dk, 0);
     setAll(dv, 0);
     typename Ring<Plan>::Slot before{};
     walk(at, [&](int, int query) MESHWORK_LAMBDA {
-      const int own = warpgroup();
-      const ColumnsMask hidden(mask, query, at.key + own * warpgroupRows,
-                               queries);
       auto slot = ring.use();
-      if (hidden.all()) {
+      if (mask.hidesAll(query, queries)) {
         ring.release(slot);
         return;
       }
+      const int own = warpgroup();
       U32 kTile = shared.kept + own * Plan::tile,
           vTile = kTile + 2 * Plan::tile;
       U32 q = slot.data, dout = q + operandBytes, values = dout + operandBytes;
@@ -149,11 +157,11 @@ private:
         before = slot;
       }
       toProbabilities(scores, values);
-      hidden.hide(scores);
+      mask.hide(scores, query, 0);
       waitForProducts<0>();
       hold(dprobs);
       toScoreGrads(dprobs, scores, values);
-      if (hidden.some())
+      if (mask.hidesSome(query, queries))
         dropWhereZero(dprobs, scores);
       toOperand(left, scores);
       toOperand(dleft, dprobs);
@@ -233,9 +241,10 @@ private:
     float scales[2] = {task.shape.scale, task.shape.scale}, ones[2] = {1, 1};
     U32 staged = shared.own(shared.staged);
     finishRows();
-    storeRows<D>(staged, dk, scales, task.dk, key, at.kvHead, at.sample);
-    storeRows<D>(staged + 2 * Plan::tile, dv, ones, task.dv, key, at.kvHead,
+    storeRows<D>(staged, dk, scales, task.dk, task.wideDk, key, at.kvHead,
                  at.sample);
+    storeRows<D>(staged + 2 * Plan::tile, dv, ones, task.dv, task.wideDv, key,
+                 at.kvHead, at.sample);
   }
 };
 

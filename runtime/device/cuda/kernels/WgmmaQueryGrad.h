@@ -80,8 +80,8 @@ private:
     const U32 q = shared.own(shared.kept), dout = q + 2 * Plan::tile;
     float scores[keys / 2], dprobs[keys / 2], dq[D / 2], lse[2], delta[2];
     U32 left[keys / 16][4];
-    const RowsMask mask(Mask(task.shape, at.sample),
-                        at.query + warpgroup() * warpgroupRows);
+    const RowsMask mask = RowsMask::ofQueries(
+        Mask(task.shape, at.sample), at.query + warpgroup() * warpgroupRows);
     loadRowValues(at, lse, delta);
     setAll(dq, 0);
     typename Ring<Plan>::Slot before{};
@@ -127,7 +127,7 @@ private:
       arrive(shared.keptEmpty);
     float scales[2] = {task.shape.scale, task.shape.scale};
     finishRows();
-    storeRows<D>(shared.own(shared.staged), dq, scales, task.dq,
+    storeRows<D>(shared.own(shared.staged), dq, scales, task.dq, task.wideDq,
                  at.query + warpgroup() * warpgroupRows, at.head, at.sample);
   }
 
@@ -137,7 +137,7 @@ private:
       float lse, delta;
     };
     Lane lane;
-    const Pair *rows = reinterpret_cast<const Pair *>(task.rows) +
+    const Pair *rows = reinterpret_cast<const Pair *>(task.rowValues) +
                        firstRowValue(task.shape, at.sample, at.head) +
                        at.query + warpgroup() * warpgroupRows;
 #pragma unroll
