@@ -1,8 +1,10 @@
-// exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA). Its
-// argument is x / ln 2 less the nearest integer, so that no error grows with x.
+// exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA). What
+// rounding its argument loses, which grows with x, is made up for after it.
 #include "lib/MachineCode/CudaCodeSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -11,9 +13,36 @@ using namespace mlir;
 namespace meshwork::target {
 namespace {
 
-/// e^x = 2^n 2^f with n = round(x / ln 2), |f| <= 1/2. As in CpuMath.cpp, the
-/// low bits of x / ln 2 + 1.5 * 2^23 + 127 are the exponent of 2^n, n is held
-/// between -127 and 127, and a NaN passes both comparisons.
+/// Of each element of a vector, or of the one there is.
+Value forEach(ImplicitLocOpBuilder &b, ValueRange operands,
+              llvm::function_ref<Value(ValueRange)> make) {
+  auto vector = dyn_cast<VectorType>(operands.front().getType());
+  if (!vector)
+    return make(operands);
+  Value all = LLVM::UndefOp::create(b, vector);
+  for (int64_t i = 0; i < vector.getNumElements(); ++i) {
+    SmallVector<Value> elements;
+    for (Value operand : operands)
+      elements.push_back(vector::ExtractOp::create(b, operand, i));
+    all = vector::InsertOp::create(b, make(elements), all, i);
+  }
+  return all;
+}
+
+Value intrinsic(ImplicitLocOpBuilder &b, StringRef name, ValueRange operands) {
+  return forEach(b, operands, [&](ValueRange elements) {
+    return LLVM::CallIntrinsicOp::create(b, b.getF32Type(),
+                                         b.getStringAttr(name), elements)
+        .getResults();
+  });
+}
+
+/// e^x = 2^t (1 + r), where t is x / ln 2 rounded, less 2^-16, and
+/// r = x - t ln 2 in two steps: more than zero, since t's error is 2^-18 at
+/// most, and less than 2^-16, so that 1 + r is e^r but for 2^-33. With x no more
+/// than 89 an r that is held between 0 and 1, in which a NaN counts as 0, makes
+/// all ends right: 2^t is 0 or infinite or NaN there, times 1 + r. An exp that
+/// may approximate (afn) is 2^t without r, and t is not less.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ExpOp op,
@@ -22,39 +51,31 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
     if (!getElementTypeOrSelf(type).isF32())
       return failure();
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    auto constant = [&](TypedAttr value) -> Value {
+    auto number = [&](float value) -> Value {
+      TypedAttr attribute = b.getF32FloatAttr(value);
       if (auto vector = dyn_cast<VectorType>(type))
-        value = DenseElementsAttr::get(vector.clone(value.getType()),
-                                       ArrayRef<Attribute>(value));
-      return arith::ConstantOp::create(b, value);
+        attribute =
+            DenseElementsAttr::get(vector, ArrayRef<Attribute>(attribute));
+      return arith::ConstantOp::create(b, attribute);
     };
-    auto number = [&](float value) {
-      return constant(b.getF32FloatAttr(value));
+    auto power = [&](Value t) {
+      return intrinsic(b, "llvm.nvvm.ex2.approx.ftz.f32", t);
     };
-    auto limit = [&](arith::CmpFPredicate beyond, Value x,
-                     float bound) -> Value {
-      Value isBeyond = arith::CmpFOp::create(b, beyond, x, number(bound));
-      return arith::SelectOp::create(b, isBeyond, number(bound), x);
-    };
-    Value x = limit(arith::CmpFPredicate::OLT, op.getOperand(), -88.0f);
-    constexpr float magicNumber = 12583039.0f;
-    Value magic = number(magicNumber), perLog2 = number(1.44269502f);
-    Value shifted =
-        limit(arith::CmpFPredicate::OGT,
-              math::FmaOp::create(b, x, perLog2, magic), magicNumber + 127);
-    Value n = arith::SubFOp::create(b, shifted, magic);
-    Value f = math::FmaOp::create(b, x, perLog2, arith::NegFOp::create(b, n));
-    f = math::FmaOp::create(b, x, number(1.92596299e-8f),
-                            f); // the rest of 1 / ln 2
-    Value power = math::Exp2Op::create(b, f, arith::FastMathFlags::afn);
-    auto vector = dyn_cast<VectorType>(type);
-    Type integers =
-        vector ? Type(vector.clone(b.getI32Type())) : b.getI32Type();
-    Value exponent =
-        arith::ShLIOp::create(b, arith::BitcastOp::create(b, integers, shifted),
-                              constant(b.getI32IntegerAttr(23)));
-    rewriter.replaceOpWithNewOp<arith::MulFOp>(
-        op, power, arith::BitcastOp::create(b, type, exponent));
+    Value x = op.getOperand(), perLn2 = number(1.44269502f);
+    if (arith::bitEnumContainsAll(op.getFastmath(),
+                                  arith::FastMathFlags::afn)) {
+      rewriter.replaceOp(op, power(arith::MulFOp::create(b, x, perLn2)));
+      return success();
+    }
+    Value isBeyond = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x,
+                                           number(89)); // not of a NaN
+    x = arith::SelectOp::create(b, isBeyond, number(89), x);
+    Value t = math::FmaOp::create(b, x, perLn2, number(-0x1p-16f));
+    Value r = math::FmaOp::create(b, t, number(-0.693147182f), x);
+    r = intrinsic(b, "llvm.nvvm.fma.rn.sat.f",
+                  {t, number(1.90465421e-9f), r}); // the rest of ln 2
+    Value e = power(t);
+    rewriter.replaceOpWithNewOp<math::FmaOp>(op, e, r, e);
     return success();
   }
 };

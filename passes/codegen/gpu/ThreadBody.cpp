@@ -36,8 +36,8 @@ ThreadValue ThreadBody::compute(Value value, int64_t rotation) {
     // What a loop over rows keeps is kept as it is stored, in fewer registers.
     unsigned scope =
         stored.scope == ofPlace ? static_cast<unsigned>(ofBoth) : stored.scope;
-    return {fromStorage(builders[scope], loc(), stored.value,
-                        access(argument.getArgNumber()).type),
+    return {fromStorageOf(builders[scope], stored.value,
+                          access(argument.getArgNumber()).type),
             scope};
   }
   if (auto map = dyn_cast<MapOp>(def))

@@ -141,6 +141,9 @@ private:
                : walk.results[number - walk.inputs.size()];
   }
   ThreadValue loadStored(unsigned number, int64_t rotation);
+  /// What bodies compute with.
+  mlir::Value fromStorageOf(mlir::OpBuilder &b, mlir::Value stored,
+                            mlir::RankedTensorType type);
   mlir::Value loadAt(mlir::OpBuilder &b, unsigned number, mlir::Value from);
   /// Rounds to what is stored for `element`.
   mlir::Value toStorage(mlir::OpBuilder &b, mlir::Value value,

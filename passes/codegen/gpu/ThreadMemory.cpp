@@ -155,6 +155,30 @@ Value ThreadBody::loadAt(OpBuilder &b, unsigned number, Value from) {
   return all;
 }
 
+/// Two bf16 of a register to two f32, an instruction each: as integers of 16
+/// bits they would first be taken apart.
+Value ThreadBody::fromStorageOf(OpBuilder &b, Value stored,
+                                RankedTensorType type) {
+  auto vector = dyn_cast<VectorType>(stored.getType());
+  if (!type.getElementType().isBF16() || !vector ||
+      vector.getNumElements() % 2)
+    return fromStorage(b, loc(), stored, type);
+  int64_t pairs = vector.getNumElements() / 2;
+  auto words = VectorType::get({pairs}, b.getI32Type());
+  Value both = vector::BitCastOp::create(b, loc(), words, stored);
+  Value low = arith::ShLIOp::create(b, loc(), both,
+                                    constantOf(b, loc(), words, 16)),
+        high = arith::AndIOp::create(
+            b, loc(), both,
+            constantOf(b, loc(), words, static_cast<int32_t>(0xffff0000)));
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < pairs; ++i)
+    order.append({i, pairs + i});
+  return arith::BitcastOp::create(
+      b, loc(), vector.clone(b.getF32Type()),
+      vector::ShuffleOp::create(b, loc(), low, high, order));
+}
+
 ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
   for (int at : {-1, place ? static_cast<int>(place->number) : 0})
     if (auto known = loads.find({number, rotation, at}); known != loads.end())
@@ -205,8 +229,7 @@ Value ThreadBody::loadResult(unsigned i) {
   unsigned number = walk.inputs.size() + i;
   ThreadValue from = address(number, 0);
   OpBuilder &b = builders[ofBoth];
-  return fromStorage(b, loc(), loadAt(b, number, from.value),
-                     walk.results[i].type);
+  return fromStorageOf(b, loadAt(b, number, from.value), walk.results[i].type);
 }
 
 void ThreadBody::storeAt(OpBuilder &b, unsigned number, Value to,
