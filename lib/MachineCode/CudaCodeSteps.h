@@ -16,6 +16,9 @@ namespace meshwork::target {
 /// Own code for functions of math, by the machine's exponential.
 void populateCudaMathExpansion(mlir::RewritePatternSet &patterns);
 
+/// Quotients by the machine's approximate ones, after what the above makes.
+void approximateQuotients(mlir::gpu::GPUModuleOp kernels);
+
 /// Rewrites a gpu.module of kernels to the LLVM and NVVM dialects alone.
 mlir::LogicalResult lowerToNvvm(mlir::gpu::GPUModuleOp kernels);
 

@@ -59,14 +59,6 @@ LogicalResult approximateMath(gpu::GPUModuleOp kernels) {
   return failure(result.wasInterrupted());
 }
 
-/// Quotients in what the polynomials left are approximated as those of kernels
-/// are.
-void approximateQuotients(gpu::GPUModuleOp kernels) {
-  kernels.walk([](arith::DivFOp op) {
-    op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn);
-  });
-}
-
 /// What is left of math, and maxima, to LLVM's intrinsics, alone: the patterns
 /// of GPUs would call libdevice for them.
 LogicalResult lowerMath(gpu::GPUModuleOp kernels,

@@ -1,11 +1,13 @@
-// exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA). What
-// rounding its argument loses, which grows with x, is made up for after it.
+// exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA).
+// What rounding its argument loses, which grows with x, is made up for after
+// it.
 #include "lib/MachineCode/CudaCodeSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -39,10 +41,10 @@ Value intrinsic(ImplicitLocOpBuilder &b, StringRef name, ValueRange operands) {
 
 /// e^x = 2^t (1 + r), where t is x / ln 2 rounded, less 2^-16, and
 /// r = x - t ln 2 in two steps: more than zero, since t's error is 2^-18 at
-/// most, and less than 2^-16, so that 1 + r is e^r but for 2^-33. With x no more
-/// than 89 an r that is held between 0 and 1, in which a NaN counts as 0, makes
-/// all ends right: 2^t is 0 or infinite or NaN there, times 1 + r. An exp that
-/// may approximate (afn) is 2^t without r, and t is not less.
+/// most, and less than 2^-16, so that 1 + r is e^r but for 2^-33. With x no
+/// more than 89 an r that is held between 0 and 1, in which a NaN counts as 0,
+/// makes all ends right: 2^t is 0 or infinite or NaN there, times 1 + r. An exp
+/// that may approximate (afn) is 2^t without r, and t is not less.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ExpOp op,
@@ -80,7 +82,7 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
   }
 };
 
-/// The back end makes one instruction of both, rsqrt.approx, where it may.
+/// See approximateQuotients.
 struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::RsqrtOp op,
@@ -97,6 +99,28 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 } // namespace
+
+/// Subnormal numbers count as zero: to scale them takes five instructions more.
+void approximateQuotients(gpu::GPUModuleOp kernels) {
+  kernels.walk([](arith::DivFOp op) {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return;
+    bool isInverse = matchPattern(op.getLhs(), m_OneFloat());
+    if (isInverse && op.getRhs().getDefiningOp<math::SqrtOp>()) {
+      // The back end makes one instruction of both, rsqrt.approx.
+      op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn);
+      return;
+    }
+    OpBuilder builder(op);
+    ImplicitLocOpBuilder b(op.getLoc(), builder);
+    Value quotient =
+        isInverse ? intrinsic(b, "llvm.nvvm.rcp.approx.ftz.f", op.getRhs())
+                  : intrinsic(b, "llvm.nvvm.div.approx.ftz.f",
+                              {op.getLhs(), op.getRhs()});
+    op.replaceAllUsesWith(quotient);
+    op.erase();
+  });
+}
 
 void populateCudaMathExpansion(RewritePatternSet &patterns) {
   patterns.add<ExpandExp, ExpandRsqrt>(patterns.getContext(),

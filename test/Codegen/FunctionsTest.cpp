@@ -305,14 +305,9 @@ TEST_P(Functions, CpuKernelsOnAllOfBf16) {
       [&](size_t i) { return fromBf16(dx[i]); });
 }
 
-TEST_P(Functions, EmulatedGpu) {
-  std::vector<float> x;
-  for (uint16_t bits : bf16Points(32))
-    x.push_back(fromBf16(bits));
-  for (float infinite : {INFINITY, -INFINITY, NAN, 88.7f, -88.7f})
-    x.push_back(infinite);
-  std::vector<float> g(x.size(), gradient), y(x.size()), dx(x.size());
-  Built built(GetParam(), x.size(), "f32");
+/// Runs the kernel of `built` in the emulator on tensors of equal size.
+template <class T>
+void emulate(Built &built, std::vector<T> *const (&tensors)[4]) {
   OpBuilder builder = OpBuilder::atBlockEnd(built.module->getBody());
   transformer::FusedOp fused = built.fuse();
   auto module = gpu::GPUModuleOp::create(builder, fused.getLoc(), "kernels");
@@ -321,15 +316,66 @@ TEST_P(Functions, EmulatedGpu) {
   ASSERT_TRUE(succeeded(kernel));
   std::vector<uint64_t> arguments;
   std::vector<Bytes> memory;
-  for (std::vector<float> *tensor : {&x, &g, &y, &dx}) {
+  for (std::vector<T> *tensor : tensors) {
     arguments.push_back(reinterpret_cast<uint64_t>(tensor->data()));
     memory.push_back(
-        {reinterpret_cast<char *>(tensor->data()), tensor->size() * 4});
+        {reinterpret_cast<char *>(tensor->data()), tensor->size() * sizeof(T)});
   }
   ASSERT_EQ(runEmulated(module, *kernel, arguments, memory), "");
+}
+
+TEST_P(Functions, EmulatedGpu) {
+  std::vector<float> x;
+  for (uint16_t bits : bf16Points(32))
+    x.push_back(fromBf16(bits));
+  for (float infinite : {INFINITY, -INFINITY, NAN, 88.7f, -88.7f})
+    x.push_back(infinite);
+  std::vector<float> g(x.size(), gradient), y(x.size()), dx(x.size());
+  Built built(GetParam(), x.size(), "f32");
+  emulate(built, {&x, &g, &y, &dx});
   expectRight(
       GetParam(), x.size(), ofF32, [&](size_t i) { return x[i]; },
       [&](size_t i) { return y[i]; }, [&](size_t i) { return dx[i]; });
+}
+
+// Functions of which only bf16 are seen may have exponentials of fewer bits.
+TEST_P(Functions, EmulatedGpuOnAllOfBf16) {
+  std::vector<uint16_t> x = bf16Points(1), g(x.size(), toBf16(gradient)),
+                        y(x.size()), dx(x.size());
+  Built built(GetParam(), x.size(), "bf16");
+  emulate(built, {&x, &g, &y, &dx});
+  expectRight(
+      GetParam(), x.size(), ofBf16, [&](size_t i) { return fromBf16(x[i]); },
+      [&](size_t i) { return fromBf16(y[i]); },
+      [&](size_t i) { return fromBf16(dx[i]); });
+}
+
+// Half a unit of the last product, and that of the emulator's ex2, which on a
+// GPU is 2^-22.
+TEST(ExpOfAGpu, IsAsPreciseAsItsTableSays) {
+  const Function &exp = *std::ranges::find_if(
+      functions, [](const Function &f) { return StringRef(f.name) == "exp"; });
+  std::vector<float> x = f32Points();
+  for (float edge : {88.7228f, 88.7229f, 89.0f, 89.1f, 3e38f, -87.3f, -87.4f,
+                     -3e38f, -1e-30f, 1e-40f, INFINITY, -INFINITY, NAN})
+    x.push_back(edge);
+  x.resize(x.size() / 8 * 8);
+  std::vector<float> g(x.size(), 1), y(x.size()), dx(x.size());
+  Built built(exp, x.size(), "f32");
+  emulate(built, {&x, &g, &y, &dx});
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    double exact = std::exp(double(x[i]));
+    if (std::isnan(x[i]))
+      EXPECT_TRUE(std::isnan(y[i]));
+    else if (exact < 0x1p-126)
+      EXPECT_LE(y[i], 0x1.00001p-126) << x[i];
+    else if (exact >= 0x1.ffffffp127)
+      EXPECT_EQ(y[i], INFINITY) << x[i];
+    else
+      worst = std::max(worst, std::abs(y[i] / exact - 1));
+  }
+  EXPECT_LT(worst, 0x1.1p-23);
 }
 
 TEST_P(Functions, Interpreter) {

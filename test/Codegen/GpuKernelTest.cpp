@@ -1,6 +1,7 @@
 // GPU kernels, executed in the emulator, against the CPU's kernels of the same
 // clusters.
 #include <cstdlib>
+#include <functional>
 #include <unistd.h>
 
 #include "dialects/mesh/Mesh.h"
@@ -66,6 +67,7 @@ struct Comparison {
       4e-6;             // of results of f32; of bf16 one unit in the last place
   bool inPlace = false; // result 0 lies where operand 0 does
   const char *arch = "sm_80"; // f8 is there from sm_89 on
+  std::function<void(std::vector<Tensor> &)> change = {}; // of operands
 };
 
 /// Runs the one cluster of `text` both ways on random operands.
@@ -111,6 +113,8 @@ void expectCpuResults(const std::string &text, Comparison &&how = {},
     expected.emplace_back(type);
     actual.emplace_back(type);
   }
+  if (how.change)
+    how.change(operands);
   std::vector<void *> cpuArgs;
   std::vector<uint64_t> gpuArgs;
   std::vector<Bytes> memory;
@@ -140,8 +144,11 @@ void expectCpuResults(const std::string &text, Comparison &&how = {},
       scale = std::max(scale, std::abs(expected[r].at(i)));
     double relative = got.element.isBF16() ? 0.0079 : how.relative;
     for (size_t i = 0; i < got.count() && !testing::Test::HasFailure(); ++i)
-      expectNear(got.at(i), expected[r].at(i), relative,
-                 scale * (got.element.isBF16() ? 1e-4 : 1), i);
+      if (std::isnan(expected[r].at(i)))
+        EXPECT_TRUE(std::isnan(got.at(i))) << "element " << i;
+      else
+        expectNear(got.at(i), expected[r].at(i), relative,
+                   scale * (got.element.isBF16() ? 1e-4 : 1), i);
     EXPECT_FALSE(testing::Test::HasFailure()) << "result " << r;
   }
 }
@@ -211,6 +218,100 @@ TEST(GpuCrossEntropy, AgreesWithTheCpu) {
       expectCpuResults(sized(crossEntropy, rows, vocab, type, chunks),
                        {.inPlace = true});
     }
+}
+
+std::string
+replaceAll(std::string text,
+           ArrayRef<std::pair<std::string_view, std::string_view>> changes) {
+  for (auto [from, to] : changes)
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+         at += to.size())
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Cross-entropy with a loss per row, which no chunk sums.
+std::string lossPerRow(const std::string &text) {
+  return replaceAll(text,
+                    {{"!x, !k", "!x, !r"},
+                     {"%total = transformer.reduce add %loss over #r : "
+                      "!r -> tensor<f32>",
+                      ""},
+                     {"%g, %total : !x, tensor<f32>", "%g, %loss : !x, !r"}});
+}
+
+/// The same, of a part of the vocabulary that begins at an operand.
+std::string ofPart(const std::string &text) {
+  return replaceAll(
+      text,
+      {{"%t: !i)", "%t: !i, %o: !s)"},
+       {"!i = tensor", "!s = tensor<i32>\n!i = tensor"},
+       {"ins(%x, %t : !x, !i)", "ins(%x, %t, %o : !x, !i, !s)"},
+       {"%b: !i)", "%b: !i, %w: !s)"},
+       {"ins(%a, %b : !x, !i)", "ins(%a, %b, %w : !x, !i, !s)"},
+       {"ins(%e, %s, %b : !f, !r, !i)", "ins(%e, %s, %b, %w : !f, !r, !i, !s)"},
+       {"%q: i32)", "%q: i32, %u: i32)"},
+       {"%h: i32)", "%h: i32, %u: i32)"},
+       {"eq, %c,", "eq, %v,"},
+       {"%c = transformer.index \"vocab\" : i32",
+        "%c = transformer.index \"vocab\" : i32\n"
+        "%v = arith.addi %c, %u : i32"}});
+}
+
+/// Targets at the ends of a row of `size`, and none; infinities, and NaNs,
+/// which a maximum ignores and a sum does not.
+void makeHard(std::vector<Tensor> &operands, ArrayRef<int32_t> targets,
+              int64_t size) {
+  auto at = [&](Tensor &tensor, int64_t i) {
+    return tensor.begin() + i * (tensor.element.getIntOrFloatBitWidth() / 8);
+  };
+  auto set = [&](int64_t row, int64_t column, float value) {
+    char *to = at(operands[0], row * size + column);
+    if (operands[0].element.isBF16())
+      *reinterpret_cast<uint16_t *>(to) = toBf16(value);
+    else
+      *reinterpret_cast<float *>(to) = value;
+  };
+  uint32_t begin = 0;
+  if (operands.size() > 2) // of a part
+    *reinterpret_cast<uint32_t *>(operands[2].begin()) = begin = 30000;
+  for (auto [row, target] : llvm::enumerate(targets))
+    *reinterpret_cast<uint32_t *>(at(operands[1], row)) = target + begin;
+  set(1, 5, -INFINITY);
+  set(1, size - 1, -INFINITY);
+  set(2, 3, 300);
+  set(3, size / 3, NAN);
+  set(4, 0, NAN);
+}
+
+// Rows of any alignment that are walked in loops.
+TEST(GpuCrossEntropy, AgreesOnLongRows) {
+  for (int64_t vocab : {30011, 30010, 32000, 50257})
+    for (const char *type : {"f32", "bf16"})
+      for (bool isPerRow : {false, true})
+        for (bool isPart : {false, true}) {
+          SCOPED_TRACE(std::to_string(vocab) + " " + type);
+          auto size = static_cast<int32_t>(vocab);
+          std::vector<int32_t> targets = {
+              0,        1,        7,  8,    size - 9, size - 2,
+              size - 1, size / 2, -1, size, INT32_MIN};
+          std::string text =
+              sized(crossEntropy, static_cast<int64_t>(targets.size()), vocab,
+                    type, 2);
+          text = isPerRow ? lossPerRow(text) : text;
+          text = isPart ? ofPart(text) : text;
+          expectCpuResults(text,
+                           {.relative = 1e-5,
+                            .inPlace = isPart,
+                            .change =
+                                [&](std::vector<Tensor> &operands) {
+                                  makeHard(operands, targets, vocab);
+                                }},
+                           [&](const Geometry &g) {
+                             EXPECT_TRUE(g.loops);
+                             EXPECT_EQ(g.shifted, isPerRow && vocab != 32000);
+                           });
+        }
 }
 
 TEST(GpuElementwise, AgreesWithTheCpu) {

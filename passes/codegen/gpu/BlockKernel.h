@@ -42,11 +42,27 @@ private:
   void makePlaces();
   /// The only place, once for each row of the thread's tile, if it has one.
   void makeTile();
-  /// The place of vector `vector` of a row; it always exists where `isActive`.
-  Place placeOf(mlir::Value vector, bool isActive);
+  /// The place of vector `vector` of a row; it always exists where `isActive`,
+  /// and all of its columns do where `isWhole`.
+  Place placeOf(mlir::Value vector, bool isActive, bool isWhole = false);
   void bindColumns(Place &place, mlir::Value column);
   void emitHeldPass(unsigned pass);
   void emitLoopedPass(unsigned pass);
+  /// Which vectors a thread takes in a loop.
+  struct Share {
+    mlir::Value lower, upper; // of most
+    mlir::Value
+        closer;        // one that needs a closer look, or past the row; or null
+    mlir::Value match; // vector with a column that the cluster compares with
+  };
+  Share shareOf(bool storesAlone);
+  /// Sums of a looped pass, with what the current place adds.
+  Values addPlace(llvm::ArrayRef<transformer::ReduceOp> reductions,
+                  mlir::ValueRange before);
+  bool isOfBf16(transformer::ReduceOp reduce);
+  mlir::Value startOf(transformer::ReduceOp reduce);
+  /// Defines sums of a single term, and returns the others.
+  llvm::SmallVector<transformer::ReduceOp> takePicks(unsigned pass);
   /// Results with cols at the current place: values first, then stores.
   void storeColumns();
   /// Results that lie along the rows of the thread's tile, the same way.

@@ -57,6 +57,13 @@ ThreadValue ThreadBody::compute(Value value, int64_t rotation) {
 }
 
 ThreadValue ThreadBody::computeInBody(Operation *op, int64_t rotation) {
+  if (place && place->hasNoMatch &&
+      llvm::any_of(matches, [&](const ColumnMatch &match) {
+        return match.compare == op;
+      })) // Only here, so not known for other places.
+    return {arith::ConstantOp::create(builders[ofBoth], loc(),
+                                      builders[ofBoth].getBoolAttr(false)),
+            ofBoth};
   SmallVector<ThreadValue> operands;
   for (Value operand : op->getOperands())
     operands.push_back(eval(operand, rotation));
@@ -72,13 +79,14 @@ ThreadValue ThreadBody::computeInBody(Operation *op, int64_t rotation) {
 }
 
 /// Multiplications and additions may become one rounding; quotients and roots
-/// may be the machine's approximations (README.md). Nothing else moves.
-static void allowApproximation(Operation *op) {
+/// may be the machine's approximations (README.md), and exponentials of which
+/// nobody sees the last bits. Nothing else moves.
+static void allowApproximation(Operation *op, bool hidesLastBits = false) {
   auto fast = dyn_cast<arith::ArithFastMathInterface>(op);
   if (!fast)
     return;
   arith::FastMathFlags flags = arith::FastMathFlags::contract;
-  if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
+  if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op) || hidesLastBits)
     flags = flags | arith::FastMathFlags::afn;
   op->setAttr(fast.getFastMathAttrName(),
               arith::FastMathFlagsAttr::get(op->getContext(), flags));
@@ -97,7 +105,8 @@ ThreadValue ThreadBody::cloneOver(Operation *op,
   for (auto [operand, emitted] : llvm::zip_equal(op->getOperands(), operands))
     mapping.map(operand, isWide ? spread(b, emitted.value) : emitted.value);
   Operation *copy = b.insert(op->cloneWithoutRegions(mapping));
-  allowApproximation(copy);
+  auto power = dyn_cast<math::ExpOp>(op);
+  allowApproximation(copy, power && hidesLastBits(power, walk));
   if (isWide)
     copy->getResult(0).setType(vectorOf(op->getResult(0).getType()));
   return {copy->getResult(0), scope};

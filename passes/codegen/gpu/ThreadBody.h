@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "passes/codegen/gpu/Geometry.h"
+#include "passes/codegen/gpu/Shortcuts.h"
 
 namespace meshwork::codegen {
 
@@ -28,6 +29,7 @@ struct Place {
   mlir::Value active; // i1; null when it always exists
   mlir::Value
       lanes; // which of its columns exist; null when all that is active does
+  bool hasNoMatch = false; // of the cluster's column matches
 };
 
 class ThreadBody {
@@ -53,6 +55,9 @@ public:
   /// i32. What scopes without that bit need is emitted before it.
   Values loop(unsigned changes, mlir::Value lower, mlir::Value upper,
               int64_t step, mlir::ValueRange carried, LoopBody body);
+  /// `body`, in the same way, where `condition` holds; else `carried`.
+  Values onlyIf(unsigned changes, mlir::Value condition,
+                mlir::ValueRange carried, llvm::function_ref<Values()> body);
   void bindRow(mlir::StringAttr key, mlir::Value position) {
     rowPositions.push_back({key, position});
   }
@@ -74,6 +79,17 @@ public:
   /// of another row: in one order.
   Values takeRow();
   void giveRow(mlir::ValueRange loaded);
+  const llvm::SmallVector<ColumnMatch> &columnMatches() const {
+    return matches;
+  }
+  /// Of the current row, i32.
+  mlir::Value matchingColumn(const ColumnMatch &match);
+  /// The one term of a sum, or zero.
+  mlir::Value pick(const Pick &pick);
+  /// Whether this operand's bf16 lie along the columns.
+  bool isVectorOfBf16(unsigned input) const;
+  /// Those of the current place, as bf16.
+  mlir::Value bf16At(unsigned input);
   /// Result `i` at the current row and place, as it is now.
   mlir::Value loadResult(unsigned i);
   /// Stores it where `condition` holds (always, when null) and the place
@@ -86,14 +102,17 @@ public:
   /// Elements by which the current row of an access that has rows and cols lies
   /// behind a multiple of the width, i32.
   mlir::Value misalignment();
+  /// Whether that is not always zero.
+  bool isEverMisaligned() const;
 
   /// A vector of the walk's width, or the scalar itself where that is one.
   mlir::Value spread(mlir::OpBuilder &b, mlir::Value value);
   mlir::Value number(int64_t value); // i32
   mlir::Value constant(float value);
-  mlir::Value identity(bool isMax) {
-    return constant(isMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+  static float start(bool isMax) {
+    return isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
   }
+  mlir::Value identity(bool isMax) { return constant(start(isMax)); }
   mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value a,
                       mlir::Value c);
   mlir::Value add(mlir::Value a, mlir::Value c, unsigned scope = ofBoth);
@@ -101,6 +120,9 @@ public:
   bool isVector() const { return geometry.width > 1; }
 
 private:
+  /// `body` at the end of `block`, of `op`, for what `changes` changes.
+  void emitInside(unsigned changes, mlir::Operation *op, mlir::Block *block,
+                  llvm::function_ref<Values()> body);
   using Key =
       std::tuple<mlir::Value, int64_t, int>; // value, rotation, place or -1
   ThreadValue compute(mlir::Value value, int64_t rotation);
@@ -145,6 +167,8 @@ private:
   mlir::Value fromStorageOf(mlir::OpBuilder &b, mlir::Value stored,
                             mlir::RankedTensorType type);
   mlir::Value loadAt(mlir::OpBuilder &b, unsigned number, mlir::Value from);
+  /// The first access that has columns: all are shifted as it is.
+  unsigned firstAlongColumns() const;
   /// Rounds to what is stored for `element`.
   mlir::Value toStorage(mlir::OpBuilder &b, mlir::Value value,
                         mlir::Type element);
@@ -165,6 +189,7 @@ private:
 
   const Walk &walk;
   const Geometry &geometry;
+  llvm::SmallVector<ColumnMatch> matches;
   llvm::SmallVector<int64_t> baseBytes;
   llvm::SmallVector<mlir::OpBuilder, 4> builders;
   mlir::Block *entry = nullptr;

@@ -11,7 +11,8 @@ namespace meshwork::codegen {
 
 ThreadBody::ThreadBody(const Walk &walk, const Geometry &geometry,
                        ArrayRef<int64_t> baseBytes)
-    : walk(walk), geometry(geometry), baseBytes(baseBytes) {}
+    : walk(walk), geometry(geometry), matches(codegen::columnMatches(walk)),
+      baseBytes(baseBytes) {}
 
 void ThreadBody::begin(Block *block, ValueRange pointers) {
   entry = block;
@@ -46,17 +47,39 @@ ThreadBody::Values ThreadBody::loop(unsigned changes, Value lower, Value upper,
                                     LoopBody body) {
   auto loop = scf::ForOp::create(builders[ofBoth], loc(), lower, upper,
                                  number(step), carried);
+  emitInside(changes, loop, loop.getBody(), [&] {
+    return body(loop.getInductionVar(), loop.getRegionIterArgs());
+  });
+  return Values(loop.getResults());
+}
+
+ThreadBody::Values ThreadBody::onlyIf(unsigned changes, Value condition,
+                                      ValueRange carried,
+                                      llvm::function_ref<Values()> body) {
+  auto branch =
+      scf::IfOp::create(builders[ofBoth], loc(), TypeRange(carried), condition,
+                        /*withElseRegion=*/!carried.empty());
+  emitInside(changes, branch, branch.thenBlock(), body);
+  if (!carried.empty()) {
+    OpBuilder otherwise = OpBuilder::atBlockEnd(branch.elseBlock());
+    scf::YieldOp::create(otherwise, loc(), carried);
+  }
+  return Values(branch.getResults());
+}
+
+void ThreadBody::emitInside(unsigned changes, Operation *op, Block *block,
+                            llvm::function_ref<Values()> body) {
   SmallVector<OpBuilder, 4> before(builders);
   for (unsigned scope = 0; scope < 4; ++scope)
     if (scope & changes)
-      builders[scope].setInsertionPointToEnd(loop.getBody());
-    else if (builders[scope].getInsertionBlock() == loop->getBlock() &&
+      builders[scope].setInsertionPointToEnd(block);
+    else if (builders[scope].getInsertionBlock() == op->getBlock() &&
              builders[scope].getInsertionPoint() ==
-                 std::next(loop->getIterator()))
-      builders[scope].setInsertionPoint(loop);
-  if (Block *block = loop.getBody(); !block->empty())
+                 std::next(op->getIterator()))
+      builders[scope].setInsertionPoint(op);
+  if (!block->empty())
     block->back().erase();
-  Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  Values next = body();
   scf::YieldOp::create(builders[ofBoth], loc(), next);
   builders = before;
   auto isInside = [&](const ThreadValue &value) {
@@ -66,7 +89,6 @@ ThreadBody::Values ThreadBody::loop(unsigned changes, Value lower, Value upper,
     if (isInside(known->second))
       values.erase(known);
   std::erase_if(loads, [&](auto &known) { return isInside(known.second); });
-  return Values(loop.getResults());
 }
 
 ThreadValue ThreadBody::positionOf(StringAttr key, int64_t rotation) {
@@ -160,8 +182,7 @@ Value ThreadBody::loadAt(OpBuilder &b, unsigned number, Value from) {
 Value ThreadBody::fromStorageOf(OpBuilder &b, Value stored,
                                 RankedTensorType type) {
   auto vector = dyn_cast<VectorType>(stored.getType());
-  if (!type.getElementType().isBF16() || !vector ||
-      vector.getNumElements() % 2)
+  if (!type.getElementType().isBF16() || !vector || vector.getNumElements() % 2)
     return fromStorage(b, loc(), stored, type);
   int64_t pairs = vector.getNumElements() / 2;
   auto words = VectorType::get({pairs}, b.getI32Type());
@@ -188,6 +209,49 @@ ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
   return loads[{number, rotation,
                 result.scope & ofPlace ? static_cast<int>(place->number)
                                        : -1}] = result;
+}
+
+Value ThreadBody::matchingColumn(const ColumnMatch &match) {
+  Value column = eval(match.column).value;
+  if (!match.offset)
+    return column;
+  Value offset = eval(match.offset).value;
+  return arith::SubIOp::create(builders[ofRow], loc(), column, offset);
+}
+
+Value ThreadBody::pick(const Pick &pick) {
+  Value column = matchingColumn(pick.match);
+  Value row = address(pick.input, 0).value;
+  OpBuilder &b = builders[ofRow];
+  Value size = number(walk.numCols);
+  Value exists =
+      arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::ult, column, size);
+  Value there = arith::SelectOp::create(b, loc(), exists, column, number(0));
+  Value offset = arith::ExtUIOp::create(b, loc(), b.getI64Type(), there);
+  const Access &from = access(pick.input);
+  Value step = arith::ConstantOp::create(
+      b, loc(), b.getI64IntegerAttr(from.along(walk.vectorKey())));
+  offset = arith::MulIOp::create(b, loc(), offset, step);
+  Type storage = storageOf(from.type);
+  Value at = LLVM::GEPOp::create(b, loc(), row.getType(), storage, row,
+                                 LLVM::GEPArg(offset));
+  Value stored = LLVM::LoadOp::create(b, loc(), storage, at,
+                                      storage.getIntOrFloatBitWidth() / 8);
+  return arith::SelectOp::create(
+      b, loc(), exists, fromStorage(b, loc(), stored, from.type), constant(0));
+}
+
+bool ThreadBody::isVectorOfBf16(unsigned input) const {
+  const Access &from = walk.inputs[input];
+  return isVector() && geometry.width % 2 == 0 &&
+         from.type.getElementType().isBF16() &&
+         from.along(walk.vectorKey()) == 1;
+}
+
+Value ThreadBody::bf16At(unsigned input) {
+  OpBuilder &b = builders[ofBoth];
+  return arith::BitcastOp::create(b, loc(), vectorOf(b.getBF16Type()),
+                                  loadStored(input, 0).value);
 }
 
 /// Whether the walk says where in the tensor a thread is; not along dims of
@@ -369,10 +433,22 @@ void ThreadBody::storeWhere(Value condition, Value active,
   });
 }
 
-Value ThreadBody::misalignment() {
+unsigned ThreadBody::firstAlongColumns() const {
   unsigned number = 0;
   while (!walk.hasCols(access(number)))
     ++number;
+  return number;
+}
+
+bool ThreadBody::isEverMisaligned() const {
+  const Access &first = access(firstAlongColumns());
+  return llvm::any_of(walk.rows, [&](const LoopDim &row) {
+    return first.along(row.key) % geometry.width != 0;
+  });
+}
+
+Value ThreadBody::misalignment() {
+  unsigned number = firstAlongColumns();
   OpBuilder &b = builders[ofRow];
   Value sum = this->number(0);
   for (const LoopDim &row : walk.rows)
