@@ -23,7 +23,7 @@
 // CHECK: .maxntid 256, 1, 1
 // CHECK-COUNT-2: ld.global.v4.b32
 // CHECK-NOT: ld.global
-// CHECK-COUNT-8: ex2.approx.f32
+// CHECK-COUNT-8: ex2.approx.ftz.f32
 // CHECK-COUNT-4: cvt.rn.bf16x2.f32
 // CHECK: st.global.v4.b32
 // CHECK-NOT: st.global
@@ -154,17 +154,21 @@ func.func @rms_norm_gradient(%arg0: tensor<8x256x384xbf16, #batch_sequence_embed
 }
 
 // Cross-entropy: a row a block. Each warp shuffles, one float a warp goes through shared
-// memory, each warp shuffles again.
+// memory, each warp shuffles again. The target's logit is loaded alone, the maximum takes
+// two bf16 at once.
 // CHECK-LABEL: .entry kernel_3(
 // CHECK: .maxntid 768, 1, 1
+// CHECK: ld.global.b16
 // CHECK: ld.global.v4.b32
+// CHECK-COUNT-4: max.bf16x2
+// CHECK-NOT: add.rn.f32
 // CHECK: max.f32
 // CHECK-COUNT-5: shfl.sync.bfly.b32
 // CHECK: st.shared.b32
 // CHECK: bar.sync
 // CHECK: ld.shared.b32
 // CHECK-COUNT-5: shfl.sync.bfly.b32
-// CHECK: ex2.approx.f32
+// CHECK: ex2.approx.ftz.f32
 // CHECK: st.global.v4.b32
 // CHECK: ret;
 func.func @cross_entropy(%arg0: tensor<1x256xi32, #batch_sequence>, %arg1: tensor<1x256x32000xbf16, #batch_sequence_vocab>) -> (tensor<1x256xf32, #batch_sequence>, tensor<1x256x32000xbf16, #batch_sequence_vocab>) {
@@ -216,9 +220,9 @@ func.func @cross_entropy(%arg0: tensor<1x256xi32, #batch_sequence>, %arg1: tenso
 }
 
 // Rows of an odd length begin anywhere: vectors stay aligned, and only the ends of a row are
-// stored element by element.
+// stored element by element. Of single elements the target's logit alone is loaded.
 // CHECK-LABEL: .entry kernel_4(
-// CHECK: ld.global.v4.b32
+// CHECK: ld.global.b16
 // CHECK-NOT: ld.global.b16
 // CHECK: st.global.v4.b32
 // CHECK: st.global.b16

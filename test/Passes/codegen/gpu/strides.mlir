@@ -6,7 +6,7 @@
 // Rows of the operand are 770 elements apart, so vectors of it lie at multiples of
 // 4 bytes; the result's lie at multiples of 16.
 // CHECK-LABEL: .entry kernel_0(
-// CHECK-COUNT-4: ld.global.v2.b16
+// CHECK-COUNT-4: ld.global.b32
 // CHECK-NOT: ld.global
 // CHECK: st.global.v4.b32
 // CHECK-NOT: st.global
