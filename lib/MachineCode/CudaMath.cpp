@@ -1,6 +1,5 @@
-// exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA).
-// What rounding its argument loses, which grows with x, is made up for after
-// it.
+// exp by the machine's ex2.approx, whose relative error is 2^-22 (PTX ISA),
+// with a correction for the rounding of its argument.
 #include "lib/MachineCode/CudaCodeSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -39,12 +38,12 @@ Value intrinsic(ImplicitLocOpBuilder &b, StringRef name, ValueRange operands) {
   });
 }
 
-/// e^x = 2^t (1 + r), where t is x / ln 2 rounded, less 2^-16, and
-/// r = x - t ln 2 in two steps: more than zero, since t's error is 2^-18 at
-/// most, and less than 2^-16, so that 1 + r is e^r but for 2^-33. With x no
-/// more than 89 an r that is held between 0 and 1, in which a NaN counts as 0,
-/// makes all ends right: 2^t is 0 or infinite or NaN there, times 1 + r. An exp
-/// that may approximate (afn) is 2^t without r, and t is not less.
+/// e^x = 2^t (1 + r). t is x / ln 2 less 2^-16, rounded: it is off by less than
+/// 2^-17. r is x - t ln 2, computed in two steps: it is above 0 and below
+/// 2^-16, so 1 + r is e^r but for 2^-33. Saturation holds r between 0 and 1,
+/// also where x is -inf and r would be NaN, and x is held below 89: so where
+/// 2^t is 0, inf or NaN, its product with 1 + r is, too. An exp that may
+/// approximate (afn) is 2^t alone, with t = x / ln 2.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ExpOp op,

@@ -57,7 +57,7 @@ ThreadValue ThreadBody::compute(Value value, int64_t rotation) {
 }
 
 ThreadValue ThreadBody::computeInBody(Operation *op, int64_t rotation) {
-  if (place && place->hasNoMatch &&
+  if (place && place->hasNoMatch && !rotation &&
       llvm::any_of(matches, [&](const ColumnMatch &match) {
         return match.compare == op;
       })) // Only here, so not known for other places.
