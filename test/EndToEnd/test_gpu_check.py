@@ -246,7 +246,7 @@ class Whole(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         kinds = {status: [x["what"] for x in self.rows if x["status"] == status] for status in reports.MARKS}
         self.assertEqual(kinds["failed"], [])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 10)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 11)
         self.assertIn("wgmma shapes", kinds["ok"])
         self.assertIn("kernels llama-30m bf16 --wgmma-attention", kinds["not run"])
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)

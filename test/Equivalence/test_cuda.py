@@ -427,13 +427,17 @@ class Wgmma(unittest.TestCase):
                                "--steps", steps, "--wgmma-attention", *options).stdout
 
     def test_each_instruction_against_the_cpu(self):
-        """A window, groups of heads, documents; ranks that compute the same gradient."""
+        """A window, groups of heads, documents; ranks that compute the same gradient, or share a sequence: queries of
+        a rank with all keys, and with those of each rank in turn."""
         same = {"shard": {"heads": []}, "mesh": {"axes": ["tp=2"]}}
+        gathered, ring = ({"mesh": {"axes": ["cp=3"]}, "shard": {"sequence": ["cp"]},
+                           "context": {"method": method, "layout": "zigzag"}} for method in ("gathered", "ring"))
         for name, sections, options in (("gpt2", {}, []), ("llama", {"documents": "separate"}, ["--document-end", 3]),
-                                        ("mistral", {}, []), ("llama", same, ["--share-gpu"])):
+                                        ("mistral", {}, []), ("llama", same, ["--share-gpu"]),
+                                        ("mistral", gathered, ["--share-gpu"]), ("llama", ring, ["--share-gpu"])):
             with self.subTest(name, sections=sections):
                 sections = {"mesh": {"axes": ["dp=1"]}, **self.target, **sections}
-                plan = self.space.compile(self.config(name), tools.spec(BATCH, 1, SEQUENCE, **sections),
+                plan = self.space.compile(self.config(name), tools.spec(BATCH, 1, SEQUENCE - 1, **sections),
                                           "--with-cpu-code", "native")
                 text = self.run_plan(plan, "--compare-cpu", *options)
                 self.assertRegex(text, r"wgmma ran ([1-9]\d*) of \1 instructions of attention")

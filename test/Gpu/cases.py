@@ -43,7 +43,7 @@ COMPARED_MICRO = 2
 COMPARED_WITH = {"f32": [[]], "bf16": [[], ["--cudnn-attention"]], "fp8": [[]], "fp8-delayed": [[]]}
 
 # Compared with --wgmma-attention, too.
-BY_WGMMA = ["gpt2-124m", "llama-30m", "llama-30m-documents"]
+BY_WGMMA = ["gpt2-124m", "llama-30m", "llama-30m-documents", "llama-30m-ring"]
 
 PRECISIONS = {"f32": {"compute": "f32"}, "bf16": {"compute": "bf16"},
               "fp8": {"compute": "bf16", "matmul": "fp8"},
