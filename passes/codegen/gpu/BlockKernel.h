@@ -47,6 +47,19 @@ private:
   Place placeOf(mlir::Value vector, bool isActive, bool isWhole = false);
   void bindColumns(Place &place, mlir::Value column);
   void emitHeldPass(unsigned pass);
+  /// Results with cols at the current place: values first, then stores.
+  void storeColumns();
+  /// Results that lie along the rows of the thread's tile, the same way.
+  void storeTile();
+  bool isStoredByTile(unsigned result) const;
+  void storeRowResults();
+  void addRowToChunk();
+  llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
+  mlir::Value onlyExisting(mlir::Value part, mlir::Value otherwise);
+  transformer::ReduceOp reductionOf(unsigned result);
+  static bool isMax(transformer::ReduceOp reduce);
+
+  // LoopedPass.cpp
   void emitLoopedPass(unsigned pass);
   /// Which vectors a thread takes in a loop.
   struct Share {
@@ -63,17 +76,6 @@ private:
   mlir::Value startOf(transformer::ReduceOp reduce);
   /// Defines sums of a single term, and returns the others.
   llvm::SmallVector<transformer::ReduceOp> takePicks(unsigned pass);
-  /// Results with cols at the current place: values first, then stores.
-  void storeColumns();
-  /// Results that lie along the rows of the thread's tile, the same way.
-  void storeTile();
-  bool isStoredByTile(unsigned result) const;
-  void storeRowResults();
-  void addRowToChunk();
-  llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
-  mlir::Value onlyExisting(mlir::Value part, mlir::Value otherwise);
-  transformer::ReduceOp reductionOf(unsigned result);
-  static bool isMax(transformer::ReduceOp reduce);
 
   // BlockSums.cpp
   mlir::Value combineLanes(mlir::Value vector, bool isMax);

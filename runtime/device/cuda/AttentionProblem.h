@@ -27,6 +27,13 @@ struct AttentionProblem {
   // them, and how many keys it has; nothing where rows are all tokens in order.
   std::vector<layout::Range> queries, keys;
   int64_t totalKeys = 0;
+
+  int64_t samples() const { return q.dims[0]; }
+  int64_t heads() const { return q.dims[1]; }
+  int64_t kvHeads() const { return k.dims[1]; }
+  int64_t rows() const { return q.dims[2]; }    // of queries
+  int64_t columns() const { return k.dims[2]; } // rows of keys
+  int64_t headDim() const { return q.dims[3]; }
 };
 
 /// Where its tensors begin; 0: there is none.

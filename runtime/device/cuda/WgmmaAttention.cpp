@@ -1,8 +1,8 @@
 #include "runtime/device/cuda/WgmmaAttention.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/StatusMacros.h"
+#include "runtime/device/cuda/WgmmaTasks.h"
 #include <algorithm>
-#include <limits>
 
 namespace meshwork::runtime::cuda {
 namespace {
@@ -10,16 +10,6 @@ constexpr char ptx[] =
 #include MESHWORK_WGMMA_PTX
     ;
 constexpr int narrowHead = 64, widestHead = 128, vectorBytes = 16;
-
-int64_t blocksOf(int64_t count, int64_t ofBlock) {
-  return (count + ofBlock - 1) / ofBlock;
-}
-int64_t samplesOf(const AttentionProblem &problem) { return problem.q.dims[0]; }
-int64_t headsOf(const AttentionProblem &problem) { return problem.q.dims[1]; }
-int64_t kvHeadsOf(const AttentionProblem &problem) { return problem.k.dims[1]; }
-int64_t rowsOf(const AttentionProblem &problem) { return problem.q.dims[2]; }
-int64_t columnsOf(const AttentionProblem &problem) { return problem.k.dims[2]; }
-int64_t headDimOf(const AttentionProblem &problem) { return problem.q.dims[3]; }
 
 /// Kernels, one after the other, each with a struct of its own.
 class WgmmaLaunches : public Operation {
@@ -57,71 +47,6 @@ private:
   std::vector<Launch> launches;
 };
 
-/// Of all `rows`, where there are no runs.
-WgmmaRuns runsOf(const std::vector<layout::Range> &ranges, int64_t rows) {
-  WgmmaRuns runs{};
-  runs.count[0] = static_cast<int>(rows);
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    runs.begin[i] = static_cast<int>(ranges[i].begin);
-    runs.count[i] = static_cast<int>(ranges[i].count);
-    runs.offset[i] = static_cast<int>(ranges[i].offset);
-  }
-  return runs;
-}
-/// Rows up to the last that is a token.
-int64_t tokenRows(const std::vector<layout::Range> &ranges, int64_t rows) {
-  return ranges.empty() ? rows : ranges.back().offset + ranges.back().count;
-}
-
-WgmmaShape shapeOf(const AttentionProblem &problem,
-                   const AttentionPlaces &places) {
-  WgmmaShape shape{};
-  int64_t keys = problem.totalKeys ? problem.totalKeys : columnsOf(problem);
-  shape.rows = static_cast<int>(rowsOf(problem));
-  shape.columns = static_cast<int>(columnsOf(problem));
-  shape.sequence = static_cast<int>(keys);
-  shape.heads = static_cast<int>(headsOf(problem));
-  shape.kvHeads = static_cast<int>(kvHeadsOf(problem));
-  shape.window = static_cast<int>(std::min(problem.window, keys));
-  shape.causal = problem.causal;
-  shape.scale = problem.scale;
-  shape.queries = runsOf(problem.queries, rowsOf(problem));
-  shape.keys = runsOf(problem.keys, columnsOf(problem));
-  shape.documents = problem.documents ? places.documents : 0;
-  return shape;
-}
-
-WgmmaWide wideOf(const AttentionTensor &tensor, DevicePtr at) {
-  return {tensor.isF32 ? at : 0,
-          {tensor.strides[0], tensor.strides[1], tensor.strides[2]},
-          static_cast<int>(tensor.dims[2]),
-          static_cast<int>(tensor.dims[3])};
-}
-
-RowSumsTask rowSums(const AttentionProblem &problem,
-                    const AttentionPlaces &places, DevicePtr workspace) {
-  RowSumsTask task{};
-  task.out = places.out;
-  task.dout = places.dout;
-  task.lse = places.lse;
-  task.rowValues = workspace;
-  for (int i = 0; i < 3; ++i) {
-    task.outStrides[i] = problem.out.strides[i];
-    task.doutStrides[i] = problem.dout.strides[i];
-  }
-  for (int i = 0; i < 2; ++i)
-    task.lseStrides[i] = problem.lseStrides[i];
-  task.rows = static_cast<int>(rowsOf(problem));
-  task.queries = runsOf(problem.queries, rowsOf(problem));
-  task.heads = static_cast<int>(headsOf(problem));
-  task.headDim = static_cast<int>(headDimOf(problem));
-  return task;
-}
-
-int64_t rowValueBytesOf(const AttentionProblem &problem) {
-  return samplesOf(problem) * headsOf(problem) *
-         blocksOf(rowsOf(problem), wgmmaRows) * wgmmaRows * rowValueBytes;
-}
 } // namespace
 
 absl::StatusOr<std::unique_ptr<WgmmaKernels>>
@@ -174,14 +99,14 @@ template <int D> absl::Status WgmmaKernels::findClass(OfClass &of) {
 
 const WgmmaKernels::OfClass &
 WgmmaKernels::of(const AttentionProblem &problem) const {
-  return headDimOf(problem) <= narrowHead ? narrow : wide;
+  return problem.headDim() <= narrowHead ? narrow : wide;
 }
 
 absl::Status WgmmaKernels::check(const AttentionProblem &problem) {
-  if (headDimOf(problem) > widestHead)
-    return absl::UnimplementedError(
-        absl::StrCat("heads of ", headDimOf(problem),
-                     " elements, expected at most ", widestHead));
+  if (problem.headDim() > widestHead)
+    return absl::UnimplementedError(absl::StrCat("heads of ", problem.headDim(),
+                                                 " elements, expected at most ",
+                                                 widestHead));
   if (!(problem.scale > 0))
     return absl::UnimplementedError(
         absl::StrCat("scale is ", problem.scale, ", expected above zero"));
@@ -191,11 +116,14 @@ absl::Status WgmmaKernels::check(const AttentionProblem &problem) {
           absl::StrCat("a part of a sequence in ", runs->size(),
                        " runs, expected at most 2"));
   // Numbers of tokens, and of blocks of rows, are i32 in the kernels.
-  constexpr int64_t most = std::numeric_limits<int32_t>::max() / 2;
-  int64_t rows = std::max(
-      {rowsOf(problem), columnsOf(problem), problem.totalKeys, int64_t{1}});
-  if (rows > most / wgmmaRows || samplesOf(problem) * headsOf(problem) >
-                                     most / blocksOf(rows, rowSumThreads / 16))
+  constexpr int64_t most = 1 << 30, mostRows = most / wgmmaRows;
+  int64_t rows =
+      std::max({problem.rows(), problem.columns(), problem.totalKeys});
+  if (rows > mostRows)
+    return absl::UnimplementedError(absl::StrCat(
+        "a sequence of ", rows, " tokens, expected at most ", mostRows));
+  if (problem.samples() * problem.heads() >
+      most / blocksOf(std::max(rows, int64_t{1}), rowSumThreads / 16))
     return absl::UnimplementedError("2^30 blocks of rows or more");
   return absl::OkStatus();
 }
@@ -226,8 +154,7 @@ absl::StatusOr<TensorMap> WgmmaKernels::map(const AttentionTensor &tensor,
 
 WgmmaWork WgmmaKernels::work(const AttentionProblem &problem, int64_t rows,
                              int64_t heads) const {
-  int64_t blocks = blocksOf(rows, wgmmaRows),
-          pairs = samplesOf(problem) * heads;
+  int64_t blocks = blocksOf(rows, wgmmaRows), pairs = problem.samples() * heads;
   // Two rounds of blocks: in one come the longer ones, in the other the
   // shorter.
   int64_t together = std::min(pairs, blocksOf(2 * multiprocessors, blocks));
@@ -242,8 +169,8 @@ absl::Status WgmmaKernels::mapOperands(const AttentionProblem &problem,
                                        const AttentionPlaces &places,
                                        TensorMap &q, TensorMap &k,
                                        TensorMap &v) const {
-  int64_t rows = tokenRows(problem.queries, rowsOf(problem)),
-          columns = tokenRows(problem.keys, columnsOf(problem));
+  int64_t rows = tokenRows(problem.queries, problem.rows()),
+          columns = tokenRows(problem.keys, problem.columns());
   MESHWORK_ASSIGN_OR_RETURN(q, map(problem.q, places.q, "q", rows));
   MESHWORK_ASSIGN_OR_RETURN(k, map(problem.k, places.k, "k", columns));
   MESHWORK_ASSIGN_OR_RETURN(v, map(problem.v, places.v, "v", columns));
@@ -257,13 +184,13 @@ WgmmaKernels::forward(const AttentionProblem &problem,
   MESHWORK_RETURN_IF_ERROR(
       mapOperands(problem, places, task.q, task.k, task.v));
   MESHWORK_ASSIGN_OR_RETURN(
-      task.out, map(problem.out, places.out, "out", rowsOf(problem)));
+      task.out, map(problem.out, places.out, "out", problem.rows()));
   task.wideOut = wideOf(problem.out, places.out);
   task.lse = places.lse;
   task.lseSample = problem.lseStrides[0];
   task.lseHead = problem.lseStrides[1];
   task.shape = shapeOf(problem, places);
-  task.work = work(problem, rowsOf(problem), headsOf(problem));
+  task.work = work(problem, problem.rows(), problem.heads());
   auto made = std::make_unique<WgmmaLaunches>(driver);
   made->add("wgmmaForward", of(problem).forward, gridOf(task.work),
             wgmmaThreads, of(problem).forwardBytes, task);
@@ -274,18 +201,18 @@ absl::StatusOr<KeyGradTask>
 WgmmaKernels::keyGrad(const AttentionProblem &problem,
                       const AttentionPlaces &places) const {
   KeyGradTask task{};
-  int64_t columns = columnsOf(problem);
+  int64_t columns = problem.columns();
   MESHWORK_RETURN_IF_ERROR(
       mapOperands(problem, places, task.q, task.k, task.v));
   MESHWORK_ASSIGN_OR_RETURN(task.dout,
                             map(problem.dout, places.dout, "dout",
-                                tokenRows(problem.queries, rowsOf(problem))));
+                                tokenRows(problem.queries, problem.rows())));
   MESHWORK_ASSIGN_OR_RETURN(task.dk, map(problem.dk, places.dk, "dk", columns));
   MESHWORK_ASSIGN_OR_RETURN(task.dv, map(problem.dv, places.dv, "dv", columns));
   task.wideDk = wideOf(problem.dk, places.dk);
   task.wideDv = wideOf(problem.dv, places.dv);
   task.shape = shapeOf(problem, places);
-  task.work = work(problem, columns, kvHeadsOf(problem));
+  task.work = work(problem, columns, problem.kvHeads());
   return task;
 }
 
@@ -301,7 +228,7 @@ WgmmaKernels::gradient(const AttentionProblem &problem,
   QueryGradTask queries{};
   MESHWORK_ASSIGN_OR_RETURN(keys, keyGrad(problem, places));
   MESHWORK_ASSIGN_OR_RETURN(queries.dq,
-                            map(problem.dq, places.dq, "dq", rowsOf(problem)));
+                            map(problem.dq, places.dq, "dq", problem.rows()));
   keys.rowValues = queries.rowValues = workspace;
   queries.q = keys.q;
   queries.k = keys.k;
@@ -309,14 +236,14 @@ WgmmaKernels::gradient(const AttentionProblem &problem,
   queries.dout = keys.dout;
   queries.wideDq = wideOf(problem.dq, places.dq);
   queries.shape = keys.shape;
-  queries.work = work(problem, rowsOf(problem), headsOf(problem));
+  queries.work = work(problem, problem.rows(), problem.heads());
   auto made = std::make_unique<WgmmaLaunches>(driver);
   const OfClass &kernels = of(problem);
   int64_t rowsOfBlock = rowSumThreads * 8 / kernels.headDim;
   made->add("wgmmaRowSums", kernels.rowSums,
             int64_t{queries.work.pairs} * queries.work.blocks *
                 (wgmmaRows / rowsOfBlock),
-            rowSumThreads, 0, rowSums(problem, places, workspace));
+            rowSumThreads, 0, rowSumsTask(problem, places, workspace));
   made->add("wgmmaKeyGrad", kernels.keyGrad, gridOf(keys.work), wgmmaThreads,
             kernels.keyGradBytes, keys);
   made->add("wgmmaQueryGrad", kernels.queryGrad, gridOf(queries.work),

@@ -462,7 +462,7 @@ TEST_F(Wgmma, WhatOthersMustDo) {
   expectLeft(other, "2^30 blocks of rows or more");
   other = problem;
   other.q.dims[2] = int64_t{1} << 40;
-  expectLeft(other, "2^30 blocks of rows or more");
+  expectLeft(other, "tokens, expected at most 8388608");
   EXPECT_TRUE(absl::IsUnimplemented(
       kernels->gradient(problem, {}, 0, 2 * 128 * 8 - 1).status()));
 }

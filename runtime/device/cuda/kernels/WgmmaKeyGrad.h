@@ -4,7 +4,7 @@
 // are transposed, rows are keys: p^T and ds^T then are left operands.
 #pragma once
 
-#include "runtime/device/cuda/kernels/WgmmaBlock.h"
+#include "runtime/device/cuda/kernels/WgmmaRows.h"
 
 namespace meshwork::runtime::cuda {
 

@@ -16,22 +16,6 @@ template <int D> class QueryGrad {
   const Shared<Plan> &shared;
   Ring<Plan> ring;
 
-  struct Place {
-    int sample, head, kvHead, query;
-    Range seen; // from a multiple of `keys` on
-  };
-  MESHWORK_INLINE Place placeOf(const Item &item) const {
-    const WgmmaShape &shape = task.shape;
-    int block = shape.causal ? task.work.blocks - 1 - item.block : item.block;
-    Place place;
-    place.sample = item.pair / shape.heads;
-    place.head = item.pair % shape.heads;
-    place.kvHead = place.head / (shape.heads / shape.kvHeads);
-    place.query = block * wgmmaRows;
-    place.seen = Mask(shape, place.sample).keysOfBlock(place.query, keys);
-    return place;
-  }
-
 public:
   MESHWORK_INLINE QueryGrad(const QueryGradTask &task,
                             const Shared<Plan> &shared)
@@ -40,7 +24,7 @@ public:
   MESHWORK_INLINE void produce() {
     Item item;
     for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      Place at = placeOf(item);
+      QueryPlace at = placeOf(item, task.shape, task.work, keys);
       waitFor(shared.keptEmpty, (round & 1) ^ 1);
       arriveExpecting(shared.keptFull, Plan::kept);
 #pragma unroll
@@ -63,20 +47,21 @@ public:
     Item item;
     for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
       waitFor(shared.keptFull, round & 1);
-      compute(placeOf(item));
+      compute(placeOf(item, task.shape, task.work, keys));
     }
     if (isFirstOfWarpgroup())
       finishStores();
   }
 
 private:
-  MESHWORK_INLINE void fetch(const TensorMap &map, int key, const Place &at) {
+  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
+                             const QueryPlace &at) {
     auto slot = ring.fill();
     arriveExpecting(slot.full, Plan::slot);
     loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
   }
 
-  MESHWORK_INLINE void compute(const Place &at) {
+  MESHWORK_INLINE void compute(const QueryPlace &at) {
     const U32 q = shared.own(shared.kept), dout = q + 2 * Plan::tile;
     float scores[keys / 2], dprobs[keys / 2], dq[D / 2], lse[2], delta[2];
     U32 left[keys / 16][4];
@@ -131,7 +116,7 @@ private:
                  at.query + warpgroup() * warpgroupRows, at.head, at.sample);
   }
 
-  MESHWORK_INLINE void loadRowValues(const Place &at, float (&lse)[2],
+  MESHWORK_INLINE void loadRowValues(const QueryPlace &at, float (&lse)[2],
                                      float (&delta)[2]) const {
     struct alignas(8) Pair {
       float lse, delta;
