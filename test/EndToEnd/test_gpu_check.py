@@ -94,7 +94,7 @@ class Running(unittest.TestCase):
 
     def test_no_sanitizer_is_told(self):
         with mock.patch.object(sanitized, "tool", lambda: None), self.assertRaisesRegex(process.NotRun, "no compute"):
-            sanitized.look("memcheck", "gpt2-one-cuda", None, None)
+            sanitized.look("memcheck", "gpt2-one-cuda", [], None, None)
 
     def test_a_sanitizer_looks_at_our_kernels_alone(self):
         for option, expected in (("--kernel-name", "regex="), ("--kernel-regex", "kns=")):
@@ -253,6 +253,7 @@ class Whole(unittest.TestCase):
         self.assertIn("speed gpt2-124m PyTorch", kinds["not run"])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])
         self.assertIn("memcheck gpt2-one-cuda", kinds["not run"])
+        self.assertIn("memcheck wgmma", kinds["not run"])
         self.check_speed("gpt2-124m", epilogues={"gelu+bias"})
         self.check_speed("llama-1b-fp8", epilogues={""})
         libraries = [x["text"] for x in self.rows if x["what"] == "library"]

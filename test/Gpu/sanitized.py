@@ -7,6 +7,7 @@ import os
 import shutil
 
 import cases
+import compared
 import launcher
 import libraries
 import process
@@ -18,6 +19,8 @@ OUR_KERNELS = ("^((kernel|merged|embedding|embedding_grad|copy_block|fill|attent
 # Older tools take parts of names alone. In other kernels' names they are rare.
 OUR_PARTS = ("kernel_", "merged_", "embedding_", "attention_", "copy_block_", "fill_", "moveBoxes", "finishProduct",
              "addUp", "wgmma")
+
+WGMMA = [launcher.HERE / "wgmma-test", "--gtest_filter=*OneTile:*WideHeads:*HopsOfARing:*Documents"]
 
 
 def tool():
@@ -37,22 +40,28 @@ def kernel_filter(path):
 
 
 def sanitizer():
-    return [Case(f"{check} {name}", functools.partial(look, check, name))
+    made = [Case(f"{check} {name}", functools.partial(look, check, name, step_of(name)))
             for name in cases.SANITIZED for check in ("memcheck", "racecheck")]
+    # Its copies are the hardware's, which racecheck does not follow.
+    return made + [Case("memcheck wgmma", functools.partial(look, "memcheck", "wgmma", WGMMA))]
 
 
-def look(check, name, report, _folder):
+def step_of(name):
+    return [*launcher.RUN, launcher.plan(name), *launcher.DATA, "--steps", 1, "--share-gpu"]
+
+
+def look(check, name, command, report, _folder):
     path = tool()
     if not path:
         raise process.NotRun("no compute-sanitizer")
     options = ["--tool", check, "--error-exitcode", 9, *kernel_filter(path)]
-    done = process.ended([path, *options, *launcher.RUN, launcher.plan(name), *launcher.DATA, "--steps", 1,
-                          "--share-gpu"], limit_s=200)
+    done = process.ended([path, *options, *command], limit_s=200)
     lines = (done.stdout + done.stderr).splitlines()
     summary = [x.strip("= ") for x in lines if "SUMMARY" in x]
     refused = [x.strip("= ") for x in lines if "not supported" in x or "Internal Sanitizer Error" in x]
-    if refused and not summary:
-        raise process.NotRun(refused[0])
+    unfit = [x for x in lines if compared.UNFIT in x]
+    if unfit or (refused and not summary):
+        raise process.NotRun((unfit + refused)[0])
     found = [x.strip("= ") for x in lines if x.startswith("=========") and x.strip("= ")]
     report.add(f"{check} {name}", done.returncode == 0, "; ".join(summary) or done.stderr[-300:],
                lines=[] if done.returncode == 0 else found[:40], filter=options[4:])
