@@ -102,9 +102,10 @@ private:
     if (name == cudnn)
       return makeDnnAttention(*context.dnn, *read, isGrad, places(),
                               context.stream);
-    return isGrad ? context.wgmma->gradient(*read, places(), context.workspace,
-                                            context.workspaceBytes)
-                  : context.wgmma->forward(*read, places());
+    return isGrad
+               ? context.wgmma->gradient(*read, places(), context.workspace,
+                                         context.workspaceBytes, context.stream)
+               : context.wgmma->forward(*read, places(), context.stream);
   }
 
   absl::StatusOr<std::string> choose(const std::vector<Other> &others) const {

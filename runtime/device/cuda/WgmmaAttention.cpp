@@ -152,14 +152,23 @@ absl::StatusOr<TensorMap> WgmmaKernels::map(const AttentionTensor &tensor,
   return map;
 }
 
-WgmmaWork WgmmaKernels::work(const AttentionProblem &problem, int64_t rows,
-                             int64_t heads) const {
-  int64_t blocks = blocksOf(rows, wgmmaRows), pairs = problem.samples() * heads;
-  // Two rounds of blocks: in one come the longer ones, in the other the
-  // shorter.
-  int64_t together = std::min(pairs, blocksOf(2 * multiprocessors, blocks));
-  return {static_cast<int>(blocks), static_cast<int>(pairs),
-          static_cast<int>(together)};
+/// Pairs are done in groups of equal size whose keys and values fit half of an
+/// H100's 50 MB of L2 cache, and that give each multiprocessor work at least
+/// twice: then those that begin with long items get to the short ones that are
+/// left.
+absl::StatusOr<WgmmaWork> WgmmaKernels::work(const AttentionProblem &problem,
+                                             int64_t rows, int64_t heads,
+                                             Stream stream) const {
+  constexpr int64_t cacheBytes = 25'000'000;
+  int64_t blocks = blocksOf(rows, wgmmaRows), pairs = problem.samples() * heads,
+          pairBytes = std::max(rows, problem.columns()) * problem.headDim() * 4,
+          most = std::max(cacheBytes / std::max(pairBytes, int64_t{1}),
+                          blocksOf(2 * multiprocessors, blocks)),
+          together = blocksOf(pairs, blocksOf(pairs, most));
+  WgmmaWork work{static_cast<int>(blocks), static_cast<int>(pairs),
+                 static_cast<int>(together), 0};
+  MESHWORK_ASSIGN_OR_RETURN(work.counter, counters.take(stream));
+  return work;
 }
 int64_t WgmmaKernels::gridOf(const WgmmaWork &work) const {
   return std::min(int64_t{work.blocks} * work.pairs, int64_t{multiprocessors});
@@ -179,7 +188,7 @@ absl::Status WgmmaKernels::mapOperands(const AttentionProblem &problem,
 
 absl::StatusOr<std::unique_ptr<Operation>>
 WgmmaKernels::forward(const AttentionProblem &problem,
-                      const AttentionPlaces &places) const {
+                      const AttentionPlaces &places, Stream stream) const {
   ForwardTask task{};
   MESHWORK_RETURN_IF_ERROR(
       mapOperands(problem, places, task.q, task.k, task.v));
@@ -190,7 +199,8 @@ WgmmaKernels::forward(const AttentionProblem &problem,
   task.lseSample = problem.lseStrides[0];
   task.lseHead = problem.lseStrides[1];
   task.shape = shapeOf(problem, places);
-  task.work = work(problem, problem.rows(), problem.heads());
+  MESHWORK_ASSIGN_OR_RETURN(
+      task.work, work(problem, problem.rows(), problem.heads(), stream));
   auto made = std::make_unique<WgmmaLaunches>(driver);
   made->add("wgmmaForward", of(problem).forward, gridOf(task.work),
             wgmmaThreads, of(problem).forwardBytes, task);
@@ -199,7 +209,7 @@ WgmmaKernels::forward(const AttentionProblem &problem,
 
 absl::StatusOr<KeyGradTask>
 WgmmaKernels::keyGrad(const AttentionProblem &problem,
-                      const AttentionPlaces &places) const {
+                      const AttentionPlaces &places, Stream stream) const {
   KeyGradTask task{};
   int64_t columns = problem.columns();
   MESHWORK_RETURN_IF_ERROR(
@@ -212,21 +222,22 @@ WgmmaKernels::keyGrad(const AttentionProblem &problem,
   task.wideDk = wideOf(problem.dk, places.dk);
   task.wideDv = wideOf(problem.dv, places.dv);
   task.shape = shapeOf(problem, places);
-  task.work = work(problem, columns, problem.kvHeads());
+  MESHWORK_ASSIGN_OR_RETURN(task.work,
+                            work(problem, columns, problem.kvHeads(), stream));
   return task;
 }
 
 absl::StatusOr<std::unique_ptr<Operation>>
 WgmmaKernels::gradient(const AttentionProblem &problem,
                        const AttentionPlaces &places, DevicePtr workspace,
-                       uint64_t workspaceBytes) const {
+                       uint64_t workspaceBytes, Stream stream) const {
   if (static_cast<uint64_t>(rowValueBytesOf(problem)) > workspaceBytes)
     return absl::UnimplementedError(
         absl::StrCat("a workspace of ", workspaceBytes, " bytes, expected ",
                      rowValueBytesOf(problem)));
   KeyGradTask keys{};
   QueryGradTask queries{};
-  MESHWORK_ASSIGN_OR_RETURN(keys, keyGrad(problem, places));
+  MESHWORK_ASSIGN_OR_RETURN(keys, keyGrad(problem, places, stream));
   MESHWORK_ASSIGN_OR_RETURN(queries.dq,
                             map(problem.dq, places.dq, "dq", problem.rows()));
   keys.rowValues = queries.rowValues = workspace;
@@ -236,7 +247,8 @@ WgmmaKernels::gradient(const AttentionProblem &problem,
   queries.dout = keys.dout;
   queries.wideDq = wideOf(problem.dq, places.dq);
   queries.shape = keys.shape;
-  queries.work = work(problem, problem.rows(), problem.heads());
+  MESHWORK_ASSIGN_OR_RETURN(
+      queries.work, work(problem, problem.rows(), problem.heads(), stream));
   auto made = std::make_unique<WgmmaLaunches>(driver);
   const OfClass &kernels = of(problem);
   int64_t rowsOfBlock = rowSumThreads * 8 / kernels.headDim;

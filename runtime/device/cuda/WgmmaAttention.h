@@ -5,12 +5,14 @@
 //
 //   std::unique_ptr<WgmmaKernels> kernels = *WgmmaKernels::load(driver,
 //   device); absl::Status status = WgmmaKernels::check(problem);
-//   std::unique_ptr<Operation> run = *kernels->forward(problem, operands);
+//   std::unique_ptr<Operation> run = *kernels->forward(problem, places,
+//   stream);
 #pragma once
 
 #include "runtime/device/cuda/AttentionProblem.h"
 #include "runtime/device/cuda/Operation.h"
 #include "runtime/device/cuda/PtxModule.h"
+#include "runtime/device/cuda/WgmmaCounters.h"
 #include "runtime/device/cuda/kernels/WgmmaAttention.h"
 
 namespace meshwork::runtime::cuda {
@@ -26,14 +28,15 @@ public:
   /// unimplemented tells why the plan's kernels must do it.
   static absl::Status check(const AttentionProblem &problem);
 
-  /// Of a problem that `check` takes.
+  /// Of a problem that `check` takes. What prepares it goes into `stream`.
   absl::StatusOr<std::unique_ptr<Operation>>
-  forward(const AttentionProblem &problem, const AttentionPlaces &places) const;
+  forward(const AttentionProblem &problem, const AttentionPlaces &places,
+          Stream stream) const;
   /// Takes 8 bytes of the workspace, at a multiple of 16, for each head and
   /// query, padded to 128; unimplemented where it has fewer.
   absl::StatusOr<std::unique_ptr<Operation>>
   gradient(const AttentionProblem &problem, const AttentionPlaces &places,
-           DevicePtr workspace, uint64_t workspaceBytes) const;
+           DevicePtr workspace, uint64_t workspaceBytes, Stream stream) const;
 
 private:
   /// Of heads of up to `headDim` elements.
@@ -41,7 +44,8 @@ private:
     int headDim, forwardBytes, keyGradBytes, queryGradBytes;
     Function forward, rowSums, keyGrad, queryGrad;
   };
-  explicit WgmmaKernels(const Driver &driver) : driver(driver) {}
+  explicit WgmmaKernels(const Driver &driver)
+      : driver(driver), counters(driver) {}
   template <int D> absl::Status findClass(OfClass &of);
   const OfClass &of(const AttentionProblem &problem) const;
   absl::StatusOr<TensorMap> map(const AttentionTensor &tensor, DevicePtr at,
@@ -50,14 +54,16 @@ private:
                            const AttentionPlaces &places, TensorMap &q,
                            TensorMap &k, TensorMap &v) const;
   absl::StatusOr<KeyGradTask> keyGrad(const AttentionProblem &problem,
-                                      const AttentionPlaces &places) const;
-  WgmmaWork work(const AttentionProblem &problem, int64_t rows,
-                 int64_t heads) const;
+                                      const AttentionPlaces &places,
+                                      Stream stream) const;
+  absl::StatusOr<WgmmaWork> work(const AttentionProblem &problem, int64_t rows,
+                                 int64_t heads, Stream stream) const;
   int64_t gridOf(const WgmmaWork &work) const;
 
   const Driver &driver;
   int multiprocessors = 1;
   std::unique_ptr<PtxModule> code;
+  mutable WgmmaCounters counters;
   OfClass narrow{}, wide{};
 };
 

@@ -206,7 +206,7 @@ protected:
     places.documents = on.allocate(in.documents.size() * 4);
     on.write(places.documents, in.documents);
     expectOk(WgmmaKernels::check(problem));
-    auto forward = kernels->forward(problem, places);
+    auto forward = kernels->forward(problem, places, on.stream);
     expectOk(forward.status());
     run(**forward);
     // The gradient reads what is stored for it, in bf16.
@@ -215,8 +215,9 @@ protected:
     rounded.set(found.out);
     problem.out = rounded.described();
     places.out = rounded.at();
-    auto gradient = kernels->gradient(
-        problem, places, on.allocate(workspaceBytes), workspaceBytes);
+    auto gradient =
+        kernels->gradient(problem, places, on.allocate(workspaceBytes),
+                          workspaceBytes, on.stream);
     expectOk(gradient.status());
     run(**gradient);
     std::vector<float> lse = on.read<float>(places.lse, rows);

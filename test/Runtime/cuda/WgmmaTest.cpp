@@ -143,6 +143,8 @@ TEST_F(Wgmma, HopsOfARing) {
 /// A rank whose queries see none of another's keys: zero, and no sum.
 TEST_F(Wgmma, AHopThatNobodySees) {
   expectCase({.sequence = 200,
+              .heads = 16,
+              .d = 16,
               .window = 5,
               .parts = 4,
               .part = 0,
@@ -178,6 +180,12 @@ TEST_F(Wgmma, NotANumberShows) {
     }
     EXPECT_TRUE(std::isnan(found.dk[130 * c.d]));
   }
+  // Keys that a query does not see keep their dk, in the query's block too.
+  Inputs in = inputsOf(c);
+  in.dout[130 * c.d + 3] = NAN;
+  Outcome found = outcomeOf(c, in);
+  for (long long j = 0; j < c.sequence; ++j)
+    EXPECT_EQ(std::isnan(found.dk[j * c.d]), j <= 130) << j;
 }
 
 TEST_F(Wgmma, WhatOthersMustDo) {
@@ -207,7 +215,7 @@ TEST_F(Wgmma, WhatOthersMustDo) {
   other.q.dims[2] = int64_t{1} << 40;
   expectLeft(other, "tokens, expected at most 8388608");
   EXPECT_TRUE(absl::IsUnimplemented(
-      kernels->gradient(problem, {}, 0, 2 * 128 * 8 - 1).status()));
+      kernels->gradient(problem, {}, 0, 2 * 128 * 8 - 1, on.stream).status()));
 }
 
 } // namespace

@@ -21,6 +21,34 @@ inline constexpr int registersAtLaunch = 65536 / wgmmaThreads / 8 * 8,
 static_assert(registersToFetch + 2 * registersToCompute <=
               3 * registersAtLaunch);
 
+/// Fetches for one item after the other, and says which; a last one is none.
+template <typename Kernel, typename Plan>
+MESHWORK_INLINE void produceAll(Kernel &kernel, const Shared<Plan> &shared,
+                                const WgmmaWork &work) {
+  for (U32 round = 0;; ++round) {
+    int number = takeNumber(work);
+    Item item = itemOf(work, number);
+    waitFor(shared.keptEmpty, (round & 1) ^ 1);
+    shared.tellNumber(number);
+    if (!item.exists)
+      return arrive(shared.keptFull);
+    kernel.produce(item);
+  }
+}
+template <typename Kernel, typename Plan>
+MESHWORK_INLINE void computeAll(Kernel &kernel, const Shared<Plan> &shared,
+                                const WgmmaWork &work) {
+  for (U32 round = 0;; ++round) {
+    waitFor(shared.keptFull, round & 1);
+    Item item = itemOf(work, shared.toldNumber());
+    if (!item.exists)
+      break;
+    kernel.compute(item);
+  }
+  if (isFirstOfWarpgroup())
+    finishStores();
+}
+
 /// A block: one warpgroup fetches, by its first thread, the others compute.
 template <template <int> class Kernel, template <int> class Plan, int D,
           typename Task>
@@ -31,10 +59,10 @@ MESHWORK_INLINE void runBlock(const Task &task) {
   if (isProducer()) {
     giveRegisters<registersToFetch>();
     if (isFirstOfWarpgroup())
-      kernel.produce();
+      produceAll(kernel, shared, task.work);
   } else {
     takeRegisters<registersToCompute>();
-    kernel.consume();
+    computeAll(kernel, shared, task.work);
   }
 }
 

@@ -89,9 +89,12 @@ struct WgmmaWide {
 
 /// What there is to do: `blocks` of 128 rows for each of `pairs` of a sample
 /// and a head, block 0 the longest. As many pairs as `together` says are done
-/// side by side, so that their keys stay in the L2 cache.
+/// side by side, so that their keys stay in the L2 cache. Thread blocks take
+/// the next piece of work from the counter, a u32 in memory that is 0 before
+/// and after.
 struct WgmmaWork {
   int blocks, pairs, together;
+  unsigned long long counter;
 };
 
 struct ForwardTask {

@@ -1,6 +1,6 @@
-// Attention, forward. In each turn tensor cores get the scores of a tile of keys,
-// then the sums of the tile before; the tile's softmax runs under the latter. The
-// two warpgroups fill each other's gaps.
+// Attention, forward. In each turn tensor cores get the scores of a tile of
+// keys, then the sums of the tile before; the tile's softmax runs under the
+// latter. The two warpgroups fill each other's gaps.
 #pragma once
 
 #include "runtime/device/cuda/kernels/WgmmaSoftmax.h"
@@ -19,48 +19,28 @@ public:
   MESHWORK_INLINE Forward(const ForwardTask &task, const Shared<Plan> &shared)
       : task(task), shared(shared), ring(shared) {}
 
-  MESHWORK_INLINE void produce() {
-    Item item;
-    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      QueryPlace at = placeOf(item, task.shape, task.work, keys);
-      waitFor(shared.keptEmpty, (round & 1) ^ 1);
-      arriveExpecting(shared.keptFull, Plan::kept);
+  /// Fetches what is kept of an item, then all tiles that are walked.
+  MESHWORK_INLINE void produce(const Item &item) {
+    QueryPlace at = placeOf(item, task.shape, task.work, keys);
+    arriveExpecting(shared.keptFull, Plan::kept);
 #pragma unroll
-      for (int part = 0; part < 2; ++part)
-        loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q,
-                                   at.query + part * warpgroupRows, at.head,
-                                   at.sample, shared.keptFull);
-      int key = at.seen.first;
-      if (key >= at.seen.end)
-        continue; // These queries see none of the keys.
+    for (int part = 0; part < 2; ++part)
+      loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q,
+                                 at.query + part * warpgroupRows, at.head,
+                                 at.sample, shared.keptFull);
+    int key = at.seen.first;
+    if (key >= at.seen.end)
+      return; // These queries see none of the keys.
+    fetch(task.k, key, at);
+    for (key += keys; key < at.seen.end; key += keys) {
       fetch(task.k, key, at);
-      for (key += keys; key < at.seen.end; key += keys) {
-        fetch(task.k, key, at);
-        fetch(task.v, key - keys, at);
-      }
       fetch(task.v, key - keys, at);
     }
+    fetch(task.v, key - keys, at);
   }
 
-  MESHWORK_INLINE void consume() {
-    Item item;
-    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      waitFor(shared.keptFull, round & 1);
-      compute(placeOf(item, task.shape, task.work, keys));
-    }
-    if (isFirstOfWarpgroup())
-      finishStores();
-  }
-
-private:
-  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
-                             const QueryPlace &at) {
-    auto slot = ring.fill();
-    arriveExpecting(slot.full, Plan::slot);
-    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
-  }
-
-  MESHWORK_INLINE void compute(const QueryPlace &at) {
+  MESHWORK_INLINE void compute(const Item &item) {
+    QueryPlace at = placeOf(item, task.shape, task.work, keys);
     RunningSoftmax softmax(task.shape.scale * log2e);
     float sums[D / 2];
     setAll(sums, 0);
@@ -70,6 +50,14 @@ private:
       arrive(shared.keptEmpty);
     softmax.finish();
     store(at, softmax, sums);
+  }
+
+private:
+  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
+                             const QueryPlace &at) {
+    auto slot = ring.fill();
+    arriveExpecting(slot.full, Plan::slot);
+    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
   }
 
   MESHWORK_INLINE void addKeys(const QueryPlace &at, RunningSoftmax &softmax,

@@ -68,68 +68,29 @@ public:
   MESHWORK_INLINE KeyGrad(const KeyGradTask &task, const Shared<Plan> &shared)
       : task(task), shared(shared), ring(shared) {}
 
-  MESHWORK_INLINE void produce() {
-    Item item;
-    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      Place at = placeOf(item);
-      at.queries = queriesOf(at);
-      waitFor(shared.keptEmpty, (round & 1) ^ 1);
-      shared.tell(at.queries);
-      arriveExpecting(shared.keptFull, Plan::kept);
+  /// Fetches what is kept of an item, then all slots that are walked.
+  MESHWORK_INLINE void produce(const Item &item) {
+    Place at = placeOf(item);
+    at.queries = queriesOf(at);
+    shared.tellRange(at.queries);
+    arriveExpecting(shared.keptFull, Plan::kept);
 #pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        int key = at.key + part * warpgroupRows;
-        loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.k, key,
-                                   at.kvHead, at.sample, shared.keptFull);
-        loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile,
-                                   task.v, key, at.kvHead, at.sample,
-                                   shared.keptFull);
-      }
-      walk(at, [&](int head, int query)
-                   MESHWORK_LAMBDA { fetch(head, query, at); });
+    for (int part = 0; part < 2; ++part) {
+      int key = at.key + part * warpgroupRows;
+      loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.k, key,
+                                 at.kvHead, at.sample, shared.keptFull);
+      loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile, task.v,
+                                 key, at.kvHead, at.sample, shared.keptFull);
     }
+    walk(at,
+         [&](int head, int query) MESHWORK_LAMBDA { fetch(head, query, at); });
   }
 
-  MESHWORK_INLINE void consume() {
-    Item item;
-    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      Place at = placeOf(item);
-      const RowsMask mask = RowsMask::ofKeys(
-          Mask(task.shape, at.sample), at.key + warpgroup() * warpgroupRows);
-      waitFor(shared.keptFull, round & 1);
-      at.queries = shared.told();
-      compute(at, mask);
-    }
-    if (isFirstOfWarpgroup())
-      finishStores();
-  }
-
-private:
-  /// Those that see one of the block's keys.
-  MESHWORK_INLINE Range queriesOf(const Place &at) const {
-    int end = smaller(at.key + wgmmaRows, endOf(task.shape.keys));
-    if (at.key >= end)
-      return {0, 0}; // All of them are padding.
-    int ends[] = {at.key, end - 1};
-    Range found[2];
-    Mask(task.shape, at.sample).queriesOf(ends, found);
-    return {found[0].first / queries * queries, found[1].end};
-  }
-
-  MESHWORK_INLINE void fetch(int head, int query, const Place &at) {
-    constexpr U32 valueBytes = queries * rowValueBytes;
-    auto slot = ring.fill();
-    arriveExpecting(slot.full, 2 * operandBytes + valueBytes);
-    loadTile<queries, D>(slot.data, task.q, query, head, at.sample, slot.full);
-    loadTile<queries, D>(slot.data + operandBytes, task.dout, query, head,
-                         at.sample, slot.full);
-    U64 values =
-        task.rowValues +
-        (firstRowValue(task.shape, at.sample, head) + query) * rowValueBytes;
-    loadBytes(slot.data + 2 * operandBytes, values, valueBytes, slot.full);
-  }
-
-  MESHWORK_INLINE void compute(const Place &at, const RowsMask &mask) {
+  MESHWORK_INLINE void compute(const Item &item) {
+    Place at = placeOf(item);
+    at.queries = shared.toldRange();
+    const RowsMask mask = RowsMask::ofKeys(
+        Mask(task.shape, at.sample), at.key + warpgroup() * warpgroupRows);
     float scores[queries / 2], dprobs[queries / 2], dk[D / 2], dv[D / 2];
     U32 left[queries / 16][4], dleft[queries / 16][4];
     setAll(dk, 0);
@@ -183,6 +144,31 @@ private:
     if (isFirstLane())
       arrive(shared.keptEmpty);
     store(at, dk, dv);
+  }
+
+private:
+  /// Those that see one of the block's keys.
+  MESHWORK_INLINE Range queriesOf(const Place &at) const {
+    int end = smaller(at.key + wgmmaRows, endOf(task.shape.keys));
+    if (at.key >= end)
+      return {0, 0}; // All of them are padding.
+    int ends[] = {at.key, end - 1};
+    Range found[2];
+    Mask(task.shape, at.sample).queriesOf(ends, found);
+    return {found[0].first / queries * queries, found[1].end};
+  }
+
+  MESHWORK_INLINE void fetch(int head, int query, const Place &at) {
+    constexpr U32 valueBytes = queries * rowValueBytes;
+    auto slot = ring.fill();
+    arriveExpecting(slot.full, 2 * operandBytes + valueBytes);
+    loadTile<queries, D>(slot.data, task.q, query, head, at.sample, slot.full);
+    loadTile<queries, D>(slot.data + operandBytes, task.dout, query, head,
+                         at.sample, slot.full);
+    U64 values =
+        task.rowValues +
+        (firstRowValue(task.shape, at.sample, head) + query) * rowValueBytes;
+    loadBytes(slot.data + 2 * operandBytes, values, valueBytes, slot.full);
   }
 
   /// Of a slot that has been waited for, if there is one.

@@ -21,47 +21,27 @@ public:
                             const Shared<Plan> &shared)
       : task(task), shared(shared), ring(shared) {}
 
-  MESHWORK_INLINE void produce() {
-    Item item;
-    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      QueryPlace at = placeOf(item, task.shape, task.work, keys);
-      waitFor(shared.keptEmpty, (round & 1) ^ 1);
-      arriveExpecting(shared.keptFull, Plan::kept);
+  /// Fetches what is kept of an item, then all tiles that are walked.
+  MESHWORK_INLINE void produce(const Item &item) {
+    QueryPlace at = placeOf(item, task.shape, task.work, keys);
+    arriveExpecting(shared.keptFull, Plan::kept);
 #pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        int query = at.query + part * warpgroupRows;
-        loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q,
-                                   query, at.head, at.sample, shared.keptFull);
-        loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile,
-                                   task.dout, query, at.head, at.sample,
-                                   shared.keptFull);
-      }
-      for (int key = at.seen.first; key < at.seen.end; key += keys) {
-        fetch(task.k, key, at);
-        fetch(task.v, key, at);
-      }
+    for (int part = 0; part < 2; ++part) {
+      int query = at.query + part * warpgroupRows;
+      loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q, query,
+                                 at.head, at.sample, shared.keptFull);
+      loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile,
+                                 task.dout, query, at.head, at.sample,
+                                 shared.keptFull);
+    }
+    for (int key = at.seen.first; key < at.seen.end; key += keys) {
+      fetch(task.k, key, at);
+      fetch(task.v, key, at);
     }
   }
 
-  MESHWORK_INLINE void consume() {
-    Item item;
-    for (int round = 0; (item = itemOf(task.work, round)).exists; ++round) {
-      waitFor(shared.keptFull, round & 1);
-      compute(placeOf(item, task.shape, task.work, keys));
-    }
-    if (isFirstOfWarpgroup())
-      finishStores();
-  }
-
-private:
-  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
-                             const QueryPlace &at) {
-    auto slot = ring.fill();
-    arriveExpecting(slot.full, Plan::slot);
-    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
-  }
-
-  MESHWORK_INLINE void compute(const QueryPlace &at) {
+  MESHWORK_INLINE void compute(const Item &item) {
+    QueryPlace at = placeOf(item, task.shape, task.work, keys);
     const U32 q = shared.own(shared.kept), dout = q + 2 * Plan::tile;
     float scores[keys / 2], dprobs[keys / 2], dq[D / 2], lse[2], delta[2];
     U32 left[keys / 16][4];
@@ -114,6 +94,14 @@ private:
     finishRows();
     storeRows<D>(shared.own(shared.staged), dq, scales, task.dq, task.wideDq,
                  at.query + warpgroup() * warpgroupRows, at.head, at.sample);
+  }
+
+private:
+  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
+                             const QueryPlace &at) {
+    auto slot = ring.fill();
+    arriveExpecting(slot.full, Plan::slot);
+    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
   }
 
   MESHWORK_INLINE void loadRowValues(const QueryPlace &at, float (&lse)[2],

@@ -15,25 +15,35 @@ MESHWORK_INLINE bool isFirstOfWarpgroup() {
 /// The warps that compute.
 inline constexpr U32 consumerWarps = 8;
 
-/// The block's work of a round, `pair` and `block` as in WgmmaWork.
+/// A piece of work, `pair` and `block` as in WgmmaWork.
 struct Item {
   int pair, block;
   bool exists;
 };
-/// Items stand in a row, the longest of some pairs first, and blocks take them
-/// back and forth: all come to about the same length.
-MESHWORK_INLINE Item itemOf(const WgmmaWork &work, int round) {
-  int grid = __nvvm_read_ptx_sreg_nctaid_x();
-  int turn = round % 2 ? grid - 1 - blockOfGrid() : blockOfGrid();
-  int number = round * grid + turn, perGroup = work.together * work.blocks;
+/// Items stand in a row, the longest of some pairs first.
+MESHWORK_INLINE Item itemOf(const WgmmaWork &work, int number) {
+  int perGroup = work.together * work.blocks;
   int firstPair = number / perGroup * work.together,
+      inGroup = number % perGroup,
       pairs = smaller(work.together, work.pairs - firstPair);
-  if (pairs <= 0)
-    return {0, 0, false};
-  int inGroup = number % perGroup;
-  if (inGroup >= pairs * work.blocks)
+  if (pairs <= 0 || inGroup >= pairs * work.blocks)
     return {0, 0, false};
   return {firstPair + inGroup % pairs, inGroup / pairs, true};
+}
+/// The next item for this thread block: whoever is done first takes it, so that
+/// all end together. Each block asks once more than there is for it; the last
+/// one to ask leaves zero for the next launch.
+MESHWORK_INLINE int takeNumber(const WgmmaWork &work) {
+  U32 number;
+  asm volatile("atom.global.add.u32 %0, [%1], 1;"
+               : "=r"(number)
+               : "l"(work.counter)
+               : "memory");
+  U32 last = static_cast<U32>(work.blocks) * static_cast<U32>(work.pairs) +
+             __nvvm_read_ptx_sreg_nctaid_x() - 1;
+  if (number == last)
+    *reinterpret_cast<U32 *>(work.counter) = 0;
+  return static_cast<int>(number);
 }
 
 /// What a block that keeps queries does: `seen` from a multiple of a tile's
@@ -57,7 +67,7 @@ MESHWORK_INLINE QueryPlace placeOf(const Item &item, const WgmmaShape &shape,
 
 /// Where the parts of shared memory begin.
 template <typename Plan> struct Shared {
-  U32 kept, staged, slots, full, empty, keptFull, keptEmpty, number;
+  U32 kept, staged, slots, full, empty, keptFull, keptEmpty, notes;
 
   MESHWORK_INLINE explicit Shared(U32 begin) {
     kept = (begin + alignmentBytes - 1) & ~U32{alignmentBytes - 1};
@@ -67,20 +77,31 @@ template <typename Plan> struct Shared {
     empty = full + Plan::Ring::slots * barrierBytes;
     keptFull = empty + Plan::Ring::slots * barrierBytes;
     keptEmpty = keptFull + barrierBytes;
-    number = keptEmpty + barrierBytes;
+    notes = keptEmpty + barrierBytes;
   }
 
-  /// Goes with what is kept: written before the arrival, read behind the wait.
-  MESHWORK_INLINE void tell(const Range &range) const {
-    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(number),
+  /// Go with what is kept: written before the arrival, read behind the wait.
+  MESHWORK_INLINE void tellNumber(int value) const {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(notes), "r"(value) : "memory");
+  }
+  MESHWORK_INLINE int toldNumber() const {
+    int value;
+    asm volatile("ld.shared.b32 %0, [%1];"
+                 : "=r"(value)
+                 : "r"(notes)
+                 : "memory");
+    return value;
+  }
+  MESHWORK_INLINE void tellRange(const Range &range) const {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(notes + 8),
                  "r"(range.first), "r"(range.end)
                  : "memory");
   }
-  MESHWORK_INLINE Range told() const {
+  MESHWORK_INLINE Range toldRange() const {
     Range range;
     asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
                  : "=r"(range.first), "=r"(range.end)
-                 : "r"(number)
+                 : "r"(notes + 8)
                  : "memory");
     return range;
   }
