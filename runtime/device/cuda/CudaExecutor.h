@@ -87,14 +87,9 @@ private:
   absl::Status allocate();
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
-  absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
-                                          const OperationContext &context);
   const std::vector<Bound> &boundOf(const ListRun &list) const {
     return lists[list.list][setup.program.copies.variantOf(list.action)];
   }
-  absl::StatusOr<Bound> bindOne(uint32_t list, const plan::Instruction &source,
-                                const OperationContext &context);
-  absl::StatusOr<ChannelQueue *> channel(uint32_t number);
 
   bool skips(const Bound &one, const ListRun &list) const;
   absl::Status enqueue(const Bound &one, const ListRun &list, CommTimes &spent);
@@ -107,6 +102,13 @@ private:
   absl::Status addHint(absl::Status status) const;
   absl::Status locate(absl::Status status, const ListRun &list,
                       uint32_t index) const;
+
+  // Bind.cpp
+  absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
+                                          const OperationContext &context);
+  absl::StatusOr<Bound> bindOne(uint32_t list, const plan::Instruction &source,
+                                const OperationContext &context);
+  absl::StatusOr<ChannelQueue *> channel(uint32_t number);
 
   // Transfers.cpp
   absl::Status bindTransfer(uint32_t list, Bound &bound,
