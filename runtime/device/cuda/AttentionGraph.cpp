@@ -187,6 +187,17 @@ public:
 };
 } // namespace
 
+absl::Status checkGraph(const AttentionProblem &problem) {
+  if (!problem.keys.empty())
+    return absl::UnimplementedError("a part of a sequence's keys");
+  if (!problem.queries.empty())
+    return absl::UnimplementedError("a part of a sequence's queries");
+  if (problem.out.isF32 || problem.dq.isF32 || problem.dk.isF32 ||
+      problem.dv.isF32)
+    return absl::UnimplementedError("a result is f32, expected bf16");
+  return absl::OkStatus();
+}
+
 AttentionGraph attentionGraph(const AttentionProblem &problem) {
   return Forward(problem).build();
 }

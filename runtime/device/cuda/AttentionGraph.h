@@ -8,6 +8,7 @@
 //   dQ = dS K, dK = dS^T Q, dV = P^T dO.
 #pragma once
 
+#include "absl/status/status.h"
 #include "runtime/device/cuda/AttentionProblem.h"
 #include "runtime/device/cuda/DnnGraph.h"
 
@@ -24,6 +25,9 @@ struct AttentionGraph {
   size_t rowSums = 0, dqSums = 0;
 };
 
+/// unimplemented tells what of the problem a graph does not describe.
+absl::Status checkGraph(const AttentionProblem &problem);
+/// Of a problem that it takes.
 AttentionGraph attentionGraph(const AttentionProblem &problem);
 AttentionGraph attentionGradGraph(const AttentionProblem &problem);
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/StatusMacros.h"
+#include "runtime/device/cuda/AttentionGraph.h"
 #include "runtime/device/cuda/AttentionRequest.h"
 #include "runtime/device/cuda/Dnn.h"
 #include "runtime/device/cuda/DnnAttention.h"
@@ -68,6 +69,7 @@ private:
       return absl::UnimplementedError(
           "documents, whose hidden blocks cuDNN computes too; "
           "--cudnn-attention has it do so");
+    MESHWORK_RETURN_IF_ERROR(checkGraph(*read));
     return checkForDnn(op, context);
   }
 
@@ -188,6 +190,7 @@ private:
     }
     return places;
   }
+
   const Op &op;
   const plan::Instruction &instruction;
   const OperationContext &context;

@@ -126,10 +126,6 @@ absl::Status checkForDnn(const Op &op, const OperationContext &context) {
         "documents begin at no multiple of ", attentionAlignment, " bytes"));
   if (!context.program.views[op.lse()].contiguous)
     return absl::UnimplementedError("lse has gaps");
-  if (op.key_positions() != plan::noView)
-    return absl::UnimplementedError("a part of a sequence's keys");
-  if (op.positions() != plan::noView)
-    return absl::UnimplementedError("a part of a sequence's queries");
   if constexpr (std::is_same_v<Op, plan::AttentionGrad>)
     if (!op.unique())
       return absl::UnimplementedError(

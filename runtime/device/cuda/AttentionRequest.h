@@ -15,7 +15,7 @@ inline constexpr int64_t attentionAlignment = 16;
 template <typename Op>
 absl::StatusOr<AttentionProblem> problemOf(const Op &op,
                                            const OperationContext &context);
-/// The same of what cuDNN takes less.
+/// The same of what cuDNN takes less, besides checkGraph.
 template <typename Op>
 absl::Status checkForDnn(const Op &op, const OperationContext &context);
 

@@ -46,7 +46,6 @@ private:
   const Driver &driver;
   std::vector<Launch> launches;
 };
-
 } // namespace
 
 absl::StatusOr<std::unique_ptr<WgmmaKernels>>
@@ -66,9 +65,8 @@ WgmmaKernels::load(const Driver &driver, Device device) {
                      ", expected 9.0"));
   if (!driver.tensorMapEncodeTiled)
     return absl::FailedPreconditionError(
-        "the driver has no cuTensorMapEncodeTiled, expected one of CUDA 12.0 "
-        "or "
-        "newer");
+        "the driver has no cuTensorMapEncodeTiled, "
+        "expected one of CUDA 12.0 or newer");
   MESHWORK_ASSIGN_OR_RETURN(made->code,
                             PtxModule::load(driver, ptx, "attention"));
   MESHWORK_RETURN_IF_ERROR(made->findClass<narrowHead>(made->narrow));

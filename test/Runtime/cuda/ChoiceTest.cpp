@@ -1,4 +1,5 @@
 // Which code runs on a GPU, which GPU a rank gets, and when two devices agree.
+#include "runtime/device/cuda/AttentionGraph.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/run/Allowance.h"
 #include <cmath>
@@ -68,6 +69,28 @@ TEST(ChooseGpus, ProcessesOfAMachineTakeTurns) {
   options.shareGpu = false;
   // The launcher showed this process one GPU, its own.
   EXPECT_EQ(*chooseGpus(options, 1, true), std::vector<int>{0});
+}
+
+TEST(AttentionGraph, DescribesWholeSequencesInBf16) {
+  cuda::AttentionProblem whole;
+  EXPECT_TRUE(cuda::checkGraph(whole).ok());
+  auto expectLeft = [](const cuda::AttentionProblem &problem, const char *why) {
+    absl::Status status = cuda::checkGraph(problem);
+    EXPECT_TRUE(absl::IsUnimplemented(status));
+    EXPECT_EQ(status.message(), why);
+  };
+  cuda::AttentionProblem part = whole;
+  part.queries = {{0, 4, 0}};
+  expectLeft(part, "a part of a sequence's queries");
+  part.keys = {{0, 4, 0}};
+  expectLeft(part, "a part of a sequence's keys");
+  for (auto result :
+       {&cuda::AttentionProblem::out, &cuda::AttentionProblem::dq,
+        &cuda::AttentionProblem::dk, &cuda::AttentionProblem::dv}) {
+    cuda::AttentionProblem wide = whole;
+    (wide.*result).isF32 = true;
+    expectLeft(wide, "a result is f32, expected bf16");
+  }
 }
 
 class Allowance : public testing::Test {

@@ -188,6 +188,16 @@ TEST_F(Wgmma, NotANumberShows) {
     EXPECT_EQ(std::isnan(found.dk[j * c.d]), j <= 130) << j;
 }
 
+TEST_F(Wgmma, AnOldDriverDescribesNoTensors) {
+  Driver old = *on.driver;
+  old.tensorMapEncodeTiled = nullptr;
+  absl::Status status = WgmmaKernels::load(old, on.device).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_NE(status.message().find("expected one of CUDA 12.0 or newer"),
+            std::string::npos)
+      << status;
+}
+
 TEST_F(Wgmma, WhatOthersMustDo) {
   AttentionProblem problem;
   problem.q.dims = problem.k.dims = {1, 2, 100, 64};
