@@ -77,7 +77,7 @@ template <int rows> MESHWORK_INLINE U64 describeColumns(U32 address) {
   "k16.f32.bf16.bf16 {" MESHWORK_NAMES##count "}, " left ", " right            \
                                               ", adds, " behind ";\n\t}"
 
-/// For n = 32, 64 and 128. setProduct16, addProduct16: d (64 x n) = or += a
+/// For n = 64 and 128. setProduct16, addProduct16: d (64 x n) = or += a
 /// (64 x 16) b (16 x n), both in memory, their rows hold what is summed. The
 /// third: `a` in registers, and rows of `b` are summed over. The names are
 /// those of the operands behind d.
@@ -99,7 +99,6 @@ template <int rows> MESHWORK_INLINE U64 describeColumns(U32 address) {
                  : MESHWORK_LIST##count(MESHWORK_ADD, d, 0)                    \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));        \
   }
-MESHWORK_PRODUCTS(32, 16, "%16", "%17", "%18", "%19", "%20")
 MESHWORK_PRODUCTS(64, 32, "%32", "%33", "%34", "%35", "%36")
 MESHWORK_PRODUCTS(128, 64, "%64", "%65", "%66", "%67", "%68")
 

@@ -15,6 +15,7 @@ namespace meshwork::runtime::cuda {
 
 /// A tensor in memory as the driver has described it (cuTensorMapEncodeTiled):
 /// [sample, head, row, column] of bf16, in boxes of 64 rows and 64 columns.
+/// CUDA 13 aligns it so; the driver asks for 64 bytes.
 struct alignas(128) TensorMap {
   unsigned char bytes[128];
 };
@@ -46,15 +47,15 @@ struct WgmmaPlan {
       kept + staged + ring + barriers + alignmentBytes;
 };
 
-/// Bytes of the row values of 64 queries, padded.
-inline constexpr int rowValueBytes = 8, rowsOfSlot = 1024;
+/// Bytes of the row values of a query, and of a slot's queries, padded.
+inline constexpr int rowValueBytes = 8, rowValuesOfSlot = 1024;
 
 template <int D>
 using ForwardPlan =
     WgmmaPlan<D, 2, 2, WgmmaRing<128, (D == 64 ? 6 : 4)>, /*k or v*/ 1>;
 template <int D>
 using KeyGradPlan =
-    WgmmaPlan<D, 4, 4, WgmmaRing<64, (D == 64 ? 4 : 2), rowsOfSlot>,
+    WgmmaPlan<D, 4, 4, WgmmaRing<64, (D == 64 ? 4 : 2), rowValuesOfSlot>,
               /*q and dout*/ 2>;
 template <int D>
 using QueryGradPlan = WgmmaPlan<D, 4, 2, WgmmaRing<(D == 64 ? 128 : 64), 6>, 1>;

@@ -23,20 +23,16 @@ public:
   MESHWORK_INLINE void produce(const Item &item) {
     QueryPlace at = placeOf(item, task.shape, task.work, keys);
     arriveExpecting(shared.keptFull, Plan::kept);
-#pragma unroll
-    for (int part = 0; part < 2; ++part)
-      loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q,
-                                 at.query + part * warpgroupRows, at.head,
-                                 at.sample, shared.keptFull);
+    shared.template fetchKept<D>(0, task.q, at.query, at.head, at.sample);
     int key = at.seen.first;
     if (key >= at.seen.end)
       return; // These queries see none of the keys.
-    fetch(task.k, key, at);
+    ring.template fetch<D>(task.k, key, at.kvHead, at.sample);
     for (key += keys; key < at.seen.end; key += keys) {
-      fetch(task.k, key, at);
-      fetch(task.v, key - keys, at);
+      ring.template fetch<D>(task.k, key, at.kvHead, at.sample);
+      ring.template fetch<D>(task.v, key - keys, at.kvHead, at.sample);
     }
-    fetch(task.v, key - keys, at);
+    ring.template fetch<D>(task.v, key - keys, at.kvHead, at.sample);
   }
 
   MESHWORK_INLINE void compute(const Item &item) {
@@ -53,13 +49,6 @@ public:
   }
 
 private:
-  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
-                             const QueryPlace &at) {
-    auto slot = ring.fill();
-    arriveExpecting(slot.full, Plan::slot);
-    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
-  }
-
   MESHWORK_INLINE void addKeys(const QueryPlace &at, RunningSoftmax &softmax,
                                float (&sums)[D / 2]) {
     const U32 queries = shared.own(shared.kept);
@@ -69,16 +58,21 @@ private:
     U32 probs[keys / 16][4];
     int key = at.seen.first;
 
+    // Of scores that have been waited for.
+    auto toProbabilities = [&](const auto &slot) MESHWORK_LAMBDA {
+      hold(scores);
+      ring.release(slot);
+      leave(key, at);
+      mask.hide(scores, key, -infinity);
+      softmax.add(scores, factors);
+    };
+
     auto k = ring.use();
     beginProducts();
     multiply<D, warpgroupRows, keys>(scores, queries, k.data);
     commitProducts();
     waitForProducts<0>();
-    hold(scores);
-    ring.release(k);
-    leave(key, at);
-    mask.hide(scores, key, -infinity);
-    softmax.add(scores, factors);
+    toProbabilities(k);
     toOperand(probs, scores);
     hold(probs);
 
@@ -92,11 +86,7 @@ private:
       addProduct<keys>(sums, probs, v.data);
       commitProducts();
       waitForProducts<1>();
-      hold(scores);
-      ring.release(k);
-      leave(key, at);
-      mask.hide(scores, key, -infinity);
-      softmax.add(scores, factors);
+      toProbabilities(k);
       waitForProducts<0>();
       hold(sums);
       hold(probs);

@@ -74,14 +74,8 @@ public:
     at.queries = queriesOf(at);
     shared.tellRange(at.queries);
     arriveExpecting(shared.keptFull, Plan::kept);
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-      int key = at.key + part * warpgroupRows;
-      loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.k, key,
-                                 at.kvHead, at.sample, shared.keptFull);
-      loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile, task.v,
-                                 key, at.kvHead, at.sample, shared.keptFull);
-    }
+    shared.template fetchKept<D>(0, task.k, at.key, at.kvHead, at.sample);
+    shared.template fetchKept<D>(1, task.v, at.key, at.kvHead, at.sample);
     walk(at,
          [&](int head, int query) MESHWORK_LAMBDA { fetch(head, query, at); });
   }
@@ -184,32 +178,35 @@ private:
       Ring<Plan>::release(slot);
   }
 
+  /// `visit(number, values, e)` for each of a thread's numbers: of query e of
+  /// two.
+  template <typename Visit>
+  static MESHWORK_INLINE void eachNumber(U32 values, Visit visit) {
+    Lane lane;
+#pragma unroll
+    for (int j = 0; j < queries / 8; ++j) {
+      RowValues pair = rowValuesAt(values + (8 * j + lane.column) * 8);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        visit(4 * j + i, pair, i % 2);
+    }
+  }
   MESHWORK_INLINE void toProbabilities(float (&scores)[queries / 2],
                                        U32 values) const {
     const float factor = task.shape.scale * log2e;
-    Lane lane;
-#pragma unroll
-    for (int j = 0; j < queries / 8; ++j) {
-      RowValues pair = rowValuesAt(values + (8 * j + lane.column) * 8);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        scores[4 * j + i] = exponential2(
-            __builtin_fmaf(scores[4 * j + i], factor, -pair.lse[i % 2]));
-    }
+    eachNumber(values, [&](int n, const RowValues &pair,
+                           int e) MESHWORK_LAMBDA {
+      scores[n] = exponential2(__builtin_fmaf(scores[n], factor, -pair.lse[e]));
+    });
   }
   /// `scale` is applied at the end.
-  MESHWORK_INLINE void toScoreGrads(float (&dprobs)[queries / 2],
-                                    const float (&probs)[queries / 2],
-                                    U32 values) const {
-    Lane lane;
-#pragma unroll
-    for (int j = 0; j < queries / 8; ++j) {
-      RowValues pair = rowValuesAt(values + (8 * j + lane.column) * 8);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        dprobs[4 * j + i] =
-            probs[4 * j + i] * (dprobs[4 * j + i] - pair.delta[i % 2]);
-    }
+  static MESHWORK_INLINE void toScoreGrads(float (&dprobs)[queries / 2],
+                                           const float (&probs)[queries / 2],
+                                           U32 values) {
+    eachNumber(values,
+               [&](int n, const RowValues &pair, int e) MESHWORK_LAMBDA {
+                 dprobs[n] = probs[n] * (dprobs[n] - pair.delta[e]);
+               });
   }
 
   /// A probability of zero times what is no number is none, but a hidden key

@@ -25,18 +25,11 @@ public:
   MESHWORK_INLINE void produce(const Item &item) {
     QueryPlace at = placeOf(item, task.shape, task.work, keys);
     arriveExpecting(shared.keptFull, Plan::kept);
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-      int query = at.query + part * warpgroupRows;
-      loadTile<warpgroupRows, D>(shared.kept + part * Plan::tile, task.q, query,
-                                 at.head, at.sample, shared.keptFull);
-      loadTile<warpgroupRows, D>(shared.kept + (2 + part) * Plan::tile,
-                                 task.dout, query, at.head, at.sample,
-                                 shared.keptFull);
-    }
+    shared.template fetchKept<D>(0, task.q, at.query, at.head, at.sample);
+    shared.template fetchKept<D>(1, task.dout, at.query, at.head, at.sample);
     for (int key = at.seen.first; key < at.seen.end; key += keys) {
-      fetch(task.k, key, at);
-      fetch(task.v, key, at);
+      ring.template fetch<D>(task.k, key, at.kvHead, at.sample);
+      ring.template fetch<D>(task.v, key, at.kvHead, at.sample);
     }
   }
 
@@ -97,13 +90,6 @@ public:
   }
 
 private:
-  MESHWORK_INLINE void fetch(const TensorMap &map, int key,
-                             const QueryPlace &at) {
-    auto slot = ring.fill();
-    arriveExpecting(slot.full, Plan::slot);
-    loadTile<keys, D>(slot.data, map, key, at.kvHead, at.sample, slot.full);
-  }
-
   MESHWORK_INLINE void loadRowValues(const QueryPlace &at, float (&lse)[2],
                                      float (&delta)[2]) const {
     struct alignas(8) Pair {

@@ -120,6 +120,16 @@ template <typename Plan> struct Shared {
     __syncthreads();
   }
 
+  /// Fetches the block's rows of an operand, the `number`th of those it keeps.
+  template <int D>
+  MESHWORK_INLINE void fetchKept(int number, const TensorMap &map, int row,
+                                 int head, int sample) const {
+#pragma unroll
+    for (int part = 0; part < 2; ++part)
+      loadTile<warpgroupRows, D>(kept + (2 * number + part) * Plan::tile, map,
+                                 row + part * warpgroupRows, head, sample,
+                                 keptFull);
+  }
   /// The tile of 64 rows of this warpgroup among those of one operand.
   static MESHWORK_INLINE U32 own(U32 tiles) {
     return tiles + warpgroup() * Plan::tile;
@@ -139,6 +149,14 @@ public:
     Slot slot = next(1);
     waitFor(slot.empty, parity);
     return slot;
+  }
+  /// Fetches one tile into it.
+  template <int D>
+  MESHWORK_INLINE void fetch(const TensorMap &map, int row, int head,
+                             int sample) {
+    Slot slot = fill();
+    arriveExpecting(slot.full, Plan::slot);
+    loadTile<Plan::Ring::rows, D>(slot.data, map, row, head, sample, slot.full);
   }
   /// The consumers' next slot, full.
   MESHWORK_INLINE Slot use() {
