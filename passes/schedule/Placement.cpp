@@ -1,17 +1,12 @@
-// Where tensors lie.
+// Where tensors lie. How buffers of their own are laid out: Rooms.cpp.
 #include "passes/schedule/Placement.h"
 #include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/StateNames.h"
-#include "passes/schedule/Matmul.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
-
-static int64_t bytesOf(Type element) {
-  return element.getIntOrFloatBitWidth() / 8;
-}
 
 Placement::Placement(ProgramOp program, ModuleOp module, int64_t rowBytes)
     : program(program), builder(program.getContext()), loc(program.getLoc()),
@@ -186,17 +181,17 @@ Place Placement::part(const Place &whole, RankedTensorType wholeType,
 Value Placement::view(OpBuilder &builder, Location loc, const Place &place) {
   auto layout = StridedLayoutAttr::get(builder.getContext(), 0, place.strides);
   auto type = MemRefType::get(place.shape, place.element, layout);
-  int64_t bytes = place.offset * (place.element.getIntOrFloatBitWidth() / 8);
+  int64_t width = place.element.getIntOrFloatBitWidth() / 8;
   SmallVector<Attribute> shifts;
   for (const PlaceShift &shift : place.shifts)
-    shifts.push_back(ShiftAttr::get(
-        builder.getContext(), shift.axes,
-        shift.elements * (place.element.getIntOrFloatBitWidth() / 8)));
+    shifts.push_back(ShiftAttr::get(builder.getContext(), shift.axes,
+                                    shift.elements * width));
   SmallVector<int64_t> advances;
   for (int64_t elements : place.advances)
-    advances.push_back(elements * bytesOf(place.element));
+    advances.push_back(elements * width);
   return ViewOp::create(
-      builder, loc, type, place.buffer, builder.getI64IntegerAttr(bytes),
+      builder, loc, type, place.buffer,
+      builder.getI64IntegerAttr(place.offset * width),
       shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts),
       advances.empty() ? DenseI64ArrayAttr()
                        : builder.getDenseI64ArrayAttr(advances));

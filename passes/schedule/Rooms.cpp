@@ -1,6 +1,5 @@
 // How buffers are laid out: rows side by side, or with room behind each or
 // behind the last, where products are faster with more than a tensor has.
-#include "dialects/transformer/Facts.h"
 #include "passes/schedule/Matmul.h"
 #include "passes/schedule/Placement.h"
 
