@@ -1,0 +1,80 @@
+// Rows that a GPU stores as they lie and transposed.
+#include "test/Codegen/Comparison.h"
+
+using namespace mlir;
+using namespace meshwork::codegen::test;
+namespace meshwork::codegen {
+namespace {
+
+// Scaled rows, as they lie and transposed; the rows are of two dims, which are
+// one where the transposed copy has them side by side, too.
+constexpr const char *copies = R"(
+#d = #transformer.dims<batch, rows, cols>
+#t = #transformer.dims<$D>
+#r = #transformer.dims<batch, rows>
+!x = tensor<2x$Rx$Cx$T, #d>
+!y = tensor<2x$Rx$Cxf8E5M2, #d>
+!t = tensor<$Sx$Rx$O, #t>
+!r = tensor<2x$Rxf32, #r>
+func.func @f(%x: !x, %s: !r) -> ($Y!t) {
+  %y:$N = transformer.fused rows #r cols <cols> ins(%x, %s : !x, !r) -> $Y!t {
+  ^bb0(%a: !x, %b: !r):
+    %c = transformer.map ins(%a, %b : !x, !r) -> !y {
+    ^bb0(%p: f32, %q: f32):
+      %0 = arith.mulf %p, %q : f32
+      transformer.yield %0 : f32
+    }
+    %t = transformer.map ins(%a, %b : !x, !r) -> !t {
+    ^bb0(%p: f32, %q: f32):
+      %0 = arith.mulf %p, %q : f32
+      transformer.yield %0 : f32
+    }
+    transformer.yield $V%t : $Y!t
+  }
+  return $Z : $Y!t
+}
+)";
+
+struct CopyCase {
+  int64_t rows, cols;
+  const char *from, *to;
+  bool both;        // not the transposed one alone
+  bool joined;      // rows
+  int64_t tileRows; // of a thread
+};
+
+std::string textOf(const CopyCase &copy) {
+  return fill(copies,
+              {{"R", std::to_string(copy.rows)},
+               {"C", std::to_string(copy.cols)},
+               {"T", copy.from},
+               {"O", copy.to},
+               {"D", copy.joined ? "cols, batch, rows" : "batch, cols, rows"},
+               {"S", (copy.joined ? std::to_string(copy.cols) + "x2"
+                                  : "2x" + std::to_string(copy.cols))},
+               {"N", copy.both ? "2" : "1"},
+               {"Y", copy.both ? "!y, " : ""},
+               {"V", copy.both ? "%c, " : ""},
+               {"Z", copy.both ? "%y#0, %y#1" : "%y#0"}});
+}
+
+// Threads store eight rows of a column at once, or as many as divide the rows.
+TEST(GpuTransposedCopies, AgreeWithTheCpu) {
+  for (const CopyCase &copy :
+       {CopyCase{256, 128, "bf16", "f8E4M3FN", true, true, 8},
+        {40, 72, "f32", "f8E5M2", true, false, 8},
+        {8, 8, "bf16", "bf16", false, true, 8},
+        {12, 200, "bf16", "f8E4M3FN", true, false, 4},
+        {6, 24, "f32", "f32", false, true, 4},
+        {7, 40, "bf16", "f8E5M2", true, true, 2},
+        {7, 40, "bf16", "f8E5M2", true, false, 1},
+        {16, 9, "bf16", "f8E4M3FN", false, true, 1}}) {
+    SCOPED_TRACE(textOf(copy));
+    expectCpuResults(textOf(copy), {.arch = "sm_90a"}, [&](const Geometry &g) {
+      EXPECT_EQ(g.tileRows, copy.tileRows);
+    });
+  }
+}
+
+} // namespace
+} // namespace meshwork::codegen
