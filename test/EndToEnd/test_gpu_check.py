@@ -23,6 +23,7 @@ import check  # noqa: E402
 import launcher  # noqa: E402
 import process  # noqa: E402
 import report as reports  # noqa: E402
+import rivals  # noqa: E402
 import rows  # noqa: E402
 import sanitized  # noqa: E402
 import speeds  # noqa: E402
@@ -149,17 +150,16 @@ class Running(unittest.TestCase):
             launcher.metrics("x", self.folder, steps=1)
 
     def test_a_rival_that_does_not_end_leaves_what_it_has(self):
-        line = json.dumps({"way": "eager", "step_ms": 30.0, "attention": "flash", "torch": "2"})
-        timed = speeds.Timed("gpt2-124m", "none", False)
-        timed.step_ms = 20.0
+        line = json.dumps({"way": "eager", "step_ms": 30.0, "micro": 8, "attention": "flash", "torch": "2"})
+        rival = rivals.Rival("llama-1b", "none", False)
+        self.assertEqual(list(rival.ours), ["llama-1b", "llama-1b-fp8", "llama-1b-fp8-delayed"])
+        rival.ours["llama-1b"].step_ms, rival.ours["llama-1b-fp8"].step_ms = 20.0, 15.0
         ends = subprocess.CompletedProcess([], 124, f"{line}\n", "did not end in 210 s")
-        speeds.rival.cache_clear()
-        self.addCleanup(speeds.rival.cache_clear)
         report = self.report()
-        with mock.patch.object(speeds, "torch_python", lambda: "python3"), \
+        with mock.patch.object(rivals, "torch_python", lambda: "python3"), \
                 mock.patch.object(process, "call", lambda *_, **__: ends):
-            timed.torch_step("PyTorch", report, self.folder)
-        self.assertAlmostEqual(report.rows[0]["ratio"], 1.5)
+            rival.torch_step("PyTorch", report, self.folder)
+        self.assertEqual(report.rows[0]["ratios"], {"llama-1b": 1.5, "llama-1b-fp8": 2.0})
         self.assertIn("the rest: not run: did not end in 210 s", report.rows[0]["lines"])
 
 
@@ -171,6 +171,30 @@ for path in sorted(pathlib.Path("configs").iterdir()):
     plain = step.forward(tokens, targets)
     with torch_step.prepared(step, torch_step.by_layer):
         assert torch.equal(step.forward(tokens, targets), plain), path
+print("equal")
+"""
+
+MICROBATCHES = """
+import sys; sys.argv = ["", "", "", "", "cpu"]; import json, torch, torch_step
+def gradients(micro):
+    step = torch_step.Step(json.load(open("configs/gpt2-124m.json")), 6, 64)
+    step.optimizer.step = lambda: kept.update({k: w.grad.clone() for k, w in step.weights.items()})
+    plain, run, tried = step.loss, step.run, []
+    step.run = lambda: torch.manual_seed(0) and run()  # the same tokens each time
+    def loss(tokens, targets):
+        tried.append(len(tokens))
+        if len(tokens) > micro:
+            raise torch.cuda.OutOfMemoryError("planted")
+        return plain(tokens, targets)
+    step.loss, kept = loss, {}
+    step.fit()
+    return tried, kept
+tried, whole = gradients(6)
+assert tried == [6], tried
+tried, parts = gradients(2)
+assert tried == [6, 3, 2, 2, 2], tried
+far = max(((whole[k] - parts[k]).norm() / whole[k].norm()).item() for k in whole)
+assert 0 < far < 2 ** -6, far  # operands of products have eight bits
 print("equal")
 """
 
@@ -250,7 +274,8 @@ class Whole(unittest.TestCase):
         self.assertIn("wgmma shapes", kinds["ok"])
         self.assertIn("kernels llama-30m bf16 --wgmma-attention", kinds["not run"])
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
-        self.assertIn("speed gpt2-124m PyTorch", kinds["not run"])
+        self.assertIn("pytorch gpt2-124m PyTorch", kinds["not run"])
+        self.assertEqual([x["step_ms"] > 0 for x in self.rows if x["what"] == "pytorch llama-1b-fp8 step"], [True])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])
         self.assertIn("memcheck gpt2-one-cuda", kinds["not run"])
         self.assertIn("memcheck wgmma", kinds["not run"])
@@ -310,6 +335,7 @@ class Whole(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             return speeds.json_lines(done.stdout) or done.stdout
         self.assertEqual(lines("-c", LAYERS), "equal\n")
+        self.assertEqual(lines("-c", MICROBATCHES), "equal\n")
         step = lines("torch_step.py", "configs/gpt2-124m.json", "2", "64", "cpu")
         self.assertEqual([x["way"] for x in step], ["eager", "compiled by layer", "compiled", "CUDA graphs"])
         self.assertGreater(step[0]["step_ms"], 0)

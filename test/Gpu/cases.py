@@ -51,20 +51,23 @@ PRECISIONS = {"f32": {"compute": "f32"}, "bf16": {"compute": "bf16"},
 USUAL_PRECISIONS = ["bf16", "fp8", "f32"]  # what speed is measured in comes first
 ORDER_OF_PRECISIONS = [*USUAL_PRECISIONS, "fp8-delayed"]
 
-# Whole steps that are timed: sequences of SEQUENCE tokens, one microbatch. The decisive ones first.
-# With "apart" a plan without epilogues is timed beside. "against": the case that has the same rival.
+# Whole steps that are timed, as a user would have them for MACHINE: what is recomputed is chosen to
+# fit its memory. The decisive ones first. "micro" is the whole batch where it is not given. With
+# "apart" a plan without epilogues is timed beside. "against": the case that has the same rival.
 GPT2_XL = {"n_embd": 1600, "n_layer": 48, "n_head": 25}
 LLAMA_1B = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22,
             "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
 TIMED = {
-    "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "recompute": "selective", "apart": True},
-    "gpt2-124m": {"from": "gpt2-124m", "changes": {}, "batch": 32, "recompute": "none", "apart": True},
-    "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective"},
-    "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
-                     "precision": "fp8", "against": "llama-1b"},
-    "llama-1b-fp8-delayed": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "recompute": "selective",
+    "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "apart": True},
+    "gpt2-1.5b-32": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 32, "micro": "auto"},
+    "gpt2-124m": {"from": "gpt2-124m", "changes": {}, "batch": 32, "apart": True},
+    "llama-1b": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8},
+    "llama-1b-fp8": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "precision": "fp8",
+                     "against": "llama-1b"},
+    "llama-1b-fp8-delayed": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8,
                              "precision": "fp8-delayed", "against": "llama-1b"},
 }
+MACHINE = "h100x8"
 SEQUENCE = 1024
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "attention_dropout": 0.0}
 OPTIMIZER = {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_grad_norm": 1.0}

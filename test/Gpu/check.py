@@ -2,11 +2,12 @@
 
     python3 check.py [--out FOLDER] [--seconds N] [STAGE...]
 
-kernels      every instruction of real shapes against the CPU, from the same inputs
-wgmma        the kernels of --wgmma-attention: many shapes against double precision, models against the CPU
-ranks        tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
-speed:MODEL  a whole step against PyTorch, and where its time goes; `speed`: of all models
-sanitizer    memcheck and racecheck of Meshwork's kernels, where compute-sanitizer is installed
+kernels        every instruction of real shapes against the CPU, from the same inputs
+wgmma          the kernels of --wgmma-attention: many shapes against double precision, models against the CPU
+ranks          tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
+speed:MODEL    a whole step, and where its time goes; `speed`: of all models
+pytorch:MODEL  the same step by PyTorch, beside ours; `pytorch`: of all models
+sanitizer      memcheck and racecheck of Meshwork's kernels, where compute-sanitizer is installed
 
 Without STAGE all of them, the decisive ones first. Each stage ends within its own limit, at most
 eight minutes, so they may also be run one by one: the results of stages that ran before stay.
@@ -28,6 +29,7 @@ import compared
 import launcher
 import libraries
 import process
+import rivals
 import sanitized
 import speeds
 from report import Report
@@ -38,8 +40,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def all_stages(gpu, small):
     timed = {f"speed:{name}": Stage(480, speeds.speed(name, gpu, small)) for name in cases.TIMED}
+    beside = {f"pytorch:{name}": Stage(480, rivals.rival(name, gpu, small)) for name in rivals.names()}
     return {"kernels": Stage(470, compared.kernels, 150), "wgmma": Stage(400, compared.wgmma, 120),
-            "ranks": Stage(400, agreement.ranks, 60), **timed,
+            "ranks": Stage(400, agreement.ranks, 60), **timed, **beside,
             "sanitizer": Stage(470, sanitized.sanitizer, 200)}
 
 
@@ -47,7 +50,7 @@ def chosen(asked, names):
     """Stages in the order of `names`; "speed" is all that begin so."""
     unknown = [x for x in asked if x not in names and not any(y.startswith(x + ":") for y in names)]
     if unknown:
-        raise ValueError(f"there is no stage {unknown[0]}: {', '.join(names)}, or speed for all of these")
+        raise ValueError(f"there is no stage {unknown[0]}: {', '.join(names)}, or speed, or pytorch, for all of these")
     return [x for x in names if not asked or x in asked or x.split(":")[0] in asked]
 
 

@@ -81,8 +81,8 @@ def timed_plans(out, small):
     for name in cases.SMALL["timed"] if small else cases.TIMED:
         case = cases.TIMED[name]
         batch = cases.batch(case, small)
-        spec = sections({"dp": 1}, batch, batch, cases.sequence(small), "bf16", "cuda",
-                        gpu_arch(small), recompute={"policy": case["recompute"]},
+        spec = sections({"dp": 1}, batch, case.get("micro", batch), cases.sequence(small), "bf16", "cuda",
+                        gpu_arch(small), recompute={"policy": "auto"}, target={"machine": cases.MACHINE},
                         precision=cases.PRECISIONS[case.get("precision", "bf16")])
         origin, changes = cases.model(case, small)
         config = cases.config(example(origin), changes)

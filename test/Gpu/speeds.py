@@ -1,4 +1,4 @@
-"""Stages `speed:MODEL`: whole steps against PyTorch's, and where their time goes. Told, not judged."""
+"""Stages `speed:MODEL`: whole steps, and where their time goes. Told, not judged."""
 import functools
 import json
 import re
@@ -15,7 +15,7 @@ ANY_PEAK = 1000  # TFLOP/s, to read the flops of a step off its mfu
 WARM_STEPS = 2   # graphs are made, clocks go up
 # Who may run attention, and the option that asks for it.
 WAYS = {"our kernels": [], "cuDNN": ["--cudnn-attention"], "wgmma": ["--wgmma-attention"]}
-TORCH_S, RATES_S = 240, 120
+RATES_S = 120
 
 
 @functools.lru_cache(maxsize=None)
@@ -33,18 +33,6 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-@functools.lru_cache(maxsize=None)  # cases that differ in our precision have one rival
-def rival(name, sequence, batch):
-    """Lines of torch_step.py, also of one that did not end."""
-    done = process.call([torch_python(), launcher.HERE / "torch_step.py", launcher.HERE / "configs" / f"{name}.json",
-                         batch, sequence], limit_s=TORCH_S, environment=libraries.OUTSIDE)
-    lines = json_lines(done.stdout)
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        lines.append({"way": "the rest", "why": last})
-    return lines
-
-
 class Timed:
     """One model: what its cases learn of it."""
 
@@ -57,9 +45,8 @@ class Timed:
         self.rates = []
 
     def cases(self):
-        made = [("step", self.step), ("PyTorch", self.torch_step), ("profile", self.take_profile),
-                ("rates", self.take_rates), ("ways of attention", self.ways_of_attention),
-                ("step by wgmma", self.step_by_wgmma)]
+        made = [("step", self.step), ("profile", self.take_profile), ("rates", self.take_rates),
+                ("ways of attention", self.ways_of_attention), ("step by wgmma", self.step_by_wgmma)]
         if self.case.get("apart"):
             made.append(("without epilogues", self.without_epilogues))
         made += [("products", self.products), ("attention", self.attention), ("memory", self.memory)]
@@ -85,20 +72,6 @@ class Timed:
         report.add(what, None, f"{self.step_ms:.2f} ms, {lines[-1]['tokens_per_s']:.0f} tokens/s, "
                    f"{100 * self.mfu:.1f} % of the measured bf16 peak", step_ms=self.step_ms, mfu=self.mfu,
                    lines=notes, steps_ms=[x["step_ms"] for x in lines], memory_peak_bytes=lines[-1]["memory_peak_bytes"])
-
-    def torch_step(self, what, report, _folder):
-        lines = rival(self.case.get("against", self.name), cases.sequence(self.small),
-                      cases.batch(self.case, self.small))
-        good = [x for x in lines if "step_ms" in x]
-        ways = [f"{x['way']}: {x['step_ms']:.2f} ms" if "step_ms" in x else f"{x['way']}: not run: {x['why']}"
-                for x in lines]
-        if not good:
-            raise process.NotRun("; ".join(ways) or "no output")
-        best = min(good, key=lambda x: x["step_ms"])
-        ratio = best["step_ms"] / self.step_ms if self.step_ms else None
-        report.add(what, None, f"{best['step_ms']:.2f} ms ({best['way']}, attention by {best['attention']}, PyTorch "
-                   f"{best['torch']})" + (f": Meshwork is {ratio:.2f} times as fast" if ratio else ""),
-                   lines=ways, torch=best, ratio=ratio, ways=lines)
 
     def take_profile(self, what, report, folder):
         lines, self.profile = self.profiled(folder, "--tune-matmuls", "--peak-tflops", ANY_PEAK)

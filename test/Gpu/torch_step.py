@@ -6,6 +6,8 @@ f32 weights made on the device, bf16 autocast, attention by cuDNN or flash atten
 found by trying), fused AdamW, clipping: what the plans do. A line as soon as a way to run it is
 timed: eager; compiled layer by layer, which takes half a minute whatever the depth; compiled as a
 whole, which may take minutes; that with CUDA graphs. Whoever asks takes the best of those that came.
+A batch that does not fit the memory is summed over the fewest microbatches of one size that do, as the
+eager step finds.
 The architectures are those of the equivalence tests. "cpu" is for tests.
 """
 import contextlib
@@ -105,6 +107,7 @@ def made_weights(config):
 class Step:
     def __init__(self, config, batch, sequence):
         self.config, self.batch, self.sequence = config, batch, sequence
+        self.micro = batch
         self.weights = made_weights(config)
         groups = [{"params": [w for w in self.weights.values() if (w.dim() > 1) == many],
                    "weight_decay": cases.OPTIMIZER["weight_decay"] if many else 0.0}
@@ -135,15 +138,42 @@ class Step:
         window = torch.randint(250, (self.batch, self.sequence + 1), device=DEVICE)
         synchronize()
         start = time.perf_counter()
-        with torch.autocast(DEVICE, torch.bfloat16):
-            loss = self.loss(window[:, :-1].contiguous(), window[:, 1:].contiguous())
-        loss.backward()
+        loss = sum(self.gradients(part) for part in window.split(self.micro))
         torch.nn.utils.clip_grad_norm_(list(self.weights.values()), cases.OPTIMIZER["clip_grad_norm"])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         value = loss.item()
         synchronize()
         return (time.perf_counter() - start) * 1e3, value
+
+    def gradients(self, window):
+        """Those of a microbatch are added; its part of the loss."""
+        with torch.autocast(DEVICE, torch.bfloat16):
+            loss = self.loss(window[:, :-1].contiguous(), window[:, 1:].contiguous()) * (len(window) / self.batch)
+        loss.backward()
+        return loss.detach()
+
+    def fit(self):
+        """Takes the largest microbatch with which a step fits the memory."""
+        for count in range(1, self.batch + 1):
+            if self.batch % count == 0 and self.fits(self.batch // count):
+                return
+
+    def fits(self, micro):
+        self.micro = micro
+        try:
+            self.run()
+            return True
+        except torch.cuda.OutOfMemoryError:
+            pass  # it holds what the step had; that goes with it
+        free(self)
+        return False
+
+
+def free(step):
+    step.optimizer.zero_grad(set_to_none=True)
+    if DEVICE == "cuda":
+        torch.cuda.empty_cache()
 
 
 def compiled(function, **options):
@@ -182,11 +212,9 @@ def prepared(step, prepare):
         yield
     finally:
         step.loss, step.cross_entropy, step.family.block = before
-        step.optimizer.zero_grad(set_to_none=True)
         if hasattr(torch, "_dynamo"):
             torch._dynamo.reset()
-        if DEVICE == "cuda":
-            torch.cuda.empty_cache()
+        free(step)
 
 
 def time_way(step, way):
@@ -197,7 +225,7 @@ def time_way(step, way):
     warm_s = time.perf_counter() - begin
     times, losses = zip(*(step.run() for _ in range(STEPS)))
     memory = torch.cuda.max_memory_allocated() / 2 ** 30 if DEVICE == "cuda" else 0
-    return {"way": way, "step_ms": statistics.median(times), "steps_ms": times, "loss": losses[-1],
+    return {"way": way, "micro": step.micro, "step_ms": statistics.median(times), "steps_ms": times, "loss": losses[-1],
             "ready_s": warm_s, "memory_gib": memory, "torch": torch.__version__}
 
 
@@ -207,6 +235,7 @@ def main():
     batch, sequence = int(sys.argv[2]), int(sys.argv[3])
     attention, times = choose_attention(config, batch, sequence)
     step = Step(config, batch, sequence)
+    step.fit()
     for way, prepare in WAYS.items():
         try:
             with prepared(step, prepare):
