@@ -5,14 +5,14 @@
 
 using namespace mlir;
 namespace meshwork::schedule {
-namespace {
 
-/// Other ranks of a pipeline end their backward pass at another time.
 bool meetsOtherPrograms(CollectiveOp collective) {
   auto program = collective->getParentOfType<ProgramOp>();
   return program.getAxis() &&
          llvm::is_contained(collective.getAxes(), program.getAxisAttr());
 }
+
+namespace {
 
 /// Where in a step gradients are made.
 class Gradients {

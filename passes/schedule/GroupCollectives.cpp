@@ -41,12 +41,15 @@ llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {
   return hoisted;
 }
 
-/// What ends in states goes to the end, after all that computes.
-void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops) {
+/// What ends in states goes to the end, after all that computes. What also
+/// begins there stays: a stage between two that share a weight adds nothing to
+/// the sum of its gradient, and must come to it when they do.
+void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops,
+                       const llvm::SmallDenseSet<Operation *> &hoisted) {
   for (Operation *op : ops) {
     SmallVector<Operation *> users(op->getUsers());
     if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) ||
-        readsState(op))
+        hoisted.contains(op))
       continue;
     op->moveBefore(body.getTerminator());
     for (Operation *user : users)
@@ -158,7 +161,7 @@ void groupCollectives(Block &body) {
     if (isa<mesh::CollectiveOpInterface>(op))
       ops.push_back(&op);
   llvm::SmallDenseSet<Operation *> fixed = hoistThoseOfStates(ops);
-  sinkThoseToStates(body, ops);
+  sinkThoseToStates(body, ops, fixed);
   sinkToUsers(body, ops, fixed);
 }
 

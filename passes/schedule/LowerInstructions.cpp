@@ -315,14 +315,16 @@ LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
   return success();
 }
 
-/// Elementwise results are computed in the place of the state; anything else
-/// has no business here.
+/// Elementwise results are computed in the place of the state, and a gradient's
+/// sum is where sums of it go; anything else has no business here.
 LogicalResult Lowering::lowerAssign(AssignOp op) {
   FailureOr<Place> value = placement.of(op.getValue());
   if (failed(value))
     return failure();
   Place state = placement.state(op.getKey(), tensorType(op.getValue()));
-  if (value->buffer == state.buffer)
+  bool isReduced = op.getKind() == StateKind::gradient &&
+                   gradientOf(op.getValue()) == op.getName();
+  if (value->buffer == state.buffer || isReduced)
     return success();
   return op.emitOpError(
       "assigns a value that lies elsewhere; it is assigned twice, or is itself "

@@ -80,7 +80,8 @@ public:
     findMovable();
     measure();
     for (int64_t i = first; i < count; ++i)
-      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && !isPrefetch(op))
+      if (auto op = dyn_cast<CollectiveOp>(list[i]);
+          op && moves[i] && !isPrefetch(op))
         placeSum(i, op);
     placeGathers();
     reorder();
@@ -112,7 +113,8 @@ private:
   }
 
   /// Collectives, and what only takes in the result of a sum. Nothing starts
-  /// before the loss is known in @update.
+  /// before the loss is known in @update. What other programs take part in
+  /// stays: each decides by its own times, and channels have its own numbers.
   void findMovable() {
     for (auto [i, op] : llvm::enumerate(list)) {
       auto collective = dyn_cast<CollectiveOp>(op);
@@ -122,6 +124,8 @@ private:
         first = i + 1;
         continue;
       }
+      if (meetsOtherPrograms(collective))
+        continue;
       moves[i] = true;
       int64_t next = firstConflictAfter(i);
       if (!isPrefetch(collective) && next < count &&
@@ -193,7 +197,8 @@ private:
     llvm::DenseMap<int64_t, double> busyFrom;
     SmallVector<std::tuple<int64_t, CollectiveOp, int64_t>> all;
     for (int64_t i = first; i < count; ++i)
-      if (auto op = dyn_cast<CollectiveOp>(list[i]); op && isPrefetch(op))
+      if (auto op = dyn_cast<CollectiveOp>(list[i]);
+          op && moves[i] && isPrefetch(op))
         all.emplace_back(i, op, firstConflictAfter(i));
     llvm::DenseMap<int64_t, SmallVector<int64_t>> needs;
     for (auto &[i, op, next] : all)

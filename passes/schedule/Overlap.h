@@ -21,6 +21,11 @@ struct OverlapSettings {
 /// The instructions of a list; a repeat is one here.
 ::llvm::SmallVector<::mlir::Operation *> stepsOf(ListOp list);
 
+/// Whether ranks that run other programs take part: other stages of a pipeline.
+/// All must come to it in one order and on one channel, so what each program
+/// decides by its own times does not touch it.
+bool meetsOtherPrograms(CollectiveOp collective);
+
 /// Sums of gradients that `update` begins with run in the step's last action of
 /// the list that completes them, under the rest of it.
 void moveGradientSums(ProgramOp program, const OverlapSettings &settings);

@@ -31,10 +31,12 @@ MODELS = {"llama": {**configs.ALL["llama"], **LAYERS["llama"]},
           "gpt2-dropout": {**configs.GPT2, **LAYERS["gpt2"], **DROPPING}}
 # For four ranks with two stages each.
 MODELS |= {"llama-deep": {**MODELS["llama"], "num_hidden_layers": 8},
+           "gpt2-40": {**MODELS["gpt2"], "n_embd": 40},  # three ranks have unequal parts
            "gpt2-dropout-deep": {**MODELS["gpt2-dropout"], "n_layer": 8}}
 
 LAYOUTS = {**same_bits.LAYOUTS, "cp2": (["cp=2"], {"sequence": ["cp"]}, 0),
-           "tp2-sp": (["tp=2"], same_bits.SPLIT, 0)}
+           "tp2-sp": (["tp=2"], same_bits.SPLIT, 0), "dp3-zero1": (["dp=3"], {}, 1),
+           "dp2-cp2": (["dp=2", "cp=2"], {"sequence": ["cp"]}, 0)}
 
 # A case a line, which the reference interpreter reads too (test/Interpreter/PipelinesTest.cpp).
 LIST = pathlib.Path(__file__).with_name("pipelines.csv")
@@ -394,21 +396,37 @@ class Pipelines(unittest.TestCase):
                 alone = values[:2] + values[5:]
                 if alone not in one_stage:
                     one_stage[alone] = self.run_case(values, 1)
-                found, expected = self.run_case(values, values[2]), one_stage[alone]
-                self.assertEqual(found.losses[0], expected.losses[0])
-                isTied = values[0].startswith("gpt2")
-                if not isTied:
-                    self.assertEqual(found.losses, expected.losses)
-                # Two sums of one rounding for each microbatch, and its doubled share of the second step.
-                slack = 4 * (values[5] + STEPS) if isTied else 0
-                ours, theirs = found.gradients, expected.gradients
-                self.assertEqual(set(ours), set(theirs))
-                for name in theirs:
-                    self.check_same(name, ours[name], theirs[name], 64 * slack)
-                for name, weight in expected.weights.items():
-                    self.check_same(name, found.weights[name], weight, 64 * slack)
-                for a, b in zip(found.metrics, expected.metrics):
-                    self.assertAlmostEqual(a["grad_norm"] / b["grad_norm"], 1, delta=1e-5)
+                self.check_case(values, self.run_case(values, values[2]), one_stage[alone])
+
+    def check_case(self, values, found, expected):
+        self.assertEqual(found.losses[0], expected.losses[0])
+        isTied = values[0].startswith("gpt2")
+        if not isTied:
+            self.assertEqual(found.losses, expected.losses)
+        # Two sums of one rounding for each microbatch, and its doubled share of the second step.
+        slack = 4 * (values[5] + STEPS) if isTied else 0
+        ours, theirs = found.gradients, expected.gradients
+        self.assertEqual(set(ours), set(theirs))
+        for name in theirs:
+            self.check_same(name, ours[name], theirs[name], 64 * slack)
+        for name, weight in expected.weights.items():
+            self.check_same(name, found.weights[name], weight, 64 * slack)
+        for a, b in zip(found.metrics, expected.metrics):
+            self.assertAlmostEqual(a["grad_norm"] / b["grad_norm"], 1, delta=1e-5)
+
+    def test_stages_come_to_the_sum_of_a_weight_that_two_share_in_one_order(self):
+        """One between them has nothing to add: behind a sum over the data, and with parts of unequal
+        size. One that overlaps more collectives than another has other channels."""
+        ring = {"context": {"method": "ring", "layout": "zigzag"}, "overlap": {"collectives": "always"}}
+        for model, layout, stages, more in (("gpt2-dropout", "dp2", 3, {}), ("gpt2-40", "dp3-zero1", 4, {}),
+                                            ("gpt2-dropout", "dp2-cp2", 2, ring)):
+            values = (model, layout, stages, "zb-h1", None, 3, "selective", "joined", "cpu")
+            with self.subTest(values):
+                def run(count):
+                    case = Case(*values[:2], count, *values[3:])
+                    case.sections |= more
+                    return case.run(self.space, case.plan(self.space))
+                self.check_case(values, run(stages), run(1))
 
 
 if __name__ == "__main__":
