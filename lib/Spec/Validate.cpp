@@ -260,6 +260,36 @@ private:
                                     "axis splits one dim of a tensor");
   }
 
+  /// The residual stream has the parts of the sequence, or parts of those: its
+  /// list is of axes beside those of the sequence, or repeats them first.
+  void checkResidual() {
+    auto splitting = [&](const std::string &dim) {
+      std::vector<std::string> axes = axesOf(dim);
+      std::erase_if(axes, [&](const std::string &name) {
+        const Axis *axis = findAxis(name);
+        return !axis || axis->size == 1;
+      });
+      return axes;
+    };
+    std::vector<std::string> sequence = splitting("sequence"),
+                             residual = splitting("residual_sequence");
+    bool isBeside = std::none_of(
+        residual.begin(), residual.end(), [&](const std::string &axis) {
+          return std::count(sequence.begin(), sequence.end(), axis) > 0;
+        });
+    bool repeats =
+        residual.size() >= sequence.size() &&
+        std::equal(sequence.begin(), sequence.end(), residual.begin());
+    std::string expected;
+    for (const std::string &axis : sequence)
+      expected += (expected.empty() ? "" : ", ") + quote(axis);
+    if (!isBeside && !repeats)
+      error("shard.residual_sequence",
+            "has an axis of shard.sequence and does not begin with all of "
+            "them; begin with " +
+                expected + ", or name none of them");
+  }
+
   void checkShard() {
     size_t before = diagnostics.size();
     for (const ShardRule &rule : spec.shard)
@@ -274,7 +304,7 @@ private:
     }
     checkApart("embed", "residual_sequence");
     checkApart("sequence", "embed");
-    checkApart("sequence", "residual_sequence");
+    checkResidual();
     for (const char *key : {"context.method", "context.layout"})
       if (given(key) && sound({"shard.sequence", "mesh.axes"}) &&
           axesOf("sequence").empty())

@@ -103,6 +103,15 @@ class Context(Agreement):
                                     context={"method": method, "layout": layout})
                 self.check(run, self.one_rank(model, documents, sequence), ROUNDINGS[method])
 
+    def test_the_residual_stream_may_name_the_axes_of_the_sequence(self):
+        def explained(residual):
+            text = tools.spec(BATCH, 2, 23, mesh={"axes": ["cp=2", "tp=2"]},
+                              shard={"sequence": ["cp"], "residual_sequence": residual})
+            told = self.space.explain(self.space.compile(MODELS["llama"], text))
+            return [told[key] for key in ("collectives", "memory_per_rank_bytes", "rank_classes")]
+        self.assertEqual(explained(["cp", "tp"]), explained(["tp"]))
+        self.assertNotEqual(explained(["cp"]), explained(["tp"]))
+
     def test_heads_exchanged_in_a_ring(self):
         """Axes with methods of their own; a process a rank, and hops beside the computation, change
         no bit."""

@@ -303,10 +303,13 @@ TEST(SpecErrors, ShardRules) {
   expectError("[shard]\nbatch = []\nhead_dim = [\"dp\"]\n",
               "shard.head_dim: not supported by this version: splitting "
               "\"head_dim\" over \"dp\"");
-  expectError("[shard]\nbatch = []\nsequence = [\"dp\"]\n"
-              "residual_sequence = [\"dp\"]\n",
-              "shard.sequence: found axis \"dp\", which splits "
-              "\"residual_sequence\" too");
+  EXPECT_THAT(
+      errorsOf(good + "[shard]\nsequence = [\"cp\"]\n"
+                      "residual_sequence = [\"tp\", \"cp\"]\n",
+               {"mesh.axes=[\"dp=2\", \"cp=2\", \"tp=2\"]"}),
+      HasSubstr(
+          "shard.residual_sequence: has an axis of shard.sequence and does not "
+          "begin with all of them; begin with \"cp\", or name none of them"));
   expectError("[shard]\nhead = [\"dp\"]\n", "did you mean \"shard.heads\"?");
 }
 
