@@ -1,0 +1,156 @@
+"""Models and specs drawn at random, of all that may stand together (test_random_specs.py).
+
+    draw = random.Random(7)
+    model = drawn.Model(draw)
+    training = drawn.Training(draw)
+    layout = drawn.Layout(draw, model, training)
+    layout.spec(), training.spec()   # on a mesh; the same on one rank
+
+A layout is meant to be legal: what the compiler refuses is a fault of it or of this file.
+"""
+import configs
+import tools
+
+SIZES = (1, 1, 2, 2, 3, 4)
+MOST_RANKS = 12
+SCHEDULES = ("gpipe", "1f1b", "zb-h1", "zb-h2", "auto")
+SCHEDULES_OF_TWO = ("interleaved-1f1b", "zb-v", "dualpipe-v")  # stages on each rank
+# Axes that no default knows, and the rules that say what they split.
+OTHER_NAMES = {"pp": "stage", "dp": "replica", "cp": "part", "tp": "model"}
+
+# The last one goes by signs.
+OPTIMIZERS = ({"kind": "adamw", "epsilon": 1e-2}, {"kind": "sgd"},
+              {"kind": "sgd", "momentum": 0.9, "nesterov": True}, {"kind": "lion"})
+
+
+class Model:
+    def __init__(self, draw):
+        self.family = draw.choice(list(configs.ALL))
+        self.layers = draw.choice((2, 3, 4, 5, 6))
+        self.kv_heads = draw.choice((1, 2, 3, 4))
+        self.heads = self.kv_heads * draw.choice((1, 2, 3))
+        width = draw.choice((4, 6, 8, 10, 16))
+        vocabulary = draw.choice((128, 131, 133))
+        shared = {"vocab_size": vocabulary, "tie_word_embeddings": draw.random() < 0.6}
+        change = self._gpt2 if self.family == "gpt2" else self._llama
+        self.config = {**configs.ALL[self.family], **shared, **change(draw, width)}
+
+    def _gpt2(self, draw, width):
+        self.kv_heads = self.heads
+        dropped = {key: draw.choice((0.0, 0.1)) for key in ("embd_pdrop", "attn_pdrop", "resid_pdrop")}
+        return {"n_head": self.heads, "n_embd": self.heads * width, "n_layer": self.layers,
+                "n_inner": draw.choice((40, 52, 97)), **dropped,
+                "activation_function": draw.choice(("gelu_new", "gelu", "relu"))}
+
+    def _llama(self, draw, width):
+        changes = {"num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads,
+                   "num_hidden_layers": self.layers, "intermediate_size": draw.choice((40, 51, 72)),
+                   "head_dim": width, "hidden_size": draw.choice((24, 48, 50))}
+        if self.family == "qwen2":  # it has no head_dim
+            del changes["head_dim"]
+            changes |= {"hidden_size": self.heads * width, "max_window_layers": draw.choice((0, 1, self.layers))}
+        return changes
+
+
+class Training:
+    """What is computed, wherever it is."""
+
+    def __init__(self, draw):
+        self.batch, self.sequence = draw.choice((6, 12, 24)), draw.choice((8, 16, 23, 32))
+        self.documents = draw.choice(("joined", {key: draw.choice(values) for key, values in (
+            ("documents", ("joined", "separate")), ("positions", ("sequence", "document")),
+            ("document_end_loss", (True, False)))}))
+        self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
+
+    @property
+    def options(self):
+        """Of the launcher; a plan that does not look at documents refuses to be told of them."""
+        keys = self.documents if isinstance(self.documents, dict) else {}
+        looks = any(keys.get(key, usual) != usual for key, usual in (
+            ("documents", "joined"), ("positions", "sequence"), ("document_end_loss", True)))
+        return ["--document-begin", 5] if looks else []
+
+    def spec(self, micro=None, **sections):
+        return tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
+                          **{"mesh": {"axes": []}, "recompute": {"policy": "none"}, "optimizer": self.optimizer,
+                             **sections})
+
+
+class Layout:
+    """Who computes it."""
+
+    def __init__(self, draw, model, training, device="cpu", most_ranks=MOST_RANKS):
+        self.model, self.training, self.device = model, training, device
+        sizes = self._sizes(draw, most_ranks)
+        self.ranks = sizes["pp"] * sizes["dp"] * sizes["cp"] * sizes["tp"]
+        self.micro = draw.choice([n for n in range(1, training.batch + 1)
+                                  if training.batch % (n * sizes["dp"]) == 0 and n <= 4])
+        self.names = OTHER_NAMES if draw.random() < 0.25 else {name: name for name in OTHER_NAMES}
+        self.sections = {"mesh": {"axes": self._axes(draw, sizes)}, "shard": self._rules(draw, sizes),
+                         "recompute": {"policy": draw.choice(("none", "selective", "full"))},
+                         "overlap": {"collectives": draw.choice(("auto", "always", "never")),
+                                     "bucket": draw.choice(("1 KiB", "10 KiB", "25 MiB"))},
+                         "target": {"epilogues": draw.choice(("auto", "always", "never")),
+                                    "merge_launches": draw.choice(("auto", "always", "never")),
+                                    **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
+        if sizes["dp"] > 1:
+            self.sections["zero"] = self._zero(draw)
+        if sizes["cp"] > 1:
+            self.sections["context"] = self._context(draw, sizes)
+        if sizes["pp"] > 1:
+            self.sections["pipeline"] = self._pipeline(draw, sizes["pp"])
+
+    def _sizes(self, draw, most_ranks):
+        model, batch = self.model, self.training.batch
+        while True:
+            sizes = {name: draw.choice(SIZES) for name in ("pp", "dp", "cp", "tp")}
+            tp = sizes["tp"]
+            heads_fit = model.heads % tp == 0 and (model.kv_heads % tp == 0 or tp % model.kv_heads == 0)
+            ranks = sizes["pp"] * sizes["dp"] * sizes["cp"] * tp
+            if heads_fit and sizes["pp"] <= model.layers and batch % sizes["dp"] == 0 and ranks <= most_ranks:
+                return sizes
+
+    def _axes(self, draw, sizes):
+        names = [name for name, size in sizes.items() if size > 1 or draw.random() < 0.1]
+        if draw.random() < 0.3:
+            draw.shuffle(names)
+        self.has = set(names)
+        return [f"{self.names[name]}={sizes[name]}" for name in names]
+
+    def _rules(self, draw, sizes):
+        rules = {}
+        if self.names is OTHER_NAMES:
+            split = {"batch": "dp", "heads": "tp", "ffn": "tp", "vocab": "tp", "sequence": "cp", "layers": "pp"}
+            rules = {dim: [self.names[axis]] for dim, axis in split.items() if axis in self.has}
+        if sizes["tp"] > 1 and draw.random() < 0.5:
+            more = ["cp", "tp"] if sizes["cp"] > 1 and draw.random() < 0.5 else ["tp"]
+            rules["residual_sequence"] = [self.names[axis] for axis in more]
+            if "cp" in more:
+                rules["sequence"] = [self.names["cp"]]
+        if sizes["tp"] > 1 and draw.random() < 0.2:
+            rules[draw.choice(("ffn", "vocab"))] = []
+        return rules
+
+    def _zero(self, draw):
+        stage = draw.choice((0, 1, 2, 3))
+        gathered = {"gathered": draw.choice(("free", "keep"))} if stage == 3 else {}
+        axes = {"axes": [self.names["dp"]]} if stage and self.names is OTHER_NAMES else {}
+        return {"stage": stage, **gathered, **axes}
+
+    def _context(self, draw, sizes):
+        by_head = sizes["cp"] * sizes["tp"]
+        shares_heads = self.model.heads % by_head == 0 and self.model.kv_heads % by_head == 0
+        methods = ("ring", "gathered", "auto", *(("ulysses",) if shares_heads else ()))
+        return {"method": draw.choice(methods), "layout": draw.choice(("zigzag", "block"))}
+
+    def _pipeline(self, draw, stages):
+        two = SCHEDULES_OF_TWO if 2 * stages <= self.model.layers else ()
+        schedule = draw.choice((*SCHEDULES, *two))
+        return {"schedule": schedule, **({"virtual_stages": 2} if schedule == "interleaved-1f1b" else {})}
+
+    @property
+    def options(self):
+        return [*self.training.options, *(["--share-gpu"] if self.device == "cuda" and self.ranks > 1 else [])]
+
+    def spec(self):
+        return self.training.spec(self.micro, **self.sections)

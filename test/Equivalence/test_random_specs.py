@@ -1,0 +1,105 @@
+"""Whatever is put together trains as one rank does.
+
+Models, layouts and all that a spec says beside them are drawn at random (drawn.py), compiled, run,
+and compared with the same training on one rank. The draws are the same each time, and few; for a
+hunt, MESHWORK_RANDOM_SPECS is how many, and MESHWORK_RANDOM_SEED where they begin.
+
+In f32 ranks and one rank differ by the order of sums: of n numbers by at most n units in the last
+place, where n, tokens times width, is below 2^15, so 2^-9 of a tensor's norm at the worst, and some
+2^-20 as errors fall. What a rank or a microbatch leaves out or counts twice is a 24th of a sum, so
+a tolerance of 2^-12 tells them apart. Gradients that are zero but for rounding (of keys' biases) are
+held against the norm of all.
+"""
+import os
+import random
+import unittest
+
+import numpy as np
+
+import configs
+import drawn
+import same_bits
+import tools
+
+COUNT = int(os.environ.get("MESHWORK_RANDOM_SPECS", 0))
+SEED = int(os.environ.get("MESHWORK_RANDOM_SEED", 1))
+TOLERANCE = 2.0 ** -12
+OF_ALL = 1e-3  # a tensor's norm counts as this share of the norm of all, at least
+RATE = "1e-2"
+TOKENS = configs.corpus(vocabulary=128)
+
+
+def norm(values):
+    return float(np.sqrt(sum(np.square(value, dtype=np.float64).sum() for value in values)))
+
+
+class RandomSpecs(unittest.TestCase):
+    cost_s = 90
+
+    def setUp(self):
+        self.space = tools.Workspace(LD_LIBRARY_PATH=str(tools.BIN.parent / "emulator"))
+        self.addCleanup(self.space.close)
+        self.data = self.space.tokens(TOKENS)
+
+    def cases(self, usual, **layout):
+        """Draws of their own for each number, so that a case can be drawn again alone."""
+        for seed in range(SEED, SEED + (COUNT or usual)):
+            draw = random.Random(seed)
+            model = drawn.Model(draw)
+            training = drawn.Training(draw)
+            yield seed, draw, model, training, drawn.Layout(draw, model, training, **layout)
+
+    def train(self, model, text, options, steps, launcher=()):
+        plan = self.space.compile(model.config, text)
+        return self.space.train(plan, self.data, steps, *options, lr=RATE, launcher=launcher)
+
+    def check_same(self, ours, theirs):
+        self.assertEqual(set(ours), set(theirs))
+        whole = norm(theirs.values())
+        for name, expected in theirs.items():
+            self.assertEqual(ours[name].shape, expected.shape, name)
+            far = norm([ours[name] - expected])
+            self.assertLessEqual(far, TOLERANCE * max(norm([expected]), OF_ALL * whole), name)
+
+    def compare(self, run, one, training):
+        """Lion goes by signs, which rounding turns where a gradient is zero."""
+        np.testing.assert_allclose(run.losses[0], one.losses[0], rtol=TOLERANCE)
+        if training.optimizer["kind"] == "lion":
+            return
+        np.testing.assert_allclose(run.losses, one.losses, rtol=TOLERANCE)
+        self.check_same(run.gradients, one.gradients)
+        self.check_same(run.weights, one.weights)
+
+    def check_case(self, model, training, layout):
+        steps = 1 if training.optimizer["kind"] == "lion" else 2
+        by_mpi = layout.device == "cpu" and 1 < layout.ranks <= 4
+        launcher = [*same_bits.MPIRUN, str(layout.ranks)] if by_mpi else ()
+        run = self.train(model, layout.spec(), layout.options, steps, launcher)
+        one = self.train(model, training.spec(), training.options, steps)
+        self.compare(run, one, training)
+
+    def test_ranks_equal_one(self):
+        for seed, _, model, training, layout in self.cases(20):
+            with self.subTest(seed=seed):
+                self.check_case(model, training, layout)
+
+    def test_emulated_gpus_equal_one_rank(self):
+        for seed, _, model, training, layout in self.cases(5, device="cuda", most_ranks=4):
+            with self.subTest(seed=seed):
+                self.check_case(model, training, layout)
+
+    def test_a_run_goes_on_with_another_layout(self):
+        for seed, draw, model, training, layout in self.cases(6):
+            training.optimizer = drawn.OPTIMIZERS[seed % 3]
+            other = drawn.Layout(draw, model, training)
+            with self.subTest(seed=seed):
+                folder = ["--checkpoint", self.space.file(".checkpoints")]
+                self.train(model, layout.spec(), [*layout.options, *folder], 2)
+                run = self.train(model, other.spec(), [*other.options, *folder, "--resume", "auto"], 3)
+                one = self.train(model, training.spec(), training.options, 3)
+                one.losses = one.losses[-1:]
+                self.compare(run, one, training)
+
+
+if __name__ == "__main__":
+    unittest.main()
