@@ -21,7 +21,10 @@ Key onOrOff(const char *section, const char *name,
             std::function<void(Spec &, double)> store,
             std::function<std::optional<double>(const Spec &)> show);
 
-/// All of [optimizer].
+/// Keys of sections: [mesh], [batch] and [shard]; [zero], [context] and
+/// [pipeline]; [optimizer].
+void addMeshKeys(std::vector<Key> &keys);
+void addParallelKeys(std::vector<Key> &keys);
 void addOptimizerKeys(std::vector<Key> &keys);
 
 /// One of `choices`; `store` and `show` may be empty for a key without a place.

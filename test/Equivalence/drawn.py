@@ -16,7 +16,7 @@ MOST_RANKS = 12
 SCHEDULES = ("gpipe", "1f1b", "zb-h1", "zb-h2", "auto")
 SCHEDULES_OF_TWO = ("interleaved-1f1b", "zb-v", "dualpipe-v")  # stages on each rank
 # Axes that no default knows, and the rules that say what they split.
-OTHER_NAMES = {"pp": "stage", "dp": "replica", "cp": "part", "tp": "model"}
+OTHER_NAMES = {"pp": "stage", "dp": "replica", "fsdp": "pod", "cp": "part", "tp": "model"}
 
 # The last one goes by signs.
 OPTIMIZERS = ({"kind": "adamw", "epsilon": 1e-2}, {"kind": "sgd"},
@@ -115,13 +115,17 @@ class Layout:
         if draw.random() < 0.3:
             draw.shuffle(names)
         self.has = set(names)
-        return [f"{self.names[name]}={sizes[name]}" for name in names]
+        self.data = ["dp", "fsdp"] if sizes["dp"] == 4 and draw.random() < 0.5 else ["dp"]
+        axes = {**sizes, **({"dp": 2, "fsdp": 2} if len(self.data) == 2 else {})}
+        names = [part for name in names for part in (self.data if name == "dp" else [name])]
+        return [f"{self.names[name]}={axes[name]}" for name in names]
 
     def _rules(self, draw, sizes):
         rules = {}
         if self.names is OTHER_NAMES:
-            split = {"batch": "dp", "heads": "tp", "ffn": "tp", "vocab": "tp", "sequence": "cp", "layers": "pp"}
-            rules = {dim: [self.names[axis]] for dim, axis in split.items() if axis in self.has}
+            split = {"batch": self.data, "heads": ["tp"], "ffn": ["tp"], "vocab": ["tp"], "sequence": ["cp"],
+                     "layers": ["pp"]}
+            rules = {dim: [self.names[axis] for axis in axes] for dim, axes in split.items() if axes[0] in self.has}
         if sizes["tp"] > 1 and draw.random() < 0.5:
             more = ["cp", "tp"] if sizes["cp"] > 1 and draw.random() < 0.5 else ["tp"]
             rules["residual_sequence"] = [self.names[axis] for axis in more]
@@ -134,7 +138,9 @@ class Layout:
     def _zero(self, draw):
         stage = draw.choice((0, 1, 2, 3))
         gathered = {"gathered": draw.choice(("free", "keep"))} if stage == 3 else {}
-        axes = {"axes": [self.names["dp"]]} if stage and self.names is OTHER_NAMES else {}
+        some = draw.choice((self.data, self.data[:1], self.data[1:] or self.data))
+        named = self.names is OTHER_NAMES or draw.random() < 0.5
+        axes = {"axes": [self.names[axis] for axis in some]} if stage and named else {}
         return {"stage": stage, **gathered, **axes}
 
     def _context(self, draw, sizes):
@@ -144,9 +150,18 @@ class Layout:
         return {"method": draw.choice(methods), "layout": draw.choice(("zigzag", "block"))}
 
     def _pipeline(self, draw, stages):
-        two = SCHEDULES_OF_TWO if 2 * stages <= self.model.layers else ()
+        """Layers fall to stages by balance, or any way."""
+        layers = self.model.layers
+        two = SCHEDULES_OF_TWO if 2 * stages <= layers else ()
         schedule = draw.choice((*SCHEDULES, *two))
-        return {"schedule": schedule, **({"virtual_stages": 2} if schedule == "interleaved-1f1b" else {})}
+        on_each = 2 if schedule in SCHEDULES_OF_TWO else 1
+        keys = {"schedule": schedule}
+        if schedule == "interleaved-1f1b":
+            on_each = keys["virtual_stages"] = draw.choice((2, 3) if 3 * stages <= layers else (2,))
+        if draw.random() < 0.3:
+            cuts = sorted(draw.sample(range(1, layers), on_each * stages - 1))
+            keys["layers"] = [end - begin for begin, end in zip([0, *cuts], [*cuts, layers])]
+        return keys
 
     @property
     def options(self):

@@ -1,0 +1,196 @@
+// [zero], [context] and [pipeline].
+#include <algorithm>
+
+#include "lib/Spec/KeyKinds.h"
+#include "lib/Spec/Keys.h"
+#include "lib/Spec/ScheduleNames.h"
+
+namespace meshwork::spec {
+namespace {
+
+bool isSchedule(const Value &value) {
+  return value.kind == Value::Kind::string &&
+         (value.text.ends_with(".csv") ||
+          value.text.find('\n') != std::string::npos || // what a file held
+          readWord<Schedule>(value.text));
+}
+
+bool isLayerSplit(const Value &value) {
+  if (value.kind == Value::Kind::string)
+    return value.text == "auto";
+  return value.kind == Value::Kind::array && !value.items.empty() &&
+         std::all_of(value.items.begin(), value.items.end(),
+                     [](const Value &v) {
+                       return v.kind == Value::Kind::integer && v.integer > 0;
+                     });
+}
+
+Key zeroStage() {
+  Key key{"zero", "stage", "a whole number from 0 to 3", {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::integer || value.integer < 0 ||
+        value.integer > 3)
+      return false;
+    spec.zero.stage = static_cast<uint32_t>(value.integer);
+    return true;
+  };
+  key.print = [](const Spec &spec) { return std::to_string(spec.zero.stage); };
+  return key;
+}
+
+Key zeroAxes() {
+  Key key{"zero", "axes", "an array of mesh axes", {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    std::optional<Strings> axes = stringsOf(value);
+    if (axes)
+      spec.zero.axes = *axes;
+    return axes.has_value();
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.zero.stage == 0)
+      return std::nullopt;
+    return tomlStrings(spec.zero.axes);
+  };
+  return key;
+}
+
+Key pipelineSchedule() {
+  std::string names;
+  for (const Word<Schedule> &word : words<Schedule>())
+    names += (names.empty() ? "" : ", ") + tomlString(word.text);
+  Key key{"pipeline", "schedule", names + " or a .csv file", {}, {}, false, {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (isSchedule(value))
+      spec.pipeline.schedule = value.text;
+    return isSchedule(value);
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pipeline.schedule == Spec().pipeline.schedule)
+      return std::nullopt;
+    return tomlText(spec.pipeline.schedule);
+  };
+  return key;
+}
+
+Key virtualStages() {
+  Key key{"pipeline",
+          "virtual_stages",
+          "a whole number from 1 to 1024",
+          {},
+          {},
+          false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    bool isLegal = value.kind == Value::Kind::integer && value.integer >= 1 &&
+                   value.integer <= 1024;
+    if (isLegal)
+      spec.pipeline.virtualStages = static_cast<uint32_t>(value.integer);
+    return isLegal;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pipeline.virtualStages == 0)
+      return std::nullopt;
+    return std::to_string(spec.pipeline.virtualStages);
+  };
+  return key;
+}
+
+Key layersOfStages() {
+  Key key{"pipeline", "layers", R"("auto" or an array of layers a stage)",
+          {},         {},       false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (!isLayerSplit(value))
+      return false;
+    for (const Value &one : value.items)
+      spec.pipeline.layers.push_back(one.integer);
+    return true;
+  };
+  key.print = [](const Spec &spec) -> std::optional<std::string> {
+    if (spec.pipeline.layers.empty())
+      return std::nullopt;
+    std::string text = "[";
+    for (int64_t count : spec.pipeline.layers)
+      text += (text.size() > 1 ? ", " : "") + std::to_string(count);
+    return text + "]";
+  };
+  return key;
+}
+
+/// `{ cp = "ring", up = "ulysses" }`. One method at most stands beside
+/// "ulysses".
+bool readContextTable(const Value &table, Spec &spec) {
+  spec.context = Context::ulysses;
+  for (size_t i = 0; i < table.items.size(); ++i) {
+    std::optional<Context> method = readWord<Context>(table.items[i].text);
+    if (table.items[i].kind != Value::Kind::string || !method ||
+        method == Context::byCost)
+      return false;
+    if (*method != Context::ulysses) {
+      if (spec.context != Context::ulysses && spec.context != *method)
+        return false;
+      spec.context = *method;
+    }
+    spec.contextOfAxis.push_back({table.keys[i], *method});
+  }
+  return !table.items.empty();
+}
+
+std::string tomlContext(const Spec &spec) {
+  if (spec.contextOfAxis.empty())
+    return tomlString(wordOf(spec.context));
+  std::string text;
+  for (const AxisContext &one : spec.contextOfAxis)
+    text += (text.empty() ? "{ " : ", ") + one.axis + " = " +
+            tomlString(wordOf(one.method));
+  return text + " }";
+}
+
+Key contextMethod() {
+  Key key = word<Context>("context", "method",
+                          [](Spec &s) -> Context & { return s.context; });
+  key.expected += ", or a table with \"gathered\" or \"ring\" for some axes "
+                  "and \"ulysses\" for others";
+  key.read = [word = key.read](const Value &value, Spec &spec) {
+    return value.kind == Value::Kind::table ? readContextTable(value, spec)
+                                            : word(value, spec);
+  };
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.splits("sequence"))
+      return std::nullopt;
+    return tomlContext(s);
+  };
+  return key;
+}
+
+} // namespace
+
+void addParallelKeys(std::vector<Key> &keys) {
+  keys.push_back(zeroStage());
+  keys.push_back(zeroAxes());
+  Key gathered = choice(
+      "zero", "gathered", {"free", "keep"},
+      [](Spec &s, const std::string &t) { s.zero.keepGathered = t == "keep"; },
+      {});
+  gathered.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.stage != 3)
+      return std::nullopt;
+    return tomlString(s.zero.keepGathered ? "keep" : "free");
+  };
+  keys.push_back(gathered);
+  keys.push_back(contextMethod());
+  Key layout = word<layout::DimLayout>(
+      "context", "layout",
+      [](Spec &s) -> layout::DimLayout & { return s.sequenceLayout; });
+  layout.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.splits("sequence"))
+      return std::nullopt;
+    return tomlString(wordOf(s.sequenceLayout));
+  };
+  keys.push_back(layout);
+  keys.push_back(pipelineSchedule());
+  keys.push_back(virtualStages());
+  keys.push_back(layersOfStages());
+}
+
+} // namespace meshwork::spec

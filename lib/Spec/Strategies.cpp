@@ -1,0 +1,142 @@
+// What [zero], [context] and [pipeline] say of axes that split something.
+#include "lib/Spec/Checks.h"
+#include "lib/Spec/Words.h"
+
+namespace meshwork::spec {
+namespace {
+
+class Strategies : Checks {
+public:
+  explicit Strategies(const Checks &checks) : Checks(checks) {}
+
+  void run() {
+    for (const char *key : {"context.method", "context.layout"})
+      if (given(key) && sound({"shard.sequence", "mesh.axes"}) &&
+          axesOf("sequence").empty())
+        error(key, "has no meaning where no axis splits the sequence; write "
+                   "shard.sequence = [\"cp\"], say, or leave the line out");
+    if (sound({"shard.sequence", "mesh.axes", "context.method"}) &&
+        spec.splits("sequence")) {
+      checkContextTable();
+      checkRing();
+    }
+    if (sound({"zero.stage", "zero.axes", "zero.gathered"}))
+      checkZero();
+    if (sound({"shard.layers"}))
+      checkPipeline();
+  }
+
+private:
+  /// Each axis that splits the sequence has a method; those that exchange heads
+  /// cut what the others have left.
+  void checkContextTable() {
+    const std::vector<std::string> axes = axesOf("sequence");
+    std::string others, exchanged;
+    auto methodOf = [&](const std::string &axis) -> std::optional<Context> {
+      for (const AxisContext &one : spec.contextOfAxis)
+        if (one.axis == axis)
+          return one.method;
+      return std::nullopt;
+    };
+    if (spec.contextOfAxis.empty())
+      return;
+    for (const AxisContext &one : spec.contextOfAxis)
+      if (std::find(axes.begin(), axes.end(), one.axis) == axes.end())
+        error("context.method", "names axis " + quote(one.axis) +
+                                    ", which does not split the sequence; "
+                                    "leave it out, or add it to "
+                                    "shard.sequence");
+    bool isBehind = false, isOrdered = true;
+    for (const std::string &axis : axes) {
+      std::optional<Context> method = methodOf(axis);
+      bool exchanges = method == Context::ulysses;
+      if (!method)
+        error("context.method", "says nothing of axis " + quote(axis) +
+                                    ", which splits the sequence; add it");
+      isOrdered &= exchanges || !isBehind;
+      isBehind |= exchanges;
+      std::string &list = exchanges ? exchanged : others;
+      list += (list.empty() ? "" : ", ") + quote(axis);
+    }
+    if (!isOrdered)
+      error("shard.sequence", "has an axis of \"ulysses\" before one of " +
+                                  quote(wordOf(spec.context)) +
+                                  "; write it as [" + others + ", " +
+                                  exchanged + "]");
+  }
+
+  void checkRing() {
+    if (spec.context == Context::ring && spec.ringRanks() > longestRing)
+      error("context.method",
+            "\"ring\" would go through " + std::to_string(spec.ringRanks()) +
+                " ranks, expected at most " + std::to_string(longestRing) +
+                "; let some exchange heads (an axis of \"ulysses\"), or write "
+                "\"gathered\"");
+  }
+
+  /// The one axis that layers are shared out over.
+  void checkPipeline() {
+    std::vector<std::string> axes;
+    for (const std::string &name : axesOf("layers"))
+      if (findAxis(name) && findAxis(name)->size > 1)
+        axes.push_back(name);
+    if (axes.size() > 1)
+      error("shard.layers", "found " + std::to_string(axes.size()) +
+                                " axes of more than one rank, expected one: "
+                                "stages stand in a line; make it one axis of " +
+                                "mesh.axes, like \"pp=4\"");
+    if (axes.size() == 1)
+      spec.pipeline.axis = axes[0];
+    for (const ShardRule &rule : spec.shard)
+      for (const std::string &axis : rule.axes)
+        if (rule.dim != "layers" && axis == spec.pipeline.axis)
+          error("shard." + rule.dim,
+                "found axis " + quote(axis) +
+                    ", which shares out layers (shard.layers): its ranks hold "
+                    "different ones, so it splits no other dim");
+    if (spec.stageRanks() == 1 && axes.empty())
+      checkOneStage();
+  }
+
+  /// Keys that mean nothing without a pipeline.
+  void checkOneStage() {
+    const char *how = " has no meaning without a pipeline; give mesh.axes an "
+                      "axis like \"pp=2\", or leave the line out";
+    for (const char *key : {"pipeline.virtual_stages", "pipeline.layers"})
+      if (given(key))
+        error(key, how + 1);
+    const std::string &schedule = spec.pipeline.schedule;
+    if (sound({"pipeline.schedule"}) && schedule != "1f1b" &&
+        schedule != "gpipe")
+      error("pipeline.schedule",
+            quote(schedule) + how +
+                ". \"1f1b\" and \"gpipe\" order the microbatches of one stage");
+  }
+
+  void checkZero() {
+    if (spec.zero.stage != 3 && given("zero.gathered"))
+      error("zero.gathered", "has no meaning in stage " +
+                                 std::to_string(spec.zero.stage) +
+                                 "; weights are gathered in stage 3 only");
+    if (spec.zero.stage == 0 && given("zero.axes"))
+      error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
+                         "or 3, or leave the line out");
+    if (spec.zero.stage > 0 && spec.zero.axes.empty())
+      error(given("zero.axes") ? "zero.axes" : "zero.stage",
+            "splits state over no axis; write zero.axes = [\"dp\"], say");
+    std::vector<std::string> data = axesOf("batch");
+    for (const std::string &axis : spec.zero.axes)
+      if (sound({"shard.batch"}) && findAxis(axis) &&
+          findAxis(axis)->size > 1 &&
+          std::find(data.begin(), data.end(), axis) == data.end())
+        error("zero.axes", "found axis " + quote(axis) +
+                               ", expected axes that split the batch "
+                               "(shard.batch)");
+  }
+};
+
+} // namespace
+
+void checkStrategies(const Checks &checks) { Strategies(checks).run(); }
+
+} // namespace meshwork::spec
