@@ -67,14 +67,17 @@ static std::optional<DimsAttr> columnsOf(Operation *op) {
 }
 
 void Clustering::findStored() {
+  int64_t list = -1; // where that of a pipeline's stage begins
   for (Operation &op : block) {
     if (!isFusible(&op)) {
       number[&op] = anchors.size();
+      if (isa<StageListOp>(op))
+        list = static_cast<int64_t>(anchors.size());
       anchors.push_back(&op);
       continue;
     }
-    if (staysBehind(&op))
-      notBefore[&op] = static_cast<int64_t>(anchors.size()) - 1;
+    notBefore[&op] =
+        staysBehind(&op) ? static_cast<int64_t>(anchors.size()) - 1 : list;
     for (OpResult result : op.getResults())
       if (isKept(&op) || llvm::any_of(result.getUsers(), [](Operation *user) {
             return !isFusible(user);

@@ -1,6 +1,7 @@
 // Layers are not ops: parameters tell theirs, and ops follow their operands.
 #include "passes/memory/Layers.h"
 
+#include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
 
 using namespace mlir;
@@ -29,7 +30,7 @@ void Layers::findStatics(Block &block) {
     auto isIn = [&](auto &set) {
       return [&set](Value v) { return set.contains(v.getDefiningOp()); };
     };
-    if (op.getNumResults() != 0 &&
+    if (op.getNumResults() != 0 && !isa<mesh::ReceiveOp>(op) &&
         llvm::all_of(op.getOperands(), isIn(statics)))
       statics.insert(&op);
     if (isa<transformer::ParameterOp>(op) ||

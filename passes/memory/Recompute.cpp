@@ -3,6 +3,7 @@
 // knows no strategy: a gather that is not kept is made again like any other op.
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StageLists.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/memory/Layers.h"
 #include "passes/memory/Passes.h"
@@ -41,8 +42,8 @@ class Recompute {
 public:
   Recompute(func::FuncOp function, const Layers &layers,
             ArrayRef<Policy> policies, bool keepGathered)
-      : block(function.getBody().front()), layers(layers), policies(policies),
-        keepGathered(keepGathered) {}
+      : block(function.getBody().front()), layers(layers), lists(block),
+        policies(policies), keepGathered(keepGathered) {}
 
   void run() {
     if (keepGathered)
@@ -83,7 +84,8 @@ private:
   }
 
   /// Notes which ops run again, and which others' results can be had in the
-  /// backward pass: those that it reads itself, and those that cross layers.
+  /// backward pass: those that it reads itself, and those that cross layers or
+  /// come from another stage.
   void classify(Operation *op) {
     if (isScalar(op)) {
       available.insert(op);
@@ -96,7 +98,7 @@ private:
     if (sourcesAvailable && mayRunAgain(op)) {
       dropped.insert(op);
       available.insert(op);
-    } else if (isNeeded || layers.isStatic(op) ||
+    } else if (isNeeded || layers.isStatic(op) || isa<mesh::ReceiveOp>(op) ||
                llvm::any_of(op->getResults(),
                             [&](Value v) { return layers.crosses(v); })) {
       available.insert(op);
@@ -154,13 +156,13 @@ private:
     Operation *op = value.getDefiningOp();
     if (!dropped.contains(op))
       return value;
-    auto known = clones.find(op);
-    Operation *clone = known != clones.end() ? known->second : nullptr;
-    if (!clone) {
+    Operation *clone = clones.lookup(op);
+    if (!clone || !lists.isThere(clone, before)) {
       IRMapping mapping;
       for (Value operand : op->getOperands())
         mapping.map(operand, again(operand, before));
       clone = clones[op] = OpBuilder(before).clone(*op, mapping);
+      lists.put(clone, before);
       setPass(clone,
               layers.isStatic(op) ? PassKind::backward : PassKind::recomputed);
     }
@@ -169,6 +171,7 @@ private:
 
   Block &block;
   const Layers &layers;
+  StageLists lists;
   ArrayRef<Policy> policies;
   bool keepGathered;
   llvm::DenseSet<Operation *> dropped, available;

@@ -20,9 +20,22 @@ LayersOfOps::LayersOfOps(func::FuncOp microbatch)
       numLayers = std::max(numLayers, layerOf(&op).value_or(-1) + 1);
       continue;
     }
+    if (isTable(&op)) {
+      tables.insert(&op);
+      continue;
+    }
     if (std::optional<int64_t> layer = follow(&op))
       layers[&op] = *layer;
   }
+}
+
+/// What is made of nothing that a layer has, and its parts: each stage makes
+/// its own, whatever layer was the first to ask for it.
+bool LayersOfOps::isTable(Operation *op) const {
+  return op->getNumResults() != 0 && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return tables.contains(operand.getDefiningOp());
+         });
 }
 
 /// The op's own; else the last one of what a forward op reads, and the first

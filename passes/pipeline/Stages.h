@@ -12,8 +12,8 @@ public:
   explicit LayersOfOps(::mlir::func::FuncOp microbatch);
 
   int64_t count() const { return numLayers; }
-  /// None for what depends on parameters and inputs alone: it is made wherever
-  /// it is used.
+  /// None for what depends on parameters and inputs alone, or on nothing at
+  /// all, like a part of a rotary table: it is made wherever it is used.
   std::optional<int64_t> of(::mlir::Operation *op) const;
   /// Whether it runs after the forward pass: from the head on.
   bool isInBackward(::mlir::Operation *op) const {
@@ -24,12 +24,13 @@ public:
   ::llvm::SmallVector<double> flops() const;
 
 private:
+  bool isTable(::mlir::Operation *op) const;
   std::optional<int64_t> follow(::mlir::Operation *op) const;
 
   ::mlir::Block &block;
   int64_t numLayers = 0;
   ::llvm::DenseMap<::mlir::Operation *, int64_t> layers;
-  ::llvm::DenseSet<::mlir::Operation *> backward;
+  ::llvm::DenseSet<::mlir::Operation *> backward, tables;
 };
 
 /// How many layers each of `stages` has, at least one, so that the most

@@ -1,6 +1,7 @@
 // The order of collectives, before they are lowered: those of one kind side by
 // side, so that they travel in one bucket.
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StageLists.h"
 #include "passes/schedule/LowerToSchedule.h"
 
 using namespace mlir;
@@ -105,29 +106,40 @@ SmallVector<ArrayRef<Operation *>> journeys(ArrayRef<Operation *> ops) {
   return all;
 }
 
-/// The first that needs one of them; null if none is needed.
-Operation *firstUser(ArrayRef<Operation *> ops, const Places &places) {
-  Operation *first = nullptr;
+/// The first that needs one of them; null if none is needed, or where others do
+/// whose list may run before the first one's.
+Operation *firstUser(ArrayRef<Operation *> ops, const Places &places,
+                     const StageLists &lists) {
+  SmallVector<Operation *> users;
   for (Operation *op : ops)
-    for (Operation *user : op->getUsers())
-      first = !first || places.of(user) < places.of(first) ? user : first;
-  return first;
+    llvm::append_range(users, op->getUsers());
+  if (users.empty())
+    return nullptr;
+  Operation *first = *llvm::min_element(users, [&](Operation *a, Operation *b) {
+    return places.of(a) < places.of(b);
+  });
+  bool isFirst = llvm::all_of(
+      users, [&](Operation *user) { return lists.isThere(first, user); });
+  return isFirst ? first : nullptr;
 }
 
 /// The others stand where they are needed first; a small one that could run
-/// together with an earlier one of its kind stands there.
+/// together with an earlier one of its kind in the same list stands there.
 void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
                  const llvm::SmallDenseSet<Operation *> &fixed) {
   // Of the larger side, so that how many ranks there are decides nothing. What
   // is joined waits for its use in memory, so it has a limit too.
   constexpr uint64_t smallBytes = 1 << 16, joinedBytes = 1 << 20;
   Places places(body);
+  StageLists lists(body);
   SmallVector<ArrayRef<Operation *>> all = journeys(ops);
   for (ArrayRef<Operation *> together : llvm::reverse(all))
-    if (Operation *first = firstUser(together, places);
+    if (Operation *first = firstUser(together, places, lists);
         first && !fixed.contains(together.front()))
-      for (Operation *op : llvm::reverse(together))
+      for (Operation *op : llvm::reverse(together)) {
         places.moveBefore(op, first);
+        lists.put(op, first);
+      }
   struct Group {
     Operation *last = nullptr;
     uint64_t bytes = 0;
@@ -146,7 +158,8 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
     bool isChain = input && input->getName() == op->getName(); // hops
     bool joins = isSamePass && sum + bytes <= joinedBytes &&
                  places.of(last) < places.of(op) && input && !isChain &&
-                 places.of(input) < places.of(last);
+                 places.of(input) < places.of(last) &&
+                 lists.of(last) == lists.of(op);
     if (joins)
       places.moveAfter(op, last);
     sum = joins ? sum + bytes : bytes;

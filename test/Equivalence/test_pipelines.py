@@ -170,6 +170,30 @@ class Pipelines(unittest.TestCase):
         self.assertGreater(max(planned), 2 * min(planned))
         self.assertLess(max(beside) - min(beside), 6 << 20, (planned, beside))
 
+    def test_each_stage_computes_again_what_the_policy_says(self):
+        """No stage keeps more than another of as many microbatches, and all stages together move over tp
+        what one stage of all layers moves."""
+        def explained(stages, policy):
+            case = Case("llama", "tp2-sp", stages, "gpipe", None, 3, policy, "joined", "cpu")
+            return self.space.explain(case.plan(self.space))
+
+        def moved(told):
+            found = {}
+            for move in told["collectives"]:
+                if move["axis"] == "tp" and move["phase"] != "update":
+                    key = move["kind"], move["phase"]
+                    found[key] = found.get(key, 0) + move["bytes_sent_per_rank"]
+            return found
+        kept = {}
+        for policy in same_bits.RECOMPUTE:
+            whole, cut = explained(1, policy), explained(4, policy)
+            self.assertEqual(moved(cut), moved(whole), policy)
+            kept[policy] = [stage["activations"] for stage in cut["memory_per_rank_bytes"]["stages"]]
+            self.assertEqual(kept[policy][1], kept[policy][2], policy)
+        for stage in range(3):
+            self.assertGreater(kept["none"][stage], 1.2 * kept["selective"][stage], stage)
+            self.assertGreater(kept["selective"][stage], 1.2 * kept["full"][stage], stage)
+
     def test_a_boundary_is_one_residual_stream_each_way(self):
         case = Case("llama", "dp2", 2, "1f1b", None, 3, "selective", "joined", "cpu")
         explained = self.space.explain(case.plan(self.space))
@@ -228,6 +252,29 @@ class Pipelines(unittest.TestCase):
                 stages = {phase for phase in makers[0] if phase.startswith(("backward", "weight_grad"))}
                 self.assertEqual(len(stages), 4, makers[0])
                 self.assertEqual(makers[1], {"update"})
+
+    def test_weights_that_are_pinned_in_stages(self):
+        """Reshards within layers stay in their stage's lists, and what is cut of a rotary table is cut in
+        each stage. With three microbatches a gradient of weights comes later than lists behind it."""
+        mlp = {"mlp.down_proj": '[{?}, {"dp", ?}]', "mlp.up_proj": '[{"dp"}, {?}]'}
+        heads = {"self_attn.q_proj": '[{}, {"tp", ?}, {}]'}
+        for axis, pins, schedule in (("dp", mlp, "zb-v"), ("dp", mlp, "zb-h1"), ("tp", heads, "zb-v"),
+                                     ("tp", heads, "1f1b")):
+            def run(axes, pinned, **sections):
+                split = {dim: [] for dim in ("heads", "ffn", "vocab")} if axes and axis == "tp" else {}
+                text = tools.spec(6, 1 if axes else 2, SEQUENCE, mesh={"axes": axes}, shard=split,
+                                  optimizer={"clip_grad_norm": 0, "epsilon": 1e-2}, **sections)
+                text += "".join(f"[[shard.tensor]]\nname = 'model.layers.*.{name}.weight'\ndims = '{dims}'\n"
+                                for name, dims in pinned.items())
+                return self.space.train(self.space.compile(MODELS["llama"], text), same_bits.CORPUS, STEPS,
+                                        "--threads", 1, lr=RATE)
+            with self.subTest(axis=axis, schedule=schedule):
+                found = run(["pp=2", f"{axis}=2"], pins, pipeline={"schedule": schedule})
+                expected = run([f"{axis}=2"], pins)
+                self.assertEqual(found.losses, expected.losses)
+                for name, weight in expected.weights.items():
+                    self.check_same(name, found.weights[name], weight, 0)
+                    self.check_same(name, found.gradients[name], expected.gradients[name], 0)
 
     def test_a_trace_has_the_planned_actions(self):
         plan = Case("llama", "one", 2, "zb-h1", None, 3, "none", "joined", "cpu").plan(self.space)

@@ -106,6 +106,38 @@ TEST(PipelineCheck, wrongPlansAreNamed) {
   }
 }
 
+// A list of weights' gradients may come later than what stands behind it, in
+// some microbatches or in all.
+TEST(PipelineCheck, whatComesLaterIsNotThereYet) {
+  using enum ListKind;
+  auto stage = [](const std::vector<StageAction> &order) {
+    PlanT plan = pipelinePlan({.microbatches = 2});
+    ProgramT &last = *plan.programs[1];
+    last.lists[listNumber(last, backward)]->kind = input_grad;
+    auto late = std::make_unique<plan::ListT>();
+    late->kind = weight_grad;
+    late->stage = 1;
+    late->instructions = std::move(listOf(last, input_grad));
+    listOf(last, input_grad).clear();
+    last.lists.insert(last.lists.begin() + listNumber(last, send_grad),
+                      std::move(late));
+    setStageActions(last, order);
+    return plan;
+  };
+  std::vector<StageAction> first = {
+      {recv, 0},      {forward, 0}, {input_grad, 0}, {weight_grad, 0},
+      {send_grad, 0}, {recv, 1},    {forward, 1},    {input_grad, 1}};
+  auto after = [&](StageAction a, StageAction b) {
+    std::vector<StageAction> all = first;
+    all.insert(all.end(), {a, b});
+    return stage(all);
+  };
+  PlanT good = after({weight_grad, 1}, {send_grad, 1});
+  EXPECT_TRUE(check(good).ok()) << check(good);
+  expectText(after({send_grad, 1}, {weight_grad, 1}),
+             "reads buffer \"dx\" before anything was written to it");
+}
+
 // Both sides begin with what the other one sends later.
 TEST(PipelineCheck, ranksThatWaitForEachOtherAreNamed) {
   PlanT plan = pipelinePlan({.microbatches = 2});
