@@ -59,31 +59,44 @@ void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops,
 }
 
 /// Places in a block, kept while ops move: an op knows its own only until the
-/// next move, and counting anew each time would take quadratic time.
+/// next move, and counting anew each time would take quadratic time. So there
+/// is room for some between any two, and all are counted when it is used up.
 class Places {
 public:
-  explicit Places(Block &body) {
-    for (Operation &op : body)
-      places[&op] = static_cast<int64_t>(places.size()) * spacing;
-  }
+  explicit Places(Block &body) : body(body) { count(); }
   int64_t of(Operation *op) const { return places.lookup(op); }
   /// In front of `other` and of what was moved there before.
   void moveBefore(Operation *op, Operation *other) {
-    auto &[front, count] = moved[other];
+    Operation *&front = moved[other];
     op->moveBefore(front ? front : other);
     front = op;
-    places[op] = of(other) - spacing / 2 - ++count;
+    place(op);
   }
   void moveAfter(Operation *op, Operation *other) {
     op->moveAfter(other);
-    places[op] = of(other) + 1;
+    place(op);
   }
 
 private:
-  static constexpr int64_t spacing = 1 << 20;
+  static constexpr int64_t spacing = int64_t{1} << 32;
+
+  void count() {
+    int64_t next = 0;
+    for (Operation &op : body)
+      places[&op] = next += spacing;
+  }
+  /// Between its neighbours; something stands behind whatever moves.
+  void place(Operation *op) {
+    int64_t before = op->getPrevNode() ? of(op->getPrevNode()) : 0,
+            behind = of(op->getNextNode());
+    if (behind - before < 2)
+      return count();
+    places[op] = before + (behind - before) / 2;
+  }
+
+  Block &body;
   llvm::DenseMap<Operation *, int64_t> places;
-  llvm::DenseMap<Operation *, std::pair<Operation *, int64_t>>
-      moved; // the front one, and how many
+  llvm::DenseMap<Operation *, Operation *> moved; // the front one
 };
 
 /// What goes the same way: hops side by side are one, as the gradients of keys

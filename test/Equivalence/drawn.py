@@ -6,7 +6,7 @@
     layout = drawn.Layout(draw, model, training)
     layout.spec(), training.spec()   # on a mesh; the same on one rank
 
-A layout is meant to be legal: what the compiler refuses is a fault of it or of this file.
+A layout without pins is meant to be legal: what the compiler refuses is a fault of it or of this file.
 """
 import configs
 import tools
@@ -21,6 +21,15 @@ OTHER_NAMES = {"pp": "stage", "dp": "replica", "fsdp": "pod", "cp": "part", "tp"
 # The last one goes by signs.
 OPTIMIZERS = ({"kind": "adamw", "epsilon": 1e-2}, {"kind": "sgd"},
               {"kind": "sgd", "momentum": 0.9, "nesterov": True}, {"kind": "lion"})
+
+# Parameters that are pinned, and how many dims they have.
+PINNED = {
+    "gpt2": [("h.LAYER.mlp.c_fc.weight", 2), ("h.LAYER.mlp.c_proj.weight", 2), ("h.LAYER.mlp.c_fc.bias", 1),
+             ("h.LAYER.attn.c_proj.weight", 3), ("h.LAYER.ln_1.weight", 1), ("wte.weight", 2), ("ln_f.bias", 1)],
+    "llama": [("model.layers.LAYER.mlp.up_proj.weight", 2), ("model.layers.LAYER.mlp.down_proj.weight", 2),
+              ("model.layers.LAYER.self_attn.q_proj.weight", 3), ("model.layers.LAYER.self_attn.o_proj.weight", 3),
+              ("model.layers.LAYER.input_layernorm.weight", 1), ("model.embed_tokens.weight", 2),
+              ("model.norm.weight", 1)]}
 
 
 class Model:
@@ -93,6 +102,7 @@ class Layout:
                          "target": {"epilogues": draw.choice(("auto", "always", "never")),
                                     "merge_launches": draw.choice(("auto", "always", "never")),
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
+        self.pins = self._pins(draw) if draw.random() < 0.3 else []
         if sizes["dp"] > 1:
             self.sections["zero"] = self._zero(draw)
         if sizes["cp"] > 1:
@@ -135,6 +145,23 @@ class Layout:
             rules[draw.choice(("ffn", "vocab"))] = []
         return rules
 
+    def _pins(self, draw):
+        """Weights split as nobody would: over any axes but those of stages and sequences, and one of their
+        own. What rules split elsewhere may be in the way, and is refused then."""
+        self.sections["mesh"]["axes"].append("spare=2")
+        axes = ["spare", *(self.names[name] for name in (*self.data, "tp") if name in self.has or name == "fsdp")]
+        if "cp" in self.has:  # pins leave no default for it
+            self.sections["shard"].setdefault("sequence", [self.names["cp"]])
+        pins = []
+        for name, dims in draw.sample(PINNED["gpt2" if self.model.family == "gpt2" else "llama"], draw.choice((1, 2))):
+            left = draw.sample(axes, len(axes))
+            parts = [[f'"{left.pop()}"' for _ in range(min(draw.choice((0, 0, 1, 2)), len(left)))] for _ in range(dims)]
+            opened = [part + ["?"] if draw.random() < 0.4 else part for part in parts]
+            layer = draw.choice(("*", str(draw.randrange(self.model.layers))))
+            pins.append((name.replace("LAYER", layer), f"[{', '.join('{' + ', '.join(part) + '}' for part in opened)}]"))
+        self.ranks *= 2
+        return pins
+
     def _zero(self, draw):
         stage = draw.choice((0, 1, 2, 3))
         gathered = {"gathered": draw.choice(("free", "keep"))} if stage == 3 else {}
@@ -168,4 +195,5 @@ class Layout:
         return [*self.training.options, *(["--share-gpu"] if self.device == "cuda" and self.ranks > 1 else [])]
 
     def spec(self):
-        return self.training.spec(self.micro, **self.sections)
+        return self.training.spec(self.micro, **self.sections) + "".join(
+            f"[[shard.tensor]]\nname = '{name}'\ndims = '{dims}'\n" for name, dims in self.pins)

@@ -62,21 +62,30 @@ class RandomSpecs(unittest.TestCase):
             self.assertLessEqual(far, TOLERANCE * max(norm([expected]), OF_ALL * whole), name)
 
     def compare(self, run, one, training):
-        """Lion goes by signs, which rounding turns where a gradient is zero."""
-        np.testing.assert_allclose(run.losses[0], one.losses[0], rtol=TOLERANCE)
-        if training.optimizer["kind"] == "lion":
-            return
         np.testing.assert_allclose(run.losses, one.losses, rtol=TOLERANCE)
         self.check_same(run.gradients, one.gradients)
-        self.check_same(run.weights, one.weights)
+        if not self.goes_by_signs(training):
+            self.check_same(run.weights, one.weights)
+
+    def goes_by_signs(self, training):
+        """Rounding turns them where a gradient is zero, so what is behind its first step differs."""
+        return training.optimizer["kind"] == "lion"
 
     def check_case(self, model, training, layout):
-        steps = 1 if training.optimizer["kind"] == "lion" else 2
+        if layout.pins and self.is_refused(model, layout):
+            return
+        steps = 1 if self.goes_by_signs(training) else 2
         by_mpi = layout.device == "cpu" and 1 < layout.ranks <= 4
         launcher = [*same_bits.MPIRUN, str(layout.ranks)] if by_mpi else ()
         run = self.train(model, layout.spec(), layout.options, steps, launcher)
         one = self.train(model, training.spec(), training.options, steps)
         self.compare(run, one, training)
+
+    def is_refused(self, model, layout):
+        done = self.space.call("meshwork", "compile", self.space.model(model.config), "--spec",
+                               self.space.write(".toml", layout.spec()), "-o", self.space.file(".mwplan"))
+        self.assertIn(done.returncode, (0, 78), done.stderr)
+        return done.returncode == 78
 
     def test_ranks_equal_one(self):
         for seed, _, model, training, layout in self.cases(20):
@@ -92,6 +101,8 @@ class RandomSpecs(unittest.TestCase):
         for seed, draw, model, training, layout in self.cases(6):
             training.optimizer = drawn.OPTIMIZERS[seed % 3]
             other = drawn.Layout(draw, model, training)
+            if any(one.pins and self.is_refused(model, one) for one in (layout, other)):
+                continue
             with self.subTest(seed=seed):
                 folder = ["--checkpoint", self.space.file(".checkpoints")]
                 self.train(model, layout.spec(), [*layout.options, *folder], 2)

@@ -74,6 +74,18 @@ class Uneven(Agreement):
         self.check_all(GPT2, 3, [(1, True, 0), (2, True, 3)], whole)
         self.check_all(llama(4), 4, [(2, True, 2)], whole)
 
+    def test_heads_of_ten_on_two_axes(self):
+        """A part of a part: of the rotary table, one layer takes it and others what it is cut from."""
+        config = {**configs.ALL["qwen3"], "head_dim": 10, "num_hidden_layers": 3}
+        pinned = ("[[shard.tensor]]\nname = 'model.layers.1.self_attn.q_proj.weight'\n"
+                  "dims = '[{}, {\"x\", \"tp\"}, {}]'\n")
+        run, base = (self.space.train(self.space.compile(config, tools.spec(BATCH, BATCH, SEQUENCE, mesh={"axes": axes}) + pin),
+                                      self.corpus, 1, lr=RATE) for axes, pin in ((["tp=2", "x=2"], pinned), ([], "")))
+        self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
+        whole = np.sqrt(sum(np.square(g).sum() for g in base.gradients.values()))
+        for name, expected in base.gradients.items():
+            self.assertLess(np.linalg.norm(run.gradients[name] - expected), 1e-5 * whole, name)
+
     def test_losses_of_ten_steps(self):
         """With clipping, weight decay and bf16 in the compute type."""
         for compute, tolerance in (("f32", 1e-5), ("bf16", 5e-3)):
