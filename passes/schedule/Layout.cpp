@@ -60,6 +60,10 @@ Layout rowsLayout(int64_t rank, int64_t split) {
   return layout;
 }
 
+Layout flatLayout(int64_t rank) {
+  return {{llvm::to_vector_of<int64_t, 4>(llvm::seq(rank))}, {0}};
+}
+
 Layout separateLayout(int64_t rank) {
   Layout layout;
   for (int64_t dim = 0; dim < rank; ++dim)

@@ -26,6 +26,8 @@ struct Layout {
 
 /// Dims up to `split` are a loop, and those from there on a dense one.
 Layout rowsLayout(int64_t rank, int64_t split);
+/// All dims are one dense loop.
+Layout flatLayout(int64_t rank);
 /// Each dim is a loop, the last one dense.
 Layout separateLayout(int64_t rank);
 

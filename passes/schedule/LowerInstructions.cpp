@@ -117,7 +117,7 @@ FailureOr<Value> Lowering::auxOf(const ProductParts &product,
     return Value();
   if (product.epilogue == Epilogue::sum_lhs ||
       product.epilogue == Epilogue::sum_rhs)
-    return flat(product.aux);
+    return flat(product.aux, /*isWritten=*/true);
   FailureOr<Place> place = product.epilogue == Epilogue::gelu_grad
                                ? readable(product.aux, layout)
                                : writable(product.aux, layout);
@@ -127,14 +127,14 @@ FailureOr<Value> Lowering::auxOf(const ProductParts &product,
                          matrices(*layout.of(*place)));
 }
 
-/// The elements of `value`, which lie side by side, as one dim.
-FailureOr<Value> Lowering::flat(Value value) {
-  FailureOr<Place> place = placement.of(value);
+/// The elements of `value` side by side, as one dim.
+FailureOr<Value> Lowering::flat(Value value, bool isWritten) {
+  Layout layout = flatLayout(tensorType(value).getRank());
+  FailureOr<Place> place =
+      isWritten ? writable(value, layout) : readable(value, layout);
   if (failed(place))
     return failure();
-  place->shape = {tensorType(value).getNumElements()};
-  place->strides = {1};
-  return Placement::view(builder, value.getLoc(), *place);
+  return Placement::view(builder, value.getLoc(), *layout.of(*place));
 }
 
 LogicalResult Lowering::lowerProduct(const ProductParts &product) {
@@ -154,8 +154,9 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
                    rhs = readable(product.rhs, layouts->rhs);
   Place dst = writable(*destination, layouts->dst, op->getLoc());
   FailureOr<Value> aux = auxOf(product, layouts->dst);
-  FailureOr<Value> bias =
-      product.bias && !addsToSum ? flat(product.bias) : Value();
+  FailureOr<Value> bias = product.bias && !addsToSum
+                              ? flat(product.bias, /*isWritten=*/false)
+                              : Value();
   if (failed(lhs) || failed(rhs) || failed(aux) || failed(bias))
     return failure();
   SmallVector<Value> scales;

@@ -51,7 +51,7 @@ private:
   ::mlir::LogicalResult lowerProduct(const ProductParts &product);
   ::mlir::FailureOr<::mlir::Value> auxOf(const ProductParts &product,
                                          const Layout &layout);
-  ::mlir::FailureOr<::mlir::Value> flat(::mlir::Value value);
+  ::mlir::FailureOr<::mlir::Value> flat(::mlir::Value value, bool isWritten);
   ::mlir::FailureOr<::mlir::Value> runOf(::mlir::Value numbers);
   ::mlir::LogicalResult lowerAttention(transformer::AttentionOp op);
   ::mlir::LogicalResult lowerAttentionGrad(transformer::AttentionGradOp op);

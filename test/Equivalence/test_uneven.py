@@ -86,6 +86,17 @@ class Uneven(Agreement):
         for name, expected in base.gradients.items():
             self.assertLess(np.linalg.norm(run.gradients[name] - expected), 1e-5 * whole, name)
 
+    def test_heads_that_a_pin_alone_splits(self):
+        """The weight and the bias before attention are whole, and a rank takes its heads of q, k and v."""
+        pinned = "[[shard.tensor]]\nname = 'h.0.attn.c_proj.weight'\ndims = '[{\"x\"}, {}, {}]'\n"
+        weights = self.space.save_weights(self.random_weights(GPT2))
+        run, base = (self.run_spec(GPT2, tools.spec(BATCH, BATCH, SEQUENCE, mesh={"axes": axes}) + pin, 1, weights)
+                     for axes, pin in ((["x=3"], pinned), ([], "")))
+        self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
+        whole = np.sqrt(sum(np.square(g).sum() for g in base.gradients.values()))
+        for name, expected in base.gradients.items():
+            self.assertLess(np.linalg.norm(run.gradients[name] - expected), 1e-5 * whole, name)
+
     def test_losses_of_ten_steps(self):
         """With clipping, weight decay and bf16 in the compute type."""
         for compute, tolerance in (("f32", 1e-5), ("bf16", 5e-3)):
