@@ -1,37 +1,37 @@
 // The first instruction to touch a buffer that does not persist writes it, in
 // every microbatch.
-#include "runtime/StatusMacros.h"
 #include "runtime/core/PlanCheckInternal.h"
 #include <map>
-#include <set>
 
 namespace meshwork::runtime {
 namespace {
 
-/// Lists in the orders in which microbatches run them, each order once: where
-/// gradients of weights come later in some, there are several.
-std::set<std::vector<uint32_t>> ordersOf(const plan::ActionTable &table) {
-  std::vector<uint32_t> common; // before any microbatch, and between them
-  std::map<uint32_t, std::vector<uint32_t>> ofMicrobatch;
+/// Lists as they run first. Each microbatch runs its own in this order, but for
+/// those that come late in some.
+std::vector<uint32_t> inOrder(const plan::ActionTable &table) {
+  std::vector<uint32_t> order;
   if (table.onceList() != plan::ActionTable::none)
-    common.push_back(table.onceList());
+    order.push_back(table.onceList());
+  for (uint32_t i = 0; i < table.actions().size(); ++i)
+    if (table.firstOf(table.actions()[i].list()) == i)
+      order.push_back(table.actions()[i].list());
+  return order;
+}
+
+/// Lists that some microbatch runs later than what stands behind them, as those
+/// of weight_grad may. What they write is not there for others.
+std::vector<bool> lateLists(const plan::ActionTable &table) {
+  std::vector<bool> late(table.lists().size());
+  std::map<uint32_t, uint32_t> farthest; // list that a microbatch has run
   for (const plan::Action &action : table.actions()) {
     uint32_t list = action.list();
-    if (plan::isOfMicrobatch(table.lists()[list].kind)) {
-      ofMicrobatch.try_emplace(action.microbatch(), common)
-          .first->second.push_back(list);
+    if (!plan::isOfMicrobatch(table.lists()[list].kind))
       continue;
-    }
-    common.push_back(list);
-    for (auto &[microbatch, order] : ofMicrobatch)
-      order.push_back(list);
+    uint32_t &last = farthest[action.microbatch()];
+    late[list] = late[list] || list < last;
+    last = std::max(last, list);
   }
-  std::set<std::vector<uint32_t>> orders;
-  for (auto &[microbatch, order] : ofMicrobatch)
-    orders.insert(std::move(order));
-  if (orders.empty())
-    orders.insert(std::move(common));
-  return orders;
+  return late;
 }
 
 absl::Status checkUse(const ProgramCheck &check, const plan::Operand &operand,
@@ -43,12 +43,14 @@ absl::Status checkUse(const ProgramCheck &check, const plan::Operand &operand,
                " before anything was written to it");
   return absl::OkStatus();
 }
+} // namespace
 
-absl::Status checkInOrder(const ProgramCheck &check,
-                          const std::vector<uint32_t> &order) {
+absl::Status checkUses(const ProgramCheck &check) {
   std::vector<bool> filled(orEmpty(check.program.buffers()).size(), false);
-  for (uint32_t list : order) {
+  std::vector<bool> late = lateLists(check.table);
+  for (uint32_t list : inOrder(check.table)) {
     const Section &section = check.sections[list];
+    std::vector<uint32_t> here; // what the list is the first to fill
     for (uint32_t i = 0; i < section.list->size(); ++i) {
       const plan::Instruction &at = *section.list->Get(i);
       absl::Status status;
@@ -60,18 +62,17 @@ absl::Status checkInOrder(const ProgramCheck &check,
         return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
                    status.message());
       forEachOperand(at, [&](const plan::Operand &operand) {
-        if (operand.written)
-          filled[check.views[operand.view].buffer] = true;
+        uint32_t buffer = check.views[operand.view].buffer;
+        if (operand.written && !filled[buffer]) {
+          filled[buffer] = true;
+          here.push_back(buffer);
+        }
       });
     }
+    if (late[list])
+      for (uint32_t buffer : here)
+        filled[buffer] = false;
   }
-  return absl::OkStatus();
-}
-} // namespace
-
-absl::Status checkUses(const ProgramCheck &check) {
-  for (const std::vector<uint32_t> &order : ordersOf(check.table))
-    MESHWORK_RETURN_IF_ERROR(checkInOrder(check, order));
   return absl::OkStatus();
 }
 

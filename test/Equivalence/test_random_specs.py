@@ -49,8 +49,15 @@ class RandomSpecs(unittest.TestCase):
             training = drawn.Training(draw)
             yield seed, draw, model, training, drawn.Layout(draw, model, training, **layout)
 
-    def train(self, model, text, options, steps, launcher=()):
-        plan = self.space.compile(model.config, text)
+    def plan(self, model, spec, may_be_refused=False):
+        """None where it is refused."""
+        plan = self.space.file(".mwplan")
+        done = self.space.call("meshwork", "compile", self.space.model(model.config), "--spec",
+                               self.space.write(".toml", spec.spec()), "-o", plan)
+        self.assertIn(done.returncode, (0, 78) if may_be_refused else (0,), done.stderr)
+        return plan if done.returncode == 0 else None
+
+    def train(self, plan, options, steps, launcher=()):
         return self.space.train(plan, self.data, steps, *options, lr=RATE, launcher=launcher)
 
     def check_same(self, ours, theirs):
@@ -72,20 +79,15 @@ class RandomSpecs(unittest.TestCase):
         return training.optimizer["kind"] == "lion"
 
     def check_case(self, model, training, layout):
-        if layout.pins and self.is_refused(model, layout):
+        plan = self.plan(model, layout, may_be_refused=bool(layout.pins))
+        if plan is None:
             return
         steps = 1 if self.goes_by_signs(training) else 2
         by_mpi = layout.device == "cpu" and 1 < layout.ranks <= 4
         launcher = [*same_bits.MPIRUN, str(layout.ranks)] if by_mpi else ()
-        run = self.train(model, layout.spec(), layout.options, steps, launcher)
-        one = self.train(model, training.spec(), training.options, steps)
+        run = self.train(plan, layout.options, steps, launcher)
+        one = self.train(self.plan(model, training), training.options, steps)
         self.compare(run, one, training)
-
-    def is_refused(self, model, layout):
-        done = self.space.call("meshwork", "compile", self.space.model(model.config), "--spec",
-                               self.space.write(".toml", layout.spec()), "-o", self.space.file(".mwplan"))
-        self.assertIn(done.returncode, (0, 78), done.stderr)
-        return done.returncode == 78
 
     def test_ranks_equal_one(self):
         for seed, _, model, training, layout in self.cases(20):
@@ -101,13 +103,14 @@ class RandomSpecs(unittest.TestCase):
         for seed, draw, model, training, layout in self.cases(6):
             training.optimizer = drawn.OPTIMIZERS[seed % 3]
             other = drawn.Layout(draw, model, training)
-            if any(one.pins and self.is_refused(model, one) for one in (layout, other)):
-                continue
             with self.subTest(seed=seed):
+                first, second = (self.plan(model, one, may_be_refused=bool(one.pins)) for one in (layout, other))
+                if first is None or second is None:
+                    continue
                 folder = ["--checkpoint", self.space.file(".checkpoints")]
-                self.train(model, layout.spec(), [*layout.options, *folder], 2)
-                run = self.train(model, other.spec(), [*other.options, *folder, "--resume", "auto"], 3)
-                one = self.train(model, training.spec(), training.options, 3)
+                self.train(first, [*layout.options, *folder], 2)
+                run = self.train(second, [*other.options, *folder, "--resume", "auto"], 3)
+                one = self.train(self.plan(model, training), training.options, 3)
                 one.losses = one.losses[-1:]
                 self.compare(run, one, training)
 
