@@ -17,7 +17,7 @@ absl::StatusOr<std::shared_ptr<BoxKernels>>
 BoxKernels::load(const Driver &driver) {
   auto kernels = std::make_shared<BoxKernels>(driver);
   MESHWORK_ASSIGN_OR_RETURN(kernels->code,
-                            PtxModule::load(driver, ptx, "collectives"));
+                            PtxModule::load(driver, {ptx}, "collectives"));
   MESHWORK_ASSIGN_OR_RETURN(kernels->moveBoxes,
                             kernels->code->find("moveBoxes"));
   return kernels;

@@ -123,7 +123,7 @@ absl::StatusOr<std::shared_ptr<EpilogueKernels>>
 EpilogueKernels::load(const Driver &driver) {
   auto made = std::make_shared<EpilogueKernels>(driver);
   MESHWORK_ASSIGN_OR_RETURN(made->code,
-                            PtxModule::load(driver, ptx, "epilogues"));
+                            PtxModule::load(driver, {ptx}, "epilogues"));
   MESHWORK_ASSIGN_OR_RETURN(made->finishProduct,
                             made->code->find("finishProduct"));
   MESHWORK_ASSIGN_OR_RETURN(made->addUp, made->code->find("addUp"));

@@ -1,3 +1,10 @@
-# Writes a text as a literal of C++: cmake -DPTX=F -P Literal.cmake writes F.inc.
-file(READ ${PTX} text)
-file(WRITE ${PTX}.inc "R\"ptx(${text})ptx\"\n")
+# Writes a file as text that C++ includes: cmake -DFROM=F -P Literal.cmake writes
+# F.inc. PTX becomes a literal, machine code the numbers of its bytes.
+if(FROM MATCHES "\\.cubin$")
+  file(READ ${FROM} text HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," text "${text}")
+  file(WRITE ${FROM}.inc "${text}\n")
+else()
+  file(READ ${FROM} text)
+  file(WRITE ${FROM}.inc "R\"ptx(${text})ptx\"\n")
+endif()

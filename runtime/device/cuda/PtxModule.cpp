@@ -6,14 +6,20 @@
 namespace meshwork::runtime::cuda {
 
 absl::StatusOr<std::unique_ptr<PtxModule>>
-PtxModule::load(const Driver &driver, const char *text,
+PtxModule::load(const Driver &driver, const DeviceCode &code,
                 absl::string_view ofWhat) {
   constexpr size_t logBytes = 4096;
   std::unique_ptr<PtxModule> made(new PtxModule(driver));
+  if (!code.cubin.empty() &&
+      driver.moduleLoad(&made->module, code.cubin.data(), 0, nullptr,
+                        nullptr) == result::success)
+    return made;
+  made->module = nullptr;
   std::string log(logBytes, '\0');
   int options[] = {jitOption::errorLogBuffer, jitOption::errorLogBufferBytes};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
-  Result result = driver.moduleLoad(&made->module, text, 2, options, values);
+  Result result =
+      driver.moduleLoad(&made->module, code.ptx, 2, options, values);
   MESHWORK_RETURN_IF_ERROR(driver.check(
       result, absl::StrCat("loading the code of ", ofWhat, " (PTX)",
                            log[0] ? ": " : "", log.c_str())));
@@ -31,6 +37,14 @@ absl::StatusOr<Function> PtxModule::find(const char *kernel) const {
       driver.check(driver.moduleGetFunction(&function, module, kernel),
                    absl::StrCat("finding the kernel \"", kernel, "\"")));
   return function;
+}
+
+absl::StatusOr<int> PtxModule::read(int attribute, Function kernel) const {
+  int value = 0;
+  MESHWORK_RETURN_IF_ERROR(
+      driver.check(driver.functionGetAttribute(&value, attribute, kernel),
+                   "reading an attribute of a kernel"));
+  return value;
 }
 
 } // namespace meshwork::runtime::cuda

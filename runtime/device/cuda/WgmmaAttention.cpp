@@ -9,7 +9,16 @@ namespace {
 constexpr char ptx[] =
 #include MESHWORK_WGMMA_PTX
     ;
+constexpr unsigned char cubin[] = {
+#include MESHWORK_WGMMA_CUBIN
+};
 constexpr int narrowHead = 64, widestHead = 128, vectorBytes = 16;
+
+/// The build writes a lone zero where it had no assembler.
+DeviceCode codeOfBuild() {
+  return {ptx, sizeof(cubin) > 1 ? absl::MakeConstSpan(cubin)
+                                 : absl::Span<const unsigned char>()};
+}
 
 /// Kernels, one after the other, each with a struct of its own.
 class WgmmaLaunches : public Operation {
@@ -67,8 +76,8 @@ WgmmaKernels::load(const Driver &driver, Device device) {
     return absl::FailedPreconditionError(
         "the driver has no cuTensorMapEncodeTiled, "
         "expected one of CUDA 12.0 or newer");
-  MESHWORK_ASSIGN_OR_RETURN(made->code,
-                            PtxModule::load(driver, ptx, "attention"));
+  MESHWORK_ASSIGN_OR_RETURN(
+      made->code, PtxModule::load(driver, codeOfBuild(), "attention"));
   MESHWORK_RETURN_IF_ERROR(made->findClass<narrowHead>(made->narrow));
   MESHWORK_RETURN_IF_ERROR(made->findClass<widestHead>(made->wide));
   return made;
@@ -86,6 +95,7 @@ template <int D> absl::Status WgmmaKernels::findClass(OfClass &of) {
         std::tuple(&of.queryGrad, "wgmmaQueryGrad", of.queryGradBytes)}) {
     std::string full = absl::StrCat(name, D);
     MESHWORK_ASSIGN_OR_RETURN(*function, code->find(full.c_str()));
+    MESHWORK_RETURN_IF_ERROR(checkRegisters(*function, full, sharedBytes > 0));
     MESHWORK_RETURN_IF_ERROR(driver.check(
         driver.functionSetAttribute(
             *function, functionAttribute::maxDynamicSharedBytes, sharedBytes),
@@ -93,6 +103,26 @@ template <int D> absl::Status WgmmaKernels::findClass(OfClass &of) {
                      " bytes of shared memory")));
   }
   return absl::OkStatus();
+}
+
+/// Warpgroups hand registers to each other: with fewer at the launch they would
+/// wait for them for ever, and numbers kept in memory instead are slow.
+absl::Status WgmmaKernels::checkRegisters(Function function,
+                                          const std::string &name,
+                                          bool handsOver) const {
+  int local = 0, registers = 0;
+  MESHWORK_ASSIGN_OR_RETURN(
+      local, code->read(functionAttribute::localBytes, function));
+  MESHWORK_ASSIGN_OR_RETURN(registers,
+                            code->read(functionAttribute::registers, function));
+  bool hasAll = !handsOver || registers == registersAtLaunch;
+  if (local == 0 && hasAll)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the driver has made \"", name, "\" with ", registers,
+      " registers a thread and ", local, " bytes of local memory, expected ",
+      handsOver ? absl::StrCat(registersAtLaunch, " and 0") : "0 bytes",
+      ": use another driver, or leave attention to the plan's kernels"));
 }
 
 const WgmmaKernels::OfClass &

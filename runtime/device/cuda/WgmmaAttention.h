@@ -21,7 +21,8 @@ class WgmmaKernels {
 public:
   /// For the context that is current. failedPrecondition on another GPU than of
   /// compute capability 9.0, or with a driver that describes no tensors (older
-  /// than CUDA 12.0) or takes no such code.
+  /// than CUDA 12.0), takes no such code, or gives it other registers than it
+  /// was made for.
   static absl::StatusOr<std::unique_ptr<WgmmaKernels>>
   load(const Driver &driver, Device device);
 
@@ -47,6 +48,8 @@ private:
   explicit WgmmaKernels(const Driver &driver)
       : driver(driver), counters(driver) {}
   template <int D> absl::Status findClass(OfClass &of);
+  absl::Status checkRegisters(Function function, const std::string &name,
+                              bool handsOver) const;
   const OfClass &of(const AttentionProblem &problem) const;
   absl::StatusOr<TensorMap> map(const AttentionTensor &tensor, DevicePtr at,
                                 const char *role, int64_t rows) const;

@@ -2,6 +2,8 @@
 // emulated one.
 #include "test/Runtime/cuda/WgmmaCase.h"
 #include <climits>
+#include <cstdlib>
+#include <random>
 
 namespace meshwork::runtime::cuda::test {
 namespace {
@@ -140,6 +142,26 @@ TEST_F(Wgmma, HopsOfARing) {
               .keysOf = 1,
               .wideResults = true});
 }
+/// After a tile that it multiplies, one warpgroup passes over more tiles than
+/// the ring has slots. A document ends within a block of keys, or the keys end
+/// in the first half of a block.
+TEST_F(Wgmma, HiddenTilesBehindAVisibleOne) {
+  for (int begin : {64, 100})
+    expectCase({.sequence = 640,
+                .heads = 1,
+                .kvHeads = 1,
+                .documents = true,
+                .begins = {begin}});
+  expectCase({.sequence = 559, .heads = 2, .kvHeads = 1, .causal = false});
+  expectCase({.sequence = 889,
+              .heads = 1,
+              .kvHeads = 1,
+              .causal = false,
+              .parts = 2,
+              .part = 0,
+              .keysOf = 1,
+              .wideResults = true});
+}
 /// A rank whose queries see none of another's keys: zero, and no sum.
 TEST_F(Wgmma, AHopThatNobodySees) {
   expectCase({.sequence = 2048,
@@ -150,6 +172,59 @@ TEST_F(Wgmma, AHopThatNobodySees) {
               .part = 3,
               .keysOf = 0,
               .wideResults = true});
+}
+
+/// What people run, at random; a run that fails prints its case.
+Case drawCase(std::mt19937 &random) {
+  auto from = [&](std::initializer_list<long long> choices) {
+    return choices.begin()[random() % choices.size()];
+  };
+  Case c{.sequence = 1 + static_cast<long long>(random() % 600)};
+  c.d = from({64, 64, 64, 16, 80, 128});
+  c.kvHeads = from({1, 1, 2});
+  c.heads = c.kvHeads * from({1, 2, 3});
+  c.batch = from({1, 1, 2});
+  c.causal = random() % 4 != 0;
+  c.window = from({0, 0, 0, 1 + static_cast<long long>(random() % 300)});
+  c.gap = from({0, 0, 8});
+  c.parts = from({1, 1, 2, 3});
+  c.part = static_cast<long long>(random()) % c.parts;
+  if (c.parts > 1 && random() % 2) {
+    c.keysOf = static_cast<long long>(random()) % c.parts;
+    c.wideResults = true;
+  }
+  c.documents = random() % 2;
+  if (c.documents)
+    for (int &begin : c.begins)
+      begin = static_cast<int>(random() % c.sequence);
+  std::sort(std::begin(c.begins), std::end(c.begins));
+  return c;
+}
+std::ostream &operator<<(std::ostream &to, const Case &c) {
+  to << "sequence " << c.sequence << ", heads " << c.heads << "/" << c.kvHeads
+     << " of " << c.d << ", batch " << c.batch << ", causal " << c.causal
+     << ", window " << c.window << ", gap " << c.gap << ", part " << c.part
+     << " of " << c.parts << ", keys of " << c.keysOf << ", documents";
+  for (int begin : c.begins)
+    to << " " << begin;
+  return to;
+}
+/// MESHWORK_WGMMA_CASES: how many; MESHWORK_WGMMA_SEED: others.
+TEST_F(Wgmma, AnyCase) {
+  auto setting = [](const char *name, int otherwise) {
+    const char *text = std::getenv(name);
+    return text ? std::atoi(text) : otherwise;
+  };
+  std::mt19937 random(static_cast<unsigned>(setting("MESHWORK_WGMMA_SEED", 1)));
+  for (int left = setting("MESHWORK_WGMMA_CASES", 8); left > 0; --left) {
+    Case c = drawCase(random);
+    std::ostringstream text;
+    text << c;
+    SCOPED_TRACE(text.str());
+    expectCase(c);
+    if (HasFailure())
+      return;
+  }
 }
 
 TEST_F(Wgmma, SameBitsEachRun) {
@@ -196,6 +271,26 @@ TEST_F(Wgmma, AnOldDriverDescribesNoTensors) {
   EXPECT_NE(status.message().find("expected one of CUDA 12.0 or newer"),
             std::string::npos)
       << status;
+}
+
+TEST_F(Wgmma, OtherRegistersAreRefused) {
+  Driver other = *on.driver;
+  auto expectRefused = [&](const char *text) {
+    absl::Status status = WgmmaKernels::load(other, on.device).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status));
+    EXPECT_NE(status.message().find(text), std::string::npos) << status;
+  };
+  other.functionGetAttribute = [](int *value, int attribute, Function) {
+    *value = attribute == functionAttribute::registers ? 128 : 0;
+    return result::success;
+  };
+  expectRefused("\"wgmmaForward64\" with 128 registers a thread and 0 bytes of "
+                "local memory, expected 168 and 0");
+  other.functionGetAttribute = [](int *value, int attribute, Function) {
+    *value = attribute == functionAttribute::registers ? 168 : 16;
+    return result::success;
+  };
+  expectRefused("168 registers a thread and 16 bytes of local memory");
 }
 
 TEST_F(Wgmma, WhatOthersMustDo) {

@@ -53,17 +53,35 @@ MESHWORK_INLINE void arriveExpecting(U32 barrier, U32 bytes) {
       "r"(bytes)
       : "memory");
 }
-/// Until the phase of this parity has ended; that before the first one has.
-MESHWORK_INLINE void waitFor(U32 barrier, U32 parity) {
+/// Whether the phase of this parity has ended, after a short wait; that before
+/// the first one has.
+MESHWORK_INLINE bool hasEnded(U32 barrier, U32 parity) {
   U32 isDone;
-  do
-    asm volatile("{\n\t.reg .pred done;\n\t"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
-                 "selp.u32 %0, 1, 0, done;\n\t}"
-                 : "=r"(isDone)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
-  while (!isDone);
+  asm volatile("{\n\t.reg .pred done;\n\t"
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+               "selp.u32 %0, 1, 0, done;\n\t}"
+               : "=r"(isDone)
+               : "r"(barrier), "r"(parity)
+               : "memory");
+  return isDone;
+}
+MESHWORK_INLINE void waitFor(U32 barrier, U32 parity) {
+  while (!hasEnded(barrier, parity))
+    ;
+}
+/// The same, but a fault in the kernel is an error of the launch and not a
+/// hang: a wait takes microseconds, so this many polls would never end. For who
+/// waits last in any deadlock and has a register left to count.
+inline constexpr U32 mostPolls = 1 << 24;
+MESHWORK_INLINE void waitOrTrap(U32 barrier, U32 parity) {
+  for (U32 polls = 0; !hasEnded(barrier, parity); ++polls)
+    if (polls == mostPolls)
+      __builtin_trap();
+}
+/// The lanes of a warp: what they have read before may be overwritten behind
+/// it.
+MESHWORK_INLINE void meetLanes() {
+  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
 /// For some warps of the block: barriers 1 to 15.
 MESHWORK_INLINE void meetThreads(U32 number, U32 threads) {

@@ -13,22 +13,22 @@ MESHWORK_INLINE U32 sharedBegin() {
       (__attribute__((address_space(3))) U8 *)wgmmaShared));
 }
 
-/// Registers of a thread: of all at the launch, of 65536 in multiples of 8;
-/// then of one that fetches and of one that computes. A block gets no more than
-/// it began with: who takes what is not there waits for ever.
-inline constexpr int registersAtLaunch = 65536 / wgmmaThreads / 8 * 8,
-                     registersToFetch = 24, registersToCompute = 240;
+/// Registers of a thread that fetches, and of one that computes. A block gets
+/// no more than it began with: who takes what is not there waits for ever.
+inline constexpr int registersToFetch = 40, registersToCompute = 232;
 static_assert(registersToFetch + 2 * registersToCompute <=
               3 * registersAtLaunch);
 
-/// Fetches for one item after the other, and says which; a last one is none.
+/// Fetches for one item after the other, and says which; a last one is none. It
+/// waits until all items but that have been computed, so no deadlock outlives
+/// its waits.
 template <typename Kernel, typename Plan>
 MESHWORK_INLINE void produceAll(Kernel &kernel, const Shared<Plan> &shared,
                                 const WgmmaWork &work) {
   for (U32 round = 0;; ++round) {
     int number = takeNumber(work);
     Item item = itemOf(work, number);
-    waitFor(shared.keptEmpty, (round & 1) ^ 1);
+    waitOrTrap(shared.keptEmpty, (round & 1) ^ 1);
     shared.tellNumber(number);
     if (!item.exists)
       return arrive(shared.keptFull);

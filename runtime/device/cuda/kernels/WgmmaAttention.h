@@ -23,8 +23,11 @@ inline constexpr int boxRows = 64, boxColumns = 64;
 
 /// Of every thread block: rows that it keeps, and threads.
 inline constexpr int wgmmaRows = 128, wgmmaThreads = 3 * 128;
-/// Bytes of a barrier, and room to begin a tile at a multiple of 1024.
-inline constexpr int barrierBytes = 8, alignmentBytes = 1024;
+/// Registers of each thread at the launch: all of 65536, in multiples of 8.
+inline constexpr int registersAtLaunch = 65536 / wgmmaThreads / 8 * 8;
+/// Bytes of a barrier, of the notes that the producer leaves with what is kept
+/// (a number, a gap, a range), and room to begin a tile at a multiple of 1024.
+inline constexpr int barrierBytes = 8, noteBytes = 16, alignmentBytes = 1024;
 
 /// Tiles in shared memory that one warpgroup fills and the others empty in
 /// turn.
@@ -41,10 +44,11 @@ struct WgmmaPlan {
                        staged = stagedTiles * tile,
                        slot = tilesOfSlot * R::rows * D * 2 + R::more,
                        ring = R::slots * slot,
-                       // And a number that goes with what is kept.
-      barriers = (2 * R::slots + 3) * barrierBytes;
+                       // Full and empty, of each slot and of what is kept.
+      barriers = 2 * (R::slots + 1) * barrierBytes;
   static constexpr int sharedBytes =
-      kept + staged + ring + barriers + alignmentBytes;
+      kept + staged + ring + barriers + noteBytes + alignmentBytes;
+  static_assert(sharedBytes <= 227 * 1024, "more than a block can have");
 };
 
 /// Bytes of the row values of a query, and of a slot's queries, padded.

@@ -42,8 +42,8 @@ public:
     setAll(sums, 0);
     if (at.seen.first < at.seen.end)
       addKeys(at, softmax, sums);
-    else if (isFirstLane())
-      arrive(shared.keptEmpty);
+    else
+      shared.releaseKept();
     softmax.finish();
     store(at, softmax, sums);
   }
@@ -111,8 +111,8 @@ private:
 
   /// The queries are needed no more after the last tile's scores.
   MESHWORK_INLINE void leave(int key, const QueryPlace &at) {
-    if (key + keys >= at.seen.end && isFirstLane())
-      arrive(shared.keptEmpty);
+    if (key + keys >= at.seen.end)
+      shared.releaseKept();
   }
 
   MESHWORK_INLINE void store(const QueryPlace &at,

@@ -93,6 +93,10 @@ public:
     walk(at, [&](int, int query) MESHWORK_LAMBDA {
       auto slot = ring.use();
       if (mask.hidesAll(query, queries)) {
+        // The producer may need the slot before to fetch the next one that is
+        // not hidden, so it is not kept until then.
+        if (overlaps)
+          endSums(dk, dv, left, dleft, before);
         ring.release(slot);
         return;
       }
@@ -131,12 +135,9 @@ public:
       waitForProducts<0>();
       finishSums(dk, dv, left, dleft, slot);
     });
-    if (overlaps) {
-      waitForProducts<0>();
-      finishSums(dk, dv, left, dleft, before);
-    }
-    if (isFirstLane())
-      arrive(shared.keptEmpty);
+    if (overlaps)
+      endSums(dk, dv, left, dleft, before);
+    shared.releaseKept();
     store(at, dk, dv);
   }
 
@@ -176,6 +177,16 @@ private:
     hold(dleft);
     if (slot.empty)
       Ring<Plan>::release(slot);
+  }
+
+  /// Waits for the sums of a slot, if there is one, and releases it.
+  static MESHWORK_INLINE void endSums(float (&dk)[D / 2], float (&dv)[D / 2],
+                                      U32 (&left)[queries / 16][4],
+                                      U32 (&dleft)[queries / 16][4],
+                                      typename Ring<Plan>::Slot &slot) {
+    waitForProducts<0>();
+    finishSums(dk, dv, left, dleft, slot);
+    slot = {};
   }
 
   /// `visit(number, values, e)` for each of a thread's numbers: of query e of

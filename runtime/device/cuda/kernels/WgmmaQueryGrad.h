@@ -81,8 +81,7 @@ public:
     hold(left);
     if (before.empty)
       ring.release(before);
-    if (isFirstLane())
-      arrive(shared.keptEmpty);
+    shared.releaseKept();
     float scales[2] = {task.shape.scale, task.shape.scale};
     finishRows();
     storeRows<D>(shared.own(shared.staged), dq, scales, task.dq, task.wideDq,

@@ -106,6 +106,14 @@ template <typename Plan> struct Shared {
     return range;
   }
 
+  /// Each warp that computes says that it needs what is kept, and the notes,
+  /// no more: all of its lanes have read them.
+  MESHWORK_INLINE void releaseKept() const {
+    meetLanes();
+    if (isFirstLane())
+      arrive(keptEmpty);
+  }
+
   /// Once, by the whole block.
   MESHWORK_INLINE void prepare() const {
     if (thread() == 0) {
@@ -147,7 +155,7 @@ public:
   /// The producer's next slot, empty.
   MESHWORK_INLINE Slot fill() {
     Slot slot = next(1);
-    waitFor(slot.empty, parity);
+    waitOrTrap(slot.empty, parity);
     return slot;
   }
   /// Fetches one tile into it.

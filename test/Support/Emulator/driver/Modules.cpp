@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace meshwork::emulator;
@@ -72,6 +73,15 @@ Result loadModule(DeviceState &device, std::string_view text,
 
 size_t staticShared(const ptx::Program &program) {
   return program.dynamicSharedBegin - ptx::sharedBegin;
+}
+
+/// Only ptxas knows; where a kernel says how many threads a block has, ptxas
+/// may use all that they share, and does where they hand registers over.
+int registersOf(const ptx::Program &program) {
+  constexpr unsigned all = 65536, unit = 8, most = 255;
+  return program.maxThreads
+             ? int(std::min(most, all / program.maxThreads / unit * unit))
+             : 32;
 }
 
 Result errorOf(const absl::Status &status) {
@@ -188,7 +198,7 @@ Result cuFuncGetAttribute(int *value, int attribute, Function handle) {
     *value = int(program.localBytes - ptx::localBegin);
     return code::success;
   case functionAttribute::registers:
-    *value = 32; // only ptxas knows
+    *value = registersOf(program);
     return code::success;
   case functionAttribute::maxDynamicSharedBytes:
     *value = function->maxDynamicShared
