@@ -75,6 +75,12 @@ class Nccl(unittest.TestCase):
         self.assertEqual(done.returncode, 69, output)
         self.assertIn("2 ranks on this machine need as many GPUs, there is 1", output)
 
+    def testAPipelineNeedsADriverThatKeepsTheOrder(self):
+        done = self.start(RUN, "pp2.mwplan", *OPTIONS, "--steps", "1", MESHWORK_EMULATOR_DRIVER="12020")
+        output, _ = done.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 69, output)
+        self.assertIn("serves CUDA 12.2, expected 12.3 or newer for a pipeline", output)
+
 
 if __name__ == "__main__":
     unittest.main()

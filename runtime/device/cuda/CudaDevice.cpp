@@ -203,20 +203,38 @@ static absl::Status checkBesideNccl(const Gpu &gpu,
       "NCCL_MAX_NCHANNELS or NCCL_BUFFSIZE"));
 }
 
+/// Each direction between two stages is a communicator of its own. Their
+/// kernels must begin in the host's order and run side by side; else two stages
+/// may wait for each other for ever. CUDA 12.3 is the first that can (NVIDIA's
+/// guide to NCCL, NCCL_LAUNCH_ORDER_IMPLICIT).
+static absl::Status checkDriver(const Driver &driver,
+                                const std::vector<PairRequest> &pairs) {
+  constexpr int first = 12030;
+  if (pairs.empty() || driver.version >= first)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the driver serves CUDA ", driver.version / 1000, ".",
+      driver.version % 1000 / 10,
+      ", expected 12.3 or newer for a pipeline with a GPU for each stage. With "
+      "an older one, stages may wait for each other for ever: install a newer "
+      "driver, or compile without a pipeline"));
+}
+
 /// All ranks meet in it.
 absl::StatusOr<DeviceTransport *>
 CudaDevice::connect(const ExecutorSetup &setup) {
   uint32_t rank = setup.program.rank;
+  std::vector<PairRequest> pairs = pairsOf(setup.program, setup.mesh);
+  MESHWORK_RETURN_IF_ERROR(checkDriver(driver, pairs));
   uint64_t freeBefore = 0;
   MESHWORK_ASSIGN_OR_RETURN(freeBefore, gpuOf(rank).freeBytes());
   if (options.shareGpu && options.processesHere > 1)
     MESHWORK_RETURN_IF_ERROR(allowSharing());
   std::unique_ptr<NcclTransport> made;
   MESHWORK_ASSIGN_OR_RETURN(
-      made,
-      NcclTransport::create({driver, setup.transport, setup.mesh, rank,
-                             requestsOf(setup.program), options.timeoutSeconds,
-                             pairsOf(setup.program, setup.mesh)}));
+      made, NcclTransport::create({driver, setup.transport, setup.mesh, rank,
+                                   requestsOf(setup.program),
+                                   options.timeoutSeconds, std::move(pairs)}));
   MESHWORK_RETURN_IF_ERROR(
       checkBesideNccl(gpuOf(rank), setup.program.program, freeBefore));
   std::lock_guard<std::mutex> lock(mutex);

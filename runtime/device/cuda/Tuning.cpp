@@ -3,6 +3,7 @@
 #include "meshwork/Text/Escape.h"
 #include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/device/cuda/TimingNumbers.h"
 #include "runtime/device/cuda/Tuned.h"
 
 namespace meshwork::runtime::cuda {
@@ -56,6 +57,9 @@ absl::Status CudaExecutor::tuneAll(Tuned &tuned,
     return absl::OkStatus();
   std::string path = tunedPath(blas->version(), cuda.gpu.describe());
   tuned.adopt(readTuned(path));
+  MESHWORK_RETURN_IF_ERROR(fillForTiming(cuda.gpu.driver(), *main, *staging,
+                                         arena.address(),
+                                         setup.program.program.arena_bytes()));
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
     for (const plan::Instruction *source : listOf(setup.program.program, list))
       if (hasChoices(*source, context))

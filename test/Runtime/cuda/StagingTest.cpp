@@ -2,11 +2,15 @@
 // not write over what has not left.
 #include "runtime/comm/InProcess.h"
 #include "runtime/core/Clock.h"
-#include "runtime/device/cuda/Memory.h"
+#include "runtime/core/Float8.h"
+#include "runtime/device/cuda/TimingNumbers.h"
 #include "test/Runtime/cuda/EmptyPlan.h"
 #include "test/Runtime/cuda/TestDevice.h"
 #include "test/Support/Emulator/Emulator.h"
 #include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -109,6 +113,30 @@ TEST_F(StagingTest, LetsTheHostGoAhead) {
   gate.open = true;
   expectOk(queue->finish()); // before the gate goes
   EXPECT_FALSE(gate.gaveUp);
+}
+
+/// Finite however they are read, and not the same in each half.
+TEST_F(StagingTest, NumbersForTimingAreSmallInEveryFormat) {
+  constexpr size_t bytes = 5'000'003;
+  DevicePtr place = on.allocate(bytes + 1);
+  on.write(place + bytes, std::vector<uint8_t>{7});
+  expectOk(fillForTiming(*on.driver, *queue, *staging, place, bytes));
+  expectOk(queue->finish());
+  std::vector<uint8_t> found = on.read<uint8_t>(place, bytes + 1);
+  EXPECT_EQ(found.back(), 7);
+  size_t changes = 0;
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    uint32_t word = 0;
+    std::memcpy(&word, &found[i], 4);
+    ASSERT_LT(std::fabs(std::bit_cast<float>(word)), 2) << i;
+    ASSERT_GT(std::fabs(std::bit_cast<float>(word)), 0.1) << i;
+    ASSERT_LT(std::fabs(std::bit_cast<float>(word << 16)), 2) << i;
+    changes += i >= 4 && std::memcmp(&found[i], &found[i - 4], 4) != 0;
+    for (size_t byte = i; byte < i + 4; ++byte)
+      for (plan::DType type : {plan::DType::e4m3, plan::DType::e5m2})
+        ASSERT_LT(std::fabs(fromFloat8(type, found[byte])), 2) << byte;
+  }
+  EXPECT_GT(changes, bytes / 4 - 100);
 }
 
 } // namespace
