@@ -10,6 +10,7 @@
 #include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/StepTime.h"
+#include "lib/Explain/Unread.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -118,6 +119,17 @@ Json attention(const plan::Plan &plan) {
   return list;
 }
 
+/// Of all programs, whose number each has.
+Json unread(const plan::Plan &plan) {
+  Json list = Json::array();
+  for (uint32_t i = 0; i < plan.programs()->size(); ++i)
+    for (const plan::Buffer *buffer : unreadStores(*plan.programs()->Get(i)))
+      list.push_back({{"program", i},
+                      {"value", buffer->name() ? buffer->name()->str() : ""},
+                      {"bytes", buffer->size_bytes()}});
+  return list;
+}
+
 double milliseconds(double seconds) { return seconds * 1e3; }
 
 Json estimate(const plan::Plan &plan) {
@@ -173,6 +185,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   object["checkpoint_copy_bytes_per_rank"] = runtime::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
   object["shared_attention"] = attention(plan);
+  object["unread_stores"] = unread(plan);
   object["schedule"] = actions(plan);
   std::optional<double> bubble = bubbleFraction(plan);
   object["bubble_fraction"] = bubble ? Json(*bubble) : Json();

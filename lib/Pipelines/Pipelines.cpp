@@ -242,6 +242,7 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
   if (foldsEpilogues(spec))
     passes.addPass(fusion::createFoldEpiloguesPass(
         {/*measured=*/spec.epilogues == spec::When::useful}));
+  passes.addPass(fusion::createDropUnreadPass());
   passes.addPass(createCSEPass()); // Within kernels.
 }
 

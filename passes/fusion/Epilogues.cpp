@@ -244,22 +244,11 @@ Remainder remainderOf(FusedOp cluster, ArrayRef<Fold> folds) {
     if (!isSum(fold))
       folded.insert(yieldOf(cluster, fold.result));
   }
-  Remainder rest;
-  SmallVector<Value> work;
+  SmallVector<unsigned> rest;
   for (unsigned i = 0; i < cluster.getNumResults(); ++i)
-    if (!numbers.contains(i)) {
-      rest.results.push_back(i);
-      work.push_back(yieldOf(cluster, i));
-    }
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || folded.contains(value))
-      rest.leaves.insert(value);
-    else if (rest.members.insert(op))
-      llvm::append_range(work, op->getOperands());
-  }
-  return rest;
+    if (!numbers.contains(i))
+      rest.push_back(i);
+  return remainderOf(cluster, rest, folded);
 }
 
 SmallVector<Fold> chooseFolds(FusedOp cluster, bool isMeasured) {

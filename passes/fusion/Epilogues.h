@@ -2,8 +2,7 @@
 // does what is decided here.
 #pragma once
 
-#include "dialects/transformer/Transformer.h"
-#include "llvm/ADT/SetVector.h"
+#include "passes/fusion/Remainder.h"
 
 namespace meshwork::fusion {
 
@@ -16,13 +15,8 @@ struct Fold {
                        // applied to, of sums what is summed
 };
 
-/// What a cluster still has to do beside some folds: its own results, and what
-/// they need of the body. A folded result that others need is an operand.
-struct Remainder {
-  ::llvm::SmallVector<unsigned> results;
-  ::llvm::SetVector<::mlir::Operation *> members;
-  ::llvm::SetVector<::mlir::Value> leaves; // arguments and folded values
-};
+/// What a cluster still has to do beside some folds. A folded result that
+/// others need is an operand.
 Remainder remainderOf(transformer::FusedOp cluster,
                       ::llvm::ArrayRef<Fold> folds);
 

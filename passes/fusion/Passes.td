@@ -51,4 +51,17 @@ def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
                  Option<"operands", "operands", "int64_t", "65536", "tensors that a kernel reads, at most">];
 }
 
+def DropUnreadPass : Pass<"fusion-drop-unread", "::mlir::ModuleOp"> {
+  let summary = "Drops results of clusters that nothing reads";
+  let description = [{
+    Before: `fused` with results that were read when clusters were formed. After: every result of a `fused`
+    is read, and its body computes nothing else. The rest is computed as before, to the bit.
+    ```mlir
+    %y:2 = transformer.fused ... { ... yield %a, %b }  // %y#1 is read by nobody
+    // becomes
+    %y = transformer.fused ... { ... yield %a }
+    ```
+  }];
+}
+
 #endif // MESHWORK_FUSION_PASSES

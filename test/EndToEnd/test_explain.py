@@ -40,7 +40,7 @@ class Explain(unittest.TestCase):
                                      "memory_per_rank_bytes", "checkpoint_copy_bytes_per_rank",
                                      "collectives", "schedule", "shared_attention",
                                      "bubble_fraction", "estimate", "format_version", "mesh", "spec",
-                                     "rank_classes"})
+                                     "rank_classes", "unread_stores"})
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
         self.assertEqual((told["ranks"], told["programs"], told["bubble_fraction"]), (2, 1, 0))
 
@@ -115,6 +115,17 @@ class Explain(unittest.TestCase):
         longer = self.explain("bf16.mwplan", "--schedule")
         self.assertTrue(longer.startswith(text))
         self.assertGreater(longer.count("matmul"), 12 * CONFIG["n_layer"])
+
+    def test_nothing_is_stored_that_nothing_reads(self):
+        """Before, gradients of norms and SwiGLU were stored in bf16 beside their copies in FP8."""
+        fp8 = ["precision.matmul=fp8"]
+        for model, spec, sets in (("llama-tiny", "dp2", ["target.device=cuda", "target.arch=sm_90a", *fp8]),
+                                  ("gpt2-tiny", "zero3", ["target.arch=x86-64-v3", *fp8, "precision.scaling=delayed"]),
+                                  ("mistral-tiny", "pp2", ["target.arch=x86-64-v3", "recompute.policy=none"])):
+            with self.subTest(model, spec=spec):
+                self.space.must("meshwork", "compile", f"examples/{model}.json", "--spec", f"examples/{spec}.toml",
+                                *(part for one in sets for part in ("--set", one)), "-o", "unread.mwplan")
+                self.assertEqual(self.json("unread.mwplan")["unread_stores"], [])
 
     def test_the_story_of_a_weight(self):
         name = "h.0.mlp.c_fc.weight"
