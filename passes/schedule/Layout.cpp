@@ -72,6 +72,14 @@ Layout separateLayout(int64_t rank) {
   return layout;
 }
 
+Layout slabLayout(int64_t rank, int64_t dim) {
+  Layout layout{{{}, {dim}, {}}, {}};
+  for (int64_t other = 0; other < rank; ++other)
+    if (other != dim)
+      layout.loops[other < dim ? 0 : 2].push_back(other);
+  return layout;
+}
+
 SmallVector<CopyLoop> copyLoops(const Place &from, const Place &to) {
   SmallVector<CopyLoop> loops, merged;
   for (auto [size, source, target] :

@@ -30,6 +30,8 @@ Layout rowsLayout(int64_t rank, int64_t split);
 Layout flatLayout(int64_t rank);
 /// Each dim is a loop, the last one dense.
 Layout separateLayout(int64_t rank);
+/// The dims before `dim` are a loop, `dim` is one, and those behind it.
+Layout slabLayout(int64_t rank, int64_t dim);
 
 /// One stride of a copy, in elements.
 struct CopyLoop {

@@ -79,37 +79,6 @@ Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
   return bucket;
 }
 
-/// The slice of a replicated tensor is a view of it, but where the last block
-/// would lie beyond the tensor.
-LogicalResult Lowering::lowerSlice(mesh::SliceOp op) {
-  FailureOr<Place> whole = placement.of(op.getInput());
-  if (failed(whole))
-    return failure();
-  int64_t dim = op.getDim(), all = tensorType(op.getInput()).getDimSize(dim),
-          size = tensorType(op.getResult()).getDimSize(dim);
-  if (all == size * placement.groupSize(op.getAxes())) {
-    placement.set(op.getResult(),
-                  Placement::block(*whole, dim, size, op.getAxes()));
-    noteReduced(op.getInput(), op.getResult());
-    return success();
-  }
-  FailureOr<Place> part = placeOfPart(op.getInput(), op.getResult());
-  if (failed(part))
-    return failure();
-  placement.set(op.getResult(), *part);
-  noteReduced(op.getInput(), op.getResult());
-  flush();
-  Value first =
-      Placement::view(builder, op.getLoc(),
-                      numberOfPart(InputKind::coordinate, op.getAxes(), all));
-  Value from = Placement::view(builder, op.getLoc(), *whole),
-        to = Placement::view(builder, op.getLoc(), *part);
-  CopyBlockOp::create(builder, op.getLoc(), builder.getStringAttr("slice"),
-                      i64(0), i64(2 * bytesOfType(op.getType())), i64(dim),
-                      from, first, to);
-  return success();
-}
-
 LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   if (auto slice = dyn_cast<mesh::SliceOp>(*op))
     return lowerSlice(slice);
@@ -124,24 +93,24 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   Bucket next = bucketOf(op);
   next.inputs = {Placement::view(builder, op.getLoc(), *input)};
   next.outputs = {Placement::view(builder, op.getLoc(), *output)};
+  next.places = {{*input, *output}};
   bool fits = pending && pending->kind == next.kind &&
               pending->reduction == next.reduction &&
               pending->sources == next.sources &&
               pending->first.getAxes() == op.getAxes() &&
               pending->bytes + next.bytes <= bucketBytes &&
-              !llvm::is_contained(pending->results, op->getOperand(0)) &&
-              isSameElement(*pending, next);
+              isSameElement(*pending, next) && !conflict(*pending, next);
   if (!fits) {
     flush();
     pending = next;
-  } else {
-    pending->inputs.append(next.inputs);
-    pending->outputs.append(next.outputs);
-    pending->dims.append(next.dims);
-    pending->toDims.append(next.toDims);
-    pending->bytes += next.bytes;
+    return success();
   }
-  pending->results.push_back(op->getResult(0));
+  pending->inputs.append(next.inputs);
+  pending->outputs.append(next.outputs);
+  pending->places.append(next.places);
+  pending->dims.append(next.dims);
+  pending->toDims.append(next.toDims);
+  pending->bytes += next.bytes;
   return success();
 }
 
@@ -165,6 +134,17 @@ void Lowering::noteReduced(Value from, Value to) {
 bool Lowering::isSameElement(const Bucket &a, const Bucket &b) {
   return cast<MemRefType>(a.inputs[0].getType()).getElementType() ==
          cast<MemRefType>(b.inputs[0].getType()).getElementType();
+}
+
+/// Parts of one instruction run in any order, so none writes what another one
+/// touches, as by a view of the other's result.
+bool Lowering::conflict(const Bucket &a, const Bucket &b) {
+  for (const auto &[from, to] : a.places)
+    for (const auto &[nextFrom, nextTo] : b.places)
+      if (mayShareBytes(to, nextFrom) || mayShareBytes(to, nextTo) ||
+          mayShareBytes(from, nextTo))
+        return true;
+  return false;
 }
 
 void Lowering::flush() {
@@ -197,61 +177,6 @@ void Lowering::flush() {
       cause.getUser().empty() ? cause.getLayer() : cause.getUserLayer();
   if (layer != mesh::CauseAttr::noLayer)
     setLayer(collective, layer);
-}
-
-/// A number that depends on where a rank's part of a dim lies.
-Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
-  auto names = llvm::to_vector(axes.getAsRange<StringAttr>());
-  return inputOfPart(kind,
-                     mesh::DimShardingAttr::of(builder.getContext(), names),
-                     size, /*shape=*/{});
-}
-
-/// What the runtime writes of a rank's part of a dim; each once.
-Place Lowering::inputOfPart(InputKind kind, mesh::DimShardingAttr split,
-                            int64_t size, ArrayRef<int64_t> shape,
-                            int64_t hop) {
-  std::string name = "zero"; // The first of all; copies begin there.
-  if (!split.getAxes().empty())
-    name = (stringifyInputKind(kind) + " over ").str() +
-           llvm::join(llvm::map_range(split.getAxes(),
-                                      [&](StringAttr axis) {
-                                        return axis.str() +
-                                               layout::suffixOf(
-                                                   split.layoutOf(axis));
-                                      }),
-                      ", ") +
-           " of " + std::to_string(size) +
-           (hop ? " hop " + std::to_string(hop) : "");
-  auto [known, isNew] = coordinates.try_emplace(name);
-  if (isNew)
-    known->second = {kind,
-                     placement.persistent(name, BufferKind::input, shape,
-                                          builder.getI32Type()),
-                     split, size, hop};
-  return known->second.place;
-}
-
-LogicalResult Lowering::lowerNumberOfPart(Operation *op) {
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](mesh::CoordinateOp op) {
-        placement.set(op.getResult(),
-                      numberOfPart(InputKind::coordinate, op.getAxes(),
-                                   static_cast<int64_t>(op.getSize())));
-      })
-      .Case([&](mesh::ExtentOp op) {
-        placement.set(op.getResult(),
-                      numberOfPart(InputKind::extent, op.getAxes(),
-                                   static_cast<int64_t>(op.getSize())));
-      })
-      .Case([&](mesh::PositionsOp op) {
-        placement.set(op.getResult(),
-                      inputOfPart(InputKind::positions, op.getSplit(),
-                                  static_cast<int64_t>(op.getSize()),
-                                  tensorType(op.getResult()).getShape(),
-                                  static_cast<int64_t>(op.getHop())));
-      });
-  return success();
 }
 
 } // namespace meshwork::schedule

@@ -35,10 +35,15 @@ Place Lowering::writable(Destination &destination, const Layout &layout,
     zeroed.insert(destination.key);
     destination.accumulate = Accumulate::yes;
   }
-  Place near = placement.temporary(destination.place, layout.order());
+  Place near = beside(destination.place, layout, loc);
   if (destination.accumulate == Accumulate::yes)
     copy(loc, destination.place, near);
-  backs.push_back({loc, near, destination.place});
+  return near;
+}
+
+Place Lowering::beside(const Place &place, const Layout &layout, Location loc) {
+  Place near = placement.temporary(place, layout.order());
+  backs.push_back({loc, near, place});
   return near;
 }
 
@@ -155,14 +160,34 @@ LogicalResult Lowering::clear(UnsliceOp op) {
     }
   if (!cleared.insert(op).second || !hasGaps(op))
     return success();
-  // Rows may lie apart.
-  place->shape = {place->shape.front() * place->strides.front()};
-  place->strides = {1};
-  Value view = Placement::view(builder, op.getLoc(), *place);
-  FillOp::create(
-      builder, op.getLoc(), builder.getStringAttr("zero around parts"), i64(0),
-      i64(bytesOfType(op.getType())), builder.getF32FloatAttr(0), view);
+  zero(op.getLoc(), *place, copyLoops(*place, *place));
   return success();
+}
+
+/// An instruction fills dense rows at one stride; of more loops it is repeated
+/// over the outer ones.
+void Lowering::zero(Location loc, Place place, ArrayRef<CopyLoop> loops) {
+  bool isDense = !loops.empty() && loops.back().to == 1;
+  ArrayRef<CopyLoop> outer = isDense ? loops.drop_back() : loops;
+  if (outer.size() > 1) {
+    for (int64_t i = 0; i < outer.front().size; ++i) {
+      zero(loc, place, loops.drop_front());
+      place.offset += outer.front().to;
+    }
+    return;
+  }
+  place.shape = {isDense ? loops.back().size : 1};
+  place.strides = {1};
+  if (!outer.empty()) {
+    place.shape.insert(place.shape.begin(), outer.front().size);
+    place.strides.insert(place.strides.begin(), outer.front().to);
+  }
+  int64_t bytes = place.element.getIntOrFloatBitWidth() / 8;
+  for (int64_t size : place.shape)
+    bytes *= size;
+  Value view = Placement::view(builder, loc, place);
+  FillOp::create(builder, loc, builder.getStringAttr("zero around parts"),
+                 i64(0), i64(bytes), builder.getF32FloatAttr(0), view);
 }
 
 static bool isSame(const Place &a, const Place &b) {

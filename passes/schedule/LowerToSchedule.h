@@ -77,7 +77,7 @@ private:
     ::llvm::SmallVector<int64_t> sources, dims, toDims;
     ::llvm::SmallVector<::mlir::Value> inputs, outputs;
     int64_t bytes;
-    ::llvm::SmallVector<::mlir::Value> results;
+    ::llvm::SmallVector<std::pair<Place, Place>, 1> places; // of the views
   };
   ::mlir::LogicalResult lowerCollective(mesh::CollectiveOpInterface op);
   ::mlir::LogicalResult lowerSlice(mesh::SliceOp op);
@@ -85,6 +85,7 @@ private:
                                          const Place &input);
   static Bucket bucketOf(mesh::CollectiveOpInterface op);
   static bool isSameElement(const Bucket &a, const Bucket &b);
+  static bool conflict(const Bucket &a, const Bucket &b);
   ::mlir::FailureOr<Place> placeOfPart(::mlir::Value operand,
                                        ::mlir::Value result);
   ::llvm::StringRef gradientOf(::mlir::Value value);
@@ -106,6 +107,8 @@ private:
   ::mlir::FailureOr<Place> writable(::mlir::Value value, const Layout &layout);
   Place writable(Destination &destination, const Layout &layout,
                  ::mlir::Location loc);
+  /// A place of its own for what is copied to `place` after the instruction.
+  Place beside(const Place &place, const Layout &layout, ::mlir::Location loc);
   ::mlir::FailureOr<::mlir::Value> read(::mlir::Value value,
                                         const Layout &layout);
   ::mlir::FailureOr<::mlir::Value> write(::mlir::Value value,
@@ -117,6 +120,8 @@ private:
   // Parts that are set into a whole.
   ::mlir::LogicalResult zeroAround(::mlir::Operation *producer);
   ::mlir::LogicalResult clear(transformer::UnsliceOp op);
+  void zero(::mlir::Location loc, Place place,
+            ::llvm::ArrayRef<CopyLoop> loops);
   ::mlir::LogicalResult lowerUnslice(transformer::UnsliceOp op);
   ::mlir::LogicalResult takeOver(::mlir::Value operand, ::mlir::Value result);
   void zeroAtStepStart(const Place &place, const ::llvm::Twine &what);

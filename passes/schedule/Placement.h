@@ -26,6 +26,10 @@ struct Place {
   ::llvm::SmallVector<int64_t, 1> advances = {};
 };
 
+/// False only when no rank finds an element in both, in one turn of the repeats
+/// around them. Exact for slices of one tensor along any dims.
+bool mayShareBytes(const Place &a, const Place &b);
+
 using transformer::StateKey;
 
 /// What products of GPUs have fast kernels for: `size`, or a little more where

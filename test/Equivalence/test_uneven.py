@@ -97,6 +97,29 @@ class Uneven(Agreement):
         for name, expected in base.gradients.items():
             self.assertLess(np.linalg.norm(run.gradients[name] - expected), 1e-5 * whole, name)
 
+    def test_pins_whose_blocks_have_gaps(self):
+        """Blocks of a head, columns of a rank's rows, and what an exchange reads of another's result."""
+        def pin(name, dims):
+            return f"[[shard.tensor]]\nname = '{name}'\ndims = '{dims}'\n"
+
+        cases = [
+            (GPT2, ["x=3"], {}, pin("h.*.attn.c_attn.weight", '[{?}, {?}, {?}, {"x"}]')),
+            (GPT2, ["x=5"], {}, pin("h.*.attn.c_attn.bias", '[{?}, {?}, {"x"}]')),
+            (GPT2, ["cp=2"], {"shard": {"sequence": ["cp"]}, "context": {"method": "ulysses"}},
+             pin("h.*.attn.c_attn.bias", '[{?}, {"cp"}p1, {?}]')),
+            ({**llama(4), "hidden_size": 50}, ["cp=3", "b=2"],
+             {"shard": {"sequence": ["b", "cp"]}, "context": {"layout": "zigzag"}},
+             pin("*.input_layernorm.weight", '[{"cp"}]'))]
+        for config, axes, sections, pinned in cases:
+            with self.subTest(axes=axes, pinned=pinned):
+                weights = self.space.save_weights(self.random_weights(config))
+                run, base = (self.run_spec(config, tools.spec(BATCH, 2, 17, **made) + text, 1, weights)
+                             for made, text in (({"mesh": {"axes": axes}, **sections}, pinned), ({"mesh": {"axes": []}}, "")))
+                self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
+                whole = np.sqrt(sum(np.square(g).sum() for g in base.gradients.values()))
+                for name, expected in base.gradients.items():
+                    self.assertLess(np.linalg.norm(run.gradients[name] - expected), 1e-5 * whole, name)
+
     def test_losses_of_ten_steps(self):
         """With clipping, weight decay and bf16 in the compute type."""
         for compute, tolerance in (("f32", 1e-5), ("bf16", 5e-3)):
