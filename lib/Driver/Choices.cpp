@@ -24,11 +24,16 @@ void say(std::string &said,
 }
 
 /// The plan carries the choice.
-void chooseContext(ModuleOp module, spec::Spec &spec, std::string &said) {
+LogicalResult chooseContext(ModuleOp module, spec::Spec &spec,
+                            std::string &said) {
   if (!spec.splits("sequence") || spec.context != spec::Context::byCost)
-    return;
-  spec.context = fitContext(module, spec);
+    return success();
+  FailureOr<spec::Context> method = fitContext(module, spec);
+  if (failed(method))
+    return failure();
+  spec.context = *method;
   say(said, [&](auto &os) { os << "context: " << spec::wordOf(spec.context); });
+  return success();
 }
 
 LogicalResult chooseStages(ModuleOp module, spec::Spec &spec,
@@ -75,7 +80,7 @@ LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
 LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
                            std::string &said) {
   if (phase == "shard")
-    chooseContext(module, spec, said);
+    return chooseContext(module, spec, said);
   if (phase == "pipeline")
     return chooseStages(module, spec, said);
   if (phase == "recompute")

@@ -159,7 +159,7 @@ private:
           chooseBefore(phase.name, model.module(), spec, said);
       llvm::errs() << said;
       if (failed(chosen))
-        return ofSpec.any() ? badSpec : badData;
+        return ofSpec.any() ? badSpec : internal;
       PassManager passes(model.module()->getContext());
       passes.enableCrashReproducerGeneration(
           reproducerTo(reproducerPath(options)));

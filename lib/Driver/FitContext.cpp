@@ -2,21 +2,25 @@
 
 #include "dialects/transformer/Transformer.h"
 #include "lib/Driver/Trial.h"
-#include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;
 
 namespace meshwork::driver {
 
-/// Seconds of a step; nothing when it does not compile, as of heads that the
-/// ranks do not divide.
-static std::optional<double> secondsWith(spec::Context method, ModuleOp module,
-                                         spec::Spec spec) {
+/// Seconds of a step; nothing where the spec does not allow it, as with heads
+/// that the ranks do not divide. Fails by a fault of the compiler.
+static FailureOr<std::optional<double>>
+secondsWith(spec::Context method, ModuleOp module, spec::Spec spec) {
   OwningOpRef<ModuleOp> copy(module.clone());
-  ScopedDiagnosticHandler quiet(module.getContext(), [](mlir::Diagnostic &) {});
+  QuietTrials quiet(module.getContext());
   spec.context = method;
   FailureOr<Trial> tried = tryPhases(*copy, spec, "shard");
-  return failed(tried) ? std::nullopt : std::optional(tried->seconds);
+  if (succeeded(tried))
+    return std::optional(tried->seconds);
+  if (quiet.areRefused())
+    return std::optional<double>();
+  quiet.tell();
+  return failure();
 }
 
 static bool hasAttention(ModuleOp module) {
@@ -25,7 +29,7 @@ static bool hasAttention(ModuleOp module) {
   return found.wasInterrupted();
 }
 
-spec::Context fitContext(ModuleOp module, const spec::Spec &spec) {
+FailureOr<spec::Context> fitContext(ModuleOp module, const spec::Spec &spec) {
   spec::Context best = spec::Context::gathered;
   if (!hasAttention(module))
     return best;
@@ -35,10 +39,13 @@ spec::Context fitContext(ModuleOp module, const spec::Spec &spec) {
     methods.push_back(spec::Context::ring);
   std::optional<double> least;
   for (spec::Context method : methods) {
-    std::optional<double> seconds = secondsWith(method, module, spec);
-    if (!seconds || (least && *seconds >= *least))
+    FailureOr<std::optional<double>> seconds =
+        secondsWith(method, module, spec);
+    if (failed(seconds))
+      return failure();
+    if (!*seconds || (least && **seconds >= *least))
       continue;
-    least = seconds;
+    least = *seconds;
     best = method;
   }
   return best;

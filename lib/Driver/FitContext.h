@@ -7,9 +7,10 @@
 namespace meshwork::driver {
 
 /// The method with which a step of `module`, as phase `step` leaves it, should
-/// take least time on the spec's machine: of equal ones, where none compiles,
-/// and without attention "gathered". Compiles the rest of the phases on copies.
-/// The spec splits the sequence.
-spec::Context fitContext(mlir::ModuleOp module, const spec::Spec &spec);
+/// take least time on the spec's machine: of equal ones, where the spec allows
+/// none, and without attention "gathered". Compiles the rest of the phases on
+/// copies; fails where one has a fault. The spec splits the sequence.
+mlir::FailureOr<spec::Context> fitContext(mlir::ModuleOp module,
+                                          const spec::Spec &spec);
 
 } // namespace meshwork::driver

@@ -4,20 +4,27 @@
 #include "lib/Driver/Choices.h"
 #include "lib/Driver/Files.h"
 #include "lib/Pipelines/Pipelines.h"
-#include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;
 
 namespace meshwork::driver {
 
+namespace {
+struct Tried {
+  FailureOr<Trial> trial = failure();
+  bool isRefused = false; // by an error of the spec
+};
+} // namespace
+
 /// As `compile` does it, without code and without a word.
-static FailureOr<Trial> tryWhole(const Model &model, spec::Spec spec) {
+static Tried tryWhole(const Model &model, spec::Spec spec) {
   Model copy;
   if (copy.readText(model.text(), "") != ok)
-    return failure();
-  ScopedDiagnosticHandler quiet(copy.module()->getContext(),
-                                [](mlir::Diagnostic &) {});
-  return tryChoosing(copy.module(), spec, pipelines::phases().front().name);
+    return {};
+  QuietTrials quiet(copy.module()->getContext());
+  FailureOr<Trial> trial =
+      tryChoosing(copy.module(), spec, pipelines::phases().front().name);
+  return {std::move(trial), quiet.areRefused()};
 }
 
 uint32_t fitMicro(const Model &model, uint32_t most,
@@ -30,7 +37,10 @@ uint32_t fitMicro(const Model &model, uint32_t most,
     std::optional<spec::Spec> spec = specWith(micro);
     if (!spec)
       break;
-    FailureOr<Trial> tried = tryWhole(model, *spec);
+    auto [tried, isRefused] = tryWhole(model, *spec);
+    // What is wrong shows when that number is compiled.
+    if (failed(tried) && !isRefused)
+      return micro;
     // More sequences need more memory.
     if (failed(tried) || tried->bytes > cost::memoryLimit(*spec)->bytes)
       break;

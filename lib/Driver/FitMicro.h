@@ -16,8 +16,8 @@ using SpecWithMicro = std::function<std::optional<spec::Spec>(uint32_t micro)>;
 /// Of the divisors of `most`, the sequences of a step that a data-parallel rank
 /// has, the one whose step should take least on the spec's machine and that
 /// fits cost::memoryLimit(spec), with what else is "auto" chosen for it; the
-/// smaller of two that take the same. 1 when none fits or compiles: compiling
-/// with it tells why. Each is compiled without code.
+/// smaller of two that take the same. 1 when none fits, and the first that has
+/// a fault: compiling with it tells why. Each is compiled without code.
 uint32_t fitMicro(const Model &model, uint32_t most,
                   const SpecWithMicro &specWith);
 

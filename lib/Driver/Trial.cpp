@@ -1,5 +1,6 @@
 #include "lib/Driver/Trial.h"
 
+#include "lib/Analysis/SpecKey.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/StepTime.h"
 #include "lib/Pipelines/Pipelines.h"
@@ -12,6 +13,20 @@
 using namespace mlir;
 
 namespace meshwork::driver {
+
+QuietTrials::QuietTrials(MLIRContext *context) : context(context) {
+  handler.emplace(context, [this](mlir::Diagnostic &diagnostic) {
+    refused |= diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+               !analysis::specKeyOf(diagnostic.getLocation()).empty();
+    kept.push_back(std::move(diagnostic));
+  });
+}
+
+void QuietTrials::tell() {
+  handler.reset();
+  for (mlir::Diagnostic &diagnostic : std::exchange(kept, {}))
+    context->getDiagEngine().emit(std::move(diagnostic));
+}
 
 /// The rank whose lists have each virtual stage.
 static std::vector<int32_t>

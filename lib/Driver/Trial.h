@@ -4,6 +4,7 @@
 #include "lib/Schedules/Table.h"
 #include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 
 namespace meshwork::driver {
 
@@ -20,6 +21,23 @@ struct Trial {
   /// that a rank keeps, counted in virtual stages.
   schedules::Costs costs = {};
   int32_t kept = 0;
+};
+
+/// While it lives, trials say nothing. A trial that fails by an error of the
+/// spec (lib/Analysis/SpecKey.h) is refused: that choice is left out. If it
+/// fails by anything else, that is a fault of the compiler.
+class QuietTrials {
+public:
+  explicit QuietTrials(mlir::MLIRContext *context);
+  bool areRefused() const { return refused; }
+  /// Says what was kept back.
+  void tell();
+
+private:
+  mlir::MLIRContext *context;
+  std::vector<mlir::Diagnostic> kept;
+  bool refused = false;
+  std::optional<mlir::ScopedDiagnosticHandler> handler;
 };
 
 /// Runs the phases on `module`, from the one named `first` to the last. Where
