@@ -117,6 +117,7 @@ private:
                              "share equally");
     if (drawsRandom(op) && function.getNumArguments() != 0)
       keepSamples(table, decided);
+    table.dropScattered(mesh, decided);
     for (unsigned t = 0; t < table.numOperands(); ++t) {
       if (!isa<RankedTensorType>(table.tensor(t).getType()))
         continue;

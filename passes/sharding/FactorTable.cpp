@@ -148,6 +148,18 @@ std::string FactorTable::whyStronger(size_t winner, size_t loser, AxisId axis,
                                  : "that factor comes first";
 }
 
+void FactorTable::dropScattered(const Mesh &mesh,
+                                std::vector<Axes> &factorAxes) const {
+  for (auto [f, factor] : llvm::enumerate(all))
+    for (unsigned t = 0; t < numTensors(); ++t)
+      for (size_t before = 0; before < f; ++before) {
+        int64_t dim = dimOf(t, factor);
+        bool isOuter = dim >= 0 && dimOf(t, all[before]) == dim;
+        if (isOuter && all[before].size != mesh.numRanks(factorAxes[before]))
+          factorAxes[f].clear();
+      }
+}
+
 std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor,
                                       ArrayRef<Axes> factorAxes) const {
   std::vector<Axes> dims(tensorType(tensors[tensor]).getRank());

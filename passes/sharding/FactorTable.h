@@ -31,6 +31,9 @@ public:
   std::vector<Axes> decide(const Mesh &mesh,
                            ::llvm::ArrayRef<Proposal> proposals,
                            bool aggressive) const;
+  /// Drops axes that dimsOf() would leave out of some tensor: all tensors of an
+  /// op are split alike, or what is computed whole would be summed.
+  void dropScattered(const Mesh &mesh, std::vector<Axes> &factorAxes) const;
   /// What tensor i's dims are when factors have these axes; axes that would not
   /// divide a compound dim into contiguous blocks are left out.
   std::vector<Axes> dimsOf(const Mesh &mesh, unsigned tensor,

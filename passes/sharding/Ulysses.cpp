@@ -64,6 +64,12 @@ Axes exchangedAxes(Operation *op, const Mesh &mesh,
   return axes;
 }
 
+void drop(const Axes &dropped, std::vector<Axes> &decided) {
+  for (Axes &axes : decided)
+    llvm::erase_if(
+        axes, [&](AxisId has) { return llvm::is_contained(dropped, has); });
+}
+
 /// How many ranks could share what `heads` has.
 std::string legalRanks(const Heads &heads) {
   SmallVector<std::string> legal;
@@ -84,10 +90,12 @@ LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
   }
   std::vector<Axes> decided =
       table.decide(mesh, proposals, /*aggressive=*/true);
-  Heads heads(table, mesh, decided);
-  if (splitHeads(op, table, mesh, proposals, decided))
-    return success();
   Axes sequence = exchangedAxes(op, mesh, proposals);
+  std::vector<Axes> split = decided;
+  if (splitHeads(op, table, mesh, proposals, split))
+    return success();
+  drop(sequence, decided);
+  Heads heads(table, mesh, decided);
   auto names = llvm::map_to_vector(
       sequence, [&](AxisId axis) { return mesh.axes[axis].name; });
   return emitError(analysis::ofSpec("context.method", op->getLoc()))
@@ -121,10 +129,12 @@ void setExchanged(Operation *op, ArrayRef<std::string> axes) {
 
 bool splitHeads(Operation *op, const FactorTable &table, const Mesh &mesh,
                 ArrayRef<Proposal> proposals, std::vector<Axes> &decided) {
+  Axes exchanged = exchangedAxes(op, mesh, proposals);
+  // Heads may be split over them elsewhere; here these ranks share what is
+  // left.
+  drop(exchanged, decided);
   Heads heads(table, mesh, decided);
-  for (AxisId axis : exchangedAxes(op, mesh, proposals)) {
-    for (Axes &axes : decided)
-      llvm::erase_if(axes, [&](AxisId has) { return has == axis; });
+  for (AxisId axis : exchanged) {
     const Factor *taker = heads.split(mesh.axes[axis].size);
     if (!taker)
       return false;

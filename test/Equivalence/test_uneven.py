@@ -97,8 +97,9 @@ class Uneven(Agreement):
         for name, expected in base.gradients.items():
             self.assertLess(np.linalg.norm(run.gradients[name] - expected), 1e-5 * whole, name)
 
-    def test_pins_whose_blocks_have_gaps(self):
-        """Blocks of a head, columns of a rank's rows, and what an exchange reads of another's result."""
+    def test_pins_over_axes_of_others(self):
+        """Blocks of a head, columns of a rank's rows, what an exchange reads of another's result, and heads that a
+        pin splits over the axis that exchanges them."""
         def pin(name, dims):
             return f"[[shard.tensor]]\nname = '{name}'\ndims = '{dims}'\n"
 
@@ -109,7 +110,10 @@ class Uneven(Agreement):
              pin("h.*.attn.c_attn.bias", '[{?}, {"cp"}p1, {?}]')),
             ({**llama(4), "hidden_size": 50}, ["cp=3", "b=2"],
              {"shard": {"sequence": ["b", "cp"]}, "context": {"layout": "zigzag"}},
-             pin("*.input_layernorm.weight", '[{"cp"}]'))]
+             pin("*.input_layernorm.weight", '[{"cp"}]')),
+            ({**configs.MISTRAL, "num_attention_heads": 9}, ["cp=3"],
+             {"shard": {"sequence": ["cp"]}, "context": {"method": "ulysses"}},
+             pin("*.o_proj.weight", '[{}, {"cp"}, {}]'))]
         for config, axes, sections, pinned in cases:
             with self.subTest(axes=axes, pinned=pinned):
                 weights = self.space.save_weights(self.random_weights(config))
