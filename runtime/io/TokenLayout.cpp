@@ -2,11 +2,14 @@
 #include "runtime/io/TokenLayout.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <absl/strings/escaping.h>
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
+
+#include "runtime/io/FileKind.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -56,7 +59,29 @@ absl::StatusOr<TokenLayout> readRaw(InputFile file, TokenType type) {
     return absl::DataLossError(absl::StrCat(
         quote(file.path()), ": is ", size, " bytes, expected a multiple of ",
         width, "; it was cut off or --data-type is wrong"));
-  return oneExtent(std::move(file), type, 0, size / width);
+  TokenLayout layout = oneExtent(std::move(file), type, 0, size / width);
+  layout.form =
+      type == TokenType::u8 ? TokenLayout::Form::text : TokenLayout::Form::raw;
+  return layout;
+}
+
+bool isLetters(const FileKind &kind) {
+  using Group = FileKind::Group;
+  return kind.group == Group::text || kind.group == Group::json ||
+         kind.group == Group::page;
+}
+
+/// Refuses what is known to be something else than is said.
+absl::Status checkKind(const InputFile &file, const TokenOptions &options) {
+  std::optional<FileKind> kind = kindOf(file);
+  if (!kind || (!options.tokenizer.empty() && isLetters(*kind)))
+    return absl::OkStatus();
+  // Of letters nothing was said yet.
+  bool isUsage = isLetters(*kind) && options.dataType.empty();
+  return {isUsage ? absl::StatusCode::kInvalidArgument
+                  : absl::StatusCode::kDataLoss,
+          absl::StrCat(quote(file.path()), ": is ", kind->name,
+                       adviceForTokens(*kind))};
 }
 
 /// The first four bytes as llm.c's magic number, 0 when it is not one.
@@ -156,6 +181,8 @@ absl::StatusOr<TokenLayout> findTokenLayout(const TokenOptions &options) {
     return readMegatron(*std::move(file),
                         options.documents.from == DocumentMarks::From::index);
   }
+  if (absl::Status status = checkKind(*file, options); !status.ok())
+    return status;
   if (text)
     return readRaw(*std::move(file), TokenType::u8);
   if (options.dataType == "u16")

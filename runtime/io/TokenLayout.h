@@ -37,8 +37,14 @@ struct TokenExtent {
 };
 
 struct TokenLayout {
+  enum class Form : uint8_t {
+    described, // by a header or an index
+    raw,
+    text
+  };
   InputFile file; // holds the ids
   TokenType type;
+  Form form = Form::described;
   uint64_t numTokens = 0;
   std::vector<TokenExtent> extents; // by firstToken, the first is 0
   /// The first token of each document, ascending; only when the index is asked.

@@ -10,6 +10,7 @@
 #include <absl/strings/str_cat.h>
 
 #include "runtime/io/Documents.h"
+#include "runtime/io/TokenDoubts.h"
 #include "runtime/io/TokenLayout.h"
 
 namespace meshwork::runtime {
@@ -25,11 +26,16 @@ struct BadToken {
   int64_t id;
 };
 
+struct Decoded {
+  std::optional<BadToken> bad;
+  int64_t largest = -1;
+};
+
 /// Checks and, when `out` is given, converts `count` ids. Two passes, so that
 /// the first is a plain minimum and maximum, which vectorizes.
 template <typename T>
-std::optional<BadToken> decodeAs(const unsigned char *bytes, uint64_t count,
-                                 uint32_t vocabulary, int32_t *out) {
+Decoded decodeAs(const unsigned char *bytes, uint64_t count,
+                 uint32_t vocabulary, int32_t *out) {
   T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::min();
   for (uint64_t i = 0; i < count; ++i) {
     T id;
@@ -38,22 +44,21 @@ std::optional<BadToken> decodeAs(const unsigned char *bytes, uint64_t count,
     high = std::max(high, id);
   }
   auto isBad = [&](int64_t id) { return id < 0 || id >= vocabulary; };
-  bool bad = count > 0 && (isBad(static_cast<int64_t>(low)) ||
-                           isBad(static_cast<int64_t>(high)));
+  auto largest = static_cast<int64_t>(high);
+  bool bad = count > 0 && (isBad(static_cast<int64_t>(low)) || isBad(largest));
   for (uint64_t i = 0; (bad || out) && i < count; ++i) {
     T id;
     std::memcpy(&id, bytes + i * sizeof(T), sizeof(T));
     if (bad && isBad(static_cast<int64_t>(id)))
-      return BadToken{i, static_cast<int64_t>(id)};
+      return {BadToken{i, static_cast<int64_t>(id)}};
     if (out)
       out[i] = static_cast<int32_t>(id);
   }
-  return std::nullopt;
+  return {std::nullopt, largest};
 }
 
-std::optional<BadToken> decode(TokenType type, const unsigned char *bytes,
-                               uint64_t count, uint32_t vocabulary,
-                               int32_t *out) {
+Decoded decode(TokenType type, const unsigned char *bytes, uint64_t count,
+               uint32_t vocabulary, int32_t *out) {
   switch (type) {
   case TokenType::u8:
     return decodeAs<uint8_t>(bytes, count, vocabulary, out);
@@ -70,7 +75,7 @@ std::optional<BadToken> decode(TokenType type, const unsigned char *bytes,
   case TokenType::i64:
     return decodeAs<int64_t>(bytes, count, vocabulary, out);
   }
-  return std::nullopt;
+  return {};
 }
 
 class FileTokens final : public TokenSource {
@@ -81,17 +86,19 @@ public:
         marks(options.documents) {}
 
   uint64_t numTokens() const override { return layout.numTokens; }
+  const std::vector<std::string> &warnings() const override { return doubts; }
 
   absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
                       const SampleSpans &to) const override;
 
   /// See TokenSource::open.
-  absl::Status scan(const std::atomic<int> *stop) const;
+  absl::Status scan(const std::atomic<int> *stop);
 
 private:
   /// Reads tokens [first, first + count); `out` may be null to check only.
   absl::Status read(uint64_t first, uint64_t count,
-                    std::vector<unsigned char> &bytes, int32_t *out) const;
+                    std::vector<unsigned char> &bytes, int32_t *out,
+                    TokenDoubts *look = nullptr) const;
   absl::Status checkSpans(const SampleSpans &to) const;
 
   TokenLayout layout;
@@ -99,11 +106,12 @@ private:
   uint32_t vocabulary;
   uint32_t sequence;
   DocumentMarks marks;
+  std::vector<std::string> doubts;
 };
 
 absl::Status FileTokens::read(uint64_t first, uint64_t count,
-                              std::vector<unsigned char> &bytes,
-                              int32_t *out) const {
+                              std::vector<unsigned char> &bytes, int32_t *out,
+                              TokenDoubts *look) const {
   bytes.resize(count * width);
   auto extent =
       std::upper_bound(layout.extents.begin(), layout.extents.end(), first,
@@ -123,17 +131,21 @@ absl::Status FileTokens::read(uint64_t first, uint64_t count,
       return status;
     done += here;
   }
-  std::optional<BadToken> bad =
+  auto [bad, largest] =
       decode(layout.type, bytes.data(), count, vocabulary, out);
+  if (!bad && look)
+    look->see(bytes.data(), count, largest);
   if (!bad)
     return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(quote(layout.file.path()), ": token ", first + bad->position,
                    " is ", bad->id, ", expected 0 to ", vocabulary - 1,
-                   " (the model's vocabulary is ", vocabulary, ")"));
+                   " (the model's vocabulary is ", vocabulary, ")",
+                   narrowerHint(layout, bytes.data(), count, vocabulary)));
 }
 
-absl::Status FileTokens::scan(const std::atomic<int> *stop) const {
+absl::Status FileTokens::scan(const std::atomic<int> *stop) {
+  TokenDoubts look(layout, vocabulary);
   std::vector<unsigned char> bytes;
   std::vector<int32_t> ids; // only until the token that marks was seen
   bool found = !isByToken(marks);
@@ -152,12 +164,15 @@ absl::Status FileTokens::scan(const std::atomic<int> *stop) const {
     uint64_t count = std::min(step, layout.numTokens - first);
     ids.resize(found ? 0 : count);
     if (absl::Status status =
-            read(first, count, bytes, found ? nullptr : ids.data());
+            read(first, count, bytes, found ? nullptr : ids.data(), &look);
         !status.ok())
       return status;
     found = found || std::find(ids.begin(), ids.end(),
                                static_cast<int32_t>(marks.token)) != ids.end();
   }
+  if (absl::Status status = look.verdict(); !status.ok())
+    return status;
+  doubts = look.warnings();
   if (found)
     return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(

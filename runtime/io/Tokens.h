@@ -99,6 +99,11 @@ public:
                               const SampleSpans &to) const = 0;
 
   virtual uint64_t numTokens() const = 0;
+
+  /// What `open` found likely wrong, a line each: ids that only a part of the
+  /// vocabulary has, a "text" of control characters. What is surely wrong is an
+  /// error: a file of a known other kind, ids cut in two.
+  virtual const std::vector<std::string> &warnings() const = 0;
 };
 
 } // namespace meshwork::runtime

@@ -119,6 +119,12 @@ absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
   return absl::OkStatus();
 }
 
+void warnOfTokens(const TrainerParts &parts) {
+  if (parts.tokens)
+    for (const std::string &line : parts.tokens->warnings())
+      parts.reporter->warn("--data " + line);
+}
+
 absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
   const plan::Plan &plan = parts.plan->plan();
   if (options.init.empty())
@@ -285,9 +291,11 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     MESHWORK_ASSIGN_OR_RETURN(metrics,
                               prepareOutputs(options, parts.weights.get()));
   MESHWORK_RETURN_IF_ERROR(openTokens(options, *marks, parts));
-  if (processes.isFirst())
+  if (processes.isFirst()) {
     parts.reporter = makeReporter(plan, options, std::move(metrics), *planned,
                                   processes.areMany());
+    warnOfTokens(parts);
+  }
   work.reset();
   return train(options, std::move(parts));
 }

@@ -248,6 +248,144 @@ TEST_F(TokensTest, NeverGuessesAType) {
                 "which --tokenizer bytes contradicts");
 }
 
+/// Ids as a tokenizer gives them: all of a vocabulary, in no order.
+template <typename T> std::string ids(size_t count, uint64_t vocabulary) {
+  std::vector<T> values(count);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = static_cast<T>((i * 2654435761u >> 7) % vocabulary);
+  return bytesOf(values);
+}
+
+TEST_F(TokensTest, KnownKindsOfFilesAreNotTakenRaw) {
+  struct Case {
+    std::string bytes, name, advice;
+  };
+  std::string rest = ids<uint16_t>(500, 60000);
+  std::string zip = std::string("PK\3\4\x14", 5) + std::string(21, '\0');
+  std::string entry = std::string("\x08\0\0\0", 4);
+  std::string header(8, '\0');
+  header[0] = 2;
+  for (const Case &c : std::vector<Case>{
+           {std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10), "a gzip file",
+            "unpack it"},
+           {zip + entry + "toke.npy", "a NumPy archive", "unpack it"},
+           {zip + entry + "data.pkl", "a pickled file of PyTorch", "ids alone"},
+           {zip + entry + "some.txt", "a zip archive", "unpack it"},
+           {"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it"},
+           {std::string("\x93NUMPY\1\0", 8), "a NumPy array", "numpy.load"},
+           {"PAR1\x15\x04", "a Parquet file", "ids alone"},
+           {std::string("ARROW1\0\0", 8), "an Arrow file", "ids alone"},
+           {std::string("\xff\xff\xff\xff\x78\0\0\0\x10\0\0\0", 12),
+            "an Arrow stream", "ids alone"},
+           {"\x89HDF\r\n\x1a\n", "an HDF5 file", "ids alone"},
+           {std::string("\x80\4\x95\x20\0\0\0\0\0\0\0", 11),
+            "a pickled file of Python", "ids alone"},
+           {header + "{}", "a safetensors file", "holds weights"},
+           {"\x89PNG\r\n\x1a\n", "a PNG picture", "name a file"}}) {
+    std::string bytes = c.bytes + rest;
+    bytes.resize(1000);
+    for (const char *type : {"u16", "u32", ""}) {
+      TokenOptions options{write("x", bytes), type, "", 60000, 8};
+      expectRefused(options, StatusCode::kDataLoss, "x\": is " + c.name);
+      expectRefused(options, StatusCode::kDataLoss, c.advice);
+    }
+    expectRefused({path("x"), "", "bytes", 256, 8}, StatusCode::kDataLoss,
+                  "x\": is " + c.name);
+  }
+}
+
+TEST_F(TokensTest, LettersAreNotTakenForIds) {
+  std::string words;
+  for (int i = 0; i < 40; ++i)
+    words += "a word or two and sch\xc3\xb6n; ";
+  std::string page = "<!DOCTYPE html>" + words, json = "{\"text\": \"" + words;
+  for (const auto &[bytes, name] :
+       {std::pair{words, "text"}, {page, "a web page"}, {json, "JSON"}}) {
+    TokenOptions options{write("x", bytes), "u16", "", 60000, 8};
+    expectRefused(options, StatusCode::kDataLoss, std::string("is ") + name);
+    options.dataType = "u32";
+    expectRefused(options, StatusCode::kDataLoss, std::string("is ") + name);
+    options.dataType = "";
+    expectRefused(options, StatusCode::kInvalidArgument,
+                  std::string("is ") + name);
+    options.tokenizer = "bytes";
+    EXPECT_TRUE(TokenSource::open(options).ok());
+  }
+  // Words that files of other kinds begin with, and what Git LFS leaves.
+  for (const char *word : {"PAR1", "GGUF", "FEA1", "BZh91AY&SY", "%PDF-"})
+    EXPECT_TRUE(
+        TokenSource::open({write("x", word + words), "", "bytes", 256, 8}).ok())
+        << word;
+  std::string pointer = "version https://git-lfs.github.com/spec/v1\noid "
+                        "sha256:0123\nsize 12345\n";
+  for (const auto &[type, tokenizer] :
+       {std::pair{"u16", ""}, {"", ""}, {"", "bytes"}})
+    expectRefused({write("x", pointer), type, tokenizer, 60000, 8},
+                  StatusCode::kDataLoss, "git lfs pull");
+}
+
+TEST_F(TokensTest, IdsCutInPiecesAreRefused) {
+  expectRefused({write("a", ids<uint32_t>(1000, 50000)), "u16", "", 50304, 8},
+                StatusCode::kDataLoss,
+                "every second id is 0, so it holds 32-bit ids");
+  expectRefused({write("b", ids<uint32_t>(1000, 128256)), "u16", "", 128256, 8},
+                StatusCode::kDataLoss, "every second id is at most 1");
+  expectRefused({write("c", ids<uint64_t>(1000, 50000)), "u16", "", 50304, 8},
+                StatusCode::kDataLoss,
+                "of every four ids the last three are 0, so it holds 64-bit");
+  expectRefused({write("d", ids<uint64_t>(1000, 50000)), "u32", "", 50304, 8},
+                StatusCode::kDataLoss,
+                "every second id is 0, so it holds 64-bit ids");
+  expectRefused({write("e", ids<uint16_t>(1000, 50000)), "u32", "", 50304, 8},
+                StatusCode::kDataLoss, "give --data-type u16?");
+  // Data that somebody made by hand is another matter.
+  for (size_t varied : {1, 8}) {
+    std::vector<uint16_t> few(1000);
+    for (size_t i = 0; i < few.size(); i += 2)
+      few[i] = static_cast<uint16_t>(i % varied);
+    EXPECT_TRUE(
+        TokenSource::open({write("f", bytesOf(few)), "u16", "", 500, 8}).ok());
+  }
+}
+
+TEST_F(TokensTest, WarnsOfIdsOfAnotherVocabulary) {
+  auto warnings = [&](const std::string &bytes, const std::string &type,
+                      uint32_t vocabulary, const char *tokenizer = "") {
+    auto source =
+        TokenSource::open({write("x", bytes), type, tokenizer, vocabulary, 8});
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? (*source)->warnings() : std::vector<std::string>();
+  };
+  using testing::ElementsAre;
+  using testing::HasSubstr;
+  constexpr size_t many = 100000;
+  std::string gpt2 = ids<uint16_t>(many, 50257);
+  std::string wide = ids<uint32_t>(many, 50257);
+  std::string asLlmc = llmc(20240520, 1, many, gpt2);
+  EXPECT_THAT(warnings(asLlmc, "", 128256),
+              ElementsAre(HasSubstr("holds 16-bit ids, none above 65535; the "
+                                    "model's vocabulary is 128256")));
+  EXPECT_THAT(warnings(gpt2, "u16", 128256),
+              ElementsAre(HasSubstr("none above 65535")));
+  EXPECT_THAT(warnings(wide, "u32", 128256),
+              ElementsAre(HasSubstr("the largest of 100000 ids looked at is "
+                                    "502")));
+  std::string text(many, 'a');
+  EXPECT_THAT(warnings(text, "", 32000, "bytes"),
+              ElementsAre(HasSubstr("makes ids from 0 to 255; the model's "
+                                    "vocabulary is 32000")));
+  EXPECT_THAT(warnings(std::string(many, '\1'), "", 256, "bytes"),
+              ElementsAre(HasSubstr("100 % of its bytes are control")));
+  // Padded to a multiple of 64 or 128, or with marks beside the bytes; and few
+  // tokens, which cannot tell.
+  for (uint32_t vocabulary : {50257u, 50304u, 50432u, 65536u})
+    EXPECT_THAT(warnings(asLlmc, "", vocabulary), ElementsAre()) << vocabulary;
+  for (uint32_t vocabulary : {256u, 259u, 320u, 512u, 1024u})
+    EXPECT_THAT(warnings(text, "", vocabulary, "bytes"), ElementsAre());
+  EXPECT_THAT(warnings(ids<uint16_t>(many, 65), "u16", 256), ElementsAre());
+  EXPECT_THAT(warnings(ids<uint32_t>(1000, 500), "u32", 32000), ElementsAre());
+}
+
 TEST_F(TokensTest, AFileChangedInUseIsAnError) {
   std::string file = write("d", bytesOf(counting<uint16_t>(9)));
   auto source = TokenSource::open({file, "u16", "", 9, 8});
