@@ -1,7 +1,5 @@
 #include "lib/Driver/Checkpoints.h"
 
-#include <filesystem>
-
 #include <absl/strings/str_cat.h>
 
 #include "lib/Driver/CheckpointText.h"
@@ -15,20 +13,14 @@ using runtime::FoundCheckpoint;
 using runtime::FoundCheckpoints;
 using runtime::Manifest;
 
-bool isCheckpoint(const std::string &folder) {
-  std::error_code none;
-  return std::filesystem::exists(
-      absl::StrCat(folder, "/", runtime::manifestName), none);
-}
-
 /// At least one complete checkpoint.
 absl::StatusOr<FoundCheckpoints> findIn(const std::string &folder) {
-  if (isCheckpoint(folder))
-    return FoundCheckpoints{{{0, folder}}, {}};
+  if (runtime::hasManifest(folder))
+    return FoundCheckpoints{{{0, folder}}, {}, {}};
   auto found = runtime::findCheckpoints(folder);
   if (!found.ok())
     return found.status();
-  if (found->complete.empty() && found->incomplete.empty())
+  if (found->all().empty() && found->incomplete.empty())
     return absl::NotFoundError(
         absl::StrCat(quote(folder),
                      ": holds no checkpoint; expected a folder "
@@ -95,9 +87,9 @@ openNewest(const std::string &folder) {
   auto found = findIn(folder);
   if (!found.ok())
     return found.status();
-  if (found->complete.empty())
+  if (found->all().empty())
     return noneComplete(folder, *found);
-  return Checkpoint::open(found->complete.front().path);
+  return Checkpoint::open(found->all().front().path);
 }
 
 int inspectCheckpoints(const std::string &folder, bool json) {
@@ -105,8 +97,9 @@ int inspectCheckpoints(const std::string &folder, bool json) {
   if (!found.ok())
     return report(runtime::fromIo(found.status()));
   Telling telling{json};
-  for (const FoundCheckpoint &one : found->complete)
-    telling.complete(one, &one == &found->complete.front());
+  std::vector<FoundCheckpoint> all = found->all();
+  for (const FoundCheckpoint &one : all)
+    telling.complete(one, &one == &all.front());
   for (const FoundCheckpoint &one : found->incomplete)
     telling.incomplete(one);
   constexpr auto replace = Json::error_handler_t::replace;
@@ -121,10 +114,10 @@ int verifyCheckpoints(const std::string &folder) {
   auto found = findIn(folder);
   if (!found.ok())
     return report(runtime::fromIo(found.status()));
-  int code =
-      found->complete.empty() ? report(noneComplete(folder, *found)) : ok;
+  std::vector<FoundCheckpoint> all = found->all();
+  int code = all.empty() ? report(noneComplete(folder, *found)) : ok;
   std::string text;
-  for (const FoundCheckpoint &one : found->complete) {
+  for (const FoundCheckpoint &one : all) {
     absl::StatusOr<std::string> line = verify(one);
     if (!line.ok())
       code = report(runtime::fromIo(line.status()));

@@ -161,8 +161,7 @@ private:
       if (failed(chosen))
         return ofSpec.any() ? badSpec : internal;
       PassManager passes(model.module()->getContext());
-      passes.enableCrashReproducerGeneration(
-          reproducerTo(reproducerPath(options)));
+      passes.enableCrashReproducerGeneration(reproducerTo(options));
       phase.build(passes, spec);
       passes.addPass(pipelines::createGatePass(phase.name));
       if (options.dumpPassPipeline) {
@@ -211,7 +210,8 @@ private:
               quote(options.dumpPhases) +
               ": cannot create the folder: " + ec.message()),
           runtime::ExitCode::cannotCreate));
-    return writeFile(dumpPath(options, number, phase), textOf(model.module()));
+    return writeFile(dumpPath(options, number, phase), textOf(model.module()),
+                     runtime::OutputLink::replaced);
   }
 
   /// Whether the plan keeps what [expect] promises.

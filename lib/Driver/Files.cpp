@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/IoStatus.h"
-#include "runtime/io/Files.h"
 #include "runtime/io/Streams.h"
 
 namespace meshwork::driver {
@@ -108,11 +107,13 @@ int checkOutput(const std::string &path) {
   return file.ok() ? ok : report(runtime::fromIo(file.status()));
 }
 
-int writeFile(const std::string &path, std::string_view content) {
+int writeFile(const std::string &path, std::string_view content,
+              runtime::OutputLink link) {
   if (path == "-")
     return writeOut(content);
-  absl::Status status =
-      isNowhere(path) ? absl::OkStatus() : runtime::writeWhole(path, content);
+  absl::Status status = isNowhere(path)
+                            ? absl::OkStatus()
+                            : runtime::writeWhole(path, content, link);
   return status.ok() ? ok : report(runtime::fromIo(status));
 }
 

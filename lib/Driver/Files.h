@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Text/Escape.h"
+#include "runtime/io/Files.h"
 
 namespace meshwork::driver {
 
@@ -51,7 +52,8 @@ int checkOutput(const std::string &path);
 
 /// Writes a whole file, or leaves what is there; "-" is stdout. Prints a
 /// message when it cannot; returns an exit code.
-int writeFile(const std::string &path, std::string_view content);
+int writeFile(const std::string &path, std::string_view content,
+              runtime::OutputLink link = runtime::OutputLink::followed);
 
 /// As writeFile to "-".
 int writeOut(std::string_view content);

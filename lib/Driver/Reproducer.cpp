@@ -21,15 +21,25 @@ constexpr FileKey fileKeys[] = {
 
 class Reproducer : public mlir::ReproducerStream {
 public:
-  explicit Reproducer(std::string path) : path(std::move(path)), stream(text) {}
-  ~Reproducer() override { writeFile(path, text); }
+  explicit Reproducer(const CompileOptions &options)
+      : path(reproducerPath(options)),
+        link(options.reproducer.empty() ? runtime::OutputLink::replaced
+                                        : runtime::OutputLink::followed),
+        stream(text) {}
+  ~Reproducer() override { writeFile(path, text, link); }
   llvm::StringRef description() override { return path; }
   llvm::raw_ostream &os() override { return stream; }
 
 private:
   std::string path, text;
+  runtime::OutputLink link;
   llvm::raw_string_ostream stream;
 };
+
+/// Under a name that nobody gave.
+int writeMadeUp(const std::string &path, std::string_view text) {
+  return writeFile(path, text, runtime::OutputLink::replaced);
+}
 
 /// For a shell, in one word.
 std::string word(llvm::StringRef text) {
@@ -57,7 +67,7 @@ bool copyFile(const FileKey &key, const CompileOptions &options,
                    int opened = ok;
                    std::optional<std::string> text = readFile(from, opened);
                    if (text && llvm::StringRef(from).ends_with(key.ends))
-                     code = writeFile(path, *text);
+                     code = writeMadeUp(path, *text);
                    return text;
                  });
            return code;
@@ -72,8 +82,10 @@ std::string reproducerPath(const CompileOptions &options) {
   return (isStdout ? "meshwork" : options.output) + ".reproducer.mlir";
 }
 
-mlir::ReproducerStreamFactory reproducerTo(const std::string &path) {
-  return [path](std::string &) { return std::make_unique<Reproducer>(path); };
+mlir::ReproducerStreamFactory reproducerTo(const CompileOptions &options) {
+  return [&options](std::string &) {
+    return std::make_unique<Reproducer>(options);
+  };
 }
 
 void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {
@@ -82,7 +94,8 @@ void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {
     stem.resize(stem.size() - 5);
   std::string spec = stem + ".toml",
               model = stem + (isConfig(options.model) ? ".json" : ".mlir");
-  if (writeFile(model, texts.model) != ok || writeFile(spec, texts.spec) != ok)
+  if (writeMadeUp(model, texts.model) != ok ||
+      writeMadeUp(spec, texts.spec) != ok)
     return;
   std::string line = word(model) + " --spec " + word(spec), copies;
   std::vector<std::string> settings = options.overrides;

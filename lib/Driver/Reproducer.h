@@ -16,8 +16,9 @@ struct CompileTexts {
 /// Where a failed phase is written.
 std::string reproducerPath(const CompileOptions &options);
 
-/// Writes what a phase that fails leaves to `path`, whole or not at all.
-mlir::ReproducerStreamFactory reproducerTo(const std::string &path);
+/// Writes what a phase that fails leaves to reproducerPath, whole or not at
+/// all.
+mlir::ReproducerStreamFactory reproducerTo(const CompileOptions &options);
 
 /// Of an error inside the compiler: writes model and spec beside each other and
 /// prints the line that repeats it all.

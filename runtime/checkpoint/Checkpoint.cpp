@@ -160,6 +160,25 @@ absl::Status FolderCheckpoint::verify() const {
   return absl::OkStatus();
 }
 
+/// What is called like a checkpoint may be anything.
+absl::Status checkIsFolder(const std::string &path) {
+  std::error_code error;
+  std::filesystem::file_status found = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(found))
+    return absl::OkStatus();
+  std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (!error && !std::filesystem::exists(found))
+    return absl::DataLossError(absl::StrCat(
+        quote(path), ": is a symbolic link to ", quote(target.string()),
+        ", which cannot be found: bring back what it leads to, or move it "
+        "away"));
+  if (std::filesystem::exists(found))
+    return absl::DataLossError(absl::StrCat(
+        quote(path), ": is a file, expected the folder of a checkpoint: move "
+                     "it away"));
+  return absl::OkStatus(); // the manifest tells
+}
+
 absl::StatusOr<Manifest> readManifest(const std::string &folder) {
   absl::StatusOr<InputFile> file =
       InputFile::openInFolder(folder, manifestName);
@@ -213,6 +232,7 @@ absl::Status Checkpoint::read(std::string_view tensor, std::string_view state,
 
 absl::StatusOr<std::unique_ptr<Checkpoint>>
 Checkpoint::open(const std::string &path) {
+  MESHWORK_RETURN_IF_ERROR(checkIsFolder(path));
   absl::StatusOr<Manifest> manifest = readManifest(path);
   MESHWORK_RETURN_IF_ERROR(manifest.status());
   std::optional<uint64_t> step = stepOfCheckpoint(nameOf(path));

@@ -29,10 +29,23 @@ struct FoundCheckpoint {
 struct FoundCheckpoints {
   std::vector<FoundCheckpoint> complete;   // newest first
   std::vector<FoundCheckpoint> incomplete; // no manifest: a save was cut off
+  /// Called like one, but no save leaves that: a file, a link that leads to no
+  /// checkpoint, a folder that cannot be looked into. Opening it tells why.
+  std::vector<FoundCheckpoint> damaged;
+
+  /// Those that are complete and those that are damaged, newest first.
+  std::vector<FoundCheckpoint> all() const;
 };
 
-/// By names alone: nothing is read. kNotFound when `folder` is not there.
+/// By names alone: nothing is read. kNotFound when `folder` is not there, or
+/// cannot be read.
 absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder);
+
+/// Whether something is called so, also a link that leads nowhere.
+bool isThere(const std::string &path);
+
+/// Whether `folder` is one checkpoint, good or not: it has a manifest.
+bool hasManifest(const std::string &folder);
 
 /// A box of a state that is asked for, in elements of the whole tensor.
 struct WantedBox {

@@ -108,12 +108,13 @@ std::optional<std::string> checkpointIn(const std::string &path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored))
     return std::nullopt;
-  if (std::filesystem::exists(absl::StrCat(path, "/", manifestName), ignored))
+  if (hasManifest(path))
     return path;
   auto found = findCheckpoints(path);
-  if (!found.ok() || found->complete.empty())
+  if (!found.ok())
     return std::nullopt;
-  return found->complete.front().path;
+  std::vector<FoundCheckpoint> all = found->all();
+  return all.empty() ? std::nullopt : std::optional(all.front().path);
 }
 
 std::unique_ptr<SafeTensorsReader>

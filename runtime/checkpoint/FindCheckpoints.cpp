@@ -6,6 +6,7 @@
 #include <filesystem>
 
 namespace meshwork::runtime {
+namespace fs = std::filesystem;
 
 std::optional<uint64_t> stepOfCheckpoint(const std::string &name) {
   size_t digits = name.find_last_not_of("0123456789") + 1;
@@ -17,33 +18,71 @@ std::optional<uint64_t> stepOfCheckpoint(const std::string &name) {
   return step;
 }
 
+bool isThere(const std::string &path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool hasManifest(const std::string &folder) {
+  return isThere(absl::StrCat(folder, "/", manifestName));
+}
+
+namespace {
+void sortNewestFirst(std::vector<FoundCheckpoint> &list) {
+  std::sort(list.begin(), list.end(),
+            [](const FoundCheckpoint &a, const FoundCheckpoint &b) {
+              return a.step > b.step;
+            });
+}
+
+/// Whether `path` is a folder, no link, that is known to hold no manifest.
+bool isCutOff(const fs::path &path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error)) &&
+         fs::symlink_status(path / manifestName, error).type() ==
+             fs::file_type::not_found;
+}
+
+std::vector<FoundCheckpoint> &listFor(const fs::path &path,
+                                      FoundCheckpoints &found) {
+  std::error_code ignored;
+  if (isCutOff(path))
+    return found.incomplete;
+  return fs::is_directory(path, ignored) && hasManifest(path) ? found.complete
+                                                              : found.damaged;
+}
+
+absl::Status cannotRead(const std::string &folder,
+                        const std::error_code &error) {
+  return absl::NotFoundError(
+      absl::StrCat(quote(folder), ": ", error.message(),
+                   ", expected a folder of checkpoints, or one of them"));
+}
+} // namespace
+
+std::vector<FoundCheckpoint> FoundCheckpoints::all() const {
+  std::vector<FoundCheckpoint> both = complete;
+  both.insert(both.end(), damaged.begin(), damaged.end());
+  sortNewestFirst(both);
+  return both;
+}
+
 absl::StatusOr<FoundCheckpoints> findCheckpoints(const std::string &folder) {
   std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
+  fs::directory_iterator entries(folder, error);
   if (error)
-    return absl::NotFoundError(
-        absl::StrCat(quote(folder), ": ", error.message(),
-                     ", expected a folder of checkpoints, or one of them"));
+    return cannotRead(folder, error);
   FoundCheckpoints found;
-  for (; !error && entries != std::filesystem::directory_iterator();
-       entries.increment(error)) {
-    std::optional<uint64_t> step = stepOfCheckpoint(entries->path().filename());
-    std::error_code ignored;
-    if (!step || !entries->is_directory(ignored))
-      continue;
-    bool isComplete =
-        std::filesystem::exists(entries->path() / manifestName, ignored);
-    (isComplete ? found.complete : found.incomplete)
-        .push_back({*step, entries->path()});
-  }
+  for (; !error && entries != fs::directory_iterator();
+       entries.increment(error))
+    if (std::optional<uint64_t> step =
+            stepOfCheckpoint(entries->path().filename()))
+      listFor(entries->path(), found).push_back({*step, entries->path()});
   if (error)
     return absl::UnavailableError(
         absl::StrCat(quote(folder), ": ", error.message()));
-  for (auto *list : {&found.complete, &found.incomplete})
-    std::sort(list->begin(), list->end(),
-              [](const FoundCheckpoint &a, const FoundCheckpoint &b) {
-                return a.step > b.step;
-              });
+  for (auto *list : {&found.complete, &found.incomplete, &found.damaged})
+    sortNewestFirst(*list);
   return found;
 }
 

@@ -23,8 +23,7 @@ std::string hashText(std::string_view bytes) {
 absl::StatusOr<HashedFile> HashedFile::create(const std::string &folder,
                                               const std::string &name,
                                               std::function<void()> afterEach) {
-  absl::StatusOr<OutputFile> output =
-      OutputFile::create(absl::StrCat(folder, "/", name));
+  absl::StatusOr<OutputFile> output = OutputFile::createInFolder(folder, name);
   MESHWORK_RETURN_IF_ERROR(output.status());
   HashedFile file(*std::move(output), std::move(afterEach));
   file.stored.name = name;

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/SaveFolder.h"
 #include "runtime/io/Files.h"
+#include "runtime/io/NewFile.h"
 #include <absl/strings/str_cat.h>
 #include <filesystem>
 #include <unistd.h>
@@ -10,8 +11,8 @@ namespace meshwork::runtime {
 namespace {
 namespace fs = std::filesystem;
 
-/// Six letters and digits behind a dot, as OutputFile has them.
-constexpr size_t temporaryEnding = 7;
+/// A dot and what is random, as OutputFile has them.
+constexpr size_t temporaryEnding = 1 + randomEnding;
 
 /// "states-00003.safetensors"
 bool isStatesName(std::string_view name) {
@@ -34,9 +35,10 @@ bool isOfSave(const std::string &name) {
          (name[dot] == '.' && isOurs(std::string_view(name).substr(0, dot)));
 }
 
-bool isManifestOfOurs(const std::string &path) {
+bool isManifestOfOurs(const std::string &folder) {
   constexpr std::string_view begin = "{\"format\":\"meshwork-checkpoint\"";
-  absl::StatusOr<InputFile> file = InputFile::open(path);
+  absl::StatusOr<InputFile> file =
+      InputFile::openInFolder(folder, manifestName);
   char found[begin.size()];
   return file.ok() && file->size() >= begin.size() &&
          file->readAt(0, found, begin.size()).ok() &&
@@ -48,8 +50,8 @@ void removeCheckpoint(const std::string &path) {
   if (isLink(path))
     return;
   std::string manifest = absl::StrCat(path, "/", manifestName);
-  if (::access(manifest.c_str(), F_OK) == 0) {
-    if (!isManifestOfOurs(manifest) || ::unlink(manifest.c_str()) != 0)
+  if (hasManifest(path)) {
+    if (!isManifestOfOurs(path) || ::unlink(manifest.c_str()) != 0)
       return;
     (void)syncFolder(path); // The manifest is gone before the files are.
   }

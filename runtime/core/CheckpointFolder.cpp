@@ -1,14 +1,12 @@
 #include "runtime/core/CheckpointFolder.h"
-#include "absl/strings/str_join.h"
-#include "meshwork/Runtime/ExitCode.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/KeepNewest.h"
 #include "runtime/checkpoint/SaveFolder.h"
 #include "runtime/core/Checked.h"
-#include "runtime/core/IoStatus.h"
-#include "runtime/core/Names.h"
+#include "runtime/core/CheckpointMarks.h"
 #include "runtime/io/Files.h"
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
@@ -16,65 +14,6 @@
 
 namespace meshwork::runtime {
 namespace {
-std::string markOf(const std::string &folder, uint32_t rank) {
-  return absl::StrCat(folder, "/.seen-by-rank-", rank);
-}
-
-absl::Status makeMark(const std::string &folder, uint32_t rank) {
-  MESHWORK_RETURN_IF_ERROR(makeSaveFolder(folder));
-  return writeWhole(markOf(folder, rank), hostName());
-}
-
-/// Those of `count` ranks whose files are not here.
-std::vector<uint32_t> unseen(const std::string &folder, size_t count) {
-  std::vector<uint32_t> ranks;
-  for (uint32_t rank = 0; rank < count; ++rank)
-    if (::access(markOf(folder, rank).c_str(), F_OK) != 0)
-      ranks.push_back(rank);
-  return ranks;
-}
-
-absl::Status cannot(const std::string &why) {
-  return withExitCode(
-      absl::FailedPreconditionError(absl::StrCat("--checkpoint: ", why)),
-      ExitCode::cannotCreate);
-}
-
-/// All processes say "" or what is wrong; the first that is.
-absl::Status agreeOn(const Processes &processes, const std::string &mine) {
-  absl::StatusOr<std::vector<std::string>> all = processes.exchange(mine);
-  MESHWORK_RETURN_IF_ERROR(all.status());
-  for (const std::string &one : *all)
-    if (!one.empty())
-      return cannot(one);
-  return absl::OkStatus();
-}
-
-/// "rank 3 (host b): ", where there are several.
-std::string who(const Processes &processes) {
-  return processes.areMany() ? absl::StrCat("rank ", processes.rank(),
-                                            " (host ", hostName(), "): ")
-                             : "";
-}
-
-absl::Status checkShared(const std::string &folder,
-                         const Processes &processes) {
-  absl::Status made = makeMark(folder, processes.rank());
-  MESHWORK_RETURN_IF_ERROR(
-      agreeOn(processes,
-              made.ok() ? "" : absl::StrCat(who(processes), made.message())));
-  std::vector<uint32_t> missing = unseen(folder, processes.count());
-  return agreeOn(
-      processes,
-      missing.empty()
-          ? ""
-          : absl::StrCat(who(processes), quote(folder),
-                         " lacks the files that ranks ",
-                         absl::StrJoin(missing, ", "),
-                         " have made there: give a folder that all hosts "
-                         "share"));
-}
-
 /// Whether the options ask for a resume from a checkpoint of the folder.
 bool resumesFromThere(const RunOptions &options) {
   namespace fs = std::filesystem;
@@ -97,15 +36,35 @@ absl::Status checkUnused(const RunOptions &options) {
       "--resume auto"));
 }
 
-absl::StatusOr<FileDescriptor> lockFolder(const std::string &path) {
+/// Of the first process: the lock, or nothing on a file system that knows none;
+/// `why` gets what is wrong.
+FileDescriptor lockFolder(const std::string &path, std::string &why) {
   FileDescriptor folder(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // A file system that knows no locks is used without.
-  if (folder.get() >= 0 && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 &&
-      errno == EWOULDBLOCK)
-    return cannot(absl::StrCat("another run writes checkpoints to ",
-                               quote(path), ": give another folder"));
-  return folder;
+  if (folder.get() < 0)
+    why = absl::StrCat(quote(path), ": cannot be read: ", std::strerror(errno));
+  else if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0)
+    return folder;
+  else if (errno == EWOULDBLOCK)
+    why = absl::StrCat("another run writes checkpoints to ", quote(path),
+                       ": give another folder");
+  return FileDescriptor();
+}
+
+/// Before anything is made in the folder: what another run has there is its
+/// own.
+absl::StatusOr<FileDescriptor> makeAndLock(const std::string &path,
+                                           const Processes &processes) {
+  FileDescriptor lock;
+  std::string wrong;
+  if (absl::Status made = makeSaveFolder(path); !made.ok())
+    wrong = absl::StrCat(whoIs(processes), made.message());
+  else if (processes.isFirst())
+    lock = lockFolder(path, wrong);
+  if (lock.get() >= 0)
+    removeMarksLeft(path);
+  MESHWORK_RETURN_IF_ERROR(agreeOnCheckpoint(processes, wrong));
+  return lock;
 }
 } // namespace
 
@@ -115,14 +74,11 @@ absl::StatusOr<FileDescriptor> prepareCheckpoints(const RunOptions &options,
   FileDescriptor lock;
   if (path.empty())
     return lock;
-  absl::Status shared = checkShared(path, processes);
-  ::unlink(markOf(path, processes.rank()).c_str());
-  MESHWORK_RETURN_IF_ERROR(shared);
+  MESHWORK_ASSIGN_OR_RETURN(lock, makeAndLock(path, processes));
+  MESHWORK_RETURN_IF_ERROR(checkShared(path, processes));
   MESHWORK_RETURN_IF_ERROR(checkUnused(options));
-  if (!processes.isFirst())
-    return lock;
-  MESHWORK_ASSIGN_OR_RETURN(lock, lockFolder(path));
-  removeIncomplete(path);
+  if (processes.isFirst())
+    removeIncomplete(path);
   return lock;
 }
 

@@ -5,10 +5,8 @@
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/RestoreStates.h"
 #include "runtime/core/Resume.h"
-#include <filesystem>
 
 namespace meshwork::runtime {
-namespace fs = std::filesystem;
 static constexpr char newestOfFolder[] = "auto";
 
 bool Resume::isDamage(const absl::Status &status) {
@@ -34,11 +32,13 @@ absl::StatusOr<std::shared_ptr<Resume>> Resume::find(const RunOptions &options,
     return nullptr;
   bool isAuto = options.resume == newestOfFolder;
   std::shared_ptr<Resume> resume(new Resume(options, plan));
-  absl::Status status =
-      resume->list(isAuto ? options.checkpoint : options.resume);
-  if (isAuto && absl::IsNotFound(status))
+  const std::string &path = isAuto ? options.checkpoint : options.resume;
+  if (isAuto && !isThere(path))
     return nullptr;
-  MESHWORK_RETURN_IF_ERROR(fromIo(status));
+  MESHWORK_RETURN_IF_ERROR(fromIo(resume->list(path)));
+  if (isAuto && resume->candidates.empty())
+    return nullptr;
+  MESHWORK_RETURN_IF_ERROR(fromIo(resume->checkAny(path)));
   MESHWORK_RETURN_IF_ERROR(resume->checkNewest());
   return resume;
 }
@@ -51,8 +51,7 @@ void Resume::add(const std::string &path, uint64_t step) {
 }
 
 absl::Status Resume::list(const std::string &path) {
-  std::error_code ignored;
-  if (fs::exists(fs::path(path) / manifestName, ignored)) {
+  if (hasManifest(path)) {
     add(path, 0);
     return absl::OkStatus();
   }
@@ -63,13 +62,17 @@ absl::Status Resume::list(const std::string &path) {
     if (one.step > newest)
       lines.push_back(absl::StrCat("checkpoint ", quote(one.path),
                                    " is passed over: its save was cut off"));
-  for (const FoundCheckpoint &one : found->complete)
+  for (const FoundCheckpoint &one : found->all())
     add(one.path, one.step);
-  if (candidates.empty())
-    return absl::NotFoundError(
-        absl::StrCat("--resume: ", quote(path), " holds no checkpoint",
-                     lines.empty() ? "" : "; ", absl::StrJoin(lines, "; ")));
   return absl::OkStatus();
+}
+
+absl::Status Resume::checkAny(const std::string &path) const {
+  if (!candidates.empty())
+    return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("--resume: ", quote(path), " holds no checkpoint",
+                   lines.empty() ? "" : "; ", absl::StrJoin(lines, "; ")));
 }
 
 void Resume::load(Candidate &candidate) const {

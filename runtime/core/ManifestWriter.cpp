@@ -96,7 +96,8 @@ absl::Status ManifestWriter::write(const Save &save,
   for (const StoredFile &file : manifest.files)
     bytes += file.bytes;
   std::string path = absl::StrCat(save.folder, "/", manifestName);
-  absl::Status status = writeWhole(path, manifestText(manifest));
+  absl::Status status =
+      writeWholeInFolder(save.folder, manifestName, manifestText(manifest));
   if (!status.ok()) // It may be there all the same, and not be durable.
     ::unlink(path.c_str());
   return status;

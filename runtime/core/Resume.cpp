@@ -138,7 +138,7 @@ absl::StatusOr<bool> Resume::continuesThere() {
   MESHWORK_RETURN_IF_ERROR(fromIo(found.status()));
   bool isThere = false;
   std::error_code error;
-  for (const FoundCheckpoint &one : found->complete) {
+  for (const FoundCheckpoint &one : found->all()) {
     isThere |= fs::equivalent(one.path, chosen->path, error);
     if (one.step <= chosen->checkpoint->manifest().progress.step)
       continue;

@@ -56,6 +56,7 @@ private:
   absl::Status checkNewest();
   Candidate &opened(Candidate &candidate) const;
   void load(Candidate &candidate) const;
+  absl::Status checkAny(const std::string &path) const;
   Candidate *find(uint64_t step);
   absl::StatusOr<std::vector<uint64_t>> order(uint32_t rank,
                                               Transport &transport) const;

@@ -10,6 +10,7 @@
 #include <absl/strings/str_cat.h>
 
 #include "runtime/io/Files.h"
+#include "runtime/io/NewFile.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -27,7 +28,7 @@ std::optional<Identity> identityOf(const FileUse &use) {
                : std::nullopt;
   if (!use.isWritten)
     return std::nullopt;
-  std::filesystem::path target = linkTarget(path);
+  std::filesystem::path target = outputTarget(path).value_or(path);
   std::string folder = folderOf(target.string());
   if (stat(folder.c_str(), &status) == 0)
     return Identity(status.st_dev, status.st_ino, target.filename().string());

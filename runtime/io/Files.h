@@ -107,18 +107,25 @@ private:
   uint64_t sizeBytes = 0;
 };
 
-/// Where writing to `path` ends: links are followed, and the last one's target
-/// need not exist.
-std::string linkTarget(const std::string &path);
+/// Whether a symbolic link at the name of an output may be followed.
+enum class OutputLink : uint8_t {
+  followed, // the user gave the name: NewFile.h, outputTarget
+  replaced, // a tool made it up: the link goes, what it leads to stays
+};
 
 /// A file that appears under its name only when it is complete: written beside
-/// the target, synced, renamed, and the folder synced. Without commit() nothing
-/// is left behind. A link is written through, and a file that is replaced keeps
-/// its mode, owner and group; other hard links to it keep the old contents.
+/// the target under a name that cannot be foreseen, synced, renamed, and the
+/// folder synced. Without commit() nothing is left behind. A file that is
+/// replaced keeps its mode, owner and group; other hard links to it keep the
+/// old contents.
 class OutputFile {
 public:
   /// Refuses what is no regular file, or may not be written.
-  static absl::StatusOr<OutputFile> create(const std::string &path);
+  static absl::StatusOr<OutputFile>
+  create(const std::string &path, OutputLink link = OutputLink::followed);
+  /// `name` in `folder`, both made up by a tool: neither is followed.
+  static absl::StatusOr<OutputFile> createInFolder(const std::string &folder,
+                                                   const std::string &name);
   OutputFile(OutputFile &&other) noexcept;
   ~OutputFile();
   absl::Status write(const void *from, uint64_t bytes);
@@ -131,15 +138,23 @@ public:
 
 private:
   OutputFile() = default;
+  /// At `path`, which is no link or one that is replaced.
+  static absl::StatusOr<OutputFile> createAt(const std::string &path,
+                                             FileDescriptor folder);
   absl::Status failed(const char *what) const;
-  FileDescriptor descriptor;
-  std::string target, temporary; // temporary is empty once committed
+  FileDescriptor folder, descriptor;
+  std::string path;            // as errors name it
+  std::string name, temporary; // in the folder; no temporary once committed
 };
 
 /// Names in the folder are durable after this; false (and errno) when not.
 bool syncFolder(const std::string &path);
 
 /// An OutputFile of `contents`, committed.
-absl::Status writeWhole(const std::string &path, std::string_view contents);
+absl::Status writeWhole(const std::string &path, std::string_view contents,
+                        OutputLink link = OutputLink::followed);
+absl::Status writeWholeInFolder(const std::string &folder,
+                                const std::string &name,
+                                std::string_view contents);
 
 } // namespace meshwork::runtime

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -12,94 +11,124 @@
 
 #include <absl/strings/str_cat.h>
 
+#include "runtime/io/NewFile.h"
+
 namespace meshwork::runtime {
 namespace {
 
-constexpr int maxLinks = 40; // as the kernel
-
 /// The rights of the file that is replaced, or those that a new one gets.
-bool setRights(int descriptor, const std::optional<struct stat> &old) {
-  if (!old) { // mkostemp gives 0600
-    mode_t mask = umask(0);
-    umask(mask);
-    return fchmod(descriptor, 0666 & ~mask) == 0;
-  }
+bool setRights(const FileDescriptor &file,
+               const std::optional<struct stat> &old) {
+  if (!old)
+    return setModeOfNew(file);
   mode_t mode = old->st_mode & 0777;
   // Where the group cannot be kept, another one gets no rights.
-  if (fchown(descriptor, old->st_uid, old->st_gid) != 0 &&
-      fchown(descriptor, static_cast<uid_t>(-1), old->st_gid) != 0)
+  if (fchown(file.get(), old->st_uid, old->st_gid) != 0 &&
+      fchown(file.get(), static_cast<uid_t>(-1), old->st_gid) != 0)
     mode &= ~static_cast<mode_t>(070);
-  return fchmod(descriptor, mode) == 0;
+  return fchmod(file.get(), mode) == 0;
 }
 
-} // namespace
-
-std::string linkTarget(const std::string &path) {
-  std::filesystem::path end = path;
-  for (int links = 0; links < maxLinks; ++links) {
-    std::error_code noLink;
-    std::filesystem::path next = std::filesystem::read_symlink(end, noLink);
-    if (noLink)
-      break;
-    end = end.parent_path() / next; // `next` alone where it is absolute
-  }
-  return end.string();
+absl::Status cannotCreate(const std::string &path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(quote(path), ": cannot create a file in folder ",
+                   quote(folderOf(path)), ": ", std::strerror(errno)));
 }
 
-/// `old` gets the file that is replaced, if there is one.
-static absl::Status findReplaced(const std::string &target,
-                                 std::optional<struct stat> &old) {
+absl::Status notRegular(const std::string &path, mode_t mode) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(quote(path), ": is ", kindOfFile(mode),
+                   ", expected a regular file or no file"));
+}
+
+/// `old` gets the file that is replaced, if there is one; a link is not one.
+absl::Status findReplaced(const std::string &path, const FileDescriptor &folder,
+                          const std::string &name,
+                          std::optional<struct stat> &old) {
   struct stat found;
-  if (stat(target.c_str(), &found) != 0)
-    return errno == ENOENT
-               ? absl::OkStatus()
-               : absl::FailedPreconditionError(absl::StrCat(
-                     quote(target),
-                     ": cannot be written: ", std::strerror(errno)));
+  if (fstatat(folder.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? absl::OkStatus() : cannotCreate(path);
+  if (S_ISLNK(found.st_mode))
+    return absl::OkStatus();
   if (!S_ISREG(found.st_mode))
-    return absl::FailedPreconditionError(
-        absl::StrCat(quote(target), ": is ", kindOfFile(found.st_mode),
-                     ", expected a regular file or no file"));
+    return notRegular(path, found.st_mode);
   // A rename asks for the folder's permission only.
-  if (faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+  if (faccessat(folder.get(), name.c_str(), W_OK, AT_EACCESS) != 0)
     return absl::FailedPreconditionError(absl::StrCat(
-        quote(target), ": may not be written: ", std::strerror(errno)));
+        quote(path), ": may not be written: ", std::strerror(errno)));
   old = found;
   return absl::OkStatus();
 }
 
-absl::StatusOr<OutputFile> OutputFile::create(const std::string &path) {
+FileDescriptor openFolder(const std::string &path, int more = 0) {
+  return FileDescriptor(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | more));
+}
+
+absl::Status writeAndCommit(absl::StatusOr<OutputFile> file,
+                            std::string_view contents) {
+  if (!file.ok())
+    return file.status();
+  absl::Status status = file->write(contents.data(), contents.size());
+  return status.ok() ? file->commit() : status;
+}
+
+} // namespace
+
+absl::StatusOr<OutputFile> OutputFile::create(const std::string &path,
+                                              OutputLink link) {
+  if (link == OutputLink::replaced)
+    return createAt(path, openFolder(folderOf(path)));
+  struct stat found;
+  // What /dev/stdout leads to may have no name: it is asked before links are.
+  if (stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
+    return notRegular(path, found.st_mode);
+  absl::StatusOr<std::string> target = outputTarget(path);
+  return target.ok() ? createAt(*target, openFolder(folderOf(*target)))
+                     : target.status();
+}
+
+absl::StatusOr<OutputFile> OutputFile::createInFolder(const std::string &folder,
+                                                      const std::string &name) {
+  return createAt(absl::StrCat(folder, "/", name),
+                  openFolder(folder, O_NOFOLLOW));
+}
+
+absl::StatusOr<OutputFile> OutputFile::createAt(const std::string &path,
+                                                FileDescriptor folder) {
   OutputFile file;
-  file.target =
-      linkTarget(path); // A rename over a link would replace the link.
+  file.path = path;
+  file.name = path.substr(path.rfind('/') + 1);
+  if (folder.get() < 0)
+    return cannotCreate(path);
+  file.folder = std::move(folder);
   std::optional<struct stat> old;
-  if (absl::Status status = findReplaced(file.target, old); !status.ok())
+  if (absl::Status status = findReplaced(path, file.folder, file.name, old);
+      !status.ok())
     return status;
-  std::string temporary = absl::StrCat(file.target, ".XXXXXX");
-  int descriptor = mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0)
-    return absl::FailedPreconditionError(
-        absl::StrCat(quote(path), ": cannot create a file in folder ",
-                     quote(folderOf(file.target)), ": ", std::strerror(errno)));
-  file.descriptor = FileDescriptor(descriptor);
-  file.temporary = temporary;
-  if (!setRights(descriptor, old))
+  file.descriptor = createNewFile(file.folder, file.name + ".", file.temporary);
+  if (file.descriptor.get() < 0) {
+    file.temporary.clear();
+    return cannotCreate(path);
+  }
+  if (!setRights(file.descriptor, old))
     return file.failed("set the mode of");
   return file;
 }
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
-    : descriptor(std::move(other.descriptor)), target(std::move(other.target)),
+    : folder(std::move(other.folder)), descriptor(std::move(other.descriptor)),
+      path(std::move(other.path)), name(std::move(other.name)),
       temporary(std::exchange(other.temporary, std::string())) {}
 
 OutputFile::~OutputFile() {
   if (!temporary.empty())
-    unlink(temporary.c_str());
+    unlinkat(folder.get(), temporary.c_str(), 0);
 }
 
 absl::Status OutputFile::failed(const char *what) const {
   return absl::UnavailableError(absl::StrCat(
-      quote(target), ": cannot ", what, " the file: ", std::strerror(errno)));
+      quote(path), ": cannot ", what, " the file: ", std::strerror(errno)));
 }
 
 absl::Status OutputFile::write(const void *from, uint64_t bytes) {
@@ -114,28 +143,29 @@ absl::Status OutputFile::writePastCache(const void *from, uint64_t bytes) {
 absl::Status OutputFile::commit() {
   if (fsync(descriptor.get()) != 0 || !descriptor.close())
     return failed("sync");
-  if (rename(temporary.c_str(), target.c_str()) != 0)
+  if (renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) !=
+      0)
     return failed("rename");
   temporary.clear();
   // The rename itself is durable only once the folder is.
-  return syncFolder(folderOf(target)) ? absl::OkStatus()
-                                      : failed("sync the folder of");
+  return fsync(folder.get()) == 0 ? absl::OkStatus()
+                                  : failed("sync the folder of");
 }
 
 bool syncFolder(const std::string &path) {
-  FileDescriptor folder(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor folder = openFolder(path);
   return folder.get() >= 0 && fsync(folder.get()) == 0;
 }
 
-absl::Status writeWhole(const std::string &path, std::string_view contents) {
-  absl::StatusOr<OutputFile> file = OutputFile::create(path);
-  if (!file.ok())
-    return file.status();
-  if (absl::Status status = file->write(contents.data(), contents.size());
-      !status.ok())
-    return status;
-  return file->commit();
+absl::Status writeWhole(const std::string &path, std::string_view contents,
+                        OutputLink link) {
+  return writeAndCommit(OutputFile::create(path, link), contents);
+}
+
+absl::Status writeWholeInFolder(const std::string &folder,
+                                const std::string &name,
+                                std::string_view contents) {
+  return writeAndCommit(OutputFile::createInFolder(folder, name), contents);
 }
 
 } // namespace meshwork::runtime

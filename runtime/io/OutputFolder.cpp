@@ -12,6 +12,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include "runtime/io/NewFile.h"
+
 namespace meshwork::runtime {
 namespace {
 
@@ -41,19 +43,15 @@ FileDescriptor lockedFolder(const std::string &path) {
 
 /// What processes that were killed have left of `target`.
 void removeLeft(const std::string &target) {
-  namespace fs = std::filesystem;
-  std::string begin = fs::path(target).filename().string() + partial;
+  std::string folder = folderOf(target),
+              begin =
+                  std::filesystem::path(target).filename().string() + partial;
   std::error_code error;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator entry(folderOf(target), error), end;
-       !error && entry != end; entry.increment(error)) {
-    std::string name = entry->path().filename();
-    if (name.starts_with(begin) && name.size() == begin.size() + 6)
-      found.push_back(entry->path());
-  }
-  for (const fs::path &path : found)
+  for (const std::string &name : namesOfNewFiles(folder, begin)) {
+    std::string path = absl::StrCat(folder, "/", name);
     if (FileDescriptor mine = lockedFolder(path); mine.get() >= 0)
-      fs::remove_all(path, error);
+      std::filesystem::remove_all(path, error);
+  }
 }
 
 } // namespace
@@ -80,7 +78,10 @@ absl::StatusOr<OutputFolder> OutputFolder::create(const std::string &path) {
     return cannotCreate(path, "is no name for a folder");
   std::error_code failed;
   OutputFolder folder;
-  folder.target = linkTarget(path);
+  absl::StatusOr<std::string> target = outputTarget(path);
+  if (!target.ok())
+    return target.status();
+  folder.target = *target;
   while (folder.target.size() > 1 && folder.target.back() == '/')
     folder.target.pop_back();
   if (std::filesystem::exists(folder.target, failed) &&

@@ -22,7 +22,7 @@ from job import MPIRUN, Job  # noqa: E402
 from shell import BIN, CANNOT_CREATE, ENVIRONMENT, ROOT, TIMEOUT_S, USAGE, Shell  # noqa: E402
 
 RUN = str(BIN / "meshwork-run")
-NO_RESOURCES, WRITE, TERMINATED = 71, 74, 143
+DAMAGED, NO_RESOURCES, WRITE, TERMINATED = 65, 71, 74, 143
 FAULTS = BIN.parent / "test" / "faultyFiles.so"
 DATA = ["--data", "README.md", "--tokenizer", "bytes"]
 SAVE = ["--checkpoint", "kept", "--checkpoint-every", "2"]
@@ -173,6 +173,35 @@ class Saving(Case):
         self.assertEqual({path.name: path.read_text() for path in archive.iterdir()},
                          {"model.mlir": "precious", "states-00000.safetensors": "precious"})
 
+    def testNothingIsWrittenThroughALink(self):
+        """Whatever in the folder is called as a run would call its own files."""
+        victim = self.shell.path / "victim"
+        victim.write_text("precious")
+        (self.kept / "step-0000000002").mkdir(parents=True)
+        for name in (".seen-by-rank-0", ".seen-by-rank-0.abcDEF", ".seen-by-rank-12.012345",
+                     "step-0000000002/manifest.json", "step-0000000002/model.mlir",
+                     "step-0000000002/states-00000.safetensors"):
+            (self.kept / name).symlink_to(victim)
+        (self.kept / ".seen-by-me").write_text("somebody's")
+        code, _, err = self.run_("--steps", 2, *SAVE, "--resume", "auto")
+        self.assertEqual(code, DAMAGED, err)
+        (self.kept / "step-0000000002/manifest.json").unlink()
+        self.good("--steps", 2, *SAVE)
+        self.newest()
+        self.assertEqual(victim.read_text(), "precious")
+        self.assertEqual(sorted(path.name for path in self.kept.iterdir()), [".seen-by-me", "step-0000000002"])
+
+    def testAResumeRepeatsNoLineOfTheMetrics(self):
+        run = [*SAVE, "--checkpoint-sync", "--metrics", "log"]
+        self.good("--steps", 6, *run)
+        first = self.shell.read("log").splitlines(keepends=True)
+        out, _ = self.good("--steps", 7, *run, "--resume", "kept/step-0000000004")
+        self.assertIn('metrics: 2 lines from step 4 on are of a past that the run leaves, and now in "log.replaced"', out)
+        lines = self.shell.read("log").splitlines(keepends=True)
+        self.assertEqual(lines[:4], first[:4])
+        self.assertEqual([json.loads(line)["step"] for line in lines], list(range(7)))
+        self.assertEqual(self.shell.read("log.replaced"), "".join(first[4:]))
+
     def testALateSaveIsNamedAndMade(self):
         """Ranks tell each other of the end of a save with a later step: one a step is late, however fast."""
         out, _ = self.good("--steps", 40, "--checkpoint", "kept", "--checkpoint-every", "1")
@@ -226,11 +255,17 @@ class Saving(Case):
         folder = os.open(self.kept, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
+            mark = self.kept / ".seen-by-rank-0.aBc123"  # of a run that holds the lock, and looks for it
+            mark.touch()
+            before = self.kept.stat().st_mtime_ns
             self.shell.refuse(CANNOT_CREATE, ["another run", "kept"], "meshwork-run", "1.mwplan", *DATA,
                               "--steps", "2", *SAVE)
+            self.assertEqual(list(self.kept.iterdir()), [mark])
+            self.assertEqual(self.kept.stat().st_mtime_ns, before)  # nothing came and went
         finally:
             os.close(folder)
         self.good("--steps", 2, *SAVE)
+        self.assertFalse(mark.exists())
 
     def test_names_that_no_file_can_hold(self):
         model = (self.shell.must("meshwork", "import", "examples/llama-tiny.json", "-o", "-").stdout
@@ -350,7 +385,7 @@ class Faults(Case):
 
     def testKilledAtEachCall(self):
         calls, first = self.calls()
-        self.assertTrue({"write", "fsync", "rename", "mkostemp", "mkdir"} <= set(calls), calls)
+        self.assertTrue({"write", "fsync", "rename", "create", "mkdir"} <= set(calls), calls)
         for at in range(first, len(calls) + 1):
             self.setUp()
             code, _, err = self.run_(*self.RUN, FAULT_AT=str(at), FAULT_DO="kill")
@@ -390,7 +425,7 @@ class Faults(Case):
             self.assertEqual(self.newest()[0]["step"], 2, f"killed at call {at}, {calls[at - 1]}")
 
     def testKilledProcessesOfMpi(self):
-        how = {"ranks": 2, "mpi": True, "FAULT_CALLS": "write,fsync,rename,mkostemp"}  # Either may make the folder.
+        how = {"ranks": 2, "mpi": True, "FAULT_CALLS": "write,fsync,rename,create"}  # Either may make the folder.
         calls, first = self.calls(**how, FAULT_RANK="0")
         for rank, at in [("0", at) for at in range(first, len(calls) + 1, 5)] + [("1", 6), ("1", 8)]:
             self.setUp()
@@ -424,7 +459,7 @@ class Faults(Case):
             for at in choose.sample(range(1, second if mpi else alone), 4):
                 self.setUp()
                 _, err = self.good("--steps", 5, *SAVE, "--save", "w.safetensors", ranks=2, mpi=mpi,
-                                   FAULT_CALLS="write,fsync,rename,mkostemp,mkdir", FAULT_AT=str(at),
+                                   FAULT_CALLS="write,fsync,rename,create,mkdir", FAULT_AT=str(at),
                                    FAULT_DO=str(number), **({"FAULT_RANK": "1"} if mpi else {}))
                 self.assertRegex(err, r"warning: no checkpoint after 2 steps: .*kept/step-.*" + os.strerror(number))
                 self.expectWeights()

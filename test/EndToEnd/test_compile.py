@@ -87,7 +87,12 @@ class Compile(unittest.TestCase):
             self.space.must("meshwork-opt", f"{phase}.mlir")
 
     def test_dump_phases_writes_one_file_a_phase(self):
+        folder = self.space.path / "phases"
+        folder.mkdir()
+        self.space.write("victim", "precious")
+        (folder / f"3-{PHASES[3]}.mlir").symlink_to("../victim")  # a name that nobody gave
         self.compile("--dump-phases=phases", "-o", "dumped.mwplan")
+        self.assertEqual(self.space.read("victim"), "precious")
         names = sorted(p.name for p in (self.space.path / "phases").iterdir())
         self.assertEqual(names, [f"{i}-{phase}.mlir" for i, phase in enumerate(PHASES)])
         whole = self.compile("--compile-to=memory").stdout

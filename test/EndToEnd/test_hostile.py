@@ -187,7 +187,11 @@ class Hostile(unittest.TestCase):
     def test_a_crash_leaves_a_reproducer(self):
         machine = self.space.write("m.toml", (shell.ROOT / "examples" / "machines" / "xeon-2.toml").read_text()
                                    .replace("f32 = 250e9", "f32 = 251e9"))
+        self.space.write("victim", "precious")
+        for end in ("toml", "json", "machine.toml"):
+            (self.space.path / f"none.mwplan.reproducer.{end}").symlink_to("victim")
         code, said = self.interrupted(signal.SIGSEGV, "--set", f"target.machine={machine}")
+        self.assertEqual(self.space.read("victim"), "precious")
         self.assertEqual(code, INTERNAL, said)
         (self.space.path / "m.toml").unlink()
         line = said.rsplit("repeat it with: ", 1)[1].strip()

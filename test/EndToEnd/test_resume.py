@@ -326,6 +326,42 @@ class Refused(Case):
         self.assertEqual(told, ["--lr was 0.001, is 0.0005", "--seed was 0, is 4", "batch.global was 8, is 16",
                                 "optimizer.beta1 was 0.9, is 0.8"])
 
+    def testDataThatWasReplacedIsNamed(self):
+        """Under the same path. Checkpoints of releases that did not keep what tells it are taken as they are."""
+        plan = self.compile("data", LLAMA)
+        text = self.shell.read("README.md")
+        self.shell.write("text", text)
+        run = ["meshwork-run", plan, "--data", "text", "--tokenizer", "bytes", "--resume", "auto", "--checkpoint", "data"]
+        self.shell.must(*run, "--steps", 1)
+        self.assertNotIn(" was ", self.shell.must(*run, "--steps", 2).stdout)
+        self.shell.write("text", text.replace("the", "tha"))
+        count = len(text.encode())
+        self.assertRegex(self.shell.must(*run, "--steps", 3).stdout,
+                         rf"(?m)^content of --data was {count} tokens, fingerprint \w{{16}}, is {count} tokens, fingerprint ")
+        newest = checkpoints.complete(self.folder("data"))[0]
+        found = checkpoints.manifest(newest)
+        del found["options"]["content of --data"]
+        checkpoints.seal(newest, found)
+        self.shell.write("text", text)
+        self.assertNotIn(" was ", self.shell.must(*run, "--steps", 4).stdout)
+
+    def testWhatIsCalledLikeACheckpointIsNamed(self):
+        """And nothing begins anew over it."""
+        plan = self.compile("links", LLAMA)
+        for newest, told in (("/nowhere", 'is a symbolic link to "/nowhere", which cannot be found'),
+                             ("../README.md", "is a file, expected the folder of a checkpoint")):
+            shutil.rmtree(self.folder("links"), ignore_errors=True)
+            self.folder("links").mkdir()
+            (self.folder("links") / "step-0000000003").symlink_to(newest)
+            self.refuse(DATA, ["no checkpoint is good", told], plan, "--steps", 4, "--checkpoint", "links",
+                        "--resume", "auto")
+            self.assertEqual([path.name for path in self.folder("links").iterdir()], ["step-0000000003"])
+        self.train(plan, "--steps", 2, "--checkpoint", "links")
+        out = self.train(plan, "--steps", 4, "--checkpoint", "links", "--resume", "auto")
+        self.assertIn("checkpoint step-0000000003 is damaged and passed over: ", out)
+        self.assertIn('resumed from "links/step-0000000002"', out)
+        self.assertTrue((self.folder("links") / "replaced-step-0000000003").is_symlink())
+
     def testAnotherReleasesFormatIsNotPassedOver(self):
         """It is good, and the one before it would undo what was trained."""
         plan = self.compile("later", LLAMA)

@@ -64,7 +64,7 @@ absl::Status writeTuned(const std::string &path, const Tuned &tuned) {
   std::string text = absl::StrCat(firstLine, tuned.text(/*onlyUsed=*/false));
   if (text.size() > maxBytes)
     text = absl::StrCat(firstLine, tuned.text(/*onlyUsed=*/true));
-  return writeWhole(path, text);
+  return writeWhole(path, text, OutputLink::replaced);
 }
 
 } // namespace meshwork::runtime::cuda

@@ -245,8 +245,38 @@ TEST_F(ReadCheckpoint, areFoundByNameNewestFirst) {
   EXPECT_EQ(found->complete[0].path, path("step-0000000100"));
   ASSERT_EQ(found->incomplete.size(), 1u);
   EXPECT_EQ(found->incomplete[0].step, 30u);
+  ASSERT_EQ(found->damaged.size(), 1u);
+  EXPECT_EQ(found->damaged[0].step, 32u);
   expectError(findCheckpoints(root + "/none").status(), StatusCode::kNotFound,
               "none");
+}
+
+/// Opening tells why; nothing of the kind is a save that was cut off.
+TEST_F(ReadCheckpoint, whatIsOnlyCalledLikeOneIsDamaged) {
+  namespace fs = std::filesystem;
+  smallCheckpoint().write(root, 1);
+  fs::create_symlink("nowhere", path("step-0000000002"));
+  write("step-0000000003", "a file");
+  fs::create_directories(path("elsewhere"));
+  fs::create_directory_symlink("elsewhere", path("step-0000000004"));
+  fs::create_directories(path("step-0000000005"));
+  fs::create_symlink("/nowhere", path("step-0000000005/manifest.json"));
+  fs::create_directory_symlink("step-0000000001", path("step-0000000006"));
+  auto found = findCheckpoints(root);
+  ASSERT_TRUE(found.ok());
+  EXPECT_TRUE(found->incomplete.empty());
+  ASSERT_EQ(found->all().size(), 6u);
+  const char *told[] = {"its manifest is of step 1, expected 6",
+                        "manifest.json\": is a symbolic link",
+                        "without it a folder is no checkpoint",
+                        "is a file, expected the folder of a checkpoint",
+                        "link to \"nowhere\", which cannot be found"};
+  for (size_t i = 0; i < std::size(told); ++i) {
+    FoundCheckpoint one = found->all()[i];
+    EXPECT_EQ(one.step, 6 - i);
+    EXPECT_THAT(std::string(Checkpoint::open(one.path).status().message()),
+                testing::HasSubstr(told[i]));
+  }
 }
 
 } // namespace

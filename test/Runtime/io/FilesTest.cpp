@@ -2,13 +2,17 @@
 #include "runtime/io/OutputFolder.h"
 
 #include <csignal>
+#include <numeric>
+#include <set>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/io/FileUses.h"
 #include "runtime/io/LineLog.h"
+#include "runtime/io/NewFile.h"
 #include "test/Runtime/io/TestFiles.h"
 
 namespace meshwork::runtime {
@@ -162,6 +166,60 @@ TEST_F(FilesTest, ALinkWithoutAFileIsWrittenThrough) {
               StatusCode::kFailedPrecondition, "Too many levels");
 }
 
+TEST_F(FilesTest, ALinkAtANameThatAToolMadeUpIsReplaced) {
+  write("victim", "old");
+  std::filesystem::create_directory(path("in"));
+  std::filesystem::create_symlink("../victim", path("in/link"));
+  ASSERT_TRUE(writeWholeInFolder(path("in"), "link", "new").ok());
+  EXPECT_EQ(contents("in/link"), "new");
+  EXPECT_FALSE(std::filesystem::is_symlink(path("in/link")));
+  std::filesystem::create_symlink("victim", path("link"));
+  ASSERT_TRUE(writeWhole(path("link"), "new", OutputLink::replaced).ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(contents("victim"), "old");
+  // Nor is the folder one.
+  std::filesystem::create_directory_symlink("in", path("folder"));
+  expectError(writeWholeInFolder(path("folder"), "file", "new"),
+              StatusCode::kFailedPrecondition, "cannot create a file");
+  EXPECT_FALSE(std::filesystem::exists(path("in/file")));
+}
+
+TEST_F(FilesTest, ALinkOfAnotherUserInAnOpenFolderIsNotFollowed) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root gives a link to another user";
+  write("victim", "");
+  std::filesystem::create_directory(path("open"));
+  std::filesystem::create_symlink("../victim", path("open/link"));
+  ASSERT_EQ(lchown(path("open/link").c_str(), 65534, 65534), 0);
+  auto logs = [&] { return LineLog::open(path("open/link"), "{").status(); };
+  EXPECT_TRUE(logs().ok()); // as any folder that others may not write to
+  ASSERT_EQ(chmod(path("open").c_str(), 01777), 0);
+  std::filesystem::create_directory(path("fill"));
+  std::filesystem::create_symlink("../fill", path("open/folder"));
+  ASSERT_EQ(lchown(path("open/folder").c_str(), 65534, 65534), 0);
+  for (const absl::Status &status :
+       {writeWhole(path("open/link"), "new"), logs(),
+        OutputFolder::create(path("open/folder")).status()})
+    expectError(status, StatusCode::kFailedPrecondition,
+                "is a symbolic link that user 65534 has put into a folder");
+  EXPECT_EQ(contents("victim"), "");
+  ASSERT_EQ(lchown(path("open/link").c_str(), 0, 0), 0);
+  EXPECT_TRUE(writeWhole(path("open/link"), "new").ok());
+  EXPECT_EQ(contents("victim"), "new");
+}
+
+TEST_F(FilesTest, NewFilesHaveNamesOfTheirOwn) {
+  FileDescriptor folder(open(root.c_str(), O_RDONLY | O_DIRECTORY));
+  std::string first, second;
+  ASSERT_GE(createNewFile(folder, "mark.", first).get(), 0);
+  ASSERT_GE(createNewFile(folder, "mark.", second).get(), 0);
+  EXPECT_NE(first, second);
+  write("mark.longer7", "");
+  write("mark.", "");
+  std::vector<std::string> found = namesOfNewFiles(root, "mark.");
+  EXPECT_EQ(std::set(found.begin(), found.end()), (std::set{first, second}));
+}
+
 TEST_F(FilesTest, AFileThatMayNotBeWrittenIsNotReplaced) {
   write("out", "old");
   ASSERT_EQ(chmod(path("out").c_str(), 0444), 0);
@@ -196,6 +254,62 @@ TEST_F(FilesTest, ALogGrowsByWholeLines) {
   absl::StatusOr<LineLog> full = LineLog::open("/dev/full", "{");
   ASSERT_TRUE(full.ok());
   expectError(full->append("{}"), StatusCode::kUnavailable, "No space left");
+}
+
+/// What is left of a log, and what was taken off it.
+TEST_F(FilesTest, LinesThatAreRepeatedLeaveTheLog) {
+  auto lines = [](std::vector<int> steps) {
+    std::string text;
+    for (int step : steps)
+      text += "{\"step\":" + std::to_string(step) + ",\"loss\":1}\n";
+    return text;
+  };
+  auto takeOff = [&](const std::string &text, uint64_t from) {
+    std::filesystem::remove(path("log.replaced"));
+    write("log", text);
+    absl::StatusOr<LineLog> log = LineLog::open(path("log"), "{\"step\":");
+    EXPECT_TRUE(log.ok());
+    absl::StatusOr<uint64_t> taken = log->takeOff(from);
+    EXPECT_TRUE(taken.ok()) << taken.status();
+    EXPECT_TRUE(log->append("{}").ok());
+    return taken.value_or(99);
+  };
+  EXPECT_EQ(takeOff("", 0), 0u);
+  EXPECT_EQ(takeOff(lines({0, 1, 2}), 3), 0u);
+  EXPECT_FALSE(std::filesystem::exists(path("log.replaced")));
+  EXPECT_EQ(takeOff(lines({0, 1, 2, 3, 4}), 3), 2u);
+  EXPECT_EQ(contents("log"), lines({0, 1, 2}) + "{}\n");
+  EXPECT_EQ(contents("log.replaced"), lines({3, 4}));
+  // Another run stands before it.
+  EXPECT_EQ(takeOff(lines({0, 1, 7, 8, 2, 3}), 2), 2u);
+  EXPECT_EQ(contents("log"), lines({0, 1, 7, 8}) + "{}\n");
+  // Killed in its last line, before and behind the number.
+  EXPECT_EQ(takeOff(lines({0, 1}) + "{\"st", 1), 1u);
+  EXPECT_EQ(contents("log"), lines({0}) + "{}\n");
+  EXPECT_EQ(contents("log.replaced"), lines({1}));
+  EXPECT_EQ(takeOff(lines({0, 1}) + "{\"step\":2", 2), 1u);
+  EXPECT_EQ(contents("log"), lines({0, 1}) + "{}\n");
+  EXPECT_EQ(takeOff("{\"st", 0), 0u);
+  EXPECT_EQ(contents("log"), "{}\n");
+  // More than is read at first.
+  std::vector<int> many(10000);
+  std::iota(many.begin(), many.end(), 0);
+  EXPECT_EQ(takeOff(lines(many), 1), many.size() - 1);
+  EXPECT_EQ(contents("log"), lines({0}) + "{}\n");
+  EXPECT_EQ(takeOff(lines(many), 0), many.size());
+  EXPECT_EQ(contents("log"), "{}\n");
+}
+
+TEST_F(FilesTest, ALinkBesideTheLogIsNotFollowed) {
+  write("victim", "");
+  write("log", "{\"step\":0}\n");
+  std::filesystem::create_symlink("victim", path("log.replaced"));
+  absl::StatusOr<LineLog> log = LineLog::open(path("log"), "{\"step\":");
+  ASSERT_TRUE(log.ok());
+  expectError(log->takeOff(0).status(), StatusCode::kFailedPrecondition,
+              "log.replaced\": cannot be written");
+  EXPECT_EQ(contents("log"), "{\"step\":0}\n");
+  EXPECT_EQ(contents("victim"), "");
 }
 
 TEST_F(FilesTest, OneFileMayNotBeWrittenAndUsedAgain) {

@@ -1,14 +1,13 @@
 /* Calls on files of one folder, counted, and one of them made to fail.
  *
- *   FAULT_FOLDER  the calls that count are those on files whose path has this in it
- *   FAULT_LOG     gets a line for each, in order: "12 rename run/a.XX". A write
- *                 past the page cache is called write-direct there
- *   FAULT_AT      the number, from 1, of the call that something happens to
- *   FAULT_CALLS   only calls of these names count for FAULT_AT: "write,fsync"
- *   FAULT_DO      kill: SIGKILL in its place, of a write when half is written;
- *                 short: half of a write is written; a number: it fails with
- *                 that errno; with a + behind it, so do all later ones. slow,
- *                 slowN: every call takes 20 ms, N us, longer, whatever
+ *   FAULT_FOLDER  the calls that count are those on files whose path has this
+ * in it FAULT_LOG     gets a line for each, in order: "12 rename run/a.XX". A
+ * write past the page cache is called write-direct there FAULT_AT      the
+ * number, from 1, of the call that something happens to FAULT_CALLS   only
+ * calls of these names count for FAULT_AT: "write,fsync" FAULT_DO      kill:
+ * SIGKILL in its place, of a write when half is written; short: half of a write
+ * is written; a number: it fails with that errno; with a + behind it, so do all
+ * later ones. slow, slowN: every call takes 20 ms, N us, longer, whatever
  *                 FAULT_AT says
  *   FAULT_RANK    only in the process of this rank of Open MPI
  */
@@ -42,8 +41,8 @@ static void note(int number, const char *call, const char *how,
   if (!log)
     return;
   char line[4352];
-  int size = snprintf(line, sizeof(line), "%d %s%s %s\n", number, call, how,
-                      path);
+  int size =
+      snprintf(line, sizeof(line), "%d %s%s %s\n", number, call, how, path);
   int file = (int)syscall(SYS_openat, AT_FDCWD, log,
                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file >= 0) {
@@ -100,7 +99,7 @@ static const char *pathOf(int file, char *path, size_t size) {
 #define NEXT(name)                                                             \
   static __typeof__(name) *next;                                               \
   if (!next)                                                                   \
-    next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+  next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
 ssize_t write(int file, const void *from, size_t bytes) {
   NEXT(write);
@@ -145,7 +144,32 @@ int mkdir(const char *path, mode_t mode) {
   return fails("mkdir", path) ? -1 : next(path, mode);
 }
 
-int mkostemp(char *path, int flags) {
-  NEXT(mkostemp);
-  return fails("mkostemp", path) ? -1 : next(path, flags);
+/* As the one without "at" is called, by the path of the file. */
+static int failsAt(const char *call, int folder, const char *name) {
+  char path[8192];
+  pathOf(folder, path, 4096);
+  snprintf(path + strlen(path), 4096, "/%s", name);
+  return fails(call, path);
+}
+
+int renameat(int from, const char *name, int to, const char *newName) {
+  NEXT(renameat);
+  return failsAt("rename", to, newName) ? -1 : next(from, name, to, newName);
+}
+
+int unlinkat(int folder, const char *name, int flags) {
+  NEXT(unlinkat);
+  return failsAt("unlink", folder, name) ? -1 : next(folder, name, flags);
+}
+
+/* A file that is to come to be. */
+int openat(int folder, const char *name, int flags, ...) {
+  NEXT(openat);
+  va_list more;
+  va_start(more, flags);
+  mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  return flags & O_CREAT && failsAt("create", folder, name)
+             ? -1
+             : next(folder, name, flags, mode);
 }
