@@ -8,7 +8,6 @@
 #include "runtime/core/Checked.h"
 #include "runtime/core/Clock.h"
 #include "runtime/core/Memory.h"
-#include "runtime/core/RunSettings.h"
 #include "runtime/core/SaveEntries.h"
 #include "runtime/core/Views.h"
 #include "runtime/core/Weights.h"
@@ -50,9 +49,10 @@ absl::Status add(const SaveEntries &entries, Manifest &manifest) {
 } // namespace
 
 ManifestWriter::ManifestWriter(std::shared_ptr<const PlanFile> plan,
-                               const RunOptions &options,
+                               const RunOptions &options, RunSettings settings,
                                std::shared_ptr<Reporter> reporter)
-    : plan(std::move(plan)), options(options), reporter(std::move(reporter)) {}
+    : plan(std::move(plan)), options(options), settings(std::move(settings)),
+      reporter(std::move(reporter)) {}
 
 ManifestWriter::~ManifestWriter() {
   if (thread.joinable())
@@ -85,7 +85,7 @@ absl::Status ManifestWriter::write(const Save &save,
   manifest.producer = plan->plan().producer() ? plan->plan().producer()->str()
                                               : std::string("meshwork");
   manifest.progress = save.progress;
-  manifest.options = runSettings(options, plan->plan());
+  manifest.options = settings;
   manifest.tensors = storedTensors(plan->plan());
   for (const std::string &text : texts) {
     absl::StatusOr<SaveEntries> entries = parseEntries(text);

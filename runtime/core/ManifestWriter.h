@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/core/PlanFile.h"
 #include "runtime/core/Report.h"
+#include "runtime/core/RunSettings.h"
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -26,7 +27,8 @@ class ManifestWriter {
 public:
   /// `reporter` may be null where nothing is told.
   ManifestWriter(std::shared_ptr<const PlanFile> plan,
-                 const RunOptions &options, std::shared_ptr<Reporter> reporter);
+                 const RunOptions &options, RunSettings settings,
+                 std::shared_ptr<Reporter> reporter);
   ~ManifestWriter();
 
   /// Of every rank, by rank: its SaveEntries. Returns at once.
@@ -47,6 +49,7 @@ private:
 
   std::shared_ptr<const PlanFile> plan;
   RunOptions options;
+  RunSettings settings;
   std::shared_ptr<Reporter> reporter;
   std::thread thread;
   mutable std::mutex mutex;

@@ -7,10 +7,10 @@
 #include "runtime/comm/Launch.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/Names.h"
+#include "runtime/core/OddOnes.h"
 #include "runtime/core/OptionTable.h"
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <thread>
 #include <unistd.h>
 
@@ -29,22 +29,6 @@ std::string textOf(const PlanFile &plan, const RunOptions &options) {
   return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
                       absl::Hex(hash.low64, absl::kZeroPad16), "\n",
                       sharedOptions(options));
-}
-
-/// The ranks whose text is not what most have; of equals what the first has.
-std::vector<uint32_t> oddOnes(const std::vector<std::string> &texts) {
-  std::map<std::string_view, size_t> counts;
-  for (const std::string &text : texts)
-    ++counts[text];
-  std::string_view usual = texts[0];
-  for (const auto &[text, count] : counts)
-    if (count > counts[usual])
-      usual = text;
-  std::vector<uint32_t> odd;
-  for (uint32_t rank = 0; rank < texts.size(); ++rank)
-    if (texts[rank] != usual)
-      odd.push_back(rank);
-  return odd;
 }
 
 /// "name cpu,cpu": processes that see the same cores share them.
@@ -103,22 +87,20 @@ absl::Status Processes::agreeOn(const PlanFile &plan,
   for (const std::string &text : *texts)
     plans.push_back(text.substr(0, text.find('\n')));
   if (std::vector<uint32_t> odd = oddOnes(plans); !odd.empty())
-    return config(absl::StrCat(
-        odd.size() == 1 ? "rank " : "ranks ", absl::StrJoin(odd, ", "),
-        odd.size() == 1 ? " has" : " have",
-        " another plan than the other ranks: hash ", plans[odd[0]].substr(0, 8),
-        ", theirs is ", plans[odd[0] == 0 ? 1 : 0].substr(0, 8),
-        "; give all ranks the same file"));
+    return config(absl::StrCat(ranksWith(odd, "has", "have"),
+                               " another plan than the other ranks: hash ",
+                               plans[odd[0]].substr(0, 8), ", theirs is ",
+                               plans[odd[0] == 0 ? 1 : 0].substr(0, 8),
+                               "; give all ranks the same file"));
   if (ranks != world->size())
     return config(absl::StrCat("the plan is for ", ranks, " ranks, ", launcher,
                                " started ", world->size(),
                                ": start as many, or compile for another mesh"));
   if (std::vector<uint32_t> odd = oddOnes(*texts); !odd.empty())
-    return config(absl::StrCat(
-        odd.size() == 1 ? "rank " : "ranks ", absl::StrJoin(odd, ", "),
-        odd.size() == 1 ? " was" : " were",
-        " started with other options than the other ranks: ",
-        (*texts)[odd[0]].substr(plans[odd[0]].size() + 1)));
+    return config(
+        absl::StrCat(ranksWith(odd, "was", "were"),
+                     " started with other options than the other ranks: ",
+                     (*texts)[odd[0]].substr(plans[odd[0]].size() + 1)));
   return absl::OkStatus();
 }
 

@@ -10,7 +10,6 @@
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Memory.h"
 #include "runtime/core/RestoreStates.h"
-#include "runtime/core/RunSettings.h"
 #include "runtime/io/Files.h"
 #include <filesystem>
 
@@ -72,7 +71,8 @@ absl::StatusOr<std::string> Resume::reason(uint64_t step,
 }
 
 absl::StatusOr<Progress> Resume::choose(const Candidate &candidate,
-                                        uint32_t rank, double seconds) {
+                                        uint32_t rank, double seconds,
+                                        const RunSettings &settings) {
   const Manifest &manifest = candidate.checkpoint->manifest();
   const Progress &at = manifest.progress;
   if (at.step >= options.steps && !options.saveGradients.empty())
@@ -89,13 +89,13 @@ absl::StatusOr<Progress> Resume::choose(const Candidate &candidate,
   lines.push_back(absl::StrFormat(
       "resumed from %s: %d steps, %d samples; %s in %.2f s",
       quote(candidate.path), at.step, at.samples, bytesText(bytes), seconds));
-  for (const std::string &line :
-       changedSettings(manifest.options, runSettings(options, plan)))
+  for (const std::string &line : changedSettings(manifest.options, settings))
     lines.push_back(line);
   return at;
 }
 
-absl::StatusOr<Progress> Resume::restore(Rank &rank, Transport &transport) {
+absl::StatusOr<Progress> Resume::restore(Rank &rank, Transport &transport,
+                                         const RunSettings &settings) {
   std::vector<uint64_t> steps;
   std::string newest;
   MESHWORK_ASSIGN_OR_RETURN(steps, order(rank.rank(), transport));
@@ -111,7 +111,7 @@ absl::StatusOr<Progress> Resume::restore(Rank &rank, Transport &transport) {
                                               "what it resumes from"));
     if (all == 0)
       return choose(*candidate, rank.rank(),
-                    static_cast<double>(steadyNs() - began) / 1e9);
+                    static_cast<double>(steadyNs() - began) / 1e9, settings);
     std::string why;
     MESHWORK_ASSIGN_OR_RETURN(why, reason(step, mine, rank.rank(), transport));
     if (newest.empty())

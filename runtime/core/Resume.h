@@ -3,12 +3,14 @@
 //   absl::StatusOr<std::shared_ptr<Resume>> resume = Resume::find(options,
 //   plan);
 //   // null: --resume auto, and there is nothing yet
-//   absl::StatusOr<Progress> at = (*resume)->restore(rank, transport);
+//   absl::StatusOr<Progress> at = (*resume)->restore(rank, transport,
+//   settings);
 #pragma once
 
 #include "meshwork/Runtime/Run.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/core/Rank.h"
+#include "runtime/core/RunSettings.h"
 #include <mutex>
 
 namespace meshwork::runtime {
@@ -27,7 +29,9 @@ public:
   /// Fills the rank's states. All ranks call it together and take the same one:
   /// one that any of them finds damaged is told of, and the one before it comes
   /// next. dataLoss when none is good.
-  absl::StatusOr<Progress> restore(Rank &rank, Transport &transport);
+  ///   settings  of this run, to tell what has changed
+  absl::StatusOr<Progress> restore(Rank &rank, Transport &transport,
+                                   const RunSettings &settings);
 
   /// After a restore. Lines for the user: what was passed over, where the run
   /// goes on, which settings have changed.
@@ -52,11 +56,11 @@ private:
   /// Another checkpoint may be good when this one is so.
   static bool isDamage(const absl::Status &status);
   absl::Status list(const std::string &path);
+  absl::Status checkAny(const std::string &path) const;
   void add(const std::string &path, uint64_t step);
   absl::Status checkNewest();
   Candidate &opened(Candidate &candidate) const;
   void load(Candidate &candidate) const;
-  absl::Status checkAny(const std::string &path) const;
   Candidate *find(uint64_t step);
   absl::StatusOr<std::vector<uint64_t>> order(uint32_t rank,
                                               Transport &transport) const;
@@ -64,7 +68,7 @@ private:
   absl::StatusOr<std::string> reason(uint64_t step, const absl::Status &mine,
                                      uint32_t rank, Transport &transport);
   absl::StatusOr<Progress> choose(const Candidate &candidate, uint32_t rank,
-                                  double seconds);
+                                  double seconds, const RunSettings &settings);
 
   RunOptions options;
   const plan::Plan &plan;

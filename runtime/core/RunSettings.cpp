@@ -7,6 +7,8 @@
 
 namespace meshwork::runtime {
 namespace {
+constexpr char contentOfData[] = "content of --data";
+
 constexpr const char *batchKeys[] = {"batch.global", "batch.sequence",
                                      "batch.documents", "batch.positions",
                                      "batch.document_end_loss"};
@@ -40,7 +42,8 @@ std::string textOf(const RunSettings &settings, const std::string &name) {
 }
 } // namespace
 
-RunSettings runSettings(const RunOptions &options, const plan::Plan &plan) {
+RunSettings runSettings(const RunOptions &options, const plan::Plan &plan,
+                        const TokenSource *tokens) {
   RunSettings settings;
   for (const OptionRow &row : optionTable()) {
     if (!row.decidesNumbers)
@@ -54,6 +57,8 @@ RunSettings runSettings(const RunOptions &options, const plan::Plan &plan) {
     settings.erase("--decay-steps");
     settings.erase("--min-lr");
   }
+  if (tokens)
+    settings[contentOfData] = tokens->identity();
   if (plan.spec())
     addSpec(plan.spec()->str(), settings);
   return settings;
@@ -63,6 +68,8 @@ std::vector<std::string> changedSettings(const RunSettings &saved,
                                          const RunSettings &now) {
   RunSettings all = saved;
   all.insert(now.begin(), now.end());
+  if (!saved.contains(contentOfData) || !now.contains(contentOfData))
+    all.erase(contentOfData);
   std::vector<std::string> lines;
   for (const auto &[name, value] : all) {
     std::string before = textOf(saved, name), after = textOf(now, name);

@@ -1,13 +1,14 @@
 // What decides the numbers that a run computes, beside its model: a checkpoint
 // keeps it, and a run that resumes names what has changed.
 //
-//   manifest.options = runSettings(options, plan);
+//   manifest.options = runSettings(options, plan, tokens);
 //   for (const std::string &line : changedSettings(manifest.options, now))
 //     std::puts(line.c_str()); // "--lr was 0.001, is 0.0005"
 #pragma once
 
 #include "meshwork/Plan/Plan.h"
 #include "meshwork/Runtime/Run.h"
+#include "runtime/io/Tokens.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -20,9 +21,12 @@ using RunSettings = std::map<std::string, std::string>;
 /// Of `options` as a run uses them: --decay-steps is known. An option that is
 /// not given is left out. How ranks share the work is not here: mesh, sharding,
 /// microbatches, recompute and overlap change the order of sums alone.
-RunSettings runSettings(const RunOptions &options, const plan::Plan &plan);
+///   tokens  null where nothing is trained; what they are is a setting
+RunSettings runSettings(const RunOptions &options, const plan::Plan &plan,
+                        const TokenSource *tokens);
 
-/// A line for each that differs, in the order of their names.
+/// A line for each that differs, in the order of their names. Checkpoints of
+/// earlier releases do not tell the tokens, which are no difference then.
 std::vector<std::string> changedSettings(const RunSettings &saved,
                                          const RunSettings &now);
 

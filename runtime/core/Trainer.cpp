@@ -22,8 +22,9 @@ Trainer::Job::Job(TrainerParts given, const RunOptions &runOptions, bool spins)
       mesh(meshOf(parts.plan->plan())),
       transport(
           parts.processes->makeTransport(mesh, options.timeoutSeconds, spins)),
-      manifests(parts.plan, options, parts.reporter), ranks(mesh.numRanks()),
-      begins(mesh.numRanks()), savers(mesh.numRanks()),
+      settings(runSettings(options, parts.plan->plan(), parts.tokens.get())),
+      manifests(parts.plan, options, settings, parts.reporter),
+      ranks(mesh.numRanks()), begins(mesh.numRanks()), savers(mesh.numRanks()),
       recorders(mesh.numRanks()), cpus(allowedCpus()) {}
 
 Trainer::Job::~Job() {

@@ -49,6 +49,7 @@ struct Trainer::Job {
   RunOptions options;
   Mesh mesh;
   std::shared_ptr<Transport> transport;
+  RunSettings settings;
   ManifestWriter manifests;
   Ranks ranks;
   std::vector<Begin> begins;                  // one per rank

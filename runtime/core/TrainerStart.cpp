@@ -35,8 +35,8 @@ absl::Status Trainer::Job::placeStates(uint32_t rank) {
 /// The process of rank 0 alone changes the folder, and tells of it.
 absl::Status Trainer::Job::resume(uint32_t rank) {
   Begin &begin = begins[rank];
-  MESHWORK_ASSIGN_OR_RETURN(begin.at,
-                            parts.resume->restore(*ranks[rank], *transport));
+  MESHWORK_ASSIGN_OR_RETURN(
+      begin.at, parts.resume->restore(*ranks[rank], *transport, settings));
   ranks[rank]->startAt(begin.at);
   if (rank == 0)
     MESHWORK_ASSIGN_OR_RETURN(begin.isSaved, parts.resume->continuesThere());

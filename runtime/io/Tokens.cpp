@@ -9,6 +9,9 @@
 #include <Random123/philox.h>
 #include <absl/strings/str_cat.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "runtime/io/Documents.h"
 #include "runtime/io/TokenDoubts.h"
 #include "runtime/io/TokenLayout.h"
@@ -87,6 +90,10 @@ public:
 
   uint64_t numTokens() const override { return layout.numTokens; }
   const std::vector<std::string> &warnings() const override { return doubts; }
+  std::string identity() const override {
+    return absl::StrCat(layout.numTokens, " tokens, fingerprint ",
+                        absl::Hex(fingerprint, absl::kZeroPad16));
+  }
 
   absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
                       const SampleSpans &to) const override;
@@ -107,6 +114,20 @@ private:
   uint32_t sequence;
   DocumentMarks marks;
   std::vector<std::string> doubts;
+  uint64_t fingerprint = 0;
+};
+
+/// Of bytes that come piece by piece.
+class Fingerprint {
+public:
+  Fingerprint() { XXH3_64bits_reset(&state); }
+  template <typename T> void add(const std::vector<T> &values) {
+    XXH3_64bits_update(&state, values.data(), values.size() * sizeof(T));
+  }
+  uint64_t value() const { return XXH3_64bits_digest(&state); }
+
+private:
+  XXH3_state_t state;
 };
 
 absl::Status FileTokens::read(uint64_t first, uint64_t count,
@@ -146,6 +167,9 @@ absl::Status FileTokens::read(uint64_t first, uint64_t count,
 
 absl::Status FileTokens::scan(const std::atomic<int> *stop) {
   TokenDoubts look(layout, vocabulary);
+  Fingerprint hash;
+  hash.add(std::vector<uint64_t>{width});
+  hash.add(layout.documents);
   std::vector<unsigned char> bytes;
   std::vector<int32_t> ids; // only until the token that marks was seen
   bool found = !isByToken(marks);
@@ -167,12 +191,15 @@ absl::Status FileTokens::scan(const std::atomic<int> *stop) {
             read(first, count, bytes, found ? nullptr : ids.data(), &look);
         !status.ok())
       return status;
+    if (k < spread)
+      hash.add(bytes);
     found = found || std::find(ids.begin(), ids.end(),
                                static_cast<int32_t>(marks.token)) != ids.end();
   }
   if (absl::Status status = look.verdict(); !status.ok())
     return status;
   doubts = look.warnings();
+  fingerprint = hash.value();
   if (found)
     return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(

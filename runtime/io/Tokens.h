@@ -104,6 +104,11 @@ public:
   /// vocabulary has, a "text" of control characters. What is surely wrong is an
   /// error: a file of a known other kind, ids cut in two.
   virtual const std::vector<std::string> &warnings() const = 0;
+
+  /// "5000 tokens, fingerprint 0123456789abcdef": tells a file that was
+  /// replaced, or a stale copy. The fingerprint is a hash of the width of ids,
+  /// of the ids that are checked at open, and of the documents of an index.
+  virtual std::string identity() const = 0;
 };
 
 } // namespace meshwork::runtime

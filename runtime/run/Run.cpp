@@ -12,6 +12,7 @@
 #include "runtime/core/Memory.h"
 #include "runtime/core/Processes.h"
 #include "runtime/core/RunFiles.h"
+#include "runtime/core/SameData.h"
 #include "runtime/core/Stop.h"
 #include "runtime/core/Trainer.h"
 #include "runtime/core/Weights.h"
@@ -116,7 +117,7 @@ absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
   if (!tokens.ok())
     return fromIo(tokens.status());
   parts.tokens = std::move(*tokens);
-  return absl::OkStatus();
+  return agreeOnData(*parts.processes, *parts.tokens, options.data);
 }
 
 void warnOfTokens(const TrainerParts &parts) {

@@ -41,6 +41,7 @@ class Mpi(unittest.TestCase):
         self.assertEqual(done.returncode, code, shown)
         self.assertEqual(done.stderr.count("meshwork-run: error:"), 1, shown)
         self.assertIn(needle, done.stderr, shown)
+        self.said = done.stderr
 
     def losses(self, name):
         return re.findall(r'"loss":([^,]+),"grad_norm":([^,]+)', self.shell.read(name))
@@ -87,6 +88,12 @@ class Mpi(unittest.TestCase):
         self.expect(NO_INPUT, "rank 1: plan 'absent': No such file", (1, "2.mwplan", *steps), (1, "absent", *steps))
         self.expect(NO_INPUT, "rank 1: ", (1, "2.mwplan", *steps),
                     (1, "2.mwplan", "--data", "absent", "--tokenizer", "bytes", "--steps", "3"))
+        self.shell.write("stale.txt", self.shell.read("README.md").replace("the", "tha"))
+        self.shell.write("short.txt", self.shell.read("README.md")[:5000])
+        for name, has in (("stale.txt", "tokens, fingerprint "), ("short.txt", "5000 tokens, fingerprint ")):
+            self.expect(SPEC, f'rank 2 reads other data than the other ranks: "{name}" on ', (2, "4.mwplan", *steps),
+                        (1, "4.mwplan", "--data", name, *steps[2:]), (1, "4.mwplan", *steps))
+            self.assertIn(has, self.said)
         self.expect(CANNOT_CREATE, "rank 0: ", (2, "2.mwplan", *steps, "--save", "/absent/file"))
 
     def testLaunchersMustAgree(self):

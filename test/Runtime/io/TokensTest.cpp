@@ -83,6 +83,27 @@ TEST_F(TokensTest, ReadsEveryFormat) {
       20);
 }
 
+TEST_F(TokensTest, OneTokenMakesAnotherIdentity) {
+  auto identity = [](const TokenOptions &options) {
+    auto source = TokenSource::open(options);
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? (*source)->identity() : "";
+  };
+  std::vector<uint16_t> ids = counting<uint16_t>(5000);
+  TokenOptions raw{write("a", bytesOf(ids)), "u16", "", 5000, 8};
+  std::string first = identity(raw);
+  EXPECT_TRUE(first.starts_with("5000 tokens, fingerprint ")) << first;
+  EXPECT_EQ(identity({write("b", llmc(20240520, 1, 5000, bytesOf(ids))), "", "",
+                      6000, 16}),
+            first);
+  EXPECT_NE(identity({raw.path, "", "bytes", 256, 8}), first);
+  ids[4000] = 0;
+  EXPECT_NE(identity({write("c", bytesOf(ids)), "u16", "", 5000, 8}), first);
+  ids.push_back(7);
+  EXPECT_TRUE(identity({write("d", bytesOf(ids)), "u16", "", 5000, 8})
+                  .starts_with("5001 "));
+}
+
 TEST_F(TokensTest, SampleDependsOnSeedStepAndIndexOnly) {
   std::string file = write("d", bytesOf(counting<uint16_t>(60000)));
   auto one = TokenSource::open({file, "u16", "", 60000, 8});
