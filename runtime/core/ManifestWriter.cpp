@@ -95,6 +95,9 @@ absl::Status ManifestWriter::write(const Save &save,
   }
   for (const StoredFile &file : manifest.files)
     bytes += file.bytes;
+  // Its steps must be in the log whatever happens next.
+  if (reporter)
+    reporter->syncMetrics();
   std::string path = absl::StrCat(save.folder, "/", manifestName);
   absl::Status status =
       writeWholeInFolder(save.folder, manifestName, manifestText(manifest));

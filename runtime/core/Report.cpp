@@ -42,6 +42,26 @@ Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
       palmFlopsPerStep(plan.palm_flops_per_step()), metrics(std::move(log)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
+absl::Status Reporter::startAt(const Progress &at) {
+  samplesBefore = at.samples;
+  if (!metrics || at.step >= options.steps) // nothing is repeated
+    return absl::OkStatus();
+  absl::StatusOr<uint64_t> taken = metrics->takeOff(at.step);
+  if (!taken.ok())
+    return fromIo(taken.status());
+  if (*taken > 0)
+    note(absl::StrCat("metrics: ", *taken, " lines from step ", at.step,
+                      " on are of a past that the run leaves, and now in ",
+                      quote(metrics->replacedPath())));
+  return absl::OkStatus();
+}
+
+void Reporter::syncMetrics() {
+  if (absl::Status synced = metrics ? metrics->sync() : absl::OkStatus();
+      !synced.ok())
+    warn(std::string(synced.message()));
+}
+
 std::optional<double> Reporter::mfu(double flops, double stepMs) const {
   if (options.peakTflops <= 0 || stepMs <= 0 || flops <= 0)
     return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "meshwork/Plan/Plan.h"
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/io/LineLog.h"
 #include <memory>
 #include <mutex>
@@ -41,8 +42,11 @@ public:
   Reporter(const plan::Plan &plan, ReportOptions options,
            std::unique_ptr<LineLog> metrics);
 
-  /// Before the first step: sequences that the run has read before a resume.
-  void startAt(uint64_t samples) { samplesBefore = samples; }
+  /// Before the first step of a run that resumes. Lines of the steps that it
+  /// repeats leave the log, so that it has one of each (LineLog::takeOff).
+  absl::Status startAt(const Progress &at);
+  /// Lines that were written are durable after this; warns where not.
+  void syncMetrics();
   /// Known only after ranks have started.
   void setPeakTflops(double tflops) { options.peakTflops = tflops; }
   /// Metrics line (flushed), then the terminal. 74 when a write fails.

@@ -51,7 +51,7 @@ void Saver::agreed(uint32_t all) {
     end(!(all & saveFailed));
 }
 
-absl::Status Saver::afterUpdate(const Progress &progress, uint32_t all) {
+void Saver::afterUpdate(const Progress &progress, uint32_t all) {
   now = progress;
   uint64_t every = setup.options.checkpointEvery.value_or(0);
   bool isDue = every != 0 && now.step % every == 0;
@@ -68,12 +68,15 @@ absl::Status Saver::afterUpdate(const Progress &progress, uint32_t all) {
       setup.manifests.note(absl::StrCat(
           "checkpoint: late after ", now.step, " steps, that of step ",
           save.progress.step, " is still being written"));
-    return absl::OkStatus();
+    return;
   }
-  if (!isWanted)
-    return absl::OkStatus();
+  if (isWanted && !savesNow())
+    start(false);
+}
+
+absl::Status Saver::saveNow() {
   start(false);
-  return setup.options.checkpointSync ? drain() : absl::OkStatus();
+  return drain();
 }
 
 void Saver::start(bool isLast) {

@@ -49,13 +49,17 @@ public:
   void agreed(uint32_t all);
   /// Until the states may change: copies what is not yet copied.
   void beforeUpdate() { copyTogether(); }
-  /// The step has ended: begins a save when it is time. Writes it here and now
-  /// with --checkpoint-sync.
-  absl::Status afterUpdate(const Progress &progress, uint32_t all);
+  /// The step has ended: begins a save when it is time.
+  void afterUpdate(const Progress &progress, uint32_t all);
   /// For `deliver`, by way of Transport::gather; often "".
   std::string toTell();
   /// `texts` of all ranks, where rank 0 is; each from byte `from` on.
   void deliver(absl::Span<const std::string> texts, size_t from);
+  /// With --checkpoint-sync, when a save is due: it is made by `saveNow`, once
+  /// the step has been told of, and before the next one begins. Whatever kills
+  /// the run, no step of a checkpoint is missing in the metrics.
+  bool savesNow() const { return setup.options.checkpointSync && isWanted; }
+  absl::Status saveNow();
 
   /// The run ends: what is being written, then what is not yet saved. Whether
   /// it could be saved is asked of the ManifestWriter.

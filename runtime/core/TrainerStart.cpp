@@ -46,7 +46,7 @@ absl::Status Trainer::Job::resume(uint32_t rank) {
   begin.isSaved = all != 0;
   if (rank != 0)
     return absl::OkStatus();
-  parts.reporter->startAt(begin.at.samples);
+  MESHWORK_RETURN_IF_ERROR(parts.reporter->startAt(begin.at));
   for (const std::string &line : parts.resume->told())
     parts.reporter->note(line);
   return absl::OkStatus();

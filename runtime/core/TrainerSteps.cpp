@@ -51,12 +51,15 @@ absl::Status Trainer::Job::runSteps(uint32_t rank) {
     MESHWORK_ASSIGN_OR_RETURN(open, updateStep(rank, step));
     if (!open)
       return absl::OkStatus();
-    bool isAhead = me.runsBehind() && !open->isLast;
+    bool savesNow = savers[rank] && savers[rank]->savesNow();
+    bool isAhead = me.runsBehind() && !open->isLast && !savesNow;
     absl::Status next = isAhead ? beginStep(rank, step + 1) : absl::OkStatus();
     // First: what fails in the next step may be this one's fault, and if not
     // this one is still reported.
     MESHWORK_RETURN_IF_ERROR(closeStep(rank, *open));
     MESHWORK_RETURN_IF_ERROR(next);
+    if (savesNow)
+      MESHWORK_RETURN_IF_ERROR(savers[rank]->saveNow());
     if (open->isLast)
       return absl::OkStatus();
     if (!isAhead)
@@ -137,7 +140,7 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
                                       options.steps, ", counted from 0")));
   if (saver) {
     open.saved = saver->toTell();
-    MESHWORK_RETURN_IF_ERROR(saver->afterUpdate(after(rank, step), all));
+    saver->afterUpdate(after(rank, step), all);
   }
   return open;
 }

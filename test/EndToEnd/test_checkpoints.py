@@ -45,7 +45,7 @@ class Case(unittest.TestCase):
         cls.shell.close()
 
     def setUp(self):
-        self.shell.run("rm -rf kept log w.safetensors")
+        self.shell.run("rm -rf kept log log.replaced w.safetensors")
 
     @property
     def kept(self):
@@ -375,10 +375,10 @@ class Faults(Case):
     RUN = ["--steps", 4, *SAVE]
     cost_s = 60
 
-    def calls(self, **how):
+    def calls(self, *more, **how):
         """The calls a run makes on its checkpoints, and how many of them the first save makes."""
         self.setUp()
-        self.good(*self.RUN, FAULT_LOG="log", **how)
+        self.good(*self.RUN, *more, FAULT_LOG="log", **how)
         lines = (self.shell.path / "log").read_text().splitlines()
         return [line.split()[1] for line in lines], next(
             i for i, line in enumerate(lines) if "step-0000000004" in line)
@@ -465,6 +465,27 @@ class Faults(Case):
                 self.expectWeights()
                 self.assertEqual(self.temporary(), [])
                 self.assertNotIn(2, self.steps())
+
+    def testStepsOfACheckpointAreInTheMetrics(self):
+        """Killed as soon as the manifest has its name; the run that goes on repeats none."""
+        log = self.shell.path / "metrics.jsonl"
+        for more in ([], ["--checkpoint-sync"]):
+            self.setUp()
+            log.unlink(missing_ok=True)
+            run = [*self.RUN, *more, "--metrics", log.name]
+            # Renamed are states, the model and then the manifest; after that its folder is synced.
+            calls, _ = self.calls(*more)
+            last = [i for i, call in enumerate(calls) if call == "rename"][2]
+            self.setUp()
+            code, _, err = self.run_(*run, FAULT_AT=str(last + 2), FAULT_DO="kill")
+            self.assertEqual(code, -signal.SIGKILL, err)
+            self.assertEqual(self.newest()[0]["step"], 2)
+            self.assertLessEqual({0, 1}, set(self.logged(log)))
+            self.good(*run, "--resume", "auto")
+            self.assertEqual(self.logged(log), [0, 1, 2, 3])
+
+    def logged(self, log):
+        return [json.loads(line)["step"] for line in log.read_text().splitlines()]
 
     def testAFullDiskAtTheEnd(self):
         calls, first = self.calls()
