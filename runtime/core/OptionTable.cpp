@@ -236,6 +236,8 @@ const OptionRow rows[] = {
      .help = "Wait at most so long for a rank, or for a GPU's work to end; "
              "time that a disk takes does not count",
      .field = MESHWORK_FIELD(timeoutSeconds),
+     .lowest = 1e-3,
+     .highest = 1e6,
      .isPositive = true,
      .showsDefault = true},
     {.name = "--validate-only",
@@ -297,6 +299,8 @@ const OptionRow rows[] = {
      .valueName = "TFLOPS",
      .help = "Peak of all ranks together, for mfu",
      .field = MESHWORK_FIELD(peakTflops),
+     .lowest = 1e-3,
+     .highest = 1e9,
      .isPositive = true,
      .needs = "--steps"},
     {.name = "--measure-peak",
@@ -361,6 +365,17 @@ std::string asGiven(const OptionRow &row, const OptionField &field,
 } // namespace
 
 absl::Span<const OptionRow> optionTable() { return rows; }
+
+bool isAllowed(const OptionRow &row, double value) {
+  return (value == 0 && !row.isPositive) ||
+         (value >= row.lowest && value <= row.highest);
+}
+
+std::string allowedNumbers(const OptionRow &row) {
+  return absl::StrFormat("%sa number from %.7g to %.7g",
+                         row.isPositive ? "" : "0, or ", row.lowest,
+                         row.highest);
+}
 
 std::string optionValue(const OptionRow &row, const RunOptions &options) {
   RunOptions given = options, defaults;

@@ -33,7 +33,9 @@ struct OptionRow {
   const char *help;
   OptionField (*field)(RunOptions &options);
   int64_t least = 0, most = INT32_MAX; // of whole numbers
-  bool isPositive = false;             // of other numbers; else 0 is one too
+  double lowest = 1e-30,
+         highest = 3.4e38; // of other numbers: what f32 can hold
+  bool isPositive = false; // of these; else 0 is one too
   absl::Span<const OptionChoice> choices = {};
   const char *needs = nullptr; // an option above, without which it does nothing
   const char *excludes = nullptr; // an option above
@@ -51,6 +53,12 @@ absl::Span<const OptionRow> optionTable();
 /// The options that all processes must share, as they could be given:
 /// `--steps 3 --seed 1`. Numbers always, the others where they are given.
 std::string sharedOptions(const RunOptions &options);
+
+/// Whether a number that is not whole may be given: neither NaN nor infinity,
+/// nor one that would do nothing or too much.
+bool isAllowed(const OptionRow &row, double value);
+/// "0, or a number from 1e-30 to 3.4e+38"
+std::string allowedNumbers(const OptionRow &row);
 
 /// "0.001", of --lr; "" where it need not be given.
 std::string optionValue(const OptionRow &row, const RunOptions &options);

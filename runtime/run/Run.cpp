@@ -10,6 +10,7 @@
 #include "runtime/core/CopyMemory.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Memory.h"
+#include "runtime/core/OptionTable.h"
 #include "runtime/core/Processes.h"
 #include "runtime/core/RunFiles.h"
 #include "runtime/core/SameData.h"
@@ -19,7 +20,6 @@
 #include "runtime/run/GoOn.h"
 #include "runtime/run/OpenDevice.h"
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace meshwork::runtime {
@@ -31,11 +31,24 @@ template <typename... Parts> absl::Status usage(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
+/// Those that are not whole; a default may say that there is none.
+absl::Status checkNumbers(const RunOptions &options) {
+  RunOptions given = options, defaults;
+  for (const OptionRow &row : optionTable()) {
+    OptionField field = row.field(given);
+    if (double **number = std::get_if<double *>(&field);
+        number && !isAllowed(row, **number) &&
+        **number != *std::get<double *>(row.field(defaults)))
+      return usage(row.name, " is ", **number, ", expected ",
+                   allowedNumbers(row));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status checkOptions(const RunOptions &o) {
   const LearningRate &lr = o.learningRate;
-  if (!(lr.rate >= 0) || !std::isfinite(lr.rate))
-    return usage("--lr is ", lr.rate, ", expected a number, 0 or more");
-  if (!(lr.minimum >= 0) || lr.minimum > lr.rate)
+  MESHWORK_RETURN_IF_ERROR(checkNumbers(o));
+  if (lr.minimum > lr.rate)
     return usage("--min-lr is ", lr.minimum, ", expected 0 to --lr, which is ",
                  lr.rate);
   if (lr.shape == LearningRate::Shape::constant &&
@@ -47,9 +60,6 @@ absl::Status checkOptions(const RunOptions &o) {
       lr.decaySteps <= lr.warmupSteps)
     return usage("--decay-steps is ", lr.decaySteps, ", with ", lr.warmupSteps,
                  " --warmup-steps: a decay ends after them, expected more");
-  if (!(o.timeoutSeconds > 0) || o.timeoutSeconds > 1e6)
-    return usage("--timeout is ", o.timeoutSeconds,
-                 ", expected more than 0 and at most 1000000 seconds");
   if (o.documentBegin && o.documentEnd)
     return usage("--document-begin and --document-end exclude each other: give "
                  "the one that tells documents apart");
@@ -59,9 +69,6 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage("--threads is ", o.threads, ", expected 0 to 4096");
   if (o.steps > INT32_MAX)
     return usage("--steps is ", o.steps, ", expected at most ", INT32_MAX);
-  if (!(o.peakTflops >= 0) || !std::isfinite(o.peakTflops))
-    return usage("--peak-tflops is ", o.peakTflops,
-                 ", expected a positive number");
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
     return usage("--data is needed for ", o.steps, " steps");
   if (o.steps == 0 && !o.saveGradients.empty())

@@ -359,6 +359,11 @@ class Signals(Case):
         self.assertEqual(self.finish(process)[0], TERMINATED)
         self.assertGreater(self.steps()[0], step)
 
+    def testSigusr1BeforeAnythingElse(self):
+        """It neither ends the run nor is lost: the run's first instruction is to wait for it."""
+        out, _ = self.good("--steps", 2, "--checkpoint", "kept", FAULT_SIGNAL=str(int(signal.SIGUSR1)))
+        self.assertEqual(self.steps(), [2, 1], out)
+
     def testSigusr1WithoutAFolderIsANote(self):
         process = self.forever()
         process.send_signal(signal.SIGUSR1)

@@ -49,16 +49,6 @@ std::string refusal(const std::string &text, const std::string &expected) {
   return quote(text) + ", expected " + expected;
 }
 
-CLI::Validator number(const char *expected, bool (*fits)(double)) {
-  return CLI::Validator(
-      [=](const std::string &text) {
-        std::optional<double> value = parsed<double>(text);
-        bool good = value && std::isfinite(*value) && fits(*value);
-        return good ? std::string() : refusal(text, expected);
-      },
-      "");
-}
-
 } // namespace
 
 std::optional<int> parse(CLI::App &app, int argc, char **argv) {
@@ -97,8 +87,20 @@ CLI::Validator wholeNumber(int64_t low, int64_t high) {
       "");
 }
 
+CLI::Validator numberThat(std::function<bool(double)> fits,
+                          std::string expected) {
+  return CLI::Validator(
+      [fits = std::move(fits),
+       expected = std::move(expected)](const std::string &text) {
+        std::optional<double> value = parsed<double>(text);
+        bool good = value && std::isfinite(*value) && fits(*value);
+        return good ? std::string() : refusal(text, expected);
+      },
+      "");
+}
+
 CLI::Validator positiveNumber() {
-  return number("a number above 0", [](double value) { return value > 0; });
+  return numberThat([](double value) { return value > 0; }, "a number above 0");
 }
 
 CLI::Validator notEmpty() {
@@ -110,7 +112,8 @@ CLI::Validator notEmpty() {
 }
 
 CLI::Validator numberFromZero() {
-  return number("a number, 0 or more", [](double value) { return value >= 0; });
+  return numberThat([](double value) { return value >= 0; },
+                    "a number, 0 or more");
 }
 
 } // namespace meshwork::cli

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ std::optional<int> parse(CLI::App &app, int argc, char **argv);
 /// Refuses what is no whole decimal number from `low` to `high`. For
 /// `transform`, the others for `check`.
 CLI::Validator wholeNumber(int64_t low, int64_t high);
+/// Refuses what is no number, or none that `fits`.
+CLI::Validator numberThat(std::function<bool(double)> fits,
+                          std::string expected);
 /// Refuses what is no finite number above 0.
 CLI::Validator positiveNumber();
 /// Refuses what is no finite number, 0 or more.

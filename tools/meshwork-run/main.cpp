@@ -63,7 +63,9 @@ struct Adder {
   }
   CLI::Option *operator()(double *number) const {
     return app.add_option(row.name, *number, row.help)
-        ->check(row.isPositive ? cli::positiveNumber() : cli::numberFromZero());
+        ->check(cli::numberThat(
+            [&row = row](double value) { return isAllowed(row, value); },
+            allowedNumbers(row)));
   }
   CLI::Option *operator()(std::string *text) const {
     if (row.choices.empty())
@@ -135,6 +137,7 @@ void addMeasureMachine(CLI::App &app, CLI::Option *plan, std::string &path) {
 } // namespace
 
 int main(int argc, char **argv) {
+  handleSignals(); // first: until then SIGUSR1 kills
   meshwork::runtime::startTool();
   meshwork::runtime::RunOptions options;
   CLI::App app(
@@ -151,7 +154,6 @@ int main(int argc, char **argv) {
     return *code;
   options.stop = &stopSignal;
   options.saveNow = &saveRequests;
-  handleSignals();
   if (options.restarts > 0)
     if (std::optional<int> code = meshwork::supervise(options))
       return *code;

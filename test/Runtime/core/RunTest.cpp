@@ -391,7 +391,7 @@ TEST_F(Run, refusesWhatCannotWork) {
   expectExit(tinyPlan(), 64, "at least one step");
   options.saveGradients.clear();
   options.timeoutSeconds = 0;
-  expectExit(tinyPlan(), 64, "--timeout is 0, expected more than 0");
+  expectExit(tinyPlan(), 64, "--timeout is 0, expected a number from 0.001");
   options.timeoutSeconds = 60;
   options.learningRate.minimum = 0.1;
   expectExit(tinyPlan(), 64, "--min-lr is given, but --schedule constant");

@@ -9,6 +9,8 @@
  * is written; a number: it fails with that errno; with a + behind it, so do all
  * later ones. slow, slowN: every call takes 20 ms, N us, longer, whatever
  *                 FAULT_AT says
+ *   FAULT_SIGNAL  a signal that the process gets when it first asks about its
+ *                 streams, which is how a tool begins
  *   FAULT_RANK    only in the process of this rank of Open MPI
  */
 #ifndef _GNU_SOURCE
@@ -116,6 +118,19 @@ ssize_t write(int file, const void *from, size_t bytes) {
     return next(file, from, bytes - bytes / 2);
   errno = what;
   return what ? -1 : next(file, from, bytes);
+}
+
+int fcntl(int file, int command, ...) {
+  NEXT(fcntl);
+  static atomic_int asked;
+  va_list more;
+  va_start(more, command);
+  void *argument = va_arg(more, void *);
+  va_end(more);
+  const char *number = getenv("FAULT_SIGNAL");
+  if (number && command == F_GETFD && atomic_fetch_add(&asked, 1) == 0)
+    raise(atoi(number));
+  return next(file, command, argument);
 }
 
 int fsync(int file) {
