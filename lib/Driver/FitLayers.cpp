@@ -4,6 +4,7 @@
 #include "lib/Driver/Choices.h"
 #include "lib/Driver/LayerMemory.h"
 #include "lib/Driver/Trial.h"
+#include "lib/Schedules/Generate.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Words.h"
 #include "passes/pipeline/Stages.h"
@@ -136,8 +137,11 @@ public:
 
 private:
   int64_t stages() const {
+    const spec::Pipeline &pipeline = spec.pipeline;
     return int64_t{spec.stageRanks()} *
-           std::max(1u, spec.pipeline.virtualStages);
+           (pipeline.virtualStages > 0
+                ? pipeline.virtualStages
+                : schedules::ownVirtualStages(pipeline.schedule));
   }
   bool isBalanced(const Layout &layout) const {
     return layout.fits &&

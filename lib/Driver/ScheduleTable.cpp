@@ -28,14 +28,6 @@ std::vector<std::string> names() {
   return names;
 }
 
-/// Virtual stages that a rank gets where nobody asks for a number.
-int32_t ownVirtualStages(const std::string &name) {
-  for (const schedules::NamedSchedule &named : schedules::namedSchedules())
-    if (named.name == name)
-      return std::max(named.virtualStages, 1);
-  return 1;
-}
-
 int wrongUsage(const std::string &message) {
   return report(absl::InvalidArgumentError(message));
 }
@@ -114,7 +106,7 @@ int choose(const schedules::Wanted &wanted, PricedTable &priced) {
 int generate(const ScheduleOptions &options, PricedTable &priced) {
   int32_t perRank = options.virtualStages > 0
                         ? options.virtualStages
-                        : ownVirtualStages(options.source);
+                        : schedules::ownVirtualStages(options.source);
   size_t stages =
       static_cast<size_t>(perRank) * static_cast<size_t>(options.stages);
   if (int code = readCosts(options.costs, stages, priced.costs); code != ok)

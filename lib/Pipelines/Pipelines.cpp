@@ -5,6 +5,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Pipelines/SpecFiles.h"
+#include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Words.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -131,6 +132,23 @@ std::string scheduleOf(const spec::Spec &spec) {
   return word;
 }
 
+/// The order of one rank's step: of all names but one it is that of 1F1B.
+std::string orderOfOneRank(const spec::Spec &spec) {
+  using spec::Schedule;
+  return wordOf(spec.pipeline.schedule == wordOf(Schedule::gpipe)
+                    ? Schedule::gpipe
+                    : Schedule::oneForwardOneBackward);
+}
+
+/// The axis that layers are shared out over, also of one rank.
+std::string lineOf(const spec::Spec &spec) {
+  for (const spec::ShardRule &rule : spec.shard)
+    if (spec.pipeline.axis.empty() && rule.dim == "layers" &&
+        !rule.axes.empty())
+      return rule.axes.front();
+  return spec.pipeline.axis;
+}
+
 /// Axes along which ranks have the same samples.
 std::vector<std::string> axesBesideBatch(const spec::Spec &spec) {
   std::vector<std::string> axes;
@@ -145,8 +163,11 @@ std::vector<std::string> axesBesideBatch(const spec::Spec &spec) {
 
 void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   pipeline::CutStagesPassOptions options;
-  options.axis = spec.pipeline.axis;
-  options.schedule = scheduleOf(spec);
+  options.axis = lineOf(spec);
+  bool isSearched =
+      spec.pipeline.schedule == spec::wordOf(spec::Schedule::best);
+  options.schedule = isSearched && spec.stageRanks() == 1 ? orderOfOneRank(spec)
+                                                          : scheduleOf(spec);
   options.virtualStages = spec.pipeline.virtualStages;
   options.microbatches = spec.microbatches();
   options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
@@ -250,8 +271,9 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   schedule::LowerToSchedulePassOptions options;
   options.bucketBytes = static_cast<int64_t>(spec.overlap.bucketBytes);
   options.microbatches = spec.microbatches();
-  options.schedule = scheduleOf(spec);
-  options.virtualStages = spec.pipeline.virtualStages;
+  bool isLine = spec.stageRanks() > 1;
+  options.schedule = isLine ? scheduleOf(spec) : orderOfOneRank(spec);
+  options.virtualStages = isLine ? spec.pipeline.virtualStages : 1;
   options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
   options.kept = spec.pipeline.kept;
   options.axis = spec.pipeline.axis;

@@ -71,7 +71,7 @@ private:
 
   void tryNamed() {
     for (const NamedSchedule &named : namedSchedules()) {
-      if (named.virtualStages != 0 && named.virtualStages != chunks)
+      if (!takes(named, chunks))
         continue;
       Work work =
           workOf(wanted, placeStages(wanted.ranks, chunks, named.vShaped));

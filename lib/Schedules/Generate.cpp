@@ -36,16 +36,22 @@ absl::Status checkSizes(const Wanted &wanted, int32_t virtualStages) {
   return absl::OkStatus();
 }
 
-absl::Status checkVirtualStages(const Wanted &wanted, int32_t own) {
+absl::Status checkVirtualStages(const Wanted &wanted,
+                                const NamedSchedule *named) {
   int32_t found = wanted.virtualStages;
   if (found < 0 || found > 1024)
     return invalid(
         absl::StrCat("found ", found, " virtual stages, expected 1 to 1024"));
-  if (found == 0 || own == 0 || found == own)
+  if (found == 0 || !named || takes(*named, found))
     return absl::OkStatus();
-  return invalid(absl::StrCat(wanted.name, ": found ", found,
-                              " virtual stages a rank, expected ", own,
-                              "; interleaved-1f1b takes any number"));
+  return invalid(absl::StrCat(
+      wanted.name, ": found ", found, " virtual stages a rank, expected ",
+      named->virtualStages, "; interleaved-1f1b takes any number"));
+}
+
+int32_t chunksOf(const Wanted &wanted) {
+  return wanted.virtualStages > 0 ? wanted.virtualStages
+                                  : ownVirtualStages(wanted.name);
 }
 
 absl::Status checkCosts(const Costs &costs, size_t stages) {
@@ -74,8 +80,7 @@ absl::Status tooMuchMemory(const Wanted &wanted, double kept) {
 
 absl::StatusOr<Table> generateNamed(const Wanted &wanted,
                                     const NamedSchedule &named) {
-  int32_t chunks = std::max(1, wanted.virtualStages > 0 ? wanted.virtualStages
-                                                        : named.virtualStages);
+  int32_t chunks = chunksOf(wanted);
   Work work = workOf(wanted, placeStages(wanted.ranks, chunks, named.vShaped));
   std::unique_ptr<Rule> rule = named.rule(work);
   std::optional<Scheduled> result = schedule(work, *rule);
@@ -90,7 +95,7 @@ absl::StatusOr<Table> generateNamed(const Wanted &wanted,
 absl::StatusOr<Table> generateBest(const Wanted &wanted) {
   if (std::optional<Scheduled> best = searchSchedule(wanted))
     return std::move(best->table);
-  int32_t least = std::max(1, wanted.virtualStages);
+  int32_t least = chunksOf(wanted);
   return invalid(absl::StrCat(
       "auto: no schedule keeps only ", static_cast<int64_t>(wanted.memory),
       " microbatches (counted in virtual stages) at once, "
@@ -98,11 +103,11 @@ absl::StatusOr<Table> generateBest(const Wanted &wanted) {
       least));
 }
 
-absl::Status check(const Wanted &wanted, int32_t own) {
-  if (absl::Status status = checkVirtualStages(wanted, own); !status.ok())
+/// `named` is null of `auto`.
+absl::Status check(const Wanted &wanted, const NamedSchedule *named) {
+  if (absl::Status status = checkVirtualStages(wanted, named); !status.ok())
     return status;
-  int32_t chunks =
-      std::max(1, wanted.virtualStages > 0 ? wanted.virtualStages : own);
+  int32_t chunks = chunksOf(wanted);
   if (absl::Status status = checkSizes(wanted, chunks); !status.ok())
     return status;
   if (!(wanted.stash >= 0 && wanted.stash <= 1))
@@ -124,7 +129,7 @@ absl::StatusOr<Table> generate(const Wanted &wanted) {
     return invalid(
         absl::StrCat("found the schedule ", quote(wanted.name), ", expected ",
                      spec::listOfWords<spec::Schedule>(), ", or a CSV file"));
-  if (absl::Status status = check(wanted, best ? 0 : named->virtualStages);
+  if (absl::Status status = check(wanted, best ? nullptr : &*named);
       !status.ok())
     return status;
   return best ? generateBest(wanted) : generateNamed(wanted, *named);

@@ -17,7 +17,7 @@ struct Wanted {
   std::string name = "1f1b";
   int32_t ranks = 1;
   int32_t microbatches = 1;
-  /// Virtual stages a rank; 0 is the name's own (1, or 2 where it is V-shaped).
+  /// Virtual stages a rank; 0 is the name's own.
   int32_t virtualStages = 0;
   /// What `auto` plans with; empty: F, I and W take 1 and transfers nothing.
   Costs costs = {};
@@ -28,6 +28,10 @@ struct Wanted {
   /// one counts against `memory` from I to W.
   double stash = 1;
 };
+
+/// Virtual stages that each rank gets where nobody asks for a number: 2 of
+/// interleaved and V-shaped schedules, else 1; also of `auto` and of tables.
+int32_t ownVirtualStages(std::string_view name);
 
 /// The table of computing actions alone: F, B, I, W. Legal by `judge`, or an
 /// error that names a legal neighbour.

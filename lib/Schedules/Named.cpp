@@ -89,22 +89,27 @@ std::unique_ptr<Rule> zbH2(const Work &work) {
 const std::vector<NamedSchedule> &namedSchedules() {
   using spec::Schedule;
   static const std::vector<NamedSchedule> all = {
-      {wordOf(Schedule::gpipe), 1, false, gpipe},
-      {wordOf(Schedule::oneForwardOneBackward), 1, false,
+      {wordOf(Schedule::gpipe), 1, false, false, gpipe},
+      {wordOf(Schedule::oneForwardOneBackward), 1, false, false,
        oneForwardOneBackward},
-      {wordOf(Schedule::interleaved), 0, false, interleaved},
-      {wordOf(Schedule::zbH1), 1, false, zbH1},
-      {wordOf(Schedule::zbH2), 1, false, zbH2},
-      {wordOf(Schedule::zbV), 2, true,
+      {wordOf(Schedule::interleaved), 2, true, false, interleaved},
+      {wordOf(Schedule::zbH1), 1, false, false, zbH1},
+      {wordOf(Schedule::zbH2), 1, false, false, zbH2},
+      {wordOf(Schedule::zbV), 2, false, true,
        [](const Work &work) {
          return givenOrder(work, zbV(ranksOf(work), work.microbatches));
        }},
-      {wordOf(Schedule::dualPipeV), 2, true,
+      {wordOf(Schedule::dualPipeV), 2, false, true,
        [](const Work &work) {
          return givenOrder(work, dualPipeV(ranksOf(work), work.microbatches));
        }},
   };
   return all;
+}
+
+int32_t ownVirtualStages(std::string_view name) {
+  auto named = std::ranges::find(namedSchedules(), name, &NamedSchedule::name);
+  return named == namedSchedules().end() ? 1 : named->virtualStages;
 }
 
 std::vector<int32_t> placeStages(int32_t ranks, int32_t virtualStages,

@@ -12,11 +12,17 @@ namespace meshwork::schedules {
 
 struct NamedSchedule {
   std::string name;
-  /// 0: any number.
+  /// Of each rank, where nobody asks for a number.
   int32_t virtualStages = 1;
+  bool takesAnyNumber = false; // of them; else that one alone
   bool vShaped = false;
   std::unique_ptr<Rule> (*rule)(const Work &work);
 };
+
+/// Whether `named` has an order for so many virtual stages of each rank.
+inline bool takes(const NamedSchedule &named, int32_t virtualStages) {
+  return named.takesAnyNumber || named.virtualStages == virtualStages;
+}
 
 /// In the order of their names (lib/Spec/ScheduleNames.h); `auto`, which is
 /// searched for, is not among them.

@@ -1,6 +1,7 @@
 // From one step to one step for each coordinate along the pipeline's axis.
 #include "dialects/transformer/Facts.h"
 #include "lib/Analysis/SpecKey.h"
+#include "meshwork/Text/Counted.h"
 #include "passes/pipeline/Cut.h"
 #include "passes/pipeline/Passes.h"
 #include "passes/pipeline/Table.h"
@@ -20,23 +21,45 @@ InFlightDiagnostic wrong(StringRef key, Operation *op) {
   return emitError(analysis::ofSpec(key, op->getLoc()));
 }
 
+/// " (2 on each of 4 ranks)": where stages are not the ranks.
+std::string perRank(int64_t stages, int64_t ranks) {
+  if (stages == ranks)
+    return "";
+  return " (" + std::to_string(stages / ranks) + " on each of " +
+         std::to_string(ranks) + " ranks)";
+}
+
+/// Of what makes a number of stages.
+StringRef keyOfStages(ArrayRef<int64_t> given, int64_t stages,
+                      const TableOptions &options) {
+  if (!given.empty())
+    return "pipeline.layers";
+  if (stages == options.ranks)
+    return "mesh.axes";
+  return options.virtualStages > 0 ? "pipeline.virtual_stages"
+                                   : "pipeline.schedule";
+}
+
 /// The layers of each stage, as given or balanced.
 FailureOr<SmallVector<int64_t>> share(const LayersOfOps &layers,
                                       ArrayRef<int64_t> given, int64_t stages,
+                                      const TableOptions &options,
                                       Operation *op) {
   if (layers.count() < stages)
-    return wrong(given.empty() ? "mesh.axes" : "pipeline.layers", op)
-           << "the pipeline has " << stages << " stages, and the model "
-           << layers.count()
-           << " layers; expected at least one layer for each, so at most "
-           << layers.count() << " stages";
+    return wrong(keyOfStages(given, stages, options), op)
+           << "the pipeline has " << counted(stages, "stage")
+           << perRank(stages, options.ranks) << ", and the model "
+           << counted(layers.count(), "layer")
+           << "; expected at least one layer for each, so at most "
+           << counted(layers.count(), "stage");
   if (given.empty())
     return balance(layers.flops(), stages);
   int64_t sum = std::accumulate(given.begin(), given.end(), int64_t{0});
   if (static_cast<int64_t>(given.size()) != stages || sum != layers.count()) {
     InFlightDiagnostic error = wrong("pipeline.layers", op);
-    error << "has " << given.size() << " stages with " << sum
-          << " layers in all, expected " << stages << " with " << layers.count()
+    error << "has " << counted(given.size(), "stage") << " with "
+          << counted(sum, "layer") << " in all, expected " << stages
+          << perRank(stages, options.ranks) << " with " << layers.count()
           << ", like [";
     llvm::interleaveComma(balance(layers.flops(), stages), error);
     error << "]";
@@ -52,13 +75,18 @@ struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
     ModuleOp module = getOperation();
     mesh::MeshAttr mesh = mesh::meshOf(module);
     auto name = StringAttr::get(&getContext(), axis);
-    if (axis.empty() || !mesh || mesh.find(name) < 0 || mesh.sizeOf(name) == 1)
+    if (axis.empty() || !mesh || mesh.find(name) < 0)
       return;
     microbatch = module.lookupSymbol<func::FuncOp>("microbatch");
     update = module.lookupSymbol<func::FuncOp>("update");
     if (!microbatch || !update) {
       module.emitError() << "expected functions @microbatch and @update";
       return signalPassFailure();
+    }
+    if (mesh.sizeOf(name) == 1) {
+      if (failed(checkOneStage()))
+        signalPassFailure();
+      return;
     }
     if (failed(cut(name, mesh.sizeOf(name))))
       return signalPassFailure();
@@ -67,10 +95,29 @@ struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
   }
 
 private:
+  TableOptions optionsOf(int64_t ranks) {
+    return {schedule, ranks, virtualStages, microbatches, times, kept};
+  }
+
+  /// One rank has all layers, however they are cut, so that a spec of several
+  /// ranks can be scaled down; it is checked as theirs are.
+  LogicalResult checkOneStage() {
+    ModuleOp module = getOperation();
+    if (failed(computeTable(optionsOf(1), module)))
+      return failure();
+    int64_t count = LayersOfOps(microbatch).count();
+    int64_t sum = std::accumulate(layers.begin(), layers.end(), int64_t{0});
+    if (layers.empty() || sum == count)
+      return success();
+    return wrong("pipeline.layers", module)
+           << "has " << counted(sum, "layer")
+           << " in all, expected the model's " << count;
+  }
+
   LogicalResult cut(StringAttr name, int64_t ranks) {
     ModuleOp module = getOperation();
-    FailureOr<schedules::Table> table = computeTable(
-        {schedule, ranks, virtualStages, microbatches, times, kept}, module);
+    TableOptions options = optionsOf(ranks);
+    FailureOr<schedules::Table> table = computeTable(options, module);
     if (failed(table))
       return failure();
     LayersOfOps layers(microbatch);
@@ -78,7 +125,7 @@ private:
         name, llvm::to_vector_of<int64_t>(table->rankOf), {}, false};
     placement.splitsBackward = splitsBackward(*table);
     FailureOr<SmallVector<int64_t>> shared =
-        share(layers, this->layers, placement.stages(), module);
+        share(layers, this->layers, placement.stages(), options, module);
     if (failed(shared))
       return failure();
     for (auto [stage, count] : llvm::enumerate(*shared))

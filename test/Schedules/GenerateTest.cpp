@@ -130,6 +130,16 @@ TEST(Generate, bubblesAndMemoryAreTheClosedForms) {
     }
 }
 
+// With one stage a rank it would be 1f1b, which nobody asks for by this name.
+TEST(Generate, interleavedHasTwoStagesARankUnlessToldOtherwise) {
+  EXPECT_EQ(csv(table("interleaved-1f1b", 4, 8)),
+            csv(table("interleaved-1f1b", 4, 8, 2)));
+  EXPECT_EQ(ownVirtualStages("interleaved-1f1b"), 2);
+  EXPECT_EQ(ownVirtualStages("zb-v"), 2);
+  for (const char *name : {"gpipe", "1f1b", "zb-h1", "auto", "my.csv"})
+    EXPECT_EQ(ownVirtualStages(name), 1) << name;
+}
+
 TEST(Generate, interleavedBubbleIsTheClosedForm) {
   for (int32_t ranks = 2; ranks <= 16; ++ranks)
     for (int32_t chunks : {2, 3, 4})

@@ -2,7 +2,7 @@
 
 // More stages than layers.
 #e = #transformer.dims<embed>
-// expected-error@+1 {{the pipeline has 2 stages, and the model 1 layers; expected at least one layer for each, so at most 1 stages}}
+// expected-error@+1 {{the pipeline has 2 stages, and the model 1 layer; expected at least one layer for each, so at most 1 stage}}
 module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
 func.func @microbatch() {
   %w0 = transformer.parameter "w.0" layer 0 init <constant, 1.0> : tensor<8xf32, #e>
