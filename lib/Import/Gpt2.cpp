@@ -6,6 +6,7 @@
 #include "lib/Import/Families.h"
 #include "lib/Import/Keys.h"
 #include "lib/Import/ModelText.h"
+#include "lib/Spec/FilePath.h"
 
 namespace meshwork::importer {
 namespace {
@@ -211,7 +212,7 @@ std::optional<std::string> importGpt2(const Source &source, Config &config) {
   check(config, model);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
-  return Gpt2Text(model, source.text).run(quote(source.filename));
+  return Gpt2Text(model, source.text).run(quote(spec::nameOf(source.filename)));
 }
 
 } // namespace meshwork::importer

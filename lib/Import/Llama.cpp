@@ -8,6 +8,7 @@
 #include "lib/Import/Keys.h"
 #include "lib/Import/LlamaConfig.h"
 #include "lib/Import/ModelText.h"
+#include "lib/Spec/FilePath.h"
 
 namespace meshwork::importer {
 namespace {
@@ -181,7 +182,7 @@ std::optional<std::string> importLlama(const Source &source, Config &config,
   if (hasErrors(source.diagnostics))
     return std::nullopt;
   return LlamaText(model, family, source.text)
-      .run(family, quote(source.filename));
+      .run(family, quote(spec::nameOf(source.filename)));
 }
 
 } // namespace meshwork::importer

@@ -14,6 +14,11 @@ std::string pathOf(const std::string &path, const std::string &origin,
   return (own.is_absolute() ? own : folder / own).string();
 }
 
+std::string nameOf(const std::string &place) {
+  return place.starts_with("--set ") ? place
+                                     : place.substr(place.rfind('/') + 1);
+}
+
 std::string cannotRead(const std::string &path) {
   return quote(path) + " cannot be read; a path begins in the folder of the "
                        "spec, that of --set in the working directory";

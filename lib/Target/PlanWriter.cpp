@@ -3,6 +3,7 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
+#include "lib/Spec/FilePath.h"
 #include "lib/Target/ProgramTables.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
@@ -151,7 +152,7 @@ private:
           6.0 * static_cast<double>(plan.parameter_count) * spec.batch.global *
               spec.batch.sequence +
           attention.getValueAsDouble() * spec.microbatches();
-    plan.source_name = source.name;
+    plan.source_name = spec::nameOf(source.name);
     plan.source_ir = source.ir;
     plan.spec = spec::print(spec);
     plan.provenance =

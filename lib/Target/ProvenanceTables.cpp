@@ -1,6 +1,7 @@
 // Notes of the sharding passes, with what layers share written once.
 #include "lib/Target/ProvenanceTables.h"
 
+#include "lib/Spec/FilePath.h"
 #include "meshwork/Plan/LayerNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -65,10 +66,10 @@ private:
     if (key.consume_front("shard.tensor "))
       for (const spec::TensorPin &pin : spec.pins)
         if (pin.name == key)
-          return {pin.dims, pin.place};
+          return {pin.dims, spec::nameOf(pin.place)};
     auto origin = origins.find(key.str());
     return {spec::valueOf(spec, key.str()).value_or(""),
-            origin == origins.end() ? "default" : origin->second};
+            origin == origins.end() ? "default" : spec::nameOf(origin->second)};
   }
 
   uint32_t story(const mesh::ValueStory &value, size_t place) {
