@@ -1,5 +1,6 @@
 // The spec's rules and pins as shardings of what the step starts from.
 #include "lib/Analysis/SpecKey.h"
+#include "meshwork/Text/Counted.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
@@ -103,7 +104,8 @@ private:
         else
           fine = succeeded(indivisible(
               op, "shard.kv_heads", "kv_heads",
-              tensorType(op.getResult()).getDimSize(dim), axis.str(), size));
+              tensorType(op.getResult()).getDimSize(dim), axis.str(), size,
+              headsFit(function) ? copiedOver(axis, *rule) : ""));
       }
     });
     SmallVector<StringAttr> parts;
@@ -129,6 +131,32 @@ private:
     return success(fine && mesh);
   }
 
+  /// Whether ranks get equally many heads of queries.
+  bool headsFit(func::FuncOp function) const {
+    int64_t ranks = 1;
+    if (const Rule *rule = given->ruleOf("heads"))
+      for (StringRef axis : rule->axes)
+        ranks *= given->sizeOf(axis);
+    bool fit = true;
+    function.walk([&](transformer::ParameterOp op) {
+      auto name = StringAttr::get(op.getContext(), "heads");
+      int64_t dim = dimsOf(op.getResult()).find(name);
+      fit &= dim < 0 || tensorType(op.getResult()).getDimSize(dim) % ranks == 0;
+    });
+    return fit;
+  }
+
+  /// Key heads need not be split where heads are.
+  static std::string copiedOver(StringRef axis, const Rule &keys) {
+    std::string others;
+    for (StringRef other : keys.axes)
+      if (other != axis)
+        others += (others.empty() ? "\"" : ", \"") + other.str() + "\"";
+    return "; or write shard.kv_heads = [" + others +
+           "], so that each rank of '" + axis.str() + "' has " +
+           (others.empty() ? "all of them" : "the same of them");
+  }
+
   /// The parts of an axis as the user named it.
   void appendParts(StringRef axis, SmallVectorImpl<StringAttr> &parts) const {
     for (StringAttr name : mesh.getNames())
@@ -139,7 +167,8 @@ private:
   /// Told once for each dim, size and axis: layers are alike.
   LogicalResult indivisible(Operation *op, const std::string &key,
                             StringRef dim, int64_t size,
-                            const std::string &axis, int64_t ranks) {
+                            const std::string &axis, int64_t ranks,
+                            const std::string &otherwise = "") {
     if (!told.insert({key, size, axis}).second)
       return failure();
     int64_t below = std::min(ranks, size), above = ranks;
@@ -150,10 +179,12 @@ private:
     return emitError(analysis::ofSpec(key, op->getLoc()))
            << nameOf(op) << ": dim '" << dim << "' of size " << size
            << " cannot be split over axis '" << axis << "' of size " << ranks
-           << "; an axis of " << below
-           << (above <= size && above != below ? " or " + std::to_string(above)
-                                               : std::string())
-           << " ranks would divide it";
+           << "; an axis of "
+           << (above <= size && above != below
+                   ? std::to_string(below) + " or " + std::to_string(above) +
+                         " ranks"
+                   : counted(below, "rank"))
+           << " would divide it" << otherwise;
   }
 
   static std::string nameOf(Operation *op) {

@@ -25,7 +25,7 @@ func.func @microbatch() {
   %x = transformer.parameter "attended" init <constant, 1.0> : tensor<2x4x2x2xf32, #bshd>
   %attention, %lse = transformer.attention %x, %x, %x causal scale 0.5 : tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd> -> tensor<2x4x2x2xf32, #bshd>, tensor<2x2x4xf32, #bhs>
   // The op, the dim, the axis, both sizes, and sizes that would do.
-  // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'k': dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it
+  // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'k': dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it{{$}}
   %k = transformer.parameter "k" init <constant, 1.0> : tensor<2x2x8xf32, #kde>
   // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'q': dim 'heads' of size 8 cannot be split over axis 'tp' of size 3; an axis of 2 or 4 ranks would divide it
   %q = transformer.parameter "q" init <constant, 1.0> : tensor<8x2x8xf32, #hde>
