@@ -50,7 +50,11 @@ Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
   if (!isText && !schedule.ends_with(".csv"))
     return {};
   auto wrong = [&](const std::string &message) -> Diagnostics {
-    return {{Severity::error, {origin, 0, 0}, key + (": " + message)}};
+    size_t line = std::min(message.find('\n'), message.size());
+    return {{Severity::error,
+             {origin, 0, 0},
+             key + (": " + message.substr(0, line)),
+             message.substr(std::min(line + 1, message.size()))}};
   };
   std::string path = isText ? key : spec::pathOf(schedule, origin, specFile);
   std::optional<std::string> text = isText ? schedule : read(path);
@@ -62,8 +66,8 @@ Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
   if (std::string message = misfit(*table, spec); !message.empty())
     return wrong(quote(path) + ": " + message);
   if (absl::Status legal = schedules::judge(*table); !legal.ok())
-    return wrong(quote(path) +
-                 " is not legal: " + std::string(legal.message()));
+    return wrong(quote(path) + " is not legal:\n" +
+                 std::string(legal.message()));
   schedule = schedules::csv(*table);
   return {};
 }

@@ -1,7 +1,9 @@
-// What a text must not hold before it is parsed as TOML.
+// What a text must not hold before it is parsed as TOML, and what is likely
+// wrong in one that does not parse.
 #include "lib/Spec/Document.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace meshwork::spec {
 namespace {
@@ -22,6 +24,39 @@ size_t endOfString(std::string_view text, size_t at) {
 }
 
 } // namespace
+
+namespace {
+/// The first letter of a word that stands in no quotes, and where it ends.
+std::string_view bareWord(std::string_view text) {
+  for (size_t i = 0; i < text.size() && text[i] != '#'; ++i) {
+    if (text[i] == '"' || text[i] == '\'')
+      i = endOfString(text, i);
+    else if (std::isalpha(static_cast<unsigned char>(text[i]))) {
+      size_t end = text.find_first_of(",]} #\r", i);
+      return text.substr(i, std::min(end, text.size()) - i);
+    }
+  }
+  return {};
+}
+} // namespace
+
+std::string hintOfSyntax(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  if (line.starts_with("{"))
+    return "; this looks like JSON, and a spec is TOML: [mesh], then axes = "
+           "[\"dp=2\"]";
+  size_t equals = line.find('='), colon = line.find(':');
+  if (colon < equals && !line.starts_with("["))
+    return "; TOML has key = value";
+  if (equals == line.npos || line.starts_with("["))
+    return "";
+  std::string_view value = line.substr(equals + 1), word = bareWord(value);
+  if (word == "True" || word == "False")
+    return "; TOML has true and false in lower case";
+  if (word.empty() || word == "true" || word == "false")
+    return "";
+  return "; text stands in quotes, like " + quote(word);
+}
 
 std::optional<std::string> whyNotToml(std::string_view text) {
   constexpr std::string_view opening = "[{", closing = "]}", between = "=,\n";

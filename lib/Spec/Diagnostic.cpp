@@ -39,9 +39,10 @@ std::string Location::text() const {
 }
 
 std::string Diagnostic::text() const {
-  return onOneLine(where.text() +
-                   (severity == Severity::error ? ": error: " : ": warning: ") +
-                   message);
+  std::string text = onOneLine(
+      where.text() +
+      (severity == Severity::error ? ": error: " : ": warning: ") + message);
+  return details.empty() ? text : text + "\n" + printable(details);
 }
 
 bool hasErrors(const Diagnostics &diagnostics) {

@@ -27,6 +27,8 @@ struct Diagnostic {
   Severity severity = Severity::error;
   Location where;
   std::string message;
+  /// Lines that stand below the message, a table for example; none: "".
+  std::string details = {};
   /// "spec.toml:3:5: error: batch.micro: found 0, expected ..."
   std::string text() const;
 };

@@ -35,6 +35,12 @@ Location locationOf(const toml::source_region &region,
   return {file, region.begin.line, region.begin.column};
 }
 
+std::string_view lineOf(std::string_view text, uint32_t number) {
+  for (; number > 1 && !text.empty(); --number)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find('\n'));
+}
+
 std::string pathPart(std::string_view key) {
   bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
@@ -182,7 +188,8 @@ Document readDocument(std::string_view text, const std::string &filename,
   toml::parse_result parsed = toml::parse(text, filename);
   if (parsed.failed())
     refuse(locationOf(parsed.error().source(), filename),
-           "is not TOML: " + std::string(parsed.error().description()));
+           "is not TOML: " + std::string(parsed.error().description()) +
+               hintOfSyntax(lineOf(text, parsed.error().source().begin.line)));
   else
     flatten(parsed.table(), "", filename, document);
   if (document.size() > maxKeys)

@@ -43,6 +43,10 @@ using Document = std::map<std::string, Entry>;
 /// level; nothing of what a spec may hold.
 std::optional<std::string> whyNotToml(std::string_view text);
 
+/// What is likely wrong in a line that is not TOML: `; text stands in quotes,
+/// like "tp=2"`, or nothing.
+std::string hintOfSyntax(std::string_view line);
+
 /// Appends to `diagnostics` what cannot be read.
 Document readDocument(std::string_view text, const std::string &filename,
                       const std::vector<std::string> &overrides,

@@ -5,8 +5,6 @@
 #include <cmath>
 
 namespace meshwork::spec {
-namespace {
-
 std::string listed(const Strings &choices) {
   std::string text;
   for (size_t i = 0; i < choices.size(); ++i)
@@ -17,7 +15,10 @@ std::string listed(const Strings &choices) {
   return text;
 }
 
-} // namespace
+Strings architectures(Device device) {
+  return device == Device::cuda ? Strings{"native", "sm_80", "sm_90a", "sm_100"}
+                                : Strings{"native", "x86-64-v3", "x86-64-v4"};
+}
 
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {
   Key key{section, name, "a whole number from 1 to 2147483647", {}, {},
@@ -77,6 +78,7 @@ Key choice(const char *section, const char *name, Strings choices,
            std::function<void(Spec &, const std::string &)> store,
            std::function<std::string(const Spec &)> show) {
   Key key{section, name, listed(choices), {}, {}, false, {}};
+  key.choices = choices;
   key.read = [choices, store](const Value &value, Spec &spec) {
     if (value.kind != Value::Kind::string ||
         std::find(choices.begin(), choices.end(), value.text) == choices.end())

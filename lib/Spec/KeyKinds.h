@@ -8,6 +8,12 @@ namespace meshwork::spec {
 
 using Strings = std::vector<std::string>;
 
+/// `"a", "b" or "c"`.
+std::string listed(const Strings &choices);
+
+/// The values of target.arch that mean something for a device.
+Strings architectures(Device device);
+
 /// A needed whole number from 1 to 2^31 - 1.
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &));
 

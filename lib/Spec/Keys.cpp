@@ -25,6 +25,19 @@ Key bucket() {
   return key;
 }
 
+/// Which of them a device has is checked with the device.
+Key arch() {
+  Key key{"target", "arch", R"("native" or the name of an architecture)",
+          {},       {},     false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    spec.arch = value.text;
+    return value.kind == Value::Kind::string;
+  };
+  key.print = [](const Spec &spec) { return tomlString(spec.arch); };
+  return key;
+}
+
 /// Which names and files there are, lib/Cost knows.
 Key machine() {
   Key key{
@@ -133,11 +146,7 @@ void addStepKeys(std::vector<Key> &keys) {
 void addTargetKeys(std::vector<Key> &keys) {
   keys.push_back(word<Device>("target", "device",
                               [](Spec &s) -> Device & { return s.device; }));
-  keys.push_back(choice(
-      "target", "arch",
-      {"native", "x86-64-v3", "x86-64-v4", "sm_80", "sm_90a", "sm_100"},
-      [](Spec &s, const std::string &t) { s.arch = t; },
-      [](const Spec &s) { return s.arch; }));
+  keys.push_back(arch());
   keys.push_back(machine());
   keys.push_back(word<When>("target", "merge_launches",
                             [](Spec &s) -> When & { return s.mergeLaunches; }));
@@ -159,6 +168,13 @@ const std::vector<Key> &allKeys() {
     return all;
   }();
   return keys;
+}
+
+const Key *findKey(const std::string &path) {
+  for (const Key &key : allKeys())
+    if (key.path() == path)
+      return &key;
+  return nullptr;
 }
 
 const std::vector<std::string> &allSections() {

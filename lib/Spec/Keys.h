@@ -34,12 +34,17 @@ struct Key {
   /// The parts that make `read` refuse a value; empty: all of it, and
   /// `expected` says enough.
   std::function<std::vector<Mistake>(const Value &)> mistakes = {};
+  /// The words that it takes, of a key that takes words.
+  std::vector<std::string> choices = {};
 
   std::string path() const { return section + "." + name; }
 };
 
 /// All keys, in the order they print.
 const std::vector<Key> &allKeys();
+
+/// Null of an unknown one.
+const Key *findKey(const std::string &path);
 
 /// Sections, each once, in that order.
 const std::vector<std::string> &allSections();

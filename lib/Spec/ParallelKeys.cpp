@@ -15,14 +15,30 @@ bool isSchedule(const Value &value) {
           readWord<Schedule>(value.text));
 }
 
+/// Of a stage. A model has fewer, and sums of them stay far from overflow.
+bool isLayerCount(const Value &value) {
+  return value.kind == Value::Kind::integer && value.integer >= 1 &&
+         value.integer <= INT32_MAX;
+}
+
 bool isLayerSplit(const Value &value) {
   if (value.kind == Value::Kind::string)
     return value.text == "auto";
   return value.kind == Value::Kind::array && !value.items.empty() &&
-         std::all_of(value.items.begin(), value.items.end(),
-                     [](const Value &v) {
-                       return v.kind == Value::Kind::integer && v.integer > 0;
-                     });
+         std::all_of(value.items.begin(), value.items.end(), isLayerCount);
+}
+
+std::vector<Mistake> layerMistakes(const Value &value) {
+  std::vector<Mistake> mistakes;
+  if (value.kind == Value::Kind::array)
+    for (size_t stage = 0; stage < value.items.size(); ++stage)
+      if (const Value &item = value.items[stage]; !isLayerCount(item))
+        mistakes.push_back(
+            {item.where, "stage " + std::to_string(stage) + " has " +
+                             item.found() +
+                             " layers, expected a whole number from 1 on: each "
+                             "stage needs at least one layer"});
+  return mistakes;
 }
 
 Key zeroStage() {
@@ -59,6 +75,8 @@ Key pipelineSchedule() {
   for (const Word<Schedule> &word : words<Schedule>())
     names += (names.empty() ? "" : ", ") + tomlString(word.text);
   Key key{"pipeline", "schedule", names + " or a .csv file", {}, {}, false, {}};
+  for (const Word<Schedule> &word : words<Schedule>())
+    key.choices.emplace_back(word.text);
   key.read = [](const Value &value, Spec &spec) {
     if (isSchedule(value))
       spec.pipeline.schedule = value.text;
@@ -96,9 +114,14 @@ Key virtualStages() {
 }
 
 Key layersOfStages() {
-  Key key{"pipeline", "layers", R"("auto" or an array of layers a stage)",
-          {},         {},       false,
+  Key key{"pipeline",
+          "layers",
+          R"("auto", or the number of layers of each stage like [3, 2])",
+          {},
+          {},
+          false,
           {}};
+  key.mistakes = layerMistakes;
   key.read = [](const Value &value, Spec &spec) {
     if (!isLayerSplit(value))
       return false;

@@ -7,6 +7,7 @@
 #include "lib/Spec/Document.h"
 #include "lib/Spec/Keys.h"
 #include "lib/Spec/TomlFile.h"
+#include "lib/Spec/Unknown.h"
 #include "lib/Spec/Validate.h"
 
 namespace meshwork::spec {
@@ -16,95 +17,15 @@ Diagnostic errorAt(const Location &where, std::string message) {
   return {Severity::error, where, std::move(message)};
 }
 
-const Key *findKey(const std::string &path) {
-  for (const Key &key : allKeys())
-    if (key.path() == path)
-      return &key;
-  return nullptr;
-}
-
-/// The known name nearest to `path`, among sections for a section, else among
-/// the keys.
-std::string nearest(const std::string &path) {
-  size_t dot = path.find('.');
-  if (dot == std::string::npos)
-    return suggestion(path, allSections());
-  std::string section = path.substr(0, dot + 1);
-  std::vector<std::string> here, elsewhere;
-  for (const Key &key : allKeys())
-    (key.path().starts_with(section) ? here : elsewhere).push_back(key.path());
-  std::string inSection = suggestion(path, here);
-  return inSection.empty() ? suggestion(path, elsewhere) : inSection;
-}
-
-bool isSectionName(const std::string &name) {
-  const std::vector<std::string> &sections = allSections();
-  return std::find(sections.begin(), sections.end(), name) != sections.end();
-}
-
-/// The option of `meshwork-run` that does what an unknown key asks for: a plan
-/// serves runs of any length and rate.
-std::string optionOfRun(const std::string &path) {
-  static const std::vector<std::pair<const char *, const char *>> options = {
-      {"lr", "lr"},
-      {"learning_rate", "lr"},
-      {"min_lr", "min-lr"},
-      {"schedule", "schedule"},
-      {"lr_schedule", "schedule"},
-      {"warmup", "warmup-steps"},
-      {"warmup_steps", "warmup-steps"},
-      {"decay_steps", "decay-steps"},
-      {"steps", "steps"},
-      {"max_steps", "steps"},
-      {"seed", "seed"},
-      {"data", "data"},
-      {"threads", "threads"}};
-  size_t dot = path.rfind('.');
-  std::string last = dot == std::string::npos ? path : path.substr(dot + 1);
-  for (auto [key, option] : options)
-    if (last == key)
-      return std::string("; a run decides it, not a plan: meshwork-run --") +
-             option;
-  return "";
-}
-
-/// Whether the key is unknown.
-bool checkUnknown(const std::string &path, const Entry &entry,
-                  const Document &document, Diagnostics &diagnostics) {
-  size_t dot = path.rfind('.');
-  std::string around = dot == std::string::npos ? "" : path.substr(0, dot);
-  if (findKey(around))
-    return false; // a part of its value
-  if (document.contains(around) && !isSectionName(around))
-    return true; // the table itself is reported
-  bool isTable = entry.value.kind == Value::Kind::table;
-  bool isSection = isSectionName(path);
-  if (isSection && isTable)
-    return false;
-  if (isSection) {
-    diagnostics.push_back(
-        errorAt(entry.value.where, path + ": found " + entry.value.found() +
-                                       ", expected a table [" + path + "]"));
-    return true;
-  }
-  if (findKey(path))
-    return false;
-  std::string ofRun = optionOfRun(path);
-  diagnostics.push_back(
-      errorAt(entry.key, (isTable ? "unknown table [" : "unknown key ") + path +
-                             (isTable ? "]" : "") +
-                             (ofRun.empty() ? nearest(path) : ofRun)));
-  return true;
-}
-
 /// Errors of a value that the key does not take.
 void refuse(const Key &key, const Value &value, Diagnostics &diagnostics) {
   std::vector<Mistake> mistakes;
   if (key.mistakes)
     mistakes = key.mistakes(value);
   if (mistakes.empty())
-    mistakes.push_back(
-        {value.where, "found " + value.found() + ", expected " + key.expected});
+    mistakes.push_back({value.where, "found " + value.found() + ", expected " +
+                                         key.expected +
+                                         hintOfChoice(key, value)});
   for (const Mistake &mistake : mistakes)
     diagnostics.push_back(
         errorAt(mistake.where, key.path() + ": " + mistake.text));

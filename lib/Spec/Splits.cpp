@@ -2,6 +2,8 @@
 #include "lib/Spec/Checks.h"
 #include "lib/Spec/Words.h"
 
+#include <map>
+
 namespace meshwork::spec {
 namespace {
 
@@ -88,14 +90,10 @@ private:
 
   /// Names of mesh axes, each once; adds what they name to `used`.
   void checkAxes(const std::string &key, const std::vector<std::string> &list) {
-    std::vector<std::string> names;
-    for (const Axis &axis : spec.mesh)
-      names.push_back(axis.name);
     std::set<std::string> here;
     for (const std::string &name : list)
       if (!findAxis(name))
-        error(key, "found axis " + quote(name) + ", expected one of mesh.axes" +
-                       suggestion(name, names));
+        error(key, unknownAxis(name));
       else if (!here.insert(name).second)
         error(key,
               "found axis " + quote(name) + " again, expected each axis once");
@@ -111,7 +109,8 @@ private:
           error("shard." + dim, "found axis " + quote(axis) +
                                     ", which splits " + quote(other) +
                                     " too; some tensor has both dims, and an "
-                                    "axis splits one dim of a tensor");
+                                    "axis splits one dim of a tensor; leave it "
+                                    "out of one of the two");
   }
 
   /// The residual stream has the parts of the sequence, or parts of those: its
@@ -148,7 +147,6 @@ private:
     size_t before = diagnostics.size();
     for (const ShardRule &rule : spec.shard)
       checkAxes("shard." + rule.dim, rule.axes);
-    checkAxes("zero.axes", spec.zero.axes);
     for (const char *dim : {"sequence", "heads", "kv_heads", "ffn", "vocab",
                             "residual_sequence", "embed", "head_dim"})
       checkApart("batch", dim);
@@ -170,6 +168,31 @@ private:
       checkAllUsed();
   }
 
+  /// The line of [shard] that an axis of this name is likely to be meant for.
+  static std::string usualRule(const std::string &axis) {
+    static const std::map<std::string, std::vector<std::string>> dims = {
+        {"cp", {"sequence"}},
+        {"sp", {"sequence"}},
+        {"seq", {"sequence"}},
+        {"context", {"sequence"}},
+        {"ulysses", {"sequence"}},
+        {"tp", {"heads", "ffn", "vocab"}},
+        {"mp", {"heads", "ffn", "vocab"}},
+        {"tensor", {"heads", "ffn", "vocab"}},
+        {"model", {"heads", "ffn", "vocab"}},
+        {"pp", {"layers"}},
+        {"pipe", {"layers"}},
+        {"stage", {"layers"}},
+        {"pipeline", {"layers"}}};
+    auto known = dims.find(axis);
+    std::string text;
+    for (const std::string &dim : known == dims.end()
+                                      ? std::vector<std::string>{"batch"}
+                                      : known->second)
+      text += (text.empty() ? "" : ", ") + dim + " = [" + quote(axis) + "]";
+    return text;
+  }
+
   void checkAllUsed() {
     for (const Axis &axis : spec.mesh)
       if (axis.size > 1 && !used.contains(axis.name) && spec.pins.empty())
@@ -177,8 +200,12 @@ private:
               "axis " + quote(axis.name) + " splits nothing; its " +
                   std::to_string(axis.size) +
                   " ranks would repeat each other. Name it in [shard], like " +
-                  (axis.name == "cp" ? "sequence" : "batch") + " = [" +
-                  quote(axis.name) + "]");
+                  usualRule(axis.name) +
+                  (axis.name == "sp" && findAxis("tp")
+                       ? "; sequence parallelism of tensor-parallel ranks "
+                         "needs no axis of its own, but residual_sequence = "
+                         "[\"tp\"]"
+                       : ""));
   }
 
   std::set<std::string> used; // axes that some rule names

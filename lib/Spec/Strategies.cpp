@@ -1,5 +1,6 @@
 // What [zero], [context] and [pipeline] say of axes that split something.
 #include "lib/Spec/Checks.h"
+#include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Words.h"
 
 namespace meshwork::spec {
@@ -94,12 +95,26 @@ private:
                 "found axis " + quote(axis) +
                     ", which shares out layers (shard.layers): its ranks hold "
                     "different ones, so it splits no other dim");
-    if (spec.stageRanks() == 1 && axes.empty())
+    if (axesOf("layers").empty())
+      checkNoPipeline();
+    else if (spec.stageRanks() == 1)
       checkOneStage();
   }
 
-  /// Keys that mean nothing without a pipeline.
+  /// A pipeline of one rank, as a spec for more has when it is scaled down: any
+  /// schedule by name then means 1F1B or GPipe, and stages on one rank are one.
   void checkOneStage() {
+    const std::string &schedule = spec.pipeline.schedule;
+    if (sound({"pipeline.schedule"}) && !readWord<Schedule>(schedule))
+      error("pipeline.schedule",
+            "found a table of your own with one rank along " +
+                quote(axesOf("layers")[0]) +
+                ", expected a schedule by name; with one rank \"1f1b\" and "
+                "\"gpipe\" are all orders that there are");
+  }
+
+  /// Keys that mean nothing without a pipeline.
+  void checkNoPipeline() {
     const char *how = " has no meaning without a pipeline; give mesh.axes an "
                       "axis like \"pp=2\", or leave the line out";
     for (const char *key : {"pipeline.virtual_stages", "pipeline.layers"})
@@ -121,17 +136,35 @@ private:
     if (spec.zero.stage == 0 && given("zero.axes"))
       error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
                          "or 3, or leave the line out");
-    if (spec.zero.stage > 0 && spec.zero.axes.empty())
+    if (spec.zero.stage > 0 && sound({"shard.batch"}))
+      checkAxesOfState();
+  }
+
+  /// State is split over ranks that have different samples.
+  void checkAxesOfState() {
+    const std::vector<std::string> data = axesOf("batch");
+    std::string expected;
+    for (const std::string &axis : data)
+      expected += (expected.empty() ? "[" : ", ") + quote(axis);
+    std::string instead = data.empty() ? "no axis of the mesh does; add one to "
+                                         "mesh.axes, like \"dp=2\", or leave "
+                                         "[zero] out"
+                                       : "write zero.axes = " + expected + "]";
+    if (spec.zero.axes.empty())
       error(given("zero.axes") ? "zero.axes" : "zero.stage",
-            "splits state over no axis; write zero.axes = [\"dp\"], say");
-    std::vector<std::string> data = axesOf("batch");
+            "splits state over no axis, expected axes that split the batch; " +
+                instead);
+    std::set<std::string> here;
     for (const std::string &axis : spec.zero.axes)
-      if (sound({"shard.batch"}) && findAxis(axis) &&
-          findAxis(axis)->size > 1 &&
-          std::find(data.begin(), data.end(), axis) == data.end())
+      if (!here.insert(axis).second)
+        error("zero.axes",
+              "found axis " + quote(axis) + " again, expected each axis once");
+      else if (bool isSmall = findAxis(axis) && findAxis(axis)->size == 1;
+               !isSmall && std::count(data.begin(), data.end(), axis) == 0)
         error("zero.axes", "found axis " + quote(axis) +
                                ", expected axes that split the batch "
-                               "(shard.batch)");
+                               "(shard.batch); " +
+                               instead);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include "lib/Optimizer/Optimizer.h"
 #include "lib/Spec/Checks.h"
+#include "lib/Spec/KeyKinds.h"
+#include "lib/Spec/Unknown.h"
 #include "lib/Spec/Words.h"
 
 namespace meshwork::spec {
@@ -77,21 +79,36 @@ private:
   }
 
   void checkTarget() {
-    bool isGpu = spec.device == Device::cuda;
-    if (sound({"target.arch", "target.device"}) && spec.arch != "native" &&
-        spec.arch.starts_with("sm_") != isGpu)
-      error(
-          "target.arch",
-          "found " + quote(spec.arch) + " with target.device " +
-              (isGpu
-                   ? R"("cuda", expected "native", "sm_80", "sm_90a" or "sm_100")"
-                   : R"("cpu", expected "native", "x86-64-v3" or "x86-64-v4"; or write target.device = "cuda")"));
+    if (!sound({"target.arch", "target.device"}))
+      return;
+    Key arch;
+    arch.section = "target";
+    arch.name = "arch";
+    arch.choices = architectures(spec.device);
+    if (std::count(arch.choices.begin(), arch.choices.end(), spec.arch) == 0)
+      error("target.arch", "found " + quote(spec.arch) +
+                               " with target.device " +
+                               quote(wordOf(spec.device)) + ", expected " +
+                               listed(arch.choices) + hintOfArch(arch));
+  }
+
+  /// The word may be of the other device, or mean one of its architectures.
+  std::string hintOfArch(const Key &arch) const {
+    auto other = spec.device == Device::cuda ? Device::cpu : Device::cuda;
+    Value found;
+    found.kind = Value::Kind::string;
+    found.text = spec.arch;
+    std::string hint = hintOfChoice(arch, found);
+    for (const std::string &one : architectures(other))
+      if (one == spec.arch)
+        return "; or write target.device = " + quote(wordOf(other));
+      else if (hint.starts_with("; write " + quote(one)))
+        return "; write target.device = " + quote(wordOf(other)) +
+               " and target.arch = " + hint.substr(8);
+    return hint;
   }
 
   void readBudgets() {
-    std::vector<std::string> names;
-    for (const Axis &axis : spec.mesh)
-      names.push_back(axis.name);
     for (CollectiveBudget &budget : spec.collectives) {
       std::string wrong, where = quote(budget.text) + ": ";
       std::optional<CollectiveBudget> read = parseBudget(budget.text, wrong);
@@ -103,9 +120,7 @@ private:
       budget = *read;
       for (const std::string &axis : budget.axes)
         if (!findAxis(axis))
-          error("expect.collectives", where + "found axis " + quote(axis) +
-                                          ", expected one of mesh.axes" +
-                                          suggestion(axis, names));
+          error("expect.collectives", where + unknownAxis(axis));
     }
   }
 

@@ -181,6 +181,60 @@ dims = '[{"pt"}, {}]'
                 for a, b in zip(found, wholes[model], strict=True):
                     self.assertAlmostEqual(a / b, 1, delta=1e-5)
 
+    def test_a_pipeline_can_be_scaled_down_to_one_rank(self):
+        """Whatever order and number of stages more ranks would have: the plan is that of one rank."""
+        def compiled(name, *settings):
+            options = [part for setting in settings for part in ("--set", setting)]
+            self.space.must("meshwork", "compile", MODEL, "--spec", "examples/pp2.toml", "--set", "mesh.axes=[\"pp=1\"]",
+                            *options, "-o", name)
+            return json.loads(self.space.must("meshwork", "explain", name, "--json").stdout)
+        layers = json.loads((shell.ROOT / MODEL).read_text())["n_layer"]
+        plain = compiled("plain.mwplan", "pipeline.schedule=1f1b")
+        for settings in (("pipeline.schedule=zb-h1", "pipeline.virtual_stages=1"),
+                         ("pipeline.schedule=interleaved-1f1b", f"pipeline.layers=[1, {layers - 1}]"),
+                         ("pipeline.schedule=zb-v",), ("pipeline.schedule=auto",)):
+            with self.subTest(settings):
+                other = compiled("other.mwplan", *settings)
+                for key in ("memory_per_rank_bytes", "schedule", "collectives", "estimate"):
+                    self.assertEqual(other[key], plain[key])
+        for words, setting in (("expected the model's", f"pipeline.layers=[1, {layers}]"),
+                               ("found 3 virtual stages a rank, expected 2", "pipeline.virtual_stages=3")):
+            self.space.refuse(shell.SPEC, [words], "meshwork", "compile", MODEL, "--spec", "examples/pp2.toml", "--set",
+                              "mesh.axes=[\"pp=1\"]", "--set", "pipeline.schedule=zb-v", "--set", setting,
+                              "-o", "x.mwplan")
+
+    def test_stages_that_a_schedule_makes_need_layers(self):
+        self.space.refuse(shell.SPEC, ["pipeline.schedule: the pipeline has 4 stages (2 on each of 2 ranks), and the "
+                                       "model 2 layers", "at most 2 stages"], "meshwork", "compile",
+                          "examples/llama-tiny.json", "--spec", "examples/pp2.toml", "--set",
+                          "pipeline.schedule=interleaved-1f1b", "-o", "x.mwplan")
+
+    def test_key_heads_that_ranks_do_not_divide_can_be_whole(self):
+        config = json.loads((shell.ROOT / "examples/llama-tiny.json").read_text())
+        config |= {"num_attention_heads": 6, "num_key_value_heads": 3, "hidden_size": 96}
+        config.pop("head_dim", None)
+        self.space.write("six.json", json.dumps(config))
+        command = ("meshwork", "compile", "six.json", "--spec", SPEC, "--set", 'mesh.axes=["tp=2"]', "-o", "six.mwplan")
+        done = self.space.refuse(shell.SPEC, ["an axis of 1 or 3 ranks would divide it; or write shard.kv_heads = []"],
+                                 *command)
+        advice = done.stderr.split("or write ")[1].split(",")[0].replace(" = ", "=")
+        self.space.must(*command, "--set", advice)
+        self.space.must("meshwork-run", "six.mwplan", "--validate-only")
+
+    def test_a_plan_has_names_and_no_paths(self):
+        """Equal files elsewhere give equal bytes."""
+        plans = []
+        for folder in ("here", "there/deeper"):
+            (self.space.path / folder).mkdir(parents=True)
+            for name, source in (("m.json", MODEL), ("s.toml", SPEC)):
+                text = (shell.ROOT / source).read_text()
+                pin = '[[shard.tensor]]\nname = "wpe.weight"\ndims = "[{}, {}]"\n' if name == "s.toml" else ""
+                self.space.write(f"{folder}/{name}", text + pin)
+            self.space.must("meshwork", "compile", f"{folder}/m.json", "--spec", f"{folder}/s.toml", "-o", "p.mwplan")
+            plans.append((self.space.path / "p.mwplan").read_bytes())
+        self.assertEqual(*plans)
+        self.assertNotIn(b"there/deeper", plans[1])
+
     def test_no_axes_are_one_rank(self):
         self.compile("--set", "mesh.axes=[]", "-o", "one.mwplan")
         self.space.must("meshwork-run", "one.mwplan", "--validate-only")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/Spec/Size.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork {
 namespace {
@@ -54,6 +55,22 @@ TEST(Escape, LeavesLettersOfUtf8) {
 TEST(Diagnostic, IsOneLine) {
   Diagnostic d{Severity::error, {"a\nb", 1, 0}, "unknown key \x1b[2J\n"};
   EXPECT_EQ(d.text(), "a\\nb:1: error: unknown key \\x1b[2J\\n");
+}
+
+// A table below the message keeps its lines; the message has one.
+TEST(Diagnostic, DetailsStandBelow) {
+  Diagnostic one{Severity::error, {"a.toml", 1, 2}, "is\nwrong", "x\n \x1b"};
+  EXPECT_EQ(one.text(), "a.toml:1:2: error: is\\nwrong\nx\n \\x1b");
+}
+
+TEST(Counted, OneHasNoPlural) {
+  EXPECT_EQ(counted(1, "microbatch"), "1 microbatch");
+  EXPECT_EQ(counted(0, "microbatch"), "0 microbatches");
+  EXPECT_EQ(counted(2, "virtual stage"), "2 virtual stages");
+  EXPECT_EQ(counted(2, "process"), "2 processes");
+  EXPECT_EQ(counted(2, "entry"), "2 entries");
+  EXPECT_EQ(counted(2, "key"), "2 keys");
+  EXPECT_EQ(counted(2, "axis", "axes"), "2 axes");
 }
 
 TEST(Size, ReadsUnits) {

@@ -326,6 +326,39 @@ TEST(SpecErrors, Zero) {
                 "batch"));
 }
 
+// Advice names axes that the mesh has, or says how it gets one.
+TEST(SpecErrors, ZeroWithoutAnAxisOfTheBatch) {
+  EXPECT_EQ(errorsOf(good, {"mesh.axes=[\"tp=2\"]", "zero.stage=3"}),
+            "--set zero.stage=3: error: zero.stage: splits state over no "
+            "axis, expected axes that split the batch; no axis of the mesh "
+            "does; add one to "
+            "mesh.axes, like \"dp=2\", or leave [zero] out\n");
+  EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"tp=2\"]", "zero.stage=3",
+                              "zero.axes=[\"dp\"]"}),
+              testing::AllOf(HasSubstr("zero.axes: found axis \"dp\", expected "
+                                       "axes that split the batch"),
+                             Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"a=2\"]", "shard.batch=[\"a\"]",
+                              "zero.stage=1"}),
+              HasSubstr("that split the batch; write zero.axes = [\"a\"]"));
+}
+
+TEST(SpecErrors, ALayerForEachStage) {
+  auto layers = [](const std::string &text) {
+    return errorsOf(good, {"mesh.axes=[\"pp=2\"]", "pipeline.layers=" + text});
+  };
+  EXPECT_THAT(layers("[0, 2]"),
+              HasSubstr("pipeline.layers: stage 0 has 0 layers, expected a "
+                        "whole number from 1 on: each stage needs at least "
+                        "one layer"));
+  EXPECT_THAT(layers("[2, -1, \"a\"]"),
+              testing::AllOf(HasSubstr("stage 1 has -1 layers"),
+                             HasSubstr("stage 2 has \"a\" layers")));
+  EXPECT_THAT(layers("[9223372036854775807, 1]"),
+              HasSubstr("stage 0 has 9223372036854775807 layers"));
+  EXPECT_THAT(layers("[]"), HasSubstr("pipeline.layers: found []"));
+}
+
 TEST(SpecErrors, MethodsOfASequencesAxes) {
   auto errors = [](const std::string &sequence, const std::string &method) {
     return errorsOf(good + "[shard]\nsequence = " + sequence +
@@ -364,6 +397,7 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "context.layout: has no meaning where no axis splits the "
                  "sequence; write shard.sequence");
   expectSetError("context.layout=zag", "context.layout: found");
+  expectSetError("pipeline.schedule=zb-h3", "pipeline.schedule: found");
   for (const char *name : {"zb-h1", "zb-h2", "auto", "my.csv"})
     expectSetError((std::string("pipeline.schedule=") + name).c_str(),
                    "pipeline.schedule: \"" + std::string(name) +
@@ -393,6 +427,22 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                                "ranks), like 6 or 8")));
 }
 
+// What a spec for more ranks says still means something when one rank has it.
+TEST(Spec, APipelineOfOneRankTakesWhatMoreRanksTake) {
+  for (const char *name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1",
+                           "zb-h2", "zb-v", "dualpipe-v", "auto"})
+    EXPECT_TRUE(parse(good, "s.toml",
+                      {"mesh.axes=[\"dp=2\", \"pp=1\"]",
+                       std::string("pipeline.schedule=") + name,
+                       "pipeline.virtual_stages=2", "pipeline.layers=[1, 3]"})
+                    .spec)
+        << name;
+  EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"dp=2\", \"pp=1\"]",
+                              "pipeline.schedule=my.csv"}),
+              HasSubstr("pipeline.schedule: found a table of your own with one "
+                        "rank along \"pp\", expected a schedule by name"));
+}
+
 TEST(SpecErrors, Target) {
   expectSetError("target.device=rocm",
                  "target.device: found \"rocm\", expected \"cpu\" or \"cuda\"");
@@ -403,6 +453,29 @@ TEST(SpecErrors, Target) {
       errorsOf(good, {"target.device=cuda", "target.arch=x86-64-v3"}),
       HasSubstr("target.arch: found \"x86-64-v3\" with target.device \"cuda\", "
                 "expected \"native\", \"sm_80\", \"sm_90a\" or \"sm_100\""));
+}
+
+TEST(SpecErrors, ArchitecturesAreThoseOfTheDevice) {
+  auto arch = [](const std::string &name, const char *device) {
+    return errorsOf(
+        good, {"target.arch=" + name, std::string("target.device=") + device});
+  };
+  const std::string gpus =
+      "expected \"native\", \"sm_80\", \"sm_90a\" or \"sm_100\"";
+  EXPECT_THAT(arch("sm_89", "cuda"),
+              HasSubstr("target.arch: found \"sm_89\" with target.device "
+                        "\"cuda\", " +
+                        gpus +
+                        "; write \"sm_80\", whose code runs there "
+                        "too\n"));
+  EXPECT_THAT(arch("sm_90", "cuda"), HasSubstr(gpus + "; write \"sm_90a\"\n"));
+  EXPECT_THAT(arch("SM_90A", "cuda"), HasSubstr(gpus + "; write \"sm_90a\"\n"));
+  EXPECT_THAT(arch("x86-64-v3", "cuda"),
+              HasSubstr(gpus + "; or write target.device = \"cpu\"\n"));
+  EXPECT_THAT(arch("h100", "cpu"),
+              HasSubstr("expected \"native\", \"x86-64-v3\" or "
+                        "\"x86-64-v4\"; write target.device = \"cuda\" and "
+                        "target.arch = \"sm_90a\"\n"));
 }
 
 TEST(SpecErrors, Batch) {
