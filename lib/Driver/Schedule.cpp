@@ -96,10 +96,20 @@ private:
       if (int code = judge(); code != ok)
         return code;
     }
-    if (schedules::Index(priced.table).hasTransfers())
-      runsInOrder =
-          schedules::judge(priced.table, {.transfersInOrder = true}).ok();
-    return ok;
+    return judgeInOrder();
+  }
+
+  int judgeInOrder() {
+    if (!schedules::Index(priced.table).hasTransfers())
+      return options.inOrder
+                 ? report(absl::InvalidArgumentError(absl::StrCat(
+                       "--in-order is about transfers, and ",
+                       quote(options.source), " has none; add --transfers")))
+                 : ok;
+    absl::Status verdict =
+        schedules::judge(priced.table, {.transfersInOrder = true});
+    runsInOrder = verdict.ok();
+    return options.inOrder && !verdict.ok() ? refuse(verdict) : ok;
   }
 
   int simulate() {

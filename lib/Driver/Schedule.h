@@ -16,6 +16,7 @@ struct ScheduleOptions {
   double stash = 1;  // the part of one that W needs
   std::string costs, csv, svg;
   bool transfers = false; // add SEND and RECV
+  bool inOrder = false;   // refuse what hangs where these complete in order
   bool json = false;
 };
 

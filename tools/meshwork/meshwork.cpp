@@ -113,6 +113,9 @@ CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
       ->check(meshwork::cli::numberFromZero());
   command->add_flag("--transfers", options.transfers,
                     "add SEND and RECV between ranks");
+  command->add_flag("--in-order", options.inOrder,
+                    "refuse a table that hangs where a rank's transfers "
+                    "complete one after another, as on a GPU's stream (65)");
   command->add_option("--csv", options.csv, "write the table (- is stdout)");
   command->add_option("--svg", options.svg, "write a picture (- is stdout)");
   command->add_flag("--json", options.json, "one JSON object");
