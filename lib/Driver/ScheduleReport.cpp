@@ -73,9 +73,13 @@ std::string textOf(const ScheduleReport &report, size_t columns) {
                    schedules::grid(report.table, report.timeline,
                                    {.columns = columns, .rows = mostRows}),
                    "\n");
-  absl::StrAppendFormat(&text, "makespan  %.9g\nbubble    %.4f %%\n",
-                        report.timeline.makespan,
-                        report.timeline.bubbleFraction * 100);
+  absl::StrAppendFormat(
+      &text,
+      "makespan  %.9g\nbubble    %.4f %% of the span of the rank "
+      "whose span is the longest\nidle      %.4f %% of the "
+      "makespan, over all ranks\n",
+      report.timeline.makespan, report.timeline.bubbleFraction * 100,
+      report.timeline.idleFraction * 100);
   absl::StrAppend(&text, "legal     yes: every rank comes to its end\n");
   if (report.runsInOrder)
     absl::StrAppend(&text, "in order  ",
@@ -91,6 +95,7 @@ std::string jsonOf(const ScheduleReport &report) {
   Json json = {{"schedule", report.name}};
   json.update(jsonOfTable(report.table, true));
   json["bubble_fraction"] = report.timeline.bubbleFraction;
+  json["idle_fraction"] = report.timeline.idleFraction;
   json["makespan"] = report.timeline.makespan;
   json["stages"] = workOf(report.timeline.ranks);
   json["per_virtual_stage"] = workOf(report.timeline.stages);
@@ -102,7 +107,7 @@ std::string jsonOf(const ScheduleReport &report) {
 
 std::string jsonOf(const Table &table, const std::vector<std::string> &errors) {
   Json json = jsonOfTable(table, false);
-  json["bubble_fraction"] = json["makespan"] = nullptr;
+  json["bubble_fraction"] = json["idle_fraction"] = json["makespan"] = nullptr;
   json["stages"] = Json::array();
   json["errors"] = errors;
   json["actions"] = actionsOf(table);

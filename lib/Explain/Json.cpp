@@ -130,6 +130,10 @@ Json unread(const plan::Plan &plan) {
   return list;
 }
 
+Json orNull(std::optional<double> value) {
+  return value ? Json(*value) : Json();
+}
+
 double milliseconds(double seconds) { return seconds * 1e3; }
 
 Json estimate(const plan::Plan &plan) {
@@ -158,6 +162,9 @@ Json estimate(const plan::Plan &plan) {
       {"bubble_fraction", timeline     ? Json(timeline->bubbleFraction)
                           : isOneStage ? Json(0.0)
                                        : Json()},
+      {"idle_fraction", timeline     ? Json(timeline->idleFraction)
+                        : isOneStage ? Json(0.0)
+                                     : Json()},
       {"lists", lists},
       {"operations", kinds}};
 }
@@ -187,8 +194,9 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   object["shared_attention"] = attention(plan);
   object["unread_stores"] = unread(plan);
   object["schedule"] = actions(plan);
-  std::optional<double> bubble = bubbleFraction(plan);
-  object["bubble_fraction"] = bubble ? Json(*bubble) : Json();
+  IdleTime idle = idleTime(plan);
+  object["bubble_fraction"] = orNull(idle.bubble);
+  object["idle_fraction"] = orNull(idle.idle);
   object["estimate"] = estimate(plan);
   if (measured)
     object["measured"] = measuredJson(*measured);

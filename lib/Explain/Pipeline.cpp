@@ -5,6 +5,7 @@
 #include "lib/Explain/RankWork.h"
 #include "lib/Explain/StepTime.h"
 #include "lib/Schedules/Grid.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Views.h"
 #include <set>
 
@@ -63,12 +64,20 @@ std::optional<Pipeline> pipelineOf(const plan::Plan &plan) {
   return Pipeline{*std::move(table), *std::move(timeline)};
 }
 
-std::optional<double> bubbleFraction(const plan::Plan &plan) {
+IdleTime idleTime(const plan::Plan &plan) {
   if (plan.programs()->size() < 2)
-    return 0;
+    return {0.0, 0.0};
   std::optional<Pipeline> pipeline = pipelineOf(plan);
-  return pipeline ? std::optional(pipeline->timeline.bubbleFraction)
-                  : std::nullopt;
+  if (!pipeline)
+    return {};
+  return {pipeline->timeline.bubbleFraction, pipeline->timeline.idleFraction};
+}
+
+static std::string idleText(const schedules::Timeline &timeline) {
+  return absl::StrFormat("the bubble is %.1f %% of the longest rank's time, "
+                         "and all ranks together are idle for %.1f %%",
+                         100 * timeline.bubbleFraction,
+                         100 * timeline.idleFraction);
 }
 
 /// With the times that the plan's machine should take.
@@ -83,8 +92,7 @@ static std::string estimatedText(const plan::Plan &plan) {
   return absl::StrCat(
       "Estimated time on ", clean(machine.machine->name), ": ",
       timeText(step.seconds), " a step, ", timeText(step.timeline->makespan),
-      " of it in the pipeline, where the bubble is ",
-      absl::StrFormat("%.1f %%", 100 * step.timeline->bubbleFraction), "\n");
+      " of it in the pipeline, where ", idleText(*step.timeline), "\n");
 }
 
 std::string pipelineText(const plan::Plan &plan) {
@@ -101,14 +109,13 @@ std::string pipelineText(const plan::Plan &plan) {
                bytesText(program.arena_bytes()),
                bytesText(bytesOfCopies(program))});
   }
-  return absl::StrCat(
-      "\nPipeline of ", pipeline->table.rankOf.size(), " stages on ",
-      plan.programs()->size(), " ranks: ",
-      absl::StrFormat("%.1f %%", 100 * pipeline->timeline.bubbleFraction),
-      " of a step is a bubble, if F, I and W take one unit and transfers "
-      "none\n",
-      schedules::grid(pipeline->table, pipeline->timeline), table.render(),
-      estimatedText(plan));
+  return absl::StrCat("\nPipeline of ",
+                      counted(pipeline->table.rankOf.size(), "stage"), " on ",
+                      counted(plan.programs()->size(), "rank"),
+                      ": if F, I and W take one unit and transfers none, ",
+                      idleText(pipeline->timeline), "\n",
+                      schedules::grid(pipeline->table, pipeline->timeline),
+                      table.render(), estimatedText(plan));
 }
 
 } // namespace meshwork::explain

@@ -21,9 +21,13 @@ std::optional<schedules::Table> stageTable(const plan::Plan &plan);
 /// The same, simulated.
 std::optional<Pipeline> pipelineOf(const plan::Plan &plan);
 
-/// Part of a step in which a stage waits for another one, in unit times; 0 with
-/// one stage, nothing of a table that is too long to simulate.
-std::optional<double> bubbleFraction(const plan::Plan &plan);
+/// Parts of a pipeline's time, in unit times; 0 with one stage, nothing of a
+/// table that is too long to simulate.
+struct IdleTime {
+  std::optional<double> bubble; // of the rank with the longest span
+  std::optional<double> idle;   // of all ranks, from the first to the last work
+};
+IdleTime idleTime(const plan::Plan &plan);
 
 /// Grid, bubble, and what each rank keeps; "" without stages.
 std::string pipelineText(const plan::Plan &plan);

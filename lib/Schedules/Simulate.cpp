@@ -96,6 +96,13 @@ double bubbleOf(const Table &table, const Timeline &timeline) {
   return bubble;
 }
 
+double idleOf(const Timeline &timeline) {
+  double busy = 0;
+  for (const Timeline::Work &rank : timeline.ranks)
+    busy += rank.busy / static_cast<double>(timeline.ranks.size());
+  return timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0;
+}
+
 } // namespace
 
 absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
@@ -117,6 +124,7 @@ absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
   addUp(table, costs, timeline);
   addSpans(table, index, waits, times, timeline);
   timeline.bubbleFraction = bubbleOf(table, timeline);
+  timeline.idleFraction = idleOf(timeline);
   if (!std::isfinite(timeline.makespan) ||
       !std::isfinite(timeline.bubbleFraction))
     return absl::InvalidArgumentError("the costs add up to no finite time");

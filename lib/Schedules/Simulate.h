@@ -27,6 +27,9 @@ struct Timeline {
   /// last computing action, as published rates are counted: 1 - busy / makespan
   /// where the first rank also ends last.
   double bubbleFraction = 0;
+  /// 1 - busy / makespan over all ranks together: of two tables with the same
+  /// work that end at the same time it is the same, and the bubble need not be.
+  double idleFraction = 0;
   std::vector<Work> ranks;
   /// Of each virtual stage.
   std::vector<Work> stages;

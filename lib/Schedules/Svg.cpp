@@ -13,8 +13,10 @@ namespace {
 
 // About 150 bytes each: a picture of a few MB at most.
 constexpr size_t mostDrawn = 40'000;
-constexpr double rowHeight = 22, top = 34, left = 64, letterWidth = 6.5;
+constexpr double rowHeight = 22, left = 64, letterWidth = 6.5;
 constexpr double narrowest = 480, widest = 16'000;
+// Of a line of text, and of a letter in it, which is mostly less wide.
+constexpr double lineHeight = 14, textWidth = 6;
 // Of the usual action, so that its name fits.
 constexpr double usualWidth = 30;
 
@@ -33,6 +35,20 @@ std::string escaped(std::string_view text) {
               : c == '"' ? "&quot;"
                          : std::string(1, c);
   return result;
+}
+
+/// Lines of at most `most` letters, cut between words where there are any.
+std::vector<std::string> wrapped(std::string_view text, size_t most) {
+  std::vector<std::string> lines;
+  while (text.size() > most) {
+    size_t space = text.rfind(' ', most);
+    size_t end = space == text.npos || space == 0 ? most : space;
+    lines.emplace_back(detail::beginning(text, end));
+    text.remove_prefix(std::max<size_t>(lines.back().size(), 1));
+    text.remove_prefix(text.starts_with(' ') ? 1 : 0);
+  }
+  lines.emplace_back(text);
+  return lines;
 }
 
 class Picture {
@@ -54,21 +70,38 @@ public:
   }
 
   std::string draw(std::string_view title) {
-    double height = top + static_cast<double>(rows) * rowHeight + 30;
-    text = absl::StrCat(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"",
-        left + width + 10, "\" height=\"", height, "\" viewBox=\"0 0 ",
-        left + width + 10, " ", height, "\">\n<title>", escaped(title),
-        "</title>\n", std::string(style),
-        "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
-    addText(left, 20, escaped(title));
+    auto most = static_cast<size_t>(width / textWidth);
+    std::vector<std::string> head = wrapped(onOneLine(title, 200), most);
+    top = 20 + lineHeight * static_cast<double>(head.size());
+    addLines(20, head);
     for (size_t rank = 0; rank < rows; ++rank)
       addRank(rank);
-    addText(left, height - 12, foot());
-    return text + "</svg>\n";
+    double end = top + static_cast<double>(rows) * rowHeight + 18;
+    std::vector<std::string> below = wrapped(foot(), most);
+    addLines(end, below);
+    return absl::StrCat(
+        opening(end + lineHeight * static_cast<double>(below.size())),
+        "<title>", escaped(title), "</title>\n", std::string(style),
+        "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", text,
+        "</svg>\n");
   }
 
 private:
+  std::string opening(double height) const {
+    double wide = left + width + 10;
+    return absl::StrCat(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"", wide,
+        "\" height=\"", height, "\" viewBox=\"0 0 ", wide, " ", height,
+        "\">\n");
+  }
+
+  void addLines(double y, const std::vector<std::string> &lines) {
+    for (const std::string &line : lines) {
+      addText(left, y, escaped(line));
+      y += lineHeight;
+    }
+  }
+
   void addText(double x, double y, const std::string &what) {
     absl::StrAppend(&text, "<text x=\"", x, "\" y=\"", y, "\">", what,
                     "</text>\n");
@@ -114,9 +147,10 @@ private:
   std::string foot() const {
     std::string foot = absl::StrCat(
         "makespan ", timeline.makespan, ", bubble ",
-        timeline.bubbleFraction * 100,
-        " % of the longest rank's time. F: "
-        "forward, B: backward, I: its part for the input, W: for the weights");
+        timeline.bubbleFraction * 100, " % of the longest rank's time, idle ",
+        timeline.idleFraction * 100,
+        " % of all ranks' time. F: forward, B: backward, I: its part for the "
+        "input, W: for the weights");
     if (rows < table.ranks.size())
       absl::StrAppend(&foot, ". Ranks ", rows, " to ", table.ranks.size() - 1,
                       " are left out");
@@ -129,7 +163,7 @@ private:
   const Timeline &timeline;
   size_t rows = 0, drawn = 0;
   bool isCut = false;
-  double width = 0, scale = 0;
+  double width = 0, scale = 0, top = 0;
   std::string text;
 };
 

@@ -39,10 +39,11 @@ class Explain(unittest.TestCase):
         self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
                                      "memory_per_rank_bytes", "checkpoint_copy_bytes_per_rank",
                                      "collectives", "schedule", "shared_attention",
-                                     "bubble_fraction", "estimate", "format_version", "mesh", "spec",
+                                     "bubble_fraction", "idle_fraction", "estimate", "format_version", "mesh", "spec",
                                      "rank_classes", "unread_stores"})
         self.assertEqual(set(told["memory_per_rank_bytes"]), KINDS)
         self.assertEqual((told["ranks"], told["programs"], told["bubble_fraction"]), (2, 1, 0))
+        self.assertEqual(told["idle_fraction"], 0)
 
     def test_model_state_in_bytes_a_parameter(self):
         """Sixteen; in bf16 eighteen where gradients of two microbatches are summed, in f32."""

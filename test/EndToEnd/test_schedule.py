@@ -9,6 +9,8 @@ import shell
 
 EXAMPLES = shell.ROOT / "examples" / "schedules"
 LEGAL = "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"
+CROSSED = ("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+           "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")
 HANGS = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
 
 
@@ -65,7 +67,7 @@ class Schedule(unittest.TestCase):
     def test_the_text_shows_the_grid(self):
         text = self.space.must("meshwork", "schedule", *self.pipeline("1f1b")).stdout
         self.assertIn("rank 3 .........F0 B0--- F1 B1---", text)
-        for needle in ("makespan  33", "bubble    27.2727 %", "legal     yes"):
+        for needle in ("makespan  33", "bubble    27.2727 %", "idle      27.2727 %", "legal     yes"):
             self.assertIn(needle, text)
         wide = self.space.must("meshwork", "schedule", "1f1b", "--stages", 4, "--microbatches",
                                500).stdout
@@ -91,6 +93,30 @@ class Schedule(unittest.TestCase):
         self.assertNotIn("legal_in_order", alone)
         moves = [a for rank in told["actions"] for a in rank if "SEND" in a or "RECV" in a]
         self.assertEqual(len(moves), 2 * 2 * 3 * 8)
+
+    def test_transfers_that_hang_in_order_can_be_refused(self):
+        """Each rank sends before it receives: fine where transfers pass each other, not on one stream."""
+        self.space.write("stream.csv", CROSSED)
+        told = self.json("stream.csv")
+        self.assertEqual((told["legal"], told["legal_in_order"]), (True, False))
+        self.refuse(shell.DATA, ['"stream.csv" is not legal', "the table hangs"], "stream.csv", "--in-order")
+        self.json(*self.pipeline("zb-h1", "--transfers", "--in-order"))
+        self.refuse(shell.USAGE, ["--in-order is about transfers", "add --transfers"],
+                    *self.pipeline("zb-h1", "--in-order"))
+
+    def test_idle_time_is_that_of_the_end(self):
+        """A schedule that only begins earlier has less of a bubble, and ends when the other does."""
+        first, second = (self.json(name, "--stages", 2, "--microbatches", 8) for name in ("zb-h1", "zb-h2"))
+        self.assertEqual(first["makespan"], second["makespan"])
+        self.assertLess(second["bubble_fraction"], first["bubble_fraction"])
+        self.assertAlmostEqual(first["idle_fraction"], second["idle_fraction"])
+        busy = sum(rank["busy"] for rank in first["stages"])
+        self.assertAlmostEqual(first["idle_fraction"], 1 - busy / 2 / first["makespan"])
+
+    def test_interleaved_has_two_stages_a_rank(self):
+        told = self.json(*self.pipeline("interleaved-1f1b"))
+        self.assertEqual(told["virtual_stages"], 8)
+        self.assertEqual(told["actions"], self.json(*self.pipeline("interleaved-1f1b", "--virtual", 2))["actions"])
 
     def test_costs(self):
         self.space.write("costs.toml", "forward = [1, 2]\ninput_grad = 3\nweight_grad = 4.5\n"
@@ -134,6 +160,14 @@ class Schedule(unittest.TestCase):
         self.assertEqual(len(told["actions"]), 2)
         for name in ("none.csv", "none.svg"):
             self.assertFalse((self.space.path / name).exists())
+
+    def test_compile_shows_the_same_lines_of_a_table_that_hangs(self):
+        self.space.write("hangs.csv", HANGS)
+        shown = self.refuse(shell.DATA, [], "hangs.csv").stderr.split("\n", 1)[1]
+        done = self.space.refuse(
+            shell.SPEC, ['pipeline.schedule: "hangs.csv" is not legal:\n' + shown], "meshwork", "compile",
+            "examples/llama-tiny.json", "--spec", "examples/pp2.toml", "--set", "pipeline.schedule=hangs.csv", "--set", "batch.global=8", "--set", "batch.micro=4", "-o", "x.mwplan")
+        self.assertNotIn("\\n", done.stderr)
 
     def test_memory_is_a_limit(self):
         self.json(*self.pipeline("1f1b", "--memory", 4))
@@ -195,6 +229,9 @@ class Schedule(unittest.TestCase):
         name = self.space.write('a<b>&"c".csv', LEGAL)
         self.space.must("meshwork", "schedule", name, "--svg", "t.svg")
         root = xml.fromstring(self.space.read("t.svg"))
+        width = float(root.get("width"))
+        for line in root.iter("{http://www.w3.org/2000/svg}text"):
+            self.assertLess(float(line.get("x")) + 6 * len(line.text), width, line.text)
         titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
         self.assertIn("1B0, rank 1: 2 to 4", titles)
         self.assertTrue(titles[0].startswith(name))
