@@ -37,7 +37,7 @@ private:
 
 std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel,
                         ArrayRef<uint64_t> arguments, ArrayRef<Bytes> memory,
-                        StringRef arch) {
+                        StringRef arch, ArrayRef<Blocks> blocks) {
   auto target =
       target::resolveCudaTarget(arch, [&] { return module.emitError(); });
   auto texts = target::compileToPtx({module, nullptr, {}}, *target);
@@ -59,11 +59,16 @@ std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel,
   auto size = [](int64_t count) {
     return ptx::Dim3{static_cast<uint32_t>(count)};
   };
-  absl::Status status = (*code)->launch(
-      kernel.function,
-      {.grid = size(kernel.grid()), .block = size(kernel.block())}, parameters,
-      allowed);
-  return status.ok() ? "" : status.ToString();
+  for (const Blocks &some : blocks)
+    if (absl::Status status = (*code)->launch(kernel.function,
+                                              {.grid = size(kernel.grid()),
+                                               .block = size(kernel.block()),
+                                               .firstBlock = some.first,
+                                               .endBlock = some.end},
+                                              parameters, allowed);
+        !status.ok())
+      return status.ToString();
+  return "";
 }
 
 } // namespace meshwork::codegen::test

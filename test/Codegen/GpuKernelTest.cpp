@@ -60,6 +60,25 @@ TEST(GpuLayerNormGrad, AgreesWithTheCpu) {
     }
 }
 
+// Rows that no block holds in registers, as those of GPT-2 175B and Llama 3.1
+// 405B; three rows of the first chunk and none of one.
+TEST(GpuLayerNormGrad, AgreesOnRowsOfAnyWidth) {
+  for (auto [cols, loops] : {std::pair<int64_t, bool>{8192, false},
+                             {8448, true},
+                             {12288, true},
+                             {16384, true},
+                             {16385, true},
+                             {18432, true},
+                             {53248, true}}) {
+    SCOPED_TRACE(std::to_string(cols));
+    for (auto [rows, chunks] :
+         {std::pair<int64_t, int64_t>{5, 2}, std::pair<int64_t, int64_t>{2, 3}})
+      expectCpuResults(
+          sized(layerNormGrad, rows, cols, "bf16", chunks), {.relative = 1e-5},
+          [loops = loops](const Geometry &g) { EXPECT_EQ(g.loops, loops); });
+  }
+}
+
 TEST(GpuCrossEntropy, AgreesWithTheCpu) {
   for (auto [rows, vocab, chunks] :
        {std::tuple<int64_t, int64_t, int64_t>{5, 256, 2},

@@ -27,6 +27,10 @@ public:
 
   /// Runs all items at once, or `perCall` at a time, last call first.
   void run(std::vector<void *> args, int64_t perCall = 0) const;
+  /// Items [begin, end).
+  void runItems(std::vector<void *> args, int64_t begin, int64_t end) const {
+    function(args.data(), begin, end);
+  }
   int64_t items() const { return numItems; }
   uint64_t flops() const { return numFlops; }
   bool isCompiled() const { return function != nullptr; }

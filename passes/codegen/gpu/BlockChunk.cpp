@@ -11,6 +11,8 @@ using namespace transformer;
 void BlockKernel::emitChunk() {
   auto wide = [&](Value number) {
     return op([&](OpBuilder &b, Location loc) -> Value {
+      if (geometry.countsFar)
+        return number;
       return arith::ExtUIOp::create(b, loc, b.getI64Type(), number);
     });
   };
@@ -21,13 +23,15 @@ void BlockKernel::emitChunk() {
       };
       Value rows =
           arith::MulIOp::create(b, loc, wide(chunk), constant(walk.numRows));
-      return arith::TruncIOp::create(
-          b, loc, b.getI32Type(),
-          arith::DivUIOp::create(b, loc, rows, constant(walk.items)));
+      Value first = arith::DivUIOp::create(b, loc, rows, constant(walk.items));
+      if (geometry.countsFar)
+        return first;
+      return arith::TruncIOp::create(b, loc, b.getI32Type(), first);
     });
   };
   Value lower = share(blockRow), upper = share(plus(blockRow, body.number(1)));
   makePlaces();
+  clearMemory();
   initChunk();
   carried = emitRows(lower, upper);
   rowExists = {};
@@ -49,6 +53,8 @@ BlockKernel::Values BlockKernel::emitRows(Value lower, Value upper) {
         if (geometry.ahead)
           next = loadAhead(plus(own, body.number(geometry.rowsAtOnce)), upper);
         bindRow(own, upper);
+        if (sumsInMemory())
+          body.bindRow(walk.chunkKey, blockRow);
         if (geometry.ahead)
           body.giveRow(before.drop_front(sums));
         emitRow();
@@ -76,9 +82,47 @@ BlockKernel::Values BlockKernel::loadAhead(Value row, Value upper) {
   return body.takeRow();
 }
 
+bool BlockKernel::isSummedInMemory(unsigned result) const {
+  return geometry.loops && walk.isChunked(result) &&
+         !isChunkScalar(walk, result);
+}
+
+bool BlockKernel::sumsInMemory() const {
+  return llvm::any_of(
+      llvm::seq<unsigned>(0, walk.results.size()),
+      [&](unsigned result) { return isSummedInMemory(result); });
+}
+
+/// A thread clears the vectors that it adds to, so that nobody waits.
+void BlockKernel::clearMemory() {
+  if (!sumsInMemory())
+    return;
+  body.bindRow(walk.chunkKey, blockRow);
+  body.loop(ofPlace, ofRowThread, body.number(geometry.vectorsOf(walk.numCols)),
+            geometry.threadsPerRow, {},
+            [&](Value vector, ValueRange) -> Values {
+              Place place = placeOf(vector, true);
+              body.setPlace(&place);
+              for (unsigned i = 0; i < walk.results.size(); ++i)
+                if (isSummedInMemory(i))
+                  body.storeResult(i, body.identity(isMax(reductionOf(i))), {});
+              body.setPlace(nullptr);
+              return {};
+            });
+  body.unbindRow();
+}
+
+/// What the current row makes of the sums at the current place.
+Value BlockKernel::sumWithMemory(unsigned result) {
+  ReduceOp reduce = reductionOf(result);
+  Value part = body.spread(body.builder(), body.eval(reduce.getInput()).value);
+  return body.combine(body.builder(), isMax(reduce), body.loadResult(result),
+                      part);
+}
+
 void BlockKernel::addRowToChunk() {
   for (unsigned i = 0; i < walk.results.size(); ++i) {
-    if (!walk.isChunked(i))
+    if (!walk.isChunked(i) || isSummedInMemory(i))
       continue;
     bool takesMax = isMax(reductionOf(i));
     auto onlyIf = [&](Value condition, Value part) {

@@ -72,8 +72,9 @@ void BlockKernel::build(const BlockPart &part,
 void BlockKernel::findThread(Value block) {
   OpBuilder &b = body.builder();
   thread = arith::IndexCastOp::create(
-      b, body.loc(), b.getI32Type(),
+      b, body.loc(), body.countType(),
       gpu::ThreadIdOp::create(b, body.loc(), gpu::Dimension::x));
+  block = body.toCount(b, block);
   if (geometry.verticalParts > 1) {
     verticalPart = rem(thread, geometry.verticalParts);
     thread = div(thread, geometry.verticalParts);
@@ -154,8 +155,8 @@ Place BlockKernel::placeOf(Value vector, bool isActive, bool isWhole) {
   if (geometry.shifted && !isWhole) {
     SmallVector<Attribute> steps;
     for (int64_t i = 0; i < geometry.width; ++i)
-      steps.push_back(b.getI32IntegerAttr(i));
-    auto type = VectorType::get({geometry.width}, b.getI32Type());
+      steps.push_back(b.getIntegerAttr(body.countType(), i));
+    auto type = VectorType::get({geometry.width}, body.countType());
     Value along = arith::ConstantOp::create(
         b, body.loc(), DenseElementsAttr::get(type, steps));
     Value columns =
@@ -291,8 +292,10 @@ void BlockKernel::storeTile() {
 void BlockKernel::storeColumns() {
   SmallVector<std::pair<unsigned, Value>> stores;
   for (unsigned i = 0; i < walk.results.size(); ++i)
-    if (walk.hasCols(walk.results[i]) && !walk.isChunked(i) &&
-        !isStoredByTile(i))
+    if (isSummedInMemory(i))
+      stores.push_back({i, sumWithMemory(i)});
+    else if (walk.hasCols(walk.results[i]) && !walk.isChunked(i) &&
+             !isStoredByTile(i))
       stores.push_back({i, body.eval(yields[i]).value});
   for (auto [i, value] : stores)
     body.storeResult(i, value, rowExists);

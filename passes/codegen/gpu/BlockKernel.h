@@ -54,6 +54,12 @@ private:
   bool isStoredByTile(unsigned result) const;
   void storeRowResults();
   void addRowToChunk();
+  /// Whether it is a chunk's sum of columns that are too many for registers:
+  /// it lies in the result from the first row on, as on the CPU.
+  bool isSummedInMemory(unsigned result) const;
+  bool sumsInMemory() const;
+  void clearMemory();
+  mlir::Value sumWithMemory(unsigned result);
   llvm::ArrayRef<transformer::ReduceOp> reductionsOf(unsigned pass);
   mlir::Value onlyExisting(mlir::Value part, mlir::Value otherwise);
   transformer::ReduceOp reductionOf(unsigned result);
@@ -105,7 +111,8 @@ private:
   ThreadBody body;
   Values yields;
   bool isChunked;
-  /// i32; where threads share vertical sums, they have one number in `thread`.
+  /// Counts; where threads share vertical sums, they have one number in
+  /// `thread`.
   mlir::Value thread, lane, ofRowThread, rowOfBlock, blockRow, blockColumn,
       verticalPart;
   mlir::Value rowExists, shift, shared, tileRow;

@@ -45,7 +45,11 @@ Value BlockKernel::shuffle(Value value, bool isMax, int64_t threads) {
 
 Value BlockKernel::sharedAddress(Value index) {
   OpBuilder &b = body.builder();
-  Value wide = arith::ExtUIOp::create(b, body.loc(), b.getI64Type(), index);
+  Value wide =
+      index.getType() == b.getI64Type()
+          ? index
+          : arith::ExtUIOp::create(b, body.loc(), b.getI64Type(), index)
+                .getResult();
   return LLVM::GEPOp::create(b, body.loc(), shared.getType(), b.getF32Type(),
                              shared, LLVM::GEPArg(wide));
 }
@@ -57,8 +61,9 @@ void BlockKernel::barrier() {
     gpu::BarrierOp::create(b, body.loc());
     return;
   }
-  NVVM::BarrierOp::create(b, body.loc(), TypeRange(), body.number(0),
-                          body.number(geometry.block()), {}, Value());
+  NVVM::BarrierOp::create(b, body.loc(), TypeRange(), body.wordOf(0),
+                          body.wordOf(static_cast<int32_t>(geometry.block())),
+                          {}, Value());
 }
 
 Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
@@ -96,7 +101,8 @@ void BlockKernel::initChunk() {
     for (int64_t k = 0; k < geometry.vectors; ++k) {
       bool isChunked = walk.isChunked(i);
       Value start = body.identity(isChunked && isMax(reductionOf(i)));
-      carried.push_back(isChunked && !isChunkScalar(walk, i)
+      carried.push_back(isChunked && !isChunkScalar(walk, i) &&
+                                !isSummedInMemory(i)
                             ? body.spread(body.builder(), start)
                             : start);
     }
@@ -107,7 +113,7 @@ void BlockKernel::storeChunk() {
   if (shared)
     barrier(); // what follows takes memory that rows' sums used
   for (unsigned i = 0; i < walk.results.size(); ++i) {
-    if (!walk.isChunked(i))
+    if (!walk.isChunked(i) || isSummedInMemory(i))
       continue;
     ArrayRef<Value> sums =
         ArrayRef(carried).slice(i * geometry.vectors, geometry.vectors);

@@ -144,6 +144,22 @@ int64_t tileRowsOf(const Walk &walk, int64_t width) {
   return rows;
 }
 
+/// The largest numbers that threads come to: those past the end of the grid,
+/// and of the row that is loaded ahead of the last.
+bool countsFar(const Walk &walk, const Geometry &geometry) {
+  constexpr int64_t beyond = maxBlock * mostTileRows;
+  int64_t most = INT32_MAX - beyond;
+  auto isLong = [&](const Access &access) {
+    return llvm::any_of(access.type.getShape(),
+                        [&](int64_t size) { return size > most; });
+  };
+  return walk.numRows > most || walk.numCols > most ||
+         geometry.rowBlocks > most / geometry.rowsAtOnce ||
+         geometry.columnBlocks >
+             most / (geometry.vectorsPerBlock() * geometry.width) ||
+         llvm::any_of(walk.inputs, isLong);
+}
+
 class Chooser {
 public:
   Chooser(const Walk &walk, ArrayRef<int64_t> baseBytes)
@@ -333,19 +349,8 @@ SmallVector<int64_t> baseAlignments(const KernelSpec &spec) {
 
 FailureOr<Geometry> chooseGeometry(const Walk &walk,
                                    ArrayRef<int64_t> baseBytes) {
-  for (auto [what, count] :
-       {std::pair("rows", walk.numRows), std::pair("columns", walk.numCols)})
-    if (count > INT32_MAX)
-      return FusedOp(walk.op).emitOpError()
-             << "has " << count << " " << what
-             << ", expected fewer than 2^31 on a GPU";
   Geometry geometry = Chooser(walk, baseBytes).run();
-  for (unsigned i = 0; i < walk.results.size(); ++i)
-    if (geometry.loops && walk.isChunked(i) && !isChunkScalar(walk, i))
-      return FusedOp(walk.op).emitOpError()
-             << "sums rows of " << walk.numCols
-             << " columns that it also reduces, expected no more than a GPU's "
-             << "block holds in registers; reduce them in a kernel of its own";
+  geometry.countsFar = countsFar(walk, geometry);
   if (geometry.grid() > INT32_MAX)
     return FusedOp(walk.op).emitOpError()
            << "needs " << geometry.grid()

@@ -26,6 +26,9 @@ struct Geometry {
   /// Rows begin at any element, and vectors at multiples of their length: a
   /// row's first and last vector hold columns that are not its own.
   bool shifted = false;
+  /// Rows, columns or places of threads are counted in 64 bits, as 32 do not
+  /// hold them.
+  bool countsFar = false;
   /// Rows next to each other of which a thread holds a vector each, so that a
   /// result that lies along rows is stored in vectors, too: `rowsAtOnce` then
   /// counts tiles of so many rows.
@@ -67,7 +70,7 @@ int64_t tileAlignmentOf(const Walk &walk, const Geometry &geometry,
 /// Of inputs, then results.
 llvm::SmallVector<int64_t> baseAlignments(const KernelSpec &spec);
 
-/// Fails with an error at the op when rows or columns exceed 2^31.
+/// Fails with an error at the op when a GPU has no grid of so many blocks.
 mlir::FailureOr<Geometry> chooseGeometry(const Walk &walk,
                                          llvm::ArrayRef<int64_t> baseBytes);
 

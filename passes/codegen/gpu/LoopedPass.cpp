@@ -14,7 +14,8 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
   Values sums;
   for (ReduceOp reduce : reductions)
     sums.push_back(startOf(reduce));
-  Share share = shareOf(stores && reductions.empty());
+  // A column's sum over rows is always the same thread's.
+  Share share = shareOf(stores && reductions.empty() && !sumsInMemory());
   auto take = [&](Place place, ValueRange before) {
     body.setPlace(&place);
     Values next = addPlace(reductions, before);

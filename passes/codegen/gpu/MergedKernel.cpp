@@ -63,6 +63,10 @@ public:
       for (DrawOpInterface draw : drawsOf(clusters[part.cluster].op))
         kernel.streams.push_back(static_cast<int32_t>(draw.getStream()));
     }
+    if (kernel.grid() > INT32_MAX)
+      return partCodes.front()->walk.op.emitOpError()
+             << "is launched with others in " << kernel.grid()
+             << " blocks, expected fewer than 2^31 on a GPU";
     addFunction(kernel);
     addShared();
     emit(kernel);

@@ -140,7 +140,11 @@ Value ThreadBody::lanes(Type element, int64_t step) {
 ThreadValue ThreadBody::evalIndex(StringAttr dim, int64_t rotation) {
   ThreadValue position = positionOf(dim, rotation);
   if (!position.value)
-    return {number(0), uniform}; // a dim of size one
+    return {wordOf(0), uniform}; // a dim of size one
+  if (geometry.countsFar)
+    position.value =
+        arith::TruncIOp::create(builders[position.scope], loc(),
+                                builders[uniform].getI32Type(), position.value);
   if (dim != walk.vectorKey() || !isVector())
     return position;
   OpBuilder &b = builders[position.scope];
@@ -194,7 +198,11 @@ ThreadValue ThreadBody::evalDraw(DrawOpInterface op,
   OpBuilder &b = builders[ofElement()];
   Value sum = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(0));
   auto add = [&](Value position, int64_t stride) {
-    Value wide = arith::ExtUIOp::create(b, loc(), b.getI64Type(), position);
+    Value wide =
+        position.getType() == b.getI64Type()
+            ? position
+            : arith::ExtUIOp::create(b, loc(), b.getI64Type(), position)
+                  .getResult();
     Value step =
         arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
     sum = arith::AddIOp::create(b, loc(), sum,
@@ -235,7 +243,7 @@ ThreadValue ThreadBody::evalDraw(DrawOpInterface op,
     sum = arith::AddIOp::create(b, loc(), sum, ofLanes);
   Value word = drawWords(
       b, loc(), sum,
-      {operands[1].value, number(0), operands[0].value, streams.lookup(op)});
+      {operands[1].value, wordOf(0), operands[0].value, streams.lookup(op)});
   Value value;
   if (isa<StochasticRoundOp>(op))
     value = isWide ? spread(b, operands.back().value) : operands.back().value;

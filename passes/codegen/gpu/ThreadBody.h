@@ -25,7 +25,7 @@ struct ThreadValue {
 struct Place {
   unsigned number = 0; // of the vectors that a thread holds
   llvm::SmallVector<std::pair<mlir::StringAttr, mlir::Value>, 2>
-      positions;      // i32, of the first column
+      positions;      // counts, of the first column
   mlir::Value active; // i1; null when it always exists
   mlir::Value
       lanes; // which of its columns exist; null when all that is active does
@@ -52,7 +52,7 @@ public:
   /// Where ops of this scope go now.
   mlir::OpBuilder &builder(unsigned scope = ofBoth) { return builders[scope]; }
   /// A loop at the end of what `changes` (a bit) changes, over [lower, upper),
-  /// i32. What scopes without that bit need is emitted before it.
+  /// counts. What scopes without that bit need is emitted before it.
   Values loop(unsigned changes, mlir::Value lower, mlir::Value upper,
               int64_t step, mlir::ValueRange carried, LoopBody body);
   /// `body`, in the same way, where `condition` holds; else `carried`.
@@ -82,7 +82,7 @@ public:
   const llvm::SmallVector<ColumnMatch> &columnMatches() const {
     return matches;
   }
-  /// Of the current row, i32.
+  /// Of the current row, a count.
   mlir::Value matchingColumn(const ColumnMatch &match);
   /// The one term of a sum, or zero.
   mlir::Value pick(const Pick &pick);
@@ -100,15 +100,20 @@ public:
   void storeTile(unsigned i, llvm::ArrayRef<mlir::Value> rows,
                  mlir::Value condition);
   /// Elements by which the current row of an access that has rows and cols lies
-  /// behind a multiple of the width, i32.
+  /// behind a multiple of the width, a count.
   mlir::Value misalignment();
   /// Whether that is not always zero.
   bool isEverMisaligned() const;
 
   /// A vector of the walk's width, or the scalar itself where that is one.
   mlir::Value spread(mlir::OpBuilder &b, mlir::Value value);
-  mlir::Value number(int64_t value); // i32
+  /// Of what counts rows, columns and threads: i32, or i64 where these are far.
+  mlir::Type countType();
+  mlir::Value number(int64_t value); // of countType
+  /// `value`, of i32, as a count: below zero stays below zero.
+  mlir::Value toCount(mlir::OpBuilder &b, mlir::Value value);
   mlir::Value constant(float value);
+  mlir::Value wordOf(int32_t value); // i32, of what bodies compute
   static float start(bool isMax) {
     return isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
   }
@@ -155,6 +160,11 @@ private:
   /// Position along `key` and its scope; null when nothing is bound to it.
   ThreadValue positionOf(mlir::StringAttr key, int64_t rotation);
   mlir::Value rotated(mlir::Value position, int64_t rotation);
+  /// A position as it is multiplied with strides.
+  mlir::Value toI64(mlir::OpBuilder &b, mlir::Value position);
+  /// The element `offset` elements behind `pointer`.
+  mlir::Value elementAt(mlir::OpBuilder &b, mlir::Value pointer,
+                        mlir::Type storage, int64_t offset);
   mlir::Value lanes(mlir::Type element, int64_t step);
   ThreadValue address(unsigned number, int64_t rotation);
   const Access &access(unsigned number) const {

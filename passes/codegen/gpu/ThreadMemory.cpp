@@ -24,10 +24,41 @@ Value ThreadBody::number(int64_t value) {
   Value &known = numbers[value];
   if (!known) {
     OpBuilder b = OpBuilder::atBlockBegin(entry);
-    known = arith::ConstantOp::create(
-        b, loc(), b.getI32IntegerAttr(static_cast<int32_t>(value)));
+    known = arith::ConstantOp::create(b, loc(),
+                                      b.getIntegerAttr(countType(), value));
   }
   return known;
+}
+
+Type ThreadBody::countType() {
+  return IntegerType::get(walk.op->getContext(), geometry.countsFar ? 64 : 32);
+}
+
+Value ThreadBody::toCount(OpBuilder &b, Value value) {
+  return geometry.countsFar
+             ? arith::ExtSIOp::create(b, loc(), countType(), value)
+             : value;
+}
+
+Value ThreadBody::toI64(OpBuilder &b, Value position) {
+  return geometry.countsFar
+             ? position
+             : arith::ExtSIOp::create(b, loc(), b.getI64Type(), position);
+}
+
+Value ThreadBody::elementAt(OpBuilder &b, Value pointer, Type storage,
+                            int64_t offset) {
+  if (llvm::isInt<LLVM::kGEPConstantBitWidth>(offset))
+    return LLVM::GEPOp::create(b, loc(), pointer.getType(), storage, pointer,
+                               LLVM::GEPArg(static_cast<int32_t>(offset)));
+  Value by = arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(offset));
+  return LLVM::GEPOp::create(b, loc(), pointer.getType(), storage, pointer,
+                             LLVM::GEPArg(by));
+}
+
+Value ThreadBody::wordOf(int32_t value) {
+  OpBuilder b = OpBuilder::atBlockBegin(entry);
+  return arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(value));
 }
 
 Value ThreadBody::constant(float value) {
@@ -129,11 +160,9 @@ ThreadValue ThreadBody::address(unsigned number, int64_t rotation) {
     if (!stride)
       return;
     OpBuilder &b = builders[scope];
-    Value offset =
-        arith::ExtSIOp::create(b, loc(), b.getI64Type(),
-                               key == walk.vectorKey() && scope == ofPlace
-                                   ? rotated(position, rotation)
-                                   : position);
+    Value offset = toI64(b, key == walk.vectorKey() && scope == ofPlace
+                                ? rotated(position, rotation)
+                                : position);
     if (stride != 1) {
       Value step =
           arith::ConstantOp::create(b, loc(), b.getI64IntegerAttr(stride));
@@ -168,9 +197,7 @@ Value ThreadBody::loadAt(OpBuilder &b, unsigned number, Value from) {
         alignmentOf(walk, geometry, access(number), baseBytes[number]));
   Value all = LLVM::UndefOp::create(b, loc(), vectorOf(storage));
   for (int64_t lane = 0; lane < geometry.width; ++lane) {
-    Value at =
-        LLVM::GEPOp::create(b, loc(), from.getType(), storage, from,
-                            LLVM::GEPArg(static_cast<int32_t>(lane * step)));
+    Value at = elementAt(b, from, storage, lane * step);
     Value one = LLVM::LoadOp::create(b, loc(), storage, at, bytes);
     all = vector::InsertOp::create(b, loc(), one, all, lane);
   }
@@ -213,10 +240,10 @@ ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
 
 Value ThreadBody::matchingColumn(const ColumnMatch &match) {
   Value column = eval(match.column).value;
-  if (!match.offset)
-    return column;
-  Value offset = eval(match.offset).value;
-  return arith::SubIOp::create(builders[ofRow], loc(), column, offset);
+  OpBuilder &b = builders[ofRow];
+  if (match.offset)
+    column = arith::SubIOp::create(b, loc(), column, eval(match.offset).value);
+  return toCount(b, column);
 }
 
 Value ThreadBody::pick(const Pick &pick) {
@@ -227,7 +254,10 @@ Value ThreadBody::pick(const Pick &pick) {
   Value exists =
       arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::ult, column, size);
   Value there = arith::SelectOp::create(b, loc(), exists, column, number(0));
-  Value offset = arith::ExtUIOp::create(b, loc(), b.getI64Type(), there);
+  Value offset =
+      geometry.countsFar
+          ? there
+          : arith::ExtUIOp::create(b, loc(), b.getI64Type(), there).getResult();
   const Access &from = access(pick.input);
   Value step = arith::ConstantOp::create(
       b, loc(), b.getI64IntegerAttr(from.along(walk.vectorKey())));

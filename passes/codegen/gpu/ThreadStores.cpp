@@ -22,9 +22,7 @@ void ThreadBody::storeAt(OpBuilder &b, unsigned number, Value to,
     return;
   }
   for (int64_t lane = 0; lane < geometry.width; ++lane) {
-    Value at =
-        LLVM::GEPOp::create(b, loc(), to.getType(), storage, to,
-                            LLVM::GEPArg(static_cast<int32_t>(lane * step)));
+    Value at = elementAt(b, to, storage, lane * step);
     LLVM::StoreOp::create(
         b, loc(), vector::ExtractOp::create(b, loc(), stored, lane), at, bytes);
   }

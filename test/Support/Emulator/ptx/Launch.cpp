@@ -218,18 +218,19 @@ uint64_t BlockRunner::valueOf(Special what, const Warp &warp,
 
 absl::Status runGrid(const Launch &launch, unsigned numThreads,
                      Counts &counts) {
-  uint64_t numBlocks = launch.grid.volume();
-  std::atomic<uint64_t> next = 0;
+  uint64_t end = std::min(launch.grid.volume(), launch.endBlock),
+           numBlocks = end - std::min(end, launch.firstBlock);
+  std::atomic<uint64_t> next = launch.firstBlock;
   std::mutex mutex;
   absl::Status first;
   auto work = [&] {
     BlockRunner runner(launch);
     absl::Status status;
     try {
-      for (uint64_t b; (b = next.fetch_add(1)) < numBlocks;)
+      for (uint64_t b; (b = next.fetch_add(1)) < end;)
         runner.run(unflatten(b, launch.grid));
     } catch (const Fault &fault) {
-      next = numBlocks;
+      next = end;
       status = absl::Status(codeOf(fault.kind), runner.place(fault));
     }
     std::lock_guard lock(mutex);

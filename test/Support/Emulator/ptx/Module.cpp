@@ -145,8 +145,9 @@ absl::Status Module::launch(std::string_view name, const Shape &shape,
   WithVariables all(*this, memory);
   Counts ignored;
   Launch launch{
-      program,           shape.grid, shape.block,          shape.sharedBytes,
-      parameters.data(), &all,       shape.maxInstructions};
+      program,           shape.grid, shape.block,           shape.sharedBytes,
+      parameters.data(), &all,       shape.maxInstructions, shape.firstBlock,
+      shape.endBlock};
   return runGrid(launch, shape.numThreads, counts ? *counts : ignored);
 }
 

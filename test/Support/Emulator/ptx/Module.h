@@ -26,6 +26,9 @@ struct Shape {
   unsigned numThreads = 1;  // of this process
   /// A warp that runs more is stopped; 0: no limit.
   uint64_t maxInstructions = 4'000'000'000;
+  /// Blocks [first, end) of the grid run, the others do not: of grids that are
+  /// too large to run whole.
+  uint64_t firstBlock = 0, endBlock = UINT64_MAX;
 };
 
 /// invalidArgument when the device could not launch it so.

@@ -40,7 +40,8 @@ struct Launch {
   uint32_t dynamicSharedBytes = 0;
   const std::byte *parameters = nullptr;
   Memory *memory = nullptr;
-  uint64_t maxInstructions = 0; // of a warp, 0: no limit
+  uint64_t maxInstructions = 0;                   // of a warp, 0: no limit
+  uint64_t firstBlock = 0, endBlock = UINT64_MAX; // that run
 };
 
 /// What keeps lanes at an instruction: other lanes of the warp (also on the way
