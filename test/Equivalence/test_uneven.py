@@ -99,7 +99,7 @@ class Uneven(Agreement):
 
     def test_pins_over_axes_of_others(self):
         """Blocks of a head, columns of a rank's rows, what an exchange reads of another's result, and heads that a
-        pin splits over the axis that exchanges them."""
+        pin splits over an axis that exchanges them, or that has samples of its own."""
         def pin(name, dims):
             return f"[[shard.tensor]]\nname = '{name}'\ndims = '{dims}'\n"
 
@@ -113,11 +113,13 @@ class Uneven(Agreement):
              pin("*.input_layernorm.weight", '[{"cp"}]')),
             ({**configs.MISTRAL, "num_attention_heads": 9}, ["cp=3"],
              {"shard": {"sequence": ["cp"]}, "context": {"method": "ulysses"}},
-             pin("*.o_proj.weight", '[{}, {"cp"}, {}]'))]
+             pin("*.o_proj.weight", '[{}, {"cp"}, {}]')),
+            ({**llama(4), "attention_dropout": 0.1}, ["dp=2", "x=2"], {},
+             pin("*.o_proj.weight", '[{}, {"dp", "x"}, {}]'))]
         for config, axes, sections, pinned in cases:
             with self.subTest(axes=axes, pinned=pinned):
                 weights = self.space.save_weights(self.random_weights(config))
-                run, base = (self.run_spec(config, tools.spec(BATCH, 2, 17, **made) + text, 1, weights)
+                run, base = (self.run_spec(config, tools.spec(4, 2, 17, **made) + text, 1, weights)
                              for made, text in (({"mesh": {"axes": axes}, **sections}, pinned), ({"mesh": {"axes": []}}, "")))
                 self.assertAlmostEqual(run.losses[0] / base.losses[0], 1, delta=1e-6)
                 whole = np.sqrt(sum(np.square(g).sum() for g in base.gradients.values()))
