@@ -8,7 +8,10 @@
 
 A layout without pins is meant to be legal: what the compiler refuses is a fault of it or of this file.
 """
+import math
+
 import configs
+import drawn_pins
 import tools
 
 SIZES = (1, 1, 2, 2, 3, 4)
@@ -16,20 +19,11 @@ MOST_RANKS = 12
 SCHEDULES = ("gpipe", "1f1b", "zb-h1", "zb-h2", "auto")
 SCHEDULES_OF_TWO = ("interleaved-1f1b", "zb-v", "dualpipe-v")  # stages on each rank
 # Axes that no default knows, and the rules that say what they split.
-OTHER_NAMES = {"pp": "stage", "dp": "replica", "fsdp": "pod", "cp": "part", "tp": "model"}
+OTHER_NAMES = {"pp": "stage", "dp": "replica", "fsdp": "pod", "cp": "part", "cq": "piece", "tp": "model"}
 
 # The last one goes by signs.
 OPTIMIZERS = ({"kind": "adamw", "epsilon": 1e-2}, {"kind": "sgd"},
               {"kind": "sgd", "momentum": 0.9, "nesterov": True}, {"kind": "lion"})
-
-# Parameters that are pinned, and how many dims they have.
-PINNED = {
-    "gpt2": [("h.LAYER.mlp.c_fc.weight", 2), ("h.LAYER.mlp.c_proj.weight", 2), ("h.LAYER.mlp.c_fc.bias", 1),
-             ("h.LAYER.attn.c_proj.weight", 3), ("h.LAYER.ln_1.weight", 1), ("wte.weight", 2), ("ln_f.bias", 1)],
-    "llama": [("model.layers.LAYER.mlp.up_proj.weight", 2), ("model.layers.LAYER.mlp.down_proj.weight", 2),
-              ("model.layers.LAYER.self_attn.q_proj.weight", 3), ("model.layers.LAYER.self_attn.o_proj.weight", 3),
-              ("model.layers.LAYER.input_layernorm.weight", 1), ("model.embed_tokens.weight", 2),
-              ("model.norm.weight", 1)]}
 
 
 class Model:
@@ -38,7 +32,7 @@ class Model:
         self.layers = draw.choice((2, 3, 4, 5, 6))
         self.kv_heads = draw.choice((1, 2, 3, 4))
         self.heads = self.kv_heads * draw.choice((1, 2, 3))
-        width = draw.choice((4, 6, 8, 10, 16))
+        width = draw.choice((2, 4, 6, 8, 10, 14, 16))
         vocabulary = draw.choice((128, 131, 133))
         shared = {"vocab_size": vocabulary, "tie_word_embeddings": draw.random() < 0.6}
         change = self._gpt2 if self.family == "gpt2" else self._llama
@@ -54,7 +48,8 @@ class Model:
     def _llama(self, draw, width):
         changes = {"num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads,
                    "num_hidden_layers": self.layers, "intermediate_size": draw.choice((40, 51, 72)),
-                   "head_dim": width, "hidden_size": draw.choice((24, 48, 50))}
+                   "head_dim": width, "hidden_size": draw.choice((24, 48, 50)),
+                   "attention_dropout": draw.choice((0.0, 0.0, 0.1))}
         if self.family == "qwen2":  # it has no head_dim
             del changes["head_dim"]
             changes |= {"hidden_size": self.heads * width, "max_window_layers": draw.choice((0, 1, self.layers))}
@@ -65,10 +60,11 @@ class Training:
     """What is computed, wherever it is."""
 
     def __init__(self, draw):
-        self.batch, self.sequence = draw.choice((6, 12, 24)), draw.choice((8, 16, 23, 32))
+        self.batch, self.sequence = draw.choice((6, 12, 24)), draw.choice((8, 13, 16, 17, 23, 31, 32))
         self.documents = draw.choice(("joined", {key: draw.choice(values) for key, values in (
             ("documents", ("joined", "separate")), ("positions", ("sequence", "document")),
             ("document_end_loss", (True, False)))}))
+        self.compute = draw.choice(("f32", "f32", "f32", "f32", "bf16"))
         self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
 
     @property
@@ -81,8 +77,8 @@ class Training:
 
     def spec(self, micro=None, **sections):
         return tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
-                          **{"mesh": {"axes": []}, "recompute": {"policy": "none"}, "optimizer": self.optimizer,
-                             **sections})
+                          compute=self.compute, **{"mesh": {"axes": []}, "recompute": {"policy": "none"},
+                                                   "optimizer": self.optimizer, **sections})
 
 
 class Layout:
@@ -91,7 +87,7 @@ class Layout:
     def __init__(self, draw, model, training, device="cpu", most_ranks=MOST_RANKS):
         self.model, self.training, self.device = model, training, device
         sizes = self._sizes(draw, most_ranks)
-        self.ranks = sizes["pp"] * sizes["dp"] * sizes["cp"] * sizes["tp"]
+        self.ranks = math.prod(sizes.values())
         self.micro = draw.choice([n for n in range(1, training.batch + 1)
                                   if training.batch % (n * sizes["dp"]) == 0 and n <= 4])
         self.names = OTHER_NAMES if draw.random() < 0.25 else {name: name for name in OTHER_NAMES}
@@ -102,7 +98,7 @@ class Layout:
                          "target": {"epilogues": draw.choice(("auto", "always", "never")),
                                     "merge_launches": draw.choice(("auto", "always", "never")),
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
-        self.pins = self._pins(draw) if draw.random() < 0.3 else []
+        self.pins = self._pins(draw, sizes) if draw.random() < 0.4 else []
         if sizes["dp"] > 1:
             self.sections["zero"] = self._zero(draw)
         if sizes["cp"] > 1:
@@ -114,53 +110,56 @@ class Layout:
         model, batch = self.model, self.training.batch
         while True:
             sizes = {name: draw.choice(SIZES) for name in ("pp", "dp", "cp", "tp")}
+            sizes["cq"] = draw.choice((1, 1, 2, 3)) if sizes["cp"] > 1 else 1  # more axes of sequences
             tp = sizes["tp"]
             heads_fit = model.heads % tp == 0 and (model.kv_heads % tp == 0 or tp % model.kv_heads == 0)
-            ranks = sizes["pp"] * sizes["dp"] * sizes["cp"] * tp
+            ranks = math.prod(sizes.values())
             if heads_fit and sizes["pp"] <= model.layers and batch % sizes["dp"] == 0 and ranks <= most_ranks:
                 return sizes
 
     def _axes(self, draw, sizes):
-        names = [name for name, size in sizes.items() if size > 1 or draw.random() < 0.1]
+        names = [name for name, size in sizes.items() if size > 1 or name != "cq" and draw.random() < 0.1]
         if draw.random() < 0.3:
             draw.shuffle(names)
         self.has = set(names)
         self.data = ["dp", "fsdp"] if sizes["dp"] == 4 and draw.random() < 0.5 else ["dp"]
         axes = {**sizes, **({"dp": 2, "fsdp": 2} if len(self.data) == 2 else {})}
         names = [part for name in names for part in (self.data if name == "dp" else [name])]
+        self.sequence = [name for name in ("cp", "cq") if name in self.has]
+        draw.shuffle(self.sequence)
         return [f"{self.names[name]}={axes[name]}" for name in names]
+
+    def _named(self, axes):
+        return [self.names[axis] for axis in axes]
 
     def _rules(self, draw, sizes):
         rules = {}
         if self.names is OTHER_NAMES:
-            split = {"batch": self.data, "heads": ["tp"], "ffn": ["tp"], "vocab": ["tp"], "sequence": ["cp"],
-                     "layers": ["pp"]}
-            rules = {dim: [self.names[axis] for axis in axes] for dim, axes in split.items() if axes[0] in self.has}
+            split = {"batch": self.data, "heads": ["tp"], "ffn": ["tp"], "vocab": ["tp"], "layers": ["pp"]}
+            rules = {dim: self._named(axes) for dim, axes in split.items() if axes[0] in self.has}
+        if self.names is OTHER_NAMES and self.sequence or "cq" in self.sequence:  # no default knows it
+            rules["sequence"] = self._named(self.sequence)
         if sizes["tp"] > 1 and draw.random() < 0.5:
-            more = ["cp", "tp"] if sizes["cp"] > 1 and draw.random() < 0.5 else ["tp"]
-            rules["residual_sequence"] = [self.names[axis] for axis in more]
-            if "cp" in more:
-                rules["sequence"] = [self.names["cp"]]
+            more = [*self.sequence, "tp"] if sizes["cp"] > 1 and draw.random() < 0.5 else ["tp"]
+            rules["residual_sequence"] = self._named(more)
+            if len(more) > 1:
+                rules["sequence"] = self._named(self.sequence)
         if sizes["tp"] > 1 and draw.random() < 0.2:
             rules[draw.choice(("ffn", "vocab"))] = []
         return rules
 
-    def _pins(self, draw):
-        """Weights split as nobody would: over any axes but those of stages and sequences, and one of their
-        own. What rules split elsewhere may be in the way, and is refused then."""
-        self.sections["mesh"]["axes"].append("spare=2")
-        axes = ["spare", *(self.names[name] for name in (*self.data, "tp") if name in self.has or name == "fsdp")]
-        if "cp" in self.has:  # pins leave no default for it
-            self.sections["shard"].setdefault("sequence", [self.names["cp"]])
-        pins = []
-        for name, dims in draw.sample(PINNED["gpt2" if self.model.family == "gpt2" else "llama"], draw.choice((1, 2))):
-            left = draw.sample(axes, len(axes))
-            parts = [[f'"{left.pop()}"' for _ in range(min(draw.choice((0, 0, 1, 2)), len(left)))] for _ in range(dims)]
-            opened = [part + ["?"] if draw.random() < 0.4 else part for part in parts]
-            layer = draw.choice(("*", str(draw.randrange(self.model.layers))))
-            pins.append((name.replace("LAYER", layer), f"[{', '.join('{' + ', '.join(part) + '}' for part in opened)}]"))
-        self.ranks *= 2
-        return pins
+    def _pins(self, draw, sizes):
+        spare = draw.choice((2, 2, 3) if self.ranks > 3 else (2, 3, 5, 7))
+        self.ranks *= spare
+        self.sections["mesh"]["axes"].append(f"spare={spare}")
+        if self.sequence:  # pins leave no default for it
+            self.sections["shard"].setdefault("sequence", self._named(self.sequence))
+        all_sizes = {**sizes, **({"dp": 2, "fsdp": 2} if len(self.data) == 2 else {})}
+        if draw.random() < 0.2:
+            self.sections["shard"]["embed"] = ["spare"]
+        axes = {self.names[name]: all_sizes[name] for name in (*self.data, *self.sequence, "tp")
+                if name in self.has or name == "fsdp"}
+        return drawn_pins.draw(draw, self.model, {"spare": spare, **axes})
 
     def _zero(self, draw):
         stage = draw.choice((0, 1, 2, 3))
@@ -171,9 +170,12 @@ class Layout:
         return {"stage": stage, **gathered, **axes}
 
     def _context(self, draw, sizes):
-        by_head = sizes["cp"] * sizes["tp"]
+        by_head = sizes["cp"] * sizes["cq"] * sizes["tp"]
         shares_heads = self.model.heads % by_head == 0 and self.model.kv_heads % by_head == 0
-        methods = ("ring", "gathered", "auto", *(("ulysses",) if shares_heads else ()))
+        methods = ["ring", "gathered", "auto", *(["ulysses"] if shares_heads else [])]
+        if len(self.sequence) > 1 and shares_heads:
+            outer, inner = self._named(self.sequence)
+            methods.append({outer: draw.choice(("ring", "gathered")), inner: "ulysses"})
         return {"method": draw.choice(methods), "layout": draw.choice(("zigzag", "block"))}
 
     def _pipeline(self, draw, stages):

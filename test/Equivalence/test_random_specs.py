@@ -9,6 +9,10 @@ place, where n, tokens times width, is below 2^15, so 2^-9 of a tensor's norm at
 2^-20 as errors fall. What a rank or a microbatch leaves out or counts twice is a 24th of a sum, so
 a tolerance of 2^-12 tells them apart. Gradients that are zero but for rounding (of keys' biases) are
 held against the norm of all.
+
+In bf16 what is added up in another order differs by 2^-9 at each addition, which layers carry on: up
+to a quarter of a gradient's norm where heads have two elements. There only what is counted twice or
+left out by whole ranks shows.
 """
 import os
 import random
@@ -23,7 +27,8 @@ import tools
 
 COUNT = int(os.environ.get("MESHWORK_RANDOM_SPECS", 0))
 SEED = int(os.environ.get("MESHWORK_RANDOM_SEED", 1))
-TOLERANCE = 2.0 ** -12
+TOLERANCE = {"f32": 2.0 ** -12, "bf16": 2.0 ** -1}
+LOSS_TOLERANCE = {"f32": 2.0 ** -12, "bf16": 2.0 ** -6}
 OF_ALL = 1e-3  # a tensor's norm counts as this share of the norm of all, at least
 RATE = "1e-2"
 TOKENS = configs.corpus(vocabulary=128)
@@ -60,19 +65,19 @@ class RandomSpecs(unittest.TestCase):
     def train(self, plan, options, steps, launcher=()):
         return self.space.train(plan, self.data, steps, *options, lr=RATE, launcher=launcher)
 
-    def check_same(self, ours, theirs):
+    def check_same(self, ours, theirs, tolerance):
         self.assertEqual(set(ours), set(theirs))
         whole = norm(theirs.values())
         for name, expected in theirs.items():
             self.assertEqual(ours[name].shape, expected.shape, name)
             far = norm([ours[name] - expected])
-            self.assertLessEqual(far, TOLERANCE * max(norm([expected]), OF_ALL * whole), name)
+            self.assertLessEqual(far, tolerance * max(norm([expected]), OF_ALL * whole), name)
 
     def compare(self, run, one, training):
-        np.testing.assert_allclose(run.losses, one.losses, rtol=TOLERANCE)
-        self.check_same(run.gradients, one.gradients)
+        np.testing.assert_allclose(run.losses, one.losses, rtol=LOSS_TOLERANCE[training.compute])
+        self.check_same(run.gradients, one.gradients, TOLERANCE[training.compute])
         if not self.goes_by_signs(training):
-            self.check_same(run.weights, one.weights)
+            self.check_same(run.weights, one.weights, TOLERANCE[training.compute])
 
     def goes_by_signs(self, training):
         """Rounding turns them where a gradient is zero, so what is behind its first step differs."""
