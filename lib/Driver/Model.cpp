@@ -35,7 +35,12 @@ Model::Model() : context(allDialects()), handler(sources, &context) {
 int Model::importConfig(const std::string &json, const std::string &name) {
   importer::Result result = importer::importConfig(json, name);
   llvm::errs() << textOf(result.diagnostics);
-  return result.model ? readText(std::move(*result.model), name) : badData;
+  if (!result.model)
+    return badData;
+  int code = readText(std::move(*result.model), name);
+  if (code == ok)
+    places.emplace(*parsed, name);
+  return code;
 }
 
 int Model::readText(std::string text, const std::string &name) {

@@ -1,13 +1,15 @@
 // A model as the compiler holds it: read, checked, parsed.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "lib/Driver/ImportedPlaces.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/SourceMgr.h"
 
 namespace meshwork::driver {
@@ -37,6 +39,7 @@ private:
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> parsed;
+  std::optional<ImportedPlaces> places; // of a config.json
   std::string source;
   uint32_t numTokens = 0;
 };

@@ -58,6 +58,8 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   // merged first so that it visits each once.
   passes.addPass(transform::createDecomposePass());
   passes.addPass(createCSEPass());
+  if (spec.device == spec::Device::cuda)
+    passes.addPass(transform::createCheckDevicePass());
   if (spec.batch.restartPositions)
     passes.addPass(transform::createRestartPositionsPass());
   passes.addPass(autodiff::createAutodiffPass());

@@ -63,6 +63,16 @@ def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
   }];
 }
 
+def CheckDevicePass : Pass<"transformer-check-device", "::mlir::ModuleOp"> {
+  let summary = "Refuses what a GPU has no kernel for";
+  let description = [{
+    Before: primitive ops with sizes. After: the same, or errors at the keys of
+    the spec: one for each limit of `include/meshwork/Plan/Gpu.h` and each size
+    above it. All that a GPU cannot do is told at once.
+    `attention` with a `head_dim` of 512 is an error at `target.device`.
+  }];
+}
+
 def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
   let summary = "Stores tensors of @microbatch in the compute type";
   let description = [{

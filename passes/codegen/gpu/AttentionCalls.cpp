@@ -1,5 +1,6 @@
 // Attention and its gradient. What the device functions take:
 // library/README.md.
+#include "meshwork/Plan/Gpu.h"
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
 #include "passes/codegen/gpu/library/AttentionGeometry.h"
@@ -15,11 +16,19 @@ public:
       : op(op), q(stridedView(op.getQ())), k(stridedView(op.getK())) {}
 
   LogicalResult check() {
-    if (!attention::classOf(headDim()))
+    static_assert(attention::classOf(plan::mostHeadElements) &&
+                  !attention::classOf(plan::mostHeadElements + 1));
+    if (headDim() > plan::mostHeadElements)
       return op.emitOpError()
              << "has heads of " << headDim() << " elements, expected at most "
-             << attention::classes[std::size(attention::classes) - 1]
-             << " on a GPU";
+             << plan::mostHeadElements << " on a GPU";
+    for (auto [what, count] :
+         {std::pair("queries", rows()), std::pair("keys", columns()),
+          std::pair("keys in all", allKeys())})
+      if (count > plan::mostSequence)
+        return op.emitOpError()
+               << "has " << count << " " << what << ", expected at most "
+               << plan::mostSequence << " on a GPU";
     return success();
   }
 
@@ -34,6 +43,9 @@ public:
   bool hasDocuments() const { return static_cast<bool>(op.getDocuments()); }
   bool hasPositions() const { return static_cast<bool>(op.getPositions()); }
   bool hasKeys() const { return static_cast<bool>(op.getKeyPositions()); }
+  int64_t allKeys() const { // of the sequence
+    return hasKeys() ? static_cast<int64_t>(op.getTotalKeys()) : columns();
+  }
   bool hasDropout() const { return op.getRate().convertToDouble() != 0; }
   /// Pointers to `inputs` operands; to where documents begin, which queries and
   /// keys the rows are and to dropout's, null where absent; to `results`
@@ -76,9 +88,7 @@ public:
   void addConstants(DeviceCall &call, ArrayRef<Value> operands) const {
     bool isWide = stridedView(operands.back()).element != q.element;
     call.integers(
-        {rows(), columns(),
-         hasKeys() ? static_cast<int64_t>(op.getTotalKeys()) : columns(),
-         heads(), kvHeads(), headDim()});
+        {rows(), columns(), allKeys(), heads(), kvHeads(), headDim()});
     bool isAligned = headDim() * q.bytes() % 16 == 0;
     for (Value operand : operands) {
       StridedView view = stridedView(operand);

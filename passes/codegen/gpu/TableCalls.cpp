@@ -1,6 +1,7 @@
 // Rows of a table by index, and the gradient of that.
 #include <numeric>
 
+#include "meshwork/Plan/Gpu.h"
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
 #include "passes/codegen/gpu/library/EmbeddingGradGeometry.h"
@@ -97,9 +98,9 @@ LogicalResult addCalls(schedule::EmbeddingGradOp op, DeviceCalls &result) {
   for (auto [what, count] :
        {std::pair("ids", lookup->numIds), std::pair("rows", table.count),
         std::pair("columns", table.width)})
-    if (count > INT32_MAX)
-      return op.emitOpError()
-             << "has " << count << " " << what << ", expected at most 2^31 - 1";
+    if (count > plan::mostTableSize)
+      return op.emitOpError() << "has " << count << " " << what
+                              << ", expected at most " << plan::mostTableSize;
   bool isShard = bool(op.getFirstRow());
   int64_t vector = lookup->vector(),
           blocks = embeddingGrad::blocksFor(table.count);
