@@ -99,6 +99,28 @@ Key device() {
   return key;
 }
 
+Key arch() {
+  std::span<const char *const> known = spec::gpuArchs();
+  std::string expected;
+  for (size_t i = 0; i < known.size(); ++i)
+    expected += (i == 0                 ? ""
+                 : i + 1 < known.size() ? ", "
+                                        : " or ") +
+                quote(known[i]);
+  Key key{"arch", expected, false, {}, {}};
+  key.read = [known](const spec::Value &value, Machine &machine) {
+    machine.arch = value.text;
+    return value.kind == spec::Value::Kind::string &&
+           std::find(known.begin(), known.end(), value.text) != known.end();
+  };
+  key.print = [](const Machine &machine) -> std::optional<std::string> {
+    if (machine.arch.empty())
+      return std::nullopt;
+    return quote(machine.arch);
+  };
+  return key;
+}
+
 Key takesCores(const std::string &path, size_t link) {
   Key key{path, "true or false", false, {}, {}};
   key.read = [link](const spec::Value &value, Machine &machine) {
@@ -142,7 +164,7 @@ void addLink(std::vector<Key> &keys, size_t link) {
 }
 
 std::vector<Key> makeKeys() {
-  std::vector<Key> keys = {name(), device()};
+  std::vector<Key> keys = {name(), device(), arch()};
   keys.push_back(
       count("ranks_per_node", true, 1 << 20, &Machine::ranksPerNode));
   keys.push_back(count("cores", false, 1 << 16, &Machine::cores));

@@ -41,6 +41,7 @@ struct Link {
 struct Machine {
   std::string name;
   spec::Device device = spec::Device::cpu;
+  std::string arch; // of its GPUs, as target.arch names it; "": not said
   uint32_t ranksPerNode = 1;
   /// Of a node whose ranks share it: flops, memory and capacity are of all of
   /// them together. 0: each rank has these figures for itself.

@@ -30,6 +30,7 @@ public:
       checkKnown(path, entry);
     for (const Key &key : allKeys())
       read(key);
+    checkArch();
     completeRates();
     completeLinks();
   }
@@ -76,6 +77,15 @@ private:
     if (!key.read(value, machine))
       error(value.where, key.path + ": found " + value.found() + ", expected " +
                              key.expected);
+  }
+
+  void checkArch() {
+    auto entry = document.find("arch");
+    if (entry != document.end() && machine.device == spec::Device::cpu &&
+        result.diagnostics.empty())
+      error(entry->second.value.where,
+            "arch: found " + entry->second.value.found() +
+                " with device \"cpu\", expected none: it names GPUs");
   }
 
   /// A type that the file says nothing of is no faster than a wider one;

@@ -11,6 +11,7 @@
 #include "lib/Driver/FitMicro.h"
 #include "lib/Driver/Guard.h"
 #include "lib/Driver/Model.h"
+#include "lib/Driver/Progress.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SpecErrors.h"
 #include "lib/Driver/Trial.h"
@@ -29,6 +30,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 using namespace mlir;
 
@@ -53,8 +55,9 @@ std::string dumpPath(const CompileOptions &options, size_t number,
 /// One run of `meshwork compile`.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, const CompileTexts &texts)
-      : options(options), texts(texts) {}
+  Compilation(const CompileOptions &options, const CompileTexts &texts,
+              bool isTerminal)
+      : options(options), texts(texts), progress(isTerminal) {}
 
   int run() {
     if (int code = readSpec(); code != ok || options.printConfig)
@@ -86,8 +89,11 @@ private:
     origins = result.origins;
     if (int code = resolveFiles(); code != ok)
       return code;
-    if (options.printConfig)
+    if (options.printConfig) {
+      result.spec->arch = spec.arch;
+      result.origins = origins;
       return writeOut(spec::printWithOrigins(result));
+    }
     if (!options.cpuCode.empty() && spec.device == spec::Device::cpu) {
       llvm::errs()
           << "meshwork: error: --with-cpu-code is for [target] device = "
@@ -118,8 +124,10 @@ private:
     std::vector<std::string> overrides = options.overrides;
     overrides.push_back("batch.micro=" + std::to_string(micro));
     spec::Result result = spec::parse(texts.spec, options.spec, overrides);
-    if (result.spec)
+    if (result.spec) {
       result.spec->machine = spec.machine;
+      result.spec->arch = spec.arch;
+    }
     return result;
   }
 
@@ -136,8 +144,10 @@ private:
   int chooseMicro() {
     if (spec.batch.micro > 0)
       return ok;
+    progress.begin("choosing batch.micro");
     if (spec::Result first = specWith(1); first.spec)
       lookAtModel(*first.spec);
+    progress.watch();
     spec::Result chosen = specWith(
         fitMicro(model, spec.batch.global / spec.dataParallel(),
                  [&](uint32_t micro) { return specWith(micro).spec; }));
@@ -154,6 +164,7 @@ private:
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
+      progress.begin(phase.name.str());
       std::string said;
       LogicalResult chosen =
           chooseBefore(phase.name, model.module(), spec, said);
@@ -183,6 +194,7 @@ private:
         return badData;
       }
       endReading();
+      progress.watch();
       noteTime(phase.name, start);
       if (int code = dump(number, phase.name); code != ok)
         return code;
@@ -230,6 +242,7 @@ private:
 
   int emitPlan() {
     auto start = std::chrono::steady_clock::now();
+    progress.begin("plan");
     ModuleOp module = model.module();
     FailureOr<target::PlanTarget> machines = target::resolveTarget(
         spec, options.cpuCode, [&] { return module.emitError(); });
@@ -260,6 +273,7 @@ private:
   spec::Spec spec;
   target::Origins origins; // of the spec's keys
   Model model;
+  Progress progress;
 };
 
 /// What is wrong with the options alone; an exit code.
@@ -320,7 +334,10 @@ int compile(const CompileOptions &given) {
       return code;
   if (int code = readTexts(options, given.model, texts); code != ok)
     return code;
-  int code = guarded([&] { return Compilation(options, texts).run(); });
+  // The child's stderr is a pipe.
+  bool isTerminal = llvm::sys::Process::StandardErrIsDisplayed();
+  int code =
+      guarded([&] { return Compilation(options, texts, isTerminal).run(); });
   if (code == internal)
     leaveReproducer(options, texts);
   return code;

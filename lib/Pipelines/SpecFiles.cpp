@@ -84,6 +84,24 @@ static Diagnostics checkBudget(const spec::Spec &spec,
   return wrong;
 }
 
+/// The machine says which GPUs it has, where the spec does not.
+static Diagnostics completeArch(spec::Spec &spec,
+                                std::map<std::string, std::string> &origins) {
+  std::string &origin = origins["target.arch"];
+  cost::Machine machine = cost::machineOf(spec);
+  if (origin != "default" || machine.arch.empty())
+    return {};
+  spec.arch = machine.arch;
+  origin = "target.machine " + quote(machine.name);
+  if (!spec.fp8 || spec.arch != "sm_80")
+    return {};
+  return {{Severity::error,
+           {origins["precision.matmul"], 0, 0},
+           "precision.matmul: found \"fp8\" with " + origin +
+               ", whose GPUs (sm_80) multiply nothing of 8 bits; expected "
+               "\"compute\", or another machine"}};
+}
+
 Diagnostics resolveFiles(spec::Spec &spec,
                          std::map<std::string, std::string> &origins,
                          const std::string &specFile, const ReadFile &read) {
@@ -92,8 +110,10 @@ Diagnostics resolveFiles(spec::Spec &spec,
   auto add = [&](const Diagnostics &more) {
     wrong.insert(wrong.end(), more.begin(), more.end());
   };
-  if (!hasErrors(wrong))
+  if (!hasErrors(wrong)) {
     add(checkBudget(spec, origins));
+    add(completeArch(spec, origins));
+  }
   add(resolveSchedule(spec, origins[key], specFile, read));
   return wrong;
 }

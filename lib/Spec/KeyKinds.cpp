@@ -16,8 +16,11 @@ std::string listed(const Strings &choices) {
 }
 
 Strings architectures(Device device) {
-  return device == Device::cuda ? Strings{"native", "sm_80", "sm_90a", "sm_100"}
-                                : Strings{"native", "x86-64-v3", "x86-64-v4"};
+  if (device != Device::cuda)
+    return {"native", "x86-64-v3", "x86-64-v4"};
+  Strings archs = {"native"};
+  archs.insert(archs.end(), gpuArchs().begin(), gpuArchs().end());
+  return archs;
 }
 
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {

@@ -72,4 +72,9 @@ template <> std::span<const Word<Schedule>> words() {
   return list;
 }
 
+std::span<const char *const> gpuArchs() {
+  static constexpr const char *list[] = {"sm_80", "sm_90a", "sm_100"};
+  return list;
+}
+
 } // namespace meshwork::spec

@@ -46,4 +46,7 @@ template <typename E> std::string listOfWords() {
   return text;
 }
 
+/// The GPUs that target.arch names, oldest first.
+std::span<const char *const> gpuArchs();
+
 } // namespace meshwork::spec

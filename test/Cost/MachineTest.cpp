@@ -54,6 +54,26 @@ TEST(Machine, KindsOfWorkHaveRatesOfTheirOwn) {
   EXPECT_EQ(result.machine->halfSize, 3e6);
 }
 
+TEST(Machine, NamesItsGpus) {
+  std::string text = good;
+  text.replace(text.find("\"cpu\""), 5, "\"cuda\"\narch = \"sm_90a\"");
+  MachineResult result = readMachine(text, "m.toml");
+  ASSERT_TRUE(result.machine) << textOf(result.diagnostics);
+  EXPECT_EQ(result.machine->arch, "sm_90a");
+  EXPECT_EQ(readMachine(print(*result.machine), "m.toml").machine->arch,
+            "sm_90a");
+  EXPECT_EQ(findShipped("h100x8")->arch, "sm_90a");
+  EXPECT_EQ(findShipped("a100x8")->arch, "sm_80");
+  EXPECT_EQ(findShipped("cuda")->arch, "");
+  text.replace(text.find("sm_90a"), 6, "sm_91a");
+  EXPECT_THAT(errorsOf(text),
+              HasSubstr("m.toml:3:8: error: arch: found \"sm_91a\", expected "
+                        "\"sm_80\", \"sm_90a\" or \"sm_100\""));
+  EXPECT_THAT(errorsOf("arch = \"sm_80\"\n" + good),
+              HasSubstr("m.toml:1:8: error: arch: found \"sm_80\" with device "
+                        "\"cpu\", expected none: it names GPUs"));
+}
+
 TEST(Machine, AllMistakesOfAFileAreReported) {
   EXPECT_EQ(
       errorsOf(R"(name = "My machine"
