@@ -82,7 +82,7 @@ private:
           transformer::facts::config.str() +
           "): give --config FILE, one that describes it"));
     config = kept.str();
-    return imported.importConfig(config, modelName());
+    return imported.importConfig(config, modelName(), /*isKnown=*/true);
   }
 
   int write() const {

@@ -32,9 +32,11 @@ Model::Model() : context(allDialects()), handler(sources, &context) {
       false); // The message says it; a module does not fit a screen.
 }
 
-int Model::importConfig(const std::string &json, const std::string &name) {
+int Model::importConfig(const std::string &json, const std::string &name,
+                        bool isKnown) {
   importer::Result result = importer::importConfig(json, name);
-  llvm::errs() << textOf(result.diagnostics);
+  if (!isKnown || !result.model)
+    llvm::errs() << textOf(result.diagnostics);
   if (!result.model)
     return badData;
   int code = readText(std::move(*result.model), name);

@@ -22,7 +22,9 @@ bool isConfig(llvm::StringRef path);
 class Model {
 public:
   Model();
-  int importConfig(const std::string &json, const std::string &name);
+  /// `isKnown`: it was imported before, so only errors are told.
+  int importConfig(const std::string &json, const std::string &name,
+                   bool isKnown = false);
   /// Parses text in the transformer dialect.
   int readText(std::string text, const std::string &name);
 

@@ -32,14 +32,22 @@ std::string Config::either(const std::string &key, const std::string &alias) {
   return hasAlias && !hasKey ? alias : key;
 }
 
-void Config::error(const std::string &key, const std::string &message) {
+void Config::add(Severity severity, const std::string &key,
+                 const std::string &message) {
   diagnostics.push_back(
-      {Severity::error, {filename, 0, 0}, prefix + key + ": " + message});
+      {severity, {filename, 0, 0}, prefix + key + ": " + message});
+}
+
+void Config::error(const std::string &key, const std::string &message) {
+  add(Severity::error, key, message);
 }
 
 void Config::warning(const std::string &key, const std::string &message) {
-  diagnostics.push_back(
-      {Severity::warning, {filename, 0, 0}, prefix + key + ": " + message});
+  add(Severity::warning, key, message);
+}
+
+void Config::note(const std::string &key, const std::string &message) {
+  add(Severity::note, key, message);
 }
 
 void Config::expected(const std::string &key, const Json &found,

@@ -49,10 +49,14 @@ public:
 
   void error(const std::string &key, const std::string &message);
   void warning(const std::string &key, const std::string &message);
+  /// Of what is right, and easily forgotten.
+  void note(const std::string &key, const std::string &message);
   /// Keys nobody has read.
   std::vector<std::string> unread() const;
 
 private:
+  void add(Severity severity, const std::string &key,
+           const std::string &message);
   double numberOr(const std::string &key, double fallback, const char *expected,
                   bool (*legal)(double));
   void expected(const std::string &key, const Json &found,

@@ -2,6 +2,7 @@
 // positions, norms before each block, one matrix for q, k and v, projections
 // stored as [in, out].
 #include <cmath>
+#include <utility>
 
 #include "lib/Import/Families.h"
 #include "lib/Import/Keys.h"
@@ -47,7 +48,29 @@ Gpt2 read(Config &config) {
   m.scaleScores = config.boolean("scale_attn_weights", true);
   m.scaleByLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
   m.tied = config.boolean("tie_word_embeddings", true);
+  (void)config.choice("position_embedding_type", {"absolute"});
   return m;
+}
+
+std::string textOf(double rate) {
+  Json number;
+  number.kind = Json::Kind::number;
+  number.number = rate;
+  return number.found();
+}
+
+/// Most train without it today, and the default is 0.1.
+void tellDropout(Config &config, const Gpt2 &m) {
+  std::string rates;
+  for (const auto &[key, rate] : {std::pair("resid_pdrop", m.residualRate),
+                                  {"embd_pdrop", m.embeddingRate},
+                                  {"attn_pdrop", m.attentionRate}})
+    if (rate > 0)
+      rates +=
+          (rates.empty() ? "" : ", ") + std::string(key) + " " + textOf(rate);
+  if (!rates.empty())
+    config.note("dropout", "training drops activations at random (" + rates +
+                               "); set these keys to 0 to train without");
 }
 
 void check(Config &config, const Gpt2 &m) {
@@ -212,6 +235,7 @@ std::optional<std::string> importGpt2(const Source &source, Config &config) {
   check(config, model);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
+  tellDropout(config, model);
   return Gpt2Text(model, source.text).run(quote(spec::nameOf(source.filename)));
 }
 

@@ -24,6 +24,17 @@ const Class &classOf(const Json &config) {
       return one;
   return classes[1]; // importConfig takes no other family
 }
+
+/// Whether the classes that it names have the head that is written.
+bool namesHead(const Json &config) {
+  if (!config.contains("architectures") || config["architectures"].empty())
+    return false;
+  for (const Json &name : config["architectures"])
+    if (auto text = name.get<std::string>();
+        !text.ends_with("ForCausalLM") && !text.ends_with("LMHeadModel"))
+      return false;
+  return true;
+}
 } // namespace
 
 std::string hubConfig(std::string_view config, const std::string &dtype) {
@@ -34,7 +45,7 @@ std::string hubConfig(std::string_view config, const std::string &dtype) {
     json["dtype"] = dtype;
   if (!isNew || json.contains("torch_dtype"))
     json["torch_dtype"] = dtype;
-  if (!json.contains("architectures") || json["architectures"].empty())
+  if (!namesHead(json))
     json["architectures"] = {classOf(json).name};
   return json.dump(2) + "\n";
 }

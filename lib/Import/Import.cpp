@@ -1,67 +1,10 @@
 #include "lib/Import/Import.h"
 
-#include <algorithm>
-
 #include "lib/Import/Config.h"
 #include "lib/Import/Families.h"
+#include "lib/Import/ModelType.h"
 
 namespace meshwork::importer {
-namespace {
-
-const std::vector<std::string> families = {"gpt2", "llama", "mistral", "qwen2",
-                                           "qwen3"};
-
-bool isMixture(const std::string &family) {
-  return family == "mixtral" || family.find("moe") != std::string::npos ||
-         family.starts_with("deepseek");
-}
-
-/// Only language models have the loss we train.
-void checkArchitectures(Config &config) {
-  if (config.isNull("architectures"))
-    return;
-  const Json *names = config.find("architectures");
-  if (names->kind != Json::Kind::array) {
-    config.error("architectures",
-                 "found " + names->found() + ", expected an array of names");
-    return;
-  }
-  for (const Json &name : names->items)
-    if (!name.text.ends_with("ForCausalLM") &&
-        !name.text.ends_with("LMHeadModel"))
-      config.error("architectures", "found " + name.found() +
-                                        ", expected a language model like "
-                                        "\"LlamaForCausalLM\"");
-}
-
-/// The family; empty after an error.
-std::string readFamily(Config &config) {
-  const Json *type = config.find("model_type");
-  std::string supported = "expected gpt2, llama, mistral, qwen2 or qwen3";
-  if (!type) {
-    config.error("model_type", "missing, " + supported);
-    return "";
-  }
-  if (type->kind == Json::Kind::string) {
-    if (std::find(families.begin(), families.end(), type->text) !=
-        families.end())
-      return type->text;
-    if (isMixture(type->text)) {
-      config.error(
-          "model_type",
-          "found " + type->found() +
-              ", a mixture of experts, not supported by this version; " +
-              supported);
-      return "";
-    }
-  }
-  config.error("model_type", "found " + type->found() + ", " + supported +
-                                 suggestion(type->text, families));
-  return "";
-}
-
-} // namespace
-
 void checkElements(Config &config, const std::string &key,
                    std::initializer_list<int64_t> sizes) {
   int64_t elements = 1;
@@ -117,7 +60,7 @@ Result importConfig(std::string_view json, const std::string &filename) {
   std::string family = readFamily(config);
   if (family.empty())
     return result;
-  checkArchitectures(config);
+  checkArchitectures(config, family);
   Source source{root, compactJson(json), filename, result.diagnostics};
   result.model = family == "gpt2" ? importGpt2(source, config)
                                   : importLlama(source, config, family);

@@ -2,6 +2,8 @@
 // Transformers, as their documentation gives them.
 #include "lib/Import/LlamaConfig.h"
 
+#include <algorithm>
+
 namespace meshwork::importer {
 namespace {
 
@@ -53,6 +55,20 @@ void readBiases(Config &config, const std::string &family, Llama &m) {
     m.qkvBias = m.outputBias = key && config.boolean("attention_bias", false);
   }
   m.mlpBias = family == "llama" && config.boolean("mlp_bias", false);
+}
+
+/// Names that other families have for biases, of which this one has its own.
+void checkOtherBiases(Config &config, const std::string &family) {
+  for (const char *key :
+       {"use_bias", "attn_bias", "qkv_bias", "use_mlp_bias"}) {
+    bool has = family == "qwen2" && std::string_view(key) == "qkv_bias";
+    if (config.boolean(key, has) != has)
+      config.error(key, std::string("found ") + (has ? "false" : "true") +
+                            ", but " + family +
+                            (has ? " always has biases of q, k and v; expected "
+                                   "true"
+                                 : " knows no such key; expected false"));
+  }
 }
 
 /// The window that sliding layers use; 0 when the family or file has none.
@@ -112,6 +128,29 @@ void readWindows(Config &config, const std::string &family, Llama &m) {
     readLayerTypes(config, *config.find("layer_types"), window, family, m);
 }
 
+/// Whether `id` is the token, or one of the tokens, of this key.
+bool isToken(Config &config, const char *key, int64_t id) {
+  const Json *found = config.find(key);
+  auto isId = [&](const Json &one) {
+    return one.kind == Json::Kind::integer && one.integer == id;
+  };
+  return found && (isId(*found) || (found->kind == Json::Kind::array &&
+                                    std::any_of(found->items.begin(),
+                                                found->items.end(), isId)));
+}
+
+/// A token of the data that is the padding too never learns, unless the head
+/// shares its row.
+void warnOfPadding(Config &config, const Llama &m) {
+  for (const char *key : {"eos_token_id", "bos_token_id"})
+    if (!m.tied && isToken(config, key, *m.padding))
+      config.warning("pad_token_id",
+                     "is " + std::to_string(*m.padding) + ", and so is " + key +
+                         ": the embedding of this token gets no gradient and "
+                         "does not learn; set pad_token_id to null if the "
+                         "data holds the token");
+}
+
 /// As PyTorch's padding_idx: negative ones count from the end.
 void readPadding(Config &config, Llama &m) {
   if (config.isNull("pad_token_id"))
@@ -132,6 +171,7 @@ void readPadding(Config &config, Llama &m) {
                        std::to_string(*m.padding) +
                        ", whose embedding gets no gradient; PyTorch counts "
                        "from the end; expected null if there is none");
+  warnOfPadding(config, m);
 }
 
 void checkSizes(Config &config, const Llama &m) {
@@ -157,6 +197,8 @@ Llama readLlama(const Source &source, Config &config,
   }
   readHeads(config, family, m);
   readBiases(config, family, m);
+  checkOtherBiases(config, family);
+  (void)config.choice("position_embedding_type", {"rope", "rotary"});
   readWindows(config, family, m);
   m.activation = readActivation(config, "hidden_act", "silu");
   m.epsilon = config.positive("rms_norm_eps", 1e-6);

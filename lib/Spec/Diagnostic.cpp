@@ -39,9 +39,10 @@ std::string Location::text() const {
 }
 
 std::string Diagnostic::text() const {
-  std::string text = onOneLine(
-      where.text() +
-      (severity == Severity::error ? ": error: " : ": warning: ") + message);
+  const char *kind = severity == Severity::error     ? ": error: "
+                     : severity == Severity::warning ? ": warning: "
+                                                     : ": note: ";
+  std::string text = onOneLine(where.text() + kind + message);
   return details.empty() ? text : text + "\n" + printable(details);
 }
 

@@ -21,7 +21,7 @@ struct Location {
   std::string text() const;
 };
 
-enum class Severity { error, warning };
+enum class Severity { error, warning, note };
 
 struct Diagnostic {
   Severity severity = Severity::error;

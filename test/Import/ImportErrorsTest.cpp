@@ -89,6 +89,40 @@ TEST(ImportErrors, ModelType) {
   expectLlama(R"("architectures": "x")", "architectures: found \"x\"");
 }
 
+TEST(ImportErrors, ModelTypesOfOtherFamiliesAreTold) {
+  auto typed = [](const std::string &type, const std::string &more = "") {
+    return errorsOf("{\"model_type\": \"" + type + "\"" + more + "}");
+  };
+  for (const char *type :
+       {"dbrx", "gpt_oss", "llama4", "llama4_text", "grok-1", "mixtral",
+        "qwen2_moe", "qwen3_moe", "qwen3_next", "deepseek_v2", "deepseek_v3",
+        "olmoe", "phimoe", "granitemoe", "jamba", "arctic"})
+    EXPECT_THAT(typed(type), HasSubstr("a mixture of experts, not supported"));
+  for (const char *type :
+       {"gptj", "gpt_neo", "gpt_neox", "qwen", "phi3", "gemma2", "mistral3",
+        "llava", "llama_guard", "opt", "mpt", "olmo2", "smollm3", "qwen2_vl"}) {
+    EXPECT_THAT(typed(type), HasSubstr(", not supported by this version; "));
+    EXPECT_THAT(typed(type), testing::Not(HasSubstr("did you mean")));
+  }
+  for (const char *type : {"gpt-2", "gpt3", "llamma", "qwen33", "Mistral"})
+    EXPECT_THAT(typed(type), HasSubstr("did you mean")) << type;
+}
+
+TEST(ImportErrors, WrappersAreTold) {
+  for (const char *type :
+       {"gemma3", "llava", "qwen2_vl", "mistral3", "llama4"}) {
+    std::string errors = errorsOf(
+        std::string("{\"model_type\": \"") + type +
+        R"(", "text_config": {"model_type": "llama", "vocab_size": 7}})");
+    EXPECT_THAT(errors, HasSubstr("error: text_config: found an object, of "
+                                  "model_type \"llama\", in a model_type \"" +
+                                  std::string(type)));
+    EXPECT_EQ(errors.find("mixture") != std::string::npos,
+              std::string(type) == "llama4");
+  }
+  expectError(R"({"llm_config": {}})", "llm_config: found an object: this is");
+}
+
 TEST(ImportErrors, MissingSizes) {
   std::string errors = errorsOf(R"({"model_type": "qwen2"})");
   for (const char *key : {"vocab_size", "hidden_size", "intermediate_size",
@@ -137,6 +171,24 @@ TEST(ImportErrors, KeysThatChangeTheMathematics) {
               "partial_rotary_factor: found 0.5");
   expectLlama(R"("final_logit_softcapping": 30.0)",
               "final_logit_softcapping: found 30");
+  for (const char *key :
+       {"rope_interleaved", "use_moe", "use_parallel_residual", "use_alibi",
+        "qk_norm", "use_attention_sinks", "use_bias", "qkv_bias"})
+    expectLlama(std::string("\"") + key + "\": true",
+                std::string(key) + ": found true");
+  for (const char *key :
+       {"residual_multiplier", "logits_scaling", "rotary_pct", "scale_emb",
+        "hidden_dropout", "resid_pdrop", "n_routed_experts", "kv_lora_rank",
+        "attention_chunk_size", "num_nextn_predict_layers"})
+    expectLlama(std::string("\"") + key + "\": 0.5",
+                std::string(key) + ": found 0.5");
+  expectLlama(R"("position_embedding_type": "alibi")",
+              "position_embedding_type: found \"alibi\"");
+  expectLlama(R"("qkv_bias": false)", "qkv_bias: found false, but qwen2 always",
+              "qwen2");
+  expectError("{" + gpt2Keys +
+                  R"(, "position_embedding_type": "relative_key"})",
+              "position_embedding_type: found \"relative_key\"");
   expectLlama(R"("embedding_multiplier": 12)",
               "embedding_multiplier: found 12");
   expectLlama(R"("sliding_window": 16)", "sliding_window: found 16");

@@ -253,6 +253,82 @@ TEST(ImportLlama, WindowsFollowTheFamily) {
             1u);
 }
 
+TEST(ImportLlama, ATokenOfTheDataThatIsThePaddingIsWarnedOf) {
+  auto warnings = [](const std::string &more) {
+    Result result = importKeys(llamaKeys("llama"), more);
+    EXPECT_TRUE(result.model);
+    return textOf(result.diagnostics);
+  };
+  for (const char *eos : {"2", "[1, 2]"})
+    EXPECT_THAT(
+        warnings(std::string("\"pad_token_id\": 2, \"eos_token_id\": ") + eos),
+        HasSubstr("warning: pad_token_id: is 2, and so is "
+                  "eos_token_id: the embedding of this token gets no "
+                  "gradient and does not learn"));
+  EXPECT_THAT(warnings("\"pad_token_id\": 1, \"bos_token_id\": 1"),
+              HasSubstr("and so is bos_token_id"));
+  EXPECT_EQ(warnings("\"pad_token_id\": 0, \"eos_token_id\": 2"), "");
+  EXPECT_EQ(warnings("\"pad_token_id\": 2, \"eos_token_id\": 2, "
+                     "\"tie_word_embeddings\": true"),
+            "");
+}
+
+TEST(Import, ClassesWithoutAHeadAreTaken) {
+  for (const auto &[keys, name] : {std::pair{gpt2Keys, "GPT2Model"},
+                                   {llamaKeys("llama"), "LlamaModel"},
+                                   {llamaKeys("mistral"), "MistralModel"},
+                                   {llamaKeys("qwen2"), "Qwen2Model"},
+                                   {llamaKeys("qwen3"), "Qwen3Model"}}) {
+    std::string named = "\"architectures\": [\"" + std::string(name) + "\"]";
+    EXPECT_EQ(mathOf(modelOf(keys, named)), mathOf(modelOf(keys)));
+  }
+}
+
+TEST(ImportGpt2, DropoutIsToldOnce) {
+  auto told = [](const std::string &keys) {
+    return textOf(importConfig("{" + keys + "}", "c.json").diagnostics);
+  };
+  std::string bare =
+      R"("model_type": "gpt2", "vocab_size": 100, "n_positions": 32,
+         "n_embd": 24, "n_layer": 2, "n_head": 3)";
+  EXPECT_EQ(told(bare),
+            "c.json: note: dropout: training drops activations at random "
+            "(resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1); set these keys "
+            "to 0 to train without\n");
+  EXPECT_EQ(told(gpt2Keys), "");
+}
+
+TEST(Import, OfficialFilesAreReadWithoutARemark) {
+  Result result =
+      importKeys(gpt2Keys,
+                 R"("activation_function": "gelu_new", "architectures":
+         ["GPT2LMHeadModel"], "bos_token_id": 50256, "eos_token_id": 50256,
+         "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "n_ctx": 1024,
+         "n_special": 0, "predict_special_tokens": true,
+         "summary_activation": null, "summary_first_dropout": 0.1,
+         "summary_proj_to_labels": true, "summary_type": "cls_index",
+         "summary_use_proj": true, "task_specific_params": {"text-generation":
+         {"do_sample": true, "max_length": 50}}, "_num_labels": 1)");
+  EXPECT_EQ(textOf(result.diagnostics), "");
+  result = importKeys(
+      llamaKeys("llama"),
+      R"("architectures": ["LlamaForCausalLM"], "attention_bias": false,
+         "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+         "hidden_act": "silu", "initializer_range": 0.041, "is_llama_config":
+         true, "mlp_bias": false, "pad_token_id": null, "pretraining_tp": 1,
+         "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling":
+         null, "rope_theta": 100000, "tie_word_embeddings": true,
+         "torch_dtype": "bfloat16", "transformers.js_config":
+         {"kv_cache_dtype": {"q4f16": "float16"}}, "transformers_version":
+         "4.40.1", "use_cache": true, "max_sequence_length": 2048,
+         "unsloth_fixed": true)");
+  EXPECT_EQ(textOf(result.diagnostics), "");
+  result = importKeys(llamaKeys("qwen2"),
+                      R"("max_window_layers": 21, "sliding_window": 131072,
+         "use_mrope": false, "use_sliding_window": false)");
+  EXPECT_EQ(textOf(result.diagnostics), "");
+}
+
 TEST(Import, HarmlessKeysPassUnknownOnesAreNamed) {
   Result result = importKeys(
       llamaKeys("llama"), "\"use_cache\": true, \"torch_dtype\": \"bfloat16\", "

@@ -1,0 +1,143 @@
+#include "lib/Import/ModelType.h"
+
+#include "lib/Import/KeyLists.h"
+
+namespace meshwork::importer {
+namespace {
+
+/// What is read, and its class without a head in Transformers.
+struct Family {
+  const char *name, *bareClass;
+};
+constexpr Family families[] = {{"gpt2", "GPT2Model"},
+                               {"llama", "LlamaModel"},
+                               {"mistral", "MistralModel"},
+                               {"qwen2", "Qwen2Model"},
+                               {"qwen3", "Qwen3Model"}};
+constexpr char supported[] = "expected gpt2, llama, mistral, qwen2 or qwen3";
+
+// Types that Transformers or the Hub know, so that none is taken for a misspelt
+// other one. A mixture of experts with "moe" in its name needs no entry.
+constexpr std::string_view mixtures =
+    "arctic dbrx deepseek deepseek_v2 deepseek_v3 deepseek_v32 dots1 "
+    "doge flex_olmo gpt_oss grok grok-1 grok1 grok_1 jamba "
+    " kimi_k2 llama4 llama4_text longcat_flash minimax "
+    "minimax_m2 mixtral qwen3_next switch_transformers ";
+constexpr std::string_view others =
+    "albert apertus aquila arcee aya_vision baichuan bamba bart bert "
+    "big_bird biogpt bitnet blip-2 bloom chameleon chatglm clip codegen "
+    "cohere cohere2 ctrl cwm deberta deberta-v2 deci decilm deepseek_vl "
+    "diffllama distilbert electra ernie4_5 exaone exaone4 falcon falcon_h1 "
+    "falcon_mamba florence2 fuyu gemma gemma2 gemma3 gemma3_text gemma3n "
+    "gemma3n_text git glm glm4 glm4v got_ocr2 gpt-j gpt_bigcode gpt_neo "
+    "gpt_neox gpt_neox_japanese gptj gptsan-japanese granite granite_speech "
+    "helium hunyuan_v1_dense idefics idefics2 idefics3 imagegpt internlm "
+    "internlm2 internlm3 internvl kosmos-2 lfm2 llama_guard llava "
+    "llava_next llava_onevision longformer longt5 mamba mamba2 mbart "
+    "megatron-bert minicpm minicpm3 ministral ministral3 mistral3 mistral4 "
+    "mllama modernbert mpt mt5 musicgen nemotron nemotron-nas nemotron_h "
+    "olmo olmo2 olmo3 openai-gpt openelm opt orion ovis2 paligemma "
+    "persimmon phi phi-msft phi3 phi3_v phi4_multimodal pixtral plamo qwen "
+    "qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_vl qwen3_5 qwen3_vl "
+    "qwen3_vl_text recurrent_gemma reformer roberta rwkv rwkv5 seed_oss "
+    "smollm3 smolvlm stablelm stablelm_epoch starcoder2 t5 t5gemma "
+    "transfo-xl umt5 vaultgemma vit voxtral whisper xglm xlm-roberta xlnet "
+    "xlstm xverse yi zamba zamba2 ";
+
+const Family *findFamily(const std::string &name) {
+  for (const Family &family : families)
+    if (name == family.name)
+      return &family;
+  return nullptr;
+}
+
+std::vector<std::string> familyNames() {
+  std::vector<std::string> names;
+  for (const Family &family : families)
+    names.emplace_back(family.name);
+  return names;
+}
+
+bool isMixture(const std::string &type) {
+  return isWordOf(mixtures, type) || type.find("moe") != std::string::npos;
+}
+
+/// What follows the type that was found and is not read.
+std::string whatElse(const std::string &type) {
+  if (isMixture(type))
+    return std::string(
+               ", a mixture of experts, not supported by this version; ") +
+           supported;
+  if (isWordOf(others, type))
+    return std::string(", not supported by this version; ") + supported;
+  return std::string(", ") + supported + suggestion(type, familyNames());
+}
+
+/// The type that the language model within a wrapper has: `, of model_type
+/// "llama"`.
+std::string innerType(const Json &object) {
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    if (object.keys[i] == "model_type")
+      return ", of model_type " + object.items[i].found();
+  return "";
+}
+
+/// Models that put a language model beside one for pictures or sound keep its
+/// keys in an object.
+bool isWrapper(Config &config, const Json *type) {
+  for (const char *key : {"text_config", "llm_config", "language_config",
+                          "language_model_config", "thinker_config"}) {
+    const Json *inner = config.find(key);
+    if (!inner || inner->kind != Json::Kind::object)
+      continue;
+    std::string mixture = type && isMixture(type->text)
+                              ? " It is a mixture of experts, too."
+                              : "";
+    config.error(
+        key, "found an object" + innerType(*inner) +
+                 (type ? ", in a model_type " + type->found() : "") +
+                 ": this is a wrapper around a language model, with parts for "
+                 "pictures or sound beside it, which are not supported; to "
+                 "train the language model alone, write that object as a "
+                 "config.json of its own, with a model_type that is " +
+                 (supported + sizeof("expected")) + mixture);
+    return true;
+  }
+  return false;
+}
+
+} // namespace
+
+std::string readFamily(Config &config) {
+  const Json *type = config.find("model_type");
+  if (isWrapper(config, type))
+    return "";
+  if (!type) {
+    config.error("model_type", std::string("missing, ") + supported);
+    return "";
+  }
+  if (type->kind == Json::Kind::string && findFamily(type->text))
+    return type->text;
+  config.error("model_type", "found " + type->found() + whatElse(type->text));
+  return "";
+}
+
+void checkArchitectures(Config &config, const std::string &family) {
+  if (config.isNull("architectures"))
+    return;
+  const Json *names = config.find("architectures");
+  if (names->kind != Json::Kind::array) {
+    config.error("architectures",
+                 "found " + names->found() + ", expected an array of names");
+    return;
+  }
+  for (const Json &name : names->items)
+    if (!name.text.ends_with("ForCausalLM") &&
+        !name.text.ends_with("LMHeadModel") &&
+        name.text != findFamily(family)->bareClass)
+      config.error("architectures", "found " + name.found() +
+                                        ", expected a language model like "
+                                        "\"LlamaForCausalLM\"");
+}
+
+} // namespace meshwork::importer
