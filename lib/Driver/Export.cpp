@@ -129,7 +129,9 @@ int exportCheckpoint(const ExportOptions &options) {
   std::optional<uint64_t> shard = spec::parseSize(options.maxShardSize);
   if (!shard)
     return usageError("--max-shard-size is " + quote(options.maxShardSize) +
-                      ", expected a size like 5GB or 512 MiB");
+                      ", expected a size in B, KB, MB, GB, TB (powers of "
+                      "1000), KiB, MiB, GiB or TiB (of 1024), like 5GB or 512 "
+                      "MiB");
   auto checkpoint = openNewest(options.checkpoint);
   if (!checkpoint.ok())
     return report(runtime::fromIo(checkpoint.status()));

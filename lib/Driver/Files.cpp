@@ -10,6 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/IoStatus.h"
+#include "runtime/io/FileKind.h"
+#include "runtime/io/Files.h"
+#include "runtime/io/HubFolder.h"
 #include "runtime/io/Streams.h"
 
 namespace meshwork::driver {
@@ -85,19 +88,53 @@ std::optional<std::string> readFile(const std::string &path, int &code,
 }
 
 std::string modelFile(const std::string &model) {
-  return isFolder(model) ? absl::StrCat(model, "/", configName) : model;
+  if (!isFolder(model))
+    return model;
+  return absl::StrCat(runtime::modelFolder(model).value_or(model), "/",
+                      configName);
+}
+
+static absl::StatusOr<std::string> readConfigIn(const std::string &model) {
+  auto folder = runtime::modelFolder(model);
+  if (!folder.ok())
+    return folder.status();
+  auto config = runtime::InputFile::openInFolder(
+      *folder, configName, {.howToAllow = "name the config.json itself"});
+  if (absl::IsNotFound(config.status()))
+    return absl::DataLossError(absl::StrCat(
+        quote(*folder), " is a folder without a ", configName,
+        " that can be read, expected a model, or the folder of a repository of "
+        "Hugging Face",
+        runtime::otherWeightsIn(*folder)));
+  return contents(std::move(config));
+}
+
+static absl::StatusOr<std::string> readNamedModel(const std::string &model) {
+  auto text = readWhole(model, maxTextBytes);
+  if (absl::IsNotFound(text.status()))
+    return absl::NotFoundError(
+        absl::StrCat(text.status().message(), runtime::hubNameHint(model)));
+  return text;
+}
+
+/// An error where the text is known to be no model.
+static absl::Status checkKind(const std::string &path,
+                              const std::string &text) {
+  using Group = runtime::FileKind::Group;
+  auto kind = runtime::kindOf(
+      std::string_view(text).substr(0, runtime::kindBytes), text.size());
+  if (!kind || kind->group == Group::text || kind->group == Group::json)
+    return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(quote(path), ": is ", kind->name,
+                                          runtime::adviceForConfig(*kind)));
 }
 
 std::optional<std::string> readModel(const std::string &model, int &code) {
-  if (!isFolder(model))
-    return readFile(model, code);
-  auto config = runtime::InputFile::openInFolder(model, configName);
-  if (absl::IsNotFound(config.status()))
-    config = absl::DataLossError(absl::StrCat(
-        quote(model), " is a folder without a ", configName,
-        " that can be read, expected a model, or the folder of a repository of "
-        "Hugging Face"));
-  return orReport(contents(std::move(config)), code);
+  auto text = isFolder(model) ? readConfigIn(model) : readNamedModel(model);
+  if (text.ok())
+    if (absl::Status kind = checkKind(modelFile(model), *text); !kind.ok())
+      text = kind;
+  return orReport(std::move(text), code);
 }
 
 int checkOutput(const std::string &path) {

@@ -38,7 +38,7 @@ std::optional<std::string> readFile(const std::string &path, int &code,
                                     uint64_t most = maxTextBytes);
 
 /// `model`, or the config.json in it when it is a folder: a repository of
-/// Hugging Face, or a snapshot in the cache of the Hub.
+/// Hugging Face, or one in the cache of the Hub, or a snapshot there.
 std::string modelFile(const std::string &model);
 
 /// As readFile, of what modelFile tells. In a folder that somebody else has

@@ -21,7 +21,7 @@ constexpr char supported[] = "expected gpt2, llama, mistral, qwen2 or qwen3";
 constexpr std::string_view mixtures =
     "arctic dbrx deepseek deepseek_v2 deepseek_v3 deepseek_v32 dots1 "
     "doge flex_olmo gpt_oss grok grok-1 grok1 grok_1 jamba "
-    " kimi_k2 llama4 llama4_text longcat_flash minimax "
+    "kimi_k2 llama4 llama4_text longcat_flash minimax "
     "minimax_m2 mixtral qwen3_next switch_transformers ";
 constexpr std::string_view others =
     "albert apertus aquila arcee aya_vision baichuan bamba bart bert "

@@ -11,9 +11,9 @@ struct Unit {
   double bytes;
 };
 constexpr Unit units[] = {
-    {"B", 1},        {"kB", 1e3},     {"MB", 1e6},
-    {"GB", 1e9},     {"TB", 1e12},    {"KiB", 1024.0},
-    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},
+    {"GB", 1e9},     {"TB", 1e12},    {"KiB", 1024.0}, {"MiB", 0x1p20},
+    {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 
 } // namespace

@@ -75,9 +75,14 @@ private:
   std::vector<std::string> missing, extra, reshaped;
 };
 
-/// "" when the file does not have it, or has it for another parameter.
+/// "" when the file does not have it, or has it for another parameter. A file
+/// may give the table of a tied model under the head's name alone.
 std::string Match::nameInFile(const std::string &parameter) {
-  for (const std::string &name : namesInFiles(parameter))
+  std::vector<std::string> names = namesInFiles(parameter);
+  if (isTokenEmbedding(parameter) &&
+      !parameters.contains(std::string(headName)))
+    names.push_back(std::string(headName));
+  for (const std::string &name : names)
     if (file.find(name) && (name == parameter || !parameters.contains(name)) &&
         planName.try_emplace(name, parameter).second)
       return name;
@@ -132,6 +137,9 @@ absl::Status Match::verdict() const {
   std::vector<std::string> parts;
   if (!missing.empty())
     parts.push_back("missing: " + firstOf(missing));
+  if (missing.size() == 1 && missing[0] == quote(headName))
+    parts.push_back("if the embedding is to serve as the head, import the "
+                    "model with \"tie_word_embeddings\": true");
   if (!extra.empty())
     parts.push_back("not in the plan: " + firstOf(extra));
   if (!reshaped.empty())

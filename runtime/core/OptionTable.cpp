@@ -122,9 +122,16 @@ const OptionRow rows[] = {
     {.name = "--init",
      .valueName = "FILE",
      .help = "Start from these safetensors: a file, an index, or a folder "
-             "(also a snapshot of the Hugging Face Hub); or from the weights "
-             "of a checkpoint",
+             "(also one in the cache of the Hugging Face Hub); or from the "
+             "weights of a checkpoint",
      .field = MESHWORK_FIELD(init),
+     .isShared = true},
+    {.name = "--follow-links",
+     .valueName = "",
+     .help = "Read files of --init's index that are links out of its folder: "
+             "only where you trust who made it",
+     .field = MESHWORK_FIELD(followLinks),
+     .needs = "--init",
      .isShared = true},
     {.name = "--resume",
      .valueName = "DIR",

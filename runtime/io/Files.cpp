@@ -2,11 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +16,8 @@ namespace {
 // A single pread or write moves less than 2 GiB on Linux.
 constexpr uint64_t maxTransferBytes = uint64_t{1} << 30;
 
+} // namespace
+
 absl::Status openError(const std::string &path, int code) {
   std::string text =
       absl::StrCat(quote(path), ": cannot open: ", std::strerror(code));
@@ -25,32 +25,6 @@ absl::Status openError(const std::string &path, int code) {
     return absl::NotFoundError(text);
   return absl::UnavailableError(text);
 }
-
-/// SHA-1 of git or SHA-256, in hex.
-bool isHash(std::string_view name) {
-  return (name.size() == 40 || name.size() == 64) &&
-         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-/// The hash in ../../blobs/HASH, to which `name` in `folder` links; else "".
-std::string blobOf(const FileDescriptor &folder, const std::string &name) {
-  constexpr std::string_view blobs = "../../blobs/";
-  char link[128];
-  ssize_t size = readlinkat(folder.get(), name.c_str(), link, sizeof(link));
-  std::string_view text(link, size < 0 ? 0 : static_cast<size_t>(size));
-  if (!text.starts_with(blobs) || !isHash(text.substr(blobs.size())))
-    return "";
-  return std::string(text.substr(blobs.size()));
-}
-
-/// Whether the folder is .../snapshots/COMMIT, as in the Hub's cache.
-bool isSnapshot(const std::string &folder) {
-  std::error_code failed;
-  std::filesystem::path path = std::filesystem::canonical(folder, failed);
-  return !failed && path.parent_path().filename() == "snapshots";
-}
-
-} // namespace
 
 const char *kindOfFile(mode_t mode) {
   if (S_ISDIR(mode))
@@ -134,50 +108,11 @@ absl::StatusOr<InputFile> InputFile::open(const std::string &path) {
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0)
     return openError(path, errno);
-  return fromDescriptor(FileDescriptor(descriptor), path, false);
-}
-
-// A plain name cannot leave the folder, and O_NOFOLLOW refuses a link; together
-// they give what openat2 with RESOLVE_BENEATH would, on every kernel.
-absl::StatusOr<InputFile> InputFile::openInFolder(const std::string &folder,
-                                                  const std::string &name) {
-  std::string path = absl::StrCat(folder, "/", name);
-  if (name.empty() || name == "." || name == ".." || name.size() > NAME_MAX ||
-      name.find('/') != std::string::npos ||
-      name.find('\0') != std::string::npos)
-    return absl::DataLossError(absl::StrCat(
-        quote(name), ": expected a plain file name in folder ", quote(folder),
-        ", without '/', at most ", NAME_MAX, " bytes"));
-  FileDescriptor base(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (base.get() < 0)
-    return openError(folder, errno);
-  constexpr int flags =
-      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-  int descriptor = openat(base.get(), name.c_str(), flags);
-  bool isLink = descriptor < 0 && errno == ELOOP;
-  std::string blob =
-      isLink && isSnapshot(folder) ? blobOf(base, name) : std::string();
-  if (!blob.empty()) {
-    // By the text that was checked; the link itself is never followed.
-    FileDescriptor blobs(openat(base.get(), "../../blobs",
-                                O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (blobs.get() >= 0)
-      descriptor = openat(blobs.get(), blob.c_str(), flags);
-    isLink = descriptor < 0 && errno == ELOOP;
-  }
-  if (isLink)
-    return absl::DataLossError(absl::StrCat(
-        quote(path), ": is a symbolic link; only regular files of the folder "
-                     "itself are read (and ../../blobs/HASH from a snapshot in "
-                     "the cache of the Hugging Face Hub), put a copy there"));
-  if (descriptor < 0)
-    return openError(path, errno);
-  return fromDescriptor(FileDescriptor(descriptor), path, true);
+  return fromDescriptor(FileDescriptor(descriptor), path);
 }
 
 absl::StatusOr<InputFile> InputFile::fromDescriptor(FileDescriptor descriptor,
-                                                    std::string path,
-                                                    bool refuseHardLinks) {
+                                                    std::string path) {
   struct stat status;
   if (fstat(descriptor.get(), &status) != 0)
     return openError(path, errno);
@@ -185,11 +120,6 @@ absl::StatusOr<InputFile> InputFile::fromDescriptor(FileDescriptor descriptor,
     return absl::DataLossError(absl::StrCat(quote(path), ": is ",
                                             kindOfFile(status.st_mode),
                                             ", expected a regular file"));
-  if (refuseHardLinks && status.st_nlink > 1)
-    return absl::DataLossError(absl::StrCat(
-        quote(path), ": has ", status.st_nlink,
-        " hard links, expected 1: its bytes may belong to another folder, "
-        "put a copy there"));
   InputFile file;
   file.descriptor = std::move(descriptor);
   file.name = std::move(path);

@@ -43,6 +43,9 @@ using meshwork::quote;
 /// "a folder", "a pipe", "a socket" or "a device", of what is no regular file.
 const char *kindOfFile(mode_t mode);
 
+/// Why `path` could not be opened, by errno.
+absl::Status openError(const std::string &path, int code);
+
 /// The folder that `path` lies in: "." where it names none.
 std::string folderOf(const std::string &path);
 
@@ -74,18 +77,26 @@ private:
   int descriptor = -1;
 };
 
+/// What an untrusted file may reach by links in its folder.
+struct LinkRule {
+  bool followAll = false; // the user trusts who made the folder
+  /// How the user can say so, for errors: "give --follow-links".
+  const char *howToAllow = nullptr;
+};
+
 /// A regular file, opened for reading. Safe to use from several threads.
 class InputFile {
 public:
   /// Follows symbolic links: the user named this path.
   static absl::StatusOr<InputFile> open(const std::string &path);
   /// Opens `name`, which an untrusted file in `folder` named. `name` must be a
-  /// plain file name of a regular file with one link; nothing else of the
-  /// system can be reached through it. One kind of symbolic link is obeyed, by
-  /// its text: in a folder snapshots/COMMIT one to ../../blobs/HASH, with 40 or
-  /// 64 hex digits, as the Hugging Face Hub's cache has them.
+  /// plain file name of a regular file. A link, symbolic or hard, is obeyed
+  /// where it stays in the folder's tree, or in its repository where the folder
+  /// is a snapshot in the cache of the Hugging Face Hub; nothing else of the
+  /// system can be reached unless `links` allows it.
   static absl::StatusOr<InputFile> openInFolder(const std::string &folder,
-                                                const std::string &name);
+                                                const std::string &name,
+                                                const LinkRule &links = {});
   /// Bytes when opened.
   uint64_t size() const { return sizeBytes; }
   const std::string &path() const { return name; }
@@ -100,8 +111,7 @@ public:
 
 private:
   static absl::StatusOr<InputFile> fromDescriptor(FileDescriptor descriptor,
-                                                  std::string path,
-                                                  bool refuseHardLinks);
+                                                  std::string path);
   FileDescriptor descriptor;
   std::string name;
   uint64_t sizeBytes = 0;

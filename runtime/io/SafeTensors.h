@@ -21,6 +21,8 @@
 #include <absl/status/statusor.h>
 #include <absl/types/span.h>
 
+#include "runtime/io/Files.h"
+
 namespace meshwork::runtime {
 
 struct TensorInfo {
@@ -35,10 +37,11 @@ public:
   virtual ~SafeTensorsReader() = default;
   /// `path` is a .safetensors file; a .json index, whose files lie beside it;
   /// or a folder that holds model.safetensors.index.json with its files, or
-  /// model.safetensors. The folder may be a snapshot in the Hub's cache.
-  /// Codes as in Files.h.
+  /// model.safetensors. The folder may be a repository in the Hub's cache or a
+  /// snapshot there. `links` are those to files of an index. Codes as in
+  /// Files.h.
   static absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
-  open(const std::string &path);
+  open(const std::string &path, const LinkRule &links = {});
 
   /// Null when there is no such tensor. Owned by the reader.
   virtual const TensorInfo *find(std::string_view name) const = 0;

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 
 #include "runtime/io/Convert.h"
+#include "runtime/io/FileKind.h"
 #include "runtime/io/Files.h"
+#include "runtime/io/HubFolder.h"
 #include "runtime/io/SafeTensors.h"
 #include "runtime/io/SafeTensorsHeader.h"
 
@@ -33,7 +35,8 @@ struct StoredTensor {
 class Reader final : public SafeTensorsReader {
 public:
   absl::Status addFile(InputFile file);
-  absl::Status addFolder(const std::string &folder, const InputFile &index);
+  absl::Status addFolder(const std::string &folder, const InputFile &index,
+                         const LinkRule &links);
 
   const TensorInfo *find(std::string_view name) const override {
     auto found = tensors.find(name);
@@ -58,6 +61,15 @@ private:
   std::map<std::string, StoredTensor, std::less<>> tensors;
 };
 
+/// An error for what is no `expected`, and is known to be something else.
+absl::Status checkKind(const InputFile &file, FileKind::Group expected) {
+  std::optional<FileKind> kind = kindOf(file);
+  if (!kind || kind->group == expected)
+    return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(quote(file.path()), ": is ",
+                                          kind->name, adviceForWeights(*kind)));
+}
+
 absl::Status Reader::addFile(InputFile file) {
   uint64_t length = 0;
   if (file.size() < sizeof(length))
@@ -68,11 +80,15 @@ absl::Status Reader::addFile(InputFile file) {
       !status.ok())
     return status;
   uint64_t limit = std::min(file.size() - sizeof(length), maxHeaderBytes);
-  if (length > limit)
-    return absl::DataLossError(absl::StrCat(
-        quote(file.path()), ": its first 8 bytes promise a header of ", length,
-        " bytes, expected at most ", limit,
-        "; it was cut off or is no safetensors file"));
+  if (length > limit) {
+    absl::Status known = checkKind(file, FileKind::Group::weights);
+    return !known.ok() ? known
+                       : absl::DataLossError(absl::StrCat(
+                             quote(file.path()),
+                             ": its first 8 bytes promise a header of ", length,
+                             " bytes, expected at most ", limit,
+                             "; it was cut off or is no safetensors file"));
+  }
   std::string header(length, '\0');
   if (absl::Status status =
           file.readAt(sizeof(length), header.data(), header.size());
@@ -100,7 +116,10 @@ absl::Status Reader::addFile(InputFile file) {
 }
 
 absl::Status Reader::addFolder(const std::string &folder,
-                               const InputFile &index) {
+                               const InputFile &index, const LinkRule &links) {
+  if (absl::Status status = checkKind(index, FileKind::Group::json);
+      !status.ok())
+    return status;
   if (index.size() > maxHeaderBytes)
     return absl::DataLossError(
         absl::StrCat(quote(index.path()), ": is ", index.size(),
@@ -117,7 +136,8 @@ absl::Status Reader::addFolder(const std::string &folder,
   for (const auto &[tensor, name] : *map) {
     if (!fileOfName.try_emplace(name, files.size()).second)
       continue;
-    absl::StatusOr<InputFile> file = InputFile::openInFolder(folder, name);
+    absl::StatusOr<InputFile> file =
+        InputFile::openInFolder(folder, name, links);
     if (!file.ok())
       return inFile(index,
                     absl::Status(file.status().code(),
@@ -236,43 +256,56 @@ bool isFolder(const std::string &path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-} // namespace
+using Opened = absl::StatusOr<std::unique_ptr<SafeTensorsReader>>;
 
-absl::StatusOr<std::unique_ptr<SafeTensorsReader>>
-SafeTensorsReader::open(const std::string &path) {
+Opened openIndex(const std::string &folder, const InputFile &index,
+                 const LinkRule &links) {
   auto reader = std::make_unique<Reader>();
-  std::string file = path;
-  if (absl::EndsWith(path, ".json") && !isFolder(path)) {
-    absl::StatusOr<InputFile> index = InputFile::open(path);
-    if (!index.ok())
-      return index.status();
-    if (absl::Status status = reader->addFolder(folderOf(path), *index);
-        !status.ok())
-      return status;
-    return reader;
-  }
-  if (isFolder(path)) {
-    absl::StatusOr<InputFile> index =
-        InputFile::open(absl::StrCat(path, "/", indexName));
-    if (index.ok()) {
-      if (absl::Status status = reader->addFolder(path, *index); !status.ok())
-        return status;
-      return reader;
-    }
-    if (index.status().code() != absl::StatusCode::kNotFound)
-      return index.status();
-    file = absl::StrCat(path, "/", singleName);
-  }
-  absl::StatusOr<InputFile> opened = InputFile::open(file);
-  if (!opened.ok() && isFolder(path) && absl::IsNotFound(opened.status()))
-    return absl::NotFoundError(absl::StrCat(quote(path),
-                                            ": the folder holds neither ",
-                                            indexName, " nor ", singleName));
-  if (!opened.ok())
-    return opened.status();
-  if (absl::Status status = reader->addFile(*std::move(opened)); !status.ok())
+  if (absl::Status status = reader->addFolder(folder, index, links);
+      !status.ok())
     return status;
   return reader;
+}
+
+Opened openFile(InputFile file) {
+  auto reader = std::make_unique<Reader>();
+  if (absl::Status status = reader->addFile(std::move(file)); !status.ok())
+    return status;
+  return reader;
+}
+
+Opened openFolder(const std::string &path, const LinkRule &links) {
+  absl::StatusOr<std::string> folder = modelFolder(path);
+  if (!folder.ok())
+    return folder.status();
+  auto index = InputFile::open(absl::StrCat(*folder, "/", indexName));
+  if (index.ok())
+    return openIndex(*folder, *index, links);
+  if (!absl::IsNotFound(index.status()))
+    return index.status();
+  auto file = InputFile::open(absl::StrCat(*folder, "/", singleName));
+  if (file.ok())
+    return openFile(*std::move(file));
+  if (!absl::IsNotFound(file.status()))
+    return file.status();
+  return absl::NotFoundError(
+      absl::StrCat(quote(*folder), ": the folder holds neither ", indexName,
+                   " nor ", singleName, otherWeightsIn(*folder)));
+}
+
+} // namespace
+
+Opened SafeTensorsReader::open(const std::string &path, const LinkRule &links) {
+  if (isFolder(path))
+    return openFolder(path, links);
+  absl::StatusOr<InputFile> file = InputFile::open(path);
+  if (absl::IsNotFound(file.status()))
+    return absl::NotFoundError(
+        absl::StrCat(file.status().message(), hubNameHint(path)));
+  if (!file.ok())
+    return file.status();
+  return absl::EndsWith(path, ".json") ? openIndex(folderOf(path), *file, links)
+                                       : openFile(*std::move(file));
 }
 
 } // namespace meshwork::runtime

@@ -139,7 +139,9 @@ absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
     return absl::OkStatus();
   std::optional<std::string> checkpoint = checkpointIn(options.init);
   auto file = checkpoint ? openCheckpointWeights(*checkpoint)
-                         : SafeTensorsReader::open(options.init);
+                         : SafeTensorsReader::open(
+                               options.init,
+                               {options.followLinks, "give --follow-links"});
   MESHWORK_RETURN_IF_ERROR(fromIo(file.status()));
   bool isFirst = parts.processes->isFirst();
   absl::StatusOr<MatchedWeights> match =

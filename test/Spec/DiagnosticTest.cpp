@@ -76,15 +76,17 @@ TEST(Counted, OneHasNoPlural) {
 TEST(Size, ReadsUnits) {
   EXPECT_EQ(spec::parseSize("20 GiB"), uint64_t{20} << 30);
   EXPECT_EQ(spec::parseSize("512MB"), 512000000u);
+  EXPECT_EQ(spec::parseSize("200KB"), 200000u);
+  EXPECT_EQ(spec::parseSize("200 kB"), 200000u);
   EXPECT_EQ(spec::parseSize("1.5 KiB"), 1536u);
   EXPECT_EQ(spec::parseSize("4096 B"), 4096u);
   EXPECT_EQ(spec::parseSize("8388607 TiB"), 8388607ull << 40);
 }
 
 TEST(Size, RefusesTheRest) {
-  for (const char *text :
-       {"", "20", "GiB", "20 gib", "-1 GiB", "0 B", "nan B", "inf B", "1e3 B",
-        "20 GiBs", "8388608 TiB", "0.5 B", "0x10 B", "20 GiB "})
+  for (const char *text : {"", "20", "GiB", "20 gib", "-1 GiB", "0 B", "nan B",
+                           "inf B", "1e3 B", "20 GiBs", "20 Gb", "20 kb",
+                           "8388608 TiB", "0.5 B", "0x10 B", "20 GiB "})
     EXPECT_FALSE(spec::parseSize(text)) << text;
 }
 

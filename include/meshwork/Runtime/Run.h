@@ -40,7 +40,9 @@ struct RunOptions {
   uint32_t ranks = 0; // 0: as many as the plan has; else must be equal
   uint32_t seed = 0;
   LearningRate learningRate;
-  std::string init;          // safetensors to start from; "": from the seed
+  std::string init; // safetensors to start from; "": from the seed
+  /// Files of an index of `init` may be links to anywhere.
+  bool followLinks = false;
   std::string resume;        // a checkpoint, a folder of them, or "auto"
   std::string save;          // safetensors to write at the end; "": none
   std::string saveGradients; // f32 gradients of the last step

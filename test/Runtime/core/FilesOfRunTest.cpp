@@ -179,6 +179,12 @@ TEST_F(Init, skipsAndListsWhatRepositoriesHoldBesideWeights) {
                        "transformer.h.*.attn.bias (3)");
 }
 
+TEST_F(Init, takesTheTableOfATiedModelFromItsHeadAlone) {
+  add("lm_head.weight", table);
+  EXPECT_TRUE(written() == expected);
+  EXPECT_EQ(skipped(), "");
+}
+
 TEST_F(Init, refusesExtrasThatMightBeWeights) {
   for (const char *name :
        {"h.attn.bias", "h.0.attn.c_attn.bias", "xh.0.attn.bias",

@@ -99,25 +99,45 @@ TEST_F(HubCacheTest, ReadsASnapshot) {
   EXPECT_TRUE(opened("r/snapshots/c0ffee/model.safetensors").ok());
 }
 
+TEST_F(HubCacheTest, ReadsABlobHoweverItsLinkIsSpelt) {
+  for (const std::string &to :
+       {path("r/blobs/" + blob), "../../blobs/../blobs/" + blob,
+        "../c0ffee/../../blobs/" + blob}) {
+    link(to, "a.safetensors");
+    EXPECT_TRUE(opened().ok()) << to << opened();
+  }
+  // A folder within the snapshot, and blobs that are its files by hard links.
+  std::filesystem::create_directory(path("r/snapshots/c0ffee/sub"));
+  link("../../../blobs/" + indexBlob, "sub/model.safetensors.index.json");
+  link("../../../blobs/" + blob, "sub/a.safetensors");
+  EXPECT_TRUE(opened("r/snapshots/c0ffee/sub").ok());
+  std::filesystem::remove(path("r/snapshots/c0ffee/a.safetensors"));
+  std::filesystem::create_hard_link(path("r/blobs/" + blob),
+                                    path("r/snapshots/c0ffee/a.safetensors"));
+  EXPECT_TRUE(opened().ok()) << opened();
+}
+
 TEST_F(HubCacheTest, ObeysNoOtherLink) {
   save("r/other", {"one"});
   save("r/blobs/plain", {"one"});
   std::filesystem::create_directories(path("r/blobs/x"));
   save("r/blobs/x/" + blob, {"one"});
+  save("r/blobs/" + blob + "a", {"one"});
+  save("r/blobs/" + std::string(64, 'A'), {"one"});
   for (const std::string &to :
        {std::string("../../other"), std::string("../../blobs/plain"),
-        "../../blobs/x/" + blob, "../../blobs/../blobs/" + blob,
-        path("r/blobs/" + blob), "../c0ffee/../../blobs/" + blob,
-        "../../blobs/" + blob + "a", "../../blobs/" + std::string(64, 'A')}) {
+        "../../blobs/x/" + blob, "../../blobs/" + blob + "a",
+        "../../blobs/" + std::string(64, 'A')}) {
     link(to, "a.safetensors");
-    expectError(opened(), StatusCode::kDataLoss, "is a symbolic link");
+    expectError(opened(), StatusCode::kDataLoss, "is a symbolic link to");
   }
   link("../../blobs/" + std::string(64, 'b'), "a.safetensors");
-  expectError(opened(), StatusCode::kNotFound, "No such file");
+  expectError(opened(), StatusCode::kDataLoss,
+              "cannot be opened: No such file");
   // A blob is a file of its own, and so is their folder.
   std::filesystem::create_symlink(path("r/other"),
                                   path("r/blobs/" + std::string(64, 'b')));
-  expectError(opened(), StatusCode::kDataLoss, "is a symbolic link");
+  expectError(opened(), StatusCode::kDataLoss, "is a symbolic link to");
   std::filesystem::create_hard_link(path("r/other"),
                                     path("r/blobs/" + std::string(64, 'c')));
   link("../../blobs/" + std::string(64, 'c'), "a.safetensors");
@@ -125,7 +145,30 @@ TEST_F(HubCacheTest, ObeysNoOtherLink) {
   link("../../blobs/" + blob, "a.safetensors");
   std::filesystem::rename(path("r/blobs"), path("r/moved"));
   std::filesystem::create_directory_symlink("moved", path("r/blobs"));
-  expectError(opened(), StatusCode::kNotFound, "Not a directory");
+  expectError(opened(), StatusCode::kDataLoss, "is a symbolic link to");
+}
+
+TEST_F(HubCacheTest, ARepositoryStandsForItsSnapshot) {
+  link("../../blobs/" + blob, "a.safetensors");
+  EXPECT_TRUE(opened("r").ok()) << opened("r"); // the only one
+  std::filesystem::create_directories(path("r/snapshots/beef"));
+  expectError(opened("r"), StatusCode::kDataLoss,
+              "with 2 snapshots, and its refs/main names none of them; give "
+              "one, like");
+  std::filesystem::create_directories(path("r/refs"));
+  for (const char *main : {"none", "../..", "..", "", "a/b"}) {
+    write("r/refs/main", main);
+    expectError(opened("r"), StatusCode::kDataLoss, "names none of them");
+  }
+  write("r/refs/main", "c0ffee\n");
+  EXPECT_TRUE(opened("r").ok()) << opened("r");
+  std::filesystem::remove_all(path("r/snapshots"));
+  std::filesystem::create_directories(path("r/snapshots"));
+  expectError(opened("r"), StatusCode::kDataLoss, "holds no snapshot");
+  std::filesystem::create_directories(path("hub/models--org--name"));
+  expectError(opened("hub"), StatusCode::kNotFound,
+              "it holds \"models--org--name\", repositories in the cache of "
+              "the Hub: name one of them");
 }
 
 TEST_F(HubCacheTest, ObeysNoLinkElsewhere) {
@@ -133,6 +176,110 @@ TEST_F(HubCacheTest, ObeysNoLinkElsewhere) {
   std::filesystem::rename(path("r/snapshots"), path("r/elsewhere"));
   expectError(opened("r/elsewhere/c0ffee"), StatusCode::kDataLoss,
               "is a symbolic link");
+}
+
+TEST_F(SafeTensorsFolderTest, LinksThatStayInTheFolderAreObeyed) {
+  std::filesystem::create_directory(path("m/real"));
+  std::filesystem::rename(path("m/b.safetensors"), path("m/real/b"));
+  for (const std::string &to : {std::string("real/b"), path("m/real/b"),
+                                std::string("../m/./real/b")}) {
+    std::filesystem::create_symlink(to, path("m/link"));
+    auto reader = open(R"({"weight_map":{"three":"link"}})");
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    std::filesystem::remove(path("m/link"));
+  }
+  std::filesystem::create_hard_link(path("m/real/b"), path("m/hard"));
+  auto reader = open(R"({"weight_map":{"three":"hard"}})");
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  std::filesystem::create_directory_symlink("..", path("m/up"));
+  std::filesystem::create_symlink("up/secret", path("m/out"));
+  save("secret", {"one"});
+  refuses(mapTo("out"), "is a symbolic link to");
+  std::filesystem::create_directory(path("m2"));
+  save("m2/x", {"one"});
+  std::filesystem::create_symlink("../m2/x", path("m/beside"));
+  refuses(mapTo("beside"), "is a symbolic link to");
+}
+
+TEST_F(SafeTensorsFolderTest, LinksThatLeaveAreObeyedWhereTheUserSaysSo) {
+  std::filesystem::create_directory(path("out"));
+  save("out/a", {"one"});
+  std::filesystem::create_symlink(path("out/a"), path("m/soft"));
+  std::filesystem::create_hard_link(path("out/a"), path("m/hard"));
+  LinkRule asked{false, "give --follow-links"}, allowed{true};
+  for (const char *name : {"soft", "hard"}) {
+    refuses(mapTo(name), "put a copy there");
+    expectError(SafeTensorsReader::open(path("m"), asked).status(),
+                StatusCode::kDataLoss,
+                "or give --follow-links if you trust who made the folder");
+    auto reader = SafeTensorsReader::open(path("m"), allowed);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+  }
+  // But to files alone, and by plain names.
+  ASSERT_EQ(mkfifo(path("out/pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink(path("out/pipe"), path("m/pipe"));
+  std::filesystem::create_symlink("/dev/zero", path("m/zero"));
+  for (const auto &[name, what] :
+       {std::pair{"pipe", "is a link to a pipe"},
+        {"zero", "is a link to a device"},
+        {"../out/a", "expected a plain file name"}}) {
+    write("m/model.safetensors.index.json", mapTo(name));
+    expectError(SafeTensorsReader::open(path("m"), allowed).status(),
+                StatusCode::kDataLoss, what);
+  }
+}
+
+TEST_F(SafeTensorsFolderTest, NamesWhatIsThereInPlaceOfWeights) {
+  std::filesystem::create_directory(path("w"));
+  auto refusesFile = [&](const std::string &bytes, const std::string &part) {
+    for (const char *name :
+         {"w/model.safetensors", "w/model.safetensors.index.json"}) {
+      write(name, bytes);
+      expectError(SafeTensorsReader::open(path("w")).status(),
+                  StatusCode::kDataLoss, part);
+      expectError(SafeTensorsReader::open(path(name)).status(),
+                  StatusCode::kDataLoss, part);
+    }
+    std::filesystem::remove(path("w/model.safetensors.index.json"));
+  };
+  refusesFile("version https://git-lfs.github.com/spec/v1\noid sha256:01\n"
+              "size 4096\n",
+              "is a pointer of Git LFS, which stands for a file that was not "
+              "fetched; run `git lfs pull`");
+  refusesFile("<!doctype html>\n<html><head></head></html>",
+              "is a web page (HTML)");
+  refusesFile(std::string("PK\3\4", 4) + std::string(22, '\0') +
+                  std::string("\x10\0\0\0", 4) + "archive/data.pkl",
+              "pickled files can run code and are never opened");
+  std::filesystem::remove(path("w/model.safetensors"));
+  for (const auto &[name, part] :
+       {std::pair{"x.safetensors", "name the file itself"},
+        {"model-00001-of-00002.safetensors", "without their index"},
+        {"adapter_model.safetensors", "an adapter (LoRA)"},
+        {"pytorch_model.bin", "never opened"}}) {
+    write(std::string("w/") + name, "");
+    expectError(SafeTensorsReader::open(path("w")).status(),
+                StatusCode::kNotFound, part);
+  }
+}
+
+TEST_F(SafeTensorsFolderTest, TellsHowToFetchANameOfTheHub) {
+  setenv("HF_HUB_CACHE", path("cache").c_str(), 1);
+  auto missing = [&](const std::string &name, const std::string &part) {
+    expectError(SafeTensorsReader::open(name).status(), StatusCode::kNotFound,
+                part);
+  };
+  missing("meta-none/Llama-3.1-8B",
+          "run `hf download meta-none/Llama-3.1-8B` and give the folder");
+  std::filesystem::create_directories(
+      path("cache/models--meta-none--Llama-3.1-8B"));
+  missing("meta-none/Llama-3.1-8B",
+          "its cache has it, give \"" +
+              path("cache/models--meta-none--Llama-3.1-8B"));
+  unsetenv("HF_HUB_CACHE");
+  for (const char *path : {"./a/b", "/a/b", "a/b/c", "../b", "model.bin"})
+    EXPECT_THAT(std::string(SafeTensorsReader::open(path).status().message()),
+                testing::Not(testing::HasSubstr("Hub")));
 }
 
 TEST_F(SafeTensorsFolderTest, PathsCannotLeaveTheFolder) {

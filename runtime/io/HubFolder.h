@@ -1,0 +1,25 @@
+// Folders as the Hugging Face Hub and its tools leave them, and what to say of
+// those that hold no model.
+#pragma once
+
+#include <string>
+
+#include <absl/status/statusor.h>
+
+namespace meshwork::runtime {
+
+/// The folder of the model that `path` names: a repository in the Hub's cache
+/// (models--ORG--NAME) stands for the snapshot in refs/main, or for its only
+/// one; anything else for itself. kDataLoss when there are several snapshots
+/// and refs/main names none of them.
+absl::StatusOr<std::string> modelFolder(const std::string &path);
+
+/// For `path`, where nothing is: what to do if it is a name on the Hub,
+/// "; ..."; "" when it can be none.
+std::string hubNameHint(const std::string &path);
+
+/// For a folder without safetensors that are read: what it holds in their
+/// place, "; it holds ...", and what to do; "" for nothing that is known.
+std::string otherWeightsIn(const std::string &folder);
+
+} // namespace meshwork::runtime
