@@ -52,6 +52,18 @@ std::string dumpPath(const CompileOptions &options, size_t number,
   return path.str().str();
 }
 
+/// In which files a compilation may end.
+std::vector<runtime::FileUse> outputsOf(const CompileOptions &options) {
+  std::vector<runtime::FileUse> uses = {{"--output", options.output, true}};
+  for (const std::string &path : reproducerPaths(options))
+    uses.push_back({"the reproducer", path, true});
+  if (!options.dumpPhases.empty())
+    for (auto [number, phase] : llvm::enumerate(pipelines::phases()))
+      uses.push_back(
+          {"--dump-phases", dumpPath(options, number, phase.name), true});
+  return uses;
+}
+
 /// One run of `meshwork compile`.
 class Compilation {
 public:
@@ -103,11 +115,19 @@ private:
     return ok;
   }
 
+  /// A file that the spec names is an input like the spec.
+  std::optional<std::string> readForSpec(const std::string &path, int &code) {
+    std::vector<runtime::FileUse> uses = outputsOf(options);
+    uses.push_back({"a file of the spec", path});
+    code = options.printConfig ? ok : checkUses(uses);
+    return code == ok ? readFile(path, code) : std::nullopt;
+  }
+
   int resolveFiles() {
     int code = ok;
     Diagnostics wrong = pipelines::resolveFiles(
         spec, origins, options.spec,
-        [&](const std::string &path) { return readFile(path, code); });
+        [&](const std::string &path) { return readForSpec(path, code); });
     llvm::errs() << meshwork::textOf(wrong);
     return code != ok ? code : hasErrors(wrong) ? badSpec : ok;
   }
@@ -305,19 +325,17 @@ int readTexts(const CompileOptions &options, const std::string &model,
 int checkOutputs(const CompileOptions &options) {
   if (options.printConfig)
     return ok;
-  std::vector<runtime::FileUse> uses = {{"the spec", options.spec},
-                                        {"the model", options.model}};
-  auto write = [&](const char *role, const std::string &path) {
-    if (!path.empty() && path != "-")
-      uses.push_back({role, path, /*isWritten=*/true});
-  };
-  write("--output", options.output);
-  write("the reproducer", reproducerPath(options));
-  if (!options.dumpPhases.empty())
-    for (auto [number, phase] : llvm::enumerate(pipelines::phases()))
-      write("--dump-phases", dumpPath(options, number, phase.name));
-  if (absl::Status status = runtime::checkFileUses(uses); !status.ok())
-    return report(status);
+  for (auto [role, path] : {std::pair("--reproducer", &options.reproducer),
+                            std::pair("--dump-phases", &options.dumpPhases)})
+    if (*path == "-")
+      return report(absl::InvalidArgumentError(
+          absl::StrCat(role, " \"-\": several files are written, which stdout "
+                             "cannot take; name a path")));
+  std::vector<runtime::FileUse> uses = outputsOf(options);
+  uses.push_back({"the spec", options.spec});
+  uses.push_back({"the model", options.model});
+  if (int code = checkUses(uses); code != ok)
+    return code;
   for (const std::string &path : {options.output, options.reproducer})
     if (int code = path.empty() ? ok : checkOutput(path); code != ok)
       return code;
@@ -349,10 +367,10 @@ int importModel(const std::string &given, const std::string &output) {
   std::optional<std::string> json = readModel(given, code);
   if (!json)
     return code;
-  absl::Status uses = runtime::checkFileUses(
-      {{"the model", config}, {"--output", output, /*isWritten=*/true}});
-  if (!output.empty() && !uses.ok())
-    return report(uses);
+  if (code = checkUses(
+          {{"the model", config}, {"--output", output, /*isWritten=*/true}});
+      code != ok)
+    return code;
   importer::Result result = importer::importConfig(*json, config);
   llvm::errs() << meshwork::textOf(result.diagnostics);
   if (!result.model)

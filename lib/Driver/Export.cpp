@@ -126,6 +126,8 @@ int exportCheckpoint(const ExportOptions &options) {
   if (!type)
     return usageError("--dtype is " + quote(options.dtype) +
                       ", expected f32, bf16 or f16");
+  if (options.output == "-")
+    return usageError("--output \"-\": expected the folder to make");
   std::optional<uint64_t> shard = spec::parseSize(options.maxShardSize);
   if (!shard)
     return usageError("--max-shard-size is " + quote(options.maxShardSize) +

@@ -137,6 +137,33 @@ std::optional<std::string> readModel(const std::string &model, int &code) {
   return orReport(std::move(text), code);
 }
 
+/// A stream that two options want.
+static absl::Status checkStreams(const std::vector<runtime::FileUse> &uses) {
+  const runtime::FileUse *first[2] = {};
+  for (const runtime::FileUse &use : uses) {
+    if (use.path != "-")
+      continue;
+    const runtime::FileUse *&other = first[use.isWritten];
+    if (other)
+      return absl::InvalidArgumentError(absl::StrCat(
+          other->role, " and ", use.role, " are both \"-\", which is ",
+          use.isWritten ? "stdout" : "stdin", ": name a file for one of them"));
+    other = &use;
+  }
+  return absl::OkStatus();
+}
+
+int checkUses(std::vector<runtime::FileUse> uses) {
+  if (absl::Status status = checkStreams(uses); !status.ok())
+    return report(status);
+  std::erase_if(uses,
+                [](const runtime::FileUse &use) { return use.path == "-"; });
+  uses.push_back({"standard output", "/dev/stdout"});
+  uses.push_back({"standard error", "/dev/stderr"});
+  absl::Status status = runtime::checkFileUses(uses);
+  return status.ok() ? ok : report(status);
+}
+
 int checkOutput(const std::string &path) {
   if (path == "-" || isNowhere(path))
     return ok;

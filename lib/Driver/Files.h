@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Text/Escape.h"
+#include "runtime/io/FileUses.h"
 #include "runtime/io/Files.h"
 
 namespace meshwork::driver {
@@ -45,6 +47,12 @@ std::string modelFile(const std::string &model);
 /// made, config.json may lead to nothing outside of it
 /// (InputFile::openInFolder).
 std::optional<std::string> readModel(const std::string &model, int &code);
+
+/// Refuses one file in two of these roles, or in one of them and where stdout
+/// or stderr goes to, if one of them writes it. "-" is stdin or stdout, and may
+/// stand in one role of each. Prints a message; returns an exit code. To be
+/// called before any of them is created.
+int checkUses(std::vector<runtime::FileUse> uses);
 
 /// Whether `path` can be created, before much work is done for it. Creates
 /// nothing. Prints a message when not; returns an exit code.

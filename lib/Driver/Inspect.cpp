@@ -7,7 +7,6 @@
 #include "lib/Explain/Trace.h"
 #include "lib/Schedules/Svg.h"
 #include "runtime/core/PlanFile.h"
-#include "runtime/io/FileUses.h"
 
 namespace meshwork::driver {
 
@@ -44,10 +43,10 @@ static int tellMeasured(const plan::Plan &plan, const ExplainOptions &options) {
 static int checkPicture(const ExplainOptions &options) {
   if (options.svg.empty())
     return ok;
-  absl::Status uses = runtime::checkFileUses({{"the plan", options.plan},
-                                              {"--measured", options.measured},
-                                              {"--svg", options.svg, true}});
-  return uses.ok() ? checkOutput(options.svg) : report(uses);
+  int code = checkUses({{"the plan", options.plan},
+                        {"--measured", options.measured},
+                        {"--svg", options.svg, true}});
+  return code == ok ? checkOutput(options.svg) : code;
 }
 
 /// The picture of a pipeline, in unit times.
@@ -70,8 +69,9 @@ int explainPlan(const ExplainOptions &options) {
   auto file = runtime::PlanFile::open(options.plan);
   if (!file.ok())
     return report(file.status());
-  if (int code = drawPipeline((*file)->plan(), options); code != ok)
-    return code;
+  int drawn = drawPipeline((*file)->plan(), options);
+  if (drawn != ok || options.svg == "-")
+    return drawn;
   if (!options.measured.empty())
     return tellMeasured((*file)->plan(), options);
   absl::StatusOr<std::string> text = tell((*file)->plan(), options);

@@ -11,7 +11,8 @@ struct ExplainOptions {
   bool json = false;     // one object, for programs
   bool schedule = false; // each instruction too
   std::string measured;  // a trace of a run of the plan
-  std::string svg;       // a picture of the pipeline, beside what is printed
+  std::string svg; // a picture of the pipeline, beside what is printed; "-" is
+                   // stdout, in its place
 };
 
 /// Both print to stdout, errors to stderr, and return the exit code.

@@ -82,6 +82,26 @@ std::string reproducerPath(const CompileOptions &options) {
   return (isStdout ? "meshwork" : options.output) + ".reproducer.mlir";
 }
 
+static std::string stemOf(const CompileOptions &options) {
+  std::string stem = reproducerPath(options);
+  if (llvm::StringRef(stem).ends_with(".mlir"))
+    stem.resize(stem.size() - 5);
+  return stem;
+}
+
+static const char *modelEnding(const CompileOptions &options) {
+  return isConfig(options.model) ? ".json" : ".mlir";
+}
+
+std::set<std::string> reproducerPaths(const CompileOptions &options) {
+  std::string stem = stemOf(options);
+  std::set<std::string> paths = {reproducerPath(options), stem + ".toml",
+                                 stem + modelEnding(options)};
+  for (const FileKey &key : fileKeys)
+    paths.insert(stem + key.copyEnds.str());
+  return paths;
+}
+
 mlir::ReproducerStreamFactory reproducerTo(const CompileOptions &options) {
   return [&options](std::string &) {
     return std::make_unique<Reproducer>(options);
@@ -89,11 +109,8 @@ mlir::ReproducerStreamFactory reproducerTo(const CompileOptions &options) {
 }
 
 void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {
-  std::string stem = reproducerPath(options);
-  if (llvm::StringRef(stem).ends_with(".mlir"))
-    stem.resize(stem.size() - 5);
-  std::string spec = stem + ".toml",
-              model = stem + (isConfig(options.model) ? ".json" : ".mlir");
+  std::string stem = stemOf(options);
+  std::string spec = stem + ".toml", model = stem + modelEnding(options);
   if (writeMadeUp(model, texts.model) != ok ||
       writeMadeUp(spec, texts.spec) != ok)
     return;

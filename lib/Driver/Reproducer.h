@@ -1,6 +1,7 @@
 // What repeats a compilation that failed.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "lib/Driver/Compile.h"
@@ -15,6 +16,9 @@ struct CompileTexts {
 
 /// Where a failed phase is written.
 std::string reproducerPath(const CompileOptions &options);
+
+/// That, and what leaveReproducer may write beside it.
+std::set<std::string> reproducerPaths(const CompileOptions &options);
 
 /// Writes what a phase that fails leaves to reproducerPath, whole or not at
 /// all.

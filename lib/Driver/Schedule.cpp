@@ -10,7 +10,6 @@
 #include "lib/Schedules/Lower.h"
 #include "lib/Schedules/Svg.h"
 #include "lib/Schedules/Verdict.h"
-#include "runtime/io/FileUses.h"
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -28,18 +27,15 @@ size_t columnsOfTerminal() {
 /// before any work.
 int checkFiles(const ScheduleOptions &options) {
   std::vector<runtime::FileUse> uses;
-  if (!isScheduleName(options.source) && options.source != "-")
+  if (!isScheduleName(options.source))
     uses.push_back({"the schedule", options.source});
-  if (!options.costs.empty() && options.costs != "-")
-    uses.push_back({"--costs", options.costs});
-  for (auto [role, path] :
-       {std::pair("--csv", &options.csv), std::pair("--svg", &options.svg)})
-    if (!path->empty() && *path != "-")
-      uses.push_back({role, *path, true});
-  if (absl::Status status = runtime::checkFileUses(uses); !status.ok())
-    return report(status);
-  for (const runtime::FileUse &use : uses)
-    if (int code = use.isWritten ? checkOutput(use.path) : ok; code != ok)
+  uses.push_back({"--costs", options.costs});
+  uses.push_back({"--csv", options.csv, true});
+  uses.push_back({"--svg", options.svg, true});
+  if (int code = checkUses(uses); code != ok)
+    return code;
+  for (const std::string &path : {options.csv, options.svg})
+    if (int code = path.empty() ? ok : checkOutput(path); code != ok)
       return code;
   return ok;
 }

@@ -33,7 +33,8 @@ const OptionRow rows[] = {
      .isShared = true},
     {.name = "--data",
      .valueName = "FILE",
-     .help = "Tokens: llm.c .bin, Megatron .bin/.idx, raw ids, or text",
+     .help = "Tokens: llm.c .bin, Megatron .bin/.idx (or their common prefix), "
+             "raw ids, or text",
      .field = MESHWORK_FIELD(data),
      .needs = "--steps",
      .decidesNumbers = true},

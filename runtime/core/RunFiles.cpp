@@ -19,14 +19,38 @@ std::vector<FileUse> writtenAtEnd(const RunOptions &o) {
       uses.push_back({option, *path, true});
   return uses;
 }
+
+std::vector<FileUse> written(const RunOptions &o) {
+  std::vector<FileUse> uses = writtenAtEnd(o);
+  uses.push_back({"--metrics", o.metrics, true});
+  uses.push_back({"--checkpoint", o.checkpoint, true});
+  return uses;
+}
+
+std::vector<FileUse> readFirst(const RunOptions &o) {
+  return {{"the plan", o.plan}, {"--data", o.data}, {"--init", o.init}};
+}
 } // namespace
+
+absl::Status checkFileNames(const RunOptions &options) {
+  for (const FileUse &use : written(options))
+    if (use.path == "-")
+      return absl::InvalidArgumentError(absl::StrCat(
+          use.role, " \"-\": stdout has the progress of the run, name a file "
+                    "or a pipe (a file of that name is \"./-\")"));
+  for (const FileUse &use : readFirst(options))
+    if (use.path == "-")
+      return absl::InvalidArgumentError(
+          absl::StrCat(use.role, " \"-\": stdin is not read, name a file (one "
+                                 "of that name is \"./-\")"));
+  return absl::OkStatus();
+}
 
 std::vector<FileUse> filesOfRun(const RunOptions &options,
                                 const SafeTensorsReader *weights) {
-  std::vector<FileUse> uses = writtenAtEnd(options);
-  if (!options.metrics.empty())
-    uses.push_back({"--metrics", options.metrics, true});
-  uses.push_back({"the plan", options.plan});
+  std::vector<FileUse> uses = written(options);
+  for (const FileUse &use : readFirst(options))
+    uses.push_back(use);
   for (const std::string &path : tokenFiles(options.data))
     uses.push_back({"--data", path});
   if (weights)
@@ -37,11 +61,16 @@ std::vector<FileUse> filesOfRun(const RunOptions &options,
   return uses;
 }
 
-absl::StatusOr<std::unique_ptr<LineLog>>
-prepareOutputs(const RunOptions &options, const SafeTensorsReader *weights) {
+absl::Status checkOutputs(const RunOptions &options,
+                          const SafeTensorsReader *weights) {
   MESHWORK_RETURN_IF_ERROR(checkFileUses(filesOfRun(options, weights)));
   for (const FileUse &use : writtenAtEnd(options))
     MESHWORK_RETURN_IF_ERROR(fromIo(OutputFile::create(use.path).status()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<LineLog>>
+openMetrics(const RunOptions &options) {
   if (options.metrics.empty())
     return nullptr;
   absl::StatusOr<LineLog> log = LineLog::open(options.metrics, metricsBegin);

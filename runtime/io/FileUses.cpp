@@ -15,19 +15,20 @@
 namespace meshwork::runtime {
 namespace {
 
-/// Device, inode, and for a file that is not there yet its name in that folder.
+/// Device, inode, and for a file that is not there its name in that folder:
+/// what is read may be missing, and must not be made by who writes.
 using Identity = std::tuple<dev_t, ino_t, std::string>;
 
 /// Nothing where no bytes can be lost.
 std::optional<Identity> identityOf(const FileUse &use) {
   const std::string &path = use.path;
+  if (path.empty())
+    return std::nullopt;
   struct stat status;
   if (stat(path.c_str(), &status) == 0)
     return S_ISREG(status.st_mode)
                ? std::optional(Identity(status.st_dev, status.st_ino, ""))
                : std::nullopt;
-  if (!use.isWritten)
-    return std::nullopt;
   std::filesystem::path target = outputTarget(path).value_or(path);
   std::string folder = folderOf(target.string());
   if (stat(folder.c_str(), &status) == 0)

@@ -19,8 +19,9 @@ struct FileUse {
 
 /// kInvalidArgument when two uses are one file and at least one writes it,
 /// whatever it is called: compares device and inode, so links are seen, and for
-/// a file that is not there yet its folder and name. Pipes and devices may be
-/// shared. To be called before any of the files is created.
+/// a file that is not there its folder and name. Pipes and devices may be
+/// shared, and a path may be empty. To be called before any of the files is
+/// created.
 absl::Status checkFileUses(absl::Span<const FileUse> uses);
 
 } // namespace meshwork::runtime

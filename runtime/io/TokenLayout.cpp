@@ -2,6 +2,7 @@
 #include "runtime/io/TokenLayout.h"
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -145,7 +146,18 @@ absl::Status conflict(const InputFile &file, const char *format,
 
 } // namespace
 
+/// Whether `path` is the prefix of a Megatron pair, as its tools want it.
+static bool isMegatronPrefix(const std::string &path) {
+  std::error_code none;
+  if (path.empty() || std::filesystem::is_regular_file(path, none))
+    return false;
+  absl::StatusOr<InputFile> index = InputFile::open(path + ".idx");
+  return index.ok() && isMegatronIndex(*index);
+}
+
 std::vector<std::string> tokenFiles(const std::string &path) {
+  if (isMegatronPrefix(path))
+    return {path + ".bin", path + ".idx"};
   std::vector<std::string> files;
   if (!path.empty())
     files.push_back(path);
@@ -158,7 +170,8 @@ std::vector<std::string> tokenFiles(const std::string &path) {
 }
 
 absl::StatusOr<TokenLayout> findTokenLayout(const TokenOptions &options) {
-  absl::StatusOr<InputFile> file = InputFile::open(options.path);
+  absl::StatusOr<InputFile> file = InputFile::open(
+      options.path + (isMegatronPrefix(options.path) ? ".idx" : ""));
   if (!file.ok())
     return file.status();
   absl::StatusOr<int32_t> magic = llmcMagicOf(*file);

@@ -8,7 +8,8 @@
 //   llm.c .bin         256 int32 header: magic 20240520, version 1, count,
 //   uint16
 //                      ids; or magic 20240801, version 7, uint32 ids
-//   Megatron .bin/.idx index version 1, integer types; either file may be given
+//   Megatron .bin/.idx index version 1, integer types; either file may be
+//   given, or their common prefix, where no file has that name
 //   raw                little-endian ids without header; the type must be given
 //   text               with tokenizer "bytes": token = byte, vocabulary 256
 #pragma once

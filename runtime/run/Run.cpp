@@ -69,6 +69,7 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage("--threads is ", o.threads, ", expected 0 to 4096");
   if (o.steps > INT32_MAX)
     return usage("--steps is ", o.steps, ", expected at most ", INT32_MAX);
+  MESHWORK_RETURN_IF_ERROR(checkFileNames(o));
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
     return usage("--data is needed for ", o.steps, " steps");
   if (o.steps == 0 && !o.saveGradients.empty())
@@ -291,17 +292,19 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
   work = processes.fileWork("it opens and checks files");
+  if (processes.isFirst())
+    MESHWORK_RETURN_IF_ERROR(checkFileUses(filesOfRun(options, nullptr)));
   FileDescriptor folder; // locked to the end of the run
   MESHWORK_ASSIGN_OR_RETURN(folder, prepareCheckpoints(options, processes));
   MESHWORK_RETURN_IF_ERROR(openResume(options, parts));
   if (!parts.resume)
     MESHWORK_RETURN_IF_ERROR(openWeights(options, parts));
-  std::unique_ptr<LineLog> metrics;
   if (processes.isFirst())
-    MESHWORK_ASSIGN_OR_RETURN(metrics,
-                              prepareOutputs(options, parts.weights.get()));
+    MESHWORK_RETURN_IF_ERROR(checkOutputs(options, parts.weights.get()));
   MESHWORK_RETURN_IF_ERROR(openTokens(options, *marks, parts));
   if (processes.isFirst()) {
+    std::unique_ptr<LineLog> metrics;
+    MESHWORK_ASSIGN_OR_RETURN(metrics, openMetrics(options));
     parts.reporter = makeReporter(plan, options, std::move(metrics), *planned,
                                   processes.areMany());
     warnOfTokens(parts);

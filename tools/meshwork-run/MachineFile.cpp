@@ -122,6 +122,10 @@ absl::Status write(const std::string &path, const MeasuredMachine &found) {
 
 absl::Status measureMachineTo(const std::string &path,
                               const runtime::RunOptions &options) {
+  if (path == "-")
+    return absl::InvalidArgumentError(
+        "--measure-machine \"-\": expected a file, in which links that were "
+        "measured before are kept");
   return runtime::measureMachine(options, [&](const MeasuredMachine &found) {
     return write(path, found);
   });

@@ -24,7 +24,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->add_option("--spec", options.spec,
                    "mesh, batch and all else, a TOML file")
       ->required();
-  command->add_option("-o,--output", options.output, "the plan to write");
+  command->add_option("-o,--output", options.output,
+                      "the plan to write (- is stdout)");
   command
       ->add_option("--set", options.overrides,
                    "override a key of the spec: section.key=value")
@@ -77,7 +78,7 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       ->excludes(value)
       ->excludes(schedule);
   command->add_option("--svg", options.svg,
-                      "also draw the pipeline: an SVG file");
+                      "also draw the pipeline: an SVG file (- is stdout)");
 }
 
 CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {

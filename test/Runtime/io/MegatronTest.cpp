@@ -83,6 +83,25 @@ TEST_F(MegatronTest, ReadsEveryIntegerType) {
   expectReads<uint16_t>(path("f"), 8);
 }
 
+TEST_F(MegatronTest, ReadsAPrefixAsMegatronDoes) {
+  expectReads<uint16_t>(path("corpus"), 8);
+  auto opened = [&](const std::string &name) {
+    return TokenSource::open({path(name), "", "", 20, 8});
+  };
+  EXPECT_TRUE(opened("corpus").ok()) << opened("corpus").status();
+  EXPECT_THAT(
+      tokenFiles(path("corpus")),
+      testing::ElementsAre(path("corpus") + ".bin", path("corpus") + ".idx"));
+  std::filesystem::create_directory(path("corpus"));
+  EXPECT_TRUE(opened("corpus").ok());
+  std::filesystem::remove(path("corpus"));
+  std::ofstream(path("corpus")) << "a file of this name is meant";
+  expectError(opened("corpus").status(), StatusCode::kInvalidArgument,
+              "neither an llm.c");
+  EXPECT_THAT(tokenFiles(path("corpus")), testing::ElementsAre(path("corpus")));
+  expectError(opened("none").status(), StatusCode::kNotFound, "No such file");
+}
+
 TEST_F(MegatronTest, RefusesAWrongHeader) {
   refuses("has version 2, expected 1", [](Index &i) { i.version = 2; });
   refuses("has element type 7, expected an integer",
