@@ -90,17 +90,16 @@ bool isWrapper(Config &config, const Json *type) {
     const Json *inner = config.find(key);
     if (!inner || inner->kind != Json::Kind::object)
       continue;
-    std::string mixture = type && isMixture(type->text)
-                              ? " It is a mixture of experts, too."
-                              : "";
+    std::string mixture =
+        type && isMixture(type->text) ? ", a mixture of experts" : "";
     config.error(
         key, "found an object" + innerType(*inner) +
-                 (type ? ", in a model_type " + type->found() : "") +
+                 (type ? ", in a model_type " + type->found() : "") + mixture +
                  ": this is a wrapper around a language model, with parts for "
                  "pictures or sound beside it, which are not supported; to "
                  "train the language model alone, write that object as a "
                  "config.json of its own, with a model_type that is " +
-                 (supported + sizeof("expected")) + mixture);
+                 (supported + sizeof("expected")));
     return true;
   }
   return false;
