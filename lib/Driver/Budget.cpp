@@ -6,6 +6,7 @@
 #include "lib/Driver/Trial.h"
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
+#include "lib/Explain/Format.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Spec/Words.h"
 #include "llvm/ADT/StringExtras.h"
@@ -98,11 +99,11 @@ std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
   return moved && moved->bytes < balanced->bytes ? moved : balanced;
 }
 
-/// "1234 bytes, fits, about 5.67 ms a step".
+/// "1.21 KiB = 1234 bytes, fits, about 5.67 ms a step".
 std::string textOf(const Trial &trial, uint64_t budget) {
-  return llvm::formatv("{0} bytes{1}, about {2} a step", trial.bytes,
-                       trial.bytes <= budget ? ", fits" : "",
-                       explain::timeText(trial.seconds));
+  return llvm::formatv(
+      "{0}{1}, about {2} a step", explain::exactBytesText(trial.bytes),
+      trial.bytes <= budget ? ", fits" : "", explain::timeText(trial.seconds));
 }
 
 std::string advice(const Model &model, const spec::Spec &spec) {
@@ -147,9 +148,11 @@ static std::string layersText(const spec::Spec &spec) {
 std::string memoryError(const plan::Plan &plan, const Model &model,
                         const spec::Spec &spec, uint64_t peakBytes) {
   cost::MemoryLimit limit = *cost::memoryLimit(spec);
-  std::string text = llvm::formatv("meshwork: error: {0}: each rank needs {1} "
-                                   "bytes, expected at most {2}\n",
-                                   limit.from, peakBytes, limit.bytes);
+  std::string text =
+      llvm::formatv("meshwork: error: {0}: each rank needs {1}, "
+                    "expected at most {2}\n",
+                    limit.from, explain::exactBytesText(peakBytes),
+                    explain::exactBytesText(limit.bytes));
   return text + explain::peakMemory(plan) + "\n" + layersText(spec) +
          advice(model, spec);
 }

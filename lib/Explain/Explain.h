@@ -47,12 +47,13 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
 /// One parameter, buffer, or value of the step on whole tensors: shape, place,
 /// split, what moves it, each instruction that reads or writes it; and why,
 /// from the annotation over the ops that it went through to the reshards.
-/// `name` is the whole name, or the end of one, or has `*` and `?`; it must
-/// mean one value. invalidArgument names the nearest ones, or those that it
-/// could mean.
+/// `name` is the whole name, or the end of one, which must mean one value, or
+/// has `*` and `?`, and may mean several. invalidArgument names the nearest
+/// ones, or those that it could mean.
 absl::StatusOr<std::string> value(const plan::Plan &plan,
                                   std::string_view name);
-/// Only the why, as one JSON object with the keys of README.md.
+/// Only the why, as one JSON object with the keys of README.md; of several
+/// values `matches` has one for each.
 absl::StatusOr<std::string> valueJson(const plan::Plan &plan,
                                       std::string_view name);
 

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "meshwork/Text/Counted.h"
 #include "meshwork/Text/Escape.h"
 #include <algorithm>
 
@@ -30,6 +31,11 @@ std::string bytesText(uint64_t bytes) {
   static constexpr const char *units[] = {"B",   "KiB", "MiB",
                                           "GiB", "TiB", "PiB"};
   return scaled(static_cast<double>(bytes), 1024, units);
+}
+
+std::string exactBytesText(uint64_t bytes) {
+  std::string exact = counted(bytes, "byte");
+  return bytes < 1024 ? exact : bytesText(bytes) + " = " + exact;
 }
 
 std::string countText(double count) {

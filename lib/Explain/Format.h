@@ -12,6 +12,8 @@ namespace meshwork::explain {
 
 /// "1.50 GiB", "12.0 KiB", "640 B".
 std::string bytesText(uint64_t bytes);
+/// "1.50 GiB = 1610612736 bytes", "640 bytes".
+std::string exactBytesText(uint64_t bytes);
 /// "124.44 M", "1.25 k", "640": powers of 1000.
 std::string countText(double count);
 /// "42.0 %"; "-" of nothing.

@@ -38,8 +38,12 @@ bool endsAtBoundary(std::string_view name, std::string_view end) {
   return before == '.' || before == ' ' || before == '/';
 }
 
+bool isGlob(std::string_view query) {
+  return query.find_first_of("*?") != std::string_view::npos;
+}
+
 std::vector<std::string> matches(const NameSet &names, std::string_view query) {
-  bool glob = query.find_first_of("*?") != std::string_view::npos;
+  bool glob = isGlob(query);
   std::vector<std::string> found;
   for (const std::string &name : names)
     if (glob ? matchesGlob(query, name) : endsAtBoundary(name, query))
@@ -97,8 +101,8 @@ bool matchesGlob(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-absl::StatusOr<std::string> findName(const plan::Plan &plan,
-                                     std::string_view query) {
+absl::StatusOr<std::vector<std::string>> findNames(const plan::Plan &plan,
+                                                   std::string_view query) {
   NameSet parameters = parameterNames(plan), buffers = bufferNames(plan);
   Why why(plan);
   NameSet values(why.names().begin(), why.names().end());
@@ -106,18 +110,19 @@ absl::StatusOr<std::string> findName(const plan::Plan &plan,
   std::vector<std::string> found;
   for (const NameSet *names : {&parameters, &values, &buffers}) {
     if (!whole.empty() && names->count(whole))
-      return whole;
+      return std::vector<std::string>{whole};
     if (found.empty())
       found = matches(*names, query);
   }
-  if (found.size() == 1)
-    return found[0];
+  if (found.size() == 1 || (!found.empty() && isGlob(query)))
+    return found;
   values.merge(buffers);
   if (found.empty())
     return unknown(parameters, values, query);
-  return absl::InvalidArgumentError(
-      absl::StrCat(quote(query), " means ", found.size(),
-                   " values: ", listText(found), "; name one of them"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      quote(query), " means ", found.size(), " values: ", listText(found),
+      "; name one of them, or all with a pattern, like ",
+      quote("*" + std::string(query))));
 }
 
 } // namespace meshwork::explain

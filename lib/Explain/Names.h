@@ -5,6 +5,7 @@
 #include "meshwork/Plan/Plan.h"
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshwork::explain {
 
@@ -12,11 +13,11 @@ namespace meshwork::explain {
 /// any one.
 bool matchesGlob(std::string_view pattern, std::string_view name);
 
-/// The full name of the one parameter or buffer that `query` means: a whole
-/// name; or the end of names, from a '.' or the start of a word on; or a glob.
-/// Parameters come before buffers. invalidArgument when there is none, or more
-/// than one.
-absl::StatusOr<std::string> findName(const plan::Plan &plan,
-                                     std::string_view query);
+/// The full names of the parameters or buffers that `query` means: a whole
+/// name; or the end of one, from a '.' or the start of a word on; or a glob,
+/// which alone may mean several. Parameters come before buffers.
+/// invalidArgument when there is none, or the end is of more than one.
+absl::StatusOr<std::vector<std::string>> findNames(const plan::Plan &plan,
+                                                   std::string_view query);
 
 } // namespace meshwork::explain

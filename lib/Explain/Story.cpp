@@ -88,6 +88,31 @@ std::string Story::split() const {
   return text;
 }
 
+/// The part that a sum over ranks is added to, as each microbatch's gradient
+/// is: the first instruction that reads the sum writes it.
+const Part *Story::addedTo(uint64_t at, uint32_t sum) const {
+  const ViewInfo &info = views[sum];
+  const plan::Collective &op = *listing[at].op_as_Collective();
+  if (op.kind() != plan::CollectiveKind::reduce_scatter &&
+      op.kind() != plan::CollectiveKind::all_reduce)
+    return nullptr;
+  for (uint64_t i = at + 1; i < listing.size(); ++i) {
+    bool isReader = false;
+    const Part *part = nullptr;
+    plan::forEachOperand(listing[i], [&](const plan::Operand &operand) {
+      const ViewInfo &other = views[operand.view];
+      isReader |= operand.read && other.buffer == info.buffer &&
+                  other.offset < info.offset + info.spanBytes &&
+                  info.offset < other.offset + other.spanBytes;
+      if (operand.written && other.shape == info.shape && !part)
+        part = partOf(operand.view);
+    });
+    if (isReader)
+      return part;
+  }
+  return nullptr;
+}
+
 std::string Story::moves() const {
   Table table(
       {">#", "collective", "axis", "phase", "part", ">bucket", "cause"});
@@ -99,6 +124,8 @@ std::string Story::moves() const {
       const Part *part = partOf(transfer->src());
       if (!part)
         part = partOf(transfer->dst());
+      if (!part)
+        part = addedTo(i, transfer->dst());
       if (part) {
         table.add(
             {absl::StrCat(i), operationKind(listing[i]),

@@ -33,6 +33,7 @@ private:
   void addPart(const std::string &role, const plan::Sharded *sharded);
   std::string splitOf(const plan::Sharded *sharded) const;
   const Part *partOf(uint32_t view) const;
+  const Part *addedTo(uint64_t at, uint32_t sum) const;
   /// The first and the last instruction that touches it.
   std::string lifeOf(uint32_t buffer) const;
   std::string places() const;

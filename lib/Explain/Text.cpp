@@ -182,7 +182,10 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
              : "scratch of library calls, for one thread a rank; each further "
                "thread takes as much"});
   return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ",
-                      use.arenaBytes, " bytes)\n", table.render(),
+                      exactBytesText(use.arenaBytes), ")\n", table.render(),
+                      "Not counted: the program and its libraries, their "
+                      "communication buffers, data that is read ahead, copies "
+                      "for checkpoints\n",
                       liveText(program, listing, use));
 }
 

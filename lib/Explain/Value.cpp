@@ -17,6 +17,7 @@ namespace meshwork::explain {
 using runtime::orEmpty;
 using runtime::ViewInfo;
 using runtime::viewOf;
+using Json = nlohmann::ordered_json;
 
 namespace {
 std::string initText(const plan::Parameter &p) {
@@ -88,11 +89,11 @@ void Story::addParameter(const plan::Parameter &p) {
 void Story::addBuffer(uint32_t index) {
   const plan::Buffer &buffer = *program.buffers()->Get(index);
   head = absl::StrCat(clean(buffer.name()), ": a buffer of ",
-                      plan::bytesOfCopy(buffer), " bytes");
+                      exactBytesText(plan::bytesOfCopy(buffer)));
   if (buffer.copies() > 1)
     absl::StrAppend(&head, ", ", buffer.copies(),
                     " copies for microbatches under way at once, ",
-                    buffer.size_bytes(), " bytes in all");
+                    exactBytesText(buffer.size_bytes()), " in all");
   head += "\n";
   std::vector<std::string> types; // It may be seen in several shapes.
   for (const ViewInfo &view : views)
@@ -133,30 +134,23 @@ absl::StatusOr<std::string> tell(const plan::Plan &plan,
 }
 } // namespace
 
-absl::StatusOr<std::string> valueJson(const plan::Plan &plan,
-                                      std::string_view query) {
-  absl::StatusOr<std::string> name = findName(plan, query);
-  if (!name.ok())
-    return name.status();
-  Why why(plan);
-  nlohmann::ordered_json object{{"name", *name},
-                                {"values", nlohmann::ordered_json::array()}};
-  for (uint32_t place : why.about(*name))
+namespace {
+/// Of a pattern: more fill no screen that anyone reads.
+constexpr size_t mostTold = 16;
+
+Json jsonOf(const Why &why, const std::string &name) {
+  Json object{{"name", name}, {"values", Json::array()}};
+  for (uint32_t place : why.about(name))
     object["values"].push_back(why.json(place));
-  return object.dump(2, ' ', false,
-                     nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return object;
 }
 
-absl::StatusOr<std::string> value(const plan::Plan &plan,
-                                  std::string_view query) {
-  absl::StatusOr<std::string> name = findName(plan, query);
-  if (!name.ok())
-    return name.status();
+absl::StatusOr<std::string> textOf(const plan::Plan &plan, const Why &why,
+                                   const std::string &name) {
   std::string text;
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
     absl::StatusOr<std::string> story =
-        tell(plan, *plan.programs()->Get(i), *name);
+        tell(plan, *plan.programs()->Get(i), name);
     if (!story.ok())
       return story.status();
     if (!story->empty() && plan.programs()->size() > 1)
@@ -164,12 +158,47 @@ absl::StatusOr<std::string> value(const plan::Plan &plan,
                       ranksText(plan, i), "\n");
     text += *story;
   }
-  Why why(plan);
   if (text.empty())
     text =
-        absl::StrCat(clean(*name), ": a value of the step on whole tensors\n");
-  for (uint32_t place : why.about(*name))
+        absl::StrCat(clean(name), ": a value of the step on whole tensors\n");
+  for (uint32_t place : why.about(name))
     text += why.text(place);
+  return text;
+}
+} // namespace
+
+absl::StatusOr<std::string> valueJson(const plan::Plan &plan,
+                                      std::string_view query) {
+  absl::StatusOr<std::vector<std::string>> names = findNames(plan, query);
+  if (!names.ok())
+    return names.status();
+  Why why(plan);
+  Json object;
+  if (names->size() == 1)
+    object = jsonOf(why, names->front());
+  else
+    for (const std::string &name : *names)
+      object["matches"].push_back(jsonOf(why, name));
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<std::string> value(const plan::Plan &plan,
+                                  std::string_view query) {
+  absl::StatusOr<std::vector<std::string>> names = findNames(plan, query);
+  if (!names.ok())
+    return names.status();
+  Why why(plan);
+  std::string text;
+  for (size_t i = 0; i < std::min(names->size(), mostTold); ++i) {
+    absl::StatusOr<std::string> one = textOf(plan, why, (*names)[i]);
+    if (!one.ok())
+      return one.status();
+    absl::StrAppend(&text, text.empty() ? "" : "\n", *one);
+  }
+  if (names->size() > mostTold)
+    absl::StrAppend(&text, "\nand ", names->size() - mostTold,
+                    " more that match ", quote(query),
+                    ": a narrower pattern tells them, --json all\n");
   return text;
 }
 

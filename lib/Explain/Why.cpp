@@ -66,12 +66,16 @@ std::vector<uint32_t> Why::about(std::string_view name) const {
     for (const plan::Parameter *parameter : orEmpty(program->parameters()))
       if (raw(parameter->name()) == name)
         for (const plan::State *state : orEmpty(parameter->states()))
-          for (std::string_view more : {std::string_view(), plan::ofMicrobatch})
+          for (std::string_view more :
+               {std::string_view(), plan::ofMicrobatch, plan::afterUpdate})
             names.insert(
                 plan::stateName(name, raw(state->name()).append(more)));
   std::vector<uint32_t> places;
   for (uint32_t i = 0; i < list.size(); ++i)
-    if (names.contains(list[i]))
+    // A new state lies as the state does; of interest is what moves it there.
+    if (names.contains(list[i]) &&
+        (list[i].find(plan::afterUpdate) == list[i].npos ||
+         (story(i) && orEmpty(story(i)->moves()).size() > 0)))
       places.push_back(i);
   return places;
 }
@@ -141,11 +145,24 @@ Json Why::linkJson(const Link &link) const {
   return object;
 }
 
+/// ZeRO-3 keeps a weight in parts, and each use gathers it: dims and chains are
+/// of the gathered one.
+static bool isStoredInParts(const plan::ValueStory &value) {
+  for (const plan::Move *move : orEmpty(value.moves()))
+    if (raw(move->reason()).starts_with("is stored over"))
+      return true;
+  return false;
+}
+
 std::string Why::text(uint32_t place) const {
   const plan::ValueStory *found = story(place);
   if (!found)
     return "";
-  std::string text = absl::StrCat("\nWhy ", clean(list[place]), " lies so\n");
+  std::string text = absl::StrCat("\nWhy ", clean(list[place]), " lies so",
+                                  isStoredInParts(*found)
+                                      ? " where it is computed with, and not "
+                                        "as it is stored\n"
+                                      : "\n");
   for (const plan::DimStory *dim : orEmpty(found->dims())) {
     std::string axes = axesOf(*dim);
     absl::StrAppend(&text, "  ", clean(dim->name()), ": ",

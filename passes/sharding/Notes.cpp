@@ -33,12 +33,20 @@ Called stateCalled(Operation *op, const StateKey &key, StringRef more) {
           layerOf(op, parameter), !parameter.empty()};
 }
 
-/// The state that `value` is added to, by its name.
-std::optional<Called> accumulatedInto(Value value) {
-  for (Operation *user : value.getUsers())
+/// The state that `value` is added to, or that it becomes, by its name.
+std::optional<Called> storedInto(Value value) {
+  for (Operation *user : value.getUsers()) {
     if (auto accumulate = dyn_cast<AccumulateOp>(user))
       return stateCalled(accumulate, accumulate.getKey(), plan::ofMicrobatch);
+    if (auto assign = dyn_cast<AssignOp>(user))
+      return stateCalled(assign, assign.getKey(), plan::afterUpdate);
+  }
   return std::nullopt;
+}
+
+bool isScalar(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return !type || type.getRank() == 0;
 }
 
 /// After the operand that was computed last: what that is called up to its op.
@@ -46,9 +54,13 @@ Called calledAfterOperand(Operation *op) {
   const mesh::Provenance &notes = mesh::provenanceOf(op);
   std::string own = op->getName().stripDialect().str();
   int64_t last = -1;
-  for (Value operand : op->getOperands())
-    if (auto known = notes.places.find(operand); known != notes.places.end())
-      last = std::max(last, static_cast<int64_t>(known->second));
+  // A scalar, as the learning rate, says less of a value than a tensor does.
+  for (bool ofScalars : {false, true})
+    for (Value operand : op->getOperands())
+      if (auto known = notes.places.find(operand);
+          known != notes.places.end() &&
+          (ofScalars ? last < 0 : !isScalar(operand)))
+        last = std::max(last, static_cast<int64_t>(known->second));
   if (last < 0)
     return {own};
   const mesh::ValueStory &value = notes.values[last];
@@ -79,7 +91,12 @@ Called nameOf(Value value) {
     return {parameter.getName().str(), layerOf(op, parameter.getName())};
   if (auto state = dyn_cast<StateOp>(op))
     return stateCalled(op, state.getKey(), "");
-  if (std::optional<Called> state = accumulatedInto(value))
+  if (auto input = dyn_cast<StepInputOp>(op)) {
+    std::string name = stringifyStepInput(input.getKind()).str();
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return {name};
+  }
+  if (std::optional<Called> state = storedInto(value))
     return *state;
   if (StringRef parameter = parameterOf(op); !parameter.empty()) {
     bool isGradient = isBackward(op) || isa<HeadLossGradOp>(op);

@@ -5,7 +5,8 @@ import unittest
 
 import shell
 
-CONFIG = json.loads((shell.ROOT / "examples/gpt2-tiny.json").read_text())
+MODEL = "examples/gpt2-tiny.json"
+CONFIG = json.loads((shell.ROOT / MODEL).read_text())
 KINDS = {"weights", "gradients", "optimizer", "activations", "communication", "workspace",
          "peak"}
 
@@ -33,6 +34,35 @@ class Explain(unittest.TestCase):
 
     def json(self, plan):
         return json.loads(self.explain(plan, "--json"))
+
+    def test_a_weight_that_is_stored_in_parts(self):
+        """Its story says that it is whole only where it is used, and its gradient's sum over ranks is told."""
+        self.space.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/hsdp.toml", "-o",
+                        "hsdp.mwplan")
+        text = self.explain("hsdp.mwplan", "model.layers.0.mlp.up_proj.weight")
+        moves = text.split("What moves it between ranks, and why\n")[1].split("\n\n")[0].splitlines()[1:]
+        kinds = [(row.split()[1], row.split()[4]) for row in moves]
+        self.assertEqual(kinds, [("all_gather", "weight"), ("all_gather", "weight"), ("reduce_scatter", "gradient"),
+                                 ("all_reduce", "gradient")])
+        self.assertIn("weight: split: dim 0 over fsdp", text)
+        self.assertIn("up_proj.weight lies so where it is computed with, and not as it is stored\n  ffn: not split", text)
+
+    def test_causes_name_what_users_know(self):
+        """Of new weights, too, which come of scalars like the learning rate."""
+        self.space.must("meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set", "zero.stage=1", "-o",
+                        "one.mwplan")
+        causes = {row["cause"] for row in json.loads(self.explain("one.mwplan", "--json"))["collectives"]}
+        self.assertTrue(any(cause.startswith("wte.weight (weight after the update)") for cause in causes), causes)
+        self.assertFalse([cause for cause in causes if "step_input" in cause or "learning rate" in cause])
+        self.assertIn("(weight after the update)", self.explain("one.mwplan", "wpe.weight"))
+
+    def test_a_pattern_tells_all_that_it_matches(self):
+        text = self.explain("bf16.mwplan", "h.*.attn.c_attn.weight")
+        count = CONFIG["n_layer"]
+        self.assertEqual(text.count(": a parameter, ["), count)
+        told = json.loads(self.explain("bf16.mwplan", "h.*.attn.c_attn.weight", "--json"))["matches"]
+        self.assertEqual([one["name"] for one in told], [f"h.{i}.attn.c_attn.weight" for i in range(count)])
+        self.assertRegex(self.explain("bf16.mwplan", "*"), r"and \d+ more that match \"\*\"")
 
     def test_json_has_the_keys_of_the_contract(self):
         told = self.json("bf16.mwplan")

@@ -26,7 +26,7 @@ TEST(Json, hasTheKeysOfTheContract) {
       keys(object),
       (std::vector<std::string>{
           "bubble_fraction", "checkpoint_copy_bytes_per_rank", "collectives",
-          "estimate", "flops_per_step", "format_version",
+          "estimate", "flops_per_step", "format_version", "idle_fraction",
           "memory_per_rank_bytes", "mesh", "parameters", "programs",
           "rank_classes", "ranks", "schedule", "shared_attention", "spec"}));
   EXPECT_EQ(

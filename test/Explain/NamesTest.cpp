@@ -1,6 +1,7 @@
 // Which value a query means.
 #include "lib/Explain/Names.h"
 #include "Loaded.h"
+#include "absl/strings/str_join.h"
 #include "lib/Explain/Why.h"
 #include "meshwork/Plan/LayerNames.h"
 
@@ -21,8 +22,9 @@ Loaded withNames(const std::vector<std::string> &names) {
 }
 
 std::string found(const Loaded &file, const char *query) {
-  auto name = findName(file.plan(), query);
-  return name.ok() ? *name : "error: " + std::string(name.status().message());
+  auto names = findNames(file.plan(), query);
+  return names.ok() ? absl::StrJoin(*names, " ")
+                    : "error: " + std::string(names.status().message());
 }
 
 TEST(LayerNames, areFoundByTheLayerAlone) {
@@ -86,6 +88,8 @@ TEST(Names, wholeThenEndThenGlob) {
   EXPECT_EQ(found(file, "11.c.weight"), "h.11.c.weight");
   EXPECT_EQ(found(file, "h.1.*"), "h.1.c.weight");
   EXPECT_EQ(found(file, "t?"), "t7");
+  Loaded buffers = withNames({"p", "h.1.c.weight", "h.11.c.weight"});
+  EXPECT_EQ(found(buffers, "h.*.weight"), "h.1.c.weight h.11.c.weight");
 }
 
 TEST(Names, parametersComeBeforeBuffers) {
@@ -99,7 +103,10 @@ TEST(Names, errorsNameWhatIsNear) {
   EXPECT_HAS(found(file, "te.wei"), "it is part of wte.weight");
   EXPECT_HAS(found(file, "nothing like it"), "parameters are wte.weight");
   EXPECT_HAS(found(file, ""), "no parameter, value or buffer");
-  EXPECT_HAS(found(file, "t?"), "means 3 values: t1, t2, t3");
+  Loaded layers = withNames({"p", "h.1.w", "h.2.w"});
+  EXPECT_HAS(found(layers, "w"), "means 2 values: h.1.w, h.2.w");
+  EXPECT_HAS(found(layers, "w"), "with a pattern, like \"*w\"");
+  EXPECT_EQ(found(layers, "*w"), "h.1.w h.2.w");
   EXPECT_HAS(found(file, "\x1b[2J"), "\\x1b[2J");
 }
 

@@ -91,7 +91,7 @@ TEST(Value, aParameter) {
 
 TEST(Value, aBuffer) {
   std::string text = story(tiny(2), "x");
-  EXPECT_HAS(text, "x: a buffer of 1024 bytes");
+  EXPECT_HAS(text, "x: a buffer of 1.00 KiB = 1024 bytes");
   EXPECT_HAS(text, "f32[2,16,8]");
   EXPECT_HAS(text, "2 to 3");
   EXPECT_HAS(

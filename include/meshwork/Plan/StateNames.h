@@ -11,6 +11,9 @@ namespace meshwork::plan {
 /// What a microbatch adds to a state: "gradient of a microbatch".
 inline constexpr std::string_view ofMicrobatch = " of a microbatch";
 
+/// What a state becomes at the end of a step: "weight after the update".
+inline constexpr std::string_view afterUpdate = " after the update";
+
 /// Of what an op with a parameter read: "h.0.mlp.c_fc (input gradient)".
 inline constexpr std::string_view inputGradient = "input gradient";
 
