@@ -29,6 +29,7 @@ struct OptionChoice {
 
 struct OptionRow {
   const char *name;      // "--steps"; "-n,--ranks"
+  const char *group;     // the heading of `--help` that it stands under
   const char *valueName; // "N"; empty of a flag and where words are listed
   const char *help;
   OptionField (*field)(RunOptions &options);

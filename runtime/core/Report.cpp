@@ -5,9 +5,11 @@
 #include "runtime/core/Json.h"
 #include "runtime/core/Memory.h"
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utility>
 
 namespace meshwork::runtime {
 namespace {
@@ -16,6 +18,11 @@ constexpr double redrawMs = 100;
 std::string rateText(double perSecond) {
   return perSecond >= 1e4 ? absl::StrFormat("%.1fk", perSecond / 1e3)
                           : absl::StrFormat("%.0f", perSecond);
+}
+
+/// What is no number has a sign bit, which printf shows.
+double withoutSign(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
 }
 
 std::string durationText(double seconds) {
@@ -27,7 +34,8 @@ std::string durationText(double seconds) {
 
 std::string normText(const StepReport &r) {
   return absl::StrCat(
-      r.gradNorm ? absl::StrFormat("  norm %.4g", *r.gradNorm) : std::string(),
+      r.gradNorm ? absl::StrFormat("  norm %.4g", withoutSign(*r.gradNorm))
+                 : std::string(),
       r.saturated.value_or(0) > 0
           ? absl::StrFormat("  %.0f saturated in FP8", *r.saturated)
           : std::string());
@@ -39,7 +47,8 @@ Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
     : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
       sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
-      palmFlopsPerStep(plan.palm_flops_per_step()), metrics(std::move(log)),
+      palmFlopsPerStep(plan.palm_flops_per_step()),
+      onGpu(plan.device() == plan::Device::cuda), metrics(std::move(log)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
 absl::Status Reporter::startAt(const Progress &at) {
@@ -92,11 +101,10 @@ absl::Status Reporter::onStep(const StepReport &report) {
   if (metrics)
     if (absl::Status status = writeMetrics(report); !status.ok())
       return status;
+  if (isLineDue(report))
+    showLine(report);
   if (terminal)
     showBar(report);
-  else if (report.step % options.logEvery == 0 ||
-           report.step + 1 == options.steps)
-    showLine(report);
   return absl::OkStatus();
 }
 
@@ -129,6 +137,13 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       r.isSkipped ? ",\"skipped\":true" : "")));
 }
 
+bool Reporter::isLineDue(const StepReport &r) const {
+  if (terminal && !options.logEvery)
+    return false;
+  return r.step % options.logEvery.value_or(1) == 0 ||
+         r.step + 1 == options.steps;
+}
+
 void Reporter::showBar(const StepReport &r) {
   bool last = r.step + 1 == options.steps;
   if (!last && totalMs - shownAtMs < redrawMs)
@@ -139,7 +154,8 @@ void Reporter::showBar(const StepReport &r) {
   std::string line = absl::StrFormat(
       "step %d/%d [%s%s] loss %.4f%s  lr %.3g  %s tokens/s%s  %s  eta %s",
       r.step, options.steps, std::string(filled, '#'),
-      std::string(width - filled, '.'), r.loss, normText(r), r.learningRate,
+      std::string(width - filled, '.'), withoutSign(r.loss), normText(r),
+      r.learningRate,
       rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
       mfuText(recentMs), bytesText(residentBytes()),
       durationText(recentMs / 1e3 *
@@ -155,11 +171,11 @@ void Reporter::showBar(const StepReport &r) {
 
 void Reporter::showLine(const StepReport &r) {
   std::printf(
-      "step %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
+      "%sstep %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
+      std::exchange(barShown, false) ? "\r\x1b[K" : "",
       static_cast<unsigned long long>(r.step),
-      static_cast<unsigned long long>(options.steps),
-      static_cast<double>(r.loss), normText(r).c_str(), r.learningRate,
-      r.stepMs,
+      static_cast<unsigned long long>(options.steps), withoutSign(r.loss),
+      normText(r).c_str(), r.learningRate, r.stepMs,
       rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
       mfuText(r.stepMs).c_str());
   std::fflush(stdout);
@@ -188,15 +204,18 @@ void Reporter::finish() {
     std::printf(
         "%llu steps in %s, loss %.4f -> %.4f, %s tokens/s%s\n",
         static_cast<unsigned long long>(stepsSeen),
-        durationText(totalMs / 1e3).c_str(), static_cast<double>(firstLoss),
-        static_cast<double>(lastLoss),
+        durationText(totalMs / 1e3).c_str(), withoutSign(firstLoss),
+        withoutSign(lastLoss),
         rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3)
             .c_str(),
         mfuText(totalMs / static_cast<double>(stepsSeen)).c_str());
-  std::printf("memory: planned %s, peak growth measured %s\n",
-              bytesText(options.plannedBytes).c_str(),
+  std::printf("memory: planned %s for arenas and scratch%s, peak growth "
+              "measured %s resident%s: with what libraries take, without pages "
+              "that were never touched\n",
+              bytesText(options.plannedBytes).c_str(), onGpu ? " on GPUs" : "",
               bytesText(peak > options.baseBytes ? peak - options.baseBytes : 0)
-                  .c_str());
+                  .c_str(),
+              onGpu ? " on the host" : "");
   std::fflush(stdout);
 }
 

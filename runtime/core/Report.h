@@ -28,7 +28,7 @@ constexpr char metricsBegin[] = "{\"step\":";
 
 struct ReportOptions {
   uint64_t steps;
-  uint64_t logEvery;
+  std::optional<uint32_t> logEvery;
   bool plainLines;       // also on a terminal: it may be a launcher's
   double peakTflops;     // 0: unknown
   uint64_t baseBytes;    // resident before arenas
@@ -67,6 +67,7 @@ private:
   std::optional<double> mfu(double flops, double stepMs) const;
   std::string mfuText(double stepMs) const;
   absl::Status writeMetrics(const StepReport &report);
+  bool isLineDue(const StepReport &report) const;
   void showBar(const StepReport &report);
   void showLine(const StepReport &report);
 
@@ -76,6 +77,7 @@ private:
   // Of all ranks. The model's own, with the pairs that a causal mask leaves,
   // and by PaLM's formula: 6 N + 12 L H Q T a token.
   double flopsPerStep, palmFlopsPerStep;
+  bool onGpu;
   std::unique_ptr<LineLog> metrics;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/checkpoint/CheckpointWeights.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/CheckpointFolder.h"
@@ -56,14 +57,15 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage(lr.minimum > 0 ? "--min-lr" : "--decay-steps",
                  " is given, but --schedule constant does not decay: give "
                  "--schedule cosine or linear, or leave the option out");
+  // Of the whole run it is the default, with which a run may end in its warmup.
   if (lr.shape != LearningRate::Shape::constant && lr.decaySteps > 0 &&
-      lr.decaySteps <= lr.warmupSteps)
+      lr.decaySteps < o.steps && lr.decaySteps <= lr.warmupSteps)
     return usage("--decay-steps is ", lr.decaySteps, ", with ", lr.warmupSteps,
                  " --warmup-steps: a decay ends after them, expected more");
   if (o.documentBegin && o.documentEnd)
     return usage("--document-begin and --document-end exclude each other: give "
                  "the one that tells documents apart");
-  if (o.logEvery == 0)
+  if (o.logEvery == 0u)
     return usage("--log-every is 0, expected 1 or more");
   if (o.threads < 0 || o.threads > 4096)
     return usage("--threads is ", o.threads, ", expected 0 to 4096");
@@ -211,6 +213,13 @@ absl::Status writeOutputs(const RunOptions &options, Trainer &trainer,
   return status;
 }
 
+/// 0 until it is measured, or for good.
+double peakOf(const plan::Plan &plan, const RunOptions &options) {
+  bool isAsked = options.peakTflops > 0 || options.measurePeak;
+  return isAsked || !options.peakOfPlan ? options.peakTflops
+                                        : options.peakOfPlan(plan);
+}
+
 std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
                                        const RunOptions &options,
                                        std::unique_ptr<LineLog> metrics,
@@ -219,8 +228,18 @@ std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
   return std::make_shared<Reporter>(
       plan,
       ReportOptions{options.steps, options.logEvery, plainLines,
-                    options.peakTflops, residentBytes(), planned},
+                    peakOf(plan, options), residentBytes(), planned},
       std::move(metrics));
+}
+
+/// Before the first step, on the first rank.
+void warnOfWarmup(const RunOptions &options, Reporter &reporter) {
+  uint64_t warmup = options.learningRate.warmupSteps;
+  if (options.steps > 0 && warmup > options.steps)
+    reporter.warn(absl::StrCat("--warmup-steps is ", warmup,
+                               ", and the run has ",
+                               counted(options.steps, "step"),
+                               ": the learning rate never reaches --lr"));
 }
 
 absl::Status train(const RunOptions &options, TrainerParts parts) {
@@ -308,6 +327,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     parts.reporter = makeReporter(plan, options, std::move(metrics), *planned,
                                   processes.areMany());
     warnOfTokens(parts);
+    warnOfWarmup(options, *parts.reporter);
   }
   work.reset();
   return train(options, std::move(parts));

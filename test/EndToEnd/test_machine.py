@@ -1,4 +1,5 @@
 """Machine files: what plans are made for."""
+import json
 import unittest
 
 import shell
@@ -31,6 +32,21 @@ class MachineOfAPlan(unittest.TestCase):
         self.assertNotIn(b"m.toml", first)
         self.write("m.toml", f32="1e12")
         self.assertNotEqual(first, self.plan("--set", "target.machine=m.toml"))
+
+    def test_a_run_knows_the_peak_of_the_machine(self):
+        """Of all ranks together; xeon-2's two cores are shared by the two ranks."""
+        def metrics(*options):
+            self.plan("--set", 'mesh.axes=["dp=2"]', *options)
+            self.space.must("meshwork-run", "a.mwplan", "--data", "README.md", "--tokenizer", "bytes", "--steps", 1,
+                            "--metrics", "m.jsonl")
+            line = json.loads(self.space.read("m.jsonl"))
+            (self.space.path / "m.jsonl").unlink()
+            return line
+        self.assertIsNone(metrics()["mfu"])
+        self.write("m.toml", bf16="2e11")
+        line = metrics("--set", "target.machine=m.toml")
+        flops = json.loads(self.space.must("meshwork", "explain", "a.mwplan", "--json").stdout)["flops_per_step"]
+        self.assertAlmostEqual(line["mfu"] / (flops / (line["step_ms"] * 1e-3) / 2e11), 1, delta=1e-3)
 
     def test_a_path_begins_in_the_folder_of_the_spec(self):
         self.write("m.toml", "folder/")

@@ -6,10 +6,12 @@
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
 #include "tools/meshwork-run/MachineFile.h"
+#include "tools/meshwork-run/PlanPeak.h"
 #include "tools/meshwork-run/Supervise.h"
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <unistd.h>
 
 namespace {
@@ -103,6 +105,7 @@ struct Adder {
 void addOptions(CLI::App &app, meshwork::runtime::RunOptions &options) {
   for (const OptionRow &row : meshwork::runtime::optionTable()) {
     CLI::Option *option = std::visit(Adder{app, row}, row.field(options));
+    option->group(row.group);
     if (*row.valueName)
       option->type_name(row.valueName);
     if (row.showsDefault && row.choices.empty())
@@ -125,15 +128,26 @@ void addMeasureMachine(CLI::App &app, CLI::Option *plan, std::string &path) {
       },
       "Instead of a plan: measure this machine and write a machine file for "
       "target.machine");
-  measure->type_name("FILE")->excludes(plan);
-  for (const OptionRow &row : meshwork::runtime::optionTable()) {
-    std::string name = row.name;
-    name = name.substr(name.rfind(',') + 1);
-    if (name != "--transport" && name != "--threads" && name != "--no-pin" &&
-        name != "--timeout")
-      measure->excludes(app.get_option(name));
-  }
+  measure->type_name("FILE")->group("The machine");
+  // Said here, not by each option: `--help` would repeat it for all of them.
+  app.callback([&app, plan, measure] {
+    if (measure->empty())
+      return;
+    const std::set<std::string> fine = {"--transport", "--threads", "--no-pin",
+                                        "--timeout", "--measure-machine"};
+    for (const CLI::Option *option : app.get_options())
+      if (!option->empty() &&
+          (option == plan || !fine.contains(option->get_name())))
+        throw CLI::ExcludesError("--measure-machine", option->get_name());
+  });
 }
+
+constexpr const char *examples = R"(Examples:
+  meshwork-run tiny.mwplan --data tokens.bin --steps 1000 --lr 3e-4 --schedule cosine --warmup-steps 50
+  meshwork-run tiny.mwplan --data text --tokenizer bytes --steps 20 --metrics metrics.jsonl --save weights.safetensors
+  meshwork-run tiny.mwplan --data tokens.bin --steps 1000 --checkpoint run --checkpoint-every 100 --resume auto
+  mpirun -n 2 meshwork-run tiny.mwplan --data tokens.bin --steps 1000
+  meshwork-run --measure-machine here.toml)";
 } // namespace
 
 int main(int argc, char **argv) {
@@ -148,10 +162,12 @@ int main(int argc, char **argv) {
                                      "A file that `meshwork compile` wrote");
   plan->required()->type_name("");
   addOptions(app, options);
+  app.footer(examples);
   std::string machine;
   addMeasureMachine(app, plan, machine);
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
+  options.peakOfPlan = meshwork::peakTflopsOf;
   options.stop = &stopSignal;
   options.saveNow = &saveRequests;
   if (options.restarts > 0)

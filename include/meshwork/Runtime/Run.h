@@ -11,8 +11,13 @@
 #include "absl/status/status.h"
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+
+namespace meshwork::plan {
+struct Plan;
+}
 
 namespace meshwork::runtime {
 
@@ -61,12 +66,16 @@ struct RunOptions {
   uint64_t traceSteps = 20; // the first steps of the run that are traced
   bool profile = false;     // a table of time per instruction, on stdout
   std::string profileJson;
-  uint64_t logEvery = 1;      // plain lines: one in so many steps
+  /// Steps between lines; else each has one off a terminal, where no bar is.
+  std::optional<uint32_t> logEvery;
   double timeoutSeconds = 60; // for a rank, or a GPU's work
   int threads = 0;            // per rank; 0: cores divided by ranks
   bool pin = true;
   double peakTflops = 0;    // of all ranks together, for mfu; 0: unknown
   bool measurePeak = false; // finds it with a matmul on each rank
+  /// What to take for `peakTflops` where nothing is given; may be empty, and
+  /// give 0.
+  std::function<double(const plan::Plan &)> peakOfPlan;
   bool shareGpu = false;    // all ranks of this machine on one GPU
   bool synchronous = false; // GPUs: wait after each instruction
   /// GPUs: time the algorithms of each product at the start and keep the

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -58,9 +59,12 @@ TEST_F(Cli, versionAndHelp) {
   std::string help = meshworkRun("--help").text;
   for (const char *part :
        {"{constant,cosine,linear}", "{auto,mpi,threads}", "{u16,u32}",
-        "--lr RATE=0.0003", "--trace-steps N=20 Needs: --trace"})
+        "--lr RATE=0.0003", "--trace-steps N=20 Needs: --trace", "--seed N=0 ",
+        "--min-lr RATE=0 Needs", "--warmup-steps N=0 Needs", "\nTraining:\n",
+        "\nGPUs:\n", "\nExamples:\n"})
     EXPECT_NE(help.find(part), std::string::npos) << part << "\n" << help;
-  for (const char *noise : {"->", " OR ", "UINT", "TEXT", " :{", "e+308"})
+  for (const char *noise : {"->", " OR ", "UINT", "TEXT", " :{", "e+308",
+                            "Excludes: --measure-machine"})
     EXPECT_EQ(help.find(noise), std::string::npos) << noise << "\n" << help;
 }
 
@@ -176,6 +180,38 @@ TEST_F(Cli, plainLinesOffATerminal) {
   EXPECT_EQ(outcome.text.find("step 1/5"), std::string::npos);
   EXPECT_NE(outcome.text.find("step 4/5"), std::string::npos);
   EXPECT_EQ(outcome.text.find('\r'), std::string::npos);
+}
+
+/// What a terminal is sent.
+std::string onTerminal(const std::string &arguments) {
+  int terminal = -1;
+  pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    std::string command = std::string("'") + MESHWORK_RUN + "' " + arguments;
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  std::string text;
+  char bytes[4096];
+  for (ssize_t got; (got = ::read(terminal, bytes, sizeof(bytes))) > 0;)
+    text.append(bytes, static_cast<size_t>(got));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << text;
+  return text;
+}
+
+TEST_F(Cli, linesOnATerminalWhereTheyAreAskedFor) {
+  std::string bar = onTerminal(train + "--steps 5");
+  EXPECT_NE(bar.find("step 4/5 ["), std::string::npos) << bar;
+  EXPECT_EQ(bar.find("/5  loss"), std::string::npos) << bar;
+  std::string both = onTerminal(train + "--steps 5 --log-every 2");
+  EXPECT_NE(both.find("step 4/5 ["), std::string::npos) << both;
+  for (const char *line :
+       {"step 0/5  loss", "step 2/5  loss", "step 4/5  loss"})
+    EXPECT_NE(both.find(line), std::string::npos) << line << both;
+  EXPECT_EQ(both.find("step 1/5  loss"), std::string::npos) << both;
 }
 
 pid_t start(const std::vector<std::string> &arguments) {

@@ -470,12 +470,20 @@ TEST_F(Run, aDecayEndsAtTheLastStepWithTheLeastRate) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(lines(options.metrics).back()["lr"], 0.25);
   // It would fall to the least at once.
-  options.learningRate.warmupSteps = options.learningRate.decaySteps = 3;
-  expectExit(tinyPlan(), 64, "--decay-steps is 3, with 3 --warmup-steps");
-  // A run that ends in its warmup comes to no decay.
-  options.learningRate.decaySteps = 0;
+  options.learningRate.warmupSteps = options.learningRate.decaySteps = 2;
+  expectExit(tinyPlan(), 64, "--decay-steps is 2, with 2 --warmup-steps");
+  // A run that ends in its warmup comes to no decay: a warning, also with the
+  // number of steps that is the default.
   options.learningRate.warmupSteps = 10;
-  EXPECT_TRUE(runPlan(tinyPlan()).ok());
+  for (uint64_t decay : {0, 3}) {
+    options.learningRate.decaySteps = decay;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(runPlan(tinyPlan()).ok());
+    EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                  "--warmup-steps is 10, and the run has 3 steps: the learning "
+                  "rate never reaches --lr"),
+              std::string::npos);
+  }
 }
 
 TEST(Cores, areDealtInBlocks) {

@@ -1,0 +1,24 @@
+#include "tools/meshwork-run/PlanPeak.h"
+
+#include "lib/Cost/OfSpec.h"
+#include "lib/Spec/Spec.h"
+
+namespace meshwork {
+
+double peakTflopsOf(const plan::Plan &plan) {
+  spec::Result read =
+      spec::parse(plan.spec() ? plan.spec()->str() : "", "plan");
+  if (!read.spec || read.spec->machine.empty())
+    return 0;
+  cost::MachineResult machine =
+      cost::machineOfPlan(plan.spec()->str(), read.spec->device);
+  if (!machine.machine)
+    return 0;
+  auto type = plan.compute() == plan::DType::bf16 ? cost::Arithmetic::bf16
+                                                  : cost::Arithmetic::f32;
+  uint64_t ranks = read.spec->numRanks();
+  return machine.machine->flops[static_cast<size_t>(type)] *
+         machine.machine->share(ranks) * static_cast<double>(ranks) * 1e-12;
+}
+
+} // namespace meshwork

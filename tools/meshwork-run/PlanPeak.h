@@ -1,0 +1,12 @@
+// The peak that MFU is told of, where the plan names a machine.
+#pragma once
+
+#include "meshwork/Plan/Plan.h"
+
+namespace meshwork {
+
+/// What products in the plan's type reach on `target.machine`, in Tflop/s of
+/// all ranks together; 0 where the plan's spec names none.
+double peakTflopsOf(const plan::Plan &plan);
+
+} // namespace meshwork
