@@ -14,9 +14,31 @@
 namespace {
 using namespace meshwork::driver;
 
+/// Below the options of a command, and of the tool itself.
+constexpr const char *toolExamples = R"(Examples:
+  meshwork compile config.json --spec spec.toml -o model.mwplan
+  meshwork explain model.mwplan
+  meshwork schedule zb-h1 --stages 4 --microbatches 8
+  meshwork COMMAND --help tells the options of a command)";
+constexpr const char *compileExamples = R"(Examples:
+  meshwork compile config.json --spec spec.toml -o model.mwplan
+  meshwork compile config.json --spec spec.toml --set batch.micro=8 --set 'mesh.axes=["dp=4"]' -o model.mwplan
+  meshwork compile config.json --spec spec.toml --print-config
+  meshwork compile model.mlir --spec spec.toml --compile-to=schedule -o schedule.mlir)";
+constexpr const char *explainExamples = R"(Examples:
+  meshwork explain model.mwplan
+  meshwork explain model.mwplan model.embed_tokens.weight
+  meshwork explain model.mwplan 'model.layers.*.mlp.up_proj.weight' --json
+  meshwork explain model.mwplan --measured trace.json)";
+constexpr const char *scheduleExamples = R"(Examples:
+  meshwork schedule zb-h1 --stages 4 --microbatches 8
+  meshwork schedule own.csv --costs costs.toml --svg own.svg
+  meshwork schedule auto --stages 4 --microbatches 8 --memory 6 --transfers --in-order)";
+
 void addCompile(CLI::App &app, CompileOptions &options) {
   CLI::App *command =
       app.add_subcommand("compile", "Compile a model and a spec to a plan");
+  command->footer(compileExamples);
   command->add_option("model", options.model,
                       "a model (.mlir), a Hugging Face config.json, or the "
                       "folder of a repository or of a Hub snapshot");
@@ -61,11 +83,12 @@ void addCompile(CLI::App &app, CompileOptions &options) {
 void addExplain(CLI::App &app, ExplainOptions &options) {
   CLI::App *command = app.add_subcommand(
       "explain", "Tell what a plan holds, or why a value is where it is");
+  command->footer(explainExamples);
   command->add_option("plan", options.plan, "a plan")->required();
   CLI::Option *value = command->add_option(
       "value", options.value,
       "a parameter or buffer: its name, the end of it, or a "
-      "pattern with * and ?");
+      "pattern with * and ?, which tells all that it matches");
   CLI::Option *json =
       command->add_flag("--json", options.json, "one JSON object");
   CLI::Option *schedule =
@@ -84,6 +107,7 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
 CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
   CLI::App *command = app.add_subcommand(
       "schedule", "Make or read a pipeline's schedule, judge and simulate it");
+  command->footer(scheduleExamples);
   command
       ->add_option("schedule", options.source,
                    meshwork::spec::listOfWords<meshwork::spec::Schedule>() +
@@ -204,6 +228,7 @@ int main(int argc, char **argv) {
   CLI::App app("A declarative graph compiler for parallel transformer training",
                "meshwork");
   app.require_subcommand(1);
+  app.footer(toolExamples);
   CompileOptions compileOptions;
   addCompile(app, compileOptions);
   std::string config, output, plan;
