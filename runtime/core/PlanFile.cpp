@@ -7,6 +7,8 @@
 #include "meshwork/Text/Escape.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/PlanCheck.h"
+#include "runtime/io/FileKind.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -76,6 +78,18 @@ absl::Status readAll(int fd, unsigned char *to, uint64_t bytes) {
     bytes -= static_cast<uint64_t>(got);
   }
   return absl::OkStatus();
+}
+
+/// What a file is that is no plan, where that is known; `otherwise` elsewhere.
+absl::Status otherFile(int fd, uint64_t sizeBytes, absl::Status otherwise) {
+  std::string start(std::min(sizeBytes, kindBytes), '\0');
+  ssize_t got = ::pread(fd, start.data(), start.size(), 0);
+  start.resize(got < 0 ? 0 : static_cast<size_t>(got));
+  std::optional<FileKind> kind = kindOf(start, sizeBytes);
+  if (!kind || start.starts_with(std::string_view(plan::magic, 6)))
+    return otherwise;
+  return bad("not a plan but ", kind->name,
+             ": expected a file that `meshwork compile` wrote");
 }
 
 absl::Status named(const std::string &path, const absl::Status &status) {
@@ -159,8 +173,9 @@ PlanFile::open(const std::string &path) {
   absl::Status status = readAll(file.fd, frame, plan::frameBytes);
   if (status.ok())
     status = checkFrame(frame, fileBytes - plan::frameBytes);
-  if (status.ok())
-    status = result->allocate(fileBytes - plan::frameBytes);
+  if (!status.ok())
+    return named(path, otherFile(file.fd, fileBytes, std::move(status)));
+  status = result->allocate(fileBytes - plan::frameBytes);
   if (status.ok())
     status = readAll(file.fd, result->bytes, result->payloadSize);
   if (status.ok())

@@ -69,7 +69,7 @@ bool isArrowStream(std::string_view start, uint64_t size) {
 
 bool isSafeTensors(std::string_view start, uint64_t size) {
   auto header = load<uint64_t>(start, 0);
-  return size >= 10 && header >= 2 && header <= size - 8 &&
+  return start.size() >= 10 && header >= 2 && header <= size - 8 &&
          start.substr(8).starts_with("{") &&
          (byteAt(start, 9) == '"' || byteAt(start, 9) == '}');
 }
@@ -102,7 +102,7 @@ constexpr Known known[] = {
     {"BZh"sv,
      {Group::packed, "a bzip2 file"},
      [](std::string_view start, uint64_t) {
-       return start.substr(4).starts_with("1AY&SY");
+       return start.size() > 4 && start.substr(4).starts_with("1AY&SY");
      }},
     {"\x04\x22\x4d\x18"sv, {Group::packed, "an LZ4 file"}},
     {"7z\xbc\xaf\x27\x1c"sv, {Group::packed, "a 7-Zip archive"}},

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Hard links are looked for among so many files; who has more copies them.
-constexpr int mostEntries = 100000;
+constexpr int mostEntries = 10000;
 
 bool isPlainName(const std::string &name) {
   return !name.empty() && name != "." && name != ".." &&

@@ -71,6 +71,8 @@ class Mistakes(unittest.TestCase):
     def test_models_that_are_elsewhere(self):
         for name, text, said in (("lfs.json", POINTER, "git lfs pull"), ("page.json", "<!doctype html>\n", "web page")):
             self.space.refuse(shell.DATA, [said], "meshwork", "import", self.space.write(name, text))
+        for plan, said in ((MODEL, "not a plan but JSON"), ("page.json", "truncated"), ("README.md", "but text")):
+            self.space.refuse(shell.DATA, [said], "meshwork", "verify", plan)
         self.space.refuse(shell.NO_INPUT, ["hf download org/tiny"], "meshwork", "import", "org/tiny")
         repository = self.space.path / "hub" / "models--org--tiny"
         for folder in ("blobs", "snapshots/c0ffee", "refs"):
