@@ -1,4 +1,6 @@
 #include "runtime/core/RunFiles.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/core/Checked.h"
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Report.h"
@@ -25,6 +27,18 @@ std::vector<FileUse> written(const RunOptions &o) {
   uses.push_back({"--metrics", o.metrics, true});
   uses.push_back({"--checkpoint", o.checkpoint, true});
   return uses;
+}
+
+/// A checkpoint with a file changed is damaged, whichever run it is of.
+absl::Status checkOutsideCheckpoints(const RunOptions &o) {
+  for (const FileUse &use : written(o)) {
+    std::string folder = folderOf(linkTarget(use.path));
+    if (!use.path.empty() && Checkpoint::open(folder).ok())
+      return absl::InvalidArgumentError(absl::StrCat(
+          use.role, " ", quote(use.path), " would write into the checkpoint ",
+          quote(folder), ": name a place outside of it"));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<FileUse> readFirst(const RunOptions &o) {
@@ -64,6 +78,7 @@ std::vector<FileUse> filesOfRun(const RunOptions &options,
 absl::Status checkOutputs(const RunOptions &options,
                           const SafeTensorsReader *weights) {
   MESHWORK_RETURN_IF_ERROR(checkFileUses(filesOfRun(options, weights)));
+  MESHWORK_RETURN_IF_ERROR(checkOutsideCheckpoints(options));
   for (const FileUse &use : writtenAtEnd(options))
     MESHWORK_RETURN_IF_ERROR(fromIo(OutputFile::create(use.path).status()));
   return absl::OkStatus();

@@ -46,6 +46,16 @@ class Mistakes(unittest.TestCase):
                 self.space.refuse(shell.USAGE, ["one file"], *self.train(option, "none", "--save", "none"))
         self.nothing_written()
 
+    def test_no_output_lies_in_a_checkpoint(self):
+        self.space.must(*self.train("--checkpoint", "kept"))
+        manifest = (self.space.path / "kept/step-0000000001/manifest.json").read_bytes()
+        for name in ("manifest.json", "new"):
+            for more in ((), ("--checkpoint", "kept", "--resume", "auto")):
+                self.space.refuse(shell.USAGE, ["--save", "into the checkpoint"],
+                                  *self.train("--save", f"kept/step-0000000001/{name}", *more))
+        self.assertEqual((self.space.path / "kept/step-0000000001/manifest.json").read_bytes(), manifest)
+        self.space.must(*self.train("--save", "kept/weights.safetensors"))
+
     def test_a_run_reads_and_writes_files_alone(self):
         for option in ("--metrics", "--save", "--save-gradients", "--trace", "--profile-json", "--checkpoint"):
             self.space.refuse(shell.USAGE, [f'{option} "-"', "stdout"], *self.train(option, "-"))
