@@ -77,7 +77,7 @@ def tell(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--torch-python", default=sys.executable)
-    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build" / "bin" / "bench_cpu")
+    parser.add_argument("--bench", type=lambda text: pathlib.Path(text).resolve(), default=ROOT / "build" / "bin" / "bench_cpu")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", help="a file for the figures as JSON")

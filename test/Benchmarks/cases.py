@@ -1,6 +1,7 @@
 """What is measured: examples/gpt2-124m.json and examples/llama-30m.json without dropout
 (so that frameworks draw no random numbers), 4 sequences of 512 tokens a step."""
 import json
+import os
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -12,6 +13,16 @@ WEIGHT_DECAY, CLIP = 0.1, 1.0
 # Step time of PyTorch over ours that the project asks for.
 GOALS = {"f32": 1.2, "bf16": 1.5}
 COMPILE_GOAL_S, LOAD_GOAL_MS, FLOOR_GOAL = 3.0, 50.0, 1.3
+
+
+def path(text):
+    """Of an argument: scripts run tools from other folders."""
+    return pathlib.Path(text).resolve()
+
+
+def add_bin(parser):
+    parser.add_argument("--bin", type=path, default=os.environ.get("MESHWORK_BIN", str(ROOT / "build" / "bin")),
+                        help="folder of our tools")
 
 
 def config(model):

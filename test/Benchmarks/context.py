@@ -9,11 +9,12 @@ sequence each, who send nothing but gradients.
 """
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+import cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RING = '[shard]\nsequence = ["cp"]\n[context]\nmethod = "{}"\nlayout = "{}"\n'
@@ -62,8 +63,7 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--compute", default="f32", choices=["f32", "bf16"])
     parser.add_argument("--mpi", action="store_true", help="a process a rank")
-    parser.add_argument("--bin", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")))
+    cases.add_bin(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="meshwork-") as folder:
         bench = Bench(options, folder)

@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+import cases
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEQUENCE, BATCH = 512, 4
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -97,8 +99,7 @@ def tell(name, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")))
+    cases.add_bin(parser)
     parser.add_argument("--model", default="llama-30m.json", help="a file of examples/")
     parser.add_argument("--steps", type=int, default=4, help="steps of a run")
     parser.add_argument("--rounds", type=int, default=2, help="how often everything is measured")

@@ -1,10 +1,25 @@
 """Where our time goes, instruction by instruction, against what the machine allows."""
 import re
+import tomllib
 
 # An instruction's floor is the larger of flops over the matmul peak and bytes over
-# the copy rate. A fused kernel (Launch) computes in f32 whatever it stores: its
+# the copy rate, each the best of both sides: on some processors one library's f32
+# product is half as fast as the other's. A fused kernel (Launch) computes in f32 whatever it stores: its
 # peak is that of f32. Layers are added up: "h.7.mlp.c_fc" counts as "h.*.mlp.c_fc".
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.)|(?<=\.)\d+$")
+
+
+def rates(machine):
+    """Of a machine file: what our products and kernels reach, as machine.py says it of PyTorch's."""
+    told = tomllib.loads(machine)
+    return {"f32": told["flops"]["f32"] / 1e9, "bf16": told["flops"]["bf16"] / 1e9,
+            "copy": max(told["memory"]["bandwidth"], told["memory"]["kernels"]) / 1e9}
+
+
+def best(sides):
+    """The largest rate that any side reaches: a floor below which somebody goes is none."""
+    sides = list(sides)
+    return {key: max(side[key] for side in sides) for key in sides[0]}
 
 
 def table(rows, peak_gflops, f32_gflops, copy_gbytes):

@@ -93,8 +93,7 @@ def theirs(options, precision):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--torch-python", default=sys.executable)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path(
-        os.environ.get("MESHWORK_BIN", str(cases.ROOT / "build" / "bin"))))
+    cases.add_bin(parser)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", help="a file for the figures as JSON")

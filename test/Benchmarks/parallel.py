@@ -22,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 
+import cases
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEQUENCE, BATCH = 512, 4
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -98,8 +100,7 @@ def hidden(bench, stage, processes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")))
+    cases.add_bin(parser)
     parser.add_argument("--model", default="llama-30m.json", help="a file of examples/")
     parser.add_argument("--cores", type=int, default=min(2, len(os.sched_getaffinity(0))))
     parser.add_argument("--rounds", type=int, default=3, help="turns of each plan")

@@ -10,13 +10,14 @@ goals: a step within 5 % of the simulation, and at most 1.15 * (1 + bubble) of o
 import argparse
 import collections
 import json
-import os
 import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MICRO, SEQUENCE, STAGES = 2, 128, 2
@@ -89,8 +90,7 @@ def main():
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--bin", type=pathlib.Path,
-                        default=pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build" / "bin")))
+    cases.add_bin(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="meshwork-") as folder:
         bench = Bench(options, folder)

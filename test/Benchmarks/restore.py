@@ -19,7 +19,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build-release" / "bin"))
+BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build-release" / "bin")).resolve()
 GOAL = 0.7
 UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -32,7 +32,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build-release" / "bin"))
+BIN = pathlib.Path(os.environ.get("MESHWORK_BIN", ROOT / "build-release" / "bin")).resolve()
 STALL, BETWEEN, SECONDS_PER_GB = 1.2, 1.05, 1.0
 SAVES = 2  # that a run begins under a step
 

@@ -19,6 +19,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import cases
 import floors
@@ -42,12 +43,22 @@ def cpu():
     return fields.get("model name", "unknown"), [f for f in wanted if f in flags]
 
 
-def peaks(options):
+def peaks_of_torch(options):
     done = subprocess.run([options.torch_python, str(HERE / "machine.py"),
                            str(options.threads)], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{options.torch_python}: {done.stderr[-500:]}")
     return json.loads(done.stdout)
+
+
+def our_peaks(options):
+    with tempfile.TemporaryDirectory(prefix="meshwork-") as folder:
+        file = pathlib.Path(folder) / "machine.toml"
+        done = subprocess.run([str(options.bin / "meshwork-run"), "--measure-machine", str(file), "--threads",
+                               str(options.threads)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"meshwork-run: {done.stderr[-500:]}")
+        return floors.rates(file.read_text())
 
 
 def measure(model, precision, options, peak):
@@ -85,8 +96,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--torch-python", default=sys.executable,
                         help="interpreter that has a current PyTorch")
-    parser.add_argument("--bin", default=os.environ.get(
-        "MESHWORK_BIN", str(cases.ROOT / "build" / "bin")), help="folder of our tools")
+    cases.add_bin(parser)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side")
     parser.add_argument("--steps", type=int, default=3, help="steps a turn")
@@ -99,7 +109,8 @@ def main():
     options = parse(sys.argv[1:])
     name, features = cpu()
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H%M")
-    peak = peaks(options)
+    sides = {"pytorch": peaks_of_torch(options), "ours": our_peaks(options)}
+    peak = floors.best(sides.values())
     log(f"{name} ({', '.join(features)}), {options.threads} threads; matmul peak "
         f"{peak['f32']:.0f} GFLOP/s f32, {peak['bf16']:.0f} bf16; copy {peak['copy']:.1f} GB/s")
     results = {case: measure(*case.split("/"), options, peak) for case in options.cases}
@@ -107,7 +118,7 @@ def main():
     output = pathlib.Path(options.output or HERE / "results" / f"{date}-{slug}.json")
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps({"cpu": name, "features": features, "date": date,
-                                  "threads": options.threads, "peak": peak,
+                                  "threads": options.threads, "peak": peak, "peaks": sides,
                                   "cases": results}, indent=1) + "\n")
     log(f"written to {output}")
     short = [c for c, r in results.items() if r["ratio"] < cases.GOALS[c.split("/")[1]]]

@@ -108,8 +108,8 @@ class Recompute(unittest.TestCase):
         self.assertEqual(self.memory(LLAMA, 4, spec(["dp=1"], "none", memory_per_rank="1 GiB") + named)["peak"],
                          peaks["none"])
         self.space.write("spec.toml", spec(["dp=1"], "none") + named)
-        self.space.refuse(shell.SPEC, [f'memory.capacity of target.machine "xeon-2": each rank needs {peaks["none"]} bytes, '
-                                       f"expected at most {capacity}", "recompute.policy = selective"],
+        self.space.refuse(shell.SPEC, ['memory.capacity of target.machine "xeon-2": each rank needs ',
+                                       f"= {peaks['none']} bytes, expected at most ", f"= {capacity} bytes\n", "recompute.policy = selective"],
                           "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
 
     def plan(self, micro, policy, budget):
