@@ -3,6 +3,8 @@
 // addresses, barriers and races.
 #include <random>
 
+#include <sys/mman.h>
+
 #include "lib/MachineCode/CudaCode.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -34,10 +36,12 @@ public:
   explicit Instructions(const std::string &text) {
     context.loadDialect<schedule::ScheduleDialect>();
     module = parseSourceString<ModuleOp>(
-        "schedule.program @rank arena 1073741824 {\n%a = schedule.buffer \"a\" "
+        "schedule.program @rank arena 1099511627776 {\n%a = schedule.buffer "
+        "\"a\" "
         "activations persistent at 0 : "
-        "memref<1073741824xi8>\n%b = schedule.buffer \"b\" activations "
-        "persistent at 0 : memref<1073741824xi8>\nschedule.list forward {\n" +
+        "memref<1099511627776xi8>\n%b = schedule.buffer \"b\" activations "
+        "persistent at 0 : memref<1099511627776xi8>\nschedule.list forward "
+        "{\n" +
             text + "\n}\n}\n",
         &context);
     if (!module)
@@ -65,10 +69,14 @@ public:
     ptx::Shape shape{.grid = {static_cast<uint32_t>(kernel.grid)},
                      .block = {static_cast<uint32_t>(kernel.block)},
                      .sharedBytes = static_cast<uint32_t>(kernel.sharedBytes)};
+    if (lastBlocks < shape.grid.x)
+      shape.firstBlock = shape.grid.x - lastBlocks;
     absl::Status status =
         kernels->launch(kernel.function, shape, pointers..., adds, uint64_t{0});
     EXPECT_TRUE(status.ok()) << status;
   }
+
+  uint32_t lastBlocks = UINT32_MAX; // of a launch that run
 
 private:
   MLIRContext context;
@@ -95,7 +103,8 @@ std::string memref(std::vector<int64_t> shape, const char *type,
 std::string view(const char *name, const std::string &type, int64_t offset = 0,
                  const char *buffer = "a") {
   return std::string("%") + name + " = schedule.view %" + buffer + " at " +
-         std::to_string(offset) + " : memref<1073741824xi8> to " + type + "\n";
+         std::to_string(offset) + " : memref<1099511627776xi8> to " + type +
+         "\n";
 }
 
 template <typename T> std::vector<T> randomRows(size_t count, uint32_t seed) {
@@ -315,6 +324,101 @@ TEST(DeviceLibrary, Fill) {
     check("bf16", count, 4, uint16_t{0x4020});
     check("f32", count, 4, uint32_t{0x40200000});
   }
+}
+/// Device memory of zeros that is there where it is touched.
+template <typename T> class Sparse {
+public:
+  explicit Sparse(int64_t count) : bytes(count * sizeof(T)) {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    ptx::BufferMemory::all().add({address(), address() + bytes});
+  }
+  ~Sparse() {
+    ptx::BufferMemory::all().remove(address());
+    munmap(memory, bytes);
+  }
+  Sparse(const Sparse &) = delete;
+  uint64_t address() const { return reinterpret_cast<uint64_t>(memory); }
+  T &operator[](int64_t i) { return static_cast<T *>(memory)[i]; }
+
+private:
+  void *memory;
+  size_t bytes;
+};
+
+// Tables and tensors of more than 2^31 elements: their ends.
+constexpr int64_t farRows = (1 << 17) + 1, farWidth = 1 << 14;
+
+TEST(DeviceLibraryFar, Embedding) {
+  Lookup at{farRows, farWidth, {0, static_cast<int32_t>(farRows) - 1}};
+  std::string table = at.tableType<uint16_t>(), out = at.manyType<uint16_t>();
+  Instructions code(at.views(table, out) +
+                    "schedule.embedding \"e\" flops 0 bytes 0 %table, %ids to "
+                    "%many : " +
+                    table + ", " + memref({2}, "i32") + " to " + out);
+  Sparse<uint16_t> rows(farRows * farWidth);
+  rows[farWidth - 1] = 7;
+  rows[farRows * farWidth - 1] = 9;
+  Buffer<int32_t> ids(at.ids);
+  Buffer<uint16_t> many(2 * farWidth);
+  code.run(0, rows.address(), ids, many);
+  EXPECT_EQ(many[farWidth - 1], 7);
+  EXPECT_EQ(many[2 * farWidth - 1], 9);
+}
+
+TEST(DeviceLibraryFar, EmbeddingGrad) {
+  Lookup at{farRows, farWidth, {0, static_cast<int32_t>(farRows) - 1}};
+  std::string table = at.tableType<uint16_t>(), dout = at.manyType<uint16_t>();
+  Instructions code(
+      at.views(table, dout) +
+      "schedule.embedding_grad \"g\" flops 0 bytes 0 yes %ids, %many to "
+      "%table : " +
+      memref({2}, "i32") + ", " + dout + " to " + table);
+  Sparse<uint16_t> rows(farRows * farWidth);
+  Buffer<int32_t> ids(at.ids);
+  Buffer<uint16_t> many(randomRows<uint16_t>(2 * farWidth, 3));
+  code.run(/*adds=*/1, ids, many, rows.address());
+  for (int64_t e = 0; e < farWidth; ++e) {
+    ASSERT_EQ(rows[e], many[e]) << e;
+    ASSERT_EQ(rows[(farRows - 1) * farWidth + e], many[farWidth + e]) << e;
+  }
+}
+
+TEST(DeviceLibraryFar, CopyBlock) {
+  std::string type = memref({farRows, farWidth}, "bf16"),
+              first = memref({}, "i32");
+  Instructions code(view("src", type) + view("first", first) +
+                    view("dst", type, 0, "b") +
+                    "schedule.copy_block \"c\" flops 0 bytes 0 dim 0 %src from "
+                    "%first to %dst : " +
+                    type + " from " + first + " to " + type);
+  Sparse<uint16_t> from(farRows * farWidth), to(farRows * farWidth);
+  int64_t row = (farRows - 2) * farWidth;
+  for (int64_t e = 0; e < 2 * farWidth; ++e) {
+    from[row + e] = static_cast<uint16_t>(e + 1);
+    to[row + e] = 0xffff;
+  }
+  Buffer<int32_t> begin(std::vector<int32_t>{1});
+  code.lastBlocks = 2 * farWidth / 8 / 256; // of 256 vectors of 8
+  code.run(0, from.address(), begin, to.address());
+  for (int64_t e = 0; e < farWidth; ++e) {
+    ASSERT_EQ(to[row + e], from[row + farWidth + e]) << e;
+    ASSERT_EQ(to[row + farWidth + e], 0) << e;
+  }
+}
+
+TEST(DeviceLibraryFar, Fill) {
+  std::string type = memref({farRows * farWidth}, "bf16");
+  Instructions code(view("x", type) +
+                    "schedule.fill \"f\" flops 0 bytes 0 2.5 to %x : " + type);
+  Sparse<uint16_t> to(farRows * farWidth);
+  code.lastBlocks = 4;
+  code.run(0, to.address());
+  int64_t end = farRows * farWidth, begin = end - 4 * 256 * 8;
+  EXPECT_EQ(to[begin - 1], 0);
+  for (int64_t i = begin; i < end; ++i)
+    ASSERT_EQ(to[i], 0x4020) << i;
 }
 } // namespace
 } // namespace meshwork::codegen
