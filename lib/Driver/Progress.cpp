@@ -43,11 +43,10 @@ std::string ProgressText::tell(double seconds) {
   std::string line = "meshwork: " + secondsText(seconds) + ": ";
   if (!done.empty())
     line += done + "; ";
-  line += current + " runs";
-  if (seconds > began)
-    line += " since " + secondsText(seconds - began);
   done.clear();
-  return line + "\n";
+  if (seconds == began)
+    return line + "now " + current + "\n";
+  return line + current + " has run for " + secondsText(seconds - began) + "\n";
 }
 
 std::string ProgressText::begin(const std::string &phase, double seconds) {
