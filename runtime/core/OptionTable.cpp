@@ -141,6 +141,7 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(init),
      .isShared = true},
     {.name = "--follow-links",
+     .group = "Files",
      .valueName = "",
      .help = "Read files of --init's index that are links out of its folder: "
              "only where you trust who made it",
