@@ -32,8 +32,7 @@ struct Limit {
 
 Sized dimOf(Value value, StringRef name) {
   auto type = tensorType(value);
-  int64_t dim =
-      dimsOf(type).find(StringAttr::get(type.getContext(), name));
+  int64_t dim = dimsOf(type).find(StringAttr::get(type.getContext(), name));
   return {name, dim < 0 ? 0 : type.getDimSize(dim)};
 }
 
