@@ -9,6 +9,7 @@
 #include "passes/schedule/Costs.h"
 
 #include <map>
+#include <utility>
 
 using namespace mlir;
 

@@ -6,6 +6,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 
+#include <optional>
+#include <vector>
+
 namespace meshwork::driver {
 
 /// What a rank needs, and what a step should take on the spec's machine: what
