@@ -1,5 +1,8 @@
 """The README is true: its commands run, its files and links exist."""
+import os
 import re
+import shutil
+import subprocess
 import unittest
 
 import shell
@@ -38,6 +41,22 @@ class Readme(unittest.TestCase):
         for name in ("tiny.mwplan", "one.mwplan", "metrics.jsonl", "weights.safetensors",
                      "schedule.mlir", "trace.json"):
             self.assertTrue((space.path / name).stat().st_size > 0, name)
+
+    def test_a_program_of_another_package_is_told(self):
+        """Of what quickstart neither builds nor installs, how to get it stands before the block."""
+        dev, others = (shell.ROOT / "dev").read_text(), 0
+        for line in shell_lines(self.text):
+            program = line.split()[0]
+            if program.startswith(("./dev", "build/bin/")):
+                continue
+            others += 1
+            path = os.path.realpath(shutil.which(program))
+            package = subprocess.run(["dpkg", "-S", path], capture_output=True, text=True).stdout.split(":")[0]
+            self.assertNotEqual(package, "", path)
+            before = self.text[:self.text.index(line)].split("\n\n")[-2]
+            self.assertIn(f"apt-get install {package}`", before)
+            self.assertIn(package, dev, "the tests need it too")
+        self.assertGreater(others, 0)
 
     def test_every_tool_and_exit_code_is_told(self):
         for tool in shell.BIN.iterdir():
