@@ -1,7 +1,9 @@
-// What the control groups (cgroups) around this process leave of memory.
+// What the control groups (cgroups) around this process leave of memory and of
+// processor time.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace meshwork::runtime {
@@ -12,5 +14,11 @@ namespace meshwork::runtime {
 /// too.
 ///   root  stands before every path that is read, for tests
 uint64_t controlGroupBytes(const std::string &root = "");
+
+/// The least over the same groups of quota / period: how many cores they let
+/// this process and those in its groups keep busy, 1.5; nothing without a
+/// quota. Cores that a group may not use at all are not asked: the affinity
+/// mask has them.
+std::optional<double> controlGroupCores(const std::string &root = "");
 
 } // namespace meshwork::runtime

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/core/ControlGroup.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 #include <fstream>
@@ -67,6 +68,16 @@ std::vector<int> allowedCpus() {
       return cpus;
   }
   return {0};
+}
+
+size_t usableCores(const std::string &root) {
+  size_t cores = allowedCpus().size();
+  // A part of a core is none: threads that share a quota stop together when it
+  // is used up, and all ranks wait for them.
+  if (std::optional<double> quota = controlGroupCores(root))
+    cores = std::min(
+        cores, std::max<size_t>(1, static_cast<size_t>(std::min(*quota, 1e9))));
+  return cores;
 }
 
 void unpin(const std::vector<int> &cpus) {

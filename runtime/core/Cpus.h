@@ -4,12 +4,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "meshwork/Plan/Plan.h"
+#include <string>
 #include <vector>
 
 namespace meshwork::runtime {
 
 /// CPUs in this process's affinity mask, ascending; at least one.
 std::vector<int> allowedCpus();
+
+/// How many of them this process may keep busy: fewer where control groups give
+/// it a share of time. At least one.
+///   root  of controlGroupCores
+size_t usableCores(const std::string &root = "");
 
 /// Lets this thread, made by one that may be pinned, run on any of `cpus`.
 void unpin(const std::vector<int> &cpus);

@@ -259,7 +259,8 @@ const OptionRow rows[] = {
     {.name = "--threads",
      .group = "The machine",
      .valueName = "N",
-     .help = "Threads per rank; default: cores / ranks",
+     .help = "Threads per rank; default: cores / ranks, of the cores that this "
+             "process may use and its cgroups give it time for",
      .field = MESHWORK_FIELD(threads),
      .least = 1,
      .most = 4096},

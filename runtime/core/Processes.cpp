@@ -60,7 +60,7 @@ absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
         "process, with --transport threads"));
   absl::StatusOr<MpiWorld *> world =
       MpiWorld::start(options.timeoutSeconds,
-                      launch->size <= std::thread::hardware_concurrency());
+                      launch->size <= usableCores());
   MESHWORK_RETURN_IF_ERROR(world.status());
   processes.world = running = *world;
   processes.launcher = launch->isParallel ? launch->source : std::string("MPI");
@@ -114,12 +114,19 @@ Processes::exchange(const std::string &mine) const {
 absl::StatusOr<std::vector<CoreShare>>
 Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   std::vector<int> cpus = allowedCpus();
+  // A quota is of time, on whichever cores: pinned to some of them, containers
+  // side by side would all take the same ones.
+  size_t usable = usableCores();
+  bool pin = options.pin && usable == cpus.size();
+  cpus.resize(usable);
+  sharers = ranks;
   if (!world)
-    return claims.share(cpus, ranks, options.threads, options.pin);
+    return claims.share(cpus, ranks, options.threads, pin);
   absl::StatusOr<std::vector<std::string>> machines =
       exchangeTexts(*world, machineText(cpus), "the start");
   MESHWORK_RETURN_IF_ERROR(machines.status());
-  uint32_t sharers = 0, mine = 0, leader = 0;
+  uint32_t mine = 0, leader = 0;
+  sharers = 0;
   const std::string &here = (*machines)[world->rank()];
   neighbours = number = 0;
   for (uint32_t rank = 0; rank < machines->size(); ++rank) {
@@ -134,20 +141,19 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   }
   std::vector<CoreShare> shares(ranks, CoreShare{0, {}});
   MESHWORK_ASSIGN_OR_RETURN(shares[world->rank()],
-                            shareOf(leader, sharers, mine, cpus, options));
+                            shareOf(leader, mine, cpus, pin, options));
   return shares;
 }
 
 /// The lowest of the processes that see the same cores claims for all of them.
-absl::StatusOr<CoreShare> Processes::shareOf(uint32_t leader, uint32_t sharers,
-                                             uint32_t mine,
+absl::StatusOr<CoreShare> Processes::shareOf(uint32_t leader, uint32_t mine,
                                              const std::vector<int> &cpus,
+                                             bool pin,
                                              const RunOptions &options) {
   std::string text;
   if (mine == 0)
     text = absl::StrJoin(
-        pinnedCpus(claims.share(cpus, sharers, options.threads, options.pin)),
-        ",");
+        pinnedCpus(claims.share(cpus, sharers, options.threads, pin)), ",");
   std::vector<std::string> claimed;
   MESHWORK_ASSIGN_OR_RETURN(claimed, exchangeTexts(*world, text, "the start"));
   CoreShare share =
@@ -158,6 +164,19 @@ absl::StatusOr<CoreShare> Processes::shareOf(uint32_t leader, uint32_t sharers,
   for (size_t i = mine * each; i < (mine + 1) * each; ++i)
     share.cpus.push_back(std::atoi(all[i].c_str()));
   return share;
+}
+
+std::string Processes::coresWarning(const RunOptions &options) const {
+  uint64_t threads = uint64_t{static_cast<uint32_t>(options.threads)} * sharers,
+           cores = usableCores(), each = std::max<uint64_t>(1, cores / sharers);
+  if (threads <= cores || static_cast<uint64_t>(options.threads) <= each)
+    return "";
+  return absl::StrCat("--threads ", options.threads, " gives ", sharers,
+                      sharers == 1 ? " rank " : " ranks ", threads,
+                      " threads on ", cores, cores == 1 ? " core" : " cores",
+                      ": each waits for its turn and holds up the others; "
+                      "leave --threads out, or give at most ",
+                      each);
 }
 
 DeviceOptions Processes::deviceOptions(uint32_t ranks,

@@ -32,6 +32,8 @@ public:
   absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,
                                                     const RunOptions &options);
   bool coresAreTaken() const { return claims.areTooFew(); }
+  /// After shareCores: "", or that --threads asks for more than there are.
+  std::string coresWarning(const RunOptions &options) const;
   /// After shareCores.
   DeviceOptions deviceOptions(uint32_t ranks, const RunOptions &options) const;
   /// Ranks that take memory of this machine.
@@ -59,14 +61,15 @@ public:
   absl::Status settle(absl::Status status);
 
 private:
-  absl::StatusOr<CoreShare> shareOf(uint32_t leader, uint32_t sharers,
-                                    uint32_t mine, const std::vector<int> &cpus,
+  absl::StatusOr<CoreShare> shareOf(uint32_t leader, uint32_t mine,
+                                    const std::vector<int> &cpus, bool pin,
                                     const RunOptions &options);
 
   MpiWorld *world = nullptr;
   MpiTransport *transport = nullptr;
   std::string launcher;
   uint32_t neighbours = 1, number = 0; // processes of this machine, this one
+  uint32_t sharers = 1;                // ranks on the cores of this process
   CoreClaims claims;
   bool agreed = false; // on the end
 };

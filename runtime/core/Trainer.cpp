@@ -49,7 +49,7 @@ Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
   for (const CoreShare &share : parts.cores)
     threads += static_cast<size_t>(share.threads);
   // Or another run: cores that were to be pinned to and are not are its own.
-  bool spins = threads <= allowedCpus().size() &&
+  bool spins = threads <= usableCores() &&
                (!options.pin || !pinnedCpus(parts.cores).empty());
   job = std::make_shared<Job>(std::move(parts), options, spins);
 }

@@ -172,9 +172,9 @@ absl::StatusOr<MeasuredMachine> measureProcesses(Processes &processes,
   MeasuredMachine node;
   for (uint32_t rank = 0; rank < here; ++rank) // launchers fill node by node
     add(texts[rank], node);
-  auto transport = processes.makeTransport(
-      Mesh({processes.count()}), options.timeoutSeconds,
-      processes.count() <= std::thread::hardware_concurrency());
+  auto transport =
+      processes.makeTransport(Mesh({processes.count()}), options.timeoutSeconds,
+                              processes.count() <= usableCores());
   absl::StatusOr<MeasuredLink> link = measureLink(*transport, processes.rank());
   MESHWORK_RETURN_IF_ERROR(link.status());
   (here < processes.count() ? node.betweenNodes : node.withinNode) = *link;

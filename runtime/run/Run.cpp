@@ -289,6 +289,9 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   if (processes.coresAreTaken() && processes.isFirst())
     std::puts("other runs have claimed cores of this machine: threads are not "
               "pinned");
+  if (std::string warning = processes.coresWarning(options);
+      !warning.empty() && processes.isFirst())
+    std::fprintf(stderr, "meshwork-run: warning: %s\n", warning.c_str());
   absl::StatusOr<std::unique_ptr<Device>> device =
       openDevice(plan, processes.deviceOptions(ranks, options));
   MESHWORK_RETURN_IF_ERROR(device.status());

@@ -133,6 +133,18 @@ TEST_F(Cli, wrongUsageSaysWhatToTypeInstead) {
             std::string::npos);
 }
 
+TEST_F(Cli, moreThreadsThanCoresAreTold) {
+  std::string told = meshworkRun(plan + " --validate-only --threads 4096").text;
+  EXPECT_NE(told.find("warning: --threads 4096 gives 2 ranks 8192 threads on "),
+            std::string::npos)
+      << told;
+  // Ranks may share a core, and nobody has asked for it.
+  for (const char *fine : {"", " --threads 1"})
+    EXPECT_EQ(
+        meshworkRun(plan + " --validate-only" + fine).text.find("warning"),
+        std::string::npos);
+}
+
 TEST_F(Cli, documents) {
   EXPECT_EQ(meshworkRun(train + "--steps 1 --document-end 99").code, 64);
   PlanT separate = tinyPlan({.ranks = 2});

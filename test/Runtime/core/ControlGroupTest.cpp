@@ -1,5 +1,6 @@
 // Control groups as folders of the test's own.
 #include "runtime/core/ControlGroup.h"
+#include "runtime/core/Cpus.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -118,6 +119,54 @@ TEST_F(ControlGroup, BothVersions) {
   belong("4:memory:/job\n0::/job\n", mounts + mount1);
   group1("/job", "3000", "0");
   EXPECT_EQ(bytes(), 3000u);
+}
+
+TEST_F(ControlGroup, NoQuotaOfTime) {
+  EXPECT_EQ(controlGroupCores(root), std::nullopt);
+  belong("0::/job\n5:cpu,cpuacct:/job\n", std::string(mount2) + mount1);
+  EXPECT_EQ(controlGroupCores(root), std::nullopt);
+  write("/sys/fs/cgroup/job/cpu.max", "max 100000\n");
+  write("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(controlGroupCores(root), std::nullopt);
+  for (const char *damaged : {"", "max", "200000", "1 0", "-5 100", "x 100"}) {
+    write("/sys/fs/cgroup/job/cpu.max", damaged);
+    EXPECT_EQ(controlGroupCores(root), std::nullopt) << damaged;
+  }
+}
+
+TEST_F(ControlGroup, TheTightestQuotaAroundCounts) {
+  belong("0::/a/b/c\n", mount2);
+  write("/sys/fs/cgroup/a/b/c/cpu.max", "max 100000\n");
+  write("/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+  write("/sys/fs/cgroup/a/cpu.max", "400000 100000\n");
+  write("/sys/fs/cgroup/other/cpu.max", "1000 100000\n");
+  EXPECT_EQ(controlGroupCores(root), 1.5);
+  write("/sys/fs/cgroup/cpu.max", "50000 100000\n"); // a container's own
+  EXPECT_EQ(controlGroupCores(root), 0.5);
+}
+
+/// Of a share of time a thread gets a whole core or none.
+TEST_F(ControlGroup, CoresAreWhole) {
+  size_t all = allowedCpus().size();
+  belong("0::/job\n", mount2);
+  for (auto [quota, cores] :
+       {std::pair("max", all), std::pair("10000", size_t{1}),
+        std::pair("190000", size_t{1}), std::pair("200000", size_t{2}),
+        std::pair("9000000000000000000", all)}) {
+    write("/sys/fs/cgroup/job/cpu.max", std::string(quota) + " 100000\n");
+    EXPECT_EQ(usableCores(root), std::min(all, cores)) << quota;
+  }
+}
+
+TEST_F(ControlGroup, QuotasOfVersionOne) {
+  belong("5:cpu,cpuacct:/box/job\n4:memory:/x\n0::/\n", mount1);
+  write("/sys/fs/cgroup/cpu/box/job/cpu.cfs_quota_us", "300000\n");
+  write("/sys/fs/cgroup/cpu/box/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(controlGroupCores(root), 3);
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "100000\n");
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "50000\n");
+  EXPECT_EQ(controlGroupCores(root), 2);
 }
 
 TEST_F(ControlGroup, DamagedFiles) {
