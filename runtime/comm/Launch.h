@@ -9,17 +9,22 @@
 namespace meshwork::runtime {
 
 struct Launch {
-  bool isParallel = false; // false: one process runs all ranks
-  uint32_t rank = 0, size = 1;
-  std::string source;      // "mpirun", for messages
-  bool hasManager = false; // by which processes of MPI find each other (PMI)
+  bool isParallel = false;     // false: one process runs all ranks
+  uint32_t rank = 0, size = 1; // 0: the launcher does not tell how many
+  std::string source;          // "mpirun", for messages
+  bool hasManager = false;     // by which processes of Open MPI find each other
+
+  /// "one of 4", "one of several"
+  std::string asOne() const;
 };
 
-/// Reads what mpirun, srun and torchrun leave in the environment. srun's
-/// variables count in its steps, and not below mpirun, whose daemons inherit
-/// them. Those of torchrun must not contradict the others. invalidArgument when
-/// they do, or are no numbers; the text is the same on every rank where the
-/// cause is.
+/// Reads what launchers leave in the environment: those of MPI, of batch
+/// systems, torchrun (the table is in Launch.cpp). What says that this process
+/// is one of several is never passed over: else each would train all ranks.
+/// srun's variables count in its steps, and those of others but torchrun not
+/// below Open MPI's mpirun, whose daemons inherit them. Launchers must not
+/// contradict each other. invalidArgument when they do, or are no numbers; the
+/// text is the same on every rank where the cause is.
 absl::StatusOr<Launch>
 detectLaunch(absl::FunctionRef<const char *(const char *name)> environment);
 

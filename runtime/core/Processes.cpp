@@ -54,21 +54,23 @@ absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
     return processes;
   if (launch->isParallel && !launch->hasManager)
     return config(absl::StrCat(
-        launch->source, " started this process as one of ", launch->size,
-        ", but without a process manager (PMI), so that each would train all "
-        "ranks: start them with mpirun, or with srun --mpi=pmix; or start one "
-        "process, with --transport threads"));
+        launch->source, " started this process as ", launch->asOne(),
+        ", but not so that processes of Open MPI find each other, and each "
+        "would train all ranks: start them with the mpirun of Open MPI, or "
+        "with srun --mpi=pmix; or start one process, with --transport "
+        "threads"));
   absl::StatusOr<MpiWorld *> world =
       MpiWorld::start(options.timeoutSeconds,
-                      launch->size <= usableCores());
+                      launch->size != 0 && launch->size <= usableCores());
   MESHWORK_RETURN_IF_ERROR(world.status());
   processes.world = running = *world;
   processes.launcher = launch->isParallel ? launch->source : std::string("MPI");
+  uint32_t size = launch->size == 0 ? (*world)->size() : launch->size;
   if (launch->isParallel &&
-      (launch->size != (*world)->size() || launch->rank != (*world)->rank()))
+      (size != (*world)->size() || launch->rank != (*world)->rank()))
     return processes.settle(config(absl::StrCat(
-        launch->source, " says rank ", launch->rank, " of ", launch->size,
-        ", MPI says rank ", (*world)->rank(), " of ", (*world)->size(),
+        launch->source, " says rank ", launch->rank, ", ", launch->asOne(),
+        "; MPI says rank ", (*world)->rank(), " of ", (*world)->size(),
         ": start all ranks with the mpirun or srun of this Open MPI")));
   return processes;
 }

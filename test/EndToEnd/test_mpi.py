@@ -115,12 +115,17 @@ class Mpi(unittest.TestCase):
                                                        "/dev/full", "--save", "left.safetensors"))
         self.assertTrue((self.shell.path / "left.safetensors").exists())
 
-    def testSrunWithoutAManagerIsRefused(self):
-        done = subprocess.run([RUN, "2.mwplan", *DATA_OPTIONS, "--steps", "1"], cwd=self.shell.path, text=True,
-                              capture_output=True, env={**ENVIRONMENT, "SLURM_PROCID": "1", "SLURM_NTASKS": "2",
-                                                        "SLURM_STEP_NUM_TASKS": "2"})
-        self.assertEqual(done.returncode, SPEC, done.stdout)
-        self.assertIn("srun started this process as one of 2", done.stderr)
+    def testLaunchersWithoutAManagerAreRefused(self):
+        for told, variables in (("srun started this process as one of 2",
+                                 {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2"}),
+                                ("MPICH's mpiexec (also Intel's and Cray's) started this process as one of 2",
+                                 {"PMI_RANK": "0", "PMI_SIZE": "2"}),
+                                ("PALS started this process as one of several", {"PALS_RANKID": "0"})):
+            done = subprocess.run([RUN, "2.mwplan", *DATA_OPTIONS, "--steps", "1"], cwd=self.shell.path, text=True,
+                                  capture_output=True, env={**ENVIRONMENT, **variables})
+            self.assertEqual(done.returncode, SPEC, done.stdout)
+            self.assertIn(told, done.stderr)
+            self.assertIn("start them with the mpirun of Open MPI", done.stderr)
 
     def job(self, *options):
         return Job(self, self.shell.path, 4, "4.mwplan", *DATA_OPTIONS, *options)
