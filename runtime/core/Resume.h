@@ -33,6 +33,11 @@ public:
   absl::StatusOr<Progress> restore(Rank &rank, Transport &transport,
                                    const RunSettings &settings);
 
+  /// Whether a restore has found a good one.
+  bool hasChosen() const {
+    std::lock_guard<std::mutex> lock(mutex);
+    return chosen != nullptr;
+  }
   /// After a restore. Lines for the user: what was passed over, where the run
   /// goes on, which settings have changed.
   const std::vector<std::string> &told() const { return lines; }
@@ -73,7 +78,7 @@ private:
   RunOptions options;
   const plan::Plan &plan;
   std::vector<std::unique_ptr<Candidate>> candidates; // newest first
-  std::mutex mutex;                                   // guards what follows
+  mutable std::mutex mutex;                           // guards what follows
   std::vector<std::string> lines;
   const Candidate *chosen = nullptr;
 };

@@ -246,6 +246,7 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
   Processes &processes = *parts.processes;
   std::shared_ptr<Reporter> report = parts.reporter;
   const Device &device = *parts.device; // The trainer's.
+  std::shared_ptr<const Resume> resume = parts.resume;
   Trainer trainer(std::move(parts), options);
   absl::Status status;
   {
@@ -255,8 +256,10 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
   if (report)
     report->finish();
   std::fputs(device.summary().c_str(), stdout);
-  if (!status.ok())
-    return withCheckpoint(std::move(status), options);
+  if (!status.ok()) // where none is good, there is none to go on from
+    return resume && !resume->hasChosen()
+               ? status
+               : withCheckpoint(std::move(status), options);
   {
     auto work = processes.fileWork("it writes files");
     status = both(trainer.ending(),

@@ -353,8 +353,9 @@ class Refused(Case):
             shutil.rmtree(self.folder("links"), ignore_errors=True)
             self.folder("links").mkdir()
             (self.folder("links") / "step-0000000003").symlink_to(newest)
-            self.refuse(DATA, ["no checkpoint is good", told], plan, "--steps", 4, "--checkpoint", "links",
-                        "--resume", "auto")
+            done = self.shell.refuse(DATA, ["no checkpoint is good", told], "meshwork-run", plan, *TOKENS,
+                                     "--steps", "4", "--checkpoint", "links", "--resume", "auto")
+            self.assertNotIn("yet", done.stderr)
             self.assertEqual([path.name for path in self.folder("links").iterdir()], ["step-0000000003"])
         self.train(plan, "--steps", 2, "--checkpoint", "links")
         out = self.train(plan, "--steps", 4, "--checkpoint", "links", "--resume", "auto")
