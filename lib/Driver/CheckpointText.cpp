@@ -7,6 +7,7 @@
 #include <absl/strings/str_join.h>
 
 #include "lib/Explain/Format.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork::driver {
 namespace {
@@ -69,10 +70,6 @@ Json tensorJson(const StoredTensor &tensor) {
           {"states", states}};
 }
 
-std::string counted(uint64_t count, const char *one, const char *many) {
-  return absl::StrCat(count, " ", count == 1 ? one : many);
-}
-
 std::string shapeText(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
@@ -113,8 +110,7 @@ std::string manifestDetails(const Manifest &manifest) {
   text += manifest.options.empty() ? "" : "\n";
   for (const auto &[name, sum] : sumStates(manifest))
     absl::StrAppend(&text, "state ", name, ": ", sum.dtype, ", ", sum.elements,
-                    " elements in ", counted(sum.tensors, "tensor", "tensors"),
-                    "\n");
+                    " elements in ", counted(sum.tensors, "tensor"), "\n");
   for (const StoredTensor &tensor : manifest.tensors) {
     absl::StrAppend(&text, "  ", tensor.name, " ", shapeText(tensor.shape));
     if (tensor.fileShape != tensor.shape)
@@ -122,9 +118,8 @@ std::string manifestDetails(const Manifest &manifest) {
     size_t boxes = 0;
     for (const StoredState &state : tensor.states)
       boxes += state.boxes.size();
-    absl::StrAppend(&text, ": ",
-                    counted(tensor.states.size(), "state", "states"), " in ",
-                    counted(boxes, "box", "boxes"), "\n");
+    absl::StrAppend(&text, ": ", counted(tensor.states.size(), "state"), " in ",
+                    counted(boxes, "box"), "\n");
   }
   return text;
 }

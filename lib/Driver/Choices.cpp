@@ -7,6 +7,7 @@
 #include "lib/Driver/FitSchedule.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Spec/Words.h"
+#include "meshwork/Text/Counted.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -71,7 +72,7 @@ LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
     for (Recompute policy :
          {Recompute::full, Recompute::selective, Recompute::none})
       if (int64_t count = llvm::count(*policies, policy))
-        os << " " << spec::wordOf(policy) << " in " << count << " layers";
+        os << " " << spec::wordOf(policy) << " in " << counted(count, "layer");
   });
   return success();
 }

@@ -22,6 +22,7 @@
 #include "lib/Spec/Words.h"
 #include "lib/Target/PlanWriter.h"
 #include "meshwork/Plan/Frame.h"
+#include "meshwork/Text/Counted.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/memory/Liveness.h"
@@ -175,8 +176,8 @@ private:
     if (!chosen.spec)
       return badSpec;
     spec = *chosen.spec;
-    llvm::errs() << "meshwork: microbatch: " << spec.batch.micro
-                 << " sequences\n";
+    llvm::errs() << "meshwork: microbatch: "
+                 << counted(spec.batch.micro, "sequence") << "\n";
     return ok;
   }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Grid.h"
+#include "meshwork/Text/Counted.h"
 #include "meshwork/Text/Escape.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -62,9 +63,9 @@ std::string rows(const schedules::Timeline &timeline) {
 
 std::string titleOf(const ScheduleReport &report) {
   const Table &table = report.table;
-  return absl::StrCat(report.name, ": ", table.ranks.size(), " ranks, ",
-                      table.rankOf.size(), " virtual stages, ",
-                      table.microbatches, " microbatches");
+  return absl::StrCat(report.name, ": ", counted(table.ranks.size(), "rank"),
+                      ", ", counted(table.rankOf.size(), "virtual stage"), ", ",
+                      counted(table.microbatches, "microbatch"));
 }
 
 std::string textOf(const ScheduleReport &report, size_t columns) {

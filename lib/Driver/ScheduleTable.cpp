@@ -8,6 +8,7 @@
 #include "lib/Schedules/Named.h"
 #include "lib/Schedules/VirtualStages.h"
 #include "lib/Spec/ScheduleNames.h"
+#include "meshwork/Text/Counted.h"
 #include <algorithm>
 #include <filesystem>
 
@@ -55,17 +56,18 @@ int checkSizes(const ScheduleOptions &options, const Table &table) {
   for (const auto &size : sizes)
     if (size.wanted != 0 && size.wanted != size.found)
       return wrongData(absl::StrCat(
-          quote(options.source), ": has ", table.ranks.size(), " ranks, ",
-          table.rankOf.size(), " virtual stages and ", table.microbatches,
-          " microbatches, which ", size.option, " contradicts"));
+          quote(options.source), ": has ", counted(table.ranks.size(), "rank"),
+          ", ", counted(table.rankOf.size(), "virtual stage"), " and ",
+          counted(table.microbatches, "microbatch"), ", which ", size.option,
+          " contradicts"));
   int64_t actions = 0;
   for (const std::vector<schedules::Action> &rank : table.ranks)
     actions += std::ssize(rank);
   return actions <= mostActions
              ? ok
-             : wrongData(absl::StrCat(quote(options.source), ": has ", actions,
-                                      " actions, expected at most ",
-                                      mostActions));
+             : wrongData(absl::StrCat(quote(options.source), ": has ",
+                                      counted(actions, "action"),
+                                      ", expected at most ", mostActions));
 }
 
 int readCosts(const std::string &path, size_t stages, schedules::Costs &costs) {

@@ -6,6 +6,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Spec/Diagnostic.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 #include <set>
@@ -52,7 +53,7 @@ uint64_t timesOf(const CollectiveBudget &budget, const Traffic &traffic) {
 std::string unitText(const CollectiveBudget &budget, uint64_t layers) {
   switch (budget.per) {
   case CollectiveBudget::Per::layer:
-    return absl::StrCat("in the ", layers, " layers");
+    return absl::StrCat("in the ", counted(layers, "layer"));
   case CollectiveBudget::Per::microbatch:
     return "in a microbatch";
   case CollectiveBudget::Per::step:

@@ -11,6 +11,7 @@
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/StepTime.h"
 #include "lib/Explain/Unread.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
@@ -174,8 +175,8 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
                                  const Measured *measured) {
   if (plan.microbatches() > mostMicrobatches)
     return absl::ResourceExhaustedError(
-        absl::StrCat("a step has ", plan.microbatches(),
-                     " microbatches; the list of its actions is "
+        absl::StrCat("a step has ", counted(plan.microbatches(), "microbatch"),
+                     "; the list of its actions is "
                      "written for at most ",
                      mostMicrobatches, ": compile with a larger batch.micro"));
   auto classes = rankClasses(plan);

@@ -3,6 +3,7 @@
 #include "lib/Explain/Format.h"
 #include "lib/Plan/Operation.h"
 #include "lib/Plan/Programs.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Views.h"
 #include <algorithm>
 
@@ -46,7 +47,7 @@ std::string operationText(const plan::Plan &plan,
   const plan::Launch *launch = instruction.op_as_Launch();
   if (const plan::Repeat *repeat = instruction.op_as_Repeat())
     return absl::StrCat("repeat the next ", repeat->instructions(), " ",
-                        repeat->times(), " times");
+                        counted(repeat->times(), "time"));
   if (!launch)
     return operationKind(instruction);
   return absl::StrCat("launch ",
@@ -63,7 +64,7 @@ uint64_t numRanks(const plan::Plan &plan) {
 std::string ranksText(const plan::Plan &plan, uint32_t index) {
   uint64_t all = numRanks(plan);
   if (orEmpty(plan.program_numbers()).size() <= 1)
-    return absl::StrCat("all ", all, all == 1 ? " rank" : " ranks");
+    return "all " + counted(all, "rank");
   constexpr uint64_t shown = 8;
   std::string text;
   uint64_t count = 0;

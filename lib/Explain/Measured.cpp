@@ -7,6 +7,7 @@
 #include "lib/Explain/StepTime.h"
 #include "lib/Plan/Programs.h"
 #include "lib/Schedules/ListKinds.h"
+#include "meshwork/Text/Counted.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -27,9 +28,10 @@ absl::Status checkRanks(const plan::Plan &plan,
     ranks.insert(one.rank);
   if (ranks.size() == numRanks(plan))
     return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      "holds events of ", ranks.size(), " of the plan's ", numRanks(plan),
-      " ranks, expected all: a part of a trace is missing"));
+  return absl::DataLossError(
+      absl::StrCat("holds events of ", ranks.size(), " of the plan's ",
+                   counted(numRanks(plan), "rank"),
+                   ", expected all: a part of a trace is missing"));
 }
 
 /// Leaves out the first of several steps; whether it did.

@@ -3,6 +3,7 @@
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Measured.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork::explain {
 namespace {
@@ -73,7 +74,7 @@ std::string movesText(const Measured &measured) {
 std::string text(const plan::Plan &plan, const Measured &measured) {
   cost::MachineResult machine = machineOf(plan);
   return absl::StrCat(
-      "Measured in ", measured.steps, measured.steps == 1 ? " step" : " steps",
+      "Measured in ", counted(measured.steps, "step"),
       measured.skippedFirst ? " (the first one is left out)" : "",
       ", planned for ", machine.machine ? clean(machine.machine->name) : "-",
       "\n", stepText(measured), "\nOne run of a list\n", listsText(measured),

@@ -3,6 +3,7 @@
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Why.h"
 #include "lib/Spec/Diagnostic.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Views.h"
 #include <set>
 #include <vector>
@@ -120,8 +121,8 @@ absl::StatusOr<std::vector<std::string>> findNames(const plan::Plan &plan,
   if (found.empty())
     return unknown(parameters, values, query);
   return absl::InvalidArgumentError(absl::StrCat(
-      quote(query), " means ", found.size(), " values: ", listText(found),
-      "; name one of them, or all with a pattern, like ",
+      quote(query), " means ", counted(found.size(), "value"), ": ",
+      listText(found), "; name one of them, or all with a pattern, like ",
       quote("*" + std::string(query))));
 }
 

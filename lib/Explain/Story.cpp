@@ -4,6 +4,7 @@
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Format.h"
 #include "lib/Plan/Operands.h"
+#include "meshwork/Text/Counted.h"
 #include <algorithm>
 
 namespace meshwork::explain {
@@ -70,8 +71,8 @@ std::string Story::splitOf(plan::BufferKind kind) const {
     return shares == 1
                ? "whole: the batch is not split"
                : absl::StrCat("split over ", axes, ": every rank has its own ",
-                              plan.micro_batch(),
-                              " sequences of each microbatch");
+                              counted(plan.micro_batch(), "sequence"),
+                              " of each microbatch");
   }
 }
 

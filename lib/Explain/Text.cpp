@@ -15,6 +15,7 @@
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Boxes.h"
 #include "runtime/core/Shards.h"
 #include "runtime/core/Views.h"
@@ -42,8 +43,8 @@ std::string meshText(const plan::Plan &plan) {
     absl::StrAppend(&text, text.empty() ? "" : " x ", clean(axis->name()), "=",
                     axis->size());
   uint64_t ranks = numRanks(plan);
-  return absl::StrCat(text.empty() ? "no axes" : text, ": ", ranks,
-                      ranks == 1 ? " rank" : " ranks", ", batch split over ",
+  return absl::StrCat(text.empty() ? "no axes" : text, ": ",
+                      counted(ranks, "rank"), ", batch split over ",
                       axesText(plan, plan.batch_axes()));
 }
 
@@ -61,10 +62,8 @@ std::string targetText(const plan::Plan &plan) {
 /// What a rank takes at a time: "2 microbatches of 4, attention within
 /// documents".
 std::string microbatchText(const plan::Plan &plan) {
-  std::string text = absl::StrCat(
-      plan.microbatches(),
-      plan.microbatches() == 1 ? " microbatch of " : " microbatches of ",
-      plan.micro_batch());
+  std::string text = absl::StrCat(counted(plan.microbatches(), "microbatch"),
+                                  " of ", plan.micro_batch());
   constexpr std::pair<plan::InputKind, const char *> told[] = {
       {plan::InputKind::documents, ", attention within documents"},
       {plan::InputKind::document_positions, ", positions of documents"},
@@ -89,7 +88,7 @@ std::string gradientsText(const plan::Plan &plan) {
       absl::StrCat("\n  sums    gradients in ", plan::EnumNameDType(type));
   if (plan.microbatches() == 1)
     return text;
-  absl::StrAppend(&text, " over ", plan.microbatches(), " microbatches");
+  absl::StrAppend(&text, " over ", counted(plan.microbatches(), "microbatch"));
   if (type == plan::DType::bf16)
     absl::StrAppend(&text, ", an error of up to ",
                     spec::percentOfBf16Sum(plan.microbatches()));
@@ -98,19 +97,20 @@ std::string gradientsText(const plan::Plan &plan) {
 
 std::string header(const plan::Plan &plan) {
   uint64_t tokens = uint64_t{plan.global_batch()} * plan.sequence();
-  return absl::StrCat(
-      clean(plan.source_name(), "a model"), ": ",
-      countText(plan.parameter_count()), " parameters, ",
-      plan::EnumNameDType(plan.compute()), ", ", targetText(plan),
-      "\n  mesh    ", meshText(plan), "\n  step    ", plan.global_batch(),
-      " sequences of ", plan.sequence(), " tokens = ", tokens,
-      " tokens; on each rank ", microbatchText(plan), gradientsText(plan),
-      "\n  flops   ", countText(plan.model_flops_per_step()),
-      " a step of the model: ",
-      countText(std::floor(plan.model_flops_per_step() /
-                           static_cast<double>(tokens))),
-      " a token\n  made by ", clean(plan.producer()), ", source ",
-      clean(plan.source_hash()), "\n");
+  return absl::StrCat(clean(plan.source_name(), "a model"), ": ",
+                      countText(plan.parameter_count()), " parameters, ",
+                      plan::EnumNameDType(plan.compute()), ", ",
+                      targetText(plan), "\n  mesh    ", meshText(plan),
+                      "\n  step    ", counted(plan.global_batch(), "sequence"),
+                      " of ", counted(plan.sequence(), "token"), " = ",
+                      counted(tokens, "token"), "; on each rank ",
+                      microbatchText(plan), gradientsText(plan), "\n  flops   ",
+                      countText(plan.model_flops_per_step()),
+                      " a step of the model: ",
+                      countText(std::floor(plan.model_flops_per_step() /
+                                           static_cast<double>(tokens))),
+                      " a token\n  made by ", clean(plan.producer()),
+                      ", source ", clean(plan.source_hash()), "\n");
 }
 
 std::string where(const Listing &listing, uint64_t index) {
@@ -148,13 +148,14 @@ std::string liveText(const plan::Program &program, const Listing &listing,
   Table table({"buffer", "kind", ">bytes", "written by"});
   for (size_t i = 0; i < use.liveAtFullest.size() && i < shownBuffers; ++i) {
     const plan::Buffer &buffer = *program.buffers()->Get(use.liveAtFullest[i]);
-    table.add({absl::StrCat(clean(buffer.name()),
-                            buffer.copies() > 1
-                                ? absl::StrCat(", ", buffer.copies(), " copies")
-                                : ""),
-               plan::EnumNameBufferKind(buffer.kind()),
-               bytesText(buffer.size_bytes()),
-               writerOf(program, listing, use.liveAtFullest[i])});
+    table.add(
+        {absl::StrCat(clean(buffer.name()),
+                      buffer.copies() > 1
+                          ? absl::StrCat(", ", counted(buffer.copies(), "copy"))
+                          : ""),
+         plan::EnumNameBufferKind(buffer.kind()),
+         bytesText(buffer.size_bytes()),
+         writerOf(program, listing, use.liveAtFullest[i])});
   }
   text += table.render();
   if (use.liveAtFullest.size() > shownBuffers)

@@ -9,6 +9,7 @@
 #include "lib/Explain/Story.h"
 #include "lib/Explain/Why.h"
 #include "lib/Plan/Copies.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/core/Shards.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -55,8 +56,8 @@ std::string Story::splitOf(const plan::Sharded *sharded) const {
       shares *= plan.mesh()->Get(axis)->size();
   }
   return text.empty() ? text
-                      : absl::StrCat(text, "; every rank holds one of ", shares,
-                                     " parts");
+                      : absl::StrCat(text, "; every rank holds one of ",
+                                     counted(shares, "part"));
 }
 
 void Story::addPart(const std::string &role, const plan::Sharded *sharded) {
@@ -78,9 +79,9 @@ void Story::addParameter(const plan::Parameter &p) {
     elements *= static_cast<uint64_t>(size);
     absl::StrAppend(&shape, shape.empty() ? "" : ",", size);
   }
-  head =
-      absl::StrCat(clean(p.name()), ": a parameter, [", shape, "] in files, ",
-                   elements, " elements\n  starts as ", initText(p), "\n");
+  head = absl::StrCat(clean(p.name()), ": a parameter, [", shape,
+                      "] in files, ", counted(elements, "element"),
+                      "\n  starts as ", initText(p), "\n");
   for (const plan::State *state : orEmpty(p.states()))
     addPart(absl::StrReplaceAll(state->name()->str(), {{"_", " "}}),
             state->part());
@@ -91,8 +92,8 @@ void Story::addBuffer(uint32_t index) {
   head = absl::StrCat(clean(buffer.name()), ": a buffer of ",
                       exactBytesText(plan::bytesOfCopy(buffer)));
   if (buffer.copies() > 1)
-    absl::StrAppend(&head, ", ", buffer.copies(),
-                    " copies for microbatches under way at once, ",
+    absl::StrAppend(&head, ", ", counted(buffer.copies(), "copy"),
+                    " for microbatches under way at once, ",
                     exactBytesText(buffer.size_bytes()), " in all");
   head += "\n";
   std::vector<std::string> types; // It may be seen in several shapes.

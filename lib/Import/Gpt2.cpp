@@ -8,6 +8,7 @@
 #include "lib/Import/Keys.h"
 #include "lib/Import/ModelText.h"
 #include "lib/Spec/FilePath.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork::importer {
 namespace {
@@ -115,8 +116,8 @@ public:
                                          {{"vocab", m.vocabulary}, embed});
     text.headLoss(x, head);
     return text.finish({"GPT-2, imported from " + filename + ": " +
-                        std::to_string(m.layers) + " layers, " +
-                        std::to_string(text.numParameters()) + " parameters."});
+                        counted(m.layers, "layer") + ", " +
+                        counted(text.numParameters(), "parameter") + "."});
   }
 
 private:

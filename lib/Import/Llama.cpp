@@ -9,6 +9,7 @@
 #include "lib/Import/LlamaConfig.h"
 #include "lib/Import/ModelText.h"
 #include "lib/Spec/FilePath.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork::importer {
 namespace {
@@ -42,8 +43,8 @@ public:
                                          tableDims);
     text.headLoss(x, head);
     return text.finish({family + ", imported from " + filename + ": " +
-                        std::to_string(m.layers) + " layers, " +
-                        std::to_string(text.numParameters()) + " parameters."});
+                        counted(m.layers, "layer") + ", " +
+                        counted(text.numParameters(), "parameter") + "."});
   }
 
 private:

@@ -1,6 +1,7 @@
 // Defaults of missing keys are those of the families' classes in Hugging Face's
 // Transformers, as their documentation gives them.
 #include "lib/Import/LlamaConfig.h"
+#include "meshwork/Text/Counted.h"
 
 #include <algorithm>
 
@@ -41,8 +42,8 @@ void readHeads(Config &config, const std::string &family, Llama &m) {
                      std::to_string(m.heads) + ", or a key head_dim");
   else if (m.headDim % 2 != 0)
     config.error(derived ? "num_attention_heads" : "head_dim",
-                 "gives heads of " + std::to_string(m.headDim) +
-                     " elements, expected an even number to rotate");
+                 "gives heads of " + counted(m.headDim, "element") +
+                     ", expected an even number to rotate");
 }
 
 void readBiases(Config &config, const std::string &family, Llama &m) {
@@ -89,8 +90,8 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
   if (types.kind != Json::Kind::array ||
       static_cast<int64_t>(types.items.size()) != m.layers) {
     config.error("layer_types", "expected an array of " +
-                                    std::to_string(m.layers) +
-                                    " names, one for each layer");
+                                    counted(m.layers, "name") +
+                                    ", one for each layer");
     return;
   }
   for (size_t i = 0; i < types.items.size(); ++i) {

@@ -4,6 +4,7 @@
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Verdict.h"
 #include "lib/Spec/FilePath.h"
+#include "meshwork/Text/Counted.h"
 
 #include <algorithm>
 
@@ -16,22 +17,21 @@ constexpr const char *key = "pipeline.schedule";
 std::string misfit(const schedules::Table &table, const spec::Spec &spec) {
   auto count = [](const char *what, size_t found, size_t expected,
                   const std::string &of) {
-    return found == expected
-               ? ""
-               : "found " + std::to_string(found) + " " + what + ", expected " +
-                     std::to_string(expected) + ", " + of + "; ";
+    return found == expected ? ""
+                             : "found " + counted(found, what) + ", expected " +
+                                   std::to_string(expected) + ", " + of + "; ";
   };
   size_t ranks = table.ranks.size();
   std::string text =
-      count("ranks", ranks, spec.stageRanks(),
+      count("rank", ranks, spec.stageRanks(),
             "the size of the axis that layers are shared out over") +
-      count("microbatches", static_cast<size_t>(table.microbatches),
+      count("microbatch", static_cast<size_t>(table.microbatches),
             spec.microbatches(),
             "batch.global over batch.micro and data ranks");
   if (spec.pipeline.virtualStages > 0)
-    text += count("stages", table.rankOf.size(),
-                  ranks * spec.pipeline.virtualStages,
-                  "ranks times pipeline.virtual_stages");
+    text +=
+        count("stage", table.rankOf.size(), ranks * spec.pipeline.virtualStages,
+              "ranks times pipeline.virtual_stages");
   for (const auto &rank : table.ranks)
     for (const schedules::Action &action : rank)
       if (!schedules::isCompute(action.kind))

@@ -107,8 +107,8 @@ void checkMemory(const Table &table, double memory, double stash,
     if (above < table.ranks[rank].size())
       faults.at(rank, above,
                 absl::StrCat("exceeds the ", memory,
-                             " microbatches that may "
-                             "be kept at once; the rank keeps up to ",
+                             memory == 1 ? " microbatch" : " microbatches",
+                             " that may be kept at once; the rank keeps up to ",
                              most));
   }
 }

@@ -3,6 +3,7 @@
 #include "lib/Schedules/CsvParts.h"
 
 #include "absl/strings/str_cat.h"
+#include "meshwork/Text/Counted.h"
 #include "meshwork/Text/Escape.h"
 
 #include <algorithm>
@@ -93,14 +94,15 @@ private:
   std::string wrongOf(const Action &action, int32_t rank) const {
     auto stages = static_cast<int32_t>(table.rankOf.size());
     if (action.stage >= stages)
-      return absl::StrCat("expected a stage that a rank computes: ", stages,
-                          " stages have an F, B, I or W");
+      return absl::StrCat("expected a stage that a rank computes: ",
+                          counted(stages, "stage"), " have an F, B, I or W");
     if (action.microbatch >= table.microbatches)
       return absl::StrCat("expected a microbatch below ", table.microbatches,
                           ", no stage computes more");
     if (tooMany(action))
-      return absl::StrCat("microbatch ", action.microbatch, " of ", stages,
-                          " stages, but the file has ", forwards,
+      return absl::StrCat("microbatch ", action.microbatch, " of ",
+                          counted(stages, "stage"), ", but the file has ",
+                          forwards,
                           " F in all, expected one for each microbatch of each "
                           "stage");
     if (int32_t holder = table.rankOf[static_cast<size_t>(action.stage)];

@@ -4,6 +4,7 @@
 #include "lib/Spec/ScheduleNames.h"
 
 #include "absl/strings/str_cat.h"
+#include "meshwork/Text/Counted.h"
 #include "meshwork/Text/Escape.h"
 
 #include <algorithm>
@@ -22,17 +23,19 @@ absl::Status invalid(const std::string &message) {
 
 absl::Status checkSizes(const Wanted &wanted, int32_t virtualStages) {
   if (wanted.ranks < 1 || wanted.ranks > 16384)
-    return invalid(absl::StrCat("found ", wanted.ranks,
-                                " pipeline stages, expected 1 to 16384"));
+    return invalid(absl::StrCat("found ",
+                                counted(wanted.ranks, "pipeline stage"),
+                                ", expected 1 to 16384"));
   if (wanted.microbatches < 1)
-    return invalid(absl::StrCat("found ", wanted.microbatches,
-                                " microbatches, expected at least 1"));
+    return invalid(absl::StrCat("found ",
+                                counted(wanted.microbatches, "microbatch"),
+                                ", expected at least 1"));
   int64_t stages = int64_t{wanted.ranks} * virtualStages;
   if (virtualStages > 1024 || stages * wanted.microbatches > maxForwards)
-    return invalid(absl::StrCat("found ", stages, " virtual stages and ",
-                                wanted.microbatches,
-                                " microbatches, expected at most ", maxForwards,
-                                " forward actions in all"));
+    return invalid(absl::StrCat(
+        "found ", counted(stages, "virtual stage"), " and ",
+        counted(wanted.microbatches, "microbatch"), ", expected at most ",
+        maxForwards, " forward actions in all"));
   return absl::OkStatus();
 }
 
@@ -40,13 +43,14 @@ absl::Status checkVirtualStages(const Wanted &wanted,
                                 const NamedSchedule *named) {
   int32_t found = wanted.virtualStages;
   if (found < 0 || found > 1024)
-    return invalid(
-        absl::StrCat("found ", found, " virtual stages, expected 1 to 1024"));
+    return invalid(absl::StrCat("found ", counted(found, "virtual stage"),
+                                ", expected 1 to 1024"));
   if (found == 0 || !named || takes(*named, found))
     return absl::OkStatus();
-  return invalid(absl::StrCat(
-      wanted.name, ": found ", found, " virtual stages a rank, expected ",
-      named->virtualStages, "; interleaved-1f1b takes any number"));
+  return invalid(absl::StrCat(wanted.name, ": found ",
+                              counted(found, "virtual stage"),
+                              " a rank, expected ", named->virtualStages,
+                              "; interleaved-1f1b takes any number"));
 }
 
 int32_t chunksOf(const Wanted &wanted) {
@@ -58,8 +62,9 @@ absl::Status checkCosts(const Costs &costs, size_t stages) {
   for (const std::vector<double> *times :
        {&costs.forward, &costs.inputGrad, &costs.weightGrad, &costs.transfer}) {
     if (times->size() != stages && !costs.forward.empty())
-      return invalid(absl::StrCat("found costs of ", times->size(),
-                                  " virtual stages, expected ", stages));
+      return invalid(absl::StrCat("found costs of ",
+                                  counted(times->size(), "virtual stage"),
+                                  ", expected ", stages));
     for (double time : *times)
       if (!(time >= 0) || !std::isfinite(time))
         return invalid("found a cost that is negative or no number, expected "
@@ -70,12 +75,12 @@ absl::Status checkCosts(const Costs &costs, size_t stages) {
 
 absl::Status tooMuchMemory(const Wanted &wanted, double kept) {
   auto alive = static_cast<int64_t>(std::ceil(kept));
-  return invalid(
-      absl::StrCat(wanted.name, " keeps ", alive,
-                   " microbatches (counted in virtual stages) at once, more "
-                   "than the memory limit ",
-                   static_cast<int64_t>(wanted.memory), "; allow ", alive,
-                   ", or take auto"));
+  return invalid(absl::StrCat(wanted.name, " keeps ",
+                              counted(alive, "microbatch"),
+                              " (counted in virtual stages) at once, more "
+                              "than the memory limit ",
+                              static_cast<int64_t>(wanted.memory), "; allow ",
+                              alive, ", or take auto"));
 }
 
 absl::StatusOr<Table> generateNamed(const Wanted &wanted,

@@ -1,6 +1,7 @@
 #include "lib/Schedules/Index.h"
 
 #include "absl/strings/str_cat.h"
+#include "meshwork/Text/Counted.h"
 
 #include <algorithm>
 
@@ -43,16 +44,16 @@ void checkSizes(const Table &table, Faults &faults) {
   if (pieces == 0)
     faults.add("the table has no stage or no microbatch, expected one or more");
   else if (actions > mostActions)
-    faults.add(absl::StrCat("the table has ", actions,
-                            " actions, expected at "
+    faults.add(absl::StrCat("the table has ", counted(actions, "action"),
+                            ", expected at "
                             "most ",
                             mostActions));
   else if (actions < pieces && pieces > alwaysIndexed)
-    faults.add(absl::StrCat("the table has ", actions,
-                            " actions, expected F and B, or F, I and W, "
+    faults.add(absl::StrCat("the table has ", counted(actions, "action"),
+                            ", expected F and B, or F, I and W, "
                             "for each of ",
-                            table.rankOf.size(), " stages and ",
-                            table.microbatches, " microbatches"));
+                            counted(table.rankOf.size(), "stage"), " and ",
+                            counted(table.microbatches, "microbatch")));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // What a text must not hold before it is parsed as TOML, and what is likely
 // wrong in one that does not parse.
 #include "lib/Spec/Document.h"
+#include "meshwork/Text/Counted.h"
 
 #include <algorithm>
 #include <cctype>
@@ -61,8 +62,8 @@ std::string hintOfSyntax(std::string_view line) {
 std::optional<std::string> whyNotToml(std::string_view text) {
   constexpr std::string_view opening = "[{", closing = "]}", between = "=,\n";
   if (text.size() > maxBytes)
-    return "is " + std::to_string(text.size()) +
-           " bytes, expected a spec of at most " + std::to_string(maxBytes);
+    return "is " + counted(text.size(), "byte") +
+           ", expected a spec of at most " + std::to_string(maxBytes);
   int depth = 0, dots = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
@@ -79,8 +80,8 @@ std::optional<std::string> whyNotToml(std::string_view text) {
     else
       dots += c == '.';
     if (dots >= maxParts)
-      return "has a key of more than " + std::to_string(maxParts) +
-             " parts, expected at most 2";
+      return "has a key of more than " + counted(maxParts, "part") +
+             ", expected at most 2";
     if (depth > maxNesting)
       return "nests brackets deeper than " + std::to_string(maxNesting) +
              " levels";

@@ -1,4 +1,5 @@
 #include "lib/Spec/Document.h"
+#include "meshwork/Text/Counted.h"
 
 #include <algorithm>
 #include <cctype>
@@ -193,8 +194,8 @@ Document readDocument(std::string_view text, const std::string &filename,
   else
     flatten(parsed.table(), "", filename, document);
   if (document.size() > maxKeys)
-    refuse({filename, 0, 0}, "has " + std::to_string(document.size()) +
-                                 " keys, expected at most " +
+    refuse({filename, 0, 0}, "has " + counted(document.size(), "key") +
+                                 ", expected at most " +
                                  std::to_string(maxKeys));
   for (const std::string &setting : overrides)
     applyOverride(setting, document, diagnostics);

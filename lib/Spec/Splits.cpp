@@ -1,6 +1,7 @@
 // What the axes of the mesh split: [mesh] and [shard].
 #include "lib/Spec/Checks.h"
 #include "lib/Spec/Words.h"
+#include "meshwork/Text/Counted.h"
 
 #include <map>
 
@@ -31,9 +32,8 @@ private:
     if (spec.mesh.empty())
       spec.mesh = {{"dp", 1}};
     if (spec.mesh.size() > maxAxes)
-      error("mesh.axes", "has " + std::to_string(spec.mesh.size()) +
-                             " axes, expected at most " +
-                             std::to_string(maxAxes));
+      error("mesh.axes", "has " + counted(spec.mesh.size(), "axis", "axes") +
+                             ", expected at most " + std::to_string(maxAxes));
     for (const Axis &axis : spec.mesh) {
       if (!names.insert(axis.name).second)
         error("mesh.axes", "has axis " + quote(axis.name) + " twice");
@@ -46,8 +46,8 @@ private:
         ranks *= axis.size; // at most 2^40
     }
     if (ranks > maxRanks)
-      error("mesh.axes", "makes more than " + std::to_string(maxRanks) +
-                             " ranks; use smaller axes");
+      error("mesh.axes", "makes more than " + counted(maxRanks, "rank") +
+                             "; use smaller axes");
     return diagnostics.size() == before;
   }
 
@@ -198,8 +198,8 @@ private:
       if (axis.size > 1 && !used.contains(axis.name) && spec.pins.empty())
         error("mesh.axes",
               "axis " + quote(axis.name) + " splits nothing; its " +
-                  std::to_string(axis.size) +
-                  " ranks would repeat each other. Name it in [shard], like " +
+                  counted(axis.size, "rank") +
+                  " would repeat each other. Name it in [shard], like " +
                   usualRule(axis.name) +
                   (axis.name == "sp" && findAxis("tp")
                        ? "; sequence parallelism of tensor-parallel ranks "

@@ -2,6 +2,7 @@
 #include "lib/Spec/Checks.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Words.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork::spec {
 namespace {
@@ -69,8 +70,8 @@ private:
   void checkRing() {
     if (spec.context == Context::ring && spec.ringRanks() > longestRing)
       error("context.method",
-            "\"ring\" would go through " + std::to_string(spec.ringRanks()) +
-                " ranks, expected at most " + std::to_string(longestRing) +
+            "\"ring\" would go through " + counted(spec.ringRanks(), "rank") +
+                ", expected at most " + std::to_string(longestRing) +
                 "; let some exchange heads (an axis of \"ulysses\"), or write "
                 "\"gathered\"");
   }
@@ -82,8 +83,8 @@ private:
       if (findAxis(name) && findAxis(name)->size > 1)
         axes.push_back(name);
     if (axes.size() > 1)
-      error("shard.layers", "found " + std::to_string(axes.size()) +
-                                " axes of more than one rank, expected one: "
+      error("shard.layers", "found " + counted(axes.size(), "axis", "axes") +
+                                " of more than one rank, expected one: "
                                 "stages stand in a line; make it one axis of " +
                                 "mesh.axes, like \"pp=4\"");
     if (axes.size() == 1)

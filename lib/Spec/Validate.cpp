@@ -5,6 +5,7 @@
 #include "lib/Spec/KeyKinds.h"
 #include "lib/Spec/Unknown.h"
 #include "lib/Spec/Words.h"
+#include "meshwork/Text/Counted.h"
 
 namespace meshwork::spec {
 namespace {
@@ -134,7 +135,7 @@ private:
     else if (spec.gradients == Type::bf16 && count > 1)
       warn("precision.gradients",
            "\"bf16\" rounds the sum of gradients after each of " +
-               std::to_string(count) + " microbatches, an error of up to " +
+               counted(count, "microbatch") + ", an error of up to " +
                percentOfBf16Sum(count) +
                "; without the line sums are f32, 2 bytes a parameter more");
   }
@@ -167,9 +168,9 @@ private:
     if (sound({"batch.micro", "batch.sequence"}) &&
         uint64_t{batch.micro} * batch.sequence > INT32_MAX)
       error("batch.micro",
-            std::to_string(batch.micro) + " sequences of " +
-                std::to_string(batch.sequence) +
-                " tokens (batch.sequence) are more than 2147483647 tokens a "
+            counted(batch.micro, "sequence") + " of " +
+                counted(batch.sequence, "token") +
+                " (batch.sequence) are more than 2147483647 tokens a "
                 "microbatch; make one of them smaller");
   }
 

@@ -306,9 +306,8 @@ private:
       return failure();
     auto type = tensorType(parameter.getResult());
     if (static_cast<int64_t>(sharding->getDims().size()) != type.getRank())
-      return onError() << "has " << sharding->getDims().size()
-                       << " dims, expected " << type.getRank() << " for "
-                       << type;
+      return onError() << "has " << counted(sharding->getDims().size(), "dim")
+                       << ", expected " << type.getRank() << " for " << type;
     if (!sharding->getPartial().empty())
       return onError() << "makes a parameter partial";
     SmallVector<mesh::DimShardingAttr> dims;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_split.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include "meshwork/Text/Counted.h"
 #include "runtime/comm/InProcess.h"
 #include "runtime/comm/Launch.h"
 #include "runtime/core/Checked.h"
@@ -95,8 +96,8 @@ absl::Status Processes::agreeOn(const PlanFile &plan,
                                plans[odd[0] == 0 ? 1 : 0].substr(0, 8),
                                "; give all ranks the same file"));
   if (ranks != world->size())
-    return config(absl::StrCat("the plan is for ", ranks, " ranks, ", launcher,
-                               " started ", world->size(),
+    return config(absl::StrCat("the plan is for ", counted(ranks, "rank"), ", ",
+                               launcher, " started ", world->size(),
                                ": start as many, or compile for another mesh"));
   if (std::vector<uint32_t> odd = oddOnes(*texts); !odd.empty())
     return config(

@@ -73,7 +73,7 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage("--steps is ", o.steps, ", expected at most ", INT32_MAX);
   MESHWORK_RETURN_IF_ERROR(checkFileNames(o));
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
-    return usage("--data is needed for ", o.steps, " steps");
+    return usage("--data is needed for ", counted(o.steps, "step"));
   if (o.steps == 0 && !o.saveGradients.empty())
     return usage("--save-gradients needs at least one step");
   return checkResumeOptions(o);
@@ -85,12 +85,13 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
   for (const plan::Axis *axis : *plan.mesh())
     ranks *= axis->size();
   if (options.ranks != 0 && options.ranks != ranks)
-    return usage("-n is ", options.ranks, ", the plan is for ", ranks,
-                 " ranks: leave -n out, or compile for another mesh");
+    return usage("-n is ", options.ranks, ", the plan is for ",
+                 counted(ranks, "rank"),
+                 ": leave -n out, or compile for another mesh");
   if (ranks > maxRanks && !processes.areMany())
     return absl::ResourceExhaustedError(
-        absl::StrCat("the plan is for ", ranks,
-                     " ranks, one process runs at most ", maxRanks));
+        absl::StrCat("the plan is for ", counted(ranks, "rank"),
+                     ", one process runs at most ", maxRanks));
   return absl::OkStatus();
 }
 

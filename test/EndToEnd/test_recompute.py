@@ -167,7 +167,7 @@ class Recompute(unittest.TestCase):
 
     def test_the_microbatch_needs_a_budget_that_something_fits(self):
         self.assertIsNone(self.plan('"auto"', "full", 1 << 20))
-        self.space.refuse(shell.SPEC, ["expect.memory_per_rank: each rank needs", "microbatch: 1 sequences"],
+        self.space.refuse(shell.SPEC, ["expect.memory_per_rank: each rank needs", "microbatch: 1 sequence\n"],
                           "meshwork", "compile", "model.json", "--spec", "spec.toml", "-o", "b.mwplan")
         shown = self.space.must("meshwork", "compile", "model.json", "--spec", "spec.toml", "--print-config").stdout
         self.assertIn('micro = "auto"', shown)

@@ -408,7 +408,7 @@ class Pipelines(unittest.TestCase):
         legal = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
         refused(78, legal.replace("1", "2"), "pipeline.schedule")
         refused(78, legal + "2F0,2B0,2F1,2B1\n", "found 3 ranks, expected 2")
-        refused(78, "0F0,0B0\n1F0,1B0\n", "found 1 microbatches, expected 2")
+        refused(78, "0F0,0B0\n1F0,1B0\n", "found 1 microbatch, expected 2")
         refused(78, legal, "found 2 stages, expected 4", virtual_stages=2)
         refused(78, legal.replace("0F1,", "0F1,0SEND_F0,"), "expected F, B, I and W alone")
         refused(78, "0F0,0B0,0F1,0B1\n1F0,1F1,1B1,1B0\n", "is not legal", "waits")

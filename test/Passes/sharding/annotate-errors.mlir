@@ -34,7 +34,7 @@ func.func @microbatch() {
   // ALL: [[#@LINE+2]]:{{.*}} error: pin 'b' of parameter 'b': names axis "x", expected one of #mesh.mesh<"dp"=2, "tp"=3>
   // ALL: [[#@LINE+1]]:{{.*}} error: pin 'b' of parameter 'b': names axis "y"
   %b = transformer.parameter "b" init <constant, 1.0> : tensor<12x8xf32, #fe>
-  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'c' of parameter 'c': has 1 dims, expected 2 for 'tensor<12x8xf32
+  // ALL: [[#@LINE+1]]:{{.*}} error: pin 'c' of parameter 'c': has 1 dim, expected 2 for 'tensor<12x8xf32
   %c = transformer.parameter "c" init <constant, 1.0> : tensor<12x8xf32, #fe>
   // ALL: [[#@LINE+1]]:{{.*}} error: pin 'd' of parameter 'd': makes a parameter partial
   %d = transformer.parameter "d" init <constant, 1.0> : tensor<12x8xf32, #fe>

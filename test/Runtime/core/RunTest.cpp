@@ -380,7 +380,7 @@ TEST_F(Run, refusesWhatCannotWork) {
   expectExit(tinyPlan(), 73, "/absent/metrics");
   options.metrics.clear();
   options.ranks = 3;
-  expectExit(tinyPlan(), 64, "-n is 3, the plan is for 1 ranks");
+  expectExit(tinyPlan(), 64, "-n is 3, the plan is for 1 rank");
   options.ranks = 0;
   options.data = temporary("absent");
   expectExit(tinyPlan(), 66, "absent");
