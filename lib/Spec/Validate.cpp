@@ -95,17 +95,19 @@ private:
 
   /// The word may be of the other device, or mean one of its architectures.
   std::string hintOfArch(const Key &arch) const {
-    auto other = spec.device == Device::cuda ? Device::cpu : Device::cuda;
     Value found;
     found.kind = Value::Kind::string;
     found.text = spec.arch;
     std::string hint = hintOfChoice(arch, found);
-    for (const std::string &one : architectures(other))
-      if (one == spec.arch)
-        return "; or write target.device = " + quote(wordOf(other));
-      else if (hint.starts_with("; write " + quote(one)))
-        return "; write target.device = " + quote(wordOf(other)) +
-               " and target.arch = " + hint.substr(8);
+    for (const Word<Device> &device : words<Device>())
+      for (const std::string &one : architectures(device.value))
+        if (device.value == spec.device)
+          break;
+        else if (one == spec.arch)
+          return "; or write target.device = " + quote(device.text);
+        else if (hint.starts_with("; write " + quote(one)))
+          return "; write target.device = " + quote(device.text) +
+                 " and target.arch = " + hint.substr(8);
     return hint;
   }
 

@@ -48,7 +48,7 @@ Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
       sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
       palmFlopsPerStep(plan.palm_flops_per_step()),
-      onGpu(plan.device() == plan::Device::cuda), metrics(std::move(log)),
+      onGpu(plan.device() != plan::Device::cpu), metrics(std::move(log)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
 absl::Status Reporter::startAt(const Progress &at) {

@@ -93,11 +93,12 @@ TEST(Foreign, EveryAdviceOfAValueIsTaken) {
 }
 
 TEST(Foreign, KeysOfTablesThatNoSpecHas) {
-  EXPECT_EQ(errorsOf("[parallel]\ntp = 2\nother = 3\n[zero_optimization]\n"
-                     "stage = 3\n[mesh]\naxes = [\"dp=2\"]\ntp = 2\n"
-                     "[batch]\nglobal = 8\nmicro = 4\nsequence = 64\n"
-                     "gradient_accumulation = 2\n[unknown]\nx = 1\n"),
-            R"(s.toml:2:1: error: unknown key parallel.tp; write mesh.axes = ["tp=2"]; all axes stand in that one list
+  EXPECT_EQ(
+      errorsOf("[parallel]\ntp = 2\nother = 3\n[zero_optimization]\n"
+               "stage = 3\n[mesh]\naxes = [\"dp=2\"]\ntp = 2\n"
+               "[batch]\nglobal = 8\nmicro = 4\nsequence = 64\n"
+               "gradient_accumulation = 2\n[unknown]\nx = 1\n"),
+      R"(s.toml:2:1: error: unknown key parallel.tp; write mesh.axes = ["tp=2"]; all axes stand in that one list
 s.toml:3:1: error: unknown key parallel.other
 s.toml:5:1: error: unknown key zero_optimization.stage; write zero.stage = 3
 s.toml:8:1: error: unknown key mesh.tp; write mesh.axes = ["tp=2"]; all axes stand in that one list

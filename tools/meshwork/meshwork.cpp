@@ -52,24 +52,35 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->add_option("--set", options.overrides,
                    "override a key of the spec: section.key=value")
       ->allow_extra_args(false);
-  command->add_option(
-      "--compile-to", options.compileTo,
-      "stop after a phase (input, step, shard, partition, "
-      "pipeline, recompute, fuse, schedule, memory) and print the IR");
-  command->add_option("--dump-phases", options.dumpPhases,
-                      "a folder for the IR after each phase");
-  command->add_option("--reproducer", options.reproducer,
-                      "where a failed compilation is written (default: "
-                      "OUTPUT.reproducer.mlir)");
+  command
+      ->add_option(
+          "--compile-to", options.compileTo,
+          "stop after a phase (input, step, shard, partition, "
+          "pipeline, recompute, fuse, schedule, memory) and print the IR")
+      ->group("Looking inside");
+  command
+      ->add_option("--dump-phases", options.dumpPhases,
+                   "a folder for the IR after each phase")
+      ->group("Looking inside");
+  command
+      ->add_option("--reproducer", options.reproducer,
+                   "where a failed compilation is written (default: "
+                   "OUTPUT.reproducer.mlir)")
+      ->group("Looking inside");
   command->add_option("--with-cpu-code", options.cpuCode,
                       "in a plan for GPUs also code for this CPU (native, "
                       "x86-64-v3, x86-64-v4): meshwork-run --compare-cpu");
-  command->add_flag(
-      "--print-config", options.printConfig,
-      "print the effective spec with the origin of each value, and stop");
-  command->add_flag("--dump-pass-pipeline", options.dumpPassPipeline,
-                    "print the passes of each phase");
-  command->add_flag("--timing", options.timing, "print the time of each phase");
+  command
+      ->add_flag(
+          "--print-config", options.printConfig,
+          "print the effective spec with the origin of each value, and stop")
+      ->group("Looking inside");
+  command
+      ->add_flag("--dump-pass-pipeline", options.dumpPassPipeline,
+                 "print the passes of each phase")
+      ->group("Looking inside");
+  command->add_flag("--timing", options.timing, "print the time of each phase")
+      ->group("Looking inside");
   command->callback([&options] {
     if (options.printConfig)
       return;
