@@ -130,7 +130,7 @@ class Recompute(unittest.TestCase):
             steps = {micro: plan[0]["estimate"]["step_ms"] for micro, plan in given.items() if plan}
             best = min(steps, key=steps.get)
             chosen, said = self.plan('"auto"', policy, budget)
-            self.assertIn(f"microbatch: {best} sequences", said)
+            self.assertIn(f"microbatch: {best} sequence{'s' * (best > 1)}\n", said)
             self.assertEqual(chosen, given[best][0])
             sizes.add(best)
         self.assertGreater(len(sizes), 1)
@@ -160,7 +160,7 @@ class Recompute(unittest.TestCase):
             steps = {micro: one[0]["estimate"]["step_ms"] for micro, one in given.items() if one}
             best = min(steps, key=steps.get)
             chosen, said = plan('"auto"', schedule, budget)
-            self.assertIn(f"microbatch: {best} sequences", said)
+            self.assertIn(f"microbatch: {best} sequence{'s' * (best > 1)}\n", said)
             self.assertEqual(chosen, given[best][0])
             sizes.add(best)
         self.assertGreater(len(sizes), 1)
