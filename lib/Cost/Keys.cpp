@@ -144,6 +144,18 @@ void addRates(std::vector<Key> &keys, const std::string &section, Rates rates,
         [i, rates](Machine &m) -> double & { return (m.*rates)[i]; }));
 }
 
+/// A peak that is what products reach prints nothing.
+void addPeaks(std::vector<Key> &keys) {
+  size_t first = keys.size();
+  addRates(keys, "peak.", &Machine::peak, false);
+  for (size_t i = first; i < keys.size(); ++i)
+    keys[i].print = [type = i - first, print = keys[i].print](
+                        const Machine &m) -> std::optional<std::string> {
+      bool isOwn = m.peak[type] != 0 && m.peak[type] != m.flops[type];
+      return isOwn ? print(m) : std::nullopt;
+    };
+}
+
 /// A class that the file says nothing of prints nothing.
 void addLink(std::vector<Key> &keys, size_t link) {
   std::string section =
@@ -172,6 +184,7 @@ std::vector<Key> makeKeys() {
   keys.push_back(number("flops.half_size", false, 0, 1e15, "flops",
                         [](Machine &m) -> double & { return m.halfSize; }));
   addRates(keys, "attention.", &Machine::attention, false);
+  addPeaks(keys);
   keys.push_back(number("memory.bandwidth", true, 1e6, 1e18, "bytes a second",
                         [](Machine &m) -> double & { return m.memory; }));
   keys.push_back(number("memory.kernels", false, 1e6, 1e18, "bytes a second",

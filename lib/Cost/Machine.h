@@ -48,6 +48,9 @@ struct Machine {
   uint32_t cores = 0;
   /// Of products, and of attention and its gradient; a second, by Arithmetic.
   std::array<double, numArithmetics> flops{}, attention{};
+  /// What the data sheet says that products reach: MFU divides by it, and
+  /// nothing else reads it.
+  std::array<double, numArithmetics> peak{};
   /// A product of so many flops reaches half of its rate.
   double halfSize = 0;
   double memory = 0;  // bytes a second

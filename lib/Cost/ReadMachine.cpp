@@ -89,13 +89,16 @@ private:
   }
 
   /// A type that the file says nothing of is no faster than a wider one;
-  /// attention is as fast as products, and kernels as memory is.
+  /// attention is as fast as products, which reach their peak, and kernels as
+  /// memory is.
   void completeRates() {
     for (size_t i = 0; i < numArithmetics; ++i) {
       if (machine.flops[i] == 0 && i > 0)
         machine.flops[i] = machine.flops[i - 1];
       if (machine.attention[i] == 0)
         machine.attention[i] = machine.flops[i];
+      if (machine.peak[i] == 0)
+        machine.peak[i] = machine.flops[i];
     }
     if (machine.kernels == 0)
       machine.kernels = machine.memory;

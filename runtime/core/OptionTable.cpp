@@ -345,8 +345,8 @@ const OptionRow rows[] = {
      .group = "What is told",
      .valueName = "TFLOPS",
      .help =
-         "Peak of all ranks together, for mfu; default: what products reach "
-         "on the machine that the plan names (target.machine)",
+         "Peak of all ranks together, for mfu; default: that of the machine "
+         "that the plan names (target.machine)",
      .field = MESHWORK_FIELD(peakTflops),
      .lowest = 1e-3,
      .highest = 1e9,

@@ -17,7 +17,7 @@ double peakTflopsOf(const plan::Plan &plan) {
   auto type = plan.compute() == plan::DType::bf16 ? cost::Arithmetic::bf16
                                                   : cost::Arithmetic::f32;
   uint64_t ranks = read.spec->numRanks();
-  return machine.machine->flops[static_cast<size_t>(type)] *
+  return machine.machine->peak[static_cast<size_t>(type)] *
          machine.machine->share(ranks) * static_cast<double>(ranks) * 1e-12;
 }
 

@@ -5,7 +5,7 @@
 
 namespace meshwork {
 
-/// What products in the plan's type reach on `target.machine`, in Tflop/s of
+/// The peak of products in the plan's type on `target.machine`, in Tflop/s of
 /// all ranks together; 0 where the plan's spec names none.
 double peakTflopsOf(const plan::Plan &plan);
 
