@@ -1,0 +1,103 @@
+#include "runtime/run/CheckOptions.h"
+#include "absl/strings/str_cat.h"
+#include "meshwork/Plan/Types.h"
+#include "meshwork/Text/Counted.h"
+#include "runtime/StatusMacros.h"
+#include "runtime/core/OptionTable.h"
+#include "runtime/core/Resume.h"
+#include "runtime/core/RunFiles.h"
+
+namespace meshwork::runtime {
+namespace {
+/// More threads than this in one process is a mistake, not a machine.
+constexpr uint32_t maxRanks = 1024;
+
+template <typename... Parts> absl::Status usage(const Parts &...parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+/// Those that are not whole; a default may say that there is none.
+absl::Status checkNumbers(const RunOptions &options) {
+  RunOptions given = options, defaults;
+  for (const OptionRow &row : optionTable()) {
+    OptionField field = row.field(given);
+    if (double **number = std::get_if<double *>(&field);
+        number && !isAllowed(row, **number) &&
+        **number != *std::get<double *>(row.field(defaults)))
+      return usage(row.name, " is ", **number, ", expected ",
+                   allowedNumbers(row));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::Status checkOptions(const RunOptions &o) {
+  const LearningRate &lr = o.learningRate;
+  MESHWORK_RETURN_IF_ERROR(checkNumbers(o));
+  if (lr.minimum > lr.rate)
+    return usage("--min-lr is ", lr.minimum, ", expected 0 to --lr, which is ",
+                 lr.rate);
+  if (lr.shape == LearningRate::Shape::constant &&
+      (lr.minimum > 0 || lr.decaySteps > 0))
+    return usage(lr.minimum > 0 ? "--min-lr" : "--decay-steps",
+                 " is given, but --schedule constant does not decay: give "
+                 "--schedule cosine or linear, or leave the option out");
+  // Of the whole run it is the default, with which a run may end in its warmup.
+  if (lr.shape != LearningRate::Shape::constant && lr.decaySteps > 0 &&
+      lr.decaySteps < o.steps && lr.decaySteps <= lr.warmupSteps)
+    return usage("--decay-steps is ", lr.decaySteps, ", with ", lr.warmupSteps,
+                 " --warmup-steps: a decay ends after them, expected more");
+  if (o.documentBegin && o.documentEnd)
+    return usage("--document-begin and --document-end exclude each other: give "
+                 "the one that tells documents apart");
+  if (o.logEvery == 0u)
+    return usage("--log-every is 0, expected 1 or more");
+  if (o.threads < 0 || o.threads > 4096)
+    return usage("--threads is ", o.threads, ", expected 0 to 4096");
+  if (o.steps > INT32_MAX)
+    return usage("--steps is ", o.steps, ", expected at most ", INT32_MAX);
+  MESHWORK_RETURN_IF_ERROR(checkFileNames(o));
+  if (o.steps > 0 && o.data.empty() && !o.validateOnly)
+    return usage("--data is needed for ", counted(o.steps, "step"));
+  if (o.steps == 0 && !o.saveGradients.empty())
+    return usage("--save-gradients needs at least one step");
+  return checkResumeOptions(o);
+}
+
+absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
+                        const Processes &processes, uint32_t &ranks) {
+  ranks = 1;
+  for (const plan::Axis *axis : *plan.mesh())
+    ranks *= axis->size();
+  if (options.ranks != 0 && options.ranks != ranks)
+    return usage("-n is ", options.ranks, ", the plan is for ",
+                 counted(ranks, "rank"),
+                 ": leave -n out, or compile for another mesh");
+  if (ranks > maxRanks && !processes.areMany())
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the plan is for ", counted(ranks, "rank"),
+                     ", one process runs at most ", maxRanks));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
+                                            const RunOptions &o) {
+  using From = DocumentMarks::From;
+  bool given = o.documentBegin || o.documentEnd;
+  if (!plan::readsDocuments(plan)) {
+    if (given)
+      return usage(o.documentBegin ? "--document-begin" : "--document-end",
+                   " is given, but the plan does not tell documents apart: "
+                   "compile it with --set 'batch.documents=\"separate\"', "
+                   "'batch.positions=\"document\"' or "
+                   "batch.document_end_loss=false, or leave the option out");
+    return DocumentMarks{};
+  }
+  if (!given)
+    return DocumentMarks{From::index};
+  return o.documentBegin ? DocumentMarks{From::beginToken, *o.documentBegin}
+                         : DocumentMarks{From::endToken, *o.documentEnd};
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,23 @@
+// What can be wrong with options by themselves, or with those of this plan.
+// invalidArgument: exit code 64.
+#pragma once
+
+#include "meshwork/Plan/Plan.h"
+#include "meshwork/Runtime/Run.h"
+#include "runtime/core/Processes.h"
+#include "runtime/io/Tokens.h"
+
+namespace meshwork::runtime {
+
+absl::Status checkOptions(const RunOptions &options);
+
+/// The number of ranks goes to `ranks`. resourceExhausted where one process
+/// would run too many.
+absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
+                        const Processes &processes, uint32_t &ranks);
+
+/// What tells documents apart, where the plan wants to know.
+absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
+                                            const RunOptions &options);
+
+} // namespace meshwork::runtime
