@@ -57,11 +57,11 @@ std::string dumpPath(const CompileOptions &options, size_t number,
 std::vector<runtime::FileUse> outputsOf(const CompileOptions &options) {
   std::vector<runtime::FileUse> uses = {{"--output", options.output, true}};
   for (const std::string &path : reproducerPaths(options))
-    uses.push_back({"the reproducer", path, true});
+    uses.push_back({"the reproducer", path, true, /*replacesLink=*/true});
   if (!options.dumpPhases.empty())
     for (auto [number, phase] : llvm::enumerate(pipelines::phases()))
-      uses.push_back(
-          {"--dump-phases", dumpPath(options, number, phase.name), true});
+      uses.push_back({"--dump-phases", dumpPath(options, number, phase.name),
+                      true, /*replacesLink=*/true});
   return uses;
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/core/IoStatus.h"
 #include "runtime/core/Report.h"
 #include "runtime/io/Files.h"
+#include "runtime/io/NewFile.h"
 #include "runtime/io/Tokens.h"
 
 namespace meshwork::runtime {
@@ -32,7 +33,7 @@ std::vector<FileUse> written(const RunOptions &o) {
 /// A checkpoint with a file changed is damaged, whichever run it is of.
 absl::Status checkOutsideCheckpoints(const RunOptions &o) {
   for (const FileUse &use : written(o)) {
-    std::string folder = folderOf(linkTarget(use.path));
+    std::string folder = folderOf(outputTarget(use.path).value_or(use.path));
     if (!use.path.empty() && Checkpoint::open(folder).ok())
       return absl::InvalidArgumentError(absl::StrCat(
           use.role, " ", quote(use.path), " would write into the checkpoint ",

@@ -25,11 +25,15 @@ std::optional<Identity> identityOf(const FileUse &use) {
   if (path.empty())
     return std::nullopt;
   struct stat status;
-  if (stat(path.c_str(), &status) == 0)
+  bool isThere = use.replacesLink ? lstat(path.c_str(), &status) == 0
+                                  : stat(path.c_str(), &status) == 0;
+  bool isReplaced = use.replacesLink && isThere && S_ISLNK(status.st_mode);
+  if (isThere && !isReplaced)
     return S_ISREG(status.st_mode)
                ? std::optional(Identity(status.st_dev, status.st_ino, ""))
                : std::nullopt;
-  std::filesystem::path target = outputTarget(path).value_or(path);
+  std::filesystem::path target =
+      isReplaced ? path : outputTarget(path).value_or(path);
   std::string folder = folderOf(target.string());
   if (stat(folder.c_str(), &status) == 0)
     return Identity(status.st_dev, status.st_ino, target.filename().string());

@@ -15,6 +15,8 @@ struct FileUse {
   std::string role; // as messages name it: "the plan", "--save"
   std::string path;
   bool isWritten = false;
+  /// The tool made the name up: a link there is replaced, not followed.
+  bool replacesLink = false;
 };
 
 /// kInvalidArgument when two uses are one file and at least one writes it,
