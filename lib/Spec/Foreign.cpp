@@ -24,8 +24,20 @@ const ForeignKey *findForeign(const std::string &path) {
   return nullptr;
 }
 
-std::string hintOf(const ForeignKey &found) {
-  std::string write = found.write;
+/// The line with the number that stands there in place of the example's.
+std::string withNumber(std::string line, const Value &value) {
+  constexpr const char *digits = "0123456789";
+  size_t last = line.find_last_of(digits);
+  bool endsInNumber = last != line.npos && (last + 1 == line.size() ||
+                                            line.substr(last + 1) == "\"]");
+  if (!endsInNumber || value.kind != Value::Kind::integer || value.integer < 0)
+    return line;
+  size_t first = line.find_last_not_of(digits, last) + 1;
+  return line.replace(first, last + 1 - first, std::to_string(value.integer));
+}
+
+std::string hintOf(const ForeignKey &found, const Value &value) {
+  std::string write = withNumber(found.write, value);
   if (write.starts_with("--"))
     return "; a run decides it, not a plan: meshwork-run " + write;
   return write.empty() ? std::string("; ") + found.note
@@ -42,9 +54,9 @@ std::string plainOf(std::string_view word) {
   return plain;
 }
 
-std::string hintOfKey(const std::string &path) {
+std::string hintOfKey(const std::string &path, const Value &value) {
   const ForeignKey *found = findForeign(path);
-  return found ? hintOf(*found) : "";
+  return found ? hintOf(*found, value) : "";
 }
 
 std::string hintOfValue(const std::string &key, const Value &value) {

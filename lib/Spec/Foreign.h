@@ -31,9 +31,9 @@ struct ForeignValue {
 std::span<const ForeignKey> foreignKeys();
 std::span<const ForeignValue> foreignValues();
 
-/// `; write mesh.axes = ["tp=2"]`, or nothing of a word that none of the tools
-/// has.
-std::string hintOfKey(const std::string &path);
+/// `; write mesh.axes = ["tp=8"]` where 8 stands behind the word, or nothing of
+/// a word that none of the tools has.
+std::string hintOfKey(const std::string &path, const Value &value);
 std::string hintOfValue(const std::string &key, const Value &value);
 
 /// Letters and digits alone, in lower case: "Interleaved-1F1B" and

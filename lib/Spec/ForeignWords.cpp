@@ -25,8 +25,8 @@ constexpr const char *ofModel =
 constexpr const char *noF16 = "this version has no f16; bf16 needs no scaling "
                               "of the loss";
 constexpr const char *accumulate =
-    "; a step has batch.global / (batch.micro x data-parallel ranks) "
-    "microbatches";
+    "a step has batch.global / (batch.micro x data-parallel ranks) "
+    "microbatches: write batch.global to match";
 constexpr const char *atRun = "";
 
 constexpr ForeignKey keys[] = {
@@ -115,14 +115,14 @@ constexpr ForeignKey keys[] = {
     {"max_seq_length", sequence},
     {"max_seq_len", sequence},
     {"max_target_length", sequence},
-    {"gradient_accumulation", global, accumulate},
-    {"gradient_accumulation_steps", global, accumulate},
-    {"accumulation_steps", global, accumulate},
-    {"grad_accum", global, accumulate},
-    {"batch_accumulation_per_replica", global, accumulate},
-    {"microbatches", global, accumulate},
-    {"num_microbatches", global, accumulate},
-    {"num_pipeline_microbatches", global, accumulate},
+    {"gradient_accumulation", "", accumulate},
+    {"gradient_accumulation_steps", "", accumulate},
+    {"accumulation_steps", "", accumulate},
+    {"grad_accum", "", accumulate},
+    {"batch_accumulation_per_replica", "", accumulate},
+    {"microbatches", "", accumulate},
+    {"num_microbatches", "", accumulate},
+    {"num_pipeline_microbatches", "", accumulate},
     {"reset_attention_mask", R"(batch.documents = "separate")"},
     {"reset_position_ids", R"(batch.positions = "document")"},
     {"eod_mask_loss", "batch.document_end_loss = false"},

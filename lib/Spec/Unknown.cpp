@@ -49,7 +49,7 @@ std::string nearest(const std::string &path) {
 bool hasForeignKeys(const std::string &table, const Document &document) {
   return std::any_of(document.begin(), document.end(), [&](const auto &one) {
     return one.first.starts_with(table + ".") && !isTable(one.second) &&
-           !hintOfKey(one.first).empty();
+           !hintOfKey(one.first, one.second.value).empty();
   });
 }
 
@@ -68,7 +68,7 @@ void report(const std::string &path, const Entry &entry,
             Diagnostics &diagnostics) {
   std::string what =
       isTable(entry) ? "unknown table [" + path + "]" : "unknown key " + path;
-  std::string hint = hintOfKey(path);
+  std::string hint = hintOfKey(path, entry.value);
   diagnostics.push_back({Severity::error, entry.key,
                          what + (hint.empty() ? nearest(path) : hint)});
 }

@@ -47,11 +47,15 @@ constexpr Launcher incomplete[] = {
     {"a launcher with PMIx", "PMIX_RANK", nullptr},
     {"a launcher like MPICH's mpiexec", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
 
-absl::Status badValue(const char *name, const char *value) {
+/// Of one of the two variables of a launcher; `other` is there.
+absl::Status badValue(const char *name, const char *value, const char *other) {
+  if (!value)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the environment variable ", other, " is set and ", name,
+                     " is not: start all ranks the same way, or unset it"));
   return absl::InvalidArgumentError(absl::StrCat(
-      "the environment variable ", name, " is \"", value ? value : "",
-      "\", expected a number: start all ranks "
-      "the same way, or unset it"));
+      "the environment variable ", name, " is \"", value,
+      "\", expected a number: start all ranks the same way, or unset it"));
 }
 
 class Detection {
@@ -104,11 +108,11 @@ Detection::read(const Launcher &launcher) const {
     return std::nullopt;
   Launch launch{true, 0, 0, launcher.name, reaches(launcher)};
   if (!rank || !absl::SimpleAtoi(rank, &launch.rank))
-    return badValue(launcher.rank, rank);
+    return badValue(launcher.rank, rank, sizeName);
   if (!sizeName)
     return launch;
   if (!size || !absl::SimpleAtoi(size, &launch.size))
-    return badValue(sizeName, size);
+    return badValue(sizeName, size, launcher.rank);
   if (launch.rank >= launch.size)
     return absl::InvalidArgumentError(
         absl::StrCat(launcher.rank, " is ", launch.rank, ", but ", sizeName,

@@ -70,7 +70,7 @@ TEST(Foreign, EveryAdviceOfAKeyIsALineOfASpec) {
     EXPECT_EQ(findKey(one.word), nullptr) << one.word << " is a key";
     bool isPath = std::string(one.word).find('.') != std::string::npos;
     EXPECT_THAT(errorsOf(specWith(mesh) + (isPath ? "" : "other.") + one.word +
-                         " = 2\n"),
+                         " = true\n"),
                 HasSubstr(*one.write ? one.write : one.note))
         << one.word;
   }
@@ -94,15 +94,15 @@ TEST(Foreign, EveryAdviceOfAValueIsTaken) {
 
 TEST(Foreign, KeysOfTablesThatNoSpecHas) {
   EXPECT_EQ(
-      errorsOf("[parallel]\ntp = 2\nother = 3\n[zero_optimization]\n"
-               "stage = 3\n[mesh]\naxes = [\"dp=2\"]\ntp = 2\n"
+      errorsOf("[parallel]\ntp = 8\nother = 3\n[zero_optimization]\n"
+               "stage = 2\n[mesh]\naxes = [\"dp=2\"]\ntp = 2\n"
                "[batch]\nglobal = 8\nmicro = 4\nsequence = 64\n"
                "gradient_accumulation = 2\n[unknown]\nx = 1\n"),
-      R"(s.toml:2:1: error: unknown key parallel.tp; write mesh.axes = ["tp=2"]; all axes stand in that one list
+      R"(s.toml:2:1: error: unknown key parallel.tp; write mesh.axes = ["tp=8"]; all axes stand in that one list
 s.toml:3:1: error: unknown key parallel.other
-s.toml:5:1: error: unknown key zero_optimization.stage; write zero.stage = 3
+s.toml:5:1: error: unknown key zero_optimization.stage; write zero.stage = 2
 s.toml:8:1: error: unknown key mesh.tp; write mesh.axes = ["tp=2"]; all axes stand in that one list
-s.toml:13:1: error: unknown key batch.gradient_accumulation; write batch.global = 32; a step has batch.global / (batch.micro x data-parallel ranks) microbatches
+s.toml:13:1: error: unknown key batch.gradient_accumulation; a step has batch.global / (batch.micro x data-parallel ranks) microbatches: write batch.global to match
 s.toml:14:2: error: unknown table [unknown]
 )");
 }

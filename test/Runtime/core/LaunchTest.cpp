@@ -162,8 +162,8 @@ TEST(Launch, contradictionsAreErrors) {
       "unset the variables of one of them");
   refuse(
       {{"RANK", "0"}},
-      "the environment variable WORLD_SIZE is \"\", expected a number: start "
-      "all ranks the same way, or unset it");
+      "the environment variable RANK is set and WORLD_SIZE is not: start all "
+      "ranks the same way, or unset it");
   refuse(
       {{"RANK", "two"}, {"WORLD_SIZE", "4"}},
       "the environment variable RANK is \"two\", expected a number: start all "
