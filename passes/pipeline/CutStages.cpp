@@ -114,6 +114,17 @@ private:
            << " in all, expected the model's " << count;
   }
 
+  /// A stage of layers without ops would wait for what never comes.
+  LogicalResult checkLayers(const LayersOfOps &layers) {
+    std::optional<int64_t> empty = layers.firstEmpty();
+    if (!empty)
+      return success();
+    return microbatch.emitOpError("computes nothing in layer ")
+           << *empty << " of " << layers.count()
+           << "; expected something in each: an op is of the last layer among "
+              "its operands' parameters, so look at their `layer`";
+  }
+
   LogicalResult cut(StringAttr name, int64_t ranks) {
     ModuleOp module = getOperation();
     TableOptions options = optionsOf(ranks);
@@ -126,7 +137,7 @@ private:
     placement.splitsBackward = splitsBackward(*table);
     FailureOr<SmallVector<int64_t>> shared =
         share(layers, this->layers, placement.stages(), options, module);
-    if (failed(shared))
+    if (failed(shared) || failed(checkLayers(layers)))
       return failure();
     for (auto [stage, count] : llvm::enumerate(*shared))
       placement.ofLayer.append(count, stage);

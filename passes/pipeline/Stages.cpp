@@ -61,6 +61,16 @@ std::optional<int64_t> LayersOfOps::of(Operation *op) const {
                                : std::optional<int64_t>(known->second);
 }
 
+std::optional<int64_t> LayersOfOps::firstEmpty() const {
+  llvm::SmallDenseSet<int64_t> used;
+  for (auto [op, layer] : layers)
+    used.insert(layer);
+  for (int64_t layer = 0; layer < numLayers; ++layer)
+    if (!used.contains(layer))
+      return layer;
+  return std::nullopt;
+}
+
 SmallVector<double> LayersOfOps::flops() const {
   SmallVector<double> flops(numLayers, 0);
   for (Operation &op : block)

@@ -19,6 +19,8 @@ public:
   bool isInBackward(::mlir::Operation *op) const {
     return backward.contains(op);
   }
+  /// The first layer that no op belongs to, if there is one.
+  std::optional<int64_t> firstEmpty() const;
   /// Model flops of each layer, forward and backward, with those of the head in
   /// the last one.
   ::llvm::SmallVector<double> flops() const;

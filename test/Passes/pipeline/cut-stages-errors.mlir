@@ -15,6 +15,26 @@ func.func @update() {
 
 // -----
 
+// All ops of layer 0 also read a parameter of layer 1.
+#e = #transformer.dims<embed>
+module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
+// expected-error@+1 {{computes nothing in layer 0 of 2; expected something in each}}
+func.func @microbatch() {
+  %w0 = transformer.parameter "w.0" layer 0 init <constant, 1.0> : tensor<8xf32, #e>
+  %w1 = transformer.parameter "w.1" layer 1 init <constant, 1.0> : tensor<8xf32, #e>
+  %x = transformer.map ins(%w0, %w1 : tensor<8xf32, #e>, tensor<8xf32, #e>) {transformer.layer = 1 : i64} -> tensor<8xf32, #e> {
+  ^bb0(%a: f32, %b: f32):
+    transformer.yield %a : f32
+  }
+  return
+}
+func.func @update() {
+  return
+}
+}
+
+// -----
+
 // A layer reads what a later one makes.
 #e = #transformer.dims<embed>
 module attributes {mesh.mesh = #mesh.mesh<"pp"=2>} {
