@@ -76,5 +76,45 @@ TEST(GpuTransposedCopies, AgreeWithTheCpu) {
   }
 }
 
+// The gradient of rotary embedding, as it lies and with tokens last, as the
+// product for a weight's gradient reads it: heads lie between the two.
+constexpr const char *rope = R"(
+#x = #transformer.dims<batch, sequence, heads, head_dim>
+#t = #transformer.dims<heads, head_dim, batch, sequence>
+#c = #transformer.dims<sequence, head_dim>
+!x = tensor<2x$Rx3x$Dxbf16, #x>
+!t = tensor<3x$Dx2x$Rxf8E5M2, #t>
+!c = tensor<$Rx$Dxf32, #c>
+func.func @f(%x: !x, %c: !c) -> !t {
+  %r = transformer.fused rows <batch, sequence, heads> cols <head_dim> ins(%x, %c : !x, !c) -> !t {
+  ^bb0(%a: !x, %cos: !c):
+    %b = transformer.roll %a by $H : !x
+    %y = transformer.map ins(%a, %b, %cos : !x, !x, !c) -> !t {
+    ^bb0(%p: f32, %q: f32, %i: f32):
+      %0 = arith.mulf %p, %i : f32
+      %1 = arith.addf %0, %q : f32
+      transformer.yield %1 : f32
+    }
+    transformer.yield %y : !t
+  }
+  return %r : !t
+}
+)";
+
+TEST(GpuTransposedCopies, OfRowsThatAreNotTheInnermost) {
+  for (auto [rows, headDim, tileRows] :
+       {std::tuple<int64_t, int64_t, int64_t>{64, 64, 8},
+        {36, 128, 4},
+        {7, 64, 1}}) {
+    std::string text = fill(rope, {{"R", std::to_string(rows)},
+                                   {"D", std::to_string(headDim)},
+                                   {"H", std::to_string(headDim / 2)}});
+    SCOPED_TRACE(text);
+    expectCpuResults(text, {.arch = "sm_90a"}, [&](const Geometry &g) {
+      EXPECT_EQ(g.tileRows, tileRows);
+    });
+  }
+}
+
 } // namespace
 } // namespace meshwork::codegen

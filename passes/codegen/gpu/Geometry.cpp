@@ -77,13 +77,20 @@ int64_t widestOf(const Walk &walk) {
   return width;
 }
 
+/// Sums over rows for each column, which do not shift with a row.
+bool sumsColumns(const Walk &walk) {
+  return llvm::any_of(
+      llvm::seq<unsigned>(0, walk.results.size()), [&](unsigned result) {
+        return walk.isChunked(result) && !isChunkScalar(walk, result);
+      });
+}
+
 /// Whether long rows of an odd length can be walked in whole vectors: all
 /// tensors along them lie shifted by the same number of elements.
 bool canShift(const Walk &walk, ArrayRef<int64_t> baseBytes) {
   int64_t width = widestOf(walk);
-  if (walk.split == Split::chunks || walk.cols.size() != 1 ||
-      walk.numCols % width == 0 || walk.numCols < 64 * width ||
-      !rotationsOf(walk).empty())
+  if (sumsColumns(walk) || walk.cols.size() != 1 || walk.numCols % width == 0 ||
+      walk.numCols < 64 * width || !rotationsOf(walk).empty())
     return false;
   const Access *first = nullptr;
   for (auto [access, bytes] : llvm::zip(
@@ -167,10 +174,9 @@ public:
         isChunked(walk.split == Split::chunks) {}
 
   Geometry run() {
-    geometry.shifted = !walk.passes.empty() && canShift(walk, baseBytes);
-    geometry.width = geometry.shifted ? widestOf(walk) : widthOf(walk);
+    geometry.width = widthOf(walk);
     if (!walk.passes.empty())
-      shareWholeRows();
+      shareRows();
     else if (geometry.tileRows = tileRowsOf(walk, geometry.width);
              geometry.tileRows > 1)
       shareTiles();
@@ -192,6 +198,20 @@ public:
 
 private:
   int64_t vectorsOfRow() const { return geometry.vectorsOf(walk.numCols); }
+
+  /// A chunk's rows that are held have their places worked out once for all of
+  /// them, so those do not shift.
+  void shareRows() {
+    Geometry plain = geometry;
+    geometry.shifted = canShift(walk, baseBytes);
+    if (geometry.shifted)
+      geometry.width = widestOf(walk);
+    shareWholeRows();
+    if (!geometry.shifted || !isChunked || geometry.loops)
+      return;
+    geometry = plain;
+    shareWholeRows();
+  }
 
   /// Rows at once that fill a block of `wanted` threads.
   int64_t rowsFor(int64_t wanted) const {
@@ -345,6 +365,23 @@ SmallVector<int64_t> baseAlignments(const KernelSpec &spec) {
        llvm::concat<const Layout>(spec.inputs, spec.results))
     bytes.push_back(layout.alignBytes);
   return bytes;
+}
+
+void putStoredRowLast(Walk &walk) {
+  auto hasTiles = [](const Walk &walk) {
+    return walk.passes.empty() && tileRowsOf(walk, widthOf(walk)) > 1;
+  };
+  if (hasTiles(walk))
+    return;
+  for (size_t last = walk.rows.size(); last-- > 1;) {
+    Walk other = walk;
+    auto dim = other.rows.begin() + static_cast<ptrdiff_t>(last) - 1;
+    std::rotate(dim, dim + 1, other.rows.end());
+    if (!hasTiles(other))
+      continue;
+    walk = std::move(other);
+    return;
+  }
 }
 
 FailureOr<Geometry> chooseGeometry(const Walk &walk,

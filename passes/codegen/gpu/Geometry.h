@@ -70,6 +70,11 @@ int64_t tileAlignmentOf(const Walk &walk, const Geometry &geometry,
 /// Of inputs, then results.
 llvm::SmallVector<int64_t> baseAlignments(const KernelSpec &spec);
 
+/// Rows may be walked in any order where each stands alone. If a result lies
+/// along one that is not the innermost, as the transposed copy of heads does,
+/// that one becomes the innermost: the result is then stored in vectors.
+void putStoredRowLast(Walk &walk);
+
 /// Fails with an error at the op when a GPU has no grid of so many blocks.
 mlir::FailureOr<Geometry> chooseGeometry(const Walk &walk,
                                          llvm::ArrayRef<int64_t> baseBytes);

@@ -81,6 +81,7 @@ private:
     FailureOr<Walk> walk = planWalk(spec);
     if (failed(walk))
       return failure();
+    putStoredRowLast(*walk);
     SmallVector<int64_t> baseBytes = baseAlignments(spec);
     FailureOr<Geometry> geometry = chooseGeometry(*walk, baseBytes);
     if (failed(geometry))
