@@ -1,8 +1,6 @@
-"""What benchmarks reckon with, without running them."""
-import argparse
-import importlib
-import os
-import pathlib
+"""What benchmarks reckon with, without running them. Their modules are imported by a process of its own:
+others of the tests have modules of the same names."""
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,45 +8,47 @@ import unittest
 import shell
 
 FOLDER = shell.ROOT / "test" / "Benchmarks"
-sys.path.insert(0, str(FOLDER))
-import cases  # noqa: E402
-import floors  # noqa: E402
 
-MACHINE = """[flops]
-f32 = 4e12
-bf16 = 5e12
-[memory]
-bandwidth = 3e9
-kernels = 6e9
+FLOORS = """
+import floors
+MACHINE = "[flops]\\nf32 = 4e12\\nbf16 = 5e12\\n[memory]\\nbandwidth = 3e9\\nkernels = 6e9\\n"
+ours, theirs = floors.rates(MACHINE), {"f32": 2500.0, "bf16": 9000.0, "copy": 7.0}
+assert ours == {"f32": 4000.0, "bf16": 5000.0, "copy": 6.0}, ours
+peak = floors.best([theirs, ours])
+assert peak == {"f32": 4000.0, "bf16": 9000.0, "copy": 7.0}, peak
+row = {"name": "h.1.c", "operation": "MatMul", "flops": 4e12, "bytes": 0, "ms_per_step": 1000, "calls_per_step": 1}
+table = floors.table([row], peak["f32"], peak["f32"], peak["copy"])
+assert table[0]["ratio"] == 1, table
+"""
+RELATIVE = """
+import argparse, os, pathlib, sys
+import cases
+os.chdir(sys.argv[1])
+parser = argparse.ArgumentParser()
+cases.add_bin(parser)
+found = parser.parse_args(["--bin", "here"]).bin
+assert found == pathlib.Path(sys.argv[1]).resolve() / "here", found
 """
 
 
 class Benchmarks(unittest.TestCase):
+    def run_there(self, code, *arguments):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=FOLDER, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_floor_is_of_the_faster_side(self):
-        ours, theirs = floors.rates(MACHINE), {"f32": 2500.0, "bf16": 9000.0, "copy": 7.0}
-        self.assertEqual(ours, {"f32": 4000.0, "bf16": 5000.0, "copy": 6.0})
-        peak = floors.best([theirs, ours])
-        self.assertEqual(peak, {"f32": 4000.0, "bf16": 9000.0, "copy": 7.0})
-        row = {"name": "h.1.c", "operation": "MatMul", "flops": 4e12, "bytes": 0, "ms_per_step": 1000,
-               "calls_per_step": 1}
-        self.assertEqual(floors.table([row], peak["f32"], peak["f32"], peak["copy"])[0]["ratio"], 1)
+        self.run_there(FLOORS)
 
     def test_folders_of_tools_may_be_relative(self):
         """Every script that has --bin takes it from here."""
-        before = pathlib.Path.cwd()
-        self.addCleanup(os.chdir, before)
         with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            parser = argparse.ArgumentParser()
-            cases.add_bin(parser)
-            self.assertEqual(parser.parse_args(["--bin", "here"]).bin, pathlib.Path(folder).resolve() / "here")
-            os.chdir(before)
+            self.run_there(RELATIVE, folder)
         scripts = [path for path in FOLDER.glob("*.py") if "options.bin" in path.read_text()]
         self.assertGreater(len(scripts), 4)
         for path in scripts:
             if path.name != "frameworks.py":
                 self.assertIn("cases.add_bin(parser)", path.read_text(), path.name)
-                importlib.import_module(path.stem)
+                self.run_there(f"import {path.stem}")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class AutoLayers(unittest.TestCase):
         nearest = min(peaks, key=peaks.get)
         done, _ = self.call(limit=peaks[nearest] - 1)
         self.assertEqual(done.returncode, 78, done.stderr)
-        for words in (f"needs {peaks[nearest]} bytes", f"pipeline.layers = {list(nearest)}",
+        for words in (f"= {peaks[nearest]} bytes, expected at most", f"pipeline.layers = {list(nearest)}",
                       "changes of the spec"):
             self.assertIn(words, done.stderr)
 

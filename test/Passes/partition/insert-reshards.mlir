@@ -72,7 +72,7 @@ func.func @update() {
     %m = arith.mulf %v, %v : f32
     transformer.yield %m : f32
   }
-  // CHECK: %[[A:.*]] = mesh.reshard %{{.*}} from <[{"dp"}]> to <[{}]> cause "w (gradient)/map" why "is written where weight of w is stored whole over dp, its optimizer is split (zero.stage)" by ["zero.stage"]
+  // CHECK: %[[A:.*]] = mesh.reshard %{{.*}} from <[{"dp"}]> to <[{}]> cause "w (weight after the update)" why "is written where weight of w is stored whole over dp, its optimizer is split (zero.stage)" by ["zero.stage"]
   // CHECK: transformer.assign weight "w", %[[A]]
   transformer.assign weight "w", %q {mesh.stored = #mesh.sharding<[{}]>} : tensor<8xf32, #e>
   return
