@@ -36,6 +36,11 @@ COMPARED = {
                        "sections": {"context": {"method": "ring", "layout": "zigzag"}, **CP},
                        "options": ["--share-gpu"]},
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"]},
+    # Norms whose rows a block walks in loops, their gradients too: wider than 8192.
+    "llama-wide": {"from": "llama-30m", "precisions": ["bf16"],
+                   "changes": {"hidden_size": 12288, "intermediate_size": 512, "num_hidden_layers": 1,
+                               "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64,
+                               "vocab_size": 512}},
 }
 COMPARED_MICRO = 2
 
