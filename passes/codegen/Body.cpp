@@ -67,13 +67,6 @@ static void allowFusedMultiplyAdd(Operation *op) {
                                               arith::FastMathFlags::contract));
 }
 
-bool multipliesMask(Operation *op) {
-  return isa<arith::MulFOp>(op) &&
-         llvm::any_of(op->getOperands(), [](Value operand) {
-           return isa_and_nonnull<DropoutMaskOp>(operand.getDefiningOp());
-         });
-}
-
 Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands,
                                int64_t rotation) {
   if (auto index = dyn_cast<IndexOp>(op))
@@ -94,8 +87,7 @@ Emitted BodyEmitter::evalInner(Operation *op, ArrayRef<Emitted> operands,
   for (auto [operand, emitted] : llvm::zip_equal(op->getOperands(), operands))
     mapping.map(operand, isVector ? splat(b, emitted.value) : emitted.value);
   Operation *copy = b.insert(op->cloneWithoutRegions(mapping));
-  if (!multipliesMask(op))
-    allowFusedMultiplyAdd(copy);
+  allowFusedMultiplyAdd(copy);
   if (isVector)
     copy->getResult(0).setType(
         VectorType::get({place.width}, op->getResult(0).getType()));

@@ -140,10 +140,6 @@ private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };
 
-/// Whether `op` multiplies by a mask of dropout. Its result is rounded before
-/// it is added to anything: the sum may stand in the same kernel or, where a
-/// stage of a pipeline ends between them, in another one.
-bool multipliesMask(mlir::Operation *op);
 /// Storage of a tensor's elements: bf16 is kept as i16, f8 as i8.
 mlir::Type storageOf(mlir::RankedTensorType type);
 /// From what is stored to what bodies compute with, and back, rounding to

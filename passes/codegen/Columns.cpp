@@ -17,10 +17,13 @@ ArrayRef<ReduceOp> KernelBuilder::reductionsOf(unsigned pass) {
                                    : ArrayRef<ReduceOp>();
 }
 
+/// Lanes decide the order of a row's sums, so where there are some the width
+/// depends on the columns alone: a norm has the same bits in every kernel,
+/// whatever its operand costs there.
 int64_t KernelBuilder::widthOf(unsigned pass) {
   SmallVector<Value> roots;
-  for (ReduceOp reduce : reductionsOf(pass))
-    roots.push_back(reduce.getInput());
+  if (!reductionsOf(pass).empty())
+    return chooseWidth(walk, target, roots);
   for (auto [access, value] : llvm::zip_equal(walk.results, yields))
     if (pass == walk.storePass && walk.hasCols(access))
       roots.push_back(value);

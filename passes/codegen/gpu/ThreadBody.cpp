@@ -106,8 +106,7 @@ ThreadValue ThreadBody::cloneOver(Operation *op,
     mapping.map(operand, isWide ? spread(b, emitted.value) : emitted.value);
   Operation *copy = b.insert(op->cloneWithoutRegions(mapping));
   auto power = dyn_cast<math::ExpOp>(op);
-  if (!multipliesMask(op))
-    allowApproximation(copy, power && hidesLastBits(power, walk));
+  allowApproximation(copy, power && hidesLastBits(power, walk));
   if (isWide)
     copy->getResult(0).setType(vectorOf(op->getResult(0).getType()));
   return {copy->getResult(0), scope};
