@@ -30,9 +30,9 @@ bool setModeOfNew(const FileDescriptor &file);
 
 /// Where writing to `path`, which the user gave, ends: links are followed, and
 /// the last one's target need not exist. kFailedPrecondition names a link that
-/// another user has put into a folder that everybody may write to (/tmp): the
-/// kernel's fs.protected_symlinks says the same of opens, but not of names that
-/// a program follows by itself.
+/// another user has put into a folder that everybody may write to (/tmp). The
+/// kernel's fs.protected_symlinks refuses those in opens, but cannot where a
+/// program follows a name by itself.
 absl::StatusOr<std::string> outputTarget(const std::string &path);
 
 } // namespace meshwork::runtime
