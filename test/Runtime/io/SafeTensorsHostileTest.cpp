@@ -41,7 +41,8 @@ std::vector<Case> lengthCases() {
       {"leading space", fileOf(" {}"), "starts with \" \", expected '{'"},
       {"byte order mark", fileOf("\xef\xbb\xbf{}"), "expected '{'"},
       {"array", fileOf("[]"), "expected '{'"},
-      {"pickle", std::string("\x80\x02}q\x01.PK12345678"), "pickled files can run code"}};
+      {"pickle", std::string("\x80\x02}q\x01.PK12345678"),
+       "pickled files can run code"}};
 }
 
 std::vector<Case> jsonCases() {
