@@ -47,9 +47,9 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
 /// One parameter, buffer, or value of the step on whole tensors: shape, place,
 /// split, what moves it, each instruction that reads or writes it; and why,
 /// from the annotation over the ops that it went through to the reshards.
-/// `name` is the whole name, or the end of one, which must mean one value, or
-/// has `*` and `?`, and may mean several. invalidArgument names the nearest
-/// ones, or those that it could mean.
+/// `name` is a whole name or the end of one, and must mean one value. With `*`
+/// and `?` it may mean several. invalidArgument names the nearest ones, or
+/// those that it could mean.
 absl::StatusOr<std::string> value(const plan::Plan &plan,
                                   std::string_view name);
 /// Only the why, as one JSON object with the keys of README.md; of several

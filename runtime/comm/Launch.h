@@ -19,11 +19,12 @@ struct Launch {
 };
 
 /// Reads what launchers leave in the environment: those of MPI, of batch
-/// systems, torchrun (the table is in Launch.cpp). What says that this process
-/// is one of several is never passed over: else each would train all ranks.
-///   srun           counts in its steps, not in a batch script around them
-///   below mpirun   only torchrun counts beside it: the daemons of mpirun
-///                  inherit the variables of whatever started them
+/// systems, torchrun (the table is in Launch.cpp). A variable that says that
+/// this process is one of several is never ignored. If it were, each process
+/// would train all ranks.
+///   srun           counts in its steps, not in a batch script around them.
+///   below mpirun   only torchrun counts beside it. The daemons of mpirun
+///                  inherit the variables of whatever started them.
 /// Launchers must not contradict each other. invalidArgument when they do, or
 /// are no numbers; the text is the same on every rank where the cause is.
 absl::StatusOr<Launch>

@@ -90,10 +90,10 @@ public:
   /// Follows symbolic links: the user named this path.
   static absl::StatusOr<InputFile> open(const std::string &path);
   /// Opens `name`, which an untrusted file in `folder` named. `name` must be a
-  /// plain file name of a regular file. A link, symbolic or hard, is obeyed
-  /// where it stays in the folder's tree, or in its repository where the folder
-  /// is a snapshot in the cache of the Hugging Face Hub; nothing else of the
-  /// system can be reached unless `links` allows it.
+  /// plain file name of a regular file. A link, symbolic or hard, is obeyed if
+  /// it stays in the folder's tree. If the folder is a snapshot in the cache of
+  /// the Hugging Face Hub, it may also stay in the repository. Nothing else can
+  /// be reached unless `links` allows it.
   static absl::StatusOr<InputFile> openInFolder(const std::string &folder,
                                                 const std::string &name,
                                                 const LinkRule &links = {});

@@ -8,10 +8,10 @@
 
 namespace meshwork::runtime {
 
-/// The folder of the model that `path` names: a repository in the Hub's cache
+/// The folder of the model that `path` names. A repository in the Hub's cache
 /// (models--ORG--NAME) stands for the snapshot in refs/main, or for its only
-/// one; anything else for itself. kDataLoss when there are several snapshots
-/// and refs/main names none of them.
+/// one. Any other path stands for itself. kDataLoss if there are several
+/// snapshots and refs/main names none of them.
 absl::StatusOr<std::string> modelFolder(const std::string &path);
 
 /// For `path`, where nothing is: what to do if it is a name on the Hub,

@@ -28,11 +28,11 @@ std::vector<std::string> namesOfNewFiles(const std::string &folder,
 /// The mode that the umask leaves of 0666: for what is to stay.
 bool setModeOfNew(const FileDescriptor &file);
 
-/// Where writing to `path`, which the user gave, ends: links are followed, and
-/// the last one's target need not exist. kFailedPrecondition names a link that
-/// another user has put into a folder that everybody may write to (/tmp). The
-/// kernel's fs.protected_symlinks refuses those in opens, but cannot where a
-/// program follows a name by itself.
+/// Where writing to a user's `path` ends. Links are followed, and the target of
+/// the last one need not exist. kFailedPrecondition names a link of another
+/// user in a folder that everybody may write to (/tmp). The kernel's
+/// fs.protected_symlinks refuses those in opens, but cannot where a program
+/// follows a name by itself.
 absl::StatusOr<std::string> outputTarget(const std::string &path);
 
 } // namespace meshwork::runtime
