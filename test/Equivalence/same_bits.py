@@ -72,9 +72,11 @@ class Case:
         self.batch = self.micro * self.data * microbatches
         self.name = "/".join(map(str, (model, layout, microbatches, precision, recompute, overlap, documents, target)))
 
+    def text(self):
+        return tools.spec(self.batch, self.micro, SEQUENCE, documents=self.documents, **self.sections)
+
     def plan(self, space):
-        text = tools.spec(self.batch, self.micro, SEQUENCE, documents=self.documents, **self.sections)
-        return space.compile(MODELS[self.model], text)
+        return space.compile(MODELS[self.model], self.text())
 
     def run(self, space, plan):
         options = ["--document-begin", 7] if self.documents != "joined" else []
