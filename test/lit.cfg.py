@@ -44,5 +44,6 @@ else:
     lit_config.note("found no ptxas in PATH or /usr/local/cuda/bin: kernels of a GPU are not assembled")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%source", config.meshwork_source))
-includes = " ".join("-I " + folder for folder in config.mlir_includes.split(";"))
+folders = [*config.mlir_includes.split(";"), os.path.join(config.meshwork_build, "include")]
+includes = " ".join("-I " + folder for folder in folders)
 config.substitutions.append(("%tblgen", os.path.join(config.llvm_tools, "llvm-tblgen") + " " + includes))

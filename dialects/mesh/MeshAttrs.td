@@ -5,13 +5,13 @@
 include "dialects/mesh/MeshDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "meshwork/Plan/Enums.td"
 
 class Mesh_Attr<string name, string attrMnemonic> : AttrDef<Mesh_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
 
-def Mesh_Reduction : I32Enum<"Reduction", "how partial values combine", [
-    I32EnumCase<"sum", 0>, I32EnumCase<"max", 1>]> {
+def Mesh_Reduction : I32Enum<"Reduction", "how partial values combine", PlanReduction> {
   let cppNamespace = "::meshwork::mesh";
 }
 def Mesh_ReductionAttr : EnumAttr<Mesh_Dialect, Mesh_Reduction, "reduction"> {

@@ -8,6 +8,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/schedule/ScheduleInterfaces.td"
+include "meshwork/Plan/Enums.td"
 
 def Schedule_Dialect : Dialect {
   let name = "schedule";
@@ -29,6 +30,7 @@ def Schedule_Dialect : Dialect {
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
 
+// Cases come from Plan.fbs, so a plan's table takes the number as it is.
 class Schedule_Enum<string name, string summary, list<I32EnumCase> cases> : I32Enum<name, summary, cases> {
   let cppNamespace = "::meshwork::schedule";
 }
@@ -36,53 +38,30 @@ class Schedule_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<Schedule_Dial
   let assemblyFormat = "$value";
 }
 
-// The numbers are Plan.fbs's BufferKind.
-def Schedule_BufferKind : Schedule_Enum<"BufferKind", "what bytes are for", [
-  I32EnumCase<"weights", 0>, I32EnumCase<"gradients", 1>, I32EnumCase<"optimizer", 2>, I32EnumCase<"activations", 3>,
-  I32EnumCase<"communication", 4>, I32EnumCase<"workspace", 5>, I32EnumCase<"input", 6>, I32EnumCase<"constants", 7>,
-  I32EnumCase<"results", 8>]>;
+def Schedule_BufferKind : Schedule_Enum<"BufferKind", "what bytes are for", PlanBufferKind>;
 def Schedule_BufferKindAttr : Schedule_EnumAttr<Schedule_BufferKind, "buffer_kind">;
 
-// The numbers are Plan.fbs's.
-def Schedule_Epilogue : Schedule_Enum<"Epilogue", "what a product does beside multiplying", [
-  I32EnumCase<"none", 0>, I32EnumCase<"gelu", 1>, I32EnumCase<"gelu_grad", 2>, I32EnumCase<"sum_lhs", 3>, I32EnumCase<"sum_rhs", 4>]>;
+def Schedule_Epilogue : Schedule_Enum<"Epilogue", "what a product does beside multiplying", PlanEpilogue>;
 def Schedule_EpilogueAttr : Schedule_EnumAttr<Schedule_Epilogue, "epilogue">;
 
-def Schedule_Accumulate : Schedule_Enum<"Accumulate", "whether an instruction adds to its destination", [
-  I32EnumCase<"no", 0>, I32EnumCase<"yes", 1>, I32EnumCase<"after_first", 2>]>;
+def Schedule_Accumulate : Schedule_Enum<"Accumulate", "whether an instruction adds to its destination", PlanAccumulate>;
 def Schedule_AccumulateAttr : Schedule_EnumAttr<Schedule_Accumulate, "accumulate">;
 
-// The numbers are Plan.fbs's.
-def Schedule_ListKind : Schedule_Enum<"ListKind", "what a list is for", [
-  I32EnumCase<"once", 0>, I32EnumCase<"step", 1>, I32EnumCase<"forward", 2>, I32EnumCase<"backward", 3>,
-  I32EnumCase<"input_grad", 4>, I32EnumCase<"weight_grad", 5>, I32EnumCase<"gather", 6>, I32EnumCase<"free", 7>,
-  I32EnumCase<"reduce", 8>, I32EnumCase<"send", 9>, I32EnumCase<"recv", 10>, I32EnumCase<"update", 11>,
-  I32EnumCase<"evaluate", 12>, I32EnumCase<"send_grad", 13>, I32EnumCase<"recv_grad", 14>]>;
+def Schedule_ListKind : Schedule_Enum<"ListKind", "what a list is for", PlanListKind>;
 def Schedule_ListKindAttr : Schedule_EnumAttr<Schedule_ListKind, "list_kind">;
 
-// The numbers are Plan.fbs's InputKind.
-def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", [
-  I32EnumCase<"tokens", 0>, I32EnumCase<"targets", 1>, I32EnumCase<"learning_rate", 2>, I32EnumCase<"bias_correction", 3>,
-  I32EnumCase<"random", 4>, I32EnumCase<"coordinate", 5>, I32EnumCase<"extent", 6>, I32EnumCase<"documents", 7>,
-  I32EnumCase<"positions", 8>, I32EnumCase<"update_random", 9>, I32EnumCase<"document_positions", 10>, I32EnumCase<"inner_targets", 11>,
-  I32EnumCase<"target_counts", 12>]>;
+def Schedule_InputKind : Schedule_Enum<"InputKind", "what the runtime writes", PlanInputKind>;
 def Schedule_InputKindAttr : Schedule_EnumAttr<Schedule_InputKind, "input_kind">;
 
-def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", [
-  I32EnumCase<"loss", 0>, I32EnumCase<"grad_norm", 1>, I32EnumCase<"saturated", 2>]>;
+def Schedule_ResultKind : Schedule_Enum<"ResultKind", "what the runtime reads", PlanResultKind>;
 def Schedule_ResultKindAttr : Schedule_EnumAttr<Schedule_ResultKind, "result_kind">;
 
-// The numbers are Plan.fbs's CollectiveKind.
-def Schedule_CollectiveKind : Schedule_Enum<"CollectiveKind", "what moves", [
-  I32EnumCase<"all_reduce", 0>, I32EnumCase<"all_gather", 1>, I32EnumCase<"reduce_scatter", 2>, I32EnumCase<"all_to_all", 3>,
-  I32EnumCase<"permute", 4>]>;
+def Schedule_CollectiveKind : Schedule_Enum<"CollectiveKind", "what moves", PlanCollectiveKind>;
 def Schedule_CollectiveKindAttr : Schedule_EnumAttr<Schedule_CollectiveKind, "collective_kind">;
-def Schedule_Reduction : Schedule_Enum<"Reduction", "how partial values combine", [I32EnumCase<"sum", 0>, I32EnumCase<"max", 1>]>;
+def Schedule_Reduction : Schedule_Enum<"Reduction", "how partial values combine", PlanReduction>;
 def Schedule_ReductionAttr : Schedule_EnumAttr<Schedule_Reduction, "reduction">;
 
-// The numbers are Plan.fbs's Pass.
-def Schedule_PassKind : Schedule_Enum<"PassKind", "which part of a step a collective is counted to", [
-  I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>, I32EnumCase<"update", 2>]>;
+def Schedule_PassKind : Schedule_Enum<"PassKind", "which part of a step a collective is counted to", PlanPass>;
 def Schedule_PassAttr : Schedule_EnumAttr<Schedule_PassKind, "pass">;
 // An attribute of the mesh dialect.
 def Schedule_CauseAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::CauseAttr>($_self)">, "why it is there"> {
@@ -98,9 +77,7 @@ def Schedule_SplitAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::DimShardingAt
   let convertFromStorage = "$_self";
 }
 
-// The numbers are Plan.fbs's.
-def Schedule_StateRole : Schedule_Enum<"StateRole", "what a state of a parameter is for", [
-  I32EnumCase<"weight", 0>, I32EnumCase<"master", 1>, I32EnumCase<"optimizer", 2>, I32EnumCase<"gradient", 3>]>;
+def Schedule_StateRole : Schedule_Enum<"StateRole", "what a state of a parameter is for", PlanStateRole>;
 
 def Schedule_StateAttr : AttrDef<Schedule_Dialect, "State"> {
   let mnemonic = "state";

@@ -2,6 +2,7 @@
 // instruction.
 #include "dialects/schedule/Views.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
 using namespace mlir;
@@ -13,6 +14,17 @@ Strided::Strided(Value view)
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
     llvm_unreachable("verified by schedule.view");
+}
+
+std::optional<plan::DType> elementTypeOf(Type element) {
+  if (element.isSignlessInteger(32))
+    return plan::DType::i32;
+  return llvm::TypeSwitch<Type, std::optional<plan::DType>>(element)
+      .Case([](Float32Type) { return plan::DType::f32; })
+      .Case([](BFloat16Type) { return plan::DType::bf16; })
+      .Case([](Float8E4M3FNType) { return plan::DType::e4m3; })
+      .Case([](Float8E5M2Type) { return plan::DType::e5m2; })
+      .Default([](Type) { return std::nullopt; });
 }
 
 bool Strided::isWideFloat() const {
@@ -122,9 +134,7 @@ LogicalResult ViewOp::verify() {
   auto type = cast<MemRefType>(getResult().getType());
   auto buffer = getBuffer().getDefiningOp<BufferOp>();
   Type element = type.getElementType();
-  if (!isa<Float32Type, BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(
-          element) &&
-      !element.isSignlessInteger(32))
+  if (!elementTypeOf(element))
     return emitOpError() << "(C2) is of " << element
                          << ", expected f32, bf16, i32, f8E4M3FN or f8E5M2";
   int64_t offset = 0, elementBytes = type.getElementTypeBitWidth() / 8;

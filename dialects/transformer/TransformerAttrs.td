@@ -6,6 +6,7 @@ include "dialects/transformer/TransformerDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/TensorEncoding.td"
 include "mlir/IR/EnumAttr.td"
+include "meshwork/Plan/Enums.td"
 
 class Transformer_Attr<string name, string attrMnemonic, list<Trait> traits = []>
     : AttrDef<Transformer_Dialect, name, traits> {
@@ -58,8 +59,7 @@ class Transformer_EnumAttr<EnumInfo info, string mnemonic>
   let assemblyFormat = "$value";
 }
 
-def Transformer_InitKind : Transformer_Enum<"InitKind", "distribution of initial values", [
-  I32EnumCase<"constant", 0>, I32EnumCase<"normal", 1>, I32EnumCase<"uniform", 2>]>;
+def Transformer_InitKind : Transformer_Enum<"InitKind", "distribution of initial values", PlanInitKind>;
 def Transformer_InitAttr : Transformer_Attr<"Init", "init"> {
   let summary = "Where a parameter's values start";
   let description = "`constant, value`; `normal, mean, standard deviation`; `uniform, low, high`.";
@@ -103,9 +103,8 @@ def Transformer_SharingAttr : Transformer_EnumAttr<Transformer_Sharing, "sharing
   let summary = "How ranks with parts of a sequence compute attention: `none`, each all of it; `gathered`, its queries with all keys; `ulysses`, some heads of all; `ring`, its queries with the keys of one rank after the other";
 }
 
-// The numbers are Plan.fbs's.
-def Transformer_Epilogue : Transformer_Enum<"Epilogue", "what a product does beside multiplying", [
-  I32EnumCase<"gelu", 1>, I32EnumCase<"gelu_grad", 2>, I32EnumCase<"sum_lhs", 3>, I32EnumCase<"sum_rhs", 4>]>;
+// Without "none", which no op has.
+def Transformer_Epilogue : Transformer_Enum<"Epilogue", "what a product does beside multiplying", !tail(PlanEpilogue)>;
 def Transformer_EpilogueAttr : Transformer_EnumAttr<Transformer_Epilogue, "epilogue">;
 
 #endif // MESHWORK_TRANSFORMER_ATTRS

@@ -1,11 +1,13 @@
-// Writes Instructions.h from Plan.fbs, when Meshwork is built:
+// Writes Instructions.h and Enums.td from Plan.fbs, when Meshwork is built:
 //
-//   meshwork-plan-instructions Plan.fbs Instructions.h
+//   meshwork-plan-instructions Plan.fbs Instructions.h Enums.td
 //
-// What is written: a list of the instructions, a function that calls a visitor
-// with each operand of an instruction, and one that sets the fields of its
-// table from an op with accessors of the same names. The attributes that say
-// which field is an operand are described in Plan.fbs.
+// Instructions.h has a list of the instructions, a function that calls a
+// visitor with each operand of an instruction, and one that sets the fields of
+// its table from an op with accessors of the same names. The attributes that
+// say which field is an operand are described in Plan.fbs.
+// Enums.td has the cases of each enum for TableGen, so that an enum of a
+// dialect has the plan's names and numbers.
 #include <flatbuffers/idl.h>
 
 #include <cctype>
@@ -191,14 +193,42 @@ void writeHeader(std::ostream &out, const flatbuffers::EnumDef &kinds) {
       writeInstruction(out, *table);
   out << "} // namespace meshwork::plan\n";
 }
+/// defvar PlanListKind = [I32EnumCase<"once", 0>, ...];
+void writeCases(std::ostream &out, const flatbuffers::EnumDef &kinds) {
+  out << "defvar Plan" << kinds.name << " = [";
+  const char *comma = "";
+  for (const flatbuffers::EnumVal *kind : kinds.Vals()) {
+    out << comma << "I32EnumCase<\"" << kind->name << "\", "
+        << kind->GetAsInt64() << ">";
+    comma = ", ";
+  }
+  out << "];\n";
+}
+
+void writeEnums(std::ostream &out, const flatbuffers::Parser &parser) {
+  out << "// Made of Plan.fbs by lib/Plan/GenerateInstructions.cpp.\n"
+         "#ifndef MESHWORK_PLAN_ENUMS\n#define MESHWORK_PLAN_ENUMS\n"
+         "include \"mlir/IR/EnumAttr.td\"\n";
+  for (const flatbuffers::EnumDef *kinds : parser.enums_.vec)
+    if (!kinds->is_union)
+      writeCases(out, *kinds);
+  out << "#endif\n";
+}
+
+bool write(const char *path, const std::stringstream &text) {
+  std::ofstream file(path);
+  file << text.str();
+  return static_cast<bool>(file.flush());
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    std::cerr << "usage: " << argv[0] << " Plan.fbs Instructions.h\n";
+  if (argc != 4) {
+    std::cerr << "usage: " << argv[0] << " Plan.fbs Instructions.h Enums.td\n";
     return 64;
   }
-  std::stringstream schema, header;
+  std::stringstream schema, header, enums;
   schema << std::ifstream(argv[1]).rdbuf();
   flatbuffers::Parser parser;
   if (!parser.Parse(schema.str().c_str())) {
@@ -212,7 +242,6 @@ int main(int argc, char **argv) {
     return 65;
   }
   writeHeader(header, *kinds);
-  std::ofstream file(argv[2]);
-  file << header.str();
-  return file.flush() ? 0 : 73;
+  writeEnums(enums, parser);
+  return write(argv[2], header) && write(argv[3], enums) ? 0 : 73;
 }

@@ -2,6 +2,7 @@
 #include "lib/Target/ProgramTables.h"
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/schedule/Views.h"
 #include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Instructions.h"
@@ -53,15 +54,6 @@ void ProgramTables::addBuffers() {
   }
 }
 
-static plan::DType typeOf(Type element) {
-  return llvm::TypeSwitch<Type, plan::DType>(element)
-      .Case([](Float32Type) { return plan::DType::f32; })
-      .Case([](BFloat16Type) { return plan::DType::bf16; })
-      .Case([](Float8E4M3FNType) { return plan::DType::e4m3; })
-      .Case([](Float8E5M2Type) { return plan::DType::e5m2; })
-      .Default([](Type) { return plan::DType::i32; });
-}
-
 uint32_t ProgramTables::view(Value value) {
   if (!value)
     return plan::noView;
@@ -75,7 +67,7 @@ uint32_t ProgramTables::view(Value value) {
   auto advances = op.getAdvances().value_or(ArrayRef<int64_t>());
   entry->buffer = buffers.at(op.getBuffer());
   entry->offset = op.getOffset();
-  entry->dtype = typeOf(type.getElementType());
+  entry->dtype = *schedule::elementTypeOf(type.getElementType());
   entry->shape.assign(type.getShape().begin(), type.getShape().end());
   entry->strides.assign(strides.begin(), strides.end());
   if (op.getShifts())
@@ -112,6 +104,11 @@ std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
     numbers.push_back(numberOf(axis));
   return numbers;
 }
+
+static_assert(static_cast<int>(plan::Layout::block) ==
+                  static_cast<int>(layout::DimLayout::block) &&
+              static_cast<int>(plan::Layout::zigzag) ==
+                  static_cast<int>(layout::DimLayout::zigzag));
 
 /// Layouts only where one is not of blocks.
 void ProgramTables::addSplit(mesh::DimShardingAttr split,
