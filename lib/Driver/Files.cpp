@@ -74,13 +74,19 @@ bool isNowhere(const std::string &path) { return path == "/dev/null"; }
 
 } // namespace
 
-int report(const absl::Status &status) {
-  std::string text =
-      absl::StrCat(program_invocation_short_name,
-                   ": error: ", printable(std::string(status.message())), "\n");
+/// "meshwork: error: ...", at once and whole.
+static void tell(const char *severity, const std::string &message) {
+  std::string text = absl::StrCat(program_invocation_short_name, severity,
+                                  printable(message), "\n");
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+int report(const absl::Status &status) {
+  tell(": error: ", std::string(status.message()));
   return runtime::exitCodeOf(status);
 }
+
+void warn(const std::string &text) { tell(": warning: ", text); }
 
 std::optional<std::string> readFile(const std::string &path, int &code,
                                     uint64_t most) {

@@ -34,6 +34,9 @@ inline constexpr uint64_t maxTextBytes = uint64_t{64} << 20;
 /// exit code for `status`, which is not ok.
 int report(const absl::Status &status);
 
+/// Prints "meshwork: warning: ..." with the name of the program.
+void warn(const std::string &text);
+
 /// The contents of a regular file, or of stdin for "-", of at most
 /// `most`; nothing after a message. `code` gets the exit code.
 std::optional<std::string> readFile(const std::string &path, int &code,

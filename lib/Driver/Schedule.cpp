@@ -85,7 +85,7 @@ private:
   int addTransfers() {
     if (options.transfers) {
       absl::StatusOr<schedules::Table> lowered =
-          schedules::lower(priced.table, {.costs = priced.costs});
+          schedules::lower(priced.table, priced.costs);
       if (!lowered.ok())
         return report(lowered.status());
       priced.table = *std::move(lowered);

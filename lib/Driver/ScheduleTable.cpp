@@ -130,9 +130,13 @@ int read(const ScheduleOptions &options, PricedTable &priced) {
   std::optional<std::string> text = readFile(options.source, code);
   if (!text)
     return code;
-  absl::StatusOr<Table> parsed = schedules::parseCsv(*text, options.source);
+  std::string note;
+  absl::StatusOr<Table> parsed =
+      schedules::parseCsv(*text, options.source, &note);
   if (!parsed.ok())
     return wrongData(std::string(parsed.status().message()));
+  if (!note.empty())
+    warn(absl::StrCat(quote(options.source), ": ", note));
   priced.table = *std::move(parsed);
   code = checkSizes(options, priced.table);
   return code == ok ? readCosts(options.costs, priced.table.rankOf.size(),

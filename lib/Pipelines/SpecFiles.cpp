@@ -60,7 +60,9 @@ Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
   std::optional<std::string> text = isText ? schedule : read(path);
   if (!text)
     return wrong(spec::cannotRead(path));
-  absl::StatusOr<schedules::Table> table = schedules::parseCsv(*text, path);
+  std::string note;
+  absl::StatusOr<schedules::Table> table =
+      schedules::parseCsv(*text, path, &note);
   if (!table.ok())
     return wrong(std::string(table.status().message()));
   if (std::string message = misfit(*table, spec); !message.empty())
@@ -69,7 +71,9 @@ Diagnostics resolveSchedule(spec::Spec &spec, const std::string &origin,
     return wrong(quote(path) + " is not legal:\n" +
                  std::string(legal.message()));
   schedule = schedules::csv(*table);
-  return {};
+  if (note.empty())
+    return {};
+  return {{Severity::warning, {origin, 0, 0}, key + (": " + note), ""}};
 }
 } // namespace
 

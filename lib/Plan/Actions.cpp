@@ -46,7 +46,7 @@ std::string numberedAction(size_t index) {
 std::string problemOfLists(std::span<const ListShape> lists) {
   std::map<std::pair<ListKind, uint32_t>, size_t> known;
   for (size_t i = 0; i < lists.size(); ++i) {
-    if (lists[i].kind > ListKind::MAX)
+    if (*EnumNameListKind(lists[i].kind) == 0)
       return numberedList(i) + " is of unknown kind " +
              std::to_string(static_cast<int>(lists[i].kind));
     if (!isKnown(lists[i]))

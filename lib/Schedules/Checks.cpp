@@ -127,9 +127,8 @@ void checkPlaces(const Table &table, const Index &index, Faults &faults) {
       faults.at(rank, i,
                 absl::StrCat("stage ", action.stage, " is on rank ", home,
                              ", expected there"));
-    bool once = action.kind != Kind::gather && action.kind != Kind::free;
     uint32_t first = index.find(action.kind, action.stage, action.microbatch);
-    if (once && first != index.number(rank, i))
+    if (first != index.number(rank, i))
       faults.at(rank, i,
                 absl::StrCat("stands twice, expected once: first as ",
                              placeOf(index, first)));

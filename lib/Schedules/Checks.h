@@ -22,11 +22,6 @@ void checkOrder(const Table &table, const Index &index, Faults &faults);
 /// both and no other edge has any. A table without transfers is complete too.
 void checkTransfers(const Table &table, const Index &index, Faults &faults);
 
-/// In a table with GATHER or FREE parameters are whole where F, B and I use
-/// them, and are freed at the end; in one with REDUCE every stage's gradients
-/// are reduced once, after the last of them.
-void checkParameters(const Table &table, Faults &faults);
-
 /// No rank keeps more than `memory` microbatches, counted in virtual stages;
 /// 0: no limit.
 void checkMemory(const Table &table, double memory, double stash,

@@ -3,17 +3,14 @@
 #include "lib/Schedules/Live.h"
 
 #include "absl/strings/str_cat.h"
+#include "meshwork/Text/Counted.h"
 
 #include <limits>
 
 namespace meshwork::schedules {
 
 std::string text(const Action &action) {
-  std::string result = std::to_string(action.stage);
-  result += letters(action.kind);
-  if (action.microbatch != noMicrobatch)
-    result += std::to_string(action.microbatch);
-  return result;
+  return absl::StrCat(action.stage, letters(action.kind), action.microbatch);
 }
 
 namespace {
@@ -59,6 +56,7 @@ std::string_view withoutQuotes(std::string_view cell) {
 class Reader {
 public:
   Reader(std::string_view name) : errors(name) {}
+  size_t passedOver = 0;
 
   absl::StatusOr<Table> read(std::string_view text) {
     readRows(text);
@@ -107,7 +105,7 @@ private:
       return;
     std::vector<Action> &row = result.table.ranks[rank];
     size_t before = row.size();
-    std::string wrong = readCell(cell, row);
+    std::string wrong = readCell(cell, row, passedOver);
     if (wrong.empty())
       return;
     row.resize(before);
@@ -128,8 +126,16 @@ std::string csv(const Table &table) {
   return result;
 }
 
-absl::StatusOr<Table> parseCsv(std::string_view text, std::string_view name) {
-  return Reader(name).read(text);
+absl::StatusOr<Table> parseCsv(std::string_view text, std::string_view name,
+                               std::string *note) {
+  Reader reader(name);
+  absl::StatusOr<Table> table = reader.read(text);
+  if (note && reader.passedOver > 0)
+    *note = absl::StrCat(
+        "passed over ", counted(reader.passedOver, "action"),
+        " on parameters (GATHER, FREE, REDUCE and PyTorch's words for them): a "
+        "plan places these itself");
+  return table;
 }
 
 } // namespace meshwork::schedules

@@ -15,7 +15,7 @@
 
 namespace meshwork::schedules {
 
-/// `2F0`, `3RECV_B1`, `1GATHER`. Says nothing of Action::withNext.
+/// `2F0`, `3RECV_B1`. Says nothing of Action::withNext.
 std::string text(const Action &action);
 
 /// The CSV of a table; reading it gives the table again.
@@ -26,12 +26,15 @@ std::string csv(const Table &table);
 constexpr int32_t maxCsvRanks = 16384, maxCsvStages = 65536,
                   maxCsvMicrobatches = 1 << 20;
 
-/// Reads our spelling and PyTorch's: UNSHARD, RESHARD and REDUCE_GRAD, the long
-/// names of kinds such as FULL_BACKWARD, cells in quotes. The stages' ranks are
-/// those that compute them. An error names `name`, line and cell, rank, what
-/// was found and what would be legal there; all errors of a file are told at
-/// once, up to 20. Whether the order of actions is legal is for `judge`.
-absl::StatusOr<Table> parseCsv(std::string_view text, std::string_view name);
+/// Reads our spelling and PyTorch's: the long names of kinds such as
+/// FULL_BACKWARD, cells in quotes. What PyTorch writes about parameters, as
+/// 1UNSHARD and 1REDUCE_GRAD, is passed over, and `note` then says so. The
+/// stages' ranks are those that compute them. An error names `name`, line and
+/// cell, rank, what was found and what would be legal there; all errors of a
+/// file are told at once, up to 20. Whether the order of actions is legal is
+/// for `judge`.
+absl::StatusOr<Table> parseCsv(std::string_view text, std::string_view name,
+                               std::string *note = nullptr);
 
 } // namespace meshwork::schedules
 

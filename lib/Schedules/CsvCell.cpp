@@ -24,10 +24,7 @@ std::string_view trimmed(std::string_view text) {
 namespace {
 
 /// Spellings besides those of `letters`: PyTorch's, short and long.
-constexpr std::array<std::pair<std::string_view, Kind>, 7> otherSpellings = {{
-    {"UNSHARD", Kind::gather},
-    {"RESHARD", Kind::free},
-    {"REDUCE_GRAD", Kind::reduce},
+constexpr std::array<std::pair<std::string_view, Kind>, 4> otherSpellings = {{
     {"FORWARD", Kind::forward},
     {"FULL_BACKWARD", Kind::backward},
     {"BACKWARD_INPUT", Kind::inputGrad},
@@ -35,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 7> otherSpellings = {{
 }};
 
 std::optional<Kind> kindOf(std::string_view word) {
-  for (auto kind = Kind::forward; kind <= Kind::reduce;
+  for (auto kind = Kind::forward; kind <= Kind::recvBackward;
        kind = static_cast<Kind>(static_cast<int>(kind) + 1))
     if (word == letters(kind))
       return kind;
@@ -45,7 +42,12 @@ std::optional<Kind> kindOf(std::string_view word) {
   return std::nullopt;
 }
 
-bool hasMicrobatch(Kind kind) { return kind < Kind::gather; }
+/// What happens to a stage's parameters: no work of a microbatch.
+bool isOfParameters(std::string_view word) {
+  constexpr std::array<std::string_view, 6> words = {
+      "GATHER", "FREE", "REDUCE", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+  return std::ranges::find(words, word) != words.end();
+}
 
 std::string found(std::string_view cell, const std::string &expected) {
   return absl::StrCat("found ", quote(cell), ", expected ", expected);
@@ -72,46 +74,58 @@ struct Parts {
   }
 };
 
-std::string readAction(std::string_view cell, Action &action) {
-  Parts parts(cell);
-  if (parts.stage.empty() || parts.kind.empty())
-    return found(cell, "a stage, a kind and a microbatch such as 2F0");
-  std::optional<Kind> kind = kindOf(parts.kind);
-  if (!kind)
-    return found(cell, "a kind among F, B, I, W, SEND_F, RECV_F, SEND_B, "
-                       "RECV_B, GATHER, FREE, REDUCE");
-  action.kind = *kind;
+/// Of `2F0`, whose kind is known.
+std::string readNumbers(std::string_view cell, const Parts &parts,
+                        Action &action) {
   if (!readNumber(parts.stage, maxCsvStages, action.stage))
     return found(cell, absl::StrCat("a stage below ", maxCsvStages));
-  if (hasMicrobatch(*kind) == parts.microbatch.empty())
-    return found(cell, hasMicrobatch(*kind)
-                           ? "a microbatch at its end, such as 2F0"
-                           : "no microbatch, such as 2GATHER");
-  if (hasMicrobatch(*kind) &&
-      !readNumber(parts.microbatch, maxCsvMicrobatches, action.microbatch))
+  if (parts.microbatch.empty())
+    return found(cell, "a microbatch at its end, such as 2F0");
+  if (!readNumber(parts.microbatch, maxCsvMicrobatches, action.microbatch))
     return found(cell, absl::StrCat("a microbatch below ", maxCsvMicrobatches));
   return "";
 }
 
+std::string readAction(std::string_view cell, std::vector<Action> &actions,
+                       size_t &passedOver) {
+  Parts parts(cell);
+  if (parts.stage.empty() || parts.kind.empty())
+    return found(cell, "a stage, a kind and a microbatch such as 2F0");
+  if (std::optional<Kind> kind = kindOf(parts.kind))
+    return readNumbers(cell, parts, actions.emplace_back(Action{*kind}));
+  if (!isOfParameters(parts.kind))
+    return found(cell, "a kind among F, B, I, W, SEND_F, RECV_F, SEND_B, "
+                       "RECV_B");
+  ++passedOver;
+  int32_t unused;
+  if (!readNumber(parts.stage, maxCsvStages, unused))
+    return found(cell, absl::StrCat("a stage below ", maxCsvStages));
+  return parts.microbatch.empty()
+             ? ""
+             : found(cell, "no microbatch, such as 2UNSHARD");
+}
+
 /// `(a;b)OVERLAP_F_B`, `(a;b)BATCH`.
-std::string readGroup(std::string_view cell, std::vector<Action> &actions) {
+std::string readGroup(std::string_view cell, std::vector<Action> &actions,
+                      size_t &passedOver) {
   size_t close = cell.find(')');
   std::string_view word =
       close == cell.npos ? "" : trimmed(cell.substr(close + 1));
   if (word != "OVERLAP_F_B" && word != "BATCH")
     return found(cell, "(0F1;1B0)OVERLAP_F_B, or (0SEND_F1;0RECV_B0)BATCH");
   std::string_view inside = cell.substr(1, close - 1);
-  while (true) {
-    size_t end = inside.find(';');
+  size_t first = actions.size();
+  for (size_t end = 0; end != inside.npos;) {
+    end = inside.find(';');
     std::string wrong =
-        readAction(trimmed(inside.substr(0, end)), actions.emplace_back());
+        readAction(trimmed(inside.substr(0, end)), actions, passedOver);
     if (!wrong.empty())
       return wrong;
-    if (end == inside.npos)
-      return "";
-    actions.back().withNext = true;
-    inside.remove_prefix(end + 1);
+    inside.remove_prefix(end == inside.npos ? 0 : end + 1);
   }
+  for (size_t at = first; at + 1 < actions.size(); ++at)
+    actions[at].withNext = true;
+  return "";
 }
 
 /// How far a rank is with one stage.
@@ -145,10 +159,11 @@ struct Progress {
 
 } // namespace
 
-std::string readCell(std::string_view cell, std::vector<Action> &actions) {
+std::string readCell(std::string_view cell, std::vector<Action> &actions,
+                     size_t &passedOver) {
   if (cell.starts_with('('))
-    return readGroup(cell, actions);
-  return readAction(cell, actions.emplace_back());
+    return readGroup(cell, actions, passedOver);
+  return readAction(cell, actions, passedOver);
 }
 
 std::string legalAfter(const std::vector<Action> &before) {

@@ -37,9 +37,11 @@ private:
   size_t count = 0;
 };
 
-/// Reads a cell that is not empty and has no space around it, and adds its
-/// actions. Where that fails, says what was found and expected.
-std::string readCell(std::string_view cell, std::vector<Action> &actions);
+/// Reads a cell that is not empty and has no space around it, adds its actions,
+/// and counts those on parameters, of which a table has none. Where that fails,
+/// says what was found and expected.
+std::string readCell(std::string_view cell, std::vector<Action> &actions,
+                     size_t &passedOver);
 
 /// What could stand after `before` on one rank, at most some of each kind:
 /// "2F4, 2B0 or 2W0"; empty where nothing is known.

@@ -8,26 +8,20 @@
 namespace meshwork::schedules {
 namespace {
 
-// F to RECV_B have a cell for each microbatch.
-constexpr size_t kindsOfMicrobatches = static_cast<size_t>(Kind::gather);
+// Each has a cell for each microbatch.
+constexpr size_t kinds = static_cast<size_t>(Kind::recvBackward) + 1;
 // Numbers of actions fit 32 bits, and so do three times as many nodes.
 constexpr size_t mostActions = size_t{1} << 30;
 // With fewer pieces of work than these, missing ones are named one by one.
 constexpr size_t alwaysIndexed = size_t{1} << 16;
 
-bool namesMicrobatch(Kind kind) { return kind < Kind::gather; }
-
 std::string whyOutOfRange(const Table &table, const Action &action) {
   auto stages = static_cast<int64_t>(table.rankOf.size());
-  if (action.kind > Kind::reduce)
+  if (action.kind > Kind::recvBackward)
     return "is of no known kind";
   if (action.stage < 0 || action.stage >= stages)
     return absl::StrCat("names stage ", action.stage, ", expected 0 to ",
                         stages - 1);
-  if (!namesMicrobatch(action.kind))
-    return action.microbatch == noMicrobatch
-               ? ""
-               : "names a microbatch, expected none";
   if (action.microbatch < 0 || action.microbatch >= table.microbatches)
     return absl::StrCat("names microbatch ", action.microbatch,
                         ", expected 0 to ", table.microbatches - 1);
@@ -75,8 +69,7 @@ void checkRanges(const Table &table, Faults &faults) {
 
 Index::Index(const Table &table) : table(table), begins(1, 0) {
   auto microbatches = static_cast<size_t>(table.microbatches);
-  cells.assign(table.rankOf.size() * (microbatches * kindsOfMicrobatches + 3),
-               none);
+  cells.assign(table.rankOf.size() * microbatches * kinds, none);
   uint32_t next = 0;
   for (const std::vector<Action> &rank : table.ranks) {
     for (const Action &action : rank) {
@@ -92,13 +85,9 @@ Index::Index(const Table &table) : table(table), begins(1, 0) {
 
 size_t Index::cell(Kind kind, int32_t stage, int32_t microbatch) const {
   auto microbatches = static_cast<size_t>(table.microbatches);
-  size_t begin =
-      static_cast<size_t>(stage) * (microbatches * kindsOfMicrobatches + 3);
-  auto which = static_cast<size_t>(kind);
-  if (!namesMicrobatch(kind))
-    return begin + microbatches * kindsOfMicrobatches + which -
-           kindsOfMicrobatches;
-  return begin + static_cast<size_t>(microbatch) * kindsOfMicrobatches + which;
+  size_t work = static_cast<size_t>(stage) * microbatches +
+                static_cast<size_t>(microbatch);
+  return work * kinds + static_cast<size_t>(kind);
 }
 
 uint32_t Index::find(Kind kind, int32_t stage, int32_t microbatch) const {

@@ -9,7 +9,6 @@
 
 namespace meshwork::schedules {
 
-/// What happens to parameters (gather, free, reduce) no plan has as lists yet.
 inline constexpr std::pair<Kind, plan::ListKind> listKinds[] = {
     {Kind::forward, plan::ListKind::forward},
     {Kind::backward, plan::ListKind::backward},
@@ -27,11 +26,9 @@ inline std::optional<Kind> kindOf(plan::ListKind list) {
       return kind;
   return std::nullopt;
 }
-inline std::optional<plan::ListKind> listKindOf(Kind action) {
-  for (const auto &[kind, own] : listKinds)
-    if (kind == action)
-      return own;
-  return std::nullopt;
+/// Each kind has one.
+inline plan::ListKind listKindOf(Kind action) {
+  return listKinds[static_cast<size_t>(action)].second;
 }
 
 } // namespace meshwork::schedules

@@ -1,7 +1,6 @@
 #include "lib/Schedules/Lower.h"
+#include "lib/Schedules/Index.h"
 #include "lib/Schedules/LowerParts.h"
-
-#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <utility>
@@ -36,11 +35,10 @@ void insert(const Additions &additions, Table &table) {
   }
 }
 
-bool has(const Table &table, Kind first, Kind last) {
-  return std::ranges::any_of(table.ranks, [&](const auto &row) {
-    return std::ranges::any_of(row, [&](const Action &action) {
-      return action.kind >= first && action.kind <= last;
-    });
+bool hasTransfers(const Table &table) {
+  return std::ranges::any_of(table.ranks, [](const auto &row) {
+    return std::ranges::any_of(
+        row, [](const Action &action) { return isTransfer(action.kind); });
   });
 }
 
@@ -64,39 +62,17 @@ Costs orderingCosts(const Costs &given, size_t stages) {
   return costs;
 }
 
-void append(const Additions &more, Additions &to) {
-  for (size_t rank = 0; rank < to.size(); ++rank)
-    to[rank].insert(to[rank].end(), more[rank].begin(), more[rank].end());
-}
-
-absl::Status appendTransfers(const Table &table, const Costs &costs,
-                             Additions &to) {
-  absl::StatusOr<Timeline> timeline =
-      simulate(table, orderingCosts(costs, table.rankOf.size()));
-  if (timeline.ok())
-    append(transfersOf(table, *timeline), to);
-  return timeline.status();
-}
-
 } // namespace
 
-absl::StatusOr<Table> lower(const Table &table, const LowerOptions &options) {
-  if (options.lookahead < 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat("found the lookahead ", options.lookahead,
-                     ", expected 0 or more turns of other stages"));
-  // What others wait for stands first, what is taken away before what is added.
-  Additions additions(table.ranks.size());
-  if (!has(table, Kind::sendForward, Kind::recvBackward))
-    if (absl::Status status = appendTransfers(table, options.costs, additions);
-        !status.ok())
-      return status;
-  if (options.reduce && !has(table, Kind::reduce, Kind::reduce))
-    append(reducesOf(table), additions);
-  if (options.gather && !has(table, Kind::gather, Kind::free))
-    append(gathersOf(table, options.lookahead), additions);
+absl::StatusOr<Table> lower(const Table &table, const Costs &costs) {
+  if (hasTransfers(table))
+    return table;
+  absl::StatusOr<Timeline> timeline =
+      simulate(table, orderingCosts(costs, table.rankOf.size()));
+  if (!timeline.ok())
+    return timeline.status();
   Table result = table;
-  insert(additions, result);
+  insert(transfersOf(table, *timeline), result);
   return result;
 }
 

@@ -19,10 +19,6 @@ using Additions = std::vector<std::vector<Addition>>;
 
 /// SEND and RECV, given when the table's actions run.
 Additions transfersOf(const Table &table, const Timeline &timeline);
-/// GATHER and FREE.
-Additions gathersOf(const Table &table, int32_t lookahead);
-/// REDUCE.
-Additions reducesOf(const Table &table);
 
 } // namespace meshwork::schedules
 

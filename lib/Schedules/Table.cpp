@@ -5,9 +5,8 @@
 namespace meshwork::schedules {
 
 std::string_view letters(Kind kind) {
-  constexpr std::array<std::string_view, 11> all = {
-      "F",      "B",      "I",      "W",    "SEND_F", "RECV_F",
-      "SEND_B", "RECV_B", "GATHER", "FREE", "REDUCE"};
+  constexpr std::array<std::string_view, 8> all = {
+      "F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
   auto which = static_cast<size_t>(kind);
   return which < all.size() ? all[which] : "?";
 }

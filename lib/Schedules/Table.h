@@ -2,10 +2,9 @@
 //
 // A step's microbatches pass through `stages` virtual stages; each rank holds
 // one or several of them. An action is a piece of work of one virtual stage for
-// one microbatch, a transfer over one edge between stages, or what happens to a
-// stage's parameters. A table says nothing about tensors: schedules are
-// generated (Generate.h), read (Csv.h), completed (Lower.h), judged (Verdict.h)
-// and simulated (Simulate.h) as data.
+// one microbatch, or a transfer over one edge between stages. A table says
+// nothing about tensors: schedules are generated (Generate.h), read (Csv.h),
+// completed (Lower.h), judged (Verdict.h) and simulated (Simulate.h) as data.
 #ifndef MESHWORK_LIB_SCHEDULES_TABLE_H
 #define MESHWORK_LIB_SCHEDULES_TABLE_H
 
@@ -26,24 +25,18 @@ enum class Kind : uint8_t {
   recvForward,  // RECV_F: named by the stage that receives
   sendBackward, // SEND_B: the gradient of a stage's input to the stage before
   recvBackward, // RECV_B: named by the stage that receives
-  gather,       // GATHER: a stage's sharded parameters become whole (ZeRO-3)
-  free,         // FREE: and sharded again
-  reduce,       // REDUCE: a stage's summed gradients, over the data ranks
 };
 
-/// F, B, ..., REDUCE.
+/// F, B, ..., RECV_B.
 std::string_view letters(Kind kind);
 
 /// F, B, I and W: what keeps a rank busy.
 bool isCompute(Kind kind);
 
-/// The microbatch of an action that has none: gather, free, reduce.
-constexpr int32_t noMicrobatch = -1;
-
 struct Action {
   Kind kind = Kind::forward;
   int32_t stage = 0;
-  int32_t microbatch = noMicrobatch;
+  int32_t microbatch = 0;
   /// Starts together with the action that follows: transfers posted as one
   /// batch, a forward and a backward that overlap.
   bool withNext = false;

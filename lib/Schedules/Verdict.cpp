@@ -15,7 +15,6 @@ absl::Status judge(const Table &table, const JudgeOptions &options) {
   checkCounts(table, index, faults);
   checkOrder(table, index, faults);
   checkTransfers(table, index, faults);
-  checkParameters(table, faults);
   checkMemory(table, options.memory, options.stash, faults);
   if (!faults.none())
     return faults.status();

@@ -82,7 +82,7 @@ FailureOr<schedules::Table> transferTable(const TableOptions &options,
   FailureOr<schedules::Table> table = computeTable(options, module);
   if (failed(table) || options.ranks == 1)
     return table;
-  return orError(schedules::lower(*table, {.costs = costsOf(options)}), module);
+  return orError(schedules::lower(*table, costsOf(options)), module);
 }
 
 } // namespace meshwork::pipeline

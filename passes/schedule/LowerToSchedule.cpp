@@ -291,8 +291,7 @@ actionsOf(ProgramOp program, ArrayRef<schedules::Action> actions) {
     lists[{list.getKind(), list.getStage()}] = list;
   SmallVector<std::pair<ListOp, int64_t>> order;
   for (const schedules::Action &action : actions) {
-    // The numbers are Plan.fbs's; the table has nothing else than lists.
-    auto kind = static_cast<ListKind>(*schedules::listKindOf(action.kind));
+    auto kind = static_cast<ListKind>(schedules::listKindOf(action.kind));
     if (auto list = lists.find({kind, action.stage}); list != lists.end())
       order.emplace_back(list->second, action.microbatch);
   }

@@ -85,6 +85,13 @@ class Schedule(unittest.TestCase):
         self.assertEqual(out, piped)
         self.refuse(shell.DATA, ["has 4 ranks", "--stages contradicts"], "zb.csv", "--stages", 3)
 
+    def test_what_is_about_parameters_is_passed_over(self):
+        """As PyTorch writes tables of sharded parameters."""
+        self.space.write("sharded.csv", "0UNSHARD,0F0,0B0,0F1,0B1,0REDUCE_GRAD,0RESHARD\n")
+        done = self.space.must("meshwork", "schedule", "sharded.csv", "--csv", "-")
+        self.assertEqual(done.stdout, "0F0,0B0,0F1,0B1\n")
+        self.assertIn('warning: "sharded.csv": passed over 3 actions on parameters', done.stderr)
+
     def test_transfers_are_added(self):
         told = self.json(*self.pipeline("zb-h1", "--transfers"))
         alone = self.json(*self.pipeline("zb-h1"))

@@ -395,6 +395,20 @@ class Pipelines(unittest.TestCase):
         for name in expected.weights:
             self.check_same(name, found.weights[name], expected.weights[name], 0)
 
+    def test_what_a_table_says_of_parameters_is_passed_over(self):
+        legal = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+        sharded = legal.replace("0F0", "0UNSHARD,0F0").replace("1B1", "1B1,1REDUCE_GRAD,1RESHARD")
+        tables = []
+        for text in (legal, sharded):
+            spec = tools.spec(4, 2, SEQUENCE, mesh={"axes": ["pp=2"]},
+                              pipeline={"schedule": self.space.write(".csv", text)})
+            plan = self.space.file(".mwplan")
+            done = self.space.must("meshwork", "compile", self.space.model(MODELS["llama"]), "--spec",
+                                   self.space.write(".toml", spec), "-o", plan)
+            self.assertEqual("passed over 3 actions on parameters" in done.stderr, text == sharded, done.stderr)
+            tables.append(self.space.explain(plan)["schedule"])
+        self.assertEqual(*tables)
+
     def test_a_table_that_does_not_fit_is_refused(self):
         def refused(code, text, *words, **sections):
             path = self.space.write(".csv", text) if text else "missing.csv"

@@ -69,8 +69,8 @@ uint64_t flopsOf(ListKind kind) {
 }
 
 plan::PlanT scheduled(const schedules::Wanted &wanted) {
-  schedules::Table table = *schedules::lower(*schedules::generate(wanted),
-                                             schedules::LowerOptions());
+  schedules::Table table =
+      *schedules::lower(*schedules::generate(wanted), schedules::Costs());
   plan::PlanT plan;
   plan.microbatches = static_cast<uint32_t>(wanted.microbatches);
   plan.mesh.push_back(std::make_unique<plan::AxisT>());
@@ -86,7 +86,7 @@ plan::PlanT scheduled(const schedules::Wanted &wanted) {
     };
     run(ListKind::step, 0, 0);
     for (const schedules::Action &action : actions)
-      run(*schedules::listKindOf(action.kind), action.stage, action.microbatch);
+      run(schedules::listKindOf(action.kind), action.stage, action.microbatch);
     run(ListKind::update, 0, 0);
     plan.programs.push_back(std::move(program));
   }

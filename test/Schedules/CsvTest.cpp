@@ -17,8 +17,7 @@ std::string errorOf(std::string_view text) {
 }
 
 constexpr std::string_view twoRanks =
-    "0GATHER,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0I1,0W1,0REDUCE,"
-    "0FREE\n"
+    "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0I1,0W1\n"
     "1RECV_F0,1F0,1B0,(1SEND_B0;1RECV_F1)BATCH,(1F1;1B1)OVERLAP_F_B,1SEND_B1\n";
 
 TEST(Csv, readsWhatItWrites) {
@@ -32,15 +31,33 @@ TEST(Csv, readsWhatItWrites) {
 }
 
 TEST(Csv, readsPyTorchsSpellings) {
+  std::string note;
   absl::StatusOr<Table> table =
       parseCsv("\xef\xbb\xbf"
                "0UNSHARD, 0F0 ,,\"0F1\",0FULL_BACKWARD0,"
                "0BACKWARD_INPUT1,0BACKWARD_WEIGHT1,,0REDUCE_GRAD,0RESHARD\r\n"
                ",1FORWARD0,1B0,(1F1; 1I1)OVERLAP_F_B,1W1,,,\r\n\r\n",
-               "t.csv");
+               "t.csv", &note);
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(csv(*table), "0GATHER,0F0,0F1,0B0,0I1,0W1,0REDUCE,0FREE\n"
+  EXPECT_EQ(csv(*table), "0F0,0F1,0B0,0I1,0W1\n"
                          "1F0,1B0,(1F1;1I1)OVERLAP_F_B,1W1\n");
+  EXPECT_EQ(note, "passed over 3 actions on parameters (GATHER, FREE, REDUCE "
+                  "and PyTorch's words for them): a plan places these itself");
+}
+
+TEST(Csv, whatIsAboutParametersLeavesItsGroup) {
+  std::string note;
+  absl::StatusOr<Table> table =
+      parseCsv("(0GATHER;0F0;1F0;1FREE)OVERLAP_F_B,(0REDUCE;0B0)OVERLAP_F_B,"
+               "1B0",
+               "t.csv", &note);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(csv(*table), "(0F0;1F0)OVERLAP_F_B,0B0,1B0\n");
+  EXPECT_THAT(note, HasSubstr("passed over 3 actions"));
+  note.clear();
+  ASSERT_TRUE(parseCsv("0F0,0B0", "t.csv", &note).ok());
+  EXPECT_EQ(note, "");
+  EXPECT_THAT(errorOf("0GATHER,0FREE"), HasSubstr("found no action"));
 }
 
 TEST(Csv, anyRankMayHoldAnyStage) {
@@ -52,7 +69,7 @@ TEST(Csv, anyRankMayHoldAnyStage) {
 TEST(Csv, anErrorSaysWhereAndWhatIsLegalThere) {
   EXPECT_EQ(errorOf("0F0,0B0\n1F0,1F1,1I0,1X1,1W0"),
             "t.csv:2: cell 4 (rank 1): found \"1X1\", expected a kind among F, "
-            "B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER, FREE, REDUCE; "
+            "B, I, W, SEND_F, RECV_F, SEND_B, RECV_B; "
             "legal here: 1F2, 1B1, 1I1, 1W0");
 }
 
@@ -79,8 +96,8 @@ TEST(Csv, stagesAndMicrobatchesMustBeThere) {
   EXPECT_THAT(errorOf("0F0,0B0\n0F0,0B0"),
               HasSubstr("t.csv:2: cell 1 (rank 1): found 0F0, expected an "
                         "action of another stage, rank 0 computes stage 0"));
-  EXPECT_THAT(errorOf("0F0,0SEND_F0,0B0,5GATHER"),
-              HasSubstr("cell 4 (rank 0): found 5GATHER, expected a stage"));
+  EXPECT_THAT(errorOf("0F0,0SEND_F0,0B0,5SEND_F0"),
+              HasSubstr("cell 4 (rank 0): found 5SEND_F0, expected a stage"));
   EXPECT_THAT(errorOf("0F0,0SEND_F3,0B0"), HasSubstr("microbatch below 1"));
 }
 

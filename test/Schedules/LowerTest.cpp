@@ -23,36 +23,16 @@ Table table(const std::string &name, int32_t ranks, int32_t microbatches,
   return result.ok() ? *result : Table();
 }
 
-Table lowered(const Table &table, const LowerOptions &options = {}) {
-  absl::StatusOr<Table> result = lower(table, options);
+Table lowered(const Table &table, const Costs &costs = {}) {
+  absl::StatusOr<Table> result = lower(table, costs);
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *result : Table();
 }
 
 TEST(Lower, sendsAndReceivesOverEachEdge) {
-  EXPECT_EQ(csv(lowered(table("1f1b", 2, 2), {.reduce = true})),
-            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE\n"
-            "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1REDUCE\n");
-}
-
-TEST(Lower, gathersBeforeUseAndFreesAfterIt) {
-  EXPECT_EQ(csv(lowered(table("1f1b", 1, 2), {.gather = true})),
-            "0GATHER,0F0,0B0,0F1,0B1,0FREE\n");
-  Table three = *parseCsv("0F0,1F0,2F0,2I0,2W0,1B0,0B0", "t.csv");
-  EXPECT_EQ(csv(lowered(three, {.gather = true})),
-            "0GATHER,1GATHER,0F0,0FREE,2GATHER,1F0,2F0,2I0,2W0,2FREE,0GATHER,"
-            "1B0,1FREE,0B0,0FREE\n");
-  EXPECT_EQ(csv(lowered(three, {.gather = true, .lookahead = 0})),
-            "0GATHER,0F0,0FREE,1GATHER,1F0,1FREE,2GATHER,2F0,2I0,2W0,2FREE,"
-            "1GATHER,1B0,1FREE,0GATHER,0B0,0FREE\n");
-}
-
-TEST(Lower, whatStartsTogetherHasAllItsParameters) {
-  Table two =
-      *parseCsv("0F0,1F0,(0F1;1B0)OVERLAP_F_B,0B0,1F1,1B1,0B1", "t.csv");
-  EXPECT_EQ(csv(lowered(two, {.gather = true, .lookahead = 0})),
-            "0GATHER,0F0,0FREE,1GATHER,1F0,0GATHER,(0F1;1B0)OVERLAP_F_B,1FREE,"
-            "0B0,0FREE,1GATHER,1F1,1B1,1FREE,0GATHER,0B1,0FREE\n");
+  EXPECT_EQ(csv(lowered(table("1f1b", 2, 2))),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+            "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n");
 }
 
 TEST(Lower, keepsTheTransfersThatAreThere) {
@@ -81,8 +61,7 @@ TEST(Lower, costsNoTimeAndCannotHang) {
         Table plain = table(name, ranks, m,
                             std::string(name) == "interleaved-1f1b" ? 3 : 0);
         Costs costs = someCosts(plain.rankOf.size());
-        Table full =
-            lowered(plain, {.gather = true, .reduce = true, .costs = costs});
+        Table full = lowered(plain, costs);
         for (bool inOrder : {false, true}) {
           absl::Status verdict = judge(full, {.transfersInOrder = inOrder});
           ASSERT_TRUE(verdict.ok()) << name << " " << ranks << " " << m << "\n"
@@ -114,23 +93,20 @@ TEST(Lower, receivesAreNotFrontLoaded) {
 TEST(Lower, costsMayBeNothing) {
   std::vector<double> none(8, 0);
   for (const char *name : {"zb-v", "dualpipe-v"}) {
-    Table full =
-        lowered(table(name, 4, 9), {.costs = {none, none, none, none}});
+    Table full = lowered(table(name, 4, 9), {none, none, none, none});
     EXPECT_TRUE(judge(full, {.transfersInOrder = true}).ok());
   }
 }
 
 TEST(Lower, aLargeTable) {
-  Table full = lowered(table("interleaved-1f1b", 16, 128, 4),
-                       {.gather = true, .reduce = true});
+  Table full = lowered(table("interleaved-1f1b", 16, 128, 4));
   EXPECT_TRUE(judge(full).ok());
   EXPECT_TRUE(judge(full, {.transfersInOrder = true}).ok());
 }
 
 TEST(Lower, refusesWhatCannotRun) {
   Table wrong = *parseCsv("0B0,0F0", "t.csv");
-  EXPECT_FALSE(lower(wrong, {}).ok());
-  EXPECT_FALSE(lower(table("1f1b", 2, 2), {.lookahead = -1}).ok());
+  EXPECT_FALSE(lower(wrong).ok());
 }
 
 } // namespace

@@ -97,29 +97,6 @@ TEST(Verdict, transfersMatchBothWays) {
             "rank 0, action 5 (1SEND_F0): there is no stage 2 to send to");
 }
 
-TEST(Verdict, parametersAreWholeWhereTheyAreUsed) {
-  EXPECT_EQ(faultsOf("0GATHER,0F0,0FREE,0GATHER,0I0,0FREE,0W0,0REDUCE"), "");
-  EXPECT_EQ(faultsOf("0GATHER,0F0,0FREE,0I0,0FREE,0GATHER,0GATHER,0W0"),
-            "rank 0, action 4 (0I0): the parameters are sharded here, expected "
-            "0GATHER before\n"
-            "rank 0, action 5 (0FREE): the parameters are sharded here, "
-            "expected 0GATHER before\n"
-            "rank 0, action 7 (0GATHER): is whole since action 6, expected "
-            "FREE in between\n"
-            "rank 0, action 7 (0GATHER): is never undone, expected 0FREE after "
-            "its last use");
-}
-
-TEST(Verdict, gradientsAreReducedOnceAfterTheLast) {
-  EXPECT_EQ(faultsOf("0F0,0B0,0REDUCE,0F1,0B1,0REDUCE\n1F0,1B0,1F1,1B1"),
-            "rank 0, action 6 (0REDUCE): stands twice, expected once: first as "
-            "rank 0, action 3\n"
-            "rank 0, action 5 (0B1): stands after 0REDUCE, expected before: "
-            "its gradients would be missing\n"
-            "rank 1: 1REDUCE is missing, expected one for each stage where any "
-            "has one");
-}
-
 TEST(Verdict, memoryCountsUntilTheWeightsGradientRan) {
   constexpr std::string_view text = "0F0,0I0,0F1,0I1,0W0,0W1";
   EXPECT_EQ(faultsOf(text, {.memory = 2}), "");
@@ -166,8 +143,8 @@ TEST(Verdict, noNumberIsTrusted) {
   refused([](Table &t) { t.ranks[0][0].stage = INT32_MIN; }, "names stage");
   refused([](Table &t) { t.ranks[1][0].microbatch = INT32_MAX; },
           "names microbatch 2147483647, expected 0 to 1");
-  refused([](Table &t) { t.ranks[1][0].kind = Kind::gather; },
-          "names a microbatch, expected none");
+  refused([](Table &t) { t.ranks[1][0].microbatch = -1; },
+          "names microbatch -1, expected 0 to 1");
   refused([](Table &t) { t.ranks[1][0].kind = Kind(99); }, "no known kind");
   refused([](Table &t) { t.rankOf[1] = 7; },
           "stage 1 is on rank 7, expected 0 to 1");

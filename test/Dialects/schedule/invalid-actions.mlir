@@ -43,9 +43,9 @@ schedule.program @count {
 // -----
 
 schedule.program @kind {
-  schedule.list gather {
+  schedule.list evaluate {
   }
-  // expected-error @+1 {{'schedule.actions' op (C1) list 0 is gather, which this version does not run}}
+  // expected-error @+1 {{'schedule.actions' op (C1) list 0 is evaluate, which this version does not run}}
   schedule.actions []
 }
 
