@@ -5,9 +5,9 @@
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
+#include "lib/Plan/Views.h"
 #include "lib/Spec/Diagnostic.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 #include <set>
 

@@ -4,9 +4,9 @@
 #include "lib/Explain/Listing.h"
 #include "lib/Plan/Operands.h"
 #include "lib/Plan/Programs.h"
+#include "lib/Plan/Shards.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/Shards.h"
-#include "runtime/core/Views.h"
 
 namespace meshwork::explain {
 namespace {

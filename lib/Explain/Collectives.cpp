@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Cost/Times.h"
 #include "lib/Explain/Format.h"
-#include "runtime/core/Views.h"
+#include "lib/Plan/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {

@@ -3,10 +3,10 @@
 #include "absl/strings/str_join.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Listing.h"
+#include "lib/Plan/Axes.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Ranges.h"
-#include "runtime/core/Axes.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 #include <set>
 
@@ -30,7 +30,7 @@ const plan::Input *positionsOf(const plan::Program &program,
 
 layout::DimLayout layoutOf(const plan::Input &input, uint32_t axis) {
   return input.layouts() && axis < input.layouts()->size()
-             ? static_cast<layout::DimLayout>(input.layouts()->Get(axis))
+             ? input.layouts()->Get(axis)
              : layout::DimLayout::block;
 }
 

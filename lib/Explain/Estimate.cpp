@@ -4,9 +4,9 @@
 #include "lib/Cost/ListClock.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/Format.h"
+#include "lib/Plan/Views.h"
 #include "lib/Spec/Words.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 #include <map>
 

@@ -11,9 +11,9 @@
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/StepTime.h"
 #include "lib/Explain/Unread.h"
+#include "lib/Plan/Boxes.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Boxes.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -3,8 +3,8 @@
 #include "lib/Explain/Format.h"
 #include "lib/Plan/Operation.h"
 #include "lib/Plan/Programs.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {

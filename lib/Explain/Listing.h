@@ -1,8 +1,8 @@
 // A program's instructions, list by list.
 #pragma once
 
+#include "lib/Plan/ProgramLives.h"
 #include "meshwork/Plan/Plan.h"
-#include "runtime/core/ProgramLives.h"
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Format.h"
-#include "runtime/core/Views.h"
+#include "lib/Plan/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {

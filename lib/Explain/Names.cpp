@@ -2,9 +2,9 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Why.h"
+#include "lib/Plan/Views.h"
 #include "lib/Spec/Diagnostic.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Views.h"
 #include <set>
 #include <vector>
 

@@ -4,9 +4,9 @@
 #include "lib/Explain/Format.h"
 #include "lib/Explain/RankWork.h"
 #include "lib/Explain/StepTime.h"
+#include "lib/Plan/Views.h"
 #include "lib/Schedules/Grid.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Views.h"
 #include <set>
 
 namespace meshwork::explain {

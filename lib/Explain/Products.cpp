@@ -1,9 +1,9 @@
 #include "lib/Explain/Products.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Plan/LayerNames.h"
 #include "meshwork/Plan/Types.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {

@@ -1,6 +1,6 @@
 #include "lib/Explain/RankStep.h"
+#include "lib/Plan/ProgramLives.h"
 #include "lib/Plan/Programs.h"
-#include "runtime/core/ProgramLives.h"
 #include <algorithm>
 #include <map>
 #include <span>

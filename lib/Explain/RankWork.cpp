@@ -1,6 +1,6 @@
 #include "lib/Explain/RankWork.h"
+#include "lib/Plan/Views.h"
 #include "lib/Schedules/ListKinds.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 #include <map>
 

@@ -3,7 +3,7 @@
 #include "absl/strings/str_join.h"
 #include "lib/Explain/Format.h"
 #include "lib/Plan/Operands.h"
-#include "runtime/core/Views.h"
+#include "lib/Plan/Views.h"
 #include <algorithm>
 
 namespace meshwork::explain {

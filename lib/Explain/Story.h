@@ -3,7 +3,7 @@
 
 #include "lib/Explain/Listing.h"
 #include "lib/Explain/Memory.h"
-#include "runtime/core/Views.h"
+#include "lib/Plan/Views.h"
 
 namespace meshwork::explain {
 

@@ -10,15 +10,15 @@
 #include "lib/Explain/Products.h"
 #include "lib/Explain/Schedule.h"
 #include "lib/Explain/Work.h"
+#include "lib/Plan/Boxes.h"
 #include "lib/Plan/Copies.h"
 #include "lib/Plan/Operands.h"
+#include "lib/Plan/Shards.h"
+#include "lib/Plan/Views.h"
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Boxes.h"
-#include "runtime/core/Shards.h"
-#include "runtime/core/Views.h"
 #include <cmath>
 
 namespace meshwork::explain {

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Listing.h"
 #include "lib/Explain/TraceActions.h"
-#include "runtime/io/JsonHandler.h"
+#include "lib/Text/JsonHandler.h"
 #include <algorithm>
 #include <array>
 #include <cmath>

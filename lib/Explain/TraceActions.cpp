@@ -1,7 +1,7 @@
 #include "lib/Explain/TraceActions.h"
 #include "lib/Plan/Actions.h"
+#include "lib/Plan/ProgramLives.h"
 #include "lib/Plan/Programs.h"
-#include "runtime/core/ProgramLives.h"
 #include <nlohmann/json.hpp>
 
 namespace meshwork::explain {

@@ -9,8 +9,8 @@
 #include "lib/Explain/Story.h"
 #include "lib/Explain/Why.h"
 #include "lib/Plan/Copies.h"
+#include "lib/Plan/Shards.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/core/Shards.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -48,8 +48,7 @@ std::string Story::splitOf(const plan::Sharded *sharded) const {
       continue;
     std::string layout; // of the major axes, which alone may have one
     for (plan::Layout one : orEmpty(dims.Get(d)->layouts()))
-      layout = std::max(layout,
-                        layout::suffixOf(static_cast<layout::DimLayout>(one)));
+      layout = std::max(layout, layout::suffixOf(one));
     absl::StrAppend(&text, text.empty() ? "split: " : ", ", "dim ", d, " over ",
                     axesText(plan, &axes), layout);
     for (uint32_t axis : axes)

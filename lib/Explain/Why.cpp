@@ -2,8 +2,8 @@
 #include "lib/Explain/Why.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Plan/StateNames.h"
-#include "runtime/core/Views.h"
 #include <nlohmann/json.hpp>
 #include <set>
 

@@ -10,7 +10,9 @@
 namespace meshwork::schedules {
 
 std::string text(const Action &action) {
-  return absl::StrCat(action.stage, letters(action.kind), action.microbatch);
+  std::string result = std::to_string(action.stage);
+  result += letters(action.kind);
+  return result + std::to_string(action.microbatch);
 }
 
 namespace {

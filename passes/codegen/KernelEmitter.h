@@ -12,8 +12,8 @@
 #include <string>
 
 #include "dialects/transformer/Transformer.h"
-#include "lib/MachineCode/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/codegen/machine/CpuTarget.h"
 
 namespace meshwork::codegen {
 

@@ -1,6 +1,6 @@
 // What options of passes hold beside words and numbers: parts of a spec, from
-// lib/Pipelines as they are, from meshwork-opt as texts. Each form is read and
-// printed here once.
+// passes/pipelines as they are, from meshwork-opt as texts. Each form is read
+// and printed here once.
 #pragma once
 
 #include "lib/Cost/Machine.h"

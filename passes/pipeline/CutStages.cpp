@@ -1,7 +1,7 @@
 // From one step to one step for each coordinate along the pipeline's axis.
 #include "dialects/transformer/Facts.h"
-#include "lib/Analysis/SpecKey.h"
 #include "meshwork/Text/Counted.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/pipeline/Cut.h"
 #include "passes/pipeline/Passes.h"
 #include "passes/pipeline/Table.h"

@@ -1,10 +1,10 @@
 #include "passes/pipeline/Table.h"
 
-#include "lib/Analysis/SpecKey.h"
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Generate.h"
 #include "lib/Schedules/Lower.h"
 #include "mlir/IR/Diagnostics.h"
+#include "passes/analysis/SpecKey.h"
 
 using namespace mlir;
 

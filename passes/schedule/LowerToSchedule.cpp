@@ -1,8 +1,8 @@
 // From the step on tensors to one program on buffers: lists, order, state.
 #include "passes/schedule/LowerToSchedule.h"
 #include "dialects/transformer/Facts.h"
-#include "lib/Analysis/SpecKey.h"
 #include "lib/Schedules/ListKinds.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/pipeline/Table.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"

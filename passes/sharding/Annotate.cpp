@@ -1,7 +1,7 @@
 // The spec's rules and pins as shardings of what the step starts from.
-#include "lib/Analysis/SpecKey.h"
 #include "meshwork/Text/Counted.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Rules.h"

@@ -1,6 +1,6 @@
 #include "passes/sharding/Ulysses.h"
 
-#include "lib/Analysis/SpecKey.h"
+#include "passes/analysis/SpecKey.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;

@@ -1,8 +1,8 @@
 // Gives the open dims their sizes. Names say which size, so one walk over all
 // types is enough.
 #include "dialects/transformer/Facts.h"
-#include "lib/Analysis/SpecKey.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;

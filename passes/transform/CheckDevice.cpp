@@ -4,9 +4,9 @@
 #include <set>
 
 #include "dialects/transformer/Facts.h"
-#include "lib/Analysis/SpecKey.h"
 #include "meshwork/Plan/Gpu.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // Keeps attention within documents: where each begins comes in as a third
 // argument, beside tokens and targets.
 #include "dialects/transformer/Facts.h"
-#include "lib/Analysis/SpecKey.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/transform/Loss.h"
 #include "passes/transform/Passes.h"
 

@@ -1,7 +1,7 @@
 // Begins positions anew with each document: rows of tables that lay along the
 // sequence are looked up by the position that the launcher gives each token.
 #include "dialects/transformer/Facts.h"
-#include "lib/Analysis/SpecKey.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/transform/Loss.h"
 #include "passes/transform/Passes.h"
 

@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/BoxFile.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/checkpoint/HashedFile.h"
 #include "runtime/io/SafeTensorsHeader.h"
 #include <absl/strings/str_cat.h>

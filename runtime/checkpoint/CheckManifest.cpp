@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/CheckManifest.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
+#include "meshwork/Plan/StateNames.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/SafeTensorsHeader.h"
@@ -102,8 +103,8 @@ absl::Status checkState(const Manifest &manifest, const StoredTensor &tensor,
   if (!storedWidth(state.dtype))
     return wrong("has the type ", quote(state.dtype), ", expected F32 or BF16");
   std::vector<int64_t> shape = shapeOf(tensor, state);
-  if (shape != tensor.shape &&
-      (state.name == weightState || state.name == roundedWeightState))
+  if (shape != tensor.shape && (state.name == plan::weightState ||
+                                state.name == plan::roundedWeightState))
     return wrong("is one number, expected the shape ", text(tensor.shape));
   for (const StoredBox &box : state.boxes)
     MESHWORK_RETURN_IF_ERROR(checkBox(manifest, shape, state, box));

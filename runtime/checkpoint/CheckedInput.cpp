@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/CheckedInput.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/checkpoint/HashedFile.h"
 #include <absl/strings/str_cat.h>
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/CheckpointWeights.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
+#include "meshwork/Plan/StateNames.h"
 #include "runtime/io/Files.h"
 #include <absl/strings/str_cat.h>
 #include <algorithm>
@@ -95,7 +96,7 @@ absl::Status CheckpointWeights::readRange(std::string_view name, uint64_t first,
     int64_t count = boxFrom(shape, static_cast<int64_t>(first),
                             static_cast<int64_t>(out.size()), begin, extent);
     MESHWORK_RETURN_IF_ERROR(
-        checkpoint->read(name, weightState, begin, extent,
+        checkpoint->read(name, plan::weightState, begin, extent,
                          out.first(static_cast<size_t>(count))));
     out.remove_prefix(static_cast<size_t>(count));
     first += static_cast<uint64_t>(count);

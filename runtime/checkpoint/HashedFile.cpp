@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/HashedFile.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cstring>

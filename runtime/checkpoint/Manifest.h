@@ -33,17 +33,11 @@ struct StoredBox {
   std::vector<int64_t> begin, extent;
 };
 
-/// The f32 values that training goes on from, whether the plan keeps them as a
-/// master or as the weight itself.
-inline constexpr char weightState[] = "weight";
-/// The bf16 weights beside them, where they are rounded at random.
-inline constexpr char roundedWeightState[] = "rounded_weight";
-
 /// The boxes of a state cover the tensor and do not overlap. One number for the
 /// whole tensor is a box without dims.
 struct StoredState {
-  /// One of the above, or as the optimizer names it (Plan.fbs, State):
-  /// "first_moment".
+  /// One of those in StateNames.h, or as the optimizer names it (Plan.fbs,
+  /// State): "first_moment".
   std::string name;
   std::string dtype; // of safetensors: "F32", "BF16"
   std::vector<StoredBox> boxes;

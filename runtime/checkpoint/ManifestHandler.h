@@ -2,8 +2,8 @@
 // their keys, once each, in any order but for what a later one is checked by.
 #pragma once
 
+#include "lib/Text/JsonHandler.h"
 #include "runtime/checkpoint/CheckManifest.h"
-#include "runtime/io/JsonHandler.h"
 #include <absl/strings/str_cat.h>
 #include <absl/types/span.h>
 

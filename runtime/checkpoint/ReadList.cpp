@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/ReadList.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/checkpoint/CheckManifest.h"
 #include "runtime/io/Convert.h"
 #include <absl/cleanup/cleanup.h>

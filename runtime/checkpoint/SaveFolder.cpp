@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/SaveFolder.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/io/Files.h"
 #include <absl/strings/str_cat.h>
 #include <cerrno>

@@ -1,4 +1,5 @@
 #include "runtime/comm/Moves.h"
+#include "meshwork/Plan/Frame.h"
 #include <algorithm>
 
 namespace meshwork::runtime {
@@ -18,7 +19,7 @@ public:
         add(Move::Kind::reduce, 0, src.shape, 0, 0);
         break;
       case Kind::permute:
-        if (uint32_t source = request.sources[index]; source == noSource)
+        if (uint32_t source = request.sources[index]; source == plan::noSource)
           add(Move::Kind::zero, 0, src.shape, 0, 0);
         else
           add(Move::Kind::copy, source, src.shape, 0, 0);

@@ -26,9 +26,6 @@ struct TransferRequest {
   size_t dim = 0, toDim = 0;
 };
 
-/// The source of a permute's rank that receives nothing: zeros.
-constexpr uint32_t noSource = ~uint32_t{0};
-
 /// One collective of one rank; the fields mean what plan::Collective says.
 /// Parts are treated one by one but travel together.
 struct CollectiveRequest {

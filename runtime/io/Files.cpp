@@ -165,4 +165,11 @@ absl::Status InputFile::readAt(uint64_t offset, void *to,
   return absl::OkStatus();
 }
 
+std::optional<FileKind> kindOf(const InputFile &file) {
+  std::string start(std::min(file.size(), kindBytes), '\0');
+  if (!file.readAt(0, start.data(), start.size()).ok())
+    return std::nullopt;
+  return kindOf(start, file.size());
+}
+
 } // namespace meshwork::runtime

@@ -20,6 +20,7 @@
 #include <absl/status/statusor.h>
 #include <sys/types.h>
 
+#include "lib/Text/FileKind.h"
 #include "meshwork/Text/Escape.h"
 
 namespace meshwork::runtime {
@@ -116,6 +117,9 @@ private:
   std::string name;
   uint64_t sizeBytes = 0;
 };
+
+/// Nothing also when it cannot be read.
+std::optional<FileKind> kindOf(const InputFile &file);
 
 /// Whether a symbolic link at the name of an output may be followed.
 enum class OutputLink : uint8_t {

@@ -3,7 +3,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/strings/str_cat.h>
 
-#include "runtime/io/JsonHandler.h"
+#include "lib/Text/JsonHandler.h"
 #include "runtime/io/SafeTensorsHeader.h"
 
 namespace meshwork::runtime {

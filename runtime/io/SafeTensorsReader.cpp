@@ -7,8 +7,8 @@
 #include <absl/strings/str_cat.h>
 #include <sys/stat.h>
 
+#include "lib/Text/FileKind.h"
 #include "runtime/io/Convert.h"
-#include "runtime/io/FileKind.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/HubFolder.h"
 #include "runtime/io/SafeTensors.h"

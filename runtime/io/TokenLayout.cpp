@@ -10,7 +10,7 @@
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
-#include "runtime/io/FileKind.h"
+#include "lib/Text/FileKind.h"
 
 namespace meshwork::runtime {
 namespace {

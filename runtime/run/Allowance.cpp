@@ -1,7 +1,7 @@
 #include "runtime/run/Allowance.h"
 #include "absl/functional/function_ref.h"
-#include "runtime/core/Bf16.h"
-#include "runtime/core/Float8.h"
+#include "runtime/machine/Bf16.h"
+#include "runtime/machine/Float8.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>

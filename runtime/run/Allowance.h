@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/types/span.h"
+#include "lib/Plan/Views.h"
 #include "runtime/base/ThreadTeam.h"
-#include "runtime/core/Views.h"
 #include <cstddef>
 
 namespace meshwork::runtime {

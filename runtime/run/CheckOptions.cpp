@@ -1,11 +1,11 @@
 #include "runtime/run/CheckOptions.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/OptionTable.h"
-#include "runtime/core/Resume.h"
-#include "runtime/core/RunFiles.h"
+#include "runtime/rank/OptionTable.h"
+#include "runtime/save/Resume.h"
+#include "runtime/train/RunFiles.h"
 
 namespace meshwork::runtime {
 namespace {

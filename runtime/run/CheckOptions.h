@@ -4,8 +4,8 @@
 
 #include "meshwork/Plan/Plan.h"
 #include "meshwork/Runtime/Run.h"
-#include "runtime/core/Processes.h"
 #include "runtime/io/Tokens.h"
+#include "runtime/rank/Processes.h"
 
 namespace meshwork::runtime {
 

@@ -1,8 +1,8 @@
 #include "runtime/run/ComparingDevice.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/Plan/Checked.h"
 #include "lib/Plan/Operands.h"
-#include "runtime/core/Checked.h"
 #include "runtime/run/Allowance.h"
 #include <algorithm>
 

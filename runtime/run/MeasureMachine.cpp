@@ -4,12 +4,12 @@
 #include "runtime/run/MeasureMachine.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/Plan/Checked.h"
 #include "runtime/comm/InProcess.h"
-#include "runtime/core/Checked.h"
-#include "runtime/core/Clock.h"
-#include "runtime/core/Memory.h"
-#include "runtime/core/Processes.h"
 #include "runtime/device/cpu/MeasureWork.h"
+#include "runtime/machine/Clock.h"
+#include "runtime/machine/Memory.h"
+#include "runtime/rank/Processes.h"
 #include <algorithm>
 #include <sstream>
 #include <thread>

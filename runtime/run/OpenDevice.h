@@ -1,7 +1,7 @@
 // Which device a plan runs on.
 #pragma once
 
-#include "runtime/core/Executor.h"
+#include "runtime/machine/Executor.h"
 
 namespace meshwork::runtime {
 

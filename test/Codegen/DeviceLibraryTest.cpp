@@ -5,11 +5,11 @@
 
 #include <sys/mman.h>
 
-#include "lib/MachineCode/CudaCode.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
+#include "passes/codegen/machine/CudaCode.h"
 #include "test/Support/Emulator/KernelTest.h"
 #include "gtest/gtest.h"
 

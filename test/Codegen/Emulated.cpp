@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lib/MachineCode/CudaCode.h"
+#include "passes/codegen/machine/CudaCode.h"
 #include "test/Support/Emulator/ptx/Module.h"
 
 using namespace mlir;

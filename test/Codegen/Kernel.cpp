@@ -4,10 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/MachineCode/CpuObject.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/machine/CpuObject.h"
 
 using namespace mlir;
 namespace meshwork::codegen::test {

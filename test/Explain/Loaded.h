@@ -1,7 +1,7 @@
 // A plan as the tools see it: encoded, and checked when it is opened.
 #pragma once
 
-#include "runtime/core/PlanFile.h"
+#include "lib/Plan/PlanFile.h"
 #include "test/Runtime/core/TestPlan.h"
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Plan/Actions.h"
+#include "lib/Plan/ProgramLives.h"
 #include "lib/Plan/Programs.h"
-#include "runtime/core/ProgramLives.h"
 #include "test/Runtime/core/PipelinePlan.h"
 #include <nlohmann/json.hpp>
 

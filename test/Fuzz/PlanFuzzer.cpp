@@ -1,8 +1,8 @@
 // A plan's payload. The frame's checksum is made to fit: it finds damage, not
 // malice. What the checks accept, `explain` must be able to tell.
 #include "lib/Explain/Explain.h"
+#include "lib/Plan/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/PlanFile.h"
 #include "test/Fuzz/Fuzz.h"
 #include "test/Runtime/core/TestPlan.h"
 

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "dialects/transformer/Transformer.h"
-#include "lib/Driver/ImportedPlaces.h"
 #include "lib/Import/Import.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "tools/meshwork/driver/ImportedPlaces.h"
 
 using namespace mlir;
 namespace meshwork::driver {

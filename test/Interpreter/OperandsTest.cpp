@@ -6,9 +6,9 @@
 #include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Plan/Operation.h"
-#include "lib/Target/ProgramTables.h"
 #include "meshwork/Plan/Frame.h"
 #include "mlir/Parser/Parser.h"
+#include "passes/codegen/plan/ProgramTables.h"
 
 #include <gtest/gtest.h>
 #include <set>

@@ -3,7 +3,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Sharding/Reshard.h"
-#include "lib/Target/PlanWriter.h"
+#include "passes/codegen/plan/PlanWriter.h"
 #include "passes/sharding/Shardings.h"
 #include "passes/transform/Passes.h"
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "Harness.h"
-#include "lib/Pipelines/Pipelines.h"
 #include "lib/Sharding/Sharding.h"
+#include "passes/pipelines/Pipelines.h"
 
 #include <map>
 #include <memory>

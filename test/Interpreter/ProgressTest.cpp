@@ -1,7 +1,7 @@
 // What a long compilation says, and when.
 #include <gtest/gtest.h>
 
-#include "lib/Driver/Progress.h"
+#include "tools/meshwork/driver/Progress.h"
 
 namespace meshwork::driver {
 namespace {

@@ -1,7 +1,7 @@
 // Rounding to 8 bits, by looking among all numbers.
 #pragma once
 
-#include "runtime/core/Float8.h"
+#include "runtime/machine/Float8.h"
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -7,7 +7,7 @@
 
 #include "lib/Spec/Diagnostic.h"
 #include "meshwork/Runtime/ExitCode.h"
-#include "runtime/core/IoStatus.h"
+#include "runtime/io/IoStatus.h"
 #include "runtime/io/Streams.h"
 
 namespace meshwork::cli {

@@ -1,15 +1,15 @@
 // Every pass and phase of Meshwork, and the upstream passes that it builds on.
 #include <mutex>
 
-#include "lib/Analysis/Nesting.h"
-#include "lib/Driver/Files.h"
-#include "lib/Driver/Guard.h"
-#include "lib/Pipelines/Pipelines.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "passes/analysis/Nesting.h"
+#include "passes/pipelines/Pipelines.h"
 #include "runtime/io/Streams.h"
+#include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/Guard.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 

@@ -3,8 +3,8 @@
 #include "absl/strings/str_format.h"
 #include "lib/Cost/Times.h"
 #include "meshwork/Runtime/ExitCode.h"
-#include "runtime/core/IoStatus.h"
 #include "runtime/io/Files.h"
+#include "runtime/io/IoStatus.h"
 #include "runtime/run/MeasureMachine.h"
 #include <cstdlib>
 

@@ -1,15 +1,15 @@
 // meshwork compile | import | explain | verify | schedule | checkpoint: what a
 // user types.
-#include "lib/Driver/Checkpoints.h"
-#include "lib/Driver/Compile.h"
-#include "lib/Driver/Export.h"
-#include "lib/Driver/Files.h"
-#include "lib/Driver/Inspect.h"
-#include "lib/Driver/Schedule.h"
 #include "lib/Spec/Diagnostic.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "runtime/io/Streams.h"
 #include "tools/cli/Cli.h"
+#include "tools/meshwork/driver/Checkpoints.h"
+#include "tools/meshwork/driver/Compile.h"
+#include "tools/meshwork/driver/Export.h"
+#include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/Inspect.h"
+#include "tools/meshwork/driver/Schedule.h"
 
 namespace {
 using namespace meshwork::driver;

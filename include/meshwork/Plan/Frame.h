@@ -24,6 +24,8 @@ inline constexpr uint32_t formatVersion = 14;
 inline constexpr uint32_t frameBytes = 64;
 /// A view index that means "no view".
 inline constexpr uint32_t noView = 0xffffffffu;
+/// The source of a permute's rank that receives nothing: zeros.
+inline constexpr uint32_t noSource = 0xffffffffu;
 /// FlatBuffers addresses 2 GiB; its verifier asserts above.
 inline constexpr uint64_t maxPayloadBytes = (uint64_t{1} << 31) - 1024;
 

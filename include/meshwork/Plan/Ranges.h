@@ -14,18 +14,19 @@
 #include <string>
 #include <vector>
 
+#include "meshwork/Plan/Plan.h"
+
 namespace meshwork::layout {
 
 /// How N ranks share n elements.
 ///   block   part i is the block i of ceil(n / N)
 ///   zigzag  part i is the chunks i and 2N - 1 - i of ceil(n / 2N), in this
 ///           order: under a causal mask all parts cost the same
-/// The numbers are those of Plan.fbs.
-enum class DimLayout : uint8_t { block, zigzag };
+using DimLayout = plan::Layout;
 
 /// As texts write it.
 inline const char *nameOf(DimLayout layout) {
-  return layout == DimLayout::zigzag ? "zigzag" : "block";
+  return plan::EnumNameLayout(layout);
 }
 /// " in zigzag" behind an axis or a dim; "" of blocks.
 inline std::string suffixOf(DimLayout layout) {

@@ -17,6 +17,12 @@ inline constexpr std::string_view afterUpdate = " after the update";
 /// Of what an op with a parameter read: "h.0.mlp.c_fc (input gradient)".
 inline constexpr std::string_view inputGradient = "input gradient";
 
+/// Of a checkpoint: the f32 values that training goes on from, whether the plan
+/// keeps them as a master or as the weight itself.
+inline constexpr char weightState[] = "weight";
+/// The bf16 weights beside them, where they are rounded at random.
+inline constexpr char roundedWeightState[] = "rounded_weight";
+
 /// "wte.weight (gradient)"; of no parameter: "loss".
 inline std::string stateName(std::string_view parameter,
                              std::string_view state) {

@@ -1,5 +1,4 @@
 // Shows the GPU kernel of each cluster, or writes its code.
-#include "lib/MachineCode/CudaCode.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -7,6 +6,7 @@
 #include "passes/codegen/gpu/DeviceKernels.h"
 #include "passes/codegen/gpu/Passes.h"
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
+#include "passes/codegen/machine/CudaCode.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/Channel.h"
 #include "runtime/base/StartThread.h"
-#include "runtime/core/Clock.h"
+#include "runtime/machine/Clock.h"
 #include <pthread.h>
 #include <sched.h>
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "runtime/core/Float8.h"
 #include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/machine/Float8.h"
 
 namespace meshwork::runtime::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/CpuDevice.h"
+#include "lib/Plan/Checked.h"
 #include "lib/Plan/Programs.h"
-#include "runtime/core/Checked.h"
 #include <algorithm>
 
 namespace meshwork::runtime {

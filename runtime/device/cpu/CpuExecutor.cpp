@@ -1,7 +1,7 @@
 #include "runtime/device/cpu/CpuExecutor.h"
-#include "runtime/core/Checked.h"
-#include "runtime/core/Clock.h"
+#include "lib/Plan/Checked.h"
 #include "runtime/device/cpu/MeasurePeak.h"
+#include "runtime/machine/Clock.h"
 #include <algorithm>
 #include <cstring>
 

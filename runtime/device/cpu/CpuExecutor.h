@@ -1,10 +1,10 @@
 // A rank on the CPU: its arena, its team of threads, its channels.
 #pragma once
 
-#include "runtime/core/Executor.h"
-#include "runtime/core/Memory.h"
 #include "runtime/device/cpu/Channel.h"
 #include "runtime/device/cpu/Prepare.h"
+#include "runtime/machine/Executor.h"
+#include "runtime/machine/Memory.h"
 #include <map>
 
 namespace meshwork::runtime {

@@ -1,7 +1,7 @@
 #include "runtime/device/cpu/MatmulEpilogue.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Bf16.h"
+#include "runtime/machine/Bf16.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <functional>
 
-#include "runtime/core/Checked.h"
-#include "runtime/core/Clock.h"
+#include "lib/Plan/Checked.h"
 #include "runtime/device/cpu/StandInKernel.h"
 #include "runtime/device/cpu/TimedPlan.h"
+#include "runtime/machine/Clock.h"
 
 namespace meshwork::runtime {
 namespace {

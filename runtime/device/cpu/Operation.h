@@ -1,8 +1,8 @@
 // What the operations of this folder have in common.
 #pragma once
 
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Instructions.h"
-#include "runtime/StatusMacros.h"
 #include "runtime/device/cpu/Prepare.h"
 #include "runtime/device/cpu/Tensor.h"
 

@@ -18,20 +18,9 @@
 #include "meshwork/Plan/Plan.h"
 #include "runtime/base/ThreadTeam.h"
 #include "runtime/device/cpu/KernelLibrary.h"
+#include "runtime/machine/StepState.h"
 
 namespace meshwork::runtime {
-
-/// What an instruction needs to know about the moment it runs in.
-struct StepState {
-  /// It is the first of the step to add to its destination, so it sets it.
-  bool sets = false;
-};
-
-/// Whether this run adds to the destination; see plan::Accumulate.
-inline bool accumulates(plan::Accumulate mode, const StepState &state) {
-  return mode == plan::Accumulate::yes ||
-         (mode == plan::Accumulate::after_first && !state.sets);
-}
 
 /// A program, and where one rank finds its views.
 struct ProgramOnRank {

@@ -1,8 +1,8 @@
 // The cosine and sine tables of rotary position embeddings.
-#include "runtime/device/cpu/RotaryTable.h"
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/machine/RotaryRow.h"
 #include <optional>
 
 namespace meshwork::runtime::cpu {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/core/Checked.h"
-#include "runtime/core/ProgramLives.h"
+#include "lib/Plan/Checked.h"
+#include "lib/Plan/ProgramLives.h"
 #include "runtime/device/cpu/Bf16.h"
 
 namespace meshwork::runtime {

@@ -17,8 +17,8 @@
 #include "meshwork/Plan/Plan.h"
 #include "meshwork/Plan/Types.h"
 #include "runtime/base/ThreadTeam.h"
-#include "runtime/core/Memory.h"
 #include "runtime/device/cpu/Prepare.h"
+#include "runtime/machine/Memory.h"
 
 namespace meshwork::runtime {
 

@@ -1,8 +1,8 @@
 // Attention by those that were asked for, or by the fastest of them, where they
 // can; else by the plan's kernels.
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/AttentionGraph.h"
 #include "runtime/device/cuda/AttentionRequest.h"
 #include "runtime/device/cuda/Dnn.h"

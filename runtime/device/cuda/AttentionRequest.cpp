@@ -1,8 +1,8 @@
 #include "runtime/device/cuda/AttentionRequest.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/StatusMacros.h"
 
 namespace meshwork::runtime::cuda {
 namespace {

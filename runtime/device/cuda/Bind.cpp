@@ -1,6 +1,6 @@
 // CudaExecutor: instructions, bound to memory.
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 
 namespace meshwork::runtime::cuda {

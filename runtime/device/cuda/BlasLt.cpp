@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/BlasLt.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 
 namespace meshwork::runtime::cuda {
 

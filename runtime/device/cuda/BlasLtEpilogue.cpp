@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/BlasLtEpilogue.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/BlasLtApi.h"
 
 namespace meshwork::runtime::cuda {

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/BlasLtLibrary.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/device/cuda/DynamicLibrary.h"
 

@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/BlasLtProblem.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/BlasLtApi.h"
 #include "runtime/device/cuda/BlasLtEpilogue.h"
 #include <algorithm>

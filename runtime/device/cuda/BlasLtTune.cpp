@@ -1,7 +1,7 @@
 // Which of the ways to run a product is fastest here, found by trying them.
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/BlasLt.h"
 #include "runtime/device/cuda/Tuned.h"
 #include <cstring>

@@ -1,5 +1,5 @@
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/BoxTable.h"
 #include <cstring>
 

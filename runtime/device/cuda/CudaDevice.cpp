@@ -1,12 +1,12 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/Checked.h"
 #include "lib/Plan/Programs.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/base/StartThread.h"
-#include "runtime/core/Checked.h"
-#include "runtime/core/Memory.h"
 #include "runtime/device/cuda/NcclTransport.h"
 #include "runtime/device/cuda/PeerTransport.h"
+#include "runtime/machine/Memory.h"
 #include <cstdlib>
 #include <set>
 

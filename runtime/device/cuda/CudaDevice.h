@@ -1,9 +1,9 @@
 // The GPUs of this process and the collectives between its ranks.
 #pragma once
 
-#include "runtime/core/Executor.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include "runtime/device/cuda/WgmmaAttention.h"
+#include "runtime/machine/Executor.h"
 #include <map>
 #include <mutex>
 

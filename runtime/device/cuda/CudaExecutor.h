@@ -2,12 +2,12 @@
 // and lists that are captured once as CUDA graphs and launched from then on.
 #pragma once
 
-#include "runtime/core/Executor.h"
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/Dnn.h"
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/Operation.h"
 #include "runtime/device/cuda/Progress.h"
+#include "runtime/machine/Executor.h"
 #include <map>
 #include <mutex>
 

@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/Dnn.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/StatusMacros.h"
 
 namespace meshwork::runtime::cuda {
 

@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/DnnAttention.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/AttentionGraph.h"
 #include "runtime/device/cuda/Dnn.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/EpilogueKernel.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include <limits>
 
 namespace meshwork::runtime::cuda {

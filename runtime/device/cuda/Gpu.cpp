@@ -1,8 +1,8 @@
 #include "runtime/device/cuda/Gpu.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
+#include "lib/Plan/Views.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Views.h"
 #include <algorithm>
 
 namespace meshwork::runtime::cuda {

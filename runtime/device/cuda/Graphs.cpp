@@ -1,7 +1,7 @@
 // Lists as CUDA graphs. A whole list is one where everything in it can be
 // captured; else what lies between collectives is, and those are put into
 // streams anew each time.
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include <algorithm>
 

@@ -2,9 +2,9 @@
 // arguments they take.
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/Operands.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/device/cpu/Prepare.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/OperationKinds.h"
+#include "runtime/machine/StepState.h"
 
 namespace meshwork::runtime::cuda {
 namespace {

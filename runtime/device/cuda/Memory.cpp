@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/Memory.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Memory.h"
+#include "lib/Plan/StatusMacros.h"
+#include "runtime/machine/Memory.h"
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/NcclTransfer.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/comm/TensorCopies.h"
 
 namespace meshwork::runtime::cuda {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/base/StartThread.h"
 #include "runtime/device/cuda/NcclCollective.h"
 #include "runtime/device/cuda/NcclTransfer.h"

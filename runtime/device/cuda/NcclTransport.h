@@ -7,10 +7,10 @@
 //   auto collective = (*transport)->prepare(rank, request);
 #pragma once
 
-#include "runtime/core/Executor.h"
 #include "runtime/device/cuda/BoxTable.h"
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/NcclCommunicator.h"
+#include "runtime/machine/Executor.h"
 #include <map>
 #include <tuple>
 

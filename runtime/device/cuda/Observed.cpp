@@ -1,8 +1,8 @@
 // Lists that somebody watches: instructions one by one, between events that
 // tell when each ran.
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Clock.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/machine/Clock.h"
 
 namespace meshwork::runtime::cuda {
 

@@ -1,10 +1,10 @@
 #include "runtime/device/cuda/Operation.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/device/cpu/Prepare.h"
-#include "runtime/device/cpu/RotaryTable.h"
 #include "runtime/device/cuda/OperationKinds.h"
+#include "runtime/machine/RotaryRow.h"
+#include "runtime/machine/StepState.h"
 #include <numeric>
 
 namespace meshwork::runtime::cuda {

@@ -2,10 +2,10 @@
 // happens when it is made; `enqueue` puts it into a stream.
 #pragma once
 
-#include "runtime/core/Executor.h"
 #include "runtime/device/cuda/BlasLt.h"
 #include "runtime/device/cuda/Gpu.h"
 #include "runtime/device/cuda/LibraryNotes.h"
+#include "runtime/machine/Executor.h"
 
 namespace meshwork::runtime::cuda {
 

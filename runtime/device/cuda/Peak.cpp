@@ -1,5 +1,5 @@
 // The speed of a large product, as training runs it.
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include <algorithm>
 #include <cstring>

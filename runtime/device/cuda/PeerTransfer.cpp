@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/PeerTransfer.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 
 namespace meshwork::runtime::cuda {
 

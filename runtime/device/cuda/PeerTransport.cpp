@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/PeerTransport.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/device/cuda/PeerTransfer.h"
 #include <chrono>

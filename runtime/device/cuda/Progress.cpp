@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/Progress.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Checked.h"
+#include "lib/Plan/Checked.h"
+#include "lib/Plan/StatusMacros.h"
 #include <atomic>
 #include <cstring>
 #include <numeric>

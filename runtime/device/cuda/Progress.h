@@ -14,8 +14,8 @@
 // but the fault.
 #pragma once
 
-#include "runtime/core/Executor.h"
 #include "runtime/device/cuda/Memory.h"
+#include "runtime/machine/Executor.h"
 #include <array>
 
 namespace meshwork::runtime::cuda {

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/PtxModule.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include <string>
 
 namespace meshwork::runtime::cuda {

@@ -1,8 +1,8 @@
 #include "runtime/device/cuda/Queue.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Clock.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/Progress.h"
+#include "runtime/machine/Clock.h"
 #include <algorithm>
 #include <chrono>
 #include <thread>

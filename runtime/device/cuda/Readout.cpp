@@ -1,9 +1,9 @@
 // Numbers that leave the GPU between two pieces of its work, into pinned memory
 // that the host reads when an event says so.
 #include "absl/strings/str_cat.h"
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Clock.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/machine/Clock.h"
 #include <cstring>
 
 namespace meshwork::runtime::cuda {

@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/TimingNumbers.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include <algorithm>
 #include <random>
 

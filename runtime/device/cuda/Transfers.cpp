@@ -1,9 +1,9 @@
 // Transfers between stages: each list that sends or receives has a stream of
 // its own, behind what came before in the one that computes, which waits for it
 // when an action would disturb it.
-#include "runtime/StatusMacros.h"
-#include "runtime/core/Clock.h"
+#include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/machine/Clock.h"
 
 namespace meshwork::runtime::cuda {
 

@@ -3,7 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 #include <algorithm>
 #include <limits>
 #include <vector>

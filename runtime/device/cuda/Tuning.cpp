@@ -1,7 +1,7 @@
 // CudaExecutor: what is timed when the plan is loaded.
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
 #include "meshwork/Text/Escape.h"
-#include "runtime/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include "runtime/device/cuda/TimingNumbers.h"
 #include "runtime/device/cuda/Tuned.h"

@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/WgmmaCounters.h"
-#include "runtime/StatusMacros.h"
+#include "lib/Plan/StatusMacros.h"
 
 namespace meshwork::runtime::cuda {
 namespace {

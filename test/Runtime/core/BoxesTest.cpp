@@ -1,6 +1,6 @@
 // Who writes what of a checkpoint: over random meshes, shardings and programs,
 // every element once, and everyone as much as the others that hold the same.
-#include "runtime/core/Boxes.h"
+#include "lib/Plan/Boxes.h"
 #include "TestPlan.h"
 #include "lib/Plan/Programs.h"
 #include "meshwork/Plan/Types.h"

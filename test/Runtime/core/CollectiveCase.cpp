@@ -1,7 +1,8 @@
 #include "CollectiveCase.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/core/Bf16.h"
+#include "meshwork/Plan/Frame.h"
+#include "runtime/machine/Bf16.h"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -95,7 +96,7 @@ void CollectiveCase::chooseGroup(std::vector<std::vector<uint32_t>> meshes) {
   if (kind != Kind::permute)
     return;
   for (uint32_t i = 0; i < group; ++i)
-    sources.push_back(random() % 4 == 0 ? noSource : random() % group);
+    sources.push_back(random() % 4 == 0 ? plan::noSource : random() % group);
 }
 
 void CollectiveCase::chooseShapes(Part &part) {
@@ -241,7 +242,7 @@ void CollectiveCase::work(Part &part) {
         break;
       case Kind::permute:
         if (uint32_t source = sources[static_cast<size_t>(me)];
-            source != noSource)
+            source != plan::noSource)
           value = valueFor(part, members[source], from);
         break;
       case Kind::all_gather:

@@ -1,6 +1,6 @@
 // Control groups as folders of the test's own.
-#include "runtime/core/ControlGroup.h"
-#include "runtime/core/Cpus.h"
+#include "runtime/machine/ControlGroup.h"
+#include "runtime/machine/Cpus.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

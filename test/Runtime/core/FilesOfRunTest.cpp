@@ -2,8 +2,8 @@
 // found under the names that repositories give them.
 #include "RunCase.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/Weights.h"
 #include "runtime/io/SafeTensors.h"
+#include "runtime/save/Weights.h"
 #include <filesystem>
 #include <sys/stat.h>
 

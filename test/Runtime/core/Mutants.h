@@ -3,7 +3,7 @@
 #pragma once
 
 #include "TestPlan.h"
-#include "runtime/core/PlanFile.h"
+#include "lib/Plan/PlanFile.h"
 #include <functional>
 #include <gtest/gtest.h>
 

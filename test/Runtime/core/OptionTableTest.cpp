@@ -1,5 +1,5 @@
 // The table of options: what processes compare, and the table in the README.
-#include "runtime/core/OptionTable.h"
+#include "runtime/rank/OptionTable.h"
 #include "TestPlan.h"
 #include "absl/strings/str_cat.h"
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-#include "runtime/core/Pace.h"
-#include "runtime/core/Clock.h"
+#include "runtime/save/Pace.h"
+#include "runtime/machine/Clock.h"
 #include <atomic>
 #include <chrono>
 #include <ctime>

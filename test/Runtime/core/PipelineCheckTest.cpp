@@ -1,8 +1,8 @@
 // Plans of pipelines: the check takes right ones and names what is wrong.
 #include "PipelinePlan.h"
+#include "lib/Plan/PlanCheck.h"
+#include "lib/Plan/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/PlanCheck.h"
-#include "runtime/core/PlanFile.h"
 #include <ctime>
 #include <functional>
 #include <gtest/gtest.h>

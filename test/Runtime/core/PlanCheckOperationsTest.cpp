@@ -1,7 +1,7 @@
 // Bad plans, continued: operations, and collectives that never meet.
 #include "Mutants.h"
+#include "lib/Plan/PlanCheck.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/PlanCheck.h"
 #include <cmath>
 
 namespace meshwork::runtime::test {

@@ -1,7 +1,7 @@
 // Bad plans, continued: shifts, shards, shapes of collectives, channels.
 #include "TestPlan.h"
+#include "lib/Plan/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/PlanFile.h"
 #include <functional>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Damaged files: whatever happened to the bytes, loading says so.
-#include "runtime/core/PlanFile.h"
+#include "lib/Plan/PlanFile.h"
 #include "TestPlan.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"

@@ -1,7 +1,7 @@
 // What a run prints of its steps.
-#include "runtime/core/Report.h"
+#include "runtime/rank/Report.h"
 #include "TestPlan.h"
-#include "runtime/core/PlanFile.h"
+#include "lib/Plan/PlanFile.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

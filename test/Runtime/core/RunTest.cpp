@@ -1,10 +1,10 @@
 // Whole runs of a small plan, checked against sums done here by hand.
 #include "RunCase.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/core/CoreClaims.h"
-#include "runtime/core/Schedule.h"
 #include "runtime/io/SafeTensors.h"
 #include "runtime/io/Tokens.h"
+#include "runtime/machine/CoreClaims.h"
+#include "runtime/rank/Schedule.h"
 #include <algorithm>
 #include <cmath>
 #include <csignal>

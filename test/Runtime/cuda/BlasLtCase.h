@@ -7,8 +7,8 @@
 // most K + 2, with bias and what was there.
 #pragma once
 
-#include "runtime/core/Bf16.h"
 #include "runtime/device/cuda/BlasLt.h"
+#include "runtime/machine/Bf16.h"
 #include "test/Runtime/Float8.h"
 #include "test/Runtime/cuda/TestDevice.h"
 #include <cmath>

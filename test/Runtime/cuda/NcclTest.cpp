@@ -4,6 +4,7 @@
 // Tolerance: NCCL's order of f32 sums is its own. A sum of N values below M is
 // off by at most (N - 1) roundings of a partial sum below N * M, each 2^-24 of
 // it, in either order. All else must be the same bits.
+#include "meshwork/Plan/Frame.h"
 #include "runtime/comm/InProcess.h"
 #include "runtime/device/cuda/NcclMoves.h"
 #include "runtime/device/cuda/NcclTransport.h"
@@ -121,7 +122,7 @@ TEST(NcclMoves, PackOnlyWhatIsStrided) {
 TEST(NcclMoves, ReceiveNothingWithoutASource) {
   CollectiveRequest request =
       requestFor(Kind::permute, plan::DType::bf16, {4, 4}, {4, 4});
-  request.sources = {noSource, 0, 0};
+  request.sources = {plan::noSource, 0, 0};
   for (uint32_t index : {0, 1, 2}) {
     NcclMessages messages = messagesOf(request, index, 3, 0);
     auto count = [&](bool isSent) {

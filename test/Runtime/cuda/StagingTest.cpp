@@ -1,9 +1,9 @@
 // Bytes on their way to a GPU that is late: the host goes ahead of it, and does
 // not write over what has not left.
 #include "runtime/comm/InProcess.h"
-#include "runtime/core/Clock.h"
-#include "runtime/core/Float8.h"
 #include "runtime/device/cuda/TimingNumbers.h"
+#include "runtime/machine/Clock.h"
+#include "runtime/machine/Float8.h"
 #include "test/Runtime/cuda/EmptyPlan.h"
 #include "test/Runtime/cuda/TestDevice.h"
 #include "test/Support/Emulator/Emulator.h"

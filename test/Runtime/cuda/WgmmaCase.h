@@ -2,8 +2,8 @@
 // against double precision, by the bounds of its Reference.h.
 #pragma once
 
-#include "runtime/core/Bf16.h"
 #include "runtime/device/cuda/WgmmaAttention.h"
+#include "runtime/machine/Bf16.h"
 #include "test/Emulator/attention/Reference.h"
 #include "test/Runtime/cpu/TestProgram.h"
 #include "test/Runtime/cuda/TestDevice.h"

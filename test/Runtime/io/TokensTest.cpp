@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/io/FileKind.h"
+#include "lib/Text/FileKind.h"
 #include "test/Runtime/io/Philox.h"
 #include "test/Runtime/io/TestFiles.h"
 

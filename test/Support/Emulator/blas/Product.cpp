@@ -1,6 +1,6 @@
 // Products on the CPU: sums in f32, k in order, rounded once.
-#include "runtime/core/Bf16.h"
-#include "runtime/core/Float8.h"
+#include "runtime/machine/Bf16.h"
+#include "runtime/machine/Float8.h"
 #include "test/Support/Emulator/Emulator.h"
 #include "test/Support/Emulator/blas/Objects.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Graphs, one operation after the other.
-#include "runtime/core/Bf16.h"
+#include "runtime/machine/Bf16.h"
 #include "test/Support/Emulator/dnn/Graph.h"
 #include <algorithm>
 #include <cmath>

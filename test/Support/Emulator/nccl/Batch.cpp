@@ -1,5 +1,5 @@
 #include "test/Support/Emulator/nccl/Batch.h"
-#include "runtime/core/Bf16.h"
+#include "runtime/machine/Bf16.h"
 #include "test/Support/Emulator/Emulator.h"
 #include <algorithm>
 #include <chrono>

@@ -1,0 +1,138 @@
+// What runs on communication threads: every start has its Wait, and nothing
+// comes in between that touches the same bytes.
+#include "absl/container/flat_hash_map.h"
+#include "lib/Plan/Overlap.h"
+#include "lib/Plan/PlanCheckInternal.h"
+#include <algorithm>
+
+namespace meshwork::runtime {
+namespace {
+
+/// A view that a collective which was started still uses.
+struct Held {
+  uint32_t view;
+  bool written;
+  uint32_t channel, ordinal; // the how many'th of its channel, from 1
+  uint32_t index;            // of the collective in its list
+};
+
+/// One list, instruction by instruction.
+class Timeline {
+public:
+  Timeline(const ProgramCheck &check, const Section &section)
+      : check(check), section(section) {}
+
+  absl::Status run() {
+    bool isLast = &section == &check.last();
+    for (uint32_t i = 0; i < section.list->size(); ++i) {
+      if (isLast && i == check.program.loss_known()->instruction())
+        MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_known"));
+      const plan::Instruction &at = *section.list->Get(i);
+      if (absl::Status status = visit(at, i); !status.ok())
+        return bad(where(i), ": ", status.message());
+    }
+    return expectIdle("before the end of its list");
+  }
+
+private:
+  std::string where(uint32_t i) const {
+    return absl::StrCat(section.name, "[", i, "] ",
+                        quote(section.list->Get(i)->name()));
+  }
+
+  absl::Status visit(const plan::Instruction &at, uint32_t i) {
+    if (const plan::Wait *wait = at.op_as_Wait())
+      return finish(*wait);
+    absl::Status status;
+    forEachOperand(at, [&](const plan::Operand &operand) {
+      if (status.ok())
+        status = expectFree(operand);
+    });
+    const plan::Collective *op = at.op_as_Collective();
+    if (op && op->last_only() && !plan::isOfMicrobatch(section.kind))
+      return bad("is for the last microbatch, expected it in a list that runs "
+                 "for each");
+    if (status.ok() && op && op->channel() > 0)
+      start(at, op->channel(), i);
+    return status;
+  }
+
+  absl::Status expectFree(const plan::Operand &operand) const {
+    const ViewInfo &view = check.views[operand.view];
+    auto found = held.find(view.buffer);
+    if (found == held.end())
+      return absl::OkStatus();
+    for (const Held &other : found->second)
+      if ((other.written || operand.written) &&
+          mayShareBytes(view, check.views[other.view]))
+        return bad(operand.role, operand.written ? " writes" : " reads",
+                   " buffer ", quote(check.bufferOf(view).name()), ", which ",
+                   where(other.index), " still ",
+                   other.written ? "writes" : "reads",
+                   "; expected a Wait for channel ", other.channel, ", count ",
+                   other.ordinal, ", before");
+    return absl::OkStatus();
+  }
+
+  void start(const plan::Instruction &at, uint32_t channel, uint32_t i) {
+    uint32_t ordinal = ++started[channel];
+    forEachOperand(at, [&](const plan::Operand &operand) {
+      held[check.views[operand.view].buffer].push_back(
+          {operand.view, operand.written, channel, ordinal, i});
+    });
+    running[channel].push_back(i);
+  }
+
+  absl::Status finish(const plan::Wait &wait) {
+    uint32_t channel = wait.channel();
+    if (channel == 0 || channel > maxChannels)
+      return bad("waits for channel ", channel, ", expected 1 to ",
+                 maxChannels);
+    if (wait.count() == 0 || wait.count() > started[channel])
+      return bad("waits for collective ", wait.count(), " of channel ", channel,
+                 ", which has started ", started[channel]);
+    while (finished[channel] < wait.count())
+      release(channel, running[channel][finished[channel]++]);
+    return absl::OkStatus();
+  }
+
+  /// Collective `index` has ended; until now its buffers were in use.
+  void release(uint32_t channel, uint32_t index) {
+    forEachOperand(*section.list->Get(index),
+                   [&](const plan::Operand &operand) {
+                     const ViewInfo &view = check.views[operand.view];
+                     auto found = held.find(view.buffer);
+                     if (found != held.end() &&
+                         std::erase_if(found->second,
+                                       [&](const Held &one) {
+                                         return one.channel == channel &&
+                                                one.index == index;
+                                       }) > 0 &&
+                         found->second.empty())
+                       held.erase(found);
+                   });
+  }
+
+  absl::Status expectIdle(const char *when) const {
+    for (uint32_t channel = 1; channel <= maxChannels; ++channel)
+      if (finished[channel] < started[channel])
+        return bad(where(running[channel][finished[channel]]),
+                   " is not waited for ", when);
+    return absl::OkStatus();
+  }
+
+  const ProgramCheck &check;
+  const Section &section;
+  absl::flat_hash_map<uint32_t, std::vector<Held>> held; // by buffer
+  uint32_t started[maxChannels + 1] = {}, finished[maxChannels + 1] = {};
+  std::vector<uint32_t> running[maxChannels + 1]; // indices, in order
+};
+} // namespace
+
+absl::Status checkAsync(const ProgramCheck &check) {
+  for (const Section &section : check.sections)
+    MESHWORK_RETURN_IF_ERROR(Timeline(check, section).run());
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

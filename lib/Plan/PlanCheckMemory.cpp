@@ -1,0 +1,149 @@
+// Buffers in the arena, and that no two live ones share bytes.
+#include "lib/Plan/PlanCheckInternal.h"
+#include <algorithm>
+#include <map>
+
+namespace meshwork::runtime {
+namespace {
+
+struct Event {
+  uint64_t time;
+  bool starts;
+  uint32_t buffer;
+  bool operator<(const Event &other) const {
+    // Ends come before starts of the same time.
+    return time != other.time ? time < other.time : starts < other.starts;
+  }
+};
+
+/// "backward[3]".
+std::string nameOf(const ProgramCheck &check, plan::Lives::Place place) {
+  return absl::StrCat(check.sections[place.list].name, "[", place.instruction,
+                      "]");
+}
+
+absl::Status collision(const ProgramCheck &check, const plan::Lives &lives,
+                       uint32_t a, uint32_t b) {
+  const plan::Buffer &first = *check.program.buffers()->Get(a);
+  const plan::Buffer &second = *check.program.buffers()->Get(b);
+  auto text = [&](uint32_t index, const plan::Buffer &buffer) {
+    std::string life =
+        buffer.persistent() || lives.isAlways(index)
+            ? std::string("always live")
+            : absl::StrCat("live from ", nameOf(check, lives.firstTouch(index)),
+                           " to ", nameOf(check, lives.lastTouch(index)));
+    return absl::StrCat(quote(buffer.name()), " (bytes ", buffer.offset(),
+                        " to ", buffer.offset() + buffer.size_bytes(), ", ",
+                        life, ")");
+  };
+  return bad("buffers ", text(a, first), " and ", text(b, second),
+             " share bytes while both are live");
+}
+} // namespace
+
+/// One call works on what the arena holds, or on little.
+static absl::Status checkScratch(const plan::Program &program) {
+  constexpr uint64_t small = uint64_t{64} << 20;
+  uint64_t scratch = program.workspace_bytes_per_thread(), most = 0;
+  if (!checkedAdd(program.arena_bytes(), small, most) || scratch <= most)
+    return absl::OkStatus();
+  return bad("workspace_bytes_per_thread is ", scratch,
+             ", expected at most 64 MiB more than the arena of ",
+             program.arena_bytes(), " bytes");
+}
+
+absl::Status checkBuffers(const ProgramCheck &check) {
+  MESHWORK_RETURN_IF_ERROR(checkScratch(check.program));
+  for (uint32_t i = 0; i < orEmpty(check.program.buffers()).size(); ++i) {
+    const plan::Buffer &buffer = *check.program.buffers()->Get(i);
+    uint64_t end = 0;
+    if (buffer.kind() > plan::BufferKind::MAX)
+      return bad("buffer ", quote(buffer.name()), " is of unknown kind ",
+                 static_cast<int>(buffer.kind()));
+    if (buffer.offset() % 64 != 0)
+      return bad("buffer ", quote(buffer.name()), " starts at ",
+                 buffer.offset(), ", expected a multiple of 64");
+    if (!checkedAdd(buffer.offset(), buffer.size_bytes(), end) ||
+        end > check.program.arena_bytes())
+      return bad("buffer ", quote(buffer.name()), " of ", buffer.size_bytes(),
+                 " bytes at ", buffer.offset(), " leaves the arena of ",
+                 check.program.arena_bytes(), " bytes");
+    constexpr uint64_t aligned = 64;
+    if (buffer.copies() == 0 ||
+        (buffer.copies() > 1 &&
+         buffer.size_bytes() % (aligned * buffer.copies()) != 0))
+      return bad("buffer ", quote(buffer.name()), " of ", buffer.size_bytes(),
+                 " bytes has ", buffer.copies(),
+                 " copies, expected one or more of a multiple of 64 bytes");
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+/// The buffers' lives on the line of lib/Plan/Lives.h.
+std::vector<Event> eventsOf(const ProgramCheck &check,
+                            const plan::Lives &lives) {
+  const auto &buffers = orEmpty(check.program.buffers());
+  std::vector<Event> events;
+  auto add = [&](uint32_t buffer, uint64_t begin, uint64_t end) {
+    events.push_back({begin, true, buffer});
+    events.push_back({end, false, buffer});
+  };
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (buffers.Get(i)->size_bytes() > 0 && buffers.Get(i)->persistent())
+      add(i, 0, UINT64_MAX);
+    else if (buffers.Get(i)->size_bytes() > 0)
+      for (plan::Span span : lives.spansOf(i))
+        add(i, span.begin, span.end + 1);
+  return events;
+}
+
+/// As many microbatches as are under way at once have one each.
+absl::Status checkCopies(const ProgramCheck &check, const plan::Lives &lives) {
+  const auto &buffers = orEmpty(check.program.buffers());
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (uint32_t copies = lives.copiesOf(i); copies > buffers.Get(i)->copies())
+      return bad("buffer ", quote(buffers.Get(i)->name()), " is used by ",
+                 copies, " microbatches at once, but has ",
+                 buffers.Get(i)->copies(), " copies");
+  for (const plan::Input *input : orEmpty(check.program.inputs())) {
+    uint32_t buffer = check.views[input->view()].buffer;
+    if (plan::isOfMicrobatch(input->kind()) && lives.isTouched(buffer) &&
+        !lives.livesInMicrobatch(buffer))
+      return bad("inputs: ", plan::EnumNameInputKind(input->kind()),
+                 " is of a microbatch, but lists that run once a step use it");
+  }
+  return absl::OkStatus();
+}
+} // namespace
+
+// A sweep over time. The live set has no overlaps, so a buffer that starts
+// needs comparing only with its neighbours in address order.
+absl::Status checkOverlaps(const ProgramCheck &check,
+                           const plan::Lives &lives) {
+  MESHWORK_RETURN_IF_ERROR(checkCopies(check, lives));
+  const auto &buffers = orEmpty(check.program.buffers());
+  std::vector<Event> events = eventsOf(check, lives);
+  std::sort(events.begin(), events.end());
+  std::map<uint64_t, uint32_t> live; // offset -> buffer
+  for (const Event &event : events) {
+    const plan::Buffer &buffer = *buffers.Get(event.buffer);
+    if (!event.starts) {
+      live.erase(buffer.offset());
+      continue;
+    }
+    auto next = live.lower_bound(buffer.offset());
+    if (next != live.end() &&
+        next->first < buffer.offset() + buffer.size_bytes())
+      return collision(check, lives, next->second, event.buffer);
+    if (next != live.begin()) {
+      const plan::Buffer &before = *buffers.Get(std::prev(next)->second);
+      if (before.offset() + before.size_bytes() > buffer.offset())
+        return collision(check, lives, std::prev(next)->second, event.buffer);
+    }
+    live.emplace(buffer.offset(), event.buffer);
+  }
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

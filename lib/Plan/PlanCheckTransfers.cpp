@@ -1,0 +1,75 @@
+// Transfers between stages: each one alone, and that it stands where it may.
+// Whether both sides meet is checked over all programs (PlanCheckOrder.cpp).
+#include "lib/Plan/PlanCheckInternal.h"
+
+namespace meshwork::runtime {
+namespace {
+
+template <typename Transfer>
+absl::Status check(const ProgramCheck &check, const Transfer &op) {
+  const auto &mesh = *check.plan.mesh();
+  if (orEmpty(op.parts()).size() == 0)
+    return bad("it has no part");
+  if (op.axis() >= mesh.size())
+    return bad("it is along axis ", op.axis(), ", the mesh has ", mesh.size());
+  const plan::Axis &axis = *mesh.Get(op.axis());
+  if (op.peer() >= axis.size())
+    return bad("its peer is at ", op.peer(), " of axis ", quote(axis.name()),
+               ", which has the size ", axis.size());
+  return absl::OkStatus();
+}
+
+absl::Status checkList(const Section &section) {
+  bool sends = plan::sends(section.kind),
+       receives = plan::receives(section.kind);
+  if ((sends || receives) && section.list->size() != 1)
+    return bad(section.name, " has ", section.list->size(),
+               " instructions, expected one ", sends ? "send" : "receive");
+  for (uint32_t i = 0; i < section.list->size(); ++i) {
+    const plan::Instruction &at = *section.list->Get(i);
+    if ((at.op_as_Send() != nullptr) != sends ||
+        (at.op_as_Receive() != nullptr) != receives)
+      return bad(section.name, "[", i, "] ", quote(at.name()), " is ",
+                 plan::EnumNameOperation(at.op_type()), ", expected ",
+                 sends      ? "a send"
+                 : receives ? "a receive"
+                            : "neither a send nor a receive",
+                 " in such a list");
+  }
+  return absl::OkStatus();
+}
+} // namespace
+
+absl::Status checkTransfer(const ProgramCheck &check, const plan::Send &op) {
+  return runtime::check(check, op);
+}
+absl::Status checkTransfer(const ProgramCheck &check, const plan::Receive &op) {
+  return runtime::check(check, op);
+}
+
+absl::Status checkTransferBuffers(const ProgramCheck &check,
+                                  const plan::Lives &lives) {
+  for (const Section &section : check.sections) {
+    if (!plan::sends(section.kind) && !plan::receives(section.kind))
+      continue;
+    absl::Status status;
+    forEachOperand(*section.list->Get(0), [&](const plan::Operand &operand) {
+      const ViewInfo &view = check.views[operand.view];
+      const plan::Buffer &buffer = check.bufferOf(view);
+      if (buffer.persistent() || !lives.livesInMicrobatch(view.buffer))
+        status = bad(section.name, " moves buffer ", quote(buffer.name()),
+                     ", which outlives a microbatch, expected one that lives "
+                     "anew in each");
+    });
+    MESHWORK_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status checkTransferLists(const ProgramCheck &check) {
+  for (const Section &section : check.sections)
+    MESHWORK_RETURN_IF_ERROR(checkList(section));
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,97 @@
+// What repeats: that all turns of an instruction do the same, elsewhere.
+#include "lib/Plan/Copies.h"
+#include "lib/Plan/PlanCheckInternal.h"
+
+namespace meshwork::runtime {
+namespace {
+
+/// Of an instruction inside a repeat: nothing that the first or last turn, or
+/// the microbatch, would do otherwise.
+absl::Status checkSameInAllTurns(const plan::Instruction &at) {
+  if (at.op_as_Wait())
+    return bad("waits inside a repeat, expected nothing to run beside it");
+  const plan::Collective *op = at.op_as_Collective();
+  if (op && (op->channel() != 0 || op->last_only()))
+    return bad("runs on channel ", op->channel(),
+               op->last_only() ? ", in the last action only," : "",
+               " inside a repeat, expected channel 0 and every action");
+  absl::Status status;
+  forEachOperand(at, [&](const plan::Operand &operand) {
+    if (operand.addsUp)
+      status = bad(operand.role, " is set in the step's first action and added "
+                                 "to later, inside a repeat; expected the one "
+                                 "or the other");
+  });
+  return status;
+}
+
+/// The furthest turn is the last of each repeat: advances are not negative.
+absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
+                        const std::vector<plan::RepeatShape> &around) {
+  const ViewInfo &view = check.views[operand.view];
+  if (view.advances.size() > around.size())
+    return bad(operand.role, " advances in ", view.advances.size(),
+               " repeats, but is used in ", around.size());
+  uint64_t end = 0, step = 0;
+  bool fits = checkedAdd(view.offset, view.spanBytes, end) &&
+              checkedAdd(end, view.reach, end);
+  for (size_t i = 0; i < view.advances.size(); ++i)
+    fits = fits &&
+           checkedMul(view.advances[i], around[i].times - uint64_t{1}, step) &&
+           checkedAdd(end, step, end);
+  const plan::Buffer &buffer = check.bufferOf(view);
+  return fits && end <= plan::bytesOfCopy(buffer)
+             ? absl::OkStatus()
+             : bad(operand.role, ", ", describe(view), " at offset ",
+                   view.offset, ", leaves buffer ", quote(buffer.name()),
+                   " of ", plan::bytesOfCopy(buffer),
+                   " bytes in its last turn");
+}
+
+absl::Status checkTurn(const ProgramCheck &check, const plan::Instruction &at,
+                       const std::vector<plan::RepeatShape> &around) {
+  if (!around.empty())
+    MESHWORK_RETURN_IF_ERROR(checkSameInAllTurns(at));
+  absl::Status status;
+  forEachOperand(at, [&](const plan::Operand &operand) {
+    if (status.ok())
+      status = checkReach(check, operand, around);
+  });
+  return status;
+}
+
+/// What is no instruction's is in no repeat.
+absl::Status checkDeclared(const ProgramCheck &check) {
+  auto stays = [&](uint32_t view) {
+    return view >= check.views.size() || check.views[view].advances.empty();
+  };
+  for (const plan::Input *input : orEmpty(check.program.inputs()))
+    if (!stays(input->view()))
+      return bad("input ", plan::EnumNameInputKind(input->kind()), " is view ",
+                 input->view(), ", which advances");
+  for (const plan::Result *result : orEmpty(check.program.results()))
+    if (!stays(result->view()))
+      return bad("result ", plan::EnumNameResultKind(result->kind()),
+                 " is view ", result->view(), ", which advances");
+  for (const plan::Parameter *parameter : orEmpty(check.program.parameters()))
+    for (const plan::State *state : orEmpty(parameter->states()))
+      if (state->part() && !stays(state->part()->view()))
+        return bad("parameter ", quote(parameter->name()), " is view ",
+                   state->part()->view(), ", which advances");
+  return absl::OkStatus();
+}
+} // namespace
+
+absl::Status checkTurns(const ProgramCheck &check) {
+  for (const Section &section : check.sections)
+    for (uint32_t i = 0; i < section.list->size(); ++i) {
+      const plan::Instruction &at = *section.list->Get(i);
+      absl::Status status = checkTurn(check, at, section.repeats.around(i));
+      if (!status.ok())
+        return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
+                   status.message());
+    }
+  return checkDeclared(check);
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,43 @@
+// The lists, actions and lives of a plan's program: lib/Plan asked about it.
+#pragma once
+
+#include "lib/Plan/Lives.h"
+#include "lib/Plan/Transfers.h"
+#include "lib/Plan/Views.h"
+
+namespace meshwork::runtime {
+
+/// The instructions of a list, by its number.
+const Instructions &listOf(const plan::Program &program, uint32_t list);
+
+/// What repeats in a list; the check has passed.
+plan::Repeats repeatsOf(const plan::Program &program, uint32_t list);
+
+/// Lists and actions; the check has passed.
+plan::ActionTable tableOf(const plan::Program &program);
+
+/// When the program's buffers live, by their number. What a collective on a
+/// channel uses is touched where it starts and where it is waited for. `table`
+/// outlives the result.
+plan::Lives livesOf(const plan::Program &program,
+                    const plan::ActionTable &table);
+
+/// The instruction of a list that sends or receives.
+struct TransferOf {
+  const flatbuffers::Vector<uint32_t> *parts;
+  uint32_t axis, peer;
+};
+TransferOf transferOf(const plan::Program &program, uint32_t list);
+
+/// Which transfers each action waits for.
+plan::Transfers transfersOf(const plan::Program &program,
+                            const plan::ActionTable &table,
+                            const plan::Lives &lives);
+
+/// For each list and each of its instructions that adds up over a step: the
+/// action in which it sets its buffer, the first of all lists that add to it.
+/// ActionTable::none for other instructions.
+std::vector<std::vector<uint32_t>>
+settingActions(const plan::Program &program, const plan::ActionTable &table);
+
+} // namespace meshwork::runtime

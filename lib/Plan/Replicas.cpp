@@ -1,0 +1,95 @@
+#include "lib/Plan/Replicas.h"
+#include "lib/Plan/Programs.h"
+#include "lib/Plan/Views.h"
+#include <algorithm>
+
+namespace meshwork::runtime {
+namespace {
+bool contains(const std::vector<uint32_t> &axes, uint32_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+template <typename T>
+bool sameList(const flatbuffers::Vector<T> *a,
+              const flatbuffers::Vector<T> *b) {
+  const auto &left = orEmpty(a), &right = orEmpty(b);
+  return std::equal(left.begin(), left.end(), right.begin(), right.end());
+}
+
+/// Coordinates along `axes` of their row-major position `number`.
+std::vector<uint32_t> coordinates(const plan::Plan &plan,
+                                  const std::vector<uint32_t> &axes,
+                                  uint64_t number) {
+  std::vector<uint32_t> at(axes.size());
+  for (size_t i = axes.size(); i-- > 0;) {
+    uint32_t size = plan.mesh()->Get(axes[i])->size();
+    at[i] = static_cast<uint32_t>(number % size);
+    number /= size;
+  }
+  return at;
+}
+} // namespace
+
+std::vector<uint32_t> axesOf(const plan::Sharded &sharded) {
+  std::vector<uint32_t> axes;
+  for (const plan::AxisList *dim : orEmpty(sharded.dims()))
+    axes.insert(axes.end(), orEmpty(dim->axes()).begin(),
+                orEmpty(dim->axes()).end());
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+bool sameSplit(const plan::Sharded &a, const plan::Sharded &b) {
+  const auto &left = orEmpty(a.dims()), &right = orEmpty(b.dims());
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const plan::AxisList *one, const plan::AxisList *other) {
+                      return sameList(one->axes(), other->axes()) &&
+                             sameList(one->layouts(), other->layouts());
+                    });
+}
+
+Replica replicaOf(const plan::Plan &plan, uint32_t rank,
+                  const std::vector<uint32_t> &named,
+                  const std::vector<bool> &holds) {
+  std::vector<uint32_t> deciding(orEmpty(plan.program_axes()).begin(),
+                                 orEmpty(plan.program_axes()).end());
+  auto own = [&](uint32_t axis) {
+    return plan::coordinateOf(plan, rank, axis);
+  };
+  uint64_t choices = 1, mine = 0;
+  for (uint32_t axis : deciding) {
+    choices *= plan.mesh()->Get(axis)->size();
+    mine = mine * plan.mesh()->Get(axis)->size() + own(axis);
+  }
+  Replica replica{0, 0};
+  for (uint64_t number = 0; number < choices; ++number) {
+    std::vector<uint32_t> at = coordinates(plan, deciding, number);
+    bool isOne = holds[plan::programNumber(plan, number)];
+    for (size_t i = 0; i < at.size(); ++i)
+      isOne &= !contains(named, deciding[i]) || at[i] == own(deciding[i]);
+    replica.index += isOne && number < mine;
+    replica.count += isOne;
+  }
+  for (uint32_t axis = 0; axis < plan.mesh()->size(); ++axis) {
+    if (contains(named, axis) || contains(deciding, axis))
+      continue;
+    uint32_t size = plan.mesh()->Get(axis)->size();
+    replica = {replica.index * size + own(axis), replica.count * size};
+  }
+  return replica;
+}
+
+uint32_t firstRankOf(const plan::Plan &plan, uint64_t choice) {
+  std::vector<uint32_t> axes(orEmpty(plan.program_axes()).begin(),
+                             orEmpty(plan.program_axes()).end());
+  std::vector<uint32_t> at = coordinates(plan, axes, choice);
+  uint32_t rank = 0;
+  for (uint32_t axis = 0; axis < plan.mesh()->size(); ++axis) {
+    rank *= plan.mesh()->Get(axis)->size();
+    for (size_t i = 0; i < axes.size(); ++i)
+      rank += axes[i] == axis ? at[i] : 0;
+  }
+  return rank;
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,44 @@
+// Writes a plan: the schedule, table by table, and the kernels' machine code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dialects/schedule/Schedule.h"
+#include "lib/Spec/Spec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/codegen/plan/PlanCode.h"
+#include "passes/codegen/plan/ProvenanceTables.h"
+
+namespace meshwork::target {
+
+/// What a plan says of its origin.
+struct PlanSource {
+  std::string name; // the model's file
+  std::string ir;   // the model as text
+  uint32_t vocabulary = 0;
+  Origins origins; // of the spec's keys
+};
+
+/// What a rank of each scheduled program in `module` needs on `device`, in
+/// bytes: the arena and the libraries' scratch of one thread. `meshwork
+/// explain` shows the same.
+mlir::FailureOr<std::vector<uint64_t>> programBytes(mlir::ModuleOp module,
+                                                    spec::Device device);
+
+/// The bytes of a plan file, frame included, for a module with one scheduled
+/// program and its kernel functions. Kernels are compiled for `target`.
+/// Errors, as diagnostics: a program without an arena, a kernel that has no
+/// code, a plan above 2 GiB, or one that the launcher's own check refuses.
+mlir::FailureOr<std::vector<char>> writePlan(mlir::ModuleOp module,
+                                             const spec::Spec &spec,
+                                             const PlanTarget &target,
+                                             const PlanSource &source);
+
+/// Whether the launcher's check takes the plan for a CPU that `module` would
+/// become. Compiles no kernel, which takes most of the time of a small plan;
+/// for tests of many programs.
+mlir::LogicalResult checkPlan(mlir::ModuleOp module, const spec::Spec &spec,
+                              const PlanSource &source);
+
+} // namespace meshwork::target

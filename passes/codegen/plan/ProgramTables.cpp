@@ -1,0 +1,302 @@
+// A schedule.program as the tables of the plan: one to one.
+#include "passes/codegen/plan/ProgramTables.h"
+
+#include "dialects/mesh/Mesh.h"
+#include "dialects/schedule/Views.h"
+#include "dialects/transformer/Facts.h"
+#include "meshwork/Plan/Frame.h"
+#include "meshwork/Plan/Instructions.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace meshwork::target {
+
+static int32_t layerNumber(Operation *op) {
+  return static_cast<int32_t>(transformer::layerOf(op).value_or(-1));
+}
+
+static std::unique_ptr<plan::CauseT> causeTable(mesh::CauseAttr cause) {
+  auto entry = std::make_unique<plan::CauseT>();
+  entry->value = cause.getValue().str();
+  entry->user = cause.getUser().str();
+  entry->reason = cause.getReason().str();
+  for (StringAttr key : cause.getAnnotations())
+    entry->annotations.push_back(key.str());
+  return entry;
+}
+
+std::unique_ptr<plan::ProgramT> ProgramTables::build() {
+  table = std::make_unique<plan::ProgramT>();
+  table->arena_bytes = *program.getArenaBytes();
+  addBuffers();
+  for (Operation &op : program.getBody().front())
+    if (auto list = dyn_cast<schedule::ListOp>(op))
+      addList(list);
+    else
+      addDeclaration(&op);
+  table->actions = schedule::orderOf(program).actions;
+  findLoss();
+  return std::move(table);
+}
+
+void ProgramTables::addBuffers() {
+  for (auto buffer : program.getBody().getOps<schedule::BufferOp>()) {
+    auto entry = std::make_unique<plan::BufferT>();
+    entry->name = buffer.getName();
+    entry->kind = static_cast<plan::BufferKind>(buffer.getKind());
+    entry->offset = *buffer.getOffset();
+    entry->size_bytes = buffer.getSizeBytes();
+    entry->persistent = buffer.getPersistent();
+    entry->copies = static_cast<uint32_t>(buffer.getCopies().value_or(1));
+    buffers[buffer.getResult()] = table->buffers.size();
+    table->buffers.push_back(std::move(entry));
+  }
+}
+
+uint32_t ProgramTables::view(Value value) {
+  if (!value)
+    return plan::noView;
+  auto op = value.getDefiningOp<schedule::ViewOp>();
+  auto type = cast<MemRefType>(value.getType());
+  auto entry = std::make_unique<plan::ViewT>();
+  int64_t unused;
+  SmallVector<int64_t> strides;
+  if (failed(type.getStridesAndOffset(strides, unused)))
+    llvm_unreachable("verified by schedule.view");
+  auto advances = op.getAdvances().value_or(ArrayRef<int64_t>());
+  entry->buffer = buffers.at(op.getBuffer());
+  entry->offset = op.getOffset();
+  entry->dtype = *schedule::elementTypeOf(type.getElementType());
+  entry->shape.assign(type.getShape().begin(), type.getShape().end());
+  entry->strides.assign(strides.begin(), strides.end());
+  if (op.getShifts())
+    for (auto shift : op.getShifts()->getAsRange<schedule::ShiftAttr>()) {
+      auto moved = std::make_unique<plan::ShiftT>();
+      moved->axes = numbersOf(shift.getAxes());
+      moved->bytes = shift.getBytes();
+      entry->shifts.push_back(std::move(moved));
+    }
+  std::vector<int64_t> key = {entry->buffer,
+                              static_cast<int64_t>(entry->offset),
+                              static_cast<int64_t>(entry->dtype)};
+  key.insert(key.end(), entry->shape.begin(), entry->shape.end());
+  key.push_back(-1);
+  key.insert(key.end(), strides.begin(), strides.end());
+  entry->advances.assign(advances.begin(), advances.end());
+  key.push_back(-1);
+  llvm::append_range(key, advances);
+  for (const auto &shift : entry->shifts) {
+    key.push_back(-1 - static_cast<int64_t>(shift->bytes));
+    key.insert(key.end(), shift->axes.begin(), shift->axes.end());
+  }
+  auto [known, isNew] = views.try_emplace(key, views.size());
+  if (isNew)
+    table->views.push_back(std::move(entry));
+  return known->second;
+}
+
+uint32_t ProgramTables::numberOf(StringRef axis) { return axes.at(axis); }
+
+std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
+  std::vector<uint32_t> numbers;
+  for (StringRef axis : names.getAsValueRange<StringAttr>())
+    numbers.push_back(numberOf(axis));
+  return numbers;
+}
+
+/// Layouts only where one is not of blocks.
+void ProgramTables::addSplit(mesh::DimShardingAttr split,
+                             std::vector<uint32_t> &to,
+                             std::vector<plan::Layout> &layouts) const {
+  for (StringAttr axis : split.getAxes()) {
+    to.push_back(axes.at(axis.getValue()));
+    if (!split.isOfBlocks())
+      layouts.push_back(split.layoutOf(axis));
+  }
+}
+
+std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
+                                                       Attribute sharding) {
+  auto entry = std::make_unique<plan::ShardedT>();
+  entry->view = view(value);
+  if (auto split = dyn_cast_or_null<mesh::ShardingAttr>(sharding))
+    for (mesh::DimShardingAttr dim : split.getDims()) {
+      auto list = std::make_unique<plan::AxisListT>();
+      addSplit(dim, list->axes, list->layouts);
+      entry->dims.push_back(std::move(list));
+    }
+  return entry;
+}
+
+std::unique_ptr<plan::StateT> ProgramTables::stateOf(schedule::StateAttr state,
+                                                     Value view) {
+  auto entry = std::make_unique<plan::StateT>();
+  entry->name = state.getName().str();
+  entry->role = static_cast<plan::StateRole>(state.getRole());
+  entry->part = sharded(view, state.getSharding());
+  entry->part->is_number = state.getRole() == schedule::StateRole::optimizer &&
+                           cast<MemRefType>(view.getType()).getRank() == 0;
+  if (state.getInitial())
+    entry->initial = static_cast<float>(state.getInitial().getValueAsDouble());
+  return entry;
+}
+
+void ProgramTables::addDeclaration(Operation *op) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](schedule::InputOp op) {
+        auto entry = std::make_unique<plan::InputT>();
+        entry->kind = static_cast<plan::InputKind>(op.getKind());
+        entry->view = view(op.getView());
+        if (op.getSplitAttr())
+          addSplit(op.getSplitAttr(), entry->axes, entry->layouts);
+        entry->size = static_cast<int32_t>(op.getSize());
+        entry->hop = static_cast<uint32_t>(op.getHop());
+        if (op.getBase())
+          entry->base = op.getBase()->convertToFloat();
+        table->inputs.push_back(std::move(entry));
+      })
+      .Case([&](schedule::ResultOp op) {
+        auto entry = std::make_unique<plan::ResultT>();
+        entry->kind = static_cast<plan::ResultKind>(op.getKind());
+        entry->view = view(op.getView());
+        table->results.push_back(std::move(entry));
+      })
+      .Case([&](schedule::ParameterOp op) {
+        auto entry = std::make_unique<plan::ParameterT>();
+        auto init = cast<transformer::InitAttr>(op.getInit());
+        entry->name = op.getName();
+        entry->file_shape.assign(op.getFileShape().begin(),
+                                 op.getFileShape().end());
+        entry->init = static_cast<plan::InitKind>(init.getKind());
+        entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
+        entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
+        entry->shape.assign(op.getShape().begin(), op.getShape().end());
+        for (auto [state, view] :
+             llvm::zip_equal(op.getStates().getAsRange<schedule::StateAttr>(),
+                             op.getViews()))
+          entry->states.push_back(stateOf(state, view));
+        entry->layer = layerNumber(op);
+        table->parameters.push_back(std::move(entry));
+      });
+}
+
+namespace {
+/// Sets fields of the plan's tables from what an op's accessors return.
+struct FieldSetter {
+  ProgramTables &tables;
+  const KernelNumbers &kernels;
+
+  void operator()(uint32_t &field, Value view) { field = tables.view(view); }
+  void operator()(uint32_t &field, StringRef kernel) {
+    field = kernels.ofLaunch.at(kernel);
+  }
+  void operator()(uint32_t &field, schedule::AxisName axis) {
+    field = tables.numberOf(axis.name);
+  }
+  template <typename From>
+    requires(std::is_arithmetic_v<From> || std::is_enum_v<From>)
+  void operator()(auto &field, From value) {
+    field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+  }
+  void operator()(float &field, const llvm::APFloat &value) {
+    field = static_cast<float>(value.convertToDouble());
+  }
+  void operator()(std::string &field, StringRef text) { field = text.str(); }
+  void operator()(std::vector<uint32_t> &field, OperandRange views) {
+    for (Value view : views)
+      field.push_back(tables.view(view));
+  }
+  void operator()(std::vector<uint32_t> &field, ArrayAttr axes) {
+    field = tables.numbersOf(axes);
+  }
+  template <typename To, typename From>
+  void operator()(std::vector<To> &field, ArrayRef<From> numbers) {
+    field.assign(numbers.begin(), numbers.end());
+  }
+  void operator()(std::unique_ptr<plan::CauseT> &field, mesh::CauseAttr cause) {
+    field = causeTable(cause);
+  }
+  void operator()(std::unique_ptr<plan::DropoutT> &field,
+                  const schedule::Dropout &dropout) {
+    double rate = dropout.rate.convertToDouble();
+    if (rate == 0)
+      return;
+    field = std::make_unique<plan::DropoutT>();
+    field->stream = dropout.stream;
+    field->threshold = static_cast<uint32_t>(rate * 4294967296.0);
+    field->keep_scale = static_cast<float>(1.0 / (1.0 - rate));
+    field->random = tables.view(dropout.random[0]);
+    if (dropout.random.size() > 1)
+      field->first_head = tables.view(dropout.random[1]);
+    field->heads = static_cast<int64_t>(dropout.heads);
+  }
+  void operator()(std::vector<std::unique_ptr<plan::TransferT>> &field,
+                  ArrayRef<schedule::Transfer> parts) {
+    for (const schedule::Transfer &part : parts) {
+      field.push_back(std::make_unique<plan::TransferT>());
+      field.back()->src = tables.view(part.src);
+      field.back()->dst = tables.view(part.dst);
+      field.back()->dim = static_cast<int32_t>(part.dim);
+      field.back()->to_dim = static_cast<int32_t>(part.toDim);
+    }
+  }
+};
+} // namespace
+
+plan::OperationUnion ProgramTables::operation(Operation *op) {
+  plan::OperationUnion result;
+  FieldSetter set{*this, kernels};
+#define MESHWORK_WRITE(Kind)                                                   \
+  if (auto from = dyn_cast<schedule::Kind##Op>(op)) {                          \
+    plan::Kind##T table;                                                       \
+    plan::setFields(table, from, set);                                         \
+    result.Set(std::move(table));                                              \
+  }
+  MESHWORK_PLAN_INSTRUCTIONS(MESHWORK_WRITE)
+#undef MESHWORK_WRITE
+  return result;
+}
+
+std::unique_ptr<plan::InstructionT>
+ProgramTables::instruction(schedule::InstructionOpInterface op) {
+  auto entry = std::make_unique<plan::InstructionT>();
+  entry->name = op.getSource();
+  entry->flops = op.getFlops();
+  entry->bytes = op.getBytes();
+  entry->layer = layerNumber(op);
+  entry->op = operation(op);
+  if (auto own = kernels.ofInstruction.find(op);
+      own != kernels.ofInstruction.end())
+    entry->kernels.assign(own->second.begin(), own->second.end());
+  return entry;
+}
+
+void ProgramTables::addList(schedule::ListOp list) {
+  auto entry = std::make_unique<plan::ListT>();
+  entry->kind = static_cast<plan::ListKind>(list.getKind());
+  entry->stage = static_cast<uint32_t>(list.getStage());
+  for (Operation *op : schedule::instructionsOf(list))
+    entry->instructions.push_back(
+        instruction(cast<schedule::InstructionOpInterface>(op)));
+  table->lists.push_back(std::move(entry));
+}
+
+/// The loss is reduced first in the update, in a collective of its own.
+void ProgramTables::findLoss() {
+  if (table->actions.empty())
+    return;
+  uint32_t known = 0, next = 0;
+  if (schedule::ListOp update =
+          schedule::listOf(program, schedule::ListKind::update))
+    for (Operation &op : update.getBody().front()) {
+      next += schedule::isInstruction(&op);
+      auto collective = dyn_cast<schedule::CollectiveOp>(op);
+      if (collective && collective.getMakesLoss())
+        known = next;
+    }
+  table->loss_known = std::make_unique<plan::Moment>(
+      static_cast<uint32_t>(table->actions.size() - 1), known);
+}
+
+} // namespace meshwork::target

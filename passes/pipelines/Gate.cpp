@@ -1,0 +1,223 @@
+// Gates between phases.
+#include "dialects/mesh/Mesh.h"
+#include "dialects/schedule/Schedule.h"
+#include "dialects/transformer/Facts.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "passes/pipelines/Pipelines.h"
+#include "passes/sharding/Shardings.h"
+#include <map>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::pipelines {
+namespace {
+
+/// Layers are numbered from 0 on with none left out, so that a list with an
+/// entry for each has no others.
+LogicalResult checkLayers(func::FuncOp loss) {
+  std::map<uint64_t, transformer::ParameterOp> layers;
+  loss.walk([&](transformer::ParameterOp op) {
+    if (op.getLayer())
+      layers.try_emplace(*op.getLayer(), op);
+  });
+  uint64_t expected = 0;
+  for (auto &[layer, op] : layers)
+    if (layer != expected++)
+      return op.emitOpError()
+             << "is of layer " << layer << ", but no parameter is of layer "
+             << expected - 1 << "; layers are numbered from 0 on";
+  return success();
+}
+
+/// Stages are the spec's to cut.
+LogicalResult checkStages(func::FuncOp loss) {
+  WalkResult walked = loss.walk([](Operation *op) {
+    if (stageOf(op) == 0)
+      return WalkResult::advance();
+    op->emitOpError() << "is of stage " << stageOf(op)
+                      << " of a pipeline, which the spec cuts, not the model; "
+                         "leave '"
+                      << facts::stage << "' out";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+/// A model as users may write it: one function, parameters of distinct names.
+LogicalResult checkInput(ModuleOp module) {
+  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  if (!loss || loss.isExternal() || loss.getNumArguments() != 2 ||
+      !llvm::hasSingleElement(loss.getBody()))
+    return module.emitError() << "expected a model: a function @loss of "
+                                 "%tokens and %targets with one block";
+  for (BlockArgument argument : loss.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || type.getRank() != 2 || !type.getElementType().isInteger(32) ||
+        dimsOf(type) !=
+            DimsAttr::get(module.getContext(), {"batch", "sequence"}))
+      return loss.emitError()
+             << "argument " << argument.getArgNumber() << " of @loss is "
+             << argument.getType()
+             << ", expected an i32 tensor of dims <batch, sequence>";
+  }
+  llvm::StringMap<mlir::Location> names;
+  bool fine = true;
+  loss.walk(
+      [&](transformer::ParameterOp op) {
+        auto [known, isNew] = names.try_emplace(op.getName(), op.getLoc());
+        if (isNew)
+          return;
+        InFlightDiagnostic diag =
+            op.emitOpError()
+            << "(C3) name \"" << op.getName()
+            << "\" is taken; tied weights are one parameter used twice";
+        diag.attachNote(known->second) << "by this one";
+        fine = false;
+      });
+  for (Operation &op : loss.getBody().front())
+    if (!isa<TransformerDialect, func::FuncDialect>(op.getDialect())) {
+      op.emitOpError("stands in a model; models consist of transformer ops");
+      fine = false;
+    }
+  return success(fine && succeeded(checkLayers(loss)) &&
+                 succeeded(checkStages(loss)));
+}
+
+/// Reports each op for which `isLeft` holds.
+LogicalResult checkGone(ModuleOp module,
+                        llvm::function_ref<bool(Operation *)> isLeft,
+                        StringRef phase) {
+  bool fine = true;
+  module.walk([&](Operation *op) {
+    if (!isLeft(op))
+      return;
+    op->emitOpError() << "is left after the phase '" << phase << "'";
+    fine = false;
+  });
+  return success(fine);
+}
+
+bool hasOpenDim(Operation *op) {
+  return llvm::any_of(op->getResultTypes(), [](Type type) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    return shaped && !shaped.hasStaticShape();
+  });
+}
+
+/// State keeps its sharding, nothing else has one.
+bool hasSharding(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  for (unsigned i = 0, n = function ? function.getNumArguments() : 0; i < n;
+       ++i)
+    if (function.getArgAttr(i, mesh::MeshDialect::shardingName))
+      return true;
+  return op->hasAttr(mesh::MeshDialect::shardingsName) &&
+         !isa<transformer::ParameterOp, StateOp>(op);
+}
+
+/// Types of state are one rank's part of the whole.
+LogicalResult checkParts(ModuleOp module) {
+  mesh::MeshAttr attr = mesh::meshOf(module);
+  bool fine = true;
+  module.walk([&](Operation *op) {
+    auto stored =
+        op->getAttrOfType<mesh::ShardingAttr>(mesh::MeshDialect::storedName);
+    auto whole = op->getAttrOfType<DenseI64ArrayAttr>(
+        isa<StateOp>(op) ? "mesh.global_shape" : "global_shape");
+    if (!attr || !stored || !whole || op->getNumResults() != 1)
+      return;
+    ArrayRef<int64_t> found = tensorType(op->getResult(0)).getShape();
+    auto expected =
+        sharding::localShape(sharding::meshFrom(attr), whole.asArrayRef().vec(),
+                             sharding::fromAttr(attr, stored));
+    if (found == ArrayRef(expected))
+      return;
+    op->emitOpError() << "has a part of "
+                      << DenseI64ArrayAttr::get(op->getContext(), found)
+                      << ", expected "
+                      << DenseI64ArrayAttr::get(op->getContext(), expected)
+                      << " of " << whole << " for " << stored;
+    fine = false;
+  });
+  return success(fine);
+}
+
+struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GatePass)
+  GatePass() = default;
+  explicit GatePass(StringRef name) { phase = name.str(); }
+  GatePass(const GatePass &other) : PassWrapper(other) {
+    phase = other.phase.getValue();
+  }
+
+  StringRef getArgument() const override { return "meshwork-gate"; }
+  StringRef getDescription() const override {
+    return "Reports what a phase should have removed; changes nothing";
+  }
+
+  LogicalResult check(ModuleOp module) {
+    StringRef name = phase.getValue();
+    if (name == "input")
+      return checkInput(module);
+    auto isWhole = [](Operation *op) {
+      return isa<mesh::ReshardOp>(op) || hasSharding(op);
+    };
+    if (name == "partition" && (failed(checkGone(module, isWhole, name)) ||
+                                failed(checkParts(module))))
+      return failure();
+    if (name == "step" || name == "shard" || name == "partition" ||
+        name == "pipeline" || name == "recompute")
+      return checkGone(
+          module,
+          [](Operation *op) {
+            return isa<DecomposableOpInterface, HeadLossOp>(op) ||
+                   hasOpenDim(op);
+          },
+          name);
+    if (name == "fuse")
+      return checkGone(
+          module,
+          [](Operation *op) {
+            return isa<HeadLossGradOp>(op) ||
+                   (isa<MapOp, ReduceOp, RollOp>(op) &&
+                    !isa<FusedOp>(op->getParentOp()));
+          },
+          name);
+    if (name == "schedule")
+      return checkGone(
+          module,
+          [](Operation *op) {
+            return isa<TransformerDialect, mesh::MeshDialect>(
+                       op->getDialect()) &&
+                   !op->getParentOfType<FusedOp>() && !isa<FusedOp>(op);
+          },
+          name);
+    if (name == "memory")
+      return checkGone(
+          module,
+          [](Operation *op) {
+            auto buffer = dyn_cast<schedule::BufferOp>(op);
+            return buffer && !buffer.getOffset();
+          },
+          name);
+    return module.emitError() << "no phase is named '" << name << "'";
+  }
+
+  void runOnOperation() override {
+    if (failed(check(getOperation())))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  Option<std::string> phase{*this, "phase",
+                            llvm::cl::desc("the phase that has just ended")};
+};
+} // namespace
+
+std::unique_ptr<Pass> createGatePass(StringRef phase) {
+  return std::make_unique<GatePass>(phase);
+}
+
+} // namespace meshwork::pipelines

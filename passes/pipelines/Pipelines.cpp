@@ -1,0 +1,377 @@
+// What happens in which order, and why.
+#include "passes/pipelines/Pipelines.h"
+
+#include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Transformer.h"
+#include "lib/Cost/OfSpec.h"
+#include "lib/Spec/ScheduleNames.h"
+#include "lib/Spec/Words.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/autodiff/Passes.h"
+#include "passes/codegen/Passes.h"
+#include "passes/codegen/gpu/Passes.h"
+#include "passes/fusion/Passes.h"
+#include "passes/memory/Passes.h"
+#include "passes/partition/Passes.h"
+#include "passes/pipeline/Passes.h"
+#include "passes/pipelines/SpecFiles.h"
+#include "passes/schedule/Passes.h"
+#include "passes/sharding/Passes.h"
+#include "passes/transform/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+
+namespace meshwork::pipelines {
+namespace {
+
+/// How many ranks may share a dim; by rules alone, before any sharding.
+std::vector<options::DimSplit> splitsOf(const spec::Spec &spec) {
+  std::vector<options::DimSplit> splits;
+  for (const spec::ShardRule &rule : spec.shard) {
+    int64_t ranks = 1;
+    for (const spec::Axis &axis : spec.mesh)
+      if (llvm::is_contained(rule.axes, axis.name))
+        ranks *= axis.size;
+    splits.push_back({rule.dim, ranks});
+  }
+  return splits;
+}
+
+void buildInput(OpPassManager &, const spec::Spec &) {}
+
+void buildStep(OpPassManager &passes, const spec::Spec &spec) {
+  transform::BindPassOptions bind;
+  bind.batch = int64_t{spec.batch.micro} * spec.dataParallel();
+  bind.sequence = spec.batch.sequence;
+  bind.microbatches = spec.microbatches();
+  bind.countsTargets = !spec.batch.documentEndLoss;
+  passes.addPass(transform::createBindPass(bind));
+  if (spec.batch.separateDocuments)
+    passes.addPass(transform::createSeparateDocumentsPass());
+  if (!spec.batch.documentEndLoss)
+    passes.addPass(transform::createCountTargetsPass());
+  // Autodiff knows primitive ops only; equal subexpressions (rotary tables) are
+  // merged first so that it visits each once.
+  passes.addPass(transform::createDecomposePass());
+  passes.addPass(createCSEPass());
+  if (spec.device == spec::Device::cuda)
+    passes.addPass(transform::createCheckDevicePass());
+  if (spec.batch.restartPositions)
+    passes.addPass(transform::createRestartPositionsPass());
+  passes.addPass(autodiff::createAutodiffPass());
+  // The gradient of a map has all operands of the map. What it does not read
+  // must neither be moved between ranks nor be kept or computed again for it.
+  passes.addPass(createCanonicalizerPass());
+  autodiff::BuildUpdatePassOptions update;
+  update.kind = spec.optimizer.kind;
+  for (const auto &[name, value] : spec.optimizer.settings)
+    update.settings.push_back({name, value});
+  update.clipGradNorm = spec.optimizer.clipGradNorm;
+  update.compute = spec.compute;
+  update.rounding = spec.rounding;
+  passes.addPass(autodiff::createBuildUpdatePass(update));
+  transform::PrecisionPassOptions precision;
+  precision.compute = spec.compute;
+  precision.gradients = spec.gradients;
+  passes.addPass(transform::createPrecisionPass(precision));
+  if (!spec.fp8)
+    return;
+  // Before sharding, so that its numbers are those of whole tensors.
+  transform::QuantizePassOptions quantize;
+  std::vector<options::DimSplit> splits = splitsOf(spec);
+  quantize.splits.assign(splits.begin(), splits.end());
+  quantize.delayed = spec.scaling == spec::Scaling::delayed;
+  quantize.targets = int64_t{spec.batch.global} * spec.batch.sequence;
+  passes.addPass(transform::createQuantizePass(quantize));
+}
+
+sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
+  sharding::AnnotatePassOptions options;
+  options.axes.assign(spec.mesh.begin(), spec.mesh.end());
+  options.rules.assign(spec.shard.begin(), spec.shard.end());
+  std::vector<std::string> exchanged = spec.exchangedAxes();
+  options.exchanged.assign(exchanged.begin(), exchanged.end());
+  // Those cut what the others have in zigzag.
+  if (spec.sequenceLayout == layout::DimLayout::zigzag)
+    for (const spec::ShardRule &rule : spec.shard)
+      for (const std::string &axis : rule.axes)
+        if (rule.dim == "sequence" && !llvm::is_contained(exchanged, axis))
+          options.zigzag.push_back(axis);
+  // Which is chosen before, where it can be; this works everywhere.
+  options.method = spec::wordOf(spec.context == spec::Context::byCost
+                                    ? spec::Context::gathered
+                                    : spec.context);
+  options.pins.assign(spec.pins.begin(), spec.pins.end());
+  return options;
+}
+
+void buildShard(OpPassManager &passes, const spec::Spec &spec) {
+  passes.addPass(sharding::createAnnotatePass(annotations(spec)));
+  passes.addPass(sharding::createPropagatePass());
+  sharding::ShardStatesPassOptions states;
+  states.stage = spec.zero.stage;
+  states.axes.assign(spec.zero.axes.begin(), spec.zero.axes.end());
+  passes.addPass(sharding::createShardStatesPass(states));
+  // The optimizer works on state, so it comes after state has its shardings.
+  passes.addPass(sharding::createPropagatePass({/*function=*/"update"}));
+}
+
+void buildPartition(OpPassManager &passes, const spec::Spec &) {
+  passes.addPass(partition::createInsertReshardsPass());
+  passes.addPass(partition::createLocalizePass());
+}
+
+/// For an option of a pass: one word, also of a table.
+std::string scheduleOf(const spec::Spec &spec) {
+  std::string word = spec.pipeline.schedule;
+  if (word.ends_with('\n'))
+    word.pop_back();
+  std::replace(word.begin(), word.end(), '\n', '/');
+  return word;
+}
+
+/// The order of one rank's step: of all names but one it is that of 1F1B.
+std::string orderOfOneRank(const spec::Spec &spec) {
+  using spec::Schedule;
+  return wordOf(spec.pipeline.schedule == wordOf(Schedule::gpipe)
+                    ? Schedule::gpipe
+                    : Schedule::oneForwardOneBackward);
+}
+
+/// The axis that layers are shared out over, also of one rank.
+std::string lineOf(const spec::Spec &spec) {
+  for (const spec::ShardRule &rule : spec.shard)
+    if (spec.pipeline.axis.empty() && rule.dim == "layers" &&
+        !rule.axes.empty())
+      return rule.axes.front();
+  return spec.pipeline.axis;
+}
+
+/// Axes along which ranks have the same samples.
+std::vector<std::string> axesBesideBatch(const spec::Spec &spec) {
+  std::vector<std::string> axes;
+  for (const spec::Axis &axis : spec.mesh)
+    axes.push_back(axis.name);
+  for (const spec::ShardRule &rule : spec.shard)
+    for (const std::string &axis : rule.axes)
+      if (rule.dim == "batch" || rule.dim == "layers")
+        std::erase(axes, axis);
+  return axes;
+}
+
+void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
+  pipeline::CutStagesPassOptions options;
+  options.axis = lineOf(spec);
+  bool isSearched =
+      spec.pipeline.schedule == spec::wordOf(spec::Schedule::best);
+  options.schedule = isSearched && spec.stageRanks() == 1 ? orderOfOneRank(spec)
+                                                          : scheduleOf(spec);
+  options.virtualStages = spec.pipeline.virtualStages;
+  options.microbatches = spec.microbatches();
+  options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
+  options.kept = spec.pipeline.kept;
+  const std::vector<int64_t> &layers = spec.pipeline.fittedLayers.empty()
+                                           ? spec.pipeline.layers
+                                           : spec.pipeline.fittedLayers;
+  options.layers.assign(layers.begin(), layers.end());
+  std::vector<std::string> axes = axesBesideBatch(spec);
+  options.scatter.assign(axes.begin(), axes.end());
+  options.machine = cost::machineOf(spec);
+  passes.addPass(pipeline::createCutStagesPass(options));
+}
+
+/// Where the passes on each rank's step go.
+OpPassManager &ofEachRank(OpPassManager &passes, const spec::Spec &spec) {
+  return spec.stageRanks() > 1 ? passes.nest<ModuleOp>() : passes;
+}
+
+void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
+  memory::RecomputePassOptions options;
+  std::vector<spec::Recompute> policies = spec.recomputeOfLayers;
+  if (policies.empty())
+    policies = {spec.recompute};
+  options.policies.assign(policies.begin(), policies.end());
+  options.keepGathered = spec.zero.keepGathered;
+  ofEachRank(passes, spec).addPass(memory::createRecomputePass(options));
+}
+
+fusion::FusePassOptions fusionOn(spec::Device device) {
+  fusion::FusePassOptions options; // Of a CPU: chunks for its threads.
+  if (device == spec::Device::cpu) {
+    // LLVM takes far more than twice as long for a kernel twice as large, and
+    // the norm of all gradients reads something of each parameter.
+    options.operands = 256;
+    return options;
+  }
+  // Two blocks for each multiprocessor of a large GPU, in a power of two that
+  // threads share evenly. The block of a narrow row is small, and a
+  // multiprocessor needs many to have enough loads on their way; more than fit
+  // at once leave most of it idle at the end. Measured on an H100, a norm's
+  // gradient over rows of 768: 768 chunks 2.57 TB/s, 1024 2.18, 512 2.25.
+  options.chunks = 256;
+  options.narrowChunks = 768;
+  options.chunkElements = 1 << 20;
+  // What a block loads for its part of a norm should take it longer than to
+  // begin: 16 rows of 1024, which its threads take at once.
+  options.partElements = 1 << 14;
+  // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some
+  // too.
+  options.operands = 448;
+  return options;
+}
+
+/// Tokens whose logits exist at once. A CPU keeps them in its caches. On a GPU
+/// each chunk reads and writes the whole gradient of the head, rounded to its
+/// type each time: of a vocabulary of 50257 and 768 columns in bf16 154 MB,
+/// which at 3.3 TB/s take as long as the three products of 150 tokens at 750
+/// Tflop/s. With 4096 tokens that is little, and logits are 0.4 GB.
+///
+/// A gradient in bf16 is rounded after each chunk, by 2^-9 of the sum at most:
+/// four chunks stay below 1 %. Where several microbatches follow each other,
+/// they take that for themselves.
+transform::ExpandHeadPassOptions headOf(const spec::Spec &spec) {
+  transform::ExpandHeadPassOptions options;
+  options.roundedChunks = spec.microbatches() == 1 ? 4 : 1;
+  if (spec.device == spec::Device::cuda)
+    options.chunk = 4096;
+  return options;
+}
+
+bool isDone(spec::When when, bool isUseful) {
+  return when == spec::When::useful ? isUseful : when == spec::When::always;
+}
+
+/// We have no evidence that cuBLASLt supports every epilogue in f32.
+bool foldsEpilogues(const spec::Spec &spec) {
+  return isDone(spec.epilogues, spec.device == spec::Device::cuda &&
+                                    spec.compute == spec::Type::bf16);
+}
+
+void buildFuse(OpPassManager &all, const spec::Spec &spec) {
+  OpPassManager &passes = ofEachRank(all, spec);
+  // Local sizes are known now: chunks of the head hold this rank's tokens.
+  passes.addPass(transform::createExpandHeadPass(headOf(spec)));
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(fusion::createFoldBiasPass());
+  // After folding, so that a product that is accumulated stays one.
+  passes.addPass(fusion::createFuseAccumulationsPass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(fusion::createFusePass(fusionOn(spec.device)));
+  if (foldsEpilogues(spec))
+    passes.addPass(fusion::createFoldEpiloguesPass(
+        {/*measured=*/spec.epilogues == spec::When::useful}));
+  passes.addPass(fusion::createDropUnreadPass());
+  passes.addPass(createCSEPass()); // Within kernels.
+}
+
+void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
+  schedule::LowerToSchedulePassOptions options;
+  options.bucketBytes = static_cast<int64_t>(spec.overlap.bucketBytes);
+  options.microbatches = spec.microbatches();
+  bool isLine = spec.stageRanks() > 1;
+  options.schedule = isLine ? scheduleOf(spec) : orderOfOneRank(spec);
+  options.virtualStages = isLine ? spec.pipeline.virtualStages : 1;
+  options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
+  options.kept = spec.pipeline.kept;
+  options.axis = spec.pipeline.axis;
+  options.rowBytes = spec.device == spec::Device::cuda ? 128 : 0;
+  options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;
+  passes.addPass(schedule::createLowerToSchedulePass(options));
+  passes.addPass(
+      schedule::createOverlapPass({/*mode=*/spec.overlap.collectives,
+                                   /*machine=*/cost::machineOf(spec)}));
+  // Last, so that what overlaps is decided on single launches. A CPU's threads
+  // begin a launch sooner than a GPU does.
+  if (isDone(spec.mergeLaunches, spec.device == spec::Device::cuda))
+    passes.addPass(schedule::createMergeLaunchesPass());
+}
+void buildMemory(OpPassManager &passes, const spec::Spec &) {
+  passes.addPass(memory::createPlanArenaPass());
+}
+
+constexpr Phase allPhases[] = {
+    {"input", "the model as given, checked", buildInput},
+    {"step", "one training step on whole tensors", buildStep},
+    {"shard", "who holds what", buildShard},
+    {"partition", "each rank's part", buildPartition},
+    {"pipeline", "each rank's stages", buildPipeline},
+    {"recompute", "what the backward pass computes again", buildRecompute},
+    {"fuse", "kernels, products and what else runs", buildFuse},
+    {"schedule", "one program on buffers", buildSchedule},
+    {"memory", "one arena", buildMemory},
+};
+
+struct SpecOptions : PassPipelineOptions<SpecOptions> {
+  Option<std::string> file{*this, "spec",
+                           llvm::cl::desc("the spec, a TOML file")};
+  ListOption<std::string> overrides{
+      *this, "set", llvm::cl::desc("overrides, like batch.micro=8")};
+};
+
+void resolve(spec::Result &result, const std::string &file) {
+  auto read = [](const std::string &path) -> std::optional<std::string> {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    return buffer ? std::optional((*buffer)->getBuffer().str()) : std::nullopt;
+  };
+  Diagnostics wrong = resolveFiles(*result.spec, result.origins, file, read);
+  result.diagnostics.insert(result.diagnostics.end(), wrong.begin(),
+                            wrong.end());
+}
+
+void buildFromFile(const Phase &phase, OpPassManager &passes,
+                   const SpecOptions &options) {
+  auto buffer = llvm::MemoryBuffer::getFile(options.file);
+  if (!buffer)
+    llvm::report_fatal_error(llvm::Twine("cannot read spec '") + options.file +
+                                 "'",
+                             /*gen_crash_diag=*/false);
+  std::vector<std::string> overrides(options.overrides.begin(),
+                                     options.overrides.end());
+  spec::Result result =
+      spec::parse((*buffer)->getBuffer().str(), options.file, overrides);
+  if (result.spec)
+    resolve(result, options.file);
+  if (!result.spec || hasErrors(result.diagnostics))
+    llvm::report_fatal_error(llvm::Twine(textOf(result.diagnostics)),
+                             /*gen_crash_diag=*/false);
+  phase.build(passes, *result.spec);
+  passes.addPass(createGatePass(phase.name));
+}
+} // namespace
+
+ArrayRef<Phase> phases() { return allPhases; }
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<transformer::TransformerDialect, mesh::MeshDialect,
+                  schedule::ScheduleDialect, func::FuncDialect>();
+}
+
+void registerPassesAndPipelines() {
+  registerTransformsPasses();
+  transform::registerTransformPasses();
+  autodiff::registerAutodiffPasses();
+  sharding::registerShardingPasses();
+  partition::registerPartitionPasses();
+  pipeline::registerPipelinePasses();
+  fusion::registerFusionPasses();
+  schedule::registerSchedulePasses();
+  memory::registerMemoryPasses();
+  codegen::registerCodegenPasses();
+  codegen::registerCodegenGpuPasses();
+  registerPass([] { return createGatePass(); });
+  static SmallVector<std::unique_ptr<PassPipelineRegistration<SpecOptions>>>
+      pipelines;
+  for (const Phase &phase : phases())
+    pipelines.push_back(std::make_unique<PassPipelineRegistration<SpecOptions>>(
+        std::string("meshwork-") + phase.name.str(), phase.summary,
+        [&phase](OpPassManager &passes, const SpecOptions &options) {
+          buildFromFile(phase, passes, options);
+        }));
+}
+
+} // namespace meshwork::pipelines

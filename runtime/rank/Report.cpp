@@ -1,0 +1,222 @@
+#include "runtime/rank/Report.h"
+#include "absl/strings/str_format.h"
+#include "meshwork/Text/Escape.h"
+#include "runtime/io/IoStatus.h"
+#include "runtime/machine/Memory.h"
+#include "runtime/rank/Json.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <utility>
+
+namespace meshwork::runtime {
+namespace {
+constexpr double redrawMs = 100;
+
+std::string rateText(double perSecond) {
+  return perSecond >= 1e4 ? absl::StrFormat("%.1fk", perSecond / 1e3)
+                          : absl::StrFormat("%.0f", perSecond);
+}
+
+/// What is no number has a sign bit, which printf shows.
+double withoutSign(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
+std::string durationText(double seconds) {
+  uint64_t s = static_cast<uint64_t>(seconds + 0.5);
+  return s >= 3600
+             ? absl::StrFormat("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60)
+             : absl::StrFormat("%d:%02d", s / 60, s % 60);
+}
+
+std::string normText(const StepReport &r) {
+  return absl::StrCat(
+      r.gradNorm ? absl::StrFormat("  norm %.4g", withoutSign(*r.gradNorm))
+                 : std::string(),
+      r.saturated.value_or(0) > 0
+          ? absl::StrFormat("  %.0f saturated in FP8", *r.saturated)
+          : std::string());
+}
+} // namespace
+
+Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
+                   std::unique_ptr<LineLog> log)
+    : options(given),
+      tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
+      sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
+      palmFlopsPerStep(plan.palm_flops_per_step()),
+      onGpu(plan.device() != plan::Device::cpu), metrics(std::move(log)),
+      terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
+
+absl::Status Reporter::startAt(const Progress &at) {
+  samplesBefore = at.samples;
+  if (!metrics || at.step >= options.steps) // nothing is repeated
+    return absl::OkStatus();
+  absl::StatusOr<uint64_t> taken = metrics->takeOff(at.step);
+  if (!taken.ok())
+    return fromIo(taken.status());
+  if (*taken > 0)
+    note(absl::StrCat("metrics: ", *taken, " lines from step ", at.step,
+                      " on are of a past that the run leaves, and now in ",
+                      quote(metrics->replacedPath())));
+  return absl::OkStatus();
+}
+
+void Reporter::syncMetrics() {
+  if (absl::Status synced = metrics ? metrics->sync() : absl::OkStatus();
+      !synced.ok())
+    warn(std::string(synced.message()));
+}
+
+std::optional<double> Reporter::mfu(double flops, double stepMs) const {
+  if (options.peakTflops <= 0 || stepMs <= 0 || flops <= 0)
+    return std::nullopt;
+  return flops / (stepMs * 1e9 * options.peakTflops);
+}
+
+std::string Reporter::mfuText(double stepMs) const {
+  std::optional<double> own = mfu(flopsPerStep, stepMs),
+                        palm = mfu(palmFlopsPerStep, stepMs);
+  return absl::StrCat(
+      own ? absl::StrFormat("  mfu %.1f%%", 100 * *own) : std::string(),
+      palm ? absl::StrFormat(" (PaLM's %.1f%%)", 100 * *palm) : std::string());
+}
+
+absl::Status Reporter::onStep(const StepReport &report) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (stepsSeen++ == 0) {
+    recentMs = report.stepMs;
+  }
+  if (!report.isSkipped) {
+    if (!seesLoss)
+      firstLoss = report.loss;
+    lastLoss = report.loss;
+    seesLoss = true;
+  }
+  totalMs += report.stepMs;
+  recentMs += 0.2 * (report.stepMs - recentMs);
+  if (metrics)
+    if (absl::Status status = writeMetrics(report); !status.ok())
+      return status;
+  if (isLineDue(report))
+    showLine(report);
+  if (terminal)
+    showBar(report);
+  return absl::OkStatus();
+}
+
+void Reporter::onRefusedStep(const StepReport &report) {
+  // What cannot be written takes nothing from the error that is told.
+  if (metrics)
+    writeMetrics(report).IgnoreError();
+}
+
+absl::Status Reporter::writeMetrics(const StepReport &r) {
+  bool timed = r.stepMs > 0;
+  auto time = [&](double value) {
+    return jsonNumber(timed ? std::optional(value) : std::nullopt, 6);
+  };
+  uint64_t peak = peakResidentBytes();
+  return fromIo(metrics->append(absl::StrFormat(
+      "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
+      "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
+      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s}",
+      metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
+      jsonNumber(r.learningRate, 9),
+      samplesBefore * sequence + tokensPerStep * stepsSeen,
+      time(static_cast<double>(tokensPerStep) / r.stepMs * 1e3), time(r.stepMs),
+      time(r.computeMs), time(r.commMs), time(r.idleMs),
+      jsonNumber(mfu(flopsPerStep, r.stepMs), 6),
+      jsonNumber(mfu(palmFlopsPerStep, r.stepMs), 6),
+      peak > options.baseBytes ? peak - options.baseBytes : 0,
+      r.saturated ? absl::StrFormat(",\"fp8_saturated\":%.0f", *r.saturated)
+                  : std::string(),
+      r.isSkipped ? ",\"skipped\":true" : "")));
+}
+
+bool Reporter::isLineDue(const StepReport &r) const {
+  if (terminal && !options.logEvery)
+    return false;
+  return r.step % options.logEvery.value_or(1) == 0 ||
+         r.step + 1 == options.steps;
+}
+
+void Reporter::showBar(const StepReport &r) {
+  bool last = r.step + 1 == options.steps;
+  if (!last && totalMs - shownAtMs < redrawMs)
+    return;
+  shownAtMs = totalMs;
+  constexpr uint64_t width = 12;
+  uint64_t filled = (r.step + 1) * width / options.steps;
+  std::string line = absl::StrFormat(
+      "step %d/%d [%s%s] loss %.4f%s  lr %.3g  %s tokens/s%s  %s  eta %s",
+      r.step, options.steps, std::string(filled, '#'),
+      std::string(width - filled, '.'), withoutSign(r.loss), normText(r),
+      r.learningRate,
+      rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
+      mfuText(recentMs), bytesText(residentBytes()),
+      durationText(recentMs / 1e3 *
+                   static_cast<double>(options.steps - r.step - 1)));
+  // A line that wraps could not be drawn over.
+  winsize window = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    line.resize(std::min<size_t>(line.size(), window.ws_col - 1));
+  std::printf("\r%s\x1b[K", line.c_str());
+  std::fflush(stdout);
+  barShown = true;
+}
+
+void Reporter::showLine(const StepReport &r) {
+  std::printf(
+      "%sstep %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
+      std::exchange(barShown, false) ? "\r\x1b[K" : "",
+      static_cast<unsigned long long>(r.step),
+      static_cast<unsigned long long>(options.steps), withoutSign(r.loss),
+      normText(r).c_str(), r.learningRate, r.stepMs,
+      rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
+      mfuText(r.stepMs).c_str());
+  std::fflush(stdout);
+}
+
+/// The bar is drawn again by the next step.
+void Reporter::note(const std::string &line) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::printf("%s%s\n", barShown ? "\r\x1b[K" : "", printable(line).c_str());
+  std::fflush(stdout);
+  barShown = false;
+}
+
+void Reporter::warn(const std::string &line) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::fprintf(stderr, "%smeshwork-run: warning: %s\n", barShown ? "\n" : "",
+               printable(line).c_str());
+  barShown = false;
+}
+
+void Reporter::finish() {
+  if (barShown)
+    std::printf("\n");
+  uint64_t peak = peakResidentBytes();
+  if (stepsSeen > 0)
+    std::printf(
+        "%llu steps in %s, loss %.4f -> %.4f, %s tokens/s%s\n",
+        static_cast<unsigned long long>(stepsSeen),
+        durationText(totalMs / 1e3).c_str(), withoutSign(firstLoss),
+        withoutSign(lastLoss),
+        rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3)
+            .c_str(),
+        mfuText(totalMs / static_cast<double>(stepsSeen)).c_str());
+  std::printf("memory: planned %s for arenas and scratch%s, peak growth "
+              "measured %s resident%s: with what libraries take, without pages "
+              "that were never touched\n",
+              bytesText(options.plannedBytes).c_str(), onGpu ? " on GPUs" : "",
+              bytesText(peak > options.baseBytes ? peak - options.baseBytes : 0)
+                  .c_str(),
+              onGpu ? " on the host" : "");
+  std::fflush(stdout);
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,149 @@
+#include "runtime/save/ManifestWriter.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "lib/Plan/Boxes.h"
+#include "lib/Plan/Checked.h"
+#include "lib/Plan/Views.h"
+#include "runtime/base/StartThread.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/KeepNewest.h"
+#include "runtime/io/Files.h"
+#include "runtime/machine/Clock.h"
+#include "runtime/machine/Memory.h"
+#include "runtime/save/SaveEntries.h"
+#include "runtime/save/Weights.h"
+#include <unistd.h>
+
+namespace meshwork::runtime {
+namespace {
+std::vector<StoredTensor> storedTensors(const plan::Plan &plan) {
+  std::vector<StoredTensor> stored;
+  for (const SavedTensor &tensor : savedTensors(plan)) {
+    StoredTensor &to = stored.emplace_back();
+    const plan::Parameter &parameter = *tensor.parameter;
+    to.name = parameter.name()->str();
+    to.shape.assign(orEmpty(parameter.shape()).begin(),
+                    orEmpty(parameter.shape()).end());
+    to.fileShape.assign(orEmpty(parameter.file_shape()).begin(),
+                        orEmpty(parameter.file_shape()).end());
+    for (const SavedState &state : tensor.states)
+      to.states.push_back({state.name, storedType(state), {}});
+  }
+  return stored;
+}
+
+absl::Status add(const SaveEntries &entries, Manifest &manifest) {
+  auto firstFile = static_cast<uint32_t>(manifest.files.size());
+  for (const StoredFile &file : entries.files)
+    manifest.files.push_back(file);
+  for (const SaveEntries::Entry &box : entries.boxes) {
+    if (box.tensor >= manifest.tensors.size() ||
+        box.state >= manifest.tensors[box.tensor].states.size() ||
+        box.file >= entries.files.size())
+      return absl::InternalError("a rank tells of a box of no state");
+    manifest.tensors[box.tensor].states[box.state].boxes.push_back(
+        {firstFile + box.file, box.offset, box.begin, box.extent});
+  }
+  return absl::OkStatus();
+}
+} // namespace
+
+ManifestWriter::ManifestWriter(std::shared_ptr<const PlanFile> plan,
+                               const RunOptions &options, RunSettings settings,
+                               std::shared_ptr<Reporter> reporter)
+    : plan(std::move(plan)), options(options), settings(std::move(settings)),
+      reporter(std::move(reporter)) {}
+
+ManifestWriter::~ManifestWriter() {
+  if (thread.joinable())
+    thread.join();
+}
+
+void ManifestWriter::start(const Save &save, std::vector<std::string> texts) {
+  if (thread.joinable())
+    thread.join(); // of the save before, which has ended
+  auto body = [this, save, all = std::move(texts)] { run(save, all); };
+  if (!startThread(thread, body).ok())
+    body();
+}
+
+void ManifestWriter::run(const Save &save,
+                         const std::vector<std::string> &texts) {
+  uint64_t bytes = 0;
+  absl::Status status = write(save, texts, bytes);
+  status = told(save, std::move(status), bytes);
+  std::lock_guard<std::mutex> lock(mutex);
+  last = std::move(status);
+  doneNumber = save.number;
+  changed.notify_all();
+}
+
+absl::Status ManifestWriter::write(const Save &save,
+                                   const std::vector<std::string> &texts,
+                                   uint64_t &bytes) const {
+  Manifest manifest;
+  manifest.producer = plan->plan().producer() ? plan->plan().producer()->str()
+                                              : std::string("meshwork");
+  manifest.progress = save.progress;
+  manifest.options = settings;
+  manifest.tensors = storedTensors(plan->plan());
+  for (const std::string &text : texts) {
+    absl::StatusOr<SaveEntries> entries = parseEntries(text);
+    MESHWORK_RETURN_IF_ERROR(entries.status());
+    MESHWORK_RETURN_IF_ERROR(entries->status);
+    MESHWORK_RETURN_IF_ERROR(add(*entries, manifest));
+  }
+  for (const StoredFile &file : manifest.files)
+    bytes += file.bytes;
+  // Its steps must be in the log whatever happens next.
+  if (reporter)
+    reporter->syncMetrics();
+  std::string path = absl::StrCat(save.folder, "/", manifestName);
+  absl::Status status =
+      writeWholeInFolder(save.folder, manifestName, manifestText(manifest));
+  if (!status.ok()) // It may be there all the same, and not be durable.
+    ::unlink(path.c_str());
+  return status;
+}
+
+/// Tells the user, but for a failure of the last: the end of the run does.
+absl::Status ManifestWriter::told(const Save &save, absl::Status status,
+                                  uint64_t bytes) const {
+  if (status.ok()) {
+    keepNewest(options.checkpoint, options.keep, save.progress.step);
+    note(absl::StrFormat("checkpoint: %s in %s, %.1f s", bytesText(bytes),
+                         quote(save.folder),
+                         static_cast<double>(steadyNs() - save.beginNs) / 1e9));
+    return status;
+  }
+  status = absl::Status(status.code(),
+                        absl::StrCat("no checkpoint after ", save.progress.step,
+                                     " steps: ", status.message()));
+  if (reporter && !save.isLast)
+    reporter->warn(std::string(status.message()));
+  return status;
+}
+
+std::optional<absl::Status> ManifestWriter::resultOf(uint64_t number) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (doneNumber < number)
+    return std::nullopt;
+  return last;
+}
+
+void ManifestWriter::waitFor(uint64_t number) const {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return doneNumber >= number; });
+}
+
+absl::Status ManifestWriter::status() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return last;
+}
+
+void ManifestWriter::note(const std::string &line) const {
+  if (reporter)
+    reporter->note(line);
+}
+
+} // namespace meshwork::runtime

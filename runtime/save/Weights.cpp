@@ -1,0 +1,90 @@
+#include "runtime/save/Weights.h"
+#include "lib/Plan/Checked.h"
+#include "meshwork/Plan/Frame.h"
+#include "meshwork/Runtime/ExitCode.h"
+#include "runtime/io/Files.h"
+#include "runtime/io/IoStatus.h"
+
+namespace meshwork::runtime {
+namespace {
+uint64_t elementsOf(const std::vector<uint64_t> &shape) {
+  uint64_t elements = 1;
+  for (uint64_t size : shape)
+    elements *= size;
+  return elements;
+}
+
+/// Values that one rank holds as they stand in the file, where the host can
+/// write them from.
+const float *asInFile(const GlobalTensor &tensor, StatePart part,
+                      LocalRanks ranks) {
+  if (tensor.holders.size() != 1 || !ranks[tensor.holders[0].rank])
+    return nullptr;
+  const Rank &rank = *ranks[tensor.holders[0].rank];
+  uint32_t view = savedPart(*tensor.parameter, part).view();
+  const ViewInfo &info = rank.view(view);
+  bool same = &rank.program() == tensor.program && info.contiguous &&
+              info.dtype == plan::DType::f32 &&
+              tensor.holders[0].shape == tensor.holders[0].block.extent;
+  if (!same || !rank.isOnHost())
+    return nullptr;
+  return reinterpret_cast<const float *>(rank.toHost(view)->tensor.data);
+}
+} // namespace
+
+std::vector<uint64_t> fileShape(const plan::Parameter &parameter) {
+  return {orEmpty(parameter.file_shape()).begin(),
+          orEmpty(parameter.file_shape()).end()};
+}
+
+absl::Status saveState(const std::string &path, StatePart part,
+                       const plan::Plan &plan, const Mesh &mesh,
+                       LocalRanks ranks, BlockExchange *exchange) {
+  std::vector<GlobalTensor> tensors = globalTensors(plan, mesh, part);
+  if (!ranks[0]) {
+    for (const GlobalTensor &tensor : tensors)
+      MESHWORK_RETURN_IF_ERROR(assemble(tensor, part, ranks, exchange, {}));
+    return absl::OkStatus();
+  }
+  absl::Status moved;
+  size_t next = 0; // that other processes send
+  auto fetch = [&](size_t i, absl::Span<float> out) {
+    next = i + 1;
+    return moved = assemble(tensors[i], part, ranks, exchange, out);
+  };
+  std::vector<TensorToWrite> writes;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    writes.push_back({tensors[i].parameter->name()->str(),
+                      fileShape(*tensors[i].parameter),
+                      asInFile(tensors[i], part, ranks),
+                      [&fetch, i](uint64_t, absl::Span<float> out) {
+                        return fetch(i, out);
+                      }});
+  absl::Status written = fromIo(writeSafeTensors(path, writes));
+  // They send to the end, whatever became of the file.
+  for (std::vector<float> unused; exchange && next < tensors.size();) {
+    MESHWORK_RETURN_IF_ERROR(moved);
+    unused.resize(elementsOf(fileShape(*tensors[next].parameter)));
+    fetch(next, absl::MakeSpan(unused)).IgnoreError();
+  }
+  return written;
+}
+
+absl::Status checkGradientsKept(const plan::Plan &plan) {
+  for (const plan::Program *program : *plan.programs()) {
+    for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
+      const plan::Buffer *buffer = nullptr;
+      if (uint32_t view = gradientView(*parameter); view != plan::noView)
+        buffer = program->buffers()->Get(program->views()->Get(view)->buffer());
+      if (!buffer || !buffer->persistent())
+        return withExitCode(
+            absl::NotFoundError(absl::StrCat(
+                "--save-gradients: the plan does not keep the gradient of ",
+                quote(parameter->name()), " to the end of a step")),
+            ExitCode::badData);
+    }
+  }
+  return absl::OkStatus();
+}
+
+} // namespace meshwork::runtime

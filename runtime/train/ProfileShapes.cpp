@@ -1,0 +1,52 @@
+#include "runtime/train/ProfileShapes.h"
+#include "absl/strings/str_format.h"
+#include "meshwork/Plan/Frame.h"
+
+namespace meshwork::runtime {
+namespace {
+const char *text(bool value) { return value ? "true" : "false"; }
+
+/// Elements of a column follow each other in memory, those of a row do not.
+bool isTransposed(const ViewInfo &matrix) {
+  return matrix.strides[2] != 1 && matrix.strides[1] == 1;
+}
+
+std::string product(const Rank &rank, const plan::Matmul &op) {
+  const ViewInfo &lhs = rank.view(op.lhs()), &rhs = rank.view(op.rhs()),
+                 &dst = rank.view(op.dst());
+  return absl::StrFormat(
+      ",\"product\":{\"batch\":%d,\"m\":%d,\"n\":%d,\"k\":%d,\"lhs\":\"%s\","
+      "\"rhs\":\"%s\",\"dst\":\"%s\",\"lhs_transposed\":%s,\"rhs_transposed\":"
+      "%s,\"dst_transposed\":%s,\"bias\":%s,\"epilogue\":\"%s\",\"adds\":\"%s\""
+      "}",
+      dst.shape[0], dst.shape[1], dst.shape[2], lhs.shape[2],
+      plan::EnumNameDType(lhs.dtype), plan::EnumNameDType(rhs.dtype),
+      plan::EnumNameDType(dst.dtype), text(isTransposed(lhs)),
+      text(isTransposed(rhs)), text(isTransposed(dst)),
+      text(op.bias() != plan::noView), plan::EnumNameEpilogue(op.epilogue()),
+      plan::EnumNameAccumulate(op.accumulate()));
+}
+
+template <typename Op> std::string attention(const Rank &rank, const Op &op) {
+  const ViewInfo &q = rank.view(op.q()), &k = rank.view(op.k());
+  return absl::StrFormat(
+      ",\"attention\":{\"batch\":%d,\"queries\":%d,\"keys\":%d,\"heads\":%d,"
+      "\"kv_heads\":%d,\"head_dim\":%d,\"type\":\"%s\",\"causal\":%s,"
+      "\"window\":%d,\"dropout\":%s,\"documents\":%s}",
+      q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3],
+      plan::EnumNameDType(q.dtype), text(op.causal()), op.window(),
+      text(op.dropout() != nullptr), text(op.documents() != plan::noView));
+}
+} // namespace
+
+std::string shapeMembers(const Rank &rank, const plan::Instruction &source) {
+  if (const plan::Matmul *op = source.op_as_Matmul())
+    return product(rank, *op);
+  if (const plan::Attention *op = source.op_as_Attention())
+    return attention(rank, *op);
+  if (const plan::AttentionGrad *op = source.op_as_AttentionGrad())
+    return attention(rank, *op);
+  return "";
+}
+
+} // namespace meshwork::runtime

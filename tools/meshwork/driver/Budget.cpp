@@ -1,0 +1,160 @@
+// Changes are not estimated: each is compiled, up to the arena.
+#include "tools/meshwork/driver/Budget.h"
+
+#include "lib/Cost/OfSpec.h"
+#include "lib/Explain/Estimate.h"
+#include "lib/Explain/Explain.h"
+#include "lib/Explain/Format.h"
+#include "lib/Spec/Words.h"
+#include "passes/pipelines/Pipelines.h"
+#include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/Trial.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace meshwork::driver {
+namespace {
+
+struct Change {
+  std::string key, value;
+  const char *price;
+};
+
+std::vector<std::string> axesOf(const spec::Spec &spec, StringRef dim) {
+  for (const spec::ShardRule &rule : spec.shard)
+    if (rule.dim == dim)
+      return rule.axes;
+  return {};
+}
+
+uint64_t ranksOf(const spec::Spec &spec, ArrayRef<std::string> axes) {
+  uint64_t ranks = 1;
+  for (const spec::Axis &axis : spec.mesh)
+    if (llvm::is_contained(axes, axis.name))
+      ranks *= axis.size;
+  return ranks;
+}
+
+/// In the order to try them: what estimates leave out counts too, that small
+/// products reach less of the peak.
+std::vector<Change> changesOf(const spec::Spec &spec) {
+  std::vector<Change> changes;
+  std::vector<std::string> tensor = axesOf(spec, "heads");
+  if (ranksOf(spec, tensor) > 1 && axesOf(spec, "residual_sequence").empty())
+    changes.push_back({"shard.residual_sequence",
+                       "[\"" + llvm::join(tensor, "\", \"") + "\"]",
+                       "sends the same bytes"});
+  auto addStage = [&](uint32_t stage, const char *price) {
+    if (spec.dataParallel() > 1 && spec.zero.stage < stage)
+      changes.push_back({"zero.stage", std::to_string(stage), price});
+  };
+  addStage(1, "sends the same bytes");
+  addStage(2, "sends the same bytes, each microbatch");
+  auto addPolicy = [&](spec::Recompute policy, const char *price) {
+    if (spec.recompute < policy)
+      changes.push_back({"recompute.policy", spec::wordOf(policy), price});
+  };
+  addPolicy(spec::Recompute::selective, "computes attention and norms again");
+  addPolicy(spec::Recompute::full, "computes the forward pass again");
+  addStage(3, "sends weights twice more each microbatch");
+  for (uint32_t micro = spec.batch.micro; micro % 2 == 0;) {
+    micro /= 2;
+    changes.push_back(
+        {"batch.micro", std::to_string(micro), "smaller products"});
+  }
+  return changes;
+}
+
+/// What a rank needs and takes with some keys changed, the layers of stages as
+/// `layers` says; nothing when that does not compile.
+std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
+                             const std::vector<std::string> &overrides,
+                             const std::vector<int64_t> &layers) {
+  spec::Result changed = spec::parse(spec::print(spec), "", overrides);
+  Model copy;
+  if (!changed.spec || copy.readText(model.text(), "") != ok)
+    return std::nullopt;
+  ScopedDiagnosticHandler quiet(copy.module()->getContext(),
+                                [](mlir::Diagnostic &) { return success(); });
+  changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
+  changed.spec->pipeline = spec.pipeline;
+  changed.spec->pipeline.fittedLayers = layers;
+  FailureOr<Trial> tried =
+      tryPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
+  return failed(tried) ? std::nullopt : std::optional<Trial>(*tried);
+}
+
+/// With balanced layers, which come first, or as they are where these need more
+/// than there is.
+std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
+                             const std::vector<std::string> &overrides) {
+  std::optional<Trial> balanced = tryWith(model, spec, overrides, {});
+  const std::vector<int64_t> &fitted = spec.pipeline.fittedLayers;
+  if (fitted.empty() || !balanced ||
+      balanced->bytes <= cost::memoryLimit(spec)->bytes)
+    return balanced;
+  std::optional<Trial> moved = tryWith(model, spec, overrides, fitted);
+  return moved && moved->bytes < balanced->bytes ? moved : balanced;
+}
+
+/// "1.21 KiB = 1234 bytes, fits, about 5.67 ms a step".
+std::string textOf(const Trial &trial, uint64_t budget) {
+  return llvm::formatv(
+      "{0}{1}, about {2} a step", explain::exactBytesText(trial.bytes),
+      trial.bytes <= budget ? ", fits" : "", explain::timeText(trial.seconds));
+}
+
+std::string advice(const Model &model, const spec::Spec &spec) {
+  std::string text = "changes of the spec, in the order to try them:\n";
+  std::vector<std::string> all;
+  uint64_t budget = cost::memoryLimit(spec)->bytes;
+  for (const Change &change : changesOf(spec)) {
+    std::string override = change.key + "=" + change.value;
+    std::optional<Trial> tried = tryWith(model, spec, {override});
+    if (!tried)
+      continue;
+    all.push_back(override);
+    text += llvm::formatv("  {0} = {1}: {2}, {3}\n", change.key, change.value,
+                          textOf(*tried, budget), change.price);
+    if (tried->bytes <= budget)
+      return text + "--set '" + override + "' is the cheapest that fits\n";
+  }
+  std::optional<Trial> together =
+      all.size() > 1 ? tryWith(model, spec, all) : std::nullopt;
+  if (together)
+    text += "  all of these: " + textOf(*together, budget) + "\n";
+  if (together && together->bytes <= budget)
+    return text + "none fits alone\n";
+  return text + "none fits; use more ranks on the axes that split weights, a "
+                "shorter batch.sequence, or a larger budget\n";
+}
+} // namespace
+
+/// Of a pipeline whose layers could go elsewhere.
+static std::string layersText(const spec::Spec &spec) {
+  if (spec.pipeline.fittedLayers.empty())
+    return "";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "no layout of the layers fits that was tried; the nearest, "
+            "pipeline.layers = [";
+  llvm::interleaveComma(spec.pipeline.fittedLayers, stream);
+  stream << "], is the one of this error\n";
+  return text;
+}
+
+std::string memoryError(const plan::Plan &plan, const Model &model,
+                        const spec::Spec &spec, uint64_t peakBytes) {
+  cost::MemoryLimit limit = *cost::memoryLimit(spec);
+  std::string text =
+      llvm::formatv("meshwork: error: {0}: each rank needs {1}, "
+                    "expected at most {2}\n",
+                    limit.from, explain::exactBytesText(peakBytes),
+                    explain::exactBytesText(limit.bytes));
+  return text + explain::peakMemory(plan) + "\n" + layersText(spec) +
+         advice(model, spec);
+}
+
+} // namespace meshwork::driver

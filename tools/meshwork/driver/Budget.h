@@ -1,0 +1,17 @@
+// What [expect] promises, against the plan.
+#pragma once
+
+#include "lib/Spec/Spec.h"
+#include "meshwork/Plan/Plan.h"
+#include "tools/meshwork/driver/Model.h"
+
+namespace meshwork::driver {
+
+/// The whole message for a plan that needs more than cost::memoryLimit(spec):
+/// what lives when most does, then changes of the spec in the order to try
+/// them, each compiled alone, with its estimated time, up to the first that
+/// fits.
+std::string memoryError(const plan::Plan &plan, const Model &model,
+                        const spec::Spec &spec, uint64_t peakBytes);
+
+} // namespace meshwork::driver

@@ -1,0 +1,25 @@
+// What the compiler chooses for a spec, by compiling copies.
+#pragma once
+
+#include "lib/Spec/Spec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "tools/meshwork/driver/Trial.h"
+
+namespace meshwork::driver {
+
+/// Puts into `spec` what is chosen just before the phase of this name, for
+/// `module` as the phase before leaves it: before "shard" `context.method`,
+/// before "pipeline" its layers and what its schedule goes by, before
+/// "recompute" a policy for each layer; each where the spec says "auto". What
+/// was chosen is added to `said`, a line for each. Fails when a copy does not
+/// compile.
+mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
+                                 spec::Spec &spec, std::string &said);
+
+/// What the plan would be: runs the phases on `module`, from the one named
+/// `first` on, with what is "auto" chosen on the way. Fails where compiling
+/// does.
+mlir::FailureOr<Trial> tryChoosing(mlir::ModuleOp module, spec::Spec spec,
+                                   llvm::StringRef first);
+
+} // namespace meshwork::driver

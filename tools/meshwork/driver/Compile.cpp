@@ -1,0 +1,382 @@
+// `meshwork compile` and `meshwork import`.
+#include "tools/meshwork/driver/Compile.h"
+
+#include <chrono>
+
+#include "dialects/transformer/Transformer.h"
+#include "lib/Cost/OfSpec.h"
+#include "lib/Explain/Explain.h"
+#include "lib/Import/Import.h"
+#include "lib/Spec/Words.h"
+#include "meshwork/Plan/Frame.h"
+#include "meshwork/Text/Counted.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/Pass.h"
+#include "passes/codegen/plan/PlanWriter.h"
+#include "passes/memory/Liveness.h"
+#include "passes/pipelines/Pipelines.h"
+#include "passes/pipelines/SpecFiles.h"
+#include "runtime/io/FileUses.h"
+#include "tools/meshwork/driver/Budget.h"
+#include "tools/meshwork/driver/Choices.h"
+#include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/FitMicro.h"
+#include "tools/meshwork/driver/Guard.h"
+#include "tools/meshwork/driver/Model.h"
+#include "tools/meshwork/driver/Progress.h"
+#include "tools/meshwork/driver/Reproducer.h"
+#include "tools/meshwork/driver/SpecErrors.h"
+#include "tools/meshwork/driver/Trial.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+
+using namespace mlir;
+
+namespace meshwork::driver {
+namespace {
+
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return text;
+}
+
+std::string dumpPath(const CompileOptions &options, size_t number,
+                     StringRef phase) {
+  SmallString<128> path(options.dumpPhases);
+  llvm::sys::path::append(path,
+                          llvm::formatv("{0}-{1}.mlir", number, phase).str());
+  return path.str().str();
+}
+
+/// In which files a compilation may end.
+std::vector<runtime::FileUse> outputsOf(const CompileOptions &options) {
+  std::vector<runtime::FileUse> uses = {{"--output", options.output, true}};
+  for (const std::string &path : reproducerPaths(options))
+    uses.push_back({"the reproducer", path, true, /*replacesLink=*/true});
+  if (!options.dumpPhases.empty())
+    for (auto [number, phase] : llvm::enumerate(pipelines::phases()))
+      uses.push_back({"--dump-phases", dumpPath(options, number, phase.name),
+                      true, /*replacesLink=*/true});
+  return uses;
+}
+
+/// One run of `meshwork compile`.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, const CompileTexts &texts,
+              bool isTerminal)
+      : options(options), texts(texts), progress(isTerminal) {}
+
+  int run() {
+    if (int code = readSpec(); code != ok || options.printConfig)
+      return code;
+    if (int code = readModel(); code != ok)
+      return code;
+    if (int code = chooseMicro(); code != ok)
+      return code;
+    if (int code = runPhases(); code != ok)
+      return code;
+    if (!options.compileTo.empty())
+      return writeFile(options.output.empty() ? "-" : options.output,
+                       textOf(model.module()));
+    return emitPlan();
+  }
+
+private:
+  int readSpec() {
+    beginReading(options.spec, badSpec, texts.spec.size());
+    spec::Result result =
+        spec::parse(texts.spec, options.spec, options.overrides);
+    endReading();
+    bool isToldLater = result.spec && result.spec->batch.micro == 0;
+    if (!isToldLater || options.printConfig)
+      llvm::errs() << meshwork::textOf(result.diagnostics);
+    if (!result.spec)
+      return badSpec;
+    spec = *result.spec;
+    origins = result.origins;
+    if (int code = resolveFiles(); code != ok)
+      return code;
+    if (options.printConfig) {
+      result.spec->arch = spec.arch;
+      result.origins = origins;
+      return writeOut(spec::printWithOrigins(result));
+    }
+    if (!options.cpuCode.empty() && spec.device == spec::Device::cpu) {
+      llvm::errs()
+          << "meshwork: error: --with-cpu-code is for [target] device = "
+             "\"cuda\"; the spec's is \"cpu\", which has such code anyway\n";
+      return usage;
+    }
+    return ok;
+  }
+
+  /// A file that the spec names is an input like the spec.
+  std::optional<std::string> readForSpec(const std::string &path, int &code) {
+    std::vector<runtime::FileUse> uses = outputsOf(options);
+    uses.push_back({"a file of the spec", path});
+    code = options.printConfig ? ok : checkUses(uses);
+    return code == ok ? readFile(path, code) : std::nullopt;
+  }
+
+  int resolveFiles() {
+    int code = ok;
+    Diagnostics wrong = pipelines::resolveFiles(
+        spec, origins, options.spec,
+        [&](const std::string &path) { return readForSpec(path, code); });
+    llvm::errs() << meshwork::textOf(wrong);
+    return code != ok ? code : hasErrors(wrong) ? badSpec : ok;
+  }
+
+  /// Leaves the limits of reading on until the first phase has looked at it.
+  int readModel() {
+    beginReading(options.model, badData, texts.model.size());
+    return isConfig(options.model)
+               ? model.importConfig(texts.model, options.model)
+               : model.readText(texts.model, options.model);
+  }
+
+  spec::Result specWith(uint32_t micro) const {
+    std::vector<std::string> overrides = options.overrides;
+    overrides.push_back("batch.micro=" + std::to_string(micro));
+    spec::Result result = spec::parse(texts.spec, options.spec, overrides);
+    if (result.spec) {
+      result.spec->machine = spec.machine;
+      result.spec->arch = spec.arch;
+    }
+    return result;
+  }
+
+  /// A copy, under the limits of reading, which end with it.
+  void lookAtModel(const spec::Spec &first) {
+    OwningOpRef<ModuleOp> copy(model.module().clone());
+    ScopedDiagnosticHandler later(copy->getContext(),
+                                  [](mlir::Diagnostic &) {});
+    (void)runPhase(*copy, first, pipelines::phases().front().name);
+    endReading();
+  }
+
+  /// From here on the spec is one with that number.
+  int chooseMicro() {
+    if (spec.batch.micro > 0)
+      return ok;
+    progress.begin("choosing batch.micro");
+    if (spec::Result first = specWith(1); first.spec)
+      lookAtModel(*first.spec);
+    progress.watch();
+    spec::Result chosen = specWith(
+        fitMicro(model, spec.batch.global / spec.dataParallel(),
+                 [&](uint32_t micro) { return specWith(micro).spec; }));
+    llvm::errs() << meshwork::textOf(chosen.diagnostics);
+    if (!chosen.spec)
+      return badSpec;
+    spec = *chosen.spec;
+    llvm::errs() << "meshwork: microbatch: "
+                 << counted(spec.batch.micro, "sequence") << "\n";
+    return ok;
+  }
+
+  int runPhases() {
+    SpecErrors ofSpec(model.module()->getContext(), spec, origins);
+    for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
+      auto start = std::chrono::steady_clock::now();
+      progress.begin(phase.name.str());
+      std::string said;
+      LogicalResult chosen =
+          chooseBefore(phase.name, model.module(), spec, said);
+      llvm::errs() << said;
+      if (failed(chosen))
+        return ofSpec.any() ? badSpec : internal;
+      PassManager passes(model.module()->getContext());
+      passes.enableCrashReproducerGeneration(reproducerTo(options));
+      phase.build(passes, spec);
+      passes.addPass(pipelines::createGatePass(phase.name));
+      if (options.dumpPassPipeline) {
+        llvm::errs() << phase.name << ": ";
+        passes.printAsTextualPipeline(llvm::errs());
+        llvm::errs() << "\n";
+      }
+      bool fine = succeeded(passes.run(model.module()));
+      if (ofSpec.any()) {
+        llvm::sys::fs::remove(
+            reproducerPath(options)); // nothing here to repair
+        return badSpec;
+      }
+      if (!fine) {
+        llvm::errs() << "meshwork: error: " << options.model
+                     << " does not compile (phase '" << phase.name
+                     << "'); repeat with: meshwork-opt --run-reproducer "
+                     << reproducerPath(options) << "\n";
+        return badData;
+      }
+      endReading();
+      progress.watch();
+      noteTime(phase.name, start);
+      if (int code = dump(number, phase.name); code != ok)
+        return code;
+      if (phase.name == options.compileTo)
+        break;
+    }
+    return ok;
+  }
+
+  void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {
+    if (options.timing)
+      llvm::errs() << llvm::format("%-10s %7.1f ms\n", what.str().c_str(),
+                                   std::chrono::duration<double, std::milli>(
+                                       std::chrono::steady_clock::now() - start)
+                                       .count());
+  }
+
+  int dump(size_t number, StringRef phase) {
+    if (options.dumpPhases.empty())
+      return ok;
+    if (std::error_code ec =
+            llvm::sys::fs::create_directories(options.dumpPhases))
+      return report(runtime::withExitCode(
+          absl::FailedPreconditionError(
+              quote(options.dumpPhases) +
+              ": cannot create the folder: " + ec.message()),
+          runtime::ExitCode::cannotCreate));
+    return writeFile(dumpPath(options, number, phase), textOf(model.module()),
+                     runtime::OutputLink::replaced);
+  }
+
+  /// Whether the plan keeps what [expect] promises.
+  int checkBudgets(const plan::Plan &plan) {
+    uint64_t peak = 0;
+    for (const plan::Program *program : *plan.programs())
+      peak = std::max(peak, program->arena_bytes() +
+                                program->workspace_bytes_per_thread());
+    std::string errors = explain::brokenBudgets(plan, spec.collectives);
+    std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
+    if (limit && peak > limit->bytes)
+      errors += memoryError(plan, model, spec, peak);
+    llvm::errs() << errors;
+    return errors.empty() ? ok : badSpec;
+  }
+
+  int emitPlan() {
+    auto start = std::chrono::steady_clock::now();
+    progress.begin("plan");
+    ModuleOp module = model.module();
+    FailureOr<target::PlanTarget> machines = target::resolveTarget(
+        spec, options.cpuCode, [&] { return module.emitError(); });
+    if (failed(machines))
+      return badSpec;
+    if (model.vocabulary() == 0) {
+      llvm::errs()
+          << "meshwork: error: " << options.model
+          << " has no embedding of %tokens and no head_loss, so nothing "
+             "says which tokens there are\n";
+      return badData;
+    }
+    FailureOr<std::vector<char>> file = target::writePlan(
+        module, spec, *machines,
+        {options.model, model.text(), model.vocabulary(), origins});
+    if (failed(file))
+      return internal;
+    noteTime("plan", start);
+    if (int code =
+            checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes));
+        code != ok)
+      return code;
+    return writeFile(options.output, {file->data(), file->size()});
+  }
+
+  const CompileOptions &options;
+  const CompileTexts &texts;
+  spec::Spec spec;
+  target::Origins origins; // of the spec's keys
+  Model model;
+  Progress progress;
+};
+
+/// What is wrong with the options alone; an exit code.
+int checkOptions(const CompileOptions &options) {
+  ArrayRef<pipelines::Phase> phases = pipelines::phases();
+  auto isNamed = [&](const pipelines::Phase &phase) {
+    return phase.name == options.compileTo;
+  };
+  if (options.compileTo.empty() || llvm::any_of(phases, isNamed))
+    return ok;
+  std::vector<std::string> names;
+  for (const pipelines::Phase &phase : phases)
+    names.push_back(phase.name.str());
+  return report(absl::InvalidArgumentError(
+      "--compile-to is " + quote(options.compileTo) + ", expected " +
+      llvm::join(names, ", ") + suggestion(options.compileTo, names)));
+}
+
+/// `model` as it was given: it may be a folder.
+int readTexts(const CompileOptions &options, const std::string &model,
+              CompileTexts &texts) {
+  int code = ok;
+  texts.spec = readFile(options.spec, code).value_or("");
+  if (code == ok && !options.printConfig)
+    texts.model = readModel(model, code).value_or("");
+  return code;
+}
+
+int checkOutputs(const CompileOptions &options) {
+  if (options.printConfig)
+    return ok;
+  for (auto [role, path] : {std::pair("--reproducer", &options.reproducer),
+                            std::pair("--dump-phases", &options.dumpPhases)})
+    if (*path == "-")
+      return report(absl::InvalidArgumentError(
+          absl::StrCat(role, " \"-\": several files are written, which stdout "
+                             "cannot take; name a path")));
+  std::vector<runtime::FileUse> uses = outputsOf(options);
+  uses.push_back({"the spec", options.spec});
+  uses.push_back({"the model", options.model});
+  if (int code = checkUses(uses); code != ok)
+    return code;
+  for (const std::string &path : {options.output, options.reproducer})
+    if (int code = path.empty() ? ok : checkOutput(path); code != ok)
+      return code;
+  return ok;
+}
+} // namespace
+
+int compile(const CompileOptions &given) {
+  CompileOptions options = given;
+  options.model = modelFile(given.model);
+  CompileTexts texts;
+  for (int code : {checkOptions(options), checkOutputs(options)})
+    if (code != ok)
+      return code;
+  if (int code = readTexts(options, given.model, texts); code != ok)
+    return code;
+  // The child's stderr is a pipe.
+  bool isTerminal = llvm::sys::Process::StandardErrIsDisplayed();
+  int code =
+      guarded([&] { return Compilation(options, texts, isTerminal).run(); });
+  if (code == internal)
+    leaveReproducer(options, texts);
+  return code;
+}
+
+int importModel(const std::string &given, const std::string &output) {
+  int code = ok;
+  std::string config = modelFile(given);
+  std::optional<std::string> json = readModel(given, code);
+  if (!json)
+    return code;
+  if (code = checkUses(
+          {{"the model", config}, {"--output", output, /*isWritten=*/true}});
+      code != ok)
+    return code;
+  importer::Result result = importer::importConfig(*json, config);
+  llvm::errs() << meshwork::textOf(result.diagnostics);
+  if (!result.model)
+    return badData;
+  return writeFile(output.empty() ? "-" : output, *result.model);
+}
+
+} // namespace meshwork::driver

@@ -1,0 +1,95 @@
+#include "tools/meshwork/driver/Trial.h"
+
+#include "lib/Cost/OfSpec.h"
+#include "lib/Explain/StepTime.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/analysis/SpecKey.h"
+#include "passes/codegen/plan/PlanWriter.h"
+#include "passes/pipelines/Pipelines.h"
+#include "passes/schedule/Costs.h"
+
+#include <map>
+#include <utility>
+
+using namespace mlir;
+
+namespace meshwork::driver {
+
+QuietTrials::QuietTrials(MLIRContext *context) : context(context) {
+  handler.emplace(context, [this](mlir::Diagnostic &diagnostic) {
+    refused |= diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+               !analysis::specKeyOf(diagnostic.getLocation()).empty();
+    kept.push_back(std::move(diagnostic));
+  });
+}
+
+void QuietTrials::tell() {
+  handler.reset();
+  for (mlir::Diagnostic &diagnostic : std::exchange(kept, {}))
+    context->getDiagEngine().emit(std::move(diagnostic));
+}
+
+/// The rank whose lists have each virtual stage.
+static std::vector<int32_t>
+ranksOfStages(const std::vector<explain::RankWork> &ranks) {
+  std::map<uint32_t, int32_t> rankOf;
+  for (auto [rank, work] : llvm::enumerate(ranks))
+    for (const plan::ListShape &list : work.lists)
+      if (list.kind == plan::ListKind::forward)
+        rankOf[list.stage] = static_cast<int32_t>(rank);
+  auto second = llvm::make_second_range(rankOf);
+  return {second.begin(), second.end()};
+}
+
+/// What the ranks run, and what `explain` would estimate for it.
+static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
+  schedule::Costs costs(cost::machineOf(spec), mesh::meshOf(module));
+  std::vector<explain::RankWork> ranks;
+  for (auto program : module.getOps<schedule::ProgramOp>()) {
+    schedule::Order order = schedule::orderOf(program);
+    ranks.push_back({std::move(order.lists), std::move(order.actions),
+                     costs.listSeconds(program)});
+  }
+  if (ranks.size() > 1)
+    trial.rankOf = ranksOfStages(ranks);
+  explain::StepTime time = explain::stepTime(ranks, spec.microbatches());
+  trial.seconds = time.seconds;
+  if (!time.timeline)
+    return;
+  trial.costs = explain::costsOf(ranks, time.timeline->stages.size());
+  for (const auto &rank : time.timeline->ranks)
+    trial.kept = std::max(trial.kept, rank.liveMicrobatches);
+}
+
+static const pipelines::Phase *phaseNamed(StringRef name) {
+  return llvm::find_if(pipelines::phases(), [&](const pipelines::Phase &phase) {
+    return phase.name == name;
+  });
+}
+
+LogicalResult runPhase(ModuleOp module, const spec::Spec &spec,
+                       StringRef name) {
+  PassManager passes(module.getContext());
+  phaseNamed(name)->build(passes, spec);
+  return passes.run(module);
+}
+
+FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
+  if (spec.recompute == spec::Recompute::byBudget &&
+      spec.recomputeOfLayers.empty())
+    spec.recompute = spec::Recompute::selective;
+  for (const pipelines::Phase &phase :
+       llvm::make_range(phaseNamed(first), pipelines::phases().end()))
+    if (failed(runPhase(module, spec, phase.name)))
+      return failure();
+  FailureOr<std::vector<uint64_t>> bytes =
+      target::programBytes(module, spec.device);
+  if (failed(bytes))
+    return failure();
+  Trial trial{*llvm::max_element(*bytes)};
+  trial.bytesOfRanks = std::move(*bytes);
+  estimate(module, spec, trial);
+  return trial;
+}
+
+} // namespace meshwork::driver
