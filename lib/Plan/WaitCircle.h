@@ -15,8 +15,9 @@ struct Blocked {
   std::vector<uint32_t> waitsFor;
 };
 
-/// The shortest circle among them, or one that waits for a rank which has
-/// ended. `nameOf` numbers ranks for people; `blocked` is not empty.
+/// The shortest circle among them, as a table (Circle.h), or one that waits for
+/// a rank which has ended. `nameOf` numbers ranks for people; `blocked` is not
+/// empty.
 std::string describe(const std::vector<Blocked> &blocked,
                      absl::FunctionRef<uint64_t(uint32_t)> nameOf);
 

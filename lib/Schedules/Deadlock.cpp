@@ -1,11 +1,11 @@
 #include "lib/Schedules/Deadlock.h"
 
+#include "lib/Plan/Circle.h"
 #include "lib/Schedules/Csv.h"
-#include "lib/Schedules/Cycle.h"
 #include "lib/Schedules/Live.h"
+#include "lib/Schedules/Waits.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include <algorithm>
 
@@ -36,39 +36,50 @@ const char *reasonOf(Why why) {
   return "";
 }
 
-struct Row {
-  std::string rank, position, action, waitsFor, why;
+/// `action` waits for `waitsFor`.
+struct Step {
+  uint32_t action = 0, waitsFor = 0;
+  Why why = Why::order;
 };
 
-std::string draw(const std::vector<Row> &rows) {
-  size_t wide[4] = {};
-  for (const Row &row : rows) {
-    size_t found[] = {row.rank.size(), row.position.size(), row.action.size(),
-                      row.waitsFor.size()};
-    for (size_t i = 0; i < 4; ++i)
-      wide[i] = std::max(wide[i], found[i]);
-  }
-  std::string text;
-  for (const Row &row : rows)
-    absl::StrAppendFormat(&text, "\n  %*s  %*s  %-*s  %-*s  %s", wide[0],
-                          row.rank, wide[1], row.position, wide[2], row.action,
-                          wide[3], row.waitsFor, row.why);
-  return text;
+/// The cycle may begin within a run of order.
+void joinEnds(std::vector<Step> &steps) {
+  if (steps.size() < 2 || steps.front().why != Why::order ||
+      steps.back().why != Why::order)
+    return;
+  steps.front().action = steps.back().action;
+  steps.pop_back();
 }
 
-std::string tableOf(const Table &table, const Index &index,
-                    const Cycle &cycle) {
-  std::vector<Row> rows = {{"rank", "action", "", "waits for", "because it"}};
-  for (const Cycle::Step &step : cycle.steps) {
-    uint32_t rank = index.rankOf(step.action);
-    uint32_t other = index.rankOf(step.waitsFor);
-    std::string name = nameOf(table, index, step.waitsFor);
-    rows.push_back(
-        {absl::StrCat(rank), absl::StrCat(index.positionOf(step.action) + 1),
-         nameOf(table, index, step.action),
-         absl::StrCat(name, " of rank ", other), reasonOf(step.why)});
+/// From nodes to actions, runs of order on one rank to one step.
+std::vector<Step> fold(const Waits &waits,
+                       const plan::Circle<Waits::Wait> &circle) {
+  std::vector<Step> steps;
+  for (const auto &hop : circle.hops) {
+    uint32_t waiter = waits.actionOf(hop.to), cause = waits.actionOf(hop.from);
+    bool isOrder = !isWait(*hop.edge);
+    if (waiter == cause && isOrder)
+      continue;
+    if (isOrder && !steps.empty() && steps.back().why == Why::order)
+      steps.back().waitsFor = cause;
+    else
+      steps.push_back({waiter, cause, hop.edge->why});
   }
-  return draw(rows);
+  joinEnds(steps);
+  return steps;
+}
+
+std::vector<plan::CircleRow> rowsOf(const Table &table, const Index &index,
+                                    const std::vector<Step> &steps) {
+  std::vector<plan::CircleRow> rows;
+  for (const Step &step : steps)
+    rows.push_back({absl::StrCat(index.rankOf(step.action)),
+                    absl::StrCat(index.positionOf(step.action) + 1),
+                    nameOf(table, index, step.action),
+                    absl::StrCat(nameOf(table, index, step.waitsFor),
+                                 " of rank ", index.rankOf(step.waitsFor)),
+                    reasonOf(step.why)});
+  return rows;
 }
 
 } // namespace
@@ -82,12 +93,14 @@ absl::Status checkDeadlock(const Table &table, const Index &index,
   std::vector<double> times = waits.times();
   if (std::find(times.begin(), times.end(), Waits::never) == times.end())
     return absl::OkStatus();
-  Cycle cycle = shortestCycle(waits, times);
+  std::vector<bool> open(times.size());
+  for (size_t node = 0; node < times.size(); ++node)
+    open[node] = times[node] == Waits::never;
+  auto circle = plan::shortestCircle(waits, std::move(open));
   return absl::InvalidArgumentError(absl::StrCat(
-      "the table hangs: each of these waits for the next, the last for the "
-      "first (",
-      cycle.isShortest ? "the shortest such cycle" : "one such cycle", ")",
-      tableOf(table, index, cycle)));
+      "the table hangs: ",
+      plan::circleText(circle.isShortest,
+                       rowsOf(table, index, fold(waits, circle)))));
 }
 
 } // namespace meshwork::schedules

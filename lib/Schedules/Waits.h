@@ -89,6 +89,9 @@ private:
   std::vector<Wait> waits;
 };
 
+/// See lib/Plan/Circle.h: order alone is no wait.
+inline bool isWait(const Waits::Wait &wait) { return wait.why != Why::order; }
+
 } // namespace meshwork::schedules
 
 #endif // MESHWORK_LIB_SCHEDULES_WAITS_H

@@ -155,9 +155,12 @@ TEST(PipelineCheck, ranksThatWaitForEachOtherAreNamed) {
   // The other one gives it only when it has received the second.
   PlanT wrong = pipelinePlan({.microbatches = 2, .forwardFirst = true});
   std::swap(wrong.programs[0], plan.programs[0]);
-  expectText(wrong, "ranks would wait forever for each other: rank 0 before "
-                    "0B0 (action 4) for 0RECV_B0; rank 1 before 1F1 (action "
-                    "4) for 1RECV_F1");
+  expectText(wrong, "ranks would wait forever: each of these waits for the "
+                    "next, the last for "
+                    "the first (the shortest such cycle)\n"
+                    "  rank                                      waits for\n"
+                    "     0  before 0B0 (action 4) for 0RECV_B0  rank 1\n"
+                    "     1  before 1F1 (action 4) for 1RECV_F1  rank 0");
 }
 
 // The middle rank asks for the first gradient before it hands on what the last
@@ -178,10 +181,9 @@ TEST(PipelineCheck, transfersOfGpusEndInOrder) {
                                         {ListKind::recv_grad, 1},
                                         {ListKind::send_grad, 1}});
     if (isForGpus)
-      expectText(plan, "ranks would wait forever for each other: rank 1 before "
-                       "1SEND_F1 (action 5) for 1RECV_F1, which a GPU moves "
-                       "after 1RECV_B0; rank 2 before 2F1 (action 4) for "
-                       "2RECV_F1");
+      expectText(plan, "\n     1  before 1SEND_F1 (action 5) for 1RECV_F1, "
+                       "which a GPU moves after 1RECV_B0  rank 2\n"
+                       "     2  before 2F1 (action 4) for 2RECV_F1");
     else
       EXPECT_TRUE(check(plan).ok()) << check(plan);
   }
