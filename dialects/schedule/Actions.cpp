@@ -1,7 +1,9 @@
 // Lists and the table of actions: text, rules, and what passes ask of them.
 #include "dialects/schedule/Schedule.h"
+#include "lib/Schedules/ListKinds.h"
 #include "mlir/IR/Builders.h"
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -13,6 +15,12 @@ static std::string textOfAction(ListKind kind, uint32_t stage,
 
 namespace {
 constexpr size_t numbersOfAction = 3; // kind, stage, microbatch
+
+void append(SmallVectorImpl<int32_t> &table, ListKind kind, int64_t stage,
+            int64_t microbatch) {
+  table.append({static_cast<int32_t>(kind), static_cast<int32_t>(stage),
+                static_cast<int32_t>(microbatch)});
+}
 
 /// "F12" of "0F12", "SEND_F12": letters, then a number.
 ParseResult parseOfStage(AsmParser &parser, int64_t stage,
@@ -26,9 +34,7 @@ ParseResult parseOfStage(AsmParser &parser, int64_t stage,
     StringRef letters = StringRef(first).drop_front().drop_back();
     if (plan::isOfMicrobatch(kind) && text.starts_with(letters) &&
         !text.drop_front(letters.size()).getAsInteger(10, microbatch)) {
-      llvm::append_range(table, ArrayRef<int32_t>{static_cast<int32_t>(kind),
-                                                  static_cast<int32_t>(stage),
-                                                  microbatch});
+      append(table, static_cast<ListKind>(kind), stage, microbatch);
       return success();
     }
   }
@@ -50,13 +56,12 @@ ParseResult parseAction(AsmParser &parser, SmallVectorImpl<int32_t> &table) {
     return parser.emitError(parser.getCurrentLocation())
            << "unknown action '" << name
            << "', expected one like 0F3, 0B3, step or update";
-  llvm::append_range(table,
-                     ArrayRef<int32_t>{static_cast<int32_t>(*kind), 0, 0});
+  append(table, *kind, 0, 0);
   return success();
 }
 } // namespace
 
-ParseResult parseActions(OpAsmParser &parser, DenseI32ArrayAttr &table) {
+ParseResult parseActions(AsmParser &parser, DenseI32ArrayAttr &table) {
   SmallVector<int32_t> numbers;
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
         return parseAction(parser, numbers);
@@ -66,7 +71,7 @@ ParseResult parseActions(OpAsmParser &parser, DenseI32ArrayAttr &table) {
   return success();
 }
 
-void printActions(OpAsmPrinter &printer, Operation *, DenseI32ArrayAttr table) {
+void printActions(AsmPrinter &printer, DenseI32ArrayAttr table) {
   printer << '[';
   ArrayRef<int32_t> rest = table.asArrayRef();
   for (; rest.size() >= numbersOfAction;
@@ -74,6 +79,21 @@ void printActions(OpAsmPrinter &printer, Operation *, DenseI32ArrayAttr table) {
     printer << textOfAction(static_cast<ListKind>(rest[0]), rest[1], rest[2])
             << (rest.size() > numbersOfAction ? ", " : "");
   printer << ']';
+}
+
+void printActions(OpAsmPrinter &printer, Operation *, DenseI32ArrayAttr table) {
+  printActions(printer, table);
+}
+
+void setActionTable(ModuleOp module, ArrayRef<schedules::Action> actions) {
+  SmallVector<int32_t> table;
+  for (const schedules::Action &action : actions)
+    append(table, static_cast<ListKind>(schedules::listKindOf(action.kind)),
+           action.stage, action.microbatch);
+  MLIRContext *context = module.getContext();
+  module->setAttr(
+      actionTableName,
+      ActionTableAttr::get(context, DenseI32ArrayAttr::get(context, table)));
 }
 
 SmallVector<ListOp> listsOf(ProgramOp program) {
@@ -110,23 +130,40 @@ Order orderOf(ProgramOp program) {
   return order;
 }
 
-void createActions(OpBuilder &builder, ProgramOp program,
-                   ArrayRef<std::pair<ListOp, int64_t>> ofMicrobatches) {
+/// Each list of a microbatch, once.
+static void appendOneMicrobatch(ArrayRef<ListOp> lists,
+                                SmallVectorImpl<int32_t> &table) {
+  for (ListOp list : lists)
+    if (plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind())))
+      append(table, list.getKind(), list.getStage(), 0);
+}
+
+/// Of `rows`, what runs one of `lists`: a transfer of nothing is no list.
+static void appendActions(ArrayRef<int32_t> rows, ArrayRef<ListOp> lists,
+                          SmallVectorImpl<int32_t> &table) {
+  std::set<std::pair<int64_t, int64_t>> known; // kind and stage
+  for (ListOp list : lists)
+    known.emplace(static_cast<int64_t>(list.getKind()), list.getStage());
+  for (; rows.size() >= numbersOfAction;
+       rows = rows.drop_front(numbersOfAction))
+    if (known.contains({rows[0], rows[1]}))
+      llvm::append_range(table, rows.take_front(numbersOfAction));
+}
+
+void createActions(OpBuilder &builder, ProgramOp program, ModuleOp rank) {
   SmallVector<int32_t> table;
-  auto add = [&](ListOp list, int64_t microbatch) {
-    llvm::append_range(table,
-                       ArrayRef<int32_t>{static_cast<int32_t>(list.getKind()),
-                                         static_cast<int32_t>(list.getStage()),
-                                         static_cast<int32_t>(microbatch)});
-  };
-  if (ListOp step = listOf(program, ListKind::step))
-    add(step, 0);
-  for (auto [list, microbatch] : ofMicrobatches)
-    add(list, microbatch);
-  for (ListOp list : listsOf(program))
+  SmallVector<ListOp> lists = listsOf(program);
+  if (listOf(program, ListKind::step))
+    append(table, ListKind::step, 0, 0);
+  if (auto rows = rank->getAttrOfType<ActionTableAttr>(actionTableName))
+    appendActions(rows.getTable(), lists, table);
+  else
+    appendOneMicrobatch(lists, table);
+  rank->removeAttr(actionTableName);
+  for (ListOp list : lists)
     if (list.getKind() != ListKind::once && list.getKind() != ListKind::step &&
         !plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind())))
-      add(list, 0);
+      append(table, list.getKind(), list.getStage(), 0);
   builder.setInsertionPointToEnd(&program.getBody().front());
   ActionsOp::create(builder, program.getLoc(), table);
 }

@@ -8,7 +8,8 @@ using namespace mlir;
 using namespace meshwork::schedule;
 
 namespace meshwork::schedule { // Actions.cpp
-ParseResult parseActions(OpAsmParser &parser, DenseI32ArrayAttr &table);
+ParseResult parseActions(AsmParser &parser, DenseI32ArrayAttr &table);
+void printActions(AsmPrinter &printer, DenseI32ArrayAttr table);
 void printActions(OpAsmPrinter &printer, Operation *op,
                   DenseI32ArrayAttr table);
 } // namespace meshwork::schedule

@@ -13,6 +13,7 @@
 
 #include "lib/Plan/Actions.h"
 #include "lib/Plan/Repeats.h"
+#include "lib/Schedules/Table.h"
 
 #include "dialects/schedule/ScheduleDialect.h.inc"
 #include "dialects/schedule/ScheduleEnums.h.inc"
@@ -78,10 +79,16 @@ struct Order {
   ::std::vector<plan::Action> actions;
 };
 Order orderOf(ProgramOp program);
-/// The table of actions at the end of `program`: lists of microbatches in this
-/// order, the `step` before them, the update behind.
-void createActions(
-    ::mlir::OpBuilder &builder, ProgramOp program,
-    ::llvm::ArrayRef<::std::pair<ListOp, int64_t>> ofMicrobatches);
+/// What the module of a rank carries to lowering: an ActionTableAttr.
+inline constexpr ::llvm::StringLiteral actionTableName =
+    "schedule.action_table";
+void setActionTable(::mlir::ModuleOp rank,
+                    ::llvm::ArrayRef<schedules::Action> actions);
+/// The table of actions at the end of `program`: the `step`, lists of
+/// microbatches in the order that `rank` carries, which is taken from it, and
+/// the update. Without one there is one microbatch, whose lists run as they
+/// stand.
+void createActions(::mlir::OpBuilder &builder, ProgramOp program,
+                   ::mlir::ModuleOp rank);
 
 } // namespace meshwork::schedule

@@ -87,6 +87,21 @@ def Schedule_StateAttr : AttrDef<Schedule_Dialect, "State"> {
   let assemblyFormat = "`<` $name `,` $role (`initially` $initial^)? (`over` $sharding^)? `>`";
 }
 
+def Schedule_ActionTableAttr : AttrDef<Schedule_Dialect, "ActionTable"> {
+  let mnemonic = "action_table";
+  let summary = "The order in which a rank's module runs its lists of microbatches";
+  let description = [{
+    An attribute `schedule.action_table` of the module of a rank, as
+    -pipeline-cut-stages writes it and -schedule-lower reads it. Written as
+    `schedule.actions` is, without `step` and `update`.
+    ```mlir
+    module attributes {schedule.action_table = #schedule.action_table<[0F0, 0SEND_F0, 0RECV_B0, 0B0]>} {}
+    ```
+  }];
+  let parameters = (ins "::mlir::DenseI32ArrayAttr":$table);
+  let assemblyFormat = "`<` custom<Actions>($table) `>`";
+}
+
 def Schedule_ShiftAttr : AttrDef<Schedule_Dialect, "Shift"> {
   let mnemonic = "shift";
   let summary = "Bytes that a rank's index along axes, major first, moves a view by";

@@ -1,5 +1,7 @@
 // From one step to one step for each coordinate along the pipeline's axis.
+#include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Facts.h"
+#include "lib/Spec/ScheduleNames.h"
 #include "meshwork/Text/Counted.h"
 #include "passes/analysis/SpecKey.h"
 #include "passes/pipeline/Cut.h"
@@ -76,7 +78,7 @@ struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
     mesh::MeshAttr mesh = mesh::meshOf(module);
     auto name = StringAttr::get(&getContext(), axis);
     if (axis.empty() || !mesh || mesh.find(name) < 0)
-      return;
+      return orderOneRank();
     microbatch = module.lookupSymbol<func::FuncOp>("microbatch");
     update = module.lookupSymbol<func::FuncOp>("update");
     if (!microbatch || !update) {
@@ -85,8 +87,8 @@ struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
     }
     if (mesh.sizeOf(name) == 1) {
       if (failed(checkOneStage()))
-        signalPassFailure();
-      return;
+        return signalPassFailure();
+      return orderOneRank();
     }
     if (failed(cut(name, mesh.sizeOf(name))))
       return signalPassFailure();
@@ -112,6 +114,18 @@ private:
     return wrong("pipeline.layers", module)
            << "has " << counted(sum, "layer")
            << " in all, expected the model's " << count;
+  }
+
+  void orderOneRank() {
+    bool isGpipe = schedule == spec::wordOf(spec::Schedule::gpipe);
+    TableOptions options = optionsOf(1);
+    options.schedule = wordOf(isGpipe ? spec::Schedule::gpipe
+                                      : spec::Schedule::oneForwardOneBackward);
+    options.virtualStages = 1;
+    FailureOr<schedules::Table> table = computeTable(options, getOperation());
+    if (failed(table))
+      return signalPassFailure();
+    schedule::setActionTable(getOperation(), table->ranks.front());
   }
 
   /// A stage of layers without ops would wait for what never comes.
@@ -144,7 +158,9 @@ private:
     Scatter scatter(microbatch, name, this->scatter, machine);
     std::optional<Line> line =
         Line::create(microbatch, layers, placement, scatter);
-    return line ? build(*line, placement, ranks) : failure();
+    FailureOr<schedules::Table> order = withTransfers(*table, options, module);
+    return line && succeeded(order) ? build(*line, placement, *order)
+                                    : failure();
   }
 
   /// A gradient without its parameter would be of no update.
@@ -158,13 +174,14 @@ private:
   }
 
   LogicalResult build(const Line &line, const Placement &placement,
-                      int64_t ranks) {
+                      const schedules::Table &order) {
     SmallVector<ModuleOp> modules;
     llvm::StringMap<SmallVector<int64_t>> coordinates; // of parameters
-    for (int64_t rank = 0; rank < ranks; ++rank) {
+    for (auto [rank, actions] : llvm::enumerate(order.ranks)) {
       auto own = ModuleOp::create(microbatch.getLoc());
       own->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
       getOperation().push_back(own);
+      schedule::setActionTable(own, actions);
       modules.push_back(own);
       func::FuncOp step = line.build(own, rank);
       llvm::StringSet<> held;

@@ -13,7 +13,9 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
     `transformer.stage_list`; values go from stage to stage by `mesh.send` and
     `mesh.receive`. The loss and the sum of squares behind the gradient norm are
     added up over the axis, and gradients of parameters that two stages use.
-    With one stage nothing changes.
+    With one stage the step stays as it is. Each module carries the order of its
+    actions, `schedule.action_table`; with one stage `gpipe` is all forwards
+    first, any other schedule one microbatch after the other.
 
     Layers go to stages as `layers` says, one number for each virtual stage, or
     so that the most expensive stage is as cheap as can be. What has no layer
@@ -42,7 +44,7 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
     ListOption<"scatter", "scatter", "std::string", "axes over which a value may go in parts; none of them splits the batch">,
     Option<"machine", "machine", "::meshwork::cost::Machine", "::meshwork::cost::defaultMachine(::meshwork::spec::Device::cpu)", "whose links decide what gains time">
   ];
-  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
+  let dependentDialects = ["::meshwork::mesh::MeshDialect", "::meshwork::schedule::ScheduleDialect"];
 }
 
 #endif // MESHWORK_PIPELINE_PASSES

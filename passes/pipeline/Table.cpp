@@ -77,12 +77,10 @@ FailureOr<schedules::Table> computeTable(const TableOptions &options,
   return table;
 }
 
-FailureOr<schedules::Table> transferTable(const TableOptions &options,
+FailureOr<schedules::Table> withTransfers(const schedules::Table &table,
+                                          const TableOptions &options,
                                           Operation *module) {
-  FailureOr<schedules::Table> table = computeTable(options, module);
-  if (failed(table) || options.ranks == 1)
-    return table;
-  return orError(schedules::lower(*table, costsOf(options)), module);
+  return orError(schedules::lower(table, costsOf(options)), module);
 }
 
 } // namespace meshwork::pipeline

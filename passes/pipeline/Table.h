@@ -22,13 +22,14 @@ struct TableOptions {
 };
 
 /// F, B, I and W alone, one after the other: some B in two parts are all of
-/// them in two. An error at the spec's key. Equal options give equal tables.
+/// them in two. An error at the spec's key.
 ::mlir::FailureOr<schedules::Table> computeTable(const TableOptions &options,
                                                  ::mlir::Operation *module);
 /// Whether gradients of weights (W) are work of their own.
 bool splitsBackward(const schedules::Table &table);
-/// With SEND and RECV, which `times` place; without them, unit times.
-::mlir::FailureOr<schedules::Table> transferTable(const TableOptions &options,
+/// The table with SEND and RECV, which `times` place; without them, unit times.
+::mlir::FailureOr<schedules::Table> withTransfers(const schedules::Table &table,
+                                                  const TableOptions &options,
                                                   ::mlir::Operation *module);
 
 } // namespace meshwork::pipeline

@@ -134,14 +134,6 @@ std::string scheduleOf(const spec::Spec &spec) {
   return word;
 }
 
-/// The order of one rank's step: of all names but one it is that of 1F1B.
-std::string orderOfOneRank(const spec::Spec &spec) {
-  using spec::Schedule;
-  return wordOf(spec.pipeline.schedule == wordOf(Schedule::gpipe)
-                    ? Schedule::gpipe
-                    : Schedule::oneForwardOneBackward);
-}
-
 /// The axis that layers are shared out over, also of one rank.
 std::string lineOf(const spec::Spec &spec) {
   for (const spec::ShardRule &rule : spec.shard)
@@ -168,8 +160,8 @@ void buildPipeline(OpPassManager &passes, const spec::Spec &spec) {
   options.axis = lineOf(spec);
   bool isSearched =
       spec.pipeline.schedule == spec::wordOf(spec::Schedule::best);
-  options.schedule = isSearched && spec.stageRanks() == 1 ? orderOfOneRank(spec)
-                                                          : scheduleOf(spec);
+  if (!isSearched || spec.stageRanks() > 1) // One rank needs no search.
+    options.schedule = scheduleOf(spec);
   options.virtualStages = spec.pipeline.virtualStages;
   options.microbatches = spec.microbatches();
   options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
@@ -272,12 +264,6 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
 void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   schedule::LowerToSchedulePassOptions options;
   options.bucketBytes = static_cast<int64_t>(spec.overlap.bucketBytes);
-  options.microbatches = spec.microbatches();
-  bool isLine = spec.stageRanks() > 1;
-  options.schedule = isLine ? scheduleOf(spec) : orderOfOneRank(spec);
-  options.virtualStages = isLine ? spec.pipeline.virtualStages : 1;
-  options.times.assign(spec.pipeline.times.begin(), spec.pipeline.times.end());
-  options.kept = spec.pipeline.kept;
   options.axis = spec.pipeline.axis;
   options.rowBytes = spec.device == spec::Device::cuda ? 128 : 0;
   options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;

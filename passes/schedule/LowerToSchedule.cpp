@@ -1,9 +1,7 @@
 // From the step on tensors to one program on buffers: lists, order, state.
 #include "passes/schedule/LowerToSchedule.h"
 #include "dialects/transformer/Facts.h"
-#include "lib/Schedules/ListKinds.h"
 #include "passes/analysis/SpecKey.h"
-#include "passes/pipeline/Table.h"
 #include "passes/schedule/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <set>
@@ -283,21 +281,6 @@ static bool isInput(BlockArgument argument) {
   return symbolizeInputKind(inputOf(argument)).has_value();
 }
 
-/// A rank's actions; of transfers those that move something.
-static SmallVector<std::pair<ListOp, int64_t>>
-actionsOf(ProgramOp program, ArrayRef<schedules::Action> actions) {
-  std::map<std::pair<ListKind, int64_t>, ListOp> lists;
-  for (ListOp list : listsOf(program))
-    lists[{list.getKind(), list.getStage()}] = list;
-  SmallVector<std::pair<ListOp, int64_t>> order;
-  for (const schedules::Action &action : actions) {
-    auto kind = static_cast<ListKind>(schedules::listKindOf(action.kind));
-    if (auto list = lists.find({kind, action.stage}); list != lists.end())
-      order.emplace_back(list->second, action.microbatch);
-  }
-  return order;
-}
-
 namespace {
 struct LowerToSchedulePass
     : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
@@ -308,12 +291,6 @@ struct LowerToSchedulePass
     bool isPipeline = !ranks.empty();
     if (!isPipeline)
       ranks = {getOperation()};
-    FailureOr<schedules::Table> table =
-        pipeline::transferTable({schedule, static_cast<int64_t>(ranks.size()),
-                                 virtualStages, microbatches, times, kept},
-                                getOperation());
-    if (failed(table))
-      return signalPassFailure();
     Kernels kernels(getOperation());
     auto builder = OpBuilder::atBlockBegin(getOperation().getBody());
     for (auto [rank, module] : llvm::enumerate(ranks)) {
@@ -326,7 +303,7 @@ struct LowerToSchedulePass
       if (failed(lower(module, program, kernels)))
         return signalPassFailure();
       OpBuilder atEnd(&getContext());
-      createActions(atEnd, program, actionsOf(program, table->ranks[rank]));
+      createActions(atEnd, program, module);
     }
     if (isPipeline)
       for (ModuleOp module : ranks)

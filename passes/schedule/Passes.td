@@ -17,11 +17,11 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     products also run over a little more than there is: 50257 words are 50304, of
     which weights have zeros (WidenProducts.cpp).
     What @microbatch does up to the head is the list `forward`, the rest
-    `backward`, where no `transformer.stage_list` says otherwise; the table of
-    actions runs the lists for each of `microbatches` in the order of `schedule`:
-    with one stage `1f1b` one microbatch after the other, `gpipe` all forwards
-    first. Modules in the module, of -pipeline-cut-stages, become a program each,
-    with transfers as lists of their own.
+    `backward`, where no `transformer.stage_list` says otherwise. Actions run the
+    lists in the order of `schedule.action_table`, which -pipeline-cut-stages
+    wrote; without it there is one microbatch. Modules in the module, of
+    -pipeline-cut-stages, become a program each, with transfers as lists of their
+    own.
     ```mlir
     // row-bytes=128: 7 logits of 2 bytes in each row take 64 elements.
     schedule.view %b at 0 : memref<4x7xbf16, strided<[64, 1]>>
@@ -29,11 +29,6 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
-    Option<"microbatches", "microbatches", "int64_t", "1", "of a step">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the order of microbatches: a name, or lines of CSV with / between them">,
-    Option<"virtualStages", "virtual-stages", "int64_t", "0", "on each rank; 0: the schedule's own">,
-    ListOption<"times", "times", "int64_t", "of each virtual stage, what \"auto\" goes by: what F, I, W and the transfer to the next stage take, in one unit; none: F, I and W take 1">,
-    Option<"kept", "kept", "int64_t", "0", "the most microbatches that a rank keeps under \"auto\", counted in virtual stages; 0: any">,
     Option<"axis", "axis", "std::string", "", "of the mesh, along which modules are programs">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
     Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];

@@ -12,8 +12,10 @@
 #bsf = #transformer.dims<batch, sequence, ffn>
 #ve = #transformer.dims<vocab, embed>
 #backward = #transformer.pass<backward>
+// Each rank has the order of its actions, transfers included.
 // CHECK: module
-// CHECK-NEXT: module
+// CHECK-NEXT: module attributes
+// CHECK-SAME: schedule.action_table = #schedule.action_table<[0F0, 0SEND_F0, 0F1, 0SEND_F1, 0RECV_B0, 0B0,
 // CHECK: func.func @microbatch
 // CHECK: transformer.stage_list forward stage 0
 // CHECK: transformer.embedding
