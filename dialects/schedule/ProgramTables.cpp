@@ -1,5 +1,5 @@
 // A schedule.program as the tables of the plan: one to one.
-#include "passes/codegen/plan/ProgramTables.h"
+#include "dialects/schedule/ProgramTables.h"
 
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Views.h"
@@ -10,7 +10,7 @@
 
 using namespace mlir;
 
-namespace meshwork::target {
+namespace meshwork::schedule {
 
 static int32_t layerNumber(Operation *op) {
   return static_cast<int32_t>(transformer::layerOf(op).value_or(-1));
@@ -28,24 +28,24 @@ static std::unique_ptr<plan::CauseT> causeTable(mesh::CauseAttr cause) {
 
 std::unique_ptr<plan::ProgramT> ProgramTables::build() {
   table = std::make_unique<plan::ProgramT>();
-  table->arena_bytes = *program.getArenaBytes();
+  table->arena_bytes = program.getArenaBytes().value_or(0);
   addBuffers();
   for (Operation &op : program.getBody().front())
-    if (auto list = dyn_cast<schedule::ListOp>(op))
+    if (auto list = dyn_cast<ListOp>(op))
       addList(list);
     else
       addDeclaration(&op);
-  table->actions = schedule::orderOf(program).actions;
+  table->actions = orderOf(program).actions;
   findLoss();
   return std::move(table);
 }
 
 void ProgramTables::addBuffers() {
-  for (auto buffer : program.getBody().getOps<schedule::BufferOp>()) {
+  for (auto buffer : program.getBody().getOps<BufferOp>()) {
     auto entry = std::make_unique<plan::BufferT>();
     entry->name = buffer.getName();
     entry->kind = static_cast<plan::BufferKind>(buffer.getKind());
-    entry->offset = *buffer.getOffset();
+    entry->offset = buffer.getOffset().value_or(0);
     entry->size_bytes = buffer.getSizeBytes();
     entry->persistent = buffer.getPersistent();
     entry->copies = static_cast<uint32_t>(buffer.getCopies().value_or(1));
@@ -57,7 +57,7 @@ void ProgramTables::addBuffers() {
 uint32_t ProgramTables::view(Value value) {
   if (!value)
     return plan::noView;
-  auto op = value.getDefiningOp<schedule::ViewOp>();
+  auto op = value.getDefiningOp<ViewOp>();
   auto type = cast<MemRefType>(value.getType());
   auto entry = std::make_unique<plan::ViewT>();
   int64_t unused;
@@ -67,11 +67,11 @@ uint32_t ProgramTables::view(Value value) {
   auto advances = op.getAdvances().value_or(ArrayRef<int64_t>());
   entry->buffer = buffers.at(op.getBuffer());
   entry->offset = op.getOffset();
-  entry->dtype = *schedule::elementTypeOf(type.getElementType());
+  entry->dtype = *elementTypeOf(type.getElementType());
   entry->shape.assign(type.getShape().begin(), type.getShape().end());
   entry->strides.assign(strides.begin(), strides.end());
   if (op.getShifts())
-    for (auto shift : op.getShifts()->getAsRange<schedule::ShiftAttr>()) {
+    for (auto shift : op.getShifts()->getAsRange<ShiftAttr>()) {
       auto moved = std::make_unique<plan::ShiftT>();
       moved->axes = numbersOf(shift.getAxes());
       moved->bytes = shift.getBytes();
@@ -96,7 +96,11 @@ uint32_t ProgramTables::view(Value value) {
   return known->second;
 }
 
-uint32_t ProgramTables::numberOf(StringRef axis) { return axes.at(axis); }
+/// Of an axis that the mesh has not: no axis, which the check of a plan tells.
+uint32_t ProgramTables::numberOf(StringRef axis) {
+  auto found = axes.find(axis);
+  return found == axes.end() ? UINT32_MAX : found->second;
+}
 
 std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
   std::vector<uint32_t> numbers;
@@ -108,9 +112,9 @@ std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
 /// Layouts only where one is not of blocks.
 void ProgramTables::addSplit(mesh::DimShardingAttr split,
                              std::vector<uint32_t> &to,
-                             std::vector<plan::Layout> &layouts) const {
+                             std::vector<plan::Layout> &layouts) {
   for (StringAttr axis : split.getAxes()) {
-    to.push_back(axes.at(axis.getValue()));
+    to.push_back(numberOf(axis.getValue()));
     if (!split.isOfBlocks())
       layouts.push_back(split.layoutOf(axis));
   }
@@ -129,13 +133,13 @@ std::unique_ptr<plan::ShardedT> ProgramTables::sharded(Value value,
   return entry;
 }
 
-std::unique_ptr<plan::StateT> ProgramTables::stateOf(schedule::StateAttr state,
+std::unique_ptr<plan::StateT> ProgramTables::stateOf(StateAttr state,
                                                      Value view) {
   auto entry = std::make_unique<plan::StateT>();
   entry->name = state.getName().str();
   entry->role = static_cast<plan::StateRole>(state.getRole());
   entry->part = sharded(view, state.getSharding());
-  entry->part->is_number = state.getRole() == schedule::StateRole::optimizer &&
+  entry->part->is_number = state.getRole() == StateRole::optimizer &&
                            cast<MemRefType>(view.getType()).getRank() == 0;
   if (state.getInitial())
     entry->initial = static_cast<float>(state.getInitial().getValueAsDouble());
@@ -144,7 +148,7 @@ std::unique_ptr<plan::StateT> ProgramTables::stateOf(schedule::StateAttr state,
 
 void ProgramTables::addDeclaration(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](schedule::InputOp op) {
+      .Case([&](InputOp op) {
         auto entry = std::make_unique<plan::InputT>();
         entry->kind = static_cast<plan::InputKind>(op.getKind());
         entry->view = view(op.getView());
@@ -156,13 +160,13 @@ void ProgramTables::addDeclaration(Operation *op) {
           entry->base = op.getBase()->convertToFloat();
         table->inputs.push_back(std::move(entry));
       })
-      .Case([&](schedule::ResultOp op) {
+      .Case([&](ResultOp op) {
         auto entry = std::make_unique<plan::ResultT>();
         entry->kind = static_cast<plan::ResultKind>(op.getKind());
         entry->view = view(op.getView());
         table->results.push_back(std::move(entry));
       })
-      .Case([&](schedule::ParameterOp op) {
+      .Case([&](ParameterOp op) {
         auto entry = std::make_unique<plan::ParameterT>();
         auto init = cast<transformer::InitAttr>(op.getInit());
         entry->name = op.getName();
@@ -172,9 +176,8 @@ void ProgramTables::addDeclaration(Operation *op) {
         entry->init_a = static_cast<float>(init.getA().getValueAsDouble());
         entry->init_b = static_cast<float>(init.getB().getValueAsDouble());
         entry->shape.assign(op.getShape().begin(), op.getShape().end());
-        for (auto [state, view] :
-             llvm::zip_equal(op.getStates().getAsRange<schedule::StateAttr>(),
-                             op.getViews()))
+        for (auto [state, view] : llvm::zip_equal(
+                 op.getStates().getAsRange<StateAttr>(), op.getViews()))
           entry->states.push_back(stateOf(state, view));
         entry->layer = layerNumber(op);
         table->parameters.push_back(std::move(entry));
@@ -189,9 +192,9 @@ struct FieldSetter {
 
   void operator()(uint32_t &field, Value view) { field = tables.view(view); }
   void operator()(uint32_t &field, StringRef kernel) {
-    field = kernels.ofLaunch.at(kernel);
+    field = kernels.ofLaunch.lookup(kernel);
   }
-  void operator()(uint32_t &field, schedule::AxisName axis) {
+  void operator()(uint32_t &field, AxisName axis) {
     field = tables.numberOf(axis.name);
   }
   template <typename From>
@@ -218,7 +221,7 @@ struct FieldSetter {
     field = causeTable(cause);
   }
   void operator()(std::unique_ptr<plan::DropoutT> &field,
-                  const schedule::Dropout &dropout) {
+                  const Dropout &dropout) {
     double rate = dropout.rate.convertToDouble();
     if (rate == 0)
       return;
@@ -232,8 +235,8 @@ struct FieldSetter {
     field->heads = static_cast<int64_t>(dropout.heads);
   }
   void operator()(std::vector<std::unique_ptr<plan::TransferT>> &field,
-                  ArrayRef<schedule::Transfer> parts) {
-    for (const schedule::Transfer &part : parts) {
+                  ArrayRef<Transfer> parts) {
+    for (const Transfer &part : parts) {
       field.push_back(std::make_unique<plan::TransferT>());
       field.back()->src = tables.view(part.src);
       field.back()->dst = tables.view(part.dst);
@@ -248,7 +251,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
   plan::OperationUnion result;
   FieldSetter set{*this, kernels};
 #define MESHWORK_WRITE(Kind)                                                   \
-  if (auto from = dyn_cast<schedule::Kind##Op>(op)) {                          \
+  if (auto from = dyn_cast<Kind##Op>(op)) {                                    \
     plan::Kind##T table;                                                       \
     plan::setFields(table, from, set);                                         \
     result.Set(std::move(table));                                              \
@@ -259,7 +262,7 @@ plan::OperationUnion ProgramTables::operation(Operation *op) {
 }
 
 std::unique_ptr<plan::InstructionT>
-ProgramTables::instruction(schedule::InstructionOpInterface op) {
+ProgramTables::instruction(InstructionOpInterface op) {
   auto entry = std::make_unique<plan::InstructionT>();
   entry->name = op.getSource();
   entry->flops = op.getFlops();
@@ -272,13 +275,13 @@ ProgramTables::instruction(schedule::InstructionOpInterface op) {
   return entry;
 }
 
-void ProgramTables::addList(schedule::ListOp list) {
+void ProgramTables::addList(ListOp list) {
   auto entry = std::make_unique<plan::ListT>();
   entry->kind = static_cast<plan::ListKind>(list.getKind());
   entry->stage = static_cast<uint32_t>(list.getStage());
-  for (Operation *op : schedule::instructionsOf(list))
+  for (Operation *op : instructionsOf(list))
     entry->instructions.push_back(
-        instruction(cast<schedule::InstructionOpInterface>(op)));
+        instruction(cast<InstructionOpInterface>(op)));
   table->lists.push_back(std::move(entry));
 }
 
@@ -287,11 +290,10 @@ void ProgramTables::findLoss() {
   if (table->actions.empty())
     return;
   uint32_t known = 0, next = 0;
-  if (schedule::ListOp update =
-          schedule::listOf(program, schedule::ListKind::update))
+  if (ListOp update = listOf(program, ListKind::update))
     for (Operation &op : update.getBody().front()) {
-      next += schedule::isInstruction(&op);
-      auto collective = dyn_cast<schedule::CollectiveOp>(op);
+      next += isInstruction(&op);
+      auto collective = dyn_cast<CollectiveOp>(op);
       if (collective && collective.getMakesLoss())
         known = next;
     }
@@ -299,4 +301,22 @@ void ProgramTables::findLoss() {
       static_cast<uint32_t>(table->actions.size() - 1), known);
 }
 
-} // namespace meshwork::target
+llvm::StringMap<uint32_t> axisNumbers(Operation *op) {
+  llvm::StringMap<uint32_t> numbers;
+  if (mesh::MeshAttr mesh = mesh::meshOf(op))
+    for (auto [i, name] : llvm::enumerate(mesh.getNames()))
+      numbers[name.getValue()] = static_cast<uint32_t>(i);
+  return numbers;
+}
+
+PackedProgram::PackedProgram(ProgramOp program) {
+  flatbuffers::FlatBufferBuilder builder(1 << 16);
+  KernelNumbers none;
+  llvm::StringMap<uint32_t> axes = axisNumbers(program);
+  auto table = ProgramTables(program, none, axes).build();
+  builder.Finish(plan::Program::Pack(builder, table.get()));
+  bytes = builder.Release();
+  root = flatbuffers::GetRoot<plan::Program>(bytes.data());
+}
+
+} // namespace meshwork::schedule

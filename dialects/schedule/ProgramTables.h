@@ -1,15 +1,30 @@
-// A schedule.program as the tables of the plan.
+// A schedule.program as the tables of the plan: the one place where the
+// dialect becomes a plan, for those who write it and for those who ask it.
+//
+//   PackedProgram tables(program);
+//   plan::Lives lives = runtime::livesOf(*tables, runtime::tableOf(*tables));
 #pragma once
 
 #include "dialects/schedule/Schedule.h"
-#include "passes/codegen/plan/PlanCode.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
 
-namespace meshwork::target {
+namespace meshwork::schedule {
 
-/// Converts one program. `kernels` and `axes` number what instructions name.
+/// Where kernels stand in Plan.kernels.
+struct KernelNumbers {
+  llvm::StringMap<uint32_t> ofLaunch; // by its kernel's function
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<uint32_t>>
+      ofInstruction; // Instruction.kernels
+};
+
+/// Converts one program, whatever phase it is in: what it has not yet (offsets,
+/// an arena, kernels without a number, actions) is 0 or absent. Lists, buffers,
+/// instructions and actions have the numbers of their ops, in order. `kernels`
+/// and `axes` number what instructions name.
 class ProgramTables {
 public:
-  ProgramTables(schedule::ProgramOp program, const KernelNumbers &kernels,
+  ProgramTables(ProgramOp program, const KernelNumbers &kernels,
                 const llvm::StringMap<uint32_t> &axes)
       : program(program), kernels(kernels), axes(axes) {}
 
@@ -23,19 +38,17 @@ public:
 private:
   void addBuffers();
   void addSplit(mesh::DimShardingAttr split, std::vector<uint32_t> &to,
-                std::vector<plan::Layout> &layouts) const;
-  std::unique_ptr<plan::StateT> stateOf(schedule::StateAttr state,
-                                        mlir::Value view);
+                std::vector<plan::Layout> &layouts);
+  std::unique_ptr<plan::StateT> stateOf(StateAttr state, mlir::Value view);
   std::unique_ptr<plan::ShardedT> sharded(mlir::Value value,
                                           mlir::Attribute sharding);
-  std::unique_ptr<plan::InstructionT>
-  instruction(schedule::InstructionOpInterface op);
+  std::unique_ptr<plan::InstructionT> instruction(InstructionOpInterface op);
   plan::OperationUnion operation(mlir::Operation *op);
-  void addList(schedule::ListOp list);
+  void addList(ListOp list);
   void findLoss();
   void addDeclaration(mlir::Operation *op);
 
-  schedule::ProgramOp program;
+  ProgramOp program;
   const KernelNumbers &kernels;
   const llvm::StringMap<uint32_t> &axes;
   std::unique_ptr<plan::ProgramT> table;
@@ -43,4 +56,19 @@ private:
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say
 };
 
-} // namespace meshwork::target
+/// The axes of the mesh that `op` is in, by name.
+llvm::StringMap<uint32_t> axisNumbers(mlir::Operation *op);
+
+/// A program as lib/Plan reads it.
+class PackedProgram {
+public:
+  explicit PackedProgram(ProgramOp program);
+  const plan::Program &operator*() const { return *root; }
+  const plan::Program *operator->() const { return root; }
+
+private:
+  flatbuffers::DetachedBuffer bytes;
+  const plan::Program *root;
+};
+
+} // namespace meshwork::schedule

@@ -1,7 +1,7 @@
 #include "lib/Explain/Estimate.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "lib/Cost/ListClock.h"
+#include "lib/Cost/OfPlan.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/Format.h"
 #include "lib/Plan/Views.h"
@@ -14,57 +14,7 @@ namespace meshwork::explain {
 namespace {
 using runtime::orEmpty;
 
-cost::Arithmetic arithmeticOf(plan::DType type) {
-  switch (type) {
-  case plan::DType::bf16:
-    return cost::Arithmetic::bf16;
-  case plan::DType::e4m3:
-  case plan::DType::e5m2:
-    return cost::Arithmetic::fp8;
-  default:
-    return cost::Arithmetic::f32;
-  }
-}
-
-/// Kernels compute in f32 whatever they
-/// store.
-cost::Work workOf(const plan::Program &program,
-                  const plan::Instruction &instruction) {
-  auto typeOf = [&](uint32_t view) {
-    return arithmeticOf(program.views()->Get(view)->dtype());
-  };
-  if (const plan::Matmul *op = instruction.op_as_Matmul())
-    return {cost::Work::product, typeOf(op->lhs())};
-  if (const plan::Attention *op = instruction.op_as_Attention())
-    return {cost::Work::attention, typeOf(op->q())};
-  if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
-    return {cost::Work::attention, typeOf(op->q())};
-  return {};
-}
-
-std::vector<uint32_t> axesOf(const plan::Collective &op) {
-  std::vector<uint32_t> axes;
-  for (uint32_t axis : orEmpty(op.axes()))
-    axes.push_back(axis);
-  return axes;
-}
-
 } // namespace
-
-double secondsOfRun(const cost::Times &times, const plan::Program &program,
-                    const plan::Instruction &instruction) {
-  if (instruction.op_as_Wait() || instruction.op_as_Repeat())
-    return 0;
-  auto flops = static_cast<double>(instruction.flops()),
-       bytes = static_cast<double>(instruction.bytes());
-  if (const plan::Collective *op = instruction.op_as_Collective())
-    return times.collective(op->kind(), bytes, axesOf(*op));
-  if (const plan::Send *op = instruction.op_as_Send())
-    return times.transfer(bytes, op->axis());
-  if (const plan::Receive *op = instruction.op_as_Receive())
-    return times.transfer(bytes, op->axis());
-  return times.instruction(workOf(program, instruction), flops, bytes);
-}
 
 cost::Times timesOn(const plan::Plan &plan, const cost::Machine &machine,
                     cost::Ranks ranks) {
@@ -75,26 +25,6 @@ cost::Times timesOn(const plan::Plan &plan, const cost::Machine &machine,
 }
 
 namespace {
-double runOf(const cost::Times &times, const plan::Program &program,
-             const Listing &listing, const Phase &phase, bool isLast) {
-  cost::ListClock clock;
-  for (uint64_t i = phase.begin; i < phase.end; ++i) {
-    const plan::Instruction &instruction = listing[i];
-    double seconds = static_cast<double>(listing.timesOf(i)) *
-                     secondsOfRun(times, program, instruction);
-    const plan::Collective *op = instruction.op_as_Collective();
-    if (op && op->last_only() && !isLast)
-      seconds = 0;
-    if (const plan::Wait *wait = instruction.op_as_Wait())
-      clock.wait(wait->channel(), wait->count());
-    else if (op)
-      clock.collective(seconds, op->channel(), times.takesCores(axesOf(*op)));
-    else
-      clock.compute(seconds);
-  }
-  return clock.now();
-}
-
 std::vector<Estimate::OfKind> byKind(const cost::Times &times,
                                      const plan::Program &program,
                                      const Listing &listing) {
@@ -104,7 +34,7 @@ std::vector<Estimate::OfKind> byKind(const cost::Times &times,
       const plan::Collective *op = listing[i].op_as_Collective();
       uint64_t runs = op && op->last_only() ? 1 : phase.runs;
       double seconds =
-          secondsOfRun(times, program, listing[i]) *
+          cost::secondsOfRun(times, program, listing[i]) *
           static_cast<double>(saturatingMul(runs, listing.timesOf(i)));
       if (seconds > 0)
         sums[operationKind(listing[i])] += seconds;
@@ -134,9 +64,7 @@ Estimate estimate(const plan::Plan &plan, const plan::Program &program,
     const Phase &phase = listing.phases()[list];
     if (phase.runs == 0)
       continue;
-    double seconds = cost::secondsOfRuns(
-        phase.runs, runOf(times, program, listing, phase, /*isLast=*/false),
-        runOf(times, program, listing, phase, /*isLast=*/true));
+    double seconds = cost::secondsOfStep(times, program, list, phase.runs);
     result.lists.push_back({phase.name, phase.runs, seconds, list});
     result.seconds += seconds;
   }

@@ -25,15 +25,11 @@ struct Estimate {
   std::vector<OfKind> kinds; // the longest first
 };
 
-/// What one run of an instruction should take.
-double secondsOfRun(const cost::Times &times, const plan::Program &program,
-                    const plan::Instruction &instruction);
 /// Times on the plan's mesh.
 cost::Times timesOn(const plan::Plan &plan, const cost::Machine &machine,
                     cost::Ranks ranks);
 
-/// Of one rank whose peers are never late. What a channel moves is hidden until
-/// it is waited for, unless moving takes the cores that compute.
+/// Of one rank whose peers are never late (lib/Cost/OfPlan.h).
 Estimate estimate(const plan::Plan &plan, const plan::Program &program,
                   const Listing &listing, const cost::Machine &machine,
                   cost::Ranks ranks);

@@ -1,4 +1,5 @@
 #include "lib/Explain/MeasuredMoves.h"
+#include "lib/Cost/OfPlan.h"
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Listing.h"
@@ -86,8 +87,8 @@ private:
                                   listing.timesOf(i));
     Measured::OfMoves &to = rows[known->second];
     to.count = saturatingAdd(to.count, runs);
-    to.times.planned +=
-        secondsOfRun(times, program, listing[i]) * static_cast<double>(runs);
+    to.times.planned += cost::secondsOfRun(times, program, listing[i]) *
+                        static_cast<double>(runs);
   }
 
   static void measure(const std::vector<Sum> &sums, Measured::OfMoves &row) {

@@ -1,6 +1,7 @@
 // One arena: every buffer has an offset at compile time. Largest first into
 // the lowest free gap (Pisarchyk and Lee, arXiv 2001.03288, greedy by size).
-#include "passes/memory/Liveness.h"
+#include "dialects/schedule/ProgramTables.h"
+#include "lib/Plan/ProgramLives.h"
 #include "passes/memory/Passes.h"
 
 using namespace mlir;
@@ -50,13 +51,17 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
     if (program.getBody().getOps<schedule::ActionsOp>().empty())
       return program.emitOpError("has no schedule.actions, which say when "
                                  "lists run; -schedule-lower adds them");
-    Liveness liveness(program);
-    for (auto [i, buffer] : llvm::enumerate(liveness.buffers))
-      makeCopies(buffer, liveness.lives.copiesOf(i));
+    schedule::PackedProgram tables(program);
+    plan::ActionTable actions = runtime::tableOf(*tables);
+    plan::Lives lives = runtime::livesOf(*tables, actions);
+    // As the tables number them.
+    auto buffers = llvm::to_vector(program.getBody().getOps<BufferOp>());
+    for (auto [i, buffer] : llvm::enumerate(buffers))
+      makeCopies(buffer, lives.copiesOf(i));
     int64_t base = 0;
     for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind();
          ++kind)
-      for (BufferOp buffer : liveness.buffers)
+      for (BufferOp buffer : buffers)
         if (buffer.getPersistent() &&
             static_cast<uint32_t>(buffer.getKind()) == kind) {
           buffer.setOffset(base);
@@ -64,7 +69,7 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
         }
     SmallVector<std::tuple<int64_t, uint32_t>>
         order; // largest first, then as they come
-    for (auto [i, buffer] : llvm::enumerate(liveness.buffers)) {
+    for (auto [i, buffer] : llvm::enumerate(buffers)) {
       BufferOp op = buffer;
       if (!op.getPersistent())
         order.emplace_back(-op.getSizeBytes(), i);
@@ -73,9 +78,9 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
     SmallVector<Placed> placed;
     int64_t end = base;
     for (auto [negativeSize, index] : order) {
-      BufferOp buffer = liveness.buffers[index];
+      BufferOp buffer = buffers[index];
       int64_t size = aligned(buffer.getSizeBytes());
-      int64_t at = lowestGap(placed, base, size, index, liveness.lives);
+      int64_t at = lowestGap(placed, base, size, index, lives);
       buffer.setOffset(at);
       auto where = llvm::upper_bound(
           placed, at, [](int64_t a, const Placed &p) { return a < p.begin; });

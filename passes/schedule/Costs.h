@@ -1,31 +1,29 @@
-// What instructions take on a machine, by lib/Cost.
+// What instructions take on a machine, by lib/Cost, before there is a plan.
 #pragma once
 
 #include "dialects/schedule/Schedule.h"
 #include "lib/Cost/Times.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace meshwork::schedule {
 
+/// Of the ops that `module` has now; ops that come later take no time.
 class Costs {
 public:
-  Costs(const cost::Machine &machine, mesh::MeshAttr mesh);
+  Costs(const cost::Machine &machine, ::mlir::ModuleOp module);
 
   const cost::Machine &machine() const { return times.machine(); }
   /// Of one instruction; a repeat is all its turns.
   double seconds(::mlir::Operation *instruction) const;
-  /// Of one run of each list of `program`, the mean of a step; 0 where it does
-  /// not run. What a channel moves is hidden until it is waited for.
-  std::vector<double> listSeconds(ProgramOp program) const;
   /// Whether moving the data takes cores that compute.
-  bool takesCores(CollectiveOp op) const;
+  bool takesCores(CollectiveOp op) const { return onCores.contains(op); }
 
 private:
-  ::llvm::SmallVector<uint32_t> axesOf(CollectiveOp op) const;
-  double runSeconds(ListOp list, bool isLast) const;
-
   cost::Times times;
-  ::llvm::StringMap<uint32_t> axes; // places in the mesh
+  ::llvm::DenseMap<::mlir::Operation *, double> ofRun;
+  ::llvm::DenseSet<::mlir::Operation *> onCores;
 };
+
+/// Of the mesh that `module` has.
+cost::Times timesOn(const cost::Machine &machine, ::mlir::ModuleOp module);
 
 } // namespace meshwork::schedule

@@ -261,7 +261,8 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == spec::When::never || !mesh)
       return;
-    OverlapSettings settings{mode == spec::When::always, Costs(machine, mesh)};
+    OverlapSettings settings{mode == spec::When::always,
+                             Costs(machine, getOperation())};
     for (auto program : getOperation().getOps<ProgramOp>()) {
       moveGradientSums(program, settings);
       Channels channels;

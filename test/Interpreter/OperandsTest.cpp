@@ -3,12 +3,12 @@
 // for all that read plans. Here each instruction of the dialect's examples is
 // written as a plan has it, and both must say the same of every view.
 #include "lib/Plan/Operands.h"
+#include "dialects/schedule/ProgramTables.h"
 #include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Plan/Operation.h"
 #include "meshwork/Plan/Frame.h"
 #include "mlir/Parser/Parser.h"
-#include "passes/codegen/plan/ProgramTables.h"
 
 #include <gtest/gtest.h>
 #include <set>
@@ -38,7 +38,7 @@ Uses usesOf(const plan::Instruction &instruction) {
 }
 
 /// What is added to is read as well, unless the first action sets it.
-Uses usesOf(InstructionOpInterface op, target::ProgramTables &tables) {
+Uses usesOf(InstructionOpInterface op, schedule::ProgramTables &tables) {
   auto mode = op->getAttrOfType<AccumulateAttr>("accumulate");
   Uses uses;
   for (Value view : op.getReads())
@@ -108,7 +108,7 @@ private:
     program.setArenaBytes(0);
     for (auto buffer : program.getOps<BufferOp>())
       buffer.setOffset(0);
-    target::ProgramTables tables(program, kernels, axes);
+    schedule::ProgramTables tables(program, kernels, axes);
     flatbuffers::FlatBufferBuilder bytes;
     bytes.Finish(plan::Program::Pack(bytes, tables.build().get()));
     const auto *written =
@@ -121,7 +121,7 @@ private:
 
   /// A repeat stands in front of what it repeats.
   void compare(const plan::List &list, ListOp ops,
-               target::ProgramTables &tables) {
+               schedule::ProgramTables &tables) {
     SmallVector<InstructionOpInterface> inOrder;
     ops.walk<WalkOrder::PreOrder>(
         [&](InstructionOpInterface op) { inOrder.push_back(op); });
@@ -132,7 +132,7 @@ private:
   }
 
   void compare(const plan::Instruction &instruction, InstructionOpInterface op,
-               target::ProgramTables &tables) {
+               schedule::ProgramTables &tables) {
     std::string kind = plan::nameOf(instruction.op_type());
     EXPECT_EQ("schedule." + kind, op->getName().getStringRef().str());
     noteOperands(kind, instruction, op);
@@ -163,7 +163,7 @@ private:
   }
 
   MLIRContext context;
-  target::KernelNumbers kernels;
+  schedule::KernelNumbers kernels;
   llvm::StringMap<uint32_t> axes;
 };
 

@@ -1,6 +1,7 @@
 // A schedule's kernels as a plan holds them.
 #pragma once
 
+#include "dialects/schedule/ProgramTables.h"
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -29,12 +30,7 @@ mlir::FailureOr<PlanTarget>
 resolveTarget(const spec::Spec &spec, llvm::StringRef withCpu,
               llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
-/// Where kernels stand in Plan.kernels.
-struct KernelNumbers {
-  llvm::StringMap<uint32_t> ofLaunch; // by its kernel's function
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<uint32_t>>
-      ofInstruction; // Instruction.kernels
-};
+using schedule::KernelNumbers;
 
 /// The entry of a launch's kernel, without what only a GPU's has.
 std::unique_ptr<plan::KernelT> entryOf(const codegen::LaunchSpec &launch,

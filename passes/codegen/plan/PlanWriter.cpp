@@ -8,7 +8,6 @@
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
 #include "passes/codegen/gpu/DeviceCall.h"
-#include "passes/codegen/plan/ProgramTables.h"
 #include "runtime/device/cpu/Prepare.h"
 
 using namespace mlir;
@@ -84,9 +83,9 @@ private:
 
   void addMesh() {
     mesh::MeshAttr mesh = mesh::meshOf(module);
-    for (auto [i, name, size] :
-         llvm::enumerate(mesh.getNames(), mesh.getSizes())) {
-      axes[name.getValue()] = i;
+    axes = schedule::axisNumbers(module);
+    for (auto [name, size] :
+         llvm::zip_equal(mesh.getNames(), mesh.getSizes())) {
       auto entry = std::make_unique<plan::AxisT>();
       entry->name = name.str();
       entry->size = size;
@@ -98,7 +97,8 @@ private:
     for (auto program : module.getOps<schedule::ProgramOp>()) {
       if (!program.getArenaBytes())
         return program.emitOpError("has no arena; run -memory-plan-arena");
-      plan.programs.push_back(ProgramTables(program, kernels, axes).build());
+      plan.programs.push_back(
+          schedule::ProgramTables(program, kernels, axes).build());
       if (!program.getAxis())
         continue;
       plan.program_axes = {axes.at(*program.getAxis())};
@@ -205,15 +205,14 @@ private:
 /// The programs alone, to be measured.
 FailureOr<plan::PlanT> programsOf(ModuleOp module, spec::Device device) {
   KernelNumbers kernels;
-  llvm::StringMap<uint32_t> axes;
+  llvm::StringMap<uint32_t> axes = schedule::axisNumbers(module);
   for (auto [i, launch] :
        llvm::enumerate(codegen::kernelSpecsOf(module).launches))
     kernels.ofLaunch[launch.symbol] = i;
-  for (auto [i, name] : llvm::enumerate(mesh::meshOf(module).getNames()))
-    axes[name.getValue()] = i;
   plan::PlanT plan;
   for (auto program : module.getOps<schedule::ProgramOp>())
-    plan.programs.push_back(ProgramTables(program, kernels, axes).build());
+    plan.programs.push_back(
+        schedule::ProgramTables(program, kernels, axes).build());
   if (failed(addWorkspaces(module, device, plan)))
     return failure();
   return plan;

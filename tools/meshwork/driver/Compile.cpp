@@ -13,7 +13,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/codegen/plan/PlanWriter.h"
-#include "passes/memory/Liveness.h"
 #include "passes/pipelines/Pipelines.h"
 #include "passes/pipelines/SpecFiles.h"
 #include "runtime/io/FileUses.h"

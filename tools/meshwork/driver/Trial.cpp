@@ -1,5 +1,7 @@
 #include "tools/meshwork/driver/Trial.h"
 
+#include "dialects/schedule/ProgramTables.h"
+#include "lib/Cost/OfPlan.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/StepTime.h"
 #include "mlir/Pass/PassManager.h"
@@ -43,12 +45,13 @@ ranksOfStages(const std::vector<explain::RankWork> &ranks) {
 
 /// What the ranks run, and what `explain` would estimate for it.
 static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
-  schedule::Costs costs(cost::machineOf(spec), mesh::meshOf(module));
+  cost::Times times = schedule::timesOn(cost::machineOf(spec), module);
   std::vector<explain::RankWork> ranks;
   for (auto program : module.getOps<schedule::ProgramOp>()) {
     schedule::Order order = schedule::orderOf(program);
-    ranks.push_back({std::move(order.lists), std::move(order.actions),
-                     costs.listSeconds(program)});
+    ranks.push_back(
+        {std::move(order.lists), std::move(order.actions),
+         cost::meanSeconds(times, *schedule::PackedProgram(program))});
   }
   if (ranks.size() > 1)
     trial.rankOf = ranksOfStages(ranks);

@@ -1,0 +1,110 @@
+#include "lib/Cost/OfPlan.h"
+
+#include "lib/Cost/ListClock.h"
+#include "lib/Plan/ProgramLives.h"
+
+#include <algorithm>
+
+namespace meshwork::cost {
+namespace {
+using runtime::orEmpty;
+
+Arithmetic arithmeticOf(plan::DType type) {
+  switch (type) {
+  case plan::DType::bf16:
+    return Arithmetic::bf16;
+  case plan::DType::e4m3:
+  case plan::DType::e5m2:
+    return Arithmetic::fp8;
+  default:
+    return Arithmetic::f32;
+  }
+}
+
+/// Kernels compute in f32 whatever they
+/// store.
+Work workOf(const plan::Program &program,
+            const plan::Instruction &instruction) {
+  auto typeOf = [&](uint32_t view) {
+    return arithmeticOf(program.views()->Get(view)->dtype());
+  };
+  if (const plan::Matmul *op = instruction.op_as_Matmul())
+    return {Work::product, typeOf(op->lhs())};
+  if (const plan::Attention *op = instruction.op_as_Attention())
+    return {Work::attention, typeOf(op->q())};
+  if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
+    return {Work::attention, typeOf(op->q())};
+  return {};
+}
+
+std::vector<uint32_t> axesOf(const plan::Collective &op) {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis : orEmpty(op.axes()))
+    axes.push_back(axis);
+  return axes;
+}
+
+} // namespace
+
+double secondsOfRun(const Times &times, const plan::Program &program,
+                    const plan::Instruction &instruction) {
+  if (instruction.op_as_Wait() || instruction.op_as_Repeat())
+    return 0;
+  auto flops = static_cast<double>(instruction.flops()),
+       bytes = static_cast<double>(instruction.bytes());
+  if (const plan::Collective *op = instruction.op_as_Collective())
+    return times.collective(op->kind(), bytes, axesOf(*op));
+  if (const plan::Send *op = instruction.op_as_Send())
+    return times.transfer(bytes, op->axis());
+  if (const plan::Receive *op = instruction.op_as_Receive())
+    return times.transfer(bytes, op->axis());
+  return times.instruction(workOf(program, instruction), flops, bytes);
+}
+
+bool takesCores(const Times &times, const plan::Collective &op) {
+  return times.takesCores(axesOf(op));
+}
+
+double secondsOfList(const Times &times, const plan::Program &program,
+                     uint32_t list, bool isLast) {
+  const runtime::Instructions &all = runtime::listOf(program, list);
+  plan::Repeats repeats = runtime::repeatsOf(program, list);
+  ListClock clock;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const plan::Instruction &instruction = *all.Get(i);
+    double seconds = static_cast<double>(repeats.timesOf(i)) *
+                     secondsOfRun(times, program, instruction);
+    const plan::Collective *op = instruction.op_as_Collective();
+    if (op && op->last_only() && !isLast)
+      seconds = 0;
+    if (const plan::Wait *wait = instruction.op_as_Wait())
+      clock.wait(wait->channel(), wait->count());
+    else if (op)
+      clock.collective(seconds, op->channel(), takesCores(times, *op));
+    else
+      clock.compute(seconds);
+  }
+  return clock.now();
+}
+
+double secondsOfStep(const Times &times, const plan::Program &program,
+                     uint32_t list, uint64_t runs) {
+  if (runs == 0)
+    return 0;
+  return secondsOfRuns(runs, secondsOfList(times, program, list, false),
+                       secondsOfList(times, program, list, true));
+}
+
+std::vector<double> meanSeconds(const Times &times,
+                                const plan::Program &program) {
+  std::vector<uint64_t> runs(orEmpty(program.lists()).size());
+  for (const plan::Action &action : plan::actionsOf(program))
+    ++runs[action.list()];
+  std::vector<double> means;
+  for (uint32_t list = 0; list < runs.size(); ++list)
+    means.push_back(secondsOfStep(times, program, list, runs[list]) /
+                    static_cast<double>(std::max<uint64_t>(runs[list], 1)));
+  return means;
+}
+
+} // namespace meshwork::cost

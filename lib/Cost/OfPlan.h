@@ -1,0 +1,35 @@
+// What the instructions of a program take on a machine, and its lists.
+#ifndef MESHWORK_LIB_COST_OFPLAN_H
+#define MESHWORK_LIB_COST_OFPLAN_H
+
+#include "lib/Cost/Times.h"
+
+#include <vector>
+
+namespace meshwork::cost {
+
+/// One run of an instruction; 0 of a Wait and of a Repeat, whose turns are runs
+/// of what it repeats.
+double secondsOfRun(const Times &times, const plan::Program &program,
+                    const plan::Instruction &instruction);
+
+/// Whether moving the data of a collective takes cores that compute.
+bool takesCores(const Times &times, const plan::Collective &op);
+
+/// One run of a list; `isLast`: in the last action of the step that runs it.
+/// Peers are never late. What a channel moves is hidden until it is waited for,
+/// unless moving takes the cores that compute.
+double secondsOfList(const Times &times, const plan::Program &program,
+                     uint32_t list, bool isLast);
+
+/// All runs of a list in a step; 0 of none.
+double secondsOfStep(const Times &times, const plan::Program &program,
+                     uint32_t list, uint64_t runs);
+
+/// By list: one run, the mean of a step; 0 where it does not run.
+std::vector<double> meanSeconds(const Times &times,
+                                const plan::Program &program);
+
+} // namespace meshwork::cost
+
+#endif // MESHWORK_LIB_COST_OFPLAN_H
