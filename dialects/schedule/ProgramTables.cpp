@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Views.h"
 #include "dialects/transformer/Facts.h"
+#include "lib/Plan/CheckOperands.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Instructions.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -27,7 +28,6 @@ static std::unique_ptr<plan::CauseT> causeTable(mesh::CauseAttr cause) {
 }
 
 std::unique_ptr<plan::ProgramT> ProgramTables::build() {
-  table = std::make_unique<plan::ProgramT>();
   table->arena_bytes = program.getArenaBytes().value_or(0);
   addBuffers();
   for (Operation &op : program.getBody().front())
@@ -65,7 +65,8 @@ uint32_t ProgramTables::view(Value value) {
   if (failed(type.getStridesAndOffset(strides, unused)))
     llvm_unreachable("verified by schedule.view");
   auto advances = op.getAdvances().value_or(ArrayRef<int64_t>());
-  entry->buffer = buffers.at(op.getBuffer());
+  entry->buffer =
+      buffers.try_emplace(op.getBuffer(), buffers.size()).first->second;
   entry->offset = op.getOffset();
   entry->dtype = *elementTypeOf(type.getElementType());
   entry->shape.assign(type.getShape().begin(), type.getShape().end());
@@ -100,6 +101,13 @@ uint32_t ProgramTables::view(Value value) {
 uint32_t ProgramTables::numberOf(StringRef axis) {
   auto found = axes.find(axis);
   return found == axes.end() ? UINT32_MAX : found->second;
+}
+
+std::string ProgramTables::nameOfBuffer(uint32_t number) const {
+  for (auto [buffer, own] : buffers)
+    if (own == number)
+      return quote(buffer.getDefiningOp<BufferOp>().getName().str());
+  return "";
 }
 
 std::vector<uint32_t> ProgramTables::numbersOf(ArrayAttr names) {
@@ -299,6 +307,43 @@ void ProgramTables::findLoss() {
     }
   table->loss_known = std::make_unique<plan::Moment>(
       static_cast<uint32_t>(table->actions.size() - 1), known);
+}
+
+namespace {
+/// The views of one instruction, as lib/Plan reads them. Where they lie on
+/// other ranks and in other turns is no question of its operands.
+FailureOr<std::vector<runtime::ViewInfo>>
+viewsOf(Operation *op, const plan::ProgramT &tables) {
+  std::vector<runtime::ViewInfo> views;
+  for (const auto &view : tables.views) {
+    absl::StatusOr<runtime::ViewInfo> info = runtime::viewAlone(*view);
+    if (!info.ok())
+      return op->emitOpError() << std::string(info.status().message());
+    views.push_back(*std::move(info));
+  }
+  return views;
+}
+} // namespace
+
+LogicalResult verifyOperands(Operation *op) {
+  KernelNumbers none;
+  llvm::StringMap<uint32_t> axes;
+  ProgramTables tables(ProgramOp(), none, axes);
+  plan::InstructionT instruction;
+  instruction.op = tables.operation(op);
+  flatbuffers::FlatBufferBuilder builder(256);
+  builder.Finish(plan::Instruction::Pack(builder, &instruction));
+  auto views = viewsOf(op, tables.tables());
+  if (failed(views))
+    return failure();
+  auto nameOf = [&](uint32_t buffer) { return tables.nameOfBuffer(buffer); };
+  absl::Status found = runtime::checkOperands(
+      *flatbuffers::GetRoot<plan::Instruction>(builder.GetBufferPointer()),
+      {*views, nameOf});
+  if (found.ok())
+    return success();
+  return op->emitOpError() << "(" << runtime::ruleOf(found) << ") "
+                           << std::string(found.message());
 }
 
 llvm::StringMap<uint32_t> axisNumbers(Operation *op) {

@@ -26,13 +26,19 @@ class ProgramTables {
 public:
   ProgramTables(ProgramOp program, const KernelNumbers &kernels,
                 const llvm::StringMap<uint32_t> &axes)
-      : program(program), kernels(kernels), axes(axes) {}
+      : program(program), kernels(kernels), axes(axes),
+        table(std::make_unique<plan::ProgramT>()) {}
 
   std::unique_ptr<plan::ProgramT> build();
   /// The number of a view, `noView` of none, and of mesh axes. After `build`
   /// of views that the program has.
   uint32_t view(mlir::Value value);
   uint32_t numberOf(mlir::StringRef axis);
+  /// What an instruction does, and what its views say, without a program.
+  plan::OperationUnion operation(mlir::Operation *op);
+  const plan::ProgramT &tables() const { return *table; }
+  /// Quoted.
+  std::string nameOfBuffer(uint32_t number) const;
   std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
 
 private:
@@ -43,7 +49,6 @@ private:
   std::unique_ptr<plan::ShardedT> sharded(mlir::Value value,
                                           mlir::Attribute sharding);
   std::unique_ptr<plan::InstructionT> instruction(InstructionOpInterface op);
-  plan::OperationUnion operation(mlir::Operation *op);
   void addList(ListOp list);
   void findLoss();
   void addDeclaration(mlir::Operation *op);
@@ -55,6 +60,10 @@ private:
   llvm::DenseMap<mlir::Value, uint32_t> buffers;
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say
 };
+
+/// Whether the operands of an instruction fit, by lib/Plan/CheckOperands.h; an
+/// error at the op names the rule.
+mlir::LogicalResult verifyOperands(mlir::Operation *op);
 
 /// The axes of the mesh that `op` is in, by name.
 llvm::StringMap<uint32_t> axisNumbers(mlir::Operation *op);

@@ -159,16 +159,6 @@ absl::StatusOr<const ViewInfo *> findView(const ProgramCheck &check,
   return &check.views[index];
 }
 
-absl::Status expectView(const ViewInfo &found, const char *role,
-                        plan::DType dtype, absl::Span<const int64_t> shape) {
-  if (found.dtype == dtype && found.shape == shape)
-    return absl::OkStatus();
-  ViewInfo expected{};
-  expected.dtype = dtype;
-  expected.shape = shape;
-  return bad(role, " is ", describe(found), ", expected ", describe(expected));
-}
-
 absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed) {
   uint64_t ranks = 0, operandBudget = uint64_t{1} << 26;
   MESHWORK_RETURN_IF_ERROR(checkMesh(plan, ranks));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/Plan/Axes.h"
+#include "lib/Plan/CheckOperandsParts.h"
 #include "lib/Plan/Checked.h"
 #include "lib/Plan/Operands.h"
 #include "lib/Plan/ProgramLives.h"
@@ -39,10 +40,6 @@ struct ProgramCheck {
 /// Looks up a view index of an instruction, input, result or parameter.
 absl::StatusOr<const ViewInfo *> findView(const ProgramCheck &check,
                                           uint32_t index, const char *role);
-
-/// `found` must have this type and shape.
-absl::Status expectView(const ViewInfo &found, const char *role,
-                        plan::DType dtype, absl::Span<const int64_t> shape);
 
 // Each file of the check, in the order in which they run.
 absl::Status checkDevice(const plan::Plan &plan);

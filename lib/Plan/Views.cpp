@@ -63,6 +63,15 @@ absl::Status checkNoSelfOverlap(ViewInfo &view) {
   return absl::OkStatus();
 }
 
+/// What its sizes and strides alone say.
+absl::Status checkAlone(ViewInfo &view) {
+  if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
+    return bad("it has ", view.shape.size(), " sizes and ", view.strides.size(),
+               " strides, expected as many, at most ", maxDims);
+  MESHWORK_RETURN_IF_ERROR(measure(view));
+  return checkNoSelfOverlap(view);
+}
+
 /// The largest coordinates give the largest sum: shifts are not negative.
 absl::Status measureShifts(const plan::Plan &plan, ViewInfo &view) {
   if (!view.shifts)
@@ -117,11 +126,7 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
           from.shifts() && from.shifts()->size() > 0 ? from.shifts() : nullptr,
           0,
           spanOf(from.advances())};
-  if (view.shape.size() > maxDims || view.strides.size() != view.shape.size())
-    return bad("it has ", view.shape.size(), " sizes and ", view.strides.size(),
-               " strides, expected as many, at most ", maxDims);
-  MESHWORK_RETURN_IF_ERROR(measure(view));
-  MESHWORK_RETURN_IF_ERROR(checkNoSelfOverlap(view));
+  MESHWORK_RETURN_IF_ERROR(checkAlone(view));
   MESHWORK_RETURN_IF_ERROR(measureShifts(plan, view));
   MESHWORK_RETURN_IF_ERROR(checkAdvances(view));
   const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
@@ -145,6 +150,17 @@ uint64_t ViewInfo::advanced(const plan::Turns &turns) const {
   for (size_t i = 0; i < advances.size(); ++i)
     bytes += turns[i] * advances[i];
   return bytes;
+}
+
+absl::StatusOr<ViewInfo> viewAlone(const plan::ViewT &from) {
+  ViewInfo view{};
+  view.buffer = from.buffer;
+  view.offset = from.offset;
+  view.dtype = from.dtype;
+  view.shape = from.shape;
+  view.strides = from.strides;
+  MESHWORK_RETURN_IF_ERROR(checkAlone(view));
+  return view;
 }
 
 absl::StatusOr<std::vector<ViewInfo>>

@@ -45,6 +45,10 @@ const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
               : *reinterpret_cast<const flatbuffers::Vector<T> *>(&none);
 }
 
+/// A view without its shifts and advances, which borrows from `view`. dataLoss
+/// when it overlaps itself, or has too many dims.
+absl::StatusOr<ViewInfo> viewAlone(const plan::ViewT &view);
+
 /// All views of `program`, in order. dataLoss when a view leaves its buffer on
 /// some rank in the first turn, overlaps itself, has an unknown type, more than
 /// 8 dims or a shift along what is no axis. The mesh of `plan` has been

@@ -13,7 +13,7 @@ schedule.program @rank {
   %out = schedule.view %b_out at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x8x2xf32, strided<[16, 2, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C1) has q 'memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>', k 'memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>'}}
+    // expected-error@+1 {{'schedule.attention' op (C1) lse is f32[1,8,2], expected f32[1,2,8]}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2xf32, strided<[16, 2, 1]>>
   }
 }
@@ -31,7 +31,7 @@ schedule.program @rank {
   %out = schedule.view %b_out at 0 : memref<4096xi8> to memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>>
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x3x8xf32, strided<[24, 8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C1) has q}}
+    // expected-error@+1 {{'schedule.attention' op (C1) 3 query heads are not a multiple of 2 key heads}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>>, memref<1x3x8xf32, strided<[24, 8, 1]>>
   }
 }
@@ -49,7 +49,7 @@ schedule.program @rank {
   %out = schedule.view %b_out at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xbf16, strided<[16, 8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C2) has q}}
+    // expected-error@+1 {{'schedule.attention' op (C2) q is f32[1,8,2,4], k f32[1,8,1,4], v f32[1,8,1,4] and lse bf16[1,2,8], expected one type, f32 or bf16, and lse of f32}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xbf16, strided<[16, 8, 1]>>
   }
 }
@@ -67,7 +67,7 @@ schedule.program @rank {
   %out = schedule.view %b_out at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C3) has scale}}
+    // expected-error@+1 {{'schedule.attention' op (C3) scale is inf, expected a finite one}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v to %out, %lse scale 0x7FF0000000000000 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -85,7 +85,7 @@ schedule.program @rank {
   %out = schedule.view %b_out at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C3) has scale 5.000000e-01 and window -1, expected a finite scale and a window of 0 or more}}
+    // expected-error@+1 {{'schedule.attention' op (C3) window is -1, expected 0 or more}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v to %out, %lse scale 0.5 causal window -1 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -105,7 +105,7 @@ schedule.program @rank {
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   %doc = schedule.view %b_doc at 0 : memref<4096xi8> to memref<1x4xi32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C4) has documents 'memref<1x4xi32, strided<[4, 1]>>', expected i32 [1, 8] without gaps}}
+    // expected-error@+1 {{'schedule.attention' op (C4) documents is i32[1,4], expected i32[1,8]}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v documents %doc : memref<1x4xi32, strided<[4, 1]>> to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -143,7 +143,7 @@ schedule.program @rank {
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   %r0 = schedule.view %b_r0 at 0 : memref<4096xi8> to memref<2xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C5) has random 'memref<2xi32, strided<[1]>>', expected i32 [3]}}
+    // expected-error@+1 {{'schedule.attention' op (C5) dropout.random is i32[2], expected i32[3]}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v random %r0 : memref<2xi32, strided<[1]>> to %out, %lse scale 0.5 causal window 0 rate 0.5 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -169,7 +169,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C1) has q 'memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>', k 'memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>'}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C1) lse is f32[1,8,2], expected f32[1,2,8]}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2xf32, strided<[16, 2, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -195,7 +195,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C1) has q}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C1) 3 query heads are not a multiple of 2 key heads}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>>, memref<1x3x8xf32, strided<[24, 8, 1]>>, memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>> to memref<1x8x3x4xf32, strided<[96, 12, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
   }
 }
@@ -221,7 +221,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C2) has q}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C2) q is f32[1,8,2,4], k f32[1,8,1,4], v f32[1,8,1,4] and lse bf16[1,2,8], expected one type, f32 or bf16, and lse of f32}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xbf16, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -247,7 +247,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C3) has scale}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C3) scale is inf, expected a finite one}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout to %dq, %dk, %dv scale 0x7FF0000000000000 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -273,7 +273,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C3) has scale 5.000000e-01 and window -1, expected a finite scale and a window of 0 or more}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C3) window is -1, expected 0 or more}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout to %dq, %dk, %dv scale 0.5 causal window -1 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -301,7 +301,7 @@ schedule.program @rank {
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %doc = schedule.view %b_doc at 0 : memref<4096xi8> to memref<1x4xi32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C4) has documents 'memref<1x4xi32, strided<[4, 1]>>', expected i32 [1, 8] without gaps}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C4) documents is i32[1,4], expected i32[1,8]}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout documents %doc : memref<1x4xi32, strided<[4, 1]>> to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -355,7 +355,7 @@ schedule.program @rank {
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %r0 = schedule.view %b_r0 at 0 : memref<4096xi8> to memref<2xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C5) has random 'memref<2xi32, strided<[1]>>', expected i32 [3]}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C5) dropout.random is i32[2], expected i32[3]}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout random %r0 : memref<2xi32, strided<[1]>> to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.5 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -375,7 +375,7 @@ schedule.program @rank {
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   %doc = schedule.view %b_doc at 0 : memref<4096xi8> to memref<1x8xi32, strided<[16, 2]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C4) has documents 'memref<1x8xi32, strided<[16, 2]>>', expected i32 [1, 8] without gaps}}
+    // expected-error@+1 {{'schedule.attention' op (C4) documents are i32[1,8], expected no gaps}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v documents %doc : memref<1x8xi32, strided<[16, 2]>> to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -437,7 +437,7 @@ schedule.program @rank {
   %r0 = schedule.view %b_r0 at 0 : memref<4096xi8> to memref<3xi32, strided<[1]>>
   %r1 = schedule.view %b_r1 at 0 : memref<4096xi8> to memref<f32, strided<[]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C5) has the first head 'memref<f32, strided<[]>>', expected one i32}}
+    // expected-error@+1 {{'schedule.attention' op (C5) dropout.first_head is f32[], expected one i32}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v random %r0, %r1 : memref<3xi32, strided<[1]>>, memref<f32, strided<[]>> to %out, %lse scale 0.5 causal window 0 rate 0.5 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -457,7 +457,7 @@ schedule.program @rank {
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   %r0 = schedule.view %b_r0 at 0 : memref<4096xi8> to memref<3xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C5) is of 1 heads, expected at least q's 2}}
+    // expected-error@+1 {{'schedule.attention' op (C5) dropout is over 1 heads, q alone has 2}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v random %r0 : memref<3xi32, strided<[1]>> to %out, %lse scale 0.5 causal window 0 rate 0.5 stream 7 heads 1 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -483,7 +483,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C6) has a gradient 'memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>' of 'memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>', expected one type and shape}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C6) dq is f32[1,8,1,4], expected f32[1,8,2,4]}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>, memref<1x8x1x4xf32, strided<[32, 4, 4, 1]>>
   }
 }
@@ -503,7 +503,7 @@ schedule.program @rank {
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   %at = schedule.view %b_at at 0 : memref<4096xi8> to memref<7xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C7) has positions 'memref<7xi32, strided<[1]>>', expected i32 [8] without gaps}}
+    // expected-error@+1 {{'schedule.attention' op (C7) positions is i32[7], expected i32[8]}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v positions %at : memref<7xi32, strided<[1]>> to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }
@@ -531,7 +531,7 @@ schedule.program @rank {
   %dk = schedule.view %b_dk at 0 : memref<4096xi8> to memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>
   %dv = schedule.view %b_dv at 0 : memref<4096xi8> to memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention_grad' op (C7) has positions 'memref<7xi32, strided<[1]>>', expected i32 [8] without gaps}}
+    // expected-error@+1 {{'schedule.attention_grad' op (C7) positions is i32[7], expected i32[8]}}
     schedule.attention_grad "x" flops 0 bytes 0 %q, %k, %v, %out, %lse, %dout positions %at : memref<7xi32, strided<[1]>> to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>
   }
 }
@@ -551,7 +551,7 @@ schedule.program @rank {
   %lse = schedule.view %b_lse at 0 : memref<4096xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
   %at = schedule.view %b_at at 0 : memref<4096xi8> to memref<8xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.attention' op (C7) has keys 'memref<8xi32, strided<[1]>>', expected i32 [16] without gaps}}
+    // expected-error@+1 {{'schedule.attention' op (C7) key positions is i32[8], expected i32[16]}}
     schedule.attention "x" flops 0 bytes 0 %q, %k, %v positions %at : memref<8xi32, strided<[1]>> keys %at : memref<8xi32, strided<[1]>> of 32 to %out, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>>, memref<1x16x1x4xf32, strided<[64, 4, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
   }
 }

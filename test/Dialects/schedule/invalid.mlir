@@ -112,7 +112,7 @@ schedule.program @rank {
   %ids = schedule.view %b_ids at 0 : memref<4096xi8> to memref<4xf32, strided<[1]>>
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding' op (C1) has ids 'memref<4xf32, strided<[1]>>', expected i32}}
+    // expected-error@+1 {{'schedule.embedding' op (C1) ids are f32[4], expected i32}}
     schedule.embedding "x" flops 0 bytes 0 %table, %ids to %rows : memref<16x8xf32, strided<[8, 1]>>, memref<4xf32, strided<[1]>> to memref<4x8xf32, strided<[8, 1]>>
   }
 }
@@ -126,7 +126,7 @@ schedule.program @rank {
   %ids = schedule.view %b_ids at 0 : memref<4096xi8> to memref<4xi32, strided<[1]>>
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x4xf32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding' op (C2) has the table 'memref<16x8xf32, strided<[8, 1]>>', ids 'memref<4xi32, strided<[1]>>' and rows 'memref<4x4xf32, strided<[4, 1]>>'}}
+    // expected-error@+1 {{'schedule.embedding' op (C2) out is f32[4,4], expected f32[4,8]}}
     schedule.embedding "x" flops 0 bytes 0 %table, %ids to %rows : memref<16x8xf32, strided<[8, 1]>>, memref<4xi32, strided<[1]>> to memref<4x4xf32, strided<[4, 1]>>
   }
 }
@@ -140,7 +140,7 @@ schedule.program @rank {
   %ids = schedule.view %b_ids at 0 : memref<4096xi8> to memref<4xi32, strided<[1]>>
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding' op (C2) has the table 'memref<16x8xi32, strided<[8, 1]>>'}}
+    // expected-error@+1 {{'schedule.embedding' op (C2) the table is i32[16,8] and out f32[4,8], expected floats and a table of 2 dims or more}}
     schedule.embedding "x" flops 0 bytes 0 %table, %ids to %rows : memref<16x8xi32, strided<[8, 1]>>, memref<4xi32, strided<[1]>> to memref<4x8xf32, strided<[8, 1]>>
   }
 }
@@ -156,7 +156,7 @@ schedule.program @rank {
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   %first = schedule.view %b_first at 0 : memref<4096xi8> to memref<2xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding' op (C3) has the first row 'memref<2xi32, strided<[1]>>', expected one i32}}
+    // expected-error@+1 {{'schedule.embedding' op (C3) first_row is i32[2], expected one i32}}
     schedule.embedding "x" flops 0 bytes 0 %table, %ids from %first : memref<2xi32, strided<[1]>> to %rows : memref<16x8xf32, strided<[8, 1]>>, memref<4xi32, strided<[1]>> to memref<4x8xf32, strided<[8, 1]>>
   }
 }
@@ -170,7 +170,7 @@ schedule.program @rank {
   %ids = schedule.view %b_ids at 0 : memref<4096xi8> to memref<4xf32, strided<[1]>>
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding_grad' op (C1) has ids 'memref<4xf32, strided<[1]>>', expected i32}}
+    // expected-error@+1 {{'schedule.embedding_grad' op (C1) ids are f32[4], expected i32}}
     schedule.embedding_grad "x" flops 0 bytes 0 no %ids, %rows to %table : memref<4xf32, strided<[1]>>, memref<4x8xf32, strided<[8, 1]>> to memref<16x8xf32, strided<[8, 1]>>
   }
 }
@@ -184,7 +184,7 @@ schedule.program @rank {
   %ids = schedule.view %b_ids at 0 : memref<4096xi8> to memref<4xi32, strided<[1]>>
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x4xf32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding_grad' op (C2) has the table 'memref<16x8xf32, strided<[8, 1]>>', ids 'memref<4xi32, strided<[1]>>' and rows 'memref<4x4xf32, strided<[4, 1]>>'}}
+    // expected-error@+1 {{'schedule.embedding_grad' op (C2) dout is f32[4,4], expected f32[4,8]}}
     schedule.embedding_grad "x" flops 0 bytes 0 no %ids, %rows to %table : memref<4xi32, strided<[1]>>, memref<4x4xf32, strided<[4, 1]>> to memref<16x8xf32, strided<[8, 1]>>
   }
 }
@@ -198,7 +198,7 @@ schedule.program @rank {
   %ids = schedule.view %b_ids at 0 : memref<4096xi8> to memref<4xi32, strided<[1]>>
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding_grad' op (C2) has the table 'memref<16x8xi32, strided<[8, 1]>>'}}
+    // expected-error@+1 {{'schedule.embedding_grad' op (C2) the table is i32[16,8] and dout f32[4,8], expected floats and a table of 2 dims or more}}
     schedule.embedding_grad "x" flops 0 bytes 0 no %ids, %rows to %table : memref<4xi32, strided<[1]>>, memref<4x8xf32, strided<[8, 1]>> to memref<16x8xi32, strided<[8, 1]>>
   }
 }
@@ -214,7 +214,7 @@ schedule.program @rank {
   %rows = schedule.view %b_rows at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
   %first = schedule.view %b_first at 0 : memref<4096xi8> to memref<2xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.embedding_grad' op (C3) has the first row 'memref<2xi32, strided<[1]>>', expected one i32}}
+    // expected-error@+1 {{'schedule.embedding_grad' op (C3) first_row is i32[2], expected one i32}}
     schedule.embedding_grad "x" flops 0 bytes 0 no %ids, %rows from %first : memref<2xi32, strided<[1]>> to %table : memref<4xi32, strided<[1]>>, memref<4x8xf32, strided<[8, 1]>> to memref<16x8xf32, strided<[8, 1]>>
   }
 }
@@ -226,7 +226,7 @@ schedule.program @rank {
   %cos = schedule.view %b_cos at 0 : memref<4096xi8> to memref<8x4xf32, strided<[4, 1]>>
   %sin = schedule.view %b_sin at 0 : memref<4096xi8> to memref<8x2xf32, strided<[2, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.rotary_table' op (C1) fills 'memref<8x4xf32, strided<[4, 1]>>' and 'memref<8x2xf32, strided<[2, 1]>>', expected f32 [sequence, 4] without gaps}}
+    // expected-error@+1 {{'schedule.rotary_table' op (C1) sin is f32[8,2], expected f32[8,4]}}
     schedule.rotary_table "x" flops 0 bytes 0 [1.0, 0.5] scale 1.0 to %cos, %sin : memref<8x4xf32, strided<[4, 1]>>, memref<8x2xf32, strided<[2, 1]>>
   }
 }
@@ -238,7 +238,7 @@ schedule.program @rank {
   %cos = schedule.view %b_cos at 0 : memref<4096xi8> to memref<8x4xf32, strided<[4, 1]>>
   %sin = schedule.view %b_sin at 0 : memref<4096xi8> to memref<8x4xf32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.rotary_table' op (C2) has a frequency or a scale that is not finite}}
+    // expected-error@+1 {{'schedule.rotary_table' op (C2) a frequency or the scale is not finite}}
     schedule.rotary_table "x" flops 0 bytes 0 [1.0, 0.5] scale 0x7F800000 to %cos, %sin : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
   }
 }
@@ -248,7 +248,7 @@ schedule.program @rank {
   %b_x = schedule.buffer "x" activations : memref<4096xi8>
   %x = schedule.view %b_x at 0 : memref<4096xi8> to memref<4xi32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.fill' op (C1) fills 'memref<4xi32, strided<[1]>>' with}}
+    // expected-error@+1 {{'schedule.fill' op (C1) fills i32[4] with 0.5, expected a whole number of 32 bits}}
     schedule.fill "x" flops 0 bytes 4 0.5 to %x : memref<4xi32, strided<[1]>>
   }
 }
@@ -258,7 +258,7 @@ schedule.program @rank {
   %b_x = schedule.buffer "x" activations : memref<4096xi8>
   %x = schedule.view %b_x at 0 : memref<4096xi8> to memref<16xf32, strided<[2]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.fill' op (C2) fills 'memref<16xf32, strided<[2]>>', expected elements side by side, or rows of such}}
+    // expected-error@+1 {{'schedule.fill' op (C2) fills f32[16] with gaps, expected elements side by side, or rows of such}}
     schedule.fill "x" flops 0 bytes 64 0.5 to %x : memref<16xf32, strided<[2]>>
   }
 }
@@ -272,7 +272,7 @@ schedule.program @rank {
   %first = schedule.view %b_first at 0 : memref<4096xi8> to memref<i32, strided<[]>>
   %dst = schedule.view %b_dst at 0 : memref<4096xi8> to memref<2x3xf32, strided<[3, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.copy_block' op (C1) copies 'memref<6x4xf32, strided<[4, 1]>>' to 'memref<2x3xf32, strided<[3, 1]>>' along dim 0, expected one element type, and shapes that differ along a dim of both}}
+    // expected-error@+1 {{'schedule.copy_block' op (C1) dst is f32[2,3], expected f32[2,4]}}
     schedule.copy_block "x" flops 0 bytes 0 dim 0 %src from %first to %dst : memref<6x4xf32, strided<[4, 1]>> from memref<i32, strided<[]>> to memref<2x3xf32, strided<[3, 1]>>
   }
 }
@@ -286,7 +286,7 @@ schedule.program @rank {
   %first = schedule.view %b_first at 0 : memref<4096xi8> to memref<i32, strided<[]>>
   %dst = schedule.view %b_dst at 0 : memref<4096xi8> to memref<2x4xi32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{(C1) copies}}
+    // expected-error@+1 {{'schedule.copy_block' op (C1) dst is i32[2,4], expected f32[2,4]}}
     schedule.copy_block "x" flops 0 bytes 0 dim 0 %src from %first to %dst : memref<6x4xf32, strided<[4, 1]>> from memref<i32, strided<[]>> to memref<2x4xi32, strided<[4, 1]>>
   }
 }
@@ -313,7 +313,7 @@ schedule.program @rank {
   %first = schedule.view %b_first at 0 : memref<4096xi8> to memref<i32, strided<[]>>
   %dst = schedule.view %b_one at 0 : memref<4096xi8> to memref<2x4xf32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.copy_block' op (C2) copies within buffer "one", expected two}}
+    // expected-error@+1 {{'schedule.copy_block' op (C2) src and dst share buffer "one"}}
     schedule.copy_block "x" flops 0 bytes 0 dim 0 %src from %first to %dst : memref<6x4xf32, strided<[4, 1]>> from memref<i32, strided<[]>> to memref<2x4xf32, strided<[4, 1]>>
   }
 }
@@ -327,7 +327,7 @@ schedule.program @rank {
   %first = schedule.view %b_first at 0 : memref<4096xi8> to memref<f32, strided<[]>>
   %dst = schedule.view %b_dst at 0 : memref<4096xi8> to memref<2x4xf32, strided<[4, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.copy_block' op (C3) begins at 'memref<f32, strided<[]>>', expected one i32}}
+    // expected-error@+1 {{'schedule.copy_block' op (C3) first is f32[], expected one i32}}
     schedule.copy_block "x" flops 0 bytes 0 dim 0 %src from %first to %dst : memref<6x4xf32, strided<[4, 1]>> from memref<f32, strided<[]>> to memref<2x4xf32, strided<[4, 1]>>
   }
 }
@@ -341,7 +341,7 @@ schedule.program @rank {
   %s = schedule.view %b_s at 0 : memref<128xi8> to memref<8x4xf32, strided<[4, 1]>>
   %p = schedule.view %b_p at 0 : memref<16xi8> to memref<4xi32, strided<[1]>>
   schedule.list once {
-    // expected-error@+1 {{'schedule.rotary_table' op (C3) has positions 'memref<4xi32, strided<[1]>>', expected i32 [8] without gaps}}
+    // expected-error@+1 {{'schedule.rotary_table' op (C3) positions is i32[4], expected i32[8]}}
     schedule.rotary_table "x" flops 0 bytes 256 [1.0, 0.5] scale 1.0 of %p : memref<4xi32, strided<[1]>> to %c, %s : memref<8x4xf32, strided<[4, 1]>>, memref<8x4xf32, strided<[4, 1]>>
   }
 }

@@ -61,7 +61,7 @@ TEST(PlanCheck, operations) {
                        microbatchOp<plan::MatmulT>(p, 1).epilogue =
                            plan::Epilogue::gelu;
                      }},
-                    {"there is no aux, expected what the GELU",
+                    {"there is no aux, expected one of gelu_grad",
                      [](PlanT &, ProgramT &p) {
                        auto &op = microbatchOp<plan::MatmulT>(p, 1);
                        op.epilogue = plan::Epilogue::gelu_grad;
@@ -81,7 +81,7 @@ TEST(PlanCheck, operations) {
                        op.accumulate = plan::Accumulate::no;
                        op.aux = lossCell;
                      }},
-                    {"there is no aux, expected a place for the sums",
+                    {"there is no aux, expected one of sum_lhs",
                      [](PlanT &, ProgramT &p) {
                        microbatchOp<plan::MatmulT>(p, 1).epilogue =
                            plan::Epilogue::sum_lhs;
@@ -98,7 +98,7 @@ TEST(PlanCheck, operations) {
                        op.epilogue = plan::Epilogue::sum_lhs;
                        op.bias = random;
                      }},
-                    {"expected both of 8 bits and not both e5m2",
+                    {"or both of 8 bits and not both e5m2",
                      [](PlanT &, ProgramT &p) {
                        p.views[microbatchOp<plan::MatmulT>(p, 1).lhs]->dtype =
                            plan::DType::e4m3;

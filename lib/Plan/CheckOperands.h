@@ -1,0 +1,31 @@
+// Whether the operands of one instruction have the types and shapes that
+// Plan.fbs asks for: of the instruction and its views alone, so the check of a
+// plan and the dialect's verifiers both ask this.
+//
+//   absl::Status found = checkOperands(instruction, {views, nameOf});
+//   if (!found.ok())
+//     error << "(" << ruleOf(found) << ") " << found.message();
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "lib/Plan/Views.h"
+#include <string>
+
+namespace meshwork::runtime {
+
+struct Operands {
+  absl::Span<const ViewInfo> views; // as the instruction numbers them
+  /// Of a buffer, for messages.
+  absl::FunctionRef<std::string(uint32_t buffer)> nameOf;
+};
+
+/// Views that are not absent exist, and have been decoded. Launches,
+/// collectives, transfers, waits and repeats depend on more, and pass.
+absl::Status checkOperands(const plan::Instruction &instruction,
+                           const Operands &operands);
+
+/// The rule of the op that a status breaks, as the schedule dialect numbers
+/// them: "C2". Empty where there is none.
+std::string ruleOf(const absl::Status &status);
+
+} // namespace meshwork::runtime

@@ -1,0 +1,39 @@
+// What the files of the check of operands share; see CheckOperands.h.
+#pragma once
+
+#include "lib/Plan/CheckOperands.h"
+#include "lib/Plan/Checked.h"
+#include "meshwork/Plan/Frame.h"
+
+namespace meshwork::runtime {
+
+/// `status`, and the rule that it breaks.
+absl::Status ruled(const char *rule, absl::Status status);
+
+template <typename... Parts>
+absl::Status misfit(const char *rule, const Parts &...parts) {
+  return ruled(rule, bad(parts...));
+}
+
+/// `found` must have this type and shape.
+absl::Status expectView(const ViewInfo &found, const char *role,
+                        plan::DType dtype, absl::Span<const int64_t> shape);
+
+/// `found` must have this shape, of whatever type.
+absl::Status expectShape(const ViewInfo &found, const char *role,
+                         absl::Span<const int64_t> shape);
+absl::Status expectDims(const ViewInfo &found, const char *role, size_t dims);
+
+/// One i32 that says where a shard begins; may be absent.
+absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
+                        const char *role);
+
+inline bool isFloat(const ViewInfo &view) {
+  return plan::isWideFloat(view.dtype);
+}
+
+absl::Status checkOp(const Operands &c, const plan::Matmul &op);
+absl::Status checkOp(const Operands &c, const plan::Attention &op);
+absl::Status checkOp(const Operands &c, const plan::AttentionGrad &op);
+
+} // namespace meshwork::runtime
