@@ -66,7 +66,7 @@ MODELS = ("gpt2.py", "kernels.py", "llama.py", "models.py", "rotary.py")
 
 
 def copy_scripts(out):
-    for path in (*(x for x in HERE.glob("*.py") if x.name not in ("bundle.py", "plans.py")),
+    for path in (*(x for x in HERE.glob("*.py") if x.name not in ("bundle.py", "layers.py", "plans.py")),
                  *(ROOT / "test" / "Equivalence" / name for name in MODELS)):
         shutil.copy2(path, out)
 
