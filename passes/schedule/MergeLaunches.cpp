@@ -3,6 +3,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/codegen/KernelEmitter.h"
+#include "passes/schedule/DelaySums.h"
 #include "passes/schedule/Kernels.h"
 #include "passes/schedule/LaunchGroups.h"
 #include "passes/schedule/Passes.h"
@@ -33,6 +34,20 @@ public:
     if (isNew)
       if (func::FuncOp function = find(launch.getKernel()))
         function.walk([&](transformer::DrawOpInterface) { ++known->second; });
+    return known->second;
+  }
+
+  /// Whether a kernel adds chunks up, and reduces nothing else.
+  bool addsChunks(LaunchOp launch) {
+    auto [known, isNew] = sums.try_emplace(launch.getKernel(), false);
+    if (isNew)
+      if (func::FuncOp function = find(launch.getKernel())) {
+        SmallVector<transformer::ReduceOp> reductions;
+        function.walk(
+            [&](transformer::ReduceOp op) { reductions.push_back(op); });
+        known->second =
+            !reductions.empty() && llvm::all_of(reductions, overChunks);
+      }
     return known->second;
   }
 
@@ -88,9 +103,15 @@ public:
   }
 
 private:
+  static bool overChunks(transformer::ReduceOp op) {
+    ArrayRef<StringAttr> names = op.getDims().getNames();
+    return names.size() == 1 && names.front() == "chunk";
+  }
+
   ModuleOp module;
   llvm::StringMap<func::FuncOp> known, named; // by text; by name
   llvm::StringMap<int64_t> numbers, streams;  // by prefix; by name
+  llvm::StringMap<bool> sums;                 // by name
 };
 
 /// A launch or fill as a part of a merged one.
@@ -231,7 +252,8 @@ private:
   bool checkOptions() {
     for (auto [name, value, least] :
          {std::tuple("operands", operands.getValue(), 1),
-          std::tuple("max-new-bytes", maxNewBytes.getValue(), 0)})
+          std::tuple("max-new-bytes", maxNewBytes.getValue(), 0),
+          std::tuple("max-held-bytes", maxHeldBytes.getValue(), 0)})
       if (value < least) {
         getOperation().emitError()
             << name << " is " << value << ", expected at least " << least;
@@ -241,6 +263,8 @@ private:
   }
 
   void merge(Block &block, Functions &functions) {
+    delaySums(block, maxHeldBytes,
+              [&](LaunchOp launch) { return functions.addsChunks(launch); });
     std::vector<SmallVector<Operation *>> runs(1);
     for (Operation &op : block)
       if (isa<LaunchOp, FillOp>(op))

@@ -58,7 +58,10 @@ def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {
     touch no bytes that another one writes, are one launch of a function that
     calls their kernels. It stands where the first of them stood; a fill in it
     is a kernel like others. Nothing moves across another kind of instruction,
-    so what runs beside collectives still does.
+    so what runs beside collectives still does; but sums over chunks, whose
+    results are persistent, wait for the others of their layer, as long as
+    nothing touches their bytes. The chunks of those that wait have
+    `max-held-bytes` together, at most.
     ```mlir
     func.func private @merged_0(%x: !t, %y: !t) -> (!t, !t) {
       %0 = call @kernel_0(%x) : (!t) -> !t
@@ -71,7 +74,8 @@ def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"operands", "operands", "int64_t", "512", "views and random streams that a launch takes, at most">,
-    Option<"maxNewBytes", "max-new-bytes", "int64_t", "1048576", "bytes of a group's results that are not persistent">];
+    Option<"maxNewBytes", "max-new-bytes", "int64_t", "1048576", "bytes of a group's results that are not persistent">,
+    Option<"maxHeldBytes", "max-held-bytes", "int64_t", "33554432", "bytes of chunks whose sums wait for others of their layer">];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::meshwork::transformer::TransformerDialect"];
 }
 

@@ -1,0 +1,86 @@
+// Each norm and each bias of a layer ends in a small launch that adds chunks to
+// a gradient. Nothing reads a gradient before the layer is done, so such a
+// launch waits for the others of its layer: one launch of all fills a GPU.
+#include "passes/schedule/DelaySums.h"
+
+#include "dialects/transformer/Facts.h"
+
+using namespace mlir;
+
+namespace meshwork::schedule {
+namespace {
+
+class Delay {
+public:
+  Delay(Block &block, int64_t maxHeldBytes)
+      : block(block), maxHeldBytes(maxHeldBytes) {}
+
+  void wait(LaunchOp sum, ArrayRef<Use> uses) {
+    int64_t bytes = heldBytesOf(uses);
+    if (bytes > maxHeldBytes)
+      return;
+    if (!waiting.empty() &&
+        (transformer::layerOf(sum) != transformer::layerOf(waiting.front()) ||
+         heldBytes + bytes > maxHeldBytes))
+      end(sum);
+    waiting.push_back(sum);
+    llvm::append_range(touched, uses);
+    heldBytes += bytes;
+  }
+
+  bool conflicts(ArrayRef<Use> uses) const {
+    return llvm::any_of(uses, [&](const Use &use) {
+      return llvm::any_of(
+          touched, [&](const Use &other) { return use.conflicts(other); });
+    });
+  }
+
+  /// All that wait run in front of `before`, or at the end of the block.
+  void end(Operation *before) {
+    for (Operation *op : waiting)
+      moveInstruction(op, &block, before);
+    waiting.clear();
+    touched.clear();
+    heldBytes = 0;
+  }
+
+private:
+  static int64_t heldBytesOf(ArrayRef<Use> uses) {
+    int64_t bytes = 0;
+    for (const Use &use : uses)
+      if (!BufferOp(use.buffer).getPersistent())
+        bytes += use.end - use.begin;
+    return bytes;
+  }
+
+  Block &block;
+  int64_t maxHeldBytes;
+  SmallVector<Operation *> waiting;
+  SmallVector<Use> touched; // by those that wait
+  int64_t heldBytes = 0;
+};
+
+bool staysInMemory(ArrayRef<Use> uses) {
+  return llvm::all_of(uses, [](const Use &use) {
+    return !use.isWritten || BufferOp(use.buffer).getPersistent();
+  });
+}
+} // namespace
+
+void delaySums(Block &block, int64_t maxHeldBytes,
+               llvm::function_ref<bool(LaunchOp)> addsChunks) {
+  Delay delay(block, maxHeldBytes);
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isInstruction(&op))
+      continue;
+    SmallVector<Use> uses = usesOf(&op);
+    if (delay.conflicts(uses))
+      delay.end(&op);
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (launch && staysInMemory(uses) && addsChunks(launch))
+      delay.wait(launch, uses);
+  }
+  delay.end(nullptr);
+}
+
+} // namespace meshwork::schedule
