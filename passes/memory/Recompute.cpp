@@ -55,6 +55,9 @@ public:
       if (isBackward(&op))
         for (OpOperand &operand : op.getOpOperands())
           operand.set(again(operand.get(), &op));
+    for (Operation &op : block)
+      if (isSumOfRow(&op) && servesBackward(&op))
+        setKept(&op);
   }
 
 private:
@@ -87,7 +90,7 @@ private:
   /// backward pass: those that it reads itself, and those that cross layers or
   /// come from another stage.
   void classify(Operation *op) {
-    if (isScalar(op)) {
+    if (isScalar(op) || (isSumOfRow(op) && policyOf(op) != Policy::full)) {
       available.insert(op);
       return;
     }
@@ -113,6 +116,35 @@ private:
              auto tensor = dyn_cast<RankedTensorType>(type);
              return tensor && tensor.getRank() == 0;
            });
+  }
+
+  /// A number for each row of what a pass over the rows is needed for, as for a
+  /// norm's mean: a pass that each kernel would make that reads the rows.
+  static bool isSumOfRow(Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce)
+      return false;
+    auto input = tensorType(reduce.getInput());
+    int64_t kept = tensorType(reduce).getRank();
+    return kept > 0 &&
+           dimsOf(input).getNames().take_front(kept) ==
+               dimsOf(reduce.getResult()).getNames() &&
+           ShapedType::getNumElements(input.getShape().drop_front(kept)) >=
+               leastColumns;
+  }
+
+  /// Whether kernels of the backward pass read `op`, or would compute it again.
+  static bool servesBackward(Operation *op) {
+    llvm::SetVector<Operation *> reached;
+    reached.insert(op);
+    for (size_t i = 0; i < reached.size(); ++i)
+      for (Operation *user : reached[i]->getUsers()) {
+        if (passOf(user) == PassKind::backward)
+          return true;
+        if (isa<MapOp, ReduceOp, RollOp>(user))
+          reached.insert(user);
+      }
+    return false;
   }
 
   Policy policyOf(Operation *op) const {
@@ -168,6 +200,9 @@ private:
     }
     return clone->getResult(cast<OpResult>(value).getResultNumber());
   }
+
+  /// Of narrower rows, a number each would be no small part.
+  static constexpr int64_t leastColumns = 32;
 
   Block &block;
   const Layers &layers;

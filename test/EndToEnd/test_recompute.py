@@ -47,25 +47,26 @@ class Recompute(unittest.TestCase):
 
     # Per token, in elements; h = 64. Korthikanti et al. (arXiv 2205.05198) count 34 h bytes a
     # layer in 16-bit beside the scores, 2 h of it dropout masks, which are drawn again here.
-    # Attention keeps one f32 a head and token, its log-sum-exp.
+    # Attention keeps one f32 a head and token, its log-sum-exp; a norm the sum of a row, and of its
+    # squares.
     def test_gpt2(self):
         h, heads = 64, 4
-        lse = F32 * heads
+        sums = F32 * heads + F32 * 2 * 2
         residuals, norms, attention, ffn = 2 * h, 2 * h, 4 * h, 8 * h
         self.assertEqual(BF16 * (residuals + norms + attention + ffn), 34 * h - 2 * h)
-        forms = {"none": BF16 * (residuals + norms + attention + ffn) + lse,
+        forms = {"none": BF16 * (residuals + norms + attention + ffn) + sums,
                  # The norms' outputs and the activation's are computed again.
-                 "selective": BF16 * (residuals + attention + ffn // 2) + lse,
+                 "selective": BF16 * (residuals + attention + ffn // 2) + sums,
                  "full": BF16 * h}
         for policy, form in forms.items():
             self.assertEqual(self.bytes_of_a_layer(GPT2, spec(["dp=1"], policy)), TOKENS * form, policy)
 
     def test_llama(self):
         h, heads, f = 64, 4, 192
-        lse = F32 * heads
+        sums = F32 * heads + F32 * 2
         attention = h + h // 2 + h // 2 + h  # q, fewer k and v, result
-        forms = {"none": BF16 * (4 * h + attention + 3 * f) + lse,
-                 "selective": BF16 * (2 * h + attention + 2 * f) + lse,
+        forms = {"none": BF16 * (4 * h + attention + 3 * f) + sums,
+                 "selective": BF16 * (2 * h + attention + 2 * f) + sums,
                  "full": BF16 * h}
         for policy, form in forms.items():
             self.assertEqual(self.bytes_of_a_layer(LLAMA, spec(["dp=1"], policy)), TOKENS * form, policy)
