@@ -18,6 +18,7 @@ namespace facts {
 inline constexpr ::llvm::StringLiteral pass = "transformer.pass";
 inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
 inline constexpr ::llvm::StringLiteral kept = "transformer.kept";
+inline constexpr ::llvm::StringLiteral ofStep = "transformer.of_step";
 inline constexpr ::llvm::StringLiteral head = "transformer.head";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
 inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
@@ -46,6 +47,10 @@ void setNotBefore(::mlir::Operation *op);
 /// Has fusion store the results of `op`, not what they are made of.
 void setKept(::mlir::Operation *op);
 bool isKept(::mlir::Operation *op);
+/// What depends on parameters alone and runs once a step, for all its
+/// microbatches.
+bool isOfStep(::mlir::Operation *op);
+void setOfStep(::mlir::Operation *op);
 /// What must not run earlier than where it stands: as `setNotBefore` says, or
 /// because it is recomputed, which would then keep values longer, not shorter.
 bool staysBehind(::mlir::Operation *op);
@@ -91,7 +96,7 @@ void setHead(::mlir::Operation *op);
 ::mlir::Type gradientTypeOf(::mlir::ModuleOp module);
 
 /// For `made`, which some pass inserts because of `op`: it is of the same pass,
-/// layer and stage.
+/// layer and stage, and of the step if that is.
 void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
 /// Whether the attribute of this name says where an op belongs, not what it is.
 bool isFact(::llvm::StringRef attribute);

@@ -36,6 +36,14 @@ bool isKept(Operation *op) {
   return op->getDiscardableAttr(facts::kept) != nullptr;
 }
 
+bool isOfStep(Operation *op) {
+  return op->getDiscardableAttr(facts::ofStep) != nullptr;
+}
+
+void setOfStep(Operation *op) {
+  op->setDiscardableAttr(facts::ofStep, UnitAttr::get(op->getContext()));
+}
+
 bool staysBehind(Operation *op) {
   return passOf(op) == PassKind::recomputed ||
          op->getDiscardableAttr(facts::notBefore);
@@ -107,6 +115,8 @@ Type gradientTypeOf(ModuleOp module) {
 void inheritFacts(Operation *op, Operation *made) {
   setPass(made, passOf(op));
   inheritBlock(op, made);
+  if (isOfStep(op))
+    setOfStep(made);
 }
 
 static FunctionOpInterface functionOf(BlockArgument argument) {
@@ -140,9 +150,9 @@ Value addInput(FunctionOpInterface function, StringRef input, Type type) {
   return added;
 }
 
-static constexpr StringLiteral everyFact[] = {facts::pass,  facts::notBefore,
-                                              facts::kept,  facts::head,
-                                              facts::layer, facts::stage};
+static constexpr StringLiteral everyFact[] = {
+    facts::pass, facts::notBefore, facts::kept, facts::ofStep,
+    facts::head, facts::layer,     facts::stage};
 
 bool isFact(StringRef attribute) {
   return llvm::is_contained(everyFact, attribute);
@@ -197,6 +207,7 @@ constexpr Declared declared[] = {
      "#transformer.pass<backward> or #transformer.pass<recomputed>"},
     {facts::notBefore, false, isUnit, "(F3)", "no value"},
     {facts::kept, false, isUnit, "(F11)", "no value"},
+    {facts::ofStep, false, isUnit, "(F12)", "no value"},
     {facts::head, false, isUnit, "(F7)", "no value"},
     {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
     {facts::layer, false, isLayer, "(F5)", "an i64 from 0 to 65535"},

@@ -140,6 +140,9 @@ void addStepKeys(std::vector<Key> &keys) {
       [](const Spec &s) { return s.fp8 ? "fp8" : "compute"; }));
   keys.push_back(word<Scaling>("precision", "scaling",
                                [](Spec &s) -> Scaling & { return s.scaling; }));
+  keys.push_back(word<WeightCasts>(
+      "precision", "weight_casts",
+      [](Spec &s) -> WeightCasts & { return s.weightCasts; }));
   addOptimizerKeys(keys);
 }
 

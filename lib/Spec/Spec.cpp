@@ -135,6 +135,15 @@ uint32_t Spec::microbatches() const {
   return batch.micro == 0 ? 0 : batch.global / (batch.micro * dataParallel());
 }
 
+/// Of one microbatch, casts right before the products keep nothing. ZeRO-3 then
+/// gathers 8 bits instead of 16.
+bool Spec::castsWeightsPerStep() const {
+  bool isUseful = microbatches() > 1 || zero.stage == 3;
+  return fp8 && (weightCasts == WeightCasts::byCount
+                     ? isUseful
+                     : weightCasts == WeightCasts::step);
+}
+
 std::map<std::string, std::string> withoutBudget(const Spec &spec) {
   std::map<std::string, std::string> wrong;
   const std::string text =

@@ -25,6 +25,9 @@ enum class Rounding { nearest, stochastic };
 /// What an operand in 8 bits is scaled by: its largest magnitude as it is, or
 /// of the steps before.
 enum class Scaling { current, delayed };
+/// How often weights are rounded to 8 bits; `byCount`, "auto", goes by how many
+/// microbatches a step has, and by ZeRO.
+enum class WeightCasts { byCount, step, microbatch };
 /// From what keeps most to what computes most again; `byBudget`, "auto", picks
 /// one of them for each layer.
 enum class Recompute { none, selective, full, byBudget };
@@ -130,6 +133,7 @@ struct Spec {
   Rounding rounding = Rounding::nearest; // of bf16 weights
   bool fp8 = false; // products of linear layers multiply in 8 bits
   Scaling scaling = Scaling::current; // of these
+  WeightCasts weightCasts = WeightCasts::byCount;
   Recompute recompute = Recompute::selective;
   /// What "auto" chose, one for each layer; empty until it has. Never printed:
   /// a plan carries what its user asked for.
@@ -165,6 +169,8 @@ struct Spec {
   /// Per optimizer step: global / (micro * dataParallel()), a whole number; 0
   /// while `micro` is not chosen.
   uint32_t microbatches() const;
+  /// Whether FP8 copies of weights are made once a step and kept through it.
+  bool castsWeightsPerStep() const;
 };
 
 /// "2.9 %": how far a sum of `count` gradients, rounded to bf16 after each, may

@@ -158,6 +158,11 @@ private:
       error("precision.scaling",
             "\"delayed\" has nothing to scale with precision.matmul "
             "\"compute\"; leave it out, or set precision.matmul to \"fp8\"");
+    if (!spec.fp8 && spec.weightCasts != WeightCasts::byCount)
+      error("precision.weight_casts",
+            "found \"" + std::string(wordOf(spec.weightCasts)) +
+                "\", but with precision.matmul \"compute\" no weight is cast; "
+                "leave it out, or set precision.matmul to \"fp8\"");
     if (spec.fp8 && spec.arch == "sm_80" && sound({"target.arch"}))
       error("precision.matmul",
             "found \"fp8\" with target.arch \"sm_80\", whose tensor cores "

@@ -29,6 +29,14 @@ template <> std::span<const Word<Scaling>> words() {
   return list;
 }
 
+template <> std::span<const Word<WeightCasts>> words() {
+  static constexpr Word<WeightCasts> list[] = {
+      {"auto", WeightCasts::byCount},
+      {"step", WeightCasts::step},
+      {"microbatch", WeightCasts::microbatch}};
+  return list;
+}
+
 template <> std::span<const Word<Recompute>> words() {
   static constexpr Word<Recompute> list[] = {
       {"none", Recompute::none},

@@ -246,6 +246,9 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone,
     return false;
   if (cone.columns && cluster.columns && *cone.columns != *cluster.columns)
     return false;
+  if (isOfStep(cone.root.getDefiningOp()) !=
+      isOfStep(cluster.roots.front().getDefiningOp()))
+    return false; // They run in lists of their own.
   size_t more = llvm::count_if(
       cone.leaves, [&](Value leaf) { return !cluster.leaves.contains(leaf); });
   if (cluster.leaves.size() + more > std::max(maxLeaves, cone.leaves.size()))

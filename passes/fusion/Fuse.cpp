@@ -40,6 +40,8 @@ void splitColumnReductions(func::FuncOp function) {
                                    cast.getResult(0), chunk);
     setLayer(finish, layerOf(op));
     setStage(finish, stageOf(op));
+    if (isOfStep(op))
+      setOfStep(finish);
     op.getResult().replaceAllUsesExcept(finish.getResult(), cast);
   }
 }
@@ -201,6 +203,8 @@ private:
       dropFacts(builder.clone(*op, mapping)); // Equal kernels are one.
     }
     setLayer(fused, layer);
+    if (isOfStep(cluster.roots.front().getDefiningOp()))
+      setOfStep(fused);
     SmallVector<Value> yields = llvm::map_to_vector(
         cluster.roots, [&](Value root) { return mapping.lookup(root); });
     YieldOp::create(builder, fused.getLoc(), yields);

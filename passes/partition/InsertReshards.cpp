@@ -109,7 +109,8 @@ private:
     if (sumLater(op, table))
       return success();
     std::deque<std::vector<Axes>> lies;
-    SmallVector<Proposal> proposed = proposals(table, lies);
+    SmallVector<Proposal> proposed =
+        isOfStep(op) ? asStored(table, lies) : proposals(table, lies);
     std::vector<Axes> decided =
         table.decide(mesh, proposed, /*aggressive=*/true);
     if (exchangesHeads(op) && !splitHeads(op, table, mesh, proposed, decided))
@@ -178,6 +179,17 @@ private:
           ofParameters.contains(value) || accumulated.contains(value);
       list.push_back({&lies.emplace_back(home[value].dims), isParameter});
     }
+    return list;
+  }
+
+  /// What runs once a step computes on the part of a weight that the rank
+  /// stores: what it makes is gathered for each use.
+  SmallVector<Proposal> asStored(const FactorTable &table,
+                                 std::deque<std::vector<Axes>> &lies) const {
+    SmallVector<Proposal> list(table.numTensors(), Proposal{nullptr, false});
+    for (unsigned t = 0; t < table.numOperands(); ++t)
+      if (actual.lookup(table.tensor(t)).partial.empty())
+        list[t].dims = &lies.emplace_back(actual.lookup(table.tensor(t)).dims);
     return list;
   }
 
@@ -271,13 +283,15 @@ private:
   }
 
   /// A reshard, shared with others of the same value. Parameters that are split
-  /// further when stored are gathered for the forward and for the backward pass
-  /// apart, so that they need not be kept between the two.
+  /// further when stored, and what a step makes of them, are gathered for the
+  /// forward and for the backward pass apart, so that they need not be kept
+  /// between the two.
   Value moved(Value value, Sharding from, Sharding to, Operation *user,
               const Reason &reason) {
     bool inBackward = isBackward(user);
+    Operation *source = value.getDefiningOp();
     bool isStored =
-        isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp());
+        source && (isa<transformer::ParameterOp>(source) || isOfStep(source));
     Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh),
                           isStored && inBackward}];
     if (known)

@@ -86,6 +86,7 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   quantize.splits.assign(splits.begin(), splits.end());
   quantize.delayed = spec.scaling == spec::Scaling::delayed;
   quantize.targets = int64_t{spec.batch.global} * spec.batch.sequence;
+  quantize.weightsPerStep = spec.castsWeightsPerStep();
   passes.addPass(transform::createQuantizePass(quantize));
 }
 

@@ -60,8 +60,8 @@ LogicalResult Lowering::lower(Operation *op) {
     beginList(kindOf(list.getKind()), list.getStage());
     return success();
   }
-  if (isOfStep(op))
-    return lowerAtStepStart(op);
+  if (lowered.contains(op))
+    return success();
   current = op;
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
@@ -73,25 +73,69 @@ LogicalResult Lowering::lower(Operation *op) {
 }
 
 bool Lowering::isOfStep(Operation *op) const {
+  if (transformer::isOfStep(op))
+    return true;
   return isa<FusedOp, mesh::AllReduceOp>(op) && op->getNumOperands() != 0 &&
          llvm::all_of(op->getOperands(),
                       [&](Value value) { return ofStep.contains(value); });
 }
 
-LogicalResult Lowering::lowerAtStepStart(Operation *op) {
-  flush();
+LogicalResult Lowering::lowerStep(Block &body) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&step.getBody().front());
+  for (Operation &op : body)
+    if (isOfStep(&op) && failed(lowerAtStepStart(&op)))
+      return failure();
+  flush();
+  copies.clear(); // Gone with the list.
+  return success();
+}
+
+/// Copies of weights are weights. What only the list `step` reads, as maxima of
+/// parts, is gone behind it.
+Place Lowering::placeOfStep(Value value) {
+  auto type = tensorType(value);
+  if (llvm::all_of(value.getUsers(),
+                   [](Operation *op) { return transformer::isOfStep(op); }))
+    return placement.temporary(value);
+  return type.getRank() > 0 && transformer::isOfStep(value.getDefiningOp())
+             ? placement.copyOfWeight(value)
+             : placement.persistent("of the step", BufferKind::results,
+                                    type.getShape(), type.getElementType());
+}
+
+/// What is there when a step begins: weights, what the step has made of them,
+/// and numbers of a rank's part.
+LogicalResult Lowering::findForStep(Operation *user, Value operand) {
+  Operation *source = operand.getDefiningOp();
+  if (ofStep.contains(operand) ||
+      isa_and_nonnull<transformer::ParameterOp>(source))
+    return success();
+  if (isa_and_nonnull<mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(
+          source))
+    return lowered.insert(source).second ? lowerNumberOfPart(source)
+                                         : success();
+  InFlightDiagnostic error =
+      user->emitOpError("is of the step (transformer.of_step) but reads what "
+                        "each microbatch makes; expected parameters and what "
+                        "the step makes of them");
+  error.attachNote(operand.getLoc()) << "made here";
+  return error;
+}
+
+LogicalResult Lowering::lowerAtStepStart(Operation *op) {
+  lowered.insert(op);
+  for (Value operand : op->getOperands())
+    if (failed(findForStep(op, operand)))
+      return failure();
   for (Value result : op->getResults()) {
-    auto type = tensorType(result);
-    placement.set(result,
-                  placement.persistent("of the step", BufferKind::results,
-                                       type.getShape(), type.getElementType()));
+    placement.set(result, placeOfStep(result));
     ofStep.insert(result);
   }
+  current = op;
   if (failed(lowerInstruction(op)))
     return failure();
-  flush();
+  copyBack();
   return success();
 }
 
@@ -213,6 +257,8 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   function.walk(
       [](transformer::RepeatOp op) { groupCollectives(op.getBody().front()); });
   Block &body = function.getBody().front();
+  if (failed(lowerStep(body)))
+    return failure();
   auto stages = body.getOps<StageListOp>();
   StageListOp firstOfStages = stages.empty() ? nullptr : *stages.begin();
   Operation *head = firstOfStages ? nullptr : firstOfBackward(function);

@@ -33,9 +33,14 @@ private:
   void zeroState(::mlir::func::FuncOp microbatch);
   ::mlir::LogicalResult lower(::mlir::Operation *op);
   /// Whether it is made of what the runtime writes once a step, and nothing
-  /// else.
+  /// else, or says that it is of the step.
   bool isOfStep(::mlir::Operation *op) const;
+  /// What all microbatches read, in the order of the program.
+  ::mlir::LogicalResult lowerStep(::mlir::Block &body);
   ::mlir::LogicalResult lowerAtStepStart(::mlir::Operation *op);
+  ::mlir::LogicalResult findForStep(::mlir::Operation *user,
+                                    ::mlir::Value operand);
+  Place placeOfStep(::mlir::Value value);
   // Between stages (LowerTransfers.cpp).
   ::mlir::LogicalResult lowerSend(mesh::SendOp op);
   ::mlir::LogicalResult lowerReceive(mesh::ReceiveOp op);
@@ -160,6 +165,7 @@ private:
       written; // gradients that an earlier product has set
   ::llvm::DenseSet<StateKey> zeroed; // and those that a step starts at zero
   ::llvm::DenseSet<::mlir::Value> ofStep; // what all its microbatches read
+  ::llvm::DenseSet<::mlir::Operation *> lowered; // in the list `step`
   ::llvm::DenseSet<::mlir::Operation *> cleared; // unslices whose gaps are zero
   std::map<std::tuple<const void *, Layout::Dims, bool>, Place>
       copies; // of what is read, by the order of dims and the pass

@@ -41,6 +41,24 @@ Place Placement::persistent(StringRef name, BufferKind kind,
   return buffer(name, kind, true, shape, element);
 }
 
+Place Placement::copyOfWeight(Value value) {
+  auto type = tensorType(value);
+  return buffer("weight of the step", BufferKind::weights, true,
+                type.getShape(), type.getElementType(), rowElementsOf(value),
+                isMultiplied(value));
+}
+
+Place Placement::temporary(Value value) {
+  auto type = tensorType(value);
+  bool isScratch =
+      !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
+  return buffer(("t" + Twine(numTemporaries++)).str(),
+                isScratch ? BufferKind::workspace : BufferKind::activations,
+                false, type.getShape(), type.getElementType(),
+                isScratch ? 0 : rowElementsOf(value),
+                !isScratch && isMultiplied(value));
+}
+
 Place Placement::temporary(const Place &place, ArrayRef<int64_t> order) {
   auto shape =
       llvm::map_to_vector(order, [&](int64_t dim) { return place.shape[dim]; });
@@ -272,18 +290,13 @@ FailureOr<Place> Placement::find(Value value) {
                     unslice.getDimAttr(), offset, type);
   }
   if (auto gather = dyn_cast_or_null<mesh::AllGatherOp>(op);
-      gather && isa_and_nonnull<transformer::ParameterOp>(
-                    gather.getInput().getDefiningOp()))
+      gather && gather.getInput().getDefiningOp() &&
+      (isa<transformer::ParameterOp>(gather.getInput().getDefiningOp()) ||
+       isOfStep(gather.getInput().getDefiningOp())))
     return buffer(("t" + Twine(numTemporaries++)).str(),
                   BufferKind::communication, false, type.getShape(),
                   type.getElementType(), 0, isMultiplied(value));
-  bool isScratch =
-      !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
-  return buffer(("t" + Twine(numTemporaries++)).str(),
-                isScratch ? BufferKind::workspace : BufferKind::activations,
-                false, type.getShape(), type.getElementType(),
-                isScratch ? 0 : rowElementsOf(value),
-                !isScratch && isMultiplied(value));
+  return temporary(value);
 }
 
 } // namespace meshwork::schedule

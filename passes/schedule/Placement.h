@@ -75,6 +75,10 @@ public:
   /// A persistent buffer with row-major contents.
   Place persistent(::llvm::StringRef name, BufferKind kind,
                    ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+  /// Of a weight, made by a step for all its microbatches.
+  Place copyOfWeight(::mlir::Value value);
+  /// A buffer of its own, which lives as long as something uses it.
+  Place temporary(::mlir::Value value);
   /// A temporary like `place`, its dims from the outermost to the innermost in
   /// `order`.
   Place temporary(const Place &place, ::llvm::ArrayRef<int64_t> order);

@@ -97,11 +97,14 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     magnitude, a `reduce max`; with `delayed`, of an activation or a gradient, from
     the largest of the steps before, which the parameter's optimizer keeps.
     `contract "te,fe->tf" %x, %w` becomes `contract "te,fe->tf" %qx, %qw scaled %sx, %sw`.
+    With `weights-per-step` scale and copies of a parameter are made once for
+    all its products, and are of the step (`transformer.of_step`).
   }];
   let options = [
     ListOption<"splits", "splits", "::meshwork::options::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">,
     Option<"delayed", "delayed", "bool", "false", "whether scales of activations and gradients come from the steps before">,
-    Option<"targets", "targets", "int64_t", "1", "targets of a step: gradients of the first are about one part in so many">];
+    Option<"targets", "targets", "int64_t", "1", "targets of a step: gradients of the first are about one part in so many">,
+    Option<"weightsPerStep", "weights-per-step", "bool", "false", "whether parameters are rounded once a step">];
 }
 
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {

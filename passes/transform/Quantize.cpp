@@ -71,8 +71,8 @@ Product productOf(ContractOp op, const Equation &equation) {
 class Quantization {
 public:
   Quantization(func::FuncOp function, const llvm::StringMap<int64_t> &splits,
-               Delayed delayed)
-      : function(function), splits(splits), scales(function, delayed),
+               When when)
+      : function(function), splits(splits), scales(function, when),
         builder(function.getContext()) {}
 
   void run() {
@@ -145,8 +145,9 @@ private:
                              : Type(builder.getType<Float8E4M3FNType>());
   }
 
-  /// The operand, scaled and rounded. What a gradient's other product reads is
-  /// made here, too: one kernel then reads the gradient once for both.
+  /// The operand, scaled and rounded. What another product of a gradient, or of
+  /// a weight of the step, reads is made here, too: one kernel then reads it
+  /// once for both.
   Value quantized(const Operand &operand, const Scale &scale, Operation *user) {
     Key key = keyOf(operand.value, user);
     auto copyOf = [&](DimsAttr dims) -> Value & {
@@ -169,6 +170,9 @@ private:
   }
 
   Value buildCopy(const Operand &operand, const Scale &scale, Operation *user) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (scales.isOfStep(operand.value))
+      builder.setInsertionPointAfterValue(scale.scale);
     auto type = tensorType(operand.value);
     SmallVector<int64_t> shape;
     for (StringAttr name : operand.dims.getNames())
@@ -185,8 +189,8 @@ private:
                    return arith::AddFOp::create(
                        b, scaled, arith::SubFOp::create(b, x[0], x[0]));
                  });
-    inheritFacts(user, copy.getDefiningOp());
-    if (!isMadeWithValue(operand, user))
+    scales.setFacts(copy.getDefiningOp(), operand.value, user);
+    if (!scales.isOfStep(operand.value) && !isMadeWithValue(operand, user))
       setNotBefore(copy.getDefiningOp());
     return copy;
   }
@@ -197,8 +201,10 @@ private:
   OpBuilder builder;
   // Value, in the backward pass, layer.
   using Key = std::tuple<const void *, bool, int64_t>;
-  static Key keyOf(Value value, Operation *user) {
-    return {value.getAsOpaquePointer(), isBackward(user), ownerOf(value, user)};
+  Key keyOf(Value value, Operation *user) const {
+    return {value.getAsOpaquePointer(),
+            isBackward(user) && !scales.isOfStep(value),
+            scales.ownerOf(value, user)};
   }
   std::map<Key, llvm::SetVector<DimsAttr>> orders;
   std::map<std::pair<Key, const void *>, Value> copies; // by dims
@@ -232,7 +238,8 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
     }
     Quantization(
         microbatch, ranks,
-        {delayed ? update : func::FuncOp(), static_cast<double>(targets)})
+        {{delayed ? update : func::FuncOp(), static_cast<double>(targets)},
+         weightsPerStep})
         .run();
   }
 };

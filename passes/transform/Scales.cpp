@@ -21,9 +21,8 @@ bool isGradient(Value value) {
   return op && (isBackward(op) || isa<HeadLossGradOp>(op));
 }
 
-int64_t ownerOf(Value value, Operation *user) {
-  bool isWeight = isa_and_nonnull<ParameterOp>(value.getDefiningOp());
-  return isWeight ? layerOf(user).value_or(-1) : -1;
+bool isWeight(Value value) {
+  return isa_and_nonnull<ParameterOp>(value.getDefiningOp());
 }
 
 namespace {
@@ -93,7 +92,18 @@ AssignOp normOf(Block &update) {
 } // namespace
 
 bool Scales::isDelayed(Value value) const {
-  return delayed.update && !isa_and_nonnull<ParameterOp>(value.getDefiningOp());
+  return delayed.update && !isWeight(value);
+}
+
+int64_t Scales::ownerOf(Value value, Operation *user) const {
+  return isWeight(value) && !weightsPerStep ? layerOf(user).value_or(-1) : -1;
+}
+
+void Scales::setFacts(Operation *made, Value value, Operation *user) const {
+  if (isOfStep(value))
+    setOfStep(made);
+  else
+    inheritFacts(user, made);
 }
 
 Scale Scales::of(Value value, ContractOp user) {
@@ -101,7 +111,10 @@ Scale Scales::of(Value value, ContractOp user) {
   if (known.scale)
     return known;
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(user);
+  if (isOfStep(value))
+    builder.setInsertionPointAfterValue(value);
+  else
+    builder.setInsertionPoint(user);
   Value largest = magnitudeOf(value, user);
   bool isLater = isDelayed(value);
   if (isLater) {
@@ -117,7 +130,7 @@ Scale Scales::of(Value value, ContractOp user) {
       });
   // Of no pass and no layer where it is known before the step.
   if (!isLater)
-    inheritFacts(user, powers);
+    setFacts(powers, value, user);
   return known = {powers.getResult(0), powers.getResult(1)};
 }
 
@@ -151,7 +164,7 @@ Value Scales::magnitudeOf(Value value, Operation *user) {
   Value amax =
       ReduceOp::create(builder, loc, Reduction::max, magnitudes, dimsOf(value));
   for (Value made : {magnitudes, amax})
-    inheritFacts(user, made.getDefiningOp());
+    setFacts(made.getDefiningOp(), value, user);
   return amax;
 }
 

@@ -11,11 +11,7 @@ namespace meshwork::transform {
 
 /// A gradient of an activation: the loss's, or what the backward pass made.
 bool isGradient(mlir::Value value);
-
-/// Which layer has scale and copies of `value` for itself; -1: none. A weight
-/// that layers share is in each of their stages, and is no activation that goes
-/// from one to the next.
-int64_t ownerOf(mlir::Value value, mlir::Operation *user);
+bool isWeight(mlir::Value value);
 
 /// Both powers of two.
 struct Scale {
@@ -28,16 +24,34 @@ struct Delayed {
   double targets = 1;        // of a step
 };
 
+/// When scales are made.
+struct When {
+  Delayed delayed;
+  bool weightsPerStep = false; // those of weights, for all microbatches
+};
+
 /// The scales of one step.
 class Scales {
 public:
-  Scales(mlir::func::FuncOp microbatch, Delayed delayed)
-      : function(microbatch), delayed(delayed),
-        builder(microbatch.getContext()) {}
+  Scales(mlir::func::FuncOp microbatch, When when)
+      : function(microbatch), delayed(when.delayed),
+        weightsPerStep(when.weightsPerStep), builder(microbatch.getContext()) {}
 
   /// Built where it is asked for first, by a product of a linear layer, which
-  /// for an activation is in the forward pass.
+  /// for an activation is in the forward pass; that of the step behind its
+  /// weight.
   Scale of(mlir::Value value, transformer::ContractOp user);
+  /// Whether scale and copies are of the step.
+  bool isOfStep(mlir::Value value) const {
+    return weightsPerStep && isWeight(value);
+  }
+  /// Which layer has scale and copies of `value` for itself; -1: none. A weight
+  /// that layers share is in each of their stages, and is no activation that
+  /// goes from one to the next. What is of the step belongs to no stage.
+  int64_t ownerOf(mlir::Value value, mlir::Operation *user) const;
+  /// Says of `made`, for `value` and its `user`, where it belongs.
+  void setFacts(mlir::Operation *made, mlir::Value value,
+                mlir::Operation *user) const;
   /// Whether it is known before the step, from the steps before.
   bool isDelayed(mlir::Value value) const;
   /// When all have been asked for: @update counts the tensors of which FP8 has
@@ -63,6 +77,7 @@ private:
 
   mlir::func::FuncOp function;
   Delayed delayed;
+  bool weightsPerStep;
   mlir::OpBuilder builder;
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, Scale> scales; // ownerOf
   llvm::SmallVector<mlir::Value> saturated; // in @update, 1 or 0 each

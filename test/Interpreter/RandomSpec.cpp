@@ -18,7 +18,7 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
                        bool float8)
     : dice(seed), parameters(parameters),
       documents(dice.chance(25) ? "documents = \"separate\"\n" : ""),
-      float8(float8), isDelayed(float8 && seed % 2 == 1) {
+      float8(float8), isDelayed(float8 && seed % 20 == 0) {
   drawMesh();
   drawRules();
   drawPins();
@@ -62,6 +62,7 @@ std::string RandomSpec::common() const {
          "[precision]\ncompute = \"f32\"\n" +
          (float8 ? "matmul = \"fp8\"\n" : "") +
          (isDelayed ? "scaling = \"delayed\"\n" : "") +
+         (float8 ? "weight_casts = \"" + weightCasts + "\"\n" : "") +
          "[optimizer]\nclip_grad_norm = 0.5\n" + optimizer;
 }
 

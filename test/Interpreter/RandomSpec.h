@@ -44,6 +44,8 @@ public:
   std::string text() const;
   /// The same step on one rank.
   std::string alone() const;
+  /// How often weights are rounded to 8 bits, which changes no number.
+  std::string weightCasts = "step";
 
 private:
   std::string common() const;

@@ -39,7 +39,8 @@ std::vector<std::string> beside(const std::string &line) {
   std::vector<std::string> settings = {"shard.sequence=[\"cp\", \"up\"]"};
   if (line.starts_with("zero.gathered"))
     settings.emplace_back("zero.stage=3");
-  if (line.starts_with("precision.scaling"))
+  if (line.starts_with("precision.scaling") ||
+      line.starts_with("precision.weight_casts"))
     settings.emplace_back("precision.matmul=fp8");
   if (line.find("\"auto\"") != line.npos)
     settings.emplace_back("expect.memory_per_rank=1 GiB");

@@ -518,6 +518,9 @@ TEST(SpecErrors, Precision) {
   EXPECT_THAT(
       errorsOf(good, {"precision.matmul=fp8", "precision.scaling=blocks"}),
       HasSubstr("precision.scaling: found \"blocks\", expected"));
+  EXPECT_THAT(errorsOf(good, {"precision.weight_casts=step"}),
+              HasSubstr("precision.weight_casts: found \"step\", but with "
+                        "precision.matmul \"compute\" no weight is cast"));
 }
 
 // Every prefix and every single changed byte of a spec ends in a result.

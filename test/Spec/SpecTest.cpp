@@ -35,6 +35,7 @@ TEST(Spec, MeshAndBatchAreEnough) {
   EXPECT_EQ(spec.rounding, Rounding::nearest);
   EXPECT_FALSE(spec.fp8);
   EXPECT_EQ(spec.scaling, Scaling::current);
+  EXPECT_EQ(spec.weightCasts, WeightCasts::byCount);
   EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.95);
   EXPECT_EQ(spec.optimizer.clipGradNorm, 1.0);
   EXPECT_EQ(spec.device, Device::cpu);
@@ -67,6 +68,7 @@ gradients = "f32"
 rounding = "stochastic"
 matmul = "fp8"
 scaling = "delayed"
+weight_casts = "microbatch"
 [optimizer]
 kind = "adamw"
 beta1 = 0.8
@@ -89,6 +91,8 @@ memory_per_rank = "1.5 GiB"
   EXPECT_THAT(print(spec), HasSubstr("matmul = \"fp8\"\n"));
   EXPECT_EQ(spec.scaling, Scaling::delayed);
   EXPECT_THAT(print(spec), HasSubstr("scaling = \"delayed\"\n"));
+  EXPECT_FALSE(spec.castsWeightsPerStep());
+  EXPECT_THAT(print(spec), HasSubstr("weight_casts = \"microbatch\"\n"));
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.rounding, Rounding::stochastic);
   EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));

@@ -9,8 +9,8 @@ module attributes {mesh.mesh = #mesh.mesh<"dp"=2>, transformer.config = "{\"mode
   func.func @f(%x: tensor<2xf32, #e>) {
     // CHECK: mesh.all_gather {{.*}} {transformer.pass = #transformer.pass<backward>}
     %0 = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #e> -> tensor<4xf32, #e>
-    // CHECK: transformer.activate relu {{.*}} {transformer.layer = 3 : i64, transformer.not_before, transformer.parameter = "w", transformer.pass = #transformer.pass<recomputed>, transformer.stage = 2 : i64}
-    %1 = transformer.activate relu %0 {transformer.layer = 3 : i64, transformer.not_before, transformer.parameter = "w", transformer.pass = #transformer.pass<recomputed>, transformer.stage = 2 : i64} : tensor<4xf32, #e>
+    // CHECK: transformer.activate relu {{.*}} {transformer.layer = 3 : i64, transformer.not_before, transformer.of_step, transformer.parameter = "w", transformer.pass = #transformer.pass<recomputed>, transformer.stage = 2 : i64}
+    %1 = transformer.activate relu %0 {transformer.layer = 3 : i64, transformer.not_before, transformer.of_step, transformer.parameter = "w", transformer.pass = #transformer.pass<recomputed>, transformer.stage = 2 : i64} : tensor<4xf32, #e>
     return
   }
 }
