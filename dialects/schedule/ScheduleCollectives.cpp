@@ -103,6 +103,12 @@ LogicalResult CollectiveOp::verify() {
   if (channel < 0 || channel > maxChannels)
     return emitOpError() << "(C7) has channel " << channel << ", expected 0 to "
                          << maxChannels;
+  if (getAnyOrder() &&
+      (!reduces(getKind()) || getReduction() != Reduction::sum))
+    return emitOpError() << "(C8) is " << stringifyCollectiveKind(getKind())
+                         << " " << stringifyReduction(getReduction())
+                         << " in any order, expected all_reduce or "
+                            "reduce_scatter, and sum";
   return success();
 }
 

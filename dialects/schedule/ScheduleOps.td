@@ -438,15 +438,16 @@ def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim)
 
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
-    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss), (ins Variadic<AnyMemRef>:$inputs), (ins Variadic<AnyMemRef>:$outputs),
-    "$kind $reduction (`channel` $channel^)? (`last_only` $last_only^)? (`makes_loss` $makes_loss^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
+    DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss, UnitAttr:$any_order), (ins Variadic<AnyMemRef>:$inputs), (ins Variadic<AnyMemRef>:$outputs),
+    "$kind $reduction (`channel` $channel^)? (`last_only` $last_only^)? (`makes_loss` $makes_loss^)? (`any_order` $any_order^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
     [AttrSizedOperandSegments]> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
   let description = [{
     With a `channel` it is started there and runs beside what follows, until a
     `schedule.wait`. With `last_only` it moves something in the last action of
     its list in a step only. With `makes_loss` the step's loss is known when it is
-    done. `cause` is of the first part, the others are like it.
+    done. With `any_order` a sum may run in any order and be rounded after each
+    addition. `cause` is of the first part, the others are like it.
     (C1) there is an axis and a part; inputs, outputs, dims and to_dims are as many.
     (C2) input and output of a part have one element type and as many dims; what is reduced is f32 or bf16.
     (C3) a part's dim is one of its dims, of all_reduce and permute 0; its to_dim is one of all_to_all, else 0.
@@ -454,6 +455,7 @@ def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_Col
     (C5) only permute has sources, and each is the index of one, or -1: zeros.
     (C6) only what is reduced has a reduction other than sum.
     (C7) the channel is 0 to 8.
+    (C8) only sums have any order.
     ```mlir
     schedule.collective "all_gather" flops 0 bytes 128 all_gather sum over ["dp"] in forward cause "the weight is split" dims [0] to [0] sources []
       (%part) to (%whole) : memref<4x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>

@@ -217,6 +217,12 @@ absl::Status checkCollective(const ProgramCheck &check,
                " or reduction ", static_cast<int>(op.reduction()));
   if (!reduces(op.kind()) && op.reduction() != plan::Reduction::sum)
     return bad(plan::EnumNameCollectiveKind(op.kind()), " reduces nothing");
+  if (op.any_order() &&
+      (!reduces(op.kind()) || op.reduction() != plan::Reduction::sum))
+    return bad(plan::EnumNameCollectiveKind(op.kind()), " with ",
+               plan::EnumNameReduction(op.reduction()),
+               " in any order, expected the sum of an all_reduce or a "
+               "reduce_scatter");
   if (!op.axes() || op.axes()->size() == 0 || !op.parts() ||
       op.parts()->size() == 0)
     return bad("a collective needs an axis and a part");

@@ -74,6 +74,8 @@ absl::Status compare(const plan::Program &a, const plan::Collective &x,
                "differ");
   if (x.last_only() != y.last_only())
     return bad("one is for the last microbatch only");
+  if (x.any_order() != y.any_order())
+    return bad("only one may add up in any order");
   if (x.parts()->size() != y.parts()->size())
     return bad("one has ", x.parts()->size(), " parts, the other ",
                y.parts()->size());

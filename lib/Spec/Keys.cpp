@@ -134,6 +134,9 @@ void addStepKeys(std::vector<Key> &keys) {
   keys.push_back(
       word<Rounding>("precision", "rounding",
                      [](Spec &s) -> Rounding & { return s.rounding; }));
+  keys.push_back(word<ReductionOrder>(
+      "precision", "reduction_order",
+      [](Spec &s) -> ReductionOrder & { return s.reductionOrder; }));
   keys.push_back(choice(
       "precision", "matmul", {"compute", "fp8"},
       [](Spec &s, const std::string &t) { s.fp8 = t == "fp8"; },

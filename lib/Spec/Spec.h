@@ -22,6 +22,8 @@ namespace meshwork::spec {
 enum class Type { f32, bf16 };
 enum class Device { cpu, cuda };
 enum class Rounding { nearest, stochastic };
+/// Of sums between ranks: that of the ranks, or what the transport likes best.
+enum class ReductionOrder { fixed, any };
 /// What an operand in 8 bits is scaled by: its largest magnitude as it is, or
 /// of the steps before.
 enum class Scaling { current, delayed };
@@ -130,7 +132,8 @@ struct Spec {
   Type compute = Type::bf16;   // weights and activations; masters are f32
   Type gradients = Type::bf16; // default: f32 sums of several microbatches,
                                // else as compute
-  Rounding rounding = Rounding::nearest; // of bf16 weights
+  Rounding rounding = Rounding::nearest;                 // of bf16 weights
+  ReductionOrder reductionOrder = ReductionOrder::fixed; // of sums in bf16
   bool fp8 = false; // products of linear layers multiply in 8 bits
   Scaling scaling = Scaling::current; // of these
   WeightCasts weightCasts = WeightCasts::byCount;

@@ -154,6 +154,12 @@ private:
             "\"stochastic\" has nothing to round with precision.compute "
             "\"f32\", as weights are their masters; leave it out, or set "
             "precision.compute to \"bf16\"");
+    if (spec.reductionOrder == ReductionOrder::any &&
+        spec.device == Device::cpu && sound({"target.device"}))
+      warn("precision.reduction_order",
+           "\"any\" changes nothing with target.device \"cpu\": CPUs add up in "
+           "the order of the ranks; leave it out, or set target.device to "
+           "\"cuda\"");
     if (!spec.fp8 && spec.scaling == Scaling::delayed)
       error("precision.scaling",
             "\"delayed\" has nothing to scale with precision.matmul "

@@ -23,6 +23,12 @@ template <> std::span<const Word<Rounding>> words() {
   return list;
 }
 
+template <> std::span<const Word<ReductionOrder>> words() {
+  static constexpr Word<ReductionOrder> list[] = {
+      {"fixed", ReductionOrder::fixed}, {"any", ReductionOrder::any}};
+  return list;
+}
+
 template <> std::span<const Word<Scaling>> words() {
   static constexpr Word<Scaling> list[] = {{"current", Scaling::current},
                                            {"delayed", Scaling::delayed}};

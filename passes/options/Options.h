@@ -83,6 +83,11 @@ class parser<meshwork::spec::Rounding>
   using WordParser::WordParser;
 };
 template <>
+class parser<meshwork::spec::ReductionOrder>
+    : public meshwork::options::WordParser<meshwork::spec::ReductionOrder> {
+  using WordParser::WordParser;
+};
+template <>
 class parser<meshwork::spec::Recompute>
     : public meshwork::options::WordParser<meshwork::spec::Recompute> {
   using WordParser::WordParser;

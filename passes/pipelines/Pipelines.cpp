@@ -268,6 +268,7 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   options.axis = spec.pipeline.axis;
   options.rowBytes = spec.device == spec::Device::cuda ? 128 : 0;
   options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;
+  options.reductionOrder = spec.reductionOrder;
   passes.addPass(schedule::createLowerToSchedulePass(options));
   passes.addPass(
       schedule::createOverlapPass({/*mode=*/spec.overlap.collectives,

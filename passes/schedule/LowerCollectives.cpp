@@ -147,6 +147,16 @@ bool Lowering::conflict(const Bucket &a, const Bucket &b) {
   return false;
 }
 
+/// The order of a sum in f32 is not promised where GPUs reduce it; that of bf16
+/// is, unless the spec gives it up.
+bool Lowering::mayReorder(const Bucket &bucket) const {
+  bool sums = bucket.reduction == Reduction::sum &&
+              (bucket.kind == CollectiveKind::all_reduce ||
+               bucket.kind == CollectiveKind::reduce_scatter);
+  return sums && sumsInAnyOrder &&
+         cast<MemRefType>(bucket.inputs[0].getType()).getElementType().isBF16();
+}
+
 void Lowering::flush() {
   if (!pending)
     return;
@@ -171,7 +181,8 @@ void Lowering::flush() {
       builder.getDenseI64ArrayAttr(bucket.toDims),
       builder.getDenseI64ArrayAttr(bucket.sources),
       /*channel=*/i64(0), /*last_only=*/UnitAttr(),
-      makesLoss ? builder.getUnitAttr() : UnitAttr(), bucket.inputs,
+      makesLoss ? builder.getUnitAttr() : UnitAttr(),
+      mayReorder(bucket) ? builder.getUnitAttr() : UnitAttr(), bucket.inputs,
       bucket.outputs);
   int64_t layer =
       cause.getUser().empty() ? cause.getLayer() : cause.getUserLayer();

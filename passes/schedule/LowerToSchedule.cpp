@@ -15,10 +15,10 @@ namespace meshwork::schedule {
 #include "passes/schedule/Passes.h.inc"
 
 Lowering::Lowering(ModuleOp module, ProgramOp program, Kernels &kernels,
-                   int64_t bucketBytes, int64_t rowBytes)
+                   int64_t bucketBytes, int64_t rowBytes, bool sumsInAnyOrder)
     : module(module), program(program), bucketBytes(bucketBytes),
-      builder(program.getContext()), placement(program, module, rowBytes),
-      kernels(kernels) {
+      sumsInAnyOrder(sumsInAnyOrder), builder(program.getContext()),
+      placement(program, module, rowBytes), kernels(kernels) {
   module.walk([&](transformer::ParameterOp op) {
     if (auto layer = layerOf(op))
       layers[op.getName()] = *layer;
@@ -365,7 +365,8 @@ private:
       return module.emitError()
              << "expected functions @microbatch of tokens, targets and what "
                 "else the launcher gives, and @update";
-    Lowering lowering(module, program, kernels, bucketBytes, rowBytes);
+    Lowering lowering(module, program, kernels, bucketBytes, rowBytes,
+                      reductionOrder == spec::ReductionOrder::any);
     if (failed(lowering.lowerMicrobatch(microbatch)) ||
         failed(lowering.lowerUpdate(update)) ||
         failed(lowering.describeState(microbatch)) ||

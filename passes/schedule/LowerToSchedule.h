@@ -16,7 +16,7 @@ class Lowering {
 public:
   /// `module` has @microbatch and @update.
   Lowering(::mlir::ModuleOp module, ProgramOp program, Kernels &kernels,
-           int64_t bucketBytes, int64_t rowBytes);
+           int64_t bucketBytes, int64_t rowBytes, bool sumsInAnyOrder);
 
   /// Every op of @microbatch in order.
   ::mlir::LogicalResult lowerMicrobatch(::mlir::func::FuncOp function);
@@ -89,6 +89,7 @@ private:
   ::mlir::FailureOr<Place> placeOfResult(mesh::CollectiveOpInterface op,
                                          const Place &input);
   static Bucket bucketOf(mesh::CollectiveOpInterface op);
+  bool mayReorder(const Bucket &bucket) const;
   static bool isSameElement(const Bucket &a, const Bucket &b);
   static bool conflict(const Bucket &a, const Bucket &b);
   ::mlir::FailureOr<Place> placeOfPart(::mlir::Value operand,
@@ -157,6 +158,7 @@ private:
   ::mlir::ModuleOp module;
   ProgramOp program;
   int64_t bucketBytes;
+  bool sumsInAnyOrder;       // of bf16, between ranks
   ::mlir::OpBuilder builder; // at the end of the current list
   Placement placement;
   Kernels &kernels;

@@ -31,7 +31,8 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "largest bucket of gradients in one collective">,
     Option<"axis", "axis", "std::string", "", "of the mesh, along which modules are programs">,
     Option<"rowBytes", "row-bytes", "int64_t", "0", "where rows of a product begin; 0: side by side">,
-    Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">];
+    Option<"float8Unit", "float8-unit", "int64_t", "0", "what sizes of products of f8 must be multiples of; 0: any">,
+    Option<"reductionOrder", "reduction-order", "::meshwork::spec::ReductionOrder", "::meshwork::spec::ReductionOrder::fixed", "of sums of bf16 between ranks: fixed or any">];
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::meshwork::mesh::MeshDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -35,7 +35,8 @@ struct CollectiveRequest {
   std::vector<TransferRequest> parts;
   std::string name;                   // for messages
   std::vector<uint32_t> sources = {}; // of permute
-  uint32_t channel = 0; // collectives of one channel meet in order
+  uint32_t channel = 0;  // collectives of one channel meet in order
+  bool anyOrder = false; // of its sum, and rounded after each addition
 
   /// `all_reduce "gradients"`, for messages.
   std::string describe() const {

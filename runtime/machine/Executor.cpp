@@ -201,6 +201,7 @@ CollectiveRequest RankProgram::request(const plan::Instruction &collective,
   request.sources.assign(orEmpty(op.sources()).begin(),
                          orEmpty(op.sources()).end());
   request.channel = op.channel();
+  request.anyOrder = op.any_order();
   request.name = collective.name() ? collective.name()->str() : std::string();
   auto find = [&](uint32_t view) { return viewIn(*this, arena, view); };
   for (const plan::Transfer *part : *op.parts())

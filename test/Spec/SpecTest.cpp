@@ -66,6 +66,7 @@ compute = "bf16"
 master = "f32"
 gradients = "f32"
 rounding = "stochastic"
+reduction_order = "any"
 matmul = "fp8"
 scaling = "delayed"
 weight_casts = "microbatch"
@@ -96,6 +97,8 @@ memory_per_rank = "1.5 GiB"
   EXPECT_EQ(spec.compute, Type::bf16);
   EXPECT_EQ(spec.rounding, Rounding::stochastic);
   EXPECT_THAT(print(spec), HasSubstr("rounding = \"stochastic\"\n"));
+  EXPECT_EQ(spec.reductionOrder, ReductionOrder::any);
+  EXPECT_THAT(print(spec), HasSubstr("reduction_order = \"any\"\n"));
   EXPECT_EQ(spec.optimizer.settings.at("beta1"), 0.8);
   EXPECT_EQ(spec.optimizer.settings.at("beta2"), 0.99);
   EXPECT_EQ(spec.optimizer.settings.at("epsilon"), 1e-6);

@@ -24,6 +24,7 @@ bool isDense(const Box &box) {
 
 bool sumsNatively(const CollectiveRequest &request, uint32_t ranks) {
   return request.reduction == plan::Reduction::max || ranks <= 2 ||
+         request.anyOrder ||
          std::all_of(request.parts.begin(), request.parts.end(),
                      [](const TransferRequest &part) {
                        return part.src.dtype == plan::DType::f32;

@@ -4,7 +4,8 @@
 //
 // NCCL sums in an order of its own, and rounds bf16 after every step; a plan's
 // sums are rounded once. So bf16 is summed here, in group order (two ranks are
-// the same either way), and only the order of f32 sums is NCCL's.
+// the same either way), and only the order of f32 sums is NCCL's. A plan may
+// leave both to NCCL (`any_order`).
 #pragma once
 
 #include "runtime/comm/Moves.h"

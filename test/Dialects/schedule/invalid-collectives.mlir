@@ -199,3 +199,13 @@ schedule.program @rank {
     schedule.wait "x" flops 0 bytes 0 1 count 0
   }
 }
+
+// -----
+schedule.program @rank {
+  %b_i0 = schedule.buffer "i0" activations : memref<4096xi8>
+  %i0 = schedule.view %b_i0 at 0 : memref<4096xi8> to memref<4x8xf32, strided<[8, 1]>>
+  schedule.list update {
+    // expected-error@+1 {{'schedule.collective' op (C8) is all_reduce max in any order, expected all_reduce or reduce_scatter, and sum}}
+    schedule.collective "x" flops 0 bytes 0 all_reduce max any_order over ["dp"] in forward cause "why" dims [0] to [0] sources [] (%i0) to (%i0) : memref<4x8xf32, strided<[8, 1]>> to memref<4x8xf32, strided<[8, 1]>>
+  }
+}

@@ -82,6 +82,8 @@ schedule.program @rank {
     schedule.collective "gradients" flops 0 bytes 256 all_reduce sum channel 1 last_only over ["dp"] in backward cause "why" dims [0] to [0] sources [] (%d) to (%d) : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     // CHECK: schedule.collective "loss" {{.*}} makes_loss over ["dp"] in update cause "w" layer 2 for "v" why "needs it" by ["zero.stage"] dims {{.*}} {transformer.layer = 2 : i64}
     schedule.collective "loss" flops 0 bytes 256 all_reduce sum makes_loss over ["dp"] in update cause "w" layer 2 for "v" why "needs it" by ["zero.stage"] dims [0] to [0] sources [] (%d) to (%d) {transformer.layer = 2 : i64} : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.collective "sum" {{.*}} all_reduce{{ +}}sum any_order over ["dp"]
+    schedule.collective "sum" flops 0 bytes 256 all_reduce sum any_order over ["dp"] in update cause "w" dims [0] to [0] sources [] (%d) to (%d) : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     // CHECK: schedule.wait "gradients" flops 0 bytes 0 1 count 1(%
     schedule.wait "gradients" flops 0 bytes 0 1 count 1 (%d) : memref<8x8xf32, strided<[8, 1]>>
   }

@@ -236,6 +236,8 @@ TEST(PlanCheck, fieldsOfCollectives) {
   refuse([](auto &op) { op.sources = {0}; }, "only permute has sources");
   refuse([](auto &op) { op.reduction = plan::Reduction::max; },
          "reduces nothing");
+  refuse([](auto &op) { op.any_order = true; },
+         "all_gather with sum in any order, expected the sum of");
   refuse([](auto &op) { op.channel = 9; }, "channel 9");
   WithCollective w;
   auto &op = w.add(Kind::permute, w.small, w.tensor({3, 6}));
