@@ -170,6 +170,8 @@ struct DeviceOptions {
   bool comparesCpu = false;    // GPUs: see run/ComparingDevice.h
   bool cudnnAttention = false; // GPUs: by cuDNN where it can
   bool wgmmaAttention = false; // GPUs: by the runtime's kernels of sm_90a
+  uint32_t ncclMaxCtas = 0;    // GPUs: of collectives beside products; 0: any
+  bool ncclRegister = false;   // GPUs: NCCL knows the plan's memory
 };
 
 /// What a plan needs of this machine: opened, checked and loaded once for all

@@ -319,6 +319,26 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(wgmmaAttention),
      .isShared = true,
      .decidesNumbers = true},
+    {.name = "--nccl-max-ctas",
+     .group = "GPUs",
+     .valueName = "N",
+     .help = "Let a collective that runs beside the computation take at most N "
+             "thread blocks, and so multiprocessors, which products beside it "
+             "leave free; default: as many as NCCL likes, and products know "
+             "nothing of it",
+     .field = MESHWORK_FIELD(ncclMaxCtas),
+     .least = 1,
+     .most = 64,
+     .isShared = true,
+     .decidesNumbers = true},
+    {.name = "--nccl-register",
+     .group = "GPUs",
+     .valueName = "",
+     .help = "Register the plan's memory with NCCL (2.19 or newer), which then "
+             "reads and writes it in place and may use NVLink SHARP; takes up "
+             "to 512 MiB more for each piece of memory",
+     .field = MESHWORK_FIELD(ncclRegister),
+     .isShared = true},
     {.name = "--compare-cpu",
      .group = "GPUs",
      .valueName = "",

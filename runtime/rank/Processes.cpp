@@ -193,7 +193,9 @@ DeviceOptions Processes::deviceOptions(uint32_t ranks,
           options.tuneMatmuls,
           options.compareCpu,
           options.cudnnAttention,
-          options.wgmmaAttention};
+          options.wgmmaAttention,
+          static_cast<uint32_t>(options.ncclMaxCtas),
+          options.ncclRegister};
 }
 
 std::shared_ptr<Transport>

@@ -15,10 +15,12 @@ openDevice(const plan::Plan &plan, const DeviceOptions &options) {
     return ComparingDevice::open(std::move(*gpus), plan);
   }
   if (options.comparesCpu || options.shareGpu || options.synchronous ||
-      options.tunesMatmuls || options.cudnnAttention || options.wgmmaAttention)
+      options.tunesMatmuls || options.cudnnAttention ||
+      options.wgmmaAttention || options.ncclMaxCtas > 0 || options.ncclRegister)
     return absl::InvalidArgumentError(
         "the plan is for the CPU: --compare-cpu, --cudnn-attention, "
-        "--share-gpu, --synchronous, --tune-matmuls and --wgmma-attention are "
+        "--nccl-max-ctas, --nccl-register, --share-gpu, --synchronous, "
+        "--tune-matmuls and --wgmma-attention are "
         "for plans of [target] device = \"cuda\"");
   return CpuDevice::open(plan);
 }

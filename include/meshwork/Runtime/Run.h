@@ -88,6 +88,11 @@ struct RunOptions {
   /// use its tensor cores' own instructions, where they can; with tuneMatmuls
   /// where they are the fastest. Bits repeat.
   bool wgmmaAttention = false;
+  /// Ranks with a GPU each: thread blocks that a collective beside the
+  /// computation may take, which products leave free; 0: as many as NCCL likes.
+  int ncclMaxCtas = 0;
+  /// Ranks with a GPU each: NCCL reads and writes the plan's memory in place.
+  bool ncclRegister = false;
   bool compareCpu = false;   // GPUs: every instruction against the CPU's
   bool validateOnly = false; // check the plan and the machine, run nothing
   /// How ranks run: all in this process, one a process, or as the environment

@@ -1,6 +1,7 @@
 // CudaExecutor: instructions, bound to memory.
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/StatusMacros.h"
+#include "runtime/device/cuda/Beside.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 
 namespace meshwork::runtime::cuda {
@@ -25,11 +26,14 @@ CudaExecutor::bind(Where where, RankProgram &program,
                    const OperationContext &context) {
   const Instructions &sources = listOf(program.program, where.list);
   std::vector<Bound> bound;
+  std::vector<uint32_t> beside = channelsBeside(sources);
+  OperationContext mine = context;
   for (const plan::Turn &turn : program.turns[where.list]) {
     const plan::Instruction &source = *sources.Get(turn.instruction);
     where.turns = turn.turns;
     program.moveTo(where);
-    absl::StatusOr<Bound> one = bindOne(where.list, source, context);
+    mine.multiprocessors = multiprocessorsOfProducts(beside[turn.instruction]);
+    absl::StatusOr<Bound> one = bindOne(where.list, source, mine);
     if (!one.ok())
       return absl::Status(one.status().code(),
                           absl::StrCat("instruction ", quote(source.name()),

@@ -41,7 +41,8 @@ inline constexpr int32_t plain = 0, transposed = 1;
 namespace descAttribute {
 inline constexpr int transposeA = 3, transposeB = 4, epilogue = 7,
                      biasPointer = 8, auxPointer = 11, auxLd = 12,
-                     scalePointerA = 17, scalePointerB = 18, auxDataType = 22,
+                     multiprocessors = 15, // CUBLASLT_..._SM_COUNT_TARGET
+    scalePointerA = 17, scalePointerB = 18, auxDataType = 22,
                      fastAccumulation = 25, biasDataType = 26;
 }
 /// Aux is what GELU is applied to, written, or read by its gradient. The sums

@@ -183,7 +183,8 @@ std::string BlasLtProblem::key() const {
       text(b), " ", text(d),
       bias ? absl::StrCat(" bias@", alignmentOf(bias), " ") : " ",
       asksForEpilogue() ? absl::StrCat(epilogueNameOf(epilogue), " ") : "",
-      aux.address ? absl::StrCat("aux ", text(aux), " ") : "", workspaceBytes);
+      aux.address ? absl::StrCat("aux ", text(aux), " ") : "", workspaceBytes,
+      multiprocessors ? absl::StrCat(" on ", multiprocessors) : "");
 }
 
 absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
@@ -222,6 +223,7 @@ absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request) {
     problem.bias = request.aux->address;
   problem.workspace = request.workspace;
   problem.workspaceBytes = request.workspaceBytes;
+  problem.multiprocessors = request.multiprocessors;
   return problem;
 }
 

@@ -34,6 +34,7 @@ struct MatmulRequest {
   DevicePtr lhsScale = 0, rhsScale = 0; // of operands of 8 bits; one f32 each
   plan::Epilogue epilogue = plan::Epilogue::none;
   std::optional<DeviceView> aux = {}; // of the epilogue
+  uint32_t multiprocessors = 0;       // to count on; 0: all of the GPU
 };
 
 /// One operand with dense columns, `ld` elements apart.
@@ -57,6 +58,7 @@ struct BlasLtProblem {
   ColumnMatrix aux;      // of a GELU and the output's type; address 0: none
   DevicePtr workspace = 0;
   uint64_t workspaceBytes = 0;
+  uint32_t multiprocessors = 0; // to count on; 0: all of the GPU
 
   /// Whether tensor cores may add up without going to f32 in between, which
   /// costs low bits: of a product of two e4m3, as the forward pass has them.

@@ -76,6 +76,10 @@ absl::Status BlasLtProduct::describe() {
   if (problem.accumulatesFast())
     MESHWORK_RETURN_IF_ERROR(
         set(blas::descAttribute::fastAccumulation, int8_t{1}));
+  if (problem.multiprocessors > 0)
+    MESHWORK_RETURN_IF_ERROR(
+        set(blas::descAttribute::multiprocessors,
+            static_cast<int32_t>(problem.multiprocessors)));
   MESHWORK_RETURN_IF_ERROR(
       set(blas::descAttribute::epilogue, problem.epilogue));
   if (problem.bias) {

@@ -159,6 +159,11 @@ CudaDevice::transportOf(const ExecutorSetup &setup) {
   InProcessTransport *host = setup.transport.inProcess();
   if (!host || gpus.size() > 1)
     return connect(setup);
+  if (options.ncclMaxCtas > 0 || options.ncclRegister)
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.ncclRegister ? "--nccl-register" : "--nccl-max-ctas",
+        " is for ranks with a GPU each: this run has one GPU and one process, "
+        "and does without NCCL; leave the option out"));
   std::lock_guard<std::mutex> lock(mutex);
   if (!shared)
     shared = std::make_unique<PeerTransport>(driver, *host);
@@ -234,15 +239,22 @@ CudaDevice::connect(const ExecutorSetup &setup) {
   MESHWORK_ASSIGN_OR_RETURN(
       made, NcclTransport::create({driver, setup.transport, setup.mesh, rank,
                                    requestsOf(setup.program),
-                                   options.timeoutSeconds, std::move(pairs)}));
+                                   options.timeoutSeconds, std::move(pairs),
+                                   options.ncclMaxCtas, options.ncclRegister}));
   MESHWORK_RETURN_IF_ERROR(
       checkBesideNccl(gpuOf(rank), setup.program.program, freeBefore));
   std::lock_guard<std::mutex> lock(mutex);
+  if (rank == 0 && options.ncclMaxCtas > 0 &&
+      made->multiprocessorsOfChannel() == 0)
+    overlap =
+        "overlap: no collective of rank 0 runs beside the computation, so "
+        "--nccl-max-ctas changes nothing";
   return (connected[rank] = std::move(made)).get();
 }
 
 std::string CudaDevice::summary() const {
-  return absl::StrCat(tuning, tuning.empty() ? "" : "\n", dnnNotes.text(),
+  return absl::StrCat(tuning, tuning.empty() ? "" : "\n", overlap,
+                      overlap.empty() ? "" : "\n", dnnNotes.text(),
                       wgmmaNotes.text(), epilogues.text());
 }
 
@@ -256,7 +268,7 @@ CudaDevice::makeExecutor(const ExecutorSetup &setup) {
       setup, {gpuOf(rank), *moves, options.synchronous, options.tunesMatmuls,
               options.timeoutSeconds, options.cudnnAttention,
               wgmma.empty() ? nullptr : wgmma[numberOf(rank)].get(), epilogues,
-              dnnNotes, wgmmaNotes, tuning});
+              dnnNotes, wgmmaNotes, tuning, overlap});
 }
 
 } // namespace meshwork::runtime::cuda

@@ -43,7 +43,8 @@ private:
   LibraryNotes dnnNotes, wgmmaNotes;
   LibraryNotes epilogues{{"cuBLASLt", "epilogues of products",
                           "a kernel beside", /*onlyWhenLeft=*/true}};
-  std::string tuning; // "tuning: 5 timed, 7 known"
+  std::string tuning;  // "tuning: 5 timed, 7 known"
+  std::string overlap; // "overlap: 7 products leave 16 multiprocessors ..."
   std::mutex mutex;
   std::unique_ptr<DeviceTransport> shared; // of ranks on one GPU
   // Of ranks with a GPU each.

@@ -36,6 +36,9 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            nullptr,
                            nullptr,
                            nullptr};
+  MESHWORK_RETURN_IF_ERROR(made->countMultiprocessors());
+  if (setup.program.rank == 0 && made->multiprocessors > 0)
+    cuda.overlap = made->tellOverlap();
   if (cuda.tunes)
     MESHWORK_RETURN_IF_ERROR(made->shareTuning(context));
   context.epilogues = &cuda.epilogues;
@@ -75,8 +78,14 @@ absl::Status CudaExecutor::allocate() {
   MESHWORK_ASSIGN_OR_RETURN(beside.staging,
                             Staging::create(cuda.gpu, *beside.queue));
   const plan::Program &program = setup.program.program;
-  MESHWORK_ASSIGN_OR_RETURN(
-      arena, DeviceMemory::create(cuda.gpu, program.arena_bytes()));
+  std::shared_ptr<RegisteredMemory> registered;
+  MESHWORK_ASSIGN_OR_RETURN(registered,
+                            cuda.transport.allocate(program.arena_bytes()));
+  if (registered)
+    arena = DeviceMemory::ownedBy(registered, registered->address());
+  else
+    MESHWORK_ASSIGN_OR_RETURN(
+        arena, DeviceMemory::create(cuda.gpu, program.arena_bytes()));
   MESHWORK_ASSIGN_OR_RETURN(
       workspace,
       DeviceMemory::create(cuda.gpu, program.workspace_bytes_per_thread()));

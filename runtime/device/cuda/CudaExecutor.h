@@ -24,7 +24,8 @@ struct CudaSetup {
   bool cudnnAttention;   // wherever it can; else where tuning finds it faster
   const WgmmaKernels *wgmma; // likewise; null: they were not asked for
   LibraryNotes &epilogues, &dnnNotes, &wgmmaNotes; // what becomes of them
-  std::string &tuning; // rank 0 says here what it has timed
+  std::string &tuning;  // rank 0 says here what it has timed
+  std::string &overlap; // and here how many products leave room to NCCL
 };
 
 class CudaExecutor : public Executor {
@@ -103,6 +104,11 @@ private:
   absl::Status locate(absl::Status status, const ListRun &list,
                       uint32_t index) const;
 
+  // Beside.cpp
+  absl::Status countMultiprocessors();
+  uint32_t multiprocessorsOfProducts(uint32_t channels) const;
+  std::string tellOverlap() const;
+
   // Bind.cpp
   absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
                                           const OperationContext &context);
@@ -120,6 +126,7 @@ private:
   // Tuning.cpp
   absl::Status shareTuning(const OperationContext &context);
   absl::Status tuneAll(Tuned &tuned, const OperationContext &context);
+  absl::Status tuneList(const Instructions &list, OperationContext context);
 
   // Graphs.cpp
   absl::StatusOr<const std::vector<Piece> *> piecesOf(const ListRun &list);
@@ -142,6 +149,8 @@ private:
     std::unique_ptr<Staging> staging;
   } beside;
   DeviceMemory arena, workspace;
+  /// Of the GPU; 0 where nobody holds any for collectives.
+  uint32_t multiprocessors = 0;
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<Dnn> dnn;
   // By list and variant, as RankProgram.turns.

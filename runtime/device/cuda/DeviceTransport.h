@@ -45,6 +45,13 @@ public:
   virtual absl::Status finish(Stream stream, CommTimes &times) = 0;
 };
 
+/// Memory that a transport knows.
+class RegisteredMemory {
+public:
+  virtual ~RegisteredMemory() = default;
+  virtual DevicePtr address() const = 0;
+};
+
 class DeviceTransport {
 public:
   virtual ~DeviceTransport() = default;
@@ -60,12 +67,23 @@ public:
   virtual absl::StatusOr<std::unique_ptr<DeviceTransfer>>
   prepareTransfer(uint32_t rank, PairRequest request) = 0;
 
+  /// Memory for what requests point to, before the first `prepare`; it ends
+  /// before the transport does. Null: any memory serves.
+  virtual absl::StatusOr<std::shared_ptr<RegisteredMemory>>
+  allocate(uint64_t /*bytes*/) {
+    return nullptr;
+  }
+
   /// What has gone wrong in collectives that streams still run; for whoever
   /// waits for a stream, now and then. By the thread that enqueues.
   virtual absl::Status check() { return absl::OkStatus(); }
 
   /// What the streams of `rank` may wait for: its peers, in their streams.
   virtual Waiting waiting(uint32_t rank) const = 0;
+
+  /// How many multiprocessors the kernel of a collective on a channel may hold
+  /// while others compute; 0: nobody has set a limit.
+  virtual uint32_t multiprocessorsOfChannel() const { return 0; }
 
   /// After a failure of any rank: streams go on without what peers did not
   /// send, so that they can be waited for and memory can be freed. Nothing may

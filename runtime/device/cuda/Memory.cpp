@@ -32,17 +32,27 @@ absl::StatusOr<DeviceMemory> DeviceMemory::create(const Gpu &gpu,
   return memory;
 }
 
+DeviceMemory DeviceMemory::ownedBy(std::shared_ptr<void> owner,
+                                   DevicePtr start) {
+  DeviceMemory memory;
+  memory.owner = std::move(owner);
+  memory.start = start;
+  return memory;
+}
+
 DeviceMemory::DeviceMemory(DeviceMemory &&other) noexcept
-    : gpu(other.gpu), start(std::exchange(other.start, 0)) {}
+    : gpu(other.gpu), start(std::exchange(other.start, 0)),
+      owner(std::move(other.owner)) {}
 
 DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
   std::swap(gpu, other.gpu);
   std::swap(start, other.start);
+  std::swap(owner, other.owner);
   return *this;
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (start)
+  if (start && gpu)
     (void)gpu->driver().memoryFree(start);
 }
 

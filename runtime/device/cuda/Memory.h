@@ -12,6 +12,8 @@ class DeviceMemory {
 public:
   /// resourceExhausted when the GPU has too little.
   static absl::StatusOr<DeviceMemory> create(const Gpu &gpu, uint64_t bytes);
+  /// At `start`, and `owner` frees it.
+  static DeviceMemory ownedBy(std::shared_ptr<void> owner, DevicePtr start);
   DeviceMemory() = default;
   DeviceMemory(DeviceMemory &&other) noexcept;
   DeviceMemory &operator=(DeviceMemory &&other) noexcept;
@@ -19,8 +21,9 @@ public:
   DevicePtr address() const { return start; }
 
 private:
-  const Gpu *gpu = nullptr;
+  const Gpu *gpu = nullptr; // null: not freed here
   DevicePtr start = 0;
+  std::shared_ptr<void> owner;
 };
 
 /// Memory of the host that a GPU copies to and from while the host goes on;

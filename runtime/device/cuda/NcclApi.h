@@ -17,15 +17,32 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// The fields of NCCL 2.14, which later libraries read by `size` and `version`;
-/// the last one only fills the struct up.
+/// Of a field that is left to the library.
+inline constexpr int undefined = INT_MIN;
+/// The first version whose Config has fields behind `blocking`.
+inline constexpr int firstWithCtas = 21700;
+
+/// The fields of NCCL 2.17, which libraries read by `size` and `version`. Those
+/// before 2.17 are given the first four (`configFor`).
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
-  unsigned version = 21400;
+  unsigned version = firstWithCtas;
   int blocking = 0;
-  int undefined = INT_MIN;
+  int clusterSize = undefined;
+  int minCtas = undefined, maxCtas = undefined; // thread blocks of a kernel
+  const char *netName = nullptr;
 };
+
+/// As a library of `version` reads it.
+inline Config configFor(int version) {
+  Config config;
+  if (version < firstWithCtas) {
+    config.size = offsetof(Config, clusterSize) + sizeof(int); // its padding
+    config.version = 21400;
+  }
+  return config;
+}
 
 namespace result {
 inline constexpr Result success = 0, unhandledCudaError = 1, systemError = 2,
@@ -40,6 +57,17 @@ inline constexpr int sum = 0, max = 2;
 }
 /// The first with ncclCommInitRankConfig.
 inline constexpr int oldestVersion = 21400;
+
+/// The first with ncclMemAlloc and ncclCommRegister.
+inline constexpr int firstThatRegisters = 21900;
+
+/// Of what older libraries lack: null there.
+#define MESHWORK_NCCL_NEWER_FUNCTIONS(X)                                       \
+  X(Result, memAlloc, ncclMemAlloc, void **memory, size_t bytes)               \
+  X(Result, memFree, ncclMemFree, void *memory)                                \
+  X(Result, registerMemory, ncclCommRegister, const Comm comm, void *memory,   \
+    size_t bytes, void **handle)                                               \
+  X(Result, deregister, ncclCommDeregister, const Comm comm, void *handle)
 
 /// Calls X(type of result, member, symbol, parameters...) for every function.
 #define MESHWORK_NCCL_FUNCTIONS(X)                                             \

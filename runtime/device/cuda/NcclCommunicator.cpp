@@ -17,10 +17,12 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>>
 NcclCommunicator::create(const NcclLibrary &library,
                          const NcclPatience &patience, const nccl::UniqueId &id,
                          std::vector<uint32_t> members, uint32_t index,
-                         std::string name) {
+                         std::string name, int maxCtas) {
   std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(
       library, patience, std::move(members), index, std::move(name)));
-  nccl::Config config;
+  nccl::Config config = nccl::configFor(library.version);
+  if (maxCtas > 0) // from 2.17 on; NcclTransport checks
+    config.maxCtas = maxCtas;
   auto ranks = static_cast<int>(made->members.size());
   MESHWORK_RETURN_IF_ERROR(
       made->settle(library.initRank(&made->comm, ranks, id,
@@ -60,6 +62,20 @@ NcclCommunicator::group(absl::FunctionRef<nccl::Result(nccl::Comm)> calls,
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start)
           .count();
   return status;
+}
+
+absl::StatusOr<void *> NcclCommunicator::registerMemory(void *memory,
+                                                        uint64_t bytes) {
+  void *handle = nullptr;
+  MESHWORK_RETURN_IF_ERROR(
+      settle(nccl.registerMemory(comm, memory, bytes, &handle),
+             absl::StrCat("registering ", bytes, " bytes with ", name)));
+  return handle;
+}
+
+void NcclCommunicator::deregister(void *handle) {
+  if (comm)
+    (void)nccl.deregister(comm, handle);
 }
 
 absl::Status NcclCommunicator::check() {

@@ -26,11 +26,13 @@ struct NcclPatience {
 class NcclCommunicator {
 public:
   /// Called by all `members` with the same id, each with its own device's
-  /// context current; this rank is members[index]. Returns when all have come.
+  /// context current; this rank is members[index]. Its kernels have at most
+  /// `maxCtas` thread blocks; 0: as many as the library likes. Returns when all
+  /// have come.
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>>
   create(const NcclLibrary &library, const NcclPatience &patience,
          const nccl::UniqueId &id, std::vector<uint32_t> members,
-         uint32_t index, std::string name);
+         uint32_t index, std::string name, int maxCtas = 0);
   NcclCommunicator(const NcclCommunicator &) = delete;
   /// Ends it together with the others of this process and machine, each in a
   /// thread of its own, or, after a failure, cuts it off.
@@ -46,6 +48,11 @@ public:
   /// any order. Adds the time it took to `times.waitNs`.
   absl::Status group(absl::FunctionRef<nccl::Result(nccl::Comm)> calls,
                      const std::string &what, CommTimes &times);
+  /// Tells it of memory, until `deregister` of what this returns. Older
+  /// libraries than nccl::firstThatRegisters cannot.
+  absl::StatusOr<void *> registerMemory(void *memory, uint64_t bytes);
+  /// Nothing to do for one that was cut off.
+  void deregister(void *handle);
   /// What has gone wrong since in what was put into streams.
   absl::Status check();
 

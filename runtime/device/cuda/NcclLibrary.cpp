@@ -17,13 +17,15 @@ absl::Status load(NcclLibrary &nccl) {
 #define MESHWORK_NCCL_FIND(type, member, symbol, ...)                          \
   library.find(nccl.member, #symbol);
   MESHWORK_NCCL_FUNCTIONS(MESHWORK_NCCL_FIND)
-#undef MESHWORK_NCCL_FIND
-  int version = 0;
+  int &version = nccl.version;
   bool isComplete = library.firstMissing().empty() &&
                     nccl.getVersion(&version) == nccl::result::success &&
                     version >= nccl::oldestVersion;
-  if (isComplete)
+  if (isComplete) {
+    MESHWORK_NCCL_NEWER_FUNCTIONS(MESHWORK_NCCL_FIND)
     return absl::OkStatus();
+  }
+#undef MESHWORK_NCCL_FIND
   return absl::FailedPreconditionError(
       absl::StrCat("libnccl.so.2 is version ", version,
                    library.firstMissing().empty()
@@ -39,6 +41,16 @@ absl::StatusOr<const NcclLibrary *> NcclLibrary::open() {
   if (!status.ok())
     return status;
   return &library;
+}
+
+absl::Status NcclLibrary::expectVersion(int first,
+                                        absl::string_view what) const {
+  if (version >= first)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, " needs NCCL ", first / 10000, ".", first / 100 % 100,
+      " or newer, libnccl.so.2 is version ", version / 10000, ".",
+      version / 100 % 100, ": install a newer one, or leave the option out"));
 }
 
 absl::Status NcclLibrary::check(nccl::Result result, absl::string_view what,

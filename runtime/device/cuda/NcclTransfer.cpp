@@ -12,10 +12,12 @@ uint64_t slotBytes(const Strided &part) {
 }
 } // namespace
 
-NcclTransfer::NcclTransfer(const Driver &driver, NcclCommunicator &communicator,
-                           uint32_t peer, PairRequest of)
+NcclTransfer::NcclTransfer(const Driver &driver, const NcclLibrary *registers,
+                           NcclCommunicator &communicator, uint32_t peer,
+                           PairRequest of)
     : communicator(communicator), request(std::move(of)),
-      what(request.describe()), staging(driver) {
+      what(request.describe()), isRegistered(registers),
+      staging(driver, registers) {
   for (const Strided &part : request.parts)
     messages.push_back({request.sends, peer,
                         reinterpret_cast<DevicePtr>(part.data),
@@ -27,7 +29,10 @@ absl::Status NcclTransfer::place(const std::shared_ptr<BoxKernels> &kernels,
   uint64_t bytes = 0;
   for (const Strided &part : request.parts)
     bytes += isDense(part) ? 0 : slotBytes(part);
-  MESHWORK_RETURN_IF_ERROR(staging.allocate(bytes));
+  MESHWORK_RETURN_IF_ERROR(
+      staging.allocate(bytes, "to pack what a transfer moves"));
+  if (isRegistered)
+    MESHWORK_RETURN_IF_ERROR(staging.registerWith(communicator));
   BoxTable packs, unpacks;
   std::vector<Box> boxes; // until the tables are set
   boxes.reserve(request.parts.size());

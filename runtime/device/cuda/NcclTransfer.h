@@ -11,8 +11,10 @@ class NcclTransfer : public DeviceTransfer {
 public:
   /// `communicator` is of the two alone and carries transfers of this direction
   /// alone; the other side is `peer` in it.
-  NcclTransfer(const Driver &driver, NcclCommunicator &communicator,
-               uint32_t peer, PairRequest request);
+  /// Memory comes from `registers`, unless it is null.
+  NcclTransfer(const Driver &driver, const NcclLibrary *registers,
+               NcclCommunicator &communicator, uint32_t peer,
+               PairRequest request);
   /// Takes memory for parts with gaps; puts its tables into `stream`.
   absl::Status place(const std::shared_ptr<BoxKernels> &kernels, Stream stream);
 
@@ -23,7 +25,8 @@ private:
   NcclCommunicator &communicator;
   PairRequest request;
   std::string what;
-  NcclStaging staging;
+  bool isRegistered;
+  NcclMemory staging;
   std::vector<NcclMessage> messages; // one a part
   std::unique_ptr<BoxMoves> pack, unpack;
 };

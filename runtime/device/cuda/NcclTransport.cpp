@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/NcclTransport.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -8,6 +9,7 @@
 #include "runtime/device/cuda/NcclCollective.h"
 #include "runtime/device/cuda/NcclTransfer.h"
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -50,6 +52,14 @@ std::set<Group> groupsOf(const NcclSetup &setup) {
   for (const PairRequest &request : setup.pairs)
     groups.insert(groupOf(setup.rank, request));
   return groups;
+}
+
+/// What NCCL goes by: the environment overrides what a communicator is made
+/// with (NVIDIA's guide to NCCL, NCCL_MAX_CTAS).
+uint32_t ctasGivenTo(uint32_t maxCtas) {
+  const char *text = std::getenv("NCCL_MAX_CTAS");
+  uint32_t given = 0;
+  return text && absl::SimpleAtoi(text, &given) && given > 0 ? given : maxCtas;
 }
 
 /// The first of a group makes its id; every line is a group's text, ": " and
@@ -105,19 +115,6 @@ std::vector<PairRequest> pairsOf(const RankProgram &program, const Mesh &mesh) {
   return pairs;
 }
 
-NcclStaging::~NcclStaging() {
-  if (memory)
-    (void)driver.memoryFree(memory);
-}
-
-absl::Status NcclStaging::allocate(uint64_t bytes) {
-  if (bytes == 0)
-    return absl::OkStatus();
-  return driver.check(
-      driver.memoryAllocate(&memory, bytes),
-      absl::StrCat("taking ", bytes, " bytes to pack what collectives move"));
-}
-
 absl::StatusOr<std::unique_ptr<NcclTransport>>
 NcclTransport::create(const NcclSetup &setup) {
   std::unique_ptr<NcclTransport> made(new NcclTransport(setup));
@@ -125,9 +122,26 @@ NcclTransport::create(const NcclSetup &setup) {
       setup.driver.streamCreate(&made->stream, streamNonBlocking, 0),
       "making a stream"));
   MESHWORK_ASSIGN_OR_RETURN(made->kernels, BoxKernels::load(setup.driver));
+  MESHWORK_RETURN_IF_ERROR(made->openLibrary(setup));
   MESHWORK_RETURN_IF_ERROR(made->reserve(setup));
   MESHWORK_RETURN_IF_ERROR(made->connect(setup));
+  MESHWORK_RETURN_IF_ERROR(made->registerStaging());
   return made;
+}
+
+/// Whether it can do what the setup asks for.
+absl::Status NcclTransport::openLibrary(const NcclSetup &setup) {
+  if (groupsOf(setup).empty())
+    return absl::OkStatus();
+  const NcclLibrary *library = nullptr;
+  MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
+  if (setup.maxCtas > 0)
+    MESHWORK_RETURN_IF_ERROR(
+        library->expectVersion(nccl::firstWithCtas, "--nccl-max-ctas"));
+  if (!setup.registers)
+    return absl::OkStatus();
+  registers = library;
+  return library->expectVersion(nccl::firstThatRegisters, "--nccl-register");
 }
 
 NcclTransport::~NcclTransport() {
@@ -136,6 +150,8 @@ NcclTransport::~NcclTransport() {
       cutOff();
       break;
     }
+  for (auto &[channel, memory] : staging)
+    memory->forget();
   communicators.clear(); // first: a failed one still has the streams
   if (stream)
     (void)driver.streamDestroy(stream);
@@ -152,11 +168,32 @@ absl::Status NcclTransport::reserve(const NcclSetup &setup) {
                     .stagingBytes);
   }
   for (auto [channel, most] : bytes) {
-    auto memory = std::make_unique<NcclStaging>(driver);
-    MESHWORK_RETURN_IF_ERROR(memory->allocate(most));
+    auto memory = std::make_unique<NcclMemory>(driver, registers);
+    MESHWORK_RETURN_IF_ERROR(
+        memory->allocate(most, "to pack what collectives move"));
     staging[channel] = std::move(memory);
   }
   return absl::OkStatus();
+}
+
+absl::Status NcclTransport::registerStaging() {
+  if (registers)
+    for (auto &[group, communicator] : communicators)
+      if (auto memory = staging.find(group.number);
+          group.pair.empty() && memory != staging.end())
+        MESHWORK_RETURN_IF_ERROR(memory->second->registerWith(*communicator));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<RegisteredMemory>>
+NcclTransport::allocate(uint64_t bytes) {
+  if (!registers || bytes == 0)
+    return nullptr;
+  auto memory = std::make_shared<NcclMemory>(driver, registers);
+  MESHWORK_RETURN_IF_ERROR(memory->allocate(bytes, "for the plan"));
+  for (auto &[group, communicator] : communicators)
+    MESHWORK_RETURN_IF_ERROR(memory->registerWith(*communicator));
+  return memory;
 }
 
 absl::Status NcclTransport::connect(const NcclSetup &setup) {
@@ -165,27 +202,38 @@ absl::Status NcclTransport::connect(const NcclSetup &setup) {
   std::vector<std::string> texts;
   MESHWORK_ASSIGN_OR_RETURN(
       texts, setup.host.exchange(rank, mine, "the exchange of NCCL's ids"));
-  NcclPatience patience{setup.host, setup.timeoutSeconds};
-  MESHWORK_RETURN_IF_ERROR(warmUpMemory.allocate(warmUpBytes()));
+  MESHWORK_RETURN_IF_ERROR(
+      warmUpMemory.allocate(warmUpBytes(), "for the first exchange of ranks"));
   for (const Group &group : groupsOf(setup)) {
-    const NcclLibrary *library = nullptr;
-    MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
-    std::vector<uint32_t> members = membersOf(mesh, rank, group);
-    uint32_t index = indexIn(mesh, rank, group);
+    uint32_t root = membersOf(mesh, rank, group)[0];
     nccl::UniqueId id;
-    MESHWORK_ASSIGN_OR_RETURN(id, findId(texts[members[0]], group, members[0]));
-    std::unique_ptr<NcclCommunicator> &made = communicators[group];
-    MESHWORK_ASSIGN_OR_RETURN(made, NcclCommunicator::create(*library, patience,
-                                                             id, members, index,
-                                                             textOf(group)));
-    absl::Status warm =
-        warmUp(*made, index, static_cast<uint32_t>(members.size()),
-               absl::StrCat("the first exchange on ", textOf(group)), setup);
-    if (!warm.ok())
-      cutOff(); // Freeing memory waits for the stream.
-    MESHWORK_RETURN_IF_ERROR(warm);
+    MESHWORK_ASSIGN_OR_RETURN(id, findId(texts[root], group, root));
+    MESHWORK_RETURN_IF_ERROR(connect(setup, group, id));
   }
   return absl::OkStatus();
+}
+
+absl::Status NcclTransport::connect(const NcclSetup &setup, const Group &group,
+                                    const nccl::UniqueId &id) {
+  const NcclLibrary *library = nullptr;
+  MESHWORK_ASSIGN_OR_RETURN(library, NcclLibrary::open());
+  bool isBeside = group.pair.empty() && group.number > 0;
+  int maxCtas = isBeside ? static_cast<int>(setup.maxCtas) : 0;
+  if (isBeside)
+    ctasOfChannel = ctasGivenTo(setup.maxCtas);
+  std::vector<uint32_t> members = membersOf(mesh, rank, group);
+  uint32_t index = indexIn(mesh, rank, group);
+  std::unique_ptr<NcclCommunicator> &made = communicators[group];
+  MESHWORK_ASSIGN_OR_RETURN(
+      made,
+      NcclCommunicator::create(*library, {setup.host, setup.timeoutSeconds}, id,
+                               members, index, textOf(group), maxCtas));
+  absl::Status warm =
+      warmUp(*made, index, static_cast<uint32_t>(members.size()),
+             absl::StrCat("the first exchange on ", textOf(group)), setup);
+  if (!warm.ok())
+    cutOff(); // Freeing memory waits for the stream.
+  return warm;
 }
 
 /// A word from each rank, one to all.
@@ -279,9 +327,9 @@ NcclTransport::prepareTransfer(uint32_t, PairRequest request) {
   if (communicator == communicators.end())
     return absl::InternalError(absl::StrCat(
         request.describe(), " on ", textOf(group), " was not announced"));
-  auto made = std::make_unique<NcclTransfer>(driver, *communicator->second,
-                                             /*peer=*/request.sends ? 1 : 0,
-                                             std::move(request));
+  auto made = std::make_unique<NcclTransfer>(
+      driver, registers, *communicator->second,
+      /*peer=*/request.sends ? 1 : 0, std::move(request));
   MESHWORK_RETURN_IF_ERROR(made->place(kernels, stream));
   MESHWORK_RETURN_IF_ERROR(driver.check(driver.streamSynchronize(stream),
                                         "copying the tables of a transfer"));

@@ -9,7 +9,7 @@
 
 #include "runtime/device/cuda/BoxTable.h"
 #include "runtime/device/cuda/DeviceTransport.h"
-#include "runtime/device/cuda/NcclCommunicator.h"
+#include "runtime/device/cuda/NcclMemory.h"
 #include "runtime/machine/Executor.h"
 #include <map>
 #include <tuple>
@@ -31,20 +31,11 @@ struct NcclSetup {
   std::vector<CollectiveRequest> requests; // all that will be prepared
   double timeoutSeconds;
   std::vector<PairRequest> pairs = {};
-};
-
-/// Memory of the device, freed at the end.
-class NcclStaging {
-public:
-  explicit NcclStaging(const Driver &driver) : driver(driver) {}
-  NcclStaging(const NcclStaging &) = delete;
-  ~NcclStaging();
-  absl::Status allocate(uint64_t bytes);
-  DevicePtr address() const { return memory; }
-
-private:
-  const Driver &driver;
-  DevicePtr memory = 0;
+  /// Thread blocks of a collective that runs on a channel, beside what computes
+  /// (others may take all they like); 0: as many as NCCL likes.
+  uint32_t maxCtas = 0;
+  /// Communicators know all memory that they are given, see NcclMemory.
+  bool registers = false;
 };
 
 /// Of one rank. Its context is current at every call and at the end. Those of a
@@ -66,9 +57,13 @@ public:
   prepare(uint32_t rank, CollectiveRequest request) override;
   absl::StatusOr<std::unique_ptr<DeviceTransfer>>
   prepareTransfer(uint32_t rank, PairRequest request) override;
+  /// With `registers`, what all communicators know.
+  absl::StatusOr<std::shared_ptr<RegisteredMemory>>
+  allocate(uint64_t bytes) override;
   absl::Status check() override;
   Waiting waiting(uint32_t rank) const override;
   void cutOff() override;
+  uint32_t multiprocessorsOfChannel() const override { return ctasOfChannel; }
 
   /// Ranks that one communicator is of, by what is the same on all of them:
   /// those along axes, for a channel, or a sender and a receiver, for a lane.
@@ -88,8 +83,12 @@ private:
   explicit NcclTransport(const NcclSetup &setup)
       : driver(setup.driver), mesh(setup.mesh), rank(setup.rank),
         warmUpMemory(setup.driver) {}
+  absl::Status openLibrary(const NcclSetup &setup);
   absl::Status reserve(const NcclSetup &setup);
+  absl::Status registerStaging();
   absl::Status connect(const NcclSetup &setup);
+  absl::Status connect(const NcclSetup &setup, const Group &group,
+                       const nccl::UniqueId &id);
   absl::Status warmUp(NcclCommunicator &communicator, uint32_t index,
                       uint32_t ranks, const std::string &what,
                       const NcclSetup &setup);
@@ -99,11 +98,13 @@ private:
   const Driver &driver;
   Mesh mesh;
   uint32_t rank;
+  uint32_t ctasOfChannel = 0;
   Stream stream = nullptr; // of what is done here; not of collectives
-  NcclStaging warmUpMemory;
+  const NcclLibrary *registers = nullptr; // which knows all memory
+  NcclMemory warmUpMemory;
   std::shared_ptr<BoxKernels> kernels;
   std::map<Group, std::unique_ptr<NcclCommunicator>> communicators;
-  std::map<uint32_t, std::unique_ptr<NcclStaging>> staging; // by channel
+  std::map<uint32_t, std::unique_ptr<NcclMemory>> staging; // by channel
 };
 
 } // namespace meshwork::runtime::cuda

@@ -131,6 +131,7 @@ OperationOr makeMatmul(const plan::Instruction &instruction,
   request.epilogue = op.epilogue();
   if (op.aux() != plan::noView)
     request.aux = deviceView(context, op.aux());
+  request.multiprocessors = context.multiprocessors;
   request.workspace = context.workspace;
   request.workspaceBytes = context.workspaceBytes;
   request.name = instruction.name() ? instruction.name()->str() : "";

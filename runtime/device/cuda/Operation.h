@@ -37,6 +37,7 @@ struct OperationContext {
   // What became of epilogues of products, and of attention by each; null:
   // nobody asks.
   LibraryNotes *epilogues, *dnnNotes, *wgmmaNotes;
+  uint32_t multiprocessors = 0; // that a product may count on; 0: all
 };
 
 /// Of anything but Collective and Wait. Products and attention

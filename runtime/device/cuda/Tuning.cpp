@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/StatusMacros.h"
 #include "meshwork/Text/Escape.h"
+#include "runtime/device/cuda/Beside.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include "runtime/device/cuda/TimingNumbers.h"
 #include "runtime/device/cuda/Tuned.h"
@@ -50,6 +51,17 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   return absl::OkStatus();
 }
 
+absl::Status CudaExecutor::tuneList(const Instructions &list,
+                                    OperationContext context) {
+  std::vector<uint32_t> beside = channelsBeside(list);
+  for (uint32_t i = 0; i < list.size(); ++i) {
+    context.multiprocessors = multiprocessorsOfProducts(beside[i]);
+    if (hasChoices(*list.Get(i), context))
+      MESHWORK_RETURN_IF_ERROR(makeOperation(*list.Get(i), context).status());
+  }
+  return absl::OkStatus();
+}
+
 /// With what earlier runs have found, and for later ones.
 absl::Status CudaExecutor::tuneAll(Tuned &tuned,
                                    const OperationContext &context) {
@@ -61,9 +73,8 @@ absl::Status CudaExecutor::tuneAll(Tuned &tuned,
                                          arena.address(),
                                          setup.program.program.arena_bytes()));
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
-    for (const plan::Instruction *source : listOf(setup.program.program, list))
-      if (hasChoices(*source, context))
-        MESHWORK_RETURN_IF_ERROR(makeOperation(*source, context).status());
+    MESHWORK_RETURN_IF_ERROR(
+        tuneList(listOf(setup.program.program, list), context));
   if (dnn)
     dnn->release(); // What is bound takes what it needs.
   cuda.tuning = keep(tuned, path);

@@ -11,16 +11,20 @@ namespace {
       SameInterface<decltype(&::symbol), type (*)(__VA_ARGS__)>::value,        \
       #symbol);
 MESHWORK_NCCL_FUNCTIONS(MESHWORK_SAME)
+MESHWORK_NCCL_NEWER_FUNCTIONS(MESHWORK_SAME)
 
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
 static_assert(offsetof(Config, size) == offsetof(ncclConfig_t, size));
 static_assert(offsetof(Config, magic) == offsetof(ncclConfig_t, magic));
 static_assert(offsetof(Config, version) == offsetof(ncclConfig_t, version));
 static_assert(offsetof(Config, blocking) == offsetof(ncclConfig_t, blocking));
-static_assert(offsetof(Config, undefined) ==
+static_assert(offsetof(Config, clusterSize) ==
               offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(offsetof(Config, minCtas) == offsetof(ncclConfig_t, minCTAs));
+static_assert(offsetof(Config, maxCtas) == offsetof(ncclConfig_t, maxCTAs));
+static_assert(offsetof(Config, netName) == offsetof(ncclConfig_t, netName));
 static_assert(sizeof(Config) <= sizeof(ncclConfig_t));
-static_assert(Config().undefined == NCCL_CONFIG_UNDEF_INT);
+static_assert(undefined == NCCL_CONFIG_UNDEF_INT);
 static_assert(result::success == ncclSuccess);
 static_assert(result::unhandledCudaError == ncclUnhandledCudaError);
 static_assert(result::systemError == ncclSystemError);

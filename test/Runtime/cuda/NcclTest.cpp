@@ -13,6 +13,7 @@
 #include "test/Runtime/cuda/NcclRequests.h"
 #include <algorithm>
 #include <cmath>
+#include <gmock/gmock.h>
 
 namespace meshwork::runtime::cuda::test {
 namespace {
@@ -85,6 +86,13 @@ TEST(NcclMoves, LeavesToNcclWhatItDoes) {
   EXPECT_EQ(call(Kind::all_reduce, DType::bf16, {8}, {8}), messages);
   EXPECT_EQ(call(Kind::all_reduce, DType::bf16, {8}, {8}, 0, 2),
             NcclCall::allReduce);
+  CollectiveRequest free = requestFor(Kind::all_reduce, DType::bf16, {8}, {8});
+  free.anyOrder = true;
+  EXPECT_EQ(callOf(free, 4), NcclCall::allReduce);
+  free = requestFor(Kind::reduce_scatter, DType::bf16, {8, 3}, {2, 3});
+  EXPECT_EQ(callOf(free, 4), messages);
+  free.anyOrder = true;
+  EXPECT_EQ(callOf(free, 4), NcclCall::reduceScatter);
   EXPECT_EQ(call(Kind::all_gather, DType::bf16, {2, 3}, {8, 3}),
             NcclCall::allGather);
   EXPECT_EQ(call(Kind::all_gather, DType::bf16, {3, 2}, {3, 8}, 1), messages);
@@ -173,6 +181,64 @@ TEST(Nccl, CapturesAndRepeats) {
     (void)driver.graphExecDestroy(exec);
     (void)driver.graphDestroy(graph);
   });
+}
+
+/// Memory that a communicator was not told of, beside memory that it knows, is
+/// refused: NCCL would do anything.
+TEST(Nccl, GivesCommunicatorsOnlyMemoryThatTheyKnow) {
+  InProcessTransport host(Mesh({2}), {});
+  asRanks(2, [&](uint32_t rank) {
+    TestDevice on(rank);
+    NcclSetup setup{*on.driver, host, host.ranks(), rank, {sumOf(0)}, 60};
+    setup.registers = true;
+    auto transport = NcclTransport::create(setup);
+    expectOk(transport.status());
+    auto memory = (*transport)->allocate(64);
+    expectOk(memory.status());
+    ASSERT_TRUE(*memory);
+    CommTimes times;
+    auto known = (*transport)->prepare(rank, sumOf((*memory)->address()));
+    expectOk(known.status());
+    on.write((*memory)->address(), std::vector<float>(4, 1.0f));
+    expectOk((*known)->enqueue(on.stream, times));
+    on.synchronize();
+    EXPECT_EQ(on.read<float>((*memory)->address(), 4),
+              std::vector<float>(4, 2));
+    auto other = (*transport)->prepare(rank, sumOf(on.allocate(64)));
+    expectOk(other.status());
+    EXPECT_THAT(std::string((*other)->enqueue(on.stream, times).message()),
+                ::testing::HasSubstr("knows other memory, and not this"));
+  });
+}
+
+/// What a plan leaves to NCCL is summed as NCCL does: 256 + 1 + 1 + 1 in bf16,
+/// which has 256 and 258, is 259 rounded once, 260. Added one by one to the
+/// 256, which the stand-in begins with, it stays 256.
+TEST(Nccl, SumsBf16ItselfWhereThePlanLeavesTheOrder) {
+  for (bool anyOrder : {false, true}) {
+    InProcessTransport host(Mesh({4}), {});
+    asRanks(4, [&](uint32_t rank) {
+      TestDevice on(rank);
+      DevicePtr data = on.allocate(8);
+      constexpr uint16_t one = 0x3f80, many = 0x4380; // 1 and 256
+      on.write(data, std::vector<uint16_t>(4, rank == 3 ? many : one));
+      CollectiveRequest request = sumOf(data);
+      request.parts[0].src.dtype = request.parts[0].dst.dtype =
+          plan::DType::bf16;
+      request.anyOrder = anyOrder;
+      auto transport = NcclTransport::create(
+          {*on.driver, host, host.ranks(), rank, {request}, 60});
+      expectOk(transport.status());
+      auto sum = (*transport)->prepare(rank, request);
+      expectOk(sum.status());
+      CommTimes times;
+      expectOk((*sum)->enqueue(on.stream, times));
+      on.synchronize();
+      constexpr uint16_t rounded = 0x4382; // 260
+      EXPECT_EQ(on.read<uint16_t>(data, 4),
+                std::vector<uint16_t>(4, anyOrder ? many : rounded));
+    });
+  }
 }
 
 } // namespace

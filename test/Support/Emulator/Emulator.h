@@ -27,6 +27,10 @@ int meshworkEmulatorEnqueue(meshwork::runtime::cuda::Stream stream,
 /// else 0. An empty range is live. Callable from every thread.
 int meshworkEmulatorCheck(unsigned long long address, size_t bytes);
 
+/// A line "call number" in the file of MESHWORK_EMULATOR_CALLS, if there is
+/// one.
+void meshworkEmulatorNote(const char *call, unsigned long long number);
+
 /// Called inside a function that was enqueued: what it found wrong. Writes the
 /// text to stderr and makes `error` the sticky error of the stream's device:
 /// every later call on that device returns it, as after a kernel's fault.

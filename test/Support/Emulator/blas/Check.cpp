@@ -155,6 +155,7 @@ uint64_t hashOf(const MatmulDescObject &desc, const MatrixLayoutObject &a,
   add(desc.transposeA), add(desc.transposeB), add(desc.epilogue);
   add(desc.computeType), add(desc.biasType);
   add(desc.auxType), add(desc.auxLd), add(desc.fastAccumulation);
+  add(desc.multiprocessors);
   add(desc.scaleA != nullptr), add(desc.scaleB != nullptr);
   return hash;
 }

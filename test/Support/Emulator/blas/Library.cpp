@@ -150,6 +150,8 @@ Status cublasLtMatmulDescSetAttribute(MatmulDesc desc, int attribute,
     return set(desc->fastAccumulation, value, bytes);
   case descAttribute::biasDataType:
     return set(desc->biasType, value, bytes);
+  case descAttribute::multiprocessors:
+    return set(desc->multiprocessors, value, bytes);
   }
   return status::invalidValue;
 }
@@ -258,6 +260,9 @@ Status cublasLtMatmul(Handle handle, MatmulDesc desc, const void *alpha,
   std::memcpy(&product.proposal, algorithm, sizeof(product.proposal));
   if (Status call = checkCall(product, workspaceBytes))
     return call;
+  if (desc->multiprocessors > 0)
+    meshworkEmulatorNote("cublasLtMatmul on", static_cast<unsigned long long>(
+                                                  desc->multiprocessors));
   int queued = meshworkEmulatorEnqueue(
       stream, [](void *state) { static_cast<Product *>(state)->run(); },
       new Product(product),

@@ -19,6 +19,7 @@ struct MatmulDescObject {
   int32_t auxType = -1; // that of d
   const float *scaleA = nullptr, *scaleB = nullptr;
   int8_t fastAccumulation = 0; // of 8 bits; sums are exact here all the same
+  int32_t multiprocessors = 0; // to count on; 0: all
 };
 
 inline bool addsBias(uint32_t epilogue) {

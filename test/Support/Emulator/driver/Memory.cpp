@@ -179,6 +179,10 @@ Result cuMemsetD8Async(DevicePtr to, unsigned char value, size_t bytes,
   });
 }
 
+void meshworkEmulatorNote(const char *call, unsigned long long number) {
+  note(call, uint64_t{number});
+}
+
 int meshworkEmulatorCheck(unsigned long long address, size_t bytes) {
   return state().memory.covers(address, bytes);
 }

@@ -72,7 +72,7 @@ void say(const std::string &text) {
   std::fflush(stderr);
 }
 
-void note(const char *call, const void *handle) {
+static void noteLine(const std::string &line) {
   const std::string &path = state().settings.calls;
   if (path.empty())
     return;
@@ -82,8 +82,15 @@ void note(const char *call, const void *handle) {
     say(absl::StrCat("cannot write MESHWORK_EMULATOR_CALLS=", path));
     std::abort();
   }
-  std::fprintf(file, "%s %p\n", call, handle);
+  std::fprintf(file, "%s\n", line.c_str());
   std::fflush(file);
+}
+
+void note(const char *call, const void *handle) {
+  noteLine(absl::StrFormat("%s %p", call, handle));
+}
+void note(const char *call, uint64_t number) {
+  noteLine(absl::StrCat(call, " ", number));
 }
 
 void setCurrent(DeviceState *device) { contextOfThread = device; }

@@ -200,6 +200,7 @@ void say(const std::string &text);
 /// A line of the file that Settings::calls names: a call that puts work into a
 /// stream or asks for it, and the handle that it names.
 void note(const char *call, const void *handle);
+void note(const char *call, uint64_t number);
 /// Called by work: makes `error` the sticky error of the device it runs on.
 void failRunning(Result error, const std::string &text);
 DeviceState *runningDevice();

@@ -1,22 +1,42 @@
 // The functions that the library exports.
 #include "test/Support/Emulator/Emulator.h"
 #include "test/Support/Emulator/nccl/Batch.h"
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
 namespace meshwork::runtime::cuda::nccl {
+
+struct Registered {
+  const std::byte *begin;
+  size_t bytes;
+};
+/// What all communicators of the process know, since freed memory must not be.
+std::mutex registeredMutex;
+std::multiset<const std::byte *> registeredHere;
 
 struct CommObject {
   std::shared_ptr<Shared> shared;
   bool blocking = true;
   int polls = 0; // questions still answered with inProgress
   DevicePtr buffers = 0;
+  /// Memory that ncclCommRegister told of, by its handle.
+  std::vector<std::unique_ptr<Registered>> registered;
 
+  bool knows(const std::byte *place, size_t bytes) const {
+    return std::any_of(registered.begin(), registered.end(),
+                       [&](const auto &one) {
+                         return one->begin <= place &&
+                                place + bytes <= one->begin + one->bytes;
+                       });
+  }
   Result state() {
     if (const char *error = std::getenv("MESHWORK_EMULATOR_NCCL_ERROR"))
       return std::atoi(error);
@@ -47,6 +67,9 @@ bool takeBuffers(CommObject &comm) {
 void end(Comm comm) {
   if (comm->buffers)
     (void)cuMemFree_v2(comm->buffers);
+  std::lock_guard<std::mutex> lock(registeredMutex);
+  for (const auto &one : comm->registered)
+    registeredHere.erase(registeredHere.find(one->begin));
   delete comm;
 }
 
@@ -87,6 +110,20 @@ Result put(const Pending &pending) {
   return pending.comm->began();
 }
 
+/// NCCL calls it undefined to give a communicator memory that it knows on some
+/// ranks and not on others; so all must be known, once some is.
+bool isKnown(const CommObject &comm, const Call &call) {
+  size_t width = call.type == dataType::bf16 ? 2 : 4,
+         ranks = comm.shared->ranks;
+  bool scatters = call.kind == Call::Kind::reduceScatter;
+  bool gathers = call.kind == Call::Kind::allGather;
+  size_t bytes = call.count * width;
+  return comm.registered.empty() || bytes == 0 ||
+         ((!call.from ||
+           comm.knows(call.from, bytes * (scatters ? ranks : 1))) &&
+          (!call.to || comm.knows(call.to, bytes * (gathers ? ranks : 1))));
+}
+
 Result add(Comm comm, Stream stream, const Call &call) {
   if (!comm)
     return refuse(result::invalidArgument, "the communicator is null");
@@ -104,6 +141,9 @@ Result add(Comm comm, Stream stream, const Call &call) {
   if ((call.kind == Call::Kind::send || call.kind == Call::Kind::receive) &&
       call.peer == comm->shared->rank)
     return refuse(result::invalidArgument, "a rank has itself as a peer");
+  if (!isKnown(*comm, call))
+    return refuse(result::invalidUsage,
+                  "the communicator knows other memory, and not this");
   if (grouped.depth == 0)
     return put({comm, stream, {call}});
   for (Pending &pending : grouped.pending) {
@@ -183,6 +223,15 @@ Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
     return refuse(result::invalidArgument, "rank or number of ranks");
   if (!config || config->magic != Config().magic || config->size < 20)
     return refuse(result::invalidArgument, "the config is not initialized");
+  int version = 0;
+  (void)ncclGetVersion(&version);
+  bool hasCtas = version >= firstWithCtas && config->size >= sizeof(Config);
+  if (hasCtas && config->maxCtas != undefined) {
+    if (config->maxCtas < 1)
+      return refuse(result::invalidArgument, "maxCTAs is less than 1");
+    meshworkEmulatorNote("ncclCommInitRankConfig maxCTAs",
+                         static_cast<unsigned long long>(config->maxCtas));
+  }
   auto made = std::make_unique<CommObject>();
   made->blocking = config->blocking != 0;
   made->shared = std::make_shared<Shared>();
@@ -197,6 +246,48 @@ Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
   while ((*comm)->blocking && !(*comm)->shared->segment->isComplete())
     std::this_thread::yield();
   return (*comm)->began();
+}
+
+Result ncclMemAlloc(void **memory, size_t bytes) {
+  DevicePtr made = 0;
+  if (cuMemAlloc_v2(&made, bytes) != cuda::result::success)
+    return refuse(result::unhandledCudaError, "no memory of the device");
+  *memory = reinterpret_cast<void *>(made);
+  return result::success;
+}
+Result ncclMemFree(void *memory) {
+  std::lock_guard<std::mutex> lock(registeredMutex);
+  if (registeredHere.contains(at(memory))) {
+    std::fprintf(stderr, "NCCL stand-in: memory is freed that a communicator "
+                         "knows\n");
+    std::abort();
+  }
+  (void)cuMemFree_v2(reinterpret_cast<DevicePtr>(memory));
+  return result::success;
+}
+Result ncclCommRegister(const Comm comm, void *memory, size_t bytes,
+                        void **handle) {
+  if (!comm || !handle ||
+      !meshworkEmulatorCheck(reinterpret_cast<DevicePtr>(memory), bytes))
+    return refuse(result::invalidArgument, "no memory, or null");
+  std::lock_guard<std::mutex> lock(registeredMutex);
+  comm->registered.push_back(
+      std::make_unique<Registered>(Registered{at(memory), bytes}));
+  registeredHere.insert(at(memory));
+  *handle = comm->registered.back().get();
+  meshworkEmulatorNote("ncclCommRegister", bytes);
+  return result::success;
+}
+Result ncclCommDeregister(const Comm comm, void *handle) {
+  std::lock_guard<std::mutex> lock(registeredMutex);
+  auto found =
+      std::find_if(comm->registered.begin(), comm->registered.end(),
+                   [&](const auto &one) { return one.get() == handle; });
+  if (found == comm->registered.end())
+    return refuse(result::invalidArgument, "there is no such handle");
+  registeredHere.erase(registeredHere.find((*found)->begin));
+  comm->registered.erase(found);
+  return result::success;
 }
 
 Result ncclCommGetAsyncError(Comm comm, Result *state) {

@@ -1,0 +1,72 @@
+// CudaExecutor: what products leave to collectives that run beside them.
+#include "runtime/device/cuda/Beside.h"
+#include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
+#include "runtime/device/cuda/CudaExecutor.h"
+#include <algorithm>
+#include <map>
+
+namespace meshwork::runtime::cuda {
+namespace {
+struct Channel {
+  uint32_t started = 0, waited = 0;
+};
+} // namespace
+
+std::vector<uint32_t> channelsBeside(const Instructions &list) {
+  std::map<uint32_t, Channel> channels;
+  std::vector<uint32_t> beside;
+  for (const plan::Instruction *instruction : list) {
+    if (const plan::Wait *wait = instruction->op_as_Wait()) {
+      uint32_t &waited = channels[wait->channel()].waited;
+      waited = std::max(waited, wait->count());
+    }
+    beside.push_back(static_cast<uint32_t>(
+        std::count_if(channels.begin(), channels.end(), [](const auto &one) {
+          return one.second.started > one.second.waited;
+        })));
+    if (const plan::Collective *op = instruction->op_as_Collective();
+        op && op->channel() > 0)
+      ++channels[op->channel()].started;
+  }
+  return beside;
+}
+
+absl::Status CudaExecutor::countMultiprocessors() {
+  if (cuda.transport.multiprocessorsOfChannel() == 0)
+    return absl::OkStatus();
+  int count = 0;
+  MESHWORK_RETURN_IF_ERROR(cuda.gpu.driver().check(
+      cuda.gpu.driver().deviceGetAttribute(&count, attribute::multiprocessors,
+                                           cuda.gpu.device()),
+      "counting the multiprocessors of the GPU"));
+  multiprocessors = static_cast<uint32_t>(std::max(count, 1));
+  return absl::OkStatus();
+}
+
+/// 0: all. At least half of them, however many channels there are.
+uint32_t CudaExecutor::multiprocessorsOfProducts(uint32_t channels) const {
+  uint64_t held =
+      uint64_t{channels} * cuda.transport.multiprocessorsOfChannel();
+  if (held == 0 || multiprocessors == 0)
+    return 0;
+  auto most =
+      static_cast<uint32_t>(std::min<uint64_t>(held, multiprocessors / 2));
+  return multiprocessors - most;
+}
+
+std::string CudaExecutor::tellOverlap() const {
+  uint32_t held = cuda.transport.multiprocessorsOfChannel(), products = 0;
+  for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list) {
+    const Instructions &all = listOf(setup.program.program, list);
+    std::vector<uint32_t> beside = channelsBeside(all);
+    for (uint32_t i = 0; i < all.size(); ++i)
+      products += beside[i] > 0 && all.Get(i)->op_as_Matmul();
+  }
+  return absl::StrCat("overlap: ", products,
+                      products == 1 ? " product leaves" : " products leave",
+                      " multiprocessors to collectives beside, ", held,
+                      " to each");
+}
+
+} // namespace meshwork::runtime::cuda
