@@ -322,10 +322,9 @@ const OptionRow rows[] = {
     {.name = "--nccl-max-ctas",
      .group = "GPUs",
      .valueName = "N",
-     .help = "Let a collective that runs beside the computation take at most N "
-             "thread blocks, and so multiprocessors, which products beside it "
-             "leave free; default: as many as NCCL likes, and products know "
-             "nothing of it",
+     .help = "Limit each collective beside the computation to N thread blocks; "
+             "products beside it leave as many multiprocessors free. Default: "
+             "NCCL decides, and products count on all",
      .field = MESHWORK_FIELD(ncclMaxCtas),
      .least = 1,
      .most = 64,
