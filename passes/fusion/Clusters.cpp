@@ -155,8 +155,7 @@ static bool reduces(const SetVector<Operation *> &members) {
   return llvm::any_of(members, llvm::IsaPred<ReduceOp>);
 }
 
-/// Whether a result of the walk over `space` has its dims in another order.
-static bool isTransposed(Value root, RankedTensorType space) {
+bool isTransposed(Value root, RankedTensorType space) {
   return tensorType(root).getRank() == space.getRank() &&
          dimsOf(root) != dimsOf(space);
 }
@@ -237,6 +236,32 @@ FailureOr<Cone> Clustering::trace(Value root) {
   }
 }
 
+static bool isMaximumOfAll(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce && reduce.getKind() == Reduction::max &&
+         shapeOf(reduce) == ReductionShape::column &&
+         tensorType(reduce).getRank() == 0;
+}
+
+/// Whether both may be of one kernel that transposes. Tiles of each operand
+/// take registers, so both read the same; numbers take none worth counting.
+bool Clustering::fitTiles(const Cluster &cluster, const Cone &cone) const {
+  auto mayReduce = [&](Operation *op) {
+    return !isa<ReduceOp>(op) || (tileMaxima && isMaximumOfAll(op));
+  };
+  auto isTile = [&](Value leaf) {
+    return !tileMaxima || tensorType(leaf).getRank() > 0;
+  };
+  auto areIn = [&](const SetVector<Value> &some, const SetVector<Value> &all) {
+    return llvm::all_of(
+        some, [&](Value leaf) { return !isTile(leaf) || all.contains(leaf); });
+  };
+  return llvm::all_of(cone.members, mayReduce) &&
+         llvm::all_of(cluster.members, mayReduce) &&
+         areIn(cone.leaves, cluster.leaves) &&
+         areIn(cluster.leaves, cone.leaves);
+}
+
 /// Whether the cone may run in `cluster`, the one numbered `index`.
 bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone,
                       int64_t place) {
@@ -254,12 +279,9 @@ bool Clustering::join(Cluster &cluster, int64_t index, const Cone &cone,
   if (cluster.leaves.size() + more > std::max(maxLeaves, cone.leaves.size()))
     return false;
   auto transposes = [&](Value root) { return isTransposed(root, cone.space); };
-  bool hasTiles =
-      transposes(cone.root) || llvm::any_of(cluster.roots, transposes);
-  bool readsTheSame = more == 0 && cluster.leaves.size() == cone.leaves.size();
-  if (hasTiles &&
-      (!readsTheSame || reduces(cone.members) || reduces(cluster.members)))
-    return false; // Tiles of each operand take registers.
+  if ((transposes(cone.root) || llvm::any_of(cluster.roots, transposes)) &&
+      !fitTiles(cluster, cone))
+    return false;
   bool shares = false;
   for (Value leaf : cone.leaves) {
     auto known = clusterOf.find(leaf);

@@ -38,13 +38,17 @@ struct Cluster {
   int64_t place; // after the op of this number, which makes the last operand
 };
 
+/// Whether a result of the walk over `space` has its dims in another order.
+bool isTransposed(::mlir::Value root, ::mlir::RankedTensorType space);
+
 /// Decides, for one block, which values are stored and which kernels compute
 /// them; clusters come in an order in which they can run.
 class Clustering {
 public:
-  /// `maxLeaves` operands of a kernel, at most.
-  Clustering(::mlir::Block &block, int64_t maxLeaves)
-      : block(block), maxLeaves(maxLeaves) {}
+  /// `maxLeaves` operands of a kernel, at most. With `tileMaxima` a kernel that
+  /// transposes may find maxima of everything.
+  Clustering(::mlir::Block &block, int64_t maxLeaves, bool tileMaxima)
+      : block(block), maxLeaves(maxLeaves), tileMaxima(tileMaxima) {}
   ::mlir::LogicalResult run();
 
   ::llvm::SmallVector<Cluster> clusters;
@@ -63,10 +67,12 @@ private:
   ::mlir::Value operandToStore(::mlir::Value root);
   bool addMember(Cone &cone, ::mlir::Operation *op);
   void place(const Cone &cone);
+  bool fitTiles(const Cluster &cluster, const Cone &cone) const;
   bool join(Cluster &cluster, int64_t index, const Cone &cone, int64_t place);
 
   ::mlir::Block &block;
   size_t maxLeaves;
+  bool tileMaxima;
   ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
   ::llvm::DenseMap<::mlir::Operation *, int64_t>
       notBefore; // op that must not run earlier -> the anchor before it

@@ -173,6 +173,11 @@ private:
         auto shape = tensorType(result).getShape().drop_front();
         columns = std::max(columns, ShapedType::getNumElements(shape));
       }
+    // Blocks that take tiles are large, and so run few at once.
+    if (llvm::any_of(cluster.roots, [&](Value root) {
+          return isTransposed(root, cluster.space);
+        }))
+      columns = std::numeric_limits<int64_t>::max();
     int64_t chunks = std::min({numRows, maxChunks(columns), mostParts()});
     for (Value result : sums) {
       auto type = tensorType(result);
@@ -260,7 +265,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
   LogicalResult fuse(Block &block) {
     hoistSources(block);
-    Clustering clustering(block, operands);
+    Clustering clustering(block, operands, tileMaxima);
     if (failed(clustering.run()))
       return failure();
     DenseMap<Value, Value> stored;

@@ -42,13 +42,15 @@ def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
     sums, and a kernel that adds them up; more, up to `narrow-chunks`, where rows are narrow, so that
     the parts have no more than `chunk-elements` elements together; fewer, where everything is summed and
     nothing else is done, so that each part has `part-elements` elements. A kernel reads at most `operands`
-    tensors: what would need more is stored on the way.
+    tensors: what would need more is stored on the way. With `tile-maxima` a kernel
+    that transposes finds maxima of everything on the way.
   }];
   let options = [Option<"chunks", "chunks", "int64_t", "32", "parts of a sum over rows, at most">,
                  Option<"narrowChunks", "narrow-chunks", "int64_t", "0", "parts of a sum over narrow rows, at most">,
                  Option<"chunkElements", "chunk-elements", "int64_t", "0", "elements of all parts of a sum over narrow rows">,
                  Option<"partElements", "part-elements", "int64_t", "0", "elements of a part of a sum over everything, at least; 0 is no limit">,
-                 Option<"operands", "operands", "int64_t", "65536", "tensors that a kernel reads, at most">];
+                 Option<"operands", "operands", "int64_t", "65536", "tensors that a kernel reads, at most">,
+                 Option<"tileMaxima", "tile-maxima", "bool", "false", "whether a kernel that transposes may find maxima of everything">];
 }
 
 def DropUnreadPass : Pass<"fusion-drop-unread", "::mlir::ModuleOp"> {

@@ -104,6 +104,7 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     ListOption<"splits", "splits", "::meshwork::options::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">,
     Option<"delayed", "delayed", "bool", "false", "whether scales of activations and gradients come from the steps before">,
     Option<"targets", "targets", "int64_t", "1", "targets of a step: gradients of the first are about one part in so many">,
+    Option<"tiles", "tiles", "bool", "false", "whether the kernel that makes a tensor and finds its maximum can make a transposed copy, too">,
     Option<"weightsPerStep", "weights-per-step", "bool", "false", "whether parameters are rounded once a step">];
 }
 

@@ -71,9 +71,9 @@ Product productOf(ContractOp op, const Equation &equation) {
 class Quantization {
 public:
   Quantization(func::FuncOp function, const llvm::StringMap<int64_t> &splits,
-               When when)
+               When when, bool tiles)
       : function(function), splits(splits), scales(function, when),
-        builder(function.getContext()) {}
+        tiles(tiles), builder(function.getContext()) {}
 
   void run() {
     SmallVector<ContractOp> products(function.getOps<ContractOp>());
@@ -160,13 +160,14 @@ private:
   }
 
   /// Whether one kernel can make value and copy. Others wait for their use:
-  /// else all weights would be there in 8 bits, too, from the start, and a
-  /// kernel that finds a maximum stores a transposed copy element by element.
+  /// else all weights would be there in 8 bits, too, from the start, and
+  /// without tiles a kernel that finds a maximum stores a transposed copy
+  /// element by element.
   bool isMadeWithValue(const Operand &operand, Operation *user) const {
     Operation *producer = operand.value.getDefiningOp();
     return scales.isDelayed(operand.value) && producer &&
            isBackward(producer) == isBackward(user) &&
-           operand.dims == dimsOf(operand.value);
+           (tiles || operand.dims == dimsOf(operand.value));
   }
 
   Value buildCopy(const Operand &operand, const Scale &scale, Operation *user) {
@@ -198,6 +199,7 @@ private:
   func::FuncOp function;
   const llvm::StringMap<int64_t> &splits;
   Scales scales;
+  bool tiles;
   OpBuilder builder;
   // Value, in the backward pass, layer.
   using Key = std::tuple<const void *, bool, int64_t>;
@@ -239,7 +241,8 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
     Quantization(
         microbatch, ranks,
         {{delayed ? update : func::FuncOp(), static_cast<double>(targets)},
-         weightsPerStep})
+         weightsPerStep},
+        tiles)
         .run();
   }
 };

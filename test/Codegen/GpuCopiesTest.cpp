@@ -76,6 +76,88 @@ TEST(GpuTransposedCopies, AgreeWithTheCpu) {
   }
 }
 
+// What delayed scaling makes of a gradient: the product of two tensors in both
+// layouts, and the largest magnitude of all of it, in parts.
+constexpr const char *withMaximum = R"(
+#d = #transformer.dims<batch, rows, cols>
+#t = #transformer.dims<cols, batch, rows>
+!x = tensor<2x$Rx$Cxbf16, #d>
+!f = tensor<2x$Rx$Cxf32, #d>
+!y = tensor<2x$Rx$Cxf8E5M2, #d>
+!t = tensor<$Cx2x$Rxf8E5M2, #t>
+!m = tensor<$Kxf32, #transformer.dims<chunk>>
+func.func @f(%x: !x, %g: !x, %s: tensor<f32>) -> (!m, !y, !t) {
+  %y:3 = transformer.fused rows <batch, rows> cols <cols> ins(%x, %g, %s : !x, !x, tensor<f32>) -> !m, !y, !t {
+  ^bb0(%a: !x, %b: !x, %q: tensor<f32>):
+    %p = transformer.map ins(%a, %b : !x, !x) -> !f {
+    ^bb0(%i: f32, %j: f32):
+      %0 = arith.mulf %i, %j : f32
+      transformer.yield %0 : f32
+    }
+    %h = transformer.map ins(%p : !f) -> !f {
+    ^bb0(%i: f32):
+      %0 = math.absf %i : f32
+      transformer.yield %0 : f32
+    }
+    %m = transformer.reduce max %h over <batch, rows, cols> : !f -> tensor<f32>
+    %c = transformer.map ins(%p, %q : !f, tensor<f32>) -> !y {
+    ^bb0(%i: f32, %j: f32):
+      %0 = arith.mulf %i, %j : f32
+      transformer.yield %0 : f32
+    }
+    %t = transformer.map ins(%p, %q : !f, tensor<f32>) -> !t {
+    ^bb0(%i: f32, %j: f32):
+      %0 = arith.mulf %i, %j : f32
+      transformer.yield %0 : f32
+    }
+    transformer.yield %m, %c, %t : tensor<f32>, !y, !t
+  }
+  return %y#0, %y#1, %y#2 : !m, !y, !t
+}
+)";
+
+std::string withMaximumOf(int64_t rows, int64_t cols, int64_t chunks) {
+  return fill(withMaximum, {{"R", std::to_string(rows)},
+                            {"C", std::to_string(cols)},
+                            {"K", std::to_string(chunks)}});
+}
+
+/// Which elements a part of the maximum is of differs from a CPU's parts, so
+/// one part is compared.
+TEST(GpuTransposedCopies, FindTheLargestOfAllOnTheWay) {
+  for (auto [rows, cols, tileRows] :
+       {std::tuple<int64_t, int64_t, int64_t>{256, 128, 8},
+        {40, 1032, 8},
+        {6, 200, 4},
+        {7, 40, 2}}) {
+    SCOPED_TRACE(withMaximumOf(rows, cols, 1));
+    expectCpuResults(withMaximumOf(rows, cols, 1), {.arch = "sm_90a"},
+                     [&, tileRows = tileRows](const Geometry &g) {
+                       EXPECT_EQ(g.tileRows, tileRows);
+                       EXPECT_EQ(g.grid(), 1);
+                     });
+  }
+}
+
+/// Parts have equal maxima, as all elements have one magnitude.
+TEST(GpuTransposedCopies, FindTheLargestInParts) {
+  auto toOneMagnitude = [](std::vector<Tensor> &operands) {
+    for (Tensor &tensor : operands)
+      for (size_t i = 0; tensor.element.isBF16() && i < tensor.count(); ++i) {
+        uint16_t &bits = reinterpret_cast<uint16_t *>(tensor.begin())[i];
+        bits = static_cast<uint16_t>((bits & 0x8000) | 0x3fc0); // 1.5
+      }
+  };
+  for (int64_t chunks : {3, 5})
+    expectCpuResults(withMaximumOf(520, 264, chunks),
+                     {.arch = "sm_90a", .change = toOneMagnitude},
+                     [&](const Geometry &g) {
+                       EXPECT_EQ(g.tileRows, 8);
+                       EXPECT_EQ(g.grid(), chunks);
+                       EXPECT_GT(g.blocksOfTiles(), chunks);
+                     });
+}
+
 // The gradient of rotary embedding, as it lies and with tokens last, as the
 // product for a weight's gradient reads it: heads lie between the two.
 constexpr const char *rope = R"(

@@ -56,7 +56,9 @@ void BlockKernel::build(const BlockPart &part,
   shared = part.shared;
   launchedThreads = part.threads;
   findThread(part.block);
-  if (isChunked)
+  if (geometry.chunksOfTiles)
+    emitTiles();
+  else if (isChunked)
     emitChunk();
   else {
     bindRow(plus(mul(blockRow, geometry.rowsAtOnce), rowOfBlock),
@@ -85,6 +87,13 @@ void BlockKernel::findThread(Value block) {
       geometry.rowsAtOnce == 1 ? thread : rem(thread, geometry.threadsPerRow);
   rowOfBlock = geometry.rowsAtOnce == 1 ? body.number(0)
                                         : div(thread, geometry.threadsPerRow);
+  if (geometry.chunksOfTiles)
+    blockRow = block; // The chunk; its places of blocks come one by one.
+  else
+    findBlock(block);
+}
+
+void BlockKernel::findBlock(Value block) {
   blockRow = geometry.columnBlocks == 1 ? block
              : geometry.rowBlocks == 1  ? body.number(0)
                                         : div(block, geometry.columnBlocks);

@@ -30,8 +30,12 @@ private:
 
   // BlockKernel.cpp
   void findThread(mlir::Value block);
+  void findBlock(mlir::Value block);
   void emitRow();
   void emitChunk();
+  // BlockTiles.cpp
+  void emitTiles();
+  mlir::Value firstTile(mlir::Value chunk);
   /// Rows of a chunk from `lower` on, one after the other.
   Values emitRows(mlir::Value lower, mlir::Value upper);
   void loadHeld();

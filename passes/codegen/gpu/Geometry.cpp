@@ -22,7 +22,8 @@ constexpr int64_t rowRegisters = 120, rowRegistersOfLargeBlock = 32;
 /// an H100, rows of 50257 bf16: 768 threads 1.50 TB/s, 512 1.35, 1024 1.27.
 constexpr int64_t loopThreads = 768;
 /// Rows of a tile, at most, and registers for what is loaded of a tile and for
-/// one f32 of each of its elements: more make the tile shorter.
+/// an f32 of each element that is stored along rows: more make the tile
+/// shorter.
 constexpr int64_t mostTileRows = 8, tileRegisters = 160;
 /// A vertical sum is a chain of loads: threads hide them, not vectors. Loads
 /// that a thread has under way at once, and bytes of a row that a warp loads.
@@ -131,18 +132,27 @@ int64_t registersOf(const Walk &walk, int64_t width, int64_t vectors) {
   return values * width * vectors;
 }
 
+/// Whether elements may be taken in any order.
+bool isFree(const Walk &walk) {
+  return (walk.passes.empty() && walk.split != Split::chunks) ||
+         findsOnlyMaxima(walk);
+}
+
 /// Where all is independent and a result lies along the rows: as many rows as
 /// a thread has registers for. Else one.
 int64_t tileRowsOf(const Walk &walk, int64_t width) {
-  auto hasCols = [&](const Access &access) { return walk.hasCols(access); };
-  auto isAlongRows = [&](const Access &access) {
-    return liesAlongRows(walk, access);
+  auto isWhole = [&](unsigned result) {
+    return walk.isChunked(result) || walk.hasCols(walk.results[result]);
   };
-  if (walk.split == Split::chunks || hasVertical(walk) || width == 1 ||
-      !llvm::all_of(walk.results, hasCols) ||
-      llvm::none_of(walk.results, isAlongRows))
+  auto isAlongRows = [&](unsigned result) {
+    return !walk.isChunked(result) && liesAlongRows(walk, walk.results[result]);
+  };
+  auto results = llvm::seq<unsigned>(0, walk.results.size());
+  if (!isFree(walk) || hasVertical(walk) || width == 1 ||
+      !llvm::all_of(results, isWhole) || llvm::none_of(results, isAlongRows))
     return 1;
-  int64_t loaded = 4; // bytes of a column, with its f32
+  // Bytes of a column, with an f32 for each result that waits for its tile.
+  int64_t loaded = 4 * llvm::count_if(results, isAlongRows);
   for (const Access &access : walk.inputs)
     loaded += walk.hasCols(access) ? bytesOf(access) : 0;
   int64_t rows = std::gcd(mostTileRows, walk.rows.back().size);
@@ -175,14 +185,16 @@ public:
 
   Geometry run() {
     geometry.width = widthOf(walk);
-    if (!walk.passes.empty())
-      shareRows();
-    else if (geometry.tileRows = tileRowsOf(walk, geometry.width);
-             geometry.tileRows > 1)
+    if (geometry.tileRows = tileRowsOf(walk, geometry.width);
+        geometry.tileRows > 1)
       shareTiles();
+    else if (!walk.passes.empty())
+      shareRows();
     else
       shareFreely();
-    geometry.rowBlocks = isChunked
+    bool hasTiles = geometry.tileRows > 1;
+    geometry.chunksOfTiles = isChunked && hasTiles ? walk.items : 0;
+    geometry.rowBlocks = isChunked && !hasTiles
                              ? walk.items
                              : llvm::divideCeil(geometry.tilesOf(walk.numRows),
                                                 geometry.rowsAtOnce);
@@ -331,6 +343,20 @@ bool isChunkScalar(const Walk &walk, unsigned result) {
   return !walk.hasCols(walk.results[result]);
 }
 
+bool findsOnlyMaxima(const Walk &walk) {
+  FusedOp op = walk.op;
+  auto reduces = op.getBody().front().getOps<ReduceOp>();
+  return !walk.cols.empty() && !reduces.empty() &&
+         llvm::all_of(reduces, [&](ReduceOp reduce) {
+           return reduce.getKind() == Reduction::max &&
+                  walk.formOf(reduce) == ReduceForm::rows &&
+                  tensorType(reduce.getResult()).getRank() == 0 &&
+                  llvm::all_of(op.getCols().getNames(), [&](StringAttr name) {
+                    return reduce.getDims().find(name) >= 0;
+                  });
+         });
+}
+
 bool liesAlongRows(const Walk &walk, const Access &access) {
   return !walk.rows.empty() && !walk.cols.empty() &&
          access.along(walk.rows.back().key) == 1 &&
@@ -369,7 +395,7 @@ SmallVector<int64_t> baseAlignments(const KernelSpec &spec) {
 
 void putStoredRowLast(Walk &walk) {
   auto hasTiles = [](const Walk &walk) {
-    return walk.passes.empty() && tileRowsOf(walk, widthOf(walk)) > 1;
+    return tileRowsOf(walk, widthOf(walk)) > 1;
   };
   if (hasTiles(walk))
     return;

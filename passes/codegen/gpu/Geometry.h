@@ -40,11 +40,17 @@ struct Geometry {
       1;                 // blocks that share a row; one when rows are reduced
   int64_t rowBlocks = 1; // blocks along rows: one a chunk when there are chunks
   int64_t sharedBytes = 0; // static, of a block
+  /// Blocks that share all tiles where a maximum is found of them, and of which
+  /// each takes several places of a block in turn; 0: each has its own place.
+  int64_t chunksOfTiles = 0;
 
   int64_t block() const {
     return std::max<int64_t>(32, threadsPerRow * rowsAtOnce * verticalParts);
   }
-  int64_t grid() const { return rowBlocks * columnBlocks; }
+  int64_t blocksOfTiles() const { return rowBlocks * columnBlocks; }
+  int64_t grid() const {
+    return chunksOfTiles ? chunksOfTiles : blocksOfTiles();
+  }
   int64_t tilesOf(int64_t rows) const { return rows / tileRows; }
   /// Vectors of a row of `columns`.
   int64_t vectorsOf(int64_t columns) const {
@@ -58,6 +64,9 @@ struct Geometry {
 bool reducesColumns(const Walk &walk);
 /// Sums over rows and columns: one per chunk.
 bool isChunkScalar(const Walk &walk, unsigned result);
+/// Whether it reduces to maxima of everything and to nothing else: these take
+/// elements in any order, tile by tile.
+bool findsOnlyMaxima(const Walk &walk);
 /// Whether it lies along the innermost rows, as a transposed copy does.
 bool liesAlongRows(const Walk &walk, const Access &access);
 /// Bytes by which each address of the access along a vector is a multiple,

@@ -1,4 +1,5 @@
 // RUN: meshwork-opt %s -split-input-file -transformer-decompose -fusion-accumulations -fusion-fuse | FileCheck %s
+// RUN: meshwork-opt %s -split-input-file -transformer-decompose -fusion-accumulations -fusion-fuse=tile-maxima | FileCheck %s --check-prefix=TILES
 
 #se = #transformer.dims<sequence, embed>
 #e = #transformer.dims<embed>
@@ -58,6 +59,23 @@ func.func @recomputes(%a: tensor<64x32xf32, #sf>, %w: tensor<32x8xf32, #transfor
 #se = #transformer.dims<sequence, embed>
 #es = #transformer.dims<embed, sequence>
 !x = tensor<64x32xf32, #se>
+
+// A maximum of everything is found by the kernel that transposes, where it may:
+// on a GPU. The scales that the copies read are numbers, and may differ.
+// CHECK-LABEL: func.func @maximum
+// TILES-LABEL: func.func @maximum
+func.func @maximum(%x: !x, %s: tensor<f32>) -> (tensor<32x64xf8E5M2, #es>, tensor<f32>) {
+  // CHECK: transformer.fused {{.*}} -> tensor<32xf32, #{{.*}}> {
+  // CHECK: transformer.fused {{.*}} -> tensor<32x64xf8E5M2, #embed_sequence> {
+  // TILES: transformer.fused {{.*}} -> tensor<32xf32, #{{.*}}>, tensor<32x64xf8E5M2, #embed_sequence> {
+  %m = transformer.reduce max %x over <sequence, embed> : !x -> tensor<f32>
+  %t = transformer.map ins(%x, %s : !x, tensor<f32>) -> tensor<32x64xf8E5M2, #es> {
+  ^bb0(%p: f32, %q: f32):
+    %0 = arith.mulf %p, %q : f32
+    transformer.yield %0 : f32
+  }
+  return %t, %m : tensor<32x64xf8E5M2, #es>, tensor<f32>
+}
 
 // A copy and a transposed one are one kernel, which walks as the operand lies.
 // The norm's sum is not taken there: it is stored, for a kernel of tiles.

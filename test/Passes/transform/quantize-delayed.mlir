@@ -1,4 +1,5 @@
 // RUN: meshwork-opt %s -transformer-quantize="delayed targets=1024" | FileCheck %s
+// RUN: meshwork-opt %s -transformer-quantize="delayed targets=1024 tiles" | FileCheck %s --check-prefix=TILES
 // RUN: not meshwork-opt %s -transformer-quantize="delayed targets=0" 2>&1 | FileCheck %s --check-prefix=ERROR
 // ERROR: delayed scaling: expected a function @update that assigns the gradient norm, and at least one target of a step
 
@@ -43,6 +44,9 @@ func.func @microbatch(%x: tensor<32x16xbf16, #te>) {
   transformer.accumulate gradient "w", %dw : tensor<16x16xbf16, #fe>
   return
 }
+
+// A GPU's kernel of tiles makes both.
+// TILES-COUNT-2: transformer.map ins(%{{.*}}, %{{.*}}#0 : {{.*}} {transformer.pass = #transformer.pass<backward>} -> tensor<{{16x32|32x16}}xf8E5M2
 
 // The larger of this step's and of what is left of those before, 2^(-1/16) of
 // it; not before the norm is known.
