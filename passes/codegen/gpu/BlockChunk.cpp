@@ -52,6 +52,8 @@ BlockKernel::Values BlockKernel::emitRows(Value lower, Value upper) {
         Values next;
         if (geometry.ahead)
           next = loadAhead(plus(own, body.number(geometry.rowsAtOnce)), upper);
+        if (geometry.floatsOfTurn)
+          turn = mul(rem(row, 2), geometry.floatsOfTurn);
         bindRow(own, upper);
         if (sumsInMemory())
           body.bindRow(walk.chunkKey, blockRow);
@@ -60,14 +62,13 @@ BlockKernel::Values BlockKernel::emitRows(Value lower, Value upper) {
         emitRow();
         addRowToChunk();
         storeRowResults();
-        if (geometry.threadsPerRow > 32 && reducesColumns(walk))
-          barrier(); // the next row's sums take the same memory
         usedSlots = 0;
         body.unbindRow();
         Values all = carried;
         llvm::append_range(all, next);
         return all;
       });
+  turn = {};
   ended.resize(sums);
   return ended;
 }

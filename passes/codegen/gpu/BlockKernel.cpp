@@ -255,6 +255,8 @@ void BlockKernel::loadHeld() {
 
 /// A pass over vectors that the thread holds.
 void BlockKernel::emitHeldPass(unsigned pass) {
+  Values sums;
+  SmallVector<ReduceOp> summed;
   for (ReduceOp reduce : reductionsOf(pass)) {
     if (walk.formOf(reduce) == ReduceForm::rows)
       continue; // added up over all rows (addRowToChunk)
@@ -267,10 +269,12 @@ void BlockKernel::emitHeldPass(unsigned pass) {
                             body.identity(isMax(reduce)));
       sum = sum ? body.combine(body.builder(), isMax(reduce), sum, part) : part;
     }
-    sum = combineLanes(sum, isMax(reduce));
-    body.define(reduce,
-                reduceThreads(sum, isMax(reduce), geometry.threadsPerRow));
+    sums.push_back(combineLanes(sum, isMax(reduce)));
+    summed.push_back(reduce);
   }
+  reduceThreads(sums, summed, geometry.threadsPerRow);
+  for (auto [reduce, sum] : llvm::zip_equal(summed, sums))
+    body.define(reduce, sum);
   if (pass != walk.storePass)
     return;
   for (Place &place : places) {
@@ -310,6 +314,12 @@ void BlockKernel::storeColumns() {
     body.storeResult(i, value, rowExists);
 }
 
+bool BlockKernel::readsValuesOfRows() const {
+  return llvm::any_of(walk.inputs, [&](const Access &access) {
+    return !walk.hasCols(access) && !access.strides.empty();
+  });
+}
+
 /// A value per row may lie where an operand with one lies: all threads of the
 /// row have read it by then.
 void BlockKernel::storeRowResults() {
@@ -319,7 +329,7 @@ void BlockKernel::storeRowResults() {
       stores.push_back({i, body.eval(yields[i]).value});
   if (stores.empty())
     return;
-  if (geometry.block() > 32)
+  if (geometry.block() > 32 && readsValuesOfRows())
     barrier();
   Value first = walk.numRows == 1 && walk.numCols == 1 ? isZero(thread)
                 : geometry.threadsPerRow > 1           ? isZero(ofRowThread)

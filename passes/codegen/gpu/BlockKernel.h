@@ -57,6 +57,7 @@ private:
   void storeTile();
   bool isStoredByTile(unsigned result) const;
   void storeRowResults();
+  bool readsValuesOfRows() const;
   void addRowToChunk();
   /// Whether it is a chunk's sum of columns that are too many for registers:
   /// it lies in the result from the first row on, as on the CPU.
@@ -89,9 +90,14 @@ private:
 
   // BlockSums.cpp
   mlir::Value combineLanes(mlir::Value vector, bool isMax);
-  /// A value of each thread to that of all `threads` beside it, in all of them.
-  mlir::Value reduceThreads(mlir::Value value, bool isMax, int64_t threads);
-  mlir::Value shuffle(mlir::Value value, bool isMax, int64_t threads);
+  /// Each value of each thread to that of all `threads` beside it, in all of
+  /// them.
+  void reduceThreads(llvm::MutableArrayRef<mlir::Value> values,
+                     llvm::ArrayRef<transformer::ReduceOp> reductions,
+                     int64_t threads);
+  void shuffle(llvm::MutableArrayRef<mlir::Value> values,
+               llvm::ArrayRef<transformer::ReduceOp> reductions,
+               int64_t threads);
   mlir::Value sharedAddress(mlir::Value index);
   void barrier();
   void initChunk();
@@ -124,6 +130,7 @@ private:
   llvm::SmallVector<Place, 8> places;
   Values carried;         // sums of chunk results, by result and place
   unsigned usedSlots = 0; // of shared memory, of one float a warp
+  mlir::Value turn;       // where a row's slots begin; null: at the first
 };
 
 } // namespace meshwork::codegen

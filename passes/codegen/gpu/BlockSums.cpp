@@ -31,16 +31,17 @@ Value BlockKernel::combineLanes(Value vector, bool isMax) {
 }
 
 /// Both sides of an exchange add the same two numbers, so all lanes end equal.
-Value BlockKernel::shuffle(Value value, bool isMax, int64_t threads) {
+void BlockKernel::shuffle(MutableArrayRef<Value> values,
+                          ArrayRef<ReduceOp> reductions, int64_t threads) {
   OpBuilder &b = body.builder();
-  for (int64_t offset = threads / 2; offset > 0; offset /= 2) {
-    Value other = gpu::ShuffleOp::create(b, body.loc(), value,
-                                         static_cast<int32_t>(offset), 32,
-                                         gpu::ShuffleMode::XOR)
-                      .getShuffleResult();
-    value = body.combine(b, isMax, value, other);
-  }
-  return value;
+  for (int64_t offset = threads / 2; offset > 0; offset /= 2)
+    for (auto [value, reduce] : llvm::zip_equal(values, reductions)) {
+      Value other = gpu::ShuffleOp::create(b, body.loc(), value,
+                                           static_cast<int32_t>(offset), 32,
+                                           gpu::ShuffleMode::XOR)
+                        .getShuffleResult();
+      value = body.combine(b, isMax(reduce), value, other);
+    }
 }
 
 Value BlockKernel::sharedAddress(Value index) {
@@ -66,31 +67,41 @@ void BlockKernel::barrier() {
                           {}, Value());
 }
 
-Value BlockKernel::reduceThreads(Value value, bool isMax, int64_t threads) {
-  value = shuffle(value, isMax, std::min<int64_t>(threads, 32));
+/// Of sums that need nothing of each other, the threads meet once.
+void BlockKernel::reduceThreads(MutableArrayRef<Value> values,
+                                ArrayRef<ReduceOp> reductions,
+                                int64_t threads) {
+  shuffle(values, reductions, std::min<int64_t>(threads, 32));
   int64_t warps = threads / 32;
-  if (warps <= 1)
-    return value;
+  if (warps <= 1 || values.empty())
+    return;
   OpBuilder &b = body.builder();
-  Value slot = body.number(usedSlots);
-  usedSlots += warps;
-  Value to = sharedAddress(plus(slot, div(thread, 32)));
+  Values slots;
+  for (size_t i = 0; i < values.size(); ++i, usedSlots += warps)
+    slots.push_back(turn ? plus(turn, body.number(usedSlots))
+                         : body.number(usedSlots));
+  Value warp = div(thread, 32);
+  Values to = llvm::map_to_vector(
+      slots, [&](Value slot) { return sharedAddress(plus(slot, warp)); });
   scf::IfOp::create(b, body.loc(), isZero(lane),
                     [&](OpBuilder &inner, Location loc) {
-                      LLVM::StoreOp::create(inner, loc, value, to, 4);
+                      for (auto [value, address] : llvm::zip_equal(values, to))
+                        LLVM::StoreOp::create(inner, loc, value, address, 4);
                       scf::YieldOp::create(inner, loc);
                     });
   barrier();
   // As many lanes as there are warps add them up, and so do their neighbours.
   int64_t group = llvm::PowerOf2Ceil(warps);
   Value part = rem(lane, group), exists = isLess(part, body.number(warps));
-  Value from =
-      sharedAddress(plus(slot, arith::SelectOp::create(b, body.loc(), exists,
-                                                       part, body.number(0))));
-  Value sum = LLVM::LoadOp::create(b, body.loc(), b.getF32Type(), from, 4);
-  sum =
-      arith::SelectOp::create(b, body.loc(), exists, sum, body.identity(isMax));
-  return shuffle(sum, isMax, group);
+  part = arith::SelectOp::create(b, body.loc(), exists, part, body.number(0));
+  for (auto [value, slot, reduce] :
+       llvm::zip_equal(values, slots, reductions)) {
+    value = LLVM::LoadOp::create(b, body.loc(), b.getF32Type(),
+                                 sharedAddress(plus(slot, part)), 4);
+    value = arith::SelectOp::create(b, body.loc(), exists, value,
+                                    body.identity(isMax(reduce)));
+  }
+  shuffle(values, reductions, group);
 }
 
 /// What adds nothing to each chunk result; results that are none have an
@@ -122,8 +133,9 @@ void BlockKernel::storeChunk() {
       continue;
     }
     // A block of one row of one column has threads beside it with the same.
-    Value total = reduceThreads(sums.front(), isMax(reductionOf(i)),
-                                geometry.threadsPerRow * geometry.rowsAtOnce);
+    Value total = sums.front();
+    reduceThreads(total, reductionOf(i),
+                  geometry.threadsPerRow * geometry.rowsAtOnce);
     Value first = isZero(thread);
     body.storeResult(
         i, total,

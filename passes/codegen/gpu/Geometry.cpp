@@ -201,7 +201,8 @@ public:
     while (sharedFloats() * 4 > maxShared &&
            geometry.threadsPerRow * geometry.rowsAtOnce > warp)
       geometry.rowsAtOnce = (geometry.rowsAtOnce + 1) / 2;
-    geometry.sharedBytes = sharedFloats() * 4;
+    geometry.floatsOfTurn = floatsOfTurn();
+    geometry.sharedBytes = (sharedFloats() + geometry.floatsOfTurn) * 4;
     geometry.ahead = !geometry.loops && reducesColumns(walk) && isChunked &&
                      geometry.columnBlocks == 1 &&
                      walk.numRows > walk.items * geometry.rowsAtOnce;
@@ -306,6 +307,18 @@ private:
     // share.
     bool meets = threads > warp && reducesColumns(walk);
     geometry.rowsAtOnce = meets ? 1 : rowsFor(isChunked ? 512 : 128);
+  }
+
+  /// Of rows that have several warps, which are one at once.
+  int64_t floatsOfTurn() const {
+    if (!isChunked || geometry.threadsPerRow <= warp)
+      return 0;
+    int64_t reductions = 0;
+    for (ArrayRef<ReduceOp> pass : walk.passes)
+      reductions += llvm::count_if(pass, [&](ReduceOp reduce) {
+        return walk.formOf(reduce) == ReduceForm::columns;
+      });
+    return reductions * geometry.threadsPerRow / warp;
   }
 
   /// A float for each warp and reduction, or for each column of the sums that

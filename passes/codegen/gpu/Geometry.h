@@ -43,6 +43,9 @@ struct Geometry {
   /// Blocks that share all tiles where a maximum is found of them, and of which
   /// each takes several places of a block in turn; 0: each has its own place.
   int64_t chunksOfTiles = 0;
+  /// Floats of shared memory that a chunk's rows have for their sums in turns:
+  /// one row's are still read when the next one's are written. 0: no turns.
+  int64_t floatsOfTurn = 0;
 
   int64_t block() const {
     return std::max<int64_t>(32, threadsPerRow * rowsAtOnce * verticalParts);

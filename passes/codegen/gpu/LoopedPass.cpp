@@ -42,6 +42,8 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
     sums = body.onlyIf(ofPlace, exists, sums,
                        [&] { return take(placeOf(share.closer, true), sums); });
   }
+  Values totals;
+  SmallVector<ReduceOp> summed;
   for (auto [index, sum] : llvm::enumerate(sums)) {
     ReduceOp reduce = reductions[index];
     if (isOfBf16(reduce))
@@ -51,8 +53,8 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
       });
     Value total = combineLanes(sum, isMax(reduce));
     if (walk.formOf(reduce) == ReduceForm::columns) {
-      body.define(reduce,
-                  reduceThreads(total, isMax(reduce), geometry.threadsPerRow));
+      totals.push_back(total);
+      summed.push_back(reduce);
       continue;
     }
     for (unsigned i = 0; i < walk.results.size(); ++i)
@@ -61,6 +63,9 @@ void BlockKernel::emitLoopedPass(unsigned pass) {
             body.combine(body.builder(), isMax(reduce),
                          carried[i * geometry.vectors], total);
   }
+  reduceThreads(totals, summed, geometry.threadsPerRow);
+  for (auto [reduce, total] : llvm::zip_equal(summed, totals))
+    body.define(reduce, total);
 }
 
 /// Ends of a shifted row, which hold columns that are not its own, and where a
