@@ -19,6 +19,7 @@ inline constexpr ::llvm::StringLiteral pass = "transformer.pass";
 inline constexpr ::llvm::StringLiteral notBefore = "transformer.not_before";
 inline constexpr ::llvm::StringLiteral kept = "transformer.kept";
 inline constexpr ::llvm::StringLiteral ofStep = "transformer.of_step";
+inline constexpr ::llvm::StringLiteral constant = "transformer.constant";
 inline constexpr ::llvm::StringLiteral head = "transformer.head";
 inline constexpr ::llvm::StringLiteral parameter = "transformer.parameter";
 inline constexpr ::llvm::StringLiteral layer = "transformer.layer";
@@ -51,6 +52,9 @@ bool isKept(::mlir::Operation *op);
 /// microbatches.
 bool isOfStep(::mlir::Operation *op);
 void setOfStep(::mlir::Operation *op);
+/// Has autodiff take the results of `op` for constants.
+void setConstant(::mlir::Operation *op, bool isConstant = true);
+bool isConstant(::mlir::Operation *op);
 /// What must not run earlier than where it stands: as `setNotBefore` says, or
 /// because it is recomputed, which would then keep values longer, not shorter.
 bool staysBehind(::mlir::Operation *op);

@@ -47,6 +47,8 @@ def Transformer_Dialect : Dialect {
          stand for larger values that then need not wait in memory.
     (F12) `transformer.of_step` has no value: the op depends on parameters
          alone and runs once a step, for all its microbatches.
+    (F13) `transformer.constant` has no value: autodiff takes the op's results
+         for constants, and the attribute away.
     ```mlir
     %y = mesh.all_gather %x dim 0 over ["dp"] cause "w" {transformer.pass = #transformer.pass<backward>} : tensor<2xf32, #transformer.dims<embed>> -> tensor<4xf32, #transformer.dims<embed>>
     ```
@@ -55,7 +57,7 @@ def Transformer_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 0;
-  let hasOperationAttrVerify = 1; // F1 to F9, F11, F12
+  let hasOperationAttrVerify = 1; // F1 to F9, F11 to F13
   let hasRegionArgAttrVerify = 1; // F1 F10
   let hasRegionResultAttrVerify = 1; // F1
   let extraClassDeclaration = "void registerAttributes();";

@@ -44,6 +44,17 @@ void setOfStep(Operation *op) {
   op->setDiscardableAttr(facts::ofStep, UnitAttr::get(op->getContext()));
 }
 
+void setConstant(Operation *op, bool isConstant) {
+  if (isConstant)
+    op->setDiscardableAttr(facts::constant, UnitAttr::get(op->getContext()));
+  else
+    op->removeDiscardableAttr(facts::constant);
+}
+
+bool isConstant(Operation *op) {
+  return op->getDiscardableAttr(facts::constant) != nullptr;
+}
+
 bool staysBehind(Operation *op) {
   return passOf(op) == PassKind::recomputed ||
          op->getDiscardableAttr(facts::notBefore);
@@ -151,8 +162,8 @@ Value addInput(FunctionOpInterface function, StringRef input, Type type) {
 }
 
 static constexpr StringLiteral everyFact[] = {
-    facts::pass, facts::notBefore, facts::kept, facts::ofStep,
-    facts::head, facts::layer,     facts::stage};
+    facts::pass,     facts::notBefore, facts::kept,  facts::ofStep,
+    facts::constant, facts::head,      facts::layer, facts::stage};
 
 bool isFact(StringRef attribute) {
   return llvm::is_contained(everyFact, attribute);
@@ -208,6 +219,7 @@ constexpr Declared declared[] = {
     {facts::notBefore, false, isUnit, "(F3)", "no value"},
     {facts::kept, false, isUnit, "(F11)", "no value"},
     {facts::ofStep, false, isUnit, "(F12)", "no value"},
+    {facts::constant, false, isUnit, "(F13)", "no value"},
     {facts::head, false, isUnit, "(F7)", "no value"},
     {facts::parameter, false, isName, "(F4)", "the name of a parameter"},
     {facts::layer, false, isLayer, "(F5)", "an i64 from 0 to 65535"},

@@ -212,19 +212,34 @@ static Value normalize(ImplicitLocOpBuilder &b, Value x, Value sum,
   return arith::MulFOp::create(b, arith::MulFOp::create(b, x, scale), weight);
 }
 
+/// `x` less `sum` / `count`.
+static Value center(OpBuilder &builder, Location loc, Value x, Value sum,
+                    double count) {
+  return buildMap(builder, loc, x.getType(), {x, sum},
+                  [&](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
+                    return arith::SubFOp::create(
+                        b, e[0],
+                        arith::MulFOp::create(b, e[1], constant(b, 1 / count)));
+                  });
+}
+
+/// The variance does not change with the mean, as what is centered adds up to
+/// nothing. Where that is said, the gradient's two sums of a row need nothing
+/// of each other.
 Value LayerNormOp::decompose(OpBuilder &builder) {
   double count = elementCount(getWeight()),
          epsilon = getEpsilon().convertToDouble();
   DimsAttr dims = dimsOf(getWeight());
   Value sum =
       ReduceOp::create(builder, getLoc(), Reduction::add, getInput(), dims);
-  Value centered = buildMap(
-      builder, getLoc(), getType(), {getInput(), sum},
-      [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-        return arith::SubFOp::create(
-            b, x[0], arith::MulFOp::create(b, x[1], constant(b, 1 / count)));
-      });
-  Value squares = sumOfSquares(builder, getLoc(), centered, dims);
+  Value fixed =
+      buildMap(builder, getLoc(), sum.getType(), sum,
+               [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
+  setConstant(fixed.getDefiningOp());
+  Value centered = center(builder, getLoc(), getInput(), sum, count);
+  Value squares =
+      sumOfSquares(builder, getLoc(),
+                   center(builder, getLoc(), getInput(), fixed, count), dims);
   return buildMap(
       builder, getLoc(), getType(), {centered, squares, getWeight(), getBias()},
       [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {

@@ -75,6 +75,8 @@ public:
     for (Operation *op : llvm::reverse(forward))
       if (isOpTriviallyDead(op))
         op->erase();
+      else
+        setConstant(op, false);
     function.setFunctionType(
         builder.getFunctionType(function.getArgumentTypes(), {}));
     function.setName("microbatch");
@@ -85,9 +87,10 @@ private:
   /// Values that some parameter changes: only they need gradients.
   void findActive() {
     for (Operation &op : function.getBody().front())
-      if (isa<ParameterOp>(op) || llvm::any_of(op.getOperands(), [&](Value v) {
-            return active.contains(v);
-          }))
+      if (!isConstant(&op) &&
+          (isa<ParameterOp>(op) || llvm::any_of(op.getOperands(), [&](Value v) {
+             return active.contains(v);
+           })))
         for (OpResult result : op.getResults())
           if (isa<FloatType>(tensorType(result).getElementType()))
             active.insert(result);

@@ -58,6 +58,14 @@ func.func @f(%x: tensor<4xf32, #e>) {
 // -----
 #e = #transformer.dims<embed>
 func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.activate' op (F13) 'transformer.constant' is 1 : i64, expected no value}}
+  %0 = transformer.activate relu %x {transformer.constant = 1 : i64} : tensor<4xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
   // expected-error@+1 {{'transformer.activate' op (F7) 'transformer.head' is 1 : i64, expected no value}}
   %0 = transformer.activate relu %x {transformer.head = 1 : i64} : tensor<4xf32, #e>
   return
