@@ -117,7 +117,8 @@ private:
     size_t count = names.empty() ? 0 : 1;
     int64_t size = count ? cluster.space.getShape().back() : 1;
     while (!counts && count < names.size() - (reducesRows() ? 1 : 0) &&
-           size < wantedColumns && takesColumns(names.take_back(count + 1)))
+           size < wantedColumns && takesColumns(names.take_back(count + 1)) &&
+           !isStoredAlong(names[names.size() - count - 1]))
       size *= cluster.space.getShape()[names.size() - ++count];
     return DimsAttr::get(context, names.take_back(count));
   }
@@ -130,6 +131,14 @@ private:
     };
     return llvm::all_of(cluster.leaves, plain) &&
            llvm::all_of(cluster.roots, plain);
+  }
+
+  /// Whether a transposed copy lies along it: then its rows are tiles'.
+  bool isStoredAlong(StringAttr name) {
+    return llvm::any_of(cluster.roots, [&](Value root) {
+      return isTransposed(root, cluster.space) &&
+             dimsOf(root).getNames().back() == name;
+    });
   }
 
   /// Whether each operand has all of `names` or none.
@@ -174,9 +183,8 @@ private:
         columns = std::max(columns, ShapedType::getNumElements(shape));
       }
     // Blocks that take tiles are large, and so run few at once.
-    if (llvm::any_of(cluster.roots, [&](Value root) {
-          return isTransposed(root, cluster.space);
-        }))
+    if (llvm::any_of(dimsOf(cluster.space).getNames(),
+                     [&](StringAttr name) { return isStoredAlong(name); }))
       columns = std::numeric_limits<int64_t>::max();
     int64_t chunks = std::min({numRows, maxChunks(columns), mostParts()});
     for (Value result : sums) {

@@ -67,7 +67,8 @@ func.func @recomputes(%a: tensor<64x32xf32, #sf>, %w: tensor<32x8xf32, #transfor
 func.func @maximum(%x: !x, %s: tensor<f32>) -> (tensor<32x64xf8E5M2, #es>, tensor<f32>) {
   // CHECK: transformer.fused {{.*}} -> tensor<32xf32, #{{.*}}> {
   // CHECK: transformer.fused {{.*}} -> tensor<32x64xf8E5M2, #embed_sequence> {
-  // TILES: transformer.fused {{.*}} -> tensor<32xf32, #{{.*}}>, tensor<32x64xf8E5M2, #embed_sequence> {
+  // Rows are the dim that the copy lies along, however few columns are left.
+  // TILES: transformer.fused rows #sequence cols #embed {{.*}} -> tensor<32xf32, #{{.*}}>, tensor<32x64xf8E5M2, #embed_sequence> {
   %m = transformer.reduce max %x over <sequence, embed> : !x -> tensor<f32>
   %t = transformer.map ins(%x, %s : !x, tensor<f32>) -> tensor<32x64xf8E5M2, #es> {
   ^bb0(%p: f32, %q: f32):
