@@ -2,7 +2,7 @@
 // What facts may be; the labels are those of the dialect.
 #e = #transformer.dims<embed>
 func.func @f(%x: tensor<4xf32, #e>) {
-  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.kept, transformer.of_step, transformer.head, transformer.parameter, transformer.layer, transformer.stage}}
+  // expected-error@+1 {{'transformer.activate' op (F1) has the attribute 'transformer.backward', which means nothing on it; expected one of transformer.pass, transformer.not_before, transformer.kept, transformer.of_step, transformer.constant, transformer.head, transformer.parameter, transformer.layer, transformer.stage}}
   %0 = transformer.activate relu %x {transformer.backward} : tensor<4xf32, #e>
   return
 }

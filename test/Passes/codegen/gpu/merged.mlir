@@ -27,7 +27,7 @@
 // PTX-NOT: .entry
 // PTX: .entry merged(
 // PTX: .maxntid 256
-// PTX-COUNT-2: bar.sync 0, 128;
+// PTX: bar.sync 0, 128;
 // PTX-NOT: .entry
 func.func private @rows(%y: !y) -> !s attributes {schedule.strides = [array<i64: 4096, 1>, array<i64: 1>]} {
   %s = transformer.fused rows <rows> cols <cols> ins(%y : !y) -> !s {
