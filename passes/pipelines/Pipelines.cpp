@@ -87,7 +87,6 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   quantize.delayed = spec.scaling == spec::Scaling::delayed;
   quantize.targets = int64_t{spec.batch.global} * spec.batch.sequence;
   quantize.weightsPerStep = spec.castsWeightsPerStep();
-  quantize.tiles = spec.device == spec::Device::cuda;
   passes.addPass(transform::createQuantizePass(quantize));
 }
 
@@ -218,7 +217,6 @@ fusion::FusePassOptions fusionOn(spec::Device device) {
   // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some
   // too.
   options.operands = 448;
-  options.tileMaxima = true;
   return options;
 }
 
