@@ -73,7 +73,6 @@ class PackedProgram {
 public:
   explicit PackedProgram(ProgramOp program);
   const plan::Program &operator*() const { return *root; }
-  const plan::Program *operator->() const { return root; }
 
 private:
   flatbuffers::DetachedBuffer bytes;

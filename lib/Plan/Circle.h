@@ -1,13 +1,12 @@
 // Who waits for whom: the shortest circle of waits, and the table that tells
 // it.
 //
-//   Hops hops = shortestCircle(graph, open);   // empty: nobody waits in a
-//   circle absl::StrCat("the table hangs: ", circleText(hops.isShortest,
-//   rows));
+//   auto circle = shortestCircle(graph, open); // no hops: nobody hangs
+//   circleText(circle.isShortest, rows);       // rows: one for each hop
 //
-// A graph has size() nodes and, from begin(node) to end(node), edges to what
-// waits for it: `edge->to`, and isWait(*edge), false of what merely stands
-// behind it in an order and costs nothing.
+// A graph has size() nodes. From begin(node) to end(node) are its edges to
+// what waits for it, each with its node `to`. isWait(*edge) is false where the
+// one merely stands behind the other in an order: that costs nothing.
 #pragma once
 
 #include <algorithm>

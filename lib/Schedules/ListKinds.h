@@ -4,6 +4,7 @@
 #include "lib/Schedules/Table.h"
 #include "meshwork/Plan/Plan.h"
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,15 @@ inline std::optional<Kind> kindOf(plan::ListKind list) {
       return kind;
   return std::nullopt;
 }
+static_assert(
+    [] {
+      for (size_t at = 0; at < std::size(listKinds); ++at)
+        if (listKinds[at].first != static_cast<Kind>(at))
+          return false;
+      return true;
+    }(),
+    "listKindOf takes the entries in the order of Kind");
+
 /// Each kind has one.
 inline plan::ListKind listKindOf(Kind action) {
   return listKinds[static_cast<size_t>(action)].second;
