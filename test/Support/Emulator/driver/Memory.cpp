@@ -20,9 +20,9 @@ bool checkRange(uint64_t address, size_t bytes, const char *what) {
   return false;
 }
 
-/// The pinned allocation that holds this address, or an empty range.
+/// The pinned allocation that holds this address, or an empty range. Who calls
+/// holds pinnedMutex.
 meshwork::ptx::Range pinnedAround(const void *address) {
-  std::lock_guard lock(state().pinnedMutex);
   uint64_t at = reinterpret_cast<uint64_t>(address);
   auto it = state().pinned.upper_bound(at);
   if (it == state().pinned.begin())
@@ -31,16 +31,34 @@ meshwork::ptx::Range pinnedAround(const void *address) {
   meshwork::ptx::Range range{it->first, it->first + it->second.first};
   return range.covers(at, 1) ? range : meshwork::ptx::Range();
 }
-/// Host memory that was pinned when the copy was called must still be.
-bool checkPinned(const void *host, size_t bytes, bool wasPinned) {
-  meshwork::ptx::Range now = pinnedAround(host);
-  bool live = !wasPinned || now.covers(reinterpret_cast<uint64_t>(host), bytes);
-  if (!live)
-    failRunning(code::illegalAddress,
-                absl::StrCat("a copy of ", bytes,
-                             " bytes leaves its pinned "
-                             "memory, or that was freed before the copy ran"));
-  return live;
+bool isPinned(const void *address) {
+  std::lock_guard lock(state().pinnedMutex);
+  return pinnedAround(address).end != 0;
+}
+/// Host memory that was pinned when the copy was called must still be, and
+/// nobody frees it while the copy runs.
+template <typename Copy>
+void copyLive(const void *host, size_t bytes, bool wasPinned, Copy copy) {
+  uint64_t at = reinterpret_cast<uint64_t>(host);
+  std::unique_lock lock(state().pinnedMutex);
+  if (!wasPinned || pinnedAround(host).covers(at, bytes))
+    return copy();
+  lock.unlock();
+  failRunning(code::illegalAddress,
+              absl::StrCat("a copy of ", bytes,
+                           " bytes leaves its pinned "
+                           "memory, or that was freed before the copy ran"));
+}
+
+/// The host may look at a word while the copy runs.
+void copyToHost(void *to, DevicePtr from, size_t bytes) {
+  auto *word = static_cast<uint32_t *>(to);
+  if (bytes == sizeof(*word) && from % sizeof(*word) == 0 &&
+      reinterpret_cast<uint64_t>(to) % sizeof(*word) == 0)
+    std::atomic_ref<uint32_t>(*word).store(
+        *reinterpret_cast<const uint32_t *>(from), std::memory_order_release);
+  else
+    std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
 }
 
 /// A device that failed does no more work.
@@ -122,11 +140,11 @@ Result cuMemcpyHtoDAsync_v2(DevicePtr to, const void *from, size_t bytes,
   if (Result failed = findStream(handle, stream))
     return failed;
   note("copyToDevice", handle);
-  bool pinned = pinnedAround(from).end != 0;
+  bool pinned = isPinned(from);
   return enqueue(*stream, [=] {
-    if (alive() && checkRange(to, bytes, "a copy to the device") &&
-        checkPinned(from, bytes, pinned))
-      std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    if (alive() && checkRange(to, bytes, "a copy to the device"))
+      copyLive(from, bytes, pinned,
+               [&] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
   });
 }
 Result cuMemcpyDtoHAsync_v2(void *to, DevicePtr from, size_t bytes,
@@ -135,19 +153,10 @@ Result cuMemcpyDtoHAsync_v2(void *to, DevicePtr from, size_t bytes,
   if (Result failed = findStream(handle, stream))
     return failed;
   note("copyToHost", handle);
-  bool pinned = pinnedAround(to).end != 0;
+  bool pinned = isPinned(to);
   return enqueue(*stream, [=] {
-    if (!alive() || !checkRange(from, bytes, "a copy to the host") ||
-        !checkPinned(to, bytes, pinned))
-      return;
-    // The host may look at a word while the copy runs.
-    auto *word = static_cast<uint32_t *>(to);
-    if (bytes == sizeof(*word) && from % sizeof(*word) == 0 &&
-        reinterpret_cast<uint64_t>(to) % sizeof(*word) == 0)
-      std::atomic_ref<uint32_t>(*word).store(
-          *reinterpret_cast<const uint32_t *>(from), std::memory_order_release);
-    else
-      std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+    if (alive() && checkRange(from, bytes, "a copy to the host"))
+      copyLive(to, bytes, pinned, [&] { copyToHost(to, from, bytes); });
   });
 }
 Result cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes,
