@@ -33,7 +33,7 @@ absl::Status checkCpuCode(const plan::Plan &plan) {
                " images of a GPU's code");
   for (const plan::Kernel *kernel : orEmpty(plan.kernels()))
     if (kernel->grid() || kernel->block() || kernel->shared_bytes() ||
-        sizeOf(kernel->streams()))
+        sizeOf(kernel->streams()) || sizeOf(kernel->maxima()))
       return bad("kernel ", quote(kernel->symbol()),
                  " has a GPU's launch, but the plan is for a CPU");
   return checkSymbols(plan);
@@ -67,6 +67,10 @@ absl::Status checkLaunch(const plan::Kernel &kernel) {
     return bad("kernel ", quote(kernel.symbol()), " needs ",
                kernel.shared_bytes(),
                " bytes of shared memory, expected at most ", maxSharedBytes);
+  for (uint32_t arg : orEmpty(kernel.maxima()))
+    if (arg >= kernel.num_args())
+      return bad("kernel ", quote(kernel.symbol()), " has maxima in argument ",
+                 arg, ", there are ", kernel.num_args());
   return absl::OkStatus();
 }
 

@@ -87,6 +87,7 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   quantize.delayed = spec.scaling == spec::Scaling::delayed;
   quantize.targets = int64_t{spec.batch.global} * spec.batch.sequence;
   quantize.weightsPerStep = spec.castsWeightsPerStep();
+  quantize.tiles = spec.device == spec::Device::cuda;
   passes.addPass(transform::createQuantizePass(quantize));
 }
 
@@ -217,6 +218,7 @@ fusion::FusePassOptions fusionOn(spec::Device device) {
   // 4352 bytes of arguments (PTX ISA before 8.1); results and streams need some
   // too.
   options.operands = 448;
+  options.tileMaxima = true;
   return options;
 }
 

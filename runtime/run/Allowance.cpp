@@ -118,4 +118,29 @@ double shareOfAllowance(const ViewInfo &view,
                   [](double a, double b) { return std::max(a, b); });
 }
 
+void joinMaxima(const ViewInfo &view, absl::Span<std::byte> bytes) {
+  if (view.shape.empty())
+    return;
+  ViewInfo part = view;
+  part.shape.remove_prefix(1);
+  part.strides.remove_prefix(1);
+  int64_t unit = static_cast<int64_t>(sizeOf(view.dtype)),
+          step = view.strides.front() * unit;
+  auto at = [&](int64_t place) { return &bytes[static_cast<size_t>(place)]; };
+  auto join = [&](int64_t first) {
+    int64_t largest = first, end = first + view.shape.front() * step;
+    for (int64_t i = first; i != end; i += step)
+      if (double value = element(view.dtype, at(i));
+          std::isnan(value) || value > element(view.dtype, at(largest)))
+        largest = i;
+    std::vector<std::byte> value(at(largest), at(largest) + unit);
+    for (int64_t i = first; i != end; i += step)
+      std::copy(value.begin(), value.end(), at(i));
+  };
+  int64_t columns = part.shape.empty() ? 1 : part.shape.back();
+  for (int64_t row = 0; row < view.elements / view.shape.front() / columns;
+       ++row)
+    forEachOfRow(part, row, join);
+}
+
 } // namespace meshwork::runtime

@@ -27,4 +27,9 @@ double shareOfAllowance(const ViewInfo &view,
                         absl::Span<const std::byte> got, bool inexact,
                         ThreadTeam &team);
 
+/// Sets the parts of maxima, along the view's first dim, to the largest of them
+/// (NaN where one is): devices that cut the rows otherwise agree on nothing
+/// else.
+void joinMaxima(const ViewInfo &view, absl::Span<std::byte> bytes);
+
 } // namespace meshwork::runtime

@@ -1,4 +1,5 @@
 #include "runtime/run/ComparingDevice.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Plan/Checked.h"
@@ -74,21 +75,38 @@ private:
       if (op->channel() > 0)
         return absl::OkStatus(); // It may not have ended.
     absl::Status status;
+    uint32_t number = 0;
     forEachOperand(one, [&](const plan::Operand &operand) {
       if (operand.written && status.ok())
-        status = compare(one, operand);
+        status = compare(one, operand, hasMaxima(one, number));
+      ++number;
     });
     return status;
   }
 
+  /// A launch's operands are its kernel's arguments, in order.
+  bool hasMaxima(const plan::Instruction &one, uint32_t number) const {
+    const plan::Launch *launch = one.op_as_Launch();
+    if (!launch)
+      return false;
+    auto *maxima = program.plan.kernels()->Get(launch->kernel())->maxima();
+    return maxima && absl::c_linear_search(*maxima, number);
+  }
+
   absl::Status compare(const plan::Instruction &one,
-                       const plan::Operand &operand) {
+                       const plan::Operand &operand, bool maxima) {
     const ViewInfo &view = program.views[operand.view];
     got.resize(view.spanBytes);
     MESHWORK_RETURN_IF_ERROR(
         tested->read(program.places[operand.view], absl::MakeSpan(got)));
-    double most =
-        shareOfAllowance(view, bytesOf(operand.view), got, inexact, team());
+    absl::Span<const std::byte> wanted = bytesOf(operand.view);
+    if (maxima) {
+      joined.assign(wanted.begin(), wanted.end());
+      joinMaxima(view, absl::MakeSpan(joined));
+      joinMaxima(view, absl::MakeSpan(got));
+      wanted = joined;
+    }
+    double most = shareOfAllowance(view, wanted, got, inexact, team());
     std::string kind = plan::EnumNameOperation(one.op_type());
     std::string where =
         absl::StrCat(operand.role, " of ", quote(one.name()), ", ",
@@ -102,7 +120,7 @@ private:
   std::unique_ptr<CpuExecutor> reference;
   std::unique_ptr<Executor> tested;
   ComparingDevice &results;
-  std::vector<std::byte> got;
+  std::vector<std::byte> got, joined; // `joined`: of maxima, the CPU's
   bool inexact = false;
 };
 

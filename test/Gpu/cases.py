@@ -35,7 +35,7 @@ COMPARED = {
     "llama-30m-ring": {"from": "llama-30m", "axes": {"cp": 2}, "precisions": ["f32", "bf16"],
                        "sections": {"context": {"method": "ring", "layout": "zigzag"}, **CP},
                        "options": ["--share-gpu"]},
-    # Weights are cast once a step, by launches of their own.
+    # Weights are cast once a step, by launches of their own; tile kernels also find maxima.
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"],
                           "sections": {"precision": {"weight_casts": "step"}}},
     # Norms whose rows a block walks in loops, their gradients too: wider than 8192.

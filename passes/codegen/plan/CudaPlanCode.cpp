@@ -20,6 +20,25 @@ libraryEntry(const codegen::LibraryKernel &kernel) {
   return entry;
 }
 
+/// Arguments that are maxima of tiles, of which a CPU's kernel has none.
+std::vector<uint32_t> maximaOf(const codegen::LaunchSpec &launch,
+                               const codegen::KernelSpecs &specs,
+                               const codegen::GpuKernel &kernel) {
+  std::vector<uint32_t> maxima;
+  for (auto [part, geometry] : llvm::zip_equal(launch.parts, kernel.parts)) {
+    if (geometry.chunksOfTiles == 0)
+      continue;
+    transformer::FusedOp op = specs.clusters[part.cluster].op;
+    auto results = ArrayRef(part.args).take_back(op.getNumResults());
+    for (auto [arg, value] : llvm::zip_equal(
+             results, op.getBody().front().getTerminator()->getOperands()))
+      if (auto reduce = value.getDefiningOp<transformer::ReduceOp>();
+          reduce && reduce.getKind() == transformer::Reduction::max)
+        maxima.push_back(arg);
+  }
+  return maxima;
+}
+
 /// Launches of clusters first, one entry each: those that share a function
 /// differ in streams.
 void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels,
@@ -32,6 +51,7 @@ void addEntries(ModuleOp module, const codegen::DeviceKernels &kernels,
     entry->grid = kernel.grid();
     entry->block = kernel.block();
     entry->streams.assign(kernel.streams.begin(), kernel.streams.end());
+    entry->maxima = maximaOf(launch, specs, kernel);
     numbers.ofLaunch[kernel.symbol] = plan.kernels.size();
     plan.kernels.push_back(std::move(entry));
   }

@@ -46,6 +46,8 @@ TEST(PlanCheckDevice, launches) {
            [](PlanT &p, ProgramT &) { p.kernels[0]->block = 1056; }},
           {"232449 bytes of shared memory, expected at most 232448",
            [](PlanT &p, ProgramT &) { p.kernels[0]->shared_bytes = 232449; }},
+          {"\"fill_0\" has maxima in argument 1, there are 1",
+           [](PlanT &p, ProgramT &) { p.kernels[0]->maxima = {0, 1}; }},
       });
 }
 
@@ -90,6 +92,11 @@ TEST(PlanCheckDevice, cpusHaveNoLaunches) {
                      [&](PlanT &p, ProgramT &) {
                        addCode(p);
                        p.kernels[0]->streams = {1};
+                     }},
+                    {"\"k\" has a GPU's launch",
+                     [&](PlanT &p, ProgramT &) {
+                       addCode(p);
+                       p.kernels[0]->maxima = {0};
                      }},
                     {"two kernels have the symbol \"k\", expected one of each",
                      [&](PlanT &p, ProgramT &) {
