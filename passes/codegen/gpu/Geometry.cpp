@@ -253,13 +253,16 @@ private:
   }
 
   /// A warp stores whole sectors of 32 bytes along either: of elements of one
-  /// byte, with 8 rows a tile, 4 tiles side by side.
+  /// byte, with 8 rows a tile, 4 tiles side by side. Tiles with maxima take up
+  /// to 160 registers a thread, so blocks of half as many threads fill a
+  /// multiprocessor better.
   void shareTiles() {
+    int64_t block = isChunked ? 128 : 256;
     geometry.threadsPerRow = std::min<int64_t>(
         llvm::PowerOf2Ceil(vectorsOfRow()), geometry.tileRows);
     int64_t tiles = llvm::PowerOf2Ceil(geometry.tilesOf(walk.numRows));
     geometry.rowsAtOnce =
-        std::max(std::min(256 / geometry.threadsPerRow, tiles),
+        std::max(std::min(block / geometry.threadsPerRow, tiles),
                  warp / geometry.threadsPerRow);
     geometry.columnBlocks =
         llvm::divideCeil(vectorsOfRow(), geometry.threadsPerRow);
