@@ -29,6 +29,14 @@ cases.add_bin(parser)
 found = parser.parse_args(["--bin", "here"]).bin
 assert found == pathlib.Path(sys.argv[1]).resolve() / "here", found
 """
+BUILDS = """
+import builds
+assert builds.ratio(4, 3) == {"before": 4, "after": 3, "ratio": 0.75}
+order = []
+found = builds.in_turns(["before", "after"], 3, lambda side: order.append(side) or len(order))
+assert order == ["before", "after", "after", "before", "before", "after"], order
+assert found == [[1, 4, 5], [2, 3, 6]], found
+"""
 
 
 class Benchmarks(unittest.TestCase):
@@ -38,6 +46,9 @@ class Benchmarks(unittest.TestCase):
 
     def test_a_floor_is_of_the_faster_side(self):
         self.run_there(FLOORS)
+
+    def test_two_builds_take_turns(self):
+        self.run_there(BUILDS)
 
     def test_folders_of_tools_may_be_relative(self):
         """Every script that has --bin takes it from here."""
