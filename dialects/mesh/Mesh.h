@@ -4,6 +4,7 @@
 //   ShardingAttr sharding = shardingOf(value);      // null: none is set
 #pragma once
 
+#include "dialects/transformer/Transformer.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -3,12 +3,18 @@
 #define MESHWORK_MESH_OPS
 
 include "dialects/mesh/MeshAttrs.td"
+include "dialects/transformer/TransformerInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-class Mesh_Op<string mnemonic, list<Trait> traits = []> : Op<Mesh_Dialect, mnemonic, !listconcat([Pure], traits)>;
+/// What all ops here answer. They come when types and paddings are settled.
+defvar Mesh_Answers = Transformer_Apart # [DeclareOpInterfaceMethods<TensorOpInterface>, Transformer_StaysF32<"false">,
+                                           Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_CountsNothing];
 
-def Mesh_ReshardOp : Mesh_Op<"reshard", [SameOperandsAndResultType]> {
+class Mesh_Op<string mnemonic, list<Trait> traits>
+    : Op<Mesh_Dialect, mnemonic, [Pure] # Mesh_Answers # traits>;
+
+def Mesh_ReshardOp : Mesh_Op<"reshard", [Transformer_Again<"dear">, Transformer_WeightGradient<"none">, SameOperandsAndResultType]> {
   let summary = "Moves a whole tensor from one sharding to another";
   let description = [{
     Values and global shape stay; only which rank holds which part changes.
@@ -41,15 +47,16 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
 }
 
 /// A collective on local tensors.
-class Mesh_Collective<string mnemonic, dag operands, string format, list<Trait> traits = []>
-    : Mesh_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>], traits)> {
+class Mesh_Collective<string mnemonic, dag operands, string format, string again, list<Trait> traits = []>
+    : Mesh_Op<mnemonic, [DeclareOpInterfaceMethods<CollectiveOpInterface>, Transformer_Again<again>,
+                         Transformer_WeightGradient<"moves">] # traits> {
   let arguments = !con((ins AnyRankedTensor:$input), operands, (ins StrArrayAttr:$axes, Mesh_CauseAttr:$cause));
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$input " # format # " `over` $axes `cause` $cause attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1; // (C1) and what the op adds
 }
 
-def Mesh_AllReduceOp : Mesh_Collective<"all_reduce", (ins Mesh_ReductionAttr:$reduction), "$reduction", [SameOperandsAndResultType]> {
+def Mesh_AllReduceOp : Mesh_Collective<"all_reduce", (ins Mesh_ReductionAttr:$reduction), "$reduction", "dear", [SameOperandsAndResultType]> {
   let summary = "Combines partial values; every rank gets the result";
   let description = [{
     Sums run in f32 in the order of ranks along the axes.
@@ -59,7 +66,7 @@ def Mesh_AllReduceOp : Mesh_Collective<"all_reduce", (ins Mesh_ReductionAttr:$re
   }];
 }
 
-def Mesh_AllGatherOp : Mesh_Collective<"all_gather", (ins I64Attr:$dim), "`dim` $dim"> {
+def Mesh_AllGatherOp : Mesh_Collective<"all_gather", (ins I64Attr:$dim), "`dim` $dim", "cheap"> {
   let summary = "Puts the ranks' blocks of a dim side by side, on every rank";
   let description = [{
     (C2) the input's dim is ceil(result's dim / ranks); the other dims are equal.
@@ -69,7 +76,7 @@ def Mesh_AllGatherOp : Mesh_Collective<"all_gather", (ins I64Attr:$dim), "`dim` 
   }];
 }
 
-def Mesh_ReduceScatterOp : Mesh_Collective<"reduce_scatter", (ins Mesh_ReductionAttr:$reduction, I64Attr:$dim), "$reduction `dim` $dim"> {
+def Mesh_ReduceScatterOp : Mesh_Collective<"reduce_scatter", (ins Mesh_ReductionAttr:$reduction, I64Attr:$dim), "$reduction `dim` $dim", "dear"> {
   let summary = "Combines partial values; each rank gets its block of a dim";
   let description = [{
     Elements beyond the input's are zero.
@@ -80,7 +87,7 @@ def Mesh_ReduceScatterOp : Mesh_Collective<"reduce_scatter", (ins Mesh_Reduction
   }];
 }
 
-def Mesh_AllToAllOp : Mesh_Collective<"all_to_all", (ins I64Attr:$gather_dim, I64Attr:$split_dim), "`gather` $gather_dim `split` $split_dim"> {
+def Mesh_AllToAllOp : Mesh_Collective<"all_to_all", (ins I64Attr:$gather_dim, I64Attr:$split_dim), "`gather` $gather_dim `split` $split_dim", "dear"> {
   let summary = "Moves axes from one dim to another";
   let description = [{
     (C2) `gather_dim` grows as in `all_gather`, `split_dim` shrinks as in `slice`; they differ.
@@ -90,7 +97,7 @@ def Mesh_AllToAllOp : Mesh_Collective<"all_to_all", (ins I64Attr:$gather_dim, I6
   }];
 }
 
-def Mesh_PermuteOp : Mesh_Collective<"permute", (ins DenseI64ArrayAttr:$sources), "`sources` $sources", [SameOperandsAndResultType]> {
+def Mesh_PermuteOp : Mesh_Collective<"permute", (ins DenseI64ArrayAttr:$sources), "`sources` $sources", "dear", [SameOperandsAndResultType]> {
   let summary = "Each rank receives the tensor of another rank of its group";
   let description = [{
     A rank whose source is -1 receives nothing: its result is zero.
@@ -101,7 +108,7 @@ def Mesh_PermuteOp : Mesh_Collective<"permute", (ins DenseI64ArrayAttr:$sources)
   }];
 }
 
-def Mesh_SliceOp : Mesh_Collective<"slice", (ins I64Attr:$dim), "`dim` $dim"> {
+def Mesh_SliceOp : Mesh_Collective<"slice", (ins I64Attr:$dim), "`dim` $dim", "cheap"> {
   let summary = "Keeps this rank's block of a dim; nothing is sent";
   let description = [{
     Elements beyond the input's are zero.
@@ -113,7 +120,7 @@ def Mesh_SliceOp : Mesh_Collective<"slice", (ins I64Attr:$dim), "`dim` $dim"> {
 }
 
 /// A number that depends on where a rank's part of a dim of `size` elements lies.
-class Mesh_PartOp<string mnemonic> : Mesh_Op<mnemonic> {
+class Mesh_PartOp<string mnemonic> : Mesh_Op<mnemonic, [Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
   let arguments = (ins StrArrayAttr:$axes, I64Attr:$size);
   let results = (outs 0DTensorOf<[I32]>:$result);
   let assemblyFormat = "`over` $axes `of` $size attr-dict `:` type($result)";
@@ -142,7 +149,7 @@ def Mesh_ExtentOp : Mesh_PartOp<"extent"> {
   }];
 }
 
-def Mesh_PositionsOp : Mesh_Op<"positions"> {
+def Mesh_PositionsOp : Mesh_Op<"positions", [Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
   let summary = "Which elements of a dim of `size` this rank has, in the order of its part; -1 behind them";
   let description = [{
     For parts that are no blocks, of which `coordinate` and `extent` say all.
@@ -162,7 +169,8 @@ def Mesh_PositionsOp : Mesh_Op<"positions"> {
 }
 
 /// Between neighbouring stages of a pipeline, over one axis of the mesh.
-class Mesh_StageOp<string mnemonic, dag operands, dag outs> : Op<Mesh_Dialect, mnemonic> {
+class Mesh_StageOp<string mnemonic, dag operands, dag outs>
+    : Op<Mesh_Dialect, mnemonic, Mesh_Answers # [Transformer_Again<"never">, Transformer_WeightGradient<"none">]> {
   let arguments = !con(operands, (ins Mesh_DirectionAttr:$direction, StrAttr:$axis, I64Attr:$peer));
   let results = outs;
   let hasVerifier = 1; // C1

@@ -105,12 +105,17 @@ uint32_t randomStream(::llvm::StringRef name);
 
 } // namespace meshwork::transformer
 
+#include "dialects/transformer/Answers.h"
 #include "dialects/transformer/TransformerInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/transformer/TransformerOps.h.inc"
 
 namespace meshwork::transformer {
+
+/// Of any op; one that is asked for nothing (TensorOpInterface) is neither.
+bool isLinear(::mlir::Operation *op);
+bool isFusible(::mlir::Operation *op);
 
 /// The letters of an einsum equation, term by term.
 struct Equation {

@@ -5,6 +5,13 @@
 
 include "mlir/IR/OpBase.td"
 
+/// What an op answers by naming it among its traits (Answers.h). The methods
+/// below have no answers of their own: of an op that neither has the method nor
+/// names an answer the C++ compiler says that a member `...ByTrait` is missing.
+class Transformer_Answer<string question, string answer> : ParamNativeOpTrait<question, answer> {
+  let cppNamespace = "::meshwork::transformer::answers";
+}
+
 def FactorOpInterface : OpInterface<"FactorOpInterface"> {
   let cppNamespace = "::meshwork::transformer";
   let description = [{
@@ -14,15 +21,55 @@ def FactorOpInterface : OpInterface<"FactorOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The loops of this op, outermost first.",
-      "::llvm::SmallVector<::meshwork::transformer::Factor>", "getFactors", (ins), [{}],
-      [{ return ::meshwork::transformer::factorsFromNames($_op.getOperation()); }]>,
+      "::llvm::SmallVector<::meshwork::transformer::Factor>", "getFactors", (ins), [{}], [{ return $_op.factorsByTrait(); }]>,
     InterfaceMethod<"Model flops of one execution; a multiply-add is two. Elementwise work counts as none.",
-      "uint64_t", "getFlops", (ins), [{}], [{ return 0; }]>,
-    InterfaceMethod<"Least memory traffic in bytes: each operand and result once.",
-      "uint64_t", "getBytes", (ins), [{}],
-      [{ return ::meshwork::transformer::bytesOfValues($_op.getOperation()); }]>
+      "uint64_t", "getFlops", (ins), [{}], [{ return $_op.flopsByTrait(); }]>
   ];
 }
+/// Dims of one name are one loop; names that only operands have are reductions.
+def Transformer_FactorsFromNames : Transformer_Answer<"Factors", "::meshwork::transformer::factorsFromNames">;
+def Transformer_NoProducts : Transformer_Answer<"Flops", "0">;
+
+def TensorOpInterface : OpInterface<"TensorOpInterface"> {
+  let cppNamespace = "::meshwork::transformer";
+  let description = "What passes ask an op of a step, before it is fused or lowered.";
+  let methods = [
+    InterfaceMethod<"Whether it adds up elements of its operands and multiplies them by what is no operand: partial sums may go through it.",
+      "bool", "isLinear", (ins), [{}], [{ return $_op.linearByTrait(); }]>,
+    InterfaceMethod<"Whether it maps or moves elements, so that its operands and results had better be sharded alike.",
+      "bool", "isElementwise", (ins), [{}], [{ return $_op.elementwiseByTrait(); }]>,
+    InterfaceMethod<"Whether that result is f32 whatever the compute type, as sums and tables are that would lose too much.",
+      "bool", "staysF32", (ins "unsigned":$result), [{}], [{ return $_op.f32ByTrait(); }]>,
+    InterfaceMethod<"What it takes to run it again in the backward pass, where its results are not kept.",
+      "::meshwork::transformer::Again", "getAgain", (ins), [{}], [{ return $_op.againByTrait(); }]>,
+    InterfaceMethod<"What it has to do with the gradient of a weight.",
+      "::meshwork::transformer::WeightGradient", "getWeightGradient", (ins), [{}], [{ return $_op.weightGradientByTrait(); }]>,
+    InterfaceMethod<"Whether fusion makes kernels of it and others like it.",
+      "bool", "isFusible", (ins), [{}], [{ return $_op.fusibleByTrait(); }]>,
+    InterfaceMethod<"What its operands must have in the padding of a part that ends before its storage does; `of` tells what they have.",
+      "::meshwork::transformer::PaddingNeeds", "getPaddingNeeds", (ins "::meshwork::transformer::PaddingOf":$of),
+      [{}], [{ return $_op.paddingNeedsByTrait(); }]>,
+    InterfaceMethod<[{
+      What a result has in the padding along a dim, once the needs are met.
+      `overlaps` tells whether padding stands at indices that another rank has.
+      }], "::meshwork::transformer::Padding", "getPadding",
+      (ins "unsigned":$result, "unsigned":$dim, "::meshwork::transformer::PaddingOf":$of, "::llvm::function_ref<bool()>":$overlaps),
+      [{}], [{ return $_op.paddingByTrait(); }]>,
+    InterfaceMethod<"Sets what it must know of a rank's part, as it counts positions in the whole. Types are still the whole's.",
+      "void", "tellPart", (ins "::meshwork::transformer::RankPart &":$part), [{}], [{ $_op.partByTrait(); }]>
+  ];
+}
+class Transformer_Linear<string yes> : Transformer_Answer<"Linear", yes>;
+class Transformer_Elementwise<string yes> : Transformer_Answer<"Elementwise", yes>;
+class Transformer_StaysF32<string yes> : Transformer_Answer<"StaysF32", yes>;
+class Transformer_Again<string what> : Transformer_Answer<"RunAgain", "::meshwork::transformer::Again::" # what>;
+class Transformer_WeightGradient<string role> : Transformer_Answer<"OfWeightGradient", "::meshwork::transformer::WeightGradient::" # role>;
+class Transformer_Fusible<string yes> : Transformer_Answer<"Fusible", yes>;
+def Transformer_TakesPadding : Transformer_Answer<"NeedsOfPadding", "">;
+class Transformer_LeavesPadding<string what> : Transformer_Answer<"LeavesPadding", "::meshwork::transformer::" # what # "Padding">;
+def Transformer_CountsNothing : Transformer_Answer<"CountsNothing", "">;
+/// Of ops that neither map nor move elements.
+defvar Transformer_Apart = [Transformer_Linear<"false">, Transformer_Elementwise<"false">, Transformer_Fusible<"false">];
 
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::meshwork::transformer";

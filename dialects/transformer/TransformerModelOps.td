@@ -7,15 +7,16 @@ include "dialects/transformer/TransformerInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-class Transformer_ModelOp<string mnemonic, list<Trait> traits = []>
-    : Transformer_Op<mnemonic, !listconcat([Pure,
-        DeclareOpInterfaceMethods<FactorOpInterface>], traits)>;
-
+/// Nobody asks it for factors: it is decomposed before.
 class Transformer_CompositeOp<string mnemonic, list<Trait> traits = []>
-    : Transformer_ModelOp<mnemonic, !listconcat([
+    : Transformer_Op<mnemonic, !listconcat([Pure,
         DeclareOpInterfaceMethods<DecomposableOpInterface, ["decompose"]>], traits)>;
 
-def Transformer_ParameterOp : Transformer_Op<"parameter", [MemoryEffects<[MemRead]>]> {
+/// Brings in or keeps what outlives a microbatch.
+class Transformer_KeptOp<string mnemonic, list<string> own, list<Trait> traits>
+    : Transformer_Op<mnemonic, Transformer_Apart # [DeclareOpInterfaceMethods<TensorOpInterface, own>, Transformer_Again<"dear">, Transformer_CountsNothing] # traits>;
+
+def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
   let summary = "A trained tensor";
   let description = [{
     Yields the tensor in the compute type. `name` is its name in Hugging Face
@@ -160,7 +161,7 @@ def Transformer_DropoutOp : Transformer_CompositeOp<"dropout", [SameOperandsAndR
   let hasVerifier = 1; // C1
 }
 
-def Transformer_HeadLossOp : Transformer_ModelOp<"head_loss", [
+def Transformer_HeadLossOp : Transformer_Op<"head_loss", [Pure, Transformer_FactorsFromNames,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<FactorOpInterface, ["getFlops"]>]> {
   let summary = "Language-model head fused with cross-entropy: the sum over tokens of -log softmax(hidden . weight)[target]";

@@ -391,7 +391,7 @@ LogicalResult FusedOp::verify() {
     chunks = full.getDimSize(0);
   }
   for (Operation &inner : block.without_terminator())
-    if (!isa<MapOp, ReduceOp, RollOp>(inner))
+    if (!isFusible(&inner))
       return emitOpError() << "(C3) holds " << inner.getName()
                            << ", expected map, reduce or roll";
   return success();

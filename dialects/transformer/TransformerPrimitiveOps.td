@@ -9,12 +9,22 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-class Transformer_PrimitiveOp<string mnemonic, list<Trait> traits = []>
-    : Transformer_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<FactorOpInterface>,
-        DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+/// What a microbatch consists of. `own` are the methods that the op has itself;
+/// to all else it names its answers.
+class Transformer_TensorOp<string mnemonic, list<string> own, list<Trait> traits = []>
+    : Transformer_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<FactorOpInterface, own>,
+                                DeclareOpInterfaceMethods<TensorOpInterface, own>] # traits>;
 
-def Transformer_MapOp : Transformer_PrimitiveOp<"map", [DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, IsolatedFromAbove,
-    SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
+/// One that models are decomposed into.
+class Transformer_PrimitiveOp<string mnemonic, list<string> own, list<Trait> traits = []>
+    : Transformer_TensorOp<mnemonic, own, [DeclareOpInterfaceMethods<DifferentiableOpInterface>] # traits>;
+
+/// Maps and moves of elements.
+defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_WeightGradient<"none">];
+
+def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear", "getPadding", "tellPart"], Transformer_Moves # [
+    Transformer_TakesPadding, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"true">,
+    IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
   let summary = "Computes each element of its results from the operands' elements at that place";
   let description = [{
     The results' dims are the iteration space; operands are broadcast along the
@@ -109,8 +119,8 @@ def Transformer_StochasticRoundOp : Transformer_Op<"stochastic_round", [Pure, Ha
   let hasVerifier = 1; // C1
 }
 
-def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", [
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>]> {
+def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", ["getFactors", "isLinear", "getPaddingNeeds", "getPadding"], Transformer_Moves # [
+    Transformer_CountsNothing, Transformer_StaysF32<"true">, Transformer_Again<"cheap">, Transformer_Fusible<"true">]> {
   let summary = "Adds up, or takes the maximum of, the elements along some dims";
   let description = [{
     The result has the other dims, in the input's order. `max` has no gradient
@@ -129,7 +139,8 @@ def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", [
   let builders = [OpBuilder<(ins "Reduction":$kind, "::mlir::Value":$input, "DimsAttr":$dims)>];
 }
 
-def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, SameOperandsAndResultType]> {
+def Transformer_RollOp : Transformer_PrimitiveOp<"roll", ["getFactors", "getPadding"], Transformer_Moves # [
+    Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"true">, SameOperandsAndResultType]> {
   let summary = "result[i] = input[(i + shift) mod size] along the last dim";
   let description = [{
     (C1) 0 <= shift < size of the last dim.
@@ -143,8 +154,8 @@ def Transformer_RollOp : Transformer_PrimitiveOp<"roll", [DeclareOpInterfaceMeth
   let hasVerifier = 1; // C1
 }
 
-def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", [
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>]> {
+def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", ["getFactors", "getPadding"], Transformer_Moves # [
+    Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"false">]> {
   let summary = "A range of one dim, which may take another name or, at size one, go away";
   let description = [{
     The result keeps the other dims. Along `dim` it holds the elements from
@@ -168,7 +179,8 @@ def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", [
   }];
 }
 
-def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>]> {
+def Transformer_UnsliceOp : Transformer_TensorOp<"unslice", ["getFactors", "getPadding"], Transformer_Moves # [
+    Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_Fusible<"false">]> {
   let summary = "The gradient of slices: parts set side by side, zero where no part lies";
   let description = [{
     Part i lies along `dim` from `offsets[i]` on, as `slice` would cut it out.
@@ -184,8 +196,8 @@ def Transformer_UnsliceOp : Transformer_Op<"unslice", [Pure, DeclareOpInterfaceM
   let hasVerifier = 1; // C1
 }
 
-def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", ["getFactors", "getFlops", "getPaddingNeeds", "getPadding"], Transformer_Apart # [
+    Transformer_CountsNothing, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">, AttrSizedOperandSegments]> {
   let summary = "Every matrix product, as an einsum of two tensors";
   let description = [{
     Letters name dims by position: `bse,ehd->bshd`. A letter that the result
@@ -210,7 +222,8 @@ def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", [AttrSizedOpera
   }]>];
 }
 
-def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
+def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding", ["staysF32", "getPaddingNeeds", "getPadding", "tellPart"], Transformer_Apart # [
+    Transformer_FactorsFromNames, Transformer_NoProducts, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
   let summary = "Rows of a table, chosen by ids";
   let description = [{
     A rank's part of a table begins at `first_row` of the whole; ids of other rows give zeros.
@@ -232,7 +245,8 @@ def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding"> {
   let hasVerifier = 1; // C1 C2
 }
 
-def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, DeclareOpInterfaceMethods<FactorOpInterface>]> {
+def Transformer_EmbeddingGradOp : Transformer_TensorOp<"embedding_grad", ["getPaddingNeeds", "getPadding", "tellPart"], Transformer_Apart # [
+    Transformer_FactorsFromNames, Transformer_NoProducts, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
   let summary = "The gradient of an embedding table: rows of `gradient` added up by id";
   let description = [{
     Ids of rows that a rank's part, from `first_row` on, does not have are passed over.
@@ -248,8 +262,8 @@ def Transformer_EmbeddingGradOp : Transformer_Op<"embedding_grad", [Pure, Declar
   let hasVerifier = 1; // C1
 }
 
-def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors", "getFlops", "staysF32", "getPadding", "tellPart"], Transformer_Apart # [
+    Transformer_TakesPadding, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
   let summary = "softmax(scale q k^T + mask) v, blockwise";
   let description = [{
     Query i sees key j when j <= i (`causal`) and i - j < window (if `window`
@@ -289,8 +303,8 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", [AttrSizedOpe
   let hasVerifier = 1; // C1 C2 C3
 }
 
-def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure, AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart"], Transformer_Apart # [
+    Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
   let summary = "Gradients of q, k and v; scores are computed again block by block";
   let description = [{
     Dao et al., arXiv 2205.14135, algorithm 4. `duplicated` on a rank where others compute the same: their bits must be equal then.
@@ -316,8 +330,8 @@ def Transformer_AttentionGradOp : Transformer_Op<"attention_grad", [Pure, AttrSi
   let hasVerifier = 1; // C1 C2 C3
 }
 
-def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure, AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors", "getFlops"]>]> {
+def Transformer_HeadLossGradOp : Transformer_TensorOp<"head_loss_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart"], Transformer_Apart # [
+    Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">, Transformer_Again<"never">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
   let summary = "`head_loss` together with its gradients, in one pass over chunks of tokens";
   let description = [{
     Autodiff puts it in the place of `head_loss`: the loss is a seed of the
@@ -343,7 +357,8 @@ def Transformer_HeadLossGradOp : Transformer_Op<"head_loss_grad", [Pure, AttrSiz
   let hasVerifier = 1; // C1 C2 C3
 }
 
-def Transformer_RotaryTableOp : Transformer_Op<"rotary_table", [Pure, DeclareOpInterfaceMethods<FactorOpInterface, ["getFactors"]>, AllTypesMatch<["cosine", "sine"]>]> {
+def Transformer_RotaryTableOp : Transformer_TensorOp<"rotary_table", ["getFactors", "tellPart"], Transformer_Apart # [
+    Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_NoProducts, Transformer_StaysF32<"true">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AllTypesMatch<["cosine", "sine"]>]> {
   let summary = "Cosine and signed sine of every position's angles, for `rope`";
   let description = [{
     [sequence, head_dim], or [positions, head_dim] for rows to be looked up in it; both halves of head_dim hold the same angles and the

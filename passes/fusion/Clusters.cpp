@@ -14,10 +14,6 @@ using namespace meshwork::transformer;
 
 namespace meshwork::fusion {
 
-bool isFusible(Operation *op) {
-  return isa_and_nonnull<MapOp, ReduceOp, RollOp>(op);
-}
-
 ReductionShape shapeOf(ReduceOp op) {
   DimsAttr input = dimsOf(op.getInput()), reduced = op.getDims();
   size_t rank = input.getNames().size(), count = reduced.getNames().size();

@@ -6,9 +6,6 @@
 
 namespace meshwork::fusion {
 
-/// Whether `op` may be part of a cluster.
-bool isFusible(::mlir::Operation *op);
-
 /// How a reduction lies in its input's dims.
 enum class ReductionShape {
   row,      // trailing dims go: a value per row, usable within the kernel

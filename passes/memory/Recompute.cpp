@@ -141,7 +141,7 @@ private:
       for (Operation *user : reached[i]->getUsers()) {
         if (passOf(user) == PassKind::backward)
           return true;
-        if (isa<MapOp, ReduceOp, RollOp>(user))
+        if (isFusible(user))
           reached.insert(user);
       }
     return false;
@@ -166,9 +166,9 @@ private:
     case Policy::none:
       return false;
     case Policy::selective:
-      return isCheap(op);
+      return againOf(op) == Again::cheap;
     case Policy::full:
-      return !isa<HeadLossGradOp>(op) && isMemoryEffectFree(op) &&
+      return againOf(op) != Again::never && isMemoryEffectFree(op) &&
              llvm::none_of(op->getResults(),
                            [&](Value v) { return layers.crosses(v); });
     case Policy::byBudget:
@@ -177,10 +177,9 @@ private:
     llvm_unreachable("all policies are handled");
   }
 
-  /// Little beside the products; and what makes a value larger than it was.
-  static bool isCheap(Operation *op) {
-    return isa<MapOp, ReduceOp, RollOp, SliceOp, mesh::AllGatherOp,
-               mesh::SliceOp>(op);
+  static Again againOf(Operation *op) {
+    auto tensors = dyn_cast<TensorOpInterface>(op);
+    return tensors ? tensors.getAgain() : Again::never;
   }
 
   /// `value` for use at `before`: itself, or what computes it again.

@@ -4,10 +4,11 @@
 #include "lib/Sharding/Reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/ExpandRing.h"
-#include "passes/partition/OwnPositions.h"
+#include "passes/partition/OwnPart.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/ReshardSteps.h"
 #include "passes/sharding/Shardings.h"
+#include "passes/sharding/Ulysses.h"
 
 using namespace mlir;
 namespace meshwork::partition {
@@ -21,8 +22,7 @@ class Localization {
 public:
   Localization(func::FuncOp function, mesh::MeshAttr attr, Planner &planner)
       : function(function), attr(attr), mesh(meshFrom(attr)), planner(planner),
-        builder(function.getContext()), masks(attr, mesh),
-        own(attr, mesh, masks), steps(attr, mesh) {}
+        builder(function.getContext()), masks(attr, mesh), steps(attr, mesh) {}
 
   LogicalResult run() {
     SmallVector<Operation *> ops;
@@ -30,7 +30,7 @@ public:
       ops.push_back(&op);
     // Whole shapes are looked at before any type changes.
     for (Operation *op : ops)
-      own.count(op);
+      tellPart(op);
     for (BlockArgument argument : function.getArguments())
       shrink(argument);
     bool fine = true;
@@ -55,6 +55,26 @@ public:
 private:
   Sharding shardingOf(Value value) const {
     return sharding::shardingOf(attr, value);
+  }
+
+  /// What attention in a ring is over.
+  struct Sequence {
+    Axes axes; // of the ranks that share it
+    int64_t size;
+  };
+
+  void tellPart(Operation *op) {
+    auto tensors = dyn_cast<TensorOpInterface>(op);
+    if (!tensors)
+      return;
+    OwnPart part(attr, mesh, masks, op);
+    if (constexpr int64_t rowsDim = 1; sharingOf(op) == Sharing::ring) {
+      Value queries = op->getOperand(0);
+      if (part.isSplit(queries, rowsDim))
+        rings[op] = {shardingOf(queries).dims[rowsDim],
+                     tensorType(queries).getDimSize(rowsDim)};
+    }
+    tensors.tellPart(part);
   }
 
   void shrink(Value value) {
@@ -127,13 +147,13 @@ private:
                  }));
     for (Value result : op->getResults())
       shrink(result);
-    if (const OwnPositions::Sequence *ring = own.ringOf(op))
-      expand(op, *ring);
+    if (auto ring = rings.find(op); ring != rings.end())
+      expand(op, ring->second);
     return success();
   }
 
   /// Attention in hops.
-  void expand(Operation *op, const OwnPositions::Sequence &sequence) {
+  void expand(Operation *op, const Sequence &sequence) {
     SmallVector<Value> results =
         expandRing(op, attr, mesh, sequence.axes, sequence.size);
     for (auto [result, found] : llvm::zip_equal(op->getResults(), results)) {
@@ -181,9 +201,9 @@ private:
   Planner &planner;
   OpBuilder builder;
   Masks masks;
-  OwnPositions own;
   ReshardSteps steps;
   llvm::DenseSet<Operation *> replaced;
+  llvm::DenseMap<Operation *, Sequence> rings;
 };
 
 struct LocalizePass : impl::LocalizePassBase<LocalizePass> {

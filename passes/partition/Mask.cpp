@@ -1,8 +1,6 @@
-// The rules of each op are in two places: what it must not take in (guard), and
-// what it leaves (derive).
+// Each op says what it must not take in (guard), and what it leaves (derive).
 #include "passes/partition/Mask.h"
 #include "dialects/transformer/Facts.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 namespace meshwork::partition {
@@ -41,21 +39,12 @@ Value Masks::positions(Operation *at, int64_t size, const Axes &axes,
                                    dimAttr(attr, axes), size);
 }
 
-Masks::Own Masks::own(Operation *at, int64_t size, const Axes &axes,
-                      StringAttr name) const {
+OwnElements Masks::own(Operation *at, int64_t size, const Axes &axes,
+                       StringAttr name) const {
   bool isTable = !onlyBlocks(axes);
   return {name,
           isTable ? positions(at, size, axes, name) : extent(at, size, axes),
           isTable};
-}
-
-Value Masks::Own::test(ImplicitLocOpBuilder &b, Value value) const {
-  if (!isTable)
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                 IndexOp::create(b, b.getI32Type(), dim),
-                                 value);
-  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, value, zero);
 }
 
 Masks::Part Masks::partOf(Value value) const {
@@ -75,16 +64,18 @@ Padding Masks::paddingOf(Value value, StringAttr dim) const {
 
 //===-- What must not be taken in -------------------------------------------//
 
-Value Masks::masked(Operation *user, Value value, StringAttr dim, Need need) {
+Value Masks::masked(Operation *user, Value value, StringAttr dim,
+                    PaddingNeed::Kind need) {
   Value &known =
       cache[{value.getAsOpaquePointer(), dim.getAsOpaquePointer(), need}];
   if (known)
     return known;
   Part part = partOf(value);
   int64_t at = dimsOf(value).find(dim);
-  Own mine = own(user, part.whole.getDimSize(at), part.sharding.dims[at], dim);
+  OwnElements mine =
+      own(user, part.whole.getDimSize(at), part.sharding.dims[at], dim);
   float neutral =
-      need == Need::lowest ? std::numeric_limits<float>::lowest() : 0;
+      need == PaddingNeed::lowest ? std::numeric_limits<float>::lowest() : 0;
   OpBuilder builder(user);
   known =
       buildMap(builder, value.getLoc(), value.getType(), {value, mine.operand},
@@ -100,115 +91,40 @@ Value Masks::masked(Operation *user, Value value, StringAttr dim, Need need) {
   return known;
 }
 
-void Masks::require(OpOperand &operand, StringAttr dim, Need need) {
+void Masks::require(OpOperand &operand, StringAttr dim,
+                    PaddingNeed::Kind need) {
   Padding padding = paddingOf(operand.get(), dim);
-  bool fits = need == Need::finite ? padding.isFinite
-                                   : need == Need::zero && padding.isZero();
+  bool fits = need == PaddingNeed::finite
+                  ? padding.isFinite
+                  : need == PaddingNeed::zero && padding.isZero();
   if (!fits && !padding.isReal)
     operand.set(masked(operand.getOwner(), operand.get(), dim, need));
 }
 
-void Masks::requireAll(OpOperand &operand, Need need) {
-  for (StringAttr dim : dimsOf(operand.get()).getNames())
-    require(operand, dim, need);
-}
-
-/// A sum of products: zero on one side, finite on the other. The smaller one
-/// is masked where neither is.
-void Masks::guardContract(ContractOp op) {
-  OpOperand &lhs = op.getLhsMutable(), &rhs = op.getRhsMutable();
-  for (StringAttr dim : dimsOf(op.getLhs()).getNames()) {
-    if (dimsOf(op.getResult()).find(dim) >= 0)
-      continue;
-    bool zeroLeft = paddingOf(lhs.get(), dim).isZero(),
-         zeroRight = paddingOf(rhs.get(), dim).isZero();
-    if (!zeroLeft && !zeroRight)
-      zeroLeft = tensorType(lhs.get()).getNumElements() <
-                 tensorType(rhs.get()).getNumElements();
-    require(lhs, dim, zeroLeft ? Need::zero : Need::finite);
-    require(rhs, dim, zeroLeft ? Need::finite : Need::zero);
-  }
-}
-
 void Masks::guard(Operation *op) {
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](ReduceOp op) {
-        for (StringAttr dim : op.getDims().getNames())
-          require(op.getInputMutable(), dim,
-                  op.getKind() == transformer::Reduction::add ? Need::zero
-                                                              : Need::lowest);
-      })
-      .Case([&](ContractOp op) { guardContract(op); })
-      .Case([&](EmbeddingOp op) {
-        require(op.getTableMutable(), dimsOf(op.getTable()).getNames()[0],
-                Need::zero);
-      })
-      .Case([&](EmbeddingGradOp op) {
-        for (StringAttr dim : dimsOf(op.getIds()).getNames())
-          require(op.getGradientMutable(), dim, Need::zero);
-      })
-      .Case([&](transformer::AttentionGradOp op) {
-        // Probabilities of rows that are padding are zero, not absent.
-        requireAll(op.getQMutable(), Need::finite);
-        requireAll(op.getGradientMutable(), Need::finite);
-      })
-      .Case([&](HeadLossGradOp op) {
-        requireAll(op.getHiddenMutable(), Need::finite);
-        requireAll(op.getWeightMutable(), Need::finite);
-      })
-      .Case<AccumulateOp, AssignOp>(
-          [&](auto op) { requireAll(op.getValueMutable(), Need::zero); });
+  auto tensors = dyn_cast<TensorOpInterface>(op);
+  if (!tensors)
+    return;
+  auto of = [&](Value value, StringAttr dim) { return paddingOf(value, dim); };
+  for (const PaddingNeed &need : tensors.getPaddingNeeds(of))
+    require(op->getOpOperand(need.operand), need.dim, need.kind);
 }
 
 //===-- What is left --------------------------------------------------------//
 
-static bool isMax(ReduceOp op) {
-  return op.getKind() == transformer::Reduction::max;
-}
-
 Padding Masks::resultPadding(OpResult result, int64_t dim,
                              const Part &part) const {
-  StringAttr name = dimsOf(part.whole).getNames()[dim];
-  auto of = [&](Value value) { return paddingOf(value, name); };
-  return llvm::TypeSwitch<Operation *, Padding>(result.getOwner())
-      .Case([&](MapOp op) {
-        return paddingOfMap(
-            op,
-            llvm::map_to_vector(op.getInputs(), of))[result.getResultNumber()];
-      })
-      .Case([&](ReduceOp op) {
-        return isMax(op) ? of(op.getInput()) : sumOf(of(op.getInput()));
-      })
-      .Case([&](RollOp op) { return of(op.getInput()); })
-      .Case([&](transformer::SliceOp op) { return of(op.getInput()); })
-      .Case([&](UnsliceOp op) {
-        Padding padding = zeroPadding(); // where no part lies
-        for (Value value : op.getParts())
-          padding = either(padding, of(value));
-        return padding;
-      })
-      .Case([&](ContractOp op) {
-        Padding sum = sumOf(times(of(op.getLhs()), of(op.getRhs())));
-        return op.getBias() ? plus(sum, of(op.getBias())) : sum;
-      })
-      .Case([&](EmbeddingOp op) {
-        return dimsOf(op.getIds()).find(name) >= 0 ? finitePadding()
-                                                   : of(op.getTable());
-      })
-      .Case([&](EmbeddingGradOp op) {
-        if (dim > 0)
-          return sumOf(of(op.getGradient()));
-        return overlaps(part.whole.getDimSize(0), part.sharding.dims[0])
-                   ? anyPadding()
-                   : zeroPadding();
-      })
-      .Case<HeadLossGradOp, transformer::AttentionGradOp,
-            transformer::ParameterOp, StateOp>(
-          [&](auto) { return zeroPadding(); })
-      .Case([&](transformer::AttentionOp op) {
-        return result == op.getResult() ? zeroPadding() : anyPadding();
-      })
-      .Default([](Operation *) { return anyPadding(); });
+  auto tensors = dyn_cast<TensorOpInterface>(result.getOwner());
+  if (!tensors)
+    return anyPadding();
+  auto of = [&](Value value, StringAttr name) {
+    return paddingOf(value, name);
+  };
+  auto overlap = [&] {
+    return overlaps(part.whole.getDimSize(dim), part.sharding.dims[dim]);
+  };
+  return tensors.getPadding(result.getResultNumber(),
+                            static_cast<unsigned>(dim), of, overlap);
 }
 
 void Masks::derive(Operation *op, ArrayRef<Sharding> shardings) {

@@ -2,8 +2,8 @@
 // behind the end of its part, and masks it where an op would take it in.
 #pragma once
 
+#include "dialects/transformer/Transformer.h"
 #include "lib/Sharding/Reshard.h"
-#include "passes/partition/Padding.h"
 #include "passes/sharding/Shardings.h"
 
 namespace meshwork::partition {
@@ -26,18 +26,6 @@ public:
                           const sharding::Axes &axes,
                           ::mlir::StringAttr name) const;
 
-  /// What tells a map whether an element along a dim is one of the rank's own.
-  struct Own {
-    ::mlir::StringAttr dim;
-    ::mlir::Value operand; // of the map: the extent, or the positions
-    bool isTable;
-    /// In the map's body, whose argument for `operand` is `value`.
-    ::mlir::Value test(::mlir::ImplicitLocOpBuilder &builder,
-                       ::mlir::Value value) const;
-  };
-  Own own(::mlir::Operation *at, int64_t size, const sharding::Axes &axes,
-          ::mlir::StringAttr name) const;
-
   /// Operands of `op`, of local types, with their padding masked where it
   /// would reach a result.
   void guard(::mlir::Operation *op);
@@ -55,27 +43,33 @@ public:
   }
 
 private:
+  transformer::OwnElements own(::mlir::Operation *at, int64_t size,
+                               const sharding::Axes &axes,
+                               ::mlir::StringAttr name) const;
   struct Part {
     ::mlir::RankedTensorType whole;
     sharding::Sharding sharding;
-    ::llvm::SmallVector<Padding> padding; // of a dim without any: realValue()
+    ::llvm::SmallVector<transformer::Padding>
+        padding; // of a dim without any: realValue()
   };
-  enum class Need { finite, zero, lowest };
-
   Part partOf(::mlir::Value value) const;
-  Padding paddingOf(::mlir::Value value, ::mlir::StringAttr dim) const;
-  Padding resultPadding(::mlir::OpResult result, int64_t dim,
-                        const Part &part) const;
-  void guardContract(transformer::ContractOp op);
-  void require(::mlir::OpOperand &operand, ::mlir::StringAttr dim, Need need);
-  void requireAll(::mlir::OpOperand &operand, Need need);
+  transformer::Padding paddingOf(::mlir::Value value,
+                                 ::mlir::StringAttr dim) const;
+  transformer::Padding resultPadding(::mlir::OpResult result, int64_t dim,
+                                     const Part &part) const;
+  void require(::mlir::OpOperand &operand, ::mlir::StringAttr dim,
+               transformer::PaddingNeed::Kind need);
   ::mlir::Value masked(::mlir::Operation *user, ::mlir::Value value,
-                       ::mlir::StringAttr dim, Need need);
+                       ::mlir::StringAttr dim,
+                       transformer::PaddingNeed::Kind need);
 
   mesh::MeshAttr attr;
   const sharding::Mesh &mesh;
   ::llvm::DenseMap<::mlir::Value, Part> parts;
-  std::map<std::tuple<const void *, const void *, Need>, ::mlir::Value> cache;
+  std::map<
+      std::tuple<const void *, const void *, transformer::PaddingNeed::Kind>,
+      ::mlir::Value>
+      cache;
 };
 
 } // namespace meshwork::partition

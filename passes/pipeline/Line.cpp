@@ -71,14 +71,18 @@ LogicalResult Line::handOn(Value value) {
   return success();
 }
 
+static WeightGradient roleOf(Operation *op) {
+  auto tensors = dyn_cast<TensorOpInterface>(op);
+  return tensors ? tensors.getWeightGradient() : WeightGradient::none;
+}
+
 /// Products and gradients of embeddings that are only added up, with what moves
 /// them: nothing waits for them but the end of the step.
 void Line::findWeightGradients() {
   for (const std::vector<Operation *> &list : ops)
     for (Operation *op : llvm::reverse(list)) {
-      bool isGradient = layers.isInBackward(op) &&
-                        isa<ContractOp, EmbeddingGradOp, AccumulateOp,
-                            mesh::CollectiveOpInterface>(op);
+      bool isGradient =
+          layers.isInBackward(op) && roleOf(op) != WeightGradient::none;
       if (isGradient && llvm::all_of(op->getUsers(), [&](Operation *user) {
             return ofWeights.contains(user);
           }))
@@ -87,7 +91,7 @@ void Line::findWeightGradients() {
   // What is added up as it is stays where it is made.
   for (const std::vector<Operation *> &list : ops)
     for (Operation *op : list)
-      if (ofWeights.contains(op) && !isa<ContractOp, EmbeddingGradOp>(op) &&
+      if (ofWeights.contains(op) && roleOf(op) != WeightGradient::makes &&
           !ofWeights.contains(op->getOperand(0).getDefiningOp()))
         ofWeights.erase(op);
 }

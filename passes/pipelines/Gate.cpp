@@ -181,8 +181,7 @@ struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
           module,
           [](Operation *op) {
             return isa<HeadLossGradOp>(op) ||
-                   (isa<MapOp, ReduceOp, RollOp>(op) &&
-                    !isa<FusedOp>(op->getParentOp()));
+                   (isFusible(op) && !isa<FusedOp>(op->getParentOp()));
           },
           name);
     if (name == "schedule")

@@ -29,7 +29,7 @@ using ValueState = std::vector<DimState>;
 
 /// Ops that move or map elements: their tensors should lie alike.
 bool isElementwise(Operation *op) {
-  return isa<MapOp, RollOp, SliceOp, UnsliceOp, ReduceOp>(op);
+  return cast<TensorOpInterface>(op).isElementwise();
 }
 
 class Propagation {

@@ -98,35 +98,6 @@ std::string textOf(const Mesh &mesh, const Sharding &sharding) {
   return sharding.text(mesh);
 }
 
-/// Sums, differences, and products with constants of what comes in.
-static bool isLinearBody(MapOp map) {
-  llvm::SmallDenseSet<Value> linear;
-  for (BlockArgument argument : map.getBody().getArguments()) {
-    if (!argument.getType().isF32())
-      return false;
-    linear.insert(argument);
-  }
-  auto isConstant = [](Value value) {
-    return isa_and_nonnull<arith::ConstantOp>(value.getDefiningOp());
-  };
-  for (Operation &op : map.getBody().front().without_terminator()) {
-    if (isa<arith::ConstantOp>(op))
-      continue;
-    bool allLinear = llvm::all_of(
-        op.getOperands(), [&](Value value) { return linear.contains(value); });
-    bool isScaled =
-        isa<arith::MulFOp>(op) &&
-        ((linear.contains(op.getOperand(0)) && isConstant(op.getOperand(1))) ||
-         (linear.contains(op.getOperand(1)) && isConstant(op.getOperand(0))));
-    if (!isScaled &&
-        !(allLinear && isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op)))
-      return false;
-    linear.insert(op.getResult(0));
-  }
-  return llvm::all_of(map.getBody().front().getTerminator()->getOperands(),
-                      [&](Value value) { return linear.contains(value); });
-}
-
 bool ParameterValues::contains(Value value) {
   if (auto found = known.find(value); found != known.end())
     return found->second;
@@ -145,14 +116,6 @@ bool ParameterValues::judge(Value value) {
   return map && llvm::any_of(map.getInputs(), hasDims) &&
          llvm::all_of(map.getInputs(),
                       [&](Value v) { return !hasDims(v) || contains(v); });
-}
-
-bool isLinear(Operation *op) {
-  if (auto map = dyn_cast<MapOp>(op))
-    return isLinearBody(map);
-  if (auto reduce = dyn_cast<ReduceOp>(op))
-    return reduce.getKind() == transformer::Reduction::add;
-  return isa<RollOp, SliceOp, UnsliceOp>(op);
 }
 
 } // namespace meshwork::sharding

@@ -56,7 +56,4 @@ private:
   ::llvm::DenseMap<::mlir::Value, bool> known;
 };
 
-/// Whether a sum of `op`'s operands goes through it: f(a) + f(b) = f(a + b).
-bool isLinear(::mlir::Operation *op);
-
 } // namespace meshwork::sharding

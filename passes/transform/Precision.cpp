@@ -10,15 +10,9 @@ namespace meshwork::transform {
 namespace {
 using namespace transformer;
 
-/// Whether `result` keeps f32 whatever the compute type: sums, tables, and
-/// the rows' log-sum-exp lose too much.
 bool staysF32(OpResult result) {
-  Operation *op = result.getOwner();
-  if (isa<ReduceOp, RotaryTableOp, StateOp>(op))
-    return true;
-  if (auto rows = dyn_cast<EmbeddingOp>(op)) // of such a table
-    return isa_and_nonnull<RotaryTableOp>(rows.getTable().getDefiningOp());
-  return isa<AttentionOp>(op) && result.getResultNumber() == 1;
+  auto op = dyn_cast<TensorOpInterface>(result.getOwner());
+  return op && op.staysF32(result.getResultNumber());
 }
 
 struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {

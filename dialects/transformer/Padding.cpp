@@ -1,12 +1,12 @@
 // Scalar arithmetic on what is known about padding. It follows the IEEE rules:
 // zero times what may be infinite is not known to be zero.
-#include "passes/partition/Padding.h"
+#include "dialects/transformer/Transformer.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 
 using namespace mlir;
-namespace meshwork::partition {
+namespace meshwork::transformer {
 namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -134,11 +134,9 @@ Padding evaluate(Operation *op, ArrayRef<Padding> x) {
       .Case([&](arith::CmpFOp op) { return compared(op, x[0], x[1]); })
       .Case<arith::MinimumFOp, arith::MaximumFOp>(
           [&](auto) { return either(x[0], x[1]); })
-      .Case<transformer::DropoutMaskOp>([&](auto) { return atLeast(0); })
-      .Case([&](transformer::StochasticRoundOp) {
-        return roundedAtRandom(x.back());
-      })
-      .Case<transformer::IndexOp, arith::CmpIOp, arith::AddIOp, arith::SubIOp>(
+      .Case<DropoutMaskOp>([&](auto) { return atLeast(0); })
+      .Case([&](StochasticRoundOp) { return roundedAtRandom(x.back()); })
+      .Case<IndexOp, arith::CmpIOp, arith::AddIOp, arith::SubIOp>(
           [&](auto) { return finitePadding(); })
       .Default([&](Operation *other) {
         return other->getNumOperands() == 1 ? unary(other, x[0]) : anyPadding();
@@ -181,19 +179,149 @@ Padding sumOf(const Padding &element) {
                             : finitePadding();
 }
 
-SmallVector<Padding> paddingOfMap(transformer::MapOp map,
-                                  ArrayRef<Padding> inputs) {
+//===-- What ops need and leave ---------------------------------------------//
+
+/// `kind` along all dims of an operand.
+static void needAll(PaddingNeeds &needs, OpOperand &operand,
+                    PaddingNeed::Kind kind) {
+  for (StringAttr dim : dimsOf(operand.get()).getNames())
+    needs.push_back({operand.getOperandNumber(), dim, kind});
+}
+
+static StringAttr dimName(Value value, unsigned dim) {
+  return dimsOf(value).getNames()[dim];
+}
+
+/// What the body yields, from what its arguments have.
+Padding MapOp::getPadding(unsigned result, unsigned dim, PaddingOf of,
+                          function_ref<bool()>) {
+  StringAttr name = dimName(getResult(result), dim);
   llvm::DenseMap<Value, Padding> known;
-  Block &body = map.getBody().front();
-  for (auto [argument, padding] : llvm::zip_equal(body.getArguments(), inputs))
-    known[argument] = padding;
+  Block &body = getBody().front();
+  for (auto [argument, input] :
+       llvm::zip_equal(body.getArguments(), getInputs()))
+    known[argument] = of(input, name);
   for (Operation &op : body.without_terminator()) {
     auto operands = llvm::map_to_vector(
         op.getOperands(), [&](Value value) { return known.lookup(value); });
     known[op.getResult(0)] = evaluate(&op, operands);
   }
-  return llvm::map_to_vector(body.getTerminator()->getOperands(),
-                             [&](Value value) { return known.lookup(value); });
+  return known.lookup(body.getTerminator()->getOperand(result));
 }
 
-} // namespace meshwork::partition
+PaddingNeeds ReduceOp::getPaddingNeeds(PaddingOf) {
+  PaddingNeeds needs;
+  for (StringAttr dim : getDims().getNames())
+    needs.push_back({0, dim,
+                     getKind() == Reduction::add ? PaddingNeed::zero
+                                                 : PaddingNeed::lowest});
+  return needs;
+}
+Padding ReduceOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                             function_ref<bool()>) {
+  Padding input = of(getInput(), dimName(getResult(), dim));
+  return getKind() == Reduction::max ? input : sumOf(input);
+}
+
+Padding RollOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                           function_ref<bool()>) {
+  return of(getInput(), dimName(getResult(), dim));
+}
+
+Padding SliceOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                            function_ref<bool()>) {
+  return of(getInput(), dimName(getResult(), dim));
+}
+
+Padding UnsliceOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                              function_ref<bool()>) {
+  Padding padding = zeroPadding(); // where no part lies
+  for (Value value : getParts())
+    padding = either(padding, of(value, dimName(getResult(), dim)));
+  return padding;
+}
+
+/// A sum of products: zero on one side, finite on the other. The smaller one
+/// is masked where neither is.
+PaddingNeeds ContractOp::getPaddingNeeds(PaddingOf of) {
+  PaddingNeeds needs;
+  for (StringAttr dim : dimsOf(getLhs()).getNames()) {
+    if (dimsOf(getResult()).find(dim) >= 0)
+      continue;
+    bool zeroLeft = of(getLhs(), dim).isZero(),
+         zeroRight = of(getRhs(), dim).isZero();
+    if (!zeroLeft && !zeroRight)
+      zeroLeft = tensorType(getLhs()).getNumElements() <
+                 tensorType(getRhs()).getNumElements();
+    auto add = [&](OpOperand &operand, bool zero) {
+      needs.push_back({operand.getOperandNumber(), dim,
+                       zero ? PaddingNeed::zero : PaddingNeed::finite});
+    };
+    add(getLhsMutable(), zeroLeft);
+    add(getRhsMutable(), !zeroLeft);
+  }
+  return needs;
+}
+Padding ContractOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                               function_ref<bool()>) {
+  StringAttr name = dimName(getResult(), dim);
+  Padding sum = sumOf(times(of(getLhs(), name), of(getRhs(), name)));
+  return getBias() ? plus(sum, of(getBias(), name)) : sum;
+}
+
+PaddingNeeds EmbeddingOp::getPaddingNeeds(PaddingOf) {
+  return {{0, dimName(getTable(), 0), PaddingNeed::zero}};
+}
+Padding EmbeddingOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                                function_ref<bool()>) {
+  StringAttr name = dimName(getResult(), dim);
+  return dimsOf(getIds()).find(name) >= 0 ? finitePadding()
+                                          : of(getTable(), name);
+}
+
+PaddingNeeds EmbeddingGradOp::getPaddingNeeds(PaddingOf) {
+  PaddingNeeds needs;
+  for (StringAttr dim : dimsOf(getIds()).getNames())
+    needs.push_back(
+        {getGradientMutable().getOperandNumber(), dim, PaddingNeed::zero});
+  return needs;
+}
+Padding EmbeddingGradOp::getPadding(unsigned, unsigned dim, PaddingOf of,
+                                    function_ref<bool()> overlaps) {
+  if (dim > 0)
+    return sumOf(of(getGradient(), dimName(getResult(), dim)));
+  return overlaps() ? anyPadding() : zeroPadding();
+}
+
+Padding AttentionOp::getPadding(unsigned result, unsigned, PaddingOf,
+                                function_ref<bool()>) {
+  return result == 0 ? zeroPadding() : anyPadding(); // of rows' log-sum-exp
+}
+
+/// Probabilities of rows that are padding are zero, not absent.
+PaddingNeeds AttentionGradOp::getPaddingNeeds(PaddingOf) {
+  PaddingNeeds needs;
+  needAll(needs, getQMutable(), PaddingNeed::finite);
+  needAll(needs, getGradientMutable(), PaddingNeed::finite);
+  return needs;
+}
+
+PaddingNeeds HeadLossGradOp::getPaddingNeeds(PaddingOf) {
+  PaddingNeeds needs;
+  needAll(needs, getHiddenMutable(), PaddingNeed::finite);
+  needAll(needs, getWeightMutable(), PaddingNeed::finite);
+  return needs;
+}
+
+PaddingNeeds AccumulateOp::getPaddingNeeds(PaddingOf) {
+  PaddingNeeds needs;
+  needAll(needs, getValueMutable(), PaddingNeed::zero);
+  return needs;
+}
+PaddingNeeds AssignOp::getPaddingNeeds(PaddingOf) {
+  PaddingNeeds needs;
+  needAll(needs, getValueMutable(), PaddingNeed::zero);
+  return needs;
+}
+
+} // namespace meshwork::transformer

@@ -1,14 +1,16 @@
 // What lies behind the end of a rank's part of a dim that its axes do not
-// divide, as far as the compiler knows. README.md has the rules.
+// divide, as far as the compiler knows. The README of passes/partition has the
+// rules.
 //
 //   Padding product = times(zeroPadding(), realValue());   // zero
 #pragma once
 
-#include "dialects/transformer/Transformer.h"
+#include "mlir/IR/BuiltinAttributes.h"
 
 #include <limits>
+#include <optional>
 
-namespace meshwork::partition {
+namespace meshwork::transformer {
 
 /// Known about all elements of the padding at once.
 struct Padding {
@@ -36,8 +38,18 @@ Padding plus(const Padding &a, const Padding &b);
 /// A sum of any number of such elements.
 Padding sumOf(const Padding &element);
 
-/// What `map` yields in the padding of a dim, from what its inputs have there.
-::llvm::SmallVector<Padding> paddingOfMap(transformer::MapOp map,
-                                          ::llvm::ArrayRef<Padding> inputs);
+/// What is known of a value's padding along a dim.
+using PaddingOf =
+    ::llvm::function_ref<Padding(::mlir::Value, ::mlir::StringAttr)>;
 
-} // namespace meshwork::partition
+/// What an operand must have in the padding of a dim, so that it reaches no
+/// result.
+struct PaddingNeed {
+  enum Kind { finite, zero, lowest };
+  unsigned operand;
+  ::mlir::StringAttr dim;
+  Kind kind;
+};
+using PaddingNeeds = ::llvm::SmallVector<PaddingNeed>;
+
+} // namespace meshwork::transformer
