@@ -209,6 +209,7 @@ struct FieldSetter {
     requires(std::is_arithmetic_v<From> || std::is_enum_v<From>)
   void operator()(auto &field, From value) {
     field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+    tables.noteNumber(static_cast<From>(field) == value);
   }
   void operator()(float &field, const llvm::APFloat &value) {
     field = static_cast<float>(value.convertToDouble());
@@ -248,8 +249,8 @@ struct FieldSetter {
       field.push_back(std::make_unique<plan::TransferT>());
       field.back()->src = tables.view(part.src);
       field.back()->dst = tables.view(part.dst);
-      field.back()->dim = static_cast<int32_t>(part.dim);
-      field.back()->to_dim = static_cast<int32_t>(part.toDim);
+      (*this)(field.back()->dim, part.dim);
+      (*this)(field.back()->to_dim, part.toDim);
     }
   }
 };
@@ -325,21 +326,29 @@ viewsOf(Operation *op, const plan::ProgramT &tables) {
 }
 } // namespace
 
-LogicalResult verifyOperands(Operation *op) {
-  KernelNumbers none;
-  llvm::StringMap<uint32_t> axes;
-  ProgramTables tables(ProgramOp(), none, axes);
+PackedInstruction::PackedInstruction(Operation *op)
+    : made(ProgramOp(), noKernels, noAxes), builder(256) {
   plan::InstructionT instruction;
-  instruction.op = tables.operation(op);
-  flatbuffers::FlatBufferBuilder builder(256);
+  instruction.op = made.operation(op);
   builder.Finish(plan::Instruction::Pack(builder, &instruction));
-  auto views = viewsOf(op, tables.tables());
+}
+
+LogicalResult verifyOperands(Operation *op) {
+  PackedInstruction packed(op);
+  auto views = viewsOf(op, packed.tables().tables());
   if (failed(views))
     return failure();
-  auto nameOf = [&](uint32_t buffer) { return tables.nameOfBuffer(buffer); };
-  absl::Status found = runtime::checkOperands(
-      *flatbuffers::GetRoot<plan::Instruction>(builder.GetBufferPointer()),
-      {*views, nameOf});
+  auto nameOf = [&](uint32_t buffer) {
+    return packed.tables().nameOfBuffer(buffer);
+  };
+  if (failed(verified(op, runtime::checkOperands(*packed, {*views, nameOf}))))
+    return failure();
+  return packed.tables().holdsNumbers()
+             ? success()
+             : op->emitOpError("has a number that a plan cannot hold");
+}
+
+LogicalResult verified(Operation *op, const absl::Status &found) {
   if (found.ok())
     return success();
   return op->emitOpError() << "(" << runtime::ruleOf(found) << ") "

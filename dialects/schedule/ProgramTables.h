@@ -5,6 +5,7 @@
 //   plan::Lives lives = runtime::livesOf(*tables, runtime::tableOf(*tables));
 #pragma once
 
+#include "absl/status/status.h"
 #include "dialects/schedule/Schedule.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -36,6 +37,9 @@ public:
   uint32_t numberOf(mlir::StringRef axis);
   /// What an instruction does, and what its views say, without a program.
   plan::OperationUnion operation(mlir::Operation *op);
+  /// Whether the fields of the plan could hold all numbers so far.
+  bool holdsNumbers() const { return isExact; }
+  void noteNumber(bool fits) { isExact &= fits; }
   const plan::ProgramT &tables() const { return *table; }
   /// Quoted.
   std::string nameOfBuffer(uint32_t number) const;
@@ -59,11 +63,30 @@ private:
   std::unique_ptr<plan::ProgramT> table;
   llvm::DenseMap<mlir::Value, uint32_t> buffers;
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say
+  bool isExact = true;
+};
+
+/// One instruction as lib/Plan reads it, without a program around it.
+class PackedInstruction {
+public:
+  explicit PackedInstruction(mlir::Operation *op);
+  const plan::Instruction &operator*() const {
+    return *flatbuffers::GetRoot<plan::Instruction>(builder.GetBufferPointer());
+  }
+  const ProgramTables &tables() const { return made; }
+
+private:
+  KernelNumbers noKernels;
+  llvm::StringMap<uint32_t> noAxes;
+  ProgramTables made;
+  flatbuffers::FlatBufferBuilder builder;
 };
 
 /// Whether the operands of an instruction fit, by lib/Plan/CheckOperands.h; an
 /// error at the op names the rule.
 mlir::LogicalResult verifyOperands(mlir::Operation *op);
+/// Reports what lib/Plan found at `op`, with the rule that it breaks.
+mlir::LogicalResult verified(mlir::Operation *op, const absl::Status &found);
 
 /// The axes of the mesh that `op` is in, by name.
 llvm::StringMap<uint32_t> axisNumbers(mlir::Operation *op);

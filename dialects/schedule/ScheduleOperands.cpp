@@ -1,21 +1,53 @@
-// Verifiers of what computes. Types and shapes of operands are judged by the
+// Verifiers of instructions. Types and shapes of operands are judged by the
 // check that the launcher runs on plans (lib/Plan/CheckOperands.h); what only
 // an op can have wrong, and its table cannot, is looked at here.
 #include "dialects/schedule/ProgramTables.h"
+#include "lib/Plan/CheckOperands.h"
 
 using namespace mlir;
 
 namespace meshwork::schedule {
 
-LogicalResult LaunchOp::verify() {
-  auto outputs = static_cast<int64_t>(getNumOutputs()),
-       items = static_cast<int64_t>(getItems()),
-       args = static_cast<int64_t>(getArgs().size());
-  if (outputs < 1 || outputs > args || items < 1)
-    return emitOpError() << "(C1) writes " << outputs << " of " << args
-                         << " args with " << items
-                         << " items, expected at least one of each";
-  return success();
+SmallVector<Transfer> CollectiveOp::getParts() {
+  SmallVector<Transfer> parts;
+  for (auto [src, dst, dim, toDim] :
+       llvm::zip_equal(getInputs(), getOutputs(), getDims(), getToDims()))
+    parts.push_back({src, dst, dim, toDim});
+  return parts;
+}
+
+LogicalResult CollectiveOp::verify() {
+  size_t count = getInputs().size();
+  if (getOutputs().size() != count || getDims().size() != count ||
+      getToDims().size() != count)
+    return emitOpError() << "(C1) has " << count << " inputs, "
+                         << getOutputs().size() << " outputs, "
+                         << getDims().size() << " dims and "
+                         << getToDims().size() << " to_dims, expected as many";
+  return verifyOperands(*this);
+}
+
+/// Of a send or a receive, which is `operation`.
+template <typename Op>
+static LogicalResult verifyTransfer(Op op, plan::Operation operation) {
+  if (auto peer = static_cast<int64_t>(op.getPeer()); peer < 0)
+    return op.emitOpError()
+           << "(C1) has the peer " << peer << ", expected a number from 0";
+  auto list = op->template getParentOfType<ListOp>();
+  plan::ListShape shape{plan::ListKind::once};
+  if (list)
+    shape = {static_cast<plan::ListKind>(list.getKind()), 0,
+             static_cast<uint32_t>(instructionsOf(list).size())};
+  return failed(verifyOperands(op))
+             ? failure()
+             : verified(op, runtime::checkPlace(operation, shape));
+}
+
+LogicalResult SendOp::verify() {
+  return verifyTransfer(*this, plan::Operation::Send);
+}
+LogicalResult ReceiveOp::verify() {
+  return verifyTransfer(*this, plan::Operation::Receive);
 }
 
 LogicalResult MatmulOp::verify() {
@@ -43,6 +75,8 @@ LogicalResult AttentionOp::verify() {
 LogicalResult AttentionGradOp::verify() {
   return failed(verifyRate(*this)) ? failure() : verifyOperands(*this);
 }
+LogicalResult LaunchOp::verify() { return verifyOperands(*this); }
+LogicalResult WaitOp::verify() { return verifyOperands(*this); }
 LogicalResult EmbeddingOp::verify() { return verifyOperands(*this); }
 LogicalResult EmbeddingGradOp::verify() { return verifyOperands(*this); }
 LogicalResult RotaryTableOp::verify() { return verifyOperands(*this); }

@@ -1,5 +1,6 @@
 // Instructions that run several times.
-#include "dialects/schedule/Schedule.h"
+#include "dialects/schedule/ProgramTables.h"
+#include "lib/Plan/CheckOperands.h"
 
 using namespace mlir;
 
@@ -38,20 +39,17 @@ SmallVector<RepeatOp> repeatsAround(Operation *op) {
   return around;
 }
 
-/// Why an instruction would not do the same in each turn; null where it does.
-static const char *differenceIn(Operation *op) {
-  if (isa<WaitOp>(op))
-    return "waits";
-  if (addsUpIn(op))
-    return "sets its result in the first microbatch only";
+/// That an instruction does the same in each turn. What makes the loss is no
+/// part of its table.
+static LogicalResult verifyInRepeat(RepeatOp repeat, Operation *op) {
   auto collective = dyn_cast<CollectiveOp>(op);
-  if (!collective)
-    return nullptr;
-  if (collective.getChannel() != 0)
-    return "has a channel";
-  if (collective.getLastOnly())
-    return "is for the last microbatch only";
-  return collective.getMakesLoss() ? "makes the loss" : nullptr;
+  if (collective && collective.getMakesLoss())
+    return repeat.emitOpError() << "(C3) holds what makes the loss";
+  absl::Status found = runtime::checkInRepeat(*PackedInstruction(op));
+  if (found.ok())
+    return success();
+  return repeat.emitOpError()
+         << "(C3) " << op->getName() << " " << std::string(found.message());
 }
 
 LogicalResult RepeatOp::verifyRegions() {
@@ -67,10 +65,8 @@ LogicalResult RepeatOp::verifyRegions() {
                             "microbatch, in at most "
                          << plan::maxRepeats - 1 << " others";
   for (Operation &op : getBody().front())
-    if (const char *difference =
-            isInstruction(&op) ? differenceIn(&op) : nullptr)
-      return emitOpError() << "(C3) holds a " << op.getName() << " that "
-                           << difference << ", expected the same in each turn";
+    if (isInstruction(&op) && failed(verifyInRepeat(*this, &op)))
+      return failure();
   return success();
 }
 

@@ -102,13 +102,18 @@ absl::Status checkOp(const Operands &c, const plan::Fill &op) {
                           "of such");
 }
 
-// These depend on more than their operands: on kernels, on the mesh, on other
-// instructions.
-absl::Status checkOp(const Operands &, const plan::Launch &) { return {}; }
-absl::Status checkOp(const Operands &, const plan::Collective &) { return {}; }
-absl::Status checkOp(const Operands &, const plan::Send &) { return {}; }
-absl::Status checkOp(const Operands &, const plan::Receive &) { return {}; }
-absl::Status checkOp(const Operands &, const plan::Wait &) { return {}; }
+absl::Status checkOp(const Operands &, const plan::Launch &op) {
+  uint32_t args = orEmpty(op.args()).size();
+  if (op.num_outputs() == 0 || op.num_outputs() > args)
+    return misfit("C1", "num_outputs is ", op.num_outputs(), " of ", args,
+                  " args");
+  return op.items() > 0 && op.items() <= static_cast<uint64_t>(INT64_MAX)
+             ? absl::OkStatus()
+             : misfit("C1", "it has ", op.items(),
+                      " work items, expected 1 to 2^63 - 1");
+}
+
+/// What it holds is looked at with its list (Repeats::problem).
 absl::Status checkOp(const Operands &, const plan::Repeat &) { return {}; }
 } // namespace
 

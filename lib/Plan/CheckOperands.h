@@ -8,6 +8,7 @@
 #pragma once
 
 #include "absl/functional/function_ref.h"
+#include "lib/Plan/Actions.h"
 #include "lib/Plan/Views.h"
 #include <string>
 
@@ -17,12 +18,21 @@ struct Operands {
   absl::Span<const ViewInfo> views; // as the instruction numbers them
   /// Of a buffer, for messages.
   absl::FunctionRef<std::string(uint32_t buffer)> nameOf;
+  int64_t ranks = 0; // of a collective's group; 0: not known
 };
 
-/// Views that are not absent exist, and have been decoded. Launches,
-/// collectives, transfers, waits and repeats depend on more, and pass.
+/// Views that are not absent exist, and have been decoded. What depends on the
+/// mesh, on kernels or on other instructions is checked elsewhere.
 absl::Status checkOperands(const plan::Instruction &instruction,
                            const Operands &operands);
+
+/// Whether it may stand in such a list: what sends or receives, alone in one of
+/// its direction. NONE: nothing is there.
+absl::Status checkPlace(plan::Operation operation, const plan::ListShape &list);
+
+/// Whether it may stand in a repeat: nothing may that the first or last turn,
+/// or the microbatch, would do otherwise.
+absl::Status checkInRepeat(const plan::Instruction &instruction);
 
 /// The rule of the op that a status breaks, as the schedule dialect numbers
 /// them: "C2". Empty where there is none.

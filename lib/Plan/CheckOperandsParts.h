@@ -7,6 +7,9 @@
 
 namespace meshwork::runtime {
 
+/// Communication threads of one rank; see plan::Collective.
+inline constexpr uint32_t maxChannels = 8;
+
 /// `status`, and the rule that it breaks.
 absl::Status ruled(const char *rule, absl::Status status);
 
@@ -35,5 +38,9 @@ inline bool isFloat(const ViewInfo &view) {
 absl::Status checkOp(const Operands &c, const plan::Matmul &op);
 absl::Status checkOp(const Operands &c, const plan::Attention &op);
 absl::Status checkOp(const Operands &c, const plan::AttentionGrad &op);
+absl::Status checkOp(const Operands &c, const plan::Collective &op);
+absl::Status checkOp(const Operands &c, const plan::Wait &op);
+absl::Status checkOp(const Operands &c, const plan::Send &op);
+absl::Status checkOp(const Operands &c, const plan::Receive &op);
 
 } // namespace meshwork::runtime

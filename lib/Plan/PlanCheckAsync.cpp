@@ -85,10 +85,7 @@ private:
 
   absl::Status finish(const plan::Wait &wait) {
     uint32_t channel = wait.channel();
-    if (channel == 0 || channel > maxChannels)
-      return bad("waits for channel ", channel, ", expected 1 to ",
-                 maxChannels);
-    if (wait.count() == 0 || wait.count() > started[channel])
+    if (wait.count() > started[channel])
       return bad("waits for collective ", wait.count(), " of channel ", channel,
                  ", which has started ", started[channel]);
     while (finished[channel] < wait.count())

@@ -11,9 +11,6 @@
 
 namespace meshwork::runtime {
 
-/// Communication threads of one rank; see plan::Collective.
-inline constexpr uint32_t maxChannels = 8;
-
 /// A list of a program.
 struct Section {
   std::string name; // "backward"
@@ -64,6 +61,7 @@ absl::Status checkSharedParameters(const plan::Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
 /// Weights change only after loss and gradient norm are known; see Look.h.
 absl::Status checkLook(const ProgramCheck &check);
+/// Its parts share no bytes, but where Plan.fbs says so.
 absl::Status checkCollective(const ProgramCheck &check,
                              const plan::Collective &op);
 absl::Status checkTransfer(const ProgramCheck &check, const plan::Send &op);

@@ -31,10 +31,7 @@ absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
   if (args != kernel.num_args())
     return bad("it has ", args, " args, kernel ", quote(kernel.symbol()),
                " takes ", kernel.num_args());
-  if (op.num_outputs() == 0 || op.num_outputs() > args)
-    return bad("num_outputs is ", op.num_outputs(), " of ", args, " args");
-  if (op.items() == 0 || op.items() > static_cast<uint64_t>(INT64_MAX) ||
-      op.items() != kernel.items())
+  if (op.items() != kernel.items())
     return bad("it has ", op.items(), " work items, kernel ",
                quote(kernel.symbol()), " ", kernel.items());
   return checkSpans(c, op, kernel);
@@ -115,7 +112,13 @@ absl::Status checkOperation(const ProgramCheck &c,
   auto nameOf = [&](uint32_t buffer) {
     return quote(c.program.buffers()->Get(buffer)->name());
   };
-  MESHWORK_RETURN_IF_ERROR(checkOperands(instruction, {c.views, nameOf}));
+  int64_t ranks = 0;
+  if (const plan::Collective *op = instruction.op_as_Collective()) {
+    MESHWORK_RETURN_IF_ERROR(checkAxes(c.plan, op->axes()));
+    ranks = static_cast<int64_t>(groupSize(c.plan, op->axes()));
+  }
+  MESHWORK_RETURN_IF_ERROR(
+      checkOperands(instruction, {c.views, nameOf, ranks}));
   return plan::visitOperation<absl::Status>(
       instruction, [&](const auto &op) { return check(c, op); });
 }

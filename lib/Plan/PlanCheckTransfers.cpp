@@ -8,8 +8,6 @@ namespace {
 template <typename Transfer>
 absl::Status check(const ProgramCheck &check, const Transfer &op) {
   const auto &mesh = *check.plan.mesh();
-  if (orEmpty(op.parts()).size() == 0)
-    return bad("it has no part");
   if (op.axis() >= mesh.size())
     return bad("it is along axis ", op.axis(), ", the mesh has ", mesh.size());
   const plan::Axis &axis = *mesh.Get(op.axis());
@@ -19,22 +17,14 @@ absl::Status check(const ProgramCheck &check, const Transfer &op) {
   return absl::OkStatus();
 }
 
-absl::Status checkList(const Section &section) {
-  bool sends = plan::sends(section.kind),
-       receives = plan::receives(section.kind);
-  if ((sends || receives) && section.list->size() != 1)
-    return bad(section.name, " has ", section.list->size(),
-               " instructions, expected one ", sends ? "send" : "receive");
+absl::Status checkList(const Section &section, const plan::ListShape &shape) {
+  if (section.list->size() == 0)
+    return checkPlace(plan::Operation::NONE, shape);
   for (uint32_t i = 0; i < section.list->size(); ++i) {
     const plan::Instruction &at = *section.list->Get(i);
-    if ((at.op_as_Send() != nullptr) != sends ||
-        (at.op_as_Receive() != nullptr) != receives)
-      return bad(section.name, "[", i, "] ", quote(at.name()), " is ",
-                 plan::EnumNameOperation(at.op_type()), ", expected ",
-                 sends      ? "a send"
-                 : receives ? "a receive"
-                            : "neither a send nor a receive",
-                 " in such a list");
+    if (absl::Status status = checkPlace(at.op_type(), shape); !status.ok())
+      return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
+                 status.message());
   }
   return absl::OkStatus();
 }
@@ -67,8 +57,9 @@ absl::Status checkTransferBuffers(const ProgramCheck &check,
 }
 
 absl::Status checkTransferLists(const ProgramCheck &check) {
-  for (const Section &section : check.sections)
-    MESHWORK_RETURN_IF_ERROR(checkList(section));
+  for (uint32_t i = 0; i < check.sections.size(); ++i)
+    MESHWORK_RETURN_IF_ERROR(
+        checkList(check.sections[i], check.table.lists()[i]));
   return absl::OkStatus();
 }
 

@@ -5,26 +5,6 @@
 namespace meshwork::runtime {
 namespace {
 
-/// Of an instruction inside a repeat: nothing that the first or last turn, or
-/// the microbatch, would do otherwise.
-absl::Status checkSameInAllTurns(const plan::Instruction &at) {
-  if (at.op_as_Wait())
-    return bad("waits inside a repeat, expected nothing to run beside it");
-  const plan::Collective *op = at.op_as_Collective();
-  if (op && (op->channel() != 0 || op->last_only()))
-    return bad("runs on channel ", op->channel(),
-               op->last_only() ? ", in the last action only," : "",
-               " inside a repeat, expected channel 0 and every action");
-  absl::Status status;
-  forEachOperand(at, [&](const plan::Operand &operand) {
-    if (operand.addsUp)
-      status = bad(operand.role, " is set in the step's first action and added "
-                                 "to later, inside a repeat; expected the one "
-                                 "or the other");
-  });
-  return status;
-}
-
 /// The furthest turn is the last of each repeat: advances are not negative.
 absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
                         const std::vector<plan::RepeatShape> &around) {
@@ -51,7 +31,7 @@ absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
 absl::Status checkTurn(const ProgramCheck &check, const plan::Instruction &at,
                        const std::vector<plan::RepeatShape> &around) {
   if (!around.empty())
-    MESHWORK_RETURN_IF_ERROR(checkSameInAllTurns(at));
+    MESHWORK_RETURN_IF_ERROR(checkInRepeat(at));
   absl::Status status;
   forEachOperand(at, [&](const plan::Operand &operand) {
     if (status.ok())

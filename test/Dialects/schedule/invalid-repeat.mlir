@@ -55,7 +55,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
-    // expected-error@+1 {{'schedule.repeat' op (C3) holds a schedule.wait that waits, expected the same in each turn}}
+    // expected-error@+1 {{'schedule.repeat' op (C3) schedule.wait waits inside a repeat, expected nothing to run beside it}}
     schedule.repeat "x" flops 0 bytes 0 times 2 {
       schedule.wait "x" flops 0 bytes 0 1 count 1
     }
@@ -66,7 +66,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
-    // expected-error@+1 {{'schedule.repeat' op (C3) holds a schedule.collective that has a channel, expected the same in each turn}}
+    // expected-error@+1 {{'schedule.repeat' op (C3) schedule.collective runs on channel 1 inside a repeat, expected channel 0 and every action}}
     schedule.repeat "x" flops 0 bytes 0 times 2 {
       %x = schedule.view %b at 0 : memref<64xi8> to memref<4xf32, strided<[1]>>
       schedule.collective "x" flops 0 bytes 0 all_reduce sum channel 1 over ["dp"] in forward cause "why" dims [0] to [0] sources [] (%x) to (%x) : memref<4xf32, strided<[1]>> to memref<4xf32, strided<[1]>>
@@ -78,7 +78,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
-    // expected-error@+1 {{'schedule.repeat' op (C3) holds a schedule.matmul that sets its result in the first microbatch only, expected the same in each turn}}
+    // expected-error@+1 {{'schedule.repeat' op (C3) schedule.matmul dst is set in the step's first action and added to later, inside a repeat; expected the one or the other}}
     schedule.repeat "x" flops 0 bytes 0 times 2 {
       %x = schedule.view %b at 0 : memref<64xi8> to memref<1x2x2xf32, strided<[4, 2, 1]>>
       schedule.matmul "x" flops 0 bytes 0 after_first %x, %x to %x : memref<1x2x2xf32, strided<[4, 2, 1]>>, memref<1x2x2xf32, strided<[4, 2, 1]>> to memref<1x2x2xf32, strided<[4, 2, 1]>>

@@ -2,7 +2,7 @@
 
 schedule.program @parts {
   schedule.list send {
-    // expected-error @+1 {{'schedule.send' op (C1) has 0 parts and peer 1, expected a part and a number from 0}}
+    // expected-error @+1 {{'schedule.send' op (C1) it has no part}}
     "schedule.send"() {source = "x", flops = 0 : i64, bytes = 0 : i64, axis_name = "pp", peer = 1 : i64} : () -> ()
   }
 }
@@ -13,7 +13,7 @@ schedule.program @peer {
   %b = schedule.buffer "b" activations : memref<64xi8>
   %x = schedule.view %b at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
   schedule.list recv {
-    // expected-error @+1 {{'schedule.receive' op (C1) has 1 parts and peer -1, expected a part and a number from 0}}
+    // expected-error @+1 {{'schedule.receive' op (C1) has the peer -1, expected a number from 0}}
     schedule.receive "x" flops 0 bytes 64 (%x) along "pp" peer -1 : memref<16xf32, strided<[1]>>
   }
 }
@@ -24,7 +24,7 @@ schedule.program @direction {
   %b = schedule.buffer "b" activations : memref<64xi8>
   %x = schedule.view %b at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
   schedule.list recv_grad {
-    // expected-error @+1 {{'schedule.send' op (C2) stands in a list of kind recv_grad, expected it alone in one of kind send or send_grad}}
+    // expected-error @+1 {{'schedule.send' op (C2) is Send, expected a receive in such a list}}
     schedule.send "x" flops 0 bytes 64 (%x) along "pp" peer 1 : memref<16xf32, strided<[1]>>
   }
 }
@@ -35,7 +35,7 @@ schedule.program @alone {
   %b = schedule.buffer "b" activations : memref<64xi8>
   %x = schedule.view %b at 0 : memref<64xi8> to memref<16xf32, strided<[1]>>
   schedule.list recv {
-    // expected-error @+1 {{'schedule.receive' op (C2) stands in a list of kind recv, expected it alone in one of kind recv or recv_grad}}
+    // expected-error @+1 {{'schedule.receive' op (C2) recv has 2 instructions, expected one receive}}
     schedule.receive "x" flops 0 bytes 64 (%x) along "pp" peer 1 : memref<16xf32, strided<[1]>>
     schedule.fill "y" flops 0 bytes 64 0.0 to %x : memref<16xf32, strided<[1]>>
   }

@@ -88,7 +88,7 @@ schedule.program @rank {
   %x = schedule.view %b_x at 0 : memref<4096xi8> to memref<4xf32, strided<[1]>>
   %y = schedule.view %b_y at 0 : memref<4096xi8> to memref<4xf32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.launch' op (C1) writes 3 of 2 args with 4 items}}
+    // expected-error@+1 {{'schedule.launch' op (C1) num_outputs is 3 of 2 args}}
     schedule.launch "x" flops 0 bytes 4 @k items 4 outputs 3 (%x, %y) : memref<4xf32, strided<[1]>>, memref<4xf32, strided<[1]>>
   }
 }
@@ -98,7 +98,7 @@ schedule.program @rank {
   %b_x = schedule.buffer "x" activations : memref<4096xi8>
   %x = schedule.view %b_x at 0 : memref<4096xi8> to memref<4xf32, strided<[1]>>
   schedule.list update {
-    // expected-error@+1 {{(C1) writes 1 of 1 args with 0 items}}
+    // expected-error@+1 {{(C1) it has 0 work items, expected 1 to 2^63 - 1}}
     schedule.launch "x" flops 0 bytes 4 @k items 0 outputs 1 (%x) : memref<4xf32, strided<[1]>>
   }
 }

@@ -142,7 +142,11 @@ TEST(PlanCheck, operations) {
                      }},
                     {"kernel 0 does not exist",
                      [](PlanT &, ProgramT &p) {
-                       forwardOf(p)[0]->op.Set(plan::LaunchT());
+                       plan::LaunchT launch;
+                       launch.args = {weight};
+                       launch.num_outputs = 1;
+                       launch.items = 1;
+                       forwardOf(p)[0]->op.Set(std::move(launch));
                      }},
                 });
 }
@@ -302,11 +306,11 @@ TEST(PlanCheck, collectivesAlone) {
            [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
           {"share bytes",
            [](PlanT &, ProgramT &p) { addPart(p, gradient, gradient); }},
-          {"integers",
+          {"it reduces i32[2,16], expected f32 or bf16",
            [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
           {"one element type",
            [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
-          {"expected as many dims",
+          {"as many dims",
            [](PlanT &, ProgramT &p) { setPart(p, gradient, loss); }},
       });
 }

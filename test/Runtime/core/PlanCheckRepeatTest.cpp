@@ -123,7 +123,8 @@ TEST(PlanCheck, turnsAreAlike) {
           {"runs on channel 0, in the last action only, inside a repeat",
            inside(sum, [](plan::CollectiveT &op) { op.last_only = true; })},
           {"waits inside a repeat",
-           inside([](PlanT &) { return plan::WaitT(); }, [](auto &) {})},
+           inside([](PlanT &) { return plan::WaitT(); },
+                  [](plan::WaitT &op) { op.channel = op.count = 1; })},
           {"dst is set in the step's first action and added to later, inside",
            [](PlanT &, ProgramT &p) {
              std::swap(forwardOf(p)[1], forwardOf(p)[marker + 2]);

@@ -223,7 +223,8 @@ TEST(PlanCheck, shapesOfCollectives) {
   refuse(Kind::all_to_all, {3, 6}, {10, 3}, 0, 1, "expected f32[10,2]");
   refuse(Kind::all_to_all, {6, 6}, {6, 6}, 0, 0, "one shape that 4 divides");
   refuse(Kind::all_reduce, {3, 6}, {3, 6}, 1, 0, "this kind has none");
-  refuse(Kind::permute, {3, 6}, {3, 6}, 0, 0, "0 sources for groups of 4");
+  refuse(Kind::permute, {3, 6}, {3, 6}, 0, 0,
+         "permute has 0 sources, expected 4");
 }
 
 TEST(PlanCheck, fieldsOfCollectives) {

@@ -1,0 +1,208 @@
+// The operands of what moves between ranks, of waits for it, and where it may
+// stand.
+#include "lib/Plan/Actions.h"
+#include "lib/Plan/CheckOperandsParts.h"
+#include "lib/Plan/Operands.h"
+#include <algorithm>
+
+namespace meshwork::runtime {
+namespace {
+using Kind = plan::CollectiveKind;
+
+bool reduces(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::reduce_scatter;
+}
+
+/// One part of a collective while it is looked at.
+struct Part {
+  const Operands &c;
+  Kind kind;
+  const plan::Transfer &part;
+  const ViewInfo &src = c.views[part.src()], &dst = c.views[part.dst()];
+
+  absl::Status check() const {
+    MESHWORK_RETURN_IF_ERROR(ruled("C2", checkTypes()));
+    bool hasDim = kind != Kind::all_reduce && kind != Kind::permute;
+    MESHWORK_RETURN_IF_ERROR(checkDim(part.dim(), "dim", hasDim));
+    MESHWORK_RETURN_IF_ERROR(
+        checkDim(part.to_dim(), "to_dim", kind == Kind::all_to_all));
+    return ruled("C4", checkShapes());
+  }
+
+  absl::Status checkTypes() const {
+    if (src.dtype != dst.dtype || src.shape.size() != dst.shape.size())
+      return bad("src is ", describe(src), ", dst ", describe(dst),
+                 ", expected one element type and as many dims");
+    return !reduces(kind) || isFloat(src)
+               ? absl::OkStatus()
+               : bad("it reduces ", describe(src), ", expected f32 or bf16");
+  }
+
+  absl::Status checkDim(int32_t dim, const char *field, bool isThere) const {
+    if (isThere ? dim >= 0 && static_cast<size_t>(dim) < src.shape.size()
+                : dim == 0)
+      return absl::OkStatus();
+    return misfit("C3", field, " is ", dim, ", ",
+                  isThere ? absl::StrCat("src is ", describe(src))
+                          : std::string("this kind has none"));
+  }
+
+  absl::Status checkShapes() const {
+    auto dim = static_cast<size_t>(part.dim());
+    switch (kind) {
+    case Kind::all_gather:
+      return expectBlock(src, dst, dim);
+    case Kind::reduce_scatter:
+      return expectBlock(dst, src, dim);
+    case Kind::all_to_all:
+      return checkAllToAll(dim, static_cast<size_t>(part.to_dim()));
+    default:
+      return expectShape(dst, "dst", src.shape);
+    }
+  }
+
+  /// `block` is `whole`, but for `dim`, which has the size of a block of it.
+  absl::Status expectBlock(const ViewInfo &block, const ViewInfo &whole,
+                           size_t dim) const {
+    std::vector<int64_t> shape(whole.shape.begin(), whole.shape.end());
+    shape[dim] = c.ranks ? (shape[dim] - 1) / c.ranks + 1
+                         : std::min(shape[dim], block.shape[dim]);
+    if (block.shape == absl::MakeSpan(shape))
+      return absl::OkStatus();
+    ViewInfo expected = block;
+    expected.shape = shape;
+    return bad("one block is ", describe(block), ", expected ",
+               describe(expected), ", ",
+               c.ranks ? absl::StrCat("1/", c.ranks) : std::string("a part"),
+               " of dim ", dim, " of ", describe(whole));
+  }
+
+  absl::Status checkAllToAll(size_t dim, size_t toDim) const {
+    if (dim == toDim) {
+      if (src.shape == dst.shape &&
+          (c.ranks == 0 || src.shape[dim] % c.ranks == 0))
+        return absl::OkStatus();
+      return bad("src is ", describe(src), ", dst ", describe(dst),
+                 ", expected one shape that ",
+                 c.ranks ? absl::StrCat(c.ranks, " divides")
+                         : std::string("ranks divide"),
+                 " in dim ", dim);
+    }
+    // What both would be with each split undone.
+    std::vector<int64_t> whole(src.shape.begin(), src.shape.end());
+    whole[dim] = dst.shape[dim];
+    ViewInfo both = src;
+    both.shape = whole;
+    MESHWORK_RETURN_IF_ERROR(expectBlock(src, both, dim));
+    return expectBlock(dst, both, toDim);
+  }
+};
+
+absl::Status checkSources(const Operands &c, const plan::Collective &op) {
+  bool isPermute = op.kind() == Kind::permute;
+  int64_t count = orEmpty(op.sources()).size(),
+          expected = !isPermute ? 0
+                     : c.ranks  ? c.ranks
+                                : std::max<int64_t>(count, 1);
+  if (count != expected)
+    return misfit("C5", plan::EnumNameCollectiveKind(op.kind()), " has ", count,
+                  " sources, expected ",
+                  isPermute ? absl::StrCat(expected, ", one for each rank")
+                            : std::string("none: only permute has sources"));
+  for (uint32_t source : orEmpty(op.sources()))
+    if (source >= count && source != plan::noSource)
+      return misfit("C5", "permute has the source ", source, " in groups of ",
+                    count);
+  return absl::OkStatus();
+}
+
+absl::Status checkReduction(const plan::Collective &op) {
+  const char *kind = plan::EnumNameCollectiveKind(op.kind());
+  bool isSum = op.reduction() == plan::Reduction::sum;
+  if (!reduces(op.kind()) && !isSum)
+    return misfit("C6", kind, " reduces nothing, expected the reduction sum");
+  return !op.any_order() || (reduces(op.kind()) && isSum)
+             ? absl::OkStatus()
+             : misfit("C8", kind, " with ",
+                      plan::EnumNameReduction(op.reduction()),
+                      " in any order, expected the sum of an all_reduce or a "
+                      "reduce_scatter");
+}
+} // namespace
+
+absl::Status checkOp(const Operands &c, const plan::Collective &op) {
+  if (op.kind() > Kind::MAX || op.reduction() > plan::Reduction::MAX ||
+      op.pass() > plan::Pass::MAX)
+    return bad("unknown collective ", static_cast<int>(op.kind()),
+               " or reduction ", static_cast<int>(op.reduction()));
+  const auto &parts = orEmpty(op.parts());
+  if (orEmpty(op.axes()).size() == 0 || parts.size() == 0)
+    return misfit("C1", "a collective needs an axis and a part");
+  MESHWORK_RETURN_IF_ERROR(checkReduction(op));
+  if (op.channel() > maxChannels)
+    return misfit("C7", "channel ", op.channel(), ", expected at most ",
+                  maxChannels);
+  MESHWORK_RETURN_IF_ERROR(checkSources(c, op));
+  for (uint32_t i = 0; i < parts.size(); ++i)
+    if (absl::Status status = Part{c, op.kind(), *parts.Get(i)}.check();
+        !status.ok())
+      return misfit(ruleOf(status).c_str(), "part ", i, ": ", status.message());
+  return absl::OkStatus();
+}
+
+absl::Status checkOp(const Operands &, const plan::Wait &op) {
+  if (op.channel() == 0 || op.channel() > maxChannels)
+    return misfit("C1", "waits for channel ", op.channel(), ", expected 1 to ",
+                  maxChannels);
+  return op.count() > 0 ? absl::OkStatus()
+                        : misfit("C1", "waits for collective 0 of channel ",
+                                 op.channel(), ", expected 1 or more");
+}
+
+template <typename Transfer> static absl::Status checkParts(const Transfer &op) {
+  return orEmpty(op.parts()).size() > 0 ? absl::OkStatus()
+                                        : misfit("C1", "it has no part");
+}
+absl::Status checkOp(const Operands &, const plan::Send &op) {
+  return checkParts(op);
+}
+absl::Status checkOp(const Operands &, const plan::Receive &op) {
+  return checkParts(op);
+}
+
+absl::Status checkPlace(plan::Operation operation,
+                        const plan::ListShape &list) {
+  bool sends = plan::sends(list.kind), receives = plan::receives(list.kind);
+  if ((sends || receives) && list.size != 1)
+    return misfit("C2", plan::nameOf(list), " has ", list.size,
+                  " instructions, expected one ", sends ? "send" : "receive");
+  if ((operation == plan::Operation::Send) == sends &&
+      (operation == plan::Operation::Receive) == receives)
+    return absl::OkStatus();
+  return misfit("C2", "is ", plan::EnumNameOperation(operation), ", expected ",
+                sends      ? "a send"
+                : receives ? "a receive"
+                           : "neither a send nor a receive",
+                " in such a list");
+}
+
+absl::Status checkInRepeat(const plan::Instruction &at) {
+  if (at.op_as_Wait())
+    return misfit("C3", "waits inside a repeat, expected nothing to run beside "
+                        "it");
+  const plan::Collective *op = at.op_as_Collective();
+  if (op && (op->channel() != 0 || op->last_only()))
+    return misfit("C3", "runs on channel ", op->channel(),
+                  op->last_only() ? ", in the last action only," : "",
+                  " inside a repeat, expected channel 0 and every action");
+  absl::Status status;
+  forEachOperand(at, [&](const plan::Operand &operand) {
+    if (operand.addsUp)
+      status = misfit("C3", operand.role,
+                      " is set in the step's first action and added to later, "
+                      "inside a repeat; expected the one or the other");
+  });
+  return status;
+}
+
+} // namespace meshwork::runtime
