@@ -4,9 +4,9 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Views.h"
 #include "dialects/transformer/Facts.h"
-#include "lib/Plan/CheckOperands.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Instructions.h"
+#include "meshwork/Text/Escape.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -154,26 +154,30 @@ std::unique_ptr<plan::StateT> ProgramTables::stateOf(StateAttr state,
   return entry;
 }
 
+std::unique_ptr<plan::InputT> ProgramTables::input(InputOp op) {
+  auto entry = std::make_unique<plan::InputT>();
+  entry->kind = static_cast<plan::InputKind>(op.getKind());
+  entry->view = view(op.getView());
+  if (op.getSplitAttr())
+    addSplit(op.getSplitAttr(), entry->axes, entry->layouts);
+  setNumber(entry->size, op.getSize());
+  setNumber(entry->hop, op.getHop());
+  if (op.getBase())
+    entry->base = op.getBase()->convertToFloat();
+  return entry;
+}
+
+std::unique_ptr<plan::ResultT> ProgramTables::result(ResultOp op) {
+  auto entry = std::make_unique<plan::ResultT>();
+  entry->kind = static_cast<plan::ResultKind>(op.getKind());
+  entry->view = view(op.getView());
+  return entry;
+}
+
 void ProgramTables::addDeclaration(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](InputOp op) {
-        auto entry = std::make_unique<plan::InputT>();
-        entry->kind = static_cast<plan::InputKind>(op.getKind());
-        entry->view = view(op.getView());
-        if (op.getSplitAttr())
-          addSplit(op.getSplitAttr(), entry->axes, entry->layouts);
-        entry->size = static_cast<int32_t>(op.getSize());
-        entry->hop = static_cast<uint32_t>(op.getHop());
-        if (op.getBase())
-          entry->base = op.getBase()->convertToFloat();
-        table->inputs.push_back(std::move(entry));
-      })
-      .Case([&](ResultOp op) {
-        auto entry = std::make_unique<plan::ResultT>();
-        entry->kind = static_cast<plan::ResultKind>(op.getKind());
-        entry->view = view(op.getView());
-        table->results.push_back(std::move(entry));
-      })
+      .Case([&](InputOp op) { table->inputs.push_back(input(op)); })
+      .Case([&](ResultOp op) { table->results.push_back(result(op)); })
       .Case([&](ParameterOp op) {
         auto entry = std::make_unique<plan::ParameterT>();
         auto init = cast<transformer::InitAttr>(op.getInit());
@@ -208,8 +212,7 @@ struct FieldSetter {
   template <typename From>
     requires(std::is_arithmetic_v<From> || std::is_enum_v<From>)
   void operator()(auto &field, From value) {
-    field = static_cast<std::remove_reference_t<decltype(field)>>(value);
-    tables.noteNumber(static_cast<From>(field) == value);
+    tables.setNumber(field, value);
   }
   void operator()(float &field, const llvm::APFloat &value) {
     field = static_cast<float>(value.convertToDouble());
@@ -249,8 +252,8 @@ struct FieldSetter {
       field.push_back(std::make_unique<plan::TransferT>());
       field.back()->src = tables.view(part.src);
       field.back()->dst = tables.view(part.dst);
-      (*this)(field.back()->dim, part.dim);
-      (*this)(field.back()->to_dim, part.toDim);
+      tables.setNumber(field.back()->dim, part.dim);
+      tables.setNumber(field.back()->to_dim, part.toDim);
     }
   }
 };
@@ -308,51 +311,6 @@ void ProgramTables::findLoss() {
     }
   table->loss_known = std::make_unique<plan::Moment>(
       static_cast<uint32_t>(table->actions.size() - 1), known);
-}
-
-namespace {
-/// The views of one instruction, as lib/Plan reads them. Where they lie on
-/// other ranks and in other turns is no question of its operands.
-FailureOr<std::vector<runtime::ViewInfo>>
-viewsOf(Operation *op, const plan::ProgramT &tables) {
-  std::vector<runtime::ViewInfo> views;
-  for (const auto &view : tables.views) {
-    absl::StatusOr<runtime::ViewInfo> info = runtime::viewAlone(*view);
-    if (!info.ok())
-      return op->emitOpError() << std::string(info.status().message());
-    views.push_back(*std::move(info));
-  }
-  return views;
-}
-} // namespace
-
-PackedInstruction::PackedInstruction(Operation *op)
-    : made(ProgramOp(), noKernels, noAxes), builder(256) {
-  plan::InstructionT instruction;
-  instruction.op = made.operation(op);
-  builder.Finish(plan::Instruction::Pack(builder, &instruction));
-}
-
-LogicalResult verifyOperands(Operation *op) {
-  PackedInstruction packed(op);
-  auto views = viewsOf(op, packed.tables().tables());
-  if (failed(views))
-    return failure();
-  auto nameOf = [&](uint32_t buffer) {
-    return packed.tables().nameOfBuffer(buffer);
-  };
-  if (failed(verified(op, runtime::checkOperands(*packed, {*views, nameOf}))))
-    return failure();
-  return packed.tables().holdsNumbers()
-             ? success()
-             : op->emitOpError("has a number that a plan cannot hold");
-}
-
-LogicalResult verified(Operation *op, const absl::Status &found) {
-  if (found.ok())
-    return success();
-  return op->emitOpError() << "(" << runtime::ruleOf(found) << ") "
-                           << std::string(found.message());
 }
 
 llvm::StringMap<uint32_t> axisNumbers(Operation *op) {

@@ -5,7 +5,6 @@
 //   plan::Lives lives = runtime::livesOf(*tables, runtime::tableOf(*tables));
 #pragma once
 
-#include "absl/status/status.h"
 #include "dialects/schedule/Schedule.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -37,9 +36,14 @@ public:
   uint32_t numberOf(mlir::StringRef axis);
   /// What an instruction does, and what its views say, without a program.
   plan::OperationUnion operation(mlir::Operation *op);
-  /// Whether the fields of the plan could hold all numbers so far.
+  std::unique_ptr<plan::InputT> input(InputOp op);
+  std::unique_ptr<plan::ResultT> result(ResultOp op);
+  /// Sets a field to a number, and notes one that it cannot hold.
+  template <typename To, typename From> void setNumber(To &field, From value) {
+    field = static_cast<To>(value);
+    isExact &= static_cast<From>(field) == value;
+  }
   bool holdsNumbers() const { return isExact; }
-  void noteNumber(bool fits) { isExact &= fits; }
   const plan::ProgramT &tables() const { return *table; }
   /// Quoted.
   std::string nameOfBuffer(uint32_t number) const;
@@ -65,28 +69,6 @@ private:
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say
   bool isExact = true;
 };
-
-/// One instruction as lib/Plan reads it, without a program around it.
-class PackedInstruction {
-public:
-  explicit PackedInstruction(mlir::Operation *op);
-  const plan::Instruction &operator*() const {
-    return *flatbuffers::GetRoot<plan::Instruction>(builder.GetBufferPointer());
-  }
-  const ProgramTables &tables() const { return made; }
-
-private:
-  KernelNumbers noKernels;
-  llvm::StringMap<uint32_t> noAxes;
-  ProgramTables made;
-  flatbuffers::FlatBufferBuilder builder;
-};
-
-/// Whether the operands of an instruction fit, by lib/Plan/CheckOperands.h; an
-/// error at the op names the rule.
-mlir::LogicalResult verifyOperands(mlir::Operation *op);
-/// Reports what lib/Plan found at `op`, with the rule that it breaks.
-mlir::LogicalResult verified(mlir::Operation *op, const absl::Status &found);
 
 /// The axes of the mesh that `op` is in, by name.
 llvm::StringMap<uint32_t> axisNumbers(mlir::Operation *op);

@@ -1,8 +1,7 @@
 // Verifiers of instructions. Types and shapes of operands are judged by the
 // check that the launcher runs on plans (lib/Plan/CheckOperands.h); what only
 // an op can have wrong, and its table cannot, is looked at here.
-#include "dialects/schedule/ProgramTables.h"
-#include "lib/Plan/CheckOperands.h"
+#include "dialects/schedule/OpTables.h"
 
 using namespace mlir;
 
@@ -40,7 +39,7 @@ static LogicalResult verifyTransfer(Op op, plan::Operation operation) {
              static_cast<uint32_t>(instructionsOf(list).size())};
   return failed(verifyOperands(op))
              ? failure()
-             : verified(op, runtime::checkPlace(operation, shape));
+             : OpTables(op).verified(runtime::checkPlace(operation, shape));
 }
 
 LogicalResult SendOp::verify() {

@@ -194,7 +194,7 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
     On a rank it begins at `offset` and the sum of its `shifts` there; in turn t
     of a `schedule.repeat` t times its `advances` further, in bytes, one for each
     repeat around it, the outermost first.
-    (C1) lies within the buffer on the first rank; shape and strides are static and positive; the offset is a multiple of the element's size.
+    (C1) lies within the buffer on the first rank; shape and strides are static and positive, of 8 dims at most; no two elements share bytes; the offset is a multiple of the element's size.
     (C2) elements are f32, bf16, i32, f8E4M3FN or f8E5M2.
     (C3) advances are no more than the repeats around it, multiples of the element's size and not negative; it lies within the buffer in the last turn of each.
     ```mlir

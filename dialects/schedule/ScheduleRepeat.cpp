@@ -1,6 +1,5 @@
 // Instructions that run several times.
-#include "dialects/schedule/ProgramTables.h"
-#include "lib/Plan/CheckOperands.h"
+#include "dialects/schedule/OpTables.h"
 
 using namespace mlir;
 
@@ -45,7 +44,7 @@ static LogicalResult verifyInRepeat(RepeatOp repeat, Operation *op) {
   auto collective = dyn_cast<CollectiveOp>(op);
   if (collective && collective.getMakesLoss())
     return repeat.emitOpError() << "(C3) holds what makes the loss";
-  absl::Status found = runtime::checkInRepeat(*PackedInstruction(op));
+  absl::Status found = runtime::checkInRepeat(OpTables(op).packInstruction());
   if (found.ok())
     return success();
   return repeat.emitOpError()

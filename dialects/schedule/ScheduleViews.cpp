@@ -1,20 +1,13 @@
 // Verifiers of buffers, views and parameters, and what holds of every
 // instruction.
+#include "dialects/schedule/OpTables.h"
 #include "dialects/schedule/Views.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/CheckedArithmetic.h"
 
 using namespace mlir;
 
 namespace meshwork::schedule {
-
-Strided::Strided(Value view)
-    : type(cast<MemRefType>(view.getType())), shape(type.getShape()) {
-  int64_t offset;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    llvm_unreachable("verified by schedule.view");
-}
 
 std::optional<plan::DType> elementTypeOf(Type element) {
   if (element.isSignlessInteger(32))
@@ -25,28 +18,6 @@ std::optional<plan::DType> elementTypeOf(Type element) {
       .Case([](Float8E4M3FNType) { return plan::DType::e4m3; })
       .Case([](Float8E5M2Type) { return plan::DType::e5m2; })
       .Default([](Type) { return std::nullopt; });
-}
-
-bool Strided::isWideFloat() const {
-  return element().isF32() || element().isBF16();
-}
-
-bool Strided::isFloat8() const {
-  return isa<Float8E4M3FNType, Float8E5M2Type>(element());
-}
-
-bool Strided::isNumber(Type element) const {
-  return type.getElementType() == element && type.getNumElements() == 1;
-}
-
-bool Strided::isContiguous() const {
-  int64_t expected = 1;
-  for (int64_t dim = rank() - 1; dim >= 0; --dim) {
-    if (shape[dim] > 1 && strides[dim] != expected)
-      return false;
-    expected *= shape[dim];
-  }
-  return true;
 }
 
 bool isView(Value value) {
@@ -89,71 +60,39 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// Elements from the first to the last; nothing when they cannot be counted.
-static std::optional<int64_t> reachOf(ArrayRef<int64_t> shape,
-                                      ArrayRef<int64_t> strides) {
-  std::optional<int64_t> reach = 0;
-  for (auto [size, stride] : llvm::zip_equal(shape, strides)) {
-    if (size < 1 || stride < 1 || !reach)
-      return std::nullopt;
-    reach = llvm::checkedMulAdd<int64_t>(size - 1, stride, *reach);
-  }
-  return reach;
+static std::vector<plan::RepeatShape> timesAround(ViewOp view) {
+  std::vector<plan::RepeatShape> around;
+  for (RepeatOp repeat : repeatsAround(view))
+    around.push_back({0, 0, static_cast<uint32_t>(repeat.getTimes())});
+  return around;
 }
 
-/// `reach` elements behind its first one in the first turn.
-static LogicalResult verifyAdvances(ViewOp view, int64_t reach) {
-  auto advances = view.getAdvances().value_or(ArrayRef<int64_t>());
-  SmallVector<RepeatOp> around = repeatsAround(view);
-  if (advances.size() > around.size())
-    return view.emitOpError()
-           << "(C3) has " << advances.size() << " advances in " << around.size()
-           << " repeats, expected no more than those";
-  auto type = cast<MemRefType>(view.getResult().getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8,
-          size = view.getBuffer().getDefiningOp<BufferOp>().getBytesOfCopy();
-  std::optional<int64_t> end = llvm::checkedMulAdd<int64_t>(
-      reach + 1, bytes, static_cast<int64_t>(view.getOffset()));
-  for (auto [advance, repeat] : llvm::zip(advances, around)) {
-    if (advance < 0 || advance % bytes)
-      return view.emitOpError() << "(C3) advances by " << advance
-                                << " bytes, expected a multiple of its "
-                                   "element's "
-                                << bytes << ", not negative";
-    auto turns = std::max<int64_t>(static_cast<int64_t>(repeat.getTimes()), 1);
-    if (end)
-      end = llvm::checkedMulAdd<int64_t>(advance, turns - 1, *end);
-  }
-  if (end && *end <= size)
-    return success();
-  return view.emitOpError()
-         << "(C3) leaves its buffer of " << size << " bytes in the last turn";
+static absl::Status checkBytes(const runtime::ViewInfo &view, BufferOp buffer,
+                               const std::vector<plan::RepeatShape> &around) {
+  std::string name = quote(buffer.getName().str());
+  auto bytes = static_cast<uint64_t>(buffer.getBytesOfCopy());
+  absl::Status status = runtime::checkInBuffer(view, bytes, name);
+  return status.ok() ? runtime::checkInTurns(view, bytes, name, around)
+                     : status;
 }
 
 LogicalResult ViewOp::verify() {
   auto type = cast<MemRefType>(getResult().getType());
-  auto buffer = getBuffer().getDefiningOp<BufferOp>();
-  Type element = type.getElementType();
-  if (!elementTypeOf(element))
-    return emitOpError() << "(C2) is of " << element
+  if (!elementTypeOf(type.getElementType()))
+    return emitOpError() << "(C2) is of " << type.getElementType()
                          << ", expected f32, bf16, i32, f8E4M3FN or f8E5M2";
-  int64_t offset = 0, elementBytes = type.getElementTypeBitWidth() / 8;
-  SmallVector<int64_t> strides;
-  std::optional<int64_t> reach;
-  if (succeeded(type.getStridesAndOffset(strides, offset)))
-    reach = reachOf(type.getShape(), strides);
-  if (!buffer || !reach)
+  if (!isView(getResult()))
     return emitOpError()
            << "(C1) expected positive static sizes and strides in a buffer, "
               "found "
            << type;
-  int64_t begin = getOffset(), size = buffer.getBytesOfCopy();
-  if (begin < 0 || begin % elementBytes || begin >= size ||
-      *reach >= (size - begin) / elementBytes)
-    return emitOpError() << "(C1) has " << *reach + 1 << " elements of "
-                         << elementBytes << " bytes from byte " << begin
-                         << " on, of a buffer of " << size;
-  return verifyAdvances(*this, *reach);
+  OpTables alone(*this);
+  alone.tables().view(getResult());
+  auto views = alone.views();
+  return alone.verified(views.ok()
+                            ? checkBytes(views->front(), bufferOf(getResult()),
+                                         timesAround(*this))
+                            : views.status());
 }
 
 LogicalResult ParameterOp::verify() {

@@ -159,7 +159,8 @@ absl::Status checkOp(const Operands &, const plan::Wait &op) {
                                  op.channel(), ", expected 1 or more");
 }
 
-template <typename Transfer> static absl::Status checkParts(const Transfer &op) {
+template <typename Transfer>
+static absl::Status checkParts(const Transfer &op) {
   return orEmpty(op.parts()).size() > 0 ? absl::OkStatus()
                                         : misfit("C1", "it has no part");
 }

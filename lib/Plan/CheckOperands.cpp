@@ -149,13 +149,19 @@ absl::Status expectDims(const ViewInfo &found, const char *role, size_t dims) {
              : bad(role, " is ", describe(found), ", expected ", dims, " dims");
 }
 
+absl::Status expectNumber(const ViewInfo &found, const char *role,
+                          plan::DType dtype) {
+  return found.dtype == dtype && found.elements == 1
+             ? absl::OkStatus()
+             : bad(role, " is ", describe(found), ", expected one ",
+                   plan::EnumNameDType(dtype));
+}
+
 absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
                         const char *role) {
-  if (view == plan::noView ||
-      (c.views[view].dtype == plan::DType::i32 && c.views[view].elements == 1))
-    return absl::OkStatus();
-  return misfit(rule, role, " is ", describe(c.views[view]),
-                ", expected one i32");
+  return view == plan::noView
+             ? absl::OkStatus()
+             : ruled(rule, expectNumber(c.views[view], role, plan::DType::i32));
 }
 
 absl::Status checkOperands(const plan::Instruction &instruction,

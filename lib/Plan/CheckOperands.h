@@ -34,6 +34,10 @@ absl::Status checkPlace(plan::Operation operation, const plan::ListShape &list);
 /// or the microbatch, would do otherwise.
 absl::Status checkInRepeat(const plan::Instruction &instruction);
 
+/// What an input or a result, of a known kind, says of its own view.
+absl::Status checkInput(const plan::Input &input, const ViewInfo &view);
+absl::Status checkResult(const plan::Result &result, const ViewInfo &view);
+
 /// The rule of the op that a status breaks, as the schedule dialect numbers
 /// them: "C2". Empty where there is none.
 std::string ruleOf(const absl::Status &status);

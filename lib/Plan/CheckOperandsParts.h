@@ -26,6 +26,9 @@ absl::Status expectView(const ViewInfo &found, const char *role,
 absl::Status expectShape(const ViewInfo &found, const char *role,
                          absl::Span<const int64_t> shape);
 absl::Status expectDims(const ViewInfo &found, const char *role, size_t dims);
+/// `found` must be one element of this type.
+absl::Status expectNumber(const ViewInfo &found, const char *role,
+                          plan::DType dtype);
 
 /// One i32 that says where a shard begins; may be absent.
 absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,

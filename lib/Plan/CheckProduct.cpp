@@ -59,10 +59,7 @@ struct Product {
     if (!isNeeded)
       return misfit("C3", "there is a ", role,
                     ", expected none without operands of 8 bits");
-    const ViewInfo &scale = c.views[view];
-    if (scale.dtype == plan::DType::f32 && scale.elements == 1)
-      return absl::OkStatus();
-    return misfit("C3", role, " is ", describe(scale), ", expected one f32");
+    return ruled("C3", expectNumber(c.views[view], role, plan::DType::f32));
   }
 
   absl::Status checkBias() const {

@@ -5,12 +5,6 @@
 namespace meshwork::runtime {
 namespace {
 
-absl::Status expectScalar(const ViewInfo &view, const char *role) {
-  if (view.dtype != plan::DType::f32 || view.elements != 1)
-    return bad(role, " is ", describe(view), ", expected one f32");
-  return absl::OkStatus();
-}
-
 /// The runtime writes and reads it between lists.
 absl::Status expectPersistent(const ProgramCheck &check, const ViewInfo &view,
                               const char *role) {
@@ -28,102 +22,70 @@ int64_t storedSize(const ProgramCheck &check, const plan::Input &input,
       size, cutsOf(check.plan, input, [](uint32_t) { return 0u; }));
 }
 
-/// What is written once, of the rank's part of a dim.
-absl::Status checkPartOfDim(const ProgramCheck &check, const plan::Input &input,
-                            const char *name) {
-  auto view = findView(check, input.view(), name);
-  MESHWORK_RETURN_IF_ERROR(view.status());
-  if (absl::Status status =
-          checkSplit(check.plan, input.axes(), input.layouts());
-      !status.ok())
-    return bad(name, ": ", status.message());
-  if (input.size() < 1)
-    return bad(name, " has the size ", input.size(),
-               ", expected a positive number");
-  bool isTable = input.kind() == plan::InputKind::positions;
-  if (uint64_t ranks = groupSize(check.plan, input.axes());
-      input.hop() >= ranks || (input.hop() != 0 && !isTable))
-    return bad(name, " has the hop ", input.hop(), ", expected ",
-               isTable ? absl::StrCat("less than the ", ranks, " ranks")
-                       : "none");
-  if (!isTable && orEmpty(input.layouts()).size() != 0)
-    return bad(name, " is of parts with layouts, expected blocks; other parts "
-                     "have positions");
-  if (isTable)
-    MESHWORK_RETURN_IF_ERROR(
-        expectView(**view, name, plan::DType::i32,
-                   {storedSize(check, input, input.size())}));
-  else if ((*view)->dtype != plan::DType::i32 || (*view)->elements != 1)
-    return bad(name, " is ", describe(**view), ", expected one i32");
-  if (!(*view)->contiguous)
-    return bad(name, " is not contiguous");
-  // Ranks past the end begin the furthest out.
-  int64_t last =
-      layout::ranges(input.size(),
-                     cutsOf(check.plan, input,
-                            [&](uint32_t axis) {
-                              return check.plan.mesh()->Get(axis)->size() - 1;
-                            }))[0]
-          .begin;
-  if (last > INT32_MAX)
-    return bad(name, " reaches ", last, ", expected at most 2^31 - 1");
-  return expectPersistent(check, **view, name);
+/// Of a rank's part of a dim: ranks past the end begin the furthest out.
+absl::Status checkFurthest(const ProgramCheck &check, const plan::Input &input,
+                           const char *name) {
+  uint64_t ranks = groupSize(check.plan, input.axes());
+  if (input.hop() >= ranks)
+    return bad(name, " has the hop ", input.hop(), ", expected less than the ",
+               ranks, " ranks");
+  auto last = [&](uint32_t axis) {
+    return check.plan.mesh()->Get(axis)->size() - 1;
+  };
+  int64_t begin =
+      layout::ranges(input.size(), cutsOf(check.plan, input, last))[0].begin;
+  return begin <= INT32_MAX
+             ? absl::OkStatus()
+             : bad(name, " reaches ", begin, ", expected at most 2^31 - 1");
+}
+
+/// What of its form the plan's sizes say.
+absl::Status checkSizes(const ProgramCheck &check, const plan::Input &input,
+                        const ViewInfo &view, const char *name) {
+  if (plan::isOfTokens(input.kind()))
+    return expectShape(view, name,
+                       {check.plan.micro_batch(),
+                        storedSize(check, input, check.plan.sequence())});
+  switch (input.kind()) {
+  case plan::InputKind::target_counts:
+    return expectShape(view, name, {check.plan.micro_batch()});
+  case plan::InputKind::positions:
+    MESHWORK_RETURN_IF_ERROR(checkFurthest(check, input, name));
+    return expectShape(view, name, {storedSize(check, input, input.size())});
+  case plan::InputKind::coordinate:
+  case plan::InputKind::extent:
+    return checkFurthest(check, input, name);
+  default:
+    return absl::OkStatus();
+  }
+}
+
+/// There may be several of a kind for which `isOne` is not set.
+absl::Status noteKind(int kind, bool isOne, const char *name, uint32_t &seen) {
+  if (isOne && (seen >> kind & 1))
+    return bad(name, " is there twice");
+  seen |= 1u << kind;
+  return absl::OkStatus();
 }
 
 absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
                         uint32_t &seen) {
-  if (input.kind() > plan::InputKind::MAX)
-    return bad("unknown kind ", static_cast<int>(input.kind()));
-  const char *name = plan::EnumNameInputKind(input.kind());
-  bool isCorrection = input.kind() == plan::InputKind::bias_correction;
-  if (isCorrection ? !(input.base() >= 0 && input.base() < 1)
-                   : input.base() != 0)
-    return bad(name, " has the base ", input.base(), ", expected ",
-               isCorrection ? "one from 0 to below 1" : "none");
-  if (input.kind() == plan::InputKind::coordinate ||
-      input.kind() == plan::InputKind::extent ||
-      input.kind() == plan::InputKind::positions)
-    return checkPartOfDim(check, input, name);
-  uint32_t bit = 1u << static_cast<int>(input.kind());
-  if (!isCorrection && (seen & bit))
-    return bad(name, " is there twice");
-  seen |= bit;
-  bool isOfSequence = plan::isOfTokens(input.kind());
-  if (input.size() != 0 || input.hop() != 0 ||
-      (!isOfSequence && orEmpty(input.axes()).size() != 0))
-    return bad(name,
-               " has axes, a size or a hop, which only a coordinate, extent or "
-               "positions have");
+  using Kind = plan::InputKind;
+  Kind kind = input.kind();
+  if (kind > Kind::MAX)
+    return bad("unknown kind ", static_cast<int>(kind));
+  const char *name = plan::EnumNameInputKind(kind);
+  bool isOne = kind != Kind::bias_correction && kind != Kind::coordinate &&
+               kind != Kind::extent && kind != Kind::positions;
+  MESHWORK_RETURN_IF_ERROR(noteKind(static_cast<int>(kind), isOne, name, seen));
+  auto view = findView(check, input.view(), name);
+  MESHWORK_RETURN_IF_ERROR(view.status());
   if (absl::Status status =
           checkSplit(check.plan, input.axes(), input.layouts());
       !status.ok())
     return bad(name, ": ", status.message());
-  auto view = findView(check, input.view(), name);
-  MESHWORK_RETURN_IF_ERROR(view.status());
-  if (!(*view)->contiguous)
-    return bad(name, " is not contiguous");
-  switch (input.kind()) {
-  case plan::InputKind::tokens:
-  case plan::InputKind::targets:
-  case plan::InputKind::documents:
-  case plan::InputKind::document_positions:
-  case plan::InputKind::inner_targets:
-    MESHWORK_RETURN_IF_ERROR(
-        expectView(**view, name, plan::DType::i32,
-                   {check.plan.micro_batch(),
-                    storedSize(check, input, check.plan.sequence())}));
-    break;
-  case plan::InputKind::target_counts:
-    MESHWORK_RETURN_IF_ERROR(
-        expectView(**view, name, plan::DType::f32, {check.plan.micro_batch()}));
-    break;
-  case plan::InputKind::random:
-  case plan::InputKind::update_random:
-    MESHWORK_RETURN_IF_ERROR(expectView(**view, name, plan::DType::i32, {3}));
-    break;
-  default:
-    MESHWORK_RETURN_IF_ERROR(expectScalar(**view, name));
-  }
+  MESHWORK_RETURN_IF_ERROR(runtime::checkInput(input, **view));
+  MESHWORK_RETURN_IF_ERROR(checkSizes(check, input, **view, name));
   return expectPersistent(check, **view, name);
 }
 
@@ -132,16 +94,13 @@ absl::Status checkResult(const ProgramCheck &check, const plan::Result &result,
   if (result.kind() > plan::ResultKind::MAX)
     return bad("unknown kind ", static_cast<int>(result.kind()));
   const char *name = plan::EnumNameResultKind(result.kind());
-  uint32_t bit = 1u << static_cast<int>(result.kind());
-  if (seen & bit)
-    return bad(name, " is there twice");
-  seen |= bit;
+  MESHWORK_RETURN_IF_ERROR(
+      noteKind(static_cast<int>(result.kind()), true, name, seen));
   auto view = findView(check, result.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
-  MESHWORK_RETURN_IF_ERROR(expectScalar(**view, name));
+  MESHWORK_RETURN_IF_ERROR(runtime::checkResult(result, **view));
   return expectPersistent(check, **view, name);
 }
-
 } // namespace
 
 absl::Status checkState(const ProgramCheck &check) {

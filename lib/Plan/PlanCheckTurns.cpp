@@ -5,27 +5,13 @@
 namespace meshwork::runtime {
 namespace {
 
-/// The furthest turn is the last of each repeat: advances are not negative.
 absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
                         const std::vector<plan::RepeatShape> &around) {
   const ViewInfo &view = check.views[operand.view];
-  if (view.advances.size() > around.size())
-    return bad(operand.role, " advances in ", view.advances.size(),
-               " repeats, but is used in ", around.size());
-  uint64_t end = 0, step = 0;
-  bool fits = checkedAdd(view.offset, view.spanBytes, end) &&
-              checkedAdd(end, view.reach, end);
-  for (size_t i = 0; i < view.advances.size(); ++i)
-    fits = fits &&
-           checkedMul(view.advances[i], around[i].times - uint64_t{1}, step) &&
-           checkedAdd(end, step, end);
   const plan::Buffer &buffer = check.bufferOf(view);
-  return fits && end <= plan::bytesOfCopy(buffer)
-             ? absl::OkStatus()
-             : bad(operand.role, ", ", describe(view), " at offset ",
-                   view.offset, ", leaves buffer ", quote(buffer.name()),
-                   " of ", plan::bytesOfCopy(buffer),
-                   " bytes in its last turn");
+  absl::Status status = checkInTurns(view, plan::bytesOfCopy(buffer),
+                                     quote(buffer.name()), around);
+  return status.ok() ? status : bad(operand.role, " ", status.message());
 }
 
 absl::Status checkTurn(const ProgramCheck &check, const plan::Instruction &at,

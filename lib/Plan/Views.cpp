@@ -1,10 +1,11 @@
 #include "lib/Plan/Views.h"
 #include "absl/strings/str_join.h"
 #include "lib/Plan/Axes.h"
-#include "lib/Plan/Checked.h"
+#include "lib/Plan/CheckOperandsParts.h"
 #include "lib/Plan/Copies.h"
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace meshwork::runtime {
 namespace {
@@ -130,18 +131,21 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
   MESHWORK_RETURN_IF_ERROR(measureShifts(plan, view));
   MESHWORK_RETURN_IF_ERROR(checkAdvances(view));
   const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
-  uint64_t end = 0;
-  if (!checkedAdd(view.offset, view.spanBytes, end) ||
-      !checkedAdd(end, view.reach, end) || end > plan::bytesOfCopy(buffer))
-    return bad(describe(view), " at offset ", view.offset,
-               view.reach > 0
-                   ? absl::StrCat(", shifted by up to ", view.reach, ",")
-                   : std::string(),
-               " needs ", view.spanBytes, " bytes, buffer ",
-               quote(buffer.name()), " has ", plan::bytesOfCopy(buffer));
-  if (view.offset % sizeOf(view.dtype) != 0)
-    return bad("offset ", view.offset, " is not a multiple of its element");
-  return absl::OkStatus();
+  return checkInBuffer(view, plan::bytesOfCopy(buffer), quote(buffer.name()));
+}
+
+/// Past its last byte on any rank, in the last turn of repeats around it:
+/// shifts and advances are not negative. Nothing where 64 bits do not hold it.
+std::optional<uint64_t> endOf(const ViewInfo &view,
+                              absl::Span<const plan::RepeatShape> around) {
+  uint64_t end = 0, step = 0;
+  bool fits = checkedAdd(view.offset, view.spanBytes, end) &&
+              checkedAdd(end, view.reach, end);
+  for (size_t i = 0; i < std::min(view.advances.size(), around.size()); ++i)
+    fits = fits &&
+           checkedMul(view.advances[i], around[i].times - uint64_t{1}, step) &&
+           checkedAdd(end, step, end);
+  return fits ? std::optional(end) : std::nullopt;
 }
 } // namespace
 
@@ -159,8 +163,38 @@ absl::StatusOr<ViewInfo> viewAlone(const plan::ViewT &from) {
   view.dtype = from.dtype;
   view.shape = from.shape;
   view.strides = from.strides;
-  MESHWORK_RETURN_IF_ERROR(checkAlone(view));
+  view.advances = from.advances;
+  MESHWORK_RETURN_IF_ERROR(ruled("C1", checkAlone(view)));
+  MESHWORK_RETURN_IF_ERROR(ruled("C3", checkAdvances(view)));
   return view;
+}
+
+absl::Status checkInBuffer(const ViewInfo &view, uint64_t bytes,
+                           const std::string &name) {
+  if (std::optional<uint64_t> end = endOf(view, {}); !end || *end > bytes)
+    return misfit(
+        "C1", describe(view), " at offset ", view.offset,
+        view.reach > 0 ? absl::StrCat(", shifted by up to ", view.reach, ",")
+                       : std::string(),
+        " needs ", view.spanBytes, " bytes, buffer ", name, " has ", bytes);
+  return view.offset % sizeOf(view.dtype) == 0
+             ? absl::OkStatus()
+             : misfit("C1", "offset ", view.offset,
+                      " is not a multiple of its element");
+}
+
+absl::Status checkInTurns(const ViewInfo &view, uint64_t bytes,
+                          const std::string &name,
+                          const std::vector<plan::RepeatShape> &around) {
+  if (view.advances.size() > around.size())
+    return misfit("C3", "advances in ", view.advances.size(),
+                  " repeats, but is used in ", around.size());
+  std::optional<uint64_t> end = endOf(view, around);
+  return end && *end <= bytes
+             ? absl::OkStatus()
+             : misfit("C3", "leaves buffer ", name, " of ", bytes,
+                      " bytes in its last turn: ", describe(view),
+                      " at offset ", view.offset);
 }
 
 absl::StatusOr<std::vector<ViewInfo>>

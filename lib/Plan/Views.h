@@ -45,9 +45,18 @@ const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
               : *reinterpret_cast<const flatbuffers::Vector<T> *>(&none);
 }
 
-/// A view without its shifts and advances, which borrows from `view`. dataLoss
-/// when it overlaps itself, or has too many dims.
+/// A view without its shifts, which borrows from `view`. dataLoss when it
+/// overlaps itself or has too many dims (C1), or advances that no element fits
+/// (C3).
 absl::StatusOr<ViewInfo> viewAlone(const plan::ViewT &view);
+
+/// Whether it lies in a buffer of so many bytes on all ranks (C1), and in each
+/// turn of the repeats around it (C3). `name` is the buffer's, quoted.
+absl::Status checkInBuffer(const ViewInfo &view, uint64_t bytes,
+                           const std::string &name);
+absl::Status checkInTurns(const ViewInfo &view, uint64_t bytes,
+                          const std::string &name,
+                          const std::vector<plan::RepeatShape> &around);
 
 /// All views of `program`, in order. dataLoss when a view leaves its buffer on
 /// some rank in the first turn, overlaps itself, has an unknown type, more than

@@ -4,7 +4,7 @@
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xf32, strided<[8, 1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) tokens is 'memref<2x8xf32, strided<[8, 1]>>', expected i32 of two dims without gaps}}
+  // expected-error@+1 {{'schedule.input' op (C1) tokens is f32[2,8], expected i32 of 2 dims}}
   schedule.input tokens %v : memref<2x8xf32, strided<[8, 1]>>
 }
 
@@ -12,7 +12,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2x4xi32, strided<[8, 1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) documents is 'memref<2x4xi32, strided<[8, 1]>>', expected i32 of two dims without gaps}}
+  // expected-error@+1 {{'schedule.input' op (C1) documents is not contiguous}}
   schedule.input documents %v : memref<2x4xi32, strided<[8, 1]>>
 }
 
@@ -20,7 +20,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xi32, strided<[8, 1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) positions is 'memref<2x8xi32, strided<[8, 1]>>', expected i32 of one dim without gaps}}
+  // expected-error@+1 {{'schedule.input' op (C1) positions is i32[2,8], expected i32 of 1 dim}}
   schedule.input positions %v over {"cp"} of 16 : memref<2x8xi32, strided<[8, 1]>>
 }
 
@@ -28,7 +28,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<4xi32, strided<[1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) random is 'memref<4xi32, strided<[1]>>', expected i32 [3] without gaps}}
+  // expected-error@+1 {{'schedule.input' op (C1) random is i32[4], expected i32[3]}}
   schedule.input random %v : memref<4xi32, strided<[1]>>
 }
 
@@ -36,7 +36,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2xi32, strided<[1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) extent is 'memref<2xi32, strided<[1]>>', expected one i32}}
+  // expected-error@+1 {{'schedule.input' op (C1) extent is i32[2], expected one i32}}
   schedule.input extent %v over {"tp"} of 16 : memref<2xi32, strided<[1]>>
 }
 
@@ -44,14 +44,14 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C1) learning_rate is 'memref<i32, strided<[]>>', expected one f32}}
+  // expected-error@+1 {{'schedule.input' op (C1) learning_rate is i32[], expected one f32}}
   schedule.input learning_rate %v : memref<i32, strided<[]>>
 }
 
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
-  // expected-error@+1 {{'schedule.input' op (C1) tokens is no schedule.view}}
+  // expected-error@+1 {{'schedule.input' op (C1) has what is no schedule.view}}
   schedule.input tokens %b : memref<64xi8>
 }
 
@@ -59,7 +59,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) coordinate has a split and the size 0, expected a split and a positive size}}
+  // expected-error@+1 {{'schedule.input' op (C2) coordinate has the size 0, expected a positive number}}
   schedule.input coordinate %v over {"tp"} of 0 : memref<i32, strided<[]>>
 }
 
@@ -67,7 +67,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) coordinate has no split and the size 0}}
+  // expected-error@+1 {{'schedule.input' op (C2) coordinate has the size 0}}
   schedule.input coordinate %v : memref<i32, strided<[]>>
 }
 
@@ -75,7 +75,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<2x8xi32, strided<[8, 1]>>
-  // expected-error@+1 {{'schedule.input' op (C2) tokens has a split and the size 16, expected no size}}
+  // expected-error@+1 {{'schedule.input' op (C2) tokens has axes, a size or a hop, which only a coordinate, extent or positions have}}
   schedule.input tokens %v over {"cp"} of 16 : memref<2x8xi32, strided<[8, 1]>>
 }
 
@@ -83,7 +83,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) learning_rate has a split and the size 0, expected neither}}
+  // expected-error@+1 {{'schedule.input' op (C2) learning_rate has axes, a size or a hop}}
   schedule.input learning_rate %v over {"cp"} of 0 : memref<f32, strided<[]>>
 }
 
@@ -91,7 +91,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C3) extent is of parts over #mesh<dim{"cp" zigzag}>, expected blocks}}
+  // expected-error@+1 {{'schedule.input' op (C3) extent is of parts with layouts, expected blocks}}
   schedule.input extent %v over {"cp" zigzag} of 16 : memref<i32, strided<[]>>
 }
 
@@ -99,7 +99,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C4) learning_rate has a base, expected none}}
+  // expected-error@+1 {{'schedule.input' op (C4) learning_rate has the base 0.5, expected none}}
   schedule.input learning_rate %v base 0.5 : memref<f32, strided<[]>>
 }
 
@@ -107,7 +107,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C4) bias_correction has the base 1.000000e+00 : f32, expected one from 0 to below 1}}
+  // expected-error@+1 {{'schedule.input' op (C4) bias_correction has the base 1, expected one from 0 to below 1}}
   schedule.input bias_correction %v base 1.0 : memref<f32, strided<[]>>
 }
 
@@ -115,7 +115,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<f32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C4) bias_correction has the base}}
+  // expected-error@+1 {{'schedule.input' op (C4) bias_correction has no base}}
   schedule.input bias_correction %v : memref<f32, strided<[]>>
 }
 
@@ -123,7 +123,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<i32, strided<[]>>
-  // expected-error@+1 {{'schedule.input' op (C2) extent has the hop 1, which only positions have}}
+  // expected-error@+1 {{'schedule.input' op (C2) extent has the hop 1, expected none}}
   schedule.input extent %v over {"cp"} of 16 hop 1 : memref<i32, strided<[]>>
 }
 
@@ -131,7 +131,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<4xi32, strided<[1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) document_positions is 'memref<4xi32, strided<[1]>>', expected i32 of two dims without gaps}}
+  // expected-error@+1 {{'schedule.input' op (C1) document_positions is i32[4], expected i32 of 2 dims}}
   schedule.input document_positions %v : memref<4xi32, strided<[1]>>
 }
 
@@ -139,6 +139,6 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" input persistent : memref<64xi8>
   %v = schedule.view %b at 0 : memref<64xi8> to memref<4xi32, strided<[1]>>
-  // expected-error@+1 {{'schedule.input' op (C1) target_counts is 'memref<4xi32, strided<[1]>>', expected f32 of one dim without gaps}}
+  // expected-error@+1 {{'schedule.input' op (C1) target_counts is i32[4], expected f32 of 1 dim}}
   schedule.input target_counts %v : memref<4xi32, strided<[1]>>
 }

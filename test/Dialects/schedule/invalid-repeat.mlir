@@ -90,7 +90,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
-    // expected-error@+1 {{'schedule.view' op (C3) has 1 advances in 0 repeats, expected no more than those}}
+    // expected-error@+1 {{'schedule.view' op (C3) advances in 1 repeats, but is used in 0}}
     %x = schedule.view %b at 0 advancing [16] : memref<64xi8> to memref<4xf32, strided<[1]>>
   }
 }
@@ -100,7 +100,7 @@ schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
     schedule.repeat "x" flops 0 bytes 0 times 2 {
-      // expected-error@+1 {{'schedule.view' op (C3) advances by 6 bytes, expected a multiple of its element's 4, not negative}}
+      // expected-error@+1 {{'schedule.view' op (C3) it advances by 6 bytes, expected a multiple of its element}}
       %x = schedule.view %b at 0 advancing [6] : memref<64xi8> to memref<4xf32, strided<[1]>>
       schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
     }
@@ -112,7 +112,7 @@ schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
     schedule.repeat "x" flops 0 bytes 0 times 5 {
-      // expected-error@+1 {{'schedule.view' op (C3) leaves its buffer of 64 bytes in the last turn}}
+      // expected-error@+1 {{'schedule.view' op (C3) leaves buffer "x" of 64 bytes in its last turn: f32[4] at offset 0}}
       %x = schedule.view %b at 0 advancing [16] : memref<64xi8> to memref<4xf32, strided<[1]>>
       schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
     }

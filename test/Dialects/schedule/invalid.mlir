@@ -22,14 +22,14 @@ schedule.program @rank {
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" activations : memref<128xi8>
-  // expected-error@+1 {{'schedule.view' op (C1) has 20 elements of 4 bytes from byte 64 on, of a buffer of 128}}
+  // expected-error@+1 {{'schedule.view' op (C1) f32[4,5] at offset 64 needs 80 bytes, buffer "b" has 128}}
   %v = schedule.view %b at 64 : memref<128xi8> to memref<4x5xf32, strided<[5, 1]>>
 }
 
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" activations : memref<128xi8>
-  // expected-error@+1 {{'schedule.view' op (C1) has 4 elements of 4 bytes from byte 2 on}}
+  // expected-error@+1 {{'schedule.view' op (C1) offset 2 is not a multiple of its element}}
   %v = schedule.view %b at 2 : memref<128xi8> to memref<4xf32, strided<[1]>>
 }
 
@@ -43,7 +43,7 @@ schedule.program @rank {
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" activations : memref<128xi8>
-  // expected-error@+1 {{'schedule.view' op (C1) expected positive static sizes and strides}}
+  // expected-error@+1 {{'schedule.view' op (C1) its size in elements does not fit 64 bits}}
   %v = schedule.view %b at 0 : memref<128xi8> to memref<2x9223372036854775807xf32, strided<[9223372036854775807, 9223372036854775807]>>
 }
 
@@ -58,7 +58,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "b" results : memref<8xi8>
   %v = schedule.view %b at 0 : memref<8xi8> to memref<2xf32, strided<[1]>>
-  // expected-error@+1 {{'schedule.result' op (C1) is 'memref<2xf32, strided<[1]>>', expected a schedule.view of one f32}}
+  // expected-error@+1 {{'schedule.result' op (C1) loss is f32[2], expected one f32}}
   schedule.result loss %v : memref<2xf32, strided<[1]>>
 }
 

@@ -71,9 +71,9 @@ TEST(PlanCheck, documentsAsAnInput) {
            }},
           {"inputs: documents is view 99",
            [](PlanT &, ProgramT &p) { documents(p).view = 99; }},
-          {"inputs: documents is i32[3], expected i32[2,16]",
+          {"inputs: documents is i32[3], expected i32 of 2 dims",
            [](PlanT &, ProgramT &p) { documents(p).view = random; }},
-          {"inputs: documents is f32[2,16], expected i32[2,16]",
+          {"inputs: documents is f32[2,16], expected i32 of 2 dims",
            [](PlanT &, ProgramT &p) {
              documents(p).view = addView(p, 0, plan::DType::f32, {2, 16});
            }},
@@ -211,7 +211,7 @@ TEST(PlanCheck, countsOfTargets) {
   expectRefused(
       documentsPlan,
       {
-          {"inputs: target_counts is i32[2,16], expected f32[2]",
+          {"inputs: target_counts is i32[2,16], expected f32 of 1 dim",
            [=](PlanT &, ProgramT &p) { count(p, documents(p).view); }},
           {"inputs: target_counts is f32[3], expected f32[2]",
            [=](PlanT &, ProgramT &p) {

@@ -76,8 +76,8 @@ TEST(PlanCheck, repeats) {
              insert(updateOf(p), 0, "again", repeat);
              setLossKnown(p, 2);
            }},
-          {"forward[4] \"row\": dst, f32[8] at offset 0, leaves buffer "
-           "\"rows\" of 128 bytes in its last turn",
+          {"forward[4] \"row\": dst leaves buffer \"rows\" of 128 bytes in "
+           "its last turn: f32[8] at offset 0",
            [](PlanT &, ProgramT &p) { repeatOf(p).times = 5; }},
           {"leaves buffer \"rows\"",
            [](PlanT &, ProgramT &p) {

@@ -1,0 +1,45 @@
+#include "dialects/schedule/OpTables.h"
+
+using namespace mlir;
+
+namespace meshwork::schedule {
+
+const plan::Instruction &OpTables::packInstruction() {
+  plan::InstructionT instruction;
+  instruction.op = made.operation(op);
+  return pack<plan::Instruction>(instruction);
+}
+
+absl::StatusOr<std::vector<runtime::ViewInfo>> OpTables::views() const {
+  std::vector<runtime::ViewInfo> views;
+  for (const auto &view : made.tables().views) {
+    absl::StatusOr<runtime::ViewInfo> info = runtime::viewAlone(*view);
+    if (!info.ok())
+      return info.status();
+    views.push_back(*std::move(info));
+  }
+  return views;
+}
+
+LogicalResult OpTables::verified(const absl::Status &found) const {
+  if (!found.ok())
+    return op->emitOpError() << "(" << runtime::ruleOf(found) << ") "
+                             << std::string(found.message());
+  return made.holdsNumbers()
+             ? success()
+             : op->emitOpError("has a number that a plan cannot hold");
+}
+
+LogicalResult verifyOperands(Operation *op) {
+  OpTables alone(op);
+  const plan::Instruction &instruction = alone.packInstruction();
+  auto views = alone.views();
+  if (!views.ok())
+    return alone.verified(views.status());
+  auto nameOf = [&](uint32_t buffer) {
+    return alone.tables().nameOfBuffer(buffer);
+  };
+  return alone.verified(runtime::checkOperands(instruction, {*views, nameOf}));
+}
+
+} // namespace meshwork::schedule

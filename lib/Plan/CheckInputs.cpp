@@ -1,0 +1,87 @@
+// Inputs and results, by what each says of itself.
+#include "lib/Plan/CheckOperandsParts.h"
+
+namespace meshwork::runtime {
+namespace {
+using Kind = plan::InputKind;
+
+/// A rank's part of a dim.
+bool isPartOfDim(Kind kind) {
+  return kind == Kind::coordinate || kind == Kind::extent ||
+         kind == Kind::positions;
+}
+
+absl::Status checkBase(const plan::Input &input, const char *name) {
+  bool isCorrection = input.kind() == Kind::bias_correction;
+  if (isCorrection ? input.base() >= 0 && input.base() < 1 : input.base() == 0)
+    return absl::OkStatus();
+  return misfit("C4", name, " has the base ", input.base(), ", expected ",
+                isCorrection ? "one from 0 to below 1" : "none");
+}
+
+absl::Status checkSplitOf(const plan::Input &input, const char *name) {
+  bool isTable = input.kind() == Kind::positions;
+  if (!isPartOfDim(input.kind()))
+    return input.size() == 0 && input.hop() == 0 &&
+                   (plan::isOfTokens(input.kind()) ||
+                    orEmpty(input.axes()).size() == 0)
+               ? absl::OkStatus()
+               : misfit("C2", name,
+                        " has axes, a size or a hop, which only a coordinate, "
+                        "extent or positions have");
+  if (input.size() < 1)
+    return misfit("C2", name, " has the size ", input.size(),
+                  ", expected a positive number");
+  if (!isTable && input.hop() != 0)
+    return misfit("C2", name, " has the hop ", input.hop(), ", expected none");
+  return isTable || orEmpty(input.layouts()).size() == 0
+             ? absl::OkStatus()
+             : misfit("C3", name,
+                      " is of parts with layouts, expected blocks; other parts "
+                      "have positions");
+}
+
+absl::Status expectForm(const ViewInfo &view, const char *name,
+                        plan::DType dtype, size_t dims) {
+  return view.dtype == dtype && view.shape.size() == dims
+             ? absl::OkStatus()
+             : bad(name, " is ", describe(view), ", expected ",
+                   plan::EnumNameDType(dtype), " of ", dims,
+                   dims == 1 ? " dim" : " dims");
+}
+
+absl::Status checkForm(Kind kind, const ViewInfo &view, const char *name) {
+  if (!view.contiguous)
+    return bad(name, " is not contiguous");
+  if (plan::isOfTokens(kind))
+    return expectForm(view, name, plan::DType::i32, 2);
+  switch (kind) {
+  case Kind::positions:
+    return expectForm(view, name, plan::DType::i32, 1);
+  case Kind::target_counts:
+    return expectForm(view, name, plan::DType::f32, 1);
+  case Kind::random:
+  case Kind::update_random:
+    return expectView(view, name, plan::DType::i32, {3});
+  case Kind::coordinate:
+  case Kind::extent:
+    return expectNumber(view, name, plan::DType::i32);
+  default:
+    return expectNumber(view, name, plan::DType::f32);
+  }
+}
+} // namespace
+
+absl::Status checkInput(const plan::Input &input, const ViewInfo &view) {
+  const char *name = plan::EnumNameInputKind(input.kind());
+  MESHWORK_RETURN_IF_ERROR(checkBase(input, name));
+  MESHWORK_RETURN_IF_ERROR(checkSplitOf(input, name));
+  return ruled("C1", checkForm(input.kind(), view, name));
+}
+
+absl::Status checkResult(const plan::Result &result, const ViewInfo &view) {
+  return ruled("C1", expectNumber(view, plan::EnumNameResultKind(result.kind()),
+                                  plan::DType::f32));
+}
+
+} // namespace meshwork::runtime
