@@ -36,7 +36,7 @@ FailureOr<Slots> slotsOf(ModuleOp module) {
 } // namespace
 
 Value Lowering::declaredView(const Place &place) {
-  return Placement::view(builder, program.getLoc(), place);
+  return builder.view(program.getLoc(), place);
 }
 
 void Lowering::describeParameter(transformer::ParameterOp op,
@@ -63,10 +63,9 @@ void Lowering::describeParameter(transformer::ParameterOp op,
         placement.stored(slot.getKey()).sharding,
         placement.state(slot.getKey(), slot.getType()));
   // What @update has reduced lies as the optimizer's own state does.
-  if (auto known = reduced.find(op.getName()); known != reduced.end())
+  if (const Place *reduced = gradients.find(op.getName()))
     add("gradient", StateRole::gradient, {},
-        placement.stored({StateKind::master, op.getName()}).sharding,
-        known->second);
+        placement.stored({StateKind::master, op.getName()}).sharding, *reduced);
   else
     addKind(StateKind::gradient, StateRole::gradient);
   auto described = schedule::ParameterOp::create(
@@ -93,7 +92,7 @@ void Lowering::describeInputs(func::FuncOp function) {
     InputOp::create(builder, program.getLoc(), kind, declaredView(place), split,
                     size, hop, base);
   };
-  for (auto &[name, coordinate] : coordinates)
+  for (auto &[name, coordinate] : inputs.all())
     input(coordinate.kind, coordinate.place, {}, coordinate.split,
           coordinate.size, coordinate.hop);
   for (BlockArgument argument : function.getArguments())
@@ -113,7 +112,7 @@ LogicalResult Lowering::describeState(func::FuncOp function) {
   FailureOr<Slots> slots = slotsOf(module);
   if (failed(slots))
     return failure();
-  builder.setInsertionPoint(once);
+  builder.setInsertionPoint(builder.once);
   for (auto op : function.getOps<transformer::ParameterOp>())
     describeParameter(op, slots->lookup(op.getName()));
   describeInputs(function);

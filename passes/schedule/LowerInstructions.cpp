@@ -12,52 +12,7 @@ FailureOr<Value> Lowering::view(Value value) {
   FailureOr<Place> place = placement.of(value);
   if (failed(place))
     return failure();
-  return Placement::view(builder, value.getLoc(), *place);
-}
-
-Lowering::Origin Lowering::originOf(Operation *op) {
-  if (StringAttr noted = parameterOfCopy(op))
-    return {noted.getValue(), false}; // of a quantized product
-  Origin origin{"", false};
-  for (Operation *user : op->getUsers())
-    if (auto accumulate = dyn_cast<AccumulateOp>(user);
-        accumulate && !accumulate.getName().empty())
-      origin = {accumulate.getName(), true};
-  for (Value operand : op->getOperands()) {
-    if (!origin.parameter.empty())
-      break;
-    Operation *def = operand.getDefiningOp();
-    if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(def))
-      origin.parameter = parameter.getName();
-    else if (auto state = dyn_cast_or_null<StateOp>(def))
-      origin.parameter = state.getName();
-  }
-  return origin;
-}
-
-/// Names the parameter that an op reads, or else what it is.
-StringAttr Lowering::sourceOf(Operation *op) {
-  auto [parameter, isGradient] = originOf(op);
-  if (parameter.empty())
-    return builder.getStringAttr(op->getName().stripDialect());
-  return builder.getStringAttr(parameter + (isGradient ? " (gradient)" : ""));
-}
-
-/// Instructions behind `before`, made of `op`, are of its parameter's layer, or
-/// of its own.
-void Lowering::noteLayer(Operation *op, Operation *before) {
-  auto known = layers.find(originOf(op).parameter);
-  std::optional<int64_t> layer =
-      known == layers.end() ? layerOf(op) : std::optional(known->second);
-  if (!layer)
-    return;
-  Block *block = builder.getInsertionBlock();
-  if (block->empty())
-    return;
-  for (Operation *made = before ? before->getNextNode() : &block->front(); made;
-       made = made->getNextNode())
-    if (isInstruction(made) && !isa<CollectiveOp>(made))
-      setLayer(made, layer);
+  return builder.view(value.getLoc(), *place);
 }
 
 LogicalResult Lowering::lowerFused(FusedOp op) {
@@ -70,43 +25,13 @@ LogicalResult Lowering::lowerFused(FusedOp op) {
     if (failed(place))
       return failure();
     places.push_back(*place);
-    views.push_back(Placement::view(builder, op.getLoc(), *place));
+    views.push_back(builder.view(op.getLoc(), *place));
   }
-  LaunchOp::create(builder, op.getLoc(), sourceOf(op),
-                   i64(codegen::countFlops(op)), i64(bytesOfValues(op)),
-                   kernels.add(op, places), i64(codegen::countItems(op)),
-                   i64(op.getNumResults()), views);
-  return success();
-}
-
-FailureOr<Lowering::Destination> Lowering::destinationOf(Value value) {
-  auto accumulate = value.hasOneUse()
-                        ? dyn_cast<AccumulateOp>(*value.getUsers().begin())
-                        : AccumulateOp();
-  if (!accumulate) {
-    FailureOr<Place> place = placement.of(value);
-    if (failed(place))
-      return failure();
-    return Destination{*place, Accumulate::no};
-  }
-  StateKey key = accumulate.getKey();
-  Place place = placement.state(key, tensorType(value));
-  if (zeroed.contains(key) || !written.insert(key).second)
-    return Destination{place, Accumulate::yes};
-  return Destination{place, Accumulate::after_first, key};
-}
-
-/// `result` lies where `operand` lay, which nothing else needs.
-LogicalResult Lowering::takeOver(Value operand, Value result) {
-  FailureOr<Place> place = placement.of(operand);
-  if (failed(place))
-    return failure();
-  if (!operand.hasOneUse() ||
-      isa_and_nonnull<StateOp, transformer::ParameterOp, SliceOp>(
-          operand.getDefiningOp()))
-    return emitError(operand.getLoc()) << "a sum of " << operand.getType()
-                                       << " is added to, but has other uses";
-  placement.set(result, *place);
+  LaunchOp::create(builder, op.getLoc(), builder.sourceOf(op),
+                   builder.i64(codegen::countFlops(op)),
+                   builder.i64(bytesOfValues(op)), kernels.add(op, places),
+                   builder.i64(codegen::countItems(op)),
+                   builder.i64(op.getNumResults()), views);
   return success();
 }
 
@@ -119,22 +44,21 @@ FailureOr<Value> Lowering::auxOf(const ProductParts &product,
       product.epilogue == Epilogue::sum_rhs)
     return flat(product.aux, /*isWritten=*/true);
   FailureOr<Place> place = product.epilogue == Epilogue::gelu_grad
-                               ? readable(product.aux, layout)
-                               : writable(product.aux, layout);
+                               ? copies.readable(product.aux, layout)
+                               : copies.writable(product.aux, layout);
   if (failed(place))
     return failure();
-  return Placement::view(builder, product.op->getLoc(),
-                         matrices(*layout.of(*place)));
+  return builder.view(product.op->getLoc(), matrices(*layout.of(*place)));
 }
 
 /// The elements of `value` side by side, as one dim.
 FailureOr<Value> Lowering::flat(Value value, bool isWritten) {
   Layout layout = flatLayout(tensorType(value).getRank());
-  FailureOr<Place> place =
-      isWritten ? writable(value, layout) : readable(value, layout);
+  FailureOr<Place> place = isWritten ? copies.writable(value, layout)
+                                     : copies.readable(value, layout);
   if (failed(place))
     return failure();
-  return Placement::view(builder, value.getLoc(), *layout.of(*place));
+  return builder.view(value.getLoc(), *layout.of(*place));
 }
 
 LogicalResult Lowering::lowerProduct(const ProductParts &product) {
@@ -142,17 +66,17 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
   // A bias with all dims is a sum that the product is added to, in its place.
   bool addsToSum = product.bias && tensorType(product.bias).getRank() ==
                                        tensorType(product.result).getRank();
-  if (addsToSum && failed(takeOver(product.bias, product.result)))
+  if (addsToSum && failed(placement.takeOver(product.bias, product.result)))
     return failure();
-  FailureOr<Destination> destination = destinationOf(product.result);
+  FailureOr<Destination> destination = sums.destinationOf(product.result);
   if (addsToSum && succeeded(destination))
     destination->accumulate = Accumulate::yes;
   FailureOr<MatmulLayouts> layouts = matmulLayouts(product);
   if (failed(destination) || failed(layouts))
     return failure();
-  FailureOr<Place> lhs = readable(product.lhs, layouts->lhs),
-                   rhs = readable(product.rhs, layouts->rhs);
-  Place dst = writable(*destination, layouts->dst, op->getLoc());
+  FailureOr<Place> lhs = copies.readable(product.lhs, layouts->lhs),
+                   rhs = copies.readable(product.rhs, layouts->rhs);
+  Place dst = copies.writable(*destination, layouts->dst, op->getLoc());
   FailureOr<Value> aux = auxOf(product, layouts->dst);
   FailureOr<Value> bias = product.bias && !addsToSum
                               ? flat(product.bias, /*isWritten=*/false)
@@ -172,12 +96,12 @@ LogicalResult Lowering::lowerProduct(const ProductParts &product) {
   if (product.epilogue == Epilogue::none && !*bias && scales.empty())
     widen(op->getLoc(), a, b, d);
   auto at = [&](const Place &place) {
-    return Placement::view(builder, op->getLoc(), place);
+    return builder.view(op->getLoc(), place);
   };
   Value lhsView = at(a), rhsView = at(b), dstView = at(d);
   MatmulOp::create(
-      builder, op->getLoc(), sourceOf(op), i64(product.flops),
-      i64(bytesOfValues(op)),
+      builder, op->getLoc(), builder.sourceOf(op), builder.i64(product.flops),
+      builder.i64(bytesOfValues(op)),
       AccumulateAttr::get(builder.getContext(), destination->accumulate),
       EpilogueAttr::get(builder.getContext(), product.epilogue), lhsView,
       rhsView, *bias, scales, *aux, dstView);
@@ -190,12 +114,24 @@ SmallVector<Value> Lowering::randomViews(ValueRange random) {
   Place place = *placement.of(random[0]); // The three lie side by side.
   place.shape = {3};
   place.strides = {1};
-  SmallVector<Value> views = {
-      Placement::view(builder, random[0].getLoc(), place)};
+  SmallVector<Value> views = {builder.view(random[0].getLoc(), place)};
   for (Value firstHead : random.drop_front(3))
-    views.push_back(
-        Placement::view(builder, firstHead.getLoc(), *placement.of(firstHead)));
+    views.push_back(builder.view(firstHead.getLoc(), *placement.of(firstHead)));
   return views;
+}
+
+FailureOr<Value> Lowering::read(Value value, const Layout &layout) {
+  FailureOr<Place> place = copies.readable(value, layout);
+  if (failed(place))
+    return failure();
+  return builder.view(value.getLoc(), *place);
+}
+
+FailureOr<Value> Lowering::write(Value value, const Layout &layout) {
+  FailureOr<Place> place = copies.writable(value, layout);
+  if (failed(place))
+    return failure();
+  return builder.view(value.getLoc(), *place);
 }
 
 /// A view, or out.
@@ -221,8 +157,8 @@ LogicalResult Lowering::lowerAttention(transformer::AttentionOp op) {
   VIEW_OR_FAIL(out, write(op.getResult(), heads));
   VIEW_OR_FAIL(lse, write(op.getLse(), sums));
   schedule::AttentionOp::create(
-      builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
-      i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
+      builder.i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
       op.getTotalHeadsAttr(), op.getTotalKeysAttr(), *q, *k, *v, *documents,
@@ -245,8 +181,8 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
   VIEW_OR_FAIL(dk, write(op.getDk(), heads));
   VIEW_OR_FAIL(dv, write(op.getDv(), heads));
   schedule::AttentionGradOp::create(
-      builder, op.getLoc(), sourceOf(op), i64(op.getFlops()),
-      i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
+      builder.i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
       op.getWindowAttr(), op.getDropoutRateAttr(),
       builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
       op.getTotalHeadsAttr(), op.getTotalKeysAttr(), op.getDuplicatedAttr(), *q,
@@ -256,8 +192,7 @@ LogicalResult Lowering::lowerAttentionGrad(transformer::AttentionGradOp op) {
 }
 
 Value Lowering::viewOrNone(Value value) {
-  return value ? Placement::view(builder, value.getLoc(), *placement.of(value))
-               : Value();
+  return value ? builder.view(value.getLoc(), *placement.of(value)) : Value();
 }
 
 /// Ids are one dense run, and rows lie at one stride: those of the table, and
@@ -268,9 +203,10 @@ LogicalResult Lowering::lowerEmbedding(transformer::EmbeddingOp op) {
   VIEW_OR_FAIL(table, read(op.getTable(), rowsLayout(rank - idDims + 1, 1)));
   VIEW_OR_FAIL(ids, read(op.getIds(), rowsLayout(idDims, 0)));
   VIEW_OR_FAIL(out, write(op.getResult(), rowsLayout(rank, idDims)));
-  schedule::EmbeddingOp::create(builder, op.getLoc(), sourceOf(op), i64(0),
-                                i64(2 * bytesOfType(op.getType())), *table,
-                                *ids, viewOrNone(op.getFirstRow()), *out);
+  schedule::EmbeddingOp::create(
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder.i64(2 * bytesOfType(op.getType())), *table, *ids,
+      viewOrNone(op.getFirstRow()), *out);
   return success();
 }
 
@@ -279,15 +215,15 @@ LogicalResult Lowering::lowerEmbeddingGrad(transformer::EmbeddingGradOp op) {
           rank = tensorType(op.getGradient()).getRank();
   VIEW_OR_FAIL(ids, read(op.getIds(), rowsLayout(idDims, 0)));
   VIEW_OR_FAIL(gradient, read(op.getGradient(), rowsLayout(rank, idDims)));
-  FailureOr<Destination> destination = destinationOf(op.getResult());
+  FailureOr<Destination> destination = sums.destinationOf(op.getResult());
   if (failed(destination))
     return failure();
   Layout rows = rowsLayout(rank - idDims + 1, 1);
-  Place place = writable(*destination, rows, op.getLoc());
-  Value table = Placement::view(builder, op.getLoc(), place);
+  Place place = copies.writable(*destination, rows, op.getLoc());
+  Value table = builder.view(op.getLoc(), place);
   schedule::EmbeddingGradOp::create(
-      builder, op.getLoc(), sourceOf(op), i64(0),
-      i64(3 * bytesOfType(op.getGradient().getType())),
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder.i64(3 * bytesOfType(op.getGradient().getType())),
       AccumulateAttr::get(builder.getContext(), destination->accumulate), *ids,
       *gradient, viewOrNone(op.getFirstRow()), table);
   return success();
@@ -295,7 +231,7 @@ LogicalResult Lowering::lowerEmbeddingGrad(transformer::EmbeddingGradOp op) {
 
 LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
   SmallVector<Value> views;
-  OpBuilder atOnce = OpBuilder::atBlockEnd(&once.getBody().front());
+  OpBuilder atOnce = OpBuilder::atBlockEnd(&builder.once.getBody().front());
   constexpr StringRef names[] = {"rotary cosine", "rotary sine"};
   for (auto [result, name] : llvm::zip_equal(op->getResults(), names)) {
     placement.set(result,
@@ -310,9 +246,9 @@ LogicalResult Lowering::lowerRotaryTable(transformer::RotaryTableOp op) {
     positions =
         Placement::view(atOnce, op.getLoc(), *placement.of(op.getPositions()));
   schedule::RotaryTableOp::create(
-      atOnce, op.getLoc(), sourceOf(op), i64(0), i64(bytesOfValues(op)),
-      op.getInverseFrequenciesAttr(), op.getScaleAttr(), positions, views[0],
-      views[1]);
+      atOnce, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder.i64(bytesOfValues(op)), op.getInverseFrequenciesAttr(),
+      op.getScaleAttr(), positions, views[0], views[1]);
   return success();
 }
 
@@ -324,7 +260,7 @@ LogicalResult Lowering::lowerAssign(AssignOp op) {
     return failure();
   Place state = placement.state(op.getKey(), tensorType(op.getValue()));
   bool isReduced = op.getKind() == StateKind::gradient &&
-                   gradientOf(op.getValue()) == op.getName();
+                   gradients.parameterOf(op.getValue()) == op.getName();
   if (value->buffer == state.buffer || isReduced)
     return success();
   return op.emitOpError(

@@ -1,6 +1,5 @@
-// A rank's part of a whole tensor, and numbers that say where it lies.
+// Parts of a whole: a rank's, and those that are set into one.
 #include "passes/schedule/LowerToSchedule.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -16,87 +15,57 @@ LogicalResult Lowering::lowerSlice(mesh::SliceOp op) {
   int64_t dim = op.getDim(), all = tensorType(op.getInput()).getDimSize(dim),
           size = tensorType(op.getResult()).getDimSize(dim);
   if (all == size * placement.groupSize(op.getAxes())) {
-    placement.set(op.getResult(),
+    gradients.put(op.getInput(), op.getResult(),
                   Placement::block(*whole, dim, size, op.getAxes()));
-    noteReduced(op.getInput(), op.getResult());
     return success();
   }
-  FailureOr<Place> part = placeOfPart(op.getInput(), op.getResult());
+  FailureOr<Place> part = gradients.placeOf(op.getInput(), op.getResult());
   if (failed(part))
     return failure();
-  placement.set(op.getResult(), *part);
-  noteReduced(op.getInput(), op.getResult());
-  flush();
+  gradients.put(op.getInput(), op.getResult(), *part);
+  buckets.flush();
   Layout slab = slabLayout(tensorType(op.getInput()).getRank(), dim);
-  FailureOr<Place> from = readable(op.getInput(), slab),
-                   to = writable(op.getResult(), slab);
+  FailureOr<Place> from = copies.readable(op.getInput(), slab),
+                   to = copies.writable(op.getResult(), slab);
   if (failed(from) || failed(to))
     return failure();
   if (from->buffer == to->buffer) // an instruction's share none
-    to = beside(*to, slab, op.getLoc());
-  Value first =
-      Placement::view(builder, op.getLoc(),
-                      numberOfPart(InputKind::coordinate, op.getAxes(), all));
-  Value source = Placement::view(builder, op.getLoc(), *from),
-        target = Placement::view(builder, op.getLoc(), *to);
-  CopyBlockOp::create(builder, op.getLoc(), builder.getStringAttr("slice"),
-                      i64(0), i64(2 * bytesOfType(op.getType())), i64(dim),
-                      source, first, target);
+    to = copies.beside(*to, slab, op.getLoc());
+  builder.copyBlock(op.getLoc(), "slice", dim, *from,
+                    inputs.coordinate(op.getAxes(), all), *to);
   return success();
 }
 
-/// A number that depends on where a rank's part of a dim lies.
-Place Lowering::numberOfPart(InputKind kind, ArrayAttr axes, int64_t size) {
-  auto names = llvm::to_vector(axes.getAsRange<StringAttr>());
-  return inputOfPart(kind,
-                     mesh::DimShardingAttr::of(builder.getContext(), names),
-                     size, /*shape=*/{});
+static bool isSame(const Place &a, const Place &b) {
+  return a.buffer == b.buffer && a.offset == b.offset && a.shape == b.shape &&
+         a.strides == b.strides && a.advances == b.advances &&
+         a.shifts == b.shifts;
 }
 
-/// What the runtime writes of a rank's part of a dim; each once.
-Place Lowering::inputOfPart(InputKind kind, mesh::DimShardingAttr split,
-                            int64_t size, ArrayRef<int64_t> shape,
-                            int64_t hop) {
-  std::string name = "zero"; // The first of all; copies begin there.
-  if (!split.getAxes().empty())
-    name = (stringifyInputKind(kind) + " over ").str() +
-           llvm::join(llvm::map_range(split.getAxes(),
-                                      [&](StringAttr axis) {
-                                        return axis.str() +
-                                               layout::suffixOf(
-                                                   split.layoutOf(axis));
-                                      }),
-                      ", ") +
-           " of " + std::to_string(size) +
-           (hop ? " hop " + std::to_string(hop) : "");
-  auto [known, isNew] = coordinates.try_emplace(name);
-  if (isNew)
-    known->second = {kind,
-                     placement.persistent(name, BufferKind::input, shape,
-                                          builder.getI32Type()),
-                     split, size, hop};
-  return known->second.place;
+/// A part that could not be made in its place is copied there: one that is in
+/// two wholes, or twice in one, or that is itself a part of something else.
+LogicalResult Lowering::lowerUnslice(UnsliceOp op) {
+  if (failed(gaps.zeroIn(op)))
+    return failure();
+  Place whole = *placement.of(op.getResult());
+  for (auto [part, offset] : llvm::zip_equal(op.getParts(), op.getOffsets())) {
+    Place wanted = Placement::part(whole, tensorType(op.getResult()),
+                                   op.getDimAttr(), offset, tensorType(part));
+    if (failed(copyUnlessThere(op.getLoc(), part, wanted)))
+      return failure();
+  }
+  return success();
 }
 
-LogicalResult Lowering::lowerNumberOfPart(Operation *op) {
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](mesh::CoordinateOp op) {
-        placement.set(op.getResult(),
-                      numberOfPart(InputKind::coordinate, op.getAxes(),
-                                   static_cast<int64_t>(op.getSize())));
-      })
-      .Case([&](mesh::ExtentOp op) {
-        placement.set(op.getResult(),
-                      numberOfPart(InputKind::extent, op.getAxes(),
-                                   static_cast<int64_t>(op.getSize())));
-      })
-      .Case([&](mesh::PositionsOp op) {
-        placement.set(op.getResult(),
-                      inputOfPart(InputKind::positions, op.getSplit(),
-                                  static_cast<int64_t>(op.getSize()),
-                                  tensorType(op.getResult()).getShape(),
-                                  static_cast<int64_t>(op.getHop())));
-      });
+LogicalResult Lowering::copyUnlessThere(Location loc, Value value,
+                                        const Place &wanted) {
+  FailureOr<Place> found = placement.of(value);
+  if (failed(found))
+    return failure();
+  if (isSame(*found, wanted))
+    return success();
+  buckets.flush(); // It may bring the value.
+  copies.copy(loc, *found, wanted);
   return success();
 }
 

@@ -52,7 +52,7 @@ LogicalResult Lowering::placeArguments(transformer::RepeatOp op) {
   }
   for (auto [argument, value, result] : llvm::zip_equal(
            op.carriedArguments(), op.getCarried(), op.carriedResults())) {
-    if (failed(takeOver(value, argument)))
+    if (failed(placement.takeOver(value, argument)))
       return failure();
     placement.set(result, *placement.of(argument));
   }
@@ -80,8 +80,9 @@ LogicalResult Lowering::placeYields(transformer::RepeatOp op) {
 LogicalResult Lowering::lowerRepeat(transformer::RepeatOp op) {
   if (failed(placeArguments(op)))
     return failure();
-  auto repeat = schedule::RepeatOp::create(builder, op.getLoc(), sourceOf(op),
-                                           i64(0), i64(0), i64(op.getTimes()));
+  auto repeat = schedule::RepeatOp::create(
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder.i64(0), builder.i64(op.getTimes()));
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBody().emplaceBlock());
@@ -90,9 +91,8 @@ LogicalResult Lowering::lowerRepeat(transformer::RepeatOp op) {
         return failure();
     if (failed(placeYields(op)))
       return failure();
-    flush();
+    buckets.flush();
   }
-  current = op;
   return success();
 }
 

@@ -14,30 +14,9 @@ namespace meshwork::schedule {
 #define GEN_PASS_DEF_LOWERTOSCHEDULEPASS
 #include "passes/schedule/Passes.h.inc"
 
-Lowering::Lowering(ModuleOp module, ProgramOp program, Kernels &kernels,
-                   int64_t bucketBytes, int64_t rowBytes, bool sumsInAnyOrder)
-    : module(module), program(program), bucketBytes(bucketBytes),
-      sumsInAnyOrder(sumsInAnyOrder), builder(program.getContext()),
-      placement(program, module, rowBytes), kernels(kernels) {
-  module.walk([&](transformer::ParameterOp op) {
-    if (auto layer = layerOf(op))
-      layers[op.getName()] = *layer;
-  });
-  builder.setInsertionPointToEnd(&program.getBody().front());
-  once = addList(ListKind::once, 0);
-  step = addList(ListKind::step, 0);
-}
-
-ListOp Lowering::addList(ListKind kind, int64_t stage) {
-  auto list = ListOp::create(builder, program.getLoc(), kind, stage);
-  list.getBody().emplaceBlock();
-  return list;
-}
-
 void Lowering::beginList(ListKind kind, int64_t stage) {
-  flush();
-  builder.setInsertionPointToEnd(&program.getBody().front());
-  builder.setInsertionPointToEnd(&addList(kind, stage).getBody().front());
+  buckets.flush();
+  builder.beginList(kind, stage);
 }
 
 /// Ops that stand for views, or for sums that products do in place.
@@ -62,13 +41,13 @@ LogicalResult Lowering::lower(Operation *op) {
   }
   if (lowered.contains(op))
     return success();
-  current = op;
+  copies.begin(op);
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
-  if (failed(zeroAround(op)) || failed(lowerInstruction(op)))
+  if (failed(gaps.zeroAround(op)) || failed(lowerInstruction(op)))
     return failure();
-  copyBack();
-  noteLayer(op, before);
+  copies.copyBack();
+  builder.noteLayer(op, before);
   return success();
 }
 
@@ -82,12 +61,12 @@ bool Lowering::isOfStep(Operation *op) const {
 
 LogicalResult Lowering::lowerStep(Block &body) {
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&step.getBody().front());
+  builder.toEndOf(builder.step);
   for (Operation &op : body)
     if (isOfStep(&op) && failed(lowerAtStepStart(&op)))
       return failure();
-  flush();
-  copies.clear(); // Gone with the list.
+  buckets.flush();
+  copies.forget();
   return success();
 }
 
@@ -111,10 +90,11 @@ LogicalResult Lowering::findForStep(Operation *user, Value operand) {
   if (ofStep.contains(operand) ||
       isa_and_nonnull<transformer::ParameterOp>(source))
     return success();
-  if (isa_and_nonnull<mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(
-          source))
-    return lowered.insert(source).second ? lowerNumberOfPart(source)
-                                         : success();
+  if (PartInputs::isOne(source)) {
+    lowered.insert(source);
+    inputs.place(source);
+    return success();
+  }
   InFlightDiagnostic error =
       user->emitOpError("is of the step (transformer.of_step) but reads what "
                         "each microbatch makes; expected parameters and what "
@@ -132,20 +112,24 @@ LogicalResult Lowering::lowerAtStepStart(Operation *op) {
     placement.set(result, placeOfStep(result));
     ofStep.insert(result);
   }
-  current = op;
+  copies.begin(op);
   if (failed(lowerInstruction(op)))
     return failure();
-  copyBack();
+  copies.copyBack();
   return success();
 }
 
 LogicalResult Lowering::lowerInstruction(Operation *op) {
+  if (auto slice = dyn_cast<mesh::SliceOp>(op))
+    return lowerSlice(slice);
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
-    return lowerCollective(collective);
-  if (isa<mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(op))
-    return lowerNumberOfPart(op);
+    return buckets.add(collective);
+  if (PartInputs::isOne(op)) {
+    inputs.place(op);
+    return success();
+  }
   if (!isa<AssignOp>(op))
-    flush(); // It may need what the bucket brings.
+    buckets.flush(); // It may need what the bucket brings.
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](mesh::SendOp op) { return lowerSend(op); })
       .Case([&](mesh::ReceiveOp op) { return lowerReceive(op); })
@@ -169,20 +153,6 @@ LogicalResult Lowering::lowerInstruction(Operation *op) {
       });
 }
 
-void Lowering::zeroAtStepStart(const Place &place, const Twine &what) {
-  OpBuilder atStep = OpBuilder::atBlockEnd(&step.getBody().front());
-  Place flat = place;
-  int64_t elements = 1;
-  for (int64_t size : place.shape)
-    elements *= size;
-  flat.shape = {elements};
-  flat.strides = {1};
-  Value view = Placement::view(atStep, program.getLoc(), flat);
-  uint64_t bytes = elements * (place.element.getIntOrFloatBitWidth() / 8);
-  FillOp::create(atStep, program.getLoc(), atStep.getStringAttr(what), i64(0),
-                 i64(bytes), atStep.getF32FloatAttr(0), view);
-}
-
 /// Where the list `backward` begins: at the head, which makes the loss and its
 /// gradient together; without one at the first gradient.
 static Operation *firstOfBackward(func::FuncOp function) {
@@ -194,49 +164,6 @@ static Operation *firstOfBackward(func::FuncOp function) {
       gradient = &op;
   }
   return gradient;
-}
-
-/// Lists of two stages of a rank may come in any order, so none of them is the
-/// first to write what both add to.
-static llvm::DenseSet<StateKey> addedToByStages(func::FuncOp function) {
-  std::map<std::string, int64_t> stages;
-  llvm::DenseSet<StateKey> keys;
-  for (auto op : function.getOps<AccumulateOp>()) {
-    auto [known, isNew] = stages.try_emplace(op.getName().str(), stageOf(op));
-    if (!isNew && known->second != stageOf(op))
-      keys.insert(op.getKey());
-  }
-  return keys;
-}
-
-void Lowering::zeroState(func::FuncOp microbatch) {
-  auto zero = [&](StateKey key, RankedTensorType type) {
-    if (zeroed.insert(key).second)
-      zeroAtStepStart(placement.state(key, type),
-                      "zero " + key.role() + " " + key.name);
-  };
-  llvm::DenseSet<StateKey> shared = addedToByStages(microbatch);
-  microbatch.walk([&](StateOp state) {
-    if (startsAtZero(state.getKind()))
-      zero(state.getKey(), tensorType(state));
-  });
-  microbatch.walk([&](AccumulateOp op) {
-    if (shared.contains(op.getKey()) ||
-        !isa_and_nonnull<ContractOp, ProductOp>(op.getValue().getDefiningOp()))
-      zero(op.getKey(), tensorType(op.getValue()));
-  });
-  // What stages add up over all ranks, of which some have nothing to add: the
-  // loss, gradients and magnitudes of what others share.
-  std::set<StringRef> added;
-  for (auto op : microbatch.getOps<AccumulateOp>())
-    if (op.getKind() == StateKind::gradient)
-      added.insert(op.getName());
-  for (auto update : module.getOps<func::FuncOp>())
-    for (auto state : update.getOps<StateOp>())
-      if (startsAtZero(state.getKind()) &&
-          !(state.getKind() == StateKind::gradient &&
-            added.contains(state.getName())))
-        zero(state.getKey(), tensorType(state));
 }
 
 LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
@@ -252,7 +179,7 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   for (auto state : function.getOps<StateOp>())
     if (state.getKind() == StateKind::optimizer) // The update alone writes it.
       ofStep.insert(state);
-  zeroState(function);
+  sums.start(function);
   groupCollectives(function.getBody().front());
   function.walk(
       [](transformer::RepeatOp op) { groupCollectives(op.getBody().front()); });
@@ -277,7 +204,7 @@ LogicalResult Lowering::lowerMicrobatch(func::FuncOp function) {
   }
   if (!firstOfStages && !head)
     beginList(ListKind::backward);
-  flush();
+  buckets.flush();
   return success();
 }
 
@@ -290,14 +217,14 @@ LogicalResult Lowering::lowerUpdate(func::FuncOp function) {
     if (auto state = op->getOperand(0).getDefiningOp<StateOp>();
         state && state.getKind() == StateKind::loss) {
       ofLoss.insert(op);
-      if (failed(lowerCollective(op)))
+      if (failed(buckets.add(op)))
         return failure();
     }
-  flush();
+  buckets.flush();
   for (Operation &op : function.getBody().front())
     if (!ofLoss.contains(&op) && failed(lower(&op)))
       return failure();
-  flush();
+  buckets.flush();
   return success();
 }
 

@@ -35,7 +35,8 @@ LogicalResult Lowering::lowerSend(mesh::SendOp op) {
   schedule::SendOp::create(
       builder, op.getLoc(),
       nameOf(builder, "to", stage + (isForward ? 1 : -1), op.getDirection()),
-      i64(0), i64(bytes), op.getAxisAttr(), i64(op.getPeer()), parts);
+      builder.i64(0), builder.i64(bytes), op.getAxisAttr(),
+      builder.i64(op.getPeer()), parts);
   return success();
 }
 
@@ -43,24 +44,25 @@ LogicalResult Lowering::lowerReceive(mesh::ReceiveOp op) {
   ListOp list = currentList(builder);
   bool isForward = op.getDirection() == mesh::Direction::forward;
   builder.setInsertionPoint(list);
-  ListOp from = addList(isForward ? ListKind::recv : ListKind::recv_grad,
-                        list.getStage());
-  builder.setInsertionPointToEnd(&from.getBody().front());
+  ListOp from = builder.addList(
+      isForward ? ListKind::recv : ListKind::recv_grad, list.getStage());
+  builder.toEndOf(from);
   SmallVector<Value> parts;
   uint64_t bytes = 0;
   for (Value result : op.getResults()) {
     FailureOr<Place> place = placement.of(result);
     if (failed(place))
       return failure();
-    parts.push_back(Placement::view(builder, op.getLoc(), *place));
+    parts.push_back(builder.view(op.getLoc(), *place));
     bytes += bytesOfType(result.getType());
   }
   schedule::ReceiveOp::create(
       builder, op.getLoc(),
       nameOf(builder, "from", list.getStage() - (isForward ? 1 : -1),
              op.getDirection()),
-      i64(0), i64(bytes), op.getAxisAttr(), i64(op.getPeer()), parts);
-  builder.setInsertionPointToEnd(&list.getBody().front());
+      builder.i64(0), builder.i64(bytes), op.getAxisAttr(),
+      builder.i64(op.getPeer()), parts);
+  builder.toEndOf(list);
   return success();
 }
 

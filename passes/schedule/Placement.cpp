@@ -8,6 +8,14 @@ using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 
+int64_t elementBytes(const Place &place) {
+  return place.element.getIntOrFloatBitWidth() / 8;
+}
+
+int64_t bytesOf(const Place &place) {
+  return ShapedType::getNumElements(place.shape) * elementBytes(place);
+}
+
 Placement::Placement(ProgramOp program, ModuleOp module, int64_t rowBytes)
     : program(program), builder(program.getContext()), loc(program.getLoc()),
       rowBytes(rowBytes) {
@@ -199,7 +207,7 @@ Place Placement::part(const Place &whole, RankedTensorType wholeType,
 Value Placement::view(OpBuilder &builder, Location loc, const Place &place) {
   auto layout = StridedLayoutAttr::get(builder.getContext(), 0, place.strides);
   auto type = MemRefType::get(place.shape, place.element, layout);
-  int64_t width = place.element.getIntOrFloatBitWidth() / 8;
+  int64_t width = elementBytes(place);
   SmallVector<Attribute> shifts;
   for (const PlaceShift &shift : place.shifts)
     shifts.push_back(ShiftAttr::get(builder.getContext(), shift.axes,
@@ -222,6 +230,19 @@ FailureOr<Place> Placement::of(Value value) {
   if (succeeded(place))
     places[value] = *place;
   return place;
+}
+
+LogicalResult Placement::takeOver(Value operand, Value result) {
+  FailureOr<Place> place = of(operand);
+  if (failed(place))
+    return failure();
+  if (!operand.hasOneUse() ||
+      isa_and_nonnull<StateOp, transformer::ParameterOp, SliceOp>(
+          operand.getDefiningOp()))
+    return emitError(operand.getLoc()) << "a sum of " << operand.getType()
+                                       << " is added to, but has other uses";
+  set(result, *place);
+  return success();
 }
 
 /// The state that `assign` writes, or its part.

@@ -12,6 +12,7 @@ namespace meshwork::schedule {
 struct PlaceShift {
   ::mlir::ArrayAttr axes;
   int64_t elements;
+  bool operator==(const PlaceShift &) const = default;
 };
 
 /// A tensor in a buffer. `offset` and `strides` are in elements.
@@ -25,6 +26,10 @@ struct Place {
   /// first.
   ::llvm::SmallVector<int64_t, 1> advances = {};
 };
+
+/// Of one element, and of all.
+int64_t elementBytes(const Place &place);
+int64_t bytesOf(const Place &place);
 
 /// False only when no rank finds an element in both, in one turn of the repeats
 /// around them. Exact for slices of one tensor along any dims.
@@ -48,6 +53,8 @@ public:
   ::mlir::FailureOr<Place> of(::mlir::Value value);
   /// Puts `value` where another one lies.
   void set(::mlir::Value value, Place place) { places[value] = place; }
+  /// Puts `result` where `operand` lies, which must have no other use.
+  ::mlir::LogicalResult takeOver(::mlir::Value operand, ::mlir::Value result);
   /// State, made on first use; weights and master are one in f32 training.
   Place state(StateKey key, ::mlir::RankedTensorType type);
   bool hasState(StateKey key) const { return states.contains(key); }

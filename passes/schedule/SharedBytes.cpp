@@ -14,20 +14,13 @@ static int64_t spanOf(const Place &place) {
   return last + 1;
 }
 
-static bool moveAlike(const Place &a, const Place &b) {
-  return a.advances == b.advances &&
-         llvm::equal(a.shifts, b.shifts,
-                     [](const PlaceShift &x, const PlaceShift &y) {
-                       return x.axes == y.axes && x.elements == y.elements;
-                     });
-}
-
 bool mayShareBytes(const Place &a, const Place &b) {
   if (a.buffer != b.buffer)
     return false;
   if (b.offset < a.offset)
     return mayShareBytes(b, a);
-  if (!moveAlike(a, b) || a.element != b.element)
+  bool moveAlike = a.advances == b.advances && a.shifts == b.shifts;
+  if (!moveAlike || a.element != b.element)
     return true;
   int64_t distance = b.offset - a.offset;
   return distance < spanOf(a) &&

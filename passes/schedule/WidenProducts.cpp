@@ -18,10 +18,6 @@ struct SharedLoop {
   int64_t loopOfOther;
   bool isSummed;
 };
-
-int64_t bytesOf(const Place &place) {
-  return place.element.getIntOrFloatBitWidth() / 8;
-}
 } // namespace
 
 /// What lies in `matrix` behind the end of `loop`, up to `size`, as two loops.
@@ -39,16 +35,13 @@ void Lowering::zeroBehind(Location loc, const Place &matrix, int64_t loop,
   auto buffer = cast<BufferOp>(matrix.buffer.getDefiningOp());
   if (buffer.getPersistent() && buffer.getKind() == BufferKind::weights)
     return;
-  Place rest = behind(matrix, loop, size);
-  int64_t bytes = rest.shape[0] * rest.shape[1] * bytesOf(rest);
-  Value view = Placement::view(builder, loc, rest);
-  FillOp::create(builder, loc, builder.getStringAttr("zero behind rows"),
-                 i64(0), i64(bytes), builder.getF32FloatAttr(0), view);
+  builder.fill(loc, "zero behind rows", behind(matrix, loop, size));
 }
 
 void Lowering::widen(Location loc, Place &lhs, Place &rhs, Place &dst) {
-  int64_t unit = placement.bytesOfRows() /
-                 std::min({bytesOf(lhs), bytesOf(rhs), bytesOf(dst)});
+  int64_t unit =
+      placement.bytesOfRows() /
+      std::min({elementBytes(lhs), elementBytes(rhs), elementBytes(dst)});
   if (unit == 0)
     return;
   for (const SharedLoop &loop : {SharedLoop{&lhs, 1, &dst, 1, false},

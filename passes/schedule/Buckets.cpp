@@ -1,7 +1,6 @@
-// Collectives to instructions, in buckets: neighbours of one kind travel
-// together.
+// Collectives to instructions, in buckets.
+#include "passes/schedule/Buckets.h"
 #include "dialects/transformer/Facts.h"
-#include "passes/schedule/LowerToSchedule.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -14,8 +13,8 @@ static bool readsState(Operation *op) {
 }
 
 /// Where the result of a collective goes.
-FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op,
-                                         const Place &input) {
+FailureOr<Place> Buckets::placeOfResult(mesh::CollectiveOpInterface op,
+                                        const Place &input) {
   Value operand = op->getOperand(0), result = op->getResult(0);
   bool isState = readsState(op);
   bool isLast = operand.hasOneUse() && operand.getDefiningOp() &&
@@ -30,23 +29,11 @@ FailureOr<Place> Lowering::placeOfResult(mesh::CollectiveOpInterface op,
         size * placement.groupSize(scatter.getAxes()))
       return Placement::block(input, dim, size, scatter.getAxes());
   }
-  return placeOfPart(operand, result);
+  return gradients.placeOf(operand, result);
 }
 
-/// Where `result` of `operand` goes when it is no part of that. What becomes of
-/// a gradient is kept to the end of the step, for those who save gradients.
-FailureOr<Place> Lowering::placeOfPart(Value operand, Value result) {
-  if (gradientOf(operand).empty())
-    return placement.of(result);
-  auto type = tensorType(result);
-  return placement.persistent("reduced gradient", BufferKind::gradients,
-                              type.getShape(), type.getElementType());
-}
-
-Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
-  Bucket bucket{
-      op, CollectiveKind::all_reduce, Reduction::sum, {}, {}, {}, {}, {}, 0,
-      {}};
+Buckets::Bucket Buckets::bucketOf(mesh::CollectiveOpInterface op) {
+  Bucket bucket{.first = op};
   auto reduction = [](mesh::Reduction kind) {
     return kind == mesh::Reduction::max ? Reduction::max : Reduction::sum;
   };
@@ -79,28 +66,19 @@ Lowering::Bucket Lowering::bucketOf(mesh::CollectiveOpInterface op) {
   return bucket;
 }
 
-LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
-  if (auto slice = dyn_cast<mesh::SliceOp>(*op))
-    return lowerSlice(slice);
+LogicalResult Buckets::add(mesh::CollectiveOpInterface op) {
   FailureOr<Place> input = placement.of(op->getOperand(0));
   if (failed(input))
     return failure();
   FailureOr<Place> output = placeOfResult(op, *input);
   if (failed(output))
     return failure();
-  placement.set(op->getResult(0), *output);
-  noteReduced(op->getOperand(0), op->getResult(0));
+  gradients.put(op->getOperand(0), op->getResult(0), *output);
   Bucket next = bucketOf(op);
-  next.inputs = {Placement::view(builder, op.getLoc(), *input)};
-  next.outputs = {Placement::view(builder, op.getLoc(), *output)};
+  next.inputs = {builder.view(op.getLoc(), *input)};
+  next.outputs = {builder.view(op.getLoc(), *output)};
   next.places = {{*input, *output}};
-  bool fits = pending && pending->kind == next.kind &&
-              pending->reduction == next.reduction &&
-              pending->sources == next.sources &&
-              pending->first.getAxes() == op.getAxes() &&
-              pending->bytes + next.bytes <= bucketBytes &&
-              isSameElement(*pending, next) && !conflict(*pending, next);
-  if (!fits) {
+  if (!fits(next)) {
     flush();
     pending = next;
     return success();
@@ -114,31 +92,25 @@ LogicalResult Lowering::lowerCollective(mesh::CollectiveOpInterface op) {
   return success();
 }
 
-/// The parameter whose gradient `value` is, or is made of by collectives.
-StringRef Lowering::gradientOf(Value value) {
-  if (auto state = value.getDefiningOp<StateOp>();
-      state && state.getKind() == StateKind::gradient)
-    return state.getName();
-  return reducedNames.lookup(value);
+static Type elementOf(ArrayRef<Value> views) {
+  return cast<MemRefType>(views.front().getType()).getElementType();
 }
 
-/// Follows a gradient from its state through the collectives that reduce it.
-void Lowering::noteReduced(Value from, Value to) {
-  StringRef name = gradientOf(from);
-  if (name.empty())
-    return;
-  reducedNames[to] = name;
-  reduced[name] = *placement.of(to);
-}
-
-bool Lowering::isSameElement(const Bucket &a, const Bucket &b) {
-  return cast<MemRefType>(a.inputs[0].getType()).getElementType() ==
-         cast<MemRefType>(b.inputs[0].getType()).getElementType();
+bool Buckets::fits(const Bucket &next) const {
+  if (!pending)
+    return false;
+  const Bucket &last = *pending;
+  mesh::CollectiveOpInterface a = last.first, b = next.first;
+  return last.kind == next.kind && last.reduction == next.reduction &&
+         last.sources == next.sources && a.getAxes() == b.getAxes() &&
+         last.bytes + next.bytes <= mostBytes &&
+         elementOf(last.inputs) == elementOf(next.inputs) &&
+         !conflict(last, next);
 }
 
 /// Parts of one instruction run in any order, so none writes what another one
 /// touches, as by a view of the other's result.
-bool Lowering::conflict(const Bucket &a, const Bucket &b) {
+bool Buckets::conflict(const Bucket &a, const Bucket &b) {
   for (const auto &[from, to] : a.places)
     for (const auto &[nextFrom, nextTo] : b.places)
       if (mayShareBytes(to, nextFrom) || mayShareBytes(to, nextTo) ||
@@ -149,38 +121,39 @@ bool Lowering::conflict(const Bucket &a, const Bucket &b) {
 
 /// The order of a sum in f32 is not promised where GPUs reduce it; that of bf16
 /// is, unless the spec gives it up.
-bool Lowering::mayReorder(const Bucket &bucket) const {
+bool Buckets::mayReorder(const Bucket &bucket) const {
   bool sums = bucket.reduction == Reduction::sum &&
               (bucket.kind == CollectiveKind::all_reduce ||
                bucket.kind == CollectiveKind::reduce_scatter);
-  return sums && sumsInAnyOrder &&
-         cast<MemRefType>(bucket.inputs[0].getType()).getElementType().isBF16();
+  return sums && sumsInAnyOrder && elementOf(bucket.inputs).isBF16();
 }
 
-void Lowering::flush() {
+static PassKind passOfCollective(mesh::CollectiveOpInterface op) {
+  if (op->getParentOfType<func::FuncOp>().getName() == "update")
+    return PassKind::update;
+  return isBackward(op) ? PassKind::backward : PassKind::forward;
+}
+
+void Buckets::flush() {
   if (!pending)
     return;
   Bucket bucket = std::move(*pending);
   pending.reset();
   auto state = bucket.first->getOperand(0).getDefiningOp<StateOp>();
   bool makesLoss = state && state.getKind() == StateKind::loss;
-  bool inUpdate =
-      bucket.first->getParentOfType<func::FuncOp>().getName() == "update";
-  PassKind pass = inUpdate                   ? PassKind::update
-                  : isBackward(bucket.first) ? PassKind::backward
-                                             : PassKind::forward;
   mesh::CauseAttr cause = bucket.first.getCause();
   StringRef source = makesLoss ? "loss" : stringifyCollectiveKind(bucket.kind);
+  MLIRContext *context = builder.getContext();
   auto collective = CollectiveOp::create(
-      builder, bucket.first.getLoc(), builder.getStringAttr(source), i64(0),
-      i64(bucket.bytes),
-      CollectiveKindAttr::get(builder.getContext(), bucket.kind),
-      ReductionAttr::get(builder.getContext(), bucket.reduction),
-      bucket.first.getAxes(), PassKindAttr::get(builder.getContext(), pass),
-      cause, builder.getDenseI64ArrayAttr(bucket.dims),
+      builder, bucket.first.getLoc(), builder.getStringAttr(source),
+      builder.i64(0), builder.i64(bucket.bytes),
+      CollectiveKindAttr::get(context, bucket.kind),
+      ReductionAttr::get(context, bucket.reduction), bucket.first.getAxes(),
+      PassKindAttr::get(context, passOfCollective(bucket.first)), cause,
+      builder.getDenseI64ArrayAttr(bucket.dims),
       builder.getDenseI64ArrayAttr(bucket.toDims),
       builder.getDenseI64ArrayAttr(bucket.sources),
-      /*channel=*/i64(0), /*last_only=*/UnitAttr(),
+      /*channel=*/builder.i64(0), /*last_only=*/UnitAttr(),
       makesLoss ? builder.getUnitAttr() : UnitAttr(),
       mayReorder(bucket) ? builder.getUnitAttr() : UnitAttr(), bucket.inputs,
       bucket.outputs);
