@@ -1,7 +1,7 @@
 // What the runtime is told of a program: its parameters with their states, what
 // it writes before a step and what it reads after one.
 #include "dialects/transformer/Facts.h"
-#include "passes/schedule/LowerToSchedule.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -35,12 +35,10 @@ FailureOr<Slots> slotsOf(ModuleOp module) {
 }
 } // namespace
 
-Value Lowering::declaredView(const Place &place) {
-  return builder.view(program.getLoc(), place);
-}
-
-void Lowering::describeParameter(transformer::ParameterOp op,
-                                 ArrayRef<StateOp> slots) {
+static void describeParameter(transformer::ParameterOp op,
+                              ArrayRef<StateOp> slots, Lowering &to) {
+  ProgramBuilder &builder = to.builder;
+  Placement &placement = to.placement;
   SmallVector<Attribute> states;
   SmallVector<Value> views;
   auto add = [&](StringRef name, StateRole role, FloatAttr initial,
@@ -48,7 +46,7 @@ void Lowering::describeParameter(transformer::ParameterOp op,
     states.push_back(StateAttr::get(builder.getContext(),
                                     builder.getStringAttr(name), role, initial,
                                     sharding));
-    views.push_back(declaredView(place));
+    views.push_back(builder.view(builder.program.getLoc(), place));
   };
   auto addKind = [&](StateKind kind, StateRole role) {
     StateKey key{kind, op.getName()};
@@ -63,7 +61,7 @@ void Lowering::describeParameter(transformer::ParameterOp op,
         placement.stored(slot.getKey()).sharding,
         placement.state(slot.getKey(), slot.getType()));
   // What @update has reduced lies as the optimizer's own state does.
-  if (const Place *reduced = gradients.find(op.getName()))
+  if (const Place *reduced = to.gradients.find(op.getName()))
     add("gradient", StateRole::gradient, {},
         placement.stored({StateKind::master, op.getName()}).sharding, *reduced);
   else
@@ -85,14 +83,17 @@ static mesh::DimShardingAttr splitOfSequence(BlockArgument argument) {
   return split ? split.getDims()[sequenceDim] : mesh::DimShardingAttr();
 }
 
-void Lowering::describeInputs(func::FuncOp function) {
+static void describeInputs(func::FuncOp function, Lowering &to) {
+  ProgramBuilder &builder = to.builder;
+  Placement &placement = to.placement;
   auto input = [&](InputKind kind, const Place &place, FloatAttr base = {},
                    mesh::DimShardingAttr split = {}, int64_t size = 0,
                    int64_t hop = 0) {
-    InputOp::create(builder, program.getLoc(), kind, declaredView(place), split,
-                    size, hop, base);
+    Location loc = builder.program.getLoc();
+    InputOp::create(builder, loc, kind, builder.view(loc, place), split, size,
+                    hop, base);
   };
-  for (auto &[name, coordinate] : inputs.all())
+  for (auto &[name, coordinate] : to.inputs.all())
     input(coordinate.kind, coordinate.place, {}, coordinate.split,
           coordinate.size, coordinate.hop);
   for (BlockArgument argument : function.getArguments())
@@ -108,18 +109,21 @@ void Lowering::describeInputs(func::FuncOp function) {
     input(InputKind::update_random, placement.input(InputKind::update_random));
 }
 
-LogicalResult Lowering::describeState(func::FuncOp function) {
+LogicalResult describeState(func::FuncOp function, Lowering &to) {
+  ProgramBuilder &builder = to.builder;
+  auto module = function->getParentOfType<ModuleOp>();
   FailureOr<Slots> slots = slotsOf(module);
   if (failed(slots))
     return failure();
   builder.setInsertionPoint(builder.once);
   for (auto op : function.getOps<transformer::ParameterOp>())
-    describeParameter(op, slots->lookup(op.getName()));
-  describeInputs(function);
+    describeParameter(op, slots->lookup(op.getName()), to);
+  describeInputs(function, to);
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   auto result = [&](ResultKind kind, StateKind state) {
-    ResultOp::create(builder, program.getLoc(), kind,
-                     declaredView(placement.state({state, ""}, scalar)));
+    Location loc = builder.program.getLoc();
+    Place place = to.placement.state({state, ""}, scalar);
+    ResultOp::create(builder, loc, kind, builder.view(loc, place));
   };
   result(ResultKind::loss, StateKind::loss);
   result(ResultKind::grad_norm, StateKind::grad_norm);

@@ -2,7 +2,7 @@
 // side, so that they travel in one bucket.
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StageLists.h"
-#include "passes/schedule/LowerToSchedule.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;

@@ -1,6 +1,6 @@
 // What is done to one part after the other: instructions once, on views that
 // advance.
-#include "passes/schedule/LowerToSchedule.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -39,7 +39,8 @@ FailureOr<Place> Placement::yielded(Value value, transformer::RepeatOp repeat) {
 }
 
 /// What is shared is used as it is outside, so that its copies are shared too.
-LogicalResult Lowering::placeArguments(transformer::RepeatOp op) {
+static LogicalResult placeArguments(transformer::RepeatOp op,
+                                    Placement &placement) {
   for (auto [argument, value] :
        llvm::zip_equal(op.sharedArguments(), op.getShared()))
     argument.replaceAllUsesWith(value);
@@ -60,26 +61,28 @@ LogicalResult Lowering::placeArguments(transformer::RepeatOp op) {
 }
 
 /// Most are made where they go.
-LogicalResult Lowering::placeYields(transformer::RepeatOp op) {
+static LogicalResult placeYields(transformer::RepeatOp op, Lowering &to) {
   for (auto [yield, result] :
        llvm::zip_equal(op.joinedYields(), op.joinedResults())) {
-    FailureOr<Place> whole = placement.of(result);
+    FailureOr<Place> whole = to.placement.of(result);
     if (failed(whole) ||
-        failed(
-            copyUnlessThere(op.getLoc(), yield,
-                            Placement::turnOf(*whole, tensorType(result), op))))
+        failed(copyUnlessThere(
+            op.getLoc(), yield,
+            Placement::turnOf(*whole, tensorType(result), op), to)))
       return failure();
   }
   for (auto [yield, result] :
        llvm::zip_equal(op.carriedYields(), op.carriedResults()))
-    if (failed(copyUnlessThere(op.getLoc(), yield, *placement.of(result))))
+    if (failed(
+            copyUnlessThere(op.getLoc(), yield, *to.placement.of(result), to)))
       return failure();
   return success();
 }
 
-LogicalResult Lowering::lowerRepeat(transformer::RepeatOp op) {
-  if (failed(placeArguments(op)))
+LogicalResult emit(transformer::RepeatOp op, Lowering &to) {
+  if (failed(placeArguments(op, to.placement)))
     return failure();
+  ProgramBuilder &builder = to.builder;
   auto repeat = schedule::RepeatOp::create(
       builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
       builder.i64(0), builder.i64(op.getTimes()));
@@ -87,11 +90,11 @@ LogicalResult Lowering::lowerRepeat(transformer::RepeatOp op) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBody().emplaceBlock());
     for (Operation &inner : op.getBody().front().without_terminator())
-      if (failed(lower(&inner)))
+      if (failed(lower(&inner, to)))
         return failure();
-    if (failed(placeYields(op)))
+    if (failed(placeYields(op, to)))
       return failure();
-    buckets.flush();
+    to.buckets.flush();
   }
   return success();
 }

@@ -1,5 +1,5 @@
 // What goes from stage to stage: lists of their own, around that of the stage.
-#include "passes/schedule/LowerToSchedule.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -10,59 +10,53 @@ static ListOp currentList(OpBuilder &builder) {
   return cast<ListOp>(builder.getInsertionBlock()->getParentOp());
 }
 
-static StringAttr nameOf(OpBuilder &builder, StringRef what, int64_t stage,
-                         mesh::Direction direction) {
-  bool isForward = direction == mesh::Direction::forward;
-  return builder.getStringAttr(
-      Twine(isForward ? "activations " : "gradients ") + what + " stage " +
-      Twine(stage));
+static bool isForward(mesh::Direction direction) {
+  return direction == mesh::Direction::forward;
 }
 
-LogicalResult Lowering::lowerSend(mesh::SendOp op) {
-  ListOp list = currentList(builder);
-  int64_t stage = list.getStage();
-  bool isForward = op.getDirection() == mesh::Direction::forward;
-  beginList(isForward ? ListKind::send : ListKind::send_grad, stage);
+/// The instruction of a list, with the views of `values`; `what` is "to" or
+/// "from".
+template <typename Instruction, typename Op>
+static LogicalResult emitParts(Op op, ValueRange values, StringRef what,
+                               int64_t stage, Lowering &to) {
+  Views views(to);
   SmallVector<Value> parts;
   uint64_t bytes = 0;
-  for (Value input : op.getInputs()) {
-    FailureOr<Value> part = view(input);
-    if (failed(part))
-      return failure();
-    parts.push_back(*part);
-    bytes += bytesOfType(input.getType());
+  for (Value value : values) {
+    parts.push_back(views.of(value));
+    bytes += bytesOfType(value.getType());
   }
-  schedule::SendOp::create(
-      builder, op.getLoc(),
-      nameOf(builder, "to", stage + (isForward ? 1 : -1), op.getDirection()),
-      builder.i64(0), builder.i64(bytes), op.getAxisAttr(),
-      builder.i64(op.getPeer()), parts);
+  if (!views.areComplete())
+    return failure();
+  ProgramBuilder &builder = to.builder;
+  StringAttr source = builder.getStringAttr(
+      Twine(isForward(op.getDirection()) ? "activations " : "gradients ") +
+      what + " stage " + Twine(stage));
+  Instruction::create(builder, op.getLoc(), source, builder.i64(0),
+                      builder.i64(bytes), op.getAxisAttr(),
+                      builder.i64(op.getPeer()), parts);
   return success();
 }
 
-LogicalResult Lowering::lowerReceive(mesh::ReceiveOp op) {
-  ListOp list = currentList(builder);
-  bool isForward = op.getDirection() == mesh::Direction::forward;
-  builder.setInsertionPoint(list);
-  ListOp from = builder.addList(
-      isForward ? ListKind::recv : ListKind::recv_grad, list.getStage());
-  builder.toEndOf(from);
-  SmallVector<Value> parts;
-  uint64_t bytes = 0;
-  for (Value result : op.getResults()) {
-    FailureOr<Place> place = placement.of(result);
-    if (failed(place))
-      return failure();
-    parts.push_back(builder.view(op.getLoc(), *place));
-    bytes += bytesOfType(result.getType());
-  }
-  schedule::ReceiveOp::create(
-      builder, op.getLoc(),
-      nameOf(builder, "from", list.getStage() - (isForward ? 1 : -1),
-             op.getDirection()),
-      builder.i64(0), builder.i64(bytes), op.getAxisAttr(),
-      builder.i64(op.getPeer()), parts);
-  builder.toEndOf(list);
+LogicalResult emit(mesh::SendOp op, Lowering &to) {
+  int64_t stage = currentList(to.builder).getStage();
+  bool forward = isForward(op.getDirection());
+  to.beginList(forward ? ListKind::send : ListKind::send_grad, stage);
+  return emitParts<schedule::SendOp>(op, op.getInputs(), "to",
+                                     forward ? stage + 1 : stage - 1, to);
+}
+
+LogicalResult emit(mesh::ReceiveOp op, Lowering &to) {
+  ListOp list = currentList(to.builder);
+  int64_t stage = list.getStage();
+  bool forward = isForward(op.getDirection());
+  to.builder.setInsertionPoint(list);
+  to.builder.toEndOf(to.builder.addList(
+      forward ? ListKind::recv : ListKind::recv_grad, stage));
+  if (failed(emitParts<schedule::ReceiveOp>(
+          op, op.getResults(), "from", forward ? stage - 1 : stage + 1, to)))
+    return failure();
+  to.builder.toEndOf(list);
   return success();
 }
 

@@ -59,11 +59,11 @@ Place PartInputs::input(InputKind kind, mesh::DimShardingAttr split,
   std::string name = nameOf(kind, split, size, hop);
   auto [known, isNew] = inputs.try_emplace(name);
   if (isNew)
-    known->second = {kind,
-                     placement.persistent(
-                         name, BufferKind::input, shape,
-                         IntegerType::get(split.getContext(), 32)),
-                     split, size, hop};
+    known->second = {
+        kind,
+        placement.persistent(name, BufferKind::input, shape,
+                             IntegerType::get(split.getContext(), 32)),
+        split, size, hop};
   return known->second.place;
 }
 

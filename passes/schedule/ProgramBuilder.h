@@ -20,9 +20,7 @@ public:
   void beginList(ListKind kind, int64_t stage);
   /// An empty list at the insertion point.
   ListOp addList(ListKind kind, int64_t stage);
-  void toEndOf(ListOp list) {
-    setInsertionPointToEnd(&list.getBody().front());
-  }
+  void toEndOf(ListOp list) { setInsertionPointToEnd(&list.getBody().front()); }
 
   ::mlir::Value view(::mlir::Location loc, const Place &place) {
     return Placement::view(*this, loc, place);

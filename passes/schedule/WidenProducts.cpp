@@ -4,7 +4,7 @@
 //   rows, columns   what it writes there is nobody's
 //   what is summed  zero in both operands: weights are so from the start, since
 //                   nothing writes behind them; others are made so before
-#include "passes/schedule/LowerToSchedule.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 
@@ -30,17 +30,17 @@ static Place behind(Place matrix, int64_t loop, int64_t size) {
   return matrix;
 }
 
-void Lowering::zeroBehind(Location loc, const Place &matrix, int64_t loop,
-                          int64_t size) {
+static void zeroBehind(Location loc, const Place &matrix, int64_t loop,
+                       int64_t size, ProgramBuilder &builder) {
   auto buffer = cast<BufferOp>(matrix.buffer.getDefiningOp());
   if (buffer.getPersistent() && buffer.getKind() == BufferKind::weights)
     return;
   builder.fill(loc, "zero behind rows", behind(matrix, loop, size));
 }
 
-void Lowering::widen(Location loc, Place &lhs, Place &rhs, Place &dst) {
+void widen(Location loc, Place &lhs, Place &rhs, Place &dst, Lowering &to) {
   int64_t unit =
-      placement.bytesOfRows() /
+      to.placement.bytesOfRows() /
       std::min({elementBytes(lhs), elementBytes(rhs), elementBytes(dst)});
   if (unit == 0)
     return;
@@ -49,12 +49,13 @@ void Lowering::widen(Location loc, Place &lhs, Place &rhs, Place &dst) {
                                  SharedLoop{&lhs, 2, &rhs, 1, true}}) {
     int64_t size = loop.one->shape[loop.loopOfOne],
             wide = fastExtent(size, unit);
-    if (wide == size || !placement.hasRoom(*loop.one, loop.loopOfOne, wide) ||
-        !placement.hasRoom(*loop.other, loop.loopOfOther, wide))
+    if (wide == size ||
+        !to.placement.hasRoom(*loop.one, loop.loopOfOne, wide) ||
+        !to.placement.hasRoom(*loop.other, loop.loopOfOther, wide))
       continue;
     if (loop.isSummed) {
-      zeroBehind(loc, *loop.one, loop.loopOfOne, wide);
-      zeroBehind(loc, *loop.other, loop.loopOfOther, wide);
+      zeroBehind(loc, *loop.one, loop.loopOfOne, wide, to.builder);
+      zeroBehind(loc, *loop.other, loop.loopOfOther, wide, to.builder);
     }
     loop.one->shape[loop.loopOfOne] = loop.other->shape[loop.loopOfOther] =
         wide;
