@@ -49,15 +49,15 @@ CpuExecutor::create(const ExecutorSetup &setup, const KernelLibrary &kernels) {
                          *made->threads,
                          kernels,
                          moving.shifts};
-  made->lists.resize(setup.program.table.lists().size());
-  for (uint32_t list = 0; list < made->lists.size(); ++list)
-    for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);
-         ++variant) {
-      absl::StatusOr<std::vector<Bound>> bound =
-          made->bind({list, variant}, moving, context);
-      MESHWORK_RETURN_IF_ERROR(bound.status());
-      made->lists[list].push_back(std::move(*bound));
-    }
+  auto bindCompute = [&](CpuInstruction &bound, uint32_t, uint32_t) {
+    absl::StatusOr<std::unique_ptr<Executable>> compute =
+        prepare(*bound.source, context);
+    if (compute.ok())
+      bound.compute = std::move(*compute);
+    return compute.status();
+  };
+  MESHWORK_RETURN_IF_ERROR(
+      made->bindLists(moving, made->arena.data(), bindCompute));
   return made;
 }
 
@@ -88,58 +88,27 @@ Channel &CpuExecutor::channel(uint32_t number) {
   return *found;
 }
 
-absl::StatusOr<std::vector<CpuExecutor::Bound>>
-CpuExecutor::bind(Where where, RankProgram &program,
-                  const PrepareContext &context) {
-  const Instructions &sources = listOf(program.program, where.list);
-  std::vector<Bound> bound;
-  bound.reserve(program.turns[where.list].size());
-  for (const plan::Turn &turn : program.turns[where.list]) {
-    const plan::Instruction &source = *sources.Get(turn.instruction);
-    where.turns = turn.turns;
-    program.moveTo(where);
-    absl::StatusOr<Bound> one = bindOne(where.list, source, program, context);
-    if (!one.ok())
-      return absl::Status(one.status().code(),
-                          absl::StrCat("instruction ", quote(source.name()),
-                                       ": ", one.status().message()));
-    one->setsIn = program.setting[where.list][turn.instruction];
-    bound.push_back(std::move(*one));
-  }
-  return bound;
+/// Channels first: they run what is bound.
+CpuExecutor::~CpuExecutor() {
+  channels.clear();
+  lists.clear();
 }
 
-absl::StatusOr<CpuExecutor::Bound>
-CpuExecutor::bindOne(uint32_t list, const plan::Instruction &source,
-                     const RankProgram &program,
-                     const PrepareContext &context) {
-  Bound bound;
-  if ((bound.wait = source.op_as_Wait()))
-    return bound;
-  if (const plan::Collective *op = source.op_as_Collective()) {
-    auto collective = setup.transport.prepare(
-        program.rank, program.request(source, arena.data()));
-    MESHWORK_RETURN_IF_ERROR(collective.status());
-    bound.collective = std::move(*collective);
-    bound.channel = op->channel();
-    bound.lastOnly = op->last_only();
-    if (bound.channel > 0)
-      MESHWORK_RETURN_IF_ERROR( // Its thread starts here, not in a step.
-          channel(bound.channel).status());
-    return bound;
-  }
-  if (source.op_as_Send() || source.op_as_Receive()) {
-    MESHWORK_ASSIGN_OR_RETURN(
-        bound.transfer,
-        setup.transport.prepareTransfer(
-            program.rank, program.pairRequest(list, setup.mesh, arena.data())));
-    return bound;
-  }
-  absl::StatusOr<std::unique_ptr<Executable>> compute =
-      prepare(source, context);
-  MESHWORK_RETURN_IF_ERROR(compute.status());
-  bound.compute = std::move(*compute);
-  return bound;
+absl::Status CpuExecutor::bindCollective(Bound &bound,
+                                         CollectiveRequest request) {
+  MESHWORK_ASSIGN_OR_RETURN(
+      bound.collective,
+      setup.transport.prepare(setup.program.rank, std::move(request)));
+  // Its thread starts here, not in a step.
+  return bound.channel > 0 ? channel(bound.channel).status() : absl::OkStatus();
+}
+
+absl::Status CpuExecutor::bindTransfer(Bound &bound, uint32_t /*list*/,
+                                       PairRequest request) {
+  MESHWORK_ASSIGN_OR_RETURN(
+      bound.transfer,
+      setup.transport.prepareTransfer(setup.program.rank, std::move(request)));
+  return absl::OkStatus();
 }
 
 absl::Status CpuExecutor::write(uint64_t place,
@@ -166,18 +135,19 @@ static auto onTeam(ThreadTeam &team) {
       };
 }
 
-absl::Status CpuExecutor::runInline(PreparedCollective &collective,
-                                    CommTimes &spent) {
-  MESHWORK_RETURN_IF_ERROR(collective.run(onTeam(*threads), spent));
-  times.waitNs += spent.waitNs;
-  times.moveNs += spent.moveNs;
+absl::Status CpuExecutor::meet(const Bound &one, CommTimes &spent) {
+  return one.collective->run(onTeam(*threads), spent);
+}
+
+absl::Status CpuExecutor::start(const Bound &one, bool isSkipped, uint32_t at,
+                                CommTimes & /*spent*/) {
+  channel(one.channel).start(isSkipped ? nullptr : one.collective.get(), at);
   return absl::OkStatus();
 }
 
 /// What the rank is held up here is communication that nothing hid; what the
 /// channel did before is not.
-absl::Status CpuExecutor::runWait(const plan::Wait &wait, const ListRun &list,
-                                  InstructionObserver *observer) {
+absl::Status CpuExecutor::join(const plan::Wait &wait, const ListRun &list) {
   Channel &of = channel(wait.channel());
   int64_t start = steadyNs();
   MESHWORK_RETURN_IF_ERROR(of.wait(wait.count()));
@@ -188,63 +158,41 @@ absl::Status CpuExecutor::runWait(const plan::Wait &wait, const ListRun &list,
   return absl::OkStatus();
 }
 
-absl::Status CpuExecutor::start(PreparedTransfer &transfer,
-                                const ListRun &list) {
-  underWay[list.action] = {&transfer, list, steadyNs()};
-  return transfer.start(onTeam(*threads));
+absl::Status CpuExecutor::startTransfer(const Bound &one,
+                                        const ListRun & /*list*/) {
+  return one.transfer->start(onTeam(*threads));
 }
 
-/// Those that the action would disturb. Observers are told of each as of an
-/// instruction that ran from its start to here.
-absl::Status CpuExecutor::awaitTransfers(const ListRun &list,
-                                         InstructionObserver *observer) {
-  for (uint32_t action : setup.program.transfers.awaitedBy(list.action)) {
-    auto found = underWay.find(action);
-    if (found == underWay.end())
-      continue; // The update runs in parts.
-    UnderWay one = found->second;
-    underWay.erase(found);
-    CommTimes spent;
-    MESHWORK_RETURN_IF_ERROR(one.transfer->finish(onTeam(*threads), spent));
-    times.waitNs += spent.waitNs;
-    times.moveNs += spent.moveNs;
-    if (observer)
-      observer->after(one.list, 0, one.beginNs, steadyNs(), spent);
-  }
+absl::Status CpuExecutor::finishTransfer(const Bound &one,
+                                         const ListRun & /*list*/,
+                                         CommTimes &spent) {
+  MESHWORK_RETURN_IF_ERROR(one.transfer->finish(onTeam(*threads), spent));
+  count(spent);
   return absl::OkStatus();
 }
 
-absl::Status CpuExecutor::run(const ListRun &list,
-                              InstructionObserver *observer) {
-  MESHWORK_RETURN_IF_ERROR(awaitTransfers(list, observer));
-  const std::vector<Bound> &bound =
-      lists[list.list][setup.program.copies.variantOf(list.action)];
-  uint32_t end = std::min(list.end, static_cast<uint32_t>(bound.size()));
+absl::Status CpuExecutor::compute(const Bound &one, bool sets) {
+  one.compute->run({.sets = sets});
+  return absl::OkStatus();
+}
+
+void CpuExecutor::restartChannels() {
   for (auto &channel : channels)
-    if (channel && list.begin == 0)
+    if (channel)
       channel->restart();
-  for (uint32_t i = list.begin; i < end; ++i) {
-    const Bound &one = bound[i];
-    bool skips = one.lastOnly && !setup.program.table.isLast(list.action);
-    if (one.channel > 0) {
-      channel(one.channel).start(skips ? nullptr : one.collective.get(), i);
-      continue;
-    }
-    if (skips)
-      continue;
-    if (one.transfer) {
-      MESHWORK_RETURN_IF_ERROR(start(*one.transfer, list));
-      continue;
-    }
-    int64_t begin = observer ? steadyNs() : 0;
+}
+
+absl::Status CpuExecutor::runInstructions(const ListRun &list) {
+  for (uint32_t i = list.begin; i < list.end; ++i) {
+    const Bound &one = boundOf(list)[i];
+    // Of others it is told when they have ended.
+    bool tells =
+        observer && !one.transfer && one.channel == 0 && !skips(one, list);
+    int64_t begin = tells ? steadyNs() : 0;
     CommTimes spent;
-    if (one.collective)
-      MESHWORK_RETURN_IF_ERROR(runInline(*one.collective, spent));
-    else if (one.wait)
-      MESHWORK_RETURN_IF_ERROR(runWait(*one.wait, list, observer));
-    else
-      one.compute->run({.sets = list.action == one.setsIn});
-    if (observer)
+    MESHWORK_RETURN_IF_ERROR(perform(list, i, spent));
+    count(spent);
+    if (tells)
       observer->after(list, i, begin, steadyNs(), spent);
   }
   return absl::OkStatus();

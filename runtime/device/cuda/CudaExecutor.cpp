@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/CudaExecutor.h"
 #include "absl/strings/str_cat.h"
-#include "lib/Plan/StatusMacros.h"
+#include "runtime/device/cuda/Beside.h"
 #include <algorithm>
 #include <sys/prctl.h>
 
@@ -44,17 +44,27 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
   context.epilogues = &cuda.epilogues;
   context.dnnNotes = &cuda.dnnNotes;
   context.wgmmaNotes = &cuda.wgmmaNotes;
-  made->lists.resize(setup.program.table.lists().size());
-  for (uint32_t list = 0; list < made->lists.size(); ++list)
-    for (uint32_t variant = 0; variant < setup.program.copies.variantsOf(list);
-         ++variant) {
-      made->lists[list].emplace_back();
-      MESHWORK_ASSIGN_OR_RETURN(made->lists[list].back(),
-                                made->bind({list, variant}, moving, context));
-    }
+  MESHWORK_RETURN_IF_ERROR(made->bindAll(moving, context));
   // After binding: candidates of products are timed on this memory.
   MESHWORK_RETURN_IF_ERROR(made->clearPersistent());
   return made;
+}
+
+absl::Status CudaExecutor::bindAll(RankProgram &moving,
+                                   OperationContext &context) {
+  std::vector<std::vector<uint32_t>> beside; // by list
+  for (uint32_t list = 0; list < moving.table.lists().size(); ++list)
+    beside.push_back(channelsBeside(listOf(moving.program, list)));
+  auto bindCompute = [&](Bound &bound, uint32_t list,
+                         uint32_t instruction) -> absl::Status {
+    context.multiprocessors =
+        multiprocessorsOfProducts(beside[list][instruction]);
+    MESHWORK_ASSIGN_OR_RETURN(bound.compute,
+                              makeOperation(*bound.source, context));
+    return absl::OkStatus();
+  };
+  return bindLists(moving, reinterpret_cast<std::byte *>(arena.address()),
+                   bindCompute);
 }
 
 absl::Status CudaExecutor::allocate() {
@@ -124,6 +134,10 @@ CudaExecutor::~CudaExecutor() {
   // Freeing memory waits for streams, and those for peers that do not come.
   if (!setup.transport.failure().ok() || !finish().ok())
     cuda.transport.cutOff();
+  // Queues first, then what they ran, before the libraries that it holds.
+  lanes.clear();
+  channels.clear();
+  lists.clear();
 }
 
 absl::Status CudaExecutor::finish() {
@@ -171,48 +185,6 @@ absl::Status CudaExecutor::addHint(absl::Status status) const {
       "run it again with --synchronous to have it named"));
 }
 
-bool CudaExecutor::skips(const Bound &one, const ListRun &list) const {
-  return one.lastOnly && !setup.program.table.isLast(list.action);
-}
-
-absl::Status CudaExecutor::enqueue(const Bound &one, const ListRun &list,
-                                   CommTimes &spent) {
-  if (one.wait)
-    return join(*one.wait);
-  if (one.transfer)
-    return startTransfer(one, list);
-  if (one.compute)
-    return one.compute->enqueue(main->stream(), list.action == one.setsIn);
-  if (one.channel > 0)
-    return start(one, skips(one, list), spent);
-  return skips(one, list) ? absl::OkStatus()
-                          : one.collective->enqueue(main->stream(), spent);
-}
-
-/// Beside what follows, behind what came before.
-absl::Status CudaExecutor::start(const Bound &one, bool skipped,
-                                 CommTimes &spent) {
-  ChannelQueue &of = *channels[one.channel - 1];
-  of.started.push_back(skipped ? nullptr : &one);
-  if (skipped)
-    return absl::OkStatus();
-  MESHWORK_RETURN_IF_ERROR(main->record(of.begin));
-  MESHWORK_RETURN_IF_ERROR(of.queue->waitFor(of.begin));
-  MESHWORK_RETURN_IF_ERROR(one.collective->enqueue(of.queue->stream(), spent));
-  return of.queue->record(one.ended);
-}
-
-/// A channel runs in order, so the last of those waited for is enough.
-absl::Status CudaExecutor::join(const plan::Wait &wait) {
-  ChannelQueue &of = *channels[wait.channel() - 1];
-  size_t before =
-      std::exchange(of.waited, std::max<size_t>(of.waited, wait.count()));
-  for (size_t i = wait.count(); i-- > before;)
-    if (of.started[i])
-      return main->waitFor(of.started[i]->ended);
-  return absl::OkStatus();
-}
-
 /// "rank 1, forward[12] \"h.0.attn\" (Attention): ...".
 absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
                                   uint32_t index) const {
@@ -240,7 +212,7 @@ void CudaExecutor::beginWork(ListRun list, uint32_t begin, uint32_t end) {
 absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
   const Bound &one = boundOf(list)[index];
   beginWork(list, index, index + 1);
-  absl::Status status = enqueue(one, list, times);
+  absl::Status status = perform(list, index, times);
   if (status.ok())
     status = progress.end(*main);
   if (status.ok() && cuda.synchronous) {
@@ -251,24 +223,9 @@ absl::Status CudaExecutor::runOne(const ListRun &list, uint32_t index) {
   return locate(std::move(status), list, index);
 }
 
-absl::Status CudaExecutor::run(const ListRun &list,
-                               InstructionObserver *observer) {
-  return addHint(runList(list, observer));
-}
-
-absl::Status CudaExecutor::runList(const ListRun &given,
-                                   InstructionObserver *observer) {
-  ListRun list = given;
-  auto size = boundOf(list).size();
-  list.end = std::min(list.end, static_cast<uint32_t>(size));
-  for (auto &channel : channels)
-    if (channel && list.begin == 0) {
-      channel->started.clear();
-      channel->waited = 0;
-    }
-  MESHWORK_RETURN_IF_ERROR(awaitTransfers(list, observer));
+absl::Status CudaExecutor::runInstructions(const ListRun &list) {
   if (observer)
-    return runObserved(list, *observer);
+    return runObserved(list);
   absl::StatusOr<const std::vector<Piece> *> parts = piecesOf(list);
   MESHWORK_RETURN_IF_ERROR(parts.status());
   const Driver &driver = cuda.gpu.driver();

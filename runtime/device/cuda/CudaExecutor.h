@@ -7,8 +7,7 @@
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/Operation.h"
 #include "runtime/device/cuda/Progress.h"
-#include "runtime/machine/Executor.h"
-#include <map>
+#include "runtime/machine/ListExecutor.h"
 #include <mutex>
 
 namespace meshwork::runtime::cuda {
@@ -28,13 +27,20 @@ struct CudaSetup {
   std::string &overlap; // and here how many products leave room to NCCL
 };
 
-class CudaExecutor : public Executor {
+struct CudaInstruction
+    : BoundInstruction<Operation, DeviceCollective, DeviceTransfer> {
+  EventHandle ended; // of a collective on a channel, or a transfer
+};
+
+class CudaExecutor : public ListExecutor<CudaInstruction> {
 public:
   static absl::StatusOr<std::unique_ptr<CudaExecutor>>
   create(const ExecutorSetup &setup, const CudaSetup &cuda);
   ~CudaExecutor() override;
 
-  absl::Status run(const ListRun &list, InstructionObserver *observer) override;
+  absl::Status run(const ListRun &list, InstructionObserver *watcher) override {
+    return addHint(ListExecutor::run(list, watcher));
+  }
   absl::Status write(uint64_t place,
                      absl::Span<const std::byte> bytes) override;
   absl::Status read(uint64_t place, absl::Span<std::byte> bytes) override;
@@ -44,21 +50,9 @@ public:
   std::byte *hostArena() override { return nullptr; }
   ThreadTeam &team() override { return *threads; }
   absl::StatusOr<double> measureMatmulTflops(plan::DType type) override;
-  CommTimes takeTimes() override { return std::exchange(times, CommTimes()); }
 
 private:
-  /// One instruction, bound to memory. One of the first four is set.
-  struct Bound {
-    const plan::Instruction *source = nullptr;
-    std::unique_ptr<Operation> compute;
-    std::unique_ptr<DeviceCollective> collective;
-    std::unique_ptr<DeviceTransfer> transfer;
-    const plan::Wait *wait = nullptr;
-    uint32_t channel = 0;                      // of a collective
-    bool lastOnly = false;                     // of a collective
-    uint32_t setsIn = plan::ActionTable::none; // the action; later ones add
-    EventHandle ended; // of a collective on a channel, or a transfer
-  };
+  using Bound = CudaInstruction;
   struct ChannelQueue {
     std::unique_ptr<Queue> queue;
     EventHandle begin;
@@ -80,48 +74,47 @@ private:
   class StreamReadout; // of Readout.cpp
 
   CudaExecutor(const ExecutorSetup &setup, const CudaSetup &cuda)
-      : setup(setup), cuda(cuda), progress(setup.program) {}
+      : ListExecutor(setup), cuda(cuda), progress(setup.program) {}
   QueueOwner owner() {
     return {setup.program.rank, setup.transport, &cuda.transport, &progress,
             cuda.timeoutSeconds};
   }
   absl::Status allocate();
+  absl::Status bindAll(RankProgram &moving, OperationContext &context);
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
-  const std::vector<Bound> &boundOf(const ListRun &list) const {
-    return lists[list.list][setup.program.copies.variantOf(list.action)];
-  }
-
-  bool skips(const Bound &one, const ListRun &list) const;
-  absl::Status enqueue(const Bound &one, const ListRun &list, CommTimes &spent);
-  absl::Status start(const Bound &one, bool skipped, CommTimes &spent);
-  absl::Status join(const plan::Wait &wait);
-  absl::Status runOne(const ListRun &list, uint32_t index);
+  absl::Status runInstructions(const ListRun &list) override;
+  absl::Status runOne(const ListRun &list, uint32_t at);
   void beginWork(ListRun list, uint32_t begin, uint32_t end);
   absl::Status finish(); // all streams
-  absl::Status runList(const ListRun &list, InstructionObserver *observer);
   absl::Status addHint(absl::Status status) const;
   absl::Status locate(absl::Status status, const ListRun &list,
-                      uint32_t index) const;
+                      uint32_t at) const;
+
+  // Streams.cpp
+  absl::Status open(ChannelQueue &of);
+  absl::Status follow(ChannelQueue &of);
+  absl::Status bindCollective(Bound &bound, CollectiveRequest request) override;
+  absl::Status bindTransfer(Bound &bound, uint32_t list,
+                            PairRequest request) override;
+  void restartChannels() override;
+  absl::Status compute(const Bound &one, bool sets) override {
+    return one.compute->enqueue(main->stream(), sets);
+  }
+  absl::Status meet(const Bound &one, CommTimes &spent) override {
+    return one.collective->enqueue(main->stream(), spent);
+  }
+  absl::Status start(const Bound &one, bool isSkipped, uint32_t at,
+                     CommTimes &spent) override;
+  absl::Status join(const plan::Wait &wait, const ListRun &list) override;
+  absl::Status startTransfer(const Bound &one, const ListRun &list) override;
+  absl::Status finishTransfer(const Bound &one, const ListRun &list,
+                              CommTimes &spent) override;
 
   // Beside.cpp
   absl::Status countMultiprocessors();
   uint32_t multiprocessorsOfProducts(uint32_t channels) const;
   std::string tellOverlap() const;
-
-  // Bind.cpp
-  absl::StatusOr<std::vector<Bound>> bind(Where where, RankProgram &program,
-                                          const OperationContext &context);
-  absl::StatusOr<Bound> bindOne(uint32_t list, const plan::Instruction &source,
-                                const OperationContext &context);
-  absl::StatusOr<ChannelQueue *> channel(uint32_t number);
-
-  // Transfers.cpp
-  absl::Status bindTransfer(uint32_t list, Bound &bound,
-                            const RankProgram &program);
-  absl::Status startTransfer(const Bound &one, const ListRun &list);
-  absl::Status awaitTransfers(const ListRun &list,
-                              InstructionObserver *observer);
 
   // Tuning.cpp
   absl::Status shareTuning(const OperationContext &context);
@@ -133,10 +126,9 @@ private:
   absl::Status capture(const ListRun &list, Piece &piece);
 
   // Observed.cpp
-  absl::Status runObserved(const ListRun &list, InstructionObserver &observer);
+  absl::Status runObserved(const ListRun &list);
   absl::Status mark(const ListRun &list, uint32_t index, Mark &mark);
 
-  ExecutorSetup setup;
   CudaSetup cuda;
   std::unique_ptr<ThreadTeam> threads; // of the host
   Progress progress;
@@ -153,20 +145,10 @@ private:
   uint32_t multiprocessors = 0;
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<Dnn> dnn;
-  // By list and variant, as RankProgram.turns.
-  std::vector<std::vector<std::vector<Bound>>> lists;
   std::vector<std::unique_ptr<ChannelQueue>> channels; // by number less one
   std::map<uint32_t, ChannelQueue> lanes; // of lists that send or receive
-  /// A transfer that its action has started.
-  struct UnderWay {
-    const Bound *bound;
-    ListRun list;
-    int64_t beginNs;
-  };
-  std::map<uint32_t, UnderWay> underWay; // by action
-  bool awaitsPeer = false;               // what comes next in the main stream
+  bool awaitsPeer = false;                // what comes next in the main stream
   std::map<PiecesKey, std::vector<Piece>> pieces;
-  CommTimes times;
 };
 
 } // namespace meshwork::runtime::cuda

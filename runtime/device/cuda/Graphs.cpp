@@ -51,7 +51,7 @@ absl::Status CudaExecutor::capture(const ListRun &list, Piece &piece) {
       "beginning to capture a graph"));
   absl::Status status;
   for (uint32_t i = piece.begin; i < piece.end && status.ok(); ++i)
-    status = locate(enqueue(boundOf(list)[i], list, times), list, i);
+    status = locate(perform(list, i, times), list, i);
   Graph graph = nullptr;
   absl::Status ended = driver.check(
       driver.streamEndCapture(main->stream(), &graph), "capturing a graph");

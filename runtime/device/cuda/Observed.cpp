@@ -21,21 +21,17 @@ absl::Status CudaExecutor::mark(const ListRun &list, uint32_t index,
   MESHWORK_ASSIGN_OR_RETURN(mark.after,
                             EventHandle::create(cuda.gpu, /*timed=*/true));
   // What a channel runs begins no sooner than it is started.
-  if (one.channel > 0) {
-    MESHWORK_RETURN_IF_ERROR(main->record(channels[one.channel - 1]->begin));
-    MESHWORK_RETURN_IF_ERROR(queue.waitFor(channels[one.channel - 1]->begin));
-  }
+  if (one.channel > 0)
+    MESHWORK_RETURN_IF_ERROR(follow(*channels[one.channel - 1]));
   MESHWORK_RETURN_IF_ERROR(queue.record(mark.before));
   beginWork(list, index, index + 1);
-  MESHWORK_RETURN_IF_ERROR(enqueue(one, list, mark.spent));
-  times.waitNs += mark.spent.waitNs;
-  times.moveNs += mark.spent.moveNs;
+  MESHWORK_RETURN_IF_ERROR(perform(list, index, mark.spent));
+  count(mark.spent);
   MESHWORK_RETURN_IF_ERROR(queue.record(mark.after));
   return progress.end(*main);
 }
 
-absl::Status CudaExecutor::runObserved(const ListRun &list,
-                                       InstructionObserver &observer) {
+absl::Status CudaExecutor::runObserved(const ListRun &list) {
   const Driver &driver = cuda.gpu.driver();
   absl::StatusOr<EventHandle> origin =
       EventHandle::create(cuda.gpu, /*timed=*/true);
@@ -58,7 +54,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
       int64_t begin = 0, end = 0;
       MESHWORK_RETURN_IF_ERROR(timeOf(mark.before, begin));
       MESHWORK_RETURN_IF_ERROR(timeOf(mark.after, end));
-      observer.after(list, index, begin, end, mark.spent);
+      observer->after(list, index, begin, end, mark.spent);
     }
     marks.clear();
     return absl::OkStatus();
@@ -72,7 +68,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list,
     marks.emplace_back(i, Mark());
     MESHWORK_RETURN_IF_ERROR(
         locate(mark(list, i, marks.back().second), list, i));
-    if (observer.looksAtData() || cuda.synchronous)
+    if (observer->looksAtData() || cuda.synchronous)
       MESHWORK_RETURN_IF_ERROR(locate(tell(), list, i));
   }
   return tell();
