@@ -1,13 +1,10 @@
-// Relocatable objects to a shared object, by lld in this process. lld reads and
-// writes files, so both pass through a directory of their own that is removed
-// again. `-z defs` is the check that no kernel calls a library.
+// Relocatable objects to a shared object, by lld in this process. `-z defs` is
+// the check that no kernel calls a library.
 #include <mutex>
 
 #include "lld/Common/Driver.h"
 #include "passes/codegen/machine/CpuObjectSteps.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
+#include "passes/codegen/machine/ToolFiles.h"
 #include "llvm/Support/raw_ostream.h"
 
 LLD_HAS_DRIVER(elf)
@@ -15,35 +12,6 @@ LLD_HAS_DRIVER(elf)
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-
-/// A new directory, removed with what is in it.
-struct TemporaryDirectory {
-  llvm::SmallString<128> path;
-  std::error_code error =
-      llvm::sys::fs::createUniqueDirectory("meshwork-link", path);
-  ~TemporaryDirectory() {
-    if (!error)
-      llvm::sys::fs::remove_directories(path);
-  }
-  std::string file(const llvm::Twine &name) const {
-    return (path + "/" + name).str();
-  }
-};
-
-bool writeFile(const std::string &path, llvm::ArrayRef<char> bytes,
-               std::string &error) {
-  std::error_code code;
-  llvm::raw_fd_ostream stream(path, code);
-  if (!code) {
-    stream.write(bytes.data(), bytes.size());
-    stream.close();
-    code = stream.error();
-    stream.clear_error();
-  }
-  if (code)
-    error = "cannot write " + path + ": " + code.message();
-  return !code;
-}
 
 bool runLinker(llvm::ArrayRef<std::string> arguments, std::string &error) {
   static std::mutex one; // lld keeps its state in globals
@@ -62,12 +30,10 @@ bool runLinker(llvm::ArrayRef<std::string> arguments, std::string &error) {
 FailureOr<std::vector<char>>
 linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
                  std::string &error) {
-  TemporaryDirectory directory;
-  if (directory.error) {
-    error = "cannot create a temporary directory: " + directory.error.message();
+  ToolFiles files("meshwork-link", error);
+  if (!files.areThere())
     return failure();
-  }
-  std::string result = directory.file("kernels.so");
+  std::string result = files.path("kernels.so");
   std::vector<std::string> arguments = {"ld.lld",
                                         "-shared",
                                         "-o",
@@ -85,20 +51,14 @@ linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
                                         "--strip-debug",
                                         "--soname=kernels.so"};
   for (size_t i = 0; i < objects.size(); ++i) {
-    arguments.push_back(directory.file("kernels" + llvm::Twine(i) + ".o"));
-    if (!writeFile(arguments.back(), objects[i], error))
+    arguments.push_back(files.path("kernels" + llvm::Twine(i) + ".o"));
+    if (!files.write(arguments.back(),
+                     StringRef(objects[i].data(), objects[i].size())))
       return failure();
   }
   if (!runLinker(arguments, error))
     return failure();
-  auto buffer = llvm::MemoryBuffer::getFile(result, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    error = "cannot read " + result + ": " + buffer.getError().message();
-    return failure();
-  }
-  return std::vector<char>((*buffer)->getBufferStart(),
-                           (*buffer)->getBufferEnd());
+  return files.read(result);
 }
 
 } // namespace meshwork::target

@@ -1,31 +1,16 @@
-// PTX to a cubin by ptxas, which reads and writes files: they lie in a
-// directory of their own that is removed again.
+// PTX to a cubin by ptxas.
 #include <cstdlib>
 
 #include "passes/codegen/machine/CudaCode.h"
+#include "passes/codegen/machine/ToolFiles.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 namespace meshwork::target {
 namespace {
-
-/// A new directory, removed with what is in it.
-struct TemporaryDirectory {
-  llvm::SmallString<128> path;
-  std::error_code error =
-      llvm::sys::fs::createUniqueDirectory("meshwork-ptxas", path);
-  ~TemporaryDirectory() {
-    if (!error)
-      llvm::sys::fs::remove_directories(path);
-  }
-  std::string file(const llvm::Twine &name) const {
-    return (path + "/" + name).str();
-  }
-};
 
 bool canRun(const llvm::Twine &path) {
   return llvm::sys::fs::can_execute(path);
@@ -103,24 +88,12 @@ std::string findPtxas(StringRef named) {
 
 FailureOr<CudaBinary> assemblePtx(StringRef ptx, const CudaTarget &target,
                                   StringRef ptxas, std::string &error) {
-  TemporaryDirectory directory;
-  if (directory.error) {
-    error = "cannot create a temporary directory: " + directory.error.message();
+  ToolFiles files("meshwork-ptxas", error);
+  std::string source = files.path("kernels.ptx"),
+              binary = files.path("kernels.cubin"),
+              report = files.path("report");
+  if (!files.areThere() || !files.write(source, ptx))
     return failure();
-  }
-  std::string source = directory.file("kernels.ptx"),
-              binary = directory.file("kernels.cubin"),
-              report = directory.file("report");
-  std::error_code code;
-  {
-    llvm::raw_fd_ostream stream(source, code);
-    if (!code)
-      stream << ptx;
-  }
-  if (code) {
-    error = "cannot write " + source + ": " + code.message();
-    return failure();
-  }
   std::string arch = "-arch=" + target.arch;
   SmallVector<StringRef> arguments = {ptxas, arch, "-v", source, "-o", binary};
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(report),
@@ -134,16 +107,10 @@ FailureOr<CudaBinary> assemblePtx(StringRef ptx, const CudaTarget &target,
             (failureText.empty() ? readText(report) : failureText);
     return failure();
   }
-  CudaBinary result;
-  auto buffer = llvm::MemoryBuffer::getFile(binary, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    error = "cannot read " + binary + ": " + buffer.getError().message();
+  FailureOr<std::vector<char>> cubin = files.read(binary);
+  if (failed(cubin))
     return failure();
-  }
-  result.cubin.assign((*buffer)->getBufferStart(), (*buffer)->getBufferEnd());
-  result.resources = readResources(readText(report));
-  return result;
+  return CudaBinary{std::move(*cubin), readResources(readText(report))};
 }
 
 } // namespace meshwork::target
